@@ -1,0 +1,58 @@
+"""One row per data type: its names in a prototype, in a kernel, in NumPy and in torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DTYPES", "DType", "dtype_names", "find_dtype"]
+
+
+@dataclass(frozen=True)
+class DType:
+    """One data type of the AI core."""
+
+    name: str
+    """The canonical prototype name, also NumPy's where NumPy has the type."""
+    kernel: str
+    """The type's name in Ascend C source."""
+    ge: str
+    """The enumerator without its `ge::` prefix, also the value of `ORIG_DTYPE_X`."""
+    ge_value: int
+    """The enumerator's number (public `ge::DataType` documentation)."""
+    code: str
+    """The enumerator of `opkit::DType` (include/opkit/types.h)."""
+    size_bytes: int
+    numpy: str | None
+    """Storage type in NumPy; bfloat16 is carried as uint16."""
+    torch: str | None
+    aliases: tuple[str, ...] = ()
+
+
+# name        kernel         ge               value  code   bytes numpy     torch       aliases
+DTYPES = (
+    DType("float16", "half", "DT_FLOAT16", 1, "F16", 2, "float16", "float16", ("fp16", "half")),
+    DType("float32", "float", "DT_FLOAT", 0, "F32", 4, "float32", "float32", ("fp32", "float")),
+    DType("bfloat16", "bfloat16_t", "DT_BF16", 27, "BF16", 2, "uint16", "bfloat16", ("bf16",)),
+    DType("int8", "int8_t", "DT_INT8", 2, "S8", 1, "int8", "int8", ("s8",)),
+    DType("uint8", "uint8_t", "DT_UINT8", 4, "U8", 1, "uint8", "uint8", ("u8",)),
+    DType("int16", "int16_t", "DT_INT16", 6, "S16", 2, "int16", "int16", ("s16",)),
+    DType("uint16", "uint16_t", "DT_UINT16", 7, "U16", 2, "uint16", None, ("u16",)),
+    DType("int32", "int32_t", "DT_INT32", 3, "S32", 4, "int32", "int32", ("int", "s32")),
+    DType("uint32", "uint32_t", "DT_UINT32", 8, "U32", 4, "uint32", None, ("u32",)),
+    DType("int64", "int64_t", "DT_INT64", 9, "S64", 8, "int64", "int64", ("s64",)),
+    DType("uint64", "uint64_t", "DT_UINT64", 10, "U64", 8, "uint64", None, ("u64",)),
+    DType("bool", "bool", "DT_BOOL", 12, "BOOL", 1, "bool", "bool", ()),
+    DType("float64", "double", "DT_DOUBLE", 11, "F64", 8, "float64", "float64", ("double",)),
+)
+
+_BY_NAME = {name: row for row in DTYPES for name in (row.name, *row.aliases)}
+
+
+def find_dtype(name: str) -> DType | None:
+    """Return the row that `name` or one of its aliases stands for, in any case; None if there is none."""
+    return _BY_NAME.get(name.lower())
+
+
+def dtype_names() -> tuple[str, ...]:
+    """Return every accepted spelling, canonical names first."""
+    return tuple(row.name for row in DTYPES) + tuple(a for row in DTYPES for a in row.aliases)
