@@ -1,0 +1,90 @@
+/// The operator call: how Python, the pybind11 module and the torch library run an operator. Plain C, stable.
+///
+/// Every function returns an opkit_status and throws nothing; after a status other than OPKIT_OK,
+/// opkit_last_error() describes it for the calling thread.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "opkit/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum opkit_status {
+  OPKIT_OK = 0,
+  OPKIT_USAGE = 2,     // wrong dtype, shape, attribute or argument count: the message says which
+  OPKIT_MISSING = 3,   // no kernel variant for these dtypes, unreadable or incompatible artifact
+  OPKIT_FAULT = 1,     // the kernel faulted; the device can be used again
+  OPKIT_INTERNAL = 70  // our bug
+} opkit_status;
+
+/// One dense tensor. `dtype` is a ge::DataType number (opkit/dtypes.py, column ge_value). An absent optional input
+/// has `data` null and `rank` -1.
+typedef struct opkit_tensor {
+  void* data;
+  const int64_t* shape;
+  int32_t rank;
+  int32_t dtype;
+} opkit_tensor;
+
+/// How an attribute's value is carried.
+typedef enum opkit_attr_kind {
+  OPKIT_ATTR_INT = 0,
+  OPKIT_ATTR_FLOAT = 1,
+  OPKIT_ATTR_BOOL = 2,
+  OPKIT_ATTR_STRING = 3,
+  OPKIT_ATTR_LIST_INT = 4,
+  OPKIT_ATTR_LIST_FLOAT = 5,
+  OPKIT_ATTR_LIST_BOOL = 6
+} opkit_attr_kind;
+
+/// One attribute by name; attributes left out take the default of the operator's OpDef.
+typedef struct opkit_attr {
+  const char* name;
+  opkit_attr_kind kind;
+  int64_t int_value;            // INT and BOOL
+  double float_value;           // FLOAT
+  const char* string_value;     // STRING
+  const int64_t* int_list;      // LIST_INT and LIST_BOOL
+  const double* float_list;     // LIST_FLOAT
+  size_t list_length;
+} opkit_attr;
+
+/// What an output will be: at most 8 dimensions.
+typedef struct opkit_shape {
+  int64_t dims[8];
+  int32_t rank;
+  int32_t dtype;
+} opkit_shape;
+
+/// The arguments of one call: inputs in OpDef order, attributes by name.
+typedef struct opkit_call {
+  const opkit_tensor* inputs;
+  size_t input_count;
+  const opkit_attr* attrs;
+  size_t attr_count;
+} opkit_call;
+
+typedef struct opkit_library opkit_library;
+
+/// Opens an artifact folder; the same folder opened twice is the same library. Never closed.
+OPKIT_API opkit_status opkit_library_open(const char* folder, opkit_library** library);
+
+/// Infers the outputs of operator `op_type` (its OpDef name) by its own InferShape and InferDataType.
+/// `outputs` has room for `*output_count` entries; on return `*output_count` is the operator's number of outputs.
+OPKIT_API opkit_status opkit_infer(opkit_library* library, const char* op_type, const opkit_call* call,
+                                   opkit_shape* outputs, size_t* output_count);
+
+/// Runs the operator: its TilingFunc, then the kernel variant for these dtypes on the configured device.
+OPKIT_API opkit_status opkit_run(opkit_library* library, const char* op_type, const opkit_call* call,
+                                 const opkit_tensor* outputs, size_t output_count);
+
+/// What the last failing call on this thread had to say; never null.
+OPKIT_API const char* opkit_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,67 @@
+"""The operator prototype as data, after validation; nothing below this looks at the JSON again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from opkit.dtypes import DType
+
+__all__ = ["AttrSpec", "AttrValue", "OpSpec", "TensorSpec"]
+
+AttrValue = int | float | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input or output."""
+
+    name: str
+    param_type: str
+    """`required`, `optional` or `dynamic` (a list of tensors)."""
+    dtypes: tuple[DType, ...]
+    """One per variant: the i-th of every tensor together are the i-th supported combination."""
+    formats: tuple[str, ...]
+    """One per variant, such as `ND`."""
+    formula: str | None = None
+    """Outputs only: the maths over inputs and attributes that defines it."""
+
+
+@dataclass(frozen=True)
+class AttrSpec:
+    """One attribute."""
+
+    name: str
+    type: str
+    """`int float bool string list_int list_float list_bool` and the further msopgen types."""
+    required: bool
+    default: AttrValue | None = None
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """One operator prototype."""
+
+    op: str
+    """The OpDef name, UpperCamelCase as the JSON has it."""
+    name: str
+    """snake_case: file, kernel, Python and torch name (`kernel_name` in the JSON overrides it)."""
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    attrs: tuple[AttrSpec, ...]
+    source: Path
+    """The JSON file it was read from."""
+
+    @property
+    def variant_count(self) -> int:
+        """Number of supported dtype combinations."""
+        return len(self.inputs[0].dtypes) if self.inputs else len(self.outputs[0].dtypes)
+
+    @property
+    def has_formula(self) -> bool:
+        """Whether every output has a formula, so that the generated kernel computes."""
+        return bool(self.outputs) and all(tensor.formula for tensor in self.outputs)
+
+    def variant_dtypes(self, variant: int) -> tuple[DType, ...]:
+        """Return the dtypes of inputs then outputs of one variant."""
+        return tuple(tensor.dtypes[variant] for tensor in (*self.inputs, *self.outputs))
