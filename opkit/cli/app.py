@@ -1,0 +1,82 @@
+"""The `opkit` command itself: the table of sub-commands and the way into them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+import opkit
+from opkit.cli.console import run_guarded
+from opkit.errors import UsageError
+
+__all__ = ["COMMANDS", "LazyGroup", "group", "main"]
+
+# Help lines stand here so that `opkit --help` imports no command; a test compares them with
+# the commands' own.
+COMMANDS = {
+    "gen": "Write an operator project from a prototype JSON.",
+    "build": "Compile a project's kernels, host code and bindings.",
+    "test": "Check an operator's results against its golden.",
+    "profile": "Time an operator on the modelled chip, pipe by pipe.",
+    "demo": "Take one operator the whole way, command by command.",
+    "targets": "List the chips that can be emulated.",
+    "doctor": "Check this machine for what opkit needs.",
+    "isa": "List the instructions that the emulator has.",
+}
+
+
+class LazyGroup(click.Group):
+    """Loads `opkit.cli.<name>:command` when that command runs, and not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"opkit.cli.{cmd_name}").command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"opkit.cli.{cmd_name}.command is not a click command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+            raise UsageError(
+                f'there is no command "{name}"',
+                help=f'did you mean "opkit {near[0]}"?' if near else '"opkit --help" lists them',
+            )
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(opkit.__version__, "-V", "--version", message="opkit %(version)s")
+@click.pass_context
+def group(ctx: click.Context) -> None:
+    """Scaffold, build, test and profile AI-core operators without an NPU.
+
+    Example: opkit demo
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    sys.exit(run_guarded(group, arguments))
