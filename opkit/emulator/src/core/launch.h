@@ -1,0 +1,68 @@
+/// Running a kernel on the emulated device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/core.h"
+#include "opkit/kernel_entry.h"
+
+namespace opkit {
+
+/// One allocation of global memory that a kernel may touch.
+struct GmRange {
+  uint64_t begin;
+  uint64_t end;
+};
+
+/// What a launch runs on. Configuration arrives as this struct; nothing reads the environment.
+struct DeviceConfig {
+  const Chip* chip = nullptr;       ///< Ascend910B2 when null
+  uint32_t threads = 0;             ///< host threads; 0: as many as the host has cores
+  bool poison = false;              ///< fill local memories with NaN patterns before each block
+  bool profile = false;             ///< attach the timing observer
+};
+
+struct Launch {
+  const char* kernel = "";
+  void (*invoke)(void* const* arguments) = nullptr;
+  void* const* arguments = nullptr;
+  KernelMode mode = KernelMode::Vector;
+  uint32_t block_dim = 1;
+  uint64_t tiling_key = 0;
+  std::vector<GmRange> gm;          ///< sorted by begin
+};
+
+/// What remains of a launch.
+struct LaunchRecord {
+  std::string kernel;
+  uint32_t block_dim = 0;
+  uint64_t instructions = 0;
+  FaultReport fault;                ///< fault.fault == None when it ran to its end
+};
+
+/// The process's device. Thread-safe: launches are serialised.
+class Device {
+ public:
+  static Device& get();
+
+  void configure(const DeviceConfig& config);
+  DeviceConfig config() const;
+  const Chip& chip() const;
+
+  /// Runs all blocks; returns when the last has ended or one has faulted. Never throws for a kernel's fault.
+  LaunchRecord run(const Launch& launch);
+
+  /// Observers attached to every later launch, beside those that the configuration asks for.
+  void attach(Observer* observer);
+  void detach(Observer* observer);
+
+ private:
+  Device();
+  ~Device();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace opkit

@@ -1,0 +1,32 @@
+/// The instruction table at run time: one OpRow for each row of include/opkit/isa/*.inc.
+#pragma once
+
+#include "core/core.h"
+
+namespace opkit {
+
+enum class Family : uint8_t { VecUnary, VecBinary, VecBinaryScalar, VecSpecial, DataCopy, Control };
+
+/// What the timing model charges by; chips/*.json has timing.cost.<name>.* for each.
+enum class Cost : uint8_t {
+#define OPKIT_COST(name) name,
+#include "isa/costs.inc"
+#undef OPKIT_COST
+  kCount
+};
+
+struct OpRow {
+  const char* name;
+  Family family;
+  uint32_t types_a2;       ///< bit per DType: element types accepted on arch 2201
+  uint32_t types_310p;     ///< on arch 2002
+  Cost cost;
+  const char* semantics;   ///< the row's own text
+  void (*execute)(Core& core, const Instr& instr);
+};
+
+const OpRow& row_of(Op op);
+const char* family_name(Family family);
+const char* cost_name(Cost cost);
+
+}  // namespace opkit
