@@ -1,0 +1,114 @@
+"""The chips that opkit emulates, from `emulator/chips/*.json`; every number has its source."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from opkit.errors import OpkitError, UsageError
+
+__all__ = ["DEFAULT_CHIP", "Chip", "ChipNumber", "all_chips", "find_chip"]
+
+DEFAULT_CHIP = "Ascend910B2"
+
+_CHIPS_DIR = Path(__file__).parent / "emulator" / "chips"
+_UNIT_PREFIXES = ("ai_core-", "aicore-", "vector_core-", "vectorcore-")
+
+
+@dataclass(frozen=True)
+class ChipNumber:
+    """One size, count, clock or cost of a chip."""
+
+    value: float
+    """In the unit that the key ends in: bytes, mhz, cycles, us; a plain count otherwise."""
+    source: str
+    """The public document it was read from; starts with `assumed:` where there is none."""
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One chip: its names and its numbers."""
+
+    name: str
+    """The name the vendor's tools print, such as `Ascend910B2`."""
+    aliases: tuple[str, ...]
+    """Other accepted names; case does not matter."""
+    npu_arch: str
+    """The architecture kernels are compiled for, such as `dav-2201`."""
+    soc_config: str
+    """The name that `AICore().AddConfig()` takes, such as `ascend910b`."""
+    numbers: Mapping[str, ChipNumber]
+    """By dotted key: `cores.*`, `memory.*_bytes`, `clock.mhz`, `timing.*`."""
+
+    def number(self, key: str) -> float:
+        """Return one number.
+
+        Raises:
+            OpkitError: the chip's file has no such key.
+        """
+        if key not in self.numbers:
+            raise OpkitError(f"{self.name} has no number {key!r}: add it to its file in chips/")
+        return self.numbers[key].value
+
+    def count(self, key: str) -> int:
+        """Return one number that is whole: a count or a size in bytes."""
+        return int(self.number(key))
+
+    @property
+    def npu_arch_number(self) -> int:
+        """The value of `__NPU_ARCH__`: 2201 for `dav-2201`."""
+        return int(self.npu_arch.rpartition("-")[2])
+
+
+def _read_chip(path: Path) -> Chip:
+    try:
+        row = json.loads(path.read_text(encoding="utf-8"))
+        numbers = {
+            key: ChipNumber(value=float(entry["value"]), source=entry["source"])
+            for key, entry in row["numbers"].items()
+        }
+        return Chip(
+            name=row["name"],
+            aliases=tuple(row["aliases"]),
+            npu_arch=row["npu_arch"],
+            soc_config=row["soc_config"],
+            numbers=numbers,
+        )
+    except (OSError, ValueError, KeyError, TypeError) as err:
+        raise OpkitError(f"{path.name}: not a chip file: {err!r}") from err
+
+
+@functools.cache
+def all_chips() -> tuple[Chip, ...]:
+    """Return every chip, the default one first, the others by name."""
+    chips = [_read_chip(path) for path in _CHIPS_DIR.glob("*.json")]
+    return tuple(sorted(chips, key=lambda chip: (chip.name != DEFAULT_CHIP, chip.name)))
+
+
+def find_chip(name: str) -> Chip:
+    """Return the chip that a name, alias or compute unit (`ai_core-Ascend910B2`) stands for.
+
+    Raises:
+        UsageError: no chip has that name.
+    """
+    wanted = name.strip().lower()
+    for prefix in _UNIT_PREFIXES:
+        wanted = wanted.removeprefix(prefix)
+    by_name = {
+        alias.lower(): chip
+        for chip in reversed(all_chips())
+        for alias in (*chip.aliases, chip.soc_config, chip.name)
+    }
+    if wanted in by_name:
+        return by_name[wanted]
+    close = difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.5)
+    nearest = dict.fromkeys(by_name[alias].name for alias in close)
+    known = ", ".join(nearest or [chip.name for chip in all_chips()])
+    raise UsageError(
+        f'"{name}" is not a chip that opkit emulates',
+        help=f"{'did you mean' if nearest else 'choose'} {known}; `opkit targets` lists all",
+    )
