@@ -1,0 +1,23 @@
+"""The operator prototype: its JSON contract, its form as data, and the way between them."""
+
+from __future__ import annotations
+
+from opkit.schema.dump import dump
+from opkit.schema.load import load, parse
+from opkit.schema.names import camel_case, nearest, snake_case
+from opkit.schema.spec import AttrSpec, AttrValue, OpSpec, TensorSpec
+from opkit.schema.validate import json_schema
+
+__all__ = [
+    "AttrSpec",
+    "AttrValue",
+    "OpSpec",
+    "TensorSpec",
+    "camel_case",
+    "dump",
+    "json_schema",
+    "load",
+    "nearest",
+    "parse",
+    "snake_case",
+]

@@ -1,0 +1,210 @@
+"""Read a prototype file into `OpSpec`s; errors name the file, the JSON pointer and the line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar, cast
+
+from opkit.dtypes import DType, find_dtype
+from opkit.errors import SpecError, UsageError
+from opkit.schema.attributes import parse_default
+from opkit.schema.json_text import Json, JsonDocument, parse_json
+from opkit.schema.names import is_reserved, snake_case
+from opkit.schema.spec import AttrSpec, OpSpec, TensorSpec
+from opkit.schema.validate import validate
+
+__all__ = ["load", "parse"]
+
+# A prototype is a few kilobytes; msopgen's own limit is 10 MB.
+_MAX_FILE_BYTES = 10 * 1024 * 1024
+
+_Entry = dict[str, Json]
+_T = TypeVar("_T")
+
+
+def load(path: Path) -> tuple[OpSpec, ...]:
+    """Return the operators of a prototype JSON, in the file's order.
+
+    Raises:
+        UsageError: there is no such file, or it cannot be read.
+        SpecError: its content is wrong.
+    """
+    return parse(_read(path), file=path)
+
+
+def parse(text: str, *, file: Path) -> tuple[OpSpec, ...]:
+    """Return the operators that `text` describes; `file` is where errors say it came from.
+
+    Raises:
+        SpecError: the text is not JSON, or not a prototype.
+    """
+    document = parse_json(text, file=file)
+    validate(document)
+    if isinstance(document.value, list):
+        entries = [(f"/{index}", entry) for index, entry in enumerate(document.value)]
+    else:
+        entries = [("", document.value)]
+    specs = tuple(_operator(document, pointer, cast("_Entry", entry)) for pointer, entry in entries)
+    _check_unique_operators(document, [pointer for pointer, _ in entries], specs)
+    return specs
+
+
+def _read(path: Path) -> str:
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory, expected a prototype JSON file")
+    try:
+        size_bytes = path.stat().st_size
+        if size_bytes > _MAX_FILE_BYTES:
+            raise SpecError(f"{size_bytes} bytes are too many for a prototype", file=path)
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(
+            f"{path}: there is no such file", help="give the path of a prototype JSON"
+        ) from None
+    except (OSError, ValueError) as err:
+        raise UsageError(f"{path}: cannot be read: {err}") from err
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        raise SpecError(
+            f"byte {data[err.start]:#04x} is not UTF-8",
+            file=path,
+            line=data.count(b"\n", 0, err.start) + 1,
+            help="save the file as UTF-8",
+        ) from err
+
+
+def _operator(document: JsonDocument, pointer: str, entry: _Entry) -> OpSpec:
+    op = cast(str, entry["op"])
+    name = cast(str, entry.get("kernel_name", snake_case(op)))
+    name_pointer = f"{pointer}/kernel_name" if "kernel_name" in entry else f"{pointer}/op"
+    if is_reserved(name):
+        raise document.error(f'"{name}" is a reserved word and cannot name a kernel', name_pointer)
+    variants = _variant_count(document, pointer, entry)
+    inputs = _tensors(document, f"{pointer}/input_desc", entry["input_desc"], variants)
+    outputs = _tensors(document, f"{pointer}/output_desc", entry["output_desc"], variants)
+    attrs = _attributes(document, f"{pointer}/attr", entry.get("attr", []))
+    _check_unique_names(document, pointer, entry)
+    return OpSpec(op, name, inputs, outputs, attrs, document.file or Path())
+
+
+def _as_list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else [value]
+
+
+def _variant_count(document: JsonDocument, pointer: str, entry: _Entry) -> int:
+    """Return how many combinations the lists describe; all lists have that length or 1."""
+    count, first = 1, ""
+    for kind in ("input_desc", "output_desc"):
+        for index, tensor in enumerate(cast("list[_Entry]", entry[kind])):
+            for field in ("type", "format"):
+                length = len(_as_list(tensor.get(field, "ND")))
+                where = f"{pointer}/{kind}/{index}/{field}"
+                if length in (1, count):
+                    continue
+                if count == 1:
+                    count, first = length, where
+                    continue
+                raise document.error(
+                    f"has {length} entries, but {first} has {count}",
+                    where,
+                    help="types and formats match vertically: every list has the same length, or 1",
+                )
+    return count
+
+
+def _repeat(values: Sequence[_T], count: int) -> tuple[_T, ...]:
+    return tuple(values) * count if len(values) == 1 else tuple(values)
+
+
+def _tensors(
+    document: JsonDocument, pointer: str, entries: Json, variants: int
+) -> tuple[TensorSpec, ...]:
+    result = []
+    for index, tensor in enumerate(cast("list[_Entry]", entries)):
+        _check_parameter_name(document, f"{pointer}/{index}/name", cast(str, tensor["name"]))
+        dtypes = [_dtype(document, pointer, name) for name in _as_list(tensor["type"])]
+        formats = [cast(str, name) for name in _as_list(tensor.get("format", "ND"))]
+        result.append(
+            TensorSpec(
+                name=cast(str, tensor["name"]),
+                param_type=cast(str, tensor.get("param_type", "required")),
+                dtypes=_repeat(dtypes, variants),
+                formats=_repeat(formats, variants),
+                formula=cast("str | None", tensor.get("formula")),
+            )
+        )
+    return tuple(result)
+
+
+def _dtype(document: JsonDocument, pointer: str, name: Json) -> DType:
+    row = find_dtype(cast(str, name))
+    if row is None:
+        raise document.error(f'"{name}" is not a data type', pointer)
+    return row
+
+
+def _attributes(document: JsonDocument, pointer: str, entries: Json) -> tuple[AttrSpec, ...]:
+    result = []
+    for index, attr in enumerate(cast("list[_Entry]", entries)):
+        here = f"{pointer}/{index}"
+        name = cast(str, attr["name"])
+        attr_type = cast(str, attr["type"])
+        required = attr.get("param_type", "required") == "required"
+        _check_parameter_name(document, f"{here}/name", name)
+        if "default_value" not in attr:
+            if not required:
+                raise document.error(
+                    f'the optional attribute "{name}" has no default_value',
+                    here,
+                    help=f"add a default_value of type {attr_type}, or make it required",
+                )
+            result.append(AttrSpec(name, attr_type, required))
+            continue
+        try:
+            default = parse_default(attr_type, attr["default_value"])
+        except ValueError as err:
+            raise document.error(
+                f"{attr['default_value']!r} is not a default for {attr_type}: {err}",
+                f"{here}/default_value",
+            ) from err
+        result.append(AttrSpec(name, attr_type, required, default))
+    return tuple(result)
+
+
+def _check_parameter_name(document: JsonDocument, pointer: str, name: str) -> None:
+    if is_reserved(name):
+        raise document.error(
+            f'"{name}" is a reserved word in the generated C++ or Python',
+            pointer,
+            help=f'choose another name, such as "{name}_value"',
+        )
+
+
+def _check_unique_names(document: JsonDocument, pointer: str, entry: _Entry) -> None:
+    """Inputs, outputs and attributes become parameters of one kernel: no name may repeat."""
+    seen: dict[str, str] = {}
+    for kind in ("input_desc", "output_desc", "attr"):
+        for index, item in enumerate(cast("list[_Entry]", entry.get(kind, []))):
+            name, here = cast(str, item["name"]), f"{pointer}/{kind}/{index}/name"
+            if name in seen:
+                raise document.error(
+                    f'the name "{name}" is taken', here, help=f"it is used at {seen[name]}"
+                )
+            seen[name] = here
+
+
+def _check_unique_operators(
+    document: JsonDocument, pointers: Sequence[str], specs: Sequence[OpSpec]
+) -> None:
+    seen: dict[str, str] = {}
+    for pointer, spec in zip(pointers, specs, strict=True):
+        for name in {spec.op, spec.name}:
+            if name in seen:
+                raise document.error(
+                    f'the operator "{name}" is described twice',
+                    f"{pointer}/op",
+                    help=f"the first is {seen[name] or 'the document'}",
+                )
+        seen[spec.op] = seen[spec.name] = pointer
