@@ -156,8 +156,8 @@ class KernelFault(OperatorError):
         return "\n".join(lines)
 
 
-class PrecisionError(OperatorError):
-    """A result misses the precision standard that was asked for."""
+class PrecisionError(OperatorError, AssertionError):
+    """A result misses the precision standard that was asked for; an assertion, for pytest."""
 
 
 class SetupError(OpkitError):

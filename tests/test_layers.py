@@ -1,0 +1,208 @@
+"""The import order of docs/architecture.md, and who may print, exit, or catch everything."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted((ROOT / "opkit").rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+
+def layers() -> list[list[str]]:
+    """Read the order from the document, so that the picture and the rule cannot part."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    line = re.search(r"^ +(errors .*<.*cli)$", text, re.MULTILINE)
+    assert line is not None, "docs/architecture.md no longer draws the import order"
+    return [layer.split() for layer in line.group(1).split("<")]
+
+
+RANK = {name: rank for rank, names in enumerate(layers()) for name in names}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One module that a file imports, wherever in the file."""
+
+    file: Path
+    line: int
+    module: str
+    name: str | None
+    """What `from module import name` takes; None for `import module`."""
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def package_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).parent.parts)
+
+
+def imports_of(path: Path, tree: ast.Module) -> Iterator[Import]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(path, node.lineno, alias.name, None)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package_of(path).split(".")
+                above = parents[: len(parents) - node.level + 1]
+                base = ".".join([*above, *([base] if base else [])])
+            for alias in node.names:
+                yield Import(path, node.lineno, base, alias.name)
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+def exported(package: str) -> set[str]:
+    """Return `__all__` of a package, read from its source."""
+    path = ROOT.joinpath(*package.split("."), "__init__.py")
+    if not path.exists():
+        return set()
+    for node in TREES[path].body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(target, ast.Name) and target.id == "__all__":
+            assert isinstance(node, ast.Assign)
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def target_of(item: Import) -> str:
+    """Return the module that an import reaches; `from a import b` reaches a.b if that is one."""
+    if item.name is None or item.name in exported(item.module):
+        return item.module
+    joined = f"{item.module}.{item.name}"
+    return joined if is_module(joined) else item.module
+
+
+def room(module: str) -> str | None:
+    """Return the layer name of a module, None for `opkit` itself and for what is not ours."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "opkit" and len(parts) > 1 else None
+
+
+OURS = [
+    item
+    for path, tree in TREES.items()
+    for item in imports_of(path, tree)
+    if item.module.split(".")[0] == "opkit"
+]
+
+
+def place(item: Import) -> str:
+    return f"{item.file.relative_to(ROOT)}:{item.line}"
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(FILES) > 5
+    assert len(OURS) > 5
+
+
+def test_every_room_has_a_layer() -> None:
+    rooms = {room(module_of(path)) for path in FILES} - {None}
+    assert rooms <= set(RANK), "docs/architecture.md does not place these"
+
+
+def breaks_the_order(source: str, target: str) -> bool:
+    """Whether `source` may not import `target`; neighbours are strangers, except in layer 0."""
+    if source == target:
+        return False
+    return RANK[target] > RANK[source] or (RANK[target] == RANK[source] and RANK[source] > 0)
+
+
+def test_nothing_imports_rightwards() -> None:
+    wrong = []
+    for item in OURS:
+        source, target = room(module_of(item.file)), room(target_of(item))
+        if source is not None and target is not None and breaks_the_order(source, target):
+            wrong.append(f"{place(item)}: {source} imports {target}")
+    assert wrong == []
+
+
+def test_outsiders_import_packages_and_not_their_modules() -> None:
+    wrong = []
+    for item in OURS:
+        target = target_of(item)
+        owner = target.rpartition(".")[0]
+        inside = f"{package_of(item.file)}.".startswith(f"{owner}.")
+        if owner not in ("", "opkit") and not inside:
+            wrong.append(f"{place(item)}: {target} belongs to {owner}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "broken"),
+    [
+        ("schema", "errors", False),
+        ("errors", "schema", True),
+        ("errors", "dtypes", False),
+        ("testing", "profiling", True),
+        ("cli", "testing", False),
+        ("runtime", "testing", True),
+    ],
+)
+def test_the_order_rule_itself(source: str, target: str, broken: bool) -> None:
+    assert breaks_the_order(source, target) is broken
+
+
+def test_every_package_states_its_surface() -> None:
+    packages = [path for path in FILES if path.name == "__init__.py"]
+    assert [str(path) for path in packages if not exported(package_of(path))] == []
+
+
+def test_only_the_torch_bridge_imports_torch() -> None:
+    wrong = [
+        place(item)
+        for path, tree in TREES.items()
+        for item in imports_of(path, tree)
+        if item.module.split(".")[0] == "torch" and room(module_of(path)) != "torch_bridge"
+    ]
+    assert wrong == []
+
+
+def below_the_command_line() -> list[tuple[Path, ast.Module]]:
+    return [(path, tree) for path, tree in TREES.items() if room(module_of(path)) != "cli"]
+
+
+def test_nothing_below_the_command_line_prints_or_exits() -> None:
+    wrong = []
+    for path, tree in below_the_command_line():
+        scripts = path.relative_to(ROOT / "opkit").parts[:2] == ("emulator", "cmake")
+        for node in ast.walk(tree):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if called in {"print", "sys.exit", "exit", "os._exit"} and not scripts:
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {called}")
+    assert wrong == []
+
+
+def catches_everything(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler ends any exception; one that raises again, or translates, does not."""
+    caught = handler.type
+    names = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    wide = any(
+        name is None or ast.unparse(name) in {"Exception", "BaseException"} for name in names
+    )
+    return wide and not isinstance(handler.body[-1], ast.Raise)
+
+
+def test_only_the_console_catches_every_exception() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, tree in TREES.items()
+        if path != ROOT / "opkit" / "cli" / "console.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler) and catches_everything(node)
+    ]
+    assert wrong == []

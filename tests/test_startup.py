@@ -1,0 +1,67 @@
+"""What a start of opkit loads, and how long it takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ["numpy", "sympy", "torch", "jinja2", "jsonschema", "opkit.emulator._emulator"]
+HELP = "from opkit.cli import group\nfrom opkit.cli.console import run_guarded\n"
+
+
+def modules_after(script: str) -> set[str]:
+    """Return the names of the modules that a fresh interpreter has after running `script`."""
+    report = "\nimport json, sys\nsys.stderr.write(json.dumps(sorted(sys.modules)))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script + report],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(json.loads(done.stderr))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import opkit",
+        "import opkit.cli",
+        HELP + "assert run_guarded(group, ['--help']) == 0",
+        HELP + "assert run_guarded(group, ['--version']) == 0",
+    ],
+    ids=["import opkit", "import opkit.cli", "opkit --help", "opkit --version"],
+)
+def test_a_start_loads_nothing_heavy(script: str) -> None:
+    loaded = modules_after(script)
+    assert "opkit" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_help_loads_no_command() -> None:
+    loaded = modules_after(HELP + "assert run_guarded(group, ['--help']) == 0")
+    spine = {"opkit.cli.app", "opkit.cli.console"}
+    assert {name for name in loaded if name.startswith("opkit.cli.")} == spine
+
+
+def test_help_comes_within_150_ms() -> None:
+    best = float("inf")
+    for _ in range(10):
+        start = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "opkit.cli", "--help"],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        best = min(best, time.perf_counter() - start)
+        if best <= 0.15:
+            return
+    pytest.fail(f"the fastest of ten starts took {best * 1000:.0f} ms")
