@@ -1,0 +1,194 @@
+/// DataCopy and DataCopyPad. Source: Ascend C API, memory vector compute, data movement.
+#pragma once
+
+#include "opkit/api/tensor.h"
+
+namespace AscendC {
+
+/// Lengths and gaps in data blocks of 32 bytes.
+struct DataCopyParams {
+  uint16_t blockCount = 1;
+  uint16_t blockLen = 0;
+  union {
+    uint16_t srcGap;
+    uint16_t srcStride;
+  };
+  union {
+    uint16_t dstGap;
+    uint16_t dstStride;
+  };
+  DataCopyParams() : srcGap(0), dstGap(0) {}
+  DataCopyParams(uint16_t count, uint16_t length, uint16_t source_gap, uint16_t destination_gap)
+      : blockCount(count), blockLen(length), srcGap(source_gap), dstGap(destination_gap) {}
+};
+
+/// For DataCopyPad: lengths and gaps in bytes on the GM side, gaps in data blocks on the UB side.
+struct DataCopyExtParams {
+  uint16_t blockCount = 1;
+  uint32_t blockLen = 0;
+  uint32_t srcStride = 0;
+  uint32_t dstStride = 0;
+  uint32_t rsv = 0;
+  DataCopyExtParams() = default;
+  DataCopyExtParams(uint16_t count, uint32_t length, uint32_t source_stride, uint32_t destination_stride,
+                    uint32_t reserved)
+      : blockCount(count), blockLen(length), srcStride(source_stride), dstStride(destination_stride), rsv(reserved) {}
+};
+
+template <typename T>
+struct DataCopyPadExtParams {
+  bool isPad = false;
+  uint8_t leftPadding = 0;
+  uint8_t rightPadding = 0;
+  T paddingValue = {};
+  DataCopyPadExtParams() = default;
+  template <typename U>
+  DataCopyPadExtParams(bool is_padded, uint8_t left, uint8_t right, U value)
+      : isPad(is_padded), leftPadding(left), rightPadding(right), paddingValue(static_cast<T>(value)) {}
+};
+
+/// The older form, whose padding value is 64 bits of any type.
+struct DataCopyPadParams {
+  bool isPad = false;
+  uint8_t leftPadding = 0;
+  uint8_t rightPadding = 0;
+  uint64_t paddingValue = 0;
+  DataCopyPadParams() = default;
+  DataCopyPadParams(bool is_padded, uint8_t left, uint8_t right, uint64_t value)
+      : isPad(is_padded), leftPadding(left), rightPadding(right), paddingValue(value) {}
+};
+
+}  // namespace AscendC
+
+namespace opkit {
+
+constexpr Pipe copy_pipe(Space destination, Space source) {
+  if (source == Space::GM) return Pipe::MTE2;
+  if (destination == Space::GM) return Pipe::MTE3;
+  if (source == Space::UB && destination == Space::UB) return Pipe::V;
+  return source == Space::L1 ? Pipe::MTE1 : Pipe::MTE3;
+}
+
+inline void issue_copy(Op op, const Operand& destination, const Operand& source, const CopyShape& shape, Where where) {
+  Instr instr;
+  instr.op = op;
+  instr.pipe = copy_pipe(destination.space, source.space);
+  instr.dst = destination;
+  instr.src[0] = source;
+  instr.source_count = 1;
+  instr.copy = shape;
+  instr.where = where;
+  issue(instr);
+}
+
+/// Whole data blocks only: the hardware rounds the length down.
+template <typename T>
+constexpr CopyShape contiguous_copy(uint32_t count) {
+  CopyShape shape;
+  shape.burst_bytes = count * static_cast<uint32_t>(sizeof(T)) / kBlockBytes * kBlockBytes;
+  return shape;
+}
+
+inline CopyShape block_copy(const AscendC::DataCopyParams& params) {
+  CopyShape shape;
+  shape.burst_count = params.blockCount;
+  shape.burst_bytes = params.blockLen * kBlockBytes;
+  shape.src_stride = shape.burst_bytes + uint64_t{params.srcGap} * kBlockBytes;
+  shape.dst_stride = shape.burst_bytes + uint64_t{params.dstGap} * kBlockBytes;
+  return shape;
+}
+
+constexpr uint64_t round_up_to_block(uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
+
+}  // namespace opkit
+
+namespace AscendC {
+
+template <typename T>
+inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, uint32_t count,
+                     opkit::Where where = opkit::Where::here()) {
+  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::contiguous_copy<T>(count), where);
+}
+template <typename T>
+inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, uint32_t count,
+                     opkit::Where where = opkit::Where::here()) {
+  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::contiguous_copy<T>(count), where);
+}
+template <typename T>
+inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint32_t count,
+                     opkit::Where where = opkit::Where::here()) {
+  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::contiguous_copy<T>(count), where);
+}
+template <typename T>
+inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+                     opkit::Where where = opkit::Where::here()) {
+  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params), where);
+}
+template <typename T>
+inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+                     opkit::Where where = opkit::Where::here()) {
+  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params), where);
+}
+template <typename T>
+inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+                     opkit::Where where = opkit::Where::here()) {
+  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params), where);
+}
+
+/// GM to UB: each burst is padded to whole data blocks.
+template <typename T>
+inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
+                        const DataCopyPadExtParams<T>& padding, opkit::Where where = opkit::Where::here()) {
+  opkit::CopyShape shape;
+  shape.burst_count = params.blockCount;
+  shape.burst_bytes = params.blockLen;
+  shape.left_padding = padding.leftPadding;
+  shape.right_padding = padding.rightPadding;
+  shape.is_padded = true;
+  shape.has_pad_value = padding.isPad;
+  shape.pad_value_bits = opkit::bits_of(padding.paddingValue);
+  shape.src_stride = uint64_t{params.blockLen} + params.srcStride;
+  const uint64_t row_bytes = params.blockLen + (padding.leftPadding + padding.rightPadding) * sizeof(T);
+  shape.dst_stride = opkit::round_up_to_block(row_bytes) + uint64_t{params.dstStride} * opkit::kBlockBytes;
+  opkit::issue_copy(opkit::Op::DataCopyPad, dst.operand(), src.operand(), shape, where);
+}
+
+/// UB to GM: what pads the UB side is left behind.
+template <typename T>
+inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
+                        opkit::Where where = opkit::Where::here()) {
+  opkit::CopyShape shape;
+  shape.burst_count = params.blockCount;
+  shape.burst_bytes = params.blockLen;
+  shape.is_padded = true;
+  shape.src_stride = opkit::round_up_to_block(params.blockLen) + uint64_t{params.srcStride} * opkit::kBlockBytes;
+  shape.dst_stride = uint64_t{params.blockLen} + params.dstStride;
+  opkit::issue_copy(opkit::Op::DataCopyPad, dst.operand(), src.operand(), shape, where);
+}
+
+/// The older parameter structures: gaps of DataCopyParams count bytes on the GM side and data blocks on the UB side.
+template <typename T>
+inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+                        const DataCopyPadParams& padding, opkit::Where where = opkit::Where::here()) {
+  DataCopyPadExtParams<T> extended;
+  extended.isPad = padding.isPad;
+  extended.leftPadding = padding.leftPadding;
+  extended.rightPadding = padding.rightPadding;
+  extended.paddingValue = opkit::value_of<T>(padding.paddingValue);
+  DataCopyPad(dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
+              extended, where);
+}
+template <typename T>
+inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+                        opkit::Where where = opkit::Where::here()) {
+  DataCopyPad(dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
+              where);
+}
+
+/// What DataCopyPad pads with where its parameters name no value.
+template <typename T>
+inline void SetPadValue(T value) {
+  opkit::set_pad_value(opkit::bits_of(value));
+}
+
+}  // namespace AscendC

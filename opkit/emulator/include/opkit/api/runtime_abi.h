@@ -1,0 +1,83 @@
+/// What the public templates call besides issue(): the library's side of tensors, queues and variables.
+#pragma once
+
+#include "opkit/instr.h"
+
+namespace opkit {
+
+/// Variables of the sub-core that runs the calling kernel.
+struct CoreVariables {
+  int64_t block_index;
+  int64_t block_count;
+  int64_t sub_block_index;
+  int64_t sub_block_count;
+  uint64_t tiling_key;
+  bool is_cube;
+};
+OPKIT_API const CoreVariables& core_variables();
+
+/// Host address of the first byte of a local memory of the current core, and its size.
+OPKIT_API uint8_t* local_memory(Space space);
+OPKIT_API uint32_t local_memory_bytes(Space space);
+
+/// The TPipe that the kernel on this core has constructed last; null before.
+OPKIT_API void set_kernel_pipe(void* pipe);
+OPKIT_API void* kernel_pipe();
+
+/// What TPipe keeps: how far each local memory has been given out.
+struct PipeState {
+  uint32_t used_bytes[8] = {};
+  uint32_t buffer_count = 0;
+};
+
+enum class SlotState : uint8_t { Idle, Allocated, Enqueued, Dequeued };
+
+struct QueueSlot {
+  uint32_t address = 0;
+  SlotState state = SlotState::Idle;
+  int8_t enqueue_event = -1;  ///< event that DeQue waits for
+  int8_t free_event = -1;     ///< event that AllocTensor waits for
+};
+
+constexpr uint32_t kQueueSlots = 64;  ///< buffers of one kernel together. Source: TPipe InitBuffer
+
+/// What a TQue, TQueBind or TBuf keeps.
+struct QueueState {
+  Space space = Space::UB;
+  Pipe fill = Pipe::MTE2;
+  Pipe empty = Pipe::V;
+  bool has_event = true;        ///< false where source and destination run on one pipe
+  uint8_t depth = 1;
+  uint32_t slot_bytes = 0;
+  uint32_t slot_count = 0;
+  uint32_t next_slot = 0;
+  uint32_t queued = 0;
+  uint32_t head = 0;
+  uint32_t fifo[kQueueSlots] = {};
+  QueueSlot slots[kQueueSlots] = {};
+};
+
+/// Gives out `bytes`, rounded up to a data block; OutOfBounds when the memory is full.
+OPKIT_API uint32_t pipe_allocate(PipeState& pipe, Space space, uint32_t bytes, Where where);
+OPKIT_API void queue_init(QueueState& queue, PipeState& pipe, uint32_t count, uint32_t bytes, Where where);
+OPKIT_API uint32_t queue_allocate(QueueState& queue, Where where);
+OPKIT_API void queue_enqueue(QueueState& queue, uint32_t address, Where where);
+OPKIT_API uint32_t queue_dequeue(QueueState& queue, Where where);
+OPKIT_API void queue_free(QueueState& queue, uint32_t address, Where where);
+OPKIT_API void queue_free_events(QueueState& queue, Where where);
+
+OPKIT_API int8_t allocate_event(Pipe first, Pipe second, Where where);
+OPKIT_API int8_t fetch_event(Pipe first, Pipe second, Where where);
+OPKIT_API void release_event(Pipe first, Pipe second, int8_t id, Where where);
+
+/// Mask registers. Source: Ascend C API, mask operations.
+OPKIT_API void set_mask_mode(bool is_counter);
+OPKIT_API void set_vector_mask(uint64_t high, uint64_t low);
+
+OPKIT_API uint64_t system_cycle();
+OPKIT_API void set_pad_value(uint64_t bits);
+OPKIT_API void kernel_print(const char* format, ...) __attribute__((format(printf, 1, 2)));
+[[noreturn]] OPKIT_API void kernel_assertion(const char* condition, const char* message, Where where);
+[[noreturn]] OPKIT_API void illegal_operand(const char* message, Where where);
+
+}  // namespace opkit

@@ -1,0 +1,247 @@
+/// GlobalTensor and LocalTensor. Source: Ascend C API, data structures.
+#pragma once
+
+#include <cstring>
+
+#include "opkit/api/base.h"
+#include "opkit/api/half.h"
+#include "opkit/api/runtime_abi.h"
+
+namespace opkit {
+
+template <typename T>
+struct DTypeOf;
+#define OPKIT_DTYPE(type, code) \
+  template <>                   \
+  struct DTypeOf<type> {        \
+    static constexpr DType value = DType::code; \
+  };
+OPKIT_DTYPE(half, F16)
+OPKIT_DTYPE(bfloat16_t, BF16)
+OPKIT_DTYPE(float, F32)
+OPKIT_DTYPE(int8_t, S8)
+OPKIT_DTYPE(uint8_t, U8)
+OPKIT_DTYPE(char, S8)
+OPKIT_DTYPE(int16_t, S16)
+OPKIT_DTYPE(uint16_t, U16)
+OPKIT_DTYPE(int32_t, S32)
+OPKIT_DTYPE(uint32_t, U32)
+OPKIT_DTYPE(int64_t, S64)
+OPKIT_DTYPE(uint64_t, U64)
+OPKIT_DTYPE(bool, BOOL)
+OPKIT_DTYPE(double, F64)
+#undef OPKIT_DTYPE
+
+template <typename T>
+constexpr DType dtype_of() {
+  return DTypeOf<T>::value;
+}
+
+/// The bits of a scalar, zero-extended.
+template <typename T>
+inline uint64_t bits_of(T value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
+template <typename T>
+inline T value_of(uint64_t bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+/// Checks a scalar access and tells observers of it.
+inline uint8_t* access_element(Op op, const Operand& element, Where where) {
+  Instr instr;
+  instr.op = op;
+  instr.pipe = Pipe::S;
+  instr.where = where;
+  instr.source_count = op == Op::GetValue ? 1 : 0;
+  (op == Op::GetValue ? instr.src[0] : instr.dst) = element;
+  issue(instr);
+  return element.space == Space::GM ? reinterpret_cast<uint8_t*>(element.address)
+                                    : local_memory(element.space) + element.address;
+}
+
+}  // namespace opkit
+
+namespace AscendC {
+
+struct ShapeInfo;
+
+template <typename T>
+class GlobalTensor {
+ public:
+  using PrimType = T;
+
+  GlobalTensor() = default;
+
+  void SetGlobalBuffer(T* buffer, uint64_t size) {
+    address_ = reinterpret_cast<uint64_t>(buffer);
+    size_ = size;
+  }
+  void SetGlobalBuffer(T* buffer) { SetGlobalBuffer(buffer, 0); }
+
+  const T* GetPhyAddr() const { return reinterpret_cast<const T*>(address_); }
+  T* GetPhyAddr(uint64_t offset) const { return reinterpret_cast<T*>(address_) + offset; }
+  uint64_t GetSize() const { return size_; }
+
+  T GetValue(uint64_t offset, opkit::Where where = opkit::Where::here()) const {
+    T value;
+    std::memcpy(&value, opkit::access_element(opkit::Op::GetValue, element(offset), where), sizeof(T));
+    return value;
+  }
+  void SetValue(uint64_t offset, T value, opkit::Where where = opkit::Where::here()) const {
+    std::memcpy(opkit::access_element(opkit::Op::SetValue, element(offset), where), &value, sizeof(T));
+  }
+  T& operator()(uint64_t offset, opkit::Where where = opkit::Where::here()) const {
+    return *reinterpret_cast<T*>(opkit::access_element(opkit::Op::GetValue, element(offset), where));
+  }
+  GlobalTensor operator[](uint64_t offset) const {
+    GlobalTensor tensor = *this;
+    tensor.address_ += offset * sizeof(T);
+    tensor.size_ = size_ > offset ? size_ - offset : 0;
+    return tensor;
+  }
+  template <typename U>
+  GlobalTensor<U> ReinterpretCast() const {
+    GlobalTensor<U> tensor;
+    tensor.SetGlobalBuffer(reinterpret_cast<U*>(address_), size_ * sizeof(T) / sizeof(U));
+    return tensor;
+  }
+  /// Cache hints do not change results; the timing model does not use them yet.
+  void SetL2CacheHint(CacheMode) {}
+  template <typename... Hints>
+  void SetL2CacheHint(Hints...) {}
+
+  opkit::Operand operand() const {
+    opkit::Operand operand;
+    operand.space = opkit::Space::GM;
+    operand.dtype = opkit::dtype_of<T>();
+    operand.address = address_;
+    operand.begin = 0;
+    operand.end = ~0ull;
+    return operand;
+  }
+
+ private:
+  opkit::Operand element(uint64_t offset) const {
+    opkit::Operand operand = this->operand();
+    operand.address += offset * sizeof(T);
+    return operand;
+  }
+
+  uint64_t address_ = 0;
+  uint64_t size_ = 0;
+};
+
+namespace detail {
+
+/// The right-hand side of `dst = src0 + src1`: an instruction that lacks its destination. D is the element type of
+/// the destination that it can be assigned to. A `count` of zero means the whole destination.
+template <typename D>
+struct TensorExpression {
+  opkit::Instr instr;
+};
+
+/// The conversion to this type happens at the assignment, so `where` is the user's line.
+template <typename D>
+struct LocatedExpression {
+  opkit::Instr instr;
+  LocatedExpression(const TensorExpression<D>& expression, opkit::Where where = opkit::Where::here())  // NOLINT
+      : instr(expression.instr) {
+    instr.where = where;
+  }
+};
+
+}  // namespace detail
+
+template <typename T>
+class LocalTensor {
+ public:
+  using PrimType = T;
+
+  LocalTensor() = default;
+
+  /// A tensor at a fixed address of the position's memory: the static-tensor dialect.
+  LocalTensor(TPosition position, uint32_t address, uint32_t size)
+      : address_(address), begin_(address), end_(address + size * sizeof(T)), size_(size), position_(position) {}
+
+  /// For TQue, TBuf and allocators: `size` elements at `address`, inside a buffer of `buffer_bytes`.
+  static LocalTensor within(TPosition position, uint32_t address, uint32_t size, uint32_t buffer, uint32_t buffer_bytes) {
+    LocalTensor tensor(position, address, size);
+    tensor.begin_ = buffer;
+    tensor.end_ = buffer + buffer_bytes;
+    return tensor;
+  }
+
+  uint64_t GetPhyAddr(uint32_t offset = 0) const {
+    return reinterpret_cast<uint64_t>(opkit::local_memory(opkit::space_of(position_)) + address_) + offset * sizeof(T);
+  }
+  T GetValue(uint32_t index, opkit::Where where = opkit::Where::here()) const {
+    T value;
+    std::memcpy(&value, opkit::access_element(opkit::Op::GetValue, element(index), where), sizeof(T));
+    return value;
+  }
+  template <typename U>
+  void SetValue(uint32_t index, U value, opkit::Where where = opkit::Where::here()) const {
+    const T converted = static_cast<T>(value);
+    std::memcpy(opkit::access_element(opkit::Op::SetValue, element(index), where), &converted, sizeof(T));
+  }
+  T& operator()(uint32_t index, opkit::Where where = opkit::Where::here()) const {
+    return *reinterpret_cast<T*>(opkit::access_element(opkit::Op::SetValue, element(index), where));
+  }
+  LocalTensor operator[](uint32_t offset) const {
+    LocalTensor tensor = *this;
+    tensor.address_ += offset * sizeof(T);
+    tensor.size_ = size_ > offset ? size_ - offset : 0;
+    return tensor;
+  }
+  template <typename U>
+  LocalTensor<U> ReinterpretCast() const {
+    return LocalTensor<U>::within(position_, address_, size_ * sizeof(T) / sizeof(U), begin_, end_ - begin_);
+  }
+  TPosition GetPosition() const { return position_; }
+  uint32_t GetSize() const { return size_; }
+  uint32_t GetLength() const { return size_ * sizeof(T); }
+  void SetSize(uint32_t size) { size_ = size; }
+  void SetBufferLen(uint32_t bytes) { size_ = bytes / sizeof(T); }
+
+  /// Where it starts in its memory, in bytes.
+  uint32_t address() const { return address_; }
+
+  opkit::Operand operand() const {
+    opkit::Operand operand;
+    operand.space = opkit::space_of(position_);
+    operand.dtype = opkit::dtype_of<T>();
+    operand.address = address_;
+    operand.begin = begin_;
+    operand.end = end_;
+    return operand;
+  }
+
+  /// `dst = src0 + src1` and the like; vector.h makes the expressions.
+  LocalTensor& operator=(detail::LocatedExpression<T> expression) {
+    expression.instr.dst = operand();
+    if (expression.instr.count == 0) expression.instr.count = size_;
+    opkit::issue(expression.instr);
+    return *this;
+  }
+
+ private:
+  opkit::Operand element(uint32_t index) const {
+    opkit::Operand operand = this->operand();
+    operand.address += index * sizeof(T);
+    return operand;
+  }
+
+  uint32_t address_ = 0;
+  uint32_t begin_ = 0;
+  uint32_t end_ = 0;
+  uint32_t size_ = 0;
+  TPosition position_ = TPosition::VECCALC;
+};
+
+}  // namespace AscendC
