@@ -14,9 +14,12 @@ __all__ = ["dump"]
 
 def dump(specs: OpSpec | Sequence[OpSpec]) -> str:
     """Return the prototype text of one operator (an object) or of several (a list)."""
-    value: Json
-    one = isinstance(specs, OpSpec)
-    value = _operator(specs) if one else [_operator(spec) for spec in specs]
+    if isinstance(specs, OpSpec):
+        return _text(_operator(specs))
+    return _text([_operator(spec) for spec in specs])
+
+
+def _text(value: Json) -> str:
     return json.dumps(value, indent=4, ensure_ascii=False) + "\n"
 
 
