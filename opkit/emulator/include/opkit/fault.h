@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "opkit/export.h"
 #include "opkit/types.h"
 
 namespace opkit {
@@ -29,7 +30,7 @@ enum class Fault : uint8_t {
   kCount,
 };
 
-const char* fault_name(Fault fault);
+OPKIT_API const char* fault_name(Fault fault);
 
 /// What is known of one fault; `opkit.errors.KernelFault` in Python.
 struct FaultReport {

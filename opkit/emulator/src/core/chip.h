@@ -6,11 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "opkit/export.h"
+
 namespace opkit {
 
 struct ChipRow;
 
-struct Chip {
+struct OPKIT_API Chip {
   std::string name;
   std::string npu_arch;    ///< such as dav-2201
   std::string soc_config;  ///< the name in AddConfig, such as ascend910b
@@ -26,7 +28,7 @@ struct Chip {
 };
 
 /// The chip of that name or alias in any case; null when there is none.
-const Chip* find_chip(std::string_view name);
-const std::vector<Chip>& all_chips();
+OPKIT_API const Chip* find_chip(std::string_view name);
+OPKIT_API const std::vector<Chip>& all_chips();
 
 }  // namespace opkit

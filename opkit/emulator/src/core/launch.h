@@ -43,7 +43,7 @@ struct LaunchRecord {
 };
 
 /// The process's device. Thread-safe: launches are serialised.
-class Device {
+class OPKIT_API Device {
  public:
   static Device& get();
 

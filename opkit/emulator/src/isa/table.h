@@ -25,8 +25,8 @@ struct OpRow {
   void (*execute)(Core& core, const Instr& instr);
 };
 
-const OpRow& row_of(Op op);
-const char* family_name(Family family);
-const char* cost_name(Cost cost);
+OPKIT_API const OpRow& row_of(Op op);
+OPKIT_API const char* family_name(Family family);
+OPKIT_API const char* cost_name(Cost cost);
 
 }  // namespace opkit

@@ -1,0 +1,17 @@
+/// What the parts of the Python module share.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "opkit/fault.h"
+
+namespace opkit {
+
+/// Raises opkit.errors.KernelFault.
+[[noreturn]] void raise_kernel_fault(const FaultReport& report);
+
+void bind_lanes(pybind11::module_& module);    ///< lane targets (bindings/lanes.cpp)
+void bind_op_call(pybind11::module_& module);  ///< operator libraries (bindings/op_call.cpp)
+void bind_timing(pybind11::module_& module);   ///< timelines (bindings/timing.cpp)
+
+}  // namespace opkit

@@ -1,0 +1,168 @@
+// opkit.emulator._emulator: the device, its chips and the instruction table, for Python.
+#include <dlfcn.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "bindings.h"
+#include "core/launch.h"
+#include "isa/table.h"
+
+namespace py = pybind11;
+
+namespace opkit {
+
+void raise_kernel_fault(const FaultReport& report) {
+  const py::object type = py::module_::import("opkit.errors").attr("KernelFault");
+  const py::object path = py::module_::import("pathlib").attr("Path");
+  const py::object none = py::none();
+  static constexpr const char* kPipes[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
+  const py::object error =
+      type(report.message, py::arg("category") = fault_name(report.fault),
+           py::arg("file") = report.file.empty() ? none : path(report.file),
+           py::arg("line") = report.line == 0 ? none : py::cast(report.line), py::arg("kernel") = report.kernel,
+           py::arg("block") = report.block, py::arg("sub_core") = report.sub_core,
+           py::arg("pipe") = kPipes[static_cast<size_t>(report.pipe)], py::arg("instruction") = report.instruction,
+           py::arg("help") = report.help.empty() ? none : py::cast(report.help));
+  PyErr_SetObject(type.ptr(), error.ptr());
+  throw py::error_already_set();
+}
+
+namespace {
+
+[[noreturn]] void raise_usage(const std::string& message) {
+  const py::object type = py::module_::import("opkit.errors").attr("UsageError");
+  PyErr_SetObject(type.ptr(), type(message).ptr());
+  throw py::error_already_set();
+}
+
+py::list dtype_codes(uint32_t types) {
+  static constexpr const char* kCodes[] = {"F16", "BF16", "F32", "S8",  "U8",   "S16", "U16",
+                                           "S32", "U32",  "S64", "U64", "BOOL", "F64", "S4"};
+  static_assert(sizeof(kCodes) / sizeof(kCodes[0]) == static_cast<size_t>(DType::kCount), "a code for each type");
+  py::list result;
+  for (size_t i = 0; i < static_cast<size_t>(DType::kCount); ++i) {
+    if ((types >> i & 1) != 0) result.append(kCodes[i]);
+  }
+  return result;
+}
+
+py::list isa_table() {
+  py::list rows;
+  for (uint32_t i = 0; i < static_cast<uint32_t>(Op::kCount); ++i) {
+    const OpRow& row = row_of(static_cast<Op>(i));
+    py::dict entry;
+    entry["name"] = row.name;
+    entry["family"] = family_name(row.family);
+    py::dict types;
+    types["dav-2201"] = dtype_codes(row.types_a2);
+    types["dav-2002"] = dtype_codes(row.types_310p);
+    entry["dtypes"] = types;
+    entry["cost"] = cost_name(row.cost);
+    entry["semantics"] = row.semantics;
+    rows.append(entry);
+  }
+  return rows;
+}
+
+void configure(const std::string& chip, uint32_t threads, bool poison, bool profile) {
+  DeviceConfig config;
+  config.chip = find_chip(chip);
+  if (config.chip == nullptr) raise_usage("\"" + chip + "\" is not a chip that this build knows");
+  config.threads = threads;
+  config.poison = poison;
+  config.profile = profile;
+  Device::get().configure(config);
+}
+
+py::dict configuration() {
+  const DeviceConfig config = Device::get().config();
+  py::dict result;
+  result["chip"] = config.chip->name;
+  result["threads"] = config.threads;
+  result["poison"] = config.poison;
+  result["profile"] = config.profile;
+  return result;
+}
+
+const KernelEntry& find_kernel(const std::string& path, const std::string& name) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) raise_usage(std::string("cannot load the kernel library: ") + dlerror());
+  const auto* table = static_cast<const KernelTable*>(dlsym(library, "opkit_kernel_table"));
+  if (table == nullptr) raise_usage(path + " exports no opkit_kernel_table");
+  if (table->abi_version != kAbiVersion) raise_usage(path + " was built for another version of opkit: build it again");
+  for (uint32_t i = 0; i < table->count; ++i) {
+    if (name == table->entries[i].name) return table->entries[i];
+  }
+  raise_usage(path + " has no kernel \"" + name + "\"");
+}
+
+/// Runs one kernel of a shared object. Arrays are passed as GM addresses, bytes objects as values.
+py::dict launch(const std::string& path, const std::string& name, const py::sequence& arguments, uint32_t block_dim,
+                uint64_t tiling_key) {
+  const KernelEntry& entry = find_kernel(path, name);
+  if (py::len(arguments) != entry.argument_count) {
+    raise_usage(name + " takes " + std::to_string(entry.argument_count) + " arguments, not " +
+                std::to_string(py::len(arguments)));
+  }
+  if (block_dim == 0) raise_usage("block_dim must be at least 1");
+  std::vector<uint64_t> addresses(entry.argument_count);
+  std::vector<std::string> values(entry.argument_count);
+  std::vector<void*> storage(entry.argument_count);
+  std::vector<py::array> kept;
+  Launch launch;
+  for (size_t i = 0; i < entry.argument_count; ++i) {
+    const py::object argument = arguments[i];
+    if (py::isinstance<py::bytes>(argument)) {
+      values[i] = argument.cast<std::string>();
+      values[i].resize(std::max<size_t>(values[i].size(), 8));
+      storage[i] = values[i].data();
+      continue;
+    }
+    const auto array = argument.cast<py::array>();
+    if ((array.flags() & py::array::c_style) == 0) raise_usage("arguments must be C-contiguous arrays");
+    kept.push_back(array);
+    addresses[i] = reinterpret_cast<uint64_t>(array.data());
+    launch.gm.push_back({addresses[i], addresses[i] + static_cast<uint64_t>(array.nbytes())});
+    storage[i] = &addresses[i];
+  }
+  std::sort(launch.gm.begin(), launch.gm.end(), [](const GmRange& a, const GmRange& b) { return a.begin < b.begin; });
+  launch.kernel = entry.name;
+  launch.invoke = entry.invoke;
+  launch.arguments = storage.data();
+  launch.mode = entry.mode;
+  launch.block_dim = block_dim;
+  launch.tiling_key = tiling_key;
+  LaunchRecord record;
+  {
+    const py::gil_scoped_release release;
+    record = Device::get().run(launch);
+  }
+  if (record.fault.fault != Fault::None) raise_kernel_fault(record.fault);
+  py::dict result;
+  result["kernel"] = record.kernel;
+  result["block_dim"] = record.block_dim;
+  result["instructions"] = record.instructions;
+  return result;
+}
+
+}  // namespace
+}  // namespace opkit
+
+PYBIND11_MODULE(_emulator, module) {
+  module.doc() = "The AI-core emulator.";
+  module.attr("abi_version") = opkit::kAbiVersion;
+  module.def("isa_table", &opkit::isa_table, "Return the instruction table, one dict an instruction.");
+  module.def("configure", &opkit::configure, py::arg("chip"), py::arg("threads"), py::arg("poison"), py::arg("profile"),
+             "Set what later launches run on; threads 0 means one for each host core.");
+  module.def("configuration", &opkit::configuration, "Return what launches run on.");
+  module.def("launch", &opkit::launch, py::arg("path"), py::arg("name"), py::arg("arguments"), py::arg("block_dim"),
+             py::arg("tiling_key") = 0,
+             "Run one kernel of a shared object: arrays are passed as global memory, bytes as values.");
+  opkit::bind_lanes(module);
+  opkit::bind_op_call(module);
+  opkit::bind_timing(module);
+}

@@ -1,0 +1,76 @@
+#include "core/chip.h"
+
+#include <cctype>
+#include <stdexcept>
+
+#include "core/chip_rows.h"
+#include "opkit/types.h"
+
+namespace opkit {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+Chip read_chip(const ChipRow& row) {
+  Chip chip;
+  chip.name = row.name;
+  chip.npu_arch = row.npu_arch;
+  chip.soc_config = row.soc_config;
+  chip.row = &row;
+  const auto bytes = [&chip](Space space, const char* key) {
+    chip.space_bytes[static_cast<uint32_t>(space)] = static_cast<uint32_t>(chip.number(key));
+  };
+  bytes(Space::UB, "memory.ub_bytes");
+  bytes(Space::L1, "memory.l1_bytes");
+  bytes(Space::L0A, "memory.l0a_bytes");
+  bytes(Space::L0B, "memory.l0b_bytes");
+  bytes(Space::L0C, "memory.l0c_bytes");
+  bytes(Space::BT, "memory.bt_bytes");
+  bytes(Space::FB, "memory.fb_bytes");
+  chip.aic_count = static_cast<uint32_t>(chip.number("cores.aic"));
+  chip.aiv_count = static_cast<uint32_t>(chip.number("cores.aiv"));
+  chip.clock_mhz = chip.number("clock.mhz");
+  return chip;
+}
+
+}  // namespace
+
+bool Chip::has_number(std::string_view key) const {
+  for (unsigned i = 0; i < row->number_count; ++i) {
+    if (key == row->numbers[i].key) return true;
+  }
+  return false;
+}
+
+double Chip::number(std::string_view key) const {
+  for (unsigned i = 0; i < row->number_count; ++i) {
+    if (key == row->numbers[i].key) return row->numbers[i].value;
+  }
+  throw std::out_of_range("chip " + name + " has no number " + std::string(key));
+}
+
+const std::vector<Chip>& all_chips() {
+  static const std::vector<Chip> chips = [] {
+    std::vector<Chip> result;
+    for (unsigned i = 0; i < kChipRowCount; ++i) result.push_back(read_chip(kChipRows[i]));
+    return result;
+  }();
+  return chips;
+}
+
+const Chip* find_chip(std::string_view name) {
+  const std::string wanted = lower(name);
+  for (const Chip& chip : all_chips()) {
+    if (lower(chip.name) == wanted) return &chip;
+    for (const char* const* alias = chip.row->aliases; *alias != nullptr; ++alias) {
+      if (lower(*alias) == wanted) return &chip;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace opkit

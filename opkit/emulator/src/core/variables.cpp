@@ -1,0 +1,68 @@
+// The registers and variables of a core that the public templates read and write.
+#include <chrono>
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+
+#include "core/launch_state.h"
+
+namespace opkit {
+namespace {
+
+RunningCore& require_core() {
+  RunningCore* running = running_core();
+  if (running == nullptr) raise_fault(Fault::Internal, nullptr, nullptr, "no kernel runs on this thread");
+  return *running;
+}
+
+}  // namespace
+
+const CoreVariables& core_variables() { return require_core().variables; }
+
+uint8_t* local_memory(Space space) { return require_core().core.space_base[static_cast<uint32_t>(space)]; }
+uint32_t local_memory_bytes(Space space) { return require_core().core.space_bytes[static_cast<uint32_t>(space)]; }
+
+void set_kernel_pipe(void* pipe) { require_core().kernel_pipe = pipe; }
+void* kernel_pipe() { return require_core().kernel_pipe; }
+
+void set_mask_mode(bool is_counter) {
+  require_core().core.mask_mode = is_counter ? MaskMode::Counter : MaskMode::Normal;
+}
+
+void set_vector_mask(uint64_t high, uint64_t low) {
+  Core& core = require_core().core;
+  core.mask[0] = low;
+  core.mask[1] = high;
+}
+
+/// Instructions issued so far: monotonous and the same every run. The timing model knows cycles, execution does not.
+uint64_t system_cycle() { return require_core().core.issued; }
+
+void set_pad_value(uint64_t bits) { require_core().core.pad_value_bits = bits; }
+
+void kernel_print(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vprintf(format, arguments);
+  va_end(arguments);
+}
+
+void kernel_assertion(const char* condition, const char* message, Where where) {
+  Instr instr;
+  instr.op = Op::PipeBarrier;
+  instr.pipe = Pipe::S;
+  instr.where = where;
+  raise_fault(Fault::Assertion, &instr, nullptr, "assertion failed: %s %s", condition, message);
+}
+
+void illegal_operand(const char* message, Where where) {
+  Instr instr;
+  instr.op = Op::PipeBarrier;
+  instr.pipe = Pipe::S;
+  instr.where = where;
+  raise_fault(Fault::IllegalOperand, &instr, nullptr, "%s", message);
+}
+
+uint64_t current_tiling_key() { return require_core().variables.tiling_key; }
+
+}  // namespace opkit

@@ -1,0 +1,57 @@
+// Scalar accesses, flags and barriers.
+#include "core/core.h"
+#include "isa/table.h"
+#include "memory/bounds.h"
+#include "opkit/instr.h"
+
+namespace opkit {
+namespace {
+
+const char* pipe_name(Pipe pipe) {
+  static constexpr const char* kNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
+  return kNames[static_cast<size_t>(pipe)];
+}
+
+uint8_t& flag_of(Core& core, const Instr& instr) {
+  OPKIT_CHECK(instr.event_id < kEventCount, IllegalOperand, &instr, "use EVENT_ID0 to EVENT_ID7 or AllocEventID",
+              "%s: event id %d is not one of 0 to %u", row_of(instr.op).name, static_cast<int8_t>(instr.event_id),
+              kEventCount - 1);
+  return core.flags[static_cast<uint32_t>(instr.pipe)][static_cast<uint32_t>(instr.peer_pipe)][instr.event_id];
+}
+
+void set_flag(Core& core, const Instr& instr) {
+  uint8_t& flag = flag_of(core, instr);
+  OPKIT_CHECK(flag < 255, IllegalOperand, &instr, "wait for the event before it is signalled again",
+              "SetFlag: event %s_%s id %u was signalled 255 times without a wait", pipe_name(instr.pipe),
+              pipe_name(instr.peer_pipe), instr.event_id);
+  ++flag;
+}
+
+void wait_flag(Core& core, const Instr& instr) {
+  uint8_t& flag = flag_of(core, instr);
+  // Only this core can signal its own events, and it does so in program order: nothing will end this wait.
+  OPKIT_CHECK(flag > 0, Deadlock, &instr, "signal it with SetFlag before this line",
+              "WaitFlag: nothing has signalled event %s_%s id %u", pipe_name(instr.pipe), pipe_name(instr.peer_pipe),
+              instr.event_id);
+  --flag;
+}
+
+}  // namespace
+
+void execute_control(Core& core, const Instr& instr) {
+  switch (instr.op) {
+    case Op::SetFlag: set_flag(core, instr); return;
+    case Op::WaitFlag: wait_flag(core, instr); return;
+    case Op::GetValue: {
+      const Operand& element = instr.src[0];
+      check_bounds(core, instr, element, element.address, size_bytes(element.dtype), false);
+      return;
+    }
+    case Op::SetValue:
+      check_bounds(core, instr, instr.dst, instr.dst.address, size_bytes(instr.dst.dtype), true);
+      return;
+    default: return;  // PipeBarrier: execution is in program order already
+  }
+}
+
+}  // namespace opkit

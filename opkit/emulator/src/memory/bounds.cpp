@@ -1,0 +1,68 @@
+#include "memory/bounds.h"
+
+#include <algorithm>
+
+#include "core/launch_state.h"
+#include "isa/table.h"
+
+namespace opkit {
+
+const char* space_name(Space space) {
+  static constexpr const char* kNames[] = {"GM", "UB", "L1", "L0A", "L0B", "L0C", "BT", "FB"};
+  return kNames[static_cast<size_t>(space)];
+}
+
+namespace {
+
+[[noreturn]] void fault_outside(const Instr& instr, const Operand& operand, uint64_t address, uint64_t bytes,
+                                bool is_write) {
+  const char* verb = is_write ? "writes" : "reads";
+  const char* name = row_of(instr.op).name;
+  if (operand.space == Space::GM) {
+    raise_fault(Fault::OutOfBounds, &instr, "check the offset and the length of this tile; the last one may be shorter",
+                "%s %s %llu bytes of global memory at 0x%llx that lie in no tensor of this launch", name, verb,
+                static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address));
+  }
+  const long long first = static_cast<long long>(address) - static_cast<long long>(operand.begin);
+  raise_fault(Fault::OutOfBounds, &instr, "check the length given to this instruction and to InitBuffer",
+              "%s %s bytes %lld..%lld of a buffer that has %llu bytes in %s", name, verb, first,
+              first + static_cast<long long>(bytes), static_cast<unsigned long long>(operand.end - operand.begin),
+              space_name(operand.space));
+}
+
+bool is_in_gm(const std::vector<GmRange>& ranges, uint64_t address, uint64_t bytes) {
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), address,
+                                      [](uint64_t value, const GmRange& range) { return value < range.begin; });
+  if (after == ranges.begin()) return false;
+  const GmRange& range = *(after - 1);
+  return address + bytes <= range.end;
+}
+
+}  // namespace
+
+void check_bounds(const Core& core, const Instr& instr, const Operand& operand, uint64_t address, uint64_t bytes,
+                  bool is_write) {
+  if (bytes == 0) return;
+  if (operand.space == Space::GM) {
+    if (!is_in_gm(core.launch->launch->gm, address, bytes)) fault_outside(instr, operand, address, bytes, is_write);
+    return;
+  }
+  const uint64_t limit = core.space_bytes[static_cast<uint32_t>(operand.space)];
+  if (address < operand.begin || address + bytes > operand.end) {
+    fault_outside(instr, operand, address, bytes, is_write);
+  }
+  OPKIT_CHECK(address + bytes <= limit, OutOfBounds, &instr, "the tensor itself lies outside this memory",
+              "%s touches bytes %llu..%llu of %s, which has %llu bytes on this chip", row_of(instr.op).name,
+              static_cast<unsigned long long>(address), static_cast<unsigned long long>(address + bytes),
+              space_name(operand.space), static_cast<unsigned long long>(limit));
+}
+
+void check_alignment(const Instr& instr, const Operand& operand, uint32_t alignment, const char* role) {
+  if (operand.space == Space::GM) return;
+  OPKIT_CHECK(operand.address % alignment == 0, Misaligned, &instr,
+              "start tensors and tiles at multiples of this many bytes",
+              "%s: %s address %llu in %s is not a multiple of %u bytes", row_of(instr.op).name, role,
+              static_cast<unsigned long long>(operand.address), space_name(operand.space), alignment);
+}
+
+}  // namespace opkit

@@ -1,0 +1,11 @@
+/// The observers that a device configuration can ask for by name.
+#pragma once
+
+#include "observe/observer.h"
+
+namespace opkit {
+
+/// The process's timing observer (observe/timing.cpp).
+Observer* timing_observer();
+
+}  // namespace opkit
