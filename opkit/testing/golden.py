@@ -1,0 +1,112 @@
+"""A project's own reference functions, read from its golden.py without importing its package.
+
+golden.py has one function per operator, named like it, from wide NumPy arrays (float64 for floats,
+int64 for whole numbers) and keyword attributes to an array, or a tuple of them. Where inputs have
+different shapes it also has `<operator>_input_shapes(shape) -> dict`, from the main shape to the
+shapes of the inputs that differ from it, or one `input_shapes(shape)` for all its operators.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from opkit.errors import OperatorError
+from opkit.schema import AttrValue, OpSpec
+from opkit.testing.arrays import Array
+from opkit.testing.cases import Shape, ShapeRule
+
+__all__ = ["Golden", "load_golden"]
+
+
+@dataclass(frozen=True)
+class Golden:
+    """The functions of one golden.py."""
+
+    path: Path
+    module: ModuleType
+
+    def has(self, kernel: str) -> bool:
+        """Whether it has a reference for an operator."""
+        return callable(getattr(self.module, kernel, None))
+
+    def shape_rule(self, spec: OpSpec) -> ShapeRule | None:
+        """Return the operator's rule for input shapes, None if every input has the main shape."""
+        own = f"{spec.name}_input_shapes"
+        name = own if hasattr(self.module, own) else "input_shapes"
+        function = getattr(self.module, name, None)
+        if not callable(function):
+            return None
+        inputs = {tensor.name for tensor in spec.inputs}
+
+        def rule(shape: Shape) -> Mapping[str, Shape]:
+            shapes = self._call(function, (shape,), {})
+            if not isinstance(shapes, Mapping):
+                raise OperatorError(
+                    f"{self.path}: {name} returned {shapes!r}, expected a dict of shapes"
+                )
+            # The rule for all operators may speak of inputs that this one does not have.
+            return shapes if name == own else {key: shapes[key] for key in shapes if key in inputs}
+
+        return rule
+
+    def reference(
+        self, kernel: str, inputs: list[Array], *, attrs: Mapping[str, AttrValue]
+    ) -> tuple[Array, ...]:
+        """Return the operator's outputs for wide inputs.
+
+        Raises:
+            OperatorError: the function fails; the message has its own file and line.
+        """
+        with np.errstate(all="ignore"):
+            result = self._call(getattr(self.module, kernel), tuple(inputs), dict(attrs))
+        outputs = result if isinstance(result, (tuple, list)) else (result,)
+        return tuple(np.asarray(output) for output in outputs)
+
+    def _call(
+        self,
+        function: Callable[..., object],
+        arguments: tuple[object, ...],
+        named: dict[str, object],
+    ) -> object:
+        try:
+            return function(*arguments, **named)
+        except Exception as error:
+            raise _failed(self.path, error) from error
+
+
+def load_golden(path: Path) -> Golden | None:
+    """Return the references in a golden.py, or None where there is no such file.
+
+    Raises:
+        OperatorError: the file does not load.
+    """
+    if not path.is_file():
+        return None
+    name = f"_opkit_golden_{path.parent.name}"
+    module_spec = importlib.util.spec_from_file_location(name, path)
+    assert module_spec is not None and module_spec.loader is not None
+    module = importlib.util.module_from_spec(module_spec)
+    try:
+        module_spec.loader.exec_module(module)
+    except Exception as error:
+        raise _failed(path, error) from error
+    return Golden(path, module)
+
+
+def _failed(path: Path, error: Exception) -> OperatorError:
+    """Return the user's own error, at the last line of golden.py that it went through."""
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename) == path
+    ]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    where = f"{path}:{line}" if line is not None else str(path)
+    return OperatorError(f"{where}: {type(error).__name__}: {error}")

@@ -1,0 +1,24 @@
+"""assert_close, as a generated project's tests use it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opkit.errors import PrecisionError
+from opkit.testing import assert_close, to_bfloat16
+
+
+def test_a_good_result_passes_silently() -> None:
+    assert_close(np.array([1, 2], dtype=np.float16), np.array([1.0, 2.0]))
+    assert_close(to_bfloat16(np.array([0.3])), np.array([0.3]), dtype="bfloat16")
+
+
+def test_a_bad_result_is_an_assertion_that_shows_figures_and_the_worst_element() -> None:
+    with pytest.raises(PrecisionError) as caught:
+        assert_close(np.array([[1, 3]], dtype=np.float16), np.array([[1.0, 2.0]]))
+    assert isinstance(caught.value, AssertionError)
+    text = str(caught.value)
+    assert "misses the ecosystem standard for float16" in text
+    assert "MARE 0.5 (< 0.00977)" in text
+    assert "worst at [0, 1]: got 3.0, golden 2.0" in text

@@ -1,0 +1,49 @@
+"""The table of precision standards."""
+
+from __future__ import annotations
+
+import pytest
+
+from opkit.dtypes import find_dtype
+from opkit.errors import UsageError
+from opkit.testing import STANDARDS, find_standard
+
+
+@pytest.mark.parametrize("name", STANDARDS)
+def test_every_standard_names_its_document_and_measures_something(name: str) -> None:
+    row = STANDARDS[name]
+    assert row.name == name
+    assert row.source
+    assert row.measures
+    for measure in row.measures:
+        assert measure.gather in {"mean", "max"}
+
+
+@pytest.mark.parametrize("name", STANDARDS)
+def test_every_number_belongs_to_a_known_dtype_and_gives_a_limit(name: str) -> None:
+    row = STANDARDS[name]
+    for dtype_name, numbers in row.numbers.items():
+        dtype = find_dtype(dtype_name)
+        assert dtype is not None and dtype.name == dtype_name
+        assert all(measure.limit(numbers) >= 0 for measure in row.measures)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "threshold"), [("float16", 2**-10), ("bfloat16", 2**-7), ("float32", 2**-13)]
+)
+def test_the_ecosystem_standard_has_its_documents_limits(dtype: str, threshold: float) -> None:
+    row = find_standard("ecosystem")
+    limits = {measure.name: measure.limit(row.numbers[dtype]) for measure in row.measures}
+    assert limits == {"MERE": threshold, "MARE": 10 * threshold}
+
+
+def test_an_unknown_standard_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match='did you mean "ecosystem"'):
+        find_standard("ecosytem")
+
+
+def test_a_dtype_without_limits_is_refused() -> None:
+    dtype = find_dtype("float64")
+    assert dtype is not None
+    with pytest.raises(UsageError, match="no limits for float64"):
+        find_standard("ecosystem").numbers_for(dtype)
