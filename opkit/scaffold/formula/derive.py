@@ -1,0 +1,237 @@
+"""The backward operator, by symbolic differentiation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sympy
+
+from opkit.errors import SpecError
+from opkit.schema.spec import OpSpec, TensorSpec
+
+from .functions import (
+    COLUMNS,
+    Equal,
+    FormulaFunction,
+    Reduction,
+    RowInput,
+    RowMax,
+    RowMean,
+    RowMin,
+    RowSum,
+    Sign,
+    Where,
+)
+from .parse import parse, space_of
+from .stable import stabilise
+from .text import to_formula
+
+__all__ = ["UnsupportedGradient", "backward", "unsupported_gradients"]
+
+_FLOATING = frozenset({"float16", "float32", "bfloat16"})
+
+
+@dataclass(frozen=True)
+class UnsupportedGradient:
+    """An input that the backward operator gives no gradient for."""
+
+    input: str
+    reason: str
+
+
+class _Absolute(FormulaFunction):
+    """Stands for Abs while differentiating: sympy's own derivative of Abs is written for complex numbers."""
+
+    def fdiff(self, argindex: int = 1) -> sympy.Expr:
+        return Sign(self.args[0])
+
+
+def backward(spec: OpSpec) -> OpSpec | None:
+    """Return the operator that computes the gradients, its formulas in the same language.
+
+    Inputs: `grad_<output>` for each output, then the forward inputs. Outputs: `grad_<input>` for each floating input
+    that the formulas depend on, in the shape of the broadcast of all inputs; where a forward input was broadcast over
+    the leading axes, the caller sums its gradient over them.
+
+    Returns None without formulas, or where no input has a gradient.
+
+    Raises:
+        SpecError: a formula is wrong.
+    """
+    if not spec.has_formula:
+        return None
+    gradients = _gradients(spec)
+    variants = _floating_variants(spec)
+    if not gradients or not variants:
+        return None
+
+    def narrow(tensor: TensorSpec, name: str, formula: str | None = None) -> TensorSpec:
+        return TensorSpec(
+            name=name,
+            param_type=tensor.param_type,
+            dtypes=tuple(tensor.dtypes[v] for v in variants),
+            formats=tuple(tensor.formats[v] for v in variants),
+            formula=formula,
+        )
+
+    inputs = [narrow(t, f"grad_{t.name}") for t in spec.outputs]
+    inputs += [narrow(t, t.name) for t in spec.inputs]
+    by_name = {tensor.name: tensor for tensor in spec.inputs}
+    tiles = frozenset(sympy.Symbol(tensor.name, real=True) for tensor in inputs)
+
+    def text(name: str, gradient: sympy.Expr) -> str:
+        # A gradient that is the same along a row still has the shape of its input.
+        shaped = space_of(gradient, tiles) == "tile"
+        return to_formula(gradient) if shaped else f"like({to_formula(gradient)}, {name})"
+
+    outputs = [narrow(by_name[n], f"grad_{n}", text(n, e)) for n, e in gradients.items()]
+    names = [tensor.name for tensor in (*inputs, *outputs)]
+    clash = next((name for name in names if names.count(name) > 1), None)
+    if clash is not None:
+        raise SpecError(
+            f'the backward operator would have two tensors called "{clash}"',
+            file=spec.source,
+            pointer=f"/{spec.op}",
+            help="rename the forward operator's tensor",
+        )
+    return OpSpec(
+        op=f"{spec.op}Grad",
+        name=f"{spec.name}_grad",
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        attrs=spec.attrs,
+        source=spec.source,
+    )
+
+
+def unsupported_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
+    """Return the inputs that `backward` gives no gradient for, each with the reason."""
+    if not spec.has_formula:
+        return tuple(UnsupportedGradient(t.name, "there is no formula") for t in spec.inputs)
+    gradients = _gradients(spec)
+    variants = _floating_variants(spec)
+    found = []
+    for tensor in spec.inputs:
+        if not variants or tensor.dtypes[variants[0]].name not in _FLOATING:
+            found.append(UnsupportedGradient(tensor.name, "it is not a floating-point tensor"))
+        elif tensor.name not in gradients:
+            found.append(
+                UnsupportedGradient(tensor.name, "no formula depends on it differentiably")
+            )
+    return tuple(found)
+
+
+def _floating_variants(spec: OpSpec) -> tuple[int, ...]:
+    return tuple(
+        variant
+        for variant in range(spec.variant_count)
+        if all(tensor.dtypes[variant].name in _FLOATING for tensor in spec.outputs)
+        and any(tensor.dtypes[variant].name in _FLOATING for tensor in spec.inputs)
+    )
+
+
+def _gradients(spec: OpSpec) -> dict[str, sympy.Expr]:
+    """Return the gradient of each floating input that the formulas depend on."""
+    parsed = parse(spec)
+    inputs = parsed.inputs
+    variants = _floating_variants(spec)
+    cotangents = {}
+    for output in parsed.outputs:
+        symbol = sympy.Symbol(f"grad_{output.name}", real=True)
+        cotangents[output.name] = RowInput(symbol) if output.per_row else symbol
+    tiles = frozenset([*inputs.values(), *(c for c in cotangents.values() if c.is_Symbol)])
+    gradients = {}
+    for tensor in spec.inputs:
+        floating = variants and all(tensor.dtypes[v].name in _FLOATING for v in variants)
+        if not floating or tensor.name in parsed.row_inputs:
+            continue
+        total = sympy.Integer(0)
+        for output in parsed.outputs:
+            expression = stabilise(output.expression).replace(sympy.Abs, _Absolute)
+            tape = _Tape(expression, cotangents[output.name], tiles)
+            total += tape.gradient(inputs[tensor.name])
+        total = total.replace(_Absolute, sympy.Abs)
+        if total != 0:
+            gradients[tensor.name] = stabilise(sympy.factor_terms(total))
+    return gradients
+
+
+class _Tape:
+    """Reverse-mode differentiation through reductions.
+
+    Every reduction becomes a symbol, so that what is left between them is elementwise and sympy can differentiate it.
+    """
+
+    def __init__(
+        self, expression: sympy.Expr, cotangent: sympy.Expr, tiles: frozenset[sympy.Symbol]
+    ) -> None:
+        self.expression = expression
+        self.cotangent = cotangent
+        self.tiles = tiles
+        # A reduction comes before those inside it.
+        self.reductions: Sequence[Reduction] = sorted(
+            expression.atoms(Reduction), key=lambda r: (-len(r.atoms(Reduction)), str(r))
+        )
+        self.symbols = {r: sympy.Dummy("r", real=True) for r in self.reductions}
+        self.back = {symbol: reduction for reduction, symbol in self.symbols.items()}
+
+    def gradient(self, symbol: sympy.Symbol) -> sympy.Expr:
+        adjoints = dict.fromkeys(self.reductions, sympy.Integer(0))
+        total = self.pull(self.expression, self.cotangent, symbol, adjoints)
+        for reduction in self.reductions:
+            adjoint = adjoints[reduction]
+            if adjoint == 0:
+                continue
+            (inner,) = reduction.args
+            total += self.pull(inner, self.spread(reduction, adjoint), symbol, adjoints)
+        return total
+
+    def pull(
+        self,
+        expression: sympy.Expr,
+        cotangent: sympy.Expr,
+        symbol: sympy.Symbol,
+        adjoints: dict[Reduction, sympy.Expr],
+    ) -> sympy.Expr:
+        """Return the gradient through an elementwise expression, and add to the adjoints of its reductions."""
+        flat = expression.xreplace(self.symbols)
+        for reduction, dummy in self.symbols.items():
+            partial = flat.diff(dummy)
+            if partial != 0:
+                adjoints[reduction] += self.row_sum(cotangent * partial.xreplace(self.back))
+        return cotangent * sympy.factor_terms(flat.diff(symbol)).xreplace(self.back)
+
+    def row_sum(self, expression: sympy.Expr) -> sympy.Expr:
+        """Return the sum over a row, with the factors that are constant along it outside."""
+        if isinstance(expression, sympy.Add):
+            return sympy.Add(*(self.row_sum(term) for term in expression.args))
+        narrow, wide = [], []
+        for factor in sympy.Mul.make_args(expression):
+            (wide if space_of(factor, self.tiles) == "tile" else narrow).append(factor)
+        if not wide:
+            # A value per row reaches its reduction once a row, not once an element.
+            return expression
+        return sympy.Mul(*narrow) * RowSum(sympy.Mul(*wide))
+
+    def spread(self, reduction: Reduction, adjoint: sympy.Expr) -> sympy.Expr:
+        """Return the cotangent of a reduction's argument."""
+        if isinstance(reduction, RowSum):
+            return adjoint
+        if isinstance(reduction, RowMean):
+            terms = sympy.Add.make_args(adjoint)
+            return sympy.Add(*(_mean(term) for term in terms))
+        assert isinstance(reduction, RowMax | RowMin)
+        # Ties share the gradient, as the mean of the one-sided derivatives does.
+        hit = Where(Equal(reduction.args[0], reduction), 1, 0)
+        return adjoint * hit / RowSum(hit)
+
+
+def _mean(term: sympy.Expr) -> sympy.Expr:
+    """Return `term / columns`, through mean where the term holds a sum."""
+    factors = list(sympy.Mul.make_args(term))
+    for index, factor in enumerate(factors):
+        if isinstance(factor, RowSum):
+            factors[index] = RowMean(factor.args[0])
+            return sympy.Mul(*factors)
+    return term / COLUMNS
