@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 
-def _row(index: int, chip: dict) -> tuple[str, str]:
+def _row(index: int, chip: dict[str, Any]) -> tuple[str, str]:
     """Return the definitions that one chip needs, and its entry in the table."""
     names = [*chip["aliases"], chip["soc_config"]]
     aliases = ", ".join([*(json.dumps(name) for name in names), "nullptr"])
@@ -29,7 +30,7 @@ def _row(index: int, chip: dict) -> tuple[str, str]:
     return "\n".join(lines), entry
 
 
-def render(chips: list[dict]) -> str:
+def render(chips: list[dict[str, Any]]) -> str:
     """Return the C++ text for these chips, in the given order."""
     rows = [_row(index, chip) for index, chip in enumerate(chips)]
     definitions = "\n\n".join(definition for definition, _ in rows)

@@ -1,0 +1,121 @@
+"""`opkit build`: compile a project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opkit.chips import DEFAULT_CHIP
+from opkit.cli.console import Console, common_options
+
+if TYPE_CHECKING:
+    from opkit.toolchain import BuildEvent
+
+__all__ = ["command"]
+
+# A fresh unit is no news; it is counted in the last line.
+_SILENT = {"fresh"}
+
+
+@click.command("build", short_help="Compile a project's kernels, host code and bindings.")
+@click.argument("project", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "-c",
+    "--chip",
+    default=DEFAULT_CHIP,
+    show_default=True,
+    metavar="CHIP",
+    help='The chip to build for; "opkit targets" lists them.',
+)
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where the artifact folder goes; build/opkit in the project by default.",
+)
+@click.option("--wheel", is_flag=True, help="Also build the project's wheel, into its dist/.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Compilers at a time; as many as there are cores by default.",
+)
+@click.option(
+    "--cache-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The build cache; $XDG_CACHE_HOME/opkit or ~/.cache/opkit by default.",
+)
+@click.option("--clean", is_flag=True, help="Delete the artifact folder first.")
+@common_options
+def command(
+    *,
+    project: Path | None,
+    chip: str,
+    into: Path | None,
+    wheel: bool,
+    jobs: int | None,
+    cache_dir: Path | None,
+    clean: bool,
+    console: Console,
+) -> None:
+    """Compile a project's kernels, host code and bindings.
+
+    PROJECT is its folder, or any folder inside it; the working directory by default. What has not
+    changed is not compiled again.
+
+    Example: opkit build gelu_custom
+    """
+    from opkit.toolchain import build, build_wheel, clean_output, load_project
+
+    found = load_project(project)
+    if clean:
+        clean_output(found, out=into)
+    artifact = build(
+        found,
+        chip=chip,
+        out=into,
+        jobs=jobs,
+        cache_dir=cache_dir,
+        verbose=console.command_line,
+        progress=lambda event: _report(console, event),
+        warn=console.warn,
+    )
+    console.diagnostics(artifact.warnings)
+    made = build_wheel(found, verbose=console.command_line) if wheel else None
+    console.status(
+        "built",
+        f"{found.name} for {artifact.chip.name} in {artifact.seconds:.1f} s: "
+        f"{artifact.compiled} compiled, {artifact.cached} cached, {artifact.fresh} fresh",
+    )
+    if console.json:
+        console.emit_json(
+            {
+                "project": found.name,
+                "chip": artifact.chip.name,
+                "artifact": artifact.folder,
+                "manifest": artifact.manifest,
+                "wheel": made,
+                "compiled": artifact.compiled,
+                "cached": artifact.cached,
+                "fresh": artifact.fresh,
+                "skipped": [{"file": name, "reason": why} for name, why in artifact.skipped],
+                "warnings": artifact.warnings,
+                "seconds": artifact.seconds,
+            }
+        )
+        return
+    console.result(str(made or artifact.folder))
+
+
+def _report(console: Console, event: BuildEvent) -> None:
+    if event.status == "wait":
+        console.status("wait", f"another build has {event.name}", tone="warn")
+    elif event.status == "skip":
+        console.status("skip", f"{event.name} ({event.detail})")
+    elif event.status not in _SILENT:
+        tone = "quiet" if event.status == "cached" else None
+        console.status(event.status, f"{event.name} ({event.seconds:.1f} s)", tone=tone)

@@ -1,0 +1,44 @@
+"""`opkit doctor`: what this machine has and lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from opkit.cli.console import Console, common_options
+
+__all__ = ["command"]
+
+
+@click.command("doctor", short_help="Check this machine for what opkit needs.")
+@click.option(
+    "--cache-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The build cache to look at; $XDG_CACHE_HOME/opkit or ~/.cache/opkit by default.",
+)
+@common_options
+def command(*, cache_dir: Path | None, console: Console) -> None:
+    """Check this machine for what opkit needs.
+
+    Exits with 3 if something is missing that opkit cannot work without.
+
+    Example: opkit doctor
+    """
+    from opkit.errors import SetupError
+    from opkit.toolchain import check_machine
+
+    checks = check_machine(cache_dir=cache_dir)
+    missing = [check for check in checks if check.needed and not check.ok]
+    if console.json:
+        console.emit_json({"ok": not missing, "checks": checks})
+        click.get_current_context().exit(SetupError.exit_code if missing else 0)
+    for check in checks:
+        verb = "ok" if check.ok else ("missing" if check.needed else "optional")
+        console.result(f"{verb:>10}  {check.name:<18}{check.detail}")
+        if not check.ok and check.fix:
+            console.result(f"{'':>12}{'':<18}fix: {check.fix}")
+    if missing:
+        names = ", ".join(check.name for check in missing)
+        raise SetupError(f"opkit cannot work here yet: {names}", help="see the fix lines above")

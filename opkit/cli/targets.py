@@ -1,0 +1,76 @@
+"""`opkit targets`: the chips that can be emulated."""
+
+from __future__ import annotations
+
+import click
+
+from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
+from opkit.cli.console import Console, common_options
+
+__all__ = ["command"]
+
+
+@click.command("targets", short_help="List the chips that can be emulated.")
+@click.argument("chip", required=False)
+@common_options
+def command(*, chip: str | None, console: Console) -> None:
+    """List the chips that can be emulated.
+
+    With CHIP, list every number of that chip and the source that it was read from.
+
+    Example: opkit targets Ascend910B2
+    """
+    if chip is not None:
+        _show(find_chip(chip), console)
+        return
+    chips = all_chips()
+    if console.json:
+        console.emit_json([_fields(item) for item in chips])
+        return
+    columns = ("chip", "cores", "UB KiB", "L1 KiB", "L0C KiB", "MHz", "arch", "also called")
+    rows = [
+        (
+            item.name + (" (default)" if item.name == DEFAULT_CHIP else ""),
+            _cores(item),
+            *(_kib(item, name) for name in ("ub", "l1", "l0c")),
+            f"{item.number('clock.mhz'):g}",
+            item.npu_arch,
+            ", ".join(item.aliases),
+        )
+        for item in chips
+    ]
+    console.table(columns, rows, right=("UB KiB", "L1 KiB", "L0C KiB", "MHz"))
+
+
+def _show(chip: Chip, console: Console) -> None:
+    if console.json:
+        console.emit_json({**_fields(chip), "numbers": chip.numbers})
+        return
+    rows = [(key, f"{entry.value:.12g}", entry.source) for key, entry in chip.numbers.items()]
+    console.table(("number", "value", "source"), rows, right=("value",), title=chip.name)
+
+
+def _fields(chip: Chip) -> dict[str, object]:
+    return {
+        "name": chip.name,
+        "aliases": chip.aliases,
+        "default": chip.name == DEFAULT_CHIP,
+        "npu_arch": chip.npu_arch,
+        "soc_config": chip.soc_config,
+        "aic_cores": chip.count("cores.aic"),
+        "aiv_cores": chip.count("cores.aiv"),
+        "ub_bytes": chip.count("memory.ub_bytes"),
+        "l1_bytes": chip.count("memory.l1_bytes"),
+        "clock_mhz": chip.number("clock.mhz"),
+    }
+
+
+def _cores(chip: Chip) -> str:
+    if chip.count("cores.coupled"):
+        vector = chip.count("cores.vector")
+        return f"{chip.count('cores.aic')} AI" + (f" + {vector} vector" if vector else "")
+    return f"{chip.count('cores.aic')} cube + {chip.count('cores.aiv')} vector"
+
+
+def _kib(chip: Chip, memory: str) -> str:
+    return str(chip.count(f"memory.{memory}_bytes") // 1024)

@@ -1,0 +1,28 @@
+"""From a project's sources to an artifact folder: compiler, commands, cache, diagnostics."""
+
+from __future__ import annotations
+
+from opkit.toolchain.build import Artifact, BuildEvent, build, clean_output, default_output
+from opkit.toolchain.cache import default_cache_dir
+from opkit.toolchain.compiler import Compiler, find_compiler
+from opkit.toolchain.health import Check, check_machine
+from opkit.toolchain.project import Project, load_project
+from opkit.toolchain.toolkit import Toolkit
+from opkit.toolchain.wheel import build_wheel
+
+__all__ = [
+    "Artifact",
+    "BuildEvent",
+    "Check",
+    "Compiler",
+    "Project",
+    "Toolkit",
+    "build",
+    "build_wheel",
+    "check_machine",
+    "clean_output",
+    "default_cache_dir",
+    "default_output",
+    "find_compiler",
+    "load_project",
+]

@@ -1,0 +1,354 @@
+"""`build`: a project's sources to an artifact folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sysconfig
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from opkit.chips import DEFAULT_CHIP, Chip, find_chip
+from opkit.errors import BuildError, Diagnostic, UsageError
+from opkit.toolchain.cache import BuildCache, default_cache_dir, write_aside
+from opkit.toolchain.command import (
+    CompileUnit,
+    LinkUnit,
+    kernel_units,
+    library_units,
+    skipped_bindings,
+)
+from opkit.toolchain.compiler import Compiler, find_compiler
+from opkit.toolchain.diagnostics import parse_diagnostics
+from opkit.toolchain.digests import FileStat
+from opkit.toolchain.lock import locked
+from opkit.toolchain.manifest import MANIFEST_NAME, listed_files, manifest_text
+from opkit.toolchain.processes import ProcessGroup
+from opkit.toolchain.project import Project
+from opkit.toolchain.session import Session, UnitResult, no_space
+from opkit.toolchain.state import BuildState, UnitState
+from opkit.toolchain.toolkit import Toolkit
+
+__all__ = ["Artifact", "BuildEvent", "build", "clean_output", "default_output", "work_dir"]
+
+# The longest first, so that the last one to end is a short one.
+_ORDER = ("numpy_ext", "op_host", "torch_ext", "kernel")
+
+
+@dataclass(frozen=True)
+class BuildEvent:
+    """One unit is done, or the build waits."""
+
+    status: str
+    """`fresh`, `cached`, `compile`, `link`, `failed`, `skip` or `wait`."""
+    name: str
+    """The file that is made; the folder for `wait`."""
+    seconds: float = 0.0
+    detail: str = ""
+    """Why a unit was skipped."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A built artifact folder."""
+
+    folder: Path
+    """Holds manifest.json and the shared objects."""
+    project: Project
+    chip: Chip
+    compiled: int
+    """Units that the compiler made in this build."""
+    cached: int
+    """Units that came out of the cache."""
+    fresh: int
+    """Units that the last build had left."""
+    skipped: tuple[tuple[str, str], ...]
+    """(library, reason) of bindings that this machine cannot build."""
+    warnings: tuple[Diagnostic, ...]
+    """The compiler's warnings about the user's files."""
+    seconds: float
+
+    @property
+    def manifest(self) -> Path:
+        """The folder's manifest."""
+        return self.folder / MANIFEST_NAME
+
+
+def default_output(project: Project) -> Path:
+    """Return a project's own artifact folder, `build/opkit`."""
+    return project.root / "build" / "opkit"
+
+
+def work_dir(out: Path) -> Path:
+    """Return where a build keeps objects, its lock and its state: beside the artifact folder."""
+    return out.with_name(f"{out.name}.work")
+
+
+def clean_output(project: Project, *, out: Path | None = None) -> None:
+    """Delete what builds left in an artifact folder, and nothing else in it."""
+    folder = (out or default_output(project)).absolute()
+    for name in (*listed_files(folder), MANIFEST_NAME):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(work_dir(folder), ignore_errors=True)
+
+
+def build(
+    project: Project,
+    *,
+    chip: Chip | str = DEFAULT_CHIP,
+    out: Path | None = None,
+    jobs: int | None = None,
+    cache_dir: Path | None = None,
+    toolkit: Toolkit | None = None,
+    verbose: Callable[[list[str]], None] | None = None,
+    progress: Callable[[BuildEvent], None] | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Artifact:
+    """Compile what changed in a project and return its artifact folder.
+
+    The folder changes only if everything compiled; its manifest is written last.
+
+    Args:
+        chip: what to build for; any name that `find_chip` takes.
+        out: the artifact folder; `build/opkit` in the project when None.
+        jobs: commands at a time; the cores this process may use when None.
+        cache_dir: the user's build cache when None.
+        toolkit: the installed emulator when None.
+        verbose: is given every command before it runs, from any thread but one at a time.
+        progress: is given every unit when it is done, and why the build waits.
+        warn: is given what does not stop the build, such as a cache that cannot be written.
+    Raises:
+        BuildError: the compiler rejected a source; carries the diagnostics of all of them.
+        SetupError: there is no compiler, or no room.
+        UsageError: the project lacks sources, or no such chip exists.
+    """
+    begin = time.monotonic()
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"{jobs} jobs are too few", help="give 1 or more")
+    target = find_chip(chip) if isinstance(chip, str) else chip
+    report = progress or (lambda event: None)
+    kit = toolkit or Toolkit.installed()
+    compiler = find_compiler()
+    kernels = kernel_units(project, target, kit, compiler)
+    objects, links = library_units(project, kit, compiler)
+    folder = (out or default_output(project)).absolute()
+    work = work_dir(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (work / "objects").mkdir(parents=True, exist_ok=True)
+        with locked(work / "lock", waiting=lambda: report(BuildEvent("wait", str(folder)))):
+            job = _Build(
+                project=project,
+                chip=target,
+                folder=folder,
+                toolkit=kit,
+                compiler=compiler,
+                cache=BuildCache(cache_dir or default_cache_dir(), warn=warn or _silent),
+                verbose=verbose or (lambda argv: None),
+                report=report,
+            )
+            results = job.run((*objects, *kernels), links, jobs or _usable_cores())
+    except OSError as err:
+        raise no_space(folder, err) from err
+    skipped = skipped_bindings(project)
+    for name, reason in skipped:
+        report(BuildEvent("skip", name, detail=reason))
+    made = [result.status for result in results]
+    return Artifact(
+        folder=folder,
+        project=project,
+        chip=target,
+        compiled=made.count("compile") + made.count("link"),
+        cached=made.count("cached"),
+        fresh=made.count("fresh"),
+        skipped=skipped,
+        warnings=job.diagnose(results),
+        seconds=time.monotonic() - begin,
+    )
+
+
+class _Build:
+    """One build, under the folder's lock."""
+
+    def __init__(
+        self,
+        *,
+        project: Project,
+        chip: Chip,
+        folder: Path,
+        toolkit: Toolkit,
+        compiler: Compiler,
+        cache: BuildCache,
+        verbose: Callable[[list[str]], None],
+        report: Callable[[BuildEvent], None],
+    ) -> None:
+        self._project = project
+        self._chip = chip
+        self._folder = folder
+        self._work = work_dir(folder)
+        self._toolkit = toolkit
+        self._cache = cache
+        self._report = report
+        self._processes = ProcessGroup()
+        self._state = BuildState.load(self._work / "state.json")
+        self._session = Session(
+            root=project.root,
+            work=self._work,
+            compiler=compiler,
+            state=self._state,
+            cache=cache,
+            processes=self._processes,
+            verbose=verbose,
+        )
+
+    def run(
+        self, units: Sequence[CompileUnit], links: Sequence[LinkUnit], jobs: int
+    ) -> list[UnitResult]:
+        """Make all units and publish them."""
+        results = self._compile_all(units, jobs)
+        self._raise_if_failed(results)
+        objects = {}
+        for unit in units:
+            if not unit.linked:
+                result = results[unit.name]
+                place = self._place(unit.name)
+                if result.data is not None:
+                    write_aside(place, result.data)
+                objects[unit.name] = (place, result.digest)
+        for link in links:
+            result = self._session.link(link, self._place(link.name), objects)
+            self._done(result)
+            results[link.name] = result
+        self._raise_if_failed(results)
+        self._publish(results)
+        self._cache.evict()
+        return list(results.values())
+
+    def diagnose(self, results: Sequence[UnitResult]) -> tuple[Diagnostic, ...]:
+        """Return what the compiler said of the user's files, each message once."""
+        paths = {sysconfig.get_path(name) for name in ("include", "purelib", "platlib")}
+        foreign = (self._toolkit.include_dir, *map(Path, sorted(paths)))
+        found = {
+            diagnostic: None
+            for result in results
+            for diagnostic in parse_diagnostics(
+                result.log, root=self._project.root, foreign=foreign
+            )
+        }
+        return tuple(found)
+
+    def _compile_all(self, units: Sequence[CompileUnit], jobs: int) -> dict[str, UnitResult]:
+        results: dict[str, UnitResult] = {}
+        stale = []
+        for unit in sorted(units, key=lambda unit: _ORDER.index(unit.kind)):
+            fresh = self._session.fresh(unit, self._place(unit.name))
+            if fresh is None:
+                stale.append(unit)
+            else:
+                results[unit.name] = fresh
+                self._done(fresh)
+        if not stale:
+            return results
+        with ThreadPoolExecutor(max_workers=jobs) as pool:
+            futures = [pool.submit(self._session.compile, unit) for unit in stale]
+            try:
+                for future in as_completed(futures):
+                    result = future.result()
+                    results[result.name] = result
+                    self._done(result)
+            except BaseException:
+                # Ctrl-C too: no compiler outlives the build.
+                self._processes.stop()
+                pool.shutdown(cancel_futures=True)
+                raise
+        return results
+
+    def _done(self, result: UnitResult) -> None:
+        self._report(BuildEvent(result.status, result.name, result.seconds))
+
+    def _raise_if_failed(self, results: dict[str, UnitResult]) -> None:
+        failed = [result for result in results.values() if result.status == "failed"]
+        if not failed:
+            return
+        diagnostics = self.diagnose(failed)
+        errors = [item for item in diagnostics if item.severity == "error"]
+        names = ", ".join(sorted(result.name for result in failed))
+        files = dict.fromkeys(
+            str(item.file.relative_to(self._project.root))
+            for item in errors
+            if item.file.is_relative_to(self._project.root) and item.line
+        )
+        count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
+        raise BuildError(
+            f"{', '.join(files) or names} does not compile: {count}"
+            if len(files) <= 1
+            else f"{', '.join(files)} do not compile: {count}",
+            diagnostics=diagnostics,
+            log="\n".join(f"{result.name}:\n{result.log}" for result in failed),
+        )
+
+    def _place(self, name: str) -> Path:
+        """Return where a unit's file stays."""
+        return (self._work / "objects" if name.endswith(".o") else self._folder) / name
+
+    def _publish(self, results: dict[str, UnitResult]) -> None:
+        before = listed_files(self._folder)
+        for name, result in results.items():
+            if result.data is not None and not name.endswith(".o"):
+                write_aside(self._place(name), result.data, mode=0o755)
+        digests = {
+            name: result.digest for name, result in results.items() if not name.endswith(".o")
+        }
+        text = manifest_text(
+            self._project,
+            chip=self._chip,
+            abi_version=self._toolkit.abi_version,
+            digests=digests,
+            sources=_project_sources(results),
+        )
+        manifest = self._folder / MANIFEST_NAME
+        if not manifest.is_file() or manifest.read_bytes() != text.encode():
+            write_aside(manifest, text.encode())
+        for name in before:
+            if name not in digests:
+                (self._folder / name).unlink(missing_ok=True)
+        if any(result.status != "fresh" for result in results.values()):
+            self._save_state(results)
+
+    def _save_state(self, results: dict[str, UnitResult]) -> None:
+        units = {}
+        for name, result in results.items():
+            output = FileStat.of(str(self._place(name)))
+            if output is None or result.dependencies is None:
+                continue
+            units[name] = UnitState(
+                key=result.key,
+                dependencies=tuple(
+                    str(self._project.root / path) for path, _ in result.dependencies
+                ),
+                output=output,
+                digest=result.digest,
+                log=result.log,
+            )
+        files = {**self._state.files, **self._session.digests.known()}
+        BuildState(units, files).save(self._work / "state.json")
+
+
+def _project_sources(results: dict[str, UnitResult]) -> dict[str, str]:
+    return {
+        path: digest
+        for result in results.values()
+        for path, digest in result.dependencies or ()
+        if not Path(path).is_absolute()
+    }
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _silent(text: str) -> None:
+    pass

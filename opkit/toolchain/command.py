@@ -1,0 +1,324 @@
+"""What is compiled for a project, and with which command: pure functions, nothing is run here.
+
+Commands run in the project's folder and name its files relatively. So `__FILE__`, and with it every
+fault, says `op_kernel/gelu_custom.cpp`, and equal projects in two places share the cache.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opkit.chips import Chip
+from opkit.errors import SetupError, UsageError
+from opkit.schema import OpSpec
+from opkit.toolchain.compiler import Compiler
+from opkit.toolchain.project import Project
+from opkit.toolchain.toolkit import Toolkit
+
+__all__ = [
+    "CompileUnit",
+    "LinkUnit",
+    "Variant",
+    "compile_argv",
+    "kernel_units",
+    "kernel_variants",
+    "library_units",
+    "link_argv",
+    "skipped_bindings",
+]
+
+HOST_LIBRARY = "libop_host.so"
+TORCH_LIBRARY = "_torch.so"
+# torch >= 2.10 at run time: the oldest release whose stable ABI has what the bindings use.
+TORCH_TARGET_VERSION = "0x020a000000000000"
+
+# Predefined by the vendor's compiler. Source: programming guide, built-in keywords (__NPU_ARCH__).
+_CCE_AICORE = {2201: 220, 2002: 200}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One kernel variant: an operator for one combination of dtypes."""
+
+    spec: OpSpec
+    index: int
+    """Which of the operator's dtype combinations."""
+    file: str
+    """Its shared object in the artifact folder."""
+
+
+@dataclass(frozen=True)
+class CompileUnit:
+    """One translation unit."""
+
+    name: str
+    """The file that it makes."""
+    kind: str
+    """`kernel`, `op_host`, `numpy_ext` or `torch_ext`."""
+    source: Path
+    """The user's file."""
+    text: str | None
+    """The translation unit where the toolchain writes it; None: it is `source` itself."""
+    flags: tuple[str, ...]
+    """Everything but the compiler, the input and the outputs."""
+    linked: bool
+    """Whether the compiler also links, so that `name` is a shared object."""
+
+
+@dataclass(frozen=True)
+class LinkUnit:
+    """One shared object made of several objects."""
+
+    name: str
+    objects: tuple[str, ...]
+    """Names of the compile units that it is made of."""
+    flags: tuple[str, ...]
+
+
+def compile_argv(
+    compiler: Compiler, unit: CompileUnit, *, source: Path, output: Path, depfile: Path
+) -> list[str]:
+    """Return the command that compiles a unit.
+
+    Args:
+        source: the file to compile: the unit's source, or where its text was written.
+        depfile: gets the names of all headers that were read.
+    """
+    mode = "-shared" if unit.linked else "-c"
+    inputs = ["-MD", "-MF", str(depfile), "-MT", "unit", "-o", str(output), str(source)]
+    libraries = [flag for flag in unit.flags if flag.startswith(("-l", "-L", "-Wl,"))]
+    flags = [flag for flag in unit.flags if flag not in libraries]
+    # The linker reads libraries after the objects that need them.
+    return [*compiler.argv, *flags, mode, *inputs, *libraries]
+
+
+def link_argv(
+    compiler: Compiler, unit: LinkUnit, *, objects: Sequence[Path], output: Path
+) -> list[str]:
+    """Return the command that links a unit's objects."""
+    names = [str(path) for path in objects]
+    return [*compiler.argv, "-shared", "-fPIC", "-s", "-o", str(output), *names, *unit.flags]
+
+
+def kernel_variants(spec: OpSpec, npu_arch: str) -> tuple[Variant, ...]:
+    """Return an operator's variants, one shared object each.
+
+    Raises:
+        UsageError: two variants differ in format only; their files would have one name.
+    """
+    variants: dict[str, Variant] = {}
+    for index in range(spec.variant_count):
+        dtypes = "-".join(dtype.name for dtype in spec.variant_dtypes(index))
+        file = f"{spec.name}.{npu_arch}.{dtypes}.so"
+        first = variants.setdefault(file, Variant(spec=spec, index=index, file=file))
+        if _formats(spec, first.index) != _formats(spec, index):
+            raise UsageError(
+                f"{spec.source}: {spec.op}: dtype combinations {first.index} and {index} are both"
+                f" {dtypes} and differ in format only, which opkit cannot build yet",
+                help="make them two operators",
+            )
+    return tuple(variants.values())
+
+
+def kernel_units(
+    project: Project, chip: Chip, toolkit: Toolkit, compiler: Compiler
+) -> tuple[CompileUnit, ...]:
+    """Return one unit for each kernel variant of each operator.
+
+    Raises:
+        UsageError: an operator has no kernel source.
+    """
+    units = []
+    for spec in project.operators:
+        source = project.kernel_source(spec)
+        if not source.is_file():
+            raise UsageError(
+                f"{project.root}: {spec.op} has no kernel: {source.relative_to(project.root)}"
+                " is missing",
+                help=f'write it, or let "opkit gen" write it; {spec.source.name} names the kernel',
+            )
+        for variant in kernel_variants(spec, chip.npu_arch):
+            units.append(
+                CompileUnit(
+                    name=variant.file,
+                    kind="kernel",
+                    source=source,
+                    text=_kernel_text(source.relative_to(project.root), spec),
+                    flags=(
+                        *_common_flags(compiler, toolkit, optimise="-O2"),
+                        # The unit lies elsewhere; this finds the user's file from the root, and
+                        # takes the "./" that it puts before it off again.
+                        "-iquote",
+                        ".",
+                        "-fmacro-prefix-map=./=",
+                        "-s",
+                        *_chip_macros(chip),
+                        *_variant_macros(variant),
+                        *_link_flags(toolkit, strict=True),
+                    ),
+                    linked=True,
+                )
+            )
+    return tuple(units)
+
+
+def library_units(
+    project: Project, toolkit: Toolkit, compiler: Compiler
+) -> tuple[tuple[CompileUnit, ...], tuple[LinkUnit, ...]]:
+    """Return the units of the host library and of the bindings: objects, then one link each.
+
+    Raises:
+        UsageError: there is no host code.
+        SetupError: pybind11 is missing.
+    """
+    if not project.sources("op_host"):
+        raise UsageError(
+            f"{project.root}: op_host/ has no .cpp file: nothing registers the operators",
+            help='let "opkit gen" write it',
+        )
+    suffix = str(sysconfig.get_config_var("EXT_SUFFIX") or ".so")
+    libraries = [(HOST_LIBRARY, "op_host", _host_flags(), "-O1", True)]
+    if project.sources("numpy_ext"):
+        libraries.append((f"_numpy{suffix}", "numpy_ext", _numpy_flags(), "-O1", False))
+    torch = _torch_folder()
+    if project.sources("torch_ext") and torch is not None:
+        libraries.append((TORCH_LIBRARY, "torch_ext", _torch_flags(torch), "-O1", False))
+    objects, links = [], []
+    for name, folder, extra, optimise, strict in libraries:
+        flags = (*_common_flags(compiler, toolkit, optimise=optimise), *extra)
+        members = [
+            CompileUnit(
+                name=f"{folder}.{source.stem}.o",
+                kind=folder,
+                source=source,
+                text=None,
+                flags=flags,
+                linked=False,
+            )
+            for source in project.sources(folder)
+        ]
+        link_flags = _link_flags(toolkit, strict=strict)
+        if folder == "torch_ext" and torch is not None:
+            link_flags = (*_torch_link_flags(torch), *link_flags)
+        objects.extend(members)
+        links.append(LinkUnit(name, tuple(unit.name for unit in members), link_flags))
+    return tuple(objects), tuple(links)
+
+
+def skipped_bindings(project: Project) -> tuple[tuple[str, str], ...]:
+    """Return (library, reason) for what the project has but this machine cannot build."""
+    if project.sources("torch_ext") and _torch_folder() is None:
+        return ((TORCH_LIBRARY, "torch is not installed here"),)
+    return ()
+
+
+def _kernel_text(source: Path, spec: OpSpec) -> str:
+    return (
+        f'#include "{source.as_posix()}"\n'
+        '#include "opkit/kernel_entry.h"\n\n'
+        f"OPKIT_KERNEL_TABLE({spec.name})\n"
+    )
+
+
+def _common_flags(compiler: Compiler, toolkit: Toolkit, *, optimise: str) -> tuple[str, ...]:
+    gcc_only = ("-fno-gnu-unique",) if compiler.family == "gcc" else ()
+    return (
+        "-std=c++17",
+        optimise,
+        "-fPIC",
+        "-fvisibility=hidden",
+        # One rounding an operation, as on the chip.
+        "-ffp-contract=off",
+        *gcc_only,
+        "-Wall",
+        # Position, message and nothing else: we print the source line ourselves.
+        "-fmessage-length=0",
+        "-fno-diagnostics-show-caret" if compiler.family == "gcc" else "-fno-caret-diagnostics",
+        # System headers: their warnings are not the user's.
+        "-isystem",
+        str(toolkit.include_dir),
+    )
+
+
+def _chip_macros(chip: Chip) -> tuple[str, ...]:
+    arch = chip.npu_arch_number
+    if arch not in _CCE_AICORE:
+        raise UsageError(f"{chip.name}: kernels cannot be compiled for {chip.npu_arch} yet")
+    return (f"-D__CCE_AICORE__={_CCE_AICORE[arch]}", f"-D__NPU_ARCH__={arch}")
+
+
+def _variant_macros(variant: Variant) -> tuple[str, ...]:
+    macros = []
+    for tensor in (*variant.spec.inputs, *variant.spec.outputs):
+        dtype = tensor.dtypes[variant.index]
+        name = tensor.name.upper()
+        macros.append(f"-DDTYPE_{name}={dtype.kernel}")
+        macros.append(f"-DORIG_DTYPE_{name}={dtype.ge}")
+        macros.append(f"-DFORMAT_{name}=FORMAT_{tensor.formats[variant.index]}")
+    return tuple(macros)
+
+
+def _formats(spec: OpSpec, index: int) -> tuple[str, ...]:
+    return tuple(tensor.formats[index] for tensor in (*spec.inputs, *spec.outputs))
+
+
+def _link_flags(toolkit: Toolkit, *, strict: bool) -> tuple[str, ...]:
+    # No rpath: Python loads the emulator first, and its soname then answers for it, so an artifact
+    # holds no path of the machine it was built on.
+    if toolkit.library is None:
+        return ()
+    name = toolkit.library.name.removeprefix("lib").removesuffix(".so")
+    undefined = ("-Wl,--no-undefined",) if strict else ()
+    return (*undefined, f"-L{toolkit.library.parent}", f"-l{name}")
+
+
+def _host_flags() -> tuple[str, ...]:
+    return ()
+
+
+def _numpy_flags() -> tuple[str, ...]:
+    pybind11 = _package_folder("pybind11")
+    if pybind11 is None:
+        raise SetupError(
+            "pybind11 is not installed: numpy_ext cannot be compiled",
+            help="python -m pip install pybind11",
+        )
+    paths = dict.fromkeys((sysconfig.get_path("include"), sysconfig.get_path("platinclude")))
+    includes = [str(pybind11 / "include"), *paths]
+    return tuple(flag for path in includes for flag in ("-isystem", path))
+
+
+def _torch_flags(torch: Path) -> tuple[str, ...]:
+    return (
+        f"-DTORCH_TARGET_VERSION={TORCH_TARGET_VERSION}",
+        "-isystem",
+        str(torch / "include"),
+    )
+
+
+def _torch_link_flags(torch: Path) -> tuple[str, ...]:
+    # Its symbols come from the libtorch that Python has loaded; naming that library makes the
+    # loader search it although torch itself was loaded locally.
+    return (
+        "-Wl,--no-as-needed",
+        f"-L{torch / 'lib'}",
+        "-ltorch_cpu",
+        "-Wl,--unresolved-symbols=ignore-all",
+        "-Wl,--as-needed",
+    )
+
+
+def _torch_folder() -> Path | None:
+    return _package_folder("torch")
+
+
+def _package_folder(name: str) -> Path | None:
+    # Found, not imported: importing torch takes seconds.
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent

@@ -1,0 +1,171 @@
+"""Compiler output as diagnostics against the user's own lines.
+
+A mistake in a kernel often surfaces deep in our templates. The user did not write those: the
+error is moved to the line of theirs that led there, and what the compiler says of our headers on
+the way (instantiation chains, rejected candidates) is dropped.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opkit.errors import Diagnostic
+
+__all__ = ["parse_diagnostics"]
+
+_LOCATED = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:(?P<column>\d+):)?\s+(?P<rest>.*)$")
+_SEVERITY = re.compile(r"^(?:fatal )?(?P<severity>error|warning|note): (?P<message>.*)$")
+_INCLUDED = re.compile(r"^(?:In file included|\s+) ?from (?P<file>[^:]+):(?P<line>\d+)")
+_CONTEXT = re.compile(r"^(?P<file>[^\s:][^:]*): (?:In |At global scope)")
+_COMMAND_LINE = re.compile(r"^(?P<tool>[^\s:]+): (?:fatal )?error: (?P<message>.*)$")
+_UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(?P<symbol>.+?)['\"]?$")
+_STATIC_ASSERT = re.compile(
+    r"^static assertion failed(?: due to requirement '.*')?: \"?(?P<message>.*?)\"?$"
+)
+# gcc's and clang's words for "this line led there".
+_TRAIL = re.compile(
+    r"required from|required by|in expansion of macro|requested here|expanded from"
+    r"|in instantiation of|in call to|in 'constexpr' expansion of|initializing parameter"
+)
+_WARNING_FLAG = re.compile(r" \[-W[\w=+-]+\]$")
+
+
+@dataclass
+class _Message:
+    """One error or warning with the positions that led to it."""
+
+    file: str
+    line: int
+    column: int
+    severity: str
+    message: str
+    trail: list[tuple[str, int, int]] = field(default_factory=list)
+    """Positions on the way here, the nearest first."""
+    notes: list[Diagnostic] = field(default_factory=list)
+
+
+def parse_diagnostics(
+    text: str, *, root: Path, foreign: Iterable[Path] = ()
+) -> tuple[Diagnostic, ...]:
+    """Return what gcc or clang and the linker printed, each message once.
+
+    Args:
+        text: the compiler's stderr, uncoloured, in English.
+        root: the folder that it ran in: the user's files lie below it.
+        foreign: folders of headers that are not the user's, such as the emulator's.
+    """
+    is_user = _user_file_test(root, tuple(foreign))
+    found: dict[Diagnostic, None] = {}
+    for message in _messages(text):
+        for diagnostic in _resolved(message, root, is_user):
+            found[diagnostic] = None
+    for symbol in dict.fromkeys(_undefined_symbols(text)):
+        found[Diagnostic(root, 0, 0, "error", f"{symbol} is declared but nowhere defined")] = None
+    return tuple(found)
+
+
+def _user_file_test(root: Path, foreign: tuple[Path, ...]) -> Callable[[str], bool]:
+    @functools.cache
+    def is_user(name: str) -> bool:
+        path = _absolute(root, name)
+        if any(path.is_relative_to(folder) for folder in foreign):
+            return False
+        return path.is_relative_to(root)
+
+    return is_user
+
+
+def _absolute(root: Path, name: str) -> Path:
+    # Path drops a leading "./"; ".." is resolved as text, for links are the user's business.
+    parts: list[str] = []
+    for part in (root / name).parts:
+        if part == ".." and len(parts) > 1:
+            parts.pop()
+        else:
+            parts.append(part)
+    return Path(*parts)
+
+
+def _messages(text: str) -> list[_Message]:
+    messages: list[_Message] = []
+    ahead: list[tuple[str, int, int]] = []
+    for line in text.splitlines():
+        included = _INCLUDED.match(line)
+        if included:
+            # "In file included from a, from b": the nearest first, so it goes last of a trail.
+            if line.startswith("In file"):
+                ahead = []
+            ahead.append((included["file"], int(included["line"]), 0))
+            continue
+        located = _LOCATED.match(line)
+        if located is None:
+            if _CONTEXT.match(line):
+                ahead = [] if "instantiation" not in line else ahead
+            elif (command := _COMMAND_LINE.match(line)) and not _UNDEFINED.search(line):
+                messages.append(_Message("", 0, 0, "error", command["message"]))
+            continue
+        place = (located["file"], int(located["line"]), int(located["column"] or 0))
+        severity = _SEVERITY.match(located["rest"])
+        if severity is None:
+            if _TRAIL.search(located["rest"]):
+                ahead.append(place)
+            continue
+        if severity["severity"] != "note":
+            message = _Message(*place, severity["severity"], severity["message"], trail=ahead)
+            messages.append(message)
+            ahead = []
+        elif messages:
+            if _TRAIL.search(severity["message"]):
+                messages[-1].trail.append(place)
+            else:
+                name, number, column = place
+                note = Diagnostic(Path(name), number, column, "note", severity["message"])
+                messages[-1].notes.append(note)
+    return messages
+
+
+def _resolved(message: _Message, root: Path, is_user: Callable[[str], bool]) -> list[Diagnostic]:
+    if not message.file:
+        return [Diagnostic(root, 0, 0, message.severity, message.message)]
+    place = (message.file, message.line, message.column)
+    moved = not is_user(message.file)
+    if moved:
+        # A warning that no line of the user's led to is about someone else's code.
+        if message.severity == "warning" and not any(is_user(name) for name, _, _ in message.trail):
+            return []
+        place = next((step for step in message.trail if is_user(step[0])), place)
+    result = [_diagnostic(root, place, message.severity, _plain(message.message))]
+    for note in message.notes:
+        if is_user(str(note.file)):
+            step = (str(note.file), note.line, note.column)
+            result.append(_diagnostic(root, step, "note", note.message))
+    return result
+
+
+def _diagnostic(root: Path, place: tuple[str, int, int], severity: str, message: str) -> Diagnostic:
+    file = _absolute(root, place[0])
+    return Diagnostic(file, place[1], place[2], severity, message, _source_line(file, place[1]))
+
+
+def _plain(message: str) -> str:
+    asserted = _STATIC_ASSERT.match(message)
+    return asserted["message"] if asserted else _WARNING_FLAG.sub("", message)
+
+
+def _undefined_symbols(text: str) -> list[str]:
+    return [found["symbol"] for line in text.splitlines() if (found := _UNDEFINED.search(line))]
+
+
+def _source_line(file: Path, line: int) -> str:
+    return _lines(file)[line - 1] if 0 < line <= len(_lines(file)) else ""
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
