@@ -1,0 +1,40 @@
+/// An operator's attributes at run time, by their order in the OpDef. Source: basic data structures API,
+/// gert::RuntimeAttrs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "exe_graph/runtime/continuous_vector.h"
+
+namespace gert {
+
+/// Every accessor returns null when there is no such attribute. The type asked for is the caller's responsibility:
+/// int64_t, float, bool, char (strings), or ContinuousVector of int64_t, float or bool.
+class RuntimeAttrs {
+ public:
+  RuntimeAttrs(const void* const* values, size_t count) : values_(values), count_(count) {}
+
+  template <typename T>
+  const T* GetAttrPointer(size_t index) const {
+    return index < count_ ? static_cast<const T*>(values_[index]) : nullptr;
+  }
+
+  const int64_t* GetInt(size_t index) const { return GetAttrPointer<int64_t>(index); }
+  const float* GetFloat(size_t index) const { return GetAttrPointer<float>(index); }
+  const bool* GetBool(size_t index) const { return GetAttrPointer<bool>(index); }
+  const char* GetStr(size_t index) const { return GetAttrPointer<char>(index); }
+  const TypedContinuousVector<int64_t>* GetListInt(size_t index) const {
+    return GetAttrPointer<TypedContinuousVector<int64_t>>(index);
+  }
+  const TypedContinuousVector<float>* GetListFloat(size_t index) const {
+    return GetAttrPointer<TypedContinuousVector<float>>(index);
+  }
+  size_t GetAttrNum() const { return count_; }
+
+ private:
+  const void* const* values_;
+  size_t count_;
+};
+
+}  // namespace gert

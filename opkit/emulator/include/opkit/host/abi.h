@@ -1,0 +1,121 @@
+/// What a host library (libop_host.so) tells the emulator library, and asks it. Plain data and C functions only: the two
+/// may be built by different compilers. Host sources do not use this file; the headers under register/ do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "opkit/export.h"
+#include "opkit/op_call.h"
+
+namespace gert {
+class InferShapeContext;
+class InferDataTypeContext;
+class TilingContext;
+class TilingParseContext;
+}  // namespace gert
+
+namespace fe {
+struct PlatFormInfos;
+}  // namespace fe
+
+namespace opkit::host {
+
+/// Changes with any type in this file and with the contexts under exe_graph/runtime.
+constexpr uint32_t kHostAbiVersion = 1;
+
+using InferShapeFunction = uint32_t (*)(gert::InferShapeContext*);
+using InferDataTypeFunction = uint32_t (*)(gert::InferDataTypeContext*);
+using TilingFunction = uint32_t (*)(gert::TilingContext*);
+using TilingParseFunction = uint32_t (*)(gert::TilingParseContext*);
+
+enum class Presence : uint8_t { Required, Optional, Dynamic };
+
+/// Bits of ParamDescription::follow_kinds.
+constexpr uint8_t kFollowDtype = 1;
+constexpr uint8_t kFollowFormat = 2;
+constexpr uint8_t kFollowShape = 4;
+
+/// One input or output of an OpDef.
+struct ParamDescription {
+  const char* name;
+  Presence presence;
+  bool is_dtype_list;       ///< the types combine with any combination of the others (DataTypeList)
+  bool is_value_dependent;  ///< host functions read its data (ValueDepend)
+  bool is_zero_initialised; ///< InitValue(0)
+  uint8_t follow_kinds;     ///< what it takes from the input `follow`
+  const char* follow;       ///< null when it follows none
+  const int32_t* dtypes;    ///< ge::DataType numbers; column i of all params is one supported combination
+  size_t dtype_count;
+  const int32_t* formats;   ///< ge::Format numbers
+  size_t format_count;
+};
+
+/// One attribute; `default_value.kind` is its kind even when it has no default.
+struct AttrDescription {
+  const char* name;
+  bool is_required;
+  bool has_default;
+  opkit_attr default_value;
+};
+
+/// What AddConfig says of one family of chips; its params replace those of the OpDef that have the same name.
+struct ConfigDescription {
+  const char* soc_config;
+  const ParamDescription* inputs;
+  size_t input_count;
+  const ParamDescription* outputs;
+  size_t output_count;
+};
+
+/// One OpDef. The library copies what it needs before the call returns.
+struct OpDescription {
+  uint32_t abi_version;
+  const char* op_type;
+  const ParamDescription* inputs;
+  size_t input_count;
+  const ParamDescription* outputs;
+  size_t output_count;
+  const AttrDescription* attrs;
+  size_t attr_count;
+  const ConfigDescription* configs;
+  size_t config_count;
+  InferShapeFunction infer_shape;
+  InferDataTypeFunction infer_data_type;
+  TilingFunction tiling;
+  bool launches_with_empty_outputs;
+  const char* unsupported;  ///< what the OpDef uses that opkit does not have yet; null when there is nothing
+};
+
+/// Functions registered apart from the OpDef (IMPL_OP and its kin); null members are left as they were.
+struct OpFunctions {
+  uint32_t abi_version;
+  const char* op_type;
+  InferShapeFunction infer_shape;
+  InferDataTypeFunction infer_data_type;
+  TilingFunction tiling;
+  TilingParseFunction tiling_parse;
+  void* (*create_compile_info)();
+  const size_t* value_dependent_inputs;  ///< indices in OpDef order
+  size_t value_dependent_count;
+};
+
+enum class LogLevel : int32_t { Debug, Info, Warning, Error };
+
+}  // namespace opkit::host
+
+extern "C" {
+
+/// Registers an operator for the library that is being opened.
+OPKIT_API void opkit_register_operator(const opkit::host::OpDescription* description);
+
+/// Registers functions of an operator; its OpDef may be registered before or after.
+OPKIT_API void opkit_register_functions(const opkit::host::OpFunctions* functions);
+
+/// Takes one line of an operator's log. Errors become part of opkit_last_error() when the operator call fails.
+OPKIT_API void opkit_log(opkit::host::LogLevel level, const char* operator_name, const char* file, uint32_t line,
+                         const char* message);
+
+/// The chip of that name, or the configured one when `soc_name` is null; null when there is no such chip.
+OPKIT_API fe::PlatFormInfos* opkit_platform(const char* soc_name);
+}

@@ -1,0 +1,266 @@
+/// The prototype of an operator in C++. Source: Ascend C API, utilities, prototype registration and management.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/ascend_string.h"
+#include "graph/types.h"
+#include "register/op_impl_registry.h"
+
+namespace ops {
+
+enum Option { IGNORE = 0, OPTIONAL = 1, REQUIRED = 2, DYNAMIC = 3 };
+enum class DependScope : uint32_t { ALL = 0, TILING = 1 };
+enum class FollowType { ALL = 0, DTYPE = 1, FORMAT = 2, SHAPE = 3 };
+enum class CommentSection { CATEGORY, BRIEF, CONSTRAINTS, RESTRICTIONS, SEE, THIRDPARTYFWKCOMPAT };
+enum class FormatCheckOption { DEFAULT, STRICT };
+
+namespace detail {
+class DescriptionBuilder;
+}  // namespace detail
+
+/// One input or output.
+class OpParamDef {
+ public:
+  explicit OpParamDef(const char* name) : name_(name) {}
+
+  OpParamDef& ParamType(Option presence) { return presence_ = presence, *this; }
+  OpParamDef& DataType(std::vector<ge::DataType> types) { return set_dtypes(types, false); }
+  /// Each of these types combines with every combination of the other params.
+  OpParamDef& DataTypeList(std::vector<ge::DataType> types) { return set_dtypes(types, true); }
+  OpParamDef& Format(std::vector<ge::Format> formats) {
+    formats_.assign(formats.begin(), formats.end());
+    return *this;
+  }
+  OpParamDef& FormatList(std::vector<ge::Format> formats) { return Format(std::move(formats)); }
+  /// Deprecated by its vendor: accepted, without effect.
+  OpParamDef& UnknownShapeFormat(std::vector<ge::Format>) { return *this; }
+  OpParamDef& ValueDepend(Option) { return is_value_dependent_ = true, *this; }
+  OpParamDef& ValueDepend(Option, DependScope) { return is_value_dependent_ = true, *this; }
+
+  OpParamDef& Follow(const char* name) { return Follow(name, FollowType::ALL); }
+  OpParamDef& Follow(const char* name, FollowType kind) {
+    using namespace opkit::host;
+    const uint8_t kinds[] = {kFollowDtype | kFollowFormat | kFollowShape, kFollowDtype, kFollowFormat, kFollowShape};
+    follow_ = name;
+    follow_kinds_ = static_cast<uint8_t>(follow_kinds_ | kinds[static_cast<size_t>(kind)]);
+    return *this;
+  }
+
+  /// Zeroes the output before the kernel runs, when tiling asks for it by SetNeedAtomic(true).
+  OpParamDef& InitValue(uint64_t value) {
+    if (value != 0) unsupported_ = "InitValue with a value other than 0";
+    is_zero_initialised_ = true;
+    return *this;
+  }
+  OpParamDef& OutputShapeDependOnCompute() {
+    unsupported_ = "OutputShapeDependOnCompute";
+    return *this;
+  }
+
+  // These shape the vendor's generated interfaces and graph optimiser; a call of the kernel does not depend on them.
+  OpParamDef& AutoContiguous() { return *this; }
+  OpParamDef& IgnoreContiguous() { return *this; }
+  OpParamDef& Scalar() { return *this; }
+  OpParamDef& ScalarList() { return *this; }
+  OpParamDef& To(ge::DataType) { return *this; }
+  OpParamDef& To(const char*) { return *this; }
+  OpParamDef& Version(uint32_t) { return *this; }
+  OpParamDef& Comment(const char*) { return *this; }
+  OpParamDef& DataTypeForBinQuery(std::vector<ge::DataType>) { return *this; }
+  OpParamDef& FormatForBinQuery(std::vector<ge::Format>) { return *this; }
+
+ private:
+  friend class OpAICoreConfig;
+  friend class OpDef;
+  friend class detail::DescriptionBuilder;
+
+  OpParamDef& set_dtypes(const std::vector<ge::DataType>& types, bool is_list) {
+    dtypes_.assign(types.begin(), types.end());
+    is_dtype_list_ = is_list;
+    return *this;
+  }
+
+  std::string name_;
+  std::string follow_;
+  std::string unsupported_;
+  Option presence_ = REQUIRED;
+  std::vector<int32_t> dtypes_;
+  std::vector<int32_t> formats_;
+  uint8_t follow_kinds_ = 0;
+  bool is_dtype_list_ = false;
+  bool is_value_dependent_ = false;
+  bool is_zero_initialised_ = false;
+};
+
+/// One attribute.
+class OpAttrDef {
+ public:
+  explicit OpAttrDef(const char* name) : name_(name) {}
+
+  OpAttrDef& AttrType(Option presence) { return presence_ = presence, *this; }
+
+  OpAttrDef& Int() { return set_kind(OPKIT_ATTR_INT, false); }
+  OpAttrDef& Int(int64_t value) { return int_ = value, set_kind(OPKIT_ATTR_INT, true); }
+  OpAttrDef& Float() { return set_kind(OPKIT_ATTR_FLOAT, false); }
+  OpAttrDef& Float(float value) { return float_ = value, set_kind(OPKIT_ATTR_FLOAT, true); }
+  OpAttrDef& Bool() { return set_kind(OPKIT_ATTR_BOOL, false); }
+  OpAttrDef& Bool(bool value) { return int_ = value ? 1 : 0, set_kind(OPKIT_ATTR_BOOL, true); }
+  OpAttrDef& String() { return set_kind(OPKIT_ATTR_STRING, false); }
+  OpAttrDef& String(const char* value) { return string_ = value, set_kind(OPKIT_ATTR_STRING, true); }
+  OpAttrDef& ListInt() { return set_kind(OPKIT_ATTR_LIST_INT, false); }
+  OpAttrDef& ListInt(std::vector<int64_t> values) {
+    ints_ = std::move(values);
+    return set_kind(OPKIT_ATTR_LIST_INT, true);
+  }
+  OpAttrDef& ListFloat() { return set_kind(OPKIT_ATTR_LIST_FLOAT, false); }
+  OpAttrDef& ListFloat(std::vector<float> values) {
+    floats_.assign(values.begin(), values.end());
+    return set_kind(OPKIT_ATTR_LIST_FLOAT, true);
+  }
+  OpAttrDef& ListBool() { return set_kind(OPKIT_ATTR_LIST_BOOL, false); }
+  OpAttrDef& ListBool(std::vector<bool> values) {
+    ints_.assign(values.begin(), values.end());
+    return set_kind(OPKIT_ATTR_LIST_BOOL, true);
+  }
+  OpAttrDef& ListListInt() { return unsupported_ = "ListListInt", *this; }
+  OpAttrDef& ListListInt(std::vector<std::vector<int64_t>>) { return ListListInt(); }
+
+  OpAttrDef& Version(uint32_t) { return *this; }
+  OpAttrDef& Comment(const char*) { return *this; }
+
+  ge::AscendString& GetName() const { return name_; }
+  bool IsRequired() { return presence_ == REQUIRED; }
+
+ private:
+  friend class OpDef;
+  friend class detail::DescriptionBuilder;
+
+  OpAttrDef& set_kind(opkit_attr_kind kind, bool has_default) {
+    kind_ = kind;
+    has_default_ = has_default;
+    return *this;
+  }
+
+  mutable ge::AscendString name_;
+  std::string unsupported_;
+  Option presence_ = REQUIRED;
+  opkit_attr_kind kind_ = OPKIT_ATTR_INT;
+  bool has_default_ = false;
+  int64_t int_ = 0;
+  float float_ = 0;
+  std::string string_;
+  std::vector<int64_t> ints_;
+  std::vector<double> floats_;
+};
+
+/// How the operator is configured for one family of chips.
+class OpAICoreConfig {
+ public:
+  OpAICoreConfig() = default;
+  explicit OpAICoreConfig(const char*) {}
+
+  /// Params named here replace those of the OpDef with the same name.
+  OpParamDef& Input(const char* name) { return find_or_add(inputs_, name); }
+  OpParamDef& Output(const char* name) { return find_or_add(outputs_, name); }
+
+  // These steer the vendor's graph compiler; a call of the kernel does not depend on them.
+  OpAICoreConfig& DynamicCompileStaticFlag(bool) { return *this; }
+  OpAICoreConfig& DynamicFormatFlag(bool) { return *this; }
+  OpAICoreConfig& DynamicRankSupportFlag(bool) { return *this; }
+  OpAICoreConfig& DynamicShapeSupportFlag(bool) { return *this; }
+  OpAICoreConfig& NeedCheckSupportFlag(bool) { return *this; }
+  OpAICoreConfig& PrecisionReduceFlag(bool) { return *this; }
+  OpAICoreConfig& ExtendCfgInfo(const char*, const char*) { return *this; }
+
+ private:
+  friend class OpDef;
+  friend class detail::DescriptionBuilder;
+
+  static OpParamDef& find_or_add(std::deque<OpParamDef>& params, const char* name) {
+    for (OpParamDef& param : params) {
+      if (param.name_ == name) return param;
+    }
+    params.emplace_back(name);
+    return params.back();
+  }
+
+  // Deques: a reference that Input() returned stays good when more are added.
+  std::deque<OpParamDef> inputs_;
+  std::deque<OpParamDef> outputs_;
+};
+
+class OpAICoreDef {
+ public:
+  OpAICoreDef& SetTiling(gert::OpImplRegisterV2::TilingKernelFunc function) { return tiling_ = function, *this; }
+  OpAICoreDef& AddConfig(const char* soc) {
+    OpAICoreConfig config(soc);
+    return AddConfig(soc, config);
+  }
+  OpAICoreDef& AddConfig(const char* soc, OpAICoreConfig& config) {
+    configs_.emplace_back(soc, config);
+    return *this;
+  }
+  /// Runs the kernel even when all outputs are empty.
+  OpAICoreDef& LaunchWithZeroEleOutputTensors(bool launches) {
+    launches_with_empty_outputs_ = launches;
+    return *this;
+  }
+
+ private:
+  friend class detail::DescriptionBuilder;
+
+  gert::OpImplRegisterV2::TilingKernelFunc tiling_ = nullptr;
+  std::deque<std::pair<std::string, OpAICoreConfig>> configs_;
+  bool launches_with_empty_outputs_ = false;
+};
+
+/// Base of an operator's prototype class.
+class OpDef {
+ public:
+  explicit OpDef(const char* type) : type_(type) {}
+
+  OpParamDef& Input(const char* name) { return OpAICoreConfig::find_or_add(inputs_, name); }
+  OpParamDef& Output(const char* name) { return OpAICoreConfig::find_or_add(outputs_, name); }
+  OpAttrDef& Attr(const char* name) {
+    for (OpAttrDef& attr : attrs_) {
+      if (attr.name_ == ge::AscendString(name)) return attr;
+    }
+    attrs_.emplace_back(name);
+    return attrs_.back();
+  }
+
+  OpDef& SetInferShape(gert::OpImplRegisterV2::InferShapeKernelFunc function) {
+    return infer_shape_ = function, *this;
+  }
+  OpDef& SetInferDataType(gert::OpImplRegisterV2::InferDataTypeKernelFunc function) {
+    return infer_data_type_ = function, *this;
+  }
+  /// Accepted and never called: opkit always knows the exact shapes.
+  OpDef& SetInferShapeRange(gert::OpImplRegisterV2::InferShapeRangeKernelFunc) { return *this; }
+
+  OpAICoreDef& AICore() { return ai_core_; }
+
+  OpDef& Comment(CommentSection, const char*) { return *this; }
+  OpDef& EnableFallBack() { return *this; }
+  OpDef& FormatMatchMode(FormatCheckOption) { return *this; }
+
+ private:
+  friend class detail::DescriptionBuilder;
+
+  std::string type_;
+  std::deque<OpParamDef> inputs_;
+  std::deque<OpParamDef> outputs_;
+  std::deque<OpAttrDef> attrs_;
+  OpAICoreDef ai_core_;
+  gert::OpImplRegisterV2::InferShapeKernelFunc infer_shape_ = nullptr;
+  gert::OpImplRegisterV2::InferDataTypeKernelFunc infer_data_type_ = nullptr;
+};
+
+}  // namespace ops

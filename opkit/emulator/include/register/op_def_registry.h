@@ -1,0 +1,97 @@
+/// Registering an operator's prototype: OP_ADD(AddCustom).
+#pragma once
+
+#include "register/op_def.h"
+
+namespace ops {
+namespace detail {
+
+/// Describes an OpDef as plain data; what it returns points into the OpDef and into the builder.
+class DescriptionBuilder {
+ public:
+  explicit DescriptionBuilder(const OpDef& definition) : definition_(definition) {}
+
+  void submit() {
+    opkit::host::OpDescription description = {};
+    const auto inputs = params(definition_.inputs_);
+    const auto outputs = params(definition_.outputs_);
+    const auto attrs = attributes();
+    for (const auto& [soc, config] : definition_.ai_core_.configs_) {
+      config_inputs_.push_back(params(config.inputs_));
+      config_outputs_.push_back(params(config.outputs_));
+      configs_.push_back({soc.c_str(), config_inputs_.back().data(), config_inputs_.back().size(),
+                          config_outputs_.back().data(), config_outputs_.back().size()});
+    }
+    description.abi_version = opkit::host::kHostAbiVersion;
+    description.op_type = definition_.type_.c_str();
+    description.inputs = inputs.data();
+    description.input_count = inputs.size();
+    description.outputs = outputs.data();
+    description.output_count = outputs.size();
+    description.attrs = attrs.data();
+    description.attr_count = attrs.size();
+    description.configs = configs_.data();
+    description.config_count = configs_.size();
+    description.infer_shape = definition_.infer_shape_;
+    description.infer_data_type = definition_.infer_data_type_;
+    description.tiling = definition_.ai_core_.tiling_;
+    description.launches_with_empty_outputs = definition_.ai_core_.launches_with_empty_outputs_;
+    description.unsupported = unsupported_.empty() ? nullptr : unsupported_.c_str();
+    opkit_register_operator(&description);
+  }
+
+ private:
+  std::vector<opkit::host::ParamDescription> params(const std::deque<OpParamDef>& definitions) {
+    using opkit::host::Presence;
+    std::vector<opkit::host::ParamDescription> out;
+    for (const OpParamDef& param : definitions) {
+      const Presence presence = param.presence_ == DYNAMIC    ? Presence::Dynamic
+                                : param.presence_ == OPTIONAL ? Presence::Optional
+                                                              : Presence::Required;
+      note_unsupported(param.name_, param.unsupported_);
+      out.push_back({param.name_.c_str(), presence, param.is_dtype_list_, param.is_value_dependent_,
+                     param.is_zero_initialised_, param.follow_kinds_,
+                     param.follow_.empty() ? nullptr : param.follow_.c_str(), param.dtypes_.data(),
+                     param.dtypes_.size(), param.formats_.data(), param.formats_.size()});
+    }
+    return out;
+  }
+
+  std::vector<opkit::host::AttrDescription> attributes() {
+    std::vector<opkit::host::AttrDescription> out;
+    for (const OpAttrDef& attr : definition_.attrs_) {
+      note_unsupported(attr.name_.GetString(), attr.unsupported_);
+      const bool is_float_list = attr.kind_ == OPKIT_ATTR_LIST_FLOAT;
+      out.push_back({attr.name_.GetString(),
+                     attr.presence_ == REQUIRED,
+                     attr.has_default_,
+                     {attr.name_.GetString(), attr.kind_, attr.int_, static_cast<double>(attr.float_),
+                      attr.string_.c_str(), attr.ints_.data(), attr.floats_.data(),
+                      is_float_list ? attr.floats_.size() : attr.ints_.size()}});
+    }
+    return out;
+  }
+
+  void note_unsupported(const std::string& name, const std::string& what) {
+    if (!what.empty() && unsupported_.empty()) unsupported_ = what + " (" + name + ")";
+  }
+
+  const OpDef& definition_;
+  std::deque<std::vector<opkit::host::ParamDescription>> config_inputs_;
+  std::deque<std::vector<opkit::host::ParamDescription>> config_outputs_;
+  std::vector<opkit::host::ConfigDescription> configs_;
+  std::string unsupported_;
+};
+
+template <typename Definition>
+bool add(const char* op_type) {
+  const Definition definition(op_type);
+  DescriptionBuilder(definition).submit();
+  return true;
+}
+
+}  // namespace detail
+}  // namespace ops
+
+#define OP_ADD(op_type) \
+  [[maybe_unused]] static const bool opkit_added_##op_type = ::ops::detail::add<op_type>(#op_type)
