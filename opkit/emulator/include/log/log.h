@@ -32,7 +32,7 @@ __attribute__((format(printf, 5, 6))) inline void log_line(LogLevel level, const
 
 }  // namespace opkit::host
 
-#define OPKIT_HOST_LOG(level, name, ...)                                                             \
+#define OPKIT_HOST_LOG(level, name, ...)                                                           \
   ::opkit::host::log_line(::opkit::host::LogLevel::level, ::opkit::host::log_name(name), __FILE__, \
                           static_cast<uint32_t>(__LINE__), __VA_ARGS__)
 
@@ -50,10 +50,10 @@ __attribute__((format(printf, 5, 6))) inline void log_line(LogLevel level, const
     }                                                          \
   } while (false)
 
-#define OP_CHECK_NULL_WITH_CONTEXT(context, pointer)      \
-  do {                                                    \
-    if ((pointer) == nullptr) {                           \
+#define OP_CHECK_NULL_WITH_CONTEXT(context, pointer)          \
+  do {                                                        \
+    if ((pointer) == nullptr) {                               \
       OP_LOGE((context)->GetNodeName(), #pointer " is null"); \
-      return ge::GRAPH_FAILED;                            \
-    }                                                     \
+      return ge::GRAPH_FAILED;                                \
+    }                                                         \
   } while (false)

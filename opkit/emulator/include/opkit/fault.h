@@ -23,10 +23,10 @@ enum class Fault : uint8_t {
   Assertion,          // an assert of the kernel's own failed
   Crash,              // a raw pointer access or a division by zero that the host caught
   // Not the kernel's fault:
-  Unimplemented,      // opkit lacks it
-  Unspecified,        // the documents are silent: nothing is invented
-  Interrupted,        // the user stopped the launch
-  Internal,           // our bug
+  Unimplemented,  // opkit lacks it
+  Unspecified,    // the documents are silent: nothing is invented
+  Interrupted,    // the user stopped the launch
+  Internal,       // our bug
   kCount,
 };
 

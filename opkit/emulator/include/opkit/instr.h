@@ -9,16 +9,16 @@
 
 namespace opkit {
 
-constexpr uint32_t kBlockBytes = 32;                           ///< a data block
-constexpr uint32_t kRepeatBytes = 256;                         ///< what a vector instruction handles in one repeat
+constexpr uint32_t kBlockBytes = 32;    ///< a data block
+constexpr uint32_t kRepeatBytes = 256;  ///< what a vector instruction handles in one repeat
 constexpr uint32_t kBlocksPerRepeat = kRepeatBytes / kBlockBytes;
 
 /// One tensor operand.
 struct Operand {
-  uint64_t address = 0;       ///< byte offset in `space`; in GM a host address
-  uint64_t begin = 0;         ///< first byte of the buffer that the tensor belongs to, same coordinates
-  uint64_t end = 0;           ///< one past the last byte of that buffer
-  uint32_t block_stride = 1;  ///< data blocks between the blocks of one repeat
+  uint64_t address = 0;                       ///< byte offset in `space`; in GM a host address
+  uint64_t begin = 0;                         ///< first byte of the buffer that the tensor belongs to, same coordinates
+  uint64_t end = 0;                           ///< one past the last byte of that buffer
+  uint32_t block_stride = 1;                  ///< data blocks between the blocks of one repeat
   uint32_t repeat_stride = kBlocksPerRepeat;  ///< data blocks between the first blocks of two repeats
   Space space = Space::UB;
   DType dtype = DType::F16;
@@ -36,12 +36,12 @@ enum class MaskForm : uint8_t {
 struct CopyShape {
   uint32_t burst_count = 1;
   uint32_t burst_bytes = 0;
-  uint64_t src_stride = 0;    ///< from the first byte of a burst to the first byte of the next
+  uint64_t src_stride = 0;  ///< from the first byte of a burst to the first byte of the next
   uint64_t dst_stride = 0;
-  uint8_t left_padding = 0;   ///< elements written before each burst (GM to UB, with padding)
-  uint8_t right_padding = 0;  ///< elements written behind each burst
-  bool is_padded = false;     ///< DataCopyPad: the UB side is padded to whole data blocks
-  bool has_pad_value = false; ///< false: the padding up to the block is not defined, or the burst's own first element
+  uint8_t left_padding = 0;    ///< elements written before each burst (GM to UB, with padding)
+  uint8_t right_padding = 0;   ///< elements written behind each burst
+  bool is_padded = false;      ///< DataCopyPad: the UB side is padded to whole data blocks
+  bool has_pad_value = false;  ///< false: the padding up to the block is not defined, or the burst's own first element
   uint64_t pad_value_bits = 0;
 };
 
@@ -50,12 +50,12 @@ struct Instr {
   Op op = Op::kCount;
   MaskForm mask_form = MaskForm::Count;
   uint8_t source_count = 0;
-  uint8_t mode = 0;            ///< RoundMode, CMPMODE, SELMODE, ReduceOrder or Pipe, by op
+  uint8_t mode = 0;  ///< RoundMode, CMPMODE, SELMODE, ReduceOrder or Pipe, by op
   DType scalar_dtype = DType::F32;
-  Pipe pipe = Pipe::V;         ///< the queue it runs on; for flags the one that signals
-  Pipe peer_pipe = Pipe::V;    ///< flags only: the queue that waits
-  uint8_t event_id = 0;        ///< flags only
-  uint32_t count = 0;          ///< elements, for MaskForm::Count
+  Pipe pipe = Pipe::V;       ///< the queue it runs on; for flags the one that signals
+  Pipe peer_pipe = Pipe::V;  ///< flags only: the queue that waits
+  uint8_t event_id = 0;      ///< flags only
+  uint32_t count = 0;        ///< elements, for MaskForm::Count
   uint32_t repeat = 1;
   uint64_t mask[2] = {0, 0};
   uint64_t scalar_bits[2] = {0, 0};  ///< scalar operands as bit patterns of `scalar_dtype`, zero-extended

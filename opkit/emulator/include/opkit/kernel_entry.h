@@ -53,11 +53,11 @@ struct Invoker<void (*)(Arguments...)> {
 }  // namespace detail
 }  // namespace opkit
 
-#define OPKIT_KERNEL_TABLE(kernel)                                                                        \
-  namespace {                                                                                             \
-  const ::opkit::KernelEntry opkit_kernel_entry = {                                                       \
-      #kernel, &::opkit::detail::Invoker<decltype(&kernel)>::template invoke<&kernel>,                    \
-      ::opkit::detail::Invoker<decltype(&kernel)>::kCount, ::opkit::KernelMode::Vector};                  \
-  }                                                                                                       \
-  extern "C" __attribute__((visibility("default"))) const ::opkit::KernelTable opkit_kernel_table = {     \
-      ::opkit::kAbiVersion, 1, &opkit_kernel_entry};
+#define OPKIT_KERNEL_TABLE(kernel)                                                       \
+  namespace {                                                                            \
+  const ::opkit::KernelEntry opkit_kernel_entry = {                                      \
+      #kernel, &::opkit::detail::Invoker<decltype(&kernel)>::template invoke<&kernel>,   \
+      ::opkit::detail::Invoker<decltype(&kernel)>::kCount, ::opkit::KernelMode::Vector}; \
+  }                                                                                      \
+  extern "C" __attribute__((visibility("default")))                                      \
+  const ::opkit::KernelTable opkit_kernel_table = {::opkit::kAbiVersion, 1, &opkit_kernel_entry};

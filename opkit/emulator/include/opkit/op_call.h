@@ -45,11 +45,11 @@ typedef enum opkit_attr_kind {
 typedef struct opkit_attr {
   const char* name;
   opkit_attr_kind kind;
-  int64_t int_value;            // INT and BOOL
-  double float_value;           // FLOAT
-  const char* string_value;     // STRING
-  const int64_t* int_list;      // LIST_INT and LIST_BOOL
-  const double* float_list;     // LIST_FLOAT
+  int64_t int_value;         // INT and BOOL
+  double float_value;        // FLOAT
+  const char* string_value;  // STRING
+  const int64_t* int_list;   // LIST_INT and LIST_BOOL
+  const double* float_list;  // LIST_FLOAT
   size_t list_length;
 } opkit_attr;
 

@@ -13,9 +13,17 @@ enum class DType : uint8_t { F16, BF16, F32, S8, U8, S16, U16, S32, U32, S64, U6
 
 constexpr uint32_t size_bytes(DType type) {
   switch (type) {
-    case DType::S8: case DType::U8: case DType::BOOL: case DType::S4: return 1;
-    case DType::F16: case DType::BF16: case DType::S16: case DType::U16: return 2;
-    case DType::F32: case DType::S32: case DType::U32: return 4;
+    case DType::S8:
+    case DType::U8:
+    case DType::BOOL:
+    case DType::S4: return 1;
+    case DType::F16:
+    case DType::BF16:
+    case DType::S16:
+    case DType::U16: return 2;
+    case DType::F32:
+    case DType::S32:
+    case DType::U32: return 4;
     default: return 8;
   }
 }

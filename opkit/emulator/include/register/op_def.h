@@ -236,9 +236,7 @@ class OpDef {
     return attrs_.back();
   }
 
-  OpDef& SetInferShape(gert::OpImplRegisterV2::InferShapeKernelFunc function) {
-    return infer_shape_ = function, *this;
-  }
+  OpDef& SetInferShape(gert::OpImplRegisterV2::InferShapeKernelFunc function) { return infer_shape_ = function, *this; }
   OpDef& SetInferDataType(gert::OpImplRegisterV2::InferDataTypeKernelFunc function) {
     return infer_data_type_ = function, *this;
   }

@@ -62,12 +62,12 @@ class DescriptionBuilder {
     for (const OpAttrDef& attr : definition_.attrs_) {
       note_unsupported(attr.name_.GetString(), attr.unsupported_);
       const bool is_float_list = attr.kind_ == OPKIT_ATTR_LIST_FLOAT;
-      out.push_back({attr.name_.GetString(),
-                     attr.presence_ == REQUIRED,
-                     attr.has_default_,
-                     {attr.name_.GetString(), attr.kind_, attr.int_, static_cast<double>(attr.float_),
-                      attr.string_.c_str(), attr.ints_.data(), attr.floats_.data(),
-                      is_float_list ? attr.floats_.size() : attr.ints_.size()}});
+      out.push_back(
+          {attr.name_.GetString(),
+           attr.presence_ == REQUIRED,
+           attr.has_default_,
+           {attr.name_.GetString(), attr.kind_, attr.int_, static_cast<double>(attr.float_), attr.string_.c_str(),
+            attr.ints_.data(), attr.floats_.data(), is_float_list ? attr.floats_.size() : attr.ints_.size()}});
     }
     return out;
   }
@@ -93,5 +93,4 @@ bool add(const char* op_type) {
 }  // namespace detail
 }  // namespace ops
 
-#define OP_ADD(op_type) \
-  [[maybe_unused]] static const bool opkit_added_##op_type = ::ops::detail::add<op_type>(#op_type)
+#define OP_ADD(op_type) [[maybe_unused]] static const bool opkit_added_##op_type = ::ops::detail::add<op_type>(#op_type)

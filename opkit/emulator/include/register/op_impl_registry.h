@@ -91,9 +91,9 @@ class OpImplRegisterV2 {
 #define OPKIT_JOIN_INNER(a, b) a##b
 #define OPKIT_JOIN(a, b) OPKIT_JOIN_INNER(a, b)
 
-#define IMPL_OP(op_type)                                                               \
-  [[maybe_unused]] static ::gert::OpImplRegisterV2 OPKIT_JOIN(opkit_impl_##op_type##_, \
-                                                              __COUNTER__) = ::gert::OpImplRegisterV2(#op_type)
+#define IMPL_OP(op_type)                                                                              \
+  [[maybe_unused]] static ::gert::OpImplRegisterV2 OPKIT_JOIN(opkit_impl_##op_type##_, __COUNTER__) = \
+      ::gert::OpImplRegisterV2(#op_type)
 #define IMPL_OP_OPTILING(op_type) IMPL_OP(op_type)
 #define IMPL_OP_INFERSHAPE(op_type) IMPL_OP(op_type)
 #define DEVICE_IMPL_OP_OPTILING(op_type) IMPL_OP(op_type)

@@ -97,53 +97,52 @@ class TilingDef {
 
 }  // namespace optiling
 
-#define BEGIN_TILING_DATA_DEF(class_name)                \
-  class class_name : public ::optiling::TilingDef {      \
+#define BEGIN_TILING_DATA_DEF(class_name)           \
+  class class_name : public ::optiling::TilingDef { \
    public:
 
-#define TILING_DATA_FIELD_DEF(data_type, field_name)                                      \
- public:                                                                                  \
-  void set_##field_name(data_type value) { opkit_##field_name##_ = value; }               \
-  data_type get_##field_name() const { return opkit_##field_name##_; }                    \
-                                                                                          \
- private:                                                                                 \
-  data_type opkit_##field_name##_ = 0;                                                    \
-  bool opkit_##field_name##_is_listed_ =                                                  \
-      add_field(&opkit_##field_name##_, sizeof(data_type), alignof(data_type));           \
-                                                                                          \
- public:                                                                                  \
+#define TILING_DATA_FIELD_DEF(data_type, field_name)                                                               \
+ public:                                                                                                           \
+  void set_##field_name(data_type value) { opkit_##field_name##_ = value; }                                        \
+  data_type get_##field_name() const { return opkit_##field_name##_; }                                             \
+                                                                                                                   \
+ private:                                                                                                          \
+  data_type opkit_##field_name##_ = 0;                                                                             \
+  bool opkit_##field_name##_is_listed_ = add_field(&opkit_##field_name##_, sizeof(data_type), alignof(data_type)); \
+                                                                                                                   \
+ public:                                                                                                           \
   static_assert(true, "")
 
-#define TILING_DATA_FIELD_DEF_ARR(element_type, element_count, field_name)                              \
- public:                                                                                                \
-  void set_##field_name(const element_type* values) {                                                   \
-    std::memcpy(opkit_##field_name##_, values, sizeof opkit_##field_name##_);                           \
-  }                                                                                                     \
-  element_type* get_##field_name() { return opkit_##field_name##_; }                                    \
-                                                                                                        \
- private:                                                                                               \
-  element_type opkit_##field_name##_[element_count] = {};                                               \
-  bool opkit_##field_name##_is_listed_ =                                                                \
-      add_field(opkit_##field_name##_, sizeof opkit_##field_name##_, alignof(element_type));            \
-                                                                                                        \
- public:                                                                                                \
+#define TILING_DATA_FIELD_DEF_ARR(element_type, element_count, field_name)                   \
+ public:                                                                                     \
+  void set_##field_name(const element_type* values) {                                        \
+    std::memcpy(opkit_##field_name##_, values, sizeof opkit_##field_name##_);                \
+  }                                                                                          \
+  element_type* get_##field_name() { return opkit_##field_name##_; }                         \
+                                                                                             \
+ private:                                                                                    \
+  element_type opkit_##field_name##_[element_count] = {};                                    \
+  bool opkit_##field_name##_is_listed_ =                                                     \
+      add_field(opkit_##field_name##_, sizeof opkit_##field_name##_, alignof(element_type)); \
+                                                                                             \
+ public:                                                                                     \
   static_assert(true, "")
 
-#define TILING_DATA_FIELD_DEF_STRUCT(struct_type, field_name)          \
- public:                                                               \
-  struct_type field_name;                                              \
-                                                                       \
- private:                                                              \
-  bool opkit_##field_name##_is_listed_ = add_struct(&field_name);      \
-                                                                       \
- public:                                                               \
+#define TILING_DATA_FIELD_DEF_STRUCT(struct_type, field_name)     \
+ public:                                                          \
+  struct_type field_name;                                         \
+                                                                  \
+ private:                                                         \
+  bool opkit_##field_name##_is_listed_ = add_struct(&field_name); \
+                                                                  \
+ public:                                                          \
   static_assert(true, "")
 
 #define END_TILING_DATA_DEF }
 
 // A kernel names its struct itself or is told by the build (OPKIT_TILING_DEFAULT), so nothing is kept here.
-#define REGISTER_TILING_DATA_CLASS(op_type, class_name)                           \
-  static_assert(std::is_base_of<::optiling::TilingDef, class_name>::value,        \
+#define REGISTER_TILING_DATA_CLASS(op_type, class_name)                    \
+  static_assert(std::is_base_of<::optiling::TilingDef, class_name>::value, \
                 #class_name " was not defined with BEGIN_TILING_DATA_DEF");
 
 #endif

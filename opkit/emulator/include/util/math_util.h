@@ -26,15 +26,13 @@ constexpr Dividend FloorDiv(Dividend dividend, Divisor divisor) {
 /// `value` rounded up to a multiple of `alignment`.
 template <typename Value, typename Alignment>
 constexpr Value CeilAlign(Value value, Alignment alignment) {
-  return alignment == 0 ? value
-                        : static_cast<Value>(CeilDiv(value, alignment) * static_cast<Value>(alignment));
+  return alignment == 0 ? value : static_cast<Value>(CeilDiv(value, alignment) * static_cast<Value>(alignment));
 }
 
 /// `value` rounded down to a multiple of `alignment`.
 template <typename Value, typename Alignment>
 constexpr Value FloorAlign(Value value, Alignment alignment) {
-  return alignment == 0 ? value
-                        : static_cast<Value>(FloorDiv(value, alignment) * static_cast<Value>(alignment));
+  return alignment == 0 ? value : static_cast<Value>(FloorDiv(value, alignment) * static_cast<Value>(alignment));
 }
 
 }  // namespace Base

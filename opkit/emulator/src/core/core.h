@@ -24,25 +24,25 @@ struct Core {
   const Chip* chip = nullptr;
   LaunchState* launch = nullptr;
   SubCore kind = SubCore::AIV;
-  uint32_t block = 0;              ///< GetBlockIdx
-  uint32_t block_count = 1;        ///< GetBlockNum
-  uint32_t sub_block = 0;          ///< GetSubBlockIdx
-  uint32_t index = 0;              ///< among all sub-cores of the launch
-  uint64_t issued = 0;             ///< instructions so far
+  uint32_t block = 0;        ///< GetBlockIdx
+  uint32_t block_count = 1;  ///< GetBlockNum
+  uint32_t sub_block = 0;    ///< GetSubBlockIdx
+  uint32_t index = 0;        ///< among all sub-cores of the launch
+  uint64_t issued = 0;       ///< instructions so far
 
-  uint8_t* space_base[8] = {};     ///< by Space; null for GM
-  uint32_t space_bytes[8] = {};    ///< by Space
+  uint8_t* space_base[8] = {};   ///< by Space; null for GM
+  uint32_t space_bytes[8] = {};  ///< by Space
 
   MaskMode mask_mode = MaskMode::Normal;
   uint64_t mask[2] = {~0ull, ~0ull};
-  uint64_t compare_mask[2] = {0, 0};   ///< what Compare to the register wrote
-  uint64_t deq_scale_bits = 0;         ///< SetDeqScale
-  uint64_t pad_value_bits = 0;         ///< SetPadValue
-  uint64_t reduce_sum_bits = 0;        ///< GetAccVal
+  uint64_t compare_mask[2] = {0, 0};  ///< what Compare to the register wrote
+  uint64_t deq_scale_bits = 0;        ///< SetDeqScale
+  uint64_t pad_value_bits = 0;        ///< SetPadValue
+  uint64_t reduce_sum_bits = 0;       ///< GetAccVal
   uint64_t reduce_max_min_bits[4] = {};
 
-  uint8_t flags[kPipeCount][kPipeCount][kEventCount] = {};      ///< signals not yet waited for
-  uint8_t event_pool[kPipeCount][kPipeCount] = {};              ///< ids given out, a bit each
+  uint8_t flags[kPipeCount][kPipeCount][kEventCount] = {};  ///< signals not yet waited for
+  uint8_t event_pool[kPipeCount][kPipeCount] = {};          ///< ids given out, a bit each
 
   /// Host address of `size` bytes of an operand; bounds were checked by issue().
   uint8_t* at(const Operand& operand) const { return at(operand.space, operand.address); }
@@ -60,11 +60,11 @@ Core* current_core();
     __attribute__((format(printf, 4, 5)));
 
 /// One check per contract; the line after it may rely on it.
-#define OPKIT_CHECK(condition, fault, instr, help, ...)                       \
-  do {                                                                        \
-    if (__builtin_expect(!(condition), 0)) {                                  \
-      ::opkit::raise_fault(::opkit::Fault::fault, instr, help, __VA_ARGS__);  \
-    }                                                                         \
+#define OPKIT_CHECK(condition, fault, instr, help, ...)                      \
+  do {                                                                       \
+    if (__builtin_expect(!(condition), 0)) {                                 \
+      ::opkit::raise_fault(::opkit::Fault::fault, instr, help, __VA_ARGS__); \
+    }                                                                        \
   } while (false)
 
 }  // namespace opkit

@@ -10,9 +10,8 @@ namespace opkit {
 
 const char* fault_name(Fault fault) {
   static constexpr const char* kNames[] = {
-      "None",        "OutOfBounds", "Misaligned", "UninitializedRead", "IllegalOperand",
-      "QueueMisuse", "Race",        "Deadlock",   "Leak",              "Assertion",
-      "Crash",       "Unimplemented", "Unspecified", "Interrupted",    "Internal"};
+      "None", "OutOfBounds", "Misaligned", "UninitializedRead", "IllegalOperand", "QueueMisuse", "Race",    "Deadlock",
+      "Leak", "Assertion",   "Crash",      "Unimplemented",     "Unspecified",    "Interrupted", "Internal"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == static_cast<size_t>(Fault::kCount), "a name for each fault");
   return kNames[static_cast<size_t>(fault)];
 }

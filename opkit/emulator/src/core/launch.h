@@ -18,10 +18,10 @@ struct GmRange {
 
 /// What a launch runs on. Configuration arrives as this struct; nothing reads the environment.
 struct DeviceConfig {
-  const Chip* chip = nullptr;       ///< Ascend910B2 when null
-  uint32_t threads = 0;             ///< host threads; 0: as many as the host has cores
-  bool poison = false;              ///< fill local memories with NaN patterns before each block
-  bool profile = false;             ///< attach the timing observer
+  const Chip* chip = nullptr;  ///< Ascend910B2 when null
+  uint32_t threads = 0;        ///< host threads; 0: as many as the host has cores
+  bool poison = false;         ///< fill local memories with NaN patterns before each block
+  bool profile = false;        ///< attach the timing observer
 };
 
 struct Launch {
@@ -31,7 +31,7 @@ struct Launch {
   KernelMode mode = KernelMode::Vector;
   uint32_t block_dim = 1;
   uint64_t tiling_key = 0;
-  std::vector<GmRange> gm;          ///< sorted by begin
+  std::vector<GmRange> gm;  ///< sorted by begin
 };
 
 /// What remains of a launch.
@@ -39,7 +39,7 @@ struct LaunchRecord {
   std::string kernel;
   uint32_t block_dim = 0;
   uint64_t instructions = 0;
-  FaultReport fault;                ///< fault.fault == None when it ran to its end
+  FaultReport fault;  ///< fault.fault == None when it ran to its end
 };
 
 /// The process's device. Thread-safe: launches are serialised.

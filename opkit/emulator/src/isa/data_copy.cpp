@@ -44,8 +44,8 @@ void check_padding(const Instr& instr, bool is_to_local) {
 void execute_data_copy(Core& core, const Instr& instr) {
   const CopyShape& copy = instr.copy;
   if (copy.burst_count == 0 || copy.burst_bytes == 0) return;
-  OPKIT_CHECK(copy.burst_count <= kMaxBursts, IllegalOperand, &instr, "split the copy",
-              "%s: blockCount %u is over %u", row_of(instr.op).name, copy.burst_count, kMaxBursts);
+  OPKIT_CHECK(copy.burst_count <= kMaxBursts, IllegalOperand, &instr, "split the copy", "%s: blockCount %u is over %u",
+              row_of(instr.op).name, copy.burst_count, kMaxBursts);
   const Operand& source = instr.src[0];
   const Operand& destination = instr.dst;
   check_alignment(instr, destination, kBlockBytes, "dst");
@@ -58,9 +58,9 @@ void execute_data_copy(Core& core, const Instr& instr) {
   const uint64_t row_bytes = copy.is_padded && is_to_local
                                  ? (copy.burst_bytes + padding_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes
                                  : copy.burst_bytes;
-  const bool is_contiguous = copy.burst_count == 1 || (row_bytes == copy.burst_bytes &&
-                                                       copy.src_stride == copy.burst_bytes &&
-                                                       copy.dst_stride == copy.burst_bytes);
+  const bool is_contiguous =
+      copy.burst_count == 1 ||
+      (row_bytes == copy.burst_bytes && copy.src_stride == copy.burst_bytes && copy.dst_stride == copy.burst_bytes);
   if (is_contiguous && row_bytes == copy.burst_bytes) {
     const uint64_t total = uint64_t{copy.burst_count} * copy.burst_bytes;
     check_bounds(core, instr, source, source.address, total, false);

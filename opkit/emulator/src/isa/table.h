@@ -18,10 +18,10 @@ enum class Cost : uint8_t {
 struct OpRow {
   const char* name;
   Family family;
-  uint32_t types_a2;       ///< bit per DType: element types accepted on arch 2201
-  uint32_t types_310p;     ///< on arch 2002
+  uint32_t types_a2;    ///< bit per DType: element types accepted on arch 2201
+  uint32_t types_310p;  ///< on arch 2002
   Cost cost;
-  const char* semantics;   ///< the row's own text
+  const char* semantics;  ///< the row's own text
   void (*execute)(Core& core, const Instr& instr);
 };
 

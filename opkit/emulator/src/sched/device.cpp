@@ -59,7 +59,8 @@ thread_local Worker* this_thread_worker = nullptr;
 
 const char* signal_text(int signal) {
   switch (signal) {
-    case SIGSEGV: return "the kernel reads or writes memory through a pointer that leads nowhere (or its stack overflowed)";
+    case SIGSEGV:
+      return "the kernel reads or writes memory through a pointer that leads nowhere (or its stack overflowed)";
     case SIGBUS: return "the kernel accesses memory that is not there";
     default: return "the kernel divides an integer by zero";
   }
@@ -72,8 +73,8 @@ struct sigaction previous_actions[3];
 void on_crash(int signal, siginfo_t* info, void* context) {
   Worker* worker = this_thread_worker;
   if (worker != nullptr && worker->is_in_kernel) {
-    raise_fault(Fault::Crash, nullptr, "look for raw pointers, GM_ADDR arithmetic and tiling fields that are zero", "%s",
-                signal_text(signal));
+    raise_fault(Fault::Crash, nullptr, "look for raw pointers, GM_ADDR arithmetic and tiling fields that are zero",
+                "%s", signal_text(signal));
   }
   const auto index = static_cast<size_t>(std::find(kCaughtSignals, kCaughtSignals + 3, signal) - kCaughtSignals);
   const struct sigaction& previous = previous_actions[index];
@@ -90,7 +91,7 @@ void on_crash(int signal, siginfo_t* info, void* context) {
 class CrashGuard {
  public:
   CrashGuard() {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = on_crash;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     for (size_t i = 0; i < 3; ++i) sigaction(kCaughtSignals[i], &action, &previous_actions[i]);
@@ -124,8 +125,8 @@ void reset_core(Worker& worker, LaunchState& state, uint32_t block, const Device
 }
 
 void work(Worker& worker, LaunchState& state, const DeviceConfig& config) {
-  stack_t stack {};
-  stack_t previous {};
+  stack_t stack{};
+  stack_t previous{};
   stack.ss_sp = worker.signal_stack.data();
   stack.ss_size = worker.signal_stack.size();
   sigaltstack(&stack, &previous);
@@ -150,9 +151,7 @@ void work(Worker& worker, LaunchState& state, const DeviceConfig& config) {
 
 }  // namespace
 
-void abandon_fiber() {
-  this_thread_worker->fiber.leave();
-}
+void abandon_fiber() { this_thread_worker->fiber.leave(); }
 
 struct Device::State {
   std::mutex launch_lock;  // one launch at a time
@@ -267,7 +266,8 @@ LaunchRecord Device::run(const Launch& launch) {
   info.block_dim = info.core_count = launch.block_dim;
   for (Observer* observer : job.observers) observer->launch_begin(info);
 
-  const uint32_t wanted = state.config.threads != 0 ? state.config.threads : std::max(1u, std::thread::hardware_concurrency());
+  const uint32_t wanted =
+      state.config.threads != 0 ? state.config.threads : std::max(1u, std::thread::hardware_concurrency());
   const uint32_t threads = std::min(wanted, std::max(1u, launch.block_dim));
   {
     const CrashGuard crash_guard;

@@ -24,7 +24,8 @@ struct Fiber::Switch {
 Fiber::Fiber() : switch_(std::make_unique<Switch>()) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   mapped_bytes_ = kStackBytes + page;
-  void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   stack_ = static_cast<char*>(memory);
   mprotect(stack_, page, PROT_NONE);  // an overflow is a crash of the kernel, not of its neighbours

@@ -98,7 +98,8 @@ uint32_t queue_allocate(QueueState& queue, Where where) {
     return slot.address;
   }
   const Instr instr = at(where);
-  raise_fault(Fault::QueueMisuse, &instr, "call FreeTensor on a tensor that is no longer used, or give InitBuffer more buffers",
+  raise_fault(Fault::QueueMisuse, &instr,
+              "call FreeTensor on a tensor that is no longer used, or give InitBuffer more buffers",
               "AllocTensor: all %u buffers of this queue are in use", queue.slot_count);
 }
 
@@ -110,7 +111,8 @@ void queue_enqueue(QueueState& queue, uint32_t address, Where where) {
               "EnQue each tensor once after AllocTensor",
               slot.state == SlotState::Enqueued ? "EnQue: this tensor is in the queue already"
                                                 : "EnQue: this tensor was freed or never allocated");
-  const uint32_t capacity = queue.depth == 0 ? queue.slot_count : (queue.depth > queue.slot_count ? queue.depth : queue.slot_count);
+  const uint32_t capacity =
+      queue.depth == 0 ? queue.slot_count : (queue.depth > queue.slot_count ? queue.depth : queue.slot_count);
   OPKIT_CHECK(queue.queued < capacity, QueueMisuse, &instr, "DeQue before the next EnQue, or raise the queue's depth",
               "EnQue: the queue holds %u tensors already", queue.queued);
   if (queue.has_event) produce(slot.enqueue_event, queue.fill, queue.empty, where);
@@ -154,14 +156,16 @@ void queue_free_events(QueueState& queue, Where where) {
 int8_t fetch_event(Pipe first, Pipe second, Where where) {
   const Instr instr = at(where);
   const uint8_t pool = current_core()->event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)];
-  OPKIT_CHECK(pool != 0xff, QueueMisuse, &instr, "ReleaseEventID ids that are no longer used; queues use one for each buffer",
+  OPKIT_CHECK(pool != 0xff, QueueMisuse, &instr,
+              "ReleaseEventID ids that are no longer used; queues use one for each buffer",
               "all %u event ids of this pair of pipes are in use", kEventCount);
   return static_cast<int8_t>(__builtin_ctz(~static_cast<uint32_t>(pool)));
 }
 
 int8_t allocate_event(Pipe first, Pipe second, Where where) {
   const int8_t id = fetch_event(first, second, where);
-  current_core()->event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)] |= static_cast<uint8_t>(1u << id);
+  current_core()->event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)] |=
+      static_cast<uint8_t>(1u << id);
   return id;
 }
 

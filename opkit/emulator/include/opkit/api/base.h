@@ -30,9 +30,7 @@
 /// The pipes under the names that PipeBarrier takes.
 enum pipe_t : uint8_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_FIX, PIPE_ALL };
 
-enum event_t : int8_t {
-  EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7
-};
+enum event_t : int8_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
 
 using TEventID = int8_t;
 
@@ -42,7 +40,24 @@ using ::TEventID;
 
 /// Logical positions. Source: Ascend C API, auxiliary data structures, TPosition.
 enum class TPosition : uint8_t {
-  GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM, SPM, SHM, TSCM, C2PIPE2GM, MAX
+  GM,
+  A1,
+  A2,
+  B1,
+  B2,
+  C1,
+  C2,
+  CO1,
+  CO2,
+  VECIN,
+  VECOUT,
+  VECCALC,
+  LCM,
+  SPM,
+  SHM,
+  TSCM,
+  C2PIPE2GM,
+  MAX
 };
 using QuePosition = TPosition;
 
@@ -50,19 +65,47 @@ using QuePosition = TPosition;
 #define OPKIT_EVENT(first, second) \
   first##_##second = static_cast<uint8_t>(::opkit::Pipe::first) * 16 + static_cast<uint8_t>(::opkit::Pipe::second)
 enum class HardEvent : uint8_t {
-  OPKIT_EVENT(S, V), OPKIT_EVENT(S, M), OPKIT_EVENT(S, MTE1), OPKIT_EVENT(S, MTE2), OPKIT_EVENT(S, MTE3),
+  OPKIT_EVENT(S, V),
+  OPKIT_EVENT(S, M),
+  OPKIT_EVENT(S, MTE1),
+  OPKIT_EVENT(S, MTE2),
+  OPKIT_EVENT(S, MTE3),
   OPKIT_EVENT(S, FIX),
-  OPKIT_EVENT(V, S), OPKIT_EVENT(V, V), OPKIT_EVENT(V, M), OPKIT_EVENT(V, MTE1), OPKIT_EVENT(V, MTE2),
+  OPKIT_EVENT(V, S),
+  OPKIT_EVENT(V, V),
+  OPKIT_EVENT(V, M),
+  OPKIT_EVENT(V, MTE1),
+  OPKIT_EVENT(V, MTE2),
   OPKIT_EVENT(V, MTE3),
-  OPKIT_EVENT(M, S), OPKIT_EVENT(M, V), OPKIT_EVENT(M, MTE1), OPKIT_EVENT(M, MTE2), OPKIT_EVENT(M, MTE3),
+  OPKIT_EVENT(M, S),
+  OPKIT_EVENT(M, V),
+  OPKIT_EVENT(M, MTE1),
+  OPKIT_EVENT(M, MTE2),
+  OPKIT_EVENT(M, MTE3),
   OPKIT_EVENT(M, FIX),
-  OPKIT_EVENT(MTE1, S), OPKIT_EVENT(MTE1, V), OPKIT_EVENT(MTE1, M), OPKIT_EVENT(MTE1, MTE2),
-  OPKIT_EVENT(MTE1, MTE3), OPKIT_EVENT(MTE1, FIX),
-  OPKIT_EVENT(MTE2, S), OPKIT_EVENT(MTE2, V), OPKIT_EVENT(MTE2, M), OPKIT_EVENT(MTE2, MTE1),
-  OPKIT_EVENT(MTE2, MTE3), OPKIT_EVENT(MTE2, FIX),
-  OPKIT_EVENT(MTE3, S), OPKIT_EVENT(MTE3, V), OPKIT_EVENT(MTE3, M), OPKIT_EVENT(MTE3, MTE1),
-  OPKIT_EVENT(MTE3, MTE2), OPKIT_EVENT(MTE3, FIX),
-  OPKIT_EVENT(FIX, S), OPKIT_EVENT(FIX, V), OPKIT_EVENT(FIX, M), OPKIT_EVENT(FIX, MTE1), OPKIT_EVENT(FIX, MTE2),
+  OPKIT_EVENT(MTE1, S),
+  OPKIT_EVENT(MTE1, V),
+  OPKIT_EVENT(MTE1, M),
+  OPKIT_EVENT(MTE1, MTE2),
+  OPKIT_EVENT(MTE1, MTE3),
+  OPKIT_EVENT(MTE1, FIX),
+  OPKIT_EVENT(MTE2, S),
+  OPKIT_EVENT(MTE2, V),
+  OPKIT_EVENT(MTE2, M),
+  OPKIT_EVENT(MTE2, MTE1),
+  OPKIT_EVENT(MTE2, MTE3),
+  OPKIT_EVENT(MTE2, FIX),
+  OPKIT_EVENT(MTE3, S),
+  OPKIT_EVENT(MTE3, V),
+  OPKIT_EVENT(MTE3, M),
+  OPKIT_EVENT(MTE3, MTE1),
+  OPKIT_EVENT(MTE3, MTE2),
+  OPKIT_EVENT(MTE3, FIX),
+  OPKIT_EVENT(FIX, S),
+  OPKIT_EVENT(FIX, V),
+  OPKIT_EVENT(FIX, M),
+  OPKIT_EVENT(FIX, MTE1),
+  OPKIT_EVENT(FIX, MTE2),
   OPKIT_EVENT(FIX, MTE3),
   MAX = 255
 };
@@ -90,13 +133,18 @@ constexpr Pipe second_pipe(AscendC::HardEvent event) { return static_cast<Pipe>(
 constexpr Space space_of(AscendC::TPosition position) {
   using AscendC::TPosition;
   switch (position) {
-    case TPosition::A1: case TPosition::B1: case TPosition::C1: case TPosition::TSCM: return Space::L1;
+    case TPosition::A1:
+    case TPosition::B1:
+    case TPosition::C1:
+    case TPosition::TSCM: return Space::L1;
     case TPosition::A2: return Space::L0A;
     case TPosition::B2: return Space::L0B;
     case TPosition::CO1: return Space::L0C;
     case TPosition::C2: return Space::BT;
     case TPosition::C2PIPE2GM: return Space::FB;
-    case TPosition::GM: case TPosition::CO2: case TPosition::SPM: return Space::GM;
+    case TPosition::GM:
+    case TPosition::CO2:
+    case TPosition::SPM: return Space::GM;
     default: return Space::UB;
   }
 }
@@ -105,9 +153,15 @@ constexpr Space space_of(AscendC::TPosition position) {
 constexpr Pipe filling_pipe(AscendC::TPosition position) {
   using AscendC::TPosition;
   switch (position) {
-    case TPosition::GM: case TPosition::VECIN: case TPosition::A1: case TPosition::B1: case TPosition::C1:
+    case TPosition::GM:
+    case TPosition::VECIN:
+    case TPosition::A1:
+    case TPosition::B1:
+    case TPosition::C1:
     case TPosition::TSCM: return Pipe::MTE2;
-    case TPosition::A2: case TPosition::B2: case TPosition::C2: return Pipe::MTE1;
+    case TPosition::A2:
+    case TPosition::B2:
+    case TPosition::C2: return Pipe::MTE1;
     case TPosition::CO1: return Pipe::M;
     case TPosition::CO2: return Pipe::FIX;
     default: return Pipe::V;
@@ -118,9 +172,15 @@ constexpr Pipe filling_pipe(AscendC::TPosition position) {
 constexpr Pipe emptying_pipe(AscendC::TPosition position) {
   using AscendC::TPosition;
   switch (position) {
-    case TPosition::VECIN: case TPosition::VECCALC: return Pipe::V;
-    case TPosition::A1: case TPosition::B1: case TPosition::C1: case TPosition::TSCM: return Pipe::MTE1;
-    case TPosition::A2: case TPosition::B2: case TPosition::C2: return Pipe::M;
+    case TPosition::VECIN:
+    case TPosition::VECCALC: return Pipe::V;
+    case TPosition::A1:
+    case TPosition::B1:
+    case TPosition::C1:
+    case TPosition::TSCM: return Pipe::MTE1;
+    case TPosition::A2:
+    case TPosition::B2:
+    case TPosition::C2: return Pipe::M;
     case TPosition::CO1: return Pipe::FIX;
     default: return Pipe::MTE3;
   }

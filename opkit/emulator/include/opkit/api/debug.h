@@ -16,18 +16,18 @@ inline void printf(const char* format, Arguments... arguments) {
 
 }  // namespace AscendC
 
-#define ASSERT(condition)                                                              \
-  do {                                                                                 \
+#define ASSERT(condition)                                                                \
+  do {                                                                                   \
     if (!(condition)) ::opkit::kernel_assertion(#condition, "", ::opkit::Where::here()); \
   } while (false)
-#define ascendc_assert(condition, ...)                                                 \
-  do {                                                                                 \
+#define ascendc_assert(condition, ...)                                                   \
+  do {                                                                                   \
     if (!(condition)) ::opkit::kernel_assertion(#condition, "", ::opkit::Where::here()); \
   } while (false)
-#define ASCENDC_ASSERT(condition, behaviour)                                           \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
-      behaviour;                                                                       \
-      ::opkit::kernel_assertion(#condition, "", ::opkit::Where::here());                 \
-    }                                                                                  \
+#define ASCENDC_ASSERT(condition, behaviour)                             \
+  do {                                                                   \
+    if (!(condition)) {                                                  \
+      behaviour;                                                         \
+      ::opkit::kernel_assertion(#condition, "", ::opkit::Where::here()); \
+    }                                                                    \
   } while (false)

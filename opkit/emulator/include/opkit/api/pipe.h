@@ -76,7 +76,8 @@ class TQueBind {
   opkit::QueueState state_;
 };
 
-/// A queue whose tensors are filled and emptied on the pipes of one position: VECIN by MTE2 for V, VECOUT by V for MTE3.
+/// A queue whose tensors are filled and emptied on the pipes of one position: VECIN by MTE2 for V, VECOUT by V for
+/// MTE3.
 template <TPosition position, int32_t depth, auto mask = 0>
 class TQue : public TQueBind<position, position, depth, mask> {};
 

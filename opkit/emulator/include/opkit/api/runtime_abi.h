@@ -46,7 +46,7 @@ struct QueueState {
   Space space = Space::UB;
   Pipe fill = Pipe::MTE2;
   Pipe empty = Pipe::V;
-  bool has_event = true;        ///< false where source and destination run on one pipe
+  bool has_event = true;  ///< false where source and destination run on one pipe
   uint8_t depth = 1;
   uint32_t slot_bytes = 0;
   uint32_t slot_count = 0;

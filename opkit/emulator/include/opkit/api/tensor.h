@@ -11,9 +11,9 @@ namespace opkit {
 
 template <typename T>
 struct DTypeOf;
-#define OPKIT_DTYPE(type, code) \
-  template <>                   \
-  struct DTypeOf<type> {        \
+#define OPKIT_DTYPE(type, code)                 \
+  template <>                                   \
+  struct DTypeOf<type> {                        \
     static constexpr DType value = DType::code; \
   };
 OPKIT_DTYPE(half, F16)
@@ -170,7 +170,8 @@ class LocalTensor {
       : address_(address), begin_(address), end_(address + size * sizeof(T)), size_(size), position_(position) {}
 
   /// For TQue, TBuf and allocators: `size` elements at `address`, inside a buffer of `buffer_bytes`.
-  static LocalTensor within(TPosition position, uint32_t address, uint32_t size, uint32_t buffer, uint32_t buffer_bytes) {
+  static LocalTensor within(TPosition position, uint32_t address, uint32_t size, uint32_t buffer,
+                            uint32_t buffer_bytes) {
     LocalTensor tensor(position, address, size);
     tensor.begin_ = buffer;
     tensor.end_ = buffer + buffer_bytes;

@@ -1,5 +1,5 @@
-/// What a host library (libop_host.so) tells the emulator library, and asks it. Plain data and C functions only: the two
-/// may be built by different compilers. Host sources do not use this file; the headers under register/ do.
+/// What a host library (libop_host.so) tells the emulator library, and asks it. Plain data and C functions only: the
+/// two may be built by different compilers. Host sources do not use this file; the headers under register/ do.
 #pragma once
 
 #include <cstddef>
@@ -40,14 +40,14 @@ constexpr uint8_t kFollowShape = 4;
 struct ParamDescription {
   const char* name;
   Presence presence;
-  bool is_dtype_list;       ///< the types combine with any combination of the others (DataTypeList)
-  bool is_value_dependent;  ///< host functions read its data (ValueDepend)
-  bool is_zero_initialised; ///< InitValue(0)
-  uint8_t follow_kinds;     ///< what it takes from the input `follow`
-  const char* follow;       ///< null when it follows none
-  const int32_t* dtypes;    ///< ge::DataType numbers; column i of all params is one supported combination
+  bool is_dtype_list;        ///< the types combine with any combination of the others (DataTypeList)
+  bool is_value_dependent;   ///< host functions read its data (ValueDepend)
+  bool is_zero_initialised;  ///< InitValue(0)
+  uint8_t follow_kinds;      ///< what it takes from the input `follow`
+  const char* follow;        ///< null when it follows none
+  const int32_t* dtypes;     ///< ge::DataType numbers; column i of all params is one supported combination
   size_t dtype_count;
-  const int32_t* formats;   ///< ge::Format numbers
+  const int32_t* formats;  ///< ge::Format numbers
   size_t format_count;
 };
 

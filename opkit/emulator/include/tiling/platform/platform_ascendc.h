@@ -72,7 +72,7 @@ class PlatformAscendC {
 
   /// Keeps part of UB back: GetCoreMemSize gives what is left. The last call counts.
   void ReserveLocalMemory(ReservedSize size) {
-    reserved_bytes_ = size == ReservedSize::RESERVED_SIZE_8K ? 8 * 1024
+    reserved_bytes_ = size == ReservedSize::RESERVED_SIZE_8K    ? 8 * 1024
                       : size == ReservedSize::RESERVED_SIZE_16K ? 16 * 1024
                                                                 : 32 * 1024;
   }
