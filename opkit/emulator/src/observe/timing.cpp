@@ -1,0 +1,108 @@
+#include "observe/timing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "observe/builtin.h"
+#include "observe/timing_replay.h"
+
+namespace opkit {
+
+namespace {
+
+// Never destroyed: other libraries may still launch while the process ends.
+TimingObserver& process_observer() {
+  static TimingObserver* observer = new TimingObserver();
+  return *observer;
+}
+
+/// However many cores take part, each shows at least its first instructions on the timeline.
+constexpr uint64_t kFewestEventsPerCore = 64;
+
+}  // namespace
+
+struct TimingObserver::State {
+  TimingOptions options;
+  TimingCosts costs;
+  std::string kernel;
+  const Chip* chip = nullptr;
+  uint32_t block_dim = 0;
+  uint64_t detail_per_core = 0;
+  std::vector<std::unique_ptr<CoreRecord>> cores;
+  std::mutex lock;
+  std::vector<LaunchTiming> finished;
+};
+
+TimingObserver::TimingObserver(const TimingOptions& options) : state_(std::make_unique<State>()) {
+  state_->options = options;
+}
+
+TimingObserver::~TimingObserver() = default;
+
+void TimingObserver::set_options(const TimingOptions& options) { state_->options = options; }
+
+void TimingObserver::launch_begin(const LaunchInfo& info) {
+  state_->kernel = info.kernel;
+  state_->chip = info.chip;
+  state_->block_dim = info.block_dim;
+  state_->costs = read_costs(*info.chip, state_->options.clock_mhz);
+  const uint32_t core_count = std::max(1u, info.core_count);
+  state_->detail_per_core = std::max(kFewestEventsPerCore, state_->options.event_limit / core_count);
+  state_->cores.clear();
+  state_->cores.resize(core_count);
+}
+
+void TimingObserver::before(const Core& core, const Instr& instr) {
+  std::unique_ptr<CoreRecord>& record = state_->cores[core.index];
+  if (record == nullptr) record = std::make_unique<CoreRecord>(state_->costs, core, state_->detail_per_core);
+  record->add(core, instr);
+}
+
+void TimingObserver::block_end(const Core& core) { (void)core; }
+
+void TimingObserver::launch_end() {
+  LaunchTiming timing;
+  timing.kernel = state_->kernel;
+  timing.chip = state_->chip->name;
+  timing.block_dim = state_->block_dim;
+  timing.clock_mhz = state_->costs.clock_mhz;
+  timing.launch_us = state_->costs.launch_us(state_->block_dim);
+  replay(state_->costs, state_->cores, state_->detail_per_core, timing);
+  timing.task_us = timing.launch_us + timing.total_cycles / timing.clock_mhz;
+  state_->cores.clear();
+  const std::lock_guard<std::mutex> guard(state_->lock);
+  state_->finished.push_back(std::move(timing));
+}
+
+std::vector<LaunchTiming> TimingObserver::take() {
+  const std::lock_guard<std::mutex> guard(state_->lock);
+  return std::exchange(state_->finished, {});
+}
+
+Observer* timing_observer() { return &process_observer(); }
+
+void set_timing_options(const TimingOptions& options) { process_observer().set_options(options); }
+
+std::vector<LaunchTiming> take_timings() { return process_observer().take(); }
+
+std::vector<LaunchTiming> time_instructions(const Chip& chip, const TimingOptions& options,
+                                            const std::vector<std::vector<Instr>>& cores) {
+  TimingObserver observer(options);
+  LaunchInfo info;
+  info.kernel = "instructions";
+  info.chip = &chip;
+  info.block_dim = info.core_count = static_cast<uint32_t>(cores.size());
+  observer.launch_begin(info);
+  for (uint32_t index = 0; index < info.core_count; ++index) {
+    Core core;
+    core.chip = &chip;
+    core.block = core.index = index;
+    core.block_count = info.block_dim;
+    for (const Instr& instr : cores[index]) observer.before(core, instr);
+    observer.block_end(core);
+  }
+  observer.launch_end();
+  return observer.take();
+}
+
+}  // namespace opkit

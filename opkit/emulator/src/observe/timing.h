@@ -1,0 +1,97 @@
+/// The timing model as an observer: it records what each core issues and, at the end of the launch, replays it on an
+/// in-order scoreboard with the numbers of the chip. It is a model, not a measurement.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "observe/observer.h"
+
+namespace opkit {
+
+struct TimingOptions {
+  uint64_t event_limit = 200000;  ///< timeline events kept per launch; totals always count everything
+  double clock_mhz = 0;           ///< 0: the chip's own
+};
+
+/// One sub-core's share of a launch. Cycles count from the launch's first instruction.
+struct CoreTiming {
+  uint32_t block = 0;
+  uint32_t sub_block = 0;
+  SubCore kind = SubCore::AIV;
+  double start_cycle = 0;
+  double end_cycle = 0;
+  double busy_cycles[kPipeCount] = {};
+};
+
+/// All executions of one instruction on one source line.
+struct LineTiming {
+  std::string file;
+  uint32_t line = 0;
+  Op op = Op::kCount;
+  Pipe pipe = Pipe::S;
+  uint64_t count = 0;
+  double cycles = 0;           ///< pipe time, summed over cores
+  double conflict_cycles = 0;  ///< of these, what UB bank conflicts added
+  uint64_t bytes = 0;          ///< moved, for copies
+};
+
+struct TimelineEvent {
+  uint32_t core = 0;  ///< index into LaunchTiming::cores
+  uint32_t line = 0;  ///< index into LaunchTiming::lines
+  double start_cycle = 0;
+  double end_cycle = 0;
+  uint64_t bytes = 0;
+};
+
+struct LaunchTiming {
+  std::string kernel;
+  std::string chip;
+  uint32_t block_dim = 0;
+  double clock_mhz = 0;
+  double launch_us = 0;   ///< what the task takes beside its slowest core
+  double task_us = 0;
+  double total_cycles = 0;
+  std::vector<CoreTiming> cores;
+  std::vector<LineTiming> lines;
+  std::vector<TimelineEvent> events;
+  uint64_t events_dropped = 0;  ///< instructions beyond the event limit
+  uint64_t gm_read_bytes = 0;
+  uint64_t gm_write_bytes = 0;
+  uint64_t l2_hit_bytes = 0;
+  uint64_t hbm_read_bytes = 0;
+  uint64_t hbm_write_bytes = 0;
+};
+
+class TimingObserver final : public Observer {
+ public:
+  explicit TimingObserver(const TimingOptions& options = {});
+  ~TimingObserver() override;
+
+  void launch_begin(const LaunchInfo& info) override;
+  void before(const Core& core, const Instr& instr) override;
+  void block_end(const Core& core) override;
+  void launch_end() override;
+
+  /// For launches that begin later.
+  void set_options(const TimingOptions& options);
+  /// The launches timed since the last call, oldest first.
+  std::vector<LaunchTiming> take();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The observer that DeviceConfig::profile attaches: what it does next, and what it has timed since the last call.
+OPKIT_API void set_timing_options(const TimingOptions& options);
+OPKIT_API std::vector<LaunchTiming> take_timings();
+
+/// Times instruction streams, one a core, that no kernel issues and nothing executes: for tests and experiments.
+OPKIT_API std::vector<LaunchTiming> time_instructions(const Chip& chip, const TimingOptions& options,
+                                                      const std::vector<std::vector<Instr>>& cores);
+
+}  // namespace opkit

@@ -1,0 +1,184 @@
+#include "observe/timing_costs.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "isa/table.h"
+
+namespace opkit {
+namespace {
+
+constexpr uint32_t kTypeCount = static_cast<uint32_t>(DType::kCount);
+constexpr uint32_t kOpCount = static_cast<uint32_t>(Op::kCount);
+
+/// Key suffixes by DType: the names that opkit/dtypes.py uses.
+constexpr const char* kTypeKeys[] = {"float16", "bfloat16", "float32", "int8",   "uint8", "int16",   "uint16",
+                                     "int32",   "uint32",   "int64",   "uint64", "bool",  "float64", "int4"};
+static_assert(sizeof(kTypeKeys) / sizeof(kTypeKeys[0]) == kTypeCount, "one key for each DType");
+
+bool is_vector_cost(Cost cost) {
+  switch (cost) {
+    case Cost::dma: case Cost::scalar_load: case Cost::scalar_store: case Cost::flag: case Cost::barrier:
+      return false;
+    default:
+      return true;
+  }
+}
+
+/// The most specific number: of the instruction, else of its cost class; for the type, else for any type.
+double repeat_number(const Chip& chip, const OpRow& row, uint32_t type) {
+  const std::string op = std::string("timing.op.") + row.name + ".";
+  const std::string cost = std::string("timing.cost.") + cost_name(row.cost) + ".";
+  for (const std::string& stem : {op, cost}) {
+    if (chip.has_number(stem + kTypeKeys[type])) return chip.number(stem + kTypeKeys[type]);
+    if (chip.has_number(stem + "any")) return chip.number(stem + "any");
+  }
+  return chip.number(cost + "any");
+}
+
+CopyCosts read_copy(const Chip& chip, const std::string& stem) {
+  CopyCosts copy;
+  copy.startup_cycles = chip.number(stem + "startup_cycles");
+  copy.instruction_cycles = chip.number(stem + "instruction_cycles");
+  copy.burst_cycles = chip.number(stem + "burst_cycles");
+  copy.bytes_per_cycle = chip.number(stem + "bytes_per_cycle");
+  copy.unaligned_rate = chip.number(stem + "unaligned_rate");
+  return copy;
+}
+
+uint32_t widest_element(const Instr& instr) {
+  uint32_t bytes = size_bytes(instr.dst.dtype);
+  for (uint32_t i = 0; i < instr.source_count; ++i) bytes = std::max(bytes, size_bytes(instr.src[i].dtype));
+  return bytes;
+}
+
+uint64_t repeats_of(const Core& core, const Instr& instr) {
+  uint64_t elements = instr.count;
+  if (instr.mask_form != MaskForm::Count) {
+    if (core.mask_mode != MaskMode::Counter) return instr.repeat;
+    elements = instr.mask_form == MaskForm::Register ? core.mask[0] : instr.mask[0];
+  }
+  return (elements * widest_element(instr) + kRepeatBytes - 1) / kRepeatBytes;
+}
+
+bool is_contiguous(const Instr& instr, const Operand& operand) {
+  return instr.mask_form == MaskForm::Count ||
+         (operand.block_stride == 1 && operand.repeat_stride == kBlocksPerRepeat);
+}
+
+/// Most accesses that one bank group gets from `operands` in one repeat.
+uint32_t accesses_per_group(const TimingCosts& costs, const Instr& instr, const Operand* operands, uint32_t count,
+                            uint64_t repeat) {
+  std::array<uint8_t, 64> accesses{};
+  uint32_t most = 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Operand& operand = operands[i];
+    if (operand.space != Space::UB) continue;
+    const bool contiguous = is_contiguous(instr, operand);
+    const uint64_t block_stride = contiguous ? 1 : operand.block_stride;
+    const uint64_t repeat_stride = contiguous ? kBlocksPerRepeat : operand.repeat_stride;
+    const uint64_t first = operand.address / costs.bank_bytes + repeat * repeat_stride;
+    // Blocks at stride 0 are one block, read once.
+    const uint32_t blocks = block_stride == 0 ? 1 : kBlocksPerRepeat;
+    for (uint32_t block = 0; block < blocks; ++block) {
+      const uint32_t group = static_cast<uint32_t>((first + block * block_stride) % costs.bank_groups);
+      most = std::max<uint32_t>(most, ++accesses[group]);
+    }
+  }
+  return most;
+}
+
+/// Cycles per repeat that bank groups alone ask for: reads compete with reads, writes with writes.
+double bank_cycles(const TimingCosts& costs, const Instr& instr) {
+  bool all_contiguous = is_contiguous(instr, instr.dst);
+  for (uint32_t i = 0; i < instr.source_count; ++i) all_contiguous &= is_contiguous(instr, instr.src[i]);
+  if (all_contiguous && instr.source_count < 2) return 1;
+  if (all_contiguous && instr.source_count == 2 && instr.src[0].space == Space::UB && instr.src[1].space == Space::UB) {
+    const uint64_t distance = (instr.src[1].address - instr.src[0].address) / costs.bank_bytes % costs.bank_groups;
+    // Eight neighbouring groups each: they miss each other only at a distance of eight in both directions.
+    return distance >= kBlocksPerRepeat && costs.bank_groups - distance >= kBlocksPerRepeat ? 1 : 2;
+  }
+  double cycles = 0;
+  // Repeats alternate between the two halves of the bank groups; two of them show every pattern of aligned strides.
+  const uint32_t repeats = all_contiguous ? 1 : 2;
+  for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+    const uint32_t reads = accesses_per_group(costs, instr, instr.src, instr.source_count, repeat);
+    const uint32_t writes = accesses_per_group(costs, instr, &instr.dst, 1, repeat);
+    cycles += std::max(reads, writes);
+  }
+  return cycles / repeats;
+}
+
+}  // namespace
+
+double TimingCosts::launch_us(uint32_t block_dim) const {
+  const uint32_t cores = std::min(std::max(block_dim, 1u), core_limit);
+  if (core_limit <= 1) return launch_one_core_us;
+  return launch_one_core_us + (launch_all_cores_us - launch_one_core_us) * (cores - 1) / (core_limit - 1);
+}
+
+TimingCosts read_costs(const Chip& chip, double clock_mhz) {
+  TimingCosts costs;
+  costs.clock_mhz = clock_mhz > 0 ? clock_mhz : chip.clock_mhz;
+  const double cycles_per_second = costs.clock_mhz * 1e6;
+  costs.vector_startup = chip.number("timing.vector.startup_cycles");
+  costs.bank_groups = static_cast<uint32_t>(chip.number("memory.ub_bank_groups"));
+  costs.bank_bytes = static_cast<uint32_t>(chip.number("memory.ub_bank_bytes"));
+  costs.mte2 = read_copy(chip, "timing.mte2.");
+  costs.mte2.l2_hit_bytes_per_cycle = chip.number("timing.mte2.l2_hit_aiv_bytes_per_cycle");
+  costs.mte3 = read_copy(chip, "timing.mte3.");
+  costs.local_copy_bytes_per_cycle = chip.number("timing.local_copy.bytes_per_cycle");
+  costs.local_copy_startup = chip.number("timing.local_copy.startup_cycles");
+  costs.alignment_bytes = static_cast<uint32_t>(chip.number("timing.gm.alignment_bytes"));
+  costs.hbm_bytes_per_cycle = chip.number("timing.hbm.bytes_per_second") / cycles_per_second;
+  costs.hbm_burst_bytes = chip.number("timing.hbm.burst_overhead_bytes");
+  costs.write_bytes_per_cycle = chip.number("timing.mte3.all_cores_bytes_per_second") / cycles_per_second;
+  costs.l2_bytes = static_cast<uint64_t>(chip.number("memory.l2_bytes"));
+  costs.launch_one_core_us = chip.number("timing.launch.one_core_us");
+  costs.launch_all_cores_us = chip.number("timing.launch.all_cores_us");
+  costs.core_limit = std::max(1u, chip.aiv_count > 0 ? chip.aiv_count : chip.aic_count);
+
+  costs.repeat_cycles.assign(kOpCount * kTypeCount, 0.0f);
+  costs.issue_cycles.assign(kOpCount, 0.0f);
+  const double vector_issue = chip.number("timing.scalar.vector_issue_cycles");
+  const double copy_issue = chip.number("timing.scalar.copy_issue_cycles");
+  const double flag_issue = chip.number("timing.scalar.flag_cycles");
+  const double load = chip.number("timing.scalar.load_cycles");
+  const double store = chip.number("timing.scalar.store_cycles");
+  for (uint32_t index = 0; index < kOpCount; ++index) {
+    const OpRow& row = row_of(static_cast<Op>(index));
+    if (is_vector_cost(row.cost)) {
+      for (uint32_t type = 0; type < kTypeCount; ++type) {
+        costs.repeat_cycles[index * kTypeCount + type] = static_cast<float>(repeat_number(chip, row, type));
+      }
+    }
+    const double issue = row.cost == Cost::scalar_load    ? load
+                         : row.cost == Cost::scalar_store ? store
+                         : row.cost == Cost::dma          ? copy_issue
+                         : is_vector_cost(row.cost)       ? vector_issue
+                                                          : flag_issue;
+    costs.issue_cycles[index] = static_cast<float>(issue);
+  }
+  return costs;
+}
+
+VectorWork vector_work(const TimingCosts& costs, const Core& core, const Instr& instr) {
+  VectorWork work;
+  work.repeats = repeats_of(core, instr);
+  const DType type = instr.source_count > 0 ? instr.src[0].dtype : instr.dst.dtype;
+  const double law = costs.repeat_cycles_of(instr.op, type);
+  const double banks = bank_cycles(costs, instr);
+  work.cycles = static_cast<double>(work.repeats) * std::max(law, banks);
+  work.conflict_cycles = static_cast<double>(work.repeats) * std::max(0.0, banks - law);
+  return work;
+}
+
+uint64_t reach_bytes(const Instr& instr, const Operand& operand, uint64_t repeats) {
+  if (instr.mask_form == MaskForm::Count) return uint64_t{instr.count} * size_bytes(operand.dtype);
+  if (repeats == 0) return 0;
+  const uint64_t last_block = (repeats - 1) * operand.repeat_stride + (kBlocksPerRepeat - 1) * operand.block_stride;
+  return (last_block + 1) * kBlockBytes;
+}
+
+}  // namespace opkit

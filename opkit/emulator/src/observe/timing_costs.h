@@ -1,0 +1,62 @@
+/// The timing model's constants, read once per launch from the chip, and the laws that need no state.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/core.h"
+
+namespace opkit {
+
+/// One DMA pipe's law: cycles = per instruction + per burst + bytes / rate; the latency is paid once per drain.
+struct CopyCosts {
+  double startup_cycles = 0;
+  double instruction_cycles = 0;
+  double burst_cycles = 0;
+  double bytes_per_cycle = 0;         ///< L2 miss, or a write
+  double l2_hit_bytes_per_cycle = 0;  ///< reads only
+  double unaligned_rate = 1;          ///< rate when the GM address is not a multiple of alignment_bytes
+};
+
+struct TimingCosts {
+  double clock_mhz = 0;
+  double vector_startup = 0;
+  uint32_t bank_groups = 0;
+  uint32_t bank_bytes = 0;
+  CopyCosts mte2;
+  CopyCosts mte3;
+  double local_copy_bytes_per_cycle = 0;
+  double local_copy_startup = 0;
+  uint32_t alignment_bytes = 0;
+  double hbm_bytes_per_cycle = 0;
+  double hbm_burst_bytes = 0;       ///< HBM time that each burst wastes, as bytes
+  double write_bytes_per_cycle = 0; ///< all cores together, into L2
+  uint64_t l2_bytes = 0;
+  double launch_one_core_us = 0;
+  double launch_all_cores_us = 0;
+  uint32_t core_limit = 0;          ///< blocks that run at once
+  std::vector<float> repeat_cycles; ///< by Op, then DType
+  std::vector<float> issue_cycles;  ///< by Op: what the scalar pipe spends
+
+  double repeat_cycles_of(Op op, DType type) const {
+    return repeat_cycles[static_cast<uint32_t>(op) * static_cast<uint32_t>(DType::kCount) +
+                         static_cast<uint32_t>(type)];
+  }
+  double launch_us(uint32_t block_dim) const;
+};
+
+/// `clock_mhz` 0 takes the chip's own. Throws std::out_of_range for a number that the chip lacks.
+TimingCosts read_costs(const Chip& chip, double clock_mhz);
+
+/// What a vector instruction costs its pipe, without start-up.
+struct VectorWork {
+  double cycles = 0;
+  double conflict_cycles = 0;
+  uint64_t repeats = 0;
+};
+VectorWork vector_work(const TimingCosts& costs, const Core& core, const Instr& instr);
+
+/// Bytes of UB from the operand's address that `repeats` repeats reach, for dependences between instructions.
+uint64_t reach_bytes(const Instr& instr, const Operand& operand, uint64_t repeats);
+
+}  // namespace opkit

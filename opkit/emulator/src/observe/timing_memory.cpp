@@ -1,0 +1,109 @@
+#include "observe/timing_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace opkit {
+namespace {
+
+constexpr double kSliceCycles = 64;
+constexpr uint64_t kWindowSlices = 1 << 14;
+constexpr uint32_t kLineShift = 7;
+constexpr uint32_t kPageShift = 12;
+constexpr uint64_t kLineBytes = 1ull << kLineShift;
+constexpr uint32_t kLinesPerPage = 1u << (kPageShift - kLineShift);
+
+uint32_t line_bits(uint32_t first, uint32_t last) {
+  const uint32_t count = last - first + 1;
+  const uint32_t ones = count >= 32 ? ~0u : (1u << count) - 1;
+  return ones << first;
+}
+
+uint64_t line_count(uint32_t lines) { return static_cast<uint64_t>(__builtin_popcount(lines)); }
+
+}  // namespace
+
+SharedBandwidth::SharedBandwidth(double bytes_per_cycle)
+    : bytes_per_slice_(bytes_per_cycle * kSliceCycles), used_(kWindowSlices, 0.0f) {}
+
+void SharedBandwidth::reach(uint64_t slice) {
+  if (slice < window_begin_ + kWindowSlices) return;
+  // Keep half of the window behind the newest slice for cores that lag.
+  const uint64_t begin = slice - kWindowSlices / 2;
+  const uint64_t cleared = std::min(begin - window_begin_, kWindowSlices);
+  for (uint64_t i = 0; i < cleared; ++i) used_[(window_begin_ + i) % kWindowSlices] = 0.0f;
+  window_begin_ = begin;
+}
+
+double SharedBandwidth::take(double start, double bytes) {
+  uint64_t slice = std::max(static_cast<uint64_t>(start / kSliceCycles), window_begin_);
+  double end = start;
+  for (double left = bytes; left > 0; ++slice) {
+    reach(slice);
+    float& used = used_[slice % kWindowSlices];
+    // The part of the slice before the start cannot be used by this transfer.
+    const double begin = static_cast<double>(slice) * kSliceCycles;
+    const double gone = start > begin ? (start - begin) / kSliceCycles * bytes_per_slice_ : 0;
+    const double from = std::max(static_cast<double>(used), gone);
+    const double taken = std::min(left, bytes_per_slice_ - from);
+    if (taken <= 0) continue;
+    left -= taken;
+    end = begin + (from + taken) / bytes_per_slice_ * kSliceCycles;
+    used = static_cast<float>(std::min(static_cast<double>(used) + taken, bytes_per_slice_));
+  }
+  return end;
+}
+
+L2Contents::L2Contents(uint64_t capacity_bytes) : capacity_lines_(capacity_bytes / kLineBytes) {}
+
+void L2Contents::touch(uint64_t address, uint64_t bytes, bool is_write, BurstTraffic& traffic) {
+  if (bytes == 0) return;
+  const uint64_t last_line = (address + bytes - 1) >> kLineShift;
+  for (uint64_t line = address >> kLineShift; line <= last_line;) {
+    const uint64_t page_number = line / kLinesPerPage;
+    const uint32_t first = static_cast<uint32_t>(line % kLinesPerPage);
+    const uint32_t last = static_cast<uint32_t>(std::min<uint64_t>(last_line - page_number * kLinesPerPage,
+                                                                   kLinesPerPage - 1));
+    touch_page(page_number, line_bits(first, last), is_write, traffic);
+    line = (page_number + 1) * kLinesPerPage;
+  }
+}
+
+void L2Contents::touch_page(uint64_t page_number, uint32_t lines, bool is_write, BurstTraffic& traffic) {
+  if (page_number != last_number_) {
+    last_page_ = &pages_[page_number];
+    last_number_ = page_number;
+  }
+  Page& page = *last_page_;
+  const uint32_t missing = lines & ~page.present;
+  if (is_write) {
+    if (page.written == 0) written_.push_back(page_number);
+    page.written |= lines;
+  } else {
+    traffic.hit_bytes += line_count(lines & page.present) * kLineBytes;
+    traffic.hbm_read_bytes += line_count(missing) * kLineBytes;
+    if (page.present == 0) clean_.push_back(page_number);
+  }
+  page.present |= lines;
+  used_lines_ += line_count(missing);
+  if (used_lines_ > capacity_lines_) make_room(traffic);
+}
+
+void L2Contents::make_room(BurstTraffic& traffic) {
+  last_number_ = ~0ull;
+  while (used_lines_ > capacity_lines_) {
+    const bool is_written = !written_.empty();
+    std::deque<uint64_t>& queue = is_written ? written_ : clean_;
+    if (queue.empty()) return;
+    const auto found = pages_.find(queue.front());
+    queue.pop_front();
+    if (found == pages_.end()) continue;
+    const Page& page = found->second;
+    if (!is_written && page.written != 0) continue;
+    traffic.hbm_write_bytes += line_count(page.written) * kLineBytes;
+    used_lines_ -= line_count(page.present);
+    pages_.erase(found);
+  }
+}
+
+}  // namespace opkit

@@ -1,0 +1,166 @@
+#include "observe/timing_record.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/launch_state.h"
+#include "isa/table.h"
+
+namespace opkit {
+namespace {
+
+uint64_t line_hash(const Instr& instr) {
+  const uint64_t file = reinterpret_cast<uint64_t>(instr.where.file);
+  return (file ^ (uint64_t{instr.where.line} << 12) ^ static_cast<uint64_t>(instr.op)) * 0x9E3779B97F4A7C15ull;
+}
+
+}  // namespace
+
+CoreRecord::CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit)
+    : block(core.block), sub_block(core.sub_block), kind(core.kind), costs_(costs), detail_left_(detail_limit),
+      line_cache_(kLineCacheSize) {}
+
+void CoreRecord::add(const Core& core, const Instr& instr) {
+  switch (row_of(instr.op).cost) {
+    case Cost::flag:
+      add_sync(instr, instr.op == Op::SetFlag ? RecordKind::SetFlag : RecordKind::WaitFlag);
+      return;
+    case Cost::barrier: add_sync(instr, RecordKind::Barrier); return;
+    case Cost::scalar_load:
+    case Cost::scalar_store: add_scalar(instr, line_of(instr)); return;
+    case Cost::dma: add_copy(core, instr, line_of(instr)); return;
+    default: add_vector(core, instr, line_of(instr)); return;
+  }
+}
+
+void CoreRecord::add_vector(const Core& core, const Instr& instr, uint32_t line) {
+  const VectorWork work = vector_work(costs_, core, instr);
+  const double issue = costs_.issue_cycles[static_cast<uint32_t>(instr.op)];
+  const double stall = dependence_stall(instr, work.repeats);
+  vector_clock_ += stall + work.cycles;
+  recent_[next_recent_] = {instr.dst.address, instr.dst.address + reach_bytes(instr, instr.dst, work.repeats),
+                           vector_clock_};
+  next_recent_ = (next_recent_ + 1) % kRecentWrites;
+
+  LineTotals& totals = lines[line];
+  ++totals.count;
+  totals.cycles += work.cycles + stall;
+  totals.conflict_cycles += work.conflict_cycles;
+
+  const bool is_detailed = detail_left_ > 0;
+  if (is_detailed) {
+    --detail_left_;
+  } else {
+    ++dropped;
+    if (!records.empty() && records.back().kind == RecordKind::Vector) {
+      Record& run = records.back();
+      run.scalar_cycles += issue;
+      run.busy_cycles += stall + work.cycles;
+      run.path_cycles = std::max(run.path_cycles + stall, run.scalar_cycles) + work.cycles;
+      return;
+    }
+  }
+  records.push_back({RecordKind::Vector, static_cast<uint8_t>(Pipe::V), is_detailed, 0, line, issue,
+                     stall + work.cycles, issue + work.cycles, stall});
+}
+
+/// How long the vector pipe must drain before this instruction may start, because an instruction still in flight
+/// writes what it reads or writes. Published runs of one Add repeated onto its own result pay the start-up each time.
+double CoreRecord::dependence_stall(const Instr& instr, uint64_t repeats) {
+  double stall = 0;
+  for (const Written& written : recent_) {
+    const double wait = written.issued_until + costs_.vector_startup - vector_clock_;
+    if (wait <= stall) continue;
+    const auto overlaps = [&](const Operand& operand) {
+      return operand.space == Space::UB && operand.address < written.end &&
+             written.begin < operand.address + reach_bytes(instr, operand, repeats);
+    };
+    bool is_dependent = overlaps(instr.dst);
+    for (uint32_t i = 0; i < instr.source_count && !is_dependent; ++i) is_dependent = overlaps(instr.src[i]);
+    if (is_dependent) stall = wait;
+  }
+  return stall;
+}
+
+void CoreRecord::add_scalar(const Instr& instr, uint32_t line) {
+  const double cycles = costs_.issue_cycles[static_cast<uint32_t>(instr.op)];
+  LineTotals& totals = lines[line];
+  ++totals.count;
+  totals.cycles += cycles;
+  if (!records.empty()) {
+    Record& last = records.back();
+    // A detailed vector record (peer != 0) keeps its own extent on the timeline.
+    if (last.kind == RecordKind::Scalar || (last.kind == RecordKind::Vector && last.peer == 0)) {
+      last.scalar_cycles += cycles;
+      return;
+    }
+  }
+  records.push_back({RecordKind::Scalar, static_cast<uint8_t>(Pipe::S), 0, 0, line, cycles, 0, 0, 0});
+}
+
+void CoreRecord::add_copy(const Core& core, const Instr& instr, uint32_t line) {
+  const CopyShape& copy = instr.copy;
+  const uint64_t bytes = uint64_t{copy.burst_count} * copy.burst_bytes;
+  const double issue = costs_.issue_cycles[static_cast<uint32_t>(instr.op)];
+  LineTotals& totals = lines[line];
+  ++totals.count;
+  totals.bytes += bytes;
+  const bool is_read = instr.src[0].space == Space::GM;
+  const bool is_write = instr.dst.space == Space::GM;
+  if (is_read || is_write) {
+    const Operand& global = is_read ? instr.src[0] : instr.dst;
+    copies.push_back({launch_relative(core, global.address), is_read ? copy.src_stride : copy.dst_stride,
+                      copy.burst_count, copy.burst_bytes});
+    records.push_back({RecordKind::Copy, static_cast<uint8_t>(instr.pipe), is_read, 0, line, issue, 0, 0, 0});
+    return;
+  }
+  const double cycles = static_cast<double>(bytes) / costs_.local_copy_bytes_per_cycle;
+  totals.cycles += cycles;
+  if (instr.pipe == Pipe::V) vector_clock_ += cycles;
+  records.push_back({RecordKind::Local, static_cast<uint8_t>(instr.pipe), 0, 0, line, issue, cycles, 0, 0});
+}
+
+void CoreRecord::add_sync(const Instr& instr, RecordKind kind) {
+  // After a barrier or a flag of V's the drain is paid there; the clock must not charge it again.
+  const bool drains_vector = kind == RecordKind::Barrier && (instr.pipe == Pipe::V || instr.pipe == Pipe::ALL);
+  if (drains_vector) vector_clock_ += costs_.vector_startup;
+  records.push_back({kind, static_cast<uint8_t>(instr.pipe), static_cast<uint8_t>(instr.peer_pipe), instr.event_id, 0,
+                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0});
+}
+
+uint32_t CoreRecord::line_of(const Instr& instr) {
+  const uint64_t hash = line_hash(instr);
+  CachedLine& cached = line_cache_[hash >> 56];
+  if (cached.file == instr.where.file && cached.line == instr.where.line && cached.op == instr.op) return cached.index;
+  std::vector<uint32_t>& candidates = line_index_[hash];
+  uint32_t index = static_cast<uint32_t>(lines.size());
+  for (uint32_t candidate : candidates) {
+    const LineTotals& known = lines[candidate];
+    if (known.file == instr.where.file && known.line == instr.where.line && known.op == instr.op) index = candidate;
+  }
+  if (index == lines.size()) {
+    LineTotals totals;
+    totals.file = instr.where.file;
+    totals.line = instr.where.line;
+    totals.op = instr.op;
+    const Cost cost = row_of(instr.op).cost;
+    totals.pipe = cost == Cost::scalar_load || cost == Cost::scalar_store ? Pipe::S : instr.pipe;
+    lines.push_back(totals);
+    candidates.push_back(index);
+  }
+  cached = {instr.where.file, instr.where.line, instr.op, index};
+  return index;
+}
+
+/// The same number on every run: host addresses differ from run to run, places in an allocation do not.
+uint64_t CoreRecord::launch_relative(const Core& core, uint64_t address) const {
+  if (core.launch == nullptr) return address;
+  const std::vector<GmRange>& ranges = core.launch->launch->gm;
+  const auto behind = std::upper_bound(ranges.begin(), ranges.end(), address,
+                                       [](uint64_t value, const GmRange& range) { return value < range.begin; });
+  if (behind == ranges.begin()) return address;
+  const uint64_t index = static_cast<uint64_t>(behind - ranges.begin());
+  return (index << 44) + (address - (behind - 1)->begin);
+}
+
+}  // namespace opkit

@@ -1,0 +1,104 @@
+/// What one core issued, in program order, compact enough for millions of instructions.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "observe/timing.h"
+#include "observe/timing_costs.h"
+
+namespace opkit {
+
+enum class RecordKind : uint8_t {
+  Vector,    ///< one vector instruction, or a run of them with the scalar work between
+  Scalar,    ///< a run of scalar accesses
+  Copy,      ///< a copy through GM; the next of `copies`
+  Local,     ///< a copy inside the core on another pipe than V
+  SetFlag,
+  WaitFlag,
+  Barrier,
+};
+
+/// A step of the scoreboard. For Vector it is a max-plus map, so that runs can be merged without losing exactness:
+///   scalar' = scalar + scalar_cycles
+///   end'    = max(end + busy_cycles, free + busy_cycles - first_stall, scalar + path_cycles)
+/// where `end` is when the last vector instruction was through and `free` what a flag or barrier held the pipe until.
+struct Record {
+  RecordKind kind;
+  uint8_t pipe;
+  uint8_t peer;
+  uint8_t event;
+  uint32_t line;         ///< index into CoreRecord::lines
+  double scalar_cycles;
+  double busy_cycles;
+  double path_cycles;
+  double first_stall;    ///< of busy_cycles, what the first instruction waits for an earlier result
+};
+
+struct CopyRecord {
+  uint64_t address;  ///< launch-relative GM address of the first burst
+  uint64_t stride;
+  uint32_t burst_count;
+  uint32_t burst_bytes;
+};
+
+struct LineTotals {
+  const char* file = "";
+  uint32_t line = 0;
+  Op op = Op::kCount;
+  Pipe pipe = Pipe::S;
+  uint64_t count = 0;
+  double cycles = 0;
+  double conflict_cycles = 0;
+  uint64_t bytes = 0;
+};
+
+class CoreRecord {
+ public:
+  CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit);
+
+  void add(const Core& core, const Instr& instr);
+
+  uint32_t block;
+  uint32_t sub_block;
+  SubCore kind;
+  std::vector<Record> records;
+  std::vector<CopyRecord> copies;
+  std::vector<LineTotals> lines;
+  uint64_t dropped = 0;  ///< instructions merged into runs: not on the timeline
+
+ private:
+  void add_vector(const Core& core, const Instr& instr, uint32_t line);
+  void add_scalar(const Instr& instr, uint32_t line);
+  void add_copy(const Core& core, const Instr& instr, uint32_t line);
+  void add_sync(const Instr& instr, RecordKind kind);
+  uint32_t line_of(const Instr& instr);
+  double dependence_stall(const Instr& instr, uint64_t repeats);
+  uint64_t launch_relative(const Core& core, uint64_t address) const;
+
+  /// What a recent vector instruction wrote.
+  struct Written {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    double issued_until = -1e300;  ///< on the vector pipe's own clock, gaps left out
+  };
+  static constexpr uint32_t kRecentWrites = 4;
+  static constexpr uint32_t kLineCacheSize = 256;
+  struct CachedLine {
+    const char* file = nullptr;
+    uint32_t line = 0;
+    Op op = Op::kCount;
+    uint32_t index = 0;
+  };
+
+  const TimingCosts& costs_;
+  uint64_t detail_left_;
+  double vector_clock_ = 0;
+  Written recent_[kRecentWrites];
+  uint32_t next_recent_ = 0;
+  std::vector<CachedLine> line_cache_;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> line_index_;
+};
+
+}  // namespace opkit

@@ -1,0 +1,16 @@
+/// The scoreboard: replays what the cores recorded, pipe by pipe, with memory shared among them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "observe/timing_record.h"
+
+namespace opkit {
+
+/// Fills `timing` from the cores' records. One thread, in order of time, ties by core: the same result however many
+/// host threads recorded. `cores` may hold null for sub-cores that issued nothing.
+void replay(const TimingCosts& costs, const std::vector<std::unique_ptr<CoreRecord>>& cores, uint64_t events_per_core,
+            LaunchTiming& timing);
+
+}  // namespace opkit
