@@ -1,0 +1,153 @@
+"""A prototype to the text of every file of its project; touches no disk but the templates."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import opkit
+from opkit.chips import find_chip
+from opkit.dtypes import find_dtype
+from opkit.errors import UsageError
+from opkit.scaffold.reference import reference
+from opkit.scaffold.shapes import output_shapes
+from opkit.scaffold.view import ge_rows, numpy_rows, torch_rows, view_operator
+from opkit.schema import OpSpec, dump
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["DEFAULT_COMPUTE_UNIT", "FRAMEWORKS", "render"]
+
+DEFAULT_COMPUTE_UNIT = "ai_core-Ascend910B2"
+FRAMEWORKS = ("pytorch", "aclnn")
+
+# Template, and the file it becomes; {project} is the project's name.
+_FILES = {
+    ".gitignore.jinja": ".gitignore",
+    "CMakeLists.txt.jinja": "CMakeLists.txt",
+    "CMakePresets.json.jinja": "CMakePresets.json",
+    "README.md.jinja": "README.md",
+    "build.sh.jinja": "build.sh",
+    "numpy_ext/module.cpp.jinja": "numpy_ext/{project}_module.cpp",
+    "op_host/CMakeLists.txt.jinja": "op_host/CMakeLists.txt",
+    "op_kernel/CMakeLists.txt.jinja": "op_kernel/CMakeLists.txt",
+    "package/__init__.py.jinja": "{project}/__init__.py",
+    "package/py.typed.jinja": "{project}/py.typed",
+    "pyproject.toml.jinja": "pyproject.toml",
+    "scripts/build.sh.jinja": "scripts/build.sh",
+    "scripts/profile.sh.jinja": "scripts/profile.sh",
+    "tests/test_kernel.cpp.jinja": "tests/test_kernel.cpp",
+}
+_TORCH_FILES = {
+    "package/_torch.py.jinja": "{project}/_torch.py",
+    "torch_ext/torch.cpp.jinja": "torch_ext/{project}_torch.cpp",
+}
+
+
+def render(
+    specs: OpSpec | Sequence[OpSpec],
+    *,
+    name: str | None = None,
+    prototype: str | None = None,
+    framework: str = "pytorch",
+    compute_units: tuple[str, ...] = (DEFAULT_COMPUTE_UNIT,),
+) -> dict[PurePosixPath, str]:
+    """Return the text of every file of an operator project, by path in the project.
+
+    Args:
+        specs: the operators, at least one.
+        name: the project's and its package's name; the first operator's when None.
+        prototype: the JSON text to keep in the project as it is; written from `specs` when None.
+        framework: `pytorch`, or `aclnn` for no PyTorch binding.
+        compute_units: chips, such as `ai_core-Ascend910B2`.
+    Raises:
+        UsageError: an unknown framework or chip, or an operator that the bindings cannot carry.
+        SpecError: a formula is wrong.
+    """
+    from opkit.scaffold import formula
+
+    operators = (specs,) if isinstance(specs, OpSpec) else tuple(specs)
+    project = name or operators[0].name
+    if framework not in FRAMEWORKS:
+        raise UsageError(
+            f'"{framework}" is not a framework', help=f"use one of {', '.join(FRAMEWORKS)}"
+        )
+    chips = [find_chip(unit) for unit in compute_units]
+    names = {spec.name for spec in operators}
+    gradients = {spec.name: formula.backward(spec) for spec in operators}
+    # A backward operator that the prototype describes itself is the user's own: keep it.
+    gradients = {
+        key: spec if spec is not None and spec.name not in names else None
+        for key, spec in gradients.items()
+    }
+    derived = tuple(gradient for gradient in gradients.values() if gradient is not None)
+    torch = framework == "pytorch"
+    views = tuple(view_operator(spec, torch=torch) for spec in (*operators, *derived))
+    forward = views[: len(operators)]
+    context: dict[str, object] = {
+        "project": project,
+        "opkit_version": opkit.__version__,
+        "framework": framework,
+        "soc_configs": list(dict.fromkeys(chip.soc_config for chip in chips)),
+        "chip_names": [chip.name for chip in chips],
+        "operators": views,
+        "forward": forward,
+        "gradients": {
+            key: next(view for view in views if view.spec is gradient)
+            for key, gradient in gradients.items()
+            if gradient is not None
+        },
+        "unsupported_gradients": {
+            spec.name: {gap.input: gap.reason for gap in formula.unsupported_gradients(spec)}
+            for spec in operators
+        },
+        "references": {view.name: reference(view.spec) for view in views},
+        "shapes": {view.name: output_shapes(view.spec) for view in views},
+        "numpy_rows": numpy_rows(),
+        "torch_rows": torch_rows(),
+        "ge_rows": ge_rows(),
+        "bfloat16": find_dtype("bfloat16"),
+        "uint16": find_dtype("uint16"),
+        "prototypes": [f"{project}.json", *(f"{spec.name}.json" for spec in derived)],
+    }
+    files = {**_FILES, **(_TORCH_FILES if torch else {})}
+    tree = {
+        PurePosixPath(target.format(project=project)): _render(source, context)
+        for source, target in files.items()
+    }
+    for view in forward:
+        path = PurePosixPath(f"tests/test_{view.name}.py")
+        tree[path] = _render("tests/test_operator.py.jinja", {**context, "operator": view})
+    for spec in (*operators, *derived):
+        tree.update(formula.kernel_files(spec, compute_units=compute_units))
+    golden = formula.golden_source(*operators)
+    if golden is None:
+        golden = _render("package/golden.py.jinja", context)
+    tree[PurePosixPath(f"{project}/golden.py")] = golden
+    tree[PurePosixPath(f"{project}.json")] = prototype or dump(
+        operators if len(operators) > 1 else operators[0]
+    )
+    for spec in derived:
+        tree[PurePosixPath(f"{spec.name}.json")] = dump(spec)
+    return tree
+
+
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(Path(opkit.__file__).parent / "templates"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+
+
+def _render(source: str, context: Mapping[str, object]) -> str:
+    return _environment().get_template(source).render(context)

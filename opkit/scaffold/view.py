@@ -1,0 +1,310 @@
+"""What the templates see of an operator: names, signatures and type tables, worked out once."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+
+from opkit.dtypes import DTYPES, DType
+from opkit.errors import UsageError
+from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec
+
+__all__ = [
+    "AttrView",
+    "InputView",
+    "OperatorView",
+    "OutputView",
+    "TypeRow",
+    "ge_rows",
+    "numpy_rows",
+    "torch_rows",
+    "view_operator",
+]
+
+
+@dataclass(frozen=True)
+class AttrType:
+    """How one attribute type is spelled in each language."""
+
+    python: str
+    torch: str
+    """In an operator schema."""
+    cpp: str
+    test_value: str
+    """What the generated tests pass where there is no default; Python source."""
+
+    @property
+    def cpp_parameter(self) -> str:
+        """The parameter type that copies nothing."""
+        return f"const {self.cpp}&" if self.cpp.startswith("std::") else self.cpp
+
+
+ATTR_TYPES = {
+    "int": AttrType("int", "int", "int64_t", "1"),
+    "float": AttrType("float", "float", "double", "0.5"),
+    "bool": AttrType("bool", "bool", "bool", "True"),
+    "string": AttrType("str", "str", "std::string", '"value"'),
+    "list_int": AttrType("Sequence[int]", "int[]", "std::vector<int64_t>", "[1]"),
+    "list_float": AttrType("Sequence[float]", "float[]", "std::vector<double>", "[0.5]"),
+    "list_bool": AttrType("Sequence[bool]", "bool[]", "std::vector<bool>", "[True]"),
+}
+
+
+@dataclass(frozen=True)
+class AttrView:
+    """One attribute in the bindings."""
+
+    name: str
+    type: AttrType
+    default: AttrValue | None
+
+    @property
+    def python_default(self) -> str:
+        """The default as Python source."""
+        return repr(self.default)
+
+    @property
+    def test_value(self) -> str:
+        """What the generated tests pass; Python source."""
+        return self.type.test_value if self.default is None else self.python_default
+
+    @property
+    def cpp_test_value(self) -> str:
+        """The same, as C++ source."""
+        value = ast.literal_eval(self.test_value)
+        return _cpp_value(self.type, tuple(value) if isinstance(value, list) else value)
+
+    @property
+    def cpp_default(self) -> str:
+        """The default as C++ source."""
+        return "" if self.default is None else _cpp_value(self.type, self.default)
+
+    @property
+    def torch_parameter(self) -> str:
+        """The parameter in a torch operator schema."""
+        if self.default is None:
+            return f"{self.type.torch} {self.name}"
+        return f"{self.type.torch} {self.name}={_torch_literal(self.default)}"
+
+
+@dataclass(frozen=True)
+class InputView:
+    """One input in the bindings."""
+
+    name: str
+    optional: bool
+    defaults_to_none: bool
+    """Optional, and so is every later input: Python can leave it out."""
+    uint16_is_bfloat16: bool
+    """A uint16 array carries bfloat16 here, because no variant takes uint16 itself."""
+
+
+@dataclass(frozen=True)
+class OutputView:
+    """One output in the bindings."""
+
+    name: str
+    formula: str | None
+
+
+@dataclass(frozen=True)
+class OperatorView:
+    """One operator as the templates see it."""
+
+    spec: OpSpec
+    op: str
+    name: str
+    inputs: tuple[InputView, ...]
+    outputs: tuple[OutputView, ...]
+    attrs: tuple[AttrView, ...]
+    """Those without a default first, as parameter lists need them."""
+    variants: tuple[tuple[DType, ...], ...]
+    """dtypes of inputs then outputs, one entry for each supported combination, each once."""
+
+    @property
+    def python_parameters(self) -> str:
+        """The parameter list of the Python function, without annotations."""
+        inputs = [f"{i.name}=None" if i.defaults_to_none else i.name for i in self.inputs]
+        attrs = [
+            attr.name if attr.default is None else f"{attr.name}={attr.python_default}"
+            for attr in self.attrs
+        ]
+        return ", ".join([*inputs, *(["*", *attrs] if attrs else [])])
+
+    @property
+    def torch_parameters(self) -> str:
+        """The parameter list of a Python function that torch calls: every argument by position."""
+        inputs = [f"{i.name}=None" if i.defaults_to_none else i.name for i in self.inputs]
+        attrs = [
+            attr.name if attr.default is None else f"{attr.name}={attr.python_default}"
+            for attr in self.attrs
+        ]
+        return ", ".join([*inputs, *attrs])
+
+    @property
+    def call_arguments(self) -> str:
+        """The arguments of a call of the torch operator, under their own names."""
+        return ", ".join([*(i.name for i in self.inputs), *(attr.name for attr in self.attrs)])
+
+    @property
+    def call_arguments_by_name(self) -> str:
+        """The arguments of a call of the NumPy function, attributes by keyword."""
+        inputs = [i.name for i in self.inputs]
+        return ", ".join([*inputs, *(f"{attr.name}={attr.name}" for attr in self.attrs)])
+
+    @property
+    def torch_schema_cpp(self) -> str:
+        """The operator's schema as a C++ string."""
+        return json.dumps(self.torch_schema)
+
+    @property
+    def torch_schema(self) -> str:
+        """The operator's schema as torch writes it."""
+        inputs = [
+            f"Tensor{'?' if i.optional else ''} {i.name}{'=None' if i.defaults_to_none else ''}"
+            for i in self.inputs
+        ]
+        parameters = ", ".join([*inputs, *(attr.torch_parameter for attr in self.attrs)])
+        returns = ", ".join("Tensor" for _ in self.outputs)
+        returns = returns if len(self.outputs) == 1 else f"({returns})"
+        return f"{self.name}({parameters}) -> {returns}"
+
+    @property
+    def torch_variants(self) -> tuple[tuple[DType, ...], ...]:
+        """The combinations whose every data type torch has."""
+        return tuple(v for v in self.variants if all(row.torch is not None for row in v))
+
+
+def view_operator(spec: OpSpec, *, torch: bool) -> OperatorView:
+    """Return what the templates need to know of one operator.
+
+    Raises:
+        UsageError: the bindings cannot carry it; the message names what.
+    """
+    for tensor in (*spec.inputs, *spec.outputs):
+        if tensor.param_type == "dynamic":
+            raise UsageError(
+                f'{spec.source}: "{tensor.name}" of {spec.op} is a list of tensors'
+                " (param_type dynamic), which is not supported yet",
+                help="give each tensor an entry of its own",
+            )
+    for tensor in spec.outputs:
+        if tensor.param_type == "optional":
+            raise UsageError(
+                f'{spec.source}: the output "{tensor.name}" of {spec.op} is optional,'
+                " which is not supported yet",
+                help='make it "required"',
+            )
+    variants = tuple(dict.fromkeys(spec.variant_dtypes(i) for i in range(spec.variant_count)))
+    usable = tuple(v for v in variants if all(row.torch is not None for row in v))
+    if torch and not usable:
+        raise UsageError(
+            f"{spec.source}: torch has none of the data type combinations of {spec.op}",
+            help="generate without a PyTorch binding: -f aclnn",
+        )
+    return OperatorView(
+        spec=spec,
+        op=spec.op,
+        name=spec.name,
+        inputs=tuple(_view_input(spec.inputs, index) for index in range(len(spec.inputs))),
+        outputs=tuple(OutputView(tensor.name, tensor.formula) for tensor in spec.outputs),
+        attrs=tuple(sorted(map(_view_attr, spec.attrs), key=lambda attr: attr.default is not None)),
+        variants=variants,
+    )
+
+
+def _view_attr(attr: AttrSpec) -> AttrView:
+    return AttrView(attr.name, ATTR_TYPES[attr.type], attr.default)
+
+
+def _view_input(inputs: tuple[TensorSpec, ...], index: int) -> InputView:
+    tensor = inputs[index]
+    names = {row.name for row in tensor.dtypes}
+    return InputView(
+        name=tensor.name,
+        optional=tensor.param_type == "optional",
+        defaults_to_none=all(later.param_type == "optional" for later in inputs[index:]),
+        uint16_is_bfloat16="bfloat16" in names and "uint16" not in names,
+    )
+
+
+def _cpp_value(attr_type: AttrType, value: AttrValue) -> str:
+    if isinstance(value, tuple):
+        return f"{attr_type.cpp}{{{', '.join(_cpp_literal(item) for item in value)}}}"
+    return _cpp_literal(value)
+
+
+def _cpp_literal(value: int | float | bool | str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        # The most negative number has no literal of its own in C++.
+        return f"INT64_C({value})" if value > -(2**63) else "INT64_MIN"
+    if isinstance(value, float):
+        return repr(value)
+    # JSON's escapes are C++'s for everything below U+0080; the rest stays UTF-8.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _torch_literal(value: AttrValue) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_torch_literal(item) for item in value)}]"
+    if isinstance(value, str):
+        return json.dumps(value)
+    return repr(value)
+
+
+_NUMPY_KINDS = {"float": "f", "uint": "u", "int": "i", "bool": "b"}
+
+# ge data type to LibTorch's ScalarType.
+_SCALAR_TYPES = {
+    "float16": "Half",
+    "float32": "Float",
+    "bfloat16": "BFloat16",
+    "int8": "Char",
+    "uint8": "Byte",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "bool": "Bool",
+    "float64": "Double",
+}
+
+
+@dataclass(frozen=True)
+class TypeRow:
+    """One data type in a binding's table."""
+
+    ge_value: int
+    size_bytes: int
+    name: str
+    code: str
+    """NumPy's kind letter, LibTorch's ScalarType, or a host C++ type."""
+
+
+def numpy_rows() -> tuple[TypeRow, ...]:
+    """Return the data types that NumPy has under their own name, each with its kind letter."""
+    return tuple(
+        TypeRow(row.ge_value, row.size_bytes, row.name, _NUMPY_KINDS[row.name.rstrip("0123456789")])
+        for row in DTYPES
+        if row.numpy == row.name
+    )
+
+
+def ge_rows() -> tuple[TypeRow, ...]:
+    """Return every data type under its `ge` name, each with a host C++ type of its size."""
+    host = {"half": "uint16_t", "bfloat16_t": "uint16_t"}
+    return tuple(
+        TypeRow(row.ge_value, row.size_bytes, row.ge, host.get(row.kernel, row.kernel))
+        for row in DTYPES
+    )
+
+
+def torch_rows() -> tuple[TypeRow, ...]:
+    """Return the data types that torch has, each with its ScalarType."""
+    return tuple(
+        TypeRow(row.ge_value, row.size_bytes, row.name, _SCALAR_TYPES[row.name])
+        for row in DTYPES
+        if row.torch is not None
+    )
