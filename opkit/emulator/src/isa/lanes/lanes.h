@@ -1,0 +1,65 @@
+/// SIMD code for contiguous runs of elements. Masks, strides and overlap are vector.cpp's business.
+///
+/// One text, compiled once per target (cmake/lanes.cmake); the target is chosen at run time. Every target gives the
+/// same bits: no libm, no contraction, NaN results are the canonical quiet NaN.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "opkit/isa/ops.h"
+#include "opkit/types.h"
+
+namespace opkit::lanes {
+
+/// Works on `count` elements. Sources and destination are disjoint or start at the same address.
+using Lane = void (*)(void* dst, const void* const* sources, const uint64_t* scalars, size_t count);
+
+constexpr size_t kOps = static_cast<size_t>(Op::kCount);
+constexpr size_t kDTypes = static_cast<size_t>(DType::kCount);
+constexpr size_t kRoundModes = 7;    ///< CAST_NONE to CAST_ODD
+constexpr size_t kCompareModes = 6;  ///< CMPMODE
+
+/// Null where a type is not accepted.
+struct LaneTable {
+  const char* target;
+  Lane elementwise[kOps][kDTypes];
+
+  /// By destination, source, RoundMode. scalars[0]: the half in the DEQSCALE register, for S32 to F16.
+  Lane cast[kDTypes][kDTypes][kRoundModes];
+
+  /// dst: one bit an element, the first in bit 0; count: a multiple of 8. Scalar form: scalars[0] is the right side.
+  Lane compare[kCompareModes][kDTypes];
+  Lane compare_scalar[kCompareModes][kDTypes];
+
+  /// dst[i] = bit i of sources[2] ? sources[0][i] : sources[1][i], by element size in bytes. Scalar form: scalars[0]
+  /// in place of sources[1].
+  Lane select[5];
+  Lane select_scalar[5];
+
+  /// dst[i] = scalars[0], by element size in bytes.
+  Lane fill[5];
+
+  /// dst[i] = scalars[0] + scalars[1] + i; scalars[1] is an integer.
+  Lane ramp[kDTypes];
+
+  /// Sums of pairs, of data blocks and of repeats; `count` repeats of 256 bytes give 64 or 128, 8, 1 elements each.
+  Lane sum_pairs[kDTypes];
+  Lane sum_blocks[kDTypes];
+  Lane sum_repeats[kDTypes];
+
+  /// dst[0] = the extreme of `count` elements; a NaN wins.
+  Lane maximum[kDTypes];
+  Lane minimum[kDTypes];
+};
+
+/// The lanes in use: the best target that this host has, unless set_lane_target chose another.
+const LaneTable& table();
+
+/// Chooses a target by name ("avx512", "avx2", "baseline"), or the best for "auto". False when this host lacks it.
+bool set_lane_target(const char* name);
+
+/// Names of the targets that this host can run, best first; null-terminated.
+const char* const* lane_targets();
+
+}  // namespace opkit::lanes
