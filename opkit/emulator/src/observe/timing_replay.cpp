@@ -103,7 +103,8 @@ void CoreReplay::vector(const Record& record) {
   const bool is_single = record.peer != 0;
   const double cycles = is_single ? record.path_cycles - record.scalar_cycles : record.busy_cycles;
   if (is_single) note(record.line, end - cycles, end + costs_.vector_startup, 0);
-  occupy(kVector, end - record.busy_cycles, end + costs_.vector_startup);
+  // The stall is the drain of the instruction before, which its own time covers.
+  occupy(kVector, end - (record.busy_cycles - record.first_stall), end + costs_.vector_startup);
   free_[kVector] = vector_end_ = end;
   scalar() += record.scalar_cycles;
   busy_[at(Pipe::S)] += record.scalar_cycles;
@@ -176,7 +177,9 @@ void CoreReplay::copy(SharedBandwidth& hbm, SharedBandwidth& writes, L2Contents&
   const double from_hbm = static_cast<double>(traffic.hbm_read_bytes + traffic.hbm_write_bytes);
   if (from_hbm > 0) {
     const double wasted = traffic.hbm_read_bytes > 0 ? costs_.hbm_burst_bytes * shape.burst_count : 0;
-    end = std::max(end, hbm.take(start, from_hbm + wasted));
+    // A write is done when it is in L2; what leaves L2 to make room only takes HBM time from others.
+    const double through = hbm.take(start, from_hbm + wasted);
+    if (is_read) end = std::max(end, through);
   }
   if (!is_read) end = std::max(end, writes.take(start, static_cast<double>(bytes)));
 
