@@ -1,0 +1,52 @@
+"""Timing side by side: two callables in turn, in one process, pinned to one core."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Pair", "compare", "median_seconds", "pin_to_one_core"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What two callables took, run in turn."""
+
+    first_seconds: float
+    second_seconds: float
+    ratio: float
+    """Median over the rounds of first / second, so that a drifting clock cancels."""
+
+
+def pin_to_one_core() -> None:
+    """Keep this process on the last core it may use."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def median_seconds(call: Callable[[], object], *, rounds: int = 15) -> float:
+    """Return the median time of `call`, after two warm-up calls."""
+    call(), call()
+    return statistics.median(_seconds(call) for _ in range(rounds))
+
+
+def compare(
+    first: Callable[[], object], second: Callable[[], object], *, rounds: int = 15
+) -> Pair:
+    """Time both in turn and return medians and the median ratio."""
+    for call in (first, second):
+        call(), call()
+    times = [(_seconds(first), _seconds(second)) for _ in range(rounds)]
+    return Pair(
+        first_seconds=statistics.median(a for a, _ in times),
+        second_seconds=statistics.median(b for _, b in times),
+        ratio=statistics.median(a / b for a, b in times),
+    )
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start

@@ -1,0 +1,153 @@
+"""Launches: blocks, threads, and faults that end the launch but not the process."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import numpy as np
+import pytest
+
+from opkit.emulator import _emulator
+from opkit.errors import KernelFault, UsageError
+
+WRITE_BLOCK = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+  GlobalTensor<int32_t> out;
+  out.SetGlobalBuffer((__gm__ int32_t*)y);
+  out.SetValue(GetBlockIdx(), GetBlockIdx() * 100 + GetBlockNum());
+}
+"""
+
+FAULTY_ABOVE = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+  GlobalTensor<int32_t> out;
+  out.SetGlobalBuffer((__gm__ int32_t*)y);
+  for (int i = 0; i < 1000 * (40 - GetBlockIdx()); ++i) out.SetValue(GetBlockIdx(), i);
+  if (GetBlockIdx() >= 7) out.SetValue(1 << 20, 0);
+}
+"""
+
+
+def configure(**changes: object) -> None:
+    _emulator.configure(**{**_emulator.configuration(), **changes})
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_every_block_runs_once_with_its_own_number(compile_kernel, threads) -> None:
+    configure(threads=threads)
+    y = np.full(48, -1, dtype=np.int32)
+    compile_kernel(WRITE_BLOCK)(y, block_dim=48)
+    np.testing.assert_array_equal(y, np.arange(48) * 100 + 48)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_fault_reported_is_the_lowest_blocks_for_any_number_of_threads(
+    compile_kernel, threads
+) -> None:
+    configure(threads=threads)
+    for _ in range(3):
+        with pytest.raises(KernelFault) as caught:
+            compile_kernel(FAULTY_ABOVE)(np.zeros(40, dtype=np.int32), block_dim=40)
+        assert caught.value.block == 7
+
+
+def test_the_device_works_again_after_a_fault(compile_kernel) -> None:
+    with pytest.raises(KernelFault):
+        compile_kernel(FAULTY_ABOVE)(np.zeros(40, dtype=np.int32), block_dim=40)
+    y = np.zeros(3, dtype=np.int32)
+    compile_kernel(WRITE_BLOCK)(y, block_dim=3)
+    np.testing.assert_array_equal(y, [3, 103, 203])
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("*(volatile int*)8 = 1;", "pointer that leads nowhere"),
+        ("volatile int zero = 0; volatile int r = 7 / zero; (void)r;", "divides an integer by zero"),
+        ("volatile char big[1 << 20]; big[0] = 1;", "stack overflowed"),
+    ],
+)
+def test_a_crash_of_kernel_code_is_a_fault(compile_kernel, body, text) -> None:
+    run = compile_kernel(
+        f'extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {{ (void)y; {body} }}'
+    )
+    for _ in range(2):
+        with pytest.raises(KernelFault, match=text) as caught:
+            run(np.zeros(1, dtype=np.int32), block_dim=2)
+        assert caught.value.category == "Crash"
+
+
+def test_a_wait_that_nothing_signals_is_a_deadlock_at_its_line(compile_kernel) -> None:
+    body = """
+    extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+      (void)y;
+      %s
+      WaitFlag<HardEvent::MTE2_V>(EVENT_ID3);
+    }
+    """
+    compile_kernel(body % "SetFlag<HardEvent::MTE2_V>(EVENT_ID3);")(np.zeros(1))
+    run = compile_kernel(body % "SetFlag<HardEvent::MTE2_V>(EVENT_ID2);")
+    with pytest.raises(KernelFault, match="nothing has signalled event MTE2_V id 3") as caught:
+        run(np.zeros(1))
+    assert caught.value.category == "Deadlock"
+    assert "WaitFlag" in run.source.read_text().splitlines()[caught.value.line - 1]
+
+
+def test_a_failed_assertion_names_its_condition(compile_kernel) -> None:
+    run = compile_kernel(
+        'extern "C" __global__ __aicore__ void kernel(GM_ADDR y) { ASSERT(y == nullptr); }'
+    )
+    with pytest.raises(KernelFault, match="assertion failed: y == nullptr"):
+        run(np.zeros(1))
+
+
+def test_local_memory_is_poisoned_with_nan_when_asked(compile_kernel) -> None:
+    run = compile_kernel(
+        """
+        extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+          GlobalTensor<float> out;
+          out.SetGlobalBuffer((__gm__ float*)y);
+          LocalTensor<float> local(TPosition::VECIN, 0, 8);
+          DataCopy(out, local, 8);
+        }
+        """
+    )
+    configure(poison=True)
+    y = np.zeros(8, dtype=np.float32)
+    run(y)
+    assert np.isnan(y).all()
+
+
+def test_values_are_passed_as_bytes_and_counted(compile_kernel) -> None:
+    run = compile_kernel(
+        """
+        extern "C" __global__ __aicore__ void kernel(GM_ADDR y, uint32_t n) {
+          GlobalTensor<uint32_t> out;
+          out.SetGlobalBuffer((__gm__ uint32_t*)y);
+          out.SetValue(0, n);
+        }
+        """
+    )
+    y = np.zeros(1, dtype=np.uint32)
+    run(y, np.uint32(77).tobytes())
+    assert y[0] == 77
+    with pytest.raises(UsageError, match="takes 2 arguments, not 1"):
+        run(y)
+
+
+def _launch_in_child(library: str) -> None:
+    y = np.zeros(8, dtype=np.int32)
+    _emulator.launch(library, "kernel", [y], 8)
+    assert y[7] == 708
+
+
+def test_a_forked_child_can_launch(compile_kernel) -> None:
+    run = compile_kernel(WRITE_BLOCK)
+    configure(threads=2)
+    run(np.zeros(8, dtype=np.int32), block_dim=8)
+    child = multiprocessing.get_context("fork").Process(
+        target=_launch_in_child, args=(str(run.library),)
+    )
+    child.start()
+    child.join(20)
+    assert child.exitcode == 0

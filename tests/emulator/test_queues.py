@@ -1,0 +1,106 @@
+"""TPipe, TQue and TBuf: the misuse that they find, beside the same kernel without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opkit.errors import KernelFault
+
+KERNEL = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x) {
+  (void)x;
+  TPipe pipe;
+  TQue<TPosition::VECIN, 1> queue;
+  TBuf<TPosition::VECCALC> scratch;
+  %s
+}
+"""
+
+CORRECT = """
+  pipe.InitBuffer(queue, 2, 256);
+  for (int i = 0; i < 5; ++i) {
+    LocalTensor<half> a = queue.AllocTensor<half>();
+    queue.EnQue(a);
+    LocalTensor<half> b = queue.DeQue<half>();
+    queue.FreeTensor(b);
+  }
+"""
+
+MISUSE = {
+    "before_init": ("queue.AllocTensor<half>();", "this queue has no buffers"),
+    "dequeue_empty": (
+        "pipe.InitBuffer(queue, 1, 256); queue.DeQue<half>();",
+        "DeQue: the queue is empty",
+    ),
+    "never_freed": (
+        "pipe.InitBuffer(queue, 1, 256); queue.AllocTensor<half>(); queue.AllocTensor<half>();",
+        "all 1 buffers of this queue are in use",
+    ),
+    "enqueued_twice": (
+        "pipe.InitBuffer(queue, 2, 256); auto a = queue.AllocTensor<half>(); queue.EnQue(a); queue.EnQue(a);",
+        "in the queue already",
+    ),
+    "freed_twice": (
+        "pipe.InitBuffer(queue, 1, 256); auto a = queue.AllocTensor<half>(); queue.FreeTensor(a);"
+        " queue.FreeTensor(a);",
+        "freed already",
+    ),
+    "freed_in_queue": (
+        "pipe.InitBuffer(queue, 1, 256); auto a = queue.AllocTensor<half>(); queue.EnQue(a);"
+        " queue.FreeTensor(a);",
+        "still in the queue",
+    ),
+    "foreign_tensor": (
+        "pipe.InitBuffer(queue, 1, 256); pipe.InitBuffer(scratch, 64);"
+        " queue.EnQue(scratch.Get<half>());",
+        "belongs to none of this queue's 1 buffers",
+    ),
+}
+
+
+def test_a_queue_used_in_order_runs(compile_kernel) -> None:
+    assert compile_kernel(KERNEL % CORRECT)(np.zeros(1))["instructions"] > 0
+
+
+@pytest.mark.parametrize("case", MISUSE)
+def test_a_queue_used_out_of_order_faults(compile_kernel, case) -> None:
+    body, text = MISUSE[case]
+    with pytest.raises(KernelFault, match=text) as caught:
+        compile_kernel(KERNEL % body)(np.zeros(1))
+    assert caught.value.category == "QueueMisuse"
+
+
+def test_buffers_over_the_chips_ub_fault_with_what_is_given_out(compile_kernel) -> None:
+    run = compile_kernel(
+        KERNEL % "pipe.InitBuffer(queue, 2, 96 * 1024); pipe.InitBuffer(scratch, 32);"
+    )
+    with pytest.raises(KernelFault, match=r"32 bytes more do not fit: 196608 of UB's 196608"):
+        run(np.zeros(1))
+
+
+def test_a_tensor_larger_than_its_buffer_faults(compile_kernel) -> None:
+    run = compile_kernel(KERNEL % "pipe.InitBuffer(scratch, 64); scratch.Get<float>(17);")
+    with pytest.raises(KernelFault, match="larger than the buffer"):
+        run(np.zeros(1))
+
+
+def test_event_ids_of_a_pair_of_pipes_run_out_at_eight(compile_kernel) -> None:
+    loop = "for (int i = 0; i < %d; ++i) pipe.AllocEventID<HardEvent::MTE2_V>();"
+    compile_kernel(KERNEL % (loop % 8))(np.zeros(1))
+    with pytest.raises(KernelFault, match="all 8 event ids"):
+        compile_kernel(KERNEL % (loop % 9))(np.zeros(1))
+
+
+def test_fetching_an_event_id_does_not_occupy_it(compile_kernel) -> None:
+    body = """
+      int32_t first = pipe.FetchEventID(HardEvent::V_S);
+      int32_t second = pipe.FetchEventID<HardEvent::V_S>();
+      if (first != second) ASSERT(false);
+    """
+    compile_kernel(KERNEL % body)(np.zeros(1))
+
+
+def test_releasing_an_id_that_is_not_held_faults(compile_kernel) -> None:
+    with pytest.raises(KernelFault, match="id 3 is not in use"):
+        compile_kernel(KERNEL % "pipe.ReleaseEventID<HardEvent::MTE2_V>(3);")(np.zeros(1))
