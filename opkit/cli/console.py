@@ -31,14 +31,14 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opkit.errors import BuildError, Diagnostic, OpkitError
+from opkit.errors import BuildError, Diagnostic, OpkitError, UsageError
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
     from rich.text import Text
 
-__all__ = ["Console", "Progress", "common_options", "run_guarded", "to_json"]
+__all__ = ["Console", "Progress", "common_options", "run_guarded", "to_json", "write_text"]
 
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
@@ -158,10 +158,23 @@ class Console:
         if self.verbose and not self.quiet:
             self._error_line(text)
 
-    def command_line(self, argv: Sequence[str], *, always: bool = False) -> None:
-        """Print a command on stderr as a shell would take it; under -v only, unless `always`."""
-        if always or (self.verbose and not self.quiet):
+    def command_line(self, argv: Sequence[str], *, always: bool = False, stdin: str = "") -> None:
+        """Print a command on stderr as a shell would take it; under -v only, unless `always`.
+
+        `stdin` is what the command reads, shown as a here-document.
+        """
+        if not always and (self.quiet or not self.verbose):
+            return
+        if stdin:
+            self._error_line(click.style(f"$ {shlex.join(argv)} <<'END'", bold=True))
+            self._error_line(f"{stdin.rstrip()}\nEND")
+        else:
             self._error_line(click.style(f"$ {shlex.join(argv)}", bold=True))
+
+    def gap(self) -> None:
+        """Print an empty line on stderr, between steps."""
+        if not self.quiet:
+            self._error_line()
 
     def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Print compiler messages on stderr against the user's own lines, with a caret."""
@@ -241,6 +254,21 @@ def common_options(function: Function) -> Callable[..., object]:
         return function(*args, console=console, **kwargs)
 
     return with_console
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that the user named, aside first and then renamed.
+
+    Raises:
+        UsageError: its folder does not exist or cannot be written.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    except OSError as err:
+        aside.unlink(missing_ok=True)
+        raise UsageError(f"{path}: cannot be written: {err.strerror}") from err
 
 
 def run_guarded(command: click.Command, arguments: Sequence[str]) -> int:

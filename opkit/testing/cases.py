@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ ShapeRule = Callable[[Shape], Mapping[str, Shape]]
 """From a case's main shape to the shapes of the inputs that differ from it, such as gamma's."""
 
 _DATA_BLOCK_BYTES = 32
+
+# What only a formula that works row by row contains.
+_ROW_WORDS = ("axis", "row(", "columns")
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ def default_cases(
                 help="test it from Python, in the project's tests folder",
             )
     by_row = shape_rule is not None or any(
-        tensor.formula and "axis" in tensor.formula for tensor in spec.outputs
+        word in (tensor.formula or "") for tensor in spec.outputs for word in _ROW_WORDS
     )
     attrs = tuple((attr.name, _attr_value(attr)) for attr in spec.attrs)
     cases = []
@@ -151,7 +155,8 @@ def default_cases(
 
 
 def _input_shapes(spec: OpSpec, shape: Shape, rule: ShapeRule | None) -> tuple[Shape, ...]:
-    given = dict(rule(shape)) if rule is not None else {}
+    given = dict.fromkeys(_row_inputs(spec), shape[:-1])
+    given.update(rule(shape) if rule is not None else {})
     names = [tensor.name for tensor in spec.inputs]
     unknown = [name for name in given if name not in names]
     if unknown:
@@ -160,6 +165,18 @@ def _input_shapes(spec: OpSpec, shape: Shape, rule: ShapeRule | None) -> tuple[S
             help="its inputs are " + ", ".join(names),
         )
     return tuple(tuple(given.get(name, shape)) for name in names)
+
+
+def _row_inputs(spec: OpSpec) -> set[str]:
+    """Return the inputs that the formulas take as one value per row, written `row(name)`."""
+    calls = [
+        node
+        for tensor in spec.outputs
+        if tensor.formula
+        for node in ast.walk(ast.parse(tensor.formula.strip(), mode="eval"))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "row"
+    ]
+    return {node.args[0].id for node in calls if node.args and isinstance(node.args[0], ast.Name)}
 
 
 def _attr_value(attr: AttrSpec) -> AttrValue:

@@ -72,6 +72,13 @@ def test_a_row_operator_gets_rows_of_bounded_length(norm: OpSpec) -> None:
     assert max(lengths) < 10000
 
 
+def test_an_input_of_one_value_per_row_lacks_the_last_axis(norm: OpSpec) -> None:
+    output = dataclasses.replace(norm.outputs[0], formula="x*row(gamma)")
+    for case in default_cases(dataclasses.replace(norm, outputs=(output,))):
+        x, gamma = make_inputs(case)
+        assert gamma.shape == x.shape[:-1]
+
+
 def test_a_rule_that_names_no_input_is_refused(norm: OpSpec) -> None:
     with pytest.raises(UsageError, match="'gama'"):
         default_cases(norm, shape_rule=lambda shape: {"gama": shape})
