@@ -230,7 +230,8 @@ class _Build:
     def diagnose(self, results: Sequence[UnitResult]) -> tuple[Diagnostic, ...]:
         """Return what the compiler said of the user's files, each message once."""
         paths = {sysconfig.get_path(name) for name in ("include", "purelib", "platlib")}
-        foreign = (self._toolkit.include_dir, *map(Path, sorted(paths)))
+        ours = (self._toolkit.include_dir, self._work)
+        foreign = (*ours, *map(Path, sorted(paths)))
         found = {
             diagnostic: None
             for result in results
@@ -322,7 +323,7 @@ class _Build:
         units = {}
         for name, result in results.items():
             output = FileStat.of(str(self._place(name)))
-            if output is None or result.dependencies is None:
+            if output is None or not result.reusable:
                 continue
             units[name] = UnitState(
                 key=result.key,
@@ -341,7 +342,7 @@ def _project_sources(results: dict[str, UnitResult]) -> dict[str, str]:
     return {
         path: digest
         for result in results.values()
-        for path, digest in result.dependencies or ()
+        for path, digest in result.dependencies
         if not Path(path).is_absolute()
     }
 

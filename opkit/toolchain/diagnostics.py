@@ -31,7 +31,11 @@ _TRAIL = re.compile(
     r"required from|required by|in expansion of macro|requested here|expanded from"
     r"|in instantiation of|in call to|in 'constexpr' expansion of|initializing parameter"
 )
+_NOT_VIABLE = re.compile(r"^candidate .* not viable: (.*)$")
 _WARNING_FLAG = re.compile(r" \[-W[\w=+-]+\]$")
+
+
+_Place = tuple[str, int, int]
 
 
 @dataclass
@@ -43,8 +47,10 @@ class _Message:
     column: int
     severity: str
     message: str
-    trail: list[tuple[str, int, int]] = field(default_factory=list)
-    """Positions on the way here, the nearest first."""
+    includes: list[_Place]
+    """The include directives that lead to the file, the nearest first."""
+    trail: list[_Place]
+    """Positions on the way here (instantiations, macros), the nearest first."""
     notes: list[Diagnostic] = field(default_factory=list)
 
 
@@ -71,6 +77,9 @@ def parse_diagnostics(
 def _user_file_test(root: Path, foreign: tuple[Path, ...]) -> Callable[[str], bool]:
     @functools.cache
     def is_user(name: str) -> bool:
+        # <built-in>, <command-line>, <scratch space>.
+        if name.startswith("<"):
+            return False
         path = _absolute(root, name)
         if any(path.is_relative_to(folder) for folder in foreign):
             return False
@@ -92,21 +101,29 @@ def _absolute(root: Path, name: str) -> Path:
 
 def _messages(text: str) -> list[_Message]:
     messages: list[_Message] = []
-    ahead: list[tuple[str, int, int]] = []
+    includes: list[_Place] = []
+    ahead: list[_Place] = []
+    previous_included = False
     for line in text.splitlines():
         included = _INCLUDED.match(line)
         if included:
-            # "In file included from a, from b": the nearest first, so it goes last of a trail.
-            if line.startswith("In file"):
-                ahead = []
-            ahead.append((included["file"], int(included["line"]), 0))
+            # gcc: one "In file", nearest first. clang: one "In file" a line, farthest first.
+            place = (included["file"], int(included["line"]), 0)
+            if not line.startswith("In file"):
+                includes.append(place)
+            elif previous_included:
+                includes.insert(0, place)
+            else:
+                includes = [place]
+            previous_included = True
             continue
+        previous_included = False
         located = _LOCATED.match(line)
         if located is None:
             if _CONTEXT.match(line):
                 ahead = [] if "instantiation" not in line else ahead
             elif (command := _COMMAND_LINE.match(line)) and not _UNDEFINED.search(line):
-                messages.append(_Message("", 0, 0, "error", command["message"]))
+                messages.append(_Message("", 0, 0, "error", command["message"], [], []))
             continue
         place = (located["file"], int(located["line"]), int(located["column"] or 0))
         severity = _SEVERITY.match(located["rest"])
@@ -115,9 +132,9 @@ def _messages(text: str) -> list[_Message]:
                 ahead.append(place)
             continue
         if severity["severity"] != "note":
-            message = _Message(*place, severity["severity"], severity["message"], trail=ahead)
-            messages.append(message)
-            ahead = []
+            text_of = severity["message"]
+            messages.append(_Message(*place, severity["severity"], text_of, includes, ahead))
+            includes, ahead = [], []
         elif messages:
             if _TRAIL.search(severity["message"]):
                 messages[-1].trail.append(place)
@@ -130,23 +147,32 @@ def _messages(text: str) -> list[_Message]:
 
 def _resolved(message: _Message, root: Path, is_user: Callable[[str], bool]) -> list[Diagnostic]:
     if not message.file:
+        # gcc has no position for text that came from -D, such as the type in DTYPE_X; it has one
+        # for where the macro is used.
+        used = next((step for step in message.trail if is_user(step[0])), None)
+        if used is not None:
+            return [_diagnostic(root, used, message.severity, message.message)]
         return [Diagnostic(root, 0, 0, message.severity, message.message)]
     place = (message.file, message.line, message.column)
-    moved = not is_user(message.file)
-    if moved:
+    if not is_user(message.file):
         # A warning that no line of the user's led to is about someone else's code.
         if message.severity == "warning" and not any(is_user(name) for name, _, _ in message.trail):
             return []
-        place = next((step for step in message.trail if is_user(step[0])), place)
+        steps = (*message.trail, *message.includes)
+        place = next((step for step in steps if is_user(step[0])), place)
     result = [_diagnostic(root, place, message.severity, _plain(message.message))]
     for note in message.notes:
         if is_user(str(note.file)):
             step = (str(note.file), note.line, note.column)
-            result.append(_diagnostic(root, step, "note", note.message))
+            result.append(_diagnostic(root, step, "note", note.message.strip()))
+    # clang says at the candidate why it was rejected; the user wants it at the call.
+    reasons = [found[1] for note in message.notes if (found := _NOT_VIABLE.search(note.message))]
+    if len(reasons) == 1:
+        result.append(_diagnostic(root, place, "note", f"candidate {reasons[0]}"))
     return result
 
 
-def _diagnostic(root: Path, place: tuple[str, int, int], severity: str, message: str) -> Diagnostic:
+def _diagnostic(root: Path, place: _Place, severity: str, message: str) -> Diagnostic:
     file = _absolute(root, place[0])
     return Diagnostic(file, place[1], place[2], severity, message, _source_line(file, place[1]))
 

@@ -41,9 +41,10 @@ class UnitResult:
     """Hash of what was made."""
     log: str = ""
     """What the compiler printed."""
-    dependencies: tuple[tuple[str, str], ...] | None = ()
-    """(path, hash) of what it read, below the project where relative; None if a file changed
-    meanwhile, so that the result is not to be used a second time."""
+    dependencies: tuple[tuple[str, str], ...] = ()
+    """(path, hash) of what it read, below the project where relative."""
+    reusable: bool = True
+    """False if a file changed meanwhile: nobody knows which text the compiler read."""
 
 
 class Session:
@@ -127,8 +128,9 @@ class Session:
                 unit.name, "failed", time.monotonic() - begin, log=log or _no_words(argv, code)
             )
         data = _take(output, argv)
-        dependencies = self._dependencies(depfile, source if unit.text is not None else None)
-        if dependencies is not None:
+        written = source if unit.text is not None else None
+        dependencies, reusable = self._dependencies(depfile, written)
+        if reusable:
             self._cache.store(key, data=data, log=log, dependencies=dependencies)
         return UnitResult(
             unit.name,
@@ -139,6 +141,7 @@ class Session:
             digest=hashlib.sha256(data).hexdigest(),
             log=log,
             dependencies=dependencies,
+            reusable=reusable,
         )
 
     def link(
@@ -182,24 +185,26 @@ class Session:
 
     def _dependencies(
         self, depfile: Path, written: Path | None
-    ) -> tuple[tuple[str, str], ...] | None:
+    ) -> tuple[tuple[tuple[str, str], ...], bool]:
         try:
             names = parse_depfile(depfile.read_text(encoding="utf-8", errors="surrogateescape"))
         except OSError:
-            return None
+            return (), False
         depfile.unlink(missing_ok=True)
         dependencies = []
+        reusable = True
         for name in names:
             file = os.path.normpath(self._root / name)
             if file == str(written):
                 continue
             stat = FileStat.of(file)
             digest = self.digests.of(file)
-            # Changed since the build began: nobody knows which text the compiler read.
-            if stat is None or digest is None or stat.mtime_ns >= self._started_ns - _TICK_NS:
-                return None
+            if stat is None or digest is None:
+                reusable = False
+                continue
+            reusable = reusable and stat.mtime_ns < self._started_ns - _TICK_NS
             dependencies.append((self._relative(file), digest))
-        return tuple(dependencies)
+        return tuple(dependencies), reusable
 
     def _relative(self, file: str) -> str:
         root = f"{self._root}{os.sep}"

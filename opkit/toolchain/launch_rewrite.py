@@ -1,0 +1,337 @@
+"""Kernel launches, `kernel<T...><<<blocks, l2ctrl, stream>>>(args...)`, rewritten to plain C++.
+
+The rewrite works on tokens and adds text only within a line, so every line keeps its number; a
+`#line` directive in front names the user's file. What a launch becomes is in
+`opkit/launch_entry.h`: `launch_kernel` for a kernel or a pointer to one, `launch_template` with a
+lambda around it where template arguments are still to be deduced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opkit.errors import BuildError, Diagnostic
+from opkit.toolchain.tokens import (
+    Token,
+    TokenKind,
+    matching_close,
+    matching_open,
+    significant,
+    tokenize,
+)
+
+__all__ = ["Edit", "Kernel", "Rewritten", "apply_edits", "launch_edits", "scan_kernels"]
+
+VECTOR = "::opkit::KernelMode::Vector"
+# Source: programming guide, kernel type settings; the task types of arch 2201.
+_TASK_TYPES = {
+    "KERNEL_TYPE_AIV_ONLY": VECTOR,
+    "KERNEL_TYPE_MIX_AIV_1_0": VECTOR,
+    "KERNEL_TYPE_AIC_ONLY": "::opkit::KernelMode::Cube",
+    "KERNEL_TYPE_MIX_AIC_1_0": "::opkit::KernelMode::Cube",
+    "KERNEL_TYPE_MIX_AIC_1_1": "::opkit::KernelMode::Mix11",
+    "KERNEL_TYPE_MIX_AIC_1_2": "::opkit::KernelMode::Mix12",
+}
+_MAYBE_LAUNCH = "<<<"
+_MAYBE_KERNEL = "__global__"
+_STATEMENT_ENDS = {";", "{", "}"}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel function as a source declares it."""
+
+    name: str
+    """Without namespaces."""
+    mode: str
+    """Its `opkit::KernelMode` as a C++ expression."""
+    is_template: bool
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One replacement of text[start:end]; insertions have start == end."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A source after its edits, and the way back to the user's columns."""
+
+    text: str
+    edits: tuple[Edit, ...]
+    """In order of `start`."""
+    line_starts: tuple[int, ...]
+    """Offset of each line in the user's text."""
+
+    def user_column(self, line: int, column: int) -> int:
+        """Return the column in the user's text of a column of ours; both count from 1."""
+        if not 0 < line <= len(self.line_starts):
+            return column
+        begin = self.line_starts[line - 1]
+        end = self.line_starts[line] if line < len(self.line_starts) else None
+        wanted = column - 1
+        shift = 0
+        for edit in self.edits:
+            if edit.start < begin or (end is not None and edit.start >= end):
+                continue
+            place = edit.start - begin + shift
+            if wanted < place:
+                break
+            if wanted < place + len(edit.text):
+                return edit.start - begin + 1
+            shift += len(edit.text) - (edit.end - edit.start)
+        return wanted - shift + 1
+
+
+def scan_kernels(text: str) -> tuple[Kernel, ...]:
+    """Return the kernels that `text` declares or defines, each name once.
+
+    The mode is taken from `__vector__`, `__cube__`, `__mix__(cube, vector)`, else from a
+    KERNEL_TASK_TYPE macro in the body, else it is vector.
+    """
+    if _MAYBE_KERNEL not in text:
+        return ()
+    tokens = significant(tokenize(text))
+    kernels: dict[str, Kernel] = {}
+    for index, token in enumerate(tokens):
+        if token.text != _MAYBE_KERNEL or token.kind is not TokenKind.IDENTIFIER:
+            continue
+        kernel = _kernel_at(tokens, index)
+        if kernel is None:
+            continue
+        known = kernels.get(kernel.name)
+        # A forward declaration may say less than the definition.
+        if known is None or known.mode == VECTOR:
+            kernels[kernel.name] = kernel
+    return tuple(kernels.values())
+
+
+def _kernel_at(tokens: Sequence[Token], index: int) -> Kernel | None:
+    begin = index
+    while begin > 0 and tokens[begin - 1].text not in _STATEMENT_ENDS:
+        begin -= 1
+    is_template = any(token.text == "template" for token in tokens[begin:index])
+    mode: str | None = None
+    position = begin
+    while position < len(tokens):
+        token = tokens[position]
+        if token.text in _STATEMENT_ENDS and not (token.text == "{" and position < index):
+            return None
+        has_parenthesis = position + 1 < len(tokens) and tokens[position + 1].text == "("
+        if token.text == "__vector__":
+            mode = VECTOR
+        elif token.text == "__cube__":
+            mode = "::opkit::KernelMode::Cube"
+        elif has_parenthesis and token.kind is TokenKind.IDENTIFIER:
+            close = matching_close(tokens, position + 1)
+            if close is None:
+                return None
+            if token.text == "__mix__":
+                inner = _source_of(tokens[position + 2 : close])
+                mode = f"::opkit::mix_mode({inner})"
+            elif position > index and token.text not in ("__attribute__", "alignas"):
+                return Kernel(token.text, mode or _task_type(tokens, close), is_template)
+            position = close
+        position += 1
+    return None
+
+
+def _task_type(tokens: Sequence[Token], close: int) -> str:
+    """Return the mode that the body behind parameter list `tokens[close]` asks for."""
+    body = close + 1
+    if body >= len(tokens) or tokens[body].text != "{":
+        return VECTOR
+    end = matching_close(tokens, body) or len(tokens)
+    for token in tokens[body:end]:
+        if token.text in _TASK_TYPES:
+            return _TASK_TYPES[token.text]
+    return VECTOR
+
+
+def launch_edits(text: str, *, file: Path, kernels: Iterable[Kernel] = ()) -> tuple[Edit, ...]:
+    """Return the edits that turn every launch in `text` into a call.
+
+    Args:
+        file: the user's file, for errors.
+        kernels: the kernels of the translation unit.
+    Raises:
+        BuildError: a launch lacks its `>>>` or its argument list, or its kernel's mode cannot be
+            known.
+    """
+    if _MAYBE_LAUNCH not in text:
+        return ()
+    known = {kernel.name: kernel for kernel in kernels}
+    tokens = significant(tokenize(text))
+    edits: list[Edit] = []
+    for index, token in enumerate(tokens):
+        if token.text == _MAYBE_LAUNCH and token.kind is TokenKind.PUNCTUATION:
+            edits.extend(_edits_of_launch(text, tokens, index, known, file))
+    return tuple(edits)
+
+
+def _edits_of_launch(
+    text: str,
+    tokens: Sequence[Token],
+    index: int,
+    known: dict[str, Kernel],
+    file: Path,
+) -> list[Edit]:
+    begin = _callee_begin(tokens, index)
+    if begin is None:
+        return []  # not a launch: `operator<<<T>`, say; the compiler judges it
+    name = _callee_name(tokens, begin, index)
+    close = _configuration_end(tokens, index)
+    if close is None:
+        raise _launch_error(text, file, tokens[index], f"the launch of {name} has no >>>")
+    opening = close + 1
+    if opening >= len(tokens) or tokens[opening].text != "(":
+        raise _launch_error(
+            text, file, tokens[close], f"the launch of {name} has no argument list behind >>>"
+        )
+    if matching_close(tokens, opening) is None:
+        raise _launch_error(
+            text, file, tokens[opening], f"the argument list of the launch of {name} has no end"
+        )
+    if close == index + 1:
+        raise _launch_error(
+            text, file, tokens[index], f"the launch of {name} does not say how many blocks"
+        )
+    kernel = known.get(name)
+    mode = kernel.mode if kernel else _common_mode(text, file, tokens[index], name, known)
+    is_template = tokens[index - 1].text in (">", ">>>") or (kernel and kernel.is_template)
+    before = "::opkit::launch_kernel("
+    after = ""
+    if is_template:
+        before = "::opkit::launch_template([=](auto... opkit_arguments) { "
+        after = "(opkit_arguments...); }"
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    head = f'{after}, ::opkit::LaunchConfig("{quoted}", {mode}, '
+    has_arguments = tokens[opening + 1].text != ")"
+    return [
+        Edit(tokens[begin].start, tokens[begin].start, before),
+        Edit(tokens[index].start, tokens[index].end, head),
+        Edit(tokens[close].start, tokens[close].end, ")"),
+        Edit(tokens[opening].start, tokens[opening].end, ", " if has_arguments else ""),
+    ]
+
+
+def _callee_begin(tokens: Sequence[Token], index: int) -> int | None:
+    """Return where the expression in front of `<<<` begins."""
+    position = index - 1
+    while position >= 0:
+        token = tokens[position]
+        if token.text in (">", ">>>", ")", "]"):
+            opening = matching_open(tokens, position)
+            if opening is None:
+                return None
+            position = opening
+            if token.text == ")" and not _continues(tokens, position - 1):
+                return position
+            position -= 1
+            continue
+        if token.kind is not TokenKind.IDENTIFIER or token.text == "operator":
+            return None
+        if position > 0 and tokens[position - 1].text == "template":
+            position -= 1
+        if position == 0 or tokens[position - 1].text not in ("::", ".", "->"):
+            return position
+        if not _continues(tokens, position - 2):
+            # A leading "::", the global namespace.
+            return position - 1
+        position -= 2
+    return None
+
+
+def _continues(tokens: Sequence[Token], position: int) -> bool:
+    """Whether the token ends an operand that what follows belongs to."""
+    if position < 0:
+        return False
+    token = tokens[position]
+    if token.kind is TokenKind.IDENTIFIER:
+        return token.text not in ("return", "else", "do", "if", "while", "for", "case")
+    return token.text in (">", ">>>", ")", "]")
+
+
+def _callee_name(tokens: Sequence[Token], begin: int, index: int) -> str:
+    last = index - 1
+    if tokens[last].text in (">", ">>>"):
+        last = (matching_open(tokens, last) or begin) - 1
+    if tokens[last].kind is TokenKind.IDENTIFIER:
+        return tokens[last].text
+    return _source_of(tokens[begin:index])
+
+
+def _configuration_end(tokens: Sequence[Token], index: int) -> int | None:
+    position = index + 1
+    while position < len(tokens):
+        token = tokens[position]
+        if token.text == ">>>" and token.kind is TokenKind.PUNCTUATION:
+            return position
+        if token.text in ("(", "[", "{"):
+            close = matching_close(tokens, position)
+            if close is None:
+                return None
+            position = close
+        elif token.text in (";", "<<<", ")", "}"):
+            return None
+        position += 1
+    return None
+
+
+def _common_mode(text: str, file: Path, token: Token, name: str, known: dict[str, Kernel]) -> str:
+    """Return the mode of a callee that is no kernel's name: a pointer or a macro's parameter."""
+    modes = {kernel.mode for kernel in known.values()} or {VECTOR}
+    if len(modes) > 1:
+        raise _launch_error(
+            text,
+            file,
+            token,
+            f"{name} is no kernel that this source declares, and its kernels differ in mode"
+            " (vector, cube, mix): opkit cannot tell how to run it; launch the kernel by its name",
+        )
+    return modes.pop()
+
+
+def _source_of(tokens: Sequence[Token]) -> str:
+    parts = []
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if before is not None and before.end != token.start:
+            parts.append(" ")
+        parts.append(token.text)
+    return "".join(parts)
+
+
+def _launch_error(text: str, file: Path, token: Token, message: str) -> BuildError:
+    line = text.count("\n", 0, token.start) + 1
+    column = token.start - text.rfind("\n", 0, token.start)
+    source_line = text.splitlines()[line - 1]
+    diagnostic = Diagnostic(file, line, column, "error", message, source_line)
+    return BuildError(f"{file}: a launch cannot be read", diagnostics=(diagnostic,))
+
+
+_LINE_BREAK = re.compile(r"\n")
+
+
+def apply_edits(text: str, edits: Iterable[Edit], *, file: Path) -> Rewritten:
+    """Return `text` after `edits`, behind a `#line` directive that names `file`."""
+    ordered = tuple(sorted(edits, key=lambda edit: (edit.start, edit.end)))
+    parts = [f'#line 1 "{_quoted(file)}"\n']
+    position = 0
+    for edit in ordered:
+        parts.append(text[position : edit.start])
+        parts.append(edit.text)
+        position = edit.end
+    parts.append(text[position:])
+    starts = (0, *(found.end() for found in _LINE_BREAK.finditer(text)))
+    return Rewritten(text="".join(parts), edits=ordered, line_starts=starts)
+
+
+def _quoted(file: Path) -> str:
+    return str(file).replace("\\", "\\\\").replace('"', '\\"')

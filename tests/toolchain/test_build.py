@@ -1,0 +1,313 @@
+"""Whole builds of a small project, with the machine's own compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import opkit
+from opkit.errors import BuildError, SetupError, UsageError
+from opkit.toolchain import Toolkit, build, clean_output, default_output, load_project
+from opkit.toolchain.lock import locked
+
+HALF = "twice.dav-2201.float16-float16.so"
+SINGLE = "twice.dav-2201.float32-float32.so"
+HOST_OBJECT = "op_host.twice.o"
+HOST = "libop_host.so"
+
+
+def age(*files: Path) -> None:
+    """Make files an hour old: a build does not trust the time of a file just written."""
+    for file in files:
+        os.utime(file, (time.time() - 3600, time.time() - 3600))
+
+
+@pytest.fixture
+def aged(workshop):
+    age(*(path for path in workshop.root.parent.rglob("*") if path.is_file()))
+    return workshop
+
+
+def test_a_build_makes_loadable_libraries_for_each_variant(workshop) -> None:
+    folder = workshop.build().folder
+    assert folder == default_output(workshop.project)
+    for name, size in ((HALF, 2), (SINGLE, 4)):
+        library = ctypes.CDLL(str(folder / name))
+        assert ctypes.c_char.in_dll(library, "opkit_dtype").value == bytes([size])
+        library.where.restype = ctypes.c_char_p
+        assert library.where() == b"op_kernel/twice.cpp"
+    assert ctypes.CDLL(str(folder / HOST)).tile() == 8
+
+
+def test_an_artifact_holds_no_path_of_this_machine(workshop) -> None:
+    folder = workshop.build().folder
+    for file in folder.iterdir():
+        assert str(workshop.root.parent).encode() not in file.read_bytes(), file.name
+
+
+def test_the_manifest_tells_what_was_built(workshop) -> None:
+    manifest = json.loads(workshop.build().manifest.read_text())
+    assert (manifest["opkit"], manifest["abi_version"]) == (opkit.__version__, 7)
+    assert (manifest["chip"], manifest["npu_arch"]) == ("Ascend910B2", "dav-2201")
+    (operator,) = manifest["operators"]
+    assert (operator["op"], operator["kernel"]) == ("Twice", "twice")
+    assert [row["file"] for row in operator["variants"]] == [HALF, SINGLE]
+    assert [row["dtypes"] for row in operator["variants"]] == [["float16"] * 2, ["float32"] * 2]
+    assert set(manifest["files"]) == {HALF, SINGLE, HOST}
+    assert {"op_kernel/twice.cpp", "op_kernel/twice_tiling.h"} <= set(manifest["sources"])
+
+
+def test_a_second_build_starts_no_compiler(aged) -> None:
+    first = aged.build()
+    before = {path: path.stat().st_mtime_ns for path in first.folder.iterdir()}
+    again = aged.build()
+    assert (again.compiled, again.cached, again.fresh) == (0, 0, 4)
+    assert aged.commands == []
+    assert {path: path.stat().st_mtime_ns for path in again.folder.iterdir()} == before
+
+
+def test_a_changed_header_rebuilds_what_read_it(aged) -> None:
+    aged.build()
+    aged.tiling.write_text("constexpr int kTile = 9;\n")
+    age(aged.tiling)
+    aged.build()
+    assert aged.statuses() == dict.fromkeys((HALF, SINGLE, HOST_OBJECT), "compile") | {HOST: "link"}
+
+
+def test_a_changed_kernel_leaves_the_host_library_alone(aged) -> None:
+    aged.build()
+    aged.kernel.write_text(aged.kernel.read_text() + "// edited\n")
+    age(aged.kernel)
+    aged.build()
+    assert aged.statuses() == {
+        HALF: "compile",
+        SINGLE: "compile",
+        HOST_OBJECT: "fresh",
+        HOST: "fresh",
+    }
+
+
+def test_an_edit_within_the_clocks_tick_is_seen(workshop) -> None:
+    for value in (1, 2, 3):
+        workshop.tiling.write_text(f"constexpr int kTile = {value};\n")
+        folder = workshop.build(out=workshop.root / f"out{value}").folder
+        assert ctypes.CDLL(str(folder / HOST)).tile() == value
+
+
+def test_an_edit_undone_comes_out_of_the_cache(aged) -> None:
+    aged.build()
+    text = aged.tiling.read_text()
+    for content in ("constexpr int kTile = 9;\n", text):
+        aged.tiling.write_text(content)
+        age(aged.tiling)
+        aged.build()
+    assert aged.statuses()[HALF] == "cached"
+    assert aged.commands == [command for command in aged.commands if "-shared" in command]
+
+
+def test_an_equal_project_elsewhere_shares_the_cache(aged, make_project: Callable) -> None:
+    aged.build()
+    other = aged.root.parent / "elsewhere"
+    make_project(other)
+    artifact = build(load_project(other), toolkit=aged.toolkit, cache_dir=aged.cache_dir)
+    assert (artifact.cached, artifact.compiled) == (3, 1)
+    assert (artifact.folder / HALF).read_bytes() == (
+        default_output(aged.project) / HALF
+    ).read_bytes()
+
+
+def test_a_deleted_or_damaged_output_is_made_again(aged) -> None:
+    folder = aged.build().folder
+    whole = (folder / HALF).read_bytes()
+    (folder / HALF).write_bytes(whole[:100])
+    (folder / SINGLE).unlink()
+    aged.build()
+    assert (folder / HALF).read_bytes() == whole
+    assert (folder / SINGLE).is_file()
+
+
+def test_damaged_state_costs_time_only(aged) -> None:
+    folder = aged.build().folder
+    (folder.with_name("opkit.work") / "state.json").write_text('{"version": 1, "units": 3}')
+    assert aged.build().cached == 3
+
+
+def test_another_chip_replaces_the_kernels(workshop) -> None:
+    workshop.build()
+    folder = workshop.build(chip="310P3").folder
+    names = {path.name for path in folder.iterdir()}
+    assert "twice.dav-2002.float16-float16.so" in names
+    assert HALF not in names
+
+
+def test_files_of_others_in_the_folder_stay(workshop) -> None:
+    out = workshop.root / "package" / "_lib"
+    out.mkdir(parents=True)
+    (out / "__init__.py").write_text("")
+    workshop.build(out=out)
+    clean_output(workshop.project, out=out)
+    assert [path.name for path in out.iterdir()] == ["__init__.py"]
+
+
+def test_an_error_is_shown_at_the_users_line(workshop) -> None:
+    workshop.kernel.write_text(workshop.kernel.read_text().replace("kTile)", "kTile, missing)"))
+    with pytest.raises(BuildError, match=r"op_kernel/twice\.cpp does not compile: 1 error") as bad:
+        workshop.build()
+    error = bad.value.diagnostics[0]
+    assert (error.file, error.line) == (workshop.kernel, 5)
+    assert "missing" in error.message
+    assert error.source_line == "  AscendC::Add(tensor, kTile, missing);"
+
+
+def test_an_unsupported_type_is_said_in_our_words_at_the_call(workshop) -> None:
+    text = workshop.kernel.read_text().replace("DTYPE_X", "double")
+    workshop.kernel.write_text(text)
+    with pytest.raises(BuildError) as bad:
+        workshop.build()
+    errors = [item for item in bad.value.diagnostics if item.severity == "error"]
+    assert [(item.line, item.message) for item in errors] == [
+        (5, "Add takes half, float, int16_t and int32_t")
+    ]
+
+
+def test_errors_of_all_files_are_reported_together(workshop) -> None:
+    host = workshop.root / "op_host" / "twice.cpp"
+    host.write_text("int broken = ;\n")
+    workshop.kernel.write_text('#include "kernel_operator.h"\nalso broken\n')
+    with pytest.raises(BuildError) as bad:
+        workshop.build()
+    assert {item.file for item in bad.value.diagnostics} == {host, workshop.kernel}
+
+
+def test_a_failed_build_leaves_the_last_artifact(workshop) -> None:
+    folder = workshop.build().folder
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    workshop.kernel.write_text("broken")
+    with pytest.raises(BuildError):
+        workshop.build()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_warnings_of_user_code_are_shown_also_from_the_cache(aged) -> None:
+    aged.kernel.write_text(aged.kernel.read_text() + "static int unused_thing;\n")
+    age(aged.kernel)
+    messages = [item.message for item in aged.build().warnings]
+    assert len(messages) == 1
+    assert "unused_thing" in messages[0]
+    assert [item.message for item in aged.build().warnings] == messages
+    clean_output(aged.project)
+    assert [item.message for item in aged.build().warnings] == messages
+
+
+def test_an_unwritable_cache_is_said_and_the_build_goes_on(aged) -> None:
+    aged.cache_dir.write_text("not a folder")
+    assert aged.build().compiled == 4
+    assert len(aged.warnings) == 1
+
+
+def test_an_artifact_folder_that_cannot_be_made_is_a_setup_error(workshop) -> None:
+    (workshop.root / "taken").write_text("")
+    with pytest.raises(SetupError, match="cannot be written"):
+        workshop.build(out=workshop.root / "taken" / "below")
+
+
+def test_zero_jobs_are_refused(workshop) -> None:
+    with pytest.raises(UsageError, match="0 jobs"):
+        workshop.build(jobs=0)
+
+
+def test_a_second_build_of_one_folder_waits_for_the_first(workshop) -> None:
+    out = workshop.root / "out"
+    (workshop.root / "out.work").mkdir()
+    waits = threading.Event()
+    ended = threading.Event()
+
+    def other() -> None:
+        build(
+            workshop.project,
+            out=out,
+            toolkit=workshop.toolkit,
+            cache_dir=workshop.cache_dir,
+            progress=lambda event: waits.set() if event.status == "wait" else None,
+        )
+        ended.set()
+
+    thread = threading.Thread(target=other)
+    with locked(workshop.root / "out.work" / "lock", waiting=lambda: None):
+        thread.start()
+        assert waits.wait(timeout=30)
+        assert not ended.is_set()
+    thread.join(timeout=60)
+    assert ended.is_set()
+
+
+def test_builds_side_by_side_in_one_cache_are_all_whole(workshop) -> None:
+    folders = [workshop.root / f"out{number}" for number in range(3)]
+
+    def one(out: Path) -> None:
+        build(workshop.project, out=out, toolkit=workshop.toolkit, cache_dir=workshop.cache_dir)
+
+    threads = [threading.Thread(target=one, args=(out,)) for out in folders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    contents = [(out / HALF).read_bytes() for out in folders]
+    assert contents[0] == contents[1] == contents[2]
+    assert all((out / "manifest.json").is_file() for out in folders)
+
+
+def test_an_interrupt_kills_the_compilers(workshop, tmp_path: Path) -> None:
+    # A compiler that never ends, and says who it is.
+    slow = tmp_path / "slow++"
+    slow.write_text(
+        "#!/bin/sh\n"
+        'if [ "$1" = --version ]; then echo "g++ 12.2.0"; exit 0; fi\n'
+        f'echo $$ >> "{tmp_path}/pids"\n'
+        "sleep 600\n"
+    )
+    slow.chmod(0o755)
+    script = textwrap.dedent(f"""
+        from pathlib import Path
+        from opkit.toolchain import Toolkit, build, load_project
+        kit = Toolkit(Path({str(workshop.toolkit.include_dir)!r}), None)
+        build(load_project(Path({str(workshop.root)!r})), toolkit=kit,
+              cache_dir=Path({str(workshop.cache_dir)!r}))
+    """)
+    environment = {**os.environ, "CXX": str(slow)}
+    source = Path(opkit.__file__).parents[1]
+    environment["PYTHONPATH"] = f"{source}:{environment.get('PYTHONPATH', '')}"
+    run = subprocess.Popen(
+        [sys.executable, "-c", script], env=environment, stderr=subprocess.PIPE, text=True
+    )
+    pids = tmp_path / "pids"
+    deadline = time.monotonic() + 30
+    while not (pids.exists() and pids.read_text().split()):
+        assert time.monotonic() < deadline, "no compiler was started"
+        assert run.poll() is None, run.stderr.read() if run.stderr else ""
+        time.sleep(0.02)
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=30)
+    assert "KeyboardInterrupt" in errors
+    for pid in map(int, pids.read_text().split()):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_without_the_emulator_the_error_says_what_to_install(
+    workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opkit.emulator, "__path__", [str(workshop.root)])
+    with pytest.raises(SetupError, match="not in this installation"):
+        Toolkit.installed()
