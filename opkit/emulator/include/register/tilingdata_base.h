@@ -5,7 +5,7 @@
 ///     END_TILING_DATA_DEF;
 ///     REGISTER_TILING_DATA_CLASS(AddCustom, AddCustomTilingData)
 ///
-/// On the host this is a class with set_ and get_ functions; in a kernel's translation unit (OPKIT_KERNEL_SOURCE
+/// On the host this is a class with set_ and get_ functions; in a kernel's translation unit (__CCE_AICORE__
 /// defined) the same lines are a plain struct. SaveToBuffer writes the layout of that struct.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#if defined(OPKIT_KERNEL_SOURCE)
+#if defined(__CCE_AICORE__)
 
 #define BEGIN_TILING_DATA_DEF(class_name) struct class_name {
 #define TILING_DATA_FIELD_DEF(data_type, field_name) data_type field_name

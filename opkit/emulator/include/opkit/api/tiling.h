@@ -1,0 +1,102 @@
+/// How a kernel reads what its tiling function decided. Source: Ascend C API, basic API, kernel tiling.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "opkit/api/runtime_abi.h"
+#include "opkit/export.h"
+#include "opkit/host/workspace.h"
+#include "opkit/types.h"
+
+namespace opkit {
+
+/// Copies `size_bytes` from `offset` of the tiling data; faults when the tiling function has written fewer.
+OPKIT_API void read_tiling(void* out, const void* tiling, uint64_t offset, uint64_t size_bytes, Where where);
+
+template <typename T>
+T read_tiling_as(const void* tiling, uint64_t offset = 0, Where where = Where::here()) {
+  static_assert(std::is_trivially_copyable<T>::value, "tiling data is a plain struct");
+  T value;
+  read_tiling(&value, tiling, offset, sizeof(T), where);
+  return value;
+}
+
+inline bool tiling_key_is(uint64_t key) { return core_variables().tiling_key == key; }
+
+}  // namespace opkit
+
+/// Which sub-cores a kernel is started on. Source: Ascend C API, setting the kernel type.
+enum KernelMetaType {
+  KERNEL_TYPE_AIV_ONLY,
+  KERNEL_TYPE_AIC_ONLY,
+  KERNEL_TYPE_MIX_AIV_1_0,
+  KERNEL_TYPE_MIX_AIC_1_0,
+  KERNEL_TYPE_MIX_AIC_1_1,
+  KERNEL_TYPE_MIX_AIC_1_2,
+  KERNEL_TYPE_AICORE,
+  KERNEL_TYPE_VECTORCORE,
+  KERNEL_TYPE_MIX_AICORE,
+  KERNEL_TYPE_MIX_VECTOR_CORE,
+  KERNEL_TYPE_MAX
+};
+
+namespace opkit {
+
+/// Types that start vector sub-cores alone.
+constexpr bool is_vector_kernel(KernelMetaType type) {
+  return type == KERNEL_TYPE_AIV_ONLY || type == KERNEL_TYPE_MIX_AIV_1_0 || type == KERNEL_TYPE_AICORE;
+}
+
+}  // namespace opkit
+
+namespace AscendC {
+
+/// The part of the workspace behind the API's own; null when there is no workspace.
+inline uint8_t* GetUserWorkspace(uint8_t* workspace) {
+  return workspace == nullptr ? nullptr : workspace + ::opkit::kLibApiWorkspaceBytes;
+}
+
+}  // namespace AscendC
+
+#define KERNEL_TASK_TYPE_DEFAULT(type) \
+  static_assert(::opkit::is_vector_kernel(type), "opkit runs vector kernels only so far: " #type " is not supported")
+#define KERNEL_TASK_TYPE(key, type) KERNEL_TASK_TYPE_DEFAULT(type)
+
+#define TILING_KEY_IS(key) (::opkit::tiling_key_is(key))
+#define TILING_KEY_LIST(first_key, second_key) \
+  (::opkit::tiling_key_is(first_key) || ::opkit::tiling_key_is(second_key))
+
+/// Names the struct that GET_TILING_DATA reads in this scope. Where tiling data is defined by the macros of
+/// register/tilingdata_base.h, the build names it with OPKIT_TILING_DEFAULT.
+#define REGISTER_TILING_DEFAULT(tiling_struct) using OpkitTilingDefault [[maybe_unused]] = tiling_struct
+/// The struct of some keys: GET_TILING_DATA_WITH_STRUCT reads it, so nothing is kept here.
+#define REGISTER_TILING_FOR_TILINGKEY(expression, tiling_struct) \
+  static_assert(std::is_trivially_copyable<tiling_struct>::value, "tiling data is a plain struct")
+#define REGISTER_NONE_TILING static_assert(true, "")
+
+#if defined(OPKIT_TILING_DEFAULT)
+using OpkitTilingDefault = OPKIT_TILING_DEFAULT;
+#endif
+
+#define GET_TILING_DATA(tiling_data, tiling) GET_TILING_DATA_WITH_STRUCT(OpkitTilingDefault, tiling_data, tiling)
+#define GET_TILING_DATA_WITH_STRUCT(tiling_struct, tiling_data, tiling) \
+  [[maybe_unused]] tiling_struct tiling_data = ::opkit::read_tiling_as<tiling_struct>(tiling)
+#define GET_TILING_DATA_MEMBER(tiling_struct, member, variable, tiling)                                  \
+  [[maybe_unused]] auto variable = ::opkit::read_tiling_as<std::decay_t<decltype(tiling_struct::member)>>( \
+      tiling, offsetof(tiling_struct, member))
+#define GET_TILING_DATA_PTR_WITH_STRUCT(tiling_struct, pointer, tiling)                                      \
+  [[maybe_unused]] tiling_struct opkit_##pointer##_copy = ::opkit::read_tiling_as<tiling_struct>(tiling);    \
+  [[maybe_unused]] tiling_struct* pointer = &opkit_##pointer##_copy
+#define COPY_TILING_WITH_STRUCT(tiling_struct, source, pointer)    \
+  [[maybe_unused]] tiling_struct opkit_##pointer##_copy = source;  \
+  [[maybe_unused]] tiling_struct* pointer = &opkit_##pointer##_copy
+#define COPY_TILING_WITH_ARRAY(element_type, count, source, pointer)            \
+  [[maybe_unused]] element_type opkit_##pointer##_copy[count];                  \
+  std::memcpy(opkit_##pointer##_copy, source, sizeof opkit_##pointer##_copy);   \
+  [[maybe_unused]] element_type(*pointer)[count] = &opkit_##pointer##_copy
+
+/// Qualifies pointers to tiling data.
+#define __tiling_data_ptr__

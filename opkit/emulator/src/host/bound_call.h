@@ -1,0 +1,100 @@
+/// One call after its inputs and attributes were checked against the OpDef: what host functions see of it.
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "call_error.h"
+#include "exe_graph/runtime/extended_kernel_context.h"
+#include "opkit/op_call.h"
+#include "signature.h"
+
+namespace opkit::host {
+
+/// The attributes of a call in OpDef order, in the form that RuntimeAttrs hands out.
+class BoundAttrs {
+ public:
+  /// Takes given values and defaults; throws CallError for unknown, missing or mistyped ones.
+  BoundAttrs(const Operator& entry, const opkit_call& call);
+  const gert::RuntimeAttrs& attrs() const { return *attrs_; }
+
+ private:
+  const void* store(const AttrValue& value);
+
+  // Deques, so that what pointers_ points at stays where it is.
+  std::deque<int64_t> ints_;
+  std::deque<float> floats_;
+  std::deque<bool> bools_;
+  std::deque<std::string> strings_;
+  std::deque<std::vector<int64_t>> int_lists_;
+  std::deque<std::vector<float>> float_lists_;
+  std::deque<std::unique_ptr<bool[]>> bool_lists_;
+  std::deque<gert::ContinuousVector> vectors_;
+  std::vector<const void*> pointers_;
+  std::unique_ptr<gert::RuntimeAttrs> attrs_;
+};
+
+class BoundCall {
+ public:
+  /// Throws CallError when the inputs or attributes do not fit the operator.
+  BoundCall(const Operator& entry, const std::string& soc_config, const opkit_call& call);
+  BoundCall(const BoundCall&) = delete;
+  BoundCall& operator=(const BoundCall&) = delete;
+
+  /// Runs InferShape and InferDataType, and settles the column. Throws CallError.
+  void infer();
+
+  const gert::ComputeNodeInfo& node() const { return *node_; }
+  const Operator& entry() const { return entry_; }
+  const Signature& signature() const { return signature_; }
+
+  /// Inferred outputs.
+  const std::vector<gert::Tensor>& outputs() const { return outputs_; }
+
+  /// The dtypes that name the kernel variant: inputs, then outputs; those of absent inputs as the OpDef pairs them.
+  std::vector<int32_t> variant_dtypes() const;
+
+  /// What the caller passed for an OpDef input; null for an absent one.
+  const opkit_tensor* given_input(size_t ir_index) const;
+
+ private:
+  void bind_inputs(const opkit_call& call);
+  void infer_shapes();
+  void infer_dtypes();
+  void settle_column();
+  [[noreturn]] void fail_here(const std::string& message) const;
+
+  const Operator& entry_;
+  const opkit_call& call_;
+  Signature signature_;
+  BoundAttrs attrs_;
+  std::vector<std::optional<int32_t>> input_dtypes_;  ///< by OpDef input
+  std::vector<gert::Tensor> inputs_;                  ///< present ones
+  std::vector<gert::Tensor> outputs_;
+  std::vector<gert::AnchorInstanceInfo> ir_inputs_;
+  std::vector<gert::AnchorInstanceInfo> ir_outputs_;
+  std::unique_ptr<gert::ComputeNodeInfo> node_;
+  size_t column_ = 0;
+};
+
+/// Such as "(2, 3)".
+std::string shape_text(const gert::Shape& shape);
+
+/// What a host function logged, or that it logged nothing, as the end of a message.
+std::string logged_reason();
+
+/// Runs a host function of the user's; an exception that leaves it becomes a CallError.
+template <typename Function, typename Context>
+uint32_t call_host(const std::string& op_type, const char* what, Function function, Context* context) {
+  try {
+    return function(context);
+  } catch (const std::exception& error) {
+    fail(OPKIT_USAGE, "[" + op_type + "] its " + what + " function threw: " + error.what());
+  }
+}
+
+}  // namespace opkit::host

@@ -1,0 +1,25 @@
+/// How the parts of the operator call fail among themselves; the C functions turn it into a status and a message.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "opkit/fault.h"
+#include "opkit/op_call.h"
+
+namespace opkit::host {
+
+struct CallError {
+  opkit_status status;
+  std::string message;
+};
+
+[[noreturn]] inline void fail(opkit_status status, std::string message) {
+  throw CallError{status, std::move(message)};
+}
+
+/// What host functions have logged as errors on this thread since clear_log().
+const std::string& logged_errors();
+void clear_log();
+
+}  // namespace opkit::host

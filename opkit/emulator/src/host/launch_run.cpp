@@ -1,0 +1,122 @@
+// Launching a kernel: its arguments, its workspace and the global memory that it may touch.
+#include "launch_run.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "dtypes.h"
+
+namespace opkit::host {
+namespace {
+
+/// Zeroed memory that lives for one launch; pages that nothing touches cost nothing.
+class Workspace {
+ public:
+  Workspace(uint64_t size_bytes, bool poisons) : size_bytes_(size_bytes) {
+    if (size_bytes == 0) return;
+    void* mapped = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<uint8_t*>(mapped);
+    if (poisons) std::memset(data_, 0xff, size_bytes);
+  }
+  ~Workspace() {
+    if (data_ != nullptr) munmap(data_, size_bytes_);
+  }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  uint8_t* data() const { return data_; }
+
+ private:
+  uint8_t* data_ = nullptr;
+  uint64_t size_bytes_;
+};
+
+uint64_t size_in_bytes(int64_t elements, int32_t dtype) {
+  return static_cast<uint64_t>(elements) * find_dtype(dtype)->size_bytes;
+}
+
+/// Sorted and without overlap: a tensor passed twice, or an output written in place, is one range.
+std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const GmRange& a, const GmRange& b) { return a.begin < b.begin; });
+  std::vector<GmRange> out;
+  for (const GmRange& range : ranges) {
+    if (range.begin == range.end) continue;
+    if (!out.empty() && range.begin < out.back().end) {
+      out.back().end = std::max(out.back().end, range.end);
+    } else {
+      out.push_back(range);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
+                        TilingResult& tiling, bool poisons) {
+  const Signature& signature = call.signature();
+  const size_t tensor_count = signature.inputs.size() + signature.outputs.size();
+  const std::string where = "[" + call.entry().type + "] ";
+  if (kernel.mode != KernelMode::Vector) {
+    fail(OPKIT_USAGE, where + "its kernel runs on cube cores, which opkit does not support yet");
+  }
+  if (kernel.argument_count != tensor_count + 2) {
+    fail(OPKIT_USAGE, where + "its kernel " + kernel.name + " has " + std::to_string(kernel.argument_count) +
+                          " parameters; it is called with " + std::to_string(tensor_count + 2) + ": " +
+                          std::to_string(signature.inputs.size()) + " inputs, " +
+                          std::to_string(signature.outputs.size()) + " outputs, workspace, tiling");
+  }
+  const Workspace workspace(tiling.workspace_bytes, poisons);
+  std::vector<void*> addresses;
+  std::vector<GmRange> ranges;
+  const auto add = [&](void* data, uint64_t size_bytes) {
+    addresses.push_back(data);
+    const auto begin = reinterpret_cast<uint64_t>(data);
+    ranges.push_back({begin, begin + size_bytes});
+  };
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    const opkit_tensor* given = call.given_input(i);
+    if (given == nullptr) {
+      add(nullptr, 0);
+      continue;
+    }
+    int64_t elements = 1;
+    for (int32_t axis = 0; axis < given->rank; ++axis) elements *= given->shape[axis];
+    add(given->data, size_in_bytes(elements, given->dtype));
+  }
+  for (size_t i = 0; i < signature.outputs.size(); ++i) {
+    const uint64_t size_bytes = size_in_bytes(call.outputs()[i].GetShapeSize(), outputs[i].dtype);
+    if (tiling.needs_atomic && signature.outputs[i].is_zero_initialised) std::memset(outputs[i].data, 0, size_bytes);
+    add(outputs[i].data, size_bytes);
+  }
+  add(workspace.data(), tiling.workspace_bytes);
+  add(tiling.data.data(), tiling.data.size());
+
+  std::vector<void*> arguments;
+  for (void*& address : addresses) arguments.push_back(&address);
+  Launch launch;
+  launch.kernel = kernel.name;
+  launch.invoke = kernel.invoke;
+  launch.arguments = arguments.data();
+  launch.mode = kernel.mode;
+  launch.block_dim = tiling.block_dim;
+  launch.tiling_key = tiling.tiling_key;
+  launch.gm = sorted_ranges(std::move(ranges));
+  return Device::get().run(launch);
+}
+
+std::string fault_text(const FaultReport& report) {
+  static constexpr const char* kPipes[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
+  static_assert(sizeof(kPipes) / sizeof(kPipes[0]) == static_cast<size_t>(Pipe::kCount), "a name for each pipe");
+  std::string text = report.message + " [" + fault_name(report.fault) + "]";
+  const std::string source = report.file.empty() ? "" : report.file + ":" + std::to_string(report.line) + "      ";
+  text += "\n  --> " + source + report.kernel + " block " + std::to_string(report.block) + " " + report.sub_core +
+          ", pipe " + kPipes[static_cast<size_t>(report.pipe)] + ", instruction " + std::to_string(report.instruction);
+  return report.help.empty() ? text : text + "\n  help: " + report.help;
+}
+
+}  // namespace opkit::host

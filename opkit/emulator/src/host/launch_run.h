@@ -1,0 +1,20 @@
+/// Launching the kernel of an operator.
+#pragma once
+
+#include "bound_call.h"
+#include "core/launch.h"
+#include "tiling_run.h"
+
+namespace opkit::host {
+
+/// Runs `kernel` on the call's tensors; the record says how it went. Throws CallError when the kernel cannot be called.
+LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
+                        TilingResult& tiling, bool poisons);
+
+/// A fault as text: what happened, where, and what to do.
+std::string fault_text(const FaultReport& report);
+
+/// The fault of the last operator call on this thread that ended in OPKIT_FAULT.
+OPKIT_API const FaultReport& last_fault();
+
+}  // namespace opkit::host

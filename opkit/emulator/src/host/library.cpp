@@ -1,0 +1,149 @@
+// Opening artifact folders and loading kernel variants.
+#include "library.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <memory>
+#include <tuple>
+
+#include "call_error.h"
+#include "dtypes.h"
+#include "opkit/types.h"
+
+namespace opkit::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One state of one file: a rebuilt library is another file under the same name.
+using FileIdentity = std::tuple<std::string, dev_t, ino_t, time_t, long>;
+
+std::map<std::string, std::string> read_kernel_names(const fs::path& folder) {
+  std::map<std::string, std::string> names;
+  std::ifstream lines(folder / "kernels.txt");
+  std::string op_type;
+  std::string kernel;
+  while (lines >> op_type >> kernel) names[op_type] = kernel;
+  return names;
+}
+
+std::string dtype_list(const std::vector<int32_t>& dtypes) {
+  std::string text;
+  for (int32_t dtype : dtypes) text += (text.empty() ? "" : "-") + dtype_name(dtype);
+  return text;
+}
+
+/// The variants of a kernel that a folder holds, for a message.
+std::string built_variants(const fs::path& folder, const std::string& kernel) {
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_variant = name.rfind(kernel + ".", 0) == 0 && entry.path().extension() == ".so";
+    if (is_variant) found.push_back(name);
+  }
+  std::sort(found.begin(), found.end());
+  std::string text;
+  for (const std::string& name : found) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "no variant of it" : text;
+}
+
+const KernelEntry* load_kernel(const fs::path& file, const std::string& kernel) {
+  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) fail(OPKIT_MISSING, std::string("a kernel cannot be loaded: ") + dlerror());
+  const auto* table = static_cast<const KernelTable*>(dlsym(handle, "opkit_kernel_table"));
+  if (table == nullptr) fail(OPKIT_MISSING, file.string() + " is not a kernel: it exports no opkit_kernel_table");
+  if (table->abi_version != kAbiVersion) {
+    fail(OPKIT_MISSING, file.string() + " was built for kernel ABI " + std::to_string(table->abi_version) +
+                            ", this opkit has " + std::to_string(kAbiVersion) + ": run \"opkit build\" again");
+  }
+  for (uint32_t i = 0; i < table->count; ++i) {
+    if (kernel == table->entries[i].name) return &table->entries[i];
+  }
+  fail(OPKIT_MISSING, file.string() + " holds no kernel named \"" + kernel + "\"");
+}
+
+}  // namespace
+
+std::string snake_case(const std::string& op_type) {
+  const auto is_upper = [&](size_t i) { return std::isupper(static_cast<unsigned char>(op_type[i])) != 0; };
+  const auto is_lower = [&](size_t i) { return std::islower(static_cast<unsigned char>(op_type[i])) != 0; };
+  std::string text;
+  for (size_t i = 0; i < op_type.size(); ++i) {
+    const bool is_after_capital = i > 0 && is_upper(i - 1);
+    const bool is_after_word = i > 0 && (is_lower(i - 1) || std::isdigit(static_cast<unsigned char>(op_type[i - 1])));
+    const bool is_before_lower = i + 1 < op_type.size() && is_lower(i + 1);
+    if (is_upper(i) && (is_after_word || (is_after_capital && is_before_lower))) text += '_';
+    text += static_cast<char>(std::tolower(static_cast<unsigned char>(op_type[i])));
+  }
+  return text;
+}
+
+opkit_library& open_library(const char* folder) {
+  static std::mutex lock;
+  // Never closed: kernels and host functions may be in use as long as the process lives.
+  static auto& libraries = *new std::map<FileIdentity, std::unique_ptr<opkit_library>>();
+
+  if (folder == nullptr) fail(OPKIT_USAGE, "opkit_library_open needs a folder");
+  std::error_code error;
+  const fs::path path = fs::canonical(folder, error);
+  if (error) fail(OPKIT_MISSING, std::string(folder) + ": " + error.message() + "; run \"opkit build\" first");
+  const fs::path host = path / "libop_host.so";
+  struct stat state;
+  if (stat(host.c_str(), &state) != 0) {
+    fail(OPKIT_MISSING, path.string() + " holds no libop_host.so: it is not an artifact folder; run \"opkit build\"");
+  }
+  const FileIdentity identity(path.string(), state.st_dev, state.st_ino, state.st_mtim.tv_sec, state.st_mtim.tv_nsec);
+
+  const std::lock_guard<std::mutex> guard(lock);
+  if (const auto found = libraries.find(identity); found != libraries.end()) return *found->second;
+
+  auto library = std::make_unique<opkit_library>();
+  library->folder = path;
+  library->kernel_names = read_kernel_names(path);
+  const RegistrationScope scope(library->operators);
+  if (dlopen(host.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+    fail(OPKIT_MISSING, std::string("the host library cannot be loaded: ") + dlerror());
+  }
+  if (!scope.refusal().empty()) fail(OPKIT_MISSING, host.string() + ": " + scope.refusal());
+  if (library->operators.empty()) {
+    fail(OPKIT_MISSING, host.string() + " registers no operator: OP_ADD(<class>) is missing, or the library was "
+                                        "already loaded under another path");
+  }
+  return *libraries.emplace(identity, std::move(library)).first->second;
+}
+
+const Operator& find_operator(const opkit_library& library, const char* op_type) {
+  const auto found = library.operators.find(op_type == nullptr ? "" : op_type);
+  if (found != library.operators.end() && found->second.has_definition) return found->second;
+  std::string known;
+  for (const auto& [type, entry] : library.operators) {
+    if (entry.has_definition) known += (known.empty() ? "" : ", ") + type;
+  }
+  fail(OPKIT_USAGE, library.folder.string() + " has no operator \"" + (op_type == nullptr ? "" : op_type) +
+                        "\"; it has: " + (known.empty() ? "none" : known));
+}
+
+const KernelEntry& find_kernel(opkit_library& library, const std::string& op_type, const std::string& npu_arch,
+                               const std::vector<int32_t>& dtypes) {
+  const auto named = library.kernel_names.find(op_type);
+  const std::string kernel = named == library.kernel_names.end() ? snake_case(op_type) : named->second;
+  const std::string file_name = kernel + "." + npu_arch + "." + dtype_list(dtypes) + ".so";
+
+  const std::lock_guard<std::mutex> guard(library.lock);
+  if (const auto found = library.kernels.find(file_name); found != library.kernels.end()) return *found->second;
+  const fs::path file = library.folder / file_name;
+  if (!fs::exists(file)) {
+    fail(OPKIT_MISSING, "[" + op_type + "] there is no kernel " + file_name + " in " + library.folder.string() +
+                            ", which holds " + built_variants(library.folder, kernel) + "; run \"opkit build\" again");
+  }
+  const KernelEntry* entry = load_kernel(file, kernel);
+  library.kernels[file_name] = entry;
+  return *entry;
+}
+
+}  // namespace opkit::host

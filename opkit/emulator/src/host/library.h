@@ -1,0 +1,39 @@
+/// An artifact folder that has been opened: its operators and the kernel variants loaded so far.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "opkit/kernel_entry.h"
+#include "operator.h"
+
+/// The opaque type of op_call.h.
+struct opkit_library {
+  std::filesystem::path folder;
+  opkit::host::Registry operators;
+  std::map<std::string, std::string> kernel_names;  ///< by operator type, from kernels.txt
+
+  std::mutex lock;  ///< of what follows
+  std::map<std::string, const opkit::KernelEntry*> kernels;            ///< by file name
+  std::map<std::pair<std::string, std::string>, void*> compile_infos;  ///< by operator type and chip
+};
+
+namespace opkit::host {
+
+/// Opens a folder, or finds it among those that are open; a folder whose libop_host.so was replaced is opened anew.
+/// Throws CallError.
+opkit_library& open_library(const char* folder);
+
+/// The operator of that type; throws CallError with the known types when there is none.
+const Operator& find_operator(const opkit_library& library, const char* op_type);
+
+/// The kernel for these dtypes (inputs, then outputs) on a chip's architecture. Throws CallError.
+const KernelEntry& find_kernel(opkit_library& library, const std::string& op_type, const std::string& npu_arch,
+                               const std::vector<int32_t>& dtypes);
+
+/// File and kernel name of an operator type: AbcAAc is abc_a_ac. `opkit/schema/names.py` has the same rule.
+std::string snake_case(const std::string& op_type);
+
+}  // namespace opkit::host

@@ -1,0 +1,98 @@
+/// Operators as the library keeps them: what their OpDef says and the functions that came with it.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "opkit/host/abi.h"
+
+namespace opkit::host {
+
+struct Param {
+  std::string name;
+  Presence presence = Presence::Required;
+  bool is_dtype_list = false;
+  bool is_value_dependent = false;
+  bool is_zero_initialised = false;
+  uint8_t follow_kinds = 0;
+  std::string follow;
+  std::vector<int32_t> dtypes;
+  std::vector<int32_t> formats;
+};
+
+/// A value of any kind; which members count depends on `kind`.
+struct AttrValue {
+  opkit_attr_kind kind = OPKIT_ATTR_INT;
+  int64_t int_value = 0;
+  double float_value = 0;
+  std::string string_value;
+  std::vector<int64_t> ints;
+  std::vector<double> floats;
+};
+
+struct Attr {
+  std::string name;
+  bool is_required = true;
+  bool has_default = false;
+  AttrValue default_value;
+};
+
+struct Config {
+  std::string soc_config;
+  std::vector<Param> inputs;
+  std::vector<Param> outputs;
+};
+
+struct Operator {
+  std::string type;
+  bool has_definition = false;
+  std::vector<Param> inputs;
+  std::vector<Param> outputs;
+  std::vector<Attr> attrs;
+  std::vector<Config> configs;
+  InferShapeFunction infer_shape = nullptr;
+  InferDataTypeFunction infer_data_type = nullptr;
+  TilingFunction tiling = nullptr;
+  TilingParseFunction tiling_parse = nullptr;
+  void* (*create_compile_info)() = nullptr;
+  std::vector<size_t> value_dependent_inputs;  ///< beside those whose Param says so
+  bool launches_with_empty_outputs = false;
+  std::string unsupported;
+};
+
+/// The params of one operator on one chip: the OpDef's, replaced by name with those of the chip's AddConfig.
+struct Signature {
+  std::vector<Param> inputs;
+  std::vector<Param> outputs;
+};
+
+/// All operators of one library, by type.
+using Registry = std::map<std::string, Operator>;
+
+/// Registrations on this thread go to `registry` while this object lives.
+class RegistrationScope {
+ public:
+  explicit RegistrationScope(Registry& registry);
+  ~RegistrationScope();
+  RegistrationScope(const RegistrationScope&) = delete;
+  RegistrationScope& operator=(const RegistrationScope&) = delete;
+
+  /// Why a registration was refused; empty when none was.
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  friend void refuse(const std::string& reason);
+  RegistrationScope* outer_;
+  Registry* outer_registry_;
+  std::string refusal_;
+};
+
+/// AttrValue from the C form.
+AttrValue attr_value(const opkit_attr& attr);
+
+/// What an attribute kind is called in messages, such as "list of int".
+const char* kind_name(opkit_attr_kind kind);
+
+}  // namespace opkit::host

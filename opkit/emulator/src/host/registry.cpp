@@ -1,0 +1,149 @@
+// Registration: descriptions from host libraries become operators.
+#include "operator.h"
+
+namespace opkit::host {
+namespace {
+
+thread_local Registry* open_registry = nullptr;
+thread_local RegistrationScope* open_scope = nullptr;
+
+/// Registrations outside a library that is being opened, such as those of a host program itself, have no caller to
+/// report to and nobody to call them: they are dropped.
+Operator* operator_to_fill(const char* op_type) {
+  if (open_registry == nullptr) return nullptr;
+  Operator& entry = (*open_registry)[op_type];
+  entry.type = op_type;
+  return &entry;
+}
+
+std::vector<Param> params(const ParamDescription* descriptions, size_t count) {
+  std::vector<Param> out;
+  for (size_t i = 0; i < count; ++i) {
+    const ParamDescription& from = descriptions[i];
+    Param param;
+    param.name = from.name;
+    param.presence = from.presence;
+    param.is_dtype_list = from.is_dtype_list;
+    param.is_value_dependent = from.is_value_dependent;
+    param.is_zero_initialised = from.is_zero_initialised;
+    param.follow_kinds = from.follow_kinds;
+    param.follow = from.follow == nullptr ? "" : from.follow;
+    param.dtypes.assign(from.dtypes, from.dtypes + from.dtype_count);
+    param.formats.assign(from.formats, from.formats + from.format_count);
+    out.push_back(std::move(param));
+  }
+  return out;
+}
+
+bool has_our_version(uint32_t version, const char* op_type);
+
+template <typename Function>
+void take(Function& target, Function function) {
+  if (function != nullptr) target = function;
+}
+
+}  // namespace
+
+void refuse(const std::string& reason) {
+  if (open_scope != nullptr && open_scope->refusal_.empty()) open_scope->refusal_ = reason;
+}
+
+namespace {
+
+bool has_our_version(uint32_t version, const char* op_type) {
+  if (version == kHostAbiVersion) return true;
+  refuse(std::string(op_type) + " was built against host headers of version " + std::to_string(version) +
+         ", this opkit has version " + std::to_string(kHostAbiVersion) + ": build the project again");
+  return false;
+}
+
+}  // namespace
+
+RegistrationScope::RegistrationScope(Registry& registry) : outer_(open_scope), outer_registry_(open_registry) {
+  open_registry = &registry;
+  open_scope = this;
+}
+
+RegistrationScope::~RegistrationScope() {
+  open_registry = outer_registry_;
+  open_scope = outer_;
+}
+
+AttrValue attr_value(const opkit_attr& attr) {
+  AttrValue value;
+  value.kind = attr.kind;
+  value.int_value = attr.int_value;
+  value.float_value = attr.float_value;
+  switch (attr.kind) {
+    case OPKIT_ATTR_STRING:
+      value.string_value = attr.string_value == nullptr ? "" : attr.string_value;
+      break;
+    case OPKIT_ATTR_LIST_INT:
+    case OPKIT_ATTR_LIST_BOOL:
+      if (attr.int_list != nullptr) value.ints.assign(attr.int_list, attr.int_list + attr.list_length);
+      break;
+    case OPKIT_ATTR_LIST_FLOAT:
+      if (attr.float_list != nullptr) value.floats.assign(attr.float_list, attr.float_list + attr.list_length);
+      break;
+    default:
+      break;
+  }
+  return value;
+}
+
+const char* kind_name(opkit_attr_kind kind) {
+  switch (kind) {
+    case OPKIT_ATTR_INT: return "int";
+    case OPKIT_ATTR_FLOAT: return "float";
+    case OPKIT_ATTR_BOOL: return "bool";
+    case OPKIT_ATTR_STRING: return "string";
+    case OPKIT_ATTR_LIST_INT: return "list of int";
+    case OPKIT_ATTR_LIST_FLOAT: return "list of float";
+    case OPKIT_ATTR_LIST_BOOL: return "list of bool";
+  }
+  return "unknown kind";
+}
+
+}  // namespace opkit::host
+
+void opkit_register_operator(const opkit::host::OpDescription* description) {
+  using namespace opkit::host;
+  if (!has_our_version(description->abi_version, description->op_type)) return;
+  Operator* entry = operator_to_fill(description->op_type);
+  if (entry == nullptr) return;
+  if (entry->has_definition) {
+    refuse(std::string("two OpDefs register the operator ") + description->op_type);
+    return;
+  }
+  entry->has_definition = true;
+  entry->inputs = params(description->inputs, description->input_count);
+  entry->outputs = params(description->outputs, description->output_count);
+  for (size_t i = 0; i < description->attr_count; ++i) {
+    const AttrDescription& attr = description->attrs[i];
+    entry->attrs.push_back({attr.name, attr.is_required, attr.has_default, attr_value(attr.default_value)});
+  }
+  for (size_t i = 0; i < description->config_count; ++i) {
+    const ConfigDescription& config = description->configs[i];
+    entry->configs.push_back({config.soc_config, params(config.inputs, config.input_count),
+                              params(config.outputs, config.output_count)});
+  }
+  take(entry->infer_shape, description->infer_shape);
+  take(entry->infer_data_type, description->infer_data_type);
+  take(entry->tiling, description->tiling);
+  entry->launches_with_empty_outputs = description->launches_with_empty_outputs;
+  entry->unsupported = description->unsupported == nullptr ? "" : description->unsupported;
+}
+
+void opkit_register_functions(const opkit::host::OpFunctions* functions) {
+  using namespace opkit::host;
+  if (!has_our_version(functions->abi_version, functions->op_type)) return;
+  Operator* entry = operator_to_fill(functions->op_type);
+  if (entry == nullptr) return;
+  take(entry->infer_shape, functions->infer_shape);
+  take(entry->infer_data_type, functions->infer_data_type);
+  take(entry->tiling, functions->tiling);
+  take(entry->tiling_parse, functions->tiling_parse);
+  take(entry->create_compile_info, functions->create_compile_info);
+  entry->value_dependent_inputs.insert(entry->value_dependent_inputs.end(), functions->value_dependent_inputs,
+                                       functions->value_dependent_inputs + functions->value_dependent_count);
+}

@@ -1,0 +1,71 @@
+// Running an operator's tiling function, and judging what it decided.
+#include "tiling_run.h"
+
+#include "exe_graph/runtime/tiling_context.h"
+#include "exe_graph/runtime/tiling_parse_context.h"
+
+namespace opkit::host {
+namespace {
+
+constexpr size_t kTilingCapacity = 64 * 1024;  // ours: the documents name no limit
+constexpr uint32_t kMaxBlockDim = 65535;       // Source: TilingContext, SetBlockDim
+constexpr uint64_t kMaxWorkspaceBytes = uint64_t{1} << 36;  // ours: what lies above is taken for a miscalculation
+
+/// What TilingParse has prepared for this operator and chip; null when the operator has no such function.
+const void* compile_info(opkit_library& library, const Operator& entry, const Chip& chip, fe::PlatFormInfos* platform) {
+  if (entry.tiling_parse == nullptr) return nullptr;
+  const std::lock_guard<std::mutex> guard(library.lock);
+  const auto key = std::make_pair(entry.type, chip.name);
+  if (const auto found = library.compile_infos.find(key); found != library.compile_infos.end()) return found->second;
+  void* info = entry.create_compile_info();
+  gert::TilingParseContext context(entry.type.c_str(), entry.type.c_str(), info, platform);
+  if (call_host(entry.type, "TilingParse", entry.tiling_parse, &context) != ge::GRAPH_SUCCESS) {
+    fail(OPKIT_USAGE, "[" + entry.type + "] its TilingParse function failed" + logged_reason());
+  }
+  library.compile_infos[key] = info;
+  return info;
+}
+
+}  // namespace
+
+TilingResult run_tiling(opkit_library& library, const BoundCall& call, const Chip& chip) {
+  const Operator& entry = call.entry();
+  const std::string where = "[" + entry.type + "] its tiling function ";
+  if (entry.tiling == nullptr) {
+    fail(OPKIT_USAGE, "[" + entry.type + "] has no tiling function: AICore().SetTiling(...) is missing in its OpDef");
+  }
+  TilingResult result;
+  result.data.resize(kTilingCapacity);
+  gert::TilingData data(result.data.data(), kTilingCapacity);
+  gert::TilingContext::State state = {};
+  state.tiling_data = &data;
+  state.platform = opkit_platform(chip.name.c_str());
+  state.compile_info = compile_info(library, entry, chip, state.platform);
+  gert::TilingContext context(&call.node(), &state);
+  if (call_host(entry.type, "tiling", entry.tiling, &context) != ge::GRAPH_SUCCESS) {
+    fail(OPKIT_USAGE, where + "failed" + logged_reason());
+  }
+  if (state.block_dim == 0 || state.block_dim > kMaxBlockDim) {
+    fail(OPKIT_USAGE, where + "sets the block dim to " + std::to_string(state.block_dim) +
+                          "; SetBlockDim takes 1 to " + std::to_string(kMaxBlockDim));
+  }
+  if (data.GetDataSize() > kTilingCapacity) {
+    fail(OPKIT_USAGE, where + "sets the size of its tiling data to " + std::to_string(data.GetDataSize()) +
+                          " bytes; GetCapacity() is " + std::to_string(kTilingCapacity));
+  }
+  for (size_t i = 0; i < state.workspace_count; ++i) {
+    const bool overflows = __builtin_add_overflow(result.workspace_bytes, state.workspace_sizes[i],
+                                                  &result.workspace_bytes);
+    if (overflows || result.workspace_bytes > kMaxWorkspaceBytes) {
+      fail(OPKIT_USAGE, where + "asks for the impossible workspace of " + std::to_string(state.workspace_sizes[i]) +
+                            " bytes");
+    }
+  }
+  result.data.resize(data.GetDataSize());
+  result.block_dim = state.block_dim;
+  result.tiling_key = state.tiling_key;
+  result.needs_atomic = state.needs_atomic;
+  return result;
+}
+
+}  // namespace opkit::host
