@@ -1,0 +1,88 @@
+"""Profiling whatever launches kernels."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ParamSpec
+
+from opkit.errors import SetupError, UsageError
+from opkit.profiling.timeline import Timeline, read_timeline
+
+__all__ = ["Profile", "profile", "profile_all"]
+
+P = ParamSpec("P")
+
+DEFAULT_EVENT_LIMIT = 200_000
+
+
+class Profile:
+    """Times every launch inside a `with` block; other settings of the device stay as they are.
+
+    `with Profile() as session: operator(x)`, then `session.timelines`, one a launch, oldest first.
+    """
+
+    def __init__(self, *, event_limit: int = DEFAULT_EVENT_LIMIT) -> None:
+        if event_limit < 0:
+            raise UsageError(f"event_limit is {event_limit}, expected 0 or more")
+        self.timelines: tuple[Timeline, ...] = ()
+        """Filled when the block ends."""
+        self._event_limit = event_limit
+        self._emulator = _load_emulator()
+        self._was_on = False
+
+    def __enter__(self) -> Profile:
+        self._emulator.timing_options(self._event_limit)
+        self._emulator.take_timings()
+        self._was_on = self._switch(True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._switch(self._was_on)
+        records = self._emulator.take_timings()
+        # A launch that faulted has timed only what it got to.
+        self.timelines = () if kind else tuple(read_timeline(record) for record in records)
+
+    def _switch(self, is_on: bool) -> bool:
+        before = self._emulator.configuration()
+        self._emulator.configure(**{**before, "profile": is_on})
+        return bool(before["profile"])
+
+
+def profile_all(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> list[Timeline]:
+    """Call a function and return the timelines of all its launches, oldest first."""
+    with Profile() as session:
+        function(*args, **kwargs)
+    return list(session.timelines)
+
+
+def profile(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Timeline:
+    """Call a function and return the timeline of its launch; of its longest, if there are several.
+
+    Raises:
+        UsageError: it launched no kernel.
+    """
+    timelines = profile_all(function, *args, **kwargs)
+    if not timelines:
+        name = getattr(function, "__name__", repr(function))
+        raise UsageError(
+            f"{name} launched no kernel, so there is nothing to profile",
+            help="profile a call that runs an operator on the emulator",
+        )
+    return max(timelines, key=lambda timeline: timeline.task_us)
+
+
+def _load_emulator() -> Any:
+    try:
+        return importlib.import_module("opkit.emulator._emulator")
+    except ImportError as err:
+        raise SetupError(
+            "opkit's compiled emulator is not installed here",
+            help='install opkit with "pip install ." in its checkout',
+        ) from err

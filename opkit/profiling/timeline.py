@@ -1,0 +1,190 @@
+"""What a profiled launch came to, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "PIPES",
+    "CoreTime",
+    "LineTime",
+    "PipeTime",
+    "Timeline",
+    "TimelineEvent",
+    "read_timeline",
+]
+
+PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
+"""In-order queues of a sub-core, in the order that reports list them."""
+
+
+@dataclass(frozen=True)
+class PipeTime:
+    """One pipe over all cores."""
+
+    pipe: str
+    """One of `PIPES`."""
+    mean_us: float
+    """Busy time, mean of the cores."""
+    max_us: float
+    """Busy time of the core on which the pipe was busiest."""
+    utilisation: float
+    """Mean busy time over the slowest core's time, 0 to 1."""
+
+
+@dataclass(frozen=True)
+class CoreTime:
+    """One sub-core."""
+
+    block: int
+    """Its GetBlockIdx."""
+    sub_block: int
+    kind: str
+    """`aiv` or `aic`."""
+    start_cycle: float
+    """Later than 0 where blocks outnumber cores."""
+    end_cycle: float
+    busy_cycles: Mapping[str, float]
+    """By pipe."""
+
+    @property
+    def cycles(self) -> float:
+        """From its start to its end."""
+        return self.end_cycle - self.start_cycle
+
+
+@dataclass(frozen=True)
+class LineTime:
+    """All executions of one instruction on one source line, on all cores."""
+
+    file: str
+    line: int
+    instruction: str
+    """The row's name in the instruction table."""
+    pipe: str
+    count: int
+    cycles: float
+    """Pipe time, summed over cores."""
+    conflict_cycles: float
+    """Of `cycles`, what UB bank conflicts added."""
+    bytes: int
+    """Moved, for copies; otherwise 0."""
+
+    @property
+    def where(self) -> str:
+        """The file's name and line, `(no source)` where the kernel gave none."""
+        return f"{Path(self.file).name}:{self.line}" if self.file else "(no source)"
+
+
+@dataclass(frozen=True)
+class TimelineEvent:
+    """One instruction, or one run of scalar accesses, on one pipe."""
+
+    core: int
+    """Index into `Timeline.cores`."""
+    line: int
+    """Index into `Timeline.lines`."""
+    start_cycle: float
+    end_cycle: float
+    """When its result can be used, start-up of the pipe included."""
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One launch on the modelled chip: a model, not a measurement."""
+
+    kernel: str
+    chip: str
+    block_dim: int
+    clock_mhz: float
+    task_us: float
+    """What a profiler on the chip calls task duration: launch plus the slowest core."""
+    launch_us: float
+    total_cycles: float
+    """Of the slowest core."""
+    cores: tuple[CoreTime, ...]
+    lines: tuple[LineTime, ...]
+    """Most expensive first."""
+    events: tuple[TimelineEvent, ...]
+    events_dropped: int
+    """Instructions that only the totals count, because the event limit was reached."""
+    gm_read_bytes: int
+    gm_write_bytes: int
+    l2_hit_bytes: int
+    """Of what was read; L2 is empty when the launch begins."""
+    hbm_read_bytes: int
+    hbm_write_bytes: int
+    """Written lines that left L2 during the launch; the rest is still in L2 at its end."""
+
+    @property
+    def core_us(self) -> float:
+        """Time of the slowest core, in microseconds."""
+        return self.total_cycles / self.clock_mhz
+
+    def pipes(self) -> tuple[PipeTime, ...]:
+        """Return the pipes that did anything, busiest first."""
+        result = []
+        for pipe in PIPES:
+            busy = [core.busy_cycles.get(pipe, 0.0) for core in self.cores]
+            if not any(busy):
+                continue
+            mean = sum(busy) / len(busy)
+            share = mean / self.total_cycles if self.total_cycles else 0.0
+            result.append(
+                PipeTime(pipe, mean / self.clock_mhz, max(busy) / self.clock_mhz, min(share, 1.0))
+            )
+        return tuple(sorted(result, key=lambda time: -time.mean_us))
+
+    @property
+    def bound_by(self) -> str:
+        """The pipe that is busiest, or `launch` where launching takes longer than the cores run."""
+        pipes = self.pipes()
+        if not pipes or self.launch_us > self.core_us:
+            return "launch"
+        return pipes[0].pipe
+
+    @property
+    def balance(self) -> float:
+        """Mean time of the cores over the slowest core's, 0 to 1; 1 is even."""
+        slowest = max((core.cycles for core in self.cores), default=0.0)
+        if slowest == 0:
+            return 1.0
+        return sum(core.cycles for core in self.cores) / len(self.cores) / slowest
+
+    @property
+    def gm_bytes_per_second(self) -> float:
+        """Bytes moved between global memory and the cores, per second of core time."""
+        if self.core_us == 0:
+            return 0.0
+        return (self.gm_read_bytes + self.gm_write_bytes) / (self.core_us * 1e-6)
+
+
+def read_timeline(record: Mapping[str, Any]) -> Timeline:
+    """Return a launch's timeline from the dict that the emulator's `take_timings` gives."""
+    order = sorted(range(len(record["lines"])), key=lambda i: -record["lines"][i]["cycles"])
+    place = {old: new for new, old in enumerate(order)}
+    return Timeline(
+        kernel=record["kernel"],
+        chip=record["chip"],
+        block_dim=record["block_dim"],
+        clock_mhz=record["clock_mhz"],
+        task_us=record["task_us"],
+        launch_us=record["launch_us"],
+        total_cycles=record["total_cycles"],
+        cores=tuple(CoreTime(**core) for core in record["cores"]),
+        lines=tuple(LineTime(**record["lines"][i]) for i in order),
+        events=tuple(
+            TimelineEvent(core, place[line], start, end, size)
+            for core, line, start, end, size in record["events"]
+        ),
+        events_dropped=record["events_dropped"],
+        gm_read_bytes=record["gm_read_bytes"],
+        gm_write_bytes=record["gm_write_bytes"],
+        l2_hit_bytes=record["l2_hit_bytes"],
+        hbm_read_bytes=record["hbm_read_bytes"],
+        hbm_write_bytes=record["hbm_write_bytes"],
+    )
