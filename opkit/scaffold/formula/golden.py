@@ -1,4 +1,4 @@
-"""The reference implementation: a NumPy float64 module, independent of the lowering."""
+"""The reference implementation: a NumPy float64 module, which shares nothing with the lowering but `stabilise`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from opkit.schema.spec import AttrSpec, OpSpec
 from .derive import backward
 from .functions import RowInput
 from .parse import ParsedFormulas, ParsedOutput, parse
+from .stable import stabilise
 from .text import to_numpy
 
 __all__ = ["golden_source"]
@@ -116,7 +117,8 @@ def _parameter(attr: AttrSpec) -> str:
 
 
 def _expression(output: ParsedOutput) -> str:
-    expression = output.expression.replace(RowInput, lambda symbol: symbol)
+    # The stable form: as written, exp(x)/(1 + exp(x)) would be NaN in float64 too, from x = 710 on.
+    expression = stabilise(output.expression).replace(RowInput, lambda symbol: symbol)
     return to_numpy(expression, columns="_shape[-1]")
 
 

@@ -31,6 +31,9 @@ def stabilise(expression: sympy.Expr) -> sympy.Expr:
 
 
 def _sum(expression: sympy.Add) -> sympy.Expr:
+    expression = _mirrored_sigmoids(expression)
+    if not isinstance(expression, sympy.Add):
+        return expression
     constant, terms = expression.as_coeff_add()
     if constant == 0:
         return expression
@@ -40,6 +43,18 @@ def _sum(expression: sympy.Add) -> sympy.Expr:
         if replacement is not None:
             others = [*terms[:index], *terms[index + 1 :]]
             return sympy.Add(replacement, *others)
+    return expression
+
+
+def _mirrored_sigmoids(expression: sympy.Add) -> sympy.Expr:
+    """Turn sigmoid(u) - sigmoid(-u), which cancels near zero, into tanh(u/2)."""
+    terms = [term.as_coeff_Mul() for term in expression.args]
+    for i, (coefficient, factor) in enumerate(terms):
+        for j, (other, mirror) in enumerate(terms):
+            both = isinstance(factor, Sigmoid) and isinstance(mirror, Sigmoid)
+            if both and coefficient == -other and sympy.expand(factor.args[0] + mirror.args[0]) == 0:
+                rest = [term for k, term in enumerate(expression.args) if k not in (i, j)]
+                return sympy.Add(coefficient * Tanh(factor.args[0] / 2), *rest)
     return expression
 
 

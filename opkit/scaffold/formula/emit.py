@@ -1,0 +1,162 @@
+"""A plan as Ascend C statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sympy
+
+from .plan import Operand, Plan, Scalar, Step, Value
+
+__all__ = ["float_literal", "statements"]
+
+_PLAIN = frozenset(
+    {"Add", "Sub", "Mul", "Div", "Max", "Min", "Adds", "Muls", "Maxs", "Mins"}
+    | {"Exp", "Ln", "Abs", "Sqrt", "Duplicate"}
+)
+_NOTE_COLUMN = 52
+
+
+@dataclass(frozen=True)
+class _Statement:
+    text: str
+    note: str
+
+
+def float_literal(value: sympy.Expr, *, integer: bool = False) -> str:
+    """Return a number as the shortest float literal that rounds to it; as an integer literal for integer kernels."""
+    if integer:
+        return str(int(value))
+    # Imported here: numpy prints the shortest decimal of a float32.
+    import numpy as np
+
+    text = str(np.float32(float(value)))
+    mantissa, _, exponent = text.partition("e")
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}e{exponent}f" if exponent else f"{mantissa}f"
+
+
+def statements(
+    plan: Plan,
+    *,
+    tensors: Mapping[str, str],
+    outputs: tuple[str, ...],
+    scalars: Mapping[sympy.Expr, str],
+    count: str,
+    row_inputs: frozenset[str] = frozenset(),
+    suffix: str = "Local",
+    integer: bool = False,
+) -> tuple[str, ...]:
+    """Return the body of Compute, one statement a line.
+
+    Args:
+        plan: what `lower` returned.
+        tensors: the C++ stem of each input and output name.
+        outputs: the names of the outputs, in the plan's order.
+        scalars: the C++ name of each expression over attributes.
+        count: the C++ name of the number of elements.
+        row_inputs: inputs with one value per row.
+        suffix: what the queue's tensor of a stem is called: `xLocal`, `xRow`.
+        integer: the kernel also computes in integers, so constants carry no `f` and are cast.
+    """
+    return _Writer(plan, tensors, outputs, scalars, count, row_inputs, suffix, integer).write()
+
+
+class _Writer:
+    def __init__(
+        self,
+        plan: Plan,
+        tensors: Mapping[str, str],
+        outputs: tuple[str, ...],
+        scalars: Mapping[sympy.Expr, str],
+        count: str,
+        row_inputs: frozenset[str],
+        suffix: str,
+        integer: bool,
+    ) -> None:
+        self.plan = plan
+        self.tensors = tensors
+        self.outputs = outputs
+        self.scalars = scalars
+        self.count = count
+        self.row_inputs = row_inputs
+        self.suffix = suffix
+        self.integer = integer
+        self.names: dict[int, str] = {}
+        self.lines: list[_Statement] = []
+
+    def write(self) -> tuple[str, ...]:
+        for name, value in zip(self.outputs, self.plan.outputs, strict=True):
+            stem = self.tensors[name]
+            self.names[value.number] = f"{stem}Value"
+            room = self.register(value)
+            self.add(f"LocalTensor<ComputeType> {stem}Value = Target({stem}{self.suffix}, {room});")
+        for step in self.plan.steps:
+            self.step(step)
+        for name, value in zip(self.outputs, self.plan.outputs, strict=True):
+            stem = self.tensors[name]
+            count = "1" if value.space == "row" else self.count
+            self.add(f"Narrow({stem}{self.suffix}, {stem}Value, {count});")
+        return tuple(self.render(line) for line in self.lines)
+
+    def add(self, text: str, note: str = "") -> None:
+        self.lines.append(_Statement(text, note))
+
+    @staticmethod
+    def render(line: _Statement) -> str:
+        return f"{line.text:<{_NOTE_COLUMN}}  // {line.note}" if line.note else line.text
+
+    def register(self, value: Value) -> str:
+        return {"tile": "scratch", "row": "row", "mask": "mask"}[value.space] + str(value.register)
+
+    def name(self, operand: Operand) -> str:
+        if isinstance(operand, Value):
+            return self.names.get(operand.number) or self.register(operand)
+        return self.scalar(operand)
+
+    def scalar(self, scalar: Scalar) -> str:
+        if not scalar.expression.free_symbols:
+            literal = float_literal(scalar.expression, integer=self.integer)
+        else:
+            literal = self.scalars[scalar.expression]
+        return f"static_cast<ComputeType>({literal})" if self.integer else literal
+
+    def step(self, step: Step) -> None:
+        target, name = step.target, step.operation
+        count = "1" if "row" in (target.space,) or target.per_row else self.count
+        sources = [self.name(source) for source in step.sources]
+        if name == "Widen":
+            stem = self.tensors[step.mode]
+            room = self.register(target)
+            count = "1" if step.mode in self.row_inputs else self.count
+            value = self.names.get(target.number)
+            self.names[target.number] = f"{stem}Value"
+            assert value is None, "an output is never an input itself"
+            self.add(
+                f"const LocalTensor<ComputeType> {stem}Value ="
+                f" Widen({stem}{self.suffix}, {room}, {count});"
+            )
+            return
+        if name == "Read":
+            self.names[target.number] = f"rowScalar{target.number}"
+            self.add(f"const ComputeType rowScalar{target.number} = ReadRow({sources[0]});")
+            return
+        destination = self.name(target)
+        if name in _PLAIN:
+            arguments = [destination, *sources, count]
+        elif name == "Cast":
+            arguments = [destination, *sources, f"RoundMode::{step.mode}", count]
+        elif name in ("Compare", "CompareScalar"):
+            # Compare writes whole repeats, 64 float elements each.
+            arguments = [destination, *sources, f"CMPMODE::{step.mode}", f"RoundUp({count}, 64)"]
+        elif name in ("Select", "Selects"):
+            kind = "TENSOR_SCALAR" if name == "Selects" else "TENSOR_TENSOR"
+            arguments = [destination, *sources, f"SELMODE::VSEL_{kind}_MODE", count]
+            name = "Select"
+        elif name.startswith("Reduce"):
+            arguments = [destination, *sources, "reduceWork", self.count]
+        else:
+            raise NotImplementedError(f"no Ascend C for {name}")
+        self.add(f"{name}({', '.join(arguments)});", step.note)

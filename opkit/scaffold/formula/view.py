@@ -1,0 +1,406 @@
+"""What the kernel and host templates see of an operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy
+
+from opkit.chips import find_chip
+from opkit.errors import SpecError, UsageError
+from opkit.schema.names import snake_case
+from opkit.schema.spec import AttrSpec, OpSpec, TensorSpec
+
+from .emit import float_literal, statements
+from .functions import COLUMNS
+from .lower import lower
+from .parse import ParsedFormulas, parse
+from .plan import INTEGER_OPERATIONS, Plan
+from .text import to_cpp, to_note
+
+__all__ = ["AttrView", "KernelView", "ScalarView", "TensorView", "view_kernel"]
+
+_FLOATING = frozenset({"float16", "float32", "bfloat16"})
+_INTEGERS = frozenset({"int32", "int16"})
+# Fields and variables of the generated code that a name from the prototype must not take.
+_RESERVED = frozenset(
+    "rows columns tileLength tileCount tilesPerRow tilesPerBlock extraBlocks rowsPerTile rowsPerBlock firstTile"
+    " lastTile firstRow lastRow pipe workspace tiling tile count offset row column reduceWork block".split()
+)
+_ATTR_TYPES = {"int": "int64_t", "float": "float", "bool": "bool"}
+_ATTR_SETTERS = {
+    "int": "Int",
+    "float": "Float",
+    "bool": "Bool",
+    "string": "String",
+    "list_int": "ListInt",
+    "list_float": "ListFloat",
+    "list_bool": "ListBool",
+}
+_PARAM_TYPES = {"required": "REQUIRED", "optional": "OPTIONAL", "dynamic": "DYNAMIC"}
+
+
+@dataclass(frozen=True)
+class TensorView:
+    """One input or output."""
+
+    index: int
+    name: str
+    stem: str
+    """lowerCamelCase: what C++ variables start with."""
+    type: str
+    """The template parameter."""
+    macro: str
+    """The macro that holds its type in a kernel build."""
+    param_type: str
+    ge_dtypes: tuple[str, ...]
+    formats: tuple[str, ...]
+    per_row: bool
+    """It has one value per row."""
+    may_broadcast: bool
+    """Its shape may be the last axis alone."""
+    formula: str
+
+
+@dataclass(frozen=True)
+class AttrView:
+    """One attribute in the host code."""
+
+    index: int
+    name: str
+    stem: str
+    required: bool
+    setter: str
+    default: str
+    """C++ source of the default; empty without one."""
+    type: str
+    """What GetAttrPointer reads; empty for types that do not reach the kernel."""
+
+
+@dataclass(frozen=True)
+class ScalarView:
+    """One field of the tiling data that the kernel computes with."""
+
+    name: str
+    type: str
+    value: str
+    """C++ source that gives it in TilingFunc, over attributes and `columns`."""
+    note: str
+
+
+@dataclass(frozen=True)
+class KernelView:
+    """One operator."""
+
+    op: str
+    name: str
+    kind: str
+    """`elementwise`, `rowwise` or `blank`."""
+    inputs: tuple[TensorView, ...]
+    outputs: tuple[TensorView, ...]
+    attrs: tuple[AttrView, ...]
+    scalars: tuple[ScalarView, ...]
+    body: tuple[str, ...]
+    compute_type: str
+    tile_registers: int
+    row_registers: int
+    mask_registers: int
+    operations: frozenset[str]
+    keepdims: tuple[bool, ...]
+    inferred_dtypes: tuple[str, ...]
+    """C++ source of each output's dtype; empty where it takes a table."""
+    dtype_rows: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    """For the table: inputs' and outputs' dtypes of each variant."""
+    soc_configs: tuple[str, ...]
+    op_file: str
+    """The kernel's file where the framework would not find it by the operator's type."""
+
+    @property
+    def class_name(self) -> str:
+        """The kernel class."""
+        return "Kernel" + _camel(self.name, upper=True)
+
+    @property
+    def struct(self) -> str:
+        """The tiling structure."""
+        return _camel(self.name, upper=True) + "TilingData"
+
+    @property
+    def prefix(self) -> str:
+        """What the operator's constants start with."""
+        return "k" + _camel(self.name, upper=True)
+
+    @property
+    def tensors(self) -> tuple[TensorView, ...]:
+        """Inputs, then outputs."""
+        return (*self.inputs, *self.outputs)
+
+    @property
+    def tile_inputs(self) -> tuple[TensorView, ...]:
+        """Inputs with one value per element."""
+        return tuple(tensor for tensor in self.inputs if not tensor.per_row)
+
+    @property
+    def compares(self) -> bool:
+        """Whether any step compares, and so reads whole repeats."""
+        return self.mask_registers > 0
+
+    @property
+    def reduces(self) -> bool:
+        """Whether any step reduces a row."""
+        return any(name.startswith("Reduce") for name in self.operations)
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether any step takes a row value as a scalar."""
+        return "Read" in self.operations
+
+
+def view_kernel(spec: OpSpec, *, compute_units: tuple[str, ...]) -> KernelView:
+    """Return what the templates need.
+
+    Raises:
+        SpecError: a formula is wrong, or does not fit the operator's data types.
+        UsageError: an unknown compute unit, or one that the generated kernel cannot run on.
+    """
+    chips = [find_chip(unit) for unit in compute_units]
+    stems = _stems(spec)
+    parsed = parse(spec) if spec.has_formula else None
+    if parsed is None:
+        return _view(spec, stems, chips_configs(chips), None, None, integer=False)
+    for chip in chips:
+        if chip.npu_arch not in ("2201", "dav-2201"):
+            raise UsageError(
+                f"the kernel that a formula gives does not run on {chip.name}",
+                help="it uses DataCopyPad, which Ascend910B (architecture 2201) has; choose -c ai_core-Ascend910B2",
+            )
+    _check_tensors(spec)
+    integer = _check_dtypes(spec)
+    plan = lower(parsed, integer=integer)
+    if integer:
+        _check_integer(spec, plan)
+    return _view(spec, stems, chips_configs(chips), parsed, plan, integer=integer)
+
+
+def chips_configs(chips: list) -> tuple[str, ...]:  # type: ignore[type-arg]
+    """Return the configuration names of chips, each once."""
+    return tuple(dict.fromkeys(chip.soc_config for chip in chips))
+
+
+def _view(
+    spec: OpSpec,
+    stems: dict[str, str],
+    soc_configs: tuple[str, ...],
+    parsed: ParsedFormulas | None,
+    plan: Plan | None,
+    *,
+    integer: bool,
+) -> KernelView:
+    per_row = set(parsed.row_inputs) if parsed else set()
+    per_row |= {output.name for output in parsed.outputs if output.per_row} if parsed else set()
+    tile_inputs = [t.name for t in spec.inputs if t.name not in per_row]
+    rowwise = parsed is not None and parsed.kind == "rowwise"
+    first = tile_inputs[0] if tile_inputs else ""
+
+    def tensor(index: int, one: TensorSpec, is_input: bool) -> TensorView:
+        may_broadcast = is_input and one.name in tile_inputs and len(tile_inputs) > 1
+        if rowwise and one.name == first:
+            may_broadcast = False
+        return TensorView(
+            index=index,
+            name=one.name,
+            stem=stems[one.name],
+            type=_upper(stems[one.name]),
+            macro=f"DTYPE_{one.name.upper()}",
+            param_type=_PARAM_TYPES[one.param_type],
+            ge_dtypes=tuple(f"ge::{dtype.ge}" for dtype in one.dtypes),
+            formats=tuple(f"ge::FORMAT_{name}" for name in one.formats),
+            per_row=one.name in per_row,
+            may_broadcast=may_broadcast,
+            formula=one.formula or "",
+        )
+
+    attrs = tuple(_attr(index, attr, stems[attr.name]) for index, attr in enumerate(spec.attrs))
+    names, scalars = _scalars(spec, plan, stems, integer)
+    body: tuple[str, ...] = ()
+    if plan is not None and parsed is not None:
+        body = statements(
+            plan,
+            tensors=stems,
+            outputs=tuple(output.name for output in parsed.outputs),
+            scalars=names,
+            count="columns" if rowwise else "count",
+            row_inputs=parsed.row_inputs,
+            suffix="Row" if rowwise else "Local",
+            integer=integer,
+        )
+    inputs = tuple(tensor(i, t, True) for i, t in enumerate(spec.inputs))
+    return KernelView(
+        op=spec.op,
+        name=spec.name,
+        kind=parsed.kind if parsed else "blank",
+        inputs=inputs,
+        outputs=tuple(tensor(i, t, False) for i, t in enumerate(spec.outputs)),
+        attrs=attrs,
+        scalars=scalars,
+        body=body,
+        compute_type=_compute_type(inputs) if integer else "float",
+        tile_registers=plan.tile_registers if plan else 0,
+        row_registers=plan.row_registers if plan else 0,
+        mask_registers=plan.mask_registers if plan else 0,
+        operations=plan.operations if plan else frozenset(),
+        keepdims=tuple(output.keepdims for output in parsed.outputs) if parsed else (),
+        inferred_dtypes=tuple(_inferred_dtype(spec, output) for output in spec.outputs),
+        dtype_rows=tuple(
+            (
+                tuple(f"ge::{t.dtypes[v].ge}" for t in spec.inputs),
+                tuple(f"ge::{t.dtypes[v].ge}" for t in spec.outputs),
+            )
+            for v in range(spec.variant_count)
+        ),
+        soc_configs=soc_configs,
+        op_file=spec.name if spec.name != snake_case(spec.op) else "",
+    )
+
+
+def _compute_type(inputs: tuple[TensorView, ...]) -> str:
+    first = inputs[0].type
+    return f"typename std::conditional<std::is_integral<{first}>::value, {first}, float>::type"
+
+
+def _upper(stem: str) -> str:
+    return stem[:1].upper() + stem[1:]
+
+
+def _camel(name: str, *, upper: bool = False) -> str:
+    words = [word for word in name.split("_") if word]
+    text = "".join(_upper(word) for word in words)
+    return text if upper else text[:1].lower() + text[1:]
+
+
+def _stems(spec: OpSpec) -> dict[str, str]:
+    """Return a C++ stem for each name, distinct and none of the generated code's own names."""
+    stems: dict[str, str] = {}
+    taken = set(_RESERVED)
+    for name in [t.name for t in (*spec.inputs, *spec.outputs)] + [a.name for a in spec.attrs]:
+        stem = _camel(name) or "value"
+        while stem in taken or _upper(stem) in taken:
+            stem += "Value" if stem in _RESERVED else "_"
+        taken |= {stem, _upper(stem)}
+        stems[name] = stem
+    return stems
+
+
+def _attr(index: int, attr: AttrSpec, stem: str) -> AttrView:
+    setter = _ATTR_SETTERS.get(attr.type)
+    if setter is None:
+        raise SpecError(
+            f'attribute "{attr.name}" has type {attr.type}, which a generated host cannot declare',
+            pointer="/attr",
+            help=f"use one of {', '.join(_ATTR_SETTERS)}",
+        )
+    default = "" if attr.default is None or attr.required else _cpp_value(attr.type, attr.default)
+    return AttrView(
+        index, attr.name, stem, attr.required, setter, default, _ATTR_TYPES.get(attr.type, "")
+    )
+
+
+def _cpp_value(kind: str, value: object) -> str:
+    if isinstance(value, tuple):
+        return "{" + ", ".join(_cpp_value(kind.removeprefix("list_"), item) for item in value) + "}"
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind == "int":
+        return str(value)
+    if kind == "float":
+        return float_literal(sympy.Float(value))
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _scalars(
+    spec: OpSpec, plan: Plan | None, stems: dict[str, str], integer: bool
+) -> tuple[dict[sympy.Expr, str], tuple[ScalarView, ...]]:
+    """Return the field of each expression over attributes; without a plan, a field for each attribute."""
+    types = {attr.name: attr.type for attr in spec.attrs}
+    if plan is None:
+        fields = [(name, stems[name]) for name, kind in types.items() if kind in _ATTR_TYPES]
+        views = [ScalarView(s, _ATTR_TYPES[types[n]], s, f"attribute {n}") for n, s in fields]
+        return {}, tuple(views)
+    names: dict[sympy.Expr, str] = {}
+    scalars = []
+    for expression in plan.scalars:
+        symbols = {name: f"static_cast<double>({stems[name]})" for name in types}
+        symbols[COLUMNS.name] = "static_cast<double>(columns)"
+        if expression.is_Symbol and expression != COLUMNS:
+            field = stems[expression.name]
+            kind = "int64_t" if integer and types[expression.name] == "int" else "float"
+            value = f"static_cast<{kind}>({field})"
+        else:
+            field, kind = f"factor{len(scalars)}", "float"
+            value = f"static_cast<float>({to_cpp(expression, symbols)})"
+        names[expression] = field
+        scalars.append(ScalarView(field, kind, value, to_note(expression) or "over the attributes"))
+    return names, tuple(scalars)
+
+
+def _inferred_dtype(spec: OpSpec, output: TensorSpec) -> str:
+    for index, one in enumerate(spec.inputs):
+        if one.dtypes == output.dtypes and one.param_type == "required":
+            return f"context->GetInputDataType({index})"
+    if len(set(output.dtypes)) == 1:
+        return f"ge::{output.dtypes[0].ge}"
+    return ""
+
+
+def _check_tensors(spec: OpSpec) -> None:
+    for where, tensors in (("input_desc", spec.inputs), ("output_desc", spec.outputs)):
+        for index, tensor in enumerate(tensors):
+            if tensor.param_type != "required":
+                raise SpecError(
+                    f'"{tensor.name}" is {tensor.param_type}; a formula takes required tensors only',
+                    file=spec.source,
+                    pointer=f"/{spec.op}/{where}/{index}/param_type",
+                    help="make it required, or leave the formula out and write the kernel by hand",
+                )
+    if not spec.inputs:
+        raise SpecError(
+            "an operator with a formula needs an input, whose shape the output takes",
+            file=spec.source,
+            pointer=f"/{spec.op}/input_desc",
+        )
+
+
+def _check_dtypes(spec: OpSpec) -> bool:
+    """Return whether some variant computes in integers."""
+    integer = False
+    for variant in range(spec.variant_count):
+        names = [dtype.name for dtype in spec.variant_dtypes(variant)]
+        outputs = [tensor.dtypes[variant].name for tensor in spec.outputs]
+        if set(names) <= _INTEGERS and len(set(names)) == 1:
+            integer = True
+        elif not set(outputs) <= _FLOATING or not set(names) <= _FLOATING | _INTEGERS:
+            raise SpecError(
+                f"a formula cannot be generated for data types {', '.join(names)} (variant {variant})",
+                file=spec.source,
+                pointer=f"/{spec.op}/output_desc",
+                help="outputs are float16, float32 or bfloat16; or all tensors are int32, or all int16",
+            )
+    return integer
+
+
+def _check_integer(spec: OpSpec, plan: Plan) -> None:
+    refused = sorted(plan.operations - INTEGER_OPERATIONS)
+    fractions = any(
+        not (number.is_Integer or number.free_symbols)
+        for step in plan.steps
+        for number in (getattr(source, "expression", sympy.Integer(0)) for source in step.sources)
+    )
+    if refused or fractions:
+        what = f"needs {', '.join(refused)}" if refused else "has a constant that is no integer"
+        raise SpecError(
+            f"the formula {what}, which the vector unit does not have for int32 and int16",
+            file=spec.source,
+            pointer=f"/{spec.op}/output_desc",
+            help="keep to + - * max min and whole numbers, or drop the integer data types",
+        )
