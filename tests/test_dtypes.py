@@ -24,10 +24,11 @@ def enumerators() -> list[str]:
 def header_size(code: str) -> int:
     """Return what `size_bytes` of types.h says, read from its switch."""
     body = TYPES_HEADER.partition("size_bytes(DType type)")[2].partition("\n}")[0]
-    for line in body.splitlines():
-        size = re.search(r"return (\d+);", line)
-        if size and (f"DType::{code}:" in line or "default:" in line):
-            return int(size.group(1))
+    asked = False
+    for case, default, size in re.findall(r"case DType::(\w+):|(default):|return (\d+);", body):
+        asked = asked or case == code or bool(default)
+        if size and asked:
+            return int(size)
     raise AssertionError(f"types.h gives {code} no size")
 
 

@@ -17,6 +17,7 @@ from opkit.errors import SetupError, UsageError
 __all__ = ["command"]
 
 _OPERATOR = "gelu_custom"
+_STDERR = 2
 _PROTOTYPE = Path(__file__).parent / "data" / f"{_OPERATOR}.json"
 
 _NUMPY_CALL = """\
@@ -158,7 +159,7 @@ def _run(step: Step, console: Console) -> int:
     done = subprocess.run(
         list(step.argv),
         input=step.script,
-        stdout=sys.stderr.fileno() if console.json else None,
+        stdout=_STDERR if console.json else None,
         text=True,
         check=False,
     )
