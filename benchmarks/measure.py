@@ -32,9 +32,7 @@ def median_seconds(call: Callable[[], object], *, rounds: int = 15) -> float:
     return statistics.median(_seconds(call) for _ in range(rounds))
 
 
-def compare(
-    first: Callable[[], object], second: Callable[[], object], *, rounds: int = 15
-) -> Pair:
+def compare(first: Callable[[], object], second: Callable[[], object], *, rounds: int = 15) -> Pair:
     """Time both in turn and return medians and the median ratio."""
     for call in (first, second):
         call(), call()

@@ -70,8 +70,7 @@ def test_padding_with_a_value_fills_left_right_and_the_rest_of_the_block(compile
 
 def test_a_padded_copy_to_global_memory_writes_only_its_own_bytes(compile_kernel) -> None:
     run = compile_kernel(
-        COPY_ROWS
-        % "DataCopy(local, in, 64); PipeBarrier<PIPE_ALL>();"
+        COPY_ROWS % "DataCopy(local, in, 64); PipeBarrier<PIPE_ALL>();"
         " DataCopyPad(out, local, DataCopyExtParams{2, 10, 1, 4, 0});"
     )
     x = np.arange(64, dtype=np.float16)

@@ -63,7 +63,10 @@ def test_the_device_works_again_after_a_fault(compile_kernel) -> None:
     ("body", "text"),
     [
         ("*(volatile int*)8 = 1;", "pointer that leads nowhere"),
-        ("volatile int zero = 0; volatile int r = 7 / zero; (void)r;", "divides an integer by zero"),
+        (
+            "volatile int zero = 0; volatile int r = 7 / zero; (void)r;",
+            "divides an integer by zero",
+        ),
         ("volatile char big[1 << 20]; big[0] = 1;", "stack overflowed"),
     ],
 )
