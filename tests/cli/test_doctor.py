@@ -1,0 +1,56 @@
+"""`opkit doctor`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import opkit.toolchain
+from opkit.cli import group
+from opkit.cli.console import run_guarded
+from opkit.toolchain import Check
+
+GOOD = Check("python", True, True, "3.11.7")
+OPTIONAL = Check("torch", False, False, "not installed", fix="pip install torch")
+MISSING = Check("compiler", False, True, "none was found", fix="sudo apt-get install g++")
+
+
+def checks(monkeypatch: pytest.MonkeyPatch, *found: Check) -> None:
+    monkeypatch.setattr(opkit.toolchain, "check_machine", lambda **options: found)
+
+
+def test_a_whole_machine_exits_0(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks(monkeypatch, GOOD, OPTIONAL)
+    assert run_guarded(group, ["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "ok  python" in out
+    assert "optional  torch" in out
+    assert "fix: pip install torch" in out
+
+
+def test_something_missing_exits_3_and_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks(monkeypatch, GOOD, MISSING)
+    assert run_guarded(group, ["doctor"]) == 3
+    out, err = capsys.readouterr()
+    assert "missing  compiler" in out
+    assert "fix: sudo apt-get install g++" in out
+    assert "compiler" in err
+
+
+@pytest.mark.parametrize(("found", "code"), [((GOOD,), 0), ((GOOD, MISSING), 3)])
+def test_json_carries_the_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    found: tuple[Check, ...],
+    code: int,
+) -> None:
+    checks(monkeypatch, *found)
+    assert run_guarded(group, ["doctor", "--json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["ok"] is (code == 0)
+    assert [row["name"] for row in document["checks"]] == [check.name for check in found]
