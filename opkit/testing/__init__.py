@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opkit.testing.assertion import assert_close
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
-    from opkit.testing.cases import Case, default_cases, make_inputs, select_cases
+    from opkit.testing.cases import (
+        Case,
+        default_cases,
+        make_case,
+        make_inputs,
+        select_cases,
+        works_by_row,
+    )
     from opkit.testing.comparison import Comparison, Figure, Worst, compare
     from opkit.testing.golden import Golden, load_golden
     from opkit.testing.project import project_cases
@@ -46,18 +53,27 @@ __all__ = [
     "find_standard",
     "junit_xml",
     "load_golden",
+    "make_case",
     "make_inputs",
     "project_cases",
     "report_object",
     "run_cases",
     "select_cases",
     "to_bfloat16",
+    "works_by_row",
 ]
 
 _HOMES = {
     "assertion": ("assert_close",),
     "bfloat16": ("bfloat16_to_float32", "to_bfloat16"),
-    "cases": ("Case", "default_cases", "make_inputs", "select_cases"),
+    "cases": (
+        "Case",
+        "default_cases",
+        "make_case",
+        "make_inputs",
+        "select_cases",
+        "works_by_row",
+    ),
     "comparison": ("Comparison", "Figure", "Worst", "compare"),
     "golden": ("Golden", "load_golden"),
     "project": ("project_cases",),

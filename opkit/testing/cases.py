@@ -14,7 +14,7 @@ from opkit.errors import UsageError
 from opkit.schema import AttrSpec, AttrValue, OpSpec
 from opkit.testing.arrays import Array, is_float, narrow
 
-__all__ = ["Case", "default_cases", "make_inputs", "select_cases"]
+__all__ = ["Case", "default_cases", "make_case", "make_inputs", "select_cases", "works_by_row"]
 
 Shape = tuple[int, ...]
 ShapeRule = Callable[[Shape], Mapping[str, Shape]]
@@ -117,17 +117,7 @@ def default_cases(
     Raises:
         UsageError: the operator takes a list of tensors, or the rule names no input of it.
     """
-    for tensor in spec.inputs:
-        if tensor.param_type == "dynamic":
-            raise UsageError(
-                f"{spec.op}: input {tensor.name} is dynamic (a list of tensors),"
-                " which opkit test does not cover yet",
-                help="test it from Python, in the project's tests folder",
-            )
-    by_row = shape_rule is not None or any(
-        word in (tensor.formula or "") for tensor in spec.outputs for word in _ROW_WORDS
-    )
-    attrs = tuple((attr.name, _attr_value(attr)) for attr in spec.attrs)
+    by_row = works_by_row(spec, shape_rule=shape_rule)
     cases = []
     for variant in range(spec.variant_count):
         dtypes = spec.variant_dtypes(variant)
@@ -138,20 +128,53 @@ def default_cases(
         if edge_values and any(is_float(dtype) for dtype in dtypes):
             plan.append(((4, 1024), "edge"))
         for shape, distribution in plan:
-            cases.append(
-                Case(
-                    op=spec.op,
-                    kernel=spec.name,
-                    variant=variant,
-                    dtypes=dtypes,
-                    shape=shape,
-                    shapes=_input_shapes(spec, shape, shape_rule),
-                    attrs=attrs,
-                    seed=seed,
-                    distribution=distribution,
-                )
+            case = make_case(
+                spec,
+                shape,
+                variant=variant,
+                seed=seed,
+                distribution=distribution,
+                shape_rule=shape_rule,
             )
+            cases.append(case)
     return tuple({case.name: case for case in cases}.values())
+
+
+def works_by_row(spec: OpSpec, *, shape_rule: ShapeRule | None = None) -> bool:
+    """Return whether an operator treats the last axis apart, by formula or by shape rule."""
+    return shape_rule is not None or any(
+        word in (tensor.formula or "") for tensor in spec.outputs for word in _ROW_WORDS
+    )
+
+
+def make_case(
+    spec: OpSpec,
+    shape: Shape,
+    *,
+    variant: int = 0,
+    seed: int = 0,
+    distribution: str = "normal",
+    shape_rule: ShapeRule | None = None,
+) -> Case:
+    """Return one case at a shape of choice; arguments and errors as `default_cases`."""
+    for tensor in spec.inputs:
+        if tensor.param_type == "dynamic":
+            raise UsageError(
+                f"{spec.op}: input {tensor.name} is dynamic (a list of tensors),"
+                " for which opkit makes no inputs yet",
+                help="call the operator from Python, in the project's tests folder",
+            )
+    return Case(
+        op=spec.op,
+        kernel=spec.name,
+        variant=variant,
+        dtypes=spec.variant_dtypes(variant),
+        shape=shape,
+        shapes=_input_shapes(spec, shape, shape_rule),
+        attrs=tuple((attr.name, _attr_value(attr)) for attr in spec.attrs),
+        seed=seed,
+        distribution=distribution,
+    )
 
 
 def _input_shapes(spec: OpSpec, shape: Shape, rule: ShapeRule | None) -> tuple[Shape, ...]:

@@ -7,9 +7,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from opkit.dtypes import find_dtype
 from opkit.errors import PrecisionError, UsageError
 from opkit.testing import Comparison, compare, to_bfloat16
 from opkit.testing import comparison as comparison_module
+from opkit.testing.arrays import narrow
 
 NAN, INF = float("nan"), float("inf")
 
@@ -82,6 +84,22 @@ def test_a_golden_beyond_the_dtype_is_infinite_there() -> None:
     assert compare_lists([INF, -INF], [1e5, -1e5]).passed
     assert not compare_lists([65504], [1e5]).passed
     assert compare_lists([1e5], [1e5], "float32").passed
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
+def test_a_correctly_rounded_result_passes_at_every_magnitude(dtype: str) -> None:
+    row = find_dtype(dtype)
+    assert row is not None
+    golden = np.random.default_rng(0).standard_normal(100000)
+    golden *= 2.0 ** np.random.default_rng(1).uniform(-40, 10, golden.shape)
+    result = compare(narrow(golden, row), golden, dtype=dtype)
+    assert result.passed, str(result)
+
+
+def test_two_steps_off_among_subnormal_numbers_is_an_error() -> None:
+    step = 2.0**-24
+    assert compare_lists([4 * step], [3 * step + step / 4]).passed
+    assert not compare_lists([5 * step], [3 * step]).passed
 
 
 def test_a_bfloat16_is_compared_through_its_carrier() -> None:
