@@ -32,7 +32,8 @@ class Library(Protocol):
         op_type: str,
         inputs: Sequence[Array | None],
         attrs: Mapping[str, AttrValue],
-        dtypes: Sequence[str] | None,
+        *,
+        dtypes: Sequence[str],
     ) -> list[Array]:
         """Return the outputs; bfloat16 is uint16 where `dtypes` says so."""
         ...
@@ -130,7 +131,7 @@ def _run_case(
     start = time.perf_counter()
     try:
         names = [dtype.name for dtype in case.dtypes[: len(inputs)]]
-        actual = library.run(case.op, inputs, dict(case.attrs), names)
+        actual = library.run(case.op, inputs, dict(case.attrs), dtypes=names)
     except KernelFault as fault:
         return CaseResult(case, Verdict.FAULT, (), str(fault), time.perf_counter() - start)
     except OpkitError as error:

@@ -47,7 +47,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[[Kernel], None]:
             folder = project.root / "build" / "opkit"
             return SimpleNamespace(folder=folder, compiled=0, cached=0, seconds=0.0)
 
-        def run(op_type: str, inputs: Any, attrs: Any, dtypes: Any) -> list[Any]:
+        def run(op_type: str, inputs: Any, attrs: Any, *, dtypes: Any) -> list[Any]:
             with np.errstate(over="ignore"):
                 return [function(*inputs)]
 

@@ -86,7 +86,8 @@ class FakeLibrary:
         op_type: str,
         inputs: Sequence[Any],
         attrs: Mapping[str, Any],
-        dtypes: Sequence[str] | None,
+        *,
+        dtypes: Sequence[str],
     ) -> list[np.ndarray[Any, Any]]:
         self.calls.append((op_type, attrs, dtypes))
         return self.kernel(*inputs)
