@@ -17,6 +17,10 @@ bool convert(AttrValue& value, opkit_attr_kind wanted) {
     if (value.int_value != 0 && value.int_value != 1) return false;
   } else if (value.kind == OPKIT_ATTR_LIST_INT && wanted == OPKIT_ATTR_LIST_FLOAT) {
     value.floats.assign(value.ints.begin(), value.ints.end());
+  } else if (value.kind == OPKIT_ATTR_LIST_INT && wanted == OPKIT_ATTR_LIST_BOOL) {
+    if (std::any_of(value.ints.begin(), value.ints.end(), [](int64_t item) { return item != 0 && item != 1; })) {
+      return false;
+    }
   } else if (value.kind == OPKIT_ATTR_LIST_BOOL && wanted == OPKIT_ATTR_LIST_INT) {
     // The same storage.
   } else {

@@ -1,0 +1,209 @@
+// Operator libraries for Python: NumPy arrays in, NumPy arrays out, statuses as exceptions of opkit.errors.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "bindings.h"
+#include "host/dtypes.h"
+#include "host/launch_run.h"
+#include "opkit/op_call.h"
+
+namespace py = pybind11;
+
+namespace opkit {
+namespace {
+
+[[noreturn]] void raise_named(const char* name, const std::string& message) {
+  const py::object type = py::module_::import("opkit.errors").attr(name);
+  PyErr_SetObject(type.ptr(), type(message).ptr());
+  throw py::error_already_set();
+}
+
+/// The exception of a status that this thread's last call returned.
+void raise_status(int status, const std::string& message) {
+  switch (status) {
+    case OPKIT_OK: return;
+    case OPKIT_USAGE: raise_named("UsageError", message);
+    case OPKIT_MISSING: raise_named("SetupError", message);
+    case OPKIT_FAULT: raise_kernel_fault(host::last_fault());
+    default: raise_named("OpkitError", message);
+  }
+}
+
+void check(opkit_status status) {
+  if (status != OPKIT_OK) raise_status(status, opkit_last_error());
+}
+
+/// Tensors in the C form; keeps the arrays and shapes that they point at.
+class Tensors {
+ public:
+  void add(const py::object& value, int32_t dtype) {
+    if (value.is_none()) {
+      tensors_.push_back({nullptr, nullptr, -1, dtype});
+      return;
+    }
+    const py::array array = value.cast<py::array>();
+    if ((array.flags() & py::array::c_style) == 0) raise_named("UsageError", "arrays must be C-contiguous");
+    const host::DtypeRow* row = host::find_dtype(dtype);
+    if (row == nullptr || array.itemsize() != static_cast<py::ssize_t>(row->size_bytes)) {
+      raise_named("UsageError", "an array with elements of " + std::to_string(array.itemsize()) +
+                                    " bytes cannot carry " + host::dtype_name(dtype));
+    }
+    arrays_.push_back(array);
+    std::vector<int64_t>& shape = shapes_.emplace_back(array.shape(), array.shape() + array.ndim());
+    tensors_.push_back({const_cast<void*>(array.data()), shape.data(), static_cast<int32_t>(shape.size()), dtype});
+  }
+
+  static Tensors of(const py::sequence& values, const std::vector<int32_t>& dtypes) {
+    if (py::len(values) != dtypes.size()) raise_named("UsageError", "there must be one dtype for each array");
+    Tensors tensors;
+    for (size_t i = 0; i < dtypes.size(); ++i) tensors.add(values[i], dtypes[i]);
+    return tensors;
+  }
+
+  const opkit_tensor* data() const { return tensors_.data(); }
+  size_t size() const { return tensors_.size(); }
+
+ private:
+  std::vector<opkit_tensor> tensors_;
+  std::vector<py::array> arrays_;
+  std::deque<std::vector<int64_t>> shapes_;
+};
+
+/// Attributes in the C form; keeps what they point at.
+class Attrs {
+ public:
+  explicit Attrs(const py::dict& values) {
+    for (const auto& [key, value] : values) add(key.cast<std::string>(), value);
+  }
+
+  const opkit_attr* data() const { return attrs_.data(); }
+  size_t size() const { return attrs_.size(); }
+
+ private:
+  void add(const std::string& name, py::handle value) {
+    opkit_attr attr = {};
+    attr.name = strings_.emplace_back(name).c_str();
+    if (py::isinstance<py::bool_>(value)) {
+      attr.kind = OPKIT_ATTR_BOOL;
+      attr.int_value = value.cast<bool>() ? 1 : 0;
+    } else if (py::isinstance<py::int_>(value)) {
+      attr.kind = OPKIT_ATTR_INT;
+      attr.int_value = value.cast<int64_t>();
+    } else if (py::isinstance<py::float_>(value)) {
+      attr.kind = OPKIT_ATTR_FLOAT;
+      attr.float_value = value.cast<double>();
+    } else if (py::isinstance<py::str>(value)) {
+      attr.kind = OPKIT_ATTR_STRING;
+      attr.string_value = strings_.emplace_back(value.cast<std::string>()).c_str();
+    } else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
+      add_list(attr, value.cast<py::sequence>());
+    } else {
+      raise_named("UsageError", "attribute \"" + name + "\" has the type " +
+                                    py::type::of(value).attr("__name__").cast<std::string>() +
+                                    "; attributes are int, float, bool, str, or a list of int, float or bool");
+    }
+    attrs_.push_back(attr);
+  }
+
+  void add_list(opkit_attr& attr, const py::sequence& values) {
+    bool all_bool = py::len(values) != 0;
+    bool has_float = false;
+    for (const py::handle item : values) {
+      const bool is_number = py::isinstance<py::int_>(item) || py::isinstance<py::float_>(item);
+      if (!is_number) {
+        raise_named("UsageError", std::string("attribute \"") + attr.name + "\" holds a list of something else than numbers");
+      }
+      all_bool = all_bool && py::isinstance<py::bool_>(item);
+      has_float = has_float || py::isinstance<py::float_>(item);
+    }
+    attr.list_length = py::len(values);
+    if (has_float) {
+      attr.kind = OPKIT_ATTR_LIST_FLOAT;
+      attr.float_list = float_lists_.emplace_back(values.cast<std::vector<double>>()).data();
+      return;
+    }
+    attr.kind = all_bool ? OPKIT_ATTR_LIST_BOOL : OPKIT_ATTR_LIST_INT;
+    attr.int_list = int_lists_.emplace_back(values.cast<std::vector<int64_t>>()).data();
+  }
+
+  std::vector<opkit_attr> attrs_;
+  std::deque<std::string> strings_;
+  std::deque<std::vector<int64_t>> int_lists_;
+  std::deque<std::vector<double>> float_lists_;
+};
+
+class Library {
+ public:
+  explicit Library(const std::string& folder) {
+    opkit_status status;
+    {
+      const py::gil_scoped_release release;
+      status = opkit_library_open(folder.c_str(), &library_);
+    }
+    check(status);
+  }
+
+  /// (shape, dtype number) of each output.
+  std::vector<std::pair<py::tuple, int32_t>> infer(const std::string& op_type, const py::sequence& inputs,
+                                                   const std::vector<int32_t>& dtypes, const py::dict& attributes) {
+    const Tensors tensors = Tensors::of(inputs, dtypes);
+    const Attrs attrs(attributes);
+    const opkit_call call = {tensors.data(), tensors.size(), attrs.data(), attrs.size()};
+    std::vector<opkit_shape> shapes(kOutputRoom);
+    size_t count = shapes.size();
+    opkit_status status;
+    {
+      const py::gil_scoped_release release;
+      status = opkit_infer(library_, op_type.c_str(), &call, shapes.data(), &count);
+      if (status == OPKIT_USAGE && count > shapes.size()) {
+        shapes.resize(count);
+        status = opkit_infer(library_, op_type.c_str(), &call, shapes.data(), &count);
+      }
+    }
+    check(status);
+    std::vector<std::pair<py::tuple, int32_t>> result;
+    for (size_t i = 0; i < count; ++i) {
+      const std::vector<int64_t> dims(shapes[i].dims, shapes[i].dims + shapes[i].rank);
+      result.emplace_back(py::tuple(py::cast(dims)), shapes[i].dtype);
+    }
+    return result;
+  }
+
+  void run(const std::string& op_type, const py::sequence& inputs, const std::vector<int32_t>& dtypes,
+           const py::dict& attributes, const py::sequence& outputs, const std::vector<int32_t>& output_dtypes) {
+    const Tensors tensors = Tensors::of(inputs, dtypes);
+    const Tensors results = Tensors::of(outputs, output_dtypes);
+    const Attrs attrs(attributes);
+    const opkit_call call = {tensors.data(), tensors.size(), attrs.data(), attrs.size()};
+    opkit_status status;
+    {
+      const py::gil_scoped_release release;
+      status = opkit_run(library_, op_type.c_str(), &call, results.data(), results.size());
+    }
+    check(status);
+  }
+
+ private:
+  static constexpr size_t kOutputRoom = 16;
+  opkit_library* library_ = nullptr;
+};
+
+}  // namespace
+
+void bind_op_call(py::module_& module) {
+  py::class_<Library>(module, "Library", "An artifact folder, open.")
+      .def(py::init<const std::string&>(), py::arg("folder"))
+      .def("infer", &Library::infer, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"), py::arg("attrs"),
+           "Return (shape, ge::DataType number) of each output; absent optional inputs are None.")
+      .def("run", &Library::run, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"), py::arg("attrs"),
+           py::arg("outputs"), py::arg("output_dtypes"), "Run an operator; it writes into `outputs`.");
+  module.def("raise_status", &raise_status, py::arg("status"), py::arg("message"),
+             "Raise the exception for an opkit_status that this thread's last operator call returned.");
+}
+
+}  // namespace opkit

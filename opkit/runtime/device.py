@@ -1,0 +1,77 @@
+"""The emulated device that operators run on."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+
+from opkit import emulator
+from opkit.errors import SetupError
+
+__all__ = ["Configuration", "configuration", "configure", "load_emulator"]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What launches run on."""
+
+    chip: str
+    """Name of the emulated chip, such as `Ascend910B2`."""
+    threads: int
+    """Host threads that run blocks; 0 means one for each core of the host."""
+    poison: bool
+    """Whether local memories and workspaces start out full of NaN patterns."""
+    profile: bool
+    """Whether launches are timed by the chip's timing model."""
+
+
+def configuration() -> Configuration:
+    """Return what launches run on now."""
+    load_emulator()
+    import opkit.emulator._emulator as _emulator
+
+    return Configuration(**_emulator.configuration())
+
+
+def configure(
+    chip: str | None = None,
+    *,
+    threads: int | None = None,
+    poison: bool | None = None,
+    profile: bool | None = None,
+) -> Configuration:
+    """Change what later launches of this process run on, and return it; None keeps a setting.
+
+    Raises:
+        UsageError: no such chip.
+    """
+    now = configuration()
+    import opkit.emulator._emulator as _emulator
+
+    _emulator.configure(
+        chip=now.chip if chip is None else chip,
+        threads=now.threads if threads is None else threads,
+        poison=now.poison if poison is None else poison,
+        profile=now.profile if profile is None else profile,
+    )
+    return configuration()
+
+
+@cache
+def load_emulator() -> ctypes.CDLL:
+    """Load the emulator library for everything in this process that links it.
+
+    Kernels and binding libraries name it by soname only, so it must be in the process before them.
+
+    Raises:
+        SetupError: this installation lacks it, or the host cannot load it.
+    """
+    path = emulator.library_path()
+    try:
+        return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    except OSError as err:
+        raise SetupError(
+            f"the emulator cannot be loaded: {err}",
+            help='install opkit again with "pip install --force-reinstall opkit"',
+        ) from err
