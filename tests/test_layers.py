@@ -61,9 +61,12 @@ def imports_of(path: Path, tree: ast.Module) -> Iterator[Import]:
                 base = ".".join([*above, *([base] if base else [])])
             for alias in node.names:
                 yield Import(path, node.lineno, base, alias.name)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            if isinstance(node.args[0], ast.Constant):
-                yield Import(path, node.lineno, str(node.args[0].value), None)
+        elif (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).endswith("import_module")
+            and isinstance(node.args[0], ast.Constant)
+        ):
+            yield Import(path, node.lineno, str(node.args[0].value), None)
 
 
 def is_module(name: str) -> bool:
