@@ -88,7 +88,7 @@ def command(
 
     Example: opkit profile gelu_custom --shape 1048576 --trace gelu.json
     """
-    from opkit.profiling import summary, trace_text
+    from opkit.profiling import summary_text, trace_text
     from opkit.toolchain import load_project
 
     found = load_project(project)
@@ -102,7 +102,7 @@ def command(
         console.emit_json(_fields(timeline, case))
         return
     console.result(f"{case.name}\n")
-    console.result(summary(timeline, line_count=lines))
+    console.result(summary_text(timeline, line_count=lines))
 
 
 def _chosen(project: Project, op: str | None) -> OpSpec:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opkit.profiling.session import Profile, profile, profile_all
-    from opkit.profiling.summary import summary
+    from opkit.profiling.summary import summary_text
     from opkit.profiling.timeline import (
         PIPES,
         CoreTime,
@@ -28,14 +28,14 @@ __all__ = [
     "TimelineEvent",
     "profile",
     "profile_all",
-    "summary",
+    "summary_text",
     "trace_object",
     "trace_text",
 ]
 
 _HOMES = {
     "session": ("Profile", "profile", "profile_all"),
-    "summary": ("summary",),
+    "summary": ("summary_text",),
     "timeline": ("PIPES", "CoreTime", "LineTime", "PipeTime", "Timeline", "TimelineEvent"),
     "trace": ("trace_object", "trace_text"),
 }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from opkit.profiling.timeline import LineTime, Timeline
 
-__all__ = ["summary"]
+__all__ = ["summary_text"]
 
 _BAR_WIDTH = 30
 
 
-def summary(timeline: Timeline, *, line_count: int = 8) -> str:
+def summary_text(timeline: Timeline, *, line_count: int = 8) -> str:
     """Return some lines of text: task time, pipes, memory traffic, core balance, hottest lines.
 
     Args:

@@ -1,0 +1,44 @@
+"""Figures derived from a launch's record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opkit.profiling.timeline import read_timeline
+
+
+def test_lines_come_most_expensive_first_and_events_follow_them(record: dict[str, Any]) -> None:
+    timeline = read_timeline(record)
+    assert [line.instruction for line in timeline.lines] == ["Add", "DataCopy"]
+    assert [timeline.lines[event.line].pipe for event in timeline.events] == ["MTE2", "V"]
+
+
+def test_utilisation_is_mean_busy_time_over_the_slowest_core(record: dict[str, Any]) -> None:
+    busiest = read_timeline(record).pipes()[0]
+    assert (busiest.pipe, busiest.utilisation) == ("V", 0.375)
+    assert (busiest.mean_us, busiest.max_us) == (0.75, 1.5)
+
+
+def test_pipes_that_did_nothing_are_left_out(record: dict[str, Any]) -> None:
+    assert [time.pipe for time in read_timeline(record).pipes()] == ["V", "MTE2"]
+
+
+def test_the_busiest_pipe_bounds_the_launch(record: dict[str, Any]) -> None:
+    assert read_timeline(record).bound_by == "V"
+
+
+def test_a_launch_that_outlasts_its_cores_is_bound_by_launching(record: dict[str, Any]) -> None:
+    assert read_timeline({**record, "launch_us": 9.7}).bound_by == "launch"
+
+
+def test_balance_is_mean_over_slowest(record: dict[str, Any]) -> None:
+    assert read_timeline(record).balance == 0.75
+
+
+def test_a_launch_of_nothing_has_figures_too(record: dict[str, Any]) -> None:
+    nothing = {**record, "cores": [], "lines": [], "events": [], "total_cycles": 0.0}
+    timeline = read_timeline(nothing)
+    assert timeline.pipes() == ()
+    assert timeline.bound_by == "launch"
+    assert timeline.balance == 1.0
+    assert timeline.gm_bytes_per_second == 0.0
