@@ -282,14 +282,12 @@ class _Build:
             for item in errors
             if item.file.is_relative_to(self._project.root) and item.line
         )
-        count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
-        raise BuildError(
-            f"{', '.join(files) or names} does not compile: {count}"
-            if len(files) <= 1
-            else f"{', '.join(files)} do not compile: {count}",
-            diagnostics=diagnostics,
-            log="\n".join(f"{result.name}:\n{result.log}" for result in failed),
-        )
+        log = "\n".join(f"{result.name}:\n{result.log}" for result in failed)
+        where = ", ".join(files) or names
+        verb = "do not compile" if max(len(files), 1) > 1 else "does not compile"
+        # Words that we cannot read are shown as they are, rather than not at all.
+        found = f"{len(errors)} error{'' if len(errors) == 1 else 's'}" if errors else log.rstrip()
+        raise BuildError(f"{where} {verb}: {found}", diagnostics=diagnostics, log=log)
 
     def _place(self, name: str) -> Path:
         """Return where a unit's file stays."""

@@ -54,6 +54,10 @@ class ProcessGroup:
             self._running.add(process)
         try:
             output, _ = process.communicate()
+        except BaseException:
+            # Ctrl-C in the thread that waits here.
+            _kill(process)
+            raise
         finally:
             with self._lock:
                 self._running.discard(process)
@@ -66,5 +70,9 @@ class ProcessGroup:
         with self._lock:
             self._stopped = True
             for process in self._running:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -311,3 +311,17 @@ def test_without_the_emulator_the_error_says_what_to_install(
     monkeypatch.setattr(opkit.emulator, "__path__", [str(workshop.root)])
     with pytest.raises(SetupError, match="not in this installation"):
         Toolkit.installed()
+
+
+def test_words_of_a_compiler_that_cannot_be_read_are_shown_as_they_are(
+    workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / "odd++"
+    odd.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo "g++ 12.2.0" && exit 0\n'
+        'echo "the licence server is asleep"\nexit 1\n'
+    )
+    odd.chmod(0o755)
+    monkeypatch.setenv("CXX", str(odd))
+    with pytest.raises(BuildError, match="the licence server is asleep"):
+        workshop.build()
