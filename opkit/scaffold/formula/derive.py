@@ -23,7 +23,7 @@ from .functions import (
     Sign,
     Where,
 )
-from .parse import parse, space_of
+from .reader import parse, space_of
 from .stable import stabilise
 from .text import to_formula
 
@@ -41,7 +41,8 @@ class UnsupportedGradient:
 
 
 class _Absolute(FormulaFunction):
-    """Stands for Abs while differentiating: sympy's own derivative of Abs is written for complex numbers."""
+    """Stands for Abs while differentiating: sympy's own derivative of Abs is written for complex
+    numbers."""
 
     def fdiff(self, argindex: int = 1) -> sympy.Expr:
         return Sign(self.args[0])
@@ -50,9 +51,10 @@ class _Absolute(FormulaFunction):
 def backward(spec: OpSpec) -> OpSpec | None:
     """Return the operator that computes the gradients, its formulas in the same language.
 
-    Inputs: `grad_<output>` for each output, then the forward inputs. Outputs: `grad_<input>` for each floating input
-    that the formulas depend on, in the shape of the broadcast of all inputs; where a forward input was broadcast over
-    the leading axes, the caller sums its gradient over them.
+    Inputs: `grad_<output>` for each output, then the forward inputs. Outputs: `grad_<input>` for
+    each floating input that the formulas depend on, in the shape of the broadcast of all inputs;
+    where a forward input was broadcast over the leading axes, the caller sums its gradient over
+    them.
 
     Returns None without formulas, or where no input has a gradient.
 
@@ -160,7 +162,8 @@ def _gradients(spec: OpSpec) -> dict[str, sympy.Expr]:
 class _Tape:
     """Reverse-mode differentiation through reductions.
 
-    Every reduction becomes a symbol, so that what is left between them is elementwise and sympy can differentiate it.
+    Every reduction becomes a symbol, so that what is left between them is elementwise and sympy can
+    differentiate it.
     """
 
     def __init__(
@@ -194,7 +197,8 @@ class _Tape:
         symbol: sympy.Symbol,
         adjoints: dict[Reduction, sympy.Expr],
     ) -> sympy.Expr:
-        """Return the gradient through an elementwise expression, and add to the adjoints of its reductions."""
+        """Return the gradient through an elementwise expression, and add to the adjoints of its
+        reductions."""
         flat = expression.xreplace(self.symbols)
         for reduction, dummy in self.symbols.items():
             partial = flat.diff(dummy)
@@ -206,7 +210,8 @@ class _Tape:
         """Return the sum over a row, with the factors that are constant along it outside."""
         if isinstance(expression, sympy.Add):
             return sympy.Add(*(self.row_sum(term) for term in expression.args))
-        narrow, wide = [], []
+        narrow: list[sympy.Expr] = []
+        wide: list[sympy.Expr] = []
         for factor in sympy.Mul.make_args(expression):
             (wide if space_of(factor, self.tiles) == "tile" else narrow).append(factor)
         if not wide:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sympy
 
+from .evaluate import evaluate
 from .plan import Operand, Plan, Scalar, Step, Value
 
 __all__ = ["float_literal", "statements"]
@@ -25,13 +26,14 @@ class _Statement:
 
 
 def float_literal(value: sympy.Expr, *, integer: bool = False) -> str:
-    """Return a number as the shortest float literal that rounds to it; as an integer literal for integer kernels."""
+    """Return a number as the shortest float literal that rounds to it; as an integer literal for
+    integer kernels."""
     if integer:
         return str(int(value))
     # Imported here: numpy prints the shortest decimal of a float32.
     import numpy as np
 
-    text = str(np.float32(float(value)))
+    text = str(np.float32(evaluate(value)))
     mantissa, _, exponent = text.partition("e")
     if "." not in mantissa:
         mantissa += ".0"

@@ -1,7 +1,9 @@
-"""The functions of the formula language as sympy classes, and one row for each name a formula may use.
+"""The functions of the formula language as sympy classes, and one row for each name a formula may
+use.
 
-sympy's own tanh, Max and Piecewise rewrite and differentiate into forms that lose relative accuracy in float32
-(1 - tanh(u)**2 for instance), so the language has its own, whose derivatives stay accurate.
+sympy's own tanh, Max and Piecewise rewrite and differentiate into forms that lose relative accuracy
+in float32 (1 - tanh(u)**2 for instance), so the language has its own, whose derivatives stay
+accurate.
 """
 
 from __future__ import annotations
@@ -168,8 +170,8 @@ class Where(FormulaFunction):
         return Where(condition, 1, 0) if argindex == 2 else Where(condition, 0, 1)
 
     def _eval_derivative(self, symbol: sympy.Symbol) -> sympy.Expr:
-        # One select of two derivatives, instead of a sum of products with 0 and 1: those would turn an infinite
-        # derivative of the branch not taken into NaN.
+        # One select of two derivatives, instead of a sum of products with 0 and 1: those would turn
+        # an infinite derivative of the branch not taken into NaN.
         condition, a, b = self.args
         return Where(condition, a.diff(symbol), b.diff(symbol))
 

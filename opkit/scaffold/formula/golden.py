@@ -1,4 +1,5 @@
-"""The reference implementation: a NumPy float64 module, which shares nothing with the lowering but `stabilise`."""
+"""The reference implementation: a NumPy float64 module, which shares nothing with the lowering but
+`stabilise`."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from opkit.schema.spec import AttrSpec, OpSpec
 
 from .derive import backward
 from .functions import RowInput
-from .parse import ParsedFormulas, ParsedOutput, parse
+from .reader import ParsedFormulas, ParsedOutput, parse
 from .stable import stabilise
 from .text import to_numpy
 
@@ -50,9 +51,11 @@ def _row(value, shape):
 
 
 def golden_source(spec: OpSpec, *others: OpSpec) -> str | None:
-    """Return a Python module with one function per operator, and one for the backward operator of each.
+    """Return a Python module with one function per operator, and one for the backward operator of
+    each.
 
-    A function takes the inputs in order and the attributes by keyword, and returns the output, or a tuple of them.
+    A function takes the inputs in order and the attributes by keyword, and returns the output, or a
+    tuple of them.
 
     Args:
         spec: an operator; others: further operators of the same project.
@@ -128,4 +131,3 @@ def _shaping(output: ParsedOutput, result: str) -> list[str]:
     if output.keepdims:
         return [f"{result} = np.broadcast_to({result}, (*_shape[:-1], 1))"]
     return [f"{result} = np.broadcast_to({result}, (*_shape[:-1], 1))[..., 0]"]
-

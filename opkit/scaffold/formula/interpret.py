@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
-import sympy
 
+from .evaluate import evaluate
 from .functions import COLUMNS
 from .plan import Operand, Plan, Scalar, Step, Value
 
@@ -31,7 +31,7 @@ _COMPARE = {
     "EQ": np.equal,
     "NE": np.not_equal,
 }
-_REDUCE = {"ReduceSum": np.sum, "ReduceMax": np.max, "ReduceMin": np.min}
+_REDUCE: dict[str, Callable[..., object]] = {"ReduceSum": np.sum, "ReduceMax": np.max, "ReduceMin": np.min}
 
 
 def interpret(
@@ -59,7 +59,7 @@ def interpret(
             names = {COLUMNS: shape[-1]} | {
                 s: values[s.name] for s in operand.expression.free_symbols if s != COLUMNS
             }
-            return np.asarray(float(sympy.N(operand.expression.subs(names)))).astype(dtype)
+            return np.asarray(evaluate(operand.expression, names)).astype(dtype)
         return registers[_place(operand)]
 
     with np.errstate(all="ignore"):
@@ -93,11 +93,13 @@ def _execute(
     if name in ("Select", "Selects"):
         return np.where(sources[0], sources[1], sources[2]).astype(dtype)
     if name in _REDUCE:
-        full = np.broadcast_to(sources[0], shape)
-        return np.asarray(_REDUCE[name](full, axis=-1, keepdims=True)).astype(dtype)
+        row = np.broadcast_to(sources[0], shape)
+        return np.asarray(_REDUCE[name](row, axis=-1, keepdims=True)).astype(dtype)
     if name == "Cast":
         return np.asarray(_ROUND[step.mode](sources[0])).astype(dtype)
-    operation = _BINARY.get(name) or _SCALAR.get(name) or _UNARY.get(name)
+    operation: Callable[..., object] | None = (
+        _BINARY.get(name) or _SCALAR.get(name) or _UNARY.get(name)
+    )
     if operation is None:
         raise NotImplementedError(f"the interpreter has no {name}")
     return np.asarray(operation(*sources)).astype(dtype)

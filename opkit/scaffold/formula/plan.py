@@ -1,4 +1,5 @@
-"""The instruction plan: what one tile's Compute does, instruction by instruction, before it is text."""
+"""The instruction plan: what one tile's Compute does, instruction by instruction, before it is
+text."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import sympy
 
 __all__ = ["Plan", "Scalar", "Step", "Value", "allocate"]
 
-ValueSpace = Literal["tile", "row", "mask", "scalar"]
+ValueSpace = Literal["uniform", "tile", "row", "mask", "scalar"]
 
 # Source: vector instructions of the Atlas A2 that take int32 and int16 as well as float.
 INTEGER_OPERATIONS = frozenset(
@@ -23,7 +24,8 @@ class Value:
 
     number: int
     space: ValueSpace
-    """`tile`: one per element; `row`: one per row; `mask`: one bit per element; `scalar`: a row value, read out."""
+    """`tile`: one per element; `row`: one per row; `mask`: one bit per element; `scalar`: a row
+    value, read out."""
     per_row: bool = False
     """For a mask: whether it compares row values."""
     register: int = -1
@@ -46,7 +48,8 @@ class Step:
     """One instruction."""
 
     operation: str
-    """The Ascend C name, or `Widen` (bring an input to the compute type) or `Read` (a row value as a scalar)."""
+    """The Ascend C name, or `Widen` (bring an input to the compute type) or `Read` (a row value as
+    a scalar)."""
     target: Value
     sources: tuple[Operand, ...]
     mode: str = ""
@@ -86,7 +89,8 @@ def _pool(value: Value) -> str:
 
 
 def allocate(steps: list[Step], outputs: list[Value]) -> Plan:
-    """Return the plan with a register for each value, reusing a register once its value was last read."""
+    """Return the plan with a register for each value, reusing a register once its value was last
+    read."""
     last_use = {value.number: len(steps) for value in outputs}
     for position, step in enumerate(steps):
         for source in step.sources:
@@ -103,7 +107,8 @@ def allocate(steps: list[Step], outputs: list[Value]) -> Plan:
             for s in sources
             if isinstance(s, Value) and s.space != "scalar" and last_use[s.number] == position
         }
-        # Elementwise instructions may write over a source; a reduction reads on after its first write.
+        # Elementwise instructions may write over a source; a reduction reads on after its first
+        # write.
         in_place = not step.operation.startswith("Reduce")
         if in_place:
             for value in dying.values():

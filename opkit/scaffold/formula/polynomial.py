@@ -20,7 +20,8 @@ class Polynomial:
 
 
 def match_polynomial(expression: sympy.Expr) -> Polynomial | None:
-    """Return a sum, or a number times a sum, as a polynomial with two or more terms of numbers; else None."""
+    """Return a sum, or a number times a sum, as a polynomial with two or more terms of numbers;
+    else None."""
     factor, total = expression.as_independent(*expression.free_symbols, as_Add=False)
     if not isinstance(total, sympy.Add) or factor.free_symbols:
         return None

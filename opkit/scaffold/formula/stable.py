@@ -1,4 +1,5 @@
-"""Rewrite a formula into the equal form that keeps its relative accuracy and does not overflow in float32."""
+"""Rewrite a formula into the equal form that keeps its relative accuracy and does not overflow in
+float32."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ __all__ = ["stabilise"]
 
 
 def stabilise(expression: sympy.Expr) -> sympy.Expr:
-    """Return an equal expression without the cancellations and overflows that have a known better form.
+    """Return an equal expression without the cancellations and overflows that have a known better
+    form.
 
-    1 + tanh(u) becomes 2*sigmoid(2*u), exp(u) - 1 becomes expm1(u), log(1 + exp(u)) becomes softplus(u), and so on.
+    1 + tanh(u) becomes 2*sigmoid(2*u), exp(u) - 1 becomes expm1(u), log(1 + exp(u)) becomes
+    softplus(u), and so on.
     """
     if not expression.args:
         return expression
@@ -51,14 +54,20 @@ def _mirrored_sigmoids(expression: sympy.Add) -> sympy.Expr:
     terms = [term.as_coeff_Mul() for term in expression.args]
     for i, (coefficient, factor) in enumerate(terms):
         for j, (other, mirror) in enumerate(terms):
-            both = isinstance(factor, Sigmoid) and isinstance(mirror, Sigmoid)
-            if both and coefficient == -other and sympy.expand(factor.args[0] + mirror.args[0]) == 0:
+            both = coefficient > 0 and isinstance(factor, Sigmoid) and isinstance(mirror, Sigmoid)
+            if (
+                both
+                and coefficient == -other
+                and sympy.expand(factor.args[0] + mirror.args[0]) == 0
+            ):
                 rest = [term for k, term in enumerate(expression.args) if k not in (i, j)]
                 return sympy.Add(coefficient * Tanh(factor.args[0] / 2), *rest)
     return expression
 
 
-def _with_one(constant: sympy.Expr, coefficient: sympy.Expr, factor: sympy.Expr) -> sympy.Expr | None:
+def _with_one(
+    constant: sympy.Expr, coefficient: sympy.Expr, factor: sympy.Expr
+) -> sympy.Expr | None:
     """Return an accurate form of `constant + coefficient*factor`, where there is one."""
     same = coefficient == constant
     opposite = coefficient == -constant
@@ -69,7 +78,12 @@ def _with_one(constant: sympy.Expr, coefficient: sympy.Expr, factor: sympy.Expr)
         return constant * Sigmoid(-factor.args[0])
     if isinstance(factor, sympy.exp) and opposite:
         return coefficient * Expm1(factor.args[0])
-    if isinstance(factor, sympy.Pow) and isinstance(factor.base, Tanh) and factor.exp == 2 and opposite:
+    if (
+        isinstance(factor, sympy.Pow)
+        and isinstance(factor.base, Tanh)
+        and factor.exp == 2
+        and opposite
+    ):
         u = factor.base.args[0]
         return 4 * constant * Sigmoid(2 * u) * Sigmoid(-2 * u)
     return None
@@ -96,8 +110,12 @@ def _product(expression: sympy.Mul) -> sympy.Expr:
         if not isinstance(exponential, sympy.exp):
             continue
         for j, sigmoid in enumerate(factors):
-            # exp(u) overflows where sigmoid(-u) underflows: inf * 0 instead of their product, sigmoid(u).
-            if isinstance(sigmoid, Sigmoid) and sympy.expand(exponential.args[0] + sigmoid.args[0]) == 0:
+            # exp(u) overflows where sigmoid(-u) underflows: inf * 0 instead of their product,
+            # sigmoid(u).
+            if (
+                isinstance(sigmoid, Sigmoid)
+                and sympy.expand(exponential.args[0] + sigmoid.args[0]) == 0
+            ):
                 rest = [f for k, f in enumerate(factors) if k not in (i, j)]
                 return _product_of([*rest, Sigmoid(exponential.args[0])])
     return expression

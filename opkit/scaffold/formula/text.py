@@ -175,7 +175,9 @@ def to_cpp(expression: sympy.Expr, symbols: Mapping[str, str]) -> str:
             expansions={
                 Where: choose,
                 Sigmoid: lambda u: f"(1.0 / (1.0 + std::exp(-({u}))))",
-                Softplus: lambda u: f"(std::fmax({u}, 0.0) + std::log1p(std::exp(-std::fabs({u}))))",
+                Softplus: lambda u: (
+                    f"(std::fmax({u}, 0.0) + std::log1p(std::exp(-std::fabs({u}))))"
+                ),
                 Sign: lambda u: f"(({u} > 0.0) - ({u} < 0.0))",
             },
         ),

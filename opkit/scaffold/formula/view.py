@@ -13,8 +13,8 @@ from opkit.schema.spec import AttrSpec, OpSpec, TensorSpec
 
 from .emit import float_literal, statements
 from .functions import COLUMNS
-from .lower import lower
-from .parse import ParsedFormulas, parse
+from .lowering import lower
+from .reader import ParsedFormulas, parse
 from .plan import INTEGER_OPERATIONS, Plan
 from .text import to_cpp, to_note
 
@@ -24,8 +24,46 @@ _FLOATING = frozenset({"float16", "float32", "bfloat16"})
 _INTEGERS = frozenset({"int32", "int16"})
 # Fields and variables of the generated code that a name from the prototype must not take.
 _RESERVED = frozenset(
-    "rows columns tileLength tileCount tilesPerRow tilesPerBlock extraBlocks rowsPerTile rowsPerBlock firstTile"
-    " lastTile firstRow lastRow pipe workspace tiling tile count offset row column reduceWork block".split()
+    [
+        "rows",
+        "columns",
+        "row",
+        "column",
+        "tile",
+        "block",
+        "count",
+        "offset",
+        "length",
+        "extra",
+        "tileLength",
+        "tileCount",
+        "tilesPerRow",
+        "tilesPerBlock",
+        "extraBlocks",
+        "tiles",
+        "blocks",
+        "rowsPerTile",
+        "rowsPerBlock",
+        "firstTile",
+        "lastTile",
+        "firstRow",
+        "lastRow",
+        "rest",
+        "pipe",
+        "workspace",
+        "tiling",
+        "reduceWork",
+        "scratch",
+        "masks",
+        "rowScratch",
+        "context",
+        "platform",
+        "cores",
+        "whole",
+        "total",
+        "share",
+        "attrs",
+    ]
 )
 _ATTR_TYPES = {"int": "int64_t", "float": "float", "bool": "bool"}
 _ATTR_SETTERS = {
@@ -164,27 +202,23 @@ def view_kernel(spec: OpSpec, *, compute_units: tuple[str, ...]) -> KernelView:
         UsageError: an unknown compute unit, or one that the generated kernel cannot run on.
     """
     chips = [find_chip(unit) for unit in compute_units]
+    soc_configs = tuple(dict.fromkeys(chip.soc_config for chip in chips))
     stems = _stems(spec)
     parsed = parse(spec) if spec.has_formula else None
     if parsed is None:
-        return _view(spec, stems, chips_configs(chips), None, None, integer=False)
+        return _view(spec, stems, soc_configs, None, None, integer=False)
     for chip in chips:
-        if chip.npu_arch not in ("2201", "dav-2201"):
+        if chip.npu_arch_number != 2201:
             raise UsageError(
                 f"the kernel that a formula gives does not run on {chip.name}",
-                help="it uses DataCopyPad, which Ascend910B (architecture 2201) has; choose -c ai_core-Ascend910B2",
+                help="it uses DataCopyPad, which architecture 2201 has: -c ai_core-Ascend910B2",
             )
-    _check_tensors(spec)
+    _check_tensors(parsed)
     integer = _check_dtypes(spec)
     plan = lower(parsed, integer=integer)
     if integer:
         _check_integer(spec, plan)
-    return _view(spec, stems, chips_configs(chips), parsed, plan, integer=integer)
-
-
-def chips_configs(chips: list) -> tuple[str, ...]:  # type: ignore[type-arg]
-    """Return the configuration names of chips, each once."""
-    return tuple(dict.fromkeys(chip.soc_config for chip in chips))
+    return _view(spec, stems, soc_configs, parsed, plan, integer=integer)
 
 
 def _view(
@@ -321,14 +355,15 @@ def _cpp_value(kind: str, value: object) -> str:
 def _scalars(
     spec: OpSpec, plan: Plan | None, stems: dict[str, str], integer: bool
 ) -> tuple[dict[sympy.Expr, str], tuple[ScalarView, ...]]:
-    """Return the field of each expression over attributes; without a plan, a field for each attribute."""
+    """Return the field of each expression over attributes; without a plan, a field for each
+    attribute."""
     types = {attr.name: attr.type for attr in spec.attrs}
     if plan is None:
         fields = [(name, stems[name]) for name, kind in types.items() if kind in _ATTR_TYPES]
         views = [ScalarView(s, _ATTR_TYPES[types[n]], s, f"attribute {n}") for n, s in fields]
         return {}, tuple(views)
     names: dict[sympy.Expr, str] = {}
-    scalars = []
+    scalars: list[ScalarView] = []
     for expression in plan.scalars:
         symbols = {name: f"static_cast<double>({stems[name]})" for name in types}
         symbols[COLUMNS.name] = "static_cast<double>(columns)"
@@ -353,19 +388,20 @@ def _inferred_dtype(spec: OpSpec, output: TensorSpec) -> str:
     return ""
 
 
-def _check_tensors(spec: OpSpec) -> None:
+def _check_tensors(parsed: ParsedFormulas) -> None:
+    spec = parsed.spec
     for where, tensors in (("input_desc", spec.inputs), ("output_desc", spec.outputs)):
         for index, tensor in enumerate(tensors):
             if tensor.param_type != "required":
                 raise SpecError(
-                    f'"{tensor.name}" is {tensor.param_type}; a formula takes required tensors only',
+                    f'"{tensor.name}" is {tensor.param_type}; a formula takes required ones only',
                     file=spec.source,
                     pointer=f"/{spec.op}/{where}/{index}/param_type",
                     help="make it required, or leave the formula out and write the kernel by hand",
                 )
-    if not spec.inputs:
+    if not parsed.inputs or parsed.row_inputs >= set(parsed.inputs):
         raise SpecError(
-            "an operator with a formula needs an input, whose shape the output takes",
+            "an operator with a formula needs an input with one value per element",
             file=spec.source,
             pointer=f"/{spec.op}/input_desc",
         )
@@ -381,10 +417,10 @@ def _check_dtypes(spec: OpSpec) -> bool:
             integer = True
         elif not set(outputs) <= _FLOATING or not set(names) <= _FLOATING | _INTEGERS:
             raise SpecError(
-                f"a formula cannot be generated for data types {', '.join(names)} (variant {variant})",
+                f"no kernel for data types {', '.join(names)} (variant {variant})",
                 file=spec.source,
                 pointer=f"/{spec.op}/output_desc",
-                help="outputs are float16, float32 or bfloat16; or all tensors are int32, or all int16",
+                help="outputs are float16, float32 or bfloat16; or all are int32, or all int16",
             )
     return integer
 

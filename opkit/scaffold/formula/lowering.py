@@ -31,7 +31,7 @@ from .functions import (
     Tanh,
     Where,
 )
-from .parse import ParsedFormulas, Space, space_of
+from .reader import ParsedFormulas, Space, space_of
 from .plan import Operand, Plan, Scalar, Step, Value, ValueSpace, allocate
 from .polynomial import Polynomial, match_polynomial
 from .stable import stabilise
@@ -52,7 +52,8 @@ _MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "
 _REDUCE = {RowSum: "ReduceSum", RowMean: "ReduceSum", RowMax: "ReduceMax", RowMin: "ReduceMin"}
 # Below this |u|, tanh(u) comes from its continued fraction: there 1 - 2/(exp(2u) + 1) cancels.
 _TANH_SMALL = sympy.Rational(1, 2)
-# Terms of atanh's series that log(1 + z) needs for float32 with z <= 1: the next is below 2**-24 of the first.
+# Terms of atanh's series that log(1 + z) needs for float32 with z <= 1: the next is below 2**-24 of
+# the first.
 _LOG1P_TERMS = 8
 
 
@@ -61,7 +62,8 @@ def lower(parsed: ParsedFormulas, *, integer: bool = False) -> Plan:
 
     Args:
         parsed: the formulas.
-        integer: plan for an integer compute type, where 1 - tanh(u) and the like have no better form.
+        integer: plan for an integer compute type, where 1 - tanh(u) and the like have no better
+        form.
     """
     lowering = _Lowering(parsed)
     outputs = []
@@ -86,7 +88,9 @@ class _Lowering:
         value = self.vector(expression, space)
         defining = next(s for s in self.steps if s.target.number == value.number)
         if defining.operation == "Widen" or value.number in self.result_numbers:
-            value = self.emit("Muls", space, (value, Scalar(sympy.Integer(1))), note=to_note(expression))
+            value = self.emit(
+                "Muls", space, (value, Scalar(sympy.Integer(1))), note=to_note(expression)
+            )
         self.result_numbers.add(value.number)
         return value
 
@@ -103,7 +107,8 @@ class _Lowering:
         return "tile" if "tile" in spaces else "row" if "row" in spaces else "uniform"
 
     def bind(self, expression: sympy.Expr) -> sympy.Symbol:
-        """Return a symbol for an expression's value, so that sympy cannot take the expression apart again."""
+        """Return a symbol for an expression's value, so that sympy cannot take the expression apart
+        again."""
         if isinstance(expression, sympy.Symbol):
             return expression
         for symbol, value in self.known.items():
@@ -144,7 +149,8 @@ class _Lowering:
         return self.filled[key]
 
     def scalar(self, expression: sympy.Expr) -> Operand:
-        """Return an expression that does not vary along the row, as an operand of Adds, Muls and the like."""
+        """Return an expression that does not vary along the row, as an operand of Adds, Muls and
+        the like."""
         if self.space(expression) == "uniform":
             return Scalar(expression)
         value = self.lower(expression)
@@ -155,7 +161,8 @@ class _Lowering:
     # Expressions
 
     def lower(self, expression: sympy.Expr) -> Value:
-        """Return the value of an expression that is not uniform, computed once however often it is used."""
+        """Return the value of an expression that is not uniform, computed once however often it is
+        used."""
         value = self.known.get(expression)
         if value is None:
             value = self.lower_new(expression)
@@ -193,7 +200,9 @@ class _Lowering:
         if kind is sympy.Abs:
             return self.emit("Abs", space, (self.lower(first),), note=note)
         if kind in _ROUND_MODES:
-            return self.emit("Cast", space, (self.lower(first),), mode=_ROUND_MODES[kind], note=note)
+            return self.emit(
+                "Cast", space, (self.lower(first),), mode=_ROUND_MODES[kind], note=note
+            )
         if kind in (Maximum, Minimum):
             return self.extremum(expression, space, note)
         if kind is Where:
@@ -373,7 +382,8 @@ class _Lowering:
 
 
 def _tanh_fraction(u: sympy.Symbol) -> tuple[sympy.Expr, sympy.Expr]:
-    """Return numerator and denominator of tanh's continued fraction, u/(1 + u^2/(3 + u^2/(5 + u^2/(7 + u^2/9))))."""
+    """Return numerator and denominator of tanh's continued fraction, u/(1 + u^2/(3 + u^2/(5 +
+    u^2/(7 + u^2/9))))."""
     square = u**2
     numerator = u * (945 + 105 * square + square**2)
     denominator = 945 + 420 * square + 15 * square**2

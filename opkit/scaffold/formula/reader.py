@@ -1,9 +1,11 @@
-"""Formula text to sympy, through an explicit list of what the language has; nothing is ever evaluated as Python."""
+"""Formula text to sympy, through an explicit list of what the language has; nothing is ever
+evaluated as Python."""
 
 from __future__ import annotations
 
 import ast
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -19,7 +21,7 @@ __all__ = ["ParsedFormulas", "ParsedOutput", "parse", "space_of"]
 Kind = Literal["elementwise", "rowwise"]
 Space = Literal["uniform", "row", "tile"]
 
-_BINARY = {
+_BINARY: dict[type[ast.operator], Callable[[sympy.Expr, sympy.Expr], sympy.Expr]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
@@ -27,7 +29,8 @@ _BINARY = {
     ast.Pow: lambda a, b: a**b,
 }
 _CONSTANTS = {"pi": sympy.pi, "e": sympy.E, "columns": COLUMNS}
-# Deeper nesting than any formula needs would exhaust Python's stack in sympy rather than end in a message.
+# Deeper nesting than any formula needs would exhaust Python's stack in sympy rather than end in a
+# message.
 _DEEPEST_NESTING = 60
 _LONGEST_FORMULA = 10_000
 _LARGEST_EXPONENT = 64
@@ -59,7 +62,8 @@ class ParsedFormulas:
 
     @property
     def kind(self) -> Kind:
-        """`rowwise` if any formula reduces over the last axis or takes a per-row input, else `elementwise`."""
+        """`rowwise` if any formula reduces over the last axis or takes a per-row input, else
+        `elementwise`."""
         if self.row_inputs or any(o.expression.has(Reduction, COLUMNS) for o in self.outputs):
             return "rowwise"
         return "elementwise"
@@ -70,7 +74,8 @@ class ParsedFormulas:
 
 
 def space_of(expression: sympy.Basic, inputs: frozenset[sympy.Symbol]) -> Space:
-    """Return whether a value is the same everywhere, one per row, or one per element of `inputs`."""
+    """Return whether a value is the same everywhere, one per row, or one per element of
+    `inputs`."""
     if isinstance(expression, Reduction | RowInput):
         return "row"
     if isinstance(expression, sympy.Symbol):
@@ -78,7 +83,7 @@ def space_of(expression: sympy.Basic, inputs: frozenset[sympy.Symbol]) -> Space:
     spaces = {space_of(argument, inputs) for argument in expression.args}
     for space in ("tile", "row"):
         if space in spaces:
-            return space  # type: ignore[return-value]
+            return space
     return "uniform"
 
 
@@ -86,7 +91,8 @@ def parse(spec: OpSpec) -> ParsedFormulas:
     """Return the formulas of every output as sympy expressions.
 
     Raises:
-        SpecError: an output has no formula, or a formula is wrong; with the pointer to it and the column.
+        SpecError: an output has no formula, or a formula is wrong; with the pointer to it and the
+        column.
     """
     inputs = {tensor.name: sympy.Symbol(tensor.name, real=True) for tensor in spec.inputs}
     attrs = {attr.name: sympy.Symbol(attr.name, real=True) for attr in spec.attrs}
@@ -145,7 +151,7 @@ class _Reader:
     ) -> None:
         self.spec = spec
         self.index = index
-        self.text = text
+        self.text = " ".join(text.split())
         self.inputs = inputs
         self.attrs = attrs
         self.tiles = frozenset(inputs.values())
@@ -155,17 +161,29 @@ class _Reader:
 
     def read(self) -> sympy.Expr:
         if len(self.text) > _LONGEST_FORMULA:
-            self.fail(f"the formula has {len(self.text)} characters, the limit is {_LONGEST_FORMULA}", 0)
+            self.fail(
+                f"the formula has {len(self.text)} characters, the limit is {_LONGEST_FORMULA}", 0
+            )
         try:
-            tree = ast.parse(self.text.strip(), mode="eval")
+            tree = ast.parse(self.text, mode="eval")
         except SyntaxError as error:
-            self.fail(f"not a formula: {error.msg}", (error.offset or 1) - 1)
+            self.fail(f"not a formula: {error.msg}", (error.offset or len(self.text) + 1) - 1)
         except (RecursionError, MemoryError, ValueError):
-            self.fail("the formula is nested too deeply or holds a character that no formula has", 0)
+            self.fail(
+                "the formula is nested too deeply or holds a character that no formula has", 0
+            )
         body = tree.body
-        if isinstance(body, ast.Call) and isinstance(body.func, ast.Name) and body.func.id == "like":
+        if (
+            isinstance(body, ast.Call)
+            and isinstance(body.func, ast.Name)
+            and body.func.id == "like"
+        ):
             # like(value, x): a value per row, wanted once per element of x.
-            if len(body.args) != 2 or body.keywords or self.visit(body.args[1], 0) not in self.tiles:
+            if (
+                len(body.args) != 2
+                or body.keywords
+                or self.visit(body.args[1], 0) not in self.tiles
+            ):
                 self.fail("like takes a value and the name of an input", body.col_offset)
             self.full = True
             body = body.args[0]
@@ -200,7 +218,7 @@ class _Reader:
             return self.comparison(node, depth)
         if isinstance(node, ast.Call):
             return self.call(node, depth)
-        self.fail(f"{_describe(node)} is not part of the formula language", node.col_offset)
+        return self.fail(f"{_describe(node)} is not part of the formula language", node.col_offset)
 
     def value(self, node: ast.expr, depth: int) -> sympy.Expr:
         value = self.visit(node, depth + 1)
@@ -213,12 +231,15 @@ class _Reader:
     def number(self, node: ast.Constant) -> sympy.Expr:
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
             self.fail(f"{node.value!r} is not a number", node.col_offset)
-        literal = ast.get_source_segment(self.text.strip(), node) or repr(node.value)
+        literal = ast.get_source_segment(self.text, node) or repr(node.value)
         if isinstance(node.value, float) and not abs(node.value) <= 3.4e38:
             self.fail(f"{literal} does not fit float32", node.col_offset)
-        # Exact, so that 0.1 stays 1/10 through simplification and is rounded once, when it is written out.
-        return sympy.Rational(literal.replace("_", "")) if isinstance(node.value, float) else (
-            sympy.Integer(node.value)
+        # Exact, so that 0.1 stays 1/10 through simplification and is rounded once, when it is
+        # written out.
+        return (
+            sympy.Rational(literal.replace("_", ""))
+            if isinstance(node.value, float)
+            else (sympy.Integer(node.value))
         )
 
     def name(self, node: ast.Name) -> sympy.Expr:
@@ -237,7 +258,7 @@ class _Reader:
         if node.id in FUNCTIONS or node.id in REDUCTIONS:
             self.fail(f'"{node.id}" is a function: {node.id}(...)', node.col_offset)
         known = [*self.inputs, *self.attrs, *_CONSTANTS]
-        self.unknown(node.id, "an input, an attribute or a constant", known, node.col_offset)
+        return self.unknown(node.id, "an input, an attribute or a constant", known, node.col_offset)
 
     def unknown(self, name: str, what: str, known: list[str], column: int) -> NoReturn:
         nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
@@ -263,7 +284,7 @@ class _Reader:
             return base**exponent
         if not base.free_symbols and base.is_positive:
             return sympy.exp(exponent * sympy.log(base))
-        self.fail(
+        return self.fail(
             "the exponent must be a number",
             column,
             help="for a positive base write exp(p*log(x)) instead of x**p",
@@ -298,7 +319,9 @@ class _Reader:
         if name == "where":
             condition = self.visit(node.args[0], depth + 1)
             if not isinstance(condition, Comparison):
-                self.fail("where starts with a comparison, as in where(x > 0, a, b)", node.col_offset)
+                self.fail(
+                    "where starts with a comparison, as in where(x > 0, a, b)", node.col_offset
+                )
             return row.build(condition, *(self.value(a, depth) for a in node.args[1:]))
         arguments = [self.value(a, depth) for a in node.args]
         if name == "pow":
@@ -314,7 +337,9 @@ class _Reader:
             if keyword.arg == "axis":
                 axis_given = True
                 if literal != -1:
-                    self.fail("only the last axis can be reduced: axis=-1", keyword.value.col_offset)
+                    self.fail(
+                        "only the last axis can be reduced: axis=-1", keyword.value.col_offset
+                    )
             elif keyword.arg == "keepdims" and isinstance(literal, bool):
                 self.keepdims = self.keepdims or literal
             else:

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import pytest
+import sympy
+
+from opkit.errors import SpecError
+from opkit.scaffold.formula import parse
+from opkit.scaffold.formula.text import to_formula
+
+
+def expression(make_spec, formula, **options):
+    return parse(make_spec(formula, **options)).outputs[0].expression
+
+
+@pytest.mark.parametrize(
+    ("formula", "column", "words"),
+    [
+        ("x +", 4, "not a formula"),
+        ("x + gama", 5, '"gama" is not an input'),
+        ("exq(x)", 1, '"exq" is not a function'),
+        ("x % 2", 1, "% is not part of the formula language"),
+        ("x and x", 1, "BoolOp"),
+        ("__import__('os')", 1, '"__import__" is not a function'),
+        ("x.real", 1, "Attribute"),
+        ("[x for x in x]", 1, "ListComp"),
+        ("(lambda: x)()", 1, "only plain functions"),
+        ("'x'", 1, "is not a number"),
+        ("x > 0", 1, "a comparison is not a value"),
+        ("where(x, 1, 2)", 1, "where starts with a comparison"),
+        ("where(0 < x < 1, 1, 2)", 7, "one comparison"),
+        ("x**x", 4, "the exponent must be a number"),
+        ("x**65", 4, "larger than 64"),
+        ("x/0", 3, "division by zero"),
+        ("log(0)*x", 1, "undefined"),
+        ("sum(x)", 1, "needs axis=-1"),
+        ("sum(x, axis=0)", 13, "only the last axis"),
+        ("sum(2, axis=-1)", 5, "the same along the row"),
+        ("tanh(x, x)", 1, "takes 1 values"),
+        ("exp", 1, "is a function"),
+        ("1e39*x", 1, "does not fit float32"),
+        ("row(2)", 1, "name of one input"),
+        ("1 + like(x, x)", 5, "enclose the whole formula"),
+    ],
+)
+def test_a_wrong_formula_names_its_column(make_spec, formula, column, words):
+    with pytest.raises(SpecError) as caught:
+        parse(make_spec(formula))
+    assert caught.value.message.startswith(f"column {column} of")
+    assert words in caught.value.message
+    assert caught.value.pointer == "/TestOp/output_desc/0/formula"
+
+
+@pytest.mark.parametrize(
+    ("formula", "nearest"), [("gama*x", "gamma"), ("sqr(x)", "sqrt"), ("epsilo*x", "epsilon")]
+)
+def test_a_misspelt_name_gets_the_nearest_one(make_spec, formula, nearest):
+    spec = make_spec(formula, inputs=("x", "gamma"), attrs=[("epsilon", "float", 1e-6)])
+    with pytest.raises(SpecError) as caught:
+        parse(spec)
+    assert nearest in str(caught.value)
+
+
+@pytest.mark.parametrize("formula", ["(" * 300 + "x" + ")" * 300, "-" * 5000 + "x", "x+" * 6000])
+def test_an_extreme_formula_is_an_error_and_no_crash(make_spec, formula):
+    with pytest.raises(SpecError):
+        parse(make_spec(formula))
+
+
+def test_decimals_are_exact(make_spec):
+    x = sympy.Symbol("x", real=True)
+    assert expression(make_spec, "0.1*x") == x / 10
+
+
+def test_an_input_hides_a_constant(make_spec):
+    assert expression(make_spec, "e*2", inputs=("e",)) == 2 * sympy.Symbol("e", real=True)
+
+
+@pytest.mark.parametrize(
+    ("formula", "kind", "per_row"),
+    [
+        ("x*2", "elementwise", False),
+        ("x*sum(x, axis=-1)", "rowwise", False),
+        ("sqrt(mean(x**2, axis=-1))", "rowwise", True),
+        ("like(mean(x, axis=-1), x)", "rowwise", False),
+        ("x/columns", "rowwise", False),
+    ],
+)
+def test_a_formula_is_classified_by_what_it_does_along_the_row(make_spec, formula, kind, per_row):
+    parsed = parse(make_spec(formula))
+    assert parsed.kind == kind
+    assert parsed.outputs[0].per_row is per_row
+
+
+def test_keepdims_is_kept(make_spec):
+    assert parse(make_spec("max(x, axis=-1, keepdims=True)")).outputs[0].keepdims
+    assert not parse(make_spec("max(x, axis=-1)")).outputs[0].keepdims
+
+
+def test_an_input_is_per_row_everywhere_or_nowhere(make_spec):
+    with pytest.raises(SpecError, match="used both as"):
+        parse(make_spec("row(a)*x", "a*x", inputs=("x", "a")))
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "0.5*x*(1+tanh(sqrt(2/pi)*(x+0.044715*x**3)))",
+        "x*rsqrt(mean(x**2, axis=-1)+1e-6)",
+        "where(x >= -1.5, -x**2, abs(x))/(2-x)",
+        "exp(-x)**2 - log(1+x**2)**3 + x**-1.5 + 2**x",
+        "max(x, 0)*min(x, 6)*sign(x)*floor(x)*ceil(x)*round(x)*softplus(x)*expm1(x)*sigmoid(x)",
+        "sum(where(x == max(x, axis=-1), 1, 0), axis=-1)/columns",
+        "-(x - 1)*-3/7",
+    ],
+)
+def test_the_text_of_an_expression_parses_back_to_it(make_spec, formula):
+    first = expression(make_spec, formula)
+    assert expression(make_spec, to_formula(first)) == first
