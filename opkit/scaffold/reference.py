@@ -149,7 +149,6 @@ class _Writer:
         body = self.text(node.args[0])
         self.uses_element = outer
         value = f"{name}_{len(self.rows)}"
-        self.rows.append(
-            f"const double {value} = reduce_{name}(columns_, [&](int64_t column_) {{ return {body}; }});"
-        )
+        element = f"[&](int64_t column_) {{ return {body}; }}"
+        self.rows.append(f"const double {value} = reduce_{name}(columns_, {element});")
         return value

@@ -100,6 +100,9 @@ def render(
             for key, gradient in gradients.items()
             if gradient is not None
         },
+        "backward_of": {
+            gradient.name: key for key, gradient in gradients.items() if gradient is not None
+        },
         "unsupported_gradients": {
             spec.name: {gap.input: gap.reason for gap in formula.unsupported_gradients(spec)}
             for spec in operators

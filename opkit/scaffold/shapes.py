@@ -21,10 +21,9 @@ def output_shapes(spec: OpSpec) -> tuple[str, ...]:
         return tuple("torch.Size(())" for _ in spec.outputs)
     if not spec.has_formula:
         return tuple(f"{spec.inputs[0].name}.shape" for _ in spec.outputs)
-    # From its module: the package's own `parse` is that module once another has imported it.
-    from opkit.scaffold.formula.parse import parse
+    from opkit.scaffold import formula
 
-    parsed = parse(spec)
+    parsed = formula.parse(spec)
     full = [tensor.name for tensor in spec.inputs if tensor.name not in parsed.row_inputs]
     if not full:
         return tuple(f"{spec.inputs[0].name}.shape" for _ in spec.outputs)

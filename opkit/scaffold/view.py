@@ -135,12 +135,16 @@ class OperatorView:
     @property
     def torch_parameters(self) -> str:
         """The parameter list of a Python function that torch calls: every argument by position."""
-        inputs = [f"{i.name}=None" if i.defaults_to_none else i.name for i in self.inputs]
+        inputs = [f"{i.name}=None" if self._is_last(i) else i.name for i in self.inputs]
         attrs = [
             attr.name if attr.default is None else f"{attr.name}={attr.python_default}"
             for attr in self.attrs
         ]
         return ", ".join([*inputs, *attrs])
+
+    def _is_last(self, tensor: InputView) -> bool:
+        """Whether torch lets it be left out: attributes stand behind it, also by position."""
+        return tensor.defaults_to_none and all(attr.default is not None for attr in self.attrs)
 
     @property
     def call_arguments(self) -> str:
@@ -162,7 +166,7 @@ class OperatorView:
     def torch_schema(self) -> str:
         """The operator's schema as torch writes it."""
         inputs = [
-            f"Tensor{'?' if i.optional else ''} {i.name}{'=None' if i.defaults_to_none else ''}"
+            f"Tensor{'?' if i.optional else ''} {i.name}{'=None' if self._is_last(i) else ''}"
             for i in self.inputs
         ]
         parameters = ", ".join([*inputs, *(attr.torch_parameter for attr in self.attrs)])

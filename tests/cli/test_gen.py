@@ -1,0 +1,111 @@
+"""`opkit gen` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from opkit.cli.app import main
+
+PROTOTYPES = Path(__file__).parents[2] / "examples" / "prototypes"
+
+
+def gen(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(["gen", *map(str, arguments)])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def test_a_project_is_written_with_one_line_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "-o", tmp_path / "p") == 0
+    files = [path for path in (tmp_path / "p").rglob("*") if path.is_file()]
+    lines = capsys.readouterr().err.splitlines()
+    # One more file than lines: the record of what was generated.
+    assert len(lines) == len(files) - 1
+    assert all(line.split()[0] == "create" for line in lines)
+    assert (tmp_path / "p" / "gelu_custom.json").read_bytes() == (
+        PROTOTYPES / "gelu_custom.json"
+    ).read_bytes()
+
+
+def test_msopgen_spellings_of_the_options_are_taken(tmp_path: Path) -> None:
+    arguments = [
+        "-c",
+        "ai_core-Ascend910B2",
+        "-f",
+        "pytorch",
+        "-lan",
+        "cpp",
+        "-out",
+        tmp_path / "p",
+    ]
+    assert gen("-i", PROTOTYPES / "add_custom.json", *arguments) == 0
+
+
+def test_a_conflict_keeps_the_edit_and_ends_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "-o", tmp_path, "-q") == 0
+    (tmp_path / "README.md").write_text("mine\n")
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "-o", tmp_path, "-q") == 0
+    code = gen("-i", PROTOTYPES / "gelu_custom.json", "-o", tmp_path, "-f", "aclnn")
+    assert code == 1
+    assert (tmp_path / "README.md").read_text() == "mine\n"
+    assert "README.md.new" in capsys.readouterr().err
+
+
+def test_json_lists_every_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "-o", tmp_path, "--json", "-q") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["project"] == "gelu_custom"
+    assert {"path": "pyproject.toml", "action": "create", "new_text": None} in document["files"]
+
+
+def test_several_operators_make_one_project_named_after_the_file(tmp_path: Path) -> None:
+    several = [
+        json.loads((PROTOTYPES / "gelu_custom.json").read_text()),
+        *json.loads((PROTOTYPES / "add_custom.json").read_text()),
+    ]
+    source = tmp_path / "my_ops.json"
+    source.write_text(json.dumps(several))
+    assert gen("-i", source, "-o", tmp_path / "all", "-q") == 0
+    assert (tmp_path / "all" / "my_ops" / "__init__.py").is_file()
+    assert gen("-i", source, "-o", tmp_path / "one", "--op", "AddCustom", "-q") == 0
+    assert (tmp_path / "one" / "add_custom" / "__init__.py").is_file()
+    assert not (tmp_path / "one" / "op_kernel" / "gelu_custom.cpp").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["-lan", "py"], "TBE"),
+        (["-lan", "rust"], "rust"),
+        (["-f", "tf"], "tf"),
+        (["-c", "ai_core-Ascend99"], "Ascend99"),
+        (["--op", "GELUCustm"], 'did you mean "GELUCustom"?'),
+    ],
+)
+def test_what_cannot_be_done_is_wrong_usage_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
+) -> None:
+    folder = tmp_path / "p"
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "-o", folder, *arguments) == 2
+    assert text in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_a_wrong_prototype_is_named_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "op.json"
+    text = (PROTOTYPES / "gelu_custom.json").read_text()
+    source.write_text(text.replace('"float16"', '"flaot16"', 1))
+    assert gen("-i", source, "-o", tmp_path / "p") == 2
+    shown = capsys.readouterr().err
+    assert "op.json:6" in shown
+    assert 'did you mean "float16"?' in shown
