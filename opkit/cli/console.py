@@ -387,7 +387,8 @@ def _diagnostic_text(diagnostic: Diagnostic) -> str:
     head = click.style(f"{diagnostic.severity}: ", fg=colour, bold=True)
     lines = [
         head + diagnostic.message,
-        f"  --> {_shown_path(diagnostic.file)}:{diagnostic.line}:{diagnostic.column}",
+        f"  --> {_shown_path(diagnostic.file)}:{diagnostic.line}"
+        + (f":{diagnostic.column}" if diagnostic.column else ""),
     ]
     if diagnostic.source_line:
         gutter = f"{diagnostic.line:>5} | "
@@ -396,7 +397,8 @@ def _diagnostic_text(diagnostic: Diagnostic) -> str:
         indent = "".join("\t" if character == "\t" else " " for character in before)
         lines.append(gutter + diagnostic.source_line.rstrip())
         caret = click.style("^", fg=colour, bold=True)
-        lines.append(" " * (len(gutter) - 2) + "| " + indent + caret)
+        if diagnostic.column:
+            lines.append(" " * (len(gutter) - 2) + "| " + indent + caret)
     return "\n".join(lines)
 
 

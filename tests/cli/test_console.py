@@ -147,6 +147,11 @@ def test_a_build_error_shows_the_source_line_and_a_caret(
     ]
 
 
+def test_a_diagnostic_without_a_column_has_no_caret(capsys: pytest.CaptureFixture[str]) -> None:
+    Console().diagnostics([Diagnostic(Path("x.cpp"), 4, 0, "error", "no", "Foo();")])
+    assert capsys.readouterr().err == "error: no\n  --> x.cpp:4\n    4 | Foo();\n"
+
+
 def test_a_tab_before_the_column_keeps_its_width(capsys: pytest.CaptureFixture[str]) -> None:
     Console().diagnostics([Diagnostic(Path("x.cpp"), 1, 2, "error", "no", "\tFoo();")])
     assert capsys.readouterr().err.splitlines()[-1] == "      | \t^"
