@@ -1,0 +1,231 @@
+"""Launch syntax becomes plain C++, line for line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opkit.errors import BuildError
+from opkit.toolchain.launch_rewrite import apply_edits, launch_edits, scan_kernels
+from opkit.toolchain.launch_tree import read_launch_tree
+from opkit.toolchain.tokens import tokenize
+
+FILE = Path("demo.asc")
+VECTOR = "::opkit::KernelMode::Vector"
+
+
+def rewrite(text: str) -> str:
+    edits = launch_edits(text, file=FILE, kernels=scan_kernels(text))
+    return apply_edits(text, edits, file=FILE).text.removeprefix('#line 1 "demo.asc"\n')
+
+
+def test_a_plain_launch_becomes_a_call() -> None:
+    assert rewrite("add<<<8, nullptr, stream>>>(x, y, n);") == (
+        f'::opkit::launch_kernel(add, ::opkit::LaunchConfig("add", {VECTOR}, 8, nullptr, stream)'
+        ", x, y, n);"
+    )
+
+
+def test_a_launch_without_arguments_has_no_stray_comma() -> None:
+    assert rewrite("hello<<<8, 0, s>>>();").endswith("8, 0, s));")
+
+
+def test_template_arguments_go_into_a_lambda() -> None:
+    assert rewrite("k<float, N><<<n, 0, s>>>(x);") == (
+        "::opkit::launch_template([=](auto... opkit_arguments) "
+        "{ k<float, N>(opkit_arguments...); }, "
+        f'::opkit::LaunchConfig("k", {VECTOR}, n, 0, s), x);'
+    )
+
+
+def test_a_template_whose_arguments_are_deduced_goes_into_a_lambda() -> None:
+    text = "template <typename T> __global__ void k(T x) {}\nvoid f() { k<<<1, 0, s>>>(x); }"
+    assert "launch_template([=](auto... opkit_arguments) { k(" in rewrite(text)
+
+
+@pytest.mark.parametrize(
+    "callee",
+    ["k<A<B<int>>>", "k<A<(1 > 2)>, 3>", "outer::inner<int>::k<2>", "k<sizeof(int)>"],
+)
+def test_nested_template_arguments_belong_to_the_kernel(callee: str) -> None:
+    assert f"{{ {callee}(opkit_arguments...); }}" in rewrite(f"{callee}<<<1, 0, s>>>(x);")
+
+
+@pytest.mark.parametrize(
+    ("callee", "name"),
+    [
+        ("ns::k", "k"),
+        ("::ns::k", "k"),
+        ("table[i]", "table[i]"),
+        ("(*chosen)", "(*chosen)"),
+        ("this->k", "k"),
+        ("holder.k", "k"),
+        ("choose(a, b)", "choose(a, b)"),
+    ],
+)
+def test_the_callee_is_the_whole_expression(callee: str, name: str) -> None:
+    result = rewrite(f"return {callee}<<<1, 0, s>>>(x);")
+    assert result.startswith(f"return ::opkit::launch_kernel({callee}, ")
+    assert f'LaunchConfig("{name}", ' in result
+
+
+def test_a_condition_in_front_is_not_part_of_the_callee() -> None:
+    assert rewrite("if (a) k<<<1, 0, s>>>(x);").startswith("if (a) ::opkit::launch_kernel(k, ")
+
+
+def test_lines_keep_their_numbers() -> None:
+    text = "int before;\nk<A,\n  B>\n<<<n,\n 0, s>>>\n(\n x,\n y);\nint after;\n"
+    result = rewrite(text)
+    assert result.count("\n") == text.count("\n")
+    assert result.splitlines()[0] == "int before;"
+    assert result.splitlines()[8] == "int after;"
+    assert result.splitlines()[6].strip() == "x,"
+
+
+def test_text_without_launches_stays_as_it_is() -> None:
+    text = 'auto t = "k<<<1,0,s>>>(x)"; // k<<<1, 0, s>>>(x)\n/* k<<<1>>>() */ V<V<V<int>>> v;\n'
+    assert rewrite(text) == text
+
+
+def test_a_raw_string_is_no_launch() -> None:
+    text = 'const char* source = R"x(k<<<1, 0, s>>>(a); ")x";\n'
+    assert rewrite(text) == text
+
+
+def test_an_overloaded_operator_is_no_launch() -> None:
+    text = "auto f = operator<<<int>(a, b);"
+    assert rewrite(text) == text
+
+
+def test_a_shift_in_the_configuration_is_no_end() -> None:
+    assert "(n >> 1), 0, s)" in rewrite("k<<<(n >> 1), 0, s>>>(x);")
+    assert "n >> 1, 0, s)" in rewrite("k<<<n >> 1, 0, s>>>(x);")
+
+
+def test_macros_in_the_launch_survive() -> None:
+    assert rewrite("k<<<BLOCKS(8), 0, STREAM>>>(ARGS);").endswith("BLOCKS(8), 0, STREAM), ARGS);")
+
+
+def test_a_launch_in_a_macro_body_is_rewritten_with_its_continuations() -> None:
+    result = rewrite("#define RUN(k) \\\n  k<<<1, 0, s>>> \\\n  (x)\n")
+    assert result.startswith("#define RUN(k) \\\n  ::opkit::launch_kernel(k, ")
+    assert result.count("\\\n") == 2
+
+
+def test_two_launches_on_a_line_are_both_rewritten() -> None:
+    assert rewrite("a<<<1,0,s>>>(x); b<<<2,0,s>>>(y);").count("launch_kernel") == 2
+
+
+@pytest.mark.parametrize(
+    ("head", "mode"),
+    [
+        ("__global__ __vector__ void k(int a)", VECTOR),
+        ("__vector__ __global__ void k(int a)", VECTOR),
+        ('extern "C" __global__ __cube__ void k(int a)', "::opkit::KernelMode::Cube"),
+        ("__global__ __mix__(1, 2) void k(int a)", "::opkit::mix_mode(1, 2)"),
+        ("template <int N>\n__global__ __mix__(1, R) void k(int a)", "::opkit::mix_mode(1, R)"),
+        ("__global__ __aicore__ void k(int a)", VECTOR),
+        (
+            "__attribute__((noinline)) __global__ __cube__ void k(A<1> a)",
+            "::opkit::KernelMode::Cube",
+        ),
+    ],
+)
+def test_the_mode_comes_from_the_attributes(head: str, mode: str) -> None:
+    (kernel,) = scan_kernels(f"int x;\n{head} {{ int y; }}\n")
+    assert (kernel.name, kernel.mode) == ("k", mode)
+
+
+def test_the_mode_comes_from_the_task_type_where_no_attribute_says_it() -> None:
+    body = "{ KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2); }"
+    (kernel,) = scan_kernels(f"__global__ __aicore__ void k(GM_ADDR x) {body}")
+    assert kernel.mode == "::opkit::KernelMode::Mix12"
+
+
+def test_a_definition_says_more_than_its_declaration() -> None:
+    text = "__global__ void k(int);\n__global__ __cube__ void k(int a) {}\n"
+    (kernel,) = scan_kernels(text)
+    assert kernel.mode == "::opkit::KernelMode::Cube"
+
+
+def test_a_pointer_has_the_mode_that_all_kernels_share() -> None:
+    text = "__global__ __cube__ void a(int) {}\nvoid f() { p<<<1, 0, s>>>(1); }"
+    assert "::opkit::KernelMode::Cube" in rewrite(text)
+
+
+def test_a_pointer_is_refused_where_kernels_differ_in_mode() -> None:
+    text = (
+        "__global__ __cube__ void a(int) {}\n__global__ __vector__ void b(int) {}\n"
+        "void f() { p<<<1, 0, s>>>(1); }"
+    )
+    with pytest.raises(BuildError) as caught:
+        rewrite(text)
+    assert caught.value.diagnostics[0].line == 3
+    assert "by its name" in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("k<<<1, 0, s>>(x);", "has no >>>"),
+        ("k<<<1, 0, s>>>;", "no argument list"),
+        ("k<<<1, 0, s>>>(x;", "has no end"),
+        ("k<<<>>>(x);", "how many blocks"),
+    ],
+)
+def test_a_broken_launch_is_refused_with_its_position(text: str, message: str) -> None:
+    with pytest.raises(BuildError) as caught:
+        rewrite(f"\n  {text}\n")
+    diagnostic = caught.value.diagnostics[0]
+    assert message in diagnostic.message
+    assert diagnostic.line == 2
+    assert diagnostic.source_line == f"  {text}"
+
+
+def test_columns_behind_an_edit_lead_back_to_the_users() -> None:
+    text = "int a;\n  add<<<8, 0, s>>>(x, wrong);\n"
+    edits = launch_edits(text, file=FILE)
+    rewritten = apply_edits(text, edits, file=FILE)
+    ours = rewritten.text.splitlines()[2]
+    assert (
+        rewritten.user_column(2, ours.index("wrong") + 1) == text.splitlines()[1].index("wrong") + 1
+    )
+    assert rewritten.user_column(1, 5) == 5
+    assert rewritten.user_column(2, ours.index("launch_kernel") + 1) == 3
+
+
+@given(st.text(alphabet="ab<>()[]{};,:'\"/*\\\n #R", max_size=60))
+def test_tokens_joined_are_the_text(text: str) -> None:
+    assert "".join(token.text for token in tokenize(text)) == text
+
+
+def test_a_header_with_a_launch_is_copied_and_others_are_read_in_place(tmp_path: Path) -> None:
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "kernel.h").write_text("__global__ __cube__ void k(int a) {}\n")
+    (tmp_path / "inc" / "launch.h").write_text(
+        '#include "../kernel.h"\ninline void go() { k<<<1, 0, s>>>(1); }\n'
+    )
+    (tmp_path / "plain.h").write_text("int plain;\n")
+    source = tmp_path / "main.asc"
+    source.write_text('#include "plain.h"\n#include <launch.h>\nint main() { go(); }\n')
+    tree = read_launch_tree(
+        source, include_dirs=[tmp_path / "inc"], foreign=[], copies=tmp_path / "copies"
+    )
+    assert [file.source.name for file in tree.files] == ["launch.h", "main.asc"]
+    header, main = (file.rewritten.text for file in tree.files)
+    assert "::opkit::KernelMode::Cube" in header
+    assert f'#include "{tree.files[0].copy}"' in main
+    assert f'#include "{tmp_path / "plain.h"}"' in main
+    assert f'#include "{tmp_path / "kernel.h"}"' in header
+    assert main.startswith(f'#line 1 "{source}"\n')
+
+
+def test_a_source_without_launches_is_not_copied(tmp_path: Path) -> None:
+    source = tmp_path / "main.asc"
+    source.write_text("int main() {}\n")
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    assert tree.files == ()
+    assert tree.source_copy is None
