@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 
 import click
@@ -10,7 +9,7 @@ import click
 from opkit.chips import all_chips
 from opkit.cli.console import Console, common_options
 from opkit.dtypes import DTYPES
-from opkit.errors import SetupError, UsageError
+from opkit.errors import UsageError
 
 __all__ = ["command"]
 
@@ -56,13 +55,11 @@ def command(*, name: str | None, console: Console) -> None:
 
 
 def _table() -> tuple[Row, ...]:
-    try:
-        emulator = importlib.import_module("opkit.emulator._emulator")
-    except ImportError as err:
-        raise SetupError(
-            "opkit's compiled emulator is not installed here",
-            help='install opkit with "pip install ." in its checkout',
-        ) from err
+    from opkit import runtime
+
+    runtime.load_emulator()
+    import opkit.emulator._emulator as emulator
+
     names = {dtype.code: dtype.name for dtype in DTYPES}
     return tuple(
         Row(

@@ -123,29 +123,14 @@ def _chosen(project: Project, op: str | None) -> OpSpec:
 
 def _case(project: Project, spec: OpSpec, shape: str | None, dtype: str | None) -> Case:
     """Return the launch to time: the project's own rules for input shapes, at one shape."""
-    import dataclasses
-
-    from opkit.testing import load_golden, project_cases
+    from opkit.testing import default_cases, load_golden, make_case
 
     golden = load_golden(project.package_dir / "golden.py")
-    variant = _variant(spec, dtype)
-    cases = [
-        case
-        for case in project_cases(project, golden=golden, op=spec.name)
-        if case.variant == variant and case.distribution == "normal"
-    ]
-    template = next((case for case in cases if len(case.shape) == 2 and all(case.shape)), cases[0])
-    is_by_row = any(sizes != template.shape for sizes in template.shapes) or all(
-        len(case.shape) > 1 for case in cases
-    )
-    main = _parse_shape(shape or (_DEFAULT_ROWS if is_by_row else _DEFAULT_SHAPE))
     rule = golden.shape_rule(spec) if golden is not None else None
-    ruled = dict(rule(main)) if rule is not None else {}
-    shapes = tuple(
-        tuple(ruled[tensor.name]) if tensor.name in ruled else _like(sizes, template.shape, main)
-        for tensor, sizes in zip(spec.inputs, template.shapes, strict=True)
-    )
-    return dataclasses.replace(template, shape=main, shapes=shapes)
+    if shape is None:
+        cases = default_cases(spec, shape_rule=rule)
+        shape = _DEFAULT_ROWS if all(len(case.shape) > 1 for case in cases) else _DEFAULT_SHAPE
+    return make_case(spec, _parse_shape(shape), variant=_variant(spec, dtype), shape_rule=rule)
 
 
 def _variant(spec: OpSpec, dtype: str | None) -> int:
@@ -170,13 +155,6 @@ def _parse_shape(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _like(
-    sizes: tuple[int, ...], main: tuple[int, ...], wanted: tuple[int, ...]
-) -> tuple[int, ...]:
-    """Return what `sizes` is to `main`, for `wanted`: all of it, or all but its last axis."""
-    return wanted[:-1] if sizes == main[:-1] and sizes != main else wanted
-
-
 def _run(project: Project, case: Case, chip: str, events: int, console: Console) -> Timeline:
     from opkit import runtime
     from opkit.profiling import Profile
@@ -187,7 +165,7 @@ def _run(project: Project, case: Case, chip: str, events: int, console: Console)
     made = artifact.compiled + artifact.cached
     if made:
         console.status("built", f"{project.name}, {made} files in {artifact.seconds:.1f} s")
-    runtime.configure(chip=chip)
+    runtime.configure(chip)
     library = runtime.open(artifact.folder)
     inputs = make_inputs(case)
     dtypes = [row.name for row in case.dtypes[: len(inputs)]]

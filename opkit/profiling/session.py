@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ParamSpec
+from typing import ParamSpec
 
-from opkit.errors import SetupError, UsageError
+from opkit import runtime
+from opkit.errors import UsageError
 from opkit.profiling.timeline import Timeline, read_timeline
 
 __all__ = ["Profile", "profile", "profile_all"]
@@ -29,13 +29,16 @@ class Profile:
         self.timelines: tuple[Timeline, ...] = ()
         """Filled when the block ends."""
         self._event_limit = event_limit
-        self._emulator = _load_emulator()
         self._was_on = False
 
     def __enter__(self) -> Profile:
-        self._emulator.timing_options(self._event_limit)
-        self._emulator.take_timings()
-        self._was_on = self._switch(True)
+        runtime.load_emulator()
+        import opkit.emulator._emulator as emulator
+
+        emulator.timing_options(self._event_limit)
+        emulator.take_timings()
+        self._was_on = runtime.configuration().profile
+        runtime.configure(profile=True)
         return self
 
     def __exit__(
@@ -44,15 +47,12 @@ class Profile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._switch(self._was_on)
-        records = self._emulator.take_timings()
+        import opkit.emulator._emulator as emulator
+
+        runtime.configure(profile=self._was_on)
+        records = emulator.take_timings()
         # A launch that faulted has timed only what it got to.
         self.timelines = () if kind else tuple(read_timeline(record) for record in records)
-
-    def _switch(self, is_on: bool) -> bool:
-        before = self._emulator.configuration()
-        self._emulator.configure(**{**before, "profile": is_on})
-        return bool(before["profile"])
 
 
 def profile_all(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> list[Timeline]:
@@ -76,13 +76,3 @@ def profile(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) ->
             help="profile a call that runs an operator on the emulator",
         )
     return max(timelines, key=lambda timeline: timeline.task_us)
-
-
-def _load_emulator() -> Any:
-    try:
-        return importlib.import_module("opkit.emulator._emulator")
-    except ImportError as err:
-        raise SetupError(
-            "opkit's compiled emulator is not installed here",
-            help='install opkit with "pip install ." in its checkout',
-        ) from err
