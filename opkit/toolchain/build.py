@@ -228,17 +228,19 @@ class _Build:
         return list(results.values())
 
     def diagnose(self, results: Sequence[UnitResult]) -> tuple[Diagnostic, ...]:
-        """Return what the compiler said of the user's files, each message once."""
+        """Return what the compiler said of the user's files, each line once.
+
+        Variants differ in types only, so a line that one of them stumbles on is bad in all.
+        """
         paths = {sysconfig.get_path(name) for name in ("include", "purelib", "platlib")}
         ours = (self._toolkit.include_dir, self._work)
         foreign = (*ours, *map(Path, sorted(paths)))
-        found = {
-            diagnostic: None
-            for result in results
-            for diagnostic in parse_diagnostics(
-                result.log, root=self._project.root, foreign=foreign
-            )
-        }
+        found: dict[Diagnostic, None] = {}
+        for result in sorted(results, key=lambda result: result.name):
+            told = {(item.file, item.line) for item in found if item.line}
+            for item in parse_diagnostics(result.log, root=self._project.root, foreign=foreign):
+                if (item.file, item.line) not in told:
+                    found[item] = None
         return tuple(found)
 
     def _compile_all(self, units: Sequence[CompileUnit], jobs: int) -> dict[str, UnitResult]:

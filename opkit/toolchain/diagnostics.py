@@ -32,6 +32,11 @@ _TRAIL = re.compile(
     r"|in instantiation of|in call to|in 'constexpr' expansion of|initializing parameter"
 )
 _NOT_VIABLE = re.compile(r"^candidate .* not viable: (.*)$")
+# How our 16-bit floats (opkit/api/half.h) look to the compiler, and what the user wrote.
+_FLOAT_16 = re.compile(
+    r"(?:opkit::)?detail::Float16<(?:opkit::detail::)?(\w+)_bits, [\w:]+>(?: (?=>))?"
+)
+_FLOAT_16_NAMES = {"half": "half", "bfloat16": "bfloat16_t"}
 _WARNING_FLAG = re.compile(r" \[-W[\w=+-]+\]$")
 
 
@@ -164,7 +169,7 @@ def _resolved(message: _Message, root: Path, is_user: Callable[[str], bool]) -> 
     for note in message.notes:
         if is_user(str(note.file)):
             step = (str(note.file), note.line, note.column)
-            result.append(_diagnostic(root, step, "note", note.message.strip()))
+            result.append(_diagnostic(root, step, "note", _plain(note.message.strip())))
     # clang says at the candidate why it was rejected; the user wants it at the call.
     reasons = [found[1] for note in message.notes if (found := _NOT_VIABLE.search(note.message))]
     if len(reasons) == 1:
@@ -178,6 +183,7 @@ def _diagnostic(root: Path, place: _Place, severity: str, message: str) -> Diagn
 
 
 def _plain(message: str) -> str:
+    message = _FLOAT_16.sub(lambda found: _FLOAT_16_NAMES.get(found[1], found[0]), message)
     asserted = _STATIC_ASSERT.match(message)
     return asserted["message"] if asserted else _WARNING_FLAG.sub("", message)
 

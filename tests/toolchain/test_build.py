@@ -190,6 +190,17 @@ def test_errors_of_all_files_are_reported_together(workshop) -> None:
     assert {item.file for item in bad.value.diagnostics} == {host, workshop.kernel}
 
 
+def test_a_line_that_is_wrong_in_each_variant_is_shown_once(workshop) -> None:
+    text = workshop.kernel.read_text().replace("kTile)", "tensor)")
+    workshop.kernel.write_text(text)
+    with pytest.raises(BuildError) as bad:
+        workshop.build()
+    errors = [item for item in bad.value.diagnostics if item.severity == "error"]
+    assert [item.line for item in errors] == [5]
+    # One compiler, two variants: both did stumble, over differently named types.
+    assert bad.value.log.count("error:") >= 2
+
+
 def test_a_failed_build_leaves_the_last_artifact(workshop) -> None:
     folder = workshop.build().folder
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -120,3 +120,10 @@ def test_the_source_line_is_read_from_the_file(tmp_path: Path) -> None:
 
 def test_other_output_is_ignored() -> None:
     assert parse("\n3 warnings generated.\n  24 |   detail::issue();\n      |   ^\n") == ()
+
+
+@pytest.mark.parametrize(("bits", "name"), [("half", "half"), ("bfloat16", "bfloat16_t")])
+def test_our_16_bit_floats_are_called_what_the_user_called_them(bits: str, name: str) -> None:
+    inner = f"opkit::detail::Float16<opkit::detail::{bits}_bits, opkit::detail::{bits}_value>"
+    (error,) = parse(f"op_kernel/twice.cpp:3:5: error: no match for 'LocalTensor<{inner} >'\n")
+    assert error.message == f"no match for 'LocalTensor<{name}>'"
