@@ -37,6 +37,6 @@ def _find(below: Path, what: str) -> Path:
         if candidate.exists():
             return candidate.resolve()
     raise SetupError(
-        f"the emulator's {what} ({below}) are not in this installation of opkit",
+        f"this installation of opkit lacks the emulator's {what} ({below})",
         help='install it with "pip install ." in the checkout, or "pip install opkit"',
     )

@@ -320,7 +320,7 @@ def test_without_the_emulator_the_error_says_what_to_install(
     workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opkit.emulator, "__path__", [str(workshop.root)])
-    with pytest.raises(SetupError, match="not in this installation"):
+    with pytest.raises(SetupError, match="lacks the emulator's headers"):
         Toolkit.installed()
 
 
