@@ -57,7 +57,9 @@ class AttrView:
 
     name: str
     type: AttrType
+    required: bool
     default: AttrValue | None
+    """What Python may leave out, also for a required attribute: the bindings always pass it on."""
 
     @property
     def python_default(self) -> str:
@@ -219,7 +221,7 @@ def view_operator(spec: OpSpec, *, torch: bool) -> OperatorView:
 
 
 def _view_attr(attr: AttrSpec) -> AttrView:
-    return AttrView(attr.name, ATTR_TYPES[attr.type], attr.default)
+    return AttrView(attr.name, ATTR_TYPES[attr.type], attr.required, attr.default)
 
 
 def _view_input(inputs: tuple[TensorSpec, ...], index: int) -> InputView:
