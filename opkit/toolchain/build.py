@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
-from opkit.errors import BuildError, Diagnostic, UsageError
+from opkit.errors import BuildError, Diagnostic, SetupError, UsageError
 from opkit.toolchain.cache import BuildCache, default_cache_dir, write_aside
 from opkit.toolchain.command import (
     CompileUnit,
@@ -28,7 +28,7 @@ from opkit.toolchain.lock import locked
 from opkit.toolchain.manifest import MANIFEST_NAME, listed_files, manifest_text
 from opkit.toolchain.processes import ProcessGroup
 from opkit.toolchain.project import Project
-from opkit.toolchain.session import Session, UnitResult, no_space
+from opkit.toolchain.session import Session, UnitResult
 from opkit.toolchain.state import BuildState, UnitState
 from opkit.toolchain.toolkit import Toolkit
 
@@ -152,7 +152,10 @@ def build(
             )
             results = job.run((*objects, *kernels), links, jobs or _usable_cores())
     except OSError as err:
-        raise no_space(folder, err) from err
+        raise SetupError(
+            f"{folder} cannot be written: {err.strerror or err}",
+            help="free some space there, or choose another folder with --into",
+        ) from err
     skipped = skipped_bindings(project)
     for name, reason in skipped:
         report(BuildEvent("skip", name, detail=reason))

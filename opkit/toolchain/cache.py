@@ -18,7 +18,14 @@ from pathlib import Path
 
 from opkit.toolchain.digests import FileDigests
 
-__all__ = ["DEFAULT_MAX_BYTES", "BuildCache", "CacheEntry", "default_cache_dir", "unit_key"]
+__all__ = [
+    "DEFAULT_MAX_BYTES",
+    "BuildCache",
+    "CacheEntry",
+    "default_cache_dir",
+    "unit_key",
+    "write_aside",
+]
 
 DEFAULT_MAX_BYTES = 1 << 30
 _MAGIC = b"opkit-cache 1\n"

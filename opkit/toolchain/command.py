@@ -181,7 +181,8 @@ def library_units(
             help='let "opkit gen" write it',
         )
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX") or ".so")
-    libraries = [(HOST_LIBRARY, "op_host", _host_flags(), "-O1", True)]
+    no_flags: tuple[str, ...] = ()
+    libraries = [(HOST_LIBRARY, "op_host", no_flags, "-O1", True)]
     if project.sources("numpy_ext"):
         libraries.append((f"_numpy{suffix}", "numpy_ext", _numpy_flags(), "-O1", False))
     torch = _torch_folder()
@@ -274,10 +275,6 @@ def _link_flags(toolkit: Toolkit, *, strict: bool) -> tuple[str, ...]:
     name = toolkit.library.name.removeprefix("lib").removesuffix(".so")
     undefined = ("-Wl,--no-undefined",) if strict else ()
     return (*undefined, f"-L{toolkit.library.parent}", f"-l{name}")
-
-
-def _host_flags() -> tuple[str, ...]:
-    return ()
 
 
 def _numpy_flags() -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from opkit.errors import BuildError, SetupError
+from opkit.errors import BuildError
 from opkit.toolchain.cache import BuildCache, unit_key
 from opkit.toolchain.command import CompileUnit, LinkUnit, compile_argv, link_argv
 from opkit.toolchain.compiler import Compiler
@@ -228,12 +228,3 @@ def _no_words(argv: list[str], code: int) -> str:
     if code < 0:
         return f"{Path(argv[0]).name}: error: killed by signal {-code} (out of memory?)\n"
     return f"{Path(argv[0]).name}: error: exit code {code} without a message\n"
-
-
-# Raised by callers who find no room for what a session made.
-def no_space(path: Path, error: OSError) -> SetupError:
-    """Return the error for an artifact folder that cannot be written."""
-    return SetupError(
-        f"{path} cannot be written: {error.strerror or error}",
-        help="free some space there, or choose another folder with --into",
-    )
