@@ -1,0 +1,104 @@
+#include "isa/footprint.h"
+
+#include "isa/execute.h"
+#include "isa/table.h"
+
+namespace opkit {
+namespace {
+
+struct Sink {
+  RangeCallback callback;
+  void* context;
+
+  void emit(const OperandUse& use, uint64_t begin, uint64_t bytes) const {
+    if (bytes == 0) return;
+    if (use.is_read) callback(context, {use.index, begin, bytes, false});
+    if (use.is_write) callback(context, {use.index, begin, bytes, true});
+  }
+};
+
+void emit_lanes(const Sink& sink, const LaneShape& shape, const OperandUse& use) {
+  const Operand& operand = *use.operand;
+  const uint32_t element_bytes = size_bytes(operand.dtype);
+  if (is_contiguous(shape, operand)) {
+    sink.emit(use, operand.address, shape.total() * element_bytes);
+    return;
+  }
+  const uint32_t per_block = kBlockBytes / element_bytes;
+  for (uint32_t repeat = 0; repeat < shape.repeat; ++repeat) {
+    const uint64_t base = operand.address + uint64_t{repeat} * operand.repeat_stride * kBlockBytes;
+    const uint32_t lanes = repeat + 1 == shape.repeat ? shape.tail : shape.active;
+    for (uint32_t first = 0; first < lanes; first += per_block) {
+      const uint32_t last = first + per_block < lanes ? first + per_block : lanes;
+      const uint64_t block = base + uint64_t{first / per_block} * operand.block_stride * kBlockBytes;
+      if (!shape.is_bits) {
+        sink.emit(use, block, uint64_t{last - first} * element_bytes);
+        continue;
+      }
+      for (uint32_t lane = first; lane < last; ++lane) {
+        uint32_t end = lane;
+        while (end < last && shape.is_active(end)) ++end;
+        sink.emit(use, block + (lane - first) * element_bytes, uint64_t{end - lane} * element_bytes);
+        if (end > lane) lane = end;
+      }
+    }
+  }
+}
+
+void emit_all(const Sink& sink, const VectorUse& vector) {
+  if (vector.shape.repeat == 0) return;
+  for (uint32_t i = 0; i < vector.uses.count; ++i) {
+    const OperandUse& use = vector.uses.items[i];
+    switch (use.layout) {
+      case Layout::Lanes: emit_lanes(sink, vector.shape, use); break;
+      case Layout::Run: sink.emit(use, use.operand->address, use.bytes); break;
+      case Layout::Repeats:
+        for (uint32_t repeat = 0; repeat < vector.shape.repeat; ++repeat) {
+          sink.emit(use, use.operand->address + repeat * use.stride_bytes, use.bytes);
+        }
+        break;
+    }
+  }
+}
+
+void emit_copy(const Sink& sink, const Instr& instr) {
+  const CopyShape& copy = instr.copy;
+  const uint32_t element_bytes = size_bytes(instr.dst.dtype);
+  uint64_t row_bytes = copy.burst_bytes;
+  if (copy.is_padded && instr.dst.space != Space::GM) {
+    row_bytes += uint64_t{copy.left_padding + uint32_t{copy.right_padding}} * element_bytes;
+    row_bytes = (row_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  }
+  const bool is_one = row_bytes == copy.burst_bytes && copy.src_stride == copy.burst_bytes &&
+                      copy.dst_stride == copy.burst_bytes;
+  const uint32_t bursts = is_one ? 1 : copy.burst_count;
+  const uint64_t factor = is_one ? copy.burst_count : 1;
+  for (uint32_t burst = 0; burst < bursts; ++burst) {
+    sink.callback(sink.context, {1, instr.src[0].address + burst * copy.src_stride, copy.burst_bytes * factor, false});
+    sink.callback(sink.context, {0, instr.dst.address + burst * copy.dst_stride, row_bytes * factor, true});
+  }
+}
+
+}  // namespace
+
+void for_each_range(const Core& core, const Instr& instr, RangeCallback callback, void* context) {
+  const Sink sink = {callback, context};
+  const OpRow& row = row_of(instr.op);
+  if (row.family == Family::DataCopy) return emit_copy(sink, instr);
+  if (row.family == Family::Control) return;
+  if (row.family != Family::VecSpecial) return emit_all(sink, elementwise_use(core, instr));
+  switch (instr.op) {
+    case Op::Compare: case Op::CompareScalar: case Op::CompareRegister: return emit_all(sink, compare_use(core, instr));
+    case Op::Select: return emit_all(sink, select_use(core, instr));
+    case Op::Brcb: return emit_all(sink, brcb_use(core, instr));
+    case Op::Gather: return emit_all(sink, gather_use(core, instr));
+    case Op::ReduceSum: case Op::ReduceMax: case Op::ReduceMin: return emit_all(sink, reduce_use(core, instr));
+    case Op::GetCmpMask: callback(context, {0, instr.dst.address, 16, true}); return;
+    case Op::SetCmpMask: callback(context, {1, instr.src[0].address, 16, false}); return;
+    case Op::Cast: case Op::Copy: case Op::Duplicate: case Op::CreateVecIndex:
+      return emit_all(sink, elementwise_use(core, instr));
+    default: return emit_all(sink, repeat_reduce_use(core, instr));
+  }
+}
+
+}  // namespace opkit

@@ -1,0 +1,104 @@
+/// One lane for each elementwise row and data type, generated from the instruction table.
+#pragma once
+
+#include "isa/lanes/formats.h"
+#include "isa/lanes/lanes.h"
+#include "opkit/isa/type_bits.h"
+
+namespace opkit::lanes {
+namespace {
+
+// The transcendentals differ between halves and floats, so rows are expanded once for each of the two.
+namespace f16 {
+OPKIT_INLINE F32V exp(F32V a) { return exp_f16(a); }
+OPKIT_INLINE F32V ln(F32V a) { return ln_f32(a); }
+OPKIT_INLINE F32V rsqrt(F32V a) { return 1.0f / square_root(a); }  // exact enough to round to a half correctly
+#include "isa/lanes/rows.inc"
+}  // namespace f16
+
+namespace other {
+OPKIT_INLINE F32V exp(F32V a) { return exp_f32(a); }
+OPKIT_INLINE F32V ln(F32V a) { return ln_f32(a); }
+OPKIT_INLINE F32V rsqrt(F32V a) { return rsqrt_f32(a); }
+#include "isa/lanes/rows.inc"
+}  // namespace other
+
+template <class Format, class Row>
+void run(void* dst, const void* const* sources, const uint64_t* scalars, size_t count) {
+  using V = typename Format::V;
+  constexpr size_t kLanes = Format::kLanes;
+  constexpr size_t kUnroll = 2;
+  char* to = static_cast<char*>(dst);
+  const char* from_a = static_cast<const char*>(sources[0]);
+  const char* from_b = Row::kSources > 1 ? static_cast<const char*>(sources[1]) : from_a;
+  const V s = Row::kHasScalar ? Format::scalar(scalars[0]) : V{};
+  const V t = Row::kHasScalar ? Format::scalar(scalars[1]) : V{};
+
+  size_t i = 0;
+  for (; i + kUnroll * kLanes <= count; i += kUnroll * kLanes) {
+    V results[kUnroll];
+#pragma GCC unroll 2
+    for (size_t u = 0; u < kUnroll; ++u) {
+      const size_t at = (i + u * kLanes) * Format::kBytes;
+      const V a = Format::read(from_a + at);
+      const V b = Row::kSources > 1 ? Format::read(from_b + at) : a;
+      const V d = Row::kReadsDst ? Format::read(to + at) : a;
+      results[u] = Row::apply(a, b, d, s, t);
+    }
+#pragma GCC unroll 2
+    for (size_t u = 0; u < kUnroll; ++u) Format::write(to + (i + u * kLanes) * Format::kBytes, results[u]);
+  }
+  for (; i < count; i += kLanes) {
+    const size_t at = i * Format::kBytes;
+    const size_t rest = count - i;
+    if (rest >= kLanes) {
+      const V a = Format::read(from_a + at);
+      const V b = Row::kSources > 1 ? Format::read(from_b + at) : a;
+      const V d = Row::kReadsDst ? Format::read(to + at) : a;
+      Format::write(to + at, Row::apply(a, b, d, s, t));
+      continue;
+    }
+    const V a = Format::read_partial(from_a + at, rest);
+    const V b = Row::kSources > 1 ? Format::read_partial(from_b + at, rest) : a;
+    const V d = Row::kReadsDst ? Format::read_partial(to + at, rest) : a;
+    Format::write_partial(to + at, Row::apply(a, b, d, s, t), rest);
+  }
+}
+
+/// The lane of a row for one type, or null where no chip accepts the type.
+template <class Format, class Row, DType type>
+constexpr Lane lane_for() {
+  if constexpr ((Row::kTypes & type_bits::bit_of(type)) != 0) {
+    return &run<Format, Row>;
+  } else {
+    return nullptr;
+  }
+}
+
+template <class HalfRow, class Row>
+constexpr void add_row(LaneTable& table) {
+  Lane* lanes = table.elementwise[static_cast<size_t>(Row::kOp)];
+  lanes[static_cast<size_t>(DType::F16)] = lane_for<FormatF16, HalfRow, DType::F16>();
+  lanes[static_cast<size_t>(DType::F32)] = lane_for<FormatF32, Row, DType::F32>();
+  lanes[static_cast<size_t>(DType::S16)] = lane_for<FormatS16, Row, DType::S16>();
+  lanes[static_cast<size_t>(DType::U16)] = lane_for<FormatU16, Row, DType::U16>();
+  lanes[static_cast<size_t>(DType::S32)] = lane_for<FormatS32, Row, DType::S32>();
+  lanes[static_cast<size_t>(DType::U32)] = lane_for<FormatU32, Row, DType::U32>();
+}
+
+constexpr void add_elementwise(LaneTable& table) {
+#define OPKIT_ADD_ROW(name, ...) add_row<f16::name, other::name>(table);
+#define VEC_UNARY OPKIT_ADD_ROW
+#define VEC_BINARY OPKIT_ADD_ROW
+#define VEC_BINARY_SCALAR OPKIT_ADD_ROW
+#include "opkit/isa/vec_unary.inc"
+#include "opkit/isa/vec_binary.inc"
+#include "opkit/isa/vec_binary_scalar.inc"
+#undef VEC_UNARY
+#undef VEC_BINARY
+#undef VEC_BINARY_SCALAR
+#undef OPKIT_ADD_ROW
+}
+
+}  // namespace
+}  // namespace opkit::lanes
