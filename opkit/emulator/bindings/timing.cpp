@@ -136,12 +136,13 @@ Instr instr_from(const py::dict& fields) {
 py::dict time_streams(const std::string& chip_name, const py::list& cores, uint64_t event_limit, double clock_mhz) {
   const Chip* chip = find_chip(chip_name);
   if (chip == nullptr) throw py::value_error("\"" + chip_name + "\" is not a chip that this build knows");
-  std::vector<std::vector<Instr>> streams;
+  std::vector<InstructionStream> streams;
   for (const py::handle core : cores) {
-    streams.emplace_back();
-    for (const py::handle instr : core.cast<py::list>()) streams.back().push_back(instr_from(instr.cast<py::dict>()));
+    streams.push_back([core](const std::function<void(const Instr&)>& issue) {
+      for (const py::handle instr : core) issue(instr_from(instr.cast<py::dict>()));
+    });
   }
-  return launch_dict(time_instructions(*chip, {event_limit, clock_mhz}, streams).front());
+  return launch_dict(time_instructions(*chip, {event_limit, clock_mhz}, streams));
 }
 
 }  // namespace
@@ -157,7 +158,7 @@ void bind_timing(py::module_& module) {
       "Return what was timed since the last call, one dict a launch; see opkit.profiling.Timeline.");
   module.def("time_instructions", &time_streams, py::arg("chip"), py::arg("cores"), py::arg("event_limit") = 100000,
              py::arg("clock_mhz") = 0.0,
-             "Time instruction streams, one list of dicts a core, without executing them.");
+             "Time instruction streams, one iterable of dicts a core, without executing them.");
 }
 
 }  // namespace opkit

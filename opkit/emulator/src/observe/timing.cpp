@@ -85,8 +85,8 @@ void set_timing_options(const TimingOptions& options) { process_observer().set_o
 
 std::vector<LaunchTiming> take_timings() { return process_observer().take(); }
 
-std::vector<LaunchTiming> time_instructions(const Chip& chip, const TimingOptions& options,
-                                            const std::vector<std::vector<Instr>>& cores) {
+LaunchTiming time_instructions(const Chip& chip, const TimingOptions& options,
+                               const std::vector<InstructionStream>& cores) {
   TimingObserver observer(options);
   LaunchInfo info;
   info.kernel = "instructions";
@@ -98,11 +98,11 @@ std::vector<LaunchTiming> time_instructions(const Chip& chip, const TimingOption
     core.chip = &chip;
     core.block = core.index = index;
     core.block_count = info.block_dim;
-    for (const Instr& instr : cores[index]) observer.before(core, instr);
+    cores[index]([&](const Instr& instr) { observer.before(core, instr); });
     observer.block_end(core);
   }
   observer.launch_end();
-  return observer.take();
+  return observer.take().front();
 }
 
 }  // namespace opkit

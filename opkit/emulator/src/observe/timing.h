@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -90,8 +91,11 @@ class TimingObserver final : public Observer {
 OPKIT_API void set_timing_options(const TimingOptions& options);
 OPKIT_API std::vector<LaunchTiming> take_timings();
 
+/// Gives a core's instructions to `issue`, in program order.
+using InstructionStream = std::function<void(const std::function<void(const Instr&)>& issue)>;
+
 /// Times instruction streams, one a core, that no kernel issues and nothing executes: for tests and experiments.
-OPKIT_API std::vector<LaunchTiming> time_instructions(const Chip& chip, const TimingOptions& options,
-                                                      const std::vector<std::vector<Instr>>& cores);
+OPKIT_API LaunchTiming time_instructions(const Chip& chip, const TimingOptions& options,
+                                         const std::vector<InstructionStream>& cores);
 
 }  // namespace opkit
