@@ -101,6 +101,10 @@ def _function(parsed: ParsedFormulas) -> str:
     lines += [f"    {tensor.name} = _wide({tensor.name})" for tensor in spec.inputs]
     lines.append(f"    _shape = np.broadcast_shapes({', '.join(f'{t}.shape' for t in tiles)})")
     lines += [f"    {name} = _row({name}, _shape)" for name in sorted(parsed.row_inputs)]
+    if not any(output.per_row for output in parsed.outputs):
+        # NumPy refuses to take the maximum of no elements, though there is then none to give back.
+        empty = ", ".join(["np.zeros(_shape)"] * len(parsed.outputs))
+        lines += ["    if 0 in _shape:", f"        return {empty}"]
     lines.append('    with np.errstate(all="ignore"):')
     results = []
     for index, output in enumerate(parsed.outputs):
