@@ -1,4 +1,4 @@
-"""Published measurements on A2 that vector cores take part in, with the streams that reproduce them.
+"""Published A2 measurements that vector cores take part in, and the streams that reproduce them.
 
 Figures: public Ascend C samples, READMEs of add_high_performance, data_copy, bank_conflict_ub and
 bank_conflict_nd2nz. The rows of cube cores and of other chips are not here: not modelled yet.
