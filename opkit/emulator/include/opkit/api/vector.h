@@ -1,0 +1,10 @@
+/// All vector instructions.
+#pragma once
+
+#include "opkit/api/vector_cast.h"
+#include "opkit/api/vector_compare.h"
+#include "opkit/api/vector_elementwise.h"
+#include "opkit/api/vector_fill.h"
+#include "opkit/api/vector_mask.h"
+#include "opkit/api/vector_operators.h"
+#include "opkit/api/vector_reduce.h"

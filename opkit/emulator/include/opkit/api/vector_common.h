@@ -1,0 +1,122 @@
+/// How the public vector templates fill an Instr: types, masks, strides.
+#pragma once
+
+#include "opkit/api/enums_vector.h"
+#include "opkit/api/tensor.h"
+#include "opkit/isa/type_bits.h"
+
+namespace opkit::vec {
+
+/// The element types that the table gives an instruction on the chip that the kernel is compiled for.
+constexpr uint32_t accepted_types(Op op) {
+  using namespace type_bits;
+  constexpr bool is_a2 = __NPU_ARCH__ == 2201;
+  switch (op) {
+#define OPKIT_ROW(name, a2, p310, ...) \
+  case Op::name: return is_a2 ? (a2) : (p310);
+#include "opkit/isa/rows.inc"
+#undef OPKIT_ROW
+    default: return 0;
+  }
+}
+
+template <typename T>
+constexpr bool accepts(Op op) {
+  return (accepted_types(op) & type_bits::bit_of(dtype_of<T>())) != 0;
+}
+
+#define OPKIT_ASSERT_TYPE(name, T)                         \
+  static_assert(::opkit::vec::accepts<T>(::opkit::Op::name), \
+                #name ": this data type is not supported on this chip; see `opkit isa " #name "`")
+
+/// Whether the table of Cast has the pair on this chip.
+constexpr bool casts(DType dst, DType src) {
+  constexpr uint32_t ROUND_NONE = 1, ROUND_RINT = 2, ROUND_ODD = 64, NO_ROUND = 0, RINT_TRUNC = 62, ANY_ROUND = 127;
+  (void)ROUND_NONE, (void)ROUND_RINT, (void)ROUND_ODD, (void)NO_ROUND, (void)RINT_TRUNC, (void)ANY_ROUND;
+  constexpr bool is_a2 = __NPU_ARCH__ == 2201;
+#define CAST(from, to, a2, p310) \
+  if (src == DType::from && dst == DType::to) return (is_a2 ? (a2) : (p310)) != 0;
+#include "opkit/isa/vec_cast.inc"
+#undef CAST
+  return false;
+}
+
+inline Operand strided(Operand operand, uint32_t block_stride, uint32_t repeat_stride) {
+  operand.block_stride = block_stride;
+  operand.repeat_stride = repeat_stride;
+  return operand;
+}
+
+/// The first `count` elements, or those of the mask register.
+template <bool isSetMask>
+inline void set_count(Instr& instr, uint32_t count) {
+  instr.mask_form = isSetMask ? MaskForm::Count : MaskForm::Register;
+  instr.count = count;
+}
+
+/// A mask of bits; `element_bytes` of the widest operand. Types of 32 bits and more have one word only.
+template <bool isSetMask>
+inline void set_mask(Instr& instr, uint32_t element_bytes, const uint64_t* mask, uint32_t repeat) {
+  instr.mask_form = isSetMask ? MaskForm::Bits : MaskForm::Register;
+  instr.repeat = repeat;
+  if (!isSetMask) return;
+  instr.mask[0] = mask[0];
+  instr.mask[1] = element_bytes > 2 ? 0 : mask[1];
+}
+
+/// A mask as the number of leading lanes.
+template <bool isSetMask>
+inline void set_mask(Instr& instr, uint32_t, uint64_t mask, uint32_t repeat) {
+  instr.mask_form = isSetMask ? MaskForm::Prefix : MaskForm::Register;
+  instr.repeat = repeat;
+  instr.mask[0] = mask;
+}
+
+inline Instr start(Op op, Where where) {
+  Instr instr;
+  instr.op = op;
+  instr.where = where;
+  return instr;
+}
+
+inline Instr unary(Op op, const Operand& dst, const Operand& src, Where where) {
+  Instr instr = start(op, where);
+  instr.dst = dst;
+  instr.src[0] = src;
+  instr.source_count = 1;
+  return instr;
+}
+
+inline Instr binary(Op op, const Operand& dst, const Operand& src0, const Operand& src1, Where where) {
+  Instr instr = unary(op, dst, src0, where);
+  instr.src[1] = src1;
+  instr.source_count = 2;
+  return instr;
+}
+
+inline void set_strides(Instr& instr, const AscendC::UnaryRepeatParams& params) {
+  instr.dst = strided(instr.dst, params.dstBlkStride, params.dstRepStride);
+  instr.src[0] = strided(instr.src[0], params.srcBlkStride, params.srcRepStride);
+}
+
+inline void set_strides(Instr& instr, const AscendC::BinaryRepeatParams& params) {
+  instr.dst = strided(instr.dst, params.dstBlkStride, params.dstRepStride);
+  instr.src[0] = strided(instr.src[0], params.src0BlkStride, params.src0RepStride);
+  instr.src[1] = strided(instr.src[1], params.src1BlkStride, params.src1RepStride);
+}
+
+template <typename T>
+inline void set_scalar(Instr& instr, const T& value) {
+  instr.scalar_dtype = dtype_of<T>();
+  instr.scalar_bits[0] = bits_of(value);
+}
+
+template <typename T, typename U>
+constexpr uint32_t widest() {
+  return sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U);
+}
+
+
+}  // namespace opkit::vec
+
+#define OPKIT_HERE ::opkit::Where where = ::opkit::Where::here()
