@@ -1,0 +1,108 @@
+/// What `kernel<<<blocks, l2ctrl, stream>>>(arguments)` becomes: a kernel and its arguments, queued on a stream.
+/// `opkit cc` includes this header in front of every source.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "opkit/export.h"
+#include "opkit/kernel_entry.h"
+#include "opkit/types.h"
+
+// The compiler driver has read the mode from these; they mean nothing to the host's compiler.
+#ifndef __vector__
+#define __vector__
+#define __cube__
+#define __mix__(...)
+#endif
+#ifndef __global__
+#define __global__
+#endif
+#ifndef __aicore__
+#define __aicore__
+#endif
+#ifndef __gm__
+#define __gm__
+#endif
+
+#ifndef __NPU_ARCH__
+#define __NPU_ARCH__ 2201
+#endif
+
+namespace opkit {
+
+/// The mode of `__mix__(cube, vector)`: so many cube and vector sub-cores in a group.
+constexpr KernelMode mix_mode(int cube, int vector) {
+  if (cube == 0) return KernelMode::Vector;
+  if (vector == 0) return KernelMode::Cube;
+  return vector == 1 ? KernelMode::Mix11 : KernelMode::Mix12;
+}
+
+/// The part of a launch between `<<<` and `>>>`, with what the source says of the kernel.
+struct LaunchConfig {
+  /// `l2_control` is nullptr or a size of dynamic local memory; the emulator has no use for either.
+  template <typename Control>
+  LaunchConfig(const char* kernel_name, KernelMode kernel_mode, int64_t blocks, Control&& l2_control,
+               void* launch_stream, Where launch_where = Where::here())
+      : name(kernel_name), mode(kernel_mode), block_dim(blocks), stream(launch_stream), where(launch_where) {
+    (void)l2_control;
+  }
+
+  const char* name;
+  KernelMode mode;
+  int64_t block_dim;
+  void* stream;
+  uint32_t npu_arch = __NPU_ARCH__;
+  Where where;
+};
+
+/// Queues a launch. `arguments[0]` of `invoke` will be `call`; `destroy(call)` runs when the launch is over, also when
+/// it was refused. Refusals are in aclGetRecentErrMsg() and come out of the stream's next synchronisation.
+OPKIT_API void enqueue_launch(const LaunchConfig& config, void (*invoke)(void* const*), void* call,
+                              void (*destroy)(void*));
+
+namespace detail {
+
+template <typename T>
+struct Same {
+  using type = T;
+};
+
+/// A kernel with its arguments as they were at the launch. Blocks run at once and share it, so it is never written.
+template <typename Callable, typename... Arguments>
+struct PendingCall {
+  Callable callable;
+  std::tuple<Arguments...> arguments;
+
+  static void invoke(void* const* pointers) {
+    const auto& self = *static_cast<const PendingCall*>(pointers[0]);
+    std::apply(self.callable, self.arguments);
+  }
+  static void destroy(void* pointer) { delete static_cast<PendingCall*>(pointer); }
+
+  static void enqueue(const LaunchConfig& config, Callable callable, std::tuple<Arguments...>&& arguments) {
+    auto* call = new PendingCall{std::move(callable), std::move(arguments)};
+    enqueue_launch(config, &PendingCall::invoke, call, &PendingCall::destroy);
+  }
+};
+
+}  // namespace detail
+
+/// Launches a function or what a pointer leads to: arguments convert to the kernel's parameters as in a call.
+template <typename... Parameters>
+void launch_kernel(void (*kernel)(Parameters...), const LaunchConfig& config,
+                   typename detail::Same<Parameters>::type... arguments) {
+  using Call = detail::PendingCall<void (*)(Parameters...), std::decay_t<Parameters>...>;
+  Call::enqueue(config, kernel, std::tuple<std::decay_t<Parameters>...>(std::move(arguments)...));
+}
+
+/// Launches a template through a lambda that names it: the arguments decide what it is instantiated for.
+template <typename Callable, typename... Arguments>
+void launch_template(Callable callable, const LaunchConfig& config, Arguments... arguments) {
+  using Call = detail::PendingCall<Callable, Arguments...>;
+  Call::enqueue(config, std::move(callable), std::tuple<Arguments...>(std::move(arguments)...));
+}
+
+}  // namespace opkit

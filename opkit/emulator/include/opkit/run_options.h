@@ -1,0 +1,23 @@
+/// How a program is told what device to run on; see `opkit run`.
+#pragma once
+
+#include <stdint.h>
+
+#include "opkit/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct opkit_run_options {
+  const char* chip;  ///< a chip's name or alias; null: the one that the program was compiled for
+  uint32_t threads;  ///< host threads; 0: as many as the host has cores
+  int32_t poison;    ///< not 0: memories hold NaN patterns before each use
+} opkit_run_options;
+
+/// Applies the options to every later launch. Returns null, or why it refused; the text stays valid.
+OPKIT_API const char* opkit_configure_run(const opkit_run_options* options);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,127 @@
+// Rewritten kernel launches: queued, then run on the emulated device.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "acl/error.h"
+#include "acl/state.h"
+#include "core/chip.h"
+#include "opkit/launch_entry.h"
+
+namespace opkit {
+namespace acl {
+namespace {
+
+constexpr int64_t kMaxBlockDim = 65535;  // Source: kernel launch, numBlocks
+
+const char* pipe_name(Pipe pipe) {
+  static constexpr const char* kNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
+  return kNames[static_cast<size_t>(pipe)];
+}
+
+/// The report as `opkit` prints errors: what, where, what to do.
+void print_fault(const FaultReport& report) {
+  std::fflush(stdout);  // what the kernel printed comes first
+  std::fprintf(stderr, "error: %s [%s]\n", report.message.c_str(), fault_name(report.fault));
+  const std::string place = report.file.empty() ? "an unknown line" : report.file + ":" + std::to_string(report.line);
+  std::fprintf(stderr, "  --> %s      %s block %u, %s, pipe %s, instruction %llu\n", place.c_str(),
+               report.kernel.c_str(), report.block, report.sub_core, pipe_name(report.pipe),
+               static_cast<unsigned long long>(report.instruction));
+  if (!report.help.empty()) std::fprintf(stderr, "  help: %s\n", report.help.c_str());
+}
+
+uint32_t arch_number(const Chip& chip) {
+  return static_cast<uint32_t>(std::strtoul(chip.npu_arch.c_str() + chip.npu_arch.rfind('-') + 1, nullptr, 10));
+}
+
+/// Makes the device a chip that the kernel was compiled for, unless the user chose another.
+aclError fit_chip(Runtime& runtime, const LaunchConfig& config) {
+  const Chip& chip = Device::get().chip();
+  if (arch_number(chip) == config.npu_arch) return ACL_SUCCESS;
+  if (runtime.is_chip_chosen) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, config.name,
+                "compiled for dav-%u, and the chosen chip %s is %s: build with --npu-arch=%s, or choose another chip",
+                config.npu_arch, chip.name.c_str(), chip.npu_arch.c_str(), chip.npu_arch.c_str());
+  }
+  for (const Chip& candidate : all_chips()) {
+    if (arch_number(candidate) != config.npu_arch) continue;
+    DeviceConfig device = Device::get().config();
+    device.chip = &candidate;
+    Device::get().configure(device);
+    return ACL_SUCCESS;
+  }
+  return fail(ACL_ERROR_RT_PARAM_INVALID, config.name, "compiled for dav-%u, which opkit does not emulate",
+              config.npu_arch);
+}
+
+/// Owns a call until it is over, run or not.
+struct CallOwner {
+  void* call;
+  void (*destroy)(void*);
+  CallOwner(void* owned, void (*destructor)(void*)) : call(owned), destroy(destructor) {}
+  CallOwner(const CallOwner&) = delete;
+  CallOwner& operator=(const CallOwner&) = delete;
+  ~CallOwner() { destroy(call); }
+};
+
+aclError check_launch(Runtime& runtime, const LaunchConfig& config) {
+  if (config.block_dim < 1 || config.block_dim > kMaxBlockDim) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, config.name, "%lld blocks: a launch has 1 to %lld (%s:%u)",
+                static_cast<long long>(config.block_dim), static_cast<long long>(kMaxBlockDim), config.where.file,
+                config.where.line);
+  }
+  if (config.mode != KernelMode::Vector) {
+    return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, config.name,
+                "opkit does not run cube and mix kernels yet (Unimplemented; %s:%u)", config.where.file,
+                config.where.line);
+  }
+  return fit_chip(runtime, config);
+}
+
+aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)(void* const*), void* call) {
+  if (runtime.device_error != ACL_SUCCESS) return runtime.device_error;  // refused, as on a chip in error state
+  Launch launch;
+  launch.kernel = config.name;
+  launch.invoke = invoke;
+  launch.arguments = &call;
+  launch.mode = config.mode;
+  launch.block_dim = static_cast<uint32_t>(config.block_dim);
+  launch.gm = runtime.memory.device_ranges();
+  const LaunchRecord record = Device::get().run(launch);
+  std::fflush(stdout);
+  if (record.fault.fault == Fault::None) return ACL_SUCCESS;
+  print_fault(record.fault);
+  runtime.device_error =
+      config.mode == KernelMode::Vector ? ACL_ERROR_RT_VECTOR_CORE_EXCEPTION : ACL_ERROR_RT_AICORE_EXCEPTION;
+  runtime.device_reason = std::string(fault_name(record.fault.fault)) + ": " + record.fault.message + " (" +
+                          record.fault.file + ":" + std::to_string(record.fault.line) + ", kernel " +
+                          record.fault.kernel + ", block " + std::to_string(record.fault.block) + ")";
+  return fail_again(runtime.device_error, runtime.device_reason.c_str());
+}
+
+}  // namespace
+}  // namespace acl
+
+void enqueue_launch(const LaunchConfig& config, void (*invoke)(void* const*), void* call, void (*destroy)(void*)) {
+  using namespace acl;
+  const auto owner = std::make_shared<CallOwner>(call, destroy);
+  Runtime& runtime = Runtime::get();
+  const std::lock_guard<std::recursive_mutex> guard(runtime.lock);
+  aclError error = ACL_SUCCESS;
+  Stream* stream = find_stream(runtime, config.stream, config.name, &error);
+  if (stream == nullptr) return;
+  error = check_launch(runtime, config);
+  if (error != ACL_SUCCESS) {
+    // A launch returns nothing: the stream's next synchronisation tells.
+    const char* text = aclGetRecentErrMsg();
+    const std::string reason = text == nullptr ? "" : text;
+    stream->tasks.push_back({[error, reason] { return fail_again(error, reason.c_str()); }, nullptr, nullptr});
+    return;
+  }
+  stream->tasks.push_back(
+      {[&runtime, config, invoke, owner] { return run_launch(runtime, config, invoke, owner->call); }, nullptr,
+       nullptr});
+}
+
+}  // namespace opkit

@@ -1,0 +1,164 @@
+#include "acl/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "acl/error.h"
+
+namespace opkit::acl {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kAlignment = 64;  // Source: runtime API, aclrtMalloc
+constexpr uint64_t kDataBlock = 32;  // sizes are rounded up to it. Source: the same
+constexpr uint8_t kRedZone = 0xA9;   // fills a mapping around its allocation
+constexpr uint8_t kPoison = 0xFF;    // a NaN in every floating-point type
+constexpr size_t kFreedKept = 4096;  // ranges, not bytes: only address space is kept
+
+uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+bool is_filled(uint64_t begin, uint64_t end) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(begin);
+  return std::all_of(bytes, bytes + (end - begin), [](uint8_t byte) { return byte == kRedZone; });
+}
+
+}  // namespace
+
+void* Memory::allocate_device(size_t bytes, bool poison) {
+  if (bytes > UINT64_MAX / 2) return nullptr;
+  Allocation allocation;
+  allocation.bytes = bytes;
+  allocation.usable_bytes = round_up(bytes, kDataBlock);
+  // The end of the allocation lies as near to the guard page behind it as its alignment allows.
+  const uint64_t inner = round_up(round_up(allocation.usable_bytes, kAlignment), kPage);
+  allocation.mapping_bytes = inner + 2 * kPage;
+  void* mapped = mmap(nullptr, allocation.mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  allocation.mapping = reinterpret_cast<uint64_t>(mapped);
+  const uint64_t inner_begin = allocation.mapping + kPage;
+  if (mprotect(reinterpret_cast<void*>(inner_begin), inner, PROT_READ | PROT_WRITE) != 0) {
+    munmap(mapped, allocation.mapping_bytes);
+    return nullptr;
+  }
+  allocation.begin = inner_begin + inner - round_up(allocation.usable_bytes, kAlignment);
+  const uint64_t end = allocation.begin + allocation.usable_bytes;
+  std::memset(reinterpret_cast<void*>(inner_begin), kRedZone, allocation.begin - inner_begin);
+  std::memset(reinterpret_cast<void*>(end), kRedZone, inner_begin + inner - end);
+  if (poison) std::memset(reinterpret_cast<void*>(allocation.begin), kPoison, allocation.usable_bytes);
+  device_[allocation.begin] = allocation;
+  return reinterpret_cast<void*>(allocation.begin);
+}
+
+void* Memory::allocate_host(size_t bytes) {
+  if (bytes > SIZE_MAX - kAlignment) return nullptr;
+  void* pointer = std::aligned_alloc(kAlignment, round_up(bytes, kAlignment));
+  if (pointer == nullptr) return nullptr;
+  Allocation allocation;
+  allocation.begin = reinterpret_cast<uint64_t>(pointer);
+  allocation.bytes = allocation.usable_bytes = bytes;
+  host_[allocation.begin] = allocation;
+  freed_host_.erase(allocation.begin);
+  return pointer;
+}
+
+aclError Memory::free_device(void* pointer) {
+  const auto address = reinterpret_cast<uint64_t>(pointer);
+  const auto found = device_.find(address);
+  if (found != device_.end()) {
+    retire(found->second);
+    device_.erase(found);
+    return ACL_SUCCESS;
+  }
+  const Allocation* allocation = nullptr;
+  switch (side_of(pointer, &allocation)) {
+    case Side::Freed:
+      return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree", "%p was freed before (double free)", pointer);
+    case Side::Host:
+      return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree", "%p is host memory; free it with aclrtFreeHost", pointer);
+    case Side::Device:
+      return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree", "%p lies %llu bytes behind the start of its allocation",
+                  pointer, static_cast<unsigned long long>(address - allocation->begin));
+    default: return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree", "%p is not what aclrtMalloc returned", pointer);
+  }
+}
+
+aclError Memory::free_host(void* pointer) {
+  const auto address = reinterpret_cast<uint64_t>(pointer);
+  const auto found = host_.find(address);
+  if (found != host_.end()) {
+    freed_host_.insert(address);
+    host_.erase(found);
+    std::free(pointer);
+    return ACL_SUCCESS;
+  }
+  const char* reason = "is not what aclrtMallocHost returned";
+  const Side side = side_of(pointer);
+  if (side == Side::Freed) reason = "is device memory, and was freed before";
+  if (freed_host_.count(address) != 0) reason = "was freed before (double free)";
+  if (side == Side::Device) reason = "is device memory; free it with aclrtFree";
+  return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFreeHost", "%p %s", pointer, reason);
+}
+
+void Memory::free_all_device() {
+  for (const auto& entry : device_) retire(entry.second);
+  device_.clear();
+}
+
+void Memory::retire(const Allocation& allocation) {
+  // New pages without access in place of the old: gives the bytes back, keeps the addresses.
+  mmap(reinterpret_cast<void*>(allocation.mapping), allocation.mapping_bytes, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  freed_[allocation.begin] = allocation;
+  freed_order_.push_back(allocation.begin);
+  if (freed_order_.size() <= kFreedKept) return;
+  const auto oldest = freed_.find(freed_order_.front());
+  freed_order_.pop_front();
+  if (oldest == freed_.end()) return;
+  munmap(reinterpret_cast<void*>(oldest->second.mapping), oldest->second.mapping_bytes);
+  freed_.erase(oldest);
+}
+
+const Allocation* Memory::find(const Map& map, uint64_t address) {
+  auto after = map.upper_bound(address);
+  if (after == map.begin()) return nullptr;
+  const Allocation& candidate = (--after)->second;
+  return address < candidate.begin + std::max<uint64_t>(candidate.usable_bytes, 1) ? &candidate : nullptr;
+}
+
+Side Memory::side_of(const void* pointer, const Allocation** allocation) const {
+  const auto address = reinterpret_cast<uint64_t>(pointer);
+  const Allocation* found = nullptr;
+  Side side = Side::Unknown;
+  if ((found = find(device_, address)) != nullptr) {
+    side = Side::Device;
+  } else if ((found = find(host_, address)) != nullptr) {
+    side = Side::Host;
+  } else if ((found = find(freed_, address)) != nullptr) {
+    side = Side::Freed;
+  }
+  if (allocation != nullptr) *allocation = found;
+  return side;
+}
+
+std::vector<GmRange> Memory::device_ranges() const {
+  std::vector<GmRange> ranges;
+  ranges.reserve(device_.size());
+  for (const auto& [begin, allocation] : device_) ranges.push_back({begin, begin + allocation.usable_bytes});
+  return ranges;
+}
+
+const Allocation* Memory::find_overrun() const {
+  for (const auto& [begin, allocation] : device_) {
+    const uint64_t end = begin + allocation.usable_bytes;
+    if (!is_filled(allocation.mapping + kPage, begin) ||
+        !is_filled(end, allocation.mapping + allocation.mapping_bytes - kPage)) {
+      return &allocation;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace opkit::acl

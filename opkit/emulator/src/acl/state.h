@@ -1,0 +1,48 @@
+/// What the runtime knows: contexts, streams, events, memory, and whether the device still works.
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "acl/memory.h"
+#include "acl/stream.h"
+
+namespace opkit::acl {
+
+struct Context {
+  Stream default_stream;  ///< for a null aclrtStream
+};
+
+/// One for the process. Hold `lock` around every use; tasks run under it, so hosts' threads take turns.
+struct Runtime {
+  static Runtime& get();
+
+  std::recursive_mutex lock;
+  bool is_initialized = false;
+  bool is_chip_chosen = false;  ///< by the user of the program; a launch may not change it then
+  uint32_t device_users = 0;    ///< aclrtSetDevice calls without an aclrtResetDevice
+  Context* default_context = nullptr;
+  std::set<Context*> contexts;
+  std::set<Stream*> streams;  ///< without the contexts' own
+  std::set<Event*> events;
+  Memory memory;
+
+  aclError device_error = ACL_SUCCESS;  ///< what a faulted kernel left; until the device is reset
+  std::string device_reason;
+};
+
+/// The context of the calling thread; null before aclrtSetDevice or aclrtCreateContext, and after it was destroyed.
+Context* current_context();
+void set_current_context(Context* context);
+
+/// The stream behind a handle, in a context that lives; null after having failed as `function`.
+Stream* find_stream(Runtime& runtime, aclrtStream handle, const char* function, aclError* error);
+
+/// Runs everything in every stream.
+void drain_all(Runtime& runtime);
+
+/// Runs one stream to its end and returns its outcome, which is then forgotten.
+aclError synchronize(Runtime& runtime, Stream& stream, const char* function);
+
+}  // namespace opkit::acl

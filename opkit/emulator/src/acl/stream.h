@@ -1,0 +1,44 @@
+/// Streams and events: queues of tasks that run when somebody waits for them.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "acl/acl_rt.h"
+
+namespace opkit::acl {
+
+struct Stream;
+
+/// One recording of an event: a place in a stream.
+struct Ticket {
+  Stream* stream = nullptr;  ///< where it still stands in the queue; null when passed
+};
+
+/// One thing to do. Exactly one of its three parts is set.
+struct Task {
+  std::function<aclError()> run;
+  std::shared_ptr<Ticket> record;
+  std::shared_ptr<Ticket> wait;
+};
+
+struct Stream {
+  std::deque<Task> tasks;
+  aclError error = ACL_SUCCESS;  ///< the first failure since the last synchronisation
+  std::string reason;
+};
+
+struct Event {
+  std::shared_ptr<Ticket> recorded;  ///< the last recording; null before
+};
+
+/// Runs a stream's tasks until its queue is empty, or `until` has been passed. What it waits for in other streams runs
+/// first. A wait always leads to an older recording, so this ends.
+void drain(Stream& stream, const Ticket* until = nullptr);
+
+/// Drops a stream's tasks; recordings in it count as passed.
+void drop(Stream& stream);
+
+}  // namespace opkit::acl

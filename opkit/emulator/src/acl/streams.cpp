@@ -1,0 +1,205 @@
+// Streams and events, as programs call them.
+#include "acl/error.h"
+#include "acl/state.h"
+
+using namespace opkit::acl;
+using Guard = std::lock_guard<std::recursive_mutex>;
+
+namespace {
+
+Event* find_event(Runtime& runtime, aclrtEvent handle, const char* function, aclError* error) {
+  auto* event = static_cast<Event*>(handle);
+  if (runtime.events.count(event) != 0) return event;
+  *error = fail(ACL_ERROR_RT_PARAM_INVALID, function, "%p is no event, or was destroyed", handle);
+  return nullptr;
+}
+
+aclError create_event(aclrtEvent* event, const char* function) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  if (event == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, function, "the pointer is null");
+  if (current_context() == nullptr) {
+    return fail(ACL_ERROR_RT_CONTEXT_NULL, function, "there is no device yet: call aclrtSetDevice on this thread");
+  }
+  auto* created = new Event();
+  runtime.events.insert(created);
+  *event = created;
+  return ACL_SUCCESS;
+}
+
+aclError destroy_stream(aclrtStream handle, bool is_forced, const char* function) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  auto* stream = static_cast<Stream*>(handle);
+  if (runtime.streams.count(stream) == 0) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, function, "%p is no stream, or was destroyed before", handle);
+  }
+  if (is_forced) {
+    drop(*stream);
+  } else {
+    drain(*stream);
+  }
+  runtime.streams.erase(stream);
+  delete stream;
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+
+aclError aclrtCreateStream(aclrtStream* stream) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  if (stream == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCreateStream", "the pointer is null");
+  if (current_context() == nullptr) {
+    return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtCreateStream",
+                "there is no device yet: call aclrtSetDevice on this thread");
+  }
+  auto* created = new Stream();
+  runtime.streams.insert(created);
+  *stream = created;
+  return ACL_SUCCESS;
+}
+
+// Priorities and flags steer hardware queues; the order of one stream is the same with any.
+aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uint32_t flag) {
+  (void)priority, (void)flag;
+  return aclrtCreateStream(stream);
+}
+
+aclError aclrtDestroyStream(aclrtStream stream) { return destroy_stream(stream, false, "aclrtDestroyStream"); }
+
+aclError aclrtDestroyStreamForce(aclrtStream stream) { return destroy_stream(stream, true, "aclrtDestroyStreamForce"); }
+
+aclError aclrtSynchronizeStream(aclrtStream handle) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  aclError error = ACL_SUCCESS;
+  Stream* stream = find_stream(runtime, handle, "aclrtSynchronizeStream", &error);
+  return stream == nullptr ? error : synchronize(runtime, *stream, "aclrtSynchronizeStream");
+}
+
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout_ms) {
+  (void)timeout_ms;
+  return aclrtSynchronizeStream(stream);
+}
+
+aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  if (status == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamQuery", "the pointer is null");
+  aclError error = ACL_SUCCESS;
+  Stream* stream = find_stream(runtime, handle, "aclrtStreamQuery", &error);
+  if (stream == nullptr) return error;
+  drain(*stream);
+  *status = ACL_STREAM_STATUS_COMPLETE;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtSynchronizeDevice(void) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  if (current_context() == nullptr) {
+    return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtSynchronizeDevice",
+                "there is no device yet: call aclrtSetDevice on this thread");
+  }
+  aclError first = ACL_SUCCESS;
+  const auto synchronize_one = [&](Stream& stream) {
+    const aclError error = synchronize(runtime, stream, "aclrtSynchronizeDevice");
+    if (first == ACL_SUCCESS) first = error;
+  };
+  for (Context* context : runtime.contexts) synchronize_one(context->default_stream);
+  for (Stream* stream : runtime.streams) synchronize_one(*stream);
+  return first;
+}
+
+aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout_ms) {
+  (void)timeout_ms;
+  return aclrtSynchronizeDevice();
+}
+
+aclError aclrtCreateEvent(aclrtEvent* event) { return create_event(event, "aclrtCreateEvent"); }
+
+aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag) {
+  (void)flag;
+  return create_event(event, "aclrtCreateEventWithFlag");
+}
+
+aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag) {
+  (void)flag;
+  return create_event(event, "aclrtCreateEventExWithFlag");
+}
+
+aclError aclrtDestroyEvent(aclrtEvent handle) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  aclError error = ACL_SUCCESS;
+  Event* event = find_event(runtime, handle, "aclrtDestroyEvent", &error);
+  if (event == nullptr) return error;
+  runtime.events.erase(event);  // tasks that record it or wait for it keep the ticket
+  delete event;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream_handle) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  aclError error = ACL_SUCCESS;
+  Event* event = find_event(runtime, handle, "aclrtRecordEvent", &error);
+  if (event == nullptr) return error;
+  Stream* stream = find_stream(runtime, stream_handle, "aclrtRecordEvent", &error);
+  if (stream == nullptr) return error;
+  event->recorded = std::make_shared<Ticket>();
+  event->recorded->stream = stream;
+  stream->tasks.push_back({nullptr, event->recorded, nullptr});
+  return ACL_SUCCESS;
+}
+
+aclError aclrtResetEvent(aclrtEvent handle, aclrtStream stream_handle) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  aclError error = ACL_SUCCESS;
+  Event* event = find_event(runtime, handle, "aclrtResetEvent", &error);
+  if (event == nullptr) return error;
+  if (find_stream(runtime, stream_handle, "aclrtResetEvent", &error) == nullptr) return error;
+  event->recorded = nullptr;  // waits that are queued already keep theirs
+  return ACL_SUCCESS;
+}
+
+aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  aclError error = ACL_SUCCESS;
+  Stream* stream = find_stream(runtime, stream_handle, "aclrtStreamWaitEvent", &error);
+  if (stream == nullptr) return error;
+  Event* event = find_event(runtime, handle, "aclrtStreamWaitEvent", &error);
+  if (event == nullptr) return error;
+  // An event that was never recorded holds nobody up.
+  if (event->recorded != nullptr) stream->tasks.push_back({nullptr, nullptr, event->recorded});
+  return ACL_SUCCESS;
+}
+
+aclError aclrtSynchronizeEvent(aclrtEvent handle) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  aclError error = ACL_SUCCESS;
+  Event* event = find_event(runtime, handle, "aclrtSynchronizeEvent", &error);
+  if (event == nullptr) return error;
+  const std::shared_ptr<Ticket> ticket = event->recorded;
+  if (ticket != nullptr && ticket->stream != nullptr) drain(*ticket->stream, ticket.get());
+  if (runtime.device_error != ACL_SUCCESS) return fail_again(runtime.device_error, runtime.device_reason.c_str());
+  return ACL_SUCCESS;
+}
+
+aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* status) {
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  if (status == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtQueryEventStatus", "the pointer is null");
+  aclError error = ACL_SUCCESS;
+  Event* event = find_event(runtime, handle, "aclrtQueryEventStatus", &error);
+  if (event == nullptr) return error;
+  // A program that polls must see progress.
+  const std::shared_ptr<Ticket> ticket = event->recorded;
+  if (ticket != nullptr && ticket->stream != nullptr) drain(*ticket->stream, ticket.get());
+  *status = ACL_EVENT_RECORDED_STATUS_COMPLETE;
+  return ACL_SUCCESS;
+}
