@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .files import kernel_files
     from .golden import golden_source
     from .lowering import lower
-    from .reader import ParsedFormulas, ParsedOutput, parse
     from .plan import Plan
+    from .reader import ParsedFormulas, ParsedOutput, parse
 
 __all__ = [
     "ParsedFormulas",

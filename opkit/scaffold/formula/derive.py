@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sympy
 
 from opkit.errors import SpecError
-from opkit.schema.spec import OpSpec, TensorSpec
+from opkit.schema import OpSpec, TensorSpec
 
 from .functions import (
     COLUMNS,

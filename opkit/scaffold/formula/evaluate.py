@@ -53,9 +53,7 @@ _FUNCTIONS: dict[type[sympy.Basic], Callable[..., float]] = {
 }
 
 
-def evaluate(
-    expression: sympy.Expr, values: Mapping[sympy.Symbol, float] | None = None
-) -> float:
+def evaluate(expression: sympy.Expr, values: Mapping[sympy.Symbol, float] | None = None) -> float:
     """Return an expression's value in double precision.
 
     Args:

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import jinja2
 
-from opkit.schema.spec import OpSpec
+from opkit.schema import OpSpec
 
 from .view import view_kernel
 

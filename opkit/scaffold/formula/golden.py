@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from opkit.schema.spec import AttrSpec, OpSpec
+from opkit.schema import AttrSpec, OpSpec
 
 from .derive import backward
 from .functions import RowInput

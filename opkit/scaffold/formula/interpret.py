@@ -31,7 +31,11 @@ _COMPARE = {
     "EQ": np.equal,
     "NE": np.not_equal,
 }
-_REDUCE: dict[str, Callable[..., object]] = {"ReduceSum": np.sum, "ReduceMax": np.max, "ReduceMin": np.min}
+_REDUCE: dict[str, Callable[..., object]] = {
+    "ReduceSum": np.sum,
+    "ReduceMax": np.max,
+    "ReduceMin": np.min,
+}
 
 
 def interpret(

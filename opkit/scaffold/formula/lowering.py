@@ -31,9 +31,9 @@ from .functions import (
     Tanh,
     Where,
 )
-from .reader import ParsedFormulas, Space, space_of
 from .plan import Operand, Plan, Scalar, Step, Value, ValueSpace, allocate
 from .polynomial import Polynomial, match_polynomial
+from .reader import ParsedFormulas, Space, space_of
 from .stable import stabilise
 from .text import to_note
 

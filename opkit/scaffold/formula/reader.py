@@ -12,7 +12,7 @@ from typing import Literal, NoReturn
 import sympy
 
 from opkit.errors import SpecError
-from opkit.schema.spec import OpSpec
+from opkit.schema import OpSpec
 
 from .functions import COLUMNS, COMPARISONS, FUNCTIONS, REDUCTIONS, Comparison, Reduction, RowInput
 

@@ -8,14 +8,13 @@ import sympy
 
 from opkit.chips import find_chip
 from opkit.errors import SpecError, UsageError
-from opkit.schema.names import snake_case
-from opkit.schema.spec import AttrSpec, OpSpec, TensorSpec
+from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
 
 from .emit import float_literal, statements
 from .functions import COLUMNS
 from .lowering import lower
-from .reader import ParsedFormulas, parse
 from .plan import INTEGER_OPERATIONS, Plan
+from .reader import ParsedFormulas, parse
 from .text import to_cpp, to_note
 
 __all__ = ["AttrView", "KernelView", "ScalarView", "TensorView", "view_kernel"]

@@ -1,6 +1,6 @@
 """Generated files. The golden texts under golden/ are rewritten by
 
-    OPKIT_REWRITE_GOLDEN=1 python -m pytest tests/scaffold/formula/test_files.py
+OPKIT_REWRITE_GOLDEN=1 python -m pytest tests/scaffold/formula/test_files.py
 """
 
 from __future__ import annotations

@@ -77,14 +77,18 @@ def run(spec, inputs, attrs=None):
     expected = module[spec.name](*inputs.values(), **attrs)
     expected = expected if isinstance(expected, tuple) else (expected,)
     actual = interpret(lower(parsed), inputs, attrs)
-    return [(np.broadcast_to(a, e.shape if e.ndim == a.ndim else (*e.shape, 1)).reshape(e.shape), e)
-            for a, e in zip(actual, expected, strict=True)]
+    return [
+        (np.broadcast_to(a, e.shape if e.ndim == a.ndim else (*e.shape, 1)).reshape(e.shape), e)
+        for a, e in zip(actual, expected, strict=True)
+    ]
 
 
 def check(actual, expected):
     assert np.array_equal(np.isnan(actual), np.isnan(expected))
     fits = np.abs(expected) < 3.4e38
-    error = np.abs(actual[fits].astype(np.float64) - expected[fits]) / (np.abs(expected[fits]) + 1e-7)
+    error = np.abs(actual[fits].astype(np.float64) - expected[fits]) / (
+        np.abs(expected[fits]) + 1e-7
+    )
     assert error.size
     assert error.mean() < MEAN_LIMIT
     assert error.max() < LARGEST_LIMIT
@@ -117,7 +121,9 @@ def test_gelu_takes_seven_vector_instructions(make_spec):
 
 def test_a_common_part_is_computed_once(make_spec):
     plan = lower(parse(make_spec("exp(x)*2 + tanh(exp(x))", "exp(x) + 1")))
-    exponentials = [step for step in plan.steps if step.operation == "Exp" and step.note == "exp(x)"]
+    exponentials = [
+        step for step in plan.steps if step.operation == "Exp" and step.note == "exp(x)"
+    ]
     assert len(exponentials) == 1
 
 

@@ -28,7 +28,9 @@ def test_a_cancelling_form_gets_its_accurate_equal(make_spec, formula, stable):
     assert rewritten == parse(make_spec(stable)).outputs[0].expression
 
 
-@pytest.mark.parametrize("formula", ["2 + tanh(x)", "1 + exp(x)", "1 + sigmoid(x)", "1 + tanh(x)**2"])
+@pytest.mark.parametrize(
+    "formula", ["2 + tanh(x)", "1 + exp(x)", "1 + sigmoid(x)", "1 + tanh(x)**2"]
+)
 def test_other_forms_stay_as_they_are(make_spec, formula):
     expression = parse(make_spec(formula)).outputs[0].expression
     assert to_formula(stabilise(expression)) == to_formula(expression)
