@@ -20,7 +20,38 @@ namespace {
 namespace fs = std::filesystem;
 
 /// One state of one file: a rebuilt library is another file under the same name.
-using FileIdentity = std::tuple<std::string, dev_t, ino_t, time_t, long>;
+using FileIdentity = std::tuple<dev_t, ino_t, time_t, long>;
+
+/// All zero when there is no such file.
+FileIdentity identify(const fs::path& file) {
+  struct stat state;
+  if (stat(file.c_str(), &state) != 0) return {};
+  return {state.st_dev, state.st_ino, state.st_mtim.tv_sec, state.st_mtim.tv_nsec};
+}
+
+/// One state of one artifact folder: its host library and its manifest, which every build that changes anything writes.
+using FolderIdentity = std::tuple<std::string, FileIdentity, FileIdentity>;
+
+/// The loader knows libraries by path: after a rebuild the same path would give the old one again.
+fs::path respelt(const fs::path& folder, size_t generation) {
+  fs::path path = folder;
+  for (size_t i = 0; i < generation; ++i) path /= ".";
+  return path;
+}
+
+/// Loads a host library and returns what it registers. The loader runs its constructors once in a process.
+Registry load_host(const fs::path& file) {
+  Registry operators;
+  const RegistrationScope scope(operators);
+  if (dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+    fail(OPKIT_MISSING, std::string("the host library cannot be loaded: ") + dlerror());
+  }
+  if (!scope.refusal().empty()) fail(OPKIT_MISSING, file.string() + ": " + scope.refusal());
+  if (operators.empty()) {
+    fail(OPKIT_MISSING, file.string() + " registers no operator: OP_ADD(<class>) is missing in op_host");
+  }
+  return operators;
+}
 
 std::map<std::string, std::string> read_kernel_names(const fs::path& folder) {
   std::map<std::string, std::string> names;
@@ -86,34 +117,32 @@ std::string snake_case(const std::string& op_type) {
 opkit_library& open_library(const char* folder) {
   static std::mutex lock;
   // Never closed: kernels and host functions may be in use as long as the process lives.
-  static auto& libraries = *new std::map<FileIdentity, std::unique_ptr<opkit_library>>();
+  static auto& libraries = *new std::map<FolderIdentity, std::unique_ptr<opkit_library>>();
+  static auto& registries = *new std::map<FileIdentity, Registry>();
+  static auto& generations = *new std::map<std::string, size_t>();
 
   if (folder == nullptr) fail(OPKIT_USAGE, "opkit_library_open needs a folder");
   std::error_code error;
   const fs::path path = fs::canonical(folder, error);
   if (error) fail(OPKIT_MISSING, std::string(folder) + ": " + error.message() + "; run \"opkit build\" first");
-  const fs::path host = path / "libop_host.so";
-  struct stat state;
-  if (stat(host.c_str(), &state) != 0) {
+  const FileIdentity host = identify(path / "libop_host.so");
+  if (host == FileIdentity()) {
     fail(OPKIT_MISSING, path.string() + " holds no libop_host.so: it is not an artifact folder; run \"opkit build\"");
   }
-  const FileIdentity identity(path.string(), state.st_dev, state.st_ino, state.st_mtim.tv_sec, state.st_mtim.tv_nsec);
+  const FolderIdentity identity(path.string(), host, identify(path / "manifest.json"));
 
   const std::lock_guard<std::mutex> guard(lock);
   if (const auto found = libraries.find(identity); found != libraries.end()) return *found->second;
 
   auto library = std::make_unique<opkit_library>();
   library->folder = path;
+  library->load_folder = respelt(path, generations[path.string()]++);
   library->kernel_names = read_kernel_names(path);
-  const RegistrationScope scope(library->operators);
-  if (dlopen(host.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
-    fail(OPKIT_MISSING, std::string("the host library cannot be loaded: ") + dlerror());
+  auto registry = registries.find(host);
+  if (registry == registries.end()) {
+    registry = registries.emplace(host, load_host(library->load_folder / "libop_host.so")).first;
   }
-  if (!scope.refusal().empty()) fail(OPKIT_MISSING, host.string() + ": " + scope.refusal());
-  if (library->operators.empty()) {
-    fail(OPKIT_MISSING, host.string() + " registers no operator: OP_ADD(<class>) is missing, or the library was "
-                                        "already loaded under another path");
-  }
+  library->operators = registry->second;
   return *libraries.emplace(identity, std::move(library)).first->second;
 }
 
@@ -141,7 +170,7 @@ const KernelEntry& find_kernel(opkit_library& library, const std::string& op_typ
     fail(OPKIT_MISSING, "[" + op_type + "] there is no kernel " + file_name + " in " + library.folder.string() +
                             ", which holds " + built_variants(library.folder, kernel) + "; run \"opkit build\" again");
   }
-  const KernelEntry* entry = load_kernel(file, kernel);
+  const KernelEntry* entry = load_kernel(library.load_folder / file_name, kernel);
   library.kernels[file_name] = entry;
   return *entry;
 }

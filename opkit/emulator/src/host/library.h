@@ -12,6 +12,7 @@
 /// The opaque type of op_call.h.
 struct opkit_library {
   std::filesystem::path folder;
+  std::filesystem::path load_folder;  ///< the same folder, spelt so that the loader has not seen it before
   opkit::host::Registry operators;
   std::map<std::string, std::string> kernel_names;  ///< by operator type, from kernels.txt
 
@@ -22,7 +23,7 @@ struct opkit_library {
 
 namespace opkit::host {
 
-/// Opens a folder, or finds it among those that are open; a folder whose libop_host.so was replaced is opened anew.
+/// Opens a folder, or finds it among those that are open; a folder that was built again since is opened anew.
 /// Throws CallError.
 opkit_library& open_library(const char* folder);
 

@@ -1,0 +1,281 @@
+"""Operators called from Python, and everything that can be wrong with a call."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+
+import numpy as np
+import pytest
+
+from opkit import runtime
+from opkit.errors import KernelFault, SetupError, UsageError
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def changed(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+def test_an_operator_runs_with_its_defaults(scale_add) -> None:
+    (y,) = runtime.open(scale_add).run("ScaleAdd", [X])
+    np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_attributes_and_optional_inputs_reach_tiling_and_kernel(scale_add) -> None:
+    library = runtime.open(scale_add)
+    (y,) = library.run("ScaleAdd", [X, X[::-1]], {"scale": 0.5})
+    np.testing.assert_array_equal(y, 0.5 * X + X[::-1])
+    (y,) = library.run("ScaleAdd", [X, None], {"scale": np.float32(3)})
+    np.testing.assert_array_equal(y, 3 * X)
+
+
+def test_the_variant_is_chosen_by_dtype(scale_add) -> None:
+    (y,) = runtime.open(scale_add).run("ScaleAdd", [X.astype(np.int32)])
+    assert y.dtype == np.int32
+    np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_infer_gives_shape_and_dtype_without_a_launch(scale_add) -> None:
+    found = runtime.open(scale_add).infer("ScaleAdd", [X])
+    assert found == [runtime.OutputSpec((3, 4), "float32")]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7, 1, 3), (2, 3, 1, 2, 1, 1, 2, 1)])
+def test_any_rank_up_to_eight_is_taken(scale_add, shape) -> None:
+    x = np.full(shape, 1.5, dtype=np.float32)
+    (y,) = runtime.open(scale_add).run("ScaleAdd", [x])
+    assert y.shape == shape
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_arrays_of_other_layout_and_byte_order_are_copied(scale_add) -> None:
+    library = runtime.open(scale_add)
+    np.testing.assert_array_equal(library.run("ScaleAdd", [X.T])[0], 2 * X.T)
+    np.testing.assert_array_equal(library.run("ScaleAdd", [X.astype(">f4")])[0], 2 * X)
+
+
+def test_an_empty_tensor_is_inferred_and_not_launched(scale_add) -> None:
+    (y,) = runtime.open(scale_add).run("ScaleAdd", [X[:0]])
+    assert y.shape == (0, 4)
+
+
+def test_calls_from_several_threads_do_not_mix(scale_add) -> None:
+    library = runtime.open(scale_add)
+    wrong: list[int] = []
+
+    def call(number: int) -> None:
+        for _ in range(20):
+            (y,) = library.run("ScaleAdd", [X], {"scale": float(number)})
+            if not np.array_equal(y, number * X):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "attrs", "message"),
+    [
+        ("ScaleAd", [X], {}, 'has no operator "ScaleAd"; it has: ScaleAdd'),
+        ("ScaleAdd", [], {}, '[ScaleAdd] needs its input "x"'),
+        ("ScaleAdd", [X, X, X], {}, "[ScaleAdd] takes 2 inputs, not 3"),
+        ("ScaleAdd", [X, X.astype(np.int32)], {}, "float32, int32; its OpDef lists: float32, flo"),
+        ("ScaleAdd", [X.astype(np.float16)], {}, "does not take inputs of type float16, absent"),
+        ("ScaleAdd", [X], {"alpha": 1.0}, 'has no attribute "alpha"; it has: scale'),
+        ("ScaleAdd", [X], {"scale": "2"}, 'its attribute "scale" is float, not string'),
+        ("ScaleAdd", [X], {"scale": 1j}, 'attribute "scale" has the type complex'),
+        ("ScaleAdd", [np.zeros((1,) * 9, np.float32)], {}, "has 9 dimensions; at most 8"),
+        ("ScaleAdd", [X.astype(np.complex64)], {}, '"complex64" is not a data type'),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(scale_add, operator, inputs, attrs, message) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        runtime.open(scale_add).run(operator, inputs, attrs)
+
+
+def test_a_dtype_is_carried_by_its_storage_type_only(scale_add) -> None:
+    with pytest.raises(UsageError, match="bfloat16 is carried as uint16, but the array is float32"):
+        runtime.open(scale_add).run("ScaleAdd", [X], dtypes=["bfloat16"])
+    with pytest.raises(UsageError, match="does not take inputs of type bfloat16"):
+        runtime.open(scale_add).run("ScaleAdd", [X.astype(np.uint16)], dtypes=["bf16"])
+
+
+def test_what_the_tiling_function_logged_is_the_message(scale_add) -> None:
+    with pytest.raises(UsageError) as caught:
+        runtime.open(scale_add).run("ScaleAdd", [X], {"scale": -1.0})
+    assert "[ScaleAdd] its tiling function failed" in str(caught.value)
+    assert "scale is -1, it must not be negative" in str(caught.value)
+    assert re.search(r"host.cpp:\d+", str(caught.value))
+
+
+def test_a_combination_without_a_kernel_names_those_that_are_there(build_artifact) -> None:
+    folder = build_artifact(variants={"scale_add.dav-2201.int32-int32-int32.so": "int32_t"})
+    with pytest.raises(SetupError) as caught:
+        runtime.open(folder).run("ScaleAdd", [X])
+    assert "no kernel scale_add.dav-2201.float32-float32-float32.so" in str(caught.value)
+    assert "which holds scale_add.dav-2201.int32-int32-int32.so" in str(caught.value)
+
+
+def test_a_chip_without_configuration_is_refused(scale_add) -> None:
+    runtime.configure("Ascend310P3")
+    with pytest.raises(
+        UsageError, match=r"not configured for ascend310p \(it is for: ascend910b\)"
+    ):
+        runtime.open(scale_add).run("ScaleAdd", [X])
+
+
+def test_kernels_txt_names_the_kernel_of_an_operator(build_artifact, kernel_text) -> None:
+    folder = build_artifact(
+        kernel=kernel_text.replace("scale_add", "other_name"),
+        variants={"other_name.dav-2201.float32-float32-float32.so": "float"},
+        kernels_txt="ScaleAdd other_name\n",
+    )
+    np.testing.assert_array_equal(runtime.open(folder).run("ScaleAdd", [X])[0], 2 * X)
+
+
+def test_a_tiling_struct_larger_than_what_tiling_wrote_is_a_fault(
+    build_artifact, kernel_text
+) -> None:
+    grown = changed(kernel_text, "float scale;", "float scale;\n  uint64_t more;")
+    with pytest.raises(KernelFault) as caught:
+        runtime.open(build_artifact(kernel=grown)).run("ScaleAdd", [X])
+    assert caught.value.category == "IllegalOperand"
+    assert "reads bytes 0..16 of its tiling data, but the tiling function wrote 8" in str(
+        caught.value
+    )
+    assert caught.value.file is not None and caught.value.file.name == "kernel.cpp"
+    assert caught.value.kernel == "scale_add"
+
+
+def test_the_library_works_again_after_a_fault(build_artifact, kernel_text) -> None:
+    crash = changed(
+        kernel_text,
+        "workspace[i % 64] = 1;",
+        "workspace[i % 64] = 1; if (data.scale == 7) *(volatile int*)8 = 1;",
+    )
+    library = runtime.open(build_artifact(kernel=crash))
+    with pytest.raises(KernelFault) as caught:
+        library.run("ScaleAdd", [X], {"scale": 7.0})
+    assert caught.value.category == "Crash"
+    np.testing.assert_array_equal(library.run("ScaleAdd", [X])[0], 2 * X)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "SetBlockDim(tiling->length < platform.GetCoreNum() ? 1 : 4)",
+            "GetNodeName()",
+            "block dim to 0",
+        ),
+        ("workspace[0] = 64;", "workspace[0] = ~size_t{0};", "asks for the impossible workspace"),
+        (
+            "workspace[0] = 64;",
+            "workspace[0] = 64; context->GetRawTilingData()->SetDataSize(1 << 20);",
+            "size of its tiling data to 1048576 bytes",
+        ),
+        (
+            "*context->GetOutputShape(0) = *context->GetInputShape(0);",
+            "*context->GetOutputShape(0) = gert::Shape{-1, 2};",
+            'gives output "y" the impossible shape (-1, 2)',
+        ),
+        (
+            "context->SetOutputDataType(0, context->GetInputDataType(0));",
+            "context->SetOutputDataType(0, ge::DT_INT8);",
+            "gives float32, absent -> int8; its OpDef lists",
+        ),
+        (
+            'this->Input("z").ParamType(OPTIONAL).DataType({ge::DT_FLOAT, ge::DT_INT32})',
+            'this->Input("z").ParamType(OPTIONAL).DataType({ge::DT_FLOAT})',
+            "x lists 2 types and z lists 1",
+        ),
+        (
+            'this->Input("z").ParamType(OPTIONAL)',
+            'this->Input("z").ParamType(DYNAMIC)',
+            "z is dynamic, which opkit does not support yet",
+        ),
+        (
+            'Attr("scale").AttrType(OPTIONAL).Float(2.0)',
+            'Attr("scale").Float()',
+            "needs its attribute",
+        ),
+    ],
+)
+def test_a_wrong_host_function_is_named(build_artifact, host_text, old, new, message) -> None:
+    folder = build_artifact(changed(host_text, old, new))
+    with pytest.raises(UsageError, match=re.escape(message)):
+        runtime.open(folder).run("ScaleAdd", [X])
+
+
+def test_a_kernel_with_other_parameters_is_refused(build_artifact, kernel_text) -> None:
+    fewer = changed(kernel_text, "uint8_t* workspace, uint8_t* tiling", "uint8_t* tiling")
+    fewer = changed(fewer, "workspace[i % 64] = 1;", "")
+    with pytest.raises(UsageError, match="has 4 parameters; it is called with 5: 2 inputs, 1 outp"):
+        runtime.open(build_artifact(kernel=fewer)).run("ScaleAdd", [X])
+
+
+def test_a_folder_that_was_built_again_is_opened_again(build_artifact, host_text) -> None:
+    folder = build_artifact()
+    assert runtime.open(folder).run("ScaleAdd", [X])[0][0, 1] == 2
+    build_artifact(changed(host_text, "Float(2.0)", "Float(5.0)"), variants={}, folder=folder)
+    assert runtime.open(folder).run("ScaleAdd", [X])[0][0, 1] == 5
+
+
+def test_a_kernel_that_was_built_again_is_loaded_again(build_artifact, kernel_text) -> None:
+    variants = {"scale_add.dav-2201.float32-float32-float32.so": "float"}
+    folder = build_artifact(variants=variants)
+    assert runtime.open(folder).run("ScaleAdd", [X])[0][0, 1] == 2
+    host = (folder / "libop_host.so").stat()
+    other = build_artifact(
+        kernel=changed(kernel_text, "in[i] * data.scale", "in[i] * data.scale + 100"),
+        variants=variants,
+    )
+    for name in (*variants, "manifest.json"):
+        (other / name).replace(folder / name)
+    assert (folder / "libop_host.so").stat() == host
+    assert runtime.open(folder).run("ScaleAdd", [X])[0][0, 1] == 102
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ({"opkit": "0.0.9", "abi_version": 1}, "was built by opkit 0.0.9"),
+        ({"opkit": None, "abi_version": 0}, "was built for kernel ABI 0"),
+        ({"opkit": None}, "cannot be read"),
+    ],
+)
+def test_an_artifact_of_another_opkit_is_refused(tmp_path, manifest, message) -> None:
+    import opkit
+
+    (tmp_path / "manifest.json").write_text(
+        json.dumps(
+            {
+                key: value or opkit.__version__ if key == "opkit" else value
+                for key, value in manifest.items()
+            }
+        )
+    )
+    with pytest.raises(SetupError, match=message) as caught:
+        runtime.open(tmp_path)
+    assert "opkit build" in str(caught.value)
+
+
+def test_a_folder_that_is_no_artifact_is_refused(tmp_path) -> None:
+    with pytest.raises(SetupError, match=r"holds no manifest\.json"):
+        runtime.open(tmp_path)
+
+
+def test_statuses_become_exceptions(scale_add) -> None:
+    runtime.raise_status(0, "")
+    with pytest.raises(UsageError, match="because"):
+        runtime.raise_status(2, "because")
+    with pytest.raises(SetupError, match="because"):
+        runtime.raise_status(3, "because")
