@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "opkit/export.h"
+#include "opkit/export.h"
 #include "opkit/isa/ops.h"
 #include "opkit/types.h"
 
@@ -54,12 +56,12 @@ struct LaneTable {
 };
 
 /// The lanes in use: the best target that this host has, unless set_lane_target chose another.
-const LaneTable& table();
+OPKIT_API const LaneTable& table();
 
 /// Chooses a target by name ("avx512", "avx2", "baseline"), or the best for "auto". False when this host lacks it.
-bool set_lane_target(const char* name);
+OPKIT_API bool set_lane_target(const char* name);
 
 /// Names of the targets that this host can run, best first; null-terminated.
-const char* const* lane_targets();
+OPKIT_API const char* const* lane_targets();
 
 }  // namespace opkit::lanes
