@@ -23,6 +23,8 @@ COMMANDS = {
     "test": "Check an operator's results against its golden.",
     "profile": "Time an operator on the modelled chip, pipe by pipe.",
     "demo": "Take one operator the whole way, command by command.",
+    "cc": "Compile Ascend C sources with kernel launches to programs.",
+    "run": "Run a program or Python script on the emulated device.",
     "targets": "List the chips that can be emulated.",
     "doctor": "Check this machine for what opkit needs.",
     "isa": "List the instructions that the emulator has.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from opkit.toolchain.build import Artifact, BuildEvent, build, clean_output, default_output
 from opkit.toolchain.cache import default_cache_dir
 from opkit.toolchain.compiler import Compiler, find_compiler
+from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
 from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.project import Project, load_project
 from opkit.toolchain.toolkit import Toolkit
@@ -15,6 +16,8 @@ __all__ = [
     "BuildEvent",
     "Check",
     "Compiler",
+    "DriverRequest",
+    "DriverResult",
     "Project",
     "Toolkit",
     "build",
@@ -25,4 +28,6 @@ __all__ = [
     "default_output",
     "find_compiler",
     "load_project",
+    "parse_driver_arguments",
+    "run_driver",
 ]

@@ -1,0 +1,76 @@
+"""`opkit cc`: the compiler driver."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from opkit.cli.console import Console
+
+__all__ = ["command"]
+
+_CMAKE_DIR = Path(__file__).parents[1] / "emulator" / "cmake"
+
+
+class _Driver(click.Command):
+    """Takes the whole command line as it stands: `-shared` is one flag here, not seven."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own: list[str] = [word for word in ("--help", "--cmake-dir", "--cmake-args") if word in args]
+        if own or not args:
+            return super().parse_args(ctx, own or ["--help"])
+        ctx.params.update(arguments=tuple(args), cmake_dir=False, cmake_args=False)
+        return []
+
+
+@click.command(
+    "cc",
+    cls=_Driver,
+    short_help="Compile Ascend C sources with kernel launches to programs.",
+    options_metavar="[--cmake-dir | --cmake-args | COMPILER FLAGS]",
+    context_settings={"help_option_names": ["--help"]},
+)
+@click.option("--cmake-dir", is_flag=True, help="Print the folder for CMAKE_PREFIX_PATH.")
+@click.option(
+    "--cmake-args",
+    is_flag=True,
+    help="Print all that cmake needs, also where project() comes before find_package(ASC).",
+)
+@click.argument("arguments", nargs=-1, metavar="FILE...", type=click.UNPROCESSED)
+def command(*, arguments: tuple[str, ...], cmake_dir: bool, cmake_args: bool) -> None:
+    """Compile Ascend C sources with kernel launches to programs.
+
+    Takes the flags that the host's compiler takes, and --npu-arch=ARCH. A source (.asc, or any
+    under -x asc) may launch kernels with <<<blocks, l2ctrl, stream>>>. Flags that only the
+    vendor's compiler knows are ignored with a note.
+
+    Example: opkit cc --npu-arch=dav-2201 add.asc -o add && ./add
+
+    With CMake: cmake -DCMAKE_PREFIX_PATH=$(opkit cc --cmake-dir) ..
+    """
+    if cmake_dir:
+        click.echo(str(_CMAKE_DIR))
+        return
+    if cmake_args:
+        click.echo(" ".join(_cmake_arguments()))
+        return
+    from opkit.toolchain import parse_driver_arguments, run_driver
+
+    request = parse_driver_arguments(arguments)
+    console = Console(verbose=int(request.is_verbose))
+    for note in request.notes:
+        console.status("note", note, tone="plain")
+    if request.ignored:
+        console.status("note", f"ignored: {' '.join(request.ignored)}", tone="plain")
+    result = run_driver(request, verbose=console.command_line)
+    console.diagnostics(result.diagnostics)
+    if result.output:
+        click.echo(result.output, nl=False)
+
+
+def _cmake_arguments() -> list[str]:
+    arguments = [f"-DCMAKE_MODULE_PATH={_CMAKE_DIR}", f"-DCMAKE_PREFIX_PATH={_CMAKE_DIR}"]
+    # The very opkit that answers here: CMake takes a compiler with its first arguments as a list.
+    return [*arguments, f"-DCMAKE_ASC_COMPILER={sys.executable};-m;opkit.cli;cc"]

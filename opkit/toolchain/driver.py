@@ -1,0 +1,303 @@
+"""The compiler driver: command lines as the vendor's compiler takes them, run on a host compiler.
+
+`parse_driver_arguments` reads a command line into a `DriverRequest`; `run_driver` rewrites
+launches, compiles each source and links. Only `run_driver` touches disk and processes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
+from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, UsageError
+from opkit.toolchain.command import _chip_macros
+from opkit.toolchain.compiler import Compiler, find_compiler
+from opkit.toolchain.diagnostics import parse_diagnostics
+from opkit.toolchain.driver_arguments import DriverRequest, Input, parse_driver_arguments
+from opkit.toolchain.launch_rewrite import Rewritten
+from opkit.toolchain.launch_tree import LaunchTree, read_launch_tree
+from opkit.toolchain.toolkit import Toolkit
+
+__all__ = ["DriverRequest", "DriverResult", "parse_driver_arguments", "run_driver"]
+
+_SYSTEM_DIRS = (Path("/usr"), Path("/lib"), Path("/opt/rh"))
+_NAMES_A_FILE = re.compile(
+    r"^(?P<before>(?:In file included from |[ \t]+from )?)(?P<name>[^\s:/<][^:\n]*)(?=:\d+[:,])",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class DriverResult:
+    """What a run of the driver has to tell."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    """Warnings; errors are raised."""
+    output: str
+    """What the compiler wrote to stdout: preprocessed text, mostly."""
+
+
+Report = Callable[[Sequence[str]], None]
+
+
+def run_driver(
+    request: DriverRequest, *, toolkit: Toolkit | None = None, verbose: Report | None = None
+) -> DriverResult:
+    """Compile and link what `request` asks for.
+
+    Args:
+        toolkit: the emulator to build against; the installed one by default.
+        verbose: called with each command before it runs.
+    Raises:
+        UsageError: a source cannot be read, or its chip is not emulated.
+        BuildError: the compiler or the linker refused.
+        SetupError: there is no compiler, or the emulator is incomplete.
+    """
+    toolkit = toolkit or Toolkit.installed()
+    compiler = find_compiler()
+    chip = chip_of_arch(request.npu_arch)
+    with tempfile.TemporaryDirectory(prefix="opkit-cc-") as folder:
+        run = _Run(request, toolkit, compiler, chip, Path(folder), verbose or (lambda _: None))
+        return run.everything()
+
+
+def chip_of_arch(npu_arch: str | None) -> Chip:
+    """Return the chip that sources are compiled for.
+
+    Raises:
+        UsageError: no emulated chip has this architecture.
+    """
+    if npu_arch is None:
+        return find_chip(DEFAULT_CHIP)
+    for chip in all_chips():
+        if npu_arch.lower() in (chip.npu_arch, chip.npu_arch.rpartition("-")[2]):
+            return chip
+    known = sorted({chip.npu_arch for chip in all_chips()})
+    raise UsageError(
+        f"--npu-arch={npu_arch}: opkit does not emulate this architecture",
+        help=f"it emulates {', '.join(known)}",
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of the driver."""
+
+    request: DriverRequest
+    toolkit: Toolkit
+    compiler: Compiler
+    chip: Chip
+    scratch: Path
+    verbose: Report
+
+    def everything(self) -> DriverResult:
+        request = self.request
+        diagnostics: list[Diagnostic] = []
+        output = ""
+        if request.mode != "link":
+            for index, source in enumerate(request.sources):
+                target = request.output or self._default_output(source)
+                found, text = self._compile(index, source, target)
+                diagnostics += found
+                output += text
+            return DriverResult(tuple(diagnostics), output)
+        objects: dict[Input, Path] = {}
+        for index, source in enumerate(request.sources):
+            objects[source] = self.scratch / f"{index}.o"
+            found, _ = self._compile(index, source, objects[source])
+            diagnostics += found
+        diagnostics += self._link(objects)
+        return DriverResult(tuple(diagnostics), output)
+
+    def _default_output(self, source: Input) -> Path | None:
+        if self.request.mode == "-E":
+            return None
+        return Path(source.path.stem + (".s" if self.request.mode == "-S" else ".o"))
+
+    def _compile(
+        self, index: int, source: Input, target: Path | None
+    ) -> tuple[tuple[Diagnostic, ...], str]:
+        request = self.request
+        copies = self.scratch / str(index)
+        tree = LaunchTree(files=(), kernels=())
+        if source.language != "c":
+            tree = read_launch_tree(
+                source.path,
+                include_dirs=request.include_dirs,
+                foreign=self._foreign(),
+                copies=copies,
+            )
+        for file in tree.files:
+            copies.mkdir(exist_ok=True)
+            data = file.rewritten.text.encode("utf-8", errors="surrogateescape")
+            file.copy.write_bytes(data)
+        real = tree.source_copy or source.path
+        mode = "-c" if request.mode == "link" else request.mode
+        argv = [*self.compiler.argv, *self._compile_flags(source, tree)]
+        # CMake names the depfile; where nobody does, it goes where the compiler would put it.
+        argv += self._depfile_flags(source, target)
+        argv += ["-x", "c" if source.language == "c" else "c++", mode, str(real)]
+        if target is not None:
+            argv += ["-o", str(target)]
+        code, out, err = self._call(argv)
+        columns = {str(file.source): file.rewritten for file in tree.files}
+        diagnostics = self._diagnostics(err, columns)
+        if code != 0:
+            raise self._refusal(f"{source.path} does not compile", diagnostics, err)
+        if tree.files:
+            self._restore_depfile(tree, source, target)
+        return diagnostics, out
+
+    def _compile_flags(self, source: Input, tree: LaunchTree) -> list[str]:
+        flags = list(self.request.compile_flags)
+        include = str(self.toolkit.include_dir)
+        gcc = self.compiler.family == "gcc"
+        flags += ["-fmessage-length=0", *(["-fno-diagnostics-show-caret"] if gcc else [])]
+        flags += ["-fno-caret-diagnostics"] if not gcc else []
+        if source.language != "c":
+            flags += [self.request.standard or "-std=gnu++17", "-ffp-contract=off"]
+        if not any(flag.startswith("-O") for flag in flags):
+            flags.append("-O2")
+        flags += ["-isystem", include]
+        if tree.files:
+            flags += ["-iquote", str(source.path.parent)]
+        if source.language == "asc" or tree.files:
+            flags += [*_chip_macros(self.chip), "-include", "opkit/launch_entry.h"]
+        return flags
+
+    def _depfile_flags(self, source: Input, target: Path | None) -> list[str]:
+        flags = list(self.request.depfile_flags)
+        if not flags:
+            return []
+        if "-MF" not in flags and ("-MD" in flags or "-MMD" in flags):
+            flags += ["-MF", str(_default_depfile(source, self.request.output or target))]
+        if "-MT" not in flags and "-MQ" not in flags:
+            flags += ["-MT", str(self.request.output or source.path.with_suffix(".o").name)]
+        return flags
+
+    def _restore_depfile(self, tree: LaunchTree, source: Input, target: Path | None) -> None:
+        """Name the user's files where the compiler has read copies."""
+        flags = self._depfile_flags(source, target)
+        if "-MF" not in flags:
+            return
+        depfile = Path(flags[flags.index("-MF") + 1])
+        text = depfile.read_text(encoding="utf-8", errors="surrogateescape")
+        for file in tree.files:
+            text = text.replace(str(file.copy), str(file.source).replace(" ", "\\ "))
+        depfile.write_text(text, encoding="utf-8", errors="surrogateescape")
+
+    def _link(self, objects: dict[Input, Path]) -> tuple[Diagnostic, ...]:
+        request = self.request
+        target = request.output or Path("a.out")
+        parts = [
+            str(objects.get(part, part.path)) if isinstance(part, Input) else part
+            for part in request.link_parts
+        ]
+        argv = [*self.compiler.argv, *self._link_modes(), "-o", str(target), *parts]
+        argv += [str(self._program_start()), *self._emulator_flags(), "-ldl", "-lpthread", "-lm"]
+        code, _, err = self._call(argv)
+        diagnostics = self._diagnostics(err, {})
+        if code != 0:
+            raise self._refusal(f"{target} does not link", diagnostics, err)
+        return diagnostics
+
+    def _link_modes(self) -> list[str]:
+        kept = (
+            "-shared",
+            "-g",
+            "-O",
+            "-fPIC",
+            "-pie",
+            "-no-pie",
+            "-fsanitize",
+            "-m",
+            "-static-lib",
+        )
+        modes = ["-shared"] if self.request.is_shared else []
+        modes += [flag for flag in self.request.compile_flags if flag.startswith(kept)]
+        return modes
+
+    def _program_start(self) -> Path:
+        """Compile what hands the options of `opkit run` over; see its source."""
+        source = self.toolkit.include_dir.parent / "start" / "program_start.cpp"
+        if not source.is_file():
+            raise SetupError(
+                f"the emulator's {source.name} is not in this installation of opkit",
+                help='install it with "pip install ." in the checkout, or "pip install opkit"',
+            )
+        target = self.scratch / "program_start.o"
+        argv = [*self.compiler.argv, "-std=c++17", "-O1", "-fPIC", "-isystem"]
+        argv += [str(self.toolkit.include_dir), "-c", str(source), "-o", str(target)]
+        code, _, err = self._call(argv)
+        if code != 0:
+            raise OpkitError(f"{source} does not compile: {err}")
+        return target
+
+    def _emulator_flags(self) -> list[str]:
+        library = self.toolkit.library
+        if library is None:
+            return []
+        folder = str(library.parent)
+        # By rpath, so that the program starts as the vendor's do: by its name.
+        return [f"-L{folder}", f"-Wl,-rpath,{folder}", f"-l{library.stem.removeprefix('lib')}"]
+
+    def _call(self, argv: Sequence[str]) -> tuple[int, str, str]:
+        self.verbose(argv)
+        try:
+            done = subprocess.run(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                # English messages: we parse them.
+                env={**os.environ, "LC_ALL": "C"},
+                check=False,
+            )
+        except OSError as err:
+            raise SetupError(f"{argv[0]} cannot be started: {err}") from err
+        return (
+            done.returncode,
+            done.stdout.decode(errors="replace"),
+            done.stderr.decode(errors="replace"),
+        )
+
+    def _foreign(self) -> tuple[Path, ...]:
+        return (self.toolkit.include_dir, *_SYSTEM_DIRS)
+
+    def _diagnostics(self, text: str, columns: dict[str, Rewritten]) -> tuple[Diagnostic, ...]:
+        here = Path.cwd()
+        text = _NAMES_A_FILE.sub(lambda found: f"{found['before']}{here / found['name']}", text)
+        by_path = {str(here / name): rewritten for name, rewritten in columns.items()}
+        # Everything may be the user's but our headers and the system's.
+        found = parse_diagnostics(text, root=Path("/"), foreign=self._foreign())
+        return tuple(_at_user_column(diagnostic, by_path) for diagnostic in found)
+
+    def _refusal(self, message: str, diagnostics: tuple[Diagnostic, ...], log: str) -> BuildError:
+        if any(diagnostic.severity == "error" for diagnostic in diagnostics):
+            return BuildError(message, diagnostics=diagnostics, log=log)
+        # Nothing in it that we can read: show it as it is.
+        return BuildError(f"{message}:\n{log.strip()}", diagnostics=diagnostics, log=log)
+
+
+def _at_user_column(diagnostic: Diagnostic, columns: dict[str, Rewritten]) -> Diagnostic:
+    rewritten = columns.get(str(diagnostic.file))
+    if rewritten is None:
+        return diagnostic
+    column = rewritten.user_column(diagnostic.line, diagnostic.column)
+    return Diagnostic(
+        diagnostic.file,
+        diagnostic.line,
+        column,
+        diagnostic.severity,
+        diagnostic.message,
+        diagnostic.source_line,
+    )
+
+
+def _default_depfile(source: Input, target: Path | None) -> Path:
+    return target.with_suffix(".d") if target else Path(source.path.stem + ".d")
