@@ -23,7 +23,8 @@ constexpr uint64_t kFewestEventsPerCore = 64;
 
 struct TimingObserver::State {
   TimingOptions options;
-  TimingCosts costs;
+  TimingCosts costs;            // of `chip` at `costs_clock_mhz`
+  double costs_clock_mhz = 0;
   std::string kernel;
   const Chip* chip = nullptr;
   uint32_t block_dim = 0;
@@ -43,9 +44,13 @@ void TimingObserver::set_options(const TimingOptions& options) { state_->options
 
 void TimingObserver::launch_begin(const LaunchInfo& info) {
   state_->kernel = info.kernel;
-  state_->chip = info.chip;
   state_->block_dim = info.block_dim;
-  state_->costs = read_costs(*info.chip, state_->options.clock_mhz);
+  // Reading hundreds of numbers by name would cost more than a small launch.
+  if (info.chip != state_->chip || state_->options.clock_mhz != state_->costs_clock_mhz) {
+    state_->costs = read_costs(*info.chip, state_->options.clock_mhz);
+    state_->costs_clock_mhz = state_->options.clock_mhz;
+    state_->chip = info.chip;
+  }
   const uint32_t core_count = std::max(1u, info.core_count);
   state_->detail_per_core = std::max(kFewestEventsPerCore, state_->options.event_limit / core_count);
   state_->cores.clear();
