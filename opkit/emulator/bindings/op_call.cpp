@@ -116,7 +116,8 @@ class Attrs {
     for (const py::handle item : values) {
       const bool is_number = py::isinstance<py::int_>(item) || py::isinstance<py::float_>(item);
       if (!is_number) {
-        raise_named("UsageError", std::string("attribute \"") + attr.name + "\" holds a list of something else than numbers");
+        raise_named("UsageError",
+                    std::string("attribute \"") + attr.name + "\" holds a list of something else than numbers");
       }
       all_bool = all_bool && py::isinstance<py::bool_>(item);
       has_float = has_float || py::isinstance<py::float_>(item);

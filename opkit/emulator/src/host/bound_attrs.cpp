@@ -45,8 +45,8 @@ BoundAttrs::BoundAttrs(const Operator& entry, const opkit_call& call) {
     const bool is_known = name != nullptr && std::any_of(entry.attrs.begin(), entry.attrs.end(),
                                                          [&](const Attr& attr) { return attr.name == name; });
     if (!is_known) {
-      fail(OPKIT_USAGE, where + "has no attribute \"" + (name == nullptr ? "" : name) + "\"; it has: " +
-                            attr_names(entry));
+      fail(OPKIT_USAGE,
+           where + "has no attribute \"" + (name == nullptr ? "" : name) + "\"; it has: " + attr_names(entry));
     }
   }
   for (const Attr& attr : entry.attrs) {
@@ -55,8 +55,8 @@ BoundAttrs::BoundAttrs(const Operator& entry, const opkit_call& call) {
         std::find_if(call.attrs, end, [&](const opkit_attr& candidate) { return attr.name == candidate.name; });
     if (given == end) {
       if (attr.is_required && !attr.has_default) {
-        fail(OPKIT_USAGE, where + "needs its attribute \"" + attr.name + "\" (" +
-                              kind_name(attr.default_value.kind) + ")");
+        fail(OPKIT_USAGE,
+             where + "needs its attribute \"" + attr.name + "\" (" + kind_name(attr.default_value.kind) + ")");
       }
       // An optional attribute without a default is not there: GetAttrPointer gives null.
       pointers_.push_back(attr.has_default ? store(attr.default_value) : nullptr);
@@ -74,14 +74,10 @@ BoundAttrs::BoundAttrs(const Operator& entry, const opkit_call& call) {
 
 const void* BoundAttrs::store(const AttrValue& value) {
   switch (value.kind) {
-    case OPKIT_ATTR_INT:
-      return &ints_.emplace_back(value.int_value);
-    case OPKIT_ATTR_FLOAT:
-      return &floats_.emplace_back(static_cast<float>(value.float_value));
-    case OPKIT_ATTR_BOOL:
-      return &bools_.emplace_back(value.int_value != 0);
-    case OPKIT_ATTR_STRING:
-      return strings_.emplace_back(value.string_value).c_str();
+    case OPKIT_ATTR_INT: return &ints_.emplace_back(value.int_value);
+    case OPKIT_ATTR_FLOAT: return &floats_.emplace_back(static_cast<float>(value.float_value));
+    case OPKIT_ATTR_BOOL: return &bools_.emplace_back(value.int_value != 0);
+    case OPKIT_ATTR_STRING: return strings_.emplace_back(value.string_value).c_str();
     case OPKIT_ATTR_LIST_INT: {
       auto& list = int_lists_.emplace_back(value.ints);
       return &vectors_.emplace_back(list.data(), list.size());

@@ -95,8 +95,8 @@ void BoundCall::bind_inputs(const opkit_call& call) {
     }
     gert::Shape shape;
     for (int32_t axis = 0; axis < given->rank; ++axis) shape.AppendDim(given->shape[axis]);
-    const bool has_negative = std::any_of(given->shape, given->shape + std::max(given->rank, 0),
-                                          [](int64_t dim) { return dim < 0; });
+    const bool has_negative =
+        std::any_of(given->shape, given->shape + std::max(given->rank, 0), [](int64_t dim) { return dim < 0; });
     const int64_t elements = shape.GetShapeSize();
     if (has_negative || elements < 0 || elements > kMaxElements) {
       fail_here(where + "has the impossible shape " + shape_text(shape));
@@ -146,7 +146,8 @@ void BoundCall::infer_dtypes() {
       const bool is_followed = (param.follow_kinds & kFollowDtype) != 0 && signature_.inputs[j].name == param.follow;
       if (is_followed && input_dtypes_[j].has_value()) choices = {*input_dtypes_[j]};
     }
-    if (choices.size() > 1) fail_here("needs an InferDataType function: output \"" + param.name + "\" has several types");
+    if (choices.size() > 1)
+      fail_here("needs an InferDataType function: output \"" + param.name + "\" has several types");
     outputs_[i].SetDataType(static_cast<ge::DataType>(choices.front()));
   }
 }
@@ -157,15 +158,16 @@ void BoundCall::settle_column() {
   const size_t columns = column_count(signature_);
   while (column_ < columns && !fits(signature_, column_, input_dtypes_, output_dtypes)) ++column_;
   if (column_ == columns) {
-    fail_here("its InferDataType function gives " + given_dtypes(input_dtypes_) + " -> " +
-              given_dtypes(output_dtypes) + "; its OpDef lists: " + describe_columns(signature_));
+    fail_here("its InferDataType function gives " + given_dtypes(input_dtypes_) + " -> " + given_dtypes(output_dtypes) +
+              "; its OpDef lists: " + describe_columns(signature_));
   }
   const auto set_format = [&](gert::Tensor& tensor, const Param& param) {
     tensor.MutableDesc().SetOriginFormat(format_of(param, column_));
     tensor.MutableDesc().SetStorageFormat(format_of(param, column_));
   };
   for (size_t i = 0; i < ir_inputs_.size(); ++i) {
-    if (ir_inputs_[i].GetInstanceNum() != 0) set_format(inputs_[ir_inputs_[i].GetInstanceStart()], signature_.inputs[i]);
+    if (ir_inputs_[i].GetInstanceNum() != 0)
+      set_format(inputs_[ir_inputs_[i].GetInstanceStart()], signature_.inputs[i]);
   }
   for (size_t i = 0; i < outputs_.size(); ++i) set_format(outputs_[i], signature_.outputs[i]);
 }

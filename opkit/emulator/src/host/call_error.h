@@ -14,9 +14,7 @@ struct CallError {
   std::string message;
 };
 
-[[noreturn]] inline void fail(opkit_status status, std::string message) {
-  throw CallError{status, std::move(message)};
-}
+[[noreturn]] inline void fail(opkit_status status, std::string message) { throw CallError{status, std::move(message)}; }
 
 /// What host functions have logged as errors on this thread since clear_log().
 const std::string& logged_errors();

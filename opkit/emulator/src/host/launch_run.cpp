@@ -17,7 +17,8 @@ class Workspace {
  public:
   Workspace(uint64_t size_bytes, bool poisons) : size_bytes_(size_bytes) {
     if (size_bytes == 0) return;
-    void* mapped = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* mapped =
+        mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<uint8_t*>(mapped);
     if (poisons) std::memset(data_, 0xff, size_bytes);

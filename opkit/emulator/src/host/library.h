@@ -16,7 +16,7 @@ struct opkit_library {
   opkit::host::Registry operators;
   std::map<std::string, std::string> kernel_names;  ///< by operator type, from kernels.txt
 
-  std::mutex lock;  ///< of what follows
+  std::mutex lock;                                                     ///< of what follows
   std::map<std::string, const opkit::KernelEntry*> kernels;            ///< by file name
   std::map<std::pair<std::string, std::string>, void*> compile_infos;  ///< by operator type and chip
 };

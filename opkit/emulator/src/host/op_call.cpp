@@ -46,7 +46,8 @@ void check_call(const opkit_library* library, const opkit_call* call) {
 void check_outputs(const BoundCall& call, const opkit_tensor* outputs, size_t count) {
   const std::string where = "[" + call.entry().type + "] ";
   if (count != call.outputs().size()) {
-    fail(OPKIT_USAGE, where + "has " + std::to_string(call.outputs().size()) + " outputs, not " + std::to_string(count));
+    fail(OPKIT_USAGE,
+         where + "has " + std::to_string(call.outputs().size()) + " outputs, not " + std::to_string(count));
   }
   for (size_t i = 0; i < count; ++i) {
     const gert::Tensor& wanted = call.outputs()[i];
@@ -58,10 +59,11 @@ void check_outputs(const BoundCall& call, const opkit_tensor* outputs, size_t co
     gert::Shape shape;
     for (int32_t axis = 0; axis < given.rank; ++axis) shape.AppendDim(given.shape[axis]);
     if (given.rank < 0 || shape != wanted.GetOriginShape()) {
-      fail(OPKIT_USAGE, where + name + "has the shape " + shape_text(wanted.GetOriginShape()) + ", not " +
-                            shape_text(shape));
+      fail(OPKIT_USAGE,
+           where + name + "has the shape " + shape_text(wanted.GetOriginShape()) + ", not " + shape_text(shape));
     }
-    if (given.data == nullptr && shape.GetShapeSize() != 0) fail(OPKIT_USAGE, where + name + "has elements but no data");
+    if (given.data == nullptr && shape.GetShapeSize() != 0)
+      fail(OPKIT_USAGE, where + name + "has elements but no data");
   }
 }
 
@@ -127,8 +129,8 @@ opkit_status opkit_infer(opkit_library* library, const char* op_type, const opki
   return opkit::host::guarded([&] { return opkit::host::infer(library, op_type, call, outputs, output_count); });
 }
 
-opkit_status opkit_run(opkit_library* library, const char* op_type, const opkit_call* call,
-                       const opkit_tensor* outputs, size_t output_count) {
+opkit_status opkit_run(opkit_library* library, const char* op_type, const opkit_call* call, const opkit_tensor* outputs,
+                       size_t output_count) {
   return opkit::host::guarded([&] { return opkit::host::run(library, op_type, call, outputs, output_count); });
 }
 

@@ -75,9 +75,7 @@ AttrValue attr_value(const opkit_attr& attr) {
   value.int_value = attr.int_value;
   value.float_value = attr.float_value;
   switch (attr.kind) {
-    case OPKIT_ATTR_STRING:
-      value.string_value = attr.string_value == nullptr ? "" : attr.string_value;
-      break;
+    case OPKIT_ATTR_STRING: value.string_value = attr.string_value == nullptr ? "" : attr.string_value; break;
     case OPKIT_ATTR_LIST_INT:
     case OPKIT_ATTR_LIST_BOOL:
       if (attr.int_list != nullptr) value.ints.assign(attr.int_list, attr.int_list + attr.list_length);
@@ -85,8 +83,7 @@ AttrValue attr_value(const opkit_attr& attr) {
     case OPKIT_ATTR_LIST_FLOAT:
       if (attr.float_list != nullptr) value.floats.assign(attr.float_list, attr.float_list + attr.list_length);
       break;
-    default:
-      break;
+    default: break;
   }
   return value;
 }
@@ -124,8 +121,8 @@ void opkit_register_operator(const opkit::host::OpDescription* description) {
   }
   for (size_t i = 0; i < description->config_count; ++i) {
     const ConfigDescription& config = description->configs[i];
-    entry->configs.push_back({config.soc_config, params(config.inputs, config.input_count),
-                              params(config.outputs, config.output_count)});
+    entry->configs.push_back(
+        {config.soc_config, params(config.inputs, config.input_count), params(config.outputs, config.output_count)});
   }
   take(entry->infer_shape, description->infer_shape);
   take(entry->infer_data_type, description->infer_data_type);

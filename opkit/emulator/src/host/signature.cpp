@@ -11,8 +11,8 @@ namespace {
 
 void replace_by_name(std::vector<Param>& params, const std::vector<Param>& replacements) {
   for (const Param& replacement : replacements) {
-    const auto same = std::find_if(params.begin(), params.end(),
-                                   [&](const Param& param) { return param.name == replacement.name; });
+    const auto same =
+        std::find_if(params.begin(), params.end(), [&](const Param& param) { return param.name == replacement.name; });
     if (same == params.end()) {
       params.push_back(replacement);
     } else {
@@ -22,14 +22,14 @@ void replace_by_name(std::vector<Param>& params, const std::vector<Param>& repla
 }
 
 const Param* find_param(const std::vector<Param>& params, const std::string& name) {
-  const auto found =
-      std::find_if(params.begin(), params.end(), [&](const Param& param) { return param.name == name; });
+  const auto found = std::find_if(params.begin(), params.end(), [&](const Param& param) { return param.name == name; });
   return found == params.end() ? nullptr : &*found;
 }
 
 bool follows_dtype(const Param& param) { return (param.follow_kinds & kFollowDtype) != 0; }
 
-/// Checks once what later code relies on: every param has types or follows one that has, and the lists are equally long.
+/// Checks once what later code relies on: every param has types or follows one that has, and the lists are equally
+/// long.
 void check(const Operator& entry, const Signature& signature) {
   const std::string where = "[" + entry.type + "] its OpDef is wrong: ";
   std::string first_name;
@@ -70,16 +70,17 @@ const Param& dtype_source(const Signature& signature, const Param& param) {
 
 Signature signature_for(const Operator& entry, const std::string& soc_config) {
   if (!entry.unsupported.empty()) {
-    fail(OPKIT_USAGE, "[" + entry.type + "] its OpDef uses " + entry.unsupported + ", which opkit does not support yet");
+    fail(OPKIT_USAGE,
+         "[" + entry.type + "] its OpDef uses " + entry.unsupported + ", which opkit does not support yet");
   }
   const auto config = std::find_if(entry.configs.begin(), entry.configs.end(),
                                    [&](const Config& candidate) { return candidate.soc_config == soc_config; });
   if (config == entry.configs.end()) {
     std::string listed;
     for (const Config& candidate : entry.configs) listed += (listed.empty() ? "" : ", ") + candidate.soc_config;
-    fail(OPKIT_USAGE, "[" + entry.type + "] is not configured for " + soc_config + " (it is for: " +
-                          (listed.empty() ? "no chip" : listed) + "); add AICore().AddConfig(\"" + soc_config +
-                          "\") to its OpDef, or configure another chip");
+    fail(OPKIT_USAGE, "[" + entry.type + "] is not configured for " + soc_config +
+                          " (it is for: " + (listed.empty() ? "no chip" : listed) + "); add AICore().AddConfig(\"" +
+                          soc_config + "\") to its OpDef, or configure another chip");
   }
   Signature signature{entry.inputs, entry.outputs};
   replace_by_name(signature.inputs, config->inputs);
@@ -138,8 +139,8 @@ std::string describe_columns(const Signature& signature) {
   };
   std::string text;
   for (size_t column = 0; column < column_count(signature); ++column) {
-    text += (text.empty() ? "" : "; ") + describe(signature.inputs, column) + " -> " +
-            describe(signature.outputs, column);
+    text +=
+        (text.empty() ? "" : "; ") + describe(signature.inputs, column) + " -> " + describe(signature.outputs, column);
   }
   return text;
 }

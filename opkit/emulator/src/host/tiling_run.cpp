@@ -7,8 +7,8 @@
 namespace opkit::host {
 namespace {
 
-constexpr size_t kTilingCapacity = 64 * 1024;  // ours: the documents name no limit
-constexpr uint32_t kMaxBlockDim = 65535;       // Source: TilingContext, SetBlockDim
+constexpr size_t kTilingCapacity = 64 * 1024;               // ours: the documents name no limit
+constexpr uint32_t kMaxBlockDim = 65535;                    // Source: TilingContext, SetBlockDim
 constexpr uint64_t kMaxWorkspaceBytes = uint64_t{1} << 36;  // ours: what lies above is taken for a miscalculation
 
 /// What TilingParse has prepared for this operator and chip; null when the operator has no such function.
@@ -46,19 +46,19 @@ TilingResult run_tiling(opkit_library& library, const BoundCall& call, const Chi
     fail(OPKIT_USAGE, where + "failed" + logged_reason());
   }
   if (state.block_dim == 0 || state.block_dim > kMaxBlockDim) {
-    fail(OPKIT_USAGE, where + "sets the block dim to " + std::to_string(state.block_dim) +
-                          "; SetBlockDim takes 1 to " + std::to_string(kMaxBlockDim));
+    fail(OPKIT_USAGE, where + "sets the block dim to " + std::to_string(state.block_dim) + "; SetBlockDim takes 1 to " +
+                          std::to_string(kMaxBlockDim));
   }
   if (data.GetDataSize() > kTilingCapacity) {
     fail(OPKIT_USAGE, where + "sets the size of its tiling data to " + std::to_string(data.GetDataSize()) +
                           " bytes; GetCapacity() is " + std::to_string(kTilingCapacity));
   }
   for (size_t i = 0; i < state.workspace_count; ++i) {
-    const bool overflows = __builtin_add_overflow(result.workspace_bytes, state.workspace_sizes[i],
-                                                  &result.workspace_bytes);
+    const bool overflows =
+        __builtin_add_overflow(result.workspace_bytes, state.workspace_sizes[i], &result.workspace_bytes);
     if (overflows || result.workspace_bytes > kMaxWorkspaceBytes) {
-      fail(OPKIT_USAGE, where + "asks for the impossible workspace of " + std::to_string(state.workspace_sizes[i]) +
-                            " bytes");
+      fail(OPKIT_USAGE,
+           where + "asks for the impossible workspace of " + std::to_string(state.workspace_sizes[i]) + " bytes");
     }
   }
   result.data.resize(data.GetDataSize());

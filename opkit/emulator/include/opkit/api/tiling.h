@@ -66,8 +66,7 @@ inline uint8_t* GetUserWorkspace(uint8_t* workspace) {
 #define KERNEL_TASK_TYPE(key, type) KERNEL_TASK_TYPE_DEFAULT(type)
 
 #define TILING_KEY_IS(key) (::opkit::tiling_key_is(key))
-#define TILING_KEY_LIST(first_key, second_key) \
-  (::opkit::tiling_key_is(first_key) || ::opkit::tiling_key_is(second_key))
+#define TILING_KEY_LIST(first_key, second_key) (::opkit::tiling_key_is(first_key) || ::opkit::tiling_key_is(second_key))
 
 /// Names the struct that GET_TILING_DATA reads in this scope. Where tiling data is defined by the macros of
 /// register/tilingdata_base.h, the build names it with OPKIT_TILING_DEFAULT.
@@ -84,18 +83,18 @@ using OpkitTilingDefault = OPKIT_TILING_DEFAULT;
 #define GET_TILING_DATA(tiling_data, tiling) GET_TILING_DATA_WITH_STRUCT(OpkitTilingDefault, tiling_data, tiling)
 #define GET_TILING_DATA_WITH_STRUCT(tiling_struct, tiling_data, tiling) \
   [[maybe_unused]] tiling_struct tiling_data = ::opkit::read_tiling_as<tiling_struct>(tiling)
-#define GET_TILING_DATA_MEMBER(tiling_struct, member, variable, tiling)                                  \
-  [[maybe_unused]] auto variable = ::opkit::read_tiling_as<std::decay_t<decltype(tiling_struct::member)>>( \
-      tiling, offsetof(tiling_struct, member))
-#define GET_TILING_DATA_PTR_WITH_STRUCT(tiling_struct, pointer, tiling)                                      \
-  [[maybe_unused]] tiling_struct opkit_##pointer##_copy = ::opkit::read_tiling_as<tiling_struct>(tiling);    \
+#define GET_TILING_DATA_MEMBER(tiling_struct, member, variable, tiling) \
+  [[maybe_unused]] auto variable =                                      \
+      ::opkit::read_tiling_as<std::decay_t<decltype(tiling_struct::member)>>(tiling, offsetof(tiling_struct, member))
+#define GET_TILING_DATA_PTR_WITH_STRUCT(tiling_struct, pointer, tiling)                                   \
+  [[maybe_unused]] tiling_struct opkit_##pointer##_copy = ::opkit::read_tiling_as<tiling_struct>(tiling); \
   [[maybe_unused]] tiling_struct* pointer = &opkit_##pointer##_copy
-#define COPY_TILING_WITH_STRUCT(tiling_struct, source, pointer)    \
-  [[maybe_unused]] tiling_struct opkit_##pointer##_copy = source;  \
+#define COPY_TILING_WITH_STRUCT(tiling_struct, source, pointer)   \
+  [[maybe_unused]] tiling_struct opkit_##pointer##_copy = source; \
   [[maybe_unused]] tiling_struct* pointer = &opkit_##pointer##_copy
-#define COPY_TILING_WITH_ARRAY(element_type, count, source, pointer)            \
-  [[maybe_unused]] element_type opkit_##pointer##_copy[count];                  \
-  std::memcpy(opkit_##pointer##_copy, source, sizeof opkit_##pointer##_copy);   \
+#define COPY_TILING_WITH_ARRAY(element_type, count, source, pointer)          \
+  [[maybe_unused]] element_type opkit_##pointer##_copy[count];                \
+  std::memcpy(opkit_##pointer##_copy, source, sizeof opkit_##pointer##_copy); \
   [[maybe_unused]] element_type(*pointer)[count] = &opkit_##pointer##_copy
 
 /// Qualifies pointers to tiling data.
