@@ -27,11 +27,15 @@ def summary_text(timeline: Timeline, *, line_count: int = 8) -> str:
 
 
 def _head(timeline: Timeline) -> str:
+    pipes = timeline.pipes()
+    bound_by = timeline.bound_by
+    if bound_by == "launch" and pipes:
+        bound_by = f"launch, the cores by {pipes[0].pipe}"
     return (
         f"{timeline.kernel}: {_us(timeline.task_us)} on {timeline.chip}"
         f" at {timeline.clock_mhz:g} MHz (a model, not a measurement)\n"
         f"{timeline.block_dim} blocks; {_us(timeline.launch_us)} launch + "
-        f"{_us(timeline.core_us)} slowest core; bound by {timeline.bound_by}"
+        f"{_us(timeline.core_us)} slowest core; bound by {bound_by}"
     )
 
 

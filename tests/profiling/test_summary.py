@@ -34,3 +34,8 @@ def test_unbalanced_cores_are_pointed_out(record: dict[str, Any]) -> None:
 
 def test_a_cut_timeline_is_admitted(record: dict[str, Any]) -> None:
     assert "2 more are in the totals only" in summary_text(read_timeline(record))
+
+
+def test_a_launch_bound_launch_still_names_its_busiest_pipe(record: dict[str, Any]) -> None:
+    text = summary_text(read_timeline({**record, "launch_us": 9.7}))
+    assert "bound by launch, the cores by V" in text

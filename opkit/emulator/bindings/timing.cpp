@@ -86,8 +86,8 @@ Operand operand_from(const py::dict& fields) {
   read(fields, "address", operand.address);
   read(fields, "block_stride", operand.block_stride);
   read(fields, "repeat_stride", operand.repeat_stride);
-  operand.space = static_cast<Space>(fields.contains("space") ? fields["space"].cast<int>()
-                                                               : static_cast<int>(Space::UB));
+  operand.space =
+      static_cast<Space>(fields.contains("space") ? fields["space"].cast<int>() : static_cast<int>(Space::UB));
   operand.dtype = static_cast<DType>(fields.contains("dtype") ? fields["dtype"].cast<int>() : 0);
   return operand;
 }
@@ -149,8 +149,7 @@ py::dict time_streams(const std::string& chip_name, const py::list& cores, uint6
 
 void bind_timing(py::module_& module) {
   module.def(
-      "timing_options",
-      [](uint64_t event_limit, double clock_mhz) { set_timing_options({event_limit, clock_mhz}); },
+      "timing_options", [](uint64_t event_limit, double clock_mhz) { set_timing_options({event_limit, clock_mhz}); },
       py::arg("event_limit"), py::arg("clock_mhz") = 0.0,
       "Set how many timeline events a profiled launch keeps, and the clock; 0 is the chip's own.");
   module.def(

@@ -23,7 +23,7 @@ constexpr uint64_t kFewestEventsPerCore = 64;
 
 struct TimingObserver::State {
   TimingOptions options;
-  TimingCosts costs;            // of `chip` at `costs_clock_mhz`
+  TimingCosts costs;  // of `chip` at `costs_clock_mhz`
   double costs_clock_mhz = 0;
   std::string kernel;
   const Chip* chip = nullptr;

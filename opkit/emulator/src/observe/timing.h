@@ -53,7 +53,7 @@ struct LaunchTiming {
   std::string chip;
   uint32_t block_dim = 0;
   double clock_mhz = 0;
-  double launch_us = 0;   ///< what the task takes beside its slowest core
+  double launch_us = 0;  ///< what the task takes beside its slowest core
   double task_us = 0;
   double total_cycles = 0;
   std::vector<CoreTiming> cores;

@@ -19,10 +19,12 @@ static_assert(sizeof(kTypeKeys) / sizeof(kTypeKeys[0]) == kTypeCount, "one key f
 
 bool is_vector_cost(Cost cost) {
   switch (cost) {
-    case Cost::dma: case Cost::scalar_load: case Cost::scalar_store: case Cost::flag: case Cost::barrier:
-      return false;
-    default:
-      return true;
+    case Cost::dma:
+    case Cost::scalar_load:
+    case Cost::scalar_store:
+    case Cost::flag:
+    case Cost::barrier: return false;
+    default: return true;
   }
 }
 
@@ -63,8 +65,7 @@ uint64_t repeats_of(const Core& core, const Instr& instr) {
 }
 
 bool is_contiguous(const Instr& instr, const Operand& operand) {
-  return instr.mask_form == MaskForm::Count ||
-         (operand.block_stride == 1 && operand.repeat_stride == kBlocksPerRepeat);
+  return instr.mask_form == MaskForm::Count || (operand.block_stride == 1 && operand.repeat_stride == kBlocksPerRepeat);
 }
 
 /// Most accesses that one bank group gets from `operands` in one repeat.

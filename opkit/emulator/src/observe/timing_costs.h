@@ -29,14 +29,14 @@ struct TimingCosts {
   double local_copy_startup = 0;
   uint32_t alignment_bytes = 0;
   double hbm_bytes_per_cycle = 0;
-  double hbm_burst_bytes = 0;       ///< HBM time that each burst wastes, as bytes
-  double write_bytes_per_cycle = 0; ///< all cores together, into L2
+  double hbm_burst_bytes = 0;        ///< HBM time that each burst wastes, as bytes
+  double write_bytes_per_cycle = 0;  ///< all cores together, into L2
   uint64_t l2_bytes = 0;
   double launch_one_core_us = 0;
   double launch_all_cores_us = 0;
-  uint32_t core_limit = 0;          ///< blocks that run at once
-  std::vector<float> repeat_cycles; ///< by Op, then DType
-  std::vector<float> issue_cycles;  ///< by Op: what the scalar pipe spends
+  uint32_t core_limit = 0;           ///< blocks that run at once
+  std::vector<float> repeat_cycles;  ///< by Op, then DType
+  std::vector<float> issue_cycles;   ///< by Op: what the scalar pipe spends
 
   double repeat_cycles_of(Op op, DType type) const {
     return repeat_cycles[static_cast<uint32_t>(op) * static_cast<uint32_t>(DType::kCount) +

@@ -62,8 +62,8 @@ void L2Contents::touch(uint64_t address, uint64_t bytes, bool is_write, BurstTra
   for (uint64_t line = address >> kLineShift; line <= last_line;) {
     const uint64_t page_number = line / kLinesPerPage;
     const uint32_t first = static_cast<uint32_t>(line % kLinesPerPage);
-    const uint32_t last = static_cast<uint32_t>(std::min<uint64_t>(last_line - page_number * kLinesPerPage,
-                                                                   kLinesPerPage - 1));
+    const uint32_t last =
+        static_cast<uint32_t>(std::min<uint64_t>(last_line - page_number * kLinesPerPage, kLinesPerPage - 1));
     touch_page(page_number, line_bits(first, last), is_write, traffic);
     line = (page_number + 1) * kLinesPerPage;
   }

@@ -55,7 +55,7 @@ class L2Contents {
   uint64_t capacity_lines_;
   uint64_t used_lines_ = 0;
   std::unordered_map<uint64_t, Page> pages_;
-  std::deque<uint64_t> clean_;    ///< page numbers, oldest first; a page written since is skipped
+  std::deque<uint64_t> clean_;  ///< page numbers, oldest first; a page written since is skipped
   std::deque<uint64_t> written_;
   uint64_t last_number_ = ~0ull;
   Page* last_page_ = nullptr;

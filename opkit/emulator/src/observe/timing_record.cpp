@@ -17,14 +17,16 @@ uint64_t line_hash(const Instr& instr) {
 }  // namespace
 
 CoreRecord::CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit)
-    : block(core.block), sub_block(core.sub_block), kind(core.kind), costs_(costs), detail_left_(detail_limit),
+    : block(core.block),
+      sub_block(core.sub_block),
+      kind(core.kind),
+      costs_(costs),
+      detail_left_(detail_limit),
       line_cache_(kLineCacheSize) {}
 
 void CoreRecord::add(const Core& core, const Instr& instr) {
   switch (row_of(instr.op).cost) {
-    case Cost::flag:
-      add_sync(instr, instr.op == Op::SetFlag ? RecordKind::SetFlag : RecordKind::WaitFlag);
-      return;
+    case Cost::flag: add_sync(instr, instr.op == Op::SetFlag ? RecordKind::SetFlag : RecordKind::WaitFlag); return;
     case Cost::barrier: add_sync(instr, RecordKind::Barrier); return;
     case Cost::scalar_load:
     case Cost::scalar_store: add_scalar(instr, line_of(instr)); return;

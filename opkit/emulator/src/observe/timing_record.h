@@ -11,10 +11,10 @@
 namespace opkit {
 
 enum class RecordKind : uint8_t {
-  Vector,    ///< one vector instruction, or a run of them with the scalar work between
-  Scalar,    ///< a run of scalar accesses
-  Copy,      ///< a copy through GM; the next of `copies`
-  Local,     ///< a copy inside the core on another pipe than V
+  Vector,  ///< one vector instruction, or a run of them with the scalar work between
+  Scalar,  ///< a run of scalar accesses
+  Copy,    ///< a copy through GM; the next of `copies`
+  Local,   ///< a copy inside the core on another pipe than V
   SetFlag,
   WaitFlag,
   Barrier,
@@ -29,11 +29,11 @@ struct Record {
   uint8_t pipe;
   uint8_t peer;
   uint8_t event;
-  uint32_t line;         ///< index into CoreRecord::lines
+  uint32_t line;  ///< index into CoreRecord::lines
   double scalar_cycles;
   double busy_cycles;
   double path_cycles;
-  double first_stall;    ///< of busy_cycles, what the first instruction waits for an earlier result
+  double first_stall;  ///< of busy_cycles, what the first instruction waits for an earlier result
 };
 
 struct CopyRecord {

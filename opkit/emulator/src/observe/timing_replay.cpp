@@ -19,7 +19,11 @@ class CoreReplay {
  public:
   CoreReplay(const TimingCosts& costs, const CoreRecord& record, uint32_t index, uint64_t event_limit,
              LaunchTiming& timing)
-      : costs_(costs), record_(record), index_(index), events_left_(event_limit), timing_(timing),
+      : costs_(costs),
+        record_(record),
+        index_(index),
+        events_left_(event_limit),
+        timing_(timing),
         copy_cycles_(record.lines.size(), 0.0) {}
 
   void begin(double cycle) {
@@ -87,9 +91,7 @@ bool CoreReplay::advance(double& copy_start) {
         scalar() += record.scalar_cycles;
         busy_[at(Pipe::S)] += record.scalar_cycles;
         break;
-      case RecordKind::Copy:
-        copy_start = std::max(free_[record.pipe], scalar() + record.scalar_cycles);
-        return true;
+      case RecordKind::Copy: copy_start = std::max(free_[record.pipe], scalar() + record.scalar_cycles); return true;
     }
   }
   return false;
@@ -97,9 +99,9 @@ bool CoreReplay::advance(double& copy_start) {
 
 void CoreReplay::vector(const Record& record) {
   constexpr uint32_t kVector = at(Pipe::V);
-  const double end = std::max({vector_end_ + record.busy_cycles,
-                               free_[kVector] + record.busy_cycles - record.first_stall,
-                               scalar() + record.path_cycles});
+  const double end =
+      std::max({vector_end_ + record.busy_cycles, free_[kVector] + record.busy_cycles - record.first_stall,
+                scalar() + record.path_cycles});
   const bool is_single = record.peer != 0;
   const double cycles = is_single ? record.path_cycles - record.scalar_cycles : record.busy_cycles;
   if (is_single) note(record.line, end - cycles, end + costs_.vector_startup, 0);
@@ -162,17 +164,19 @@ void CoreReplay::copy(SharedBandwidth& hbm, SharedBandwidth& writes, L2Contents&
   for (uint32_t burst = 0; burst < shape.burst_count; ++burst) {
     const uint64_t address = shape.address + burst * shape.stride;
     is_aligned &= address % costs_.alignment_bytes == 0;
-    if (is_read) l2.read(address, shape.burst_bytes, traffic);
-    else l2.write(address, shape.burst_bytes, traffic);
+    if (is_read)
+      l2.read(address, shape.burst_bytes, traffic);
+    else
+      l2.write(address, shape.burst_bytes, traffic);
   }
   const uint64_t bytes = uint64_t{shape.burst_count} * shape.burst_bytes;
   // L2 counts whole lines; what the core moves is the copy's own bytes, split in the same proportion.
   const uint64_t touched = traffic.hit_bytes + traffic.hbm_read_bytes;
-  const double hit = touched == 0 ? 0 : static_cast<double>(bytes) * static_cast<double>(traffic.hit_bytes) /
-                                            static_cast<double>(touched);
+  const double hit =
+      touched == 0 ? 0
+                   : static_cast<double>(bytes) * static_cast<double>(traffic.hit_bytes) / static_cast<double>(touched);
   const double rate = law.bytes_per_cycle * (is_aligned ? 1 : law.unaligned_rate);
-  const double moving = (static_cast<double>(bytes) - hit) / rate +
-                        (hit > 0 ? hit / law.l2_hit_bytes_per_cycle : 0);
+  const double moving = (static_cast<double>(bytes) - hit) / rate + (hit > 0 ? hit / law.l2_hit_bytes_per_cycle : 0);
   double end = start + law.instruction_cycles + law.burst_cycles * shape.burst_count + moving;
   const double from_hbm = static_cast<double>(traffic.hbm_read_bytes + traffic.hbm_write_bytes);
   if (from_hbm > 0) {
@@ -247,8 +251,8 @@ void replay(const TimingCosts& costs, const std::vector<std::unique_ptr<CoreReco
   timing.cores.resize(records.size());
   std::vector<std::unique_ptr<CoreReplay>> replays;
   for (size_t i = 0; i < records.size(); ++i) {
-    replays.push_back(std::make_unique<CoreReplay>(costs, *records[i], static_cast<uint32_t>(i), events_per_core,
-                                                    timing));
+    replays.push_back(
+        std::make_unique<CoreReplay>(costs, *records[i], static_cast<uint32_t>(i), events_per_core, timing));
     timing.events_dropped += records[i]->dropped;
   }
 
