@@ -14,9 +14,8 @@ enum class SelectFrom : uint8_t { Register, TensorScalar, TensorTensor };  // SE
 
 lanes::Lane compare_lane(const Instr& instr) {
   const auto& lanes = instr.op == Op::CompareScalar ? lanes::table().compare_scalar : lanes::table().compare;
-  const lanes::Lane lane = instr.mode < lanes::kCompareModes
-                               ? lanes[instr.mode][static_cast<size_t>(instr.src[0].dtype)]
-                               : nullptr;
+  const lanes::Lane lane =
+      instr.mode < lanes::kCompareModes ? lanes[instr.mode][static_cast<size_t>(instr.src[0].dtype)] : nullptr;
   OPKIT_CHECK(lane != nullptr, IllegalOperand, &instr, "int32_t has CMPMODE::EQ only; half and float have all",
               "%s: this element type does not have CMPMODE %u", row_of(instr.op).name, instr.mode);
   return lane;
@@ -107,8 +106,8 @@ VectorUse select_use(const Core& core, const Instr& instr) {
   if (from != SelectFrom::TensorScalar) use.uses.add(instr.src[1], 2, false);
   // source_count 2: the selection is the compare register.
   if (instr.source_count == 3 && use.shape.repeat > 0) {
-    const uint64_t lanes = from == SelectFrom::Register ? (use.shape.repeat > 1 ? use.shape.lanes : use.shape.tail)
-                                                        : use.shape.total();
+    const uint64_t lanes =
+        from == SelectFrom::Register ? (use.shape.repeat > 1 ? use.shape.lanes : use.shape.tail) : use.shape.total();
     use.uses.add_run(instr.src[2], 3, false, (lanes + 7) / 8);
   }
   return use;

@@ -69,8 +69,8 @@ void emit_copy(const Sink& sink, const Instr& instr) {
     row_bytes += uint64_t{copy.left_padding + uint32_t{copy.right_padding}} * element_bytes;
     row_bytes = (row_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   }
-  const bool is_one = row_bytes == copy.burst_bytes && copy.src_stride == copy.burst_bytes &&
-                      copy.dst_stride == copy.burst_bytes;
+  const bool is_one =
+      row_bytes == copy.burst_bytes && copy.src_stride == copy.burst_bytes && copy.dst_stride == copy.burst_bytes;
   const uint32_t bursts = is_one ? 1 : copy.burst_count;
   const uint64_t factor = is_one ? copy.burst_count : 1;
   for (uint32_t burst = 0; burst < bursts; ++burst) {
@@ -88,15 +88,21 @@ void for_each_range(const Core& core, const Instr& instr, RangeCallback callback
   if (row.family == Family::Control) return;
   if (row.family != Family::VecSpecial) return emit_all(sink, elementwise_use(core, instr));
   switch (instr.op) {
-    case Op::Compare: case Op::CompareScalar: case Op::CompareRegister: return emit_all(sink, compare_use(core, instr));
+    case Op::Compare:
+    case Op::CompareScalar:
+    case Op::CompareRegister: return emit_all(sink, compare_use(core, instr));
     case Op::Select: return emit_all(sink, select_use(core, instr));
     case Op::Brcb: return emit_all(sink, brcb_use(core, instr));
     case Op::Gather: return emit_all(sink, gather_use(core, instr));
-    case Op::ReduceSum: case Op::ReduceMax: case Op::ReduceMin: return emit_all(sink, reduce_use(core, instr));
+    case Op::ReduceSum:
+    case Op::ReduceMax:
+    case Op::ReduceMin: return emit_all(sink, reduce_use(core, instr));
     case Op::GetCmpMask: callback(context, {0, instr.dst.address, 16, true}); return;
     case Op::SetCmpMask: callback(context, {1, instr.src[0].address, 16, false}); return;
-    case Op::Cast: case Op::Copy: case Op::Duplicate: case Op::CreateVecIndex:
-      return emit_all(sink, elementwise_use(core, instr));
+    case Op::Cast:
+    case Op::Copy:
+    case Op::Duplicate:
+    case Op::CreateVecIndex: return emit_all(sink, elementwise_use(core, instr));
     default: return emit_all(sink, repeat_reduce_use(core, instr));
   }
 }

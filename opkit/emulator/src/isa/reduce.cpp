@@ -13,8 +13,12 @@ enum class Kind : uint8_t { Sum, Max, Min };
 
 Kind kind_of(Op op) {
   switch (op) {
-    case Op::ReduceMax: case Op::WholeReduceMax: case Op::BlockReduceMax: return Kind::Max;
-    case Op::ReduceMin: case Op::WholeReduceMin: case Op::BlockReduceMin: return Kind::Min;
+    case Op::ReduceMax:
+    case Op::WholeReduceMax:
+    case Op::BlockReduceMax: return Kind::Max;
+    case Op::ReduceMin:
+    case Op::WholeReduceMin:
+    case Op::BlockReduceMin: return Kind::Min;
     default: return Kind::Sum;
   }
 }
@@ -304,7 +308,9 @@ VectorUse repeat_reduce_use(const Core& core, const Instr& instr) {
   // The destination's repeat stride counts results of one repeat. Source: ReduceRepeat table 3, ReduceDataBlock,
   // ReducePairElem
   switch (instr.op) {
-    case Op::BlockReduceSum: case Op::BlockReduceMax: case Op::BlockReduceMin:
+    case Op::BlockReduceSum:
+    case Op::BlockReduceMax:
+    case Op::BlockReduceMin:
       dst.stride_bytes = uint64_t{instr.dst.repeat_stride} * kBlocksPerRepeat * element_bytes;
       dst.bytes = (use.shape.active * element_bytes + kBlockBytes - 1) / kBlockBytes * element_bytes;
       dst.alignment = kBlocksPerRepeat * element_bytes;
@@ -325,8 +331,8 @@ VectorUse repeat_reduce_use(const Core& core, const Instr& instr) {
 namespace {
 
 /// One result for each data block or pair that has an active lane; the others keep what the destination holds.
-void reduce_groups(const Instr& instr, const LaneShape& shape, uint32_t lanes, const uint8_t* gathered,
-                   uint32_t group, uint8_t* to) {
+void reduce_groups(const Instr& instr, const LaneShape& shape, uint32_t lanes, const uint8_t* gathered, uint32_t group,
+                   uint8_t* to) {
   const DType type = instr.src[0].dtype;
   const uint32_t element_bytes = size_bytes(type);
   const Kind kind = kind_of(instr.op);
@@ -361,7 +367,8 @@ void execute_repeat_reduce(Core& core, const Instr& instr) {
   const uint32_t element_bytes = size_bytes(type);
   const Kind kind = kind_of(instr.op);
   const bool is_pairs = instr.op == Op::PairReduceSum;
-  const bool is_blocks = instr.op == Op::BlockReduceSum || instr.op == Op::BlockReduceMax || instr.op == Op::BlockReduceMin;
+  const bool is_blocks =
+      instr.op == Op::BlockReduceSum || instr.op == Op::BlockReduceMax || instr.op == Op::BlockReduceMin;
   const Order order = order_of(instr);
   if (kind != Kind::Sum && !is_blocks && core.chip->npu_arch != "dav-2201") {
     OPKIT_CHECK(order == Order::ValueIndex || order == Order::IndexValue, IllegalOperand, &instr, nullptr,

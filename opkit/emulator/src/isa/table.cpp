@@ -25,8 +25,7 @@ constexpr OpRow kRows[] = {
   {#name, Family::VecSpecial, a2, p310, Cost::cost, text, execute},
 #include "opkit/isa/vec_special.inc"
 #undef VEC_SPECIAL
-#define DATA_COPY(name, a2, p310, cost, text) \
-  {#name, Family::DataCopy, a2, p310, Cost::cost, text, execute_data_copy},
+#define DATA_COPY(name, a2, p310, cost, text) {#name, Family::DataCopy, a2, p310, Cost::cost, text, execute_data_copy},
 #include "opkit/isa/data_copy.inc"
 #undef DATA_COPY
 #define CONTROL(name, a2, p310, cost, text) {#name, Family::Control, a2, p310, Cost::cost, text, execute_control},

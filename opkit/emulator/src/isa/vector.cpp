@@ -10,17 +10,16 @@ namespace opkit {
 namespace {
 
 const char* type_name(DType type) {
-  static constexpr const char* kNames[] = {"half",     "bfloat16_t", "float",    "int8_t",  "uint8_t",
-                                           "int16_t",  "uint16_t",   "int32_t",  "uint32_t", "int64_t",
-                                           "uint64_t", "bool",       "double",   "int4b_t"};
+  static constexpr const char* kNames[] = {"half",     "bfloat16_t", "float",   "int8_t",   "uint8_t",
+                                           "int16_t",  "uint16_t",   "int32_t", "uint32_t", "int64_t",
+                                           "uint64_t", "bool",       "double",  "int4b_t"};
   return kNames[static_cast<size_t>(type)];
 }
 
 [[noreturn]] void fault_type(const Instr& instr, const char* what) {
   raise_fault(Fault::IllegalOperand, &instr, "`opkit isa` lists the types of each instruction",
               "%s does not take %s of %s%s%s", row_of(instr.op).name, what, type_name(instr.dst.dtype),
-              instr.source_count > 0 ? " and " : "",
-              instr.source_count > 0 ? type_name(instr.src[0].dtype) : "");
+              instr.source_count > 0 ? " and " : "", instr.source_count > 0 ? type_name(instr.src[0].dtype) : "");
 }
 
 void check_shift(const Instr& instr) {
@@ -94,11 +93,12 @@ void execute_elementwise(Core& core, const Instr& instr) {
   if (use.shape.repeat == 0) return;
   check_operands(core, instr, use.shape, use.uses);
   check_shift(instr);
-  const lanes::Lane lane = lanes::table().elementwise[static_cast<size_t>(instr.op)][static_cast<size_t>(instr.dst.dtype)];
+  const lanes::Lane lane =
+      lanes::table().elementwise[static_cast<size_t>(instr.op)][static_cast<size_t>(instr.dst.dtype)];
   if (__builtin_expect(lane == nullptr, 0)) fault_type(instr, "tensors");
   if (__builtin_expect(instr.src[0].dtype != instr.dst.dtype, 0)) {
-    const bool is_widening = use.uses.items[0].is_read && instr.dst.dtype == DType::F32 &&
-                             instr.src[0].dtype == DType::F16;
+    const bool is_widening =
+        use.uses.items[0].is_read && instr.dst.dtype == DType::F32 && instr.src[0].dtype == DType::F16;
     if (!is_widening) fault_type(instr, "a destination and a source");
     run_widened(core, instr, use.shape, lane);
     return;
@@ -119,13 +119,14 @@ void execute_cast(Core& core, const Instr& instr) {
               "Cast with int4b_t");
   static constexpr const char* kModes[] = {"CAST_NONE",  "CAST_RINT",  "CAST_FLOOR", "CAST_CEIL",
                                            "CAST_ROUND", "CAST_TRUNC", "CAST_ODD",   "CAST_HYBRID"};
-  const lanes::Lane lane = instr.mode < lanes::kRoundModes
-                               ? lanes::table().cast[static_cast<size_t>(instr.dst.dtype)]
-                                                    [static_cast<size_t>(instr.src[0].dtype)][instr.mode]
-                               : nullptr;
+  const lanes::Lane lane =
+      instr.mode < lanes::kRoundModes
+          ? lanes::table()
+                .cast[static_cast<size_t>(instr.dst.dtype)][static_cast<size_t>(instr.src[0].dtype)][instr.mode]
+          : nullptr;
   OPKIT_CHECK(lane != nullptr, IllegalOperand, &instr, "see the table of supported conversions of Cast",
-              "Cast: %s to %s does not take RoundMode::%s", type_name(instr.src[0].dtype),
-              type_name(instr.dst.dtype), kModes[instr.mode & 7]);
+              "Cast: %s to %s does not take RoundMode::%s", type_name(instr.src[0].dtype), type_name(instr.dst.dtype),
+              kModes[instr.mode & 7]);
   LaneJob job;
   job.lane = lane;
   job.scalars = &core.deq_scale_bits;
@@ -141,9 +142,10 @@ void execute_copy(Core& core, const Instr& instr) {
   if (use.shape.repeat == 0) return;
   check_operands(core, instr, use.shape, use.uses);
   LaneJob job;
-  job.lane = size_bytes(instr.dst.dtype) == 2
-                 ? [](void* dst, const void* const* from, const uint64_t*, size_t n) { std::memmove(dst, from[0], n * 2); }
-                 : [](void* dst, const void* const* from, const uint64_t*, size_t n) { std::memmove(dst, from[0], n * 4); };
+  job.lane =
+      size_bytes(instr.dst.dtype) == 2
+          ? [](void* dst, const void* const* from, const uint64_t*, size_t n) { std::memmove(dst, from[0], n * 2); }
+          : [](void* dst, const void* const* from, const uint64_t*, size_t n) { std::memmove(dst, from[0], n * 4); };
   job.source_count = 1;
   run_lanes(core, instr, use.shape, job);
 }

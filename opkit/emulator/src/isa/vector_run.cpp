@@ -91,9 +91,8 @@ void run_lanes(const Core& core, const Instr& instr, const LaneShape& shape, con
     for (uint32_t i = 0; i < job.source_count; ++i) {
       const uint8_t* from = repeat_address(core, src[i], repeat);
       const uint32_t bytes = size_bytes(src[i].dtype);
-      const bool is_in_place = src[i].block_stride == 1 &&
-                               ((from == to && bytes == size_bytes(dst.dtype)) ||
-                                !overlaps(to, to_bytes, from, uint64_t{lanes} * bytes));
+      const bool is_in_place = src[i].block_stride == 1 && ((from == to && bytes == size_bytes(dst.dtype)) ||
+                                                            !overlaps(to, to_bytes, from, uint64_t{lanes} * bytes));
       if (!is_in_place) gather_repeat(core, src[i], repeat, lanes, gathered[i]);
       sources[i] = is_in_place ? from : gathered[i];
     }

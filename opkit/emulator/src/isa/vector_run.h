@@ -11,9 +11,9 @@ struct LaneJob {
   const uint64_t* scalars = nullptr;
   uint32_t source_count = 0;
   bool reads_dst = false;
-  const uint8_t* select_bits = nullptr;   ///< Select: the selection, sources[2] of the lane
-  bool select_bits_restart = false;       ///< every repeat uses the same bits
-  uint64_t* ramp = nullptr;               ///< CreateVecIndex: where the lane finds the index of its first element
+  const uint8_t* select_bits = nullptr;  ///< Select: the selection, sources[2] of the lane
+  bool select_bits_restart = false;      ///< every repeat uses the same bits
+  uint64_t* ramp = nullptr;              ///< CreateVecIndex: where the lane finds the index of its first element
 };
 
 /// Bounds were checked. Each repeat reads all that it reads before it writes; repeats run in order.

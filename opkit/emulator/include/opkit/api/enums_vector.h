@@ -7,7 +7,14 @@
 namespace AscendC {
 
 enum class RoundMode : uint8_t {
-  CAST_NONE, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD, CAST_HYBRID
+  CAST_NONE,
+  CAST_RINT,
+  CAST_FLOOR,
+  CAST_CEIL,
+  CAST_ROUND,
+  CAST_TRUNC,
+  CAST_ODD,
+  CAST_HYBRID
 };
 enum class CMPMODE : uint8_t { LT, GT, EQ, LE, GE, NE };
 enum class SELMODE : uint8_t { VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE };
@@ -39,8 +46,12 @@ struct BinaryRepeatParams {
   constexpr BinaryRepeatParams() = default;
   constexpr BinaryRepeatParams(uint8_t dst_block, uint8_t src0_block, uint8_t src1_block, uint8_t dst_repeat,
                                uint8_t src0_repeat, uint8_t src1_repeat)
-      : dstBlkStride(dst_block), src0BlkStride(src0_block), src1BlkStride(src1_block), dstRepStride(dst_repeat),
-        src0RepStride(src0_repeat), src1RepStride(src1_repeat) {}
+      : dstBlkStride(dst_block),
+        src0BlkStride(src0_block),
+        src1BlkStride(src1_block),
+        dstRepStride(dst_repeat),
+        src0RepStride(src0_repeat),
+        src1RepStride(src1_repeat) {}
 
   uint32_t blockNumber = 8;
   uint8_t dstBlkStride = 1;
@@ -55,7 +66,8 @@ struct BinaryRepeatParams {
 
 struct BrcbRepeatParams {
   constexpr BrcbRepeatParams() = default;
-  constexpr BrcbRepeatParams(uint16_t dst_block, uint16_t dst_repeat) : dstBlkStride(dst_block), dstRepStride(dst_repeat) {}
+  constexpr BrcbRepeatParams(uint16_t dst_block, uint16_t dst_repeat)
+      : dstBlkStride(dst_block), dstRepStride(dst_repeat) {}
 
   uint32_t blockNumber = 8;
   uint16_t dstBlkStride = 1;

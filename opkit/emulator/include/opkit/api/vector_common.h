@@ -25,7 +25,7 @@ constexpr bool accepts(Op op) {
   return (accepted_types(op) & type_bits::bit_of(dtype_of<T>())) != 0;
 }
 
-#define OPKIT_ASSERT_TYPE(name, T)                         \
+#define OPKIT_ASSERT_TYPE(name, T)                           \
   static_assert(::opkit::vec::accepts<T>(::opkit::Op::name), \
                 #name ": this data type is not supported on this chip; see `opkit isa " #name "`")
 
@@ -115,7 +115,6 @@ template <typename T, typename U>
 constexpr uint32_t widest() {
   return sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U);
 }
-
 
 }  // namespace opkit::vec
 

@@ -10,8 +10,8 @@ namespace AscendC {
   static_assert(sizeof(U) == 1, #name ": the destination holds bits; its elements are int8_t or uint8_t")
 
 template <typename T, typename U>
-inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
-                    CMPMODE cmpMode, uint32_t count, OPKIT_HERE) {
+inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode,
+                    uint32_t count, OPKIT_HERE) {
   OPKIT_ASSERT_COMPARE(Compare, T, U);
   opkit::Instr instr = opkit::vec::binary(opkit::Op::Compare, dst.operand(), src0.operand(), src1.operand(), where);
   instr.mode = static_cast<uint8_t>(cmpMode);
@@ -20,30 +20,30 @@ inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const
 }
 
 /// Compares with a scalar; CompareScalar is its name before CANN 9.
-#define OPKIT_COMPARE_SCALAR(name)                                                                                 \
-  template <typename T, typename U>                                                                                \
-  inline void name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,     \
-                   uint32_t count, OPKIT_HERE) {                                                                   \
-    OPKIT_ASSERT_COMPARE(CompareScalar, T, U);                                                                     \
-    ::opkit::Instr instr = ::opkit::vec::unary(::opkit::Op::CompareScalar, dst.operand(), src0.operand(), where);  \
-    instr.mode = static_cast<uint8_t>(cmpMode);                                                                    \
-    ::opkit::vec::set_scalar(instr, src1Scalar);                                                                   \
-    ::opkit::vec::set_count<true>(instr, count);                                                                   \
-    ::opkit::issue(instr);                                                                                         \
-  }                                                                                                                \
-  OPKIT_COMPARE_SCALAR_REPEATS(name, const uint64_t* mask)                                                         \
+#define OPKIT_COMPARE_SCALAR(name)                                                                                \
+  template <typename T, typename U>                                                                               \
+  inline void name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,    \
+                   uint32_t count, OPKIT_HERE) {                                                                  \
+    OPKIT_ASSERT_COMPARE(CompareScalar, T, U);                                                                    \
+    ::opkit::Instr instr = ::opkit::vec::unary(::opkit::Op::CompareScalar, dst.operand(), src0.operand(), where); \
+    instr.mode = static_cast<uint8_t>(cmpMode);                                                                   \
+    ::opkit::vec::set_scalar(instr, src1Scalar);                                                                  \
+    ::opkit::vec::set_count<true>(instr, count);                                                                  \
+    ::opkit::issue(instr);                                                                                        \
+  }                                                                                                               \
+  OPKIT_COMPARE_SCALAR_REPEATS(name, const uint64_t* mask)                                                        \
   OPKIT_COMPARE_SCALAR_REPEATS(name, const uint64_t mask)
-#define OPKIT_COMPARE_SCALAR_REPEATS(name, mask_parameter)                                                         \
-  template <typename T, typename U, bool isSetMask = true>                                                         \
-  inline void name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,     \
-                   mask_parameter, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, OPKIT_HERE) {        \
-    OPKIT_ASSERT_COMPARE(CompareScalar, T, U);                                                                     \
-    ::opkit::Instr instr = ::opkit::vec::unary(::opkit::Op::CompareScalar, dst.operand(), src0.operand(), where);  \
-    instr.mode = static_cast<uint8_t>(cmpMode);                                                                    \
-    ::opkit::vec::set_scalar(instr, src1Scalar);                                                                   \
-    ::opkit::vec::set_mask<isSetMask>(instr, sizeof(T), mask, repeatTime);                                         \
-    ::opkit::vec::set_strides(instr, repeatParams);                                                                \
-    ::opkit::issue(instr);                                                                                         \
+#define OPKIT_COMPARE_SCALAR_REPEATS(name, mask_parameter)                                                        \
+  template <typename T, typename U, bool isSetMask = true>                                                        \
+  inline void name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,    \
+                   mask_parameter, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, OPKIT_HERE) {       \
+    OPKIT_ASSERT_COMPARE(CompareScalar, T, U);                                                                    \
+    ::opkit::Instr instr = ::opkit::vec::unary(::opkit::Op::CompareScalar, dst.operand(), src0.operand(), where); \
+    instr.mode = static_cast<uint8_t>(cmpMode);                                                                   \
+    ::opkit::vec::set_scalar(instr, src1Scalar);                                                                  \
+    ::opkit::vec::set_mask<isSetMask>(instr, sizeof(T), mask, repeatTime);                                        \
+    ::opkit::vec::set_strides(instr, repeatParams);                                                               \
+    ::opkit::issue(instr);                                                                                        \
   }
 OPKIT_COMPARE_SCALAR(CompareScalar)
 OPKIT_COMPARE_SCALAR(Compares)
@@ -53,8 +53,8 @@ OPKIT_COMPARE_SCALAR(Compares)
 #define OPKIT_COMPARE_REPEATS(mask_parameter)                                                                      \
   template <typename T, typename U, bool isSetMask = true>                                                         \
   inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,           \
-                      CMPMODE cmpMode, mask_parameter, uint8_t repeatTime,                                         \
-                      const BinaryRepeatParams& repeatParams, OPKIT_HERE) {                                        \
+                      CMPMODE cmpMode, mask_parameter, uint8_t repeatTime, const BinaryRepeatParams& repeatParams, \
+                      OPKIT_HERE) {                                                                                \
     OPKIT_ASSERT_COMPARE(Compare, T, U);                                                                           \
     ::opkit::Instr instr =                                                                                         \
         ::opkit::vec::binary(::opkit::Op::Compare, dst.operand(), src0.operand(), src1.operand(), where);          \

@@ -5,28 +5,28 @@
 
 namespace AscendC {
 
-#define OPKIT_FILL(name)                                                                                           \
-  template <typename T, bool isSetMask = true>                                                                     \
-  inline void name(const LocalTensor<T>& dst, const T& scalarValue, const int32_t& count, OPKIT_HERE) {            \
-    OPKIT_ASSERT_TYPE(name, T);                                                                                    \
-    ::opkit::Instr instr = ::opkit::vec::start(::opkit::Op::name, where);                                          \
-    instr.dst = dst.operand();                                                                                     \
-    ::opkit::vec::set_scalar(instr, scalarValue);                                                                  \
-    ::opkit::vec::set_count<isSetMask>(instr, static_cast<uint32_t>(count));                                       \
-    ::opkit::issue(instr);                                                                                         \
-  }                                                                                                                \
-  OPKIT_FILL_REPEATS(name, const uint64_t* mask)                                                                   \
+#define OPKIT_FILL(name)                                                                                \
+  template <typename T, bool isSetMask = true>                                                          \
+  inline void name(const LocalTensor<T>& dst, const T& scalarValue, const int32_t& count, OPKIT_HERE) { \
+    OPKIT_ASSERT_TYPE(name, T);                                                                         \
+    ::opkit::Instr instr = ::opkit::vec::start(::opkit::Op::name, where);                               \
+    instr.dst = dst.operand();                                                                          \
+    ::opkit::vec::set_scalar(instr, scalarValue);                                                       \
+    ::opkit::vec::set_count<isSetMask>(instr, static_cast<uint32_t>(count));                            \
+    ::opkit::issue(instr);                                                                              \
+  }                                                                                                     \
+  OPKIT_FILL_REPEATS(name, const uint64_t* mask)                                                        \
   OPKIT_FILL_REPEATS(name, uint64_t mask)
-#define OPKIT_FILL_REPEATS(name, mask_parameter)                                                                   \
-  template <typename T, bool isSetMask = true>                                                                     \
-  inline void name(const LocalTensor<T>& dst, const T& scalarValue, mask_parameter, const uint8_t repeatTime,      \
-                   const uint16_t dstBlockStride, const uint8_t dstRepeatStride, OPKIT_HERE) {                     \
-    OPKIT_ASSERT_TYPE(name, T);                                                                                    \
-    ::opkit::Instr instr = ::opkit::vec::start(::opkit::Op::name, where);                                          \
-    instr.dst = ::opkit::vec::strided(dst.operand(), dstBlockStride, dstRepeatStride);                             \
-    ::opkit::vec::set_scalar(instr, scalarValue);                                                                  \
-    ::opkit::vec::set_mask<isSetMask>(instr, sizeof(T), mask, repeatTime);                                         \
-    ::opkit::issue(instr);                                                                                         \
+#define OPKIT_FILL_REPEATS(name, mask_parameter)                                                              \
+  template <typename T, bool isSetMask = true>                                                                \
+  inline void name(const LocalTensor<T>& dst, const T& scalarValue, mask_parameter, const uint8_t repeatTime, \
+                   const uint16_t dstBlockStride, const uint8_t dstRepeatStride, OPKIT_HERE) {                \
+    OPKIT_ASSERT_TYPE(name, T);                                                                               \
+    ::opkit::Instr instr = ::opkit::vec::start(::opkit::Op::name, where);                                     \
+    instr.dst = ::opkit::vec::strided(dst.operand(), dstBlockStride, dstRepeatStride);                        \
+    ::opkit::vec::set_scalar(instr, scalarValue);                                                             \
+    ::opkit::vec::set_mask<isSetMask>(instr, sizeof(T), mask, repeatTime);                                    \
+    ::opkit::issue(instr);                                                                                    \
   }
 OPKIT_FILL(Duplicate)
 OPKIT_FILL(CreateVecIndex)
@@ -62,8 +62,7 @@ template <typename T>
 inline void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
                    const uint32_t srcBaseAddr, const uint32_t count, OPKIT_HERE) {
   OPKIT_ASSERT_TYPE(Gather, T);
-  opkit::Instr instr =
-      opkit::vec::binary(opkit::Op::Gather, dst.operand(), src.operand(), srcOffset.operand(), where);
+  opkit::Instr instr = opkit::vec::binary(opkit::Op::Gather, dst.operand(), src.operand(), srcOffset.operand(), where);
   instr.scalar_bits[0] = srcBaseAddr;
   opkit::vec::set_count<true>(instr, count);
   opkit::issue(instr);

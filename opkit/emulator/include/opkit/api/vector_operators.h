@@ -25,8 +25,7 @@ OPKIT_OPERATOR(|, Or)
   template <typename T>                                                                                              \
   inline detail::TensorExpression<uint8_t> operator symbol(const LocalTensor<T>& src0, const LocalTensor<T>& src1) { \
     OPKIT_ASSERT_TYPE(Compare, T);                                                                                   \
-    ::opkit::Instr instr =                                                                                           \
-        ::opkit::vec::binary(::opkit::Op::Compare, {}, src0.operand(), src1.operand(), {"", 0});                     \
+    ::opkit::Instr instr = ::opkit::vec::binary(::opkit::Op::Compare, {}, src0.operand(), src1.operand(), {"", 0});  \
     instr.mode = static_cast<uint8_t>(CMPMODE::mode_name);                                                           \
     instr.count = src0.GetSize();                                                                                    \
     return {instr};                                                                                                  \

@@ -85,8 +85,8 @@ uint16_t half_rounded(uint32_t bits) {
     const uint32_t result = round_magnitude<mode>(magnitude - (112u << 23), 13, is_negative);
     if (result < 0x7c00) return static_cast<uint16_t>(sign | result);
     // Beyond the largest half: infinite, unless the mode rounds towards zero there.
-    const bool is_towards_zero = mode == kTrunc || mode == kOdd || (mode == kFloor && !is_negative) ||
-                                 (mode == kCeil && is_negative);
+    const bool is_towards_zero =
+        mode == kTrunc || mode == kOdd || (mode == kFloor && !is_negative) || (mode == kCeil && is_negative);
     return static_cast<uint16_t>(sign | (is_towards_zero ? 0x7bff : 0x7c00));
   }
   if (magnitude == 0) return sign;
@@ -175,16 +175,16 @@ OPKIT_INLINE void write_floats(char* to, F32V value) {
     const F32V whole = integral<mode>(value);
     if constexpr (type == DType::S32) store(to, to_s32(whole));
     if constexpr (type == DType::S16) {
-      store(to, __builtin_convertvector(
-                    __builtin_convertvector(clamp(zero_for_nan(whole), -32768.0f, 32767.0f), S32V), ShortsV));
+      store(to, __builtin_convertvector(__builtin_convertvector(clamp(zero_for_nan(whole), -32768.0f, 32767.0f), S32V),
+                                        ShortsV));
     }
     if constexpr (type == DType::S8) {
-      store(to, __builtin_convertvector(
-                    __builtin_convertvector(clamp(zero_for_nan(whole), -128.0f, 127.0f), S32V), BytesV));
+      store(to, __builtin_convertvector(__builtin_convertvector(clamp(zero_for_nan(whole), -128.0f, 127.0f), S32V),
+                                        BytesV));
     }
     if constexpr (type == DType::U8) {  // the documents call a negative source abnormal; it saturates to 0
-      store(to, __builtin_convertvector(
-                    __builtin_convertvector(clamp(zero_for_nan(whole), 0.0f, 255.0f), S32V), UnsignedBytesV));
+      store(to, __builtin_convertvector(__builtin_convertvector(clamp(zero_for_nan(whole), 0.0f, 255.0f), S32V),
+                                        UnsignedBytesV));
     }
   }
 }

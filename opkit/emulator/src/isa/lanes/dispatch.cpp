@@ -6,8 +6,8 @@
 
 namespace opkit::lanes {
 
-#define OPKIT_TARGET(name)      \
-  namespace name {              \
+#define OPKIT_TARGET(name)       \
+  namespace name {               \
   const LaneTable& lane_table(); \
   }
 #if defined(OPKIT_LANES_X86)

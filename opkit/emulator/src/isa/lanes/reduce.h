@@ -66,7 +66,8 @@ void sum_run(void* dst, const void* const* sources, const uint64_t*, size_t coun
 template <class Format, bool is_maximum>
 void extreme_run(void* dst, const void* const* sources, const uint64_t*, size_t count) {
   const char* from = static_cast<const char*>(sources[0]);
-  const auto better = [](F32V a, F32V b) __attribute__((always_inline)) { return is_maximum ? maximum(a, b) : minimum(a, b); };
+  const auto better = [](F32V a, F32V b)
+                          __attribute__((always_inline)) { return is_maximum ? maximum(a, b) : minimum(a, b); };
   F32V best = broadcast(is_maximum ? -__builtin_inff() : __builtin_inff());
   size_t i = 0;
   for (; i + kFloats <= count; i += kFloats) best = better(best, Format::read(from + i * Format::kBytes));
