@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
-from opkit.cli.console import Console
+from opkit.cli.console import Console, common_options
 
 __all__ = ["command"]
 
+# Of common_options; no compiler has others by these names.
+_COMMON = ("--json", "-v", "--verbose", "-q", "--quiet")
 _CMAKE_DIR = Path(__file__).parents[1] / "emulator" / "cmake"
 
 
@@ -18,11 +20,15 @@ class _Driver(click.Command):
     """Takes the whole command line as it stands: `-shared` is one flag here, not seven."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own: list[str] = [word for word in ("--help", "--cmake-dir", "--cmake-args") if word in args]
+        own: list[str] = [
+            word for word in ("--help", "--cmake-dir", "--cmake-args") if word in args
+        ]
         if own or not args:
             return super().parse_args(ctx, own or ["--help"])
-        ctx.params.update(arguments=tuple(args), cmake_dir=False, cmake_args=False)
-        return []
+        common = [word for word in args if word in _COMMON]
+        rest = super().parse_args(ctx, common)
+        ctx.params["arguments"] = tuple(word for word in args if word not in _COMMON)
+        return rest
 
 
 @click.command(
@@ -39,7 +45,10 @@ class _Driver(click.Command):
     help="Print all that cmake needs, also where project() comes before find_package(ASC).",
 )
 @click.argument("arguments", nargs=-1, metavar="FILE...", type=click.UNPROCESSED)
-def command(*, arguments: tuple[str, ...], cmake_dir: bool, cmake_args: bool) -> None:
+@common_options
+def command(
+    *, arguments: tuple[str, ...], cmake_dir: bool, cmake_args: bool, console: Console
+) -> None:
     """Compile Ascend C sources with kernel launches to programs.
 
     Takes the flags that the host's compiler takes, and --npu-arch=ARCH. A source (.asc, or any
@@ -59,12 +68,22 @@ def command(*, arguments: tuple[str, ...], cmake_dir: bool, cmake_args: bool) ->
     from opkit.toolchain import parse_driver_arguments, run_driver
 
     request = parse_driver_arguments(arguments)
-    console = Console(verbose=int(request.is_verbose))
     for note in request.notes:
         console.status("note", note, tone="plain")
     if request.ignored:
         console.status("note", f"ignored: {' '.join(request.ignored)}", tone="plain")
     result = run_driver(request, verbose=console.command_line)
+    if console.json:
+        console.emit_json(
+            {
+                "output": request.output,
+                "npu_arch": request.npu_arch,
+                "ignored": request.ignored,
+                "warnings": result.diagnostics,
+                "text": result.output,
+            }
+        )
+        return
     console.diagnostics(result.diagnostics)
     if result.output:
         click.echo(result.output, nl=False)

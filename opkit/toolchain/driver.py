@@ -134,7 +134,7 @@ class _Run:
                 copies=copies,
             )
         for file in tree.files:
-            copies.mkdir(exist_ok=True)
+            file.copy.parent.mkdir(parents=True)
             data = file.rewritten.text.encode("utf-8", errors="surrogateescape")
             file.copy.write_bytes(data)
         real = tree.source_copy or source.path
@@ -167,6 +167,8 @@ class _Run:
         flags += ["-isystem", include]
         if tree.files:
             flags += ["-iquote", str(source.path.parent)]
+            # What no #line reaches, the name of the whole unit in the debug information.
+            flags += [f"-ffile-prefix-map={file.copy}={file.source}" for file in tree.files]
         if source.language == "asc" or tree.files:
             flags += [*_chip_macros(self.chip), "-include", "opkit/launch_entry.h"]
         return flags

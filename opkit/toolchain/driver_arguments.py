@@ -125,7 +125,6 @@ class DriverRequest:
     ignored: tuple[str, ...] = ()
     """Flags that have no meaning here."""
     notes: tuple[str, ...] = ()
-    is_verbose: bool = False
 
     @property
     def sources(self) -> tuple[Input, ...]:
@@ -151,7 +150,6 @@ class _Parser:
     is_shared: bool = False
     npu_arch: str | None = None
     standard: str | None = None
-    is_verbose: bool = False
 
     def value_of(self, flag: str) -> str:
         self.position += 1
@@ -176,7 +174,6 @@ class _Parser:
             link_parts=tuple(self.link_parts),
             ignored=tuple(dict.fromkeys(self.ignored)),
             notes=tuple(self.notes),
-            is_verbose=self.is_verbose,
         )
 
     def one(self, word: str) -> None:
@@ -192,8 +189,6 @@ class _Parser:
             self.is_shared = True
         elif word == "-x" or (word.startswith("-x") and word[2:] in _FORCED_LANGUAGES):
             self.language(word[2:] or self.value_of("-x"))
-        elif word in ("-v", "--verbose"):
-            self.is_verbose = True
         elif word.startswith("-I"):
             folder = word[2:] or self.value_of("-I")
             self.include_dirs.append(Path(folder))

@@ -85,7 +85,7 @@ def read_launch_tree(
     for file in files.values():
         file.edits = launch_edits(file.text, file=file.path, kernels=kernels.values())
     changed = _changed(files)
-    names = {path: copies / f"{index}-{path.name}" for index, path in enumerate(changed)}
+    names = {path: copies / str(index) / path.name for index, path in enumerate(changed)}
     rewritten = []
     for path in changed:
         file = files[path]

@@ -1,0 +1,137 @@
+"""`opkit cc` as a user and as CMake call it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from opkit import emulator
+from opkit.cli.cc import command
+from opkit.cli.console import run_guarded
+from opkit.errors import SetupError
+
+HELLO = """
+#include <cstdio>
+#include "acl/acl.h"
+#include "kernel_operator.h"
+
+__global__ __vector__ void count(__gm__ uint8_t* out)
+{
+    AscendC::GlobalTensor<int32_t> result;
+    result.SetGlobalBuffer((__gm__ int32_t*)out);
+    result.SetValue(AscendC::GetBlockIdx(), AscendC::GetBlockIdx() + OFFSET);
+}
+
+int main()
+{
+    aclrtSetDevice(0);
+    uint8_t* device = nullptr;
+    int32_t host[2] = {0, 0};
+    aclrtMalloc((void**)&device, sizeof(host), ACL_MEM_MALLOC_HUGE_FIRST);
+    count<<<2, nullptr, nullptr>>>(device);
+    int error = aclrtSynchronizeStream(nullptr);
+    aclrtMemcpy(host, sizeof(host), device, sizeof(host), ACL_MEMCPY_DEVICE_TO_HOST);
+    std::printf("%d %d %d\\n", error, host[0], host[1]);
+    aclrtFree(device);
+    return aclrtResetDevice(0);
+}
+"""
+CMAKE = """
+cmake_minimum_required(VERSION 3.16)
+{before}
+project(sample LANGUAGES ASC CXX)
+{after}
+add_executable(demo hello.asc helper.cpp)
+target_compile_definitions(demo PRIVATE OFFSET=7)
+target_compile_options(demo PRIVATE $<$<COMPILE_LANGUAGE:ASC>:--npu-arch=dav-2201>)
+target_link_libraries(demo PRIVATE tiling_api register platform m dl graph_base)
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    try:
+        emulator.library_path()
+    except SetupError:
+        pytest.skip("the emulator's library is not built")
+    monkeypatch.chdir(tmp_path)
+    Path("hello.asc").write_text(HELLO)
+    Path("helper.cpp").write_text('#include "acl/acl.h"\nint helper() { return ACL_SUCCESS; }\n')
+    return tmp_path
+
+
+def opkit_environment() -> dict[str, str]:
+    """What makes `python -m opkit.cli` find the opkit under test."""
+    package_root = str(Path(emulator.__path__[0]).parents[1])
+    return {**os.environ, "PYTHONPATH": package_root}
+
+
+def test_a_program_is_built_and_runs_by_its_name(
+    here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--npu-arch=dav-2201", "--cce-x=1", "-DOFFSET=5", "hello.asc", "-o", "hello"]
+    assert run_guarded(command, arguments) == 0
+    assert "ignored: --cce-x=1" in capfd.readouterr().err
+    done = subprocess.run(["./hello"], capture_output=True, text=True, check=True)
+    assert done.stdout == "0 5 6\n"
+    assert done.stderr == ""
+
+
+def test_objects_and_a_shared_library_link(here: Path) -> None:
+    assert run_guarded(command, ["-c", "-fPIC", "-DOFFSET=1", "hello.asc", "-o", "h.o"]) == 0
+    assert run_guarded(command, ["h.o", "-o", "hello", "-lascendcl"]) == 0
+    done = subprocess.run(["./hello"], capture_output=True, text=True, check=True)
+    assert done.stdout == "0 1 2\n"
+    assert run_guarded(command, ["-shared", "h.o", "-o", "libhello.so"]) == 0
+    assert Path("libhello.so").exists()
+
+
+def test_a_wrong_source_exits_1_and_shows_the_line(
+    here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_guarded(command, ["hello.asc", "-o", "hello"]) == 1
+    shown = capfd.readouterr().err
+    assert "hello.asc:10:" in shown
+    assert "OFFSET" in shown
+    assert "opkit-cc-" not in shown
+
+
+def test_wrong_usage_exits_2(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_guarded(command, ["-c", "a.asc", "b.asc", "-o", "x.o"]) == 2
+    assert "cannot hold 2 outputs" in capfd.readouterr().err
+
+
+def test_help_and_the_cmake_folder_are_printed() -> None:
+    runner = CliRunner()
+    assert "Example: opkit cc" in runner.invoke(command, ["--help"]).output
+    folder = runner.invoke(command, ["--cmake-dir"]).output.strip()
+    assert (Path(folder) / "ASCConfig.cmake").is_file()
+    assert f"-DCMAKE_MODULE_PATH={folder}" in runner.invoke(command, ["--cmake-args"]).output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package_first", [True, False])
+def test_a_cmake_project_of_two_languages_builds_and_runs(here: Path, package_first: bool) -> None:
+    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if cmake is None or shutil.which("make") is None:
+        pytest.skip("no cmake, or no make")
+    find = "find_package(ASC REQUIRED)"
+    before, after = (find, "") if package_first else ("", find)
+    Path("CMakeLists.txt").write_text(CMAKE.format(before=before, after=after))
+    printed = CliRunner().invoke(command, ["--cmake-args"]).output.split()
+    environment = opkit_environment()
+    for argv in ([cmake, "-B", "build", *printed], [cmake, "--build", "build"]):
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    demo = subprocess.run(["build/demo"], capture_output=True, text=True, check=True)
+    assert demo.stdout == "0 7 8\n"
+    again = subprocess.run(
+        [cmake, "--build", "build"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "Building" not in again.stdout

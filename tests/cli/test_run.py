@@ -1,0 +1,117 @@
+"""`opkit run`: programs and scripts under chosen options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from opkit import emulator
+from opkit.cli.cc import command as cc
+from opkit.cli.console import run_guarded
+from opkit.cli.run import command
+from opkit.errors import SetupError
+
+PROGRAM = """
+#include <cstdio>
+#include "acl/acl.h"
+#include "kernel_operator.h"
+
+__global__ __vector__ void show() { AscendC::printf("block %d\\n", (int)AscendC::GetBlockIdx()); }
+
+int main(int count, char** arguments)
+{
+    aclrtSetDevice(0);
+    uint8_t* device = nullptr;
+    aclrtMalloc((void**)&device, 32, ACL_MEM_MALLOC_HUGE_FIRST);
+    std::printf("%s %d %s\\n", aclrtGetSocName(), device[0], count > 1 ? arguments[1] : "-");
+    std::fflush(stdout);
+    show<<<3, nullptr, nullptr>>>();
+    const int error = aclrtSynchronizeStream(nullptr);
+    aclrtResetDevice(0);
+    return error == 0 ? 5 : 6;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        emulator.library_path()
+    except SetupError:
+        pytest.skip("the emulator's library is not built")
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "show.asc").write_text(PROGRAM)
+    assert run_guarded(cc, [str(folder / "show.asc"), "-o", str(folder / "show")]) == 0
+    return folder / "show"
+
+
+def test_the_programs_exit_code_and_arguments_pass_through(
+    program: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_guarded(command, [str(program), "--poison"]) == 5
+    assert capfd.readouterr().out.splitlines()[0] == "Ascend910B2 0 --poison"
+
+
+def test_a_name_in_the_working_directory_needs_no_slash(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(program.parent)
+    assert run_guarded(command, ["show"]) == 5
+
+
+def test_options_reach_the_device(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_guarded(command, ["--deterministic", "--poison", str(program)]) == 5
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0] == "Ascend910B2 255 -"
+    assert [line.split()[-1] for line in lines[1:]] == ["0", "1", "2"]
+
+
+def test_a_chip_of_another_architecture_is_refused_by_the_launch(
+    program: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_guarded(command, ["--chip", "Ascend310P3", str(program)]) == 6
+    shown = capfd.readouterr()
+    assert shown.out.startswith("Ascend310P3 0 -")
+    assert "build with --npu-arch=dav-2002" in shown.err
+
+
+def test_a_script_runs_in_process_under_the_options(
+    program: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = _configuration()
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nfrom opkit import runtime\n"
+        "now = runtime.configuration()\nprint(now.chip, now.threads, now.poison, sys.argv[1])\n"
+        "sys.exit(4)\n"
+    )
+    try:
+        options = ["--chip", "Ascend310P3", "--threads", "2", "--poison"]
+        assert run_guarded(command, [*options, str(script), "--mine"]) == 4
+    finally:
+        from opkit.emulator import _emulator
+
+        _emulator.configure(**before)
+    assert capfd.readouterr().out.split() == ["Ascend310P3", "2", "True", "--mine"]
+
+
+def _configuration() -> dict[str, object]:
+    from opkit.emulator import _emulator
+
+    return _emulator.configuration()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gone"], "there is no such program"),
+        (["--chip", "Ascend999", "gone"], "not a chip"),
+        (["--deterministic", "--threads", "3", "gone"], "leave one of them out"),
+    ],
+)
+def test_wrong_usage_exits_2(
+    arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_guarded(command, arguments) == 2
+    assert message in capfd.readouterr().err

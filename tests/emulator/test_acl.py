@@ -1,0 +1,313 @@
+"""The host runtime, as programs built by `opkit cc` see it: order, errors with reasons, faults."""
+
+from __future__ import annotations
+
+import subprocess
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from opkit import emulator
+from opkit.errors import SetupError
+from opkit.toolchain import parse_driver_arguments, run_driver
+
+PROLOGUE = """
+#include <cstdio>
+#include <cstring>
+#include "acl/acl.h"
+#include "kernel_operator.h"
+
+struct Step { int32_t add; int32_t times; };
+
+// One block changes one number: value = value * times + add.
+__global__ __vector__ void step(__gm__ uint8_t* data, Step s)
+{
+    AscendC::GlobalTensor<int32_t> values;
+    values.SetGlobalBuffer((__gm__ int32_t*)data);
+    const auto block = AscendC::GetBlockIdx();
+    values.SetValue(block, values.GetValue(block) * s.times + s.add);
+}
+
+__global__ __vector__ void copy_out(__gm__ uint8_t* data, uint32_t offset)
+{
+    AscendC::TPipe pipe;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> buffer;
+    pipe.InitBuffer(buffer, 256);
+    AscendC::LocalTensor<int32_t> local = buffer.Get<int32_t>();
+    AscendC::Duplicate<int32_t>(local, 1, 64);
+    AscendC::GlobalTensor<int32_t> out;
+    out.SetGlobalBuffer((__gm__ int32_t*)data);
+    AscendC::DataCopy(out[offset], local, 64);
+}
+
+__global__ __vector__ void write_raw(__gm__ uint8_t* data, int64_t offset) { data[offset] = 1; }
+
+static int32_t* device_numbers(size_t count)
+{
+    void* pointer = nullptr;
+    aclrtMalloc(&pointer, count * 4, ACL_MEM_MALLOC_HUGE_FIRST);
+    aclrtMemset(pointer, count * 4, 0, count * 4);
+    return (int32_t*)pointer;
+}
+static int32_t read(const int32_t* device)
+{
+    int32_t value = -1;
+    aclrtMemcpy(&value, 4, device, 4, ACL_MEMCPY_DEVICE_TO_HOST);
+    return value;
+}
+#define U8(pointer) ((uint8_t*)(pointer))
+#define SHOW(call) do { int code = (call); const char* why = aclGetRecentErrMsg(); \\
+    std::printf("%d %s\\n", code, code == 0 || why == nullptr ? "" : why); } while (0)
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program printed."""
+
+    lines: list[str]
+    errors: str
+    source: Path
+
+
+Run = Callable[[str], Outcome]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return a function that compiles the body of a main() and runs it."""
+    try:
+        emulator.library_path()
+    except SetupError:
+        pytest.skip("the emulator's library is not built")
+
+    def compile_and_run(body: str) -> Outcome:
+        source, program = tmp_path / "program.asc", tmp_path / "program"
+        text = textwrap.indent(textwrap.dedent(body), "    ")
+        source.write_text(f"{PROLOGUE}\nint main()\n{{\n{text}\n    return 0;\n}}\n")
+        run_driver(parse_driver_arguments(["-O1", str(source), "-o", str(program)]))
+        done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=60)
+        return Outcome(done.stdout.splitlines(), done.stderr, source)
+
+    return compile_and_run
+
+
+def test_a_stream_runs_its_launches_in_order(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        aclrtStream stream;
+        aclrtCreateStream(&stream);
+        int32_t* data = device_numbers(8);
+        step<<<1, nullptr, stream>>>(U8(data), Step{3, 1});
+        step<<<1, nullptr, stream>>>(U8(data), Step{1, 10});
+        SHOW(aclrtSynchronizeStream(stream));
+        std::printf("%d\\n", read(data));
+    """)
+    assert result.lines == ["0 ", "31"]
+    assert result.errors == ""
+
+
+def test_arguments_are_those_of_the_launch_not_of_the_run(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        int32_t* data = device_numbers(8);
+        Step s{5, 1};
+        step<<<1, nullptr, nullptr>>>(U8(data), s);
+        s.add = 100;
+        aclrtSynchronizeDevice();
+        std::printf("%d\\n", read(data));
+    """)
+    assert result.lines == ["5"]
+
+
+def test_nothing_has_run_before_somebody_waits(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        int32_t* data = device_numbers(8);
+        step<<<1, nullptr, nullptr>>>(U8(data), Step{5, 1});
+        std::printf("%d\\n", read(data));
+        aclrtSynchronizeStream(nullptr);
+        std::printf("%d\\n", read(data));
+    """)
+    assert result.lines == ["0", "5"]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_event_orders_two_streams(run: Run, waits: bool) -> None:
+    result = run(f"""
+        aclrtSetDevice(0);
+        aclrtStream first, second;
+        aclrtEvent event;
+        aclrtCreateStream(&first);
+        aclrtCreateStream(&second);
+        aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC);
+        int32_t* data = device_numbers(8);
+        step<<<1, nullptr, first>>>(U8(data), Step{{3, 1}});
+        aclrtRecordEvent(event, first);
+        if ({int(waits)}) aclrtStreamWaitEvent(second, event);
+        step<<<1, nullptr, second>>>(U8(data), Step{{1, 10}});
+        SHOW(aclrtSynchronizeStream(second));
+        std::printf("%d\\n", read(data));
+        SHOW(aclrtSynchronizeStream(first));
+        SHOW(aclrtDestroyEvent(event));
+        SHOW(aclrtDestroyEvent(event));
+    """)
+    assert result.lines[:4] == ["0 ", "31" if waits else "1", "0 ", "0 "]
+    assert "was destroyed" in result.lines[4]
+
+
+def test_an_asynchronous_copy_takes_its_place_in_the_stream(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        aclrtStream stream;
+        aclrtCreateStream(&stream);
+        int32_t* data = device_numbers(8);
+        int32_t *in, *out;
+        aclrtMallocHost((void**)&in, 4);
+        aclrtMallocHost((void**)&out, 4);
+        *in = 7;
+        aclrtMemcpyAsync(data, 32, in, 4, ACL_MEMCPY_HOST_TO_DEVICE, stream);
+        step<<<1, nullptr, stream>>>(U8(data), Step{1, 2});
+        aclrtMemcpyAsync(out, 4, data, 4, ACL_MEMCPY_DEVICE_TO_HOST, stream);
+        SHOW(aclrtSynchronizeStream(stream));
+        std::printf("%d\\n", *out);
+    """)
+    assert result.lines == ["0 ", "15"]
+
+
+# body of the call, the code, a part of the reason
+MISUSE = [
+    ("aclrtFree(d); SHOW(aclrtFree(d));", 107000, "double free"),
+    ("SHOW(aclrtFree(h));", 107000, "aclrtFreeHost"),
+    ("SHOW(aclrtFreeHost(d));", 107000, "free it with aclrtFree"),
+    ("aclrtFreeHost(h); SHOW(aclrtFreeHost(h));", 107000, "double free"),
+    ("SHOW(aclrtFree(d + 4));", 107000, "16 bytes behind the start"),
+    ("SHOW(aclrtFree(nullptr));", 107000, "null"),
+    ("SHOW(aclrtMalloc(nullptr, 4, ACL_MEM_MALLOC_HUGE_FIRST));", 107000, "null"),
+    ("SHOW(aclrtMalloc(&p, 0, ACL_MEM_MALLOC_HUGE_FIRST));", 107000, "size is 0"),
+    ("SHOW(aclrtMalloc(&p, ~0ull / 4, ACL_MEM_MALLOC_HUGE_FIRST));", 207001, "no room"),
+    ("SHOW(aclrtMemcpy(d, 64, h, 64, ACL_MEMCPY_DEVICE_TO_HOST));", 107000, "is host memory"),
+    ("SHOW(aclrtMemcpy(h, 64, d, 64, ACL_MEMCPY_HOST_TO_DEVICE));", 107000, "is device memory"),
+    ("SHOW(aclrtMemcpy(d, 32, h, 64, ACL_MEMCPY_HOST_TO_DEVICE));", 107000, "do not fit"),
+    ("SHOW(aclrtMemcpy(d, 999, h, 65, ACL_MEMCPY_HOST_TO_DEVICE));", 107000, "source has 64"),
+    ("SHOW(aclrtMemcpy(d, 999, big, 65, ACL_MEMCPY_HOST_TO_DEVICE));", 107000, "has 64 bytes"),
+    ("SHOW(aclrtMemcpy(nullptr, 64, h, 64, ACL_MEMCPY_DEFAULT));", 107000, "destination is null"),
+    ("SHOW(aclrtMemcpy(d, 64, h, 64, (aclrtMemcpyKind)9));", 107000, "9 is no kind"),
+    (
+        "aclrtFree(d); SHOW(aclrtMemcpy(h, 64, d, 64, ACL_MEMCPY_DEVICE_TO_HOST));",
+        107000,
+        "use after free",
+    ),
+    ("SHOW(aclrtMemset(d, 64, 0, 65));", 107000, "do not fit"),
+    ("SHOW(aclrtSetDevice(1));", 107001, "no device 1"),
+    ("SHOW(aclrtSynchronizeStream(h));", 107000, "no stream"),
+    ("aclInit(nullptr); SHOW(aclInit(nullptr));", 100002, "called before"),
+    ("aclrtResetDevice(0); SHOW(aclrtCreateStream(&p));", 107002, "aclrtSetDevice"),
+    (
+        "step<<<0, nullptr, nullptr>>>(U8(d), Step{}); SHOW(aclrtSynchronizeStream(nullptr));",
+        107000,
+        "0 blocks",
+    ),
+]
+
+
+def test_misuse_is_an_error_with_a_reason(run: Run) -> None:
+    cases = "\n".join(
+        f"""{{
+            aclrtSetDevice(0);
+            int32_t *d = device_numbers(16), *h;
+            aclrtMallocHost((void**)&h, 64);
+            static char big[4096];
+            void* p = nullptr;
+            (void)p, (void)big;
+            {body}
+            while (aclrtResetDevice(0) == 0 && aclrtGetCurrentContext(&p) == 0) {{}}
+            aclGetRecentErrMsg();
+        }}"""
+        for body, _, _ in MISUSE
+    )
+    result = run(cases)
+    assert len(result.lines) == len(MISUSE)
+    for line, (body, code, reason) in zip(result.lines, MISUSE, strict=True):
+        shown, _, text = line.partition(" ")
+        assert (shown, reason in text) == (str(code), True), f"{body}\n{line}"
+    assert result.errors.count("double free") == 2
+
+
+def test_a_fault_is_reported_once_and_a_reset_repairs_the_device(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        int32_t* data = device_numbers(64);
+        copy_out<<<2, nullptr, nullptr>>>(U8(data), 8);
+        SHOW(aclrtSynchronizeStream(nullptr));
+        SHOW(aclrtSynchronizeDevice());
+        copy_out<<<1, nullptr, nullptr>>>(U8(data), 0);
+        SHOW(aclrtSynchronizeStream(nullptr));
+        SHOW(aclrtResetDevice(0));
+        aclrtSetDevice(0);
+        data = device_numbers(64);
+        copy_out<<<1, nullptr, nullptr>>>(U8(data), 0);
+        SHOW(aclrtSynchronizeStream(nullptr));
+        std::printf("%d\\n", read(data));
+    """)
+    line = 1 + next(
+        number
+        for number, text in enumerate(result.source.read_text().splitlines())
+        if "DataCopy(out" in text
+    )
+    assert [text.split()[0] for text in result.lines] == ["507035"] * 3 + ["0", "0", "1"]
+    assert "OutOfBounds" in result.lines[0]
+    assert result.errors.count("error:") == 1
+    assert f"--> {result.source}:{line}      copy_out block 0, aiv, pipe MTE3" in result.errors
+
+
+@pytest.mark.parametrize(
+    ("offset", "code"), [("63", 0), ("96", 507015), ("-1", 507015), ("1 << 20", 507035)]
+)
+def test_a_raw_write_outside_an_allocation_is_found(run: Run, offset: str, code: int) -> None:
+    result = run(f"""
+        aclrtSetDevice(0);
+        int32_t* data = device_numbers(17);
+        write_raw<<<1, nullptr, nullptr>>>(U8(data), {offset});
+        SHOW(aclrtSynchronizeStream(nullptr));
+    """)
+    assert result.lines[0].split()[0] == str(code)
+
+
+def test_host_memory_is_out_of_a_kernels_reach(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        void* host;
+        aclrtMallocHost(&host, 256);
+        copy_out<<<1, nullptr, nullptr>>>((uint8_t*)host, 0);
+        SHOW(aclrtSynchronizeStream(nullptr));
+    """)
+    assert result.lines[0].startswith("507035 OutOfBounds")
+
+
+def test_half_precision_converts_every_value_both_ways(run: Run) -> None:
+    result = run("""
+        int wrong = 0;
+        for (uint32_t number = 0; number < 65536; ++number) {
+            const uint16_t bits = (uint16_t)number;
+            _Float16 host;
+            std::memcpy(&host, &bits, 2);
+            const float expected = (float)host;
+            const float value = aclFloat16ToFloat(bits);
+            if (expected != expected && value != value) continue;
+            if (std::memcmp(&value, &expected, 4) != 0) ++wrong;
+            if (aclFloatToFloat16(value) != bits) ++wrong;
+        }
+        for (float sample : {65519.9f, 65520.0f, 1e-8f, 2.98e-8f, 2.99e-8f, 6.1e-5f, 1.0004883f,
+                             1.001465f, 6.1034e-5f, -0.0f, 1e30f}) {
+            const _Float16 host = (_Float16)sample;
+            uint16_t bits;
+            std::memcpy(&bits, &host, 2);
+            if (aclFloatToFloat16(sample) != bits) ++wrong;
+        }
+        std::printf("%d\\n", wrong);
+    """)
+    assert result.lines == ["0"]

@@ -1,0 +1,185 @@
+"""The driver's command line, and what it runs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from opkit import emulator
+from opkit.errors import BuildError, SetupError, UsageError
+from opkit.toolchain import Toolkit, parse_driver_arguments, run_driver
+from opkit.toolchain.driver import chip_of_arch
+
+
+@pytest.fixture
+def toolkit() -> Toolkit:
+    """Headers alone: what compiles needs no library."""
+    return Toolkit(include_dir=emulator.include_dir(), library=None)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_usual_command_line_is_understood() -> None:
+    words = "--npu-arch=dav-2201 -Iinc -I ../x -DN=3 -D M -O3 -g a.asc lib.o -o demo -lm -L/l"
+    request = parse_driver_arguments(words.split())
+    assert request.npu_arch == "dav-2201"
+    assert request.output == Path("demo")
+    assert request.mode == "link"
+    assert [(str(item.path), item.language) for item in request.inputs] == [
+        ("a.asc", "asc"),
+        ("lib.o", None),
+    ]
+    assert request.include_dirs == (Path("inc"), Path("../x"))
+    assert request.compile_flags == ("-Iinc", "-I../x", "-DN=3", "-DM", "-O3", "-g")
+    assert request.link_parts == (*request.inputs, "-lm", "-L/l")
+
+
+def test_the_forced_language_holds_for_what_follows() -> None:
+    words = ["a.cpp", "-x", "asc", "b.cpp", "-x", "none", "c.cpp", "d.o"]
+    languages = [item.language for item in parse_driver_arguments(words).inputs]
+    assert languages == ["c++", "asc", "c++", None]
+
+
+def test_vendor_flags_are_collected_with_their_values() -> None:
+    words = ["-c", "--cce-auto-sync=off", "-mllvm", "-cce-x", "--cce-auto-sync=off", "a.asc"]
+    request = parse_driver_arguments(words)
+    assert request.ignored == ("--cce-auto-sync=off", "-mllvm -cce-x")
+    assert request.compile_flags == ()
+
+
+def test_libraries_that_the_emulator_covers_are_dropped() -> None:
+    request = parse_driver_arguments(["a.asc", "-ltiling_api", "-l", "register", "-ldl", "-lmine"])
+    assert request.link_parts[1:] == ("-ldl", "-lmine")
+
+
+def test_an_old_standard_is_raised_with_a_note() -> None:
+    request = parse_driver_arguments(["a.asc", "-std=gnu++11"])
+    assert request.standard == "-std=gnu++17"
+    assert "-std=gnu++11" in request.notes[0]
+    assert parse_driver_arguments(["a.asc", "-std=c++20"]).standard == "-std=c++20"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "nothing to compile"),
+        (["-c", "a.asc", "b.asc", "-o", "x.o"], "cannot hold 2 outputs"),
+        (["a.asc", "-o"], "-o wants a value"),
+        (["-c", "a.o"], "nothing to compile"),
+        (["-x", "rust", "a.rs"], "does not know this language"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_driver_arguments(words)
+
+
+def test_an_architecture_that_is_not_emulated_is_refused() -> None:
+    assert chip_of_arch("dav-2201").name == "Ascend910B2"
+    assert chip_of_arch("dav-2002").npu_arch == "dav-2002"
+    with pytest.raises(UsageError, match="dav-3510") as caught:
+        chip_of_arch("dav-3510")
+    assert "dav-2201" in str(caught.value)
+
+
+def compile_only(source: Path, toolkit: Toolkit, *flags: str) -> str:
+    request = parse_driver_arguments(["-c", str(source), "-o", "out.o", *flags])
+    run_driver(request, toolkit=toolkit)
+    return Path("out.o").name
+
+
+LAUNCH = '#include "opkit/launch_entry.h"\n__global__ __vector__ void k(uint8_t* x, int n) {{}}\n{}'
+
+
+def test_a_launch_compiles(here: Path, toolkit: Toolkit) -> None:
+    Path("a.asc").write_text(LAUNCH.format("void f(void* s, uint8_t* x) { k<<<2, 0, s>>>(x, 1); }"))
+    assert compile_only(Path("a.asc"), toolkit)
+    assert Path("out.o").stat().st_size > 0
+
+
+def test_an_error_points_at_the_users_line_and_column(here: Path, toolkit: Toolkit) -> None:
+    line = "void f(void* s) { k<<<2, 0, s>>>(missing, 1); }"
+    Path("a.asc").write_text(LAUNCH.format(line))
+    with pytest.raises(BuildError) as caught:
+        compile_only(Path("a.asc"), toolkit)
+    (error,) = [item for item in caught.value.diagnostics if item.severity == "error"]
+    assert (error.file, error.line, error.source_line) == (here / "a.asc", 3, line)
+    assert error.column == line.index("missing") + 1
+    assert "missing" in error.message
+
+
+def test_a_wrong_argument_of_a_launch_is_an_error_on_its_line(here: Path, toolkit: Toolkit) -> None:
+    Path("a.asc").write_text(LAUNCH.format("void f(void* s) {\n  k<<<2, 0, s>>>(1.5, 1);\n}"))
+    with pytest.raises(BuildError) as caught:
+        compile_only(Path("a.asc"), toolkit)
+    errors = [item for item in caught.value.diagnostics if item.severity == "error"]
+    assert [(item.file.name, item.line) for item in errors] == [("a.asc", 4)]
+
+
+def test_an_error_in_a_rewritten_header_points_at_the_header(here: Path, toolkit: Toolkit) -> None:
+    Path("run.h").write_text(LAUNCH.format("inline void f(void* s) { k<<<2, 0, s>>>(nope, 1); }"))
+    Path("a.asc").write_text('#include "run.h"\n')
+    with pytest.raises(BuildError) as caught:
+        compile_only(Path("a.asc"), toolkit)
+    (error,) = [item for item in caught.value.diagnostics if item.severity == "error"]
+    assert (error.file, error.line) == (here / "run.h", 3)
+
+
+def test_a_depfile_names_the_users_files(here: Path, toolkit: Toolkit) -> None:
+    Path("run.h").write_text(
+        LAUNCH.format("inline void f(void* s) { k<<<2, 0, s>>>(nullptr, 1); }")
+    )
+    Path("plain.h").write_text("#pragma once\n")
+    Path("a.asc").write_text('#include "run.h"\n#include "plain.h"\n')
+    compile_only(Path("a.asc"), toolkit, "-MD", "-MT", "a.o", "-MF", "a.d")
+    text = Path("a.d").read_text().replace("\\\n", " ")
+    target, _, names = text.partition(":")
+    assert target == "a.o"
+    found = {str((here / name).resolve()) for name in names.split()}
+    assert {str(here / name) for name in ("a.asc", "run.h", "plain.h")} <= found
+    assert "opkit-cc-" not in text
+
+
+def test_the_preprocessed_text_comes_back(here: Path, toolkit: Toolkit) -> None:
+    Path("a.asc").write_text("#define N 41\nint answer = N + 1;\n")
+    result = run_driver(parse_driver_arguments(["-E", "a.asc"]), toolkit=toolkit)
+    assert "int answer = 41 + 1;" in result.output
+
+
+def test_a_warning_is_returned_and_no_error(here: Path, toolkit: Toolkit) -> None:
+    Path("a.asc").write_text("int f() { int unused = 3; return 1; }\n")
+    request = parse_driver_arguments(["-c", "-Wall", "a.asc"])
+    result = run_driver(request, toolkit=toolkit)
+    assert [(item.severity, item.line) for item in result.diagnostics] == [("warning", 1)]
+    assert Path("a.o").exists()
+
+
+def test_a_source_that_is_not_there_is_wrong_usage(here: Path, toolkit: Toolkit) -> None:
+    with pytest.raises(UsageError, match=r"gone\.asc"):
+        run_driver(parse_driver_arguments(["-c", "gone.asc"]), toolkit=toolkit)
+
+
+def test_a_symbol_that_nobody_defines_fails_by_its_name(here: Path, toolkit: Toolkit) -> None:
+    Path("a.asc").write_text("void nowhere_at_all();\nint main() { nowhere_at_all(); }\n")
+    try:
+        library = emulator.library_path()
+    except SetupError:
+        pytest.skip("the emulator's library is not built")
+    whole = Toolkit(include_dir=toolkit.include_dir, library=library)
+    with pytest.raises(BuildError) as caught:
+        run_driver(parse_driver_arguments(["a.asc", "-o", "a"]), toolkit=whole)
+    assert any("nowhere_at_all" in item.message for item in caught.value.diagnostics)
+
+
+def test_a_debugger_sees_the_users_lines(here: Path, toolkit: Toolkit) -> None:
+    Path("a.asc").write_text(LAUNCH.format("void f(void* s) {\n  k<<<2, 0, s>>>(nullptr, 1);\n}"))
+    compile_only(Path("a.asc"), toolkit, "-S", "-g")
+    names = subprocess.run(["grep", "-a", "-c", "a.asc", "out.o"], capture_output=True, check=True)
+    assert int(names.stdout) > 0
+    assert b"opkit-cc-" not in Path("out.o").read_bytes()
