@@ -385,11 +385,10 @@ def _print_error(text: str) -> None:
 def _diagnostic_text(diagnostic: Diagnostic) -> str:
     colour = {"error": "red", "warning": "yellow"}.get(diagnostic.severity)
     head = click.style(f"{diagnostic.severity}: ", fg=colour, bold=True)
-    lines = [
-        head + diagnostic.message,
-        f"  --> {_shown_path(diagnostic.file)}:{diagnostic.line}"
-        + (f":{diagnostic.column}" if diagnostic.column else ""),
-    ]
+    # Linkers and command lines have no line to show.
+    place = f":{diagnostic.line}" if diagnostic.line else ""
+    place += f":{diagnostic.column}" if diagnostic.line and diagnostic.column else ""
+    lines = [head + diagnostic.message, f"  --> {_shown_path(diagnostic.file)}{place}"]
     if diagnostic.source_line:
         gutter = f"{diagnostic.line:>5} | "
         before = diagnostic.source_line[: max(diagnostic.column - 1, 0)]

@@ -18,6 +18,7 @@ from opkit.toolchain.command import (
     CompileUnit,
     LinkUnit,
     kernel_units,
+    kernel_variants,
     library_units,
     skipped_bindings,
 )
@@ -25,7 +26,13 @@ from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.diagnostics import parse_diagnostics
 from opkit.toolchain.digests import FileStat
 from opkit.toolchain.lock import locked
-from opkit.toolchain.manifest import MANIFEST_NAME, listed_files, manifest_text
+from opkit.toolchain.manifest import (
+    KERNEL_NAMES,
+    MANIFEST_NAME,
+    kernel_names_text,
+    listed_files,
+    manifest_text,
+)
 from opkit.toolchain.processes import ProcessGroup
 from opkit.toolchain.project import Project
 from opkit.toolchain.session import Session, UnitResult
@@ -90,7 +97,7 @@ def work_dir(out: Path) -> Path:
 def clean_output(project: Project, *, out: Path | None = None) -> None:
     """Delete what builds left in an artifact folder, and nothing else in it."""
     folder = (out or default_output(project)).absolute()
-    for name in (*listed_files(folder), MANIFEST_NAME):
+    for name in (*listed_files(folder), KERNEL_NAMES, MANIFEST_NAME):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(work_dir(folder), ignore_errors=True)
 
@@ -156,6 +163,8 @@ def build(
             f"{folder} cannot be written: {err.strerror or err}",
             help="free some space there, or choose another folder with --into",
         ) from err
+    for text in _format_notes(project, target):
+        (warn or _silent)(text)
     skipped = skipped_bindings(project)
     for name, reason in skipped:
         report(BuildEvent("skip", name, detail=reason))
@@ -313,9 +322,8 @@ class _Build:
             digests=digests,
             sources=_project_sources(results),
         )
-        manifest = self._folder / MANIFEST_NAME
-        if not manifest.is_file() or manifest.read_bytes() != text.encode():
-            write_aside(manifest, text.encode())
+        _write_if_changed(self._folder / KERNEL_NAMES, kernel_names_text(self._project))
+        _write_if_changed(self._folder / MANIFEST_NAME, text)
         for name in before:
             if name not in digests:
                 (self._folder / name).unlink(missing_ok=True)
@@ -341,6 +349,11 @@ class _Build:
         BuildState(units, files).save(self._work / "state.json")
 
 
+def _write_if_changed(file: Path, text: str) -> None:
+    if not file.is_file() or file.read_bytes() != text.encode():
+        write_aside(file, text.encode())
+
+
 def _project_sources(results: dict[str, UnitResult]) -> dict[str, str]:
     return {
         path: digest
@@ -348,6 +361,16 @@ def _project_sources(results: dict[str, UnitResult]) -> dict[str, str]:
         for path, digest in result.dependencies
         if not Path(path).is_absolute()
     }
+
+
+def _format_notes(project: Project, chip: Chip) -> list[str]:
+    return [
+        f"{spec.op}: {variant.file} is built, but calls carry no format and take an earlier"
+        " combination of the same data types"
+        for spec in project.operators
+        for variant in kernel_variants(spec, chip.npu_arch)
+        if not variant.callable
+    ]
 
 
 def _usable_cores() -> int:

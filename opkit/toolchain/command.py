@@ -42,13 +42,15 @@ _CCE_AICORE = {2201: 220, 2002: 200}
 
 @dataclass(frozen=True)
 class Variant:
-    """One kernel variant: an operator for one combination of dtypes."""
+    """One kernel variant: an operator for one combination of dtypes and formats."""
 
     spec: OpSpec
     index: int
-    """Which of the operator's dtype combinations."""
+    """Which of the operator's combinations."""
     file: str
     """Its shared object in the artifact folder."""
+    callable: bool = True
+    """False where an earlier combination has the same dtypes: a call names dtypes only."""
 
 
 @dataclass(frozen=True)
@@ -107,20 +109,18 @@ def link_argv(
 def kernel_variants(spec: OpSpec, npu_arch: str) -> tuple[Variant, ...]:
     """Return an operator's variants, one shared object each.
 
-    Raises:
-        UsageError: two variants differ in format only; their files would have one name.
+    Combinations that differ in format only have their formats in the file's name, from the second
+    one on: calls carry no format, so they take the first, and the others are compiled all the same.
     """
     variants: dict[str, Variant] = {}
+    by_dtypes: dict[str, int] = {}
     for index in range(spec.variant_count):
         dtypes = "-".join(dtype.name for dtype in spec.variant_dtypes(index))
-        file = f"{spec.name}.{npu_arch}.{dtypes}.so"
-        first = variants.setdefault(file, Variant(spec=spec, index=index, file=file))
-        if _formats(spec, first.index) != _formats(spec, index):
-            raise UsageError(
-                f"{spec.source}: {spec.op}: dtype combinations {first.index} and {index} are both"
-                f" {dtypes} and differ in format only, which opkit cannot build yet",
-                help="make them two operators",
-            )
+        first = by_dtypes.setdefault(dtypes, index)
+        is_callable = _formats(spec, first) == _formats(spec, index)
+        formats = "" if is_callable else "." + "-".join(_formats(spec, index))
+        file = f"{spec.name}.{npu_arch}.{dtypes}{formats}.so"
+        variants.setdefault(file, Variant(spec, index, file, callable=is_callable))
     return tuple(variants.values())
 
 
@@ -219,6 +219,7 @@ def skipped_bindings(project: Project) -> tuple[tuple[str, str], ...]:
 
 def _kernel_text(source: Path, spec: OpSpec) -> str:
     return (
+        '#include "opkit/kernel_constants.h"\n'
         f'#include "{source.as_posix()}"\n'
         '#include "opkit/kernel_entry.h"\n\n'
         f"OPKIT_KERNEL_TABLE({spec.name})\n"

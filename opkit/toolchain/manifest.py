@@ -12,9 +12,10 @@ from opkit.schema import OpSpec, TensorSpec
 from opkit.toolchain.command import HOST_LIBRARY, Variant, kernel_variants
 from opkit.toolchain.project import Project
 
-__all__ = ["MANIFEST_NAME", "listed_files", "manifest_text"]
+__all__ = ["KERNEL_NAMES", "MANIFEST_NAME", "kernel_names_text", "listed_files", "manifest_text"]
 
 MANIFEST_NAME = "manifest.json"
+KERNEL_NAMES = "kernels.txt"
 
 
 def manifest_text(
@@ -58,6 +59,11 @@ def manifest_text(
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
+def kernel_names_text(project: Project) -> str:
+    """Return kernels.txt: `<op_type> <kernel>` a line, for the operator call, which reads no JSON."""
+    return "".join(f"{spec.op} {spec.name}\n" for spec in project.operators)
+
+
 def listed_files(folder: Path) -> tuple[str, ...]:
     """Return the files that a folder's manifest lists; none where it has no readable one."""
     try:
@@ -79,6 +85,7 @@ def _variant(variant: Variant, chip: Chip) -> dict[str, object]:
         "npu_arch": chip.npu_arch,
         "dtypes": [dtype.name for dtype in dtypes],
         "ge_dtypes": [dtype.ge_value for dtype in dtypes],
+        "callable": variant.callable,
         "formats": [tensor.formats[variant.index] for tensor in (*spec.inputs, *spec.outputs)],
     }
 

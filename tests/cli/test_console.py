@@ -152,6 +152,14 @@ def test_a_diagnostic_without_a_column_has_no_caret(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "error: no\n  --> x.cpp:4\n    4 | Foo();\n"
 
 
+def test_a_diagnostic_without_a_line_shows_the_file_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # It used to end in ":0".
+    Console().diagnostics([Diagnostic(Path("project"), 0, 0, "error", "no such symbol")])
+    assert capsys.readouterr().err == "error: no such symbol\n  --> project\n"
+
+
 def test_a_tab_before_the_column_keeps_its_width(capsys: pytest.CaptureFixture[str]) -> None:
     Console().diagnostics([Diagnostic(Path("x.cpp"), 1, 2, "error", "no", "\tFoo();")])
     assert capsys.readouterr().err.splitlines()[-1] == "      | \t^"

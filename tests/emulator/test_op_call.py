@@ -12,7 +12,7 @@ import pytest
 
 from opkit import emulator
 from opkit.dtypes import DTYPES
-from opkit.schema import snake_case
+from opkit.schema import json_schema, snake_case
 
 Run = Callable[[str], str]
 
@@ -50,6 +50,17 @@ def test_every_dtype_has_the_number_of_the_python_table(run_program) -> None:
     text = '#include <cstdio>\n#include "graph/types.h"\nint main() {\n' + prints + "}\n"
     found = [tuple(map(int, line.split())) for line in run_program(text).splitlines()]
     assert found == [(row.ge_value, row.size_bytes) for row in DTYPES]
+
+
+def test_the_constants_of_kernels_are_the_numbers_of_the_enumerators(run_program) -> None:
+    header = (emulator.include_dir() / "opkit/kernel_constants.h").read_text()
+    constants = dict(re.findall(r"#define (\w+) (\d+)", header))
+    prints = "".join(f'std::printf("%d\\n", ge::{name});\n' for name in constants)
+    text = '#include <cstdio>\n#include "graph/types.h"\nint main() {\n' + prints + "}\n"
+    assert run_program(text).split() == list(constants.values())
+    assert {row.ge for row in DTYPES} <= set(constants)
+    formats = json_schema()["$defs"]["format"]["enum"]
+    assert {f"FORMAT_{name}" for name in formats} <= set(constants)
 
 
 def test_the_library_carries_the_same_dtypes_under_the_same_names() -> None:

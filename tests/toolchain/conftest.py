@@ -115,6 +115,9 @@ def write_toolkit(folder: Path) -> Toolkit:
     (folder / "opkit").mkdir(parents=True)
     (folder / "kernel_operator.h").write_text(KERNEL_HEADER)
     (folder / "opkit" / "kernel_entry.h").write_text(KERNEL_ENTRY)
+    (folder / "opkit" / "kernel_constants.h").write_text(
+        "#define DT_FLOAT 0\n#define DT_FLOAT16 1\n"
+    )
     (folder / "opkit" / "types.h").write_text("constexpr unsigned kAbiVersion = 7;\n")
     return Toolkit(include_dir=folder, library=None)
 

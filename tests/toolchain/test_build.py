@@ -68,6 +68,38 @@ def test_the_manifest_tells_what_was_built(workshop) -> None:
     assert {"op_kernel/twice.cpp", "op_kernel/twice_tiling.h"} <= set(manifest["sources"])
 
 
+def test_the_folder_names_the_kernel_of_each_operator(workshop) -> None:
+    # The operator call guesses snake_case(op) where kernels.txt is missing.
+    prototype = json.loads((workshop.root / "twice.json").read_text())
+    prototype[0]["kernel_name"] = "double_it"
+    (workshop.root / "twice.json").write_text(json.dumps(prototype))
+    source = workshop.kernel.rename(workshop.kernel.with_name("double_it.cpp"))
+    source.write_text(source.read_text().replace("void twice(", "void double_it("))
+    folder = workshop.build().folder
+    assert (folder / "kernels.txt").read_text() == "Twice double_it\n"
+    clean_output(workshop.project)
+    assert list(folder.iterdir()) == []
+
+
+def test_combinations_that_differ_in_format_only_are_built_with_a_warning(workshop) -> None:
+    prototype = json.loads((workshop.root / "twice.json").read_text())
+    for tensor in (*prototype[0]["input_desc"], *prototype[0]["output_desc"]):
+        tensor.update(type=["fp16", "fp16"], format=["ND", "NCHW"])
+    (workshop.root / "twice.json").write_text(json.dumps(prototype))
+    variants = json.loads(workshop.build().manifest.read_text())["operators"][0]["variants"]
+    assert [row["callable"] for row in variants] == [True, False]
+    assert any("NCHW-NCHW.so is built, but calls carry no format" in w for w in workshop.warnings)
+
+
+def test_kernels_can_compare_data_types_in_the_preprocessor(workshop) -> None:
+    # Names that the preprocessor does not know are 0, and 0 == 0 holds for every type.
+    kernel = workshop.kernel.read_text()
+    check = '#if ORIG_DTYPE_X == DT_FLOAT\nstatic_assert(sizeof(DTYPE_X) == 4, "");\n#else\n'
+    check += 'static_assert(sizeof(DTYPE_X) == 2, "");\n#endif\n'
+    workshop.kernel.write_text(kernel + check)
+    workshop.build()
+
+
 def test_a_second_build_starts_no_compiler(aged) -> None:
     first = aged.build()
     before = {path: path.stat().st_mtime_ns for path in first.folder.iterdir()}

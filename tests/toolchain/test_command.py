@@ -73,7 +73,10 @@ def test_a_kernel_unit_includes_the_users_file_and_ends_in_its_table(
 ) -> None:
     unit = kernel_units(project, B2, toolkit, GCC)[0]
     assert unit.text is not None
-    assert unit.text.splitlines()[0] == '#include "op_kernel/twice.cpp"'
+    assert unit.text.splitlines()[:2] == [
+        '#include "opkit/kernel_constants.h"',
+        '#include "op_kernel/twice.cpp"',
+    ]
     assert unit.text.splitlines()[-1] == "OPKIT_KERNEL_TABLE(twice)"
 
 
@@ -159,11 +162,16 @@ def test_missing_host_code_is_named(project: Project, toolkit: Toolkit) -> None:
         library_units(project, toolkit, GCC)
 
 
-def test_variants_that_differ_in_format_only_are_refused(project: Project) -> None:
+def test_variants_that_differ_in_format_only_have_files_of_their_own(project: Project) -> None:
+    # They used to be refused: both would have had one file name.
     prototype = json.loads((project.root / "twice.json").read_text())
     for tensor in (*prototype[0]["input_desc"], *prototype[0]["output_desc"]):
-        tensor.update(type=["fp16", "fp16"], format=["ND", "NCHW"])
+        tensor.update(type=["fp16", "fp16", "fp16"], format=["ND", "NCHW", "ND"])
     (project.root / "twice.json").write_text(json.dumps(prototype))
     (spec,) = load_project(project.root).operators
-    with pytest.raises(UsageError, match="differ in format only"):
-        kernel_variants(spec, "dav-2201")
+    first, second = kernel_variants(spec, "dav-2201")
+    assert (first.file, first.callable) == ("twice.dav-2201.float16-float16.so", True)
+    assert (second.file, second.callable) == (
+        "twice.dav-2201.float16-float16.NCHW-NCHW.so",
+        False,
+    )

@@ -6,6 +6,10 @@
 
 #include "graph/ge_error_codes.h"
 
+#ifdef DT_FLOAT
+#error "graph/types.h is for host code: in a kernel the DT_ and FORMAT_ names are preprocessor constants"
+#endif
+
 namespace ge {
 
 enum DataType : int32_t {
