@@ -6,6 +6,7 @@ launches, compiles each source and links. Only `run_driver` touches disk and pro
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -147,7 +148,7 @@ class _Run:
             argv += ["-o", str(target)]
         code, out, err = self._call(argv)
         columns = {str(file.source): file.rewritten for file in tree.files}
-        diagnostics = self._diagnostics(err, columns)
+        diagnostics = self._diagnostics(err, columns, about=source.path)
         if code != 0:
             raise self._refusal(f"{source.path} does not compile", diagnostics, err)
         if tree.files:
@@ -204,7 +205,7 @@ class _Run:
         argv = [*self.compiler.argv, *self._link_modes(), "-o", str(target), *parts]
         argv += [str(self._program_start()), *self._emulator_flags(), "-ldl", "-lpthread", "-lm"]
         code, _, err = self._call(argv)
-        diagnostics = self._diagnostics(err, {})
+        diagnostics = self._diagnostics(err, {}, about=target)
         if code != 0:
             raise self._refusal(f"{target} does not link", diagnostics, err)
         return diagnostics
@@ -271,13 +272,22 @@ class _Run:
     def _foreign(self) -> tuple[Path, ...]:
         return (self.toolkit.include_dir, *_SYSTEM_DIRS)
 
-    def _diagnostics(self, text: str, columns: dict[str, Rewritten]) -> tuple[Diagnostic, ...]:
+    def _diagnostics(
+        self, text: str, columns: dict[str, Rewritten], *, about: Path
+    ) -> tuple[Diagnostic, ...]:
         here = Path.cwd()
         text = _NAMES_A_FILE.sub(lambda found: f"{found['before']}{here / found['name']}", text)
         by_path = {str(here / name): rewritten for name, rewritten in columns.items()}
         # Everything may be the user's but our headers and the system's.
-        found = parse_diagnostics(text, root=Path("/"), foreign=self._foreign())
-        return tuple(_at_user_column(diagnostic, by_path) for diagnostic in found)
+        root = Path("/")
+        found = parse_diagnostics(text, root=root, foreign=self._foreign())
+        return tuple(
+            # What has no place in a file is about the command as a whole.
+            dataclasses.replace(item, file=here / about)
+            if item.file == root
+            else _at_user_column(item, by_path)
+            for item in found
+        )
 
     def _refusal(self, message: str, diagnostics: tuple[Diagnostic, ...], log: str) -> BuildError:
         if any(diagnostic.severity == "error" for diagnostic in diagnostics):
@@ -291,14 +301,7 @@ def _at_user_column(diagnostic: Diagnostic, columns: dict[str, Rewritten]) -> Di
     if rewritten is None:
         return diagnostic
     column = rewritten.user_column(diagnostic.line, diagnostic.column)
-    return Diagnostic(
-        diagnostic.file,
-        diagnostic.line,
-        column,
-        diagnostic.severity,
-        diagnostic.message,
-        diagnostic.source_line,
-    )
+    return dataclasses.replace(diagnostic, column=column)
 
 
 def _default_depfile(source: Input, target: Path | None) -> Path:

@@ -54,6 +54,9 @@ _VENDOR_PREFIXES = (
     "-Xascendc",
     "-fcce-",
     "--soc-version",
+    "--sanitizer",
+    "--gcc-toolchain",
+    "--target",
 )
 _VENDOR_WITH_VALUE = ("-mllvm", "-Xclang", "-Xaicore", "-Xhost-start", "-Xascendc")
 # What these libraries hold is in libopkit_emulator or is not needed on a host. A symbol that opkit
@@ -185,6 +188,9 @@ class _Parser:
             self.output = Path(word[2:] or self.value_of("-o"))
         elif word in _MODES:
             self.mode = word
+        elif word == "-dc":
+            # The vendor's separate compilation of device code; a host's compiler knows no other.
+            self.mode = "-c"
         elif word == "-shared":
             self.is_shared = True
         elif word == "-x" or (word.startswith("-x") and word[2:] in _FORCED_LANGUAGES):

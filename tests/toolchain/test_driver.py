@@ -97,6 +97,27 @@ def compile_only(source: Path, toolkit: Toolkit, *flags: str) -> str:
 LAUNCH = '#include "opkit/launch_entry.h"\n__global__ __vector__ void k(uint8_t* x, int n) {{}}\n{}'
 
 
+@pytest.mark.parametrize("configuration", ["2", "2, 0", "2, nullptr, s", "n, 64u, s"])
+def test_a_launch_may_leave_out_its_stream(
+    here: Path, toolkit: Toolkit, configuration: str
+) -> None:
+    launch = f"k<<<{configuration}>>>(nullptr, 1);"
+    Path("a.asc").write_text(LAUNCH.format(f"void f(void* s, const uint32_t& n) {{ {launch} }}"))
+    assert compile_only(Path("a.asc"), toolkit, "-Wall", "-Werror", "-Wno-unused-parameter")
+
+
+def test_separate_compilation_of_device_code_is_plain_compilation() -> None:
+    assert parse_driver_arguments(["-dc", "a.asc"]).mode == "-c"
+
+
+def test_a_flag_that_the_compiler_refuses_is_named(here: Path, toolkit: Toolkit) -> None:
+    Path("a.asc").write_text("int x;\n")
+    with pytest.raises(BuildError) as caught:
+        compile_only(Path("a.asc"), toolkit, "--no-such-flag")
+    assert "no-such-flag" in caught.value.diagnostics[0].message
+    assert caught.value.diagnostics[0].file == here / "a.asc"
+
+
 def test_a_launch_compiles(here: Path, toolkit: Toolkit) -> None:
     Path("a.asc").write_text(LAUNCH.format("void f(void* s, uint8_t* x) { k<<<2, 0, s>>>(x, 1); }"))
     assert compile_only(Path("a.asc"), toolkit)

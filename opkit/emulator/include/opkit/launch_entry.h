@@ -42,13 +42,20 @@ constexpr KernelMode mix_mode(int cube, int vector) {
 
 /// The part of a launch between `<<<` and `>>>`, with what the source says of the kernel.
 struct LaunchConfig {
-  /// `l2_control` is nullptr or a size of dynamic local memory; the emulator has no use for either.
+  /// `l2_control` is nullptr or a size of dynamic local memory; the emulator has no use for either. Without a stream
+  /// the launch goes to the context's own.
   template <typename Control>
   LaunchConfig(const char* kernel_name, KernelMode kernel_mode, int64_t blocks, Control&& l2_control,
                void* launch_stream, Where launch_where = Where::here())
       : name(kernel_name), mode(kernel_mode), block_dim(blocks), stream(launch_stream), where(launch_where) {
     (void)l2_control;
   }
+  template <typename Control>
+  LaunchConfig(const char* kernel_name, KernelMode kernel_mode, int64_t blocks, Control&& l2_control,
+               Where launch_where = Where::here())
+      : LaunchConfig(kernel_name, kernel_mode, blocks, l2_control, nullptr, launch_where) {}
+  LaunchConfig(const char* kernel_name, KernelMode kernel_mode, int64_t blocks, Where launch_where = Where::here())
+      : LaunchConfig(kernel_name, kernel_mode, blocks, nullptr, nullptr, launch_where) {}
 
   const char* name;
   KernelMode mode;
