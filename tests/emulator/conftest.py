@@ -37,19 +37,19 @@ class Kernel:
 
 
 @pytest.fixture(scope="session")
-def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Kernel]:
+def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Kernel]:
     """Return a function that compiles the text of a kernel named `kernel`, once for each text."""
     folder = tmp_path_factory.mktemp("kernels")
     compiler = shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         pytest.skip("no C++ compiler")
 
-    def compile_text(body: str) -> Kernel:
+    def compile_text(body: str, mode: str = "Vector") -> Kernel:
         text = PROLOGUE + textwrap.dedent(body)
-        stem = hashlib.sha256(text.encode()).hexdigest()[:16]
+        stem = hashlib.sha256((mode + text).encode()).hexdigest()[:16]
         source, library = folder / f"{stem}.cpp", folder / f"{stem}.so"
         if not library.exists():
-            source.write_text(text + "\nOPKIT_KERNEL_TABLE(kernel)\n")
+            source.write_text(f"{text}\nOPKIT_KERNEL_TABLE_AS(kernel, {mode})\n")
             command = [
                 *(compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"),
                 *("-fno-gnu-unique", "-isystem", str(emulator.include_dir())),

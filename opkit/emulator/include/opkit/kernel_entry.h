@@ -13,6 +13,11 @@ namespace opkit {
 /// Which sub-cores a kernel runs on.
 enum class KernelMode : uint8_t { Vector, Cube, Mix11, Mix12 };
 
+constexpr uint32_t cube_cores(KernelMode mode) { return mode == KernelMode::Vector ? 0 : 1; }
+constexpr uint32_t vector_cores(KernelMode mode) {
+  return mode == KernelMode::Cube ? 0 : (mode == KernelMode::Mix12 ? 2 : 1);
+}
+
 /// One launchable kernel. `arguments[i]` points at the storage of the i-th argument.
 struct KernelEntry {
   const char* name;
@@ -53,11 +58,12 @@ struct Invoker<void (*)(Arguments...)> {
 }  // namespace detail
 }  // namespace opkit
 
-#define OPKIT_KERNEL_TABLE(kernel)                                                       \
-  namespace {                                                                            \
-  const ::opkit::KernelEntry opkit_kernel_entry = {                                      \
-      #kernel, &::opkit::detail::Invoker<decltype(&kernel)>::template invoke<&kernel>,   \
-      ::opkit::detail::Invoker<decltype(&kernel)>::kCount, ::opkit::KernelMode::Vector}; \
-  }                                                                                      \
-  extern "C" __attribute__((visibility("default")))                                      \
+#define OPKIT_KERNEL_TABLE_AS(kernel, kernel_mode)                                            \
+  namespace {                                                                                 \
+  const ::opkit::KernelEntry opkit_kernel_entry = {                                           \
+      #kernel, &::opkit::detail::Invoker<decltype(&kernel)>::template invoke<&kernel>,        \
+      ::opkit::detail::Invoker<decltype(&kernel)>::kCount, ::opkit::KernelMode::kernel_mode}; \
+  }                                                                                           \
+  extern "C" __attribute__((visibility("default")))                                           \
   const ::opkit::KernelTable opkit_kernel_table = {::opkit::kAbiVersion, 1, &opkit_kernel_entry};
+#define OPKIT_KERNEL_TABLE(kernel) OPKIT_KERNEL_TABLE_AS(kernel, Vector)

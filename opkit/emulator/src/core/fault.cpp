@@ -1,5 +1,6 @@
 #include "opkit/fault.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <stdexcept>
@@ -16,6 +17,24 @@ const char* fault_name(Fault fault) {
   return kNames[static_cast<size_t>(fault)];
 }
 
+namespace {
+
+constexpr size_t kWaitsListed = 8;
+
+/// Where a core stands, without what went wrong.
+FaultReport report_at(const Core& core, const Instr* instr) {
+  FaultReport report;
+  report.file = instr == nullptr ? "" : instr->where.file;
+  report.line = instr == nullptr ? 0 : instr->where.line;
+  report.block = core.block;
+  report.sub_core = core.kind == SubCore::AIC ? "aic" : "aiv";
+  report.pipe = instr == nullptr ? Pipe::S : instr->pipe;
+  report.instruction = core.issued;
+  return report;
+}
+
+}  // namespace
+
 void raise_fault(Fault fault, const Instr* instr, const char* help, const char* format, ...) {
   char message[1024];
   va_list arguments;
@@ -27,25 +46,43 @@ void raise_fault(Fault fault, const Instr* instr, const char* help, const char* 
   if (running == nullptr) throw std::logic_error(std::string("an Ascend C call outside a kernel: ") + message);
 
   const Core& core = running->core;
-  LaunchState& launch = *core.launch;
-  {
-    std::lock_guard<std::mutex> guard(launch.fault_lock);
-    if (launch.fault.fault == Fault::None || core.block < launch.fault.block) {
-      FaultReport& report = launch.fault;
-      report.fault = fault;
-      report.message = message;
-      report.help = help == nullptr ? "" : help;
-      report.kernel = launch.launch->kernel;
-      report.file = instr == nullptr ? "" : instr->where.file;
-      report.line = instr == nullptr ? 0 : instr->where.line;
-      report.block = core.block;
-      report.sub_core = core.kind == SubCore::AIC ? "aic" : "aiv";
-      report.pipe = instr == nullptr ? Pipe::S : instr->pipe;
-      report.instruction = core.issued;
-      launch.stop_above.store(core.block, std::memory_order_relaxed);
-    }
-  }
+  FaultReport report = report_at(core, instr);
+  report.fault = fault;
+  report.message = message;
+  report.help = help == nullptr ? "" : help;
+  core.launch->record(std::move(report), core.index);
   abandon_fiber();
+}
+
+void LaunchState::record(FaultReport report, uint32_t core_index) {
+  std::lock_guard<std::mutex> guard(fault_lock);
+  if (core_index >= faulted_core) return;
+  report.kernel = launch->kernel;
+  fault = std::move(report);
+  faulted_core = core_index;
+  stop_above.store(core_index, std::memory_order_relaxed);
+}
+
+void LaunchState::report_deadlock() {
+  if (waits.empty() || stop_above.load() != ~0u) return;
+  std::sort(waits.begin(), waits.end(),
+            [](const WaitingCore& a, const WaitingCore& b) { return a.core->index < b.core->index; });
+  const WaitingCore& first = waits.front();
+  std::string message = "every core that is left waits:";
+  for (size_t i = 0; i < waits.size() && i < kWaitsListed; ++i) {
+    const WaitingCore& wait = waits[i];
+    message += "\n    " + std::string(wait.core->kind == SubCore::AIC ? "aic" : "aiv") + " of block " +
+               std::to_string(wait.core->block) + " for " + *wait.what + " at " + wait.instr->where.file + ":" +
+               std::to_string(wait.instr->where.line);
+  }
+  if (waits.size() > kWaitsListed) message += "\n    and " + std::to_string(waits.size() - kWaitsListed) + " more";
+  message += "\n    " + std::to_string(core_count - waits.size()) + " of " + std::to_string(core_count) +
+             " cores have returned from the kernel";
+  FaultReport report = report_at(*first.core, first.instr);
+  report.fault = Fault::Deadlock;
+  report.message = std::move(message);
+  report.help = "let every core that is waited for reach the same call";
+  record(std::move(report), first.core->index);
 }
 
 }  // namespace opkit

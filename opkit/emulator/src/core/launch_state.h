@@ -2,25 +2,57 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "core/launch.h"
 #include "observe/observer.h"
 #include "opkit/api/runtime_abi.h"
+#include "sync/cross_core.h"
 
 namespace opkit {
+
+/// A core that waits for another, while its thread has nothing else to do.
+struct WaitingCore {
+  const Core* core;
+  const Instr* instr;
+  const std::string* what;
+};
 
 struct LaunchState {
   const Launch* launch = nullptr;
   std::vector<Observer*> observers;
-  std::atomic<uint32_t> next_block{0};
+  uint32_t core_count = 0;
+  uint32_t cores_per_block = 1;
+  std::atomic<uint32_t> next_core{0};
   std::atomic<uint64_t> instructions{0};
-  /// The lowest block that has faulted. Blocks above it leave at their next instruction; those below run on, so that
+  /// The lowest core that has faulted. Cores above it leave at their next instruction; those below run on, so that
   /// the fault reported does not depend on the number of threads.
   std::atomic<uint32_t> stop_above{~0u};
   std::mutex fault_lock;
-  FaultReport fault;  ///< that block's
+  FaultReport fault;  ///< that core's
+  uint32_t faulted_core = ~0u;
+
+  // Who waits for whom. `epoch` counts the changes that may end a wait.
+  std::mutex wait_lock;
+  std::condition_variable progress;
+  std::atomic<uint64_t> epoch{0};
+  uint32_t active_workers = 0;
+  uint32_t idle_workers = 0;  ///< that found nothing to do in this epoch
+  bool is_deadlocked = false;
+  std::vector<WaitingCore> waits;
+  CrossCoreState cross_core;
+
+  SubCore kind_of(uint32_t core_index) const {
+    return core_index % cores_per_block < cube_cores(launch->mode) ? SubCore::AIC : SubCore::AIV;
+  }
+
+  /// Keeps the fault of the lowest core that has one.
+  void record(FaultReport report, uint32_t core_index);
+  /// Every core waits and nothing will wake one: says who waits for what, unless a fault has said why already.
+  void report_deadlock();
 };
 
 /// The core of this thread with what the public templates read of it.

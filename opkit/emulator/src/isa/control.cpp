@@ -3,6 +3,7 @@
 #include "isa/table.h"
 #include "memory/bounds.h"
 #include "opkit/instr.h"
+#include "sync/cross_core.h"
 
 namespace opkit {
 namespace {
@@ -42,6 +43,11 @@ void execute_control(Core& core, const Instr& instr) {
   switch (instr.op) {
     case Op::SetFlag: set_flag(core, instr); return;
     case Op::WaitFlag: wait_flag(core, instr); return;
+    case Op::SyncAll: execute_sync_all(core, instr); return;
+    case Op::CrossCoreSetFlag: execute_cross_core_set(core, instr); return;
+    case Op::CrossCoreWaitFlag: execute_cross_core_wait(core, instr); return;
+    case Op::IBSet: execute_ib_set(core, instr); return;
+    case Op::IBWait: execute_ib_wait(core, instr); return;
     case Op::GetValue: {
       const Operand& element = instr.src[0];
       check_bounds(core, instr, element, element.address, size_bytes(element.dtype), false);

@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <new>
@@ -10,8 +9,9 @@
 namespace opkit {
 
 namespace {
+constexpr size_t kGuardBytes = 4 * 1024 * 1024;  // address space only; wider than any frame, so none steps over it
 constexpr size_t kStackBytes = 512 * 1024;  // a kernel's own stack is 32 KB; host frames of debug builds are larger
-enum Reason { kEntered = 0, kFinished = 1, kAbandoned = 2 };
+enum Reason { kEntered = 0, kFinished = 1, kSuspended = 2, kAbandoned = 3 };
 }  // namespace
 
 // The first entry goes through makecontext; every later switch is _setjmp and _longjmp, which make no system call.
@@ -22,13 +22,12 @@ struct Fiber::Switch {
 };
 
 Fiber::Fiber() : switch_(std::make_unique<Switch>()) {
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  mapped_bytes_ = kStackBytes + page;
+  mapped_bytes_ = kGuardBytes + kStackBytes;
   void* memory =
       mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   stack_ = static_cast<char*>(memory);
-  mprotect(stack_, page, PROT_NONE);  // an overflow is a crash of the kernel, not of its neighbours
+  mprotect(stack_, kGuardBytes, PROT_NONE);  // an overflow is a crash of the kernel, not of its neighbours
 }
 
 Fiber::~Fiber() { munmap(stack_, mapped_bytes_); }
@@ -45,14 +44,22 @@ void Fiber::loop() {
   }
 }
 
-FiberState Fiber::run(void (*body)(void*), void* context) {
+FiberState Fiber::start(void (*body)(void*), void* context) {
   body_ = body;
   context_ = context;
-  const int reason = _setjmp(switch_->host);
-  if (reason == kFinished) return FiberState::Finished;
-  if (reason == kAbandoned) {
-    is_started_ = false;  // its frames are gone: the next run starts from the top of the stack
-    return FiberState::Abandoned;
+  return run();
+}
+
+FiberState Fiber::resume() { return run(); }
+
+FiberState Fiber::run() {
+  switch (_setjmp(switch_->host)) {
+    case kFinished: return FiberState::Finished;
+    case kSuspended: return FiberState::Suspended;
+    case kAbandoned:
+      is_started_ = false;  // its frames are gone: the next start begins at the top of the stack
+      return FiberState::Abandoned;
+    default: break;
   }
   if (is_started_) _longjmp(switch_->fiber, 1);
   is_started_ = true;
@@ -65,6 +72,10 @@ FiberState Fiber::run(void (*body)(void*), void* context) {
               static_cast<unsigned>(address));
   setcontext(&switch_->first);
   __builtin_unreachable();
+}
+
+void Fiber::suspend() {
+  if (_setjmp(switch_->fiber) == 0) _longjmp(switch_->host, kSuspended);
 }
 
 void Fiber::leave() { _longjmp(switch_->host, kAbandoned); }

@@ -4,13 +4,12 @@
 #include <csetjmp>
 #include <cstddef>
 #include <memory>
-#include <vector>
 
 namespace opkit {
 
-enum class FiberState { Finished, Abandoned };
+enum class FiberState { Finished, Suspended, Abandoned };
 
-/// One stack. run() enters a function on it; the function may leave for good with leave(). Used by one host thread.
+/// One stack. Used by one host thread at a time; a suspended fiber must be resumed on the thread that started it.
 class Fiber {
  public:
   Fiber();
@@ -18,16 +17,26 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Runs `body(context)` on this fiber's stack until it returns or calls leave().
-  FiberState run(void (*body)(void*), void* context);
+  /// Runs `body(context)` on this fiber's stack until it returns, suspends or leaves.
+  FiberState start(void (*body)(void*), void* context);
 
-  /// From inside run(), or from a signal handler that interrupted it: abandons the stack.
+  /// Goes on behind the suspend() that it stopped in.
+  FiberState resume();
+
+  /// From inside the fiber: gives the thread back until resume().
+  void suspend();
+
+  /// From inside the fiber, or from a signal handler that interrupted it: abandons the stack.
   [[noreturn]] void leave();
+
+  /// From outside: a suspended fiber is not resumed any more; its stack starts anew.
+  void discard() { is_started_ = false; }
 
  private:
   struct Switch;
   static void enter(unsigned high, unsigned low);
   void loop();
+  FiberState run();
 
   std::unique_ptr<Switch> switch_;
   char* stack_ = nullptr;

@@ -1,0 +1,185 @@
+// SyncAll, CrossCoreSetFlag, CrossCoreWaitFlag, IBSet, IBWait. Source: Ascend C API, synchronisation between cores.
+#include "sync/cross_core.h"
+
+#include <atomic>
+#include <mutex>
+
+#include "core/launch_state.h"
+#include "isa/table.h"
+#include "memory/bounds.h"
+#include "sched/wait.h"
+
+namespace opkit {
+namespace {
+
+/// The cores of a launch that take part in a signal of one mode, as a range of indices with a kind.
+struct Group {
+  uint32_t first;
+  uint32_t last;
+  bool has_aic;
+  bool has_aiv;
+
+  bool holds(const LaunchState& launch, uint32_t index) const {
+    return launch.kind_of(index) == SubCore::AIC ? has_aic : has_aiv;
+  }
+};
+
+Group group_of(const Core& core, uint32_t mode, SubCore kind) {
+  const LaunchState& launch = *core.launch;
+  const bool is_aic = kind == SubCore::AIC;
+  if (mode == 0) return {0, launch.core_count, is_aic, !is_aic};
+  const uint32_t first = core.block * launch.cores_per_block;
+  return {first, first + launch.cores_per_block, is_aic, !is_aic};
+}
+
+uint8_t& cell(std::vector<uint8_t>& cells, const LaunchState& launch, uint32_t core, uint32_t flag) {
+  if (cells.empty()) cells.resize(size_t{launch.core_count} * kCrossCoreFlags);
+  return cells[size_t{core} * kCrossCoreFlags + flag];
+}
+
+/// True, and one arrival of each taken, when every core of the group has signalled.
+bool take_arrivals(LaunchState& launch, const Group& group, uint32_t flag) {
+  CrossCoreState& state = launch.cross_core;
+  for (uint32_t i = group.first; i < group.last; ++i) {
+    if (group.holds(launch, i) && cell(state.arrivals, launch, i, flag) == 0) return false;
+  }
+  for (uint32_t i = group.first; i < group.last; ++i) {
+    if (group.holds(launch, i)) --cell(state.arrivals, launch, i, flag);
+  }
+  return true;
+}
+
+void check_flag(const Core& core, const Instr& instr) {
+  OPKIT_CHECK(instr.event_id < kCrossCoreFlags, IllegalOperand, &instr, "use ids 0 to 15",
+              "%s: flag id %u is not one of 0 to %u", row_of(instr.op).name, instr.event_id, kCrossCoreFlags - 1);
+  OPKIT_CHECK(instr.op == Op::CrossCoreWaitFlag || instr.mode <= 2, IllegalOperand, &instr,
+              "this chip has modes 0, 1 and 2", "%s: mode %u", row_of(instr.op).name, instr.mode);
+  OPKIT_CHECK(instr.op == Op::CrossCoreWaitFlag || instr.mode == 0 || core.launch->cores_per_block > 1, IllegalOperand,
+              &instr, "give the kernel __mix__(1, 1) or __mix__(1, 2), or KERNEL_TYPE_MIX_AIC_1_2",
+              "%s: mode %u orders the sub-cores of one block, and this kernel's blocks have one", row_of(instr.op).name,
+              instr.mode);
+}
+
+struct BarrierWait {
+  LaunchState* launch;
+  const CrossCoreState::Barrier* barrier;
+  uint64_t generation;
+};
+
+bool is_past(void* context) {
+  const auto& wait = *static_cast<BarrierWait*>(context);
+  std::lock_guard<std::mutex> guard(wait.launch->wait_lock);
+  return wait.barrier->generation != wait.generation;
+}
+
+struct FlagWait {
+  LaunchState* launch;
+  uint32_t core;
+  uint32_t flag;
+};
+
+bool take_signal(void* context) {
+  const auto& wait = *static_cast<FlagWait*>(context);
+  std::lock_guard<std::mutex> guard(wait.launch->wait_lock);
+  uint8_t& signals = cell(wait.launch->cross_core.signals, *wait.launch, wait.core, wait.flag);
+  if (signals == 0) return false;
+  --signals;
+  return true;
+}
+
+/// The word that IBSet writes and IBWait reads: 32 bytes for each block and event.
+std::atomic<int32_t>* block_flag(const Core& core, const Instr& instr) {
+  Operand word = instr.dst;
+  const auto block = static_cast<uint64_t>(instr.scalar_bits[0]);
+  const auto event = static_cast<uint64_t>(instr.scalar_bits[1]);
+  word.address += (uint64_t{core.block_count} * event + block) * kBlockBytes;
+  check_bounds(core, instr, word, word.address, sizeof(int32_t), instr.op == Op::IBSet);
+  return reinterpret_cast<std::atomic<int32_t>*>(core.at(word));
+}
+
+bool take_block_flag(void* context) {
+  int32_t expected = 1;
+  return static_cast<std::atomic<int32_t>*>(context)->compare_exchange_strong(expected, 0);
+}
+
+}  // namespace
+
+/// mode 1: the vector cores only; count: how many cores, 0 for all.
+void execute_sync_all(Core& core, const Instr& instr) {
+  LaunchState& launch = *core.launch;
+  const bool is_vector_only = instr.mode == 1;
+  if (is_vector_only && core.kind == SubCore::AIC) return;
+  uint32_t taking_part = 0;
+  for (uint32_t i = 0; i < launch.core_count; ++i) {
+    taking_part += is_vector_only ? launch.kind_of(i) == SubCore::AIV : 1;
+  }
+  OPKIT_CHECK(instr.count <= taking_part, IllegalOperand, &instr, "pass as many cores as the launch has, or none",
+              "SyncAll: usedCores is %u, this launch has %u cores", instr.count, taking_part);
+  const uint32_t expected = instr.count == 0 ? taking_part : instr.count;
+  CrossCoreState::Barrier* barrier = nullptr;
+  BarrierWait wait{&launch, nullptr, 0};
+  bool is_last = false;
+  {
+    std::lock_guard<std::mutex> guard(launch.wait_lock);
+    barrier = &launch.cross_core.barriers[{instr.mode, expected}];
+    wait.barrier = barrier;
+    wait.generation = barrier->generation;
+    is_last = ++barrier->arrived == expected;
+    if (is_last) {
+      barrier->arrived = 0;
+      ++barrier->generation;
+    }
+  }
+  if (is_last) {
+    signal_progress(launch);
+    return;
+  }
+  wait_until(is_past, &wait, instr, "SyncAll");
+}
+
+void execute_cross_core_set(Core& core, const Instr& instr) {
+  check_flag(core, instr);
+  LaunchState& launch = *core.launch;
+  const uint32_t flag = instr.event_id;
+  bool is_over_limit = false;
+  bool is_complete = false;
+  {
+    std::lock_guard<std::mutex> guard(launch.wait_lock);
+    CrossCoreState& state = launch.cross_core;
+    ++cell(state.arrivals, launch, core.index, flag);
+    const Group senders = group_of(core, instr.mode, core.kind);
+    is_complete = take_arrivals(launch, senders, flag);
+    if (is_complete) {
+      const SubCore other = core.kind == SubCore::AIC ? SubCore::AIV : SubCore::AIC;
+      const Group receivers = group_of(core, instr.mode, instr.mode == 2 ? other : core.kind);
+      for (uint32_t i = receivers.first; i < receivers.last; ++i) {
+        if (!receivers.holds(launch, i)) continue;
+        uint8_t& signals = cell(state.signals, launch, i, flag);
+        is_over_limit = is_over_limit || signals >= kCrossCoreFlagLimit;
+        ++signals;
+      }
+    }
+  }
+  OPKIT_CHECK(!is_over_limit, IllegalOperand, &instr, "wait for the flag before it is signalled again",
+              "CrossCoreSetFlag: flag %u was signalled %u times without a wait", flag, kCrossCoreFlagLimit + 1);
+  if (is_complete) signal_progress(launch);
+}
+
+void execute_cross_core_wait(Core& core, const Instr& instr) {
+  check_flag(core, instr);
+  FlagWait wait{core.launch, core.index, instr.event_id};
+  wait_until(take_signal, &wait, instr, "CrossCoreWaitFlag " + std::to_string(instr.event_id));
+}
+
+void execute_ib_set(Core& core, const Instr& instr) {
+  block_flag(core, instr)->store(1);
+  signal_progress(*core.launch);
+}
+
+void execute_ib_wait(Core& core, const Instr& instr) {
+  wait_until(
+      take_block_flag, block_flag(core, instr), instr,
+      "IBWait of block " + std::to_string(instr.scalar_bits[0]) + ", event " + std::to_string(instr.scalar_bits[1]));
+}
+
+}  // namespace opkit

@@ -1,0 +1,34 @@
+/// Flags and barriers between the cores of one launch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/core.h"
+
+namespace opkit {
+
+constexpr uint32_t kCrossCoreFlags = 16;      ///< ids 0 to 15. Source: CrossCoreSetFlag, range of flagId
+constexpr uint32_t kCrossCoreFlagLimit = 15;  ///< signals a flag can hold before it is waited for
+
+/// Shared by the cores of a launch; every access holds LaunchState::wait_lock.
+struct CrossCoreState {
+  struct Barrier {
+    uint32_t arrived = 0;
+    uint64_t generation = 0;
+  };
+
+  std::vector<uint8_t> signals;   ///< by core index and flag: how many waits it can end
+  std::vector<uint8_t> arrivals;  ///< by core index and flag: its own signals not yet consumed
+  std::map<std::pair<uint32_t, uint32_t>, Barrier> barriers;  ///< by who takes part and how many
+};
+
+void execute_sync_all(Core& core, const Instr& instr);
+void execute_cross_core_set(Core& core, const Instr& instr);
+void execute_cross_core_wait(Core& core, const Instr& instr);
+void execute_ib_set(Core& core, const Instr& instr);
+void execute_ib_wait(Core& core, const Instr& instr);
+
+}  // namespace opkit

@@ -1,0 +1,134 @@
+"""Cores that wait for one another: barriers, flags between sub-cores, and the deadlocks of their misuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opkit.emulator import _emulator
+from opkit.errors import KernelFault
+
+REVERSE = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  GlobalTensor<int32_t> in, out;
+  in.SetGlobalBuffer((__gm__ int32_t*)x);
+  out.SetGlobalBuffer((__gm__ int32_t*)y);
+  const int64_t mine = GetBlockIdx(), count = GetBlockNum();
+  for (int round = 0; round < 3; ++round) {
+    in.SetValue(mine, in.GetValue(mine) + 1);
+    SyncAll();
+    out.SetValue(mine, out.GetValue(mine) + in.GetValue(count - 1 - mine));
+    SyncAll();
+  }
+}
+"""
+
+CHAIN = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR flags, GM_ADDR y) {
+  GlobalTensor<int32_t> workspace, out;
+  workspace.SetGlobalBuffer((__gm__ int32_t*)flags);
+  out.SetGlobalBuffer((__gm__ int32_t*)y);
+  LocalTensor<int32_t> local(TPosition::VECIN, 0, 8);
+  const int64_t mine = GetBlockIdx();
+  if (mine > 0) IBWait(workspace, local, mine - 1, 0);
+  out.SetValue(0, out.GetValue(0) * 2 + (mine & 1));
+  IBSet(workspace, local, mine, 0);
+}
+"""
+
+PING_PONG = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+  GlobalTensor<int32_t> out;
+  out.SetGlobalBuffer((__gm__ int32_t*)y);
+  for (int round = 0; round < 4; ++round) {
+    if ASCEND_IS_AIC {
+      out.SetValue(8 * GetBlockIdx(), round + 1);
+      CrossCoreSetFlag<2, PIPE_FIX>(3);
+      CrossCoreWaitFlag(4);
+    } else {
+      CrossCoreWaitFlag(3);
+      const int64_t group = GetBlockIdx() / GetSubBlockNum();
+      const int64_t slot = 8 * group + 1 + GetSubBlockIdx();
+      out.SetValue(slot, out.GetValue(slot) * 10 + out.GetValue(8 * group));
+      CrossCoreSetFlag<2, PIPE_MTE3>(4);
+    }
+  }
+}
+"""
+
+UNFINISHED = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+  (void)y;
+  if (GetBlockIdx() == 2) return;
+  SyncAll();
+}
+"""
+
+
+@pytest.fixture(params=[1, 2, 3])
+def threads(request: pytest.FixtureRequest) -> int:
+    _emulator.configure(**{**_emulator.configuration(), "threads": request.param})
+    return request.param
+
+
+def test_a_barrier_shows_every_block_what_all_others_wrote(compile_kernel, threads) -> None:
+    x = np.arange(20, dtype=np.int32)
+    y = np.zeros(20, dtype=np.int32)
+    compile_kernel(REVERSE)(x, y, block_dim=20)
+    start = np.arange(20)[::-1]
+    np.testing.assert_array_equal(y, (start + 1) + (start + 2) + (start + 3))
+
+
+def test_blocks_run_in_the_order_that_their_flags_give(compile_kernel, threads) -> None:
+    flags, y = np.zeros(8 * 17, dtype=np.int32), np.zeros(1, dtype=np.int32)
+    compile_kernel(CHAIN)(flags, y, block_dim=16)
+    assert y[0] == 0b0101010101010101
+
+
+@pytest.mark.parametrize(("mode", "vector_cores"), [("Mix11", 1), ("Mix12", 2)])
+def test_cube_and_vector_cores_of_a_block_take_turns(
+    compile_kernel, threads, mode, vector_cores
+) -> None:
+    y = np.zeros(8 * 5, dtype=np.int32)
+    compile_kernel(PING_PONG, mode)(y, block_dim=5)
+    for block in y.reshape(5, 8):
+        np.testing.assert_array_equal(block[1 : 1 + vector_cores], [1234] * vector_cores)
+        assert not block[1 + vector_cores :].any()
+
+
+def test_a_barrier_that_a_block_misses_is_a_deadlock_that_names_who_waits(
+    compile_kernel, threads
+) -> None:
+    with pytest.raises(KernelFault, match=r"(?s)aiv of block 0 for SyncAll at .*1 of 4 cores") as caught:
+        compile_kernel(UNFINISHED)(np.zeros(1, dtype=np.int32), block_dim=4)
+    assert caught.value.category == "Deadlock"
+    assert caught.value.block == 0
+
+
+def test_a_fault_wins_over_the_waits_that_it_leaves_behind(compile_kernel, threads) -> None:
+    body = """
+    extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+      (void)y;
+      if (GetBlockIdx() == 3) ASSERT(GetBlockIdx() != 3);
+      SyncAll();
+    }
+    """
+    for _ in range(5):
+        with pytest.raises(KernelFault, match="assertion failed") as caught:
+            compile_kernel(body)(np.zeros(1, dtype=np.int32), block_dim=6)
+        assert caught.value.block == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("CrossCoreSetFlag<0, PIPE_V>(16);", "flag id 16 is not one of 0 to 15"),
+        ("CrossCoreSetFlag<2, PIPE_V>(1);", "this kernel's blocks have one"),
+        ("for (int i = 0; i < 16; ++i) CrossCoreSetFlag<0, PIPE_V>(1);", "16 times without a wait"),
+        ("CrossCoreWaitFlag(5);", "for CrossCoreWaitFlag 5 at"),
+    ],
+)
+def test_a_flag_used_outside_its_rules_faults(compile_kernel, call, text) -> None:
+    body = f'extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {{ (void)y; {call} }}'
+    with pytest.raises(KernelFault, match=text):
+        compile_kernel(body)(np.zeros(1, dtype=np.int32))
