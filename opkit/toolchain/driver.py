@@ -117,9 +117,8 @@ class _Run:
         return DriverResult(tuple(diagnostics), output)
 
     def _default_output(self, source: Input) -> Path | None:
-        if self.request.mode == "-E":
-            return None
-        return Path(source.path.stem + (".s" if self.request.mode == "-S" else ".o"))
+        suffix = {"-c": ".o", "-S": ".s"}.get(self.request.mode)
+        return Path(source.path.stem + suffix) if suffix else None
 
     def _compile(
         self, index: int, source: Input, target: Path | None
@@ -151,9 +150,8 @@ class _Run:
         diagnostics = self._diagnostics(err, columns, about=source.path)
         if code != 0:
             raise self._refusal(f"{source.path} does not compile", diagnostics, err)
-        if tree.files:
-            self._restore_depfile(tree, source, target)
-        return diagnostics, out
+        self._restore_names(tree, self._texts_written(source, target))
+        return diagnostics, _with_user_names(out, tree)
 
     def _compile_flags(self, source: Input, tree: LaunchTree) -> list[str]:
         flags = list(self.request.compile_flags)
@@ -184,16 +182,21 @@ class _Run:
             flags += ["-MT", str(self.request.output or source.path.with_suffix(".o").name)]
         return flags
 
-    def _restore_depfile(self, tree: LaunchTree, source: Input, target: Path | None) -> None:
-        """Name the user's files where the compiler has read copies."""
+    def _texts_written(self, source: Input, target: Path | None) -> list[Path]:
+        """Return the text files, besides the listing of -S, that a compilation has written."""
         flags = self._depfile_flags(source, target)
-        if "-MF" not in flags:
-            return
-        depfile = Path(flags[flags.index("-MF") + 1])
-        text = depfile.read_text(encoding="utf-8", errors="surrogateescape")
-        for file in tree.files:
-            text = text.replace(str(file.copy), str(file.source).replace(" ", "\\ "))
-        depfile.write_text(text, encoding="utf-8", errors="surrogateescape")
+        texts = [Path(flags[flags.index("-MF") + 1])] if "-MF" in flags else []
+        if target is not None and self.request.mode in ("-E", "-M", "-MM"):
+            texts.append(target)
+        return texts
+
+    def _restore_names(self, tree: LaunchTree, texts: list[Path]) -> None:
+        """Name the user's files where the compiler has read copies."""
+        for path in texts if tree.files else []:
+            text = path.read_text(encoding="utf-8", errors="surrogateescape")
+            path.write_text(
+                _with_user_names(text, tree), encoding="utf-8", errors="surrogateescape"
+            )
 
     def _link(self, objects: dict[Input, Path]) -> tuple[Diagnostic, ...]:
         request = self.request
@@ -302,6 +305,12 @@ def _at_user_column(diagnostic: Diagnostic, columns: dict[str, Rewritten]) -> Di
         return diagnostic
     column = rewritten.user_column(diagnostic.line, diagnostic.column)
     return dataclasses.replace(diagnostic, column=column)
+
+
+def _with_user_names(text: str, tree: LaunchTree) -> str:
+    for file in tree.files:
+        text = text.replace(str(file.copy), str(file.source).replace(" ", "\\ "))
+    return text
 
 
 def _default_depfile(source: Input, target: Path | None) -> Path:

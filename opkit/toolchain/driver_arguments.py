@@ -37,8 +37,8 @@ _WITH_VALUE = (
 )
 _LINK_WITH_VALUE = ("-Xlinker", "-u", "-z", "-T")
 _DEPFILE_WITH_VALUE = ("-MF", "-MT", "-MQ")
-_DEPFILE = ("-MD", "-MMD", "-MP", "-M", "-MM")
-_MODES = ("-c", "-S", "-E")
+_DEPFILE = ("-MD", "-MMD", "-MP")
+_MODES = ("-c", "-S", "-E", "-M", "-MM", "-fsyntax-only")
 # The vendor's compiler's own. Some take their value as the next word.
 _VENDOR_PREFIXES = (
     "--cce-",
@@ -113,7 +113,7 @@ class DriverRequest:
     inputs: tuple[Input, ...] = ()
     output: Path | None = None
     mode: str = "link"
-    """`link`, or the flag that stops earlier: `-c`, `-S`, `-E`."""
+    """`link`, or the flag that stops earlier: `-c`, `-S`, `-E`, `-M`, `-MM`, `-fsyntax-only`."""
     is_shared: bool = False
     npu_arch: str | None = None
     """As given, such as `dav-2201`; None: the default chip's."""

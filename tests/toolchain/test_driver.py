@@ -173,6 +173,17 @@ def test_the_preprocessed_text_comes_back(here: Path, toolkit: Toolkit) -> None:
     assert "int answer = 41 + 1;" in result.output
 
 
+@pytest.mark.parametrize("mode", ["-E", "-M", "-MM", "-fsyntax-only"])
+def test_what_comes_back_as_text_names_the_users_files(
+    here: Path, toolkit: Toolkit, mode: str
+) -> None:
+    Path("a.asc").write_text(LAUNCH.format("void f(void* s) { k<<<2, 0, s>>>(nullptr, 1); }"))
+    result = run_driver(parse_driver_arguments([mode, "a.asc"]), toolkit=toolkit)
+    assert ("a.asc" in result.output) == (mode != "-fsyntax-only")
+    assert "opkit-cc-" not in result.output
+    assert [path.name for path in here.iterdir()] == ["a.asc"]
+
+
 def test_a_warning_is_returned_and_no_error(here: Path, toolkit: Toolkit) -> None:
     Path("a.asc").write_text("int f() { int unused = 3; return 1; }\n")
     request = parse_driver_arguments(["-c", "-Wall", "a.asc"])
