@@ -93,7 +93,7 @@ const KernelEntry& find_kernel(const std::string& path, const std::string& name)
   if (library == nullptr) raise_usage(std::string("cannot load the kernel library: ") + dlerror());
   const auto* table = static_cast<const KernelTable*>(dlsym(library, "opkit_kernel_table"));
   if (table == nullptr) raise_usage(path + " exports no opkit_kernel_table");
-  if (table->abi_version != kAbiVersion) raise_usage(path + " was built for another version of opkit: build it again");
+  if (!is_compatible(*table)) raise_usage(path + " was built for another version of opkit: build it again");
   for (uint32_t i = 0; i < table->count; ++i) {
     if (name == table->entries[i].name) return table->entries[i];
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "opkit/isa/ops.h"
 #include "opkit/types.h"
 
 namespace opkit {
@@ -28,10 +29,16 @@ struct KernelEntry {
 
 /// The symbol `opkit_kernel_table` of a kernel's shared object.
 struct KernelTable {
-  uint32_t abi_version;
+  uint32_t abi_version;        ///< kAbiVersion of the headers that it was compiled with
+  uint32_t table_fingerprint;  ///< of the instruction table in those headers
   uint32_t count;
   const KernelEntry* entries;
 };
+
+/// Whether this library can run the table's kernels.
+constexpr bool is_compatible(const KernelTable& table) {
+  return table.abi_version == kAbiVersion && table.table_fingerprint == table_fingerprint();
+}
 
 namespace detail {
 
@@ -58,12 +65,12 @@ struct Invoker<void (*)(Arguments...)> {
 }  // namespace detail
 }  // namespace opkit
 
-#define OPKIT_KERNEL_TABLE_AS(kernel, kernel_mode)                                            \
-  namespace {                                                                                 \
-  const ::opkit::KernelEntry opkit_kernel_entry = {                                           \
-      #kernel, &::opkit::detail::Invoker<decltype(&kernel)>::template invoke<&kernel>,        \
-      ::opkit::detail::Invoker<decltype(&kernel)>::kCount, ::opkit::KernelMode::kernel_mode}; \
-  }                                                                                           \
-  extern "C" __attribute__((visibility("default")))                                           \
-  const ::opkit::KernelTable opkit_kernel_table = {::opkit::kAbiVersion, 1, &opkit_kernel_entry};
+#define OPKIT_KERNEL_TABLE_AS(kernel, kernel_mode)                                                    \
+  namespace {                                                                                         \
+  const ::opkit::KernelEntry opkit_kernel_entry = {                                                   \
+      #kernel, &::opkit::detail::Invoker<decltype(&kernel)>::template invoke<&kernel>,                \
+      ::opkit::detail::Invoker<decltype(&kernel)>::kCount, ::opkit::KernelMode::kernel_mode};         \
+  }                                                                                                   \
+  extern "C" __attribute__((visibility("default"))) const ::opkit::KernelTable opkit_kernel_table = { \
+      ::opkit::kAbiVersion, ::opkit::table_fingerprint(), 1, &opkit_kernel_entry};
 #define OPKIT_KERNEL_TABLE(kernel) OPKIT_KERNEL_TABLE_AS(kernel, Vector)

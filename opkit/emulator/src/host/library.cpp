@@ -88,9 +88,10 @@ const KernelEntry* load_kernel(const fs::path& file, const std::string& kernel) 
   if (handle == nullptr) fail(OPKIT_MISSING, std::string("a kernel cannot be loaded: ") + dlerror());
   const auto* table = static_cast<const KernelTable*>(dlsym(handle, "opkit_kernel_table"));
   if (table == nullptr) fail(OPKIT_MISSING, file.string() + " is not a kernel: it exports no opkit_kernel_table");
-  if (table->abi_version != kAbiVersion) {
-    fail(OPKIT_MISSING, file.string() + " was built for kernel ABI " + std::to_string(table->abi_version) +
-                            ", this opkit has " + std::to_string(kAbiVersion) + ": run \"opkit build\" again");
+  if (!is_compatible(*table)) {
+    fail(OPKIT_MISSING, file.string() + " was built for another version of opkit (kernel ABI " +
+                            std::to_string(table->abi_version) + ", this one has " + std::to_string(kAbiVersion) +
+                            ", or another instruction table): run \"opkit build\" again");
   }
   for (uint32_t i = 0; i < table->count; ++i) {
     if (kernel == table->entries[i].name) return &table->entries[i];

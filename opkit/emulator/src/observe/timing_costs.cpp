@@ -23,6 +23,7 @@ bool is_vector_cost(Cost cost) {
     case Cost::scalar_load:
     case Cost::scalar_store:
     case Cost::flag:
+    case Cost::cross_core:
     case Cost::barrier: return false;
     default: return true;
   }
