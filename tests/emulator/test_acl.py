@@ -43,6 +43,25 @@ __global__ __vector__ void copy_out(__gm__ uint8_t* data, uint32_t offset)
     AscendC::DataCopy(out[offset], local, 64);
 }
 
+// Every vector sub-core leaves its number in its group.
+__global__ __mix__(1, 2) void mark_pairs(__gm__ uint8_t* data)
+{
+    AscendC::GlobalTensor<int32_t> values;
+    values.SetGlobalBuffer((__gm__ int32_t*)data);
+    if ASCEND_IS_AIV {
+        values.SetValue(AscendC::GetBlockIdx(), 1 + AscendC::GetSubBlockIdx());
+    }
+}
+
+__global__ __cube__ void mark_cube(__gm__ uint8_t* data)
+{
+    AscendC::GlobalTensor<int32_t> values;
+    values.SetGlobalBuffer((__gm__ int32_t*)data);
+    if ASCEND_IS_AIC {
+        values.SetValue(AscendC::GetBlockIdx(), 7);
+    }
+}
+
 __global__ __vector__ void write_raw(__gm__ uint8_t* data, int64_t offset) { data[offset] = 1; }
 
 static int32_t* device_numbers(size_t count)
@@ -275,6 +294,32 @@ def test_a_raw_write_outside_an_allocation_is_found(run: Run, offset: str, code:
         SHOW(aclrtSynchronizeStream(nullptr));
     """)
     assert result.lines[0].split()[0] == str(code)
+
+
+def test_a_kernels_mode_decides_which_sub_cores_run(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        int32_t* data = device_numbers(8);
+        mark_pairs<<<2, nullptr, nullptr>>>(U8(data));
+        SHOW(aclrtSynchronizeStream(nullptr));
+        for (int i = 0; i < 5; ++i) std::printf("%d\\n", read(data + i));
+        mark_cube<<<2, nullptr, nullptr>>>(U8(data));
+        SHOW(aclrtSynchronizeStream(nullptr));
+        for (int i = 0; i < 3; ++i) std::printf("%d\\n", read(data + i));
+    """)
+    assert result.lines == ["0 ", "1", "2", "1", "2", "0", "0 ", "7", "7", "1"]
+
+
+def test_a_program_of_another_version_is_refused(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        opkit::LaunchConfig config("old", opkit::KernelMode::Vector, 1);
+        config.abi_version += 1;
+        opkit::launch_kernel(write_raw, config, nullptr, 0);
+        SHOW(aclrtSynchronizeStream(nullptr));
+    """)
+    assert result.lines[0].startswith("107000")
+    assert "another version of opkit" in result.lines[0]
 
 
 def test_host_memory_is_out_of_a_kernels_reach(run: Run) -> None:

@@ -57,11 +57,13 @@ struct LaunchConfig {
   LaunchConfig(const char* kernel_name, KernelMode kernel_mode, int64_t blocks, Where launch_where = Where::here())
       : LaunchConfig(kernel_name, kernel_mode, blocks, nullptr, nullptr, launch_where) {}
 
+  // First, so that every later version can read it.
+  uint32_t abi_version = kAbiVersion;
+  uint32_t npu_arch = __NPU_ARCH__;
   const char* name;
   KernelMode mode;
   int64_t block_dim;
   void* stream;
-  uint32_t npu_arch = __NPU_ARCH__;
   Where where;
 };
 

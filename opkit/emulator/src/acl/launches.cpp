@@ -66,14 +66,14 @@ struct CallOwner {
 };
 
 aclError check_launch(Runtime& runtime, const LaunchConfig& config) {
+  if (config.abi_version != kAbiVersion) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, config.name,
+                "this program was built by another version of opkit (interface %u, here %u): build it again",
+                config.abi_version, kAbiVersion);
+  }
   if (config.block_dim < 1 || config.block_dim > kMaxBlockDim) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, config.name, "%lld blocks: a launch has 1 to %lld (%s:%u)",
                 static_cast<long long>(config.block_dim), static_cast<long long>(kMaxBlockDim), config.where.file,
-                config.where.line);
-  }
-  if (config.mode != KernelMode::Vector) {
-    return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, config.name,
-                "opkit does not run cube and mix kernels yet (Unimplemented; %s:%u)", config.where.file,
                 config.where.line);
   }
   return fit_chip(runtime, config);
