@@ -58,6 +58,11 @@ def command(
     from opkit.chips import find_chip
     from opkit.errors import UsageError
 
+    if console.json:
+        raise UsageError(
+            "opkit run prints what the program prints, which opkit cannot turn into JSON",
+            help="leave --json out; as the program's own option it stands after the program",
+        )
     if deterministic:
         if threads not in (None, 1):
             raise UsageError(

@@ -21,7 +21,7 @@ class Configuration:
     threads: int
     """Host threads that run blocks; 0 means one for each core of the host."""
     poison: bool
-    """Whether local memories and workspaces start out full of NaN patterns."""
+    """Whether local memories, workspaces and outputs start out full of NaN patterns."""
     profile: bool
     """Whether launches are timed by the chip's timing model."""
 

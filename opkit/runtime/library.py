@@ -88,7 +88,7 @@ class Library:
         plain = _plain_attrs(attrs)
         found = self._native.infer(op_type, arrays, numbers, plain)
         rows = [_BY_GE_VALUE[dtype] for _, dtype in found]
-        # NaN-free zeros: what a kernel leaves unwritten is the same in every run.
+        # What a kernel leaves unwritten is the same in every run: zeros, or the device's poison.
         outputs = [
             np.zeros(shape, dtype=row.numpy) for (shape, _), row in zip(found, rows, strict=True)
         ]

@@ -60,7 +60,7 @@ def manifest_text(
 
 
 def kernel_names_text(project: Project) -> str:
-    """Return kernels.txt: `<op_type> <kernel>` a line, for the operator call, which reads no JSON."""
+    """Return kernels.txt, for the operator call: `<op_type> <kernel>` a line."""
     return "".join(f"{spec.op} {spec.name}\n" for spec in project.operators)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,24 @@ def test_the_table_says_what_the_command_says_of_itself(name: str) -> None:
     command = group.get_command(click.Context(group), name)
     assert command is not None
     assert command.get_short_help_str(limit=60) == COMMANDS[name]
+
+
+# Commands whose stdout is another program's.
+PASS_THROUGH = {"run"}
+
+
+def test_a_command_that_passes_output_through_refuses_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in PASS_THROUGH:
+        assert run_guarded(group, [name, "--json", "program"]) == 2
+        assert "JSON" in json.loads(capsys.readouterr().out)["error"]["message"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_has_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_guarded(group, [name, "--help"]) == 0
+    assert f"Example: opkit {name}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", COMMANDS)

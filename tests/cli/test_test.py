@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from opkit.chips import find_chip
 from opkit.cli import group
 from opkit.cli.console import run_guarded
 
@@ -45,13 +46,19 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[[Kernel], None]:
     def use(function: Kernel) -> None:
         def build(project: Any, **options: Any) -> Any:
             folder = project.root / "build" / "opkit"
-            return SimpleNamespace(folder=folder, compiled=0, cached=0, seconds=0.0)
+            return SimpleNamespace(
+                folder=folder, compiled=0, cached=0, seconds=0.0, chip=find_chip(options["chip"])
+            )
 
         def run(op_type: str, inputs: Any, attrs: Any, *, dtypes: Any) -> list[Any]:
             with np.errstate(over="ignore"):
                 return [function(*inputs)]
 
+        def configure(chip: str, *, poison: bool) -> None:
+            assert poison
+
         monkeypatch.setattr("opkit.toolchain.build", build)
+        monkeypatch.setattr("opkit.runtime.configure", configure, raising=False)
         monkeypatch.setattr(
             "opkit.runtime.open", lambda folder: SimpleNamespace(run=run), raising=False
         )

@@ -141,6 +141,20 @@ def test_kernels_txt_names_the_kernel_of_an_operator(build_artifact, kernel_text
     np.testing.assert_array_equal(runtime.open(folder).run("ScaleAdd", [X])[0], 2 * X)
 
 
+def test_on_a_poisoned_device_an_element_that_is_never_written_shows(
+    build_artifact, kernel_text
+) -> None:
+    # Outputs used to start as zeros, which is right too often.
+    lazy = changed(kernel_text, "out[i] = static_cast", "if (i != 2) out[i] = static_cast")
+    library = runtime.open(build_artifact(kernel=lazy))
+    runtime.configure(poison=True)
+    (floats,) = library.run("ScaleAdd", [X])
+    assert np.flatnonzero(np.isnan(floats)).tolist() == [2]
+    whole = np.zeros(4, np.int32)
+    (numbers,) = library.run("ScaleAdd", [whole])
+    assert numbers.tolist() == [0, 0, 0x7F7F7F7F, 0]
+
+
 def test_a_tiling_struct_larger_than_what_tiling_wrote_is_a_fault(
     build_artifact, kernel_text
 ) -> None:

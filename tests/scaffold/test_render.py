@@ -253,3 +253,13 @@ def test_the_torch_binding_compiles(name: str, tmp_path: Path) -> None:
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
     version = "-DTORCH_TARGET_VERSION=0x020a000000000000"
     subprocess.run(["c++", *flags, version, *system, source], check=True)
+
+
+def test_generated_tests_judge_by_the_rule_of_opkit_test() -> None:
+    # They used to have a second rule, for small values, so that the two could disagree.
+    (spec,) = load(PROTOTYPES / "gelu_custom.json")
+    text = render(spec)[PurePosixPath("tests/test_gelu_custom.py")]
+    assert "from opkit.testing import assert_close" in text
+    assert text.count("assert_close(result, np.asarray(reference), dtype=dtype)") == 1
+    assert "rtol" not in text.split("def torch(")[0]
+    assert "runtime.configure(poison=True)" in text

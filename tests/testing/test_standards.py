@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from opkit.dtypes import find_dtype
+import opkit
+from opkit.dtypes import DTYPES, find_dtype
 from opkit.errors import UsageError
 from opkit.testing import STANDARDS, find_standard
 
@@ -35,6 +39,18 @@ def test_the_ecosystem_standard_has_its_documents_limits(dtype: str, threshold: 
     row = find_standard("ecosystem")
     limits = {measure.name: measure.limit(row.numbers[dtype]) for measure in row.measures}
     assert limits == {"MERE": threshold, "MARE": 10 * threshold}
+
+
+def test_the_generated_cpp_test_has_the_same_numbers() -> None:
+    # It once had another rule than opkit test: one passed where the other failed.
+    template = Path(opkit.__file__).parent / "templates/tests/test_kernel.cpp.jinja"
+    row = r"case (\w+): threshold = (\S+), smallest = (\S+); break;"
+    found = re.findall(row, template.read_text(encoding="utf-8"))
+    ge_names = {dtype.ge: dtype.name for dtype in DTYPES}
+    assert {
+        ge_names[ge]: {"T": float.fromhex(threshold), "smallest": float.fromhex(smallest)}
+        for ge, threshold, smallest in found
+    } == find_standard("ecosystem").numbers
 
 
 def test_an_unknown_standard_names_the_nearest() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sympy
 
-from opkit.errors import SpecError
 from opkit.schema import OpSpec, TensorSpec
 
 from .functions import (
@@ -56,7 +55,8 @@ def backward(spec: OpSpec) -> OpSpec | None:
     where a forward input was broadcast over the leading axes, the caller sums its gradient over
     them.
 
-    Returns None without formulas, or where no input has a gradient.
+    Returns None without formulas, where no input has a gradient, or where two of its tensors would
+    have one name; `unsupported_gradients` says why.
 
     Raises:
         SpecError: a formula is wrong.
@@ -65,7 +65,7 @@ def backward(spec: OpSpec) -> OpSpec | None:
         return None
     gradients = _gradients(spec)
     variants = _floating_variants(spec)
-    if not gradients or not variants:
+    if not gradients or not variants or _clash(spec, gradients) is not None:
         return None
 
     def narrow(tensor: TensorSpec, name: str, formula: str | None = None) -> TensorSpec:
@@ -88,15 +88,6 @@ def backward(spec: OpSpec) -> OpSpec | None:
         return to_formula(gradient) if shaped else f"like({to_formula(gradient)}, {name})"
 
     outputs = [narrow(by_name[n], f"grad_{n}", text(n, e)) for n, e in gradients.items()]
-    names = [tensor.name for tensor in (*inputs, *outputs)]
-    clash = next((name for name in names if names.count(name) > 1), None)
-    if clash is not None:
-        raise SpecError(
-            f'the backward operator would have two tensors called "{clash}"',
-            file=spec.source,
-            pointer=f"/{spec.op}",
-            help="rename the forward operator's tensor",
-        )
     return OpSpec(
         op=f"{spec.op}Grad",
         name=f"{spec.name}_grad",
@@ -112,6 +103,10 @@ def unsupported_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
     if not spec.has_formula:
         return tuple(UnsupportedGradient(t.name, "there is no formula") for t in spec.inputs)
     gradients = _gradients(spec)
+    clash = _clash(spec, gradients)
+    if clash is not None:
+        reason = f'the backward operator would have two tensors called "{clash}": rename the input'
+        return tuple(UnsupportedGradient(t.name, reason) for t in spec.inputs)
     variants = _floating_variants(spec)
     found = []
     for tensor in spec.inputs:
@@ -122,6 +117,14 @@ def unsupported_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
                 UnsupportedGradient(tensor.name, "no formula depends on it differentiably")
             )
     return tuple(found)
+
+
+def _clash(spec: OpSpec, gradients: Mapping[str, object]) -> str | None:
+    """Return a name that two tensors of the backward operator would have."""
+    names = [f"grad_{tensor.name}" for tensor in spec.outputs]
+    names += [tensor.name for tensor in spec.inputs]
+    names += [f"grad_{name}" for name in gradients]
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def _floating_variants(spec: OpSpec) -> tuple[int, ...]:

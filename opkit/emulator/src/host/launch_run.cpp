@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -55,6 +56,17 @@ std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
   return out;
 }
 
+/// What an output holds before its kernel writes it: NaN in floats, a large number in whole numbers.
+int poison_byte(int32_t dtype) {
+  switch (dtype) {
+    case ge::DT_FLOAT:
+    case ge::DT_FLOAT16:
+    case ge::DT_BF16:
+    case ge::DT_DOUBLE: return 0xff;
+    default: return 0x7f;
+  }
+}
+
 }  // namespace
 
 LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
@@ -89,8 +101,14 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
     for (int32_t axis = 0; axis < given->rank; ++axis) elements *= given->shape[axis];
     add(given->data, size_in_bytes(elements, given->dtype));
   }
+  const auto input_count = static_cast<std::ptrdiff_t>(addresses.size());
   for (size_t i = 0; i < signature.outputs.size(); ++i) {
     const uint64_t size_bytes = size_in_bytes(call.outputs()[i].GetShapeSize(), outputs[i].dtype);
+    const auto is_same = [&](const void* address) { return address == outputs[i].data; };
+    const bool is_in_place = std::any_of(addresses.begin(), addresses.begin() + input_count, is_same);
+    if (poisons && size_bytes != 0 && !is_in_place) {
+      std::memset(outputs[i].data, poison_byte(outputs[i].dtype), size_bytes);
+    }
     if (tiling.needs_atomic && signature.outputs[i].is_zero_initialised) std::memset(outputs[i].data, 0, size_bytes);
     add(outputs[i].data, size_bytes);
   }

@@ -8,6 +8,7 @@
 namespace opkit::host {
 
 /// Runs `kernel` on the call's tensors; the record says how it went. Throws CallError when the kernel cannot be called.
+/// `poisons`: outputs and workspace start out full of NaN patterns, so that what the kernel leaves unwritten shows.
 LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
                         TilingResult& tiling, bool poisons);
 
