@@ -23,9 +23,20 @@ from opkit.toolchain.tokens import (
     tokenize,
 )
 
-__all__ = ["Edit", "Kernel", "Rewritten", "apply_edits", "launch_edits", "scan_kernels"]
+__all__ = [
+    "ASK_KERNEL",
+    "Edit",
+    "Kernel",
+    "Rewritten",
+    "apply_edits",
+    "launch_edits",
+    "mode_edits",
+    "scan_kernels",
+]
 
 VECTOR = "::opkit::KernelMode::Vector"
+# The launch asks the kernel, which mode_edits() has taught to answer.
+ASK_KERNEL = "::opkit::AskKernel()"
 # Source: programming guide, kernel type settings; the task types of arch 2201.
 _TASK_TYPES = {
     "KERNEL_TYPE_AIV_ONLY": VECTOR,
@@ -49,6 +60,8 @@ class Kernel:
     mode: str
     """Its `opkit::KernelMode` as a C++ expression."""
     is_template: bool
+    body: int | None = None
+    """Offset behind the `{` of its definition; None for a declaration."""
 
 
 @dataclass(frozen=True)
@@ -96,21 +109,34 @@ def scan_kernels(text: str) -> tuple[Kernel, ...]:
     The mode is taken from `__vector__`, `__cube__`, `__mix__(cube, vector)`, else from a
     KERNEL_TASK_TYPE macro in the body, else it is vector.
     """
-    if _MAYBE_KERNEL not in text:
-        return ()
-    tokens = significant(tokenize(text))
     kernels: dict[str, Kernel] = {}
-    for index, token in enumerate(tokens):
-        if token.text != _MAYBE_KERNEL or token.kind is not TokenKind.IDENTIFIER:
-            continue
-        kernel = _kernel_at(tokens, index)
-        if kernel is None:
-            continue
+    for kernel in _all_kernels(text):
         known = kernels.get(kernel.name)
         # A forward declaration may say less than the definition.
         if known is None or known.mode == VECTOR:
             kernels[kernel.name] = kernel
     return tuple(kernels.values())
+
+
+def mode_edits(text: str) -> tuple[Edit, ...]:
+    """Return the edits that make each kernel defined in `text` tell its mode when asked."""
+    return tuple(
+        Edit(kernel.body, kernel.body, f" if (::opkit::tells_mode({kernel.mode})) return;")
+        for kernel in _all_kernels(text)
+        if kernel.body is not None
+    )
+
+
+def _all_kernels(text: str) -> list[Kernel]:
+    if _MAYBE_KERNEL not in text:
+        return []
+    tokens = significant(tokenize(text))
+    found = (
+        _kernel_at(tokens, index)
+        for index, token in enumerate(tokens)
+        if token.text == _MAYBE_KERNEL and token.kind is TokenKind.IDENTIFIER
+    )
+    return [kernel for kernel in found if kernel is not None]
 
 
 def _kernel_at(tokens: Sequence[Token], index: int) -> Kernel | None:
@@ -137,7 +163,13 @@ def _kernel_at(tokens: Sequence[Token], index: int) -> Kernel | None:
                 inner = _source_of(tokens[position + 2 : close])
                 mode = f"::opkit::mix_mode({inner})"
             elif position > index and token.text not in ("__attribute__", "alignas"):
-                return Kernel(token.text, mode or _task_type(tokens, close), is_template)
+                is_defined = close + 1 < len(tokens) and tokens[close + 1].text == "{"
+                return Kernel(
+                    token.text,
+                    mode or _task_type(tokens, close),
+                    is_template,
+                    tokens[close + 1].end if is_defined else None,
+                )
             position = close
         position += 1
     return None
@@ -162,8 +194,7 @@ def launch_edits(text: str, *, file: Path, kernels: Iterable[Kernel] = ()) -> tu
         file: the user's file, for errors.
         kernels: the kernels of the translation unit.
     Raises:
-        BuildError: a launch lacks its `>>>` or its argument list, or its kernel's mode cannot be
-            known.
+        BuildError: a launch lacks its `>>>` or its argument list.
     """
     if _MAYBE_LAUNCH not in text:
         return ()
@@ -204,7 +235,7 @@ def _edits_of_launch(
             text, file, tokens[index], f"the launch of {name} does not say how many blocks"
         )
     kernel = known.get(name)
-    mode = kernel.mode if kernel else _common_mode(text, file, tokens[index], name, known)
+    mode = kernel.mode if kernel else _common_mode(known)
     is_template = tokens[index - 1].text in (">", ">>>") or (kernel and kernel.is_template)
     before = "::opkit::launch_kernel("
     after = ""
@@ -285,18 +316,10 @@ def _configuration_end(tokens: Sequence[Token], index: int) -> int | None:
     return None
 
 
-def _common_mode(text: str, file: Path, token: Token, name: str, known: dict[str, Kernel]) -> str:
+def _common_mode(known: dict[str, Kernel]) -> str:
     """Return the mode of a callee that is no kernel's name: a pointer or a macro's parameter."""
     modes = {kernel.mode for kernel in known.values()} or {VECTOR}
-    if len(modes) > 1:
-        raise _launch_error(
-            text,
-            file,
-            token,
-            f"{name} is no kernel that this source declares, and its kernels differ in mode"
-            " (vector, cube, mix): opkit cannot tell how to run it; launch the kernel by its name",
-        )
-    return modes.pop()
+    return modes.pop() if len(modes) == 1 else ASK_KERNEL
 
 
 def _source_of(tokens: Sequence[Token]) -> str:

@@ -15,11 +15,13 @@ from pathlib import Path
 
 from opkit.errors import BuildError, UsageError
 from opkit.toolchain.launch_rewrite import (
+    ASK_KERNEL,
     Edit,
     Kernel,
     Rewritten,
     apply_edits,
     launch_edits,
+    mode_edits,
     scan_kernels,
 )
 
@@ -84,6 +86,9 @@ def read_launch_tree(
             kernels.setdefault(kernel.name, kernel)
     for file in files.values():
         file.edits = launch_edits(file.text, file=file.path, kernels=kernels.values())
+    if any(ASK_KERNEL in edit.text for file in files.values() for edit in file.edits):
+        for file in files.values():
+            file.edits += mode_edits(file.text)
     changed = _changed(files)
     names = {path: copies / str(index) / path.name for index, path in enumerate(changed)}
     rewritten = []

@@ -17,6 +17,7 @@ from opkit.toolchain import parse_driver_arguments, run_driver
 PROLOGUE = """
 #include <cstdio>
 #include <cstring>
+#include <thread>
 #include "acl/acl.h"
 #include "kernel_operator.h"
 
@@ -61,6 +62,22 @@ __global__ __cube__ void mark_cube(__gm__ uint8_t* data)
         values.SetValue(AscendC::GetBlockIdx(), 7);
     }
 }
+
+namespace outer {
+template <int N, typename T>
+struct Numbers { T values[N]; };
+
+template <int N, typename T>
+__global__ __vector__ void sum(GM_ADDR out, Numbers<N, T> numbers)
+{
+    AscendC::GlobalTensor<T> result;
+    result.SetGlobalBuffer((__gm__ T*)out);
+    T total = 0;
+    for (int i = 0; i < N; ++i) total += numbers.values[i];
+    result.SetValue(AscendC::GetBlockIdx(), total);
+}
+}  // namespace outer
+#define LAUNCH(kernel, n, ...) kernel<<<n, nullptr, stream>>>(__VA_ARGS__)
 
 __global__ __vector__ void write_raw(__gm__ uint8_t* data, int64_t offset) { data[offset] = 1; }
 
@@ -308,6 +325,47 @@ def test_a_kernels_mode_decides_which_sub_cores_run(run: Run) -> None:
         for (int i = 0; i < 3; ++i) std::printf("%d\\n", read(data + i));
     """)
     assert result.lines == ["0 ", "1", "2", "1", "2", "0", "0 ", "7", "7", "1"]
+
+
+def test_a_fault_on_a_cube_core_has_a_code_of_its_own(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        mark_cube<<<1, nullptr, nullptr>>>(nullptr);
+        SHOW(aclrtSynchronizeStream(nullptr));
+    """)
+    assert result.lines[0].startswith("507015 ")
+    assert "block 0, aic" in result.errors
+
+
+def test_templates_macros_namespaces_and_threads_launch_alike(run: Run) -> None:
+    result = run("""
+        struct Host {
+            static int go(int32_t* out)
+            {
+                aclrtSetDevice(0);
+                aclrtStream stream;
+                aclrtCreateStream(&stream);
+                constexpr int N = 3;
+                outer::Numbers<N, int32_t> numbers{{1, 2, 3}};
+                LAUNCH((outer::sum<N, int32_t>), 2, U8(out), numbers);
+                outer::sum<N, int32_t>
+                    <<<2, nullptr, stream>>>(U8(out + 2), numbers);
+                outer::sum<<<1, nullptr, stream>>>(U8(out + 4), numbers);
+                auto chosen = &outer::sum<N, int32_t>;
+                chosen<<<1, nullptr, stream>>>(U8(out + 5), numbers);
+                return aclrtSynchronizeStream(stream);
+            }
+        };
+        aclrtSetDevice(0);
+        int32_t* data = device_numbers(64);
+        std::thread other([&] { Host::go(data + 8); });
+        const int error = Host::go(data);
+        other.join();
+        std::printf("%d\\n", error);
+        for (int i = 0; i < 14; ++i) std::printf("%d ", read(data + i));
+    """)
+    assert result.lines[0] == "0"
+    assert result.lines[1].split() == ["6"] * 6 + ["0"] * 2 + ["6"] * 6
 
 
 def test_a_program_of_another_version_is_refused(run: Run) -> None:

@@ -156,15 +156,20 @@ def test_a_pointer_has_the_mode_that_all_kernels_share() -> None:
     assert "::opkit::KernelMode::Cube" in rewrite(text)
 
 
-def test_a_pointer_is_refused_where_kernels_differ_in_mode() -> None:
-    text = (
-        "__global__ __cube__ void a(int) {}\n__global__ __vector__ void b(int) {}\n"
-        "void f() { p<<<1, 0, s>>>(1); }"
+def test_a_pointer_asks_its_kernel_where_kernels_differ_in_mode(tmp_path: Path) -> None:
+    source = tmp_path / "main.asc"
+    source.write_text(
+        "__global__ __cube__ void a(int) {}\n__global__ __vector__ void b(int);\n"
+        "template <typename T> __global__ __mix__(1, 2) void c(T t)\n{ use(t); }\n"
+        "void f() { p<<<1, 0, s>>>(1); a<<<1, 0, s>>>(1); }\n"
     )
-    with pytest.raises(BuildError) as caught:
-        rewrite(text)
-    assert caught.value.diagnostics[0].line == 3
-    assert "by its name" in caught.value.diagnostics[0].message
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    lines = tree.files[0].rewritten.text.splitlines()[1:]
+    assert "{ if (::opkit::tells_mode(::opkit::KernelMode::Cube)) return;}" in lines[0]
+    assert "tells_mode" not in lines[1]
+    assert lines[3] == "{ if (::opkit::tells_mode(::opkit::mix_mode(1, 2))) return; use(t); }"
+    assert 'LaunchConfig("p", ::opkit::AskKernel(), 1' in lines[4]
+    assert f'LaunchConfig("a", {VECTOR.replace("Vector", "Cube")}, 1' in lines[4]
 
 
 @pytest.mark.parametrize(

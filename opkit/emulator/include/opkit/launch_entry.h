@@ -40,6 +40,25 @@ constexpr KernelMode mix_mode(int cube, int vector) {
   return vector == 1 ? KernelMode::Mix11 : KernelMode::Mix12;
 }
 
+/// In place of a mode, where the source does not say which kernel it launches: the kernel is asked.
+struct AskKernel {};
+
+/// The question of this thread to the kernel that it calls.
+struct ModeQuestion {
+  bool is_open = false;
+  bool is_answered = false;
+  KernelMode mode = KernelMode::Vector;
+};
+inline thread_local ModeQuestion mode_question;
+
+/// First statement of every kernel where one is asked: answers, and the kernel returns at once.
+inline bool tells_mode(KernelMode mode) {
+  if (!mode_question.is_open) return false;
+  mode_question.is_answered = true;
+  mode_question.mode = mode;
+  return true;
+}
+
 /// The part of a launch between `<<<` and `>>>`, with what the source says of the kernel.
 struct LaunchConfig {
   /// `l2_control` is nullptr or a size of dynamic local memory; the emulator has no use for either. Without a stream
@@ -57,11 +76,19 @@ struct LaunchConfig {
   LaunchConfig(const char* kernel_name, KernelMode kernel_mode, int64_t blocks, Where launch_where = Where::here())
       : LaunchConfig(kernel_name, kernel_mode, blocks, nullptr, nullptr, launch_where) {}
 
+  /// The same with the kernel's mode still to be asked for.
+  template <typename... Rest>
+  LaunchConfig(const char* kernel_name, AskKernel, Rest&&... rest)
+      : LaunchConfig(kernel_name, KernelMode::Vector, std::forward<Rest>(rest)...) {
+    is_mode_known = false;
+  }
+
   // First, so that every later version can read it.
   uint32_t abi_version = kAbiVersion;
   uint32_t npu_arch = __NPU_ARCH__;
   const char* name;
   KernelMode mode;
+  bool is_mode_known = true;
   int64_t block_dim;
   void* stream;
   Where where;
@@ -91,8 +118,16 @@ struct PendingCall {
   }
   static void destroy(void* pointer) { delete static_cast<PendingCall*>(pointer); }
 
-  static void enqueue(const LaunchConfig& config, Callable callable, std::tuple<Arguments...>&& arguments) {
+  static void enqueue(LaunchConfig config, Callable callable, std::tuple<Arguments...>&& arguments) {
     auto* call = new PendingCall{std::move(callable), std::move(arguments)};
+    if (!config.is_mode_known) {
+      mode_question = {};
+      mode_question.is_open = true;
+      std::apply(call->callable, call->arguments);
+      mode_question.is_open = false;
+      config.is_mode_known = mode_question.is_answered;
+      config.mode = mode_question.mode;
+    }
     enqueue_launch(config, &PendingCall::invoke, call, &PendingCall::destroy);
   }
 };

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "acl/error.h"
 #include "acl/state.h"
@@ -71,6 +72,11 @@ aclError check_launch(Runtime& runtime, const LaunchConfig& config) {
                 "this program was built by another version of opkit (interface %u, here %u): build it again",
                 config.abi_version, kAbiVersion);
   }
+  if (!config.is_mode_known) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, config.name,
+                "opkit cannot tell whether this is a vector, cube or mix kernel: launch it by its name (%s:%u)",
+                config.where.file, config.where.line);
+  }
   if (config.block_dim < 1 || config.block_dim > kMaxBlockDim) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, config.name, "%lld blocks: a launch has 1 to %lld (%s:%u)",
                 static_cast<long long>(config.block_dim), static_cast<long long>(kMaxBlockDim), config.where.file,
@@ -92,8 +98,8 @@ aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)
   std::fflush(stdout);
   if (record.fault.fault == Fault::None) return ACL_SUCCESS;
   print_fault(record.fault);
-  runtime.device_error =
-      config.mode == KernelMode::Vector ? ACL_ERROR_RT_VECTOR_CORE_EXCEPTION : ACL_ERROR_RT_AICORE_EXCEPTION;
+  const bool is_cube_core = std::string_view(record.fault.sub_core) == "aic";
+  runtime.device_error = is_cube_core ? ACL_ERROR_RT_AICORE_EXCEPTION : ACL_ERROR_RT_VECTOR_CORE_EXCEPTION;
   runtime.device_reason = std::string(fault_name(record.fault.fault)) + ": " + record.fault.message + " (" +
                           record.fault.file + ":" + std::to_string(record.fault.line) + ", kernel " +
                           record.fault.kernel + ", block " + std::to_string(record.fault.block) + ")";
