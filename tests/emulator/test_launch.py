@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -136,6 +139,26 @@ def test_values_are_passed_as_bytes_and_counted(compile_kernel) -> None:
     assert y[0] == 77
     with pytest.raises(UsageError, match="takes 2 arguments, not 1"):
         run(y)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_ends_a_launch_and_the_device_works_again(compile_kernel, threads) -> None:
+    configure(threads=threads)
+    run = compile_kernel(
+        """
+        extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+          GlobalTensor<int32_t> out;
+          out.SetGlobalBuffer((__gm__ int32_t*)y);
+          while (out.GetValue(0) == 0) {}
+        }
+        """
+    )
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(np.zeros(4, dtype=np.int32), block_dim=4)
+    timer.join()
+    run(np.ones(4, dtype=np.int32), block_dim=4)
 
 
 def _launch_in_child(library: str) -> None:

@@ -16,6 +16,8 @@ namespace py = pybind11;
 namespace opkit {
 
 void raise_kernel_fault(const FaultReport& report) {
+  // An interrupted launch: Python has noted the signal and raises KeyboardInterrupt here.
+  if (report.fault == Fault::Interrupted && PyErr_CheckSignals() != 0) throw py::error_already_set();
   const py::object type = py::module_::import("opkit.errors").attr("KernelFault");
   const py::object path = py::module_::import("pathlib").attr("Path");
   const py::object none = py::none();

@@ -60,11 +60,11 @@ void LaunchState::record(FaultReport report, uint32_t core_index) {
   report.kernel = launch->kernel;
   fault = std::move(report);
   faulted_core = core_index;
-  stop_above.store(core_index, std::memory_order_relaxed);
+  stop_from.store(core_index + 1, std::memory_order_relaxed);
 }
 
 void LaunchState::report_deadlock() {
-  if (waits.empty() || stop_above.load() != ~0u) return;
+  if (waits.empty() || stop_from.load() != ~0u) return;
   std::sort(waits.begin(), waits.end(),
             [](const WaitingCore& a, const WaitingCore& b) { return a.core->index < b.core->index; });
   const WaitingCore& first = waits.front();

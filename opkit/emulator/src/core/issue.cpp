@@ -17,8 +17,8 @@ void issue(Instr& instr) {
   OPKIT_CHECK(running != nullptr, Internal, &instr, nullptr, "%s", row_of(instr.op).name);
   Core& core = running->core;
   LaunchState& launch = *core.launch;
-  // A lower core's fault ends the launch: this one has nothing left to compute for.
-  if (__builtin_expect(core.index > launch.stop_above.load(std::memory_order_relaxed), 0)) abandon_fiber();
+  // A lower core's fault or the user ends the launch: this one has nothing left to compute for.
+  if (__builtin_expect(core.index >= launch.stop_from.load(std::memory_order_relaxed), 0)) abandon_fiber();
 
   const OpRow& row = row_of(instr.op);
   ++core.issued;

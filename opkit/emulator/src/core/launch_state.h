@@ -28,9 +28,10 @@ struct LaunchState {
   uint32_t cores_per_block = 1;
   std::atomic<uint32_t> next_core{0};
   std::atomic<uint64_t> instructions{0};
-  /// The lowest core that has faulted. Cores above it leave at their next instruction; those below run on, so that
-  /// the fault reported does not depend on the number of threads.
-  std::atomic<uint32_t> stop_above{~0u};
+  /// Cores from this index on leave at their next instruction: those above the lowest one that has faulted, or all
+  /// when the user interrupts. Those below run on, so that the fault reported does not depend on the number of threads.
+  std::atomic<uint32_t> stop_from{~0u};
+  std::atomic<bool> is_interrupted{false};
   std::mutex fault_lock;
   FaultReport fault;  ///< that core's
   uint32_t faulted_core = ~0u;

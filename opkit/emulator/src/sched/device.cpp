@@ -129,7 +129,7 @@ LaunchRecord Device::run(const Launch& launch) {
   const uint32_t threads = std::min(wanted, std::max(1u, job.core_count));
   job.active_workers = threads;
   {
-    const CrashGuard crash_guard;
+    const SignalGuard signal_guard(job);
     state.start_threads(threads);
     if (threads > 1) {
       std::lock_guard<std::mutex> guard(state.pool_lock);
@@ -153,6 +153,11 @@ LaunchRecord Device::run(const Launch& launch) {
   record.block_dim = launch.block_dim;
   record.instructions = job.instructions.load();
   record.fault = job.fault;
+  if (job.is_interrupted.load()) {
+    record.fault.fault = Fault::Interrupted;
+    record.fault.kernel = launch.kernel;
+    record.fault.message = "the launch was interrupted";
+  }
   return record;
 }
 

@@ -81,7 +81,7 @@ void Worker::work(LaunchState& launch, const DeviceConfig& config) {
 
 bool Worker::start_next() {
   const uint32_t index = launch_->next_core.fetch_add(1);
-  if (index >= launch_->core_count || index > launch_->stop_above.load()) return false;
+  if (index >= launch_->core_count || index >= launch_->stop_from.load()) return false;
   std::unique_ptr<CoreSlot> slot;
   if (idle_.empty()) {
     slot = std::make_unique<CoreSlot>();
@@ -153,9 +153,9 @@ void Worker::reset_core(CoreSlot& slot, uint32_t index) {
 
 /// Cores above the one that faulted, or all: they are not resumed.
 void Worker::abandon_waiting(bool only_stopped) {
-  const uint32_t limit = launch_->stop_above.load();
+  const uint32_t limit = launch_->stop_from.load();
   for (size_t i = waiting_.size(); i-- > 0;) {
-    if (only_stopped && waiting_[i]->running.core.index <= limit) continue;
+    if (only_stopped && waiting_[i]->running.core.index < limit) continue;
     waiting_[i]->fiber.discard();
     finish(std::move(waiting_[i]));
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));

@@ -61,11 +61,12 @@ class Worker {
 /// The worker of this thread; null outside a launch.
 Worker* this_thread_worker();
 
-/// Turns crashes of kernel code into faults while it lives; those of the host program go to its own handlers.
-class CrashGuard {
+/// While it lives, a crash of kernel code is a fault and an interrupt from the keyboard ends the launch; every other
+/// signal goes to the handlers that the host program had installed, and so does the interrupt once the launch is over.
+class SignalGuard {
  public:
-  CrashGuard();
-  ~CrashGuard();
+  explicit SignalGuard(LaunchState& launch);
+  ~SignalGuard();
 };
 
 }  // namespace opkit
