@@ -29,8 +29,9 @@ class Row:
 
 @click.command("isa", short_help="List the instructions that the emulator has.")
 @click.argument("name", required=False)
+@click.option("--missing", is_flag=True, help="List what the public API has and opkit has not.")
 @common_options
-def command(*, name: str | None, console: Console) -> None:
+def command(*, name: str | None, missing: bool, console: Console) -> None:
     """List the instructions that the emulator has.
 
     With NAME, show that instruction: what it does, its element types on each chip, and the cost
@@ -38,6 +39,9 @@ def command(*, name: str | None, console: Console) -> None:
 
     Example: opkit isa Exp
     """
+    if missing:
+        _show_missing(name, console)
+        return
     rows = _table()
     if name is not None:
         _show(_find(rows, name), console)
@@ -52,6 +56,38 @@ def command(*, name: str | None, console: Console) -> None:
     columns = ("instruction", "family", *(f"{_chips(arch)}" for arch in arches), "cost")
     console.table(columns, shown)
     console.result(f"\n{len(rows)} instructions")
+
+
+def _show_missing(name: str | None, console: Console) -> None:
+    """Compare the list of public names with what the headers declare."""
+    if name is not None:
+        raise UsageError(
+            "--missing lists names, and takes none", help="leave out NAME, or --missing"
+        )
+    from opkit.compat import api_names, read_declared
+
+    names = api_names()
+    lacking = read_declared().missing(names)
+    if console.json:
+        found = [
+            {"name": name.text, "class": name.kind, "tier": name.tier, "kernels": name.kernels}
+            for name in lacking
+        ]
+        console.emit_json({"names": len(names), "missing": found})
+        return
+    groups: dict[str, list[str]] = {}
+    for entry in sorted(lacking, key=lambda entry: -entry.kernels):
+        groups.setdefault(entry.kind, []).append(f"{entry.text} {entry.kernels}")
+    for kind in sorted(groups):
+        console.result(f"{kind}\n    {', '.join(groups[kind])}")
+    console.result(
+        f"\n{len(names) - len(lacking)} of {len(names)} public names are declared;"
+        " beside a missing one stands how many of 694 public kernels use it"
+    )
+    for tier in sorted({entry.tier for entry in names}):
+        total = sum(entry.tier == tier for entry in names)
+        gone = sum(entry.tier == tier for entry in lacking)
+        console.result(f"{tier}: {total - gone} of {total}")
 
 
 def _table() -> tuple[Row, ...]:

@@ -1,0 +1,225 @@
+"""`opkit compat`: other people's samples and kernels, tried on the emulator."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opkit.cli.console import Console, common_options
+from opkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from opkit.compat import Outcome, Sample, ScanReport, Verdict, Want
+
+__all__ = ["command"]
+
+_WANTS_SHOWN = 25
+
+
+@click.command("compat", short_help="Try other people's samples, or scan which names they use.")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--scan", is_flag=True, help="Only read: which names are used, and which are here.")
+@click.option(
+    "-k",
+    "expression",
+    metavar="EXPR",
+    help='Only samples whose path this matches, such as "reduce and not sum".',
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Samples tried at a time; as many as there are cores by default.",
+)
+@click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The limit of each step: data, build, run, check.",
+)
+@common_options
+def command(
+    *,
+    folder: Path,
+    scan: bool,
+    expression: str | None,
+    jobs: int | None,
+    seconds: float,
+    console: Console,
+) -> None:
+    """Try other people's samples, or scan which names they use.
+
+    Every sample below DIR is copied aside, given its data, built with its own CMake, run in each
+    of its scenarios and verified as its README says. One whose result nothing speaks for is
+    "unverified". Exits 1 if any is wrong, faults, does not build or takes too long.
+
+    Example: opkit compat samples -k "reduce and not sum" --timeout 60
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: there is no such folder")
+    if scan:
+        _scan(folder, expression, console)
+        return
+    _try(folder, expression, jobs or os.cpu_count() or 1, seconds, console)
+
+
+def _try(folder: Path, expression: str | None, jobs: int, seconds: float, console: Console) -> None:
+    from opkit import compat
+    from opkit.cli.cc import _cmake_arguments
+
+    samples = compat.find_samples(folder)
+    if not samples:
+        raise UsageError(
+            f"{folder}: has no samples",
+            help="a sample has a CMakeLists.txt that uses ASC, or .asc sources",
+        )
+    if expression is not None:
+        samples = _chosen(samples, expression)
+    tasks = compat.plan(samples)
+    with console.progress("compat", total=len(tasks)) as bar:
+        outcomes = compat.run_tasks(
+            tasks,
+            cmake_arguments=_cmake_arguments(),
+            compiler=(sys.executable, "-m", "opkit.cli", "cc"),
+            jobs=jobs,
+            seconds=seconds,
+            show=console.command_line,
+            done=lambda outcome: bar.advance(f"{outcome.sample} {outcome.verdict.value}"),
+        )
+    missing = compat.wants([outcome.missing for outcome in outcomes if outcome.missing])
+    _show_outcomes(outcomes, missing, console)
+    if any(outcome.verdict in _failures() for outcome in outcomes):
+        raise click.exceptions.Exit(1)
+
+
+def _chosen(samples: tuple[Sample, ...], expression: str) -> tuple[Sample, ...]:
+    from opkit.compat import select_samples
+
+    chosen = select_samples(samples, expression)
+    if not chosen:
+        raise UsageError(
+            f'no sample matches -k "{expression}"', help=f"names look like {samples[0].name}"
+        )
+    return chosen
+
+
+def _failures() -> frozenset[Verdict]:
+    from opkit.compat import Verdict
+
+    return frozenset({Verdict.WRONG, Verdict.FAULT, Verdict.BUILD, Verdict.TIMEOUT})
+
+
+def _show_outcomes(
+    outcomes: tuple[Outcome, ...], missing: tuple[Want, ...], console: Console
+) -> None:
+    from opkit.compat import Verdict
+
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    samples: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        samples.setdefault(outcome.sample, []).append(outcome)
+    whole = [name for name, parts in samples.items() if _passes(parts)]
+    if console.json:
+        console.emit_json(
+            {
+                "samples": len(samples),
+                "samples_passed": len(whole),
+                "counts": {verdict.value: counts[verdict] for verdict in Verdict},
+                "outcomes": [
+                    {
+                        "sample": outcome.sample,
+                        "scenario": outcome.scenario,
+                        "verdict": outcome.verdict.value,
+                        "cause": outcome.cause,
+                        "missing": outcome.missing,
+                        "seconds": round(outcome.seconds, 2),
+                    }
+                    for outcome in outcomes
+                ],
+                "missing": missing,
+            }
+        )
+        return
+    tones = {Verdict.PASS: "good", Verdict.CHIP: "quiet", Verdict.UNVERIFIED: "warn"}
+    console.table(
+        ("sample", "scenario", "verdict", "s", "cause"),
+        [
+            (
+                outcome.sample,
+                outcome.scenario or "-",
+                console.styled(outcome.verdict.value, tones.get(outcome.verdict, "bad")),
+                f"{outcome.seconds:.1f}",
+                "" if outcome.verdict is Verdict.PASS else outcome.cause,
+            )
+            for outcome in outcomes
+        ],
+        right=("s",),
+    )
+    _show_wants(missing, "samples' scenarios", console)
+    told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+    console.result(f"\n{len(outcomes)} scenarios: {told}")
+    console.result(
+        f"{len(whole)} of {len(samples)} samples pass in every scenario for an emulated chip"
+    )
+
+
+def _passes(outcomes: list[Outcome]) -> bool:
+    """Whether a sample passes: each scenario but those for other chips, and at least one."""
+    from opkit.compat import Verdict
+
+    counted = [outcome for outcome in outcomes if outcome.verdict is not Verdict.CHIP]
+    return bool(counted) and all(outcome.verdict is Verdict.PASS for outcome in counted)
+
+
+def _scan(folder: Path, expression: str | None, console: Console) -> None:
+    from opkit import compat
+
+    if expression is not None:
+        raise UsageError("-k chooses samples to run, and --scan reads all of DIR")
+    report = compat.scan(folder)
+    if console.json:
+        console.emit_json(
+            {
+                "kernels": len(report.kernels),
+                "complete": report.complete,
+                "share": report.complete / len(report.kernels),
+                "missing": report.missing,
+                "by_kernel": report.kernels,
+            }
+        )
+        return
+    _show_scan(report, console)
+
+
+def _show_scan(report: ScanReport, console: Console) -> None:
+    if console.verbose:
+        rows = [(kernel.kernel, " ".join(kernel.missing) or "-") for kernel in report.kernels]
+        console.table(("kernel", "missing names"), rows)
+    _show_wants(report.missing, "kernels", console)
+    share = report.complete / len(report.kernels)
+    console.result(
+        f"\n{report.complete} of {len(report.kernels)} kernels ({share:.0%}) use no missing name"
+    )
+
+
+def _show_wants(missing: tuple[Want, ...], whom: str, console: Console) -> None:
+    if not missing:
+        return
+    shown = missing if console.verbose else missing[:_WANTS_SHOWN]
+    console.result()
+    console.table(
+        ("missing name", f"{whom} that want it", "lack nothing else"),
+        [(want.name, str(want.wanted_by), str(want.alone)) for want in shown],
+        right=(f"{whom} that want it", "lack nothing else"),
+    )
+    if len(shown) < len(missing):
+        console.result(f"and {len(missing) - len(shown)} more names: -v lists them")

@@ -1,0 +1,33 @@
+"""Whether other people's Ascend C runs here: their samples built and run, their names looked up."""
+
+from __future__ import annotations
+
+from opkit.compat.api import ApiName, api_names
+from opkit.compat.declared import Declared, read_declared
+from opkit.compat.discover import Sample, find_samples
+from opkit.compat.outcome import Outcome, Verdict
+from opkit.compat.run import Task, plan, run_tasks
+from opkit.compat.scan import KernelNames, ScanReport, Want, find_kernels, names_used, scan, wants
+from opkit.compat.select import select_samples
+
+__all__ = [
+    "ApiName",
+    "Declared",
+    "KernelNames",
+    "Outcome",
+    "Sample",
+    "ScanReport",
+    "Task",
+    "Verdict",
+    "Want",
+    "api_names",
+    "find_kernels",
+    "find_samples",
+    "names_used",
+    "plan",
+    "read_declared",
+    "run_tasks",
+    "scan",
+    "select_samples",
+    "wants",
+]

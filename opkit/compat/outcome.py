@@ -1,0 +1,213 @@
+"""Verdicts, and how they are read from what builds, programs and scripts print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from opkit.chips import all_chips
+
+__all__ = [
+    "Outcome",
+    "Verdict",
+    "build_cause",
+    "fault_cause",
+    "first_line",
+    "missing_module",
+    "names_in_build_log",
+    "names_in_faults",
+    "other_chip",
+    "says_fail",
+    "says_pass",
+    "wrong_cause",
+]
+
+
+class Verdict(Enum):
+    """How a scenario ended."""
+
+    PASS = "pass"
+    """It ran, and its own check says that the result is right."""
+    WRONG = "wrong result"
+    """It ran, and its own check says that the result is wrong."""
+    FAULT = "fault"
+    """The kernel faulted, the program crashed, or a call of the runtime failed."""
+    BUILD = "build error"
+    """It does not configure, compile or link."""
+    CHIP = "unsupported chip"
+    """It is for a chip that opkit does not emulate."""
+    TIMEOUT = "timeout"
+    """One of its steps took longer than the limit."""
+    UNVERIFIED = "unverified"
+    """Something else is missing here, or nothing says whether its result is right."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one scenario of one sample."""
+
+    sample: str
+    scenario: str
+    verdict: Verdict
+    cause: str
+    """The first cause, one line; for a pass, who said so."""
+    missing: tuple[str, ...] = ()
+    """Names that the build or the run lacks."""
+    seconds: float = 0.0
+
+
+_FAULT = re.compile(r"^error: (?P<message>.+) \[(?P<category>[A-Z][A-Za-z]+)\]\s*$", re.MULTILINE)
+_RUNTIME_ERROR = re.compile(r"^error: (?P<message>.+\[\d+\])\s*$", re.MULTILINE)
+_COMPILER_ERROR = re.compile(r"^(?:[^\s:]+:\d+:(?:\d+:)? )?(?:fatal )?error: (?P<text>.+)$", re.M)
+_LINKER_ERROR = re.compile(
+    r"undefined reference to|cannot find -l|No rule to make target", re.IGNORECASE
+)
+_CMAKE_ERROR = re.compile(r"^CMake Error[^\n]*\n(?P<body>(?:[ \t]*[^\n]*\n?){1,8})", re.MULTILINE)
+_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)'?")
+_PACKAGE = re.compile(r'package configuration file provided by\s+"([^"]+)"|Could NOT find (\w+)')
+_ARCHITECTURE = re.compile(r"\bdav-\w?\d{3,4}\b", re.IGNORECASE)
+_MISSING_NAME = (
+    re.compile(r"['‘](?P<name>[\w:]+)['’] is not a member of ['‘](?P<space>[\w:]+)"),
+    re.compile(r"['‘](?:AscendC::)?(?P<name>[\w:]+)['’] (?:was not|has not been) declared"),
+    re.compile(r"declaration of ['‘](?P<name>\w+)['’] must be available"),
+    re.compile(r"['‘](?P<name>[\w:]+)['’] in namespace ['‘](?P<space>[\w:]+)['’] does not name"),
+    re.compile(r"['‘](?P<name>[\w:]+)['’] does not name a (?:template )?type"),
+    re.compile(r"no (?:member|type|template) named ['‘](?P<name>\w+)['’] in"),
+    re.compile(r"(?:undeclared identifier|unknown type name) ['‘](?P<name>\w+)"),
+    re.compile(r"(?P<name>[\w./+-]+\.h(?:pp)?): No such file"),
+    re.compile(r"fatal error: ['‘](?P<name>[\w./+-]+)['’] file not found"),
+)
+_MISSING_MEMBER = re.compile(r"has no member named ['‘](?P<name>\w+)['’]")
+_UNDEFINED = re.compile(r"undefined reference to [`'‘](?P<name>[\w:]+)")
+_LIBRARY = re.compile(r"cannot find -l(?P<name>[\w.]+)")
+_UNIMPLEMENTED = re.compile(r"^error: (?P<message>.+) \[Unimplemented\]", re.MULTILINE)
+_FAIL = re.compile(
+    r"\bfail(?:ed|ure|s)?\b|\bFAIL(?:ED)?\b|\[ERROR\]|\bresult error\b|\bmismatch(?:es|ed)?\b"
+    r"|\bnot equal\b|\bincorrect\b|\bTraceback\b",
+    re.IGNORECASE,
+)
+_NO_FAIL = re.compile(r"\b(?:0|no|without) (?:fail\w*|mismatch\w*|errors?)\b", re.IGNORECASE)
+_PASS = re.compile(
+    r"\bpass(?:ed|es)?\b|\b(?:result|output|verification|accuracy|compar\w+)\b.{0,60}"
+    r"\b(?:success\w*|correct|ok|match(?:es|ed)?)\b",
+    re.IGNORECASE,
+)
+
+
+def says_pass(text: str) -> str | None:
+    """Return the line that says that a result is right, None where none does."""
+    return next((line.strip() for line in text.splitlines() if _PASS.search(line)), None)
+
+
+def says_fail(text: str) -> str | None:
+    """Return the line that says that a result is wrong, None where none does."""
+    for line in text.splitlines():
+        if _FAIL.search(_NO_FAIL.sub("", line)):
+            return line.strip()
+    return None
+
+
+def wrong_cause(text: str) -> str:
+    """Return the first line that shows a wrong value, else the one that says so."""
+    shown = re.search(r"^.*\b(?:expected|golden|index)\b.*\d.*$", text, re.MULTILINE)
+    return shown[0].strip() if shown else (says_fail(text) or first_line(text))
+
+
+def fault_cause(text: str) -> str | None:
+    """Return the first fault or error of the runtime in a program's output."""
+    found = _FAULT.search(text) or _RUNTIME_ERROR.search(text)
+    if found is None:
+        return None
+    place = re.match(r"\s*--> (\S+)", text[found.end() :].lstrip("\n"))
+    category = found.groupdict().get("category")
+    head = f"{category}: {found['message']}" if category else found["message"]
+    return f"{head} ({place[1].rpartition('/')[2]})" if place else head
+
+
+def build_cause(text: str) -> str:
+    """Return the first error of a build, one line."""
+    found = _COMPILER_ERROR.search(text)
+    if found is not None:
+        return found["text"].strip()
+    cmake = _CMAKE_ERROR.search(text)
+    if cmake is not None:
+        body = [line.strip() for line in cmake["body"].splitlines() if line.strip()]
+        return f"CMake: {' '.join(body[:2])}" if body else cmake[0].strip()
+    linker = next((line for line in text.splitlines() if _LINKER_ERROR.search(line)), None)
+    return (linker or last_line(text)).strip()
+
+
+def names_in_build_log(text: str, own: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the names that the compiler or the linker did not find, first one first.
+
+    `own` are the names that the source declares itself: the compiler does not know one whose type
+    is missing, and then only the type counts.
+    """
+    found: dict[str, None] = {}
+    errors = [match["text"] for match in _COMPILER_ERROR.finditer(text)]
+    for error in errors:
+        for pattern in _MISSING_NAME:
+            match = pattern.search(error)
+            if match is not None:
+                surely = "space" in pattern.groupindex or match["name"] not in own
+                found |= {_qualified(match): None} if surely else {}
+                break
+        else:
+            member = _MISSING_MEMBER.search(error)
+            if member is not None and member["name"] not in own:
+                found["." + member["name"]] = None
+    found |= {match["name"]: None for match in _UNDEFINED.finditer(text)}
+    found |= {f"-l{match['name']}": None for match in _LIBRARY.finditer(text)}
+    return tuple(found)
+
+
+def names_in_faults(text: str) -> tuple[str, ...]:
+    """Return what a program asked for at run time that opkit has not built."""
+    return tuple(dict.fromkeys(match["message"] for match in _UNIMPLEMENTED.finditer(text)))
+
+
+def missing_module(text: str) -> str | None:
+    """Return the Python module or the CMake package that a step needs and this machine lacks."""
+    module = _MODULE.search(text)
+    if module is not None:
+        return f"the Python module {module[1]}"
+    package = _PACKAGE.search(text)
+    if package is not None:
+        return f"the CMake package {package[1] or package[2]}"
+    return None
+
+
+def other_chip(text: str) -> str | None:
+    """Return the architecture that an error asks for, where opkit does not emulate it."""
+    ours = {chip.npu_arch.lower() for chip in all_chips()}
+    for error in _errors_of(text):
+        for found in _ARCHITECTURE.finditer(error):
+            if found[0].lower() not in ours:
+                return found[0]
+    return None
+
+
+def first_line(text: str) -> str:
+    """Return the first line with something in it."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def last_line(text: str) -> str:
+    """Return the last line with something in it."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _errors_of(text: str) -> Iterable[str]:
+    for cmake in _CMAKE_ERROR.finditer(text):
+        yield cmake["body"]
+    for error in _COMPILER_ERROR.finditer(text):
+        yield error["text"]
+
+
+def _qualified(match: re.Match[str]) -> str:
+    space = match.groupdict().get("space") or ""
+    name = match["name"].removeprefix("AscendC::")
+    inner = space.removeprefix("AscendC").removeprefix("::")
+    return f"{inner}::{name}" if inner else name

@@ -1,0 +1,307 @@
+"""Building, running and verifying samples, several at a time."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from opkit.chips import DEFAULT_CHIP, all_chips, find_chip
+from opkit.compat.discover import Sample
+from opkit.compat.outcome import (
+    Outcome,
+    Verdict,
+    build_cause,
+    fault_cause,
+    last_line,
+    missing_module,
+    names_in_build_log,
+    names_in_faults,
+    other_chip,
+    says_fail,
+    says_pass,
+    wrong_cause,
+)
+from opkit.compat.recipe import Recipe, Step, find_recipes, steps_of
+from opkit.compat.scenarios import Scenario, scenarios_of
+from opkit.compat.source import local_names, plain_code, tokens_of, variable_names
+from opkit.compat.steps import Ran, Running, Workplace
+
+__all__ = ["Task", "plan", "run_tasks"]
+
+_ARCHITECTURES = "CMAKE_ASC_ARCHITECTURES"
+_COPY_IGNORES = shutil.ignore_patterns(".git", "build", "__pycache__")
+_SOURCES = {".asc", ".cpp", ".cc", ".cce", ".h", ".hpp"}
+_CAN_FAIL = re.compile(r"\b(?:sys\.exit|exit|raise|assert|assert_\w+)\b")
+_MAIN = re.compile(r"\bint\s+main\s*\(")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One scenario of one sample."""
+
+    sample: Sample
+    scenario: Scenario
+
+    @property
+    def name(self) -> str:
+        """The sample and the scenario."""
+        return f"{self.sample.name} {self.scenario.name}".strip()
+
+
+def plan(samples: Sequence[Sample]) -> tuple[Task, ...]:
+    """Return every scenario of every sample; reads the samples and runs nothing."""
+    tasks = []
+    for sample in samples:
+        recipes = find_recipes(sample.folder) if sample.has_cmake else _lone_recipes(sample)
+        recipes = tuple(_for_our_chip(recipe, sample.folder) for recipe in recipes)
+        for scenario in scenarios_of(sample.folder, recipes):
+            tasks.append(Task(sample, scenario))
+    return tuple(tasks)
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    *,
+    cmake_arguments: Sequence[str],
+    compiler: Sequence[str],
+    jobs: int,
+    seconds: float,
+    show: Callable[[Sequence[str]], None],
+    done: Callable[[Outcome], None],
+) -> tuple[Outcome, ...]:
+    """Return the outcome of each task, in the tasks' order.
+
+    Args:
+        cmake_arguments: what makes CMake find the language ASC.
+        compiler: how to call `opkit cc`, for samples without CMake.
+        jobs: how many tasks run at a time.
+        seconds: the limit of each step of a task.
+        show: called with each command before it runs, from any thread.
+        done: called with each outcome when it is known, from this thread.
+    A task whose own CMake refuses the value that was tried has no outcome.
+    """
+    running = Running()
+    outcomes: dict[Task, Outcome] = {}
+    with tempfile.TemporaryDirectory(prefix="opkit-compat-") as scratch:
+        pool = ThreadPoolExecutor(max_workers=jobs)
+        try:
+            waiting = {}
+            for index, task in enumerate(tasks):
+                place = Path(scratch).resolve() / str(index)
+                attempt = _Attempt(
+                    task, place, running, tuple(cmake_arguments), tuple(compiler), seconds, show
+                )
+                waiting[pool.submit(attempt.outcome)] = task
+            for future in as_completed(waiting):
+                outcome = future.result()
+                if outcome is not None:
+                    outcomes[waiting[future]] = outcome
+                    done(outcome)
+        finally:
+            running.stop()
+            pool.shutdown(wait=True, cancel_futures=True)
+    return tuple(outcomes[task] for task in tasks if task in outcomes)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One try at one task."""
+
+    task: Task
+    place: Path
+    running: Running
+    cmake_arguments: tuple[str, ...]
+    compiler: tuple[str, ...]
+    seconds: float
+    show: Callable[[Sequence[str]], None]
+
+    def outcome(self) -> Outcome | None:
+        """Return what became of it; None where it is no scenario after all."""
+        start = time.monotonic()
+        recipe = self.task.scenario.recipe
+        foreign = next((step for step in recipe.steps if step.kind == "foreign"), None)
+        if foreign is not None:
+            result = self._say(Verdict.UNVERIFIED, f"needs {foreign.words[0]}, which is not here")
+        else:
+            with self._copy() as folder:
+                found = self._carry_out(recipe, folder)
+            if found is None:
+                return None
+            result = found
+        return replace(result, seconds=time.monotonic() - start)
+
+    @contextmanager
+    def _copy(self) -> Iterator[Path]:
+        sample = self.task.sample
+        # By its own name: programs print paths.
+        folder = self.place / sample.folder.resolve().name
+        shutil.copytree(sample.folder, folder, ignore=_COPY_IGNORES, symlinks=False)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(self.place, ignore_errors=True)
+
+    def _carry_out(self, recipe: Recipe, folder: Path) -> Outcome | None:
+        work = Workplace(folder, self.running, self.seconds, self.cmake_arguments, show=self.show)
+        printed: list[str] = []
+        verified: list[tuple[Step, str]] = []
+        for step in recipe.steps:
+            ran = work.do(self._with_compiler(step))
+            if step.kind == "configure" and self._refuses_value(ran):
+                return None
+            failure = self._failure(step, ran)
+            if failure is not None:
+                return failure
+            if step.kind == "run":
+                printed.append(ran.output)
+            elif step.kind == "verify":
+                verified.append((step, ran.output))
+        if not printed:
+            return self._say(Verdict.UNVERIFIED, "it builds, and there is nothing to run")
+        if verified:
+            return self._verdict_of_scripts(verified, work)
+        return self._verdict_of_program("\n".join(printed), recipe)
+
+    def _with_compiler(self, step: Step) -> Step:
+        if step.words[:1] != (_CC,):
+            return step
+        return replace(step, words=(*self.compiler, *step.words[1:]))
+
+    def _refuses_value(self, ran: Ran) -> bool:
+        """Whether the sample's CMake says that a value we tried is none of its scenarios."""
+        if ran.code == 0 or other_chip(ran.output):
+            return False
+        cause = build_cause(ran.output)
+        return any(name in cause for name in self.task.scenario.derived)
+
+    def _failure(self, step: Step, ran: Ran) -> Outcome | None:
+        """Return the outcome where a step ends the attempt, None where it goes on."""
+        if ran.failed_to_start:
+            return self._say(Verdict.UNVERIFIED, ran.failed_to_start)
+        if ran.timed_out:
+            what = " ".join(step.words)
+            return self._say(Verdict.TIMEOUT, f"{what} took more than {self.seconds:g} s")
+        lacking = missing_module(ran.output) if ran.code != 0 else None
+        if lacking is not None:
+            return self._say(Verdict.UNVERIFIED, f"needs {lacking}")
+        if step.kind == "run":
+            return self._run_failure(step, ran)
+        if ran.code == 0:
+            return None
+        if step.kind in ("configure", "build", "compile"):
+            architecture = other_chip(ran.output)
+            if architecture is not None:
+                return self._say(Verdict.CHIP, f"needs {architecture}")
+            names = names_in_build_log(ran.output, _own_names(self.task.sample.folder))
+            return self._say(Verdict.BUILD, build_cause(ran.output), names)
+        if step.kind == "verify":
+            return self._say(Verdict.WRONG, wrong_cause(ran.output))
+        what = " ".join(step.words)
+        return self._say(Verdict.UNVERIFIED, f"{what} failed: {last_line(ran.output)}")
+
+    def _run_failure(self, step: Step, ran: Ran) -> Outcome | None:
+        fault = fault_cause(ran.output)
+        if fault is not None:
+            return self._say(Verdict.FAULT, fault, names_in_faults(ran.output))
+        if ran.code < 0:
+            name = signal.Signals(-ran.code).name
+            return self._say(Verdict.FAULT, f"{step.words[0]} was ended by {name}")
+        if ran.code == 0:
+            return None
+        if says_fail(ran.output):
+            return self._say(Verdict.WRONG, wrong_cause(ran.output))
+        text = last_line(ran.output)
+        return self._say(Verdict.FAULT, f"{step.words[0]} exited with {ran.code}: {text}")
+
+    def _verdict_of_scripts(self, verified: list[tuple[Step, str]], work: Workplace) -> Outcome:
+        said = []
+        for step, output in verified:
+            if says_fail(output):
+                return self._say(Verdict.WRONG, wrong_cause(output))
+            script = next(word for word in step.words if word.endswith(".py"))
+            line = says_pass(output)
+            if line is None and not _can_fail(work.inside(script)):
+                cause = f"{script} says neither pass nor fail, and cannot fail"
+                return self._say(Verdict.UNVERIFIED, cause)
+            said.append(f"{Path(script).name}: {line or 'exit code 0'}")
+        return self._say(Verdict.PASS, "; ".join(said))
+
+    def _verdict_of_program(self, output: str, recipe: Recipe) -> Outcome:
+        fail, passed = says_fail(output), says_pass(output)
+        if fail and not passed:
+            return self._say(Verdict.WRONG, wrong_cause(output))
+        if fail and passed and says_pass(fail) is None:
+            return self._say(Verdict.WRONG, fail)
+        if passed and not fail:
+            return self._say(Verdict.PASS, f"the program: {passed}")
+        if fail:
+            return self._say(Verdict.UNVERIFIED, f"the program says both: {fail}")
+        if _shows(output, recipe.shown_output):
+            return self._say(Verdict.PASS, f"it prints what {recipe.source} shows")
+        return self._say(Verdict.UNVERIFIED, "it ran, and nothing says whether the result is right")
+
+    def _say(self, verdict: Verdict, cause: str, missing: tuple[str, ...] = ()) -> Outcome:
+        return Outcome(self.task.sample.name, self.task.scenario.name, verdict, cause, missing)
+
+
+_CC = "opkit-cc"
+
+
+def _lone_recipes(sample: Sample) -> tuple[Recipe, ...]:
+    """Return one recipe a source: compile and run it where it has a main, else only compile."""
+    recipes = []
+    for source in sample.sources:
+        has_main = _MAIN.search(source.read_bytes().decode("utf-8", errors="replace"))
+        flags = ["-o", "demo"] if has_main else ["-c", "-o", "demo.o"]
+        steps = [Step("compile", (_CC, source.name, *flags))]
+        if (sample.folder / "scripts" / "gen_data.py").is_file():
+            steps += steps_of(["python3 scripts/gen_data.py"])
+        if has_main:
+            steps.append(Step("run", ("./demo",)))
+        if has_main and (sample.folder / "scripts" / "verify_result.py").is_file():
+            line = "python3 scripts/verify_result.py output/output.bin output/golden.bin"
+            steps += steps_of([line])
+        recipes.append(Recipe(tuple(steps), "custom"))
+    return tuple(recipes)
+
+
+def _for_our_chip(recipe: Recipe, folder: Path) -> Recipe:
+    """Return the recipe for a chip that opkit has, where it names another and allows ours."""
+    named = recipe.configure_values().get(_ARCHITECTURES)
+    ours = find_chip(DEFAULT_CHIP).npu_arch
+    if named is None or named.lower() in {chip.npu_arch for chip in all_chips()}:
+        return recipe
+    files = [folder / "CMakeLists.txt", *folder.glob("README*")]
+    texts = [file.read_bytes().decode("utf-8", errors="replace") for file in files]
+    return recipe.with_values({_ARCHITECTURES: ours}) if ours in "".join(texts) else recipe
+
+
+def _own_names(folder: Path) -> set[str]:
+    """Return the names that a sample's sources declare themselves."""
+    found: set[str] = set()
+    for path in folder.rglob("*"):
+        if path.suffix in _SOURCES and path.is_file():
+            text = path.read_bytes().decode("utf-8", errors="replace")
+            tokens = tokens_of(plain_code(text))
+            found |= local_names(tokens) | variable_names(tokens)
+    return found
+
+
+def _can_fail(script: Path | None) -> bool:
+    """Whether a script's exit code may be another than 0."""
+    if script is None or not script.is_file():
+        return False
+    return _CAN_FAIL.search(script.read_bytes().decode("utf-8", errors="replace")) is not None
+
+
+def _shows(output: str, expected: Sequence[str]) -> bool:
+    lines = {line.strip() for line in output.splitlines()}
+    return bool(expected) and all(line in lines for line in expected)

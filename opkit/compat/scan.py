@@ -1,0 +1,242 @@
+"""The static half: which names of the API a tree of kernels uses, and which of them opkit has."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from opkit.chips import DEFAULT_CHIP, Chip, find_chip
+from opkit.compat.api import ApiName, api_names
+from opkit.compat.conditionals import drop_other_chips
+from opkit.compat.declared import Declared, read_declared
+from opkit.compat.source import local_names, plain_code, tokens_of, words_of
+from opkit.errors import UsageError
+
+__all__ = ["KernelNames", "ScanReport", "Want", "find_kernels", "names_used", "scan"]
+
+# For a later architecture, beside the kernels of the earlier ones.
+_OTHER_ARCHITECTURES = re.compile(r"(?:^|/)arch(?:22|35|31|38)(?:/|$)")
+_KERNEL_FOLDER = "op_kernel"
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"', re.MULTILINE)
+_HARD_SPACES = ("Std", "Reg", "MicroAPI", "Simt")
+_AFTER_A_FUNCTION = ("(", "<", ";", ",", ")")
+
+
+@dataclass(frozen=True)
+class KernelNames:
+    """What one kernel uses."""
+
+    kernel: str
+    """Its file, from the scanned folder."""
+    used: tuple[str, ...]
+    """Names of the API, as the list spells them, or identifiers after `AscendC::`."""
+    missing: tuple[str, ...]
+    """Those that opkit does not declare."""
+
+
+@dataclass(frozen=True)
+class Want:
+    """A name that opkit lacks, and who wants it."""
+
+    name: str
+    wanted_by: int
+    """How many kernels or samples use it."""
+    alone: int
+    """How many of them lack nothing else."""
+
+
+@dataclass(frozen=True)
+class ScanReport:
+    """What a tree of kernels uses."""
+
+    kernels: tuple[KernelNames, ...]
+    missing: tuple[Want, ...]
+    """Most wanted first."""
+
+    @property
+    def complete(self) -> int:
+        """How many kernels miss no name."""
+        return sum(not kernel.missing for kernel in self.kernels)
+
+
+def find_kernels(folder: Path) -> tuple[Path, ...]:
+    """Return the kernel sources below a folder, those of later architectures left out.
+
+    An operator repository keeps them as `op_kernel/*.cpp`; samples are `*.asc`. Where there are
+    neither, every C++ source is taken that includes `kernel_operator.h`.
+    """
+    sources = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in (".asc", ".cpp", ".cce", ".cc")
+        and not _OTHER_ARCHITECTURES.search(path.relative_to(folder).as_posix())
+        and path.is_file()
+    ]
+    chosen = [
+        path for path in sources if path.suffix == ".asc" or path.parent.name == _KERNEL_FOLDER
+    ]
+    return tuple(chosen) or tuple(path for path in sources if "kernel_operator.h" in _read(path))
+
+
+def scan(folder: Path, *, chip: Chip | None = None) -> ScanReport:
+    """Return which names the kernels below a folder use, and which of them opkit has.
+
+    Raises:
+        UsageError: there is no kernel.
+        SetupError: there is no compiler, which knows what opkit's headers declare.
+    """
+    chosen = chip or find_chip(DEFAULT_CHIP)
+    kernels = find_kernels(folder)
+    if not kernels:
+        raise UsageError(
+            f"{folder}: has no kernel sources",
+            help="kernels are *.asc, op_kernel/*.cpp, or .cpp that includes kernel_operator.h",
+        )
+    units = {kernel: _Unit.read(kernel, folder, chosen) for kernel in kernels}
+    used = {kernel: names_used(unit.tokens) for kernel, unit in units.items()}
+    return report_of(
+        {kernel.relative_to(folder).as_posix(): names for kernel, names in used.items()},
+        chip=chosen,
+    )
+
+
+def report_of(used: Mapping[str, Collection[str]], *, chip: Chip | None = None) -> ScanReport:
+    """Return the report for kernels whose names are known."""
+    listed = {name.text for name in api_names()}
+    extra = {name for names in used.values() for name in names} - listed
+    declared = read_declared(extra, chip=chip)
+    kernels = tuple(
+        KernelNames(kernel, tuple(sorted(names)), _missing(names, declared))
+        for kernel, names in used.items()
+    )
+    return ScanReport(kernels, wants([kernel.missing for kernel in kernels]))
+
+
+def wants(lacking: Iterable[Collection[str]]) -> tuple[Want, ...]:
+    """Return what is missing, most wanted first."""
+    total: Counter[str] = Counter()
+    alone: Counter[str] = Counter()
+    for names in lacking:
+        total.update(names)
+        if len(names) == 1:
+            alone.update(names)
+    order = sorted(total, key=lambda name: (-total[name], -alone[name], name))
+    return tuple(Want(name, total[name], alone[name]) for name in order)
+
+
+def names_used(tokens: list[str]) -> frozenset[str]:
+    """Return the names of the API that code uses, given its tokens.
+
+    A name that the code defines itself is its own, unless it stands behind `AscendC::`.
+    """
+    own = local_names(tokens)
+    table = _Table.of(api_names())
+    found: set[str] = set()
+    for word in words_of(tokens):
+        if word.before in (".", "->"):
+            name = table.methods.get(word.text)
+            if name and word.after in ("(", "<") and word.text not in own:
+                found.add(name)
+            continue
+        if word.qualifier in _HARD_SPACES:
+            space = "Reg" if word.qualifier == "MicroAPI" else word.qualifier
+            found.add(f"{space}::{word.text}")
+            continue
+        if word.qualifier == "AscendC":
+            listed = word.text in table.free
+            if listed or (word.text not in own and word.after != "::"):
+                found.add(table.free.get(word.text, word.text))
+            continue
+        if word.qualifier or word.text in own:
+            continue
+        name = table.free.get(word.text)
+        if name and (name not in table.functions or word.after in _AFTER_A_FUNCTION):
+            found.add(name)
+            continue
+        found.update(text for stem, text in table.patterns.items() if word.text.startswith(stem))
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The API list by what a word in code may be."""
+
+    free: Mapping[str, str]
+    methods: Mapping[str, str]
+    patterns: Mapping[str, str]
+    functions: frozenset[str]
+
+    @classmethod
+    def of(cls, names: Iterable[ApiName]) -> _Table:
+        plain = [name for name in names if not name.namespace]
+        return cls(
+            free={
+                name.identifier: name.text
+                for name in plain
+                if not name.is_method and not name.is_pattern
+            },
+            methods={name.identifier: name.text for name in plain if name.is_method},
+            patterns={name.identifier: name.text for name in plain if name.is_pattern},
+            functions=frozenset(
+                name.text
+                for name in plain
+                if name.kind not in ("type/enum", "high-level type", "infra", "macro/const")
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """One kernel with what it includes of its own tree."""
+
+    tokens: list[str]
+
+    @classmethod
+    def read(cls, kernel: Path, root: Path, chip: Chip) -> _Unit:
+        top = root.resolve()
+        seen: set[Path] = set()
+        tokens: list[str] = []
+        waiting = [kernel]
+        while waiting:
+            path = waiting.pop()
+            real = path.resolve()
+            if real in seen:
+                continue
+            seen.add(real)
+            # Literals hold the names of includes: those are read before they are blanked.
+            text = drop_other_chips(_without_comments(_read(path)), chip)
+            tokens += tokens_of(plain_code(text))
+            for found in _INCLUDE.finditer(text):
+                target = _find(found["name"], path, root)
+                if target is not None and target.resolve().is_relative_to(top):
+                    waiting.append(target)
+        return cls(tokens)
+
+
+def _find(name: str, includer: Path, root: Path) -> Path | None:
+    for folder in (includer.parent, *includer.parents):
+        candidate = folder / name
+        if candidate.is_file():
+            return candidate
+        if folder == root:
+            break
+    return None
+
+
+def _missing(names: Iterable[str], declared: Declared) -> tuple[str, ...]:
+    return tuple(sorted(name for name in names if name not in declared))
+
+
+def _without_comments(text: str) -> str:
+    """Return `text` with its comments blanked and its literals kept."""
+    pattern = re.compile(r'"(?:\\.|[^"\\\n])*"|//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+    return pattern.sub(
+        lambda found: found[0] if found[0][0] == '"' else "\n" * found[0].count("\n") or " ", text
+    )
+
+
+def _read(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", errors="replace")

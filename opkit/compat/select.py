@@ -1,0 +1,71 @@
+"""Choosing samples by expressions over their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from opkit.compat.discover import Sample
+from opkit.errors import UsageError
+
+__all__ = ["select_samples"]
+
+
+def select_samples(samples: Sequence[Sample], expression: str) -> tuple[Sample, ...]:
+    """Return the samples whose names an expression takes: words with and, or, not, brackets.
+
+    Raises:
+        UsageError: the expression cannot be read.
+    """
+    test = _Expression(expression)
+    return tuple(sample for sample in samples if test.takes(sample.name))
+
+
+class _Expression:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = re.findall(r"\(|\)|[^\s()]+", text)
+
+    def takes(self, name: str) -> bool:
+        self._name, self._at = name.lower(), 0
+        result = self._either()
+        if self._at != len(self._tokens):
+            raise self._unreadable()
+        return result
+
+    def _either(self) -> bool:
+        result = self._both()
+        while self._next("or"):
+            result = self._both() or result
+        return result
+
+    def _both(self) -> bool:
+        result = self._one()
+        while self._next("and"):
+            result = self._one() and result
+        return result
+
+    def _one(self) -> bool:
+        if self._next("not"):
+            return not self._one()
+        if self._next("("):
+            result = self._either()
+            if not self._next(")"):
+                raise self._unreadable()
+            return result
+        if self._at == len(self._tokens) or self._tokens[self._at] in (")", "and", "or"):
+            raise self._unreadable()
+        self._at += 1
+        return self._tokens[self._at - 1].lower() in self._name
+
+    def _next(self, word: str) -> bool:
+        if self._at < len(self._tokens) and self._tokens[self._at] == word:
+            self._at += 1
+            return True
+        return False
+
+    def _unreadable(self) -> UsageError:
+        return UsageError(
+            f'-k "{self._text}" cannot be read',
+            help='write words with and, or, not and brackets, such as "reduce and not sum"',
+        )

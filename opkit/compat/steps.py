@@ -1,0 +1,202 @@
+"""Carrying out the steps of a recipe in a scratch copy, each with a time limit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opkit.compat.recipe import Step
+from opkit.compat.shell import assignment_of, expand
+
+__all__ = ["Ran", "Running", "Workplace"]
+
+_MOST_OUTPUT_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    """Its exit code; negative for a signal."""
+    output: str
+    """What it wrote to stdout and stderr, in its order."""
+    timed_out: bool = False
+    failed_to_start: str = ""
+    """Why it could not be started; empty otherwise."""
+
+
+class Running:
+    """The processes of one compat run; any thread may start one, `stop` ends all."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self.stopped = False
+        """Whether `stop` was called: start nothing more."""
+
+    def call(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], seconds: float
+    ) -> Ran:
+        """Run a command to its end or its limit."""
+        with self._lock:
+            if self.stopped:
+                return Ran(-signal.SIGKILL, "", failed_to_start="the run was stopped")
+            try:
+                process = subprocess.Popen(
+                    list(argv),
+                    cwd=cwd,
+                    env=dict(env),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    # Its own group: make and cmake have children, and all must go.
+                    start_new_session=True,
+                )
+            except OSError as err:
+                return Ran(127, "", failed_to_start=f"{argv[0]}: {err.strerror}")
+            self._processes.add(process)
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            output, _ = process.communicate()
+            return Ran(-signal.SIGKILL, _text(output), timed_out=True)
+        except BaseException:
+            _kill(process)
+            raise
+        finally:
+            with self._lock:
+                self._processes.discard(process)
+        return Ran(process.returncode, _text(output))
+
+    def stop(self) -> None:
+        """Kill what runs and start nothing more."""
+        with self._lock:
+            self.stopped = True
+            for process in self._processes:
+                _kill(process)
+
+
+@dataclass
+class Workplace:
+    """A scratch copy of a sample, and where a script stands in it."""
+
+    root: Path
+    """Nothing is written outside it."""
+    running: Running
+    seconds: float
+    """The limit of one step."""
+    cmake_arguments: tuple[str, ...]
+    """What makes CMake find the language ASC."""
+    show: Callable[[Sequence[str]], None]
+    """Called with each command before it runs."""
+    here: Path = field(init=False)
+    """The working directory."""
+    variables: dict[str, str] = field(init=False)
+    """The environment with the variables that the script has set."""
+
+    def __post_init__(self) -> None:
+        self.here = self.root
+        self.variables = dict(os.environ)
+        # CMake starts opkit from other folders than this one.
+        ours = str(Path(__file__).parents[2])
+        paths = [ours, self.variables.get("PYTHONPATH", "")]
+        self.variables["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        # English messages: they are parsed.
+        self.variables["LC_ALL"] = "C.UTF-8"
+        self.variables["PYTHONIOENCODING"] = "utf-8"
+
+    def do(self, step: Step) -> Ran:
+        """Carry out one step."""
+        words = self._expanded(step)
+        if step.kind == "set":
+            pairs = [assignment_of(word) for word in step.words]
+            for name, value in (pair for pair in pairs if pair is not None):
+                self.variables[name] = expand(value, self.variables)
+            return Ran(0, "")
+        if step.kind in ("folder", "enter", "remove"):
+            return self._in_folders(step.kind, words)
+        argv = self._argv(step.kind, words)
+        self.show(argv)
+        return self.running.call(argv, cwd=self.here, env=self.variables, seconds=self.seconds)
+
+    def inside(self, name: str) -> Path | None:
+        """Return the path that a word leads to; None where it leaves the scratch copy."""
+        path = Path(os.path.normpath(self.here / name))
+        return path if path.is_relative_to(self.root) else None
+
+    def _expanded(self, step: Step) -> list[str]:
+        words: list[str] = []
+        for word in step.words:
+            text = expand(word, self.variables)
+            words += self._matches(text) if "*" in text else [text]
+        return words
+
+    def _matches(self, pattern: str) -> list[str]:
+        """Return the files that a pattern stands for; as in a shell, itself where none does."""
+        try:
+            found = sorted(self.here.glob(pattern.removeprefix("./")))
+        except (ValueError, NotImplementedError):
+            return [pattern]
+        return [f"./{path.relative_to(self.here)}" for path in found] or [pattern]
+
+    def _in_folders(self, kind: str, words: Sequence[str]) -> Ran:
+        for word in words:
+            path = self.inside(word)
+            if path is None:
+                return Ran(1, "", failed_to_start=f"{kind} {word} leads out of the sample")
+            if kind == "folder":
+                path.mkdir(parents=True, exist_ok=True)
+            elif kind == "enter":
+                if not path.is_dir():
+                    return Ran(1, f"cd: {word}: no such folder")
+                self.here = path
+            elif path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        return Ran(0, "")
+
+    def _argv(self, kind: str, words: list[str]) -> list[str]:
+        program, *rest = words
+        if kind == "configure":
+            return [_cmake(), *rest, *self.cmake_arguments]
+        if kind == "build":
+            # One job: samples are built side by side already.
+            plain = [word for word in rest if not _is_jobs(word)]
+            return [_cmake() if program == "cmake" else program, *plain]
+        if program.startswith("python"):
+            return [sys.executable, *rest]
+        return words
+
+
+def _is_jobs(word: str) -> bool:
+    return word.startswith("-j") and word[2:].strip("=").isdigit() | (word == "-j")
+
+
+def _cmake() -> str:
+    # The one beside this Python first: opkit may have come with it.
+    beside = Path(sys.executable).parent / "cmake"
+    return str(beside) if beside.is_file() else "cmake"
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _text(output: bytes) -> str:
+    # A kernel that prints in a loop: both ends tell enough.
+    if len(output) > _MOST_OUTPUT_BYTES:
+        half = _MOST_OUTPUT_BYTES // 2
+        output = output[:half] + b"\n...\n" + output[-half:]
+    return output.decode("utf-8", errors="replace")
