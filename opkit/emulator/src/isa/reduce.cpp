@@ -105,13 +105,21 @@ class RepeatSum {
  public:
   RepeatSum(DType type, bool is_in_order) : type_(type), is_in_order_(is_in_order), bytes_(size_bytes(type)) {}
 
-  void add(uint64_t value) {
+  /// Adds `count` sums of repeats; `values` has room for one more in front of them.
+  void add(uint8_t* values, uint32_t count) {
     if (is_in_order_) {
-      sum_ = is_empty_ ? value : add_two(sum_, value);
+      if (!is_empty_) std::memcpy(values - bytes_, &sum_, bytes_);
+      const void* sources[1] = {is_empty_ ? values : values - bytes_};
+      const lanes::Lane lane = lanes::table().sum_in_order[static_cast<size_t>(type_)];
+      lane(&sum_, sources, nullptr, is_empty_ ? count : count + 1);
       is_empty_ = false;
       return;
     }
-    push(0, value);
+    for (uint32_t i = 0; i < count; ++i) {
+      uint64_t value = 0;
+      std::memcpy(&value, values + i * bytes_, bytes_);
+      push(0, value);
+    }
   }
 
   uint64_t finish() {
@@ -149,12 +157,6 @@ class RepeatSum {
     std::memcpy(values_[level] + counts_[level] * bytes_, &value, bytes_);
     ++counts_[level];
   }
-  uint64_t add_two(uint64_t a, uint64_t b) const {
-    const void* sources[2] = {&a, &b};
-    uint64_t sum = 0;
-    lanes::table().elementwise[static_cast<size_t>(Op::Add)][static_cast<size_t>(type_)](&sum, sources, nullptr, 1);
-    return sum;
-  }
 
   DType type_;
   bool is_in_order_;
@@ -167,23 +169,19 @@ class RepeatSum {
 
 uint64_t sum_all(const Core& core, const Instr& instr, const LaneShape& shape) {
   const Operand& source = instr.src[0];
-  const uint32_t element_bytes = size_bytes(source.dtype);
   const lanes::Lane lane = lanes::table().sum_repeats[static_cast<size_t>(source.dtype)];
   RepeatSum total(source.dtype, adds_repeats_in_order(core, instr));
   uint32_t repeat = 0;
   if (is_contiguous(shape, source)) {
-    constexpr uint32_t kChunk = 32;
+    constexpr uint32_t kChunk = 64;
     const uint32_t whole = shape.tail == shape.lanes ? shape.repeat : shape.repeat - 1;
-    alignas(64) uint8_t sums[kChunk * 4];
+    alignas(64) uint8_t buffer[kBlockBytes + kChunk * 4];
+    uint8_t* sums = buffer + kBlockBytes;
     while (repeat < whole) {
       const uint32_t count = whole - repeat < kChunk ? whole - repeat : kChunk;
       const void* sources[1] = {core.at(source) + uint64_t{repeat} * kRepeatBytes};
       lane(sums, sources, nullptr, count);
-      for (uint32_t i = 0; i < count; ++i) {
-        uint64_t value = 0;
-        std::memcpy(&value, sums + i * element_bytes, element_bytes);
-        total.add(value);
-      }
+      total.add(sums, count);
       repeat += count;
     }
   }
@@ -191,9 +189,9 @@ uint64_t sum_all(const Core& core, const Instr& instr, const LaneShape& shape) {
     alignas(64) uint8_t gathered[kRepeatBytes];
     gather_masked(core, source, shape, repeat, gathered);
     const void* sources[1] = {gathered};
-    uint64_t value = 0;
-    lane(&value, sources, nullptr, 1);
-    total.add(value);
+    uint64_t value[2] = {0, 0};
+    lane(&value[1], sources, nullptr, 1);
+    total.add(reinterpret_cast<uint8_t*>(&value[1]), 1);
   }
   return total.finish();
 }

@@ -22,13 +22,43 @@ const char* type_name(DType type) {
               instr.source_count > 0 ? " and " : "", instr.source_count > 0 ? type_name(instr.src[0].dtype) : "");
 }
 
+bool is_shift(Op op) { return op == Op::ShiftLeft || op == Op::ShiftRight; }
+
 void check_shift(const Instr& instr) {
-  if (instr.op != Op::ShiftLeft && instr.op != Op::ShiftRight) return;
+  if (!is_shift(instr.op)) return;
   const uint32_t width = size_bytes(instr.dst.dtype) * 8;
   const uint64_t mask = width == 32 ? 0xffffffffull : 0xffffull;
   OPKIT_CHECK((instr.scalar_bits[0] & mask) <= width, IllegalOperand, &instr, nullptr,
               "%s: a shift by %llu is outside 0 to %u", row_of(instr.op).name,
               static_cast<unsigned long long>(instr.scalar_bits[0] & mask), width);
+}
+
+/// Runs a call with a count whose operands are aligned and lie inside their buffers, one by one or in place: what
+/// nearly every call is, and all there is to check then. False, with nothing done, for any other call.
+bool run_plain(const Core& core, const Instr& instr, lanes::Lane lane, const uint64_t* scalars) {
+  if (instr.mask_form != MaskForm::Count || instr.count == 0) return false;
+  const uint64_t limit = core.space_bytes[static_cast<uint32_t>(Space::UB)];
+  uint8_t* base = core.space_base[static_cast<uint32_t>(Space::UB)];
+  const auto is_plain = [&](const Operand& operand, uint64_t end) {
+    return operand.space == Space::UB && operand.address % kBlockBytes == 0 && operand.address >= operand.begin &&
+           end <= operand.end && end <= limit;
+  };
+  const Operand& dst = instr.dst;
+  const uint32_t dst_bytes = size_bytes(dst.dtype);
+  const uint64_t dst_end = dst.address + uint64_t{instr.count} * dst_bytes;
+  if (!is_plain(dst, dst_end)) return false;
+  const void* sources[3];
+  for (uint32_t i = 0; i < instr.source_count; ++i) {
+    const Operand& source = instr.src[i];
+    const uint32_t bytes = size_bytes(source.dtype);
+    const uint64_t end = source.address + uint64_t{instr.count} * bytes;
+    if (!is_plain(source, end)) return false;
+    const bool is_in_place = source.address == dst.address && bytes == dst_bytes;
+    if (!is_in_place && source.address < dst_end && dst.address < end) return false;
+    sources[i] = base + source.address;
+  }
+  lane(base + dst.address, sources, scalars, instr.count);
+  return true;
 }
 
 /// Half sources and a float destination (MulAddDst, Axpy): the sources are widened, exactly, 64 lanes at a time.
@@ -89,12 +119,15 @@ VectorUse elementwise_use(const Core& core, const Instr& instr) {
 }
 
 void execute_elementwise(Core& core, const Instr& instr) {
+  const lanes::Lane lane =
+      lanes::table().elementwise[static_cast<size_t>(instr.op)][static_cast<size_t>(instr.dst.dtype)];
+  const bool is_usual = lane != nullptr && instr.src[0].dtype == instr.dst.dtype && !is_shift(instr.op);
+  if (is_usual && run_plain(core, instr, lane, instr.scalar_bits)) return;
+
   const VectorUse use = elementwise_use(core, instr);
   if (use.shape.repeat == 0) return;
   check_operands(core, instr, use.shape, use.uses);
   check_shift(instr);
-  const lanes::Lane lane =
-      lanes::table().elementwise[static_cast<size_t>(instr.op)][static_cast<size_t>(instr.dst.dtype)];
   if (__builtin_expect(lane == nullptr, 0)) fault_type(instr, "tensors");
   if (__builtin_expect(instr.src[0].dtype != instr.dst.dtype, 0)) {
     const bool is_widening =
@@ -112,6 +145,13 @@ void execute_elementwise(Core& core, const Instr& instr) {
 }
 
 void execute_cast(Core& core, const Instr& instr) {
+  const lanes::Lane lane =
+      instr.mode < lanes::kRoundModes
+          ? lanes::table()
+                .cast[static_cast<size_t>(instr.dst.dtype)][static_cast<size_t>(instr.src[0].dtype)][instr.mode]
+          : nullptr;
+  if (lane != nullptr && run_plain(core, instr, lane, &core.deq_scale_bits)) return;
+
   const VectorUse use = elementwise_use(core, instr);
   if (use.shape.repeat == 0) return;
   check_operands(core, instr, use.shape, use.uses);
@@ -119,11 +159,6 @@ void execute_cast(Core& core, const Instr& instr) {
               "Cast with int4b_t");
   static constexpr const char* kModes[] = {"CAST_NONE",  "CAST_RINT",  "CAST_FLOOR", "CAST_CEIL",
                                            "CAST_ROUND", "CAST_TRUNC", "CAST_ODD",   "CAST_HYBRID"};
-  const lanes::Lane lane =
-      instr.mode < lanes::kRoundModes
-          ? lanes::table()
-                .cast[static_cast<size_t>(instr.dst.dtype)][static_cast<size_t>(instr.src[0].dtype)][instr.mode]
-          : nullptr;
   OPKIT_CHECK(lane != nullptr, IllegalOperand, &instr, "see the table of supported conversions of Cast",
               "Cast: %s to %s does not take RoundMode::%s", type_name(instr.src[0].dtype), type_name(instr.dst.dtype),
               kModes[instr.mode & 7]);

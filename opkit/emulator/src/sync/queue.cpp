@@ -18,6 +18,16 @@ Instr at(Where where) {
   return instr;
 }
 
+/// The same, for a check: OPKIT_CHECK makes it only when the check fails.
+class At {
+ public:
+  explicit At(Where where) : instr_(at(where)) {}
+  operator const Instr*() const { return &instr_; }  // NOLINT: stands for the pointer that raise_fault takes
+
+ private:
+  Instr instr_;
+};
+
 void signal(Op op, Pipe first, Pipe second, int8_t id, Where where) {
   Instr instr = at(where);
   instr.op = op;
@@ -32,14 +42,12 @@ QueueSlot& slot_of(QueueState& queue, uint32_t address, const char* call, Where 
     const uint32_t begin = queue.slots[i].address;
     if (address >= begin && address < begin + queue.slot_bytes) return queue.slots[i];
   }
-  const Instr instr = at(where);
-  raise_fault(Fault::QueueMisuse, &instr, "pass the tensor that this queue's own AllocTensor or DeQue returned",
+  raise_fault(Fault::QueueMisuse, At(where), "pass the tensor that this queue's own AllocTensor or DeQue returned",
               "%s: the tensor at byte %u belongs to none of this queue's %u buffers", call, address, queue.slot_count);
 }
 
 void check_initialised(const QueueState& queue, const char* call, Where where) {
-  const Instr instr = at(where);
-  OPKIT_CHECK(queue.slot_count > 0, QueueMisuse, &instr, "call pipe.InitBuffer(queue, count, bytes) first",
+  OPKIT_CHECK(queue.slot_count > 0, QueueMisuse, At(where), "call pipe.InitBuffer(queue, count, bytes) first",
               "%s: this queue has no buffers", call);
 }
 
@@ -59,10 +67,9 @@ void produce(int8_t& id, Pipe first, Pipe second, Where where) {
 }  // namespace
 
 uint32_t pipe_allocate(PipeState& pipe, Space space, uint32_t bytes, Where where) {
-  const Instr instr = at(where);
   uint32_t& used = pipe.used_bytes[static_cast<uint32_t>(space)];
   const uint32_t limit = local_memory_bytes(space);
-  OPKIT_CHECK(uint64_t{used} + bytes <= limit, OutOfBounds, &instr,
+  OPKIT_CHECK(uint64_t{used} + bytes <= limit, OutOfBounds, At(where),
               "make the tiles smaller or use fewer buffers: `opkit targets` lists the sizes",
               "InitBuffer: %u bytes more do not fit: %u of %s's %u bytes are given out already", bytes, used,
               space_name(space), limit);
@@ -72,10 +79,9 @@ uint32_t pipe_allocate(PipeState& pipe, Space space, uint32_t bytes, Where where
 }
 
 void queue_init(QueueState& queue, PipeState& pipe, uint32_t count, uint32_t bytes, Where where) {
-  const Instr instr = at(where);
-  OPKIT_CHECK(count > 0, IllegalOperand, &instr, nullptr, "InitBuffer: a queue needs at least one buffer");
+  OPKIT_CHECK(count > 0, IllegalOperand, At(where), nullptr, "InitBuffer: a queue needs at least one buffer");
   pipe.buffer_count += count;
-  OPKIT_CHECK(pipe.buffer_count <= kMaxBuffers, IllegalOperand, &instr, "use fewer queues or buffers",
+  OPKIT_CHECK(pipe.buffer_count <= kMaxBuffers, IllegalOperand, At(where), "use fewer queues or buffers",
               "InitBuffer: this kernel has %u buffers, the limit is %u", pipe.buffer_count, kMaxBuffers);
   queue.slot_bytes = (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   queue.slot_count = count;
@@ -97,24 +103,23 @@ uint32_t queue_allocate(QueueState& queue, Where where) {
     slot.state = SlotState::Allocated;
     return slot.address;
   }
-  const Instr instr = at(where);
-  raise_fault(Fault::QueueMisuse, &instr,
+  raise_fault(Fault::QueueMisuse, At(where),
               "call FreeTensor on a tensor that is no longer used, or give InitBuffer more buffers",
               "AllocTensor: all %u buffers of this queue are in use", queue.slot_count);
 }
 
 void queue_enqueue(QueueState& queue, uint32_t address, Where where) {
   check_initialised(queue, "EnQue", where);
-  const Instr instr = at(where);
   QueueSlot& slot = slot_of(queue, address, "EnQue", where);
-  OPKIT_CHECK(slot.state == SlotState::Allocated || slot.state == SlotState::Dequeued, QueueMisuse, &instr,
+  OPKIT_CHECK(slot.state == SlotState::Allocated || slot.state == SlotState::Dequeued, QueueMisuse, At(where),
               "EnQue each tensor once after AllocTensor",
               slot.state == SlotState::Enqueued ? "EnQue: this tensor is in the queue already"
                                                 : "EnQue: this tensor was freed or never allocated");
   const uint32_t capacity =
       queue.depth == 0 ? queue.slot_count : (queue.depth > queue.slot_count ? queue.depth : queue.slot_count);
-  OPKIT_CHECK(queue.queued < capacity, QueueMisuse, &instr, "DeQue before the next EnQue, or raise the queue's depth",
-              "EnQue: the queue holds %u tensors already", queue.queued);
+  OPKIT_CHECK(queue.queued < capacity, QueueMisuse, At(where),
+              "DeQue before the next EnQue, or raise the queue's depth", "EnQue: the queue holds %u tensors already",
+              queue.queued);
   if (queue.has_event) produce(slot.enqueue_event, queue.fill, queue.empty, where);
   slot.state = SlotState::Enqueued;
   queue.fifo[(queue.head + queue.queued) % kQueueSlots] = static_cast<uint32_t>(&slot - queue.slots);
@@ -123,8 +128,7 @@ void queue_enqueue(QueueState& queue, uint32_t address, Where where) {
 
 uint32_t queue_dequeue(QueueState& queue, Where where) {
   check_initialised(queue, "DeQue", where);
-  const Instr instr = at(where);
-  OPKIT_CHECK(queue.queued > 0, QueueMisuse, &instr, "EnQue the tensor that is to be taken out",
+  OPKIT_CHECK(queue.queued > 0, QueueMisuse, At(where), "EnQue the tensor that is to be taken out",
               "DeQue: the queue is empty");
   QueueSlot& slot = queue.slots[queue.fifo[queue.head]];
   queue.head = (queue.head + 1) % kQueueSlots;
@@ -136,11 +140,10 @@ uint32_t queue_dequeue(QueueState& queue, Where where) {
 
 void queue_free(QueueState& queue, uint32_t address, Where where) {
   check_initialised(queue, "FreeTensor", where);
-  const Instr instr = at(where);
   QueueSlot& slot = slot_of(queue, address, "FreeTensor", where);
-  OPKIT_CHECK(slot.state != SlotState::Idle, QueueMisuse, &instr, "free each tensor once",
+  OPKIT_CHECK(slot.state != SlotState::Idle, QueueMisuse, At(where), "free each tensor once",
               "FreeTensor: this tensor was freed already");
-  OPKIT_CHECK(slot.state != SlotState::Enqueued, QueueMisuse, &instr, "DeQue it first",
+  OPKIT_CHECK(slot.state != SlotState::Enqueued, QueueMisuse, At(where), "DeQue it first",
               "FreeTensor: this tensor is still in the queue");
   if (queue.has_event) produce(slot.free_event, queue.empty, queue.fill, where);
   slot.state = SlotState::Idle;
@@ -154,9 +157,8 @@ void queue_free_events(QueueState& queue, Where where) {
 }
 
 int8_t fetch_event(Pipe first, Pipe second, Where where) {
-  const Instr instr = at(where);
   const uint8_t pool = current_core()->event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)];
-  OPKIT_CHECK(pool != 0xff, QueueMisuse, &instr,
+  OPKIT_CHECK(pool != 0xff, QueueMisuse, At(where),
               "ReleaseEventID ids that are no longer used; queues use one for each buffer",
               "all %u event ids of this pair of pipes are in use", kEventCount);
   return static_cast<int8_t>(__builtin_ctz(~static_cast<uint32_t>(pool)));
@@ -170,10 +172,9 @@ int8_t allocate_event(Pipe first, Pipe second, Where where) {
 }
 
 void release_event(Pipe first, Pipe second, int8_t id, Where where) {
-  const Instr instr = at(where);
   uint8_t& pool = current_core()->event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)];
   const bool is_held = id >= 0 && id < static_cast<int8_t>(kEventCount) && (pool >> id & 1) != 0;
-  OPKIT_CHECK(is_held, QueueMisuse, &instr, "release each id that AllocEventID returned once",
+  OPKIT_CHECK(is_held, QueueMisuse, At(where), "release each id that AllocEventID returned once",
               "ReleaseEventID: id %d is not in use", id);
   pool &= static_cast<uint8_t>(~(1u << id));
 }

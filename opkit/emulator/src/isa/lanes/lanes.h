@@ -50,6 +50,9 @@ struct LaneTable {
   Lane sum_blocks[kDTypes];
   Lane sum_repeats[kDTypes];
 
+  /// dst[0] = the sum of `count` elements, at least one, from the first to the last.
+  Lane sum_in_order[kDTypes];
+
   /// dst[0] = the extreme of `count` elements; a NaN wins.
   Lane maximum[kDTypes];
   Lane minimum[kDTypes];

@@ -49,10 +49,16 @@ __attribute__((noinline)) F32V exp_everywhere(F32V x) {
   return x == x ? result : x;
 }
 
-OPKIT_INLINE F32V exp_f32(F32V x) {
-  if (__builtin_expect(any_beyond(x, 87.0f), 0)) return exp_everywhere(x);
+/// For |x| <= kExpUsual, where the result is a normal number.
+constexpr float kExpUsual = 87.0f;
+OPKIT_INLINE F32V exp_usual(F32V x) {
   const ExpParts parts = split_exp(x);
   return (F32V)((S32V)exp_of_remainder(parts) + ((S32V)parts.rounded << 23));
+}
+
+OPKIT_INLINE F32V exp_f32(F32V x) {
+  if (__builtin_expect(any_beyond(x, kExpUsual), 0)) return exp_everywhere(x);
+  return exp_usual(x);
 }
 
 /// For values that were halves and will be rounded to halves: fewer steps that give the same halves (a test compares

@@ -45,6 +45,19 @@ OPKIT_INLINE void write_values(char* to, const float* values, size_t count) {
   if (i < count) Format::write_partial(to + i * Format::kBytes, load<F32V>(values + i), count - i);
 }
 
+/// A vector of sums of 2^levels neighbours each: the whole tree in registers.
+template <class Format, int levels>
+OPKIT_INLINE F32V sum_tree(const char* from) {
+  if constexpr (levels == 0) {
+    return Format::read(from);
+  } else {
+    constexpr size_t kHalfBytes = (size_t{1} << (levels - 1)) * kFloats * Format::kBytes;
+    const F32V first = sum_tree<Format, levels - 1>(from);
+    const F32V second = sum_tree<Format, levels - 1>(from + kHalfBytes);
+    return rounded<Format>(add_neighbours(first, second, typename MakeIndices<kFloats>::Type()));
+  }
+}
+
 /// Adds neighbours `levels` times within each of `count` repeats.
 template <class Format, int levels>
 void sum_run(void* dst, const void* const* sources, const uint64_t*, size_t count) {
@@ -52,6 +65,16 @@ void sum_run(void* dst, const void* const* sources, const uint64_t*, size_t coun
   constexpr size_t kResults = kLanes >> levels;
   const char* from = static_cast<const char*>(sources[0]);
   char* to = static_cast<char*>(dst);
+  // As many repeats as give a vector of results; neighbours of one repeat never meet those of another.
+  constexpr size_t kRepeats = (kFloats + kResults - 1) / kResults;
+  constexpr size_t kVectors = kRepeats * kResults / kFloats;
+  for (; count >= kRepeats; count -= kRepeats) {
+    for (size_t i = 0; i < kVectors; ++i) {
+      Format::write(to, sum_tree<Format, levels>(from));
+      from += (size_t{1} << levels) * kFloats * Format::kBytes;
+      to += kFloats * Format::kBytes;
+    }
+  }
   alignas(64) float values[128 + 2 * kFloats] = {};
   for (size_t repeat = 0; repeat < count; ++repeat) {
     for (size_t i = 0; i < kLanes; i += kFloats) store(values + i, Format::read(from + i * Format::kBytes));
@@ -61,6 +84,17 @@ void sum_run(void* dst, const void* const* sources, const uint64_t*, size_t coun
     from += 256;
     to += kResults * Format::kBytes;
   }
+}
+
+/// The sum of `count` elements, one after the other, each addition rounded.
+template <class Format>
+void sum_in_order_run(void* dst, const void* const* sources, const uint64_t*, size_t count) {
+  const char* from = static_cast<const char*>(sources[0]);
+  F32V sum = Format::read_partial(from, 1);
+  for (size_t i = 1; i < count; ++i) {
+    sum = rounded<Format>(sum + Format::read_partial(from + i * Format::kBytes, 1));
+  }
+  Format::write_partial(static_cast<char*>(dst), sum, 1);
 }
 
 template <class Format, bool is_maximum>
@@ -85,6 +119,7 @@ constexpr void add_reduces_of(LaneTable& table, DType type) {
   table.sum_pairs[column] = &sum_run<Format, 1>;
   table.sum_blocks[column] = &sum_run<Format, kBlockLevels>;
   table.sum_repeats[column] = &sum_run<Format, kBlockLevels + 3>;
+  table.sum_in_order[column] = &sum_in_order_run<Format>;
   table.maximum[column] = &extreme_run<Format, true>;
   table.minimum[column] = &extreme_run<Format, false>;
 }
