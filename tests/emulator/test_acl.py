@@ -368,11 +368,12 @@ def test_templates_macros_namespaces_and_threads_launch_alike(run: Run) -> None:
     assert result.lines[1].split() == ["6"] * 6 + ["0"] * 2 + ["6"] * 6
 
 
-def test_a_program_of_another_version_is_refused(run: Run) -> None:
-    result = run("""
+@pytest.mark.parametrize("field", ["abi_version", "table_fingerprint"])
+def test_a_program_of_another_version_is_refused(run: Run, field: str) -> None:
+    result = run(f"""
         aclrtSetDevice(0);
         opkit::LaunchConfig config("old", opkit::KernelMode::Vector, 1);
-        config.abi_version += 1;
+        config.{field} += 1;
         opkit::launch_kernel(write_raw, config, nullptr, 0);
         SHOW(aclrtSynchronizeStream(nullptr));
     """)

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "opkit/export.h"
+#include "opkit/isa/ops.h"
 #include "opkit/kernel_entry.h"
 #include "opkit/types.h"
 
@@ -85,6 +86,7 @@ struct LaunchConfig {
 
   // First, so that every later version can read it.
   uint32_t abi_version = kAbiVersion;
+  uint32_t table_fingerprint = ::opkit::table_fingerprint();
   uint32_t npu_arch = __NPU_ARCH__;
   const char* name;
   KernelMode mode;

@@ -67,10 +67,9 @@ struct CallOwner {
 };
 
 aclError check_launch(Runtime& runtime, const LaunchConfig& config) {
-  if (config.abi_version != kAbiVersion) {
+  if (config.abi_version != kAbiVersion || config.table_fingerprint != table_fingerprint()) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, config.name,
-                "this program was built by another version of opkit (interface %u, here %u): build it again",
-                config.abi_version, kAbiVersion);
+                "this program was built by another version of opkit: build it again");
   }
   if (!config.is_mode_known) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, config.name,
