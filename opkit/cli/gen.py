@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opkit.cli.console import Console, common_options
-from opkit.errors import OperatorError, UsageError
+from opkit.errors import OperatorError, SpecError, UsageError
 
 if TYPE_CHECKING:
     from opkit.schema import OpSpec
@@ -106,13 +106,16 @@ def command(
     if operator is not None:
         specs = (_select(specs, operator, prototype),)
     name = specs[0].name if len(specs) == 1 else _project_name(prototype)
-    tree = render(
-        specs,
-        name=name,
-        prototype=text,
-        framework=framework.lower(),
-        compute_units=tuple(unit.strip() for unit in compute_units.split(",") if unit.strip()),
-    )
+    try:
+        tree = render(
+            specs,
+            name=name,
+            prototype=text,
+            framework=framework.lower(),
+            compute_units=tuple(unit.strip() for unit in compute_units.split(",") if unit.strip()),
+        )
+    except SpecError as err:
+        raise schema.with_line(err) from err
     folder = directory or Path(name)
     statuses = write(tree, folder)
     for status in statuses:

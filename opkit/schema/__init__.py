@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opkit.schema.dump import dump
-from opkit.schema.load import load, parse
+from opkit.schema.load import load, parse, with_line
 from opkit.schema.names import camel_case, nearest, snake_case
 from opkit.schema.spec import AttrSpec, AttrValue, OpSpec, TensorSpec
 from opkit.schema.validate import json_schema
@@ -20,4 +20,5 @@ __all__ = [
     "nearest",
     "parse",
     "snake_case",
+    "with_line",
 ]

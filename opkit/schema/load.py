@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar, cast
@@ -14,7 +15,7 @@ from opkit.schema.names import is_reserved, snake_case
 from opkit.schema.spec import AttrSpec, OpSpec, TensorSpec
 from opkit.schema.validate import validate
 
-__all__ = ["load", "parse"]
+__all__ = ["load", "parse", "with_line"]
 
 # A prototype is a few kilobytes; msopgen's own limit is 10 MB.
 _MAX_FILE_BYTES = 10 * 1024 * 1024
@@ -48,6 +49,30 @@ def parse(text: str, *, file: Path) -> tuple[OpSpec, ...]:
     specs = tuple(_operator(document, pointer, cast("_Entry", entry)) for pointer, entry in entries)
     _check_unique_operators(document, [pointer for pointer, _ in entries], specs)
     return specs
+
+
+def with_line(error: SpecError) -> SpecError:
+    """Return an error with the line of what its pointer points at, read from its file again.
+
+    For what is found out about an operator after it was read, such as a wrong formula.
+    """
+    if error.file is None or error.line is not None:
+        return error
+    try:
+        lines = parse_json(_read(error.file), file=error.file).lines
+    except UsageError:
+        return error
+    # A field that was left out has no line of its own: its owner's is the nearest.
+    pointer = error.pointer
+    while pointer and pointer not in lines:
+        pointer = pointer.rpartition("/")[0]
+    return SpecError(
+        error.message,
+        file=error.file,
+        pointer=error.pointer,
+        line=lines.get(pointer),
+        help=error.help,
+    )
 
 
 def _read(path: Path) -> str:
@@ -86,7 +111,7 @@ def _operator(document: JsonDocument, pointer: str, entry: _Entry) -> OpSpec:
     outputs = _tensors(document, f"{pointer}/output_desc", entry["output_desc"], variants)
     attrs = _attributes(document, f"{pointer}/attr", entry.get("attr", []))
     _check_unique_names(document, pointer, entry)
-    return OpSpec(op, name, inputs, outputs, attrs, document.file or Path())
+    return OpSpec(op, name, inputs, outputs, attrs, document.file or Path(), pointer)
 
 
 def _as_list(value: Json) -> list[Json]:
@@ -126,6 +151,8 @@ def _tensors(
         _check_parameter_name(document, f"{pointer}/{index}/name", cast(str, tensor["name"]))
         dtypes = [_dtype(document, pointer, name) for name in _as_list(tensor["type"])]
         formats = [cast(str, name) for name in _as_list(tensor.get("format", "ND"))]
+        if "formula" in tensor:
+            _check_formula(document, f"{pointer}/{index}/formula", cast(str, tensor["formula"]))
         result.append(
             TensorSpec(
                 name=cast(str, tensor["name"]),
@@ -143,6 +170,18 @@ def _dtype(document: JsonDocument, pointer: str, name: Json) -> DType:
     if row is None:
         raise document.error(f'"{name}" is not a data type', pointer)
     return row
+
+
+def _check_formula(document: JsonDocument, pointer: str, formula: str) -> None:
+    """Refuse what is no expression at all; which names it may use is the scaffold's to know."""
+    try:
+        ast.parse(formula.strip(), mode="eval")
+    except SyntaxError as err:
+        raise document.error(
+            f'column {err.offset} of "{formula}": not a formula: {err.msg}', pointer
+        ) from err
+    except (ValueError, RecursionError, MemoryError) as err:
+        raise document.error(f"not a formula: {err or type(err).__name__}", pointer) from err
 
 
 def _attributes(document: JsonDocument, pointer: str, entries: Json) -> tuple[AttrSpec, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from opkit.dtypes import DType
@@ -51,6 +51,8 @@ class OpSpec:
     attrs: tuple[AttrSpec, ...]
     source: Path
     """The JSON file it was read from."""
+    pointer: str = field(default="", compare=False)
+    """Where in that file: the JSON pointer of the operator."""
 
     @property
     def variant_count(self) -> int:

@@ -109,3 +109,22 @@ def test_a_wrong_prototype_is_named_with_its_line(
     shown = capsys.readouterr().err
     assert "op.json:6" in shown
     assert 'did you mean "float16"?' in shown
+
+
+def test_a_wrong_formula_is_shown_by_pointer_and_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The pointer used to name the operator, which is no step of the file, and there was no line.
+    tensor = {"type": "fp16"}
+    operator = {
+        "op": "Twice",
+        "input_desc": [{"name": "x", **tensor}],
+        "output_desc": [{"name": "y", **tensor, "formula": "2 * z"}],
+    }
+    file = tmp_path / "twice.json"
+    file.write_text(json.dumps([operator], indent=1))
+    line = 1 + file.read_text().split('"formula"')[0].count("\n")
+    with pytest.raises(SystemExit, match="2"):
+        main(["gen", "-i", str(file), "-o", str(tmp_path / "out")])
+    printed = capsys.readouterr().err
+    assert f"{file}:{line}: /0/output_desc/0/formula: " in printed

@@ -301,3 +301,14 @@ def test_what_is_not_a_readable_file_is_a_usage_error(tmp_path: Path, name: str)
         load(tmp_path / name)
     assert caught.value.exit_code == 2
     assert isinstance(caught.value, OpkitError)
+
+
+@pytest.mark.parametrize("formula", ["x +", "x = 1", "lambda", "(" * 300 + "x" + ")" * 300])
+def test_a_formula_that_is_no_expression_is_refused_at_its_line(formula: str) -> None:
+    # It used to be found out by "opkit test", as a bug of opkit's.
+    value = operator()
+    value["output_desc"][0]["formula"] = formula
+    error = fails(value)
+    assert error.pointer == "/output_desc/0/formula"
+    assert error.line == line_of(value, '"formula"')
+    assert "not a formula" in error.message

@@ -95,6 +95,7 @@ def backward(spec: OpSpec) -> OpSpec | None:
         outputs=tuple(outputs),
         attrs=spec.attrs,
         source=spec.source,
+        pointer=spec.pointer,
     )
 
 

@@ -127,7 +127,7 @@ def parse(spec: OpSpec) -> ParsedFormulas:
 
 
 def _pointer(spec: OpSpec, index: int) -> str:
-    return f"/{spec.op}/output_desc/{index}/formula"
+    return f"{spec.pointer}/output_desc/{index}/formula"
 
 
 def _appears_plain(expression: sympy.Basic, symbol: sympy.Symbol) -> bool:

@@ -395,14 +395,14 @@ def _check_tensors(parsed: ParsedFormulas) -> None:
                 raise SpecError(
                     f'"{tensor.name}" is {tensor.param_type}; a formula takes required ones only',
                     file=spec.source,
-                    pointer=f"/{spec.op}/{where}/{index}/param_type",
+                    pointer=f"{spec.pointer}/{where}/{index}/param_type",
                     help="make it required, or leave the formula out and write the kernel by hand",
                 )
     if not parsed.inputs or parsed.row_inputs >= set(parsed.inputs):
         raise SpecError(
             "an operator with a formula needs an input with one value per element",
             file=spec.source,
-            pointer=f"/{spec.op}/input_desc",
+            pointer=f"{spec.pointer}/input_desc",
         )
 
 
@@ -418,7 +418,7 @@ def _check_dtypes(spec: OpSpec) -> bool:
             raise SpecError(
                 f"no kernel for data types {', '.join(names)} (variant {variant})",
                 file=spec.source,
-                pointer=f"/{spec.op}/output_desc",
+                pointer=f"{spec.pointer}/output_desc",
                 help="outputs are float16, float32 or bfloat16; or all are int32, or all int16",
             )
     return integer
@@ -436,6 +436,6 @@ def _check_integer(spec: OpSpec, plan: Plan) -> None:
         raise SpecError(
             f"the formula {what}, which the vector unit does not have for int32 and int16",
             file=spec.source,
-            pointer=f"/{spec.op}/output_desc",
+            pointer=f"{spec.pointer}/output_desc",
             help="keep to + - * max min and whole numbers, or drop the integer data types",
         )

@@ -47,7 +47,7 @@ def test_a_wrong_formula_names_its_column(make_spec, formula, column, words):
         parse(make_spec(formula))
     assert caught.value.message.startswith(f"column {column} of")
     assert words in caught.value.message
-    assert caught.value.pointer == "/TestOp/output_desc/0/formula"
+    assert caught.value.pointer == "/output_desc/0/formula"
 
 
 @pytest.mark.parametrize(
