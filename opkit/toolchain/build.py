@@ -41,6 +41,9 @@ from opkit.toolchain.toolkit import Toolkit
 
 __all__ = ["Artifact", "BuildEvent", "build", "clean_output", "default_output", "work_dir"]
 
+# As strerror(ENOSPC) says it; compilers run in the C locale.
+_NO_SPACE = "No space left on device"
+
 # The longest first, so that the last one to end is a short one.
 _ORDER = ("numpy_ext", "op_host", "torch_ext", "kernel")
 
@@ -288,6 +291,13 @@ class _Build:
         failed = [result for result in results.values() if result.status == "failed"]
         if not failed:
             return
+        full = [line for result in failed for line in result.log.splitlines() if _NO_SPACE in line]
+        if full:
+            # Not the user's source: a full disk under the project, or under the compiler's TMPDIR.
+            raise SetupError(
+                f"a disk is full: {full[0].strip()}",
+                help="free some space there, or choose another folder with --into",
+            )
         diagnostics = self.diagnose(failed)
         errors = [item for item in diagnostics if item.severity == "error"]
         names = ", ".join(sorted(result.name for result in failed))

@@ -368,3 +368,20 @@ def test_words_of_a_compiler_that_cannot_be_read_are_shown_as_they_are(
     monkeypatch.setenv("CXX", str(odd))
     with pytest.raises(BuildError, match="the licence server is asleep"):
         workshop.build()
+
+
+def test_a_disk_that_is_full_is_not_the_users_mistake(
+    workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The assembler says it, and it used to be reported as a source that does not compile.
+    compiler = tmp_path / "full++"
+    compiler.write_text(
+        "#!/bin/sh\n"
+        'test "$1" = --version && echo "g++ (GCC) 12.2.0" && exit 0\n'
+        'echo "/tmp/ccX.s: Fatal error: a.o: No space left on device" >&2\n'
+        "exit 1\n"
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    with pytest.raises(SetupError, match=r"a disk is full: .*a\.o: No space left on device"):
+        workshop.build()
