@@ -1,0 +1,200 @@
+"""Write the parts of the documents that are facts about the program, from the program itself.
+
+    python docs/generate.py            # after adding an instruction, a command or an option
+    python docs/generate.py --check    # exits 1 and names what is out of date
+
+A document marks such a part with `<!-- NAME: begin -->` and `<!-- NAME: end -->`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from opkit.chips import all_chips
+from opkit.cli.app import COMMANDS, group
+from opkit.dtypes import DTYPES
+
+ROOT = Path(__file__).resolve().parents[1]
+
+FAMILIES = {
+    "vec_unary": "one source",
+    "vec_binary": "two sources",
+    "vec_binary_scalar": "a tensor and a scalar",
+    "vec_special": "other vector instructions",
+    "data_copy": "copies",
+    "control": "scalars, flags, barriers",
+}
+"""Headings by family of the table; a family that is missing here goes by its own name."""
+
+TIERS = {
+    "T1": "the names that carry most public kernels",
+    "T2": "names that some use",
+    "T3": "the long tail",
+}
+MISSED_SHOWN = 40
+EVERYWHERE = {"json", "verbose", "quiet", "help"}
+"""Options of every command, which the head of docs/commands.md explains once."""
+
+
+def instruction_names() -> str:
+    """Return one row a family: how many instructions, and which."""
+    rows = _instructions()
+    first, *others = all_chips()
+    lines = [
+        f"{len(rows)} instructions on {first.name}:",
+        "",
+        "| family | instructions |",
+        "|---|---|",
+    ]
+    for family in dict.fromkeys(row["family"] for row in rows):
+        names = ", ".join(f"`{row['name']}`" for row in rows if row["family"] == family)
+        lines.append(f"| {FAMILIES.get(family, family.replace('_', ' '))} | {names} |")
+    for chip in others:
+        lacking = [
+            f"`{row['name']}`"
+            for row in rows
+            if row["dtypes"].get(first.npu_arch) and not row["dtypes"].get(chip.npu_arch)
+        ]
+        lines += ["", f"{chip.name} lacks {', '.join(lacking)}." if lacking else ""]
+    return "\n".join(lines).rstrip()
+
+
+def instruction_table() -> str:
+    """Return every instruction with its types on each chip, what it does and its cost class."""
+    chips = all_chips()
+    lines = [
+        f"| instruction | does | {' | '.join(chip.name for chip in chips)} | cost class |",
+        "|---|---|" + "---|" * (len(chips) + 1),
+    ]
+    for row in _instructions():
+        types = " | ".join(_types(row["dtypes"].get(chip.npu_arch, [])) for chip in chips)
+        does = row["semantics"].replace("|", "\\|")
+        lines.append(f"| `{row['name']}` | `{does}` | {types} | {row['cost']} |")
+    return "\n".join(lines)
+
+
+def commands() -> str:
+    """Return every command's help, as its click command holds it."""
+    context = click.Context(group, info_name="opkit")
+    parts = []
+    for name in COMMANDS:
+        command = group.get_command(context, name)
+        assert command is not None
+        parts.append(_command_text(name, command, context))
+    return "\n\n".join(parts)
+
+
+def names() -> str:
+    """Return how many of the API's public names the headers declare, and which are missed most."""
+    from opkit.compat import api_names, read_declared
+
+    known = api_names()
+    lacking = read_declared().missing(known)
+    lines = ["| tier | declared |", "|---|---|"]
+    for tier, meaning in TIERS.items():
+        total = sum(name.tier == tier for name in known)
+        gone = sum(name.tier == tier for name in lacking)
+        lines.append(f"| {meaning} | {total - gone} of {total} |")
+    most = sorted(lacking, key=lambda name: (-name.kernels, name.text))[:MISSED_SHOWN]
+    listed = ", ".join(f"`{name.text}`" for name in most)
+    return "\n".join([*lines, "", f"Missing, most used first: {listed}."])
+
+
+def accuracy() -> str:
+    """Return the one line of docs/profile.md that sums the timing model's errors up."""
+    text = (ROOT / "docs" / "profile.md").read_text(encoding="utf-8")
+    found = re.search(r"^Mean absolute error: .*$", text, re.MULTILINE)
+    if found is None:
+        raise ValueError("docs/profile.md has no line that starts with: Mean absolute error")
+    return f"  {found[0]}"
+
+
+SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"instructions": instruction_names, "names": names, "accuracy": accuracy},
+    "docs/instructions.md": {"instructions": instruction_table},
+    "docs/commands.md": {"commands": commands},
+}
+"""By document: what stands between its markers."""
+
+
+def generated() -> Iterator[tuple[Path, str, str]]:
+    """Yield each document with the text that it has and the text that it should have.
+
+    Raises:
+        ValueError: a document lacks a marker.
+    """
+    for name, sections in SECTIONS.items():
+        path = ROOT / name
+        now = path.read_text(encoding="utf-8")
+        text = now
+        for marker, write in sections.items():
+            begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
+            pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+            if not pattern.search(text):
+                raise ValueError(f"{name} has no lines {begin} and {end}")
+            section = f"{begin}\n{write()}\n{end}"
+            text = pattern.sub(lambda _, section=section: section, text)
+        yield path, now, text
+
+
+def _instructions() -> list[dict]:
+    from opkit import runtime
+
+    runtime.load_emulator()
+    import opkit.emulator._emulator as emulator
+
+    return emulator.isa_table()
+
+
+def _types(codes: list[str]) -> str:
+    if len(codes) >= len(DTYPES):
+        return "any"
+    names = {dtype.code: dtype.name for dtype in DTYPES}
+    return " ".join(names.get(code, code.lower()) for code in codes) or "-"
+
+
+def _command_text(name: str, command: click.Command, context: click.Context) -> str:
+    inner = click.Context(command, info_name=name, parent=context)
+    usage = " ".join(["opkit", name, *command.collect_usage_pieces(inner)])
+    paragraphs = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
+    lines = [f"## opkit {name}", "", f"    {usage}", ""]
+    for paragraph in paragraphs:
+        example = re.fullmatch(r"(Example|With CMake): (.*)", paragraph)
+        text = f"{example[1]}: `{example[2]}`" if example else _escaped(paragraph)
+        lines += [text, ""]
+    options = []
+    for parameter in command.get_params(inner):
+        record = parameter.get_help_record(inner)
+        if record is None or isinstance(parameter, click.Argument) or parameter.name in EVERYWHERE:
+            continue
+        option, help_text = (" ".join(part.split()).replace("|", "\\|") for part in record)
+        options.append(f"| `{option}` | {_escaped(help_text)} |")
+    if options:
+        lines += ["| option | |", "|---|---|", *options]
+    return "\n".join(lines).rstrip()
+
+
+def _escaped(text: str) -> str:
+    """Return help text for Markdown, where `<file>` outside of code would be taken for a tag."""
+    parts = text.split("`")
+    parts[::2] = [part.replace("<", "\\<") for part in parts[::2]]
+    return "`".join(parts)
+
+
+def main() -> int:
+    """Write what has changed, or only name it with --check."""
+    stale = [(path, text) for path, now, text in generated() if now != text]
+    for path, text in stale:
+        print(path.relative_to(ROOT))
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
