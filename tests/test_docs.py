@@ -77,7 +77,10 @@ def test_source_paths_in_documents_exist(document: str) -> None:
     text = (ROOT / "docs" / document).read_text(encoding="utf-8")
     emulator = ROOT / "opkit" / "emulator"
     bases = (emulator, emulator / "include" / "opkit", ROOT / "opkit", ROOT)
-    named = re.findall(r"`((?:src|isa|include|chips|opkit|cli|schema|toolchain)/[\w./*]+)`", text)
+    named = re.findall(
+        r"`((?:src|isa|include|chips|opkit|emulator|cli|schema|scaffold|toolchain|runtime|testing|profiling|compat)/[\w./*]+)`",
+        text,
+    )
     assert named
     missing = [path for path in named if not any([*base.glob(path)] for base in bases)]
     assert not missing, f"docs/{document} names {', '.join(missing)}"
