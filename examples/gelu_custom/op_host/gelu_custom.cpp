@@ -1,0 +1,142 @@
+// Host side of GELUCustom: how it is split over cores and tiles, what its outputs look like, and its prototype.
+#include "../op_kernel/gelu_custom_tiling.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "log/log.h"
+#include "register/op_def_registry.h"
+#include "tiling/platform/platform_ascendc.h"
+
+namespace {
+
+int64_t RoundUp(int64_t value, int64_t multiple)
+{
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+int64_t DivideUp(int64_t value, int64_t divisor)
+{
+    return (value + divisor - 1) / divisor;
+}
+
+}  // namespace
+
+namespace optiling {
+
+static ge::graphStatus TilingFunc(gert::TilingContext* context)
+{
+    // Below this many elements another core costs more than it saves.
+    constexpr int64_t smallestShare = 2048;
+    // Vector instructions work on repeats of 64 float elements, copies on blocks of 32 bytes.
+    constexpr int64_t alignment = 64;
+
+    auto* tiling = context->GetTilingData<GeluCustomTilingData>();
+    if (tiling == nullptr) {
+        OP_LOGE(context->GetNodeName(), "there is no room for the tiling data");
+        return ge::GRAPH_FAILED;
+    }
+    const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());
+    const int64_t cores = std::max<int64_t>(1, platform.GetCoreNumAiv());
+    uint64_t ubBytes = 0;
+    platform.GetCoreMemSize(platform_ascendc::CoreMemType::UB, ubBytes);
+
+    const gert::StorageShape* whole = context->GetInputShape(0);
+    if (whole == nullptr) {
+        OP_LOGE(context->GetNodeName(), "input 0 has no shape");
+        return ge::GRAPH_FAILED;
+    }
+    const int64_t total = whole->GetStorageShape().GetShapeSize();
+    const int64_t columns = total;
+    const int64_t rows = columns == 0 ? 0 : total / columns;
+
+    // The longest tile that fits: two buffers a queue, the scratch tensors and the masks.
+    int64_t elementBytes = 0;
+    elementBytes += ge::GetSizeByDataType(context->GetInputDesc(0)->GetDataType());
+    elementBytes += ge::GetSizeByDataType(context->GetOutputDesc(0)->GetDataType());
+    elementBytes = elementBytes * kGeluCustomBufferCount + kGeluCustomScratchTensors * sizeof(float);
+    const int64_t repeatBytes = elementBytes * alignment + kGeluCustomMaskTensors * alignment / 8;
+    const int64_t usableBytes = static_cast<int64_t>(ubBytes) - kGeluCustomMaskTensors * 32;
+    const int64_t longestTile = usableBytes / repeatBytes * alignment;
+    if (longestTile <= 0) {
+        OP_LOGE(context->GetNodeName(), "a tile of %ld elements does not fit the unified buffer of %lu bytes",
+                static_cast<long>(alignment), static_cast<unsigned long>(ubBytes));
+        return ge::GRAPH_FAILED;
+    }
+
+    // Equal shares in whole repeats; a share that is too long for one tile is cut into equal tiles.
+    int64_t share = columns;
+    if (rows == 1) {
+        const int64_t sharers = std::min(cores, std::max<int64_t>(1, columns / smallestShare));
+        share = RoundUp(DivideUp(columns, sharers), alignment);
+    }
+    const int64_t tilesPerShare = std::max<int64_t>(1, DivideUp(share, longestTile));
+    const int64_t tileLength = std::max(alignment, RoundUp(DivideUp(share, tilesPerShare), alignment));
+    const int64_t tilesPerRow = DivideUp(columns, tileLength);
+    const int64_t tiles = rows * tilesPerRow;
+    const int64_t blocks = std::max<int64_t>(1, std::min(cores, tiles));
+
+    tiling->rows = rows;
+    tiling->columns = columns;
+    tiling->tilesPerRow = tilesPerRow;
+    tiling->tilesPerBlock = tiles / blocks;
+    tiling->extraBlocks = tiles % blocks;
+    tiling->tileLength = static_cast<uint32_t>(tileLength);
+
+    context->SetBlockDim(static_cast<uint32_t>(blocks));
+    context->SetTilingKey(0);
+    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize();
+    return ge::GRAPH_SUCCESS;
+}
+
+}  // namespace optiling
+
+namespace ge {
+
+static graphStatus InferShape(gert::InferShapeContext* context)
+{
+    const gert::Shape* whole = context->GetInputShape(0);
+    if (whole == nullptr) {
+        return GRAPH_FAILED;
+    }
+    gert::Shape* yShape = context->GetOutputShape(0);
+    if (yShape == nullptr) {
+        return GRAPH_FAILED;
+    }
+    *yShape = *whole;
+    return GRAPH_SUCCESS;
+}
+
+static graphStatus InferDataType(gert::InferDataTypeContext* context)
+{
+    context->SetOutputDataType(0, context->GetInputDataType(0));
+    return GRAPH_SUCCESS;
+}
+
+}  // namespace ge
+
+namespace ops {
+
+class GELUCustom : public OpDef {
+public:
+    explicit GELUCustom(const char* name) : OpDef(name)
+    {
+        this->Input("x")
+            .ParamType(REQUIRED)
+            .DataType({ge::DT_FLOAT16})
+            .Format({ge::FORMAT_ND})
+            .UnknownShapeFormat({ge::FORMAT_ND});
+        this->Output("y")
+            .ParamType(REQUIRED)
+            .DataType({ge::DT_FLOAT16})
+            .Format({ge::FORMAT_ND})
+            .UnknownShapeFormat({ge::FORMAT_ND});
+        this->SetInferShape(ge::InferShape).SetInferDataType(ge::InferDataType);
+        this->AICore().SetTiling(optiling::TilingFunc);
+        this->AICore().AddConfig("ascend910b");
+    }
+};
+
+OP_ADD(GELUCustom);
+
+}  // namespace ops

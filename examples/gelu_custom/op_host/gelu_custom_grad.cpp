@@ -1,0 +1,220 @@
+// Host side of GELUCustomGrad: how it is split over cores and tiles, what its outputs look like, and its prototype.
+#include "../op_kernel/gelu_custom_grad_tiling.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "log/log.h"
+#include "register/op_def_registry.h"
+#include "tiling/platform/platform_ascendc.h"
+
+namespace {
+
+bool IsLarger(const gert::Shape& a, const gert::Shape& b)
+{
+    if (a.GetDimNum() != b.GetDimNum()) {
+        return a.GetDimNum() > b.GetDimNum();
+    }
+    return a.GetShapeSize() > b.GetShapeSize();
+}
+
+// Whether two shapes differ at most by leading axes of length 1.
+bool IsSame(const gert::Shape& shape, const gert::Shape& whole)
+{
+    const size_t rank = std::max(shape.GetDimNum(), whole.GetDimNum());
+    for (size_t i = 1; i <= rank; ++i) {
+        const int64_t a = i <= shape.GetDimNum() ? shape.GetDim(shape.GetDimNum() - i) : 1;
+        const int64_t b = i <= whole.GetDimNum() ? whole.GetDim(whole.GetDimNum() - i) : 1;
+        if (a != b) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int64_t LastAxis(const gert::Shape& shape)
+{
+    return shape.GetDimNum() == 0 ? 1 : shape.GetDim(shape.GetDimNum() - 1);
+}
+
+// Whether a shape is the last axis of another, alone.
+bool IsLastAxis(const gert::Shape& shape, const gert::Shape& whole)
+{
+    return LastAxis(shape) == LastAxis(whole) && shape.GetShapeSize() == LastAxis(shape);
+}
+
+int64_t RoundUp(int64_t value, int64_t multiple)
+{
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+int64_t DivideUp(int64_t value, int64_t divisor)
+{
+    return (value + divisor - 1) / divisor;
+}
+
+}  // namespace
+
+namespace optiling {
+
+static ge::graphStatus TilingFunc(gert::TilingContext* context)
+{
+    // Below this many elements another core costs more than it saves.
+    constexpr int64_t smallestShare = 2048;
+    // Vector instructions work on repeats of 64 float elements, copies on blocks of 32 bytes.
+    constexpr int64_t alignment = 64;
+
+    auto* tiling = context->GetTilingData<GeluCustomGradTilingData>();
+    if (tiling == nullptr) {
+        OP_LOGE(context->GetNodeName(), "there is no room for the tiling data");
+        return ge::GRAPH_FAILED;
+    }
+    const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());
+    const int64_t cores = std::max<int64_t>(1, platform.GetCoreNumAiv());
+    uint64_t ubBytes = 0;
+    platform.GetCoreMemSize(platform_ascendc::CoreMemType::UB, ubBytes);
+
+    const gert::Shape* whole = nullptr;
+    for (size_t i = 0; i < 2; ++i) {
+        const gert::StorageShape* shape = context->GetInputShape(i);
+        if (shape == nullptr) {
+            OP_LOGE(context->GetNodeName(), "input %zu has no shape", i);
+            return ge::GRAPH_FAILED;
+        }
+        if (whole == nullptr || IsLarger(shape->GetStorageShape(), *whole)) {
+            whole = &shape->GetStorageShape();
+        }
+    }
+    const int64_t total = whole->GetShapeSize();
+    // Inputs of one shape are one long row. Otherwise some are the last axis alone, and rows are what they share.
+    bool broadcasts = false;
+    const gert::Shape& gradYShape = context->GetInputShape(0)->GetStorageShape();
+    const bool gradYIsWhole = IsSame(gradYShape, *whole);
+    if (!gradYIsWhole && !IsLastAxis(gradYShape, *whole)) {
+        OP_LOGE(context->GetNodeName(),
+                "grad_y has %ld elements and a last axis of %ld: it must have the shape of the largest input"
+                " (%ld elements, last axis %ld) or be its last axis alone",
+                static_cast<long>(gradYShape.GetShapeSize()), static_cast<long>(LastAxis(gradYShape)),
+                static_cast<long>(total), static_cast<long>(LastAxis(*whole)));
+        return ge::GRAPH_FAILED;
+    }
+    broadcasts = broadcasts || !gradYIsWhole;
+    const gert::Shape& xShape = context->GetInputShape(1)->GetStorageShape();
+    const bool xIsWhole = IsSame(xShape, *whole);
+    if (!xIsWhole && !IsLastAxis(xShape, *whole)) {
+        OP_LOGE(context->GetNodeName(),
+                "x has %ld elements and a last axis of %ld: it must have the shape of the largest input"
+                " (%ld elements, last axis %ld) or be its last axis alone",
+                static_cast<long>(xShape.GetShapeSize()), static_cast<long>(LastAxis(xShape)),
+                static_cast<long>(total), static_cast<long>(LastAxis(*whole)));
+        return ge::GRAPH_FAILED;
+    }
+    broadcasts = broadcasts || !xIsWhole;
+    const int64_t columns = broadcasts ? LastAxis(*whole) : total;
+    const int64_t rows = columns == 0 ? 0 : total / columns;
+
+    // The longest tile that fits: two buffers a queue, the scratch tensors and the masks.
+    int64_t elementBytes = 0;
+    elementBytes += ge::GetSizeByDataType(context->GetInputDesc(0)->GetDataType());
+    elementBytes += ge::GetSizeByDataType(context->GetInputDesc(1)->GetDataType());
+    elementBytes += ge::GetSizeByDataType(context->GetOutputDesc(0)->GetDataType());
+    elementBytes = elementBytes * kGeluCustomGradBufferCount + kGeluCustomGradScratchTensors * sizeof(float);
+    const int64_t repeatBytes = elementBytes * alignment + kGeluCustomGradMaskTensors * alignment / 8;
+    const int64_t usableBytes = static_cast<int64_t>(ubBytes) - kGeluCustomGradMaskTensors * 32;
+    const int64_t longestTile = usableBytes / repeatBytes * alignment;
+    if (longestTile <= 0) {
+        OP_LOGE(context->GetNodeName(), "a tile of %ld elements does not fit the unified buffer of %lu bytes",
+                static_cast<long>(alignment), static_cast<unsigned long>(ubBytes));
+        return ge::GRAPH_FAILED;
+    }
+
+    // Equal shares in whole repeats; a share that is too long for one tile is cut into equal tiles.
+    int64_t share = columns;
+    if (rows == 1) {
+        const int64_t sharers = std::min(cores, std::max<int64_t>(1, columns / smallestShare));
+        share = RoundUp(DivideUp(columns, sharers), alignment);
+    }
+    const int64_t tilesPerShare = std::max<int64_t>(1, DivideUp(share, longestTile));
+    const int64_t tileLength = std::max(alignment, RoundUp(DivideUp(share, tilesPerShare), alignment));
+    const int64_t tilesPerRow = DivideUp(columns, tileLength);
+    const int64_t tiles = rows * tilesPerRow;
+    const int64_t blocks = std::max<int64_t>(1, std::min(cores, tiles));
+
+    tiling->rows = rows;
+    tiling->columns = columns;
+    tiling->tilesPerRow = tilesPerRow;
+    tiling->tilesPerBlock = tiles / blocks;
+    tiling->extraBlocks = tiles % blocks;
+    tiling->tileLength = static_cast<uint32_t>(tileLength);
+    tiling->gradYRowStride = gradYIsWhole ? columns : 0;
+    tiling->xRowStride = xIsWhole ? columns : 0;
+
+    context->SetBlockDim(static_cast<uint32_t>(blocks));
+    context->SetTilingKey(0);
+    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize();
+    return ge::GRAPH_SUCCESS;
+}
+
+}  // namespace optiling
+
+namespace ge {
+
+static graphStatus InferShape(gert::InferShapeContext* context)
+{
+    // The outputs have the shape that all inputs broadcast to: the largest.
+    const gert::Shape* whole = context->GetInputShape(0);
+    for (size_t i = 1; i < 2; ++i) {
+        const gert::Shape* shape = context->GetInputShape(i);
+        if (whole != nullptr && shape != nullptr && IsLarger(*shape, *whole)) {
+            whole = shape;
+        }
+    }
+    if (whole == nullptr) {
+        return GRAPH_FAILED;
+    }
+    gert::Shape* gradXShape = context->GetOutputShape(0);
+    if (gradXShape == nullptr) {
+        return GRAPH_FAILED;
+    }
+    *gradXShape = *whole;
+    return GRAPH_SUCCESS;
+}
+
+static graphStatus InferDataType(gert::InferDataTypeContext* context)
+{
+    context->SetOutputDataType(0, context->GetInputDataType(0));
+    return GRAPH_SUCCESS;
+}
+
+}  // namespace ge
+
+namespace ops {
+
+class GELUCustomGrad : public OpDef {
+public:
+    explicit GELUCustomGrad(const char* name) : OpDef(name)
+    {
+        this->Input("grad_y")
+            .ParamType(REQUIRED)
+            .DataType({ge::DT_FLOAT16})
+            .Format({ge::FORMAT_ND})
+            .UnknownShapeFormat({ge::FORMAT_ND});
+        this->Input("x")
+            .ParamType(REQUIRED)
+            .DataType({ge::DT_FLOAT16})
+            .Format({ge::FORMAT_ND})
+            .UnknownShapeFormat({ge::FORMAT_ND});
+        this->Output("grad_x")
+            .ParamType(REQUIRED)
+            .DataType({ge::DT_FLOAT16})
+            .Format({ge::FORMAT_ND})
+            .UnknownShapeFormat({ge::FORMAT_ND});
+        this->SetInferShape(ge::InferShape).SetInferDataType(ge::InferDataType);
+        this->AICore().SetTiling(optiling::TilingFunc);
+        this->AICore().AddConfig("ascend910b");
+    }
+};
+
+OP_ADD(GELUCustomGrad);
+
+}  // namespace ops

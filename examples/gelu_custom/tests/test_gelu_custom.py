@@ -1,0 +1,226 @@
+"""GELUCustom on every data type it supports, on the shapes where kernels usually break."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+import numpy as np
+import pytest
+from opkit.testing import assert_close, bfloat16_to_float32, to_bfloat16
+
+import gelu_custom
+from gelu_custom import golden
+
+# One element, around one 32-byte block, a prime, several dimensions, several tiles, nothing at all.
+SHAPES = [(1,), (15,), (16,), (17,), (257,), (3, 5, 7), (2, 8192), (100_003,), (0,)]
+
+# Data types of inputs, then outputs, one entry for each supported combination.
+VARIANTS = {
+    "gelu_custom": [
+        ("float16", "float16"),
+    ],
+    "gelu_custom_grad": [
+        ("float16", "float16", "float16"),
+    ],
+}
+
+# The names of each operator's inputs, and the values of its attributes in these tests.
+INPUTS = {
+    "gelu_custom": ["x"],
+    "gelu_custom_grad": ["grad_y", "x"],
+}
+ATTRIBUTES = {
+    "gelu_custom": {},
+    "gelu_custom_grad": {},
+}
+
+# Inputs that hold one value per row.
+PER_ROW: dict[str, set[str]] = {
+    "gelu_custom": set(),
+    "gelu_custom_grad": set(),
+}
+
+
+def make_inputs(operator: str, dtypes: tuple[str, ...], shape: tuple[int, ...]) -> list[np.ndarray]:
+    """Return random inputs, the same on every run."""
+    random = np.random.default_rng(0)
+    arrays = []
+    for name, dtype in zip(INPUTS[operator], dtypes):
+        size = shape[:-1] if name in PER_ROW[operator] else shape
+        if dtype == "bfloat16":
+            arrays.append(to_bfloat16(random.uniform(-4, 4, size)))
+        elif dtype.startswith("float"):
+            arrays.append(random.uniform(-4, 4, size).astype(dtype))
+        elif dtype == "bool":
+            arrays.append(random.integers(0, 2, size).astype(dtype))
+        else:
+            low = 0 if dtype.startswith("u") else -100
+            arrays.append(random.integers(low, 100, size).astype(dtype))
+    return arrays
+
+
+CASES = [
+    pytest.param(operator, dtypes, shape, id=f"{operator}-{'-'.join(dtypes)}-{shape}")
+    for operator, variants in VARIANTS.items()
+    for dtypes in variants
+    for shape in SHAPES
+]
+
+
+def widen(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Return an input as the reference takes it: floats in float64."""
+    if dtype == "bfloat16":
+        return bfloat16_to_float32(array).astype(np.float64)
+    return array.astype(np.float64) if dtype.startswith("float") else array.astype(np.int64)
+
+
+# Below the first value, a result is held to an absolute error of the second: half-precision numbers near zero lie
+# further apart than any relative bound allows. These are the small-value domains that public accuracy tools use.
+SMALL_VALUES = {
+    "float16": (2.0**-11, 2.0**-16),
+    "bfloat16": (2.0**-8, 2.0**-16),
+    "float32": (2.0**-14, 2.0**-30),
+}
+
+
+def assert_accurate(result: np.ndarray, reference: np.ndarray, dtype: str) -> None:
+    """Raise unless a result meets the CANN ecosystem standard, and the absolute bound near zero."""
+    reference = np.asarray(reference)
+    assert result.shape == reference.shape
+    limit, error = SMALL_VALUES.get(dtype, (0.0, 0.0))
+    small = np.abs(reference) < limit
+    assert_close(result[~small], reference[~small], dtype=dtype)
+    if small.any():
+        worst = np.max(np.abs(widen(result, dtype)[small] - reference[small]))
+        assert worst <= error, f"a result below {limit} is off by {worst}, at most {error} is allowed"
+
+
+@pytest.mark.parametrize(("operator", "dtypes", "shape"), CASES)
+def test_the_result_meets_the_precision_standard(
+    operator: str, dtypes: tuple[str, ...], shape: tuple[int, ...]
+) -> None:
+    if not hasattr(golden, operator):
+        pytest.skip(f"no reference given: write {operator} in gelu_custom/golden.py")
+    inputs = make_inputs(operator, dtypes, shape)
+    actual = getattr(gelu_custom, operator)(*inputs, **ATTRIBUTES[operator])
+    wide = [widen(array, dtype) for array, dtype in zip(inputs, dtypes)]
+    with np.errstate(all="ignore"):
+        expected = getattr(golden, operator)(*wide, **ATTRIBUTES[operator])
+    if not isinstance(actual, tuple):
+        actual, expected = (actual,), (expected,)
+    for result, reference, dtype in zip(actual, expected, dtypes[len(inputs) :], strict=True):
+        assert_accurate(result, reference, dtype)
+
+
+@pytest.fixture
+def torch() -> ModuleType:
+    """torch, with this project's operators registered; skips where torch is not installed."""
+    module = pytest.importorskip("torch")
+    importlib.import_module("gelu_custom._torch")
+    return module
+
+
+def torch_inputs(torch: ModuleType, dtypes: tuple[str, ...], shape: tuple[int, ...]) -> list:
+    tensors = []
+    for array, dtype in zip(make_inputs("gelu_custom", dtypes, shape), dtypes):
+        tensor = torch.from_numpy(array)
+        tensors.append(tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor)
+    return tensors
+
+
+TORCH_VARIANTS = [
+    ("float16", "float16"),
+]
+ATTRIBUTE_VALUES = tuple(ATTRIBUTES["gelu_custom"].values())
+
+
+@pytest.mark.parametrize("dtypes", TORCH_VARIANTS, ids="-".join)
+def test_the_torch_operator_passes_opcheck(torch: ModuleType, dtypes: tuple[str, ...]) -> None:
+    operator = torch.ops.gelu_custom.gelu_custom.default
+    tensors = torch_inputs(torch, dtypes, (4, 33))
+    for tensor in tensors:
+        tensor.requires_grad_(tensor.is_floating_point())
+    torch.library.opcheck(operator, (*tensors, *ATTRIBUTE_VALUES))
+
+
+@pytest.mark.parametrize("dtypes", TORCH_VARIANTS, ids="-".join)
+def test_torch_compiles_it_into_one_graph_for_any_shape(torch: ModuleType, dtypes: tuple[str, ...]) -> None:
+    operator = torch.ops.gelu_custom.gelu_custom
+    compiled = torch.compile(
+        lambda *tensors: operator(*tensors, *ATTRIBUTE_VALUES),
+        fullgraph=True,
+        dynamic=True,
+        backend="aot_eager",
+    )
+    for shape in [(4, 33), (5, 34)]:
+        tensors = torch_inputs(torch, dtypes, shape)
+        expected = operator(*tensors, *ATTRIBUTE_VALUES)
+        torch.testing.assert_close(compiled(*tensors), expected, equal_nan=True, rtol=0, atol=0)
+
+
+def test_the_torch_operator_takes_strided_tensors(torch: ModuleType) -> None:
+    operator = torch.ops.gelu_custom.gelu_custom
+    strided = [
+        tensor if tensor.dim() < 2 else tensor.t().contiguous().t()
+        for tensor in torch_inputs(torch, TORCH_VARIANTS[0], (6, 10))
+    ]
+    expected = operator(*(tensor.contiguous() for tensor in strided), *ATTRIBUTE_VALUES)
+    torch.testing.assert_close(
+        operator(*strided, *ATTRIBUTE_VALUES), expected, equal_nan=True, rtol=0, atol=0
+    )
+
+
+def test_the_gradient_is_the_slope_of_the_reference() -> None:
+    """Central differences of the forward reference in float64 against the backward reference."""
+    random = np.random.default_rng(1)
+    # Away from zero, where functions such as log and sqrt end.
+    values = {
+        name: random.uniform(0.5, 1.5, (3,) if name in PER_ROW["gelu_custom"] else (3, 5))
+        for name in INPUTS["gelu_custom"]
+    }
+    attributes = ATTRIBUTES["gelu_custom"]
+
+    def forward() -> tuple[np.ndarray, ...]:
+        result = golden.gelu_custom(*values.values(), **attributes)
+        return result if isinstance(result, tuple) else (result,)
+
+    weights = [random.uniform(-1, 1, np.shape(output)) for output in forward()]
+    names = INPUTS["gelu_custom_grad"]
+    given = dict(values)
+    given.update(zip(["grad_y"], weights))
+    arguments = [given[name] for name in names]
+    found = golden.gelu_custom_grad(*arguments, **ATTRIBUTES["gelu_custom_grad"])
+    found = found if isinstance(found, tuple) else (found,)
+    for name, gradient in zip(["grad_x"], found, strict=True):
+        value = values[name.removeprefix("grad_")]
+        slope = np.zeros_like(value)
+        for index in np.ndindex(value.shape):
+            kept, step = value[index], 1e-6
+            value[index] = kept + step
+            high = sum(float(np.sum(w * y)) for w, y in zip(weights, forward()))
+            value[index] = kept - step
+            low = sum(float(np.sum(w * y)) for w, y in zip(weights, forward()))
+            value[index] = kept
+            slope[index] = (high - low) / (2 * step)
+        np.testing.assert_allclose(np.broadcast_to(gradient, slope.shape), slope, rtol=1e-5, atol=1e-7)
+
+
+def test_torch_uses_the_generated_gradient(torch: ModuleType) -> None:
+    dtypes = next((row for row in TORCH_VARIANTS if row[0].endswith(("float32", "float16"))), None)
+    if dtypes is None:
+        pytest.skip("no floating-point variant has a gradient")
+    tensors = [tensor.requires_grad_(tensor.is_floating_point()) for tensor in torch_inputs(torch, dtypes, (4, 33))]
+    result = torch.ops.gelu_custom.gelu_custom(*tensors, *ATTRIBUTE_VALUES)
+    results = result if isinstance(result, tuple) else (result,)
+    floating = [output for output in results if output.is_floating_point()]
+    upstream = [torch.rand_like(output) for output in floating]
+    torch.autograd.backward(floating, upstream)
+    given = dict(zip(INPUTS["gelu_custom"], tensors))
+    given.update(zip(["grad_y"], upstream))
+    wide = [given[name].detach().double().numpy() for name in INPUTS["gelu_custom_grad"]]
+    expected = golden.gelu_custom_grad(*wide, **ATTRIBUTES["gelu_custom_grad"])
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for name, reference in zip(["grad_x"], expected, strict=True):
+        tensor = given[name.removeprefix("grad_")]
+        assert_accurate(tensor.grad.numpy(), reference, dtypes[0])

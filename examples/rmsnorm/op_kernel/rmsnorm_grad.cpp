@@ -1,0 +1,285 @@
+// RmsnormGrad, row by row over the last axis:
+//     grad_x = (gamma*grad_y - x*mean(gamma*grad_y*x, axis=-1)/(epsilon + mean(x**2, axis=-1)))/sqrt(epsilon + mean(x**2, axis=-1))
+//     grad_gamma = grad_y*x/sqrt(epsilon + mean(x**2, axis=-1))
+// A core takes a range of rows, several to a tile where they are short. Two buffers a queue let a tile be copied in
+// while its neighbour computes; rows too long for that have one.
+#include "kernel_operator.h"
+#include "rmsnorm_grad_tiling.h"
+
+#include <type_traits>
+
+using namespace AscendC;
+
+template <typename GradY, typename X, typename Gamma, typename GradX, typename GradGamma>
+class KernelRmsnormGrad {
+public:
+    using ComputeType = float;
+
+    __aicore__ inline KernelRmsnormGrad() {}
+
+    __aicore__ inline void Init(GM_ADDR gradY, GM_ADDR x, GM_ADDR gamma, GM_ADDR gradX, GM_ADDR gradGamma,
+                                const RmsnormGradTilingData& tiling)
+    {
+        const int64_t block = GetBlockIdx();
+        const int64_t extra = tiling.extraBlocks;
+        firstRow = block * tiling.rowsPerBlock + (block < extra ? block : extra);
+        lastRow = firstRow + tiling.rowsPerBlock + (block < extra ? 1 : 0);
+        columns = static_cast<uint32_t>(tiling.columns);
+        rowsPerTile = tiling.rowsPerTile;
+        const uint32_t bufferCount = tiling.bufferCount;
+        scratchLength = RoundUp(columns, 64);
+        xBroadcast = tiling.xBroadcast != 0;
+        gammaBroadcast = tiling.gammaBroadcast != 0;
+        factor0 = tiling.factor0;
+        epsilon = tiling.epsilon;
+
+        gradYGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ GradY*>(gradY), tiling.rows * tiling.columns);
+        xGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(x), xBroadcast ? tiling.columns : tiling.rows * tiling.columns);
+        gammaGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ Gamma*>(gamma), gammaBroadcast ? tiling.columns : tiling.rows * tiling.columns);
+        gradXGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ GradX*>(gradX), tiling.rows * tiling.columns);
+        gradGammaGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ GradGamma*>(gradGamma), tiling.rows * tiling.columns);
+        pipe.InitBuffer(gradYQueue, bufferCount, rowsPerTile * RowStride<GradY>(columns) * sizeof(GradY));
+        pipe.InitBuffer(xQueue, xBroadcast ? 1 : bufferCount,
+                        (xBroadcast ? 1 : rowsPerTile) * RowStride<X>(columns) * sizeof(X));
+        pipe.InitBuffer(gammaQueue, gammaBroadcast ? 1 : bufferCount,
+                        (gammaBroadcast ? 1 : rowsPerTile) * RowStride<Gamma>(columns) * sizeof(Gamma));
+        pipe.InitBuffer(gradXQueue, bufferCount, rowsPerTile * RowStride<GradX>(columns) * sizeof(GradX));
+        pipe.InitBuffer(gradGammaQueue, bufferCount, rowsPerTile * RowStride<GradGamma>(columns) * sizeof(GradGamma));
+        pipe.InitBuffer(scratchBuffer, kRmsnormGradScratchTensors * scratchLength * sizeof(ComputeType));
+        scratch = scratchBuffer.template Get<ComputeType>();
+        pipe.InitBuffer(rowBuffer, kRmsnormGradRowTensors * ROW_LENGTH * sizeof(ComputeType));
+        rowScratch = rowBuffer.template Get<ComputeType>();
+        // ReduceMax keeps a value and an index for each repeat of 64 elements.
+        pipe.InitBuffer(reduceBuffer, RoundUp(scratchLength / 64 * 2 * sizeof(ComputeType), 32));
+        reduceWork = reduceBuffer.template Get<ComputeType>();
+    }
+
+    __aicore__ inline void Process()
+    {
+        if (firstRow == lastRow) {
+            return;
+        }
+        if (xBroadcast) {
+            Load(xQueue, xGlobal, 1, columns);
+            xLocal = xQueue.template DeQue<X>();
+        }
+        if (gammaBroadcast) {
+            Load(gammaQueue, gammaGlobal, 1, columns);
+            gammaLocal = gammaQueue.template DeQue<Gamma>();
+        }
+        for (int64_t row = firstRow; row < lastRow; row += rowsPerTile) {
+            const int64_t rest = lastRow - row;
+            const uint32_t rows = rest < rowsPerTile ? static_cast<uint32_t>(rest) : rowsPerTile;
+            CopyIn(row, rows);
+            Compute(rows);
+            CopyOut(row, rows);
+        }
+        if (xBroadcast) {
+            xQueue.FreeTensor(xLocal);
+        }
+        if (gammaBroadcast) {
+            gammaQueue.FreeTensor(gammaLocal);
+        }
+    }
+
+private:
+    static constexpr int32_t BUFFER_COUNT = kRmsnormGradBufferCount;
+    static constexpr uint32_t ROW_LENGTH = 64;
+
+    __aicore__ inline void CopyIn(int64_t row, uint32_t rows)
+    {
+        Load(gradYQueue, gradYGlobal[row * columns], rows, columns);
+        if (!xBroadcast) {
+            Load(xQueue, xGlobal[row * columns], rows, columns);
+        }
+        if (!gammaBroadcast) {
+            Load(gammaQueue, gammaGlobal[row * columns], rows, columns);
+        }
+    }
+
+    __aicore__ inline void Compute(uint32_t rows)
+    {
+        LocalTensor<GradY> gradYLocal = gradYQueue.template DeQue<GradY>();
+        if (!xBroadcast) {
+            xLocal = xQueue.template DeQue<X>();
+        }
+        if (!gammaBroadcast) {
+            gammaLocal = gammaQueue.template DeQue<Gamma>();
+        }
+        LocalTensor<GradX> gradXLocal = gradXQueue.template AllocTensor<GradX>();
+        LocalTensor<GradGamma> gradGammaLocal = gradGammaQueue.template AllocTensor<GradGamma>();
+        for (uint32_t row = 0; row < rows; ++row) {
+            ComputeRow(gradYLocal[row * RowStride<GradY>(columns)], xLocal[xBroadcast ? 0 : row * RowStride<X>(columns)], gammaLocal[gammaBroadcast ? 0 : row * RowStride<Gamma>(columns)], gradXLocal[row * RowStride<GradX>(columns)], gradGammaLocal[row * RowStride<GradGamma>(columns)]);
+        }
+        gradXQueue.template EnQue<GradX>(gradXLocal);
+        gradGammaQueue.template EnQue<GradGamma>(gradGammaLocal);
+        gradYQueue.FreeTensor(gradYLocal);
+        if (!xBroadcast) {
+            xQueue.FreeTensor(xLocal);
+        }
+        if (!gammaBroadcast) {
+            gammaQueue.FreeTensor(gammaLocal);
+        }
+    }
+
+    __aicore__ inline void ComputeRow(const LocalTensor<GradY>& gradYRow, const LocalTensor<X>& xRow, const LocalTensor<Gamma>& gammaRow, const LocalTensor<GradX>& gradXRow, const LocalTensor<GradGamma>& gradGammaRow)
+    {
+        const LocalTensor<ComputeType> scratch0 = scratch[0 * scratchLength];
+        const LocalTensor<ComputeType> scratch1 = scratch[1 * scratchLength];
+        const LocalTensor<ComputeType> scratch2 = scratch[2 * scratchLength];
+        const LocalTensor<ComputeType> scratch3 = scratch[3 * scratchLength];
+        const LocalTensor<ComputeType> row0 = rowScratch[0 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row1 = rowScratch[1 * ROW_LENGTH];
+
+        LocalTensor<ComputeType> gradXValue = Target(gradXRow, scratch0);
+        LocalTensor<ComputeType> gradGammaValue = Target(gradGammaRow, scratch1);
+        const LocalTensor<ComputeType> gammaValue = Widen(gammaRow, scratch0, columns);
+        const LocalTensor<ComputeType> gradYValue = Widen(gradYRow, scratch1, columns);
+        Mul(scratch2, gammaValue, gradYValue, columns);       // gamma*grad_y
+        const LocalTensor<ComputeType> xValue = Widen(xRow, scratch3, columns);
+        Mul(scratch0, gammaValue, gradYValue, columns);
+        Mul(scratch0, scratch0, xValue, columns);             // gamma*grad_y*x
+        ReduceSum(row0, scratch0, reduceWork, columns);       // mean(gamma*grad_y*x)
+        Muls(row0, row0, factor0, 1);                         // mean(gamma*grad_y*x)
+        Mul(scratch0, xValue, xValue, columns);               // x**2
+        ReduceSum(row1, scratch0, reduceWork, columns);       // mean(x**2)
+        Muls(row1, row1, factor0, 1);                         // mean(x**2)
+        Adds(row1, row1, epsilon, 1);                         // epsilon + mean(x**2)
+        Div(row0, row0, row1, 1);                             // mean(gamma*grad_y*x)/(epsilon + mean(x**2))
+        const ComputeType rowScalar13 = ReadRow(row0);
+        Muls(scratch0, xValue, rowScalar13, columns);         // x*mean(gamma*grad_y*x)/(epsilon + mean(x**2))
+        Sub(scratch0, scratch2, scratch0, columns);           // gamma*grad_y - x*mean(gamma*grad_y*x)/(epsilon + mean(x**2))
+        Duplicate(row0, 1.0f, 1);                             // 1
+        Sqrt(row1, row1, 1);                                  // sqrt(epsilon + mean(x**2))
+        Div(row0, row0, row1, 1);                             // 1/sqrt(epsilon + mean(x**2))
+        const ComputeType rowScalar19 = ReadRow(row0);
+        Muls(gradXValue, scratch0, rowScalar19, columns);
+        Mul(scratch1, gradYValue, xValue, columns);
+        Muls(gradGammaValue, scratch1, rowScalar19, columns);  // grad_y*x/sqrt(epsilon + mean(x**2))
+        Narrow(gradXRow, gradXValue, columns);
+        Narrow(gradGammaRow, gradGammaValue, columns);
+    }
+
+    __aicore__ inline void CopyOut(int64_t row, uint32_t rows)
+    {
+        Store(gradXGlobal[row * columns], gradXQueue, rows, columns);
+        Store(gradGammaGlobal[row * columns], gradGammaQueue, rows, columns);
+    }
+
+    // Each row starts on a 32-byte boundary of the buffer; DataCopyPad fills up its end by itself.
+    template <typename T>
+    __aicore__ inline void Load(TQue<QuePosition::VECIN, BUFFER_COUNT>& queue, const GlobalTensor<T>& source, uint32_t rows, uint32_t length)
+    {
+        LocalTensor<T> local = queue.template AllocTensor<T>();
+        const DataCopyExtParams copy{static_cast<uint16_t>(rows), static_cast<uint32_t>(length * sizeof(T)), 0, 0, 0};
+        const DataCopyPadExtParams<T> pad;
+        DataCopyPad(local, source, copy, pad);
+        queue.template EnQue<T>(local);
+    }
+
+    template <typename T>
+    __aicore__ inline void Store(const GlobalTensor<T>& target, TQue<QuePosition::VECOUT, BUFFER_COUNT>& queue, uint32_t rows, uint32_t length)
+    {
+        LocalTensor<T> local = queue.template DeQue<T>();
+        const DataCopyExtParams copy{static_cast<uint16_t>(rows), static_cast<uint32_t>(length * sizeof(T)), 0, 0, 0};
+        DataCopyPad(target, local, copy);
+        queue.FreeTensor(local);
+    }
+
+    // Elements from one row of the buffer to the next.
+    template <typename T>
+    static __aicore__ inline uint32_t RowStride(uint32_t length)
+    {
+        return RoundUp(length, 32 / sizeof(T));
+    }
+
+    static __aicore__ inline uint32_t RoundUp(uint32_t value, uint32_t multiple)
+    {
+        return (value + multiple - 1) / multiple * multiple;
+    }
+
+    // A row's value as a scalar, once the vector unit has written it; no later instruction overtakes the read.
+    __aicore__ inline ComputeType ReadRow(const LocalTensor<ComputeType>& value)
+    {
+        const int32_t written = static_cast<int32_t>(pipe.FetchEventID(HardEvent::V_S));
+        SetFlag<HardEvent::V_S>(written);
+        WaitFlag<HardEvent::V_S>(written);
+        const ComputeType scalar = value.GetValue(0);
+        const int32_t read = static_cast<int32_t>(pipe.FetchEventID(HardEvent::S_V));
+        SetFlag<HardEvent::S_V>(read);
+        WaitFlag<HardEvent::S_V>(read);
+        return scalar;
+    }
+
+    // A tensor in the compute type: itself where it has that type, else converted into `room`.
+    template <typename T>
+    __aicore__ inline LocalTensor<ComputeType> Widen(const LocalTensor<T>& tensor,
+                                                     const LocalTensor<ComputeType>& room, uint32_t length)
+    {
+        if constexpr (std::is_same<T, ComputeType>::value) {
+            return tensor;
+        } else {
+            Cast(room, tensor, RoundMode::CAST_NONE, length);
+            return room;
+        }
+    }
+
+    // Where a result is computed: in the output itself where it has the compute type, else in `room`.
+    template <typename T>
+    __aicore__ inline LocalTensor<ComputeType> Target(const LocalTensor<T>& tensor,
+                                                      const LocalTensor<ComputeType>& room)
+    {
+        if constexpr (std::is_same<T, ComputeType>::value) {
+            return tensor;
+        } else {
+            return room;
+        }
+    }
+
+    // Rounds a result into the output, where it is not there already.
+    template <typename T>
+    __aicore__ inline void Narrow(const LocalTensor<T>& tensor, const LocalTensor<ComputeType>& value, uint32_t length)
+    {
+        if constexpr (!std::is_same<T, ComputeType>::value) {
+            Cast(tensor, value, RoundMode::CAST_RINT, length);
+        }
+    }
+
+    TPipe pipe;
+    TQue<QuePosition::VECIN, BUFFER_COUNT> gradYQueue;
+    TQue<QuePosition::VECIN, BUFFER_COUNT> xQueue;
+    TQue<QuePosition::VECIN, BUFFER_COUNT> gammaQueue;
+    TQue<QuePosition::VECOUT, BUFFER_COUNT> gradXQueue;
+    TQue<QuePosition::VECOUT, BUFFER_COUNT> gradGammaQueue;
+    TBuf<QuePosition::VECCALC> scratchBuffer;
+    LocalTensor<ComputeType> scratch;
+    TBuf<QuePosition::VECCALC> rowBuffer;
+    LocalTensor<ComputeType> rowScratch;
+    TBuf<QuePosition::VECCALC> reduceBuffer;
+    LocalTensor<ComputeType> reduceWork;
+    GlobalTensor<GradY> gradYGlobal;
+    GlobalTensor<X> xGlobal;
+    GlobalTensor<Gamma> gammaGlobal;
+    GlobalTensor<GradX> gradXGlobal;
+    GlobalTensor<GradGamma> gradGammaGlobal;
+    LocalTensor<X> xLocal;
+    bool xBroadcast;
+    LocalTensor<Gamma> gammaLocal;
+    bool gammaBroadcast;
+    int64_t firstRow;
+    int64_t lastRow;
+    uint32_t columns;
+    uint32_t rowsPerTile;
+    uint32_t scratchLength;
+    float factor0;
+    float epsilon;
+};
+
+extern "C" __global__ __aicore__ void rmsnorm_grad(GM_ADDR gradY, GM_ADDR x, GM_ADDR gamma, GM_ADDR gradX, GM_ADDR gradGamma, GM_ADDR workspace, GM_ADDR tiling)
+{
+    REGISTER_TILING_DEFAULT(RmsnormGradTilingData);
+    GET_TILING_DATA_WITH_STRUCT(RmsnormGradTilingData, tilingData, tiling);
+    KernelRmsnormGrad<DTYPE_GRAD_Y, DTYPE_X, DTYPE_GAMMA, DTYPE_GRAD_X, DTYPE_GRAD_GAMMA> op;
+    op.Init(gradY, x, gamma, gradX, gradGamma, tilingData);
+    op.Process();
+}
