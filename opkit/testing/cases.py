@@ -95,6 +95,8 @@ def _main_shapes(size_bytes: int, by_row: bool) -> tuple[Shape, ...]:
         (8, 16, 33),
         (1000003,),
         (1 << 20,),
+        # More tiles than buffers on every core, so that one that is never freed runs out.
+        ((3 << 20) + 1,),
         (0,),
         (3, 0, 4),
     )

@@ -71,6 +71,9 @@ def test_the_device_works_again_after_a_fault(compile_kernel) -> None:
             "divides an integer by zero",
         ),
         ("volatile char big[1 << 20]; big[0] = 1;", "stack overflowed"),
+        # These two used to end the process.
+        ("__builtin_trap();", "stops itself"),
+        ("throw 5;", "aborts"),
     ],
 )
 def test_a_crash_of_kernel_code_is_a_fault(compile_kernel, body, text) -> None:
@@ -81,6 +84,19 @@ def test_a_crash_of_kernel_code_is_a_fault(compile_kernel, body, text) -> None:
         with pytest.raises(KernelFault, match=text) as caught:
             run(np.zeros(1, dtype=np.int32), block_dim=2)
         assert caught.value.category == "Crash"
+
+
+def test_a_crash_is_shown_after_the_instruction_before_it(compile_kernel) -> None:
+    run = compile_kernel("""
+    extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+      (void)y;
+      SetFlag<HardEvent::MTE2_V>(EVENT_ID3);
+      *(volatile int*)8 = 1;
+    }
+    """)
+    with pytest.raises(KernelFault, match="after the instruction at this line") as caught:
+        run(np.zeros(1))
+    assert "SetFlag" in run.source.read_text().splitlines()[caught.value.line - 1]
 
 
 def test_a_wait_that_nothing_signals_is_a_deadlock_at_its_line(compile_kernel) -> None:

@@ -22,6 +22,7 @@ void issue(Instr& instr) {
 
   const OpRow& row = row_of(instr.op);
   ++core.issued;
+  running->last_where = instr.where;
   if (__builtin_expect(launch.observers.empty(), 1)) {
     row.execute(core, instr);
     return;

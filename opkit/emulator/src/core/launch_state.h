@@ -61,6 +61,7 @@ struct RunningCore {
   Core core;
   CoreVariables variables{};
   void* kernel_pipe = nullptr;
+  Where last_where{};  ///< of the last instruction, where `core.issued` is not 0
 };
 
 RunningCore* running_core();

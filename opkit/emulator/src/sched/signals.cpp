@@ -15,11 +15,13 @@ const char* signal_text(int signal) {
     case SIGSEGV:
       return "the kernel reads or writes memory through a pointer that leads nowhere (or its stack overflowed)";
     case SIGBUS: return "the kernel accesses memory that is not there";
+    case SIGILL: return "the kernel stops itself (a trap, or a path that the compiler holds for impossible)";
+    case SIGABRT: return "the kernel aborts (an exception that nothing catches, a failed assert, a broken heap)";
     default: return "the kernel divides an integer by zero";
   }
 }
 
-constexpr int kCaughtSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGINT};
+constexpr int kCaughtSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT};
 constexpr size_t kCaughtCount = sizeof(kCaughtSignals) / sizeof(kCaughtSignals[0]);
 struct sigaction previous_actions[kCaughtCount];
 std::atomic<LaunchState*> interruptible{nullptr};
@@ -55,8 +57,15 @@ void on_interrupt(int signal, siginfo_t* info, void* context) {
 void on_crash(int signal, siginfo_t* info, void* context) {
   const Worker* worker = this_thread_worker();
   if (worker != nullptr && worker->running_slot() != nullptr) {
-    raise_fault(Fault::Crash, nullptr, "look for raw pointers, GM_ADDR arithmetic and tiling fields that are zero",
-                "%s", signal_text(signal));
+    // Plain C++ has no position of its own; the last instruction before it is near.
+    Instr last;
+    const RunningCore* running = running_core();
+    const bool has_last = running != nullptr && running->core.issued > 0;
+    if (has_last) last.where = running->last_where;
+    last.pipe = Pipe::S;
+    raise_fault(Fault::Crash, has_last ? &last : nullptr,
+                "look for raw pointers, GM_ADDR arithmetic and tiling fields that are zero", "%s%s",
+                signal_text(signal), has_last ? ", after the instruction at this line" : "");
   }
   pass_on(signal, info, context);
 }
