@@ -1,4 +1,4 @@
-"""From a prototype to an installed operator, as a user goes: each command is a process of its own."""
+"""From a prototype to an installed operator, as a user goes: every command a process of its own."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opkit.errors import SpecError
 from opkit.scaffold.formula import backward, golden_source, unsupported_gradients
 
 FORMULAS = [
