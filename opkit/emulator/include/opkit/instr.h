@@ -61,6 +61,8 @@ struct Instr {
   uint64_t scalar_bits[2] = {0, 0};  ///< scalar operands as bit patterns of `scalar_dtype`, zero-extended
   Operand dst;
   Operand src[3];
+  const Operand* list = nullptr;  ///< more operands than `src` holds; valid while the instruction executes, no longer
+  uint32_t list_count = 0;
   CopyShape copy;
   Where where = {"", 0};
 };

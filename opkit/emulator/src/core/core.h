@@ -40,6 +40,7 @@ struct Core {
   uint64_t pad_value_bits = 0;        ///< SetPadValue
   uint64_t reduce_sum_bits = 0;       ///< GetAccVal
   uint64_t reduce_max_min_bits[4] = {};
+  uint64_t gather_mask_count = 0;  ///< elements that the last GatherMask picked
 
   uint8_t flags[kPipeCount][kPipeCount][kEventCount] = {};  ///< signals not yet waited for
   uint8_t event_pool[kPipeCount][kPipeCount] = {};          ///< ids given out, a bit each

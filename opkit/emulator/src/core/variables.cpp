@@ -35,6 +35,10 @@ void set_vector_mask(uint64_t high, uint64_t low) {
   core.mask[1] = high;
 }
 
+uint64_t gather_mask_count() { return require_core().core.gather_mask_count; }
+uint64_t reduce_sum_bits() { return require_core().core.reduce_sum_bits; }
+uint64_t reduce_extreme_bits(uint32_t item) { return require_core().core.reduce_max_min_bits[item]; }
+
 /// Instructions issued so far: monotonous and the same every run. The timing model knows cycles, execution does not.
 uint64_t system_cycle() { return require_core().core.issued; }
 

@@ -11,6 +11,10 @@ void execute_copy(Core& core, const Instr& instr);
 void execute_fill(Core& core, const Instr& instr);
 void execute_brcb(Core& core, const Instr& instr);
 void execute_gather(Core& core, const Instr& instr);
+void execute_gather_blocks(Core& core, const Instr& instr);
+void execute_gather_mask(Core& core, const Instr& instr);
+void execute_trans_data(Core& core, const Instr& instr);
+void execute_transpose(Core& core, const Instr& instr);
 void execute_compare(Core& core, const Instr& instr);
 void execute_compare_mask(Core& core, const Instr& instr);
 void execute_select(Core& core, const Instr& instr);
@@ -28,10 +32,16 @@ struct VectorUse {
 VectorUse elementwise_use(const Core& core, const Instr& instr);
 VectorUse brcb_use(const Core& core, const Instr& instr);
 VectorUse gather_use(const Core& core, const Instr& instr);
+VectorUse gather_blocks_use(const Core& core, const Instr& instr);
+VectorUse gather_mask_use(const Core& core, const Instr& instr);
+VectorUse transpose_use(const Core& core, const Instr& instr);
 VectorUse compare_use(const Core& core, const Instr& instr);
 VectorUse select_use(const Core& core, const Instr& instr);
 VectorUse reduce_use(const Core& core, const Instr& instr);
 VectorUse repeat_reduce_use(const Core& core, const Instr& instr);
+
+/// One of the list operands of TransDataTo5HD; its VectorUse holds that operand alone.
+VectorUse trans_data_use(const Core& core, const Instr& instr, uint32_t item);
 
 /// True for rows that read the destination's old value.
 bool reads_destination(Op op);

@@ -74,6 +74,11 @@ OPKIT_API void release_event(Pipe first, Pipe second, int8_t id, Where where);
 OPKIT_API void set_mask_mode(bool is_counter);
 OPKIT_API void set_vector_mask(uint64_t high, uint64_t low);
 
+/// What instructions leave in registers. Reductions: bits of the element type; [0] the value, [1] its index.
+OPKIT_API uint64_t gather_mask_count();
+OPKIT_API uint64_t reduce_sum_bits();
+OPKIT_API uint64_t reduce_extreme_bits(uint32_t item);
+
 OPKIT_API uint64_t system_cycle();
 OPKIT_API void set_pad_value(uint64_t bits);
 OPKIT_API void kernel_print(const char* format, ...) __attribute__((format(printf, 1, 2)));
