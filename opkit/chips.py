@@ -107,8 +107,8 @@ def find_chip(name: str) -> Chip:
         return by_name[wanted]
     close = difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.5)
     nearest = dict.fromkeys(by_name[alias].name for alias in close)
-    known = ", ".join(nearest or [chip.name for chip in all_chips()])
+    known = " or ".join(nearest or [chip.name for chip in all_chips()])
     raise UsageError(
         f'"{name}" is not a chip that opkit emulates',
-        help=f"{'did you mean' if nearest else 'choose'} {known}; `opkit targets` lists all",
+        help=f"did you mean {known}?" if nearest else f"choose {known}",
     )
