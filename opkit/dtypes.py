@@ -49,7 +49,7 @@ _BY_NAME = {name: row for row in DTYPES for name in (row.name, *row.aliases)}
 
 
 def find_dtype(name: str) -> DType | None:
-    """Return the row that `name` or an alias of it stands for, in any case; None if there is none."""
+    """Return the row of a name or an alias, in any case; None if there is none."""
     return _BY_NAME.get(name.lower())
 
 
