@@ -191,7 +191,8 @@ def _scan(folder: Path, expression: str | None, console: Console) -> None:
             {
                 "kernels": len(report.kernels),
                 "complete": report.complete,
-                "share": report.complete / len(report.kernels),
+                "share": _share(report),
+                "other_chips": report.other_chips,
                 "missing": report.missing,
                 "by_kernel": report.kernels,
             }
@@ -205,10 +206,16 @@ def _show_scan(report: ScanReport, console: Console) -> None:
         rows = [(kernel.kernel, " ".join(kernel.missing) or "-") for kernel in report.kernels]
         console.table(("kernel", "missing names"), rows)
     _show_wants(report.missing, "kernels", console)
-    share = report.complete / len(report.kernels)
     console.result(
-        f"\n{report.complete} of {len(report.kernels)} kernels ({share:.0%}) use no missing name"
+        f"\n{report.complete} of {len(report.kernels)} kernels ({_share(report):.0%})"
+        " use no missing name"
     )
+    if report.other_chips:
+        console.result(f"left out: {len(report.other_chips)} kernels for a later architecture")
+
+
+def _share(report: ScanReport) -> float:
+    return report.complete / max(len(report.kernels), 1)
 
 
 def _show_wants(missing: tuple[Want, ...], whom: str, console: Console) -> None:

@@ -68,10 +68,11 @@ _CMAKE_ERROR = re.compile(r"^CMake Error[^\n]*\n(?P<body>(?:[ \t]*[^\n]*\n?){1,8
 _MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)'?")
 _PACKAGE = re.compile(r'package configuration file provided by\s+"([^"]+)"|Could NOT find (\w+)')
 _ARCHITECTURE = re.compile(r"\bdav-\w?\d{3,4}\b", re.IGNORECASE)
+_MISSING_NAME_LATE = re.compile(r"declaration of ['‘](?P<name>\w+)['’] must be available")
 _MISSING_NAME = (
     re.compile(r"['‘](?P<name>[\w:]+)['’] is not a member of ['‘](?P<space>[\w:]+)"),
     re.compile(r"['‘](?:AscendC::)?(?P<name>[\w:]+)['’] (?:was not|has not been) declared"),
-    re.compile(r"declaration of ['‘](?P<name>\w+)['’] must be available"),
+    _MISSING_NAME_LATE,
     re.compile(r"['‘](?P<name>[\w:]+)['’] in namespace ['‘](?P<space>[\w:]+)['’] does not name"),
     re.compile(r"['‘](?P<name>[\w:]+)['’] does not name a (?:template )?type"),
     re.compile(r"no (?:member|type|template) named ['‘](?P<name>\w+)['’] in"),
@@ -130,7 +131,9 @@ def build_cause(text: str) -> str:
     """Return the first error of a build, one line."""
     found = _COMPILER_ERROR.search(text)
     if found is not None:
-        return found["text"].strip()
+        # What gcc says at length of a function that only an argument could find.
+        late = _MISSING_NAME_LATE.search(found["text"])
+        return f"'{late['name']}' was not declared" if late else found["text"].strip()
     cmake = _CMAKE_ERROR.search(text)
     if cmake is not None:
         body = [line.strip() for line in cmake["body"].splitlines() if line.strip()]

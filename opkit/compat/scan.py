@@ -17,12 +17,15 @@ from opkit.errors import UsageError
 
 __all__ = ["KernelNames", "ScanReport", "Want", "find_kernels", "names_used", "scan"]
 
-# For a later architecture, beside the kernels of the earlier ones.
-_OTHER_ARCHITECTURES = re.compile(r"(?:^|/)arch(?:22|35|31|38)(?:/|$)")
+# Operator repositories keep code for the architecture 3510 in such folders.
+_LATER = re.compile(r"(?:^|/)arch35(?:/|$)")
+_TESTS = re.compile(r"(?:^|/)tests?/")
+_SOURCES = (".asc", ".cpp", ".cce", ".cc")
 _KERNEL_FOLDER = "op_kernel"
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"', re.MULTILINE)
+_NO_FUNCTIONS = ("type/enum", "high-level type", "infra", "macro/const")
 _HARD_SPACES = ("Std", "Reg", "MicroAPI", "Simt")
-_AFTER_A_FUNCTION = ("(", "<", ";", ",", ")")
+_AFTER_A_FUNCTION = ("(", "<")
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class ScanReport:
     kernels: tuple[KernelNames, ...]
     missing: tuple[Want, ...]
     """Most wanted first."""
+    other_chips: tuple[str, ...] = ()
+    """Kernels left out: what they include is for a later architecture."""
 
     @property
     def complete(self) -> int:
@@ -63,7 +68,7 @@ class ScanReport:
 
 
 def find_kernels(folder: Path) -> tuple[Path, ...]:
-    """Return the kernel sources below a folder, those of later architectures left out.
+    """Return the kernel sources below a folder, but those in arch35 folders and tests.
 
     An operator repository keeps them as `op_kernel/*.cpp`; samples are `*.asc`. Where there are
     neither, every C++ source is taken that includes `kernel_operator.h`.
@@ -71,8 +76,9 @@ def find_kernels(folder: Path) -> tuple[Path, ...]:
     sources = [
         path
         for path in sorted(folder.rglob("*"))
-        if path.suffix in (".asc", ".cpp", ".cce", ".cc")
-        and not _OTHER_ARCHITECTURES.search(path.relative_to(folder).as_posix())
+        if path.suffix in _SOURCES
+        and not _LATER.search(path.relative_to(folder).as_posix())
+        and not _TESTS.search(path.relative_to(folder).as_posix())
         and path.is_file()
     ]
     chosen = [
@@ -96,14 +102,19 @@ def scan(folder: Path, *, chip: Chip | None = None) -> ScanReport:
             help="kernels are *.asc, op_kernel/*.cpp, or .cpp that includes kernel_operator.h",
         )
     units = {kernel: _Unit.read(kernel, folder, chosen) for kernel in kernels}
-    used = {kernel: names_used(unit.tokens) for kernel, unit in units.items()}
-    return report_of(
-        {kernel.relative_to(folder).as_posix(): names for kernel, names in used.items()},
-        chip=chosen,
-    )
+    names = {kernel: kernel.relative_to(folder).as_posix() for kernel in kernels}
+    ours = {names[kernel]: unit for kernel, unit in units.items() if not unit.is_later}
+    others = tuple(name for name in names.values() if name not in ours)
+    used = {name: names_used(unit.tokens) for name, unit in ours.items()}
+    return report_of(used, chip=chosen, other_chips=others)
 
 
-def report_of(used: Mapping[str, Collection[str]], *, chip: Chip | None = None) -> ScanReport:
+def report_of(
+    used: Mapping[str, Collection[str]],
+    *,
+    chip: Chip | None = None,
+    other_chips: tuple[str, ...] = (),
+) -> ScanReport:
     """Return the report for kernels whose names are known."""
     listed = {name.text for name in api_names()}
     extra = {name for names in used.values() for name in names} - listed
@@ -112,7 +123,7 @@ def report_of(used: Mapping[str, Collection[str]], *, chip: Chip | None = None) 
         KernelNames(kernel, tuple(sorted(names)), _missing(names, declared))
         for kernel, names in used.items()
     )
-    return ScanReport(kernels, wants([kernel.missing for kernel in kernels]))
+    return ScanReport(kernels, wants([kernel.missing for kernel in kernels]), other_chips)
 
 
 def wants(lacking: Iterable[Collection[str]]) -> tuple[Want, ...]:
@@ -183,7 +194,8 @@ class _Table:
             functions=frozenset(
                 name.text
                 for name in plain
-                if name.kind not in ("type/enum", "high-level type", "infra", "macro/const")
+                # Macros stand without brackets: `if ASCEND_IS_AIV {`.
+                if name.kind not in _NO_FUNCTIONS and not name.identifier.isupper()
             ),
         )
 
@@ -193,6 +205,8 @@ class _Unit:
     """One kernel with what it includes of its own tree."""
 
     tokens: list[str]
+    is_later: bool
+    """Whether what it includes is for a later architecture."""
 
     @classmethod
     def read(cls, kernel: Path, root: Path, chip: Chip) -> _Unit:
@@ -200,6 +214,7 @@ class _Unit:
         seen: set[Path] = set()
         tokens: list[str] = []
         waiting = [kernel]
+        is_later = False
         while waiting:
             path = waiting.pop()
             real = path.resolve()
@@ -210,10 +225,11 @@ class _Unit:
             text = drop_other_chips(_without_comments(_read(path)), chip)
             tokens += tokens_of(plain_code(text))
             for found in _INCLUDE.finditer(text):
+                is_later = is_later or bool(_LATER.search(found["name"]))
                 target = _find(found["name"], path, root)
                 if target is not None and target.resolve().is_relative_to(top):
                     waiting.append(target)
-        return cls(tokens)
+        return cls(tokens, is_later)
 
 
 def _find(name: str, includer: Path, root: Path) -> Path | None:

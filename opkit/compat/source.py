@@ -99,6 +99,11 @@ def variable_names(tokens: list[str]) -> set[str]:
         is_type = before == ">" or (_IDENTIFIER.match(before) and before not in _NO_TYPE)
         if is_type and _IDENTIFIER.match(token):
             found.add(token)
+    # Type a, b, c;
+    for index in range(1, len(tokens) - 1):
+        before, token, after = tokens[index - 1 : index + 2]
+        if before == "," and after in (",", ";") and (after == ";" or tokens[index - 2] in found):
+            found.add(token)
     return found
 
 

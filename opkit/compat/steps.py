@@ -18,6 +18,12 @@ from opkit.compat.shell import assignment_of, expand
 
 __all__ = ["Ran", "Running", "Workplace"]
 
+# For FindPython3 and FindPython, which else take the newest of the machine.
+_THIS_PYTHON = (
+    f"-DPython3_EXECUTABLE={sys.executable}",
+    f"-DPython_EXECUTABLE={sys.executable}",
+    "--no-warn-unused-cli",
+)
 _MOST_OUTPUT_BYTES = 4 << 20
 
 
@@ -111,6 +117,8 @@ class Workplace:
         ours = str(Path(__file__).parents[2])
         paths = [ours, self.variables.get("PYTHONPATH", "")]
         self.variables["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        folders = [str(Path(sys.executable).parent), self.variables.get("PATH", "")]
+        self.variables["PATH"] = os.pathsep.join(folder for folder in folders if folder)
         # English messages: they are parsed.
         self.variables["LC_ALL"] = "C.UTF-8"
         self.variables["PYTHONIOENCODING"] = "utf-8"
@@ -169,7 +177,7 @@ class Workplace:
     def _argv(self, kind: str, words: list[str]) -> list[str]:
         program, *rest = words
         if kind == "configure":
-            return [_cmake(), *rest, *self.cmake_arguments]
+            return [_cmake(), *rest, *self.cmake_arguments, *_THIS_PYTHON]
         if kind == "build":
             # One job: samples are built side by side already.
             plain = [word for word in rest if not _is_jobs(word)]

@@ -1,0 +1,135 @@
+"""What builds, programs and scripts print, read for verdicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from opkit.compat.outcome import (
+    build_cause,
+    fault_cause,
+    missing_module,
+    names_in_build_log,
+    names_in_faults,
+    other_chip,
+    says_fail,
+    says_pass,
+    wrong_cause,
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "test pass!",
+        "[Success] Case accuracy verification passed.",
+        "Output result check: PASS",
+        "CompareResult golden.bin success!",
+        "Verification result is correct",
+    ],
+)
+def test_a_line_that_says_pass(line: str) -> None:
+    assert says_pass(f"first\n{line}\nlast") == line
+    assert says_fail(line) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "test failed!",
+        "[ERROR] result error",
+        "CompareResult golden.bin failed output is 1, golden is 2",
+        "name: FAIL",
+        "3 mismatches",
+    ],
+)
+def test_a_line_that_says_fail(line: str) -> None:
+    assert says_fail(f"first\n{line}") == line
+
+
+@pytest.mark.parametrize(
+    "line", ["initialisation success", "Hello", "0 failed", "compass", "no mismatch", ""]
+)
+def test_a_line_that_says_neither(line: str) -> None:
+    assert says_pass(line) is None
+    assert says_fail(line) is None
+
+
+def test_a_wrong_result_shows_its_first_element() -> None:
+    text = "data index: 000003, expected: 2.0, actual: 1.0\ndata index: 000004\nresult error"
+    assert wrong_cause(text) == "data index: 000003, expected: 2.0, actual: 1.0"
+    assert wrong_cause("well\ntest failed!") == "test failed!"
+
+
+FAULT = """before
+error: Copy in counter mode [Unimplemented]
+  --> /some/where/copy.asc:96      copy block 0, aiv, pipe V, instruction 2
+  help: none
+"""
+
+
+def test_a_fault_is_told_with_its_category_and_place() -> None:
+    assert fault_cause(FAULT) == "Unimplemented: Copy in counter mode (copy.asc:96)"
+    assert names_in_faults(FAULT) == ("Copy in counter mode",)
+    assert fault_cause("error: aclrtMalloc: out of memory [207001]") == (
+        "aclrtMalloc: out of memory [207001]"
+    )
+    assert fault_cause("error: nothing in brackets") is None
+
+
+GCC = """
+error: 'GatherMask' is not a member of 'AscendC'; did you mean 'Gather'?
+  --> gather.asc:42:14
+error: 'params' was not declared in this scope
+error: 'Conditional' in namespace 'AscendC' does not name a template type
+error: 'class AscendC::TPipe' has no member named 'Reset'
+error: there are no arguments to 'GetTPipePtr' that depend on a template parameter, so a \
+declaration of 'GetTPipePtr' must be available [-fpermissive]
+/usr/bin/ld: a.o: undefined reference to `aclopExecute'
+/usr/bin/ld: cannot find -lnnopbase: No such file or directory
+fatal error: graph/custom_op.h: No such file or directory
+"""
+
+
+def test_names_that_a_build_lacks() -> None:
+    assert names_in_build_log(GCC, own={"params"}) == (
+        "GatherMask",
+        "Conditional",
+        ".Reset",
+        "GetTPipePtr",
+        "graph/custom_op.h",
+        "aclopExecute",
+        "-lnnopbase",
+    )
+
+
+def test_a_name_behind_ascendc_counts_whoever_declares_it() -> None:
+    assert "GatherMask" in names_in_build_log(GCC, own={"GatherMask", "params"})
+
+
+def test_clangs_words_are_read_too() -> None:
+    text = "a.asc:3:10: error: no member named 'Foo' in namespace 'AscendC'\n"
+    text += "a.asc:4:1: error: use of undeclared identifier 'Bar'\n"
+    assert names_in_build_log(text) == ("Foo", "Bar")
+
+
+def test_the_first_error_is_the_cause() -> None:
+    assert build_cause(GCC).startswith("'GatherMask' is not a member of 'AscendC'")
+    late = "error: there are no arguments to 'F' that so a declaration of 'F' must be available"
+    assert build_cause(late) == "'F' was not declared"
+    cmake = "CMake Error at CMakeLists.txt:3 (message):\n  N must be 1,\n  not 2\n\n"
+    assert build_cause(cmake) == "CMake: N must be 1, not 2"
+
+
+def test_another_chip_is_one_that_opkit_does_not_emulate() -> None:
+    cmake = "CMake Error at CMakeLists.txt:3 (message):\n  {}\n"
+    assert other_chip(cmake.format("scenario 3 needs dav-3510, not dav-2201")) == "dav-3510"
+    assert other_chip(cmake.format("scenario 3 needs dav-2201")) is None
+    assert other_chip("-- configured for dav-3510") is None
+
+
+def test_missing_modules_and_packages_are_named() -> None:
+    module = "ModuleNotFoundError: No module named 'tensorflow'"
+    assert missing_module(module) == "the Python module tensorflow"
+    package = 'Could not find a package configuration file provided by "Torch" with any'
+    assert missing_module(package) == "the CMake package Torch"
+    assert missing_module("all is here") is None

@@ -1,0 +1,133 @@
+"""Sample projects, from the folder to the verdict."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from opkit.cli.cc import _cmake_arguments
+from opkit.compat import Outcome, Verdict, find_samples, plan, run_tasks
+
+pytestmark = pytest.mark.usefixtures("built_emulator")
+
+
+def outcomes(folder: Path, *, seconds: float = 120) -> dict[str, Outcome]:
+    seen: list[Outcome] = []
+    found = run_tasks(
+        plan(find_samples(folder)),
+        cmake_arguments=_cmake_arguments(),
+        compiler=(sys.executable, "-m", "opkit.cli", "cc"),
+        jobs=2,
+        seconds=seconds,
+        show=lambda argv: None,
+        done=seen.append,
+    )
+    assert sorted(seen, key=str) == sorted(found, key=str)
+    return {f"{outcome.sample} {outcome.scenario}".strip(): outcome for outcome in found}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+def test_each_sample_gets_its_verdict_and_stays_as_it_is(samples: Path) -> None:
+    before = files(samples)
+    found = outcomes(samples)
+    assert {name: outcome.verdict.value for name, outcome in found.items()} == {
+        "doubles SCENARIO_NUM=1": "pass",
+        "doubles SCENARIO_NUM=2": "pass",
+        "doubles SCENARIO_NUM=3": "unsupported chip",
+        "lone": "unverified",
+        "missing_name": "build error",
+        "out_of_bounds": "fault",
+        "says_nothing": "unverified",
+    }
+    assert files(samples) == before
+    assert found["missing_name"].missing == ("WishParams", "Wish")
+    assert found["out_of_bounds"].cause.startswith("OutOfBounds: DataCopy writes bytes 0..2048")
+    assert "out_of_bounds.asc:12" in found["out_of_bounds"].cause
+    assert found["doubles SCENARIO_NUM=1"].cause == "verify_result.py: test pass!"
+
+
+def changed(samples: Path, file: str, old: str, new: str) -> Outcome:
+    """Return what becomes of `doubles` after a change to one file."""
+    path = samples / "doubles" / file
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    (outcome,) = outcomes(samples / "doubles").values()
+    return outcome
+
+
+def one_scenario(samples: Path) -> None:
+    cmake = samples / "doubles" / "CMakeLists.txt"
+    cmake.write_text(cmake.read_text().replace("[1-3]", "[1]").replace("(1-3)", ""))
+
+
+@pytest.mark.slow
+def test_a_wrong_result_is_not_a_pass(samples: Path) -> None:
+    one_scenario(samples)
+    outcome = changed(samples, "doubles.asc", "source, source, kCount", "source, source, 8")
+    assert outcome.verdict is Verdict.WRONG
+    assert outcome.cause.startswith("data index: 8, expected: ")
+
+
+@pytest.mark.slow
+def test_a_check_that_cannot_fail_is_no_check(samples: Path) -> None:
+    one_scenario(samples)
+    script = samples / "doubles" / "scripts" / "verify_result.py"
+    script.write_text("import sys\nwords = sys.argv\n")
+    (samples / "doubles" / "README.md").write_text(
+        (samples / "doubles" / "README.md").read_text().replace("test pass!", "")
+    )
+    (outcome,) = outcomes(samples / "doubles").values()
+    assert outcome.verdict is Verdict.UNVERIFIED
+    assert "says neither pass nor fail" in outcome.cause
+
+
+def test_a_missing_module_leaves_a_sample_unverified(samples: Path) -> None:
+    readme = samples / "doubles" / "README.md"
+    lines = readme.read_text().splitlines()
+    # The data first: nothing need be built to see that it cannot be made.
+    generate = next(line for line in lines if "gen_data" in line)
+    lines.remove(generate)
+    lines.insert(lines.index("SCENARIO_NUM=1  # choose one") + 1, generate.replace("../", ""))
+    readme.write_text("\n".join(lines))
+    one_scenario(samples)
+    outcome = changed(samples, "scripts/gen_data.py", "import argparse", "import no_such_module_")
+    assert outcome.verdict is Verdict.UNVERIFIED
+    assert outcome.cause == "needs the Python module no_such_module_"
+
+
+def test_a_value_that_the_samples_cmake_refuses_is_no_scenario(samples: Path) -> None:
+    cmake = samples / "doubles" / "CMakeLists.txt"
+    text = cmake.read_text()
+    # The description promises a scenario 4, which a plain message then refuses.
+    text = text.replace("(1-3)", "(1-4)").replace('MATCHES "^[1-3]$"', "LESS 9")
+    refusal = 'message(FATAL_ERROR "SCENARIO_NUM: there is no ${SCENARIO_NUM}")\n'
+    cmake.write_text(text.replace("add_executable", refusal + "add_executable", 1))
+    found = outcomes(samples / "doubles")
+    assert {name: outcome.verdict.value for name, outcome in found.items()} == {
+        # The README's own value is not ours to leave out.
+        "doubles SCENARIO_NUM=1": "build error",
+        "doubles SCENARIO_NUM=3": "unsupported chip",
+    }
+
+
+def test_a_step_over_its_limit_is_a_timeout(samples: Path) -> None:
+    readme = samples / "says_nothing" / "README.md"
+    readme.write_text("```bash\npython3 wait.py\ncmake ..\n./demo\n```\n")
+    (samples / "says_nothing" / "wait.py").write_text("import signal\nsignal.pause()\n")
+    (outcome,) = outcomes(samples / "says_nothing", seconds=1).values()
+    assert outcome.verdict is Verdict.TIMEOUT
+    assert outcome.cause == "python3 wait.py took more than 1 s"
+
+
+def test_a_tool_that_is_not_here_leaves_a_sample_unverified(samples: Path) -> None:
+    readme = samples / "says_nothing" / "README.md"
+    readme.write_text("```bash\ncmake ..\natc --model=x\n./demo\n```\n")
+    (outcome,) = outcomes(samples / "says_nothing").values()
+    assert (outcome.verdict, outcome.cause) == (Verdict.UNVERIFIED, "needs atc, which is not here")
