@@ -72,7 +72,7 @@ def test_links_lead_to_files(document: Path) -> None:
     assert not missing, f"{document.name} links to {', '.join(missing)}"
 
 
-@pytest.mark.parametrize("document", ["architecture.md", "emulator.md"])
+@pytest.mark.parametrize("document", ["architecture.md", "emulator.md", "instructions.md"])
 def test_source_paths_in_documents_exist(document: str) -> None:
     text = (ROOT / "docs" / document).read_text(encoding="utf-8")
     emulator = ROOT / "opkit" / "emulator"
