@@ -123,13 +123,12 @@ def _chosen(project: Project, op: str | None) -> OpSpec:
 
 def _case(project: Project, spec: OpSpec, shape: str | None, dtype: str | None) -> Case:
     """Return the launch to time: the project's own rules for input shapes, at one shape."""
-    from opkit.testing import default_cases, load_golden, make_case
+    from opkit.testing import load_golden, make_case, works_by_row
 
     golden = load_golden(project.package_dir / "golden.py")
     rule = golden.shape_rule(spec) if golden is not None else None
     if shape is None:
-        cases = default_cases(spec, shape_rule=rule)
-        shape = _DEFAULT_ROWS if all(len(case.shape) > 1 for case in cases) else _DEFAULT_SHAPE
+        shape = _DEFAULT_ROWS if works_by_row(spec, shape_rule=rule) else _DEFAULT_SHAPE
     return make_case(spec, _parse_shape(shape), variant=_variant(spec, dtype), shape_rule=rule)
 
 

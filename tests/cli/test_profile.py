@@ -98,6 +98,17 @@ def test_a_million_elements_of_the_first_dtype_by_default(
     assert launches == [("Twice", [(1048576,)], ["float16"])]
 
 
+def test_an_operator_that_works_by_row_gets_rows_by_default(
+    project: Path, launches: list[Any]
+) -> None:
+    # The default cases of such an operator include flat shapes: a million elements were one row.
+    prototype = json.loads((project / "twice.json").read_text())
+    prototype["output_desc"][0]["formula"] = "x - mean(x, axis=-1)"
+    (project / "twice.json").write_text(json.dumps(prototype))
+    assert profile(project) == 0
+    assert launches == [("Twice", [(2048, 4096)], ["float16"])]
+
+
 def test_it_prints_the_summary(project: Path, launches: list[Any], capsys: Capture) -> None:
     assert profile(project) == 0
     text = capsys.readouterr().out
