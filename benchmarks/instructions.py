@@ -1,6 +1,6 @@
 """Throughput of instruction classes on 8 KB tiles, one thread, against a plain copy of the same traffic.
 
-    python benchmarks/instructions.py
+python benchmarks/instructions.py
 """
 
 from __future__ import annotations
@@ -41,7 +41,15 @@ def rows(dtype: str) -> tuple[Row, ...]:
         Row("Add", "Add", dtype, (dtype, dtype), dtype, least_share=0.5),
         Row("Mul", "Mul", dtype, (dtype, dtype), dtype, least_share=0.5),
         Row("Exp", "Exp", dtype, (dtype,), dtype, least_gelem=0.8),
-        Row(f"Cast to {other}", "Cast", dtype, (dtype,), other, mode=int(dtype == "F32"), least_share=0.5),
+        Row(
+            f"Cast to {other}",
+            "Cast",
+            dtype,
+            (dtype,),
+            other,
+            mode=int(dtype == "F32"),
+            least_share=0.5,
+        ),
         Row("ReduceSum", "ReduceSum", dtype, (dtype, dtype), dtype, least_gelem=0.1),
         Row("Compare", "Compare", dtype, (dtype, dtype), "U8", least_gelem=0.1),
         Row("Select", "Select", dtype, ("U8", dtype, dtype), dtype, mode=2, least_gelem=0.1),
@@ -84,7 +92,7 @@ def seconds_for(row: Row, times: int) -> float:
 
 
 def copy_bytes_per_second() -> float:
-    """The rate of a plain copy between two buffers of half a megabyte together, read and written bytes counted."""
+    """The rate of a plain copy between two buffers, half a megabyte together, both ways counted."""
     source = np.ones(256 * 1024, dtype=np.uint8)
     target = np.empty_like(source)
 
@@ -99,7 +107,8 @@ def main() -> None:
     pin_to_one_core()
     _emulator.configure(**{**_emulator.configuration(), "threads": 1})
     copy_rate = copy_bytes_per_second()
-    print(f"plain copy: {copy_rate / 1e9:.1f} GB/s read and written; lanes: {_emulator.lane_target()}")
+    lanes = _emulator.lane_target()
+    print(f"plain copy: {copy_rate / 1e9:.1f} GB/s read and written; lanes: {lanes}")
     print(f"{'instruction':20s} {'type':5s} {'Gelem/s':>8s} {'of copy':>8s}   to reach")
     for dtype in ("F16", "F32"):
         for row in rows(dtype):
@@ -111,9 +120,11 @@ def main() -> None:
             gelem, share = elements / seconds / 1e9, traffic / seconds / copy_rate
             wanted = "-"
             if row.least_share is not None:
-                wanted = f">= {row.least_share} of copy: {'yes' if share >= row.least_share else 'no'}"
+                reached = "yes" if share >= row.least_share else "no"
+                wanted = f">= {row.least_share} of copy: {reached}"
             elif row.least_gelem is not None:
-                wanted = f">= {row.least_gelem} Gelem/s: {'yes' if gelem >= row.least_gelem else 'no'}"
+                reached = "yes" if gelem >= row.least_gelem else "no"
+                wanted = f">= {row.least_gelem} Gelem/s: {reached}"
             print(f"{row.label:20s} {dtype:5s} {gelem:8.2f} {share:8.2f}   {wanted}")
 
 

@@ -150,7 +150,7 @@ def test_misuse_of_gather_mask_faults(compile_kernel, body: str, fault: str, tex
 
 @pytest.mark.parametrize("kind", ["uint16_t", "uint32_t"])
 def test_gatherb_gathers_data_blocks(compile_kernel, kind: str) -> None:
-    offsets = (np.array([7, 6, 5, 4, 3, 2, 1, 0] + list(range(16, 24))) * 32).astype(np.uint32)
+    offsets = (np.array([*range(7, -1, -1), *range(16, 24)]) * 32).astype(np.uint32)
     body = "Gatherb(c, a, offset, 2, GatherRepeatParams{2, 16});"
     x, z, _ = run(compile_kernel, body, kind, offsets)
     per_block = 32 // x.itemsize
