@@ -1,4 +1,4 @@
-"""Throughput of instruction classes on 8 KB tiles, one thread, against a plain copy of the same traffic.
+"""Throughput of instruction classes on 8 KB tiles, one thread, beside a copy of the same traffic.
 
 python benchmarks/instructions.py
 """
