@@ -38,6 +38,10 @@ struct CopyShape {
   uint32_t burst_bytes = 0;
   uint64_t src_stride = 0;  ///< from the first byte of a burst to the first byte of the next
   uint64_t dst_stride = 0;
+  uint32_t plane_count = 1;       ///< ND2NZ and NZ2ND: the bursts again, once for each column of data blocks
+  uint32_t last_plane_bytes = 0;  ///< burst_bytes of the last plane; not looked at with one plane
+  uint64_t src_plane_stride = 0;
+  uint64_t dst_plane_stride = 0;
   uint8_t left_padding = 0;    ///< elements written before each burst (GM to UB, with padding)
   uint8_t right_padding = 0;   ///< elements written behind each burst
   bool is_padded = false;      ///< DataCopyPad: the UB side is padded to whole data blocks

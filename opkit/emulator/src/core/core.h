@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/chip.h"
+#include "opkit/api/runtime_abi.h"
 #include "opkit/fault.h"
 #include "opkit/instr.h"
 
@@ -19,6 +20,9 @@ constexpr uint32_t kEventCount = 8;  ///< event ids of one pair of pipes. Source
 constexpr uint32_t kPipeCount = static_cast<uint32_t>(Pipe::kCount);
 
 enum class MaskMode : uint8_t { Normal, Counter };
+
+/// What a write of the DMA to global memory does with the old value. Source: Ascend C API, atomic operations.
+enum class AtomicOp : uint8_t { None, Add, Max, Min };
 
 struct Core {
   const Chip* chip = nullptr;
@@ -38,12 +42,19 @@ struct Core {
   uint64_t compare_mask[2] = {0, 0};  ///< what Compare to the register wrote
   uint64_t deq_scale_bits = 0;        ///< SetDeqScale
   uint64_t pad_value_bits = 0;        ///< SetPadValue
-  uint64_t reduce_sum_bits = 0;       ///< GetAccVal
+  AtomicOp atomic_op = AtomicOp::None;
+  DType atomic_dtype = DType::F32;
+  uint64_t reduce_sum_bits = 0;  ///< GetAccVal
   uint64_t reduce_max_min_bits[4] = {};
-  uint64_t gather_mask_count = 0;  ///< elements that the last GatherMask picked
+  uint64_t gather_mask_count = 0;       ///< elements that the last GatherMask picked
+  DeqScale deq_scale = DeqScale::None;  ///< the form of SetDeqScale that was called last
+  uint16_t merged_counts[4] = {};       ///< what the last merge took of each queue
+  bool merge_stopped = false;           ///< whether a queue that ran out was to end it
 
-  uint8_t flags[kPipeCount][kPipeCount][kEventCount] = {};  ///< signals not yet waited for
-  uint8_t event_pool[kPipeCount][kPipeCount] = {};          ///< ids given out, a bit each
+  uint8_t flags[kPipeCount][kPipeCount][kEventCount] = {};        ///< signals not yet waited for
+  uint8_t event_pool[kPipeCount][kPipeCount] = {};                ///< ids given out, a bit each
+  uint8_t event_owner[kPipeCount][kPipeCount][kEventCount] = {};  ///< queues' ids: TPipe or a pool; 0 for others
+  uint8_t next_pool = 2;                                          ///< number of the next TBufPool
 
   /// Host address of `size` bytes of an operand; bounds were checked by issue().
   uint8_t* at(const Operand& operand) const { return at(operand.space, operand.address); }

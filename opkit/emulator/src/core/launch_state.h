@@ -61,8 +61,12 @@ struct RunningCore {
   Core core;
   CoreVariables variables{};
   void* kernel_pipe = nullptr;
-  Where last_where{};  ///< of the last instruction, where `core.issued` is not 0
+  std::string printed;  ///< what the kernel has printed of a line that is not over
+  Where last_where{};   ///< of the last instruction, where `core.issued` is not 0
 };
+
+/// Writes out what a core has printed of its last line.
+void flush_printed(RunningCore& core);
 
 RunningCore* running_core();
 void set_running_core(RunningCore* core);

@@ -1,7 +1,5 @@
 // The registers and variables of a core that the public templates read and write.
 #include <chrono>
-#include <cstdarg>
-#include <cstdio>
 #include <string>
 
 #include "core/launch_state.h"
@@ -39,25 +37,22 @@ uint64_t gather_mask_count() { return require_core().core.gather_mask_count; }
 uint64_t reduce_sum_bits() { return require_core().core.reduce_sum_bits; }
 uint64_t reduce_extreme_bits(uint32_t item) { return require_core().core.reduce_max_min_bits[item]; }
 
+void merged_counts(uint16_t (&counts)[4], Where where) {
+  const Core& core = require_core().core;
+  if (!core.merge_stopped) illegal_operand("GetMrgSortResult: the last merge did not set ifExhaustedSuspension", where);
+  for (uint32_t queue = 0; queue < 4; ++queue) counts[queue] = core.merged_counts[queue];
+}
+
+void set_deq_scale(uint64_t bits, DeqScale form) {
+  Core& core = require_core().core;
+  core.deq_scale_bits = bits;
+  core.deq_scale = form;
+}
+
 /// Instructions issued so far: monotonous and the same every run. The timing model knows cycles, execution does not.
 uint64_t system_cycle() { return require_core().core.issued; }
 
 void set_pad_value(uint64_t bits) { require_core().core.pad_value_bits = bits; }
-
-void kernel_print(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  std::vprintf(format, arguments);
-  va_end(arguments);
-}
-
-void kernel_assertion(const char* condition, const char* message, Where where) {
-  Instr instr;
-  instr.op = Op::PipeBarrier;
-  instr.pipe = Pipe::S;
-  instr.where = where;
-  raise_fault(Fault::Assertion, &instr, nullptr, "assertion failed: %s %s", condition, message);
-}
 
 void illegal_operand(const char* message, Where where) {
   Instr instr;

@@ -48,6 +48,10 @@ void execute_control(Core& core, const Instr& instr) {
     case Op::CrossCoreWaitFlag: execute_cross_core_wait(core, instr); return;
     case Op::IBSet: execute_ib_set(core, instr); return;
     case Op::IBWait: execute_ib_wait(core, instr); return;
+    case Op::WaitPreBlock: execute_wait_pre_block(core, instr); return;
+    case Op::NotifyNextBlock: execute_notify_next_block(core, instr); return;
+    case Op::GroupArrive: execute_group_arrive(core, instr); return;
+    case Op::GroupWait: execute_group_wait(core, instr); return;
     case Op::GetValue: {
       const Operand& element = instr.src[0];
       check_bounds(core, instr, element, element.address, size_bytes(element.dtype), false);

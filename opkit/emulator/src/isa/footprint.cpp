@@ -61,21 +61,34 @@ void emit_all(const Sink& sink, const VectorUse& vector) {
   }
 }
 
-void emit_copy(const Sink& sink, const Instr& instr) {
+void emit_plane(const Sink& sink, const Instr& instr, uint32_t plane, uint64_t burst_bytes) {
   const CopyShape& copy = instr.copy;
   const uint32_t element_bytes = size_bytes(instr.dst.dtype);
-  uint64_t row_bytes = copy.burst_bytes;
+  uint64_t row_bytes = burst_bytes;
   if (copy.is_padded && instr.dst.space != Space::GM) {
     row_bytes += uint64_t{copy.left_padding + uint32_t{copy.right_padding}} * element_bytes;
     row_bytes = (row_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   }
-  const bool is_one =
-      row_bytes == copy.burst_bytes && copy.src_stride == copy.burst_bytes && copy.dst_stride == copy.burst_bytes;
+  const uint64_t source = instr.src[0].address + plane * copy.src_plane_stride;
+  const uint64_t destination = instr.dst.address + plane * copy.dst_plane_stride;
+  const bool is_one = row_bytes == burst_bytes && copy.src_stride == burst_bytes && copy.dst_stride == burst_bytes;
   const uint32_t bursts = is_one ? 1 : copy.burst_count;
   const uint64_t factor = is_one ? copy.burst_count : 1;
   for (uint32_t burst = 0; burst < bursts; ++burst) {
-    sink.callback(sink.context, {1, instr.src[0].address + burst * copy.src_stride, copy.burst_bytes * factor, false});
-    sink.callback(sink.context, {0, instr.dst.address + burst * copy.dst_stride, row_bytes * factor, true});
+    sink.callback(sink.context, {1, source + burst * copy.src_stride, burst_bytes * factor, false});
+    sink.callback(sink.context, {0, destination + burst * copy.dst_stride, row_bytes * factor, true});
+  }
+}
+
+void emit_copy(const Sink& sink, const Instr& instr) {
+  const CopyShape& copy = instr.copy;
+  if (instr.op == Op::InitOutput) {
+    sink.callback(sink.context, {0, instr.dst.address, uint64_t{instr.count} * size_bytes(instr.dst.dtype), true});
+    return;
+  }
+  for (uint32_t plane = 0; plane < copy.plane_count; ++plane) {
+    const bool is_last = plane > 0 && plane + 1 == copy.plane_count;
+    emit_plane(sink, instr, plane, is_last ? copy.last_plane_bytes : copy.burst_bytes);
   }
 }
 
@@ -100,13 +113,26 @@ void for_each_range(const Core& core, const Instr& instr, RangeCallback callback
     case Op::TransDataTo5HD:
       for (uint32_t item = 0; item < instr.list_count; ++item) emit_all(sink, trans_data_use(core, instr, item));
       return;
+    case Op::Sort32:
+    case Op::RpSort16:
+    case Op::ProposalConcat:
+    case Op::ProposalExtract: return emit_all(sink, sort_use(core, instr));
+    case Op::MrgSort:
+    case Op::MrgSort4:
+      for (uint32_t item = 0; item <= instr.list_count; ++item) emit_all(sink, merge_use(core, instr, item));
+      return;
     case Op::ReduceSum:
     case Op::ReduceMax:
     case Op::ReduceMin: return emit_all(sink, reduce_use(core, instr));
     case Op::GetCmpMask: callback(context, {0, instr.dst.address, 16, true}); return;
     case Op::SetCmpMask: callback(context, {1, instr.src[0].address, 16, false}); return;
+    case Op::Copy: return emit_all(sink, copy_use(core, instr));
     case Op::Cast:
-    case Op::Copy:
+    case Op::AddReluCast:
+    case Op::SubReluCast:
+    case Op::MulCast:
+    case Op::AddDeqRelu:
+    case Op::CastDequant:
     case Op::Duplicate:
     case Op::CreateVecIndex: return emit_all(sink, elementwise_use(core, instr));
     default: return emit_all(sink, repeat_reduce_use(core, instr));

@@ -104,17 +104,21 @@ void CoreRecord::add_scalar(const Instr& instr, uint32_t line) {
 
 void CoreRecord::add_copy(const Core& core, const Instr& instr, uint32_t line) {
   const CopyShape& copy = instr.copy;
-  const uint64_t bytes = uint64_t{copy.burst_count} * copy.burst_bytes;
+  // The planes of ND2NZ and NZ2ND are the columns of one matrix: together they are whole rows of global memory.
+  uint32_t burst_bytes = copy.burst_bytes;
+  if (copy.plane_count > 1) burst_bytes = (copy.plane_count - 1) * copy.burst_bytes + copy.last_plane_bytes;
+  if (instr.op == Op::InitOutput) burst_bytes = instr.count * size_bytes(instr.dst.dtype);
+  const uint64_t bytes = uint64_t{copy.burst_count} * burst_bytes;
   const double issue = costs_.issue_cycles[static_cast<uint32_t>(instr.op)];
   LineTotals& totals = lines[line];
   ++totals.count;
   totals.bytes += bytes;
-  const bool is_read = instr.src[0].space == Space::GM;
+  const bool is_read = instr.source_count > 0 && instr.src[0].space == Space::GM;
   const bool is_write = instr.dst.space == Space::GM;
   if (is_read || is_write) {
     const Operand& global = is_read ? instr.src[0] : instr.dst;
     copies.push_back({launch_relative(core, global.address), is_read ? copy.src_stride : copy.dst_stride,
-                      copy.burst_count, copy.burst_bytes});
+                      copy.burst_count, burst_bytes});
     records.push_back({RecordKind::Copy, static_cast<uint8_t>(instr.pipe), is_read, 0, line, issue, 0, 0, 0});
     return;
   }

@@ -11,6 +11,9 @@ namespace opkit {
 /// "SyncAll"; `instr` says where. Whoever makes it true calls signal_progress() after the change.
 void wait_until(bool (*ready)(void*), void* context, const Instr& instr, std::string what);
 
+/// Runs the thread's other cores first: the caller polls for something that one of them does.
+void yield_core();
+
 /// Lets every waiting core of this launch look again.
 void signal_progress(LaunchState& launch);
 

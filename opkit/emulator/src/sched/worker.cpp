@@ -66,7 +66,7 @@ void Worker::work(LaunchState& launch, const DeviceConfig& config) {
   for (;;) {
     const uint64_t seen = launch.epoch.load();
     abandon_waiting(true);
-    if (resume_ready() || start_next()) continue;
+    if (resume_ready() || start_next() || resume_yielded()) continue;
     if (waiting_.empty() || !await_progress(seen)) break;
   }
   abandon_waiting(false);
@@ -96,7 +96,19 @@ bool Worker::start_next() {
 
 bool Worker::resume_ready() {
   for (size_t i = 0; i < waiting_.size(); ++i) {
-    if (!waiting_[i]->ready(waiting_[i]->ready_context)) continue;
+    if (waiting_[i]->ready == nullptr || !waiting_[i]->ready(waiting_[i]->ready_context)) continue;
+    std::unique_ptr<CoreSlot> slot = std::move(waiting_[i]);
+    waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
+    enter(std::move(slot), false);
+    return true;
+  }
+  return false;
+}
+
+/// The core that gave way first, once there is nothing else to run.
+bool Worker::resume_yielded() {
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    if (waiting_[i]->ready != nullptr) continue;
     std::unique_ptr<CoreSlot> slot = std::move(waiting_[i]);
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
     enter(std::move(slot), false);
@@ -119,6 +131,7 @@ void Worker::enter(std::unique_ptr<CoreSlot> slot, bool is_new) {
 }
 
 void Worker::finish(std::unique_ptr<CoreSlot> slot) {
+  flush_printed(slot->running);
   launch_->instructions.fetch_add(slot->running.core.issued);
   for (Observer* observer : launch_->observers) observer->block_end(slot->running.core);
   idle_.push_back(std::move(slot));
@@ -196,6 +209,12 @@ void wait_until(bool (*ready)(void*), void* context, const Instr& instr, std::st
   slot.ready_context = context;
   slot.waiting_instr = instr;
   slot.waiting_for = std::move(what);
+  slot.fiber.suspend();
+}
+
+void yield_core() {
+  CoreSlot& slot = *thread_worker->running_slot();
+  slot.ready = nullptr;
   slot.fiber.suspend();
 }
 

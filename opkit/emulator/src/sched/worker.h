@@ -15,7 +15,7 @@ namespace opkit {
 struct CoreSlot {
   Fiber fiber;
   RunningCore running;
-  bool (*ready)(void*) = nullptr;  ///< while it waits: whether it may go on
+  bool (*ready)(void*) = nullptr;  ///< while it waits: whether it may go on; null: it has only given way
   void* ready_context = nullptr;
   Instr waiting_instr;      ///< while it waits: where
   std::string waiting_for;  ///< while it waits: for what
@@ -44,6 +44,7 @@ class Worker {
  private:
   bool start_next();
   bool resume_ready();
+  bool resume_yielded();
   bool await_progress(uint64_t seen);
   void enter(std::unique_ptr<CoreSlot> slot, bool is_new);
   void finish(std::unique_ptr<CoreSlot> slot);

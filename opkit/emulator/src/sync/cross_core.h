@@ -23,6 +23,20 @@ struct CrossCoreState {
   std::vector<uint8_t> signals;   ///< by core index and flag: how many waits it can end
   std::vector<uint8_t> arrivals;  ///< by core index and flag: its own signals not yet consumed
   std::map<std::pair<uint32_t, uint32_t>, Barrier> barriers;  ///< by who takes part and how many
+
+  /// Cores that go on one after another: InitDetermineComputeWorkspace, WaitPreBlock, NotifyNextBlock.
+  struct Order {
+    uint64_t turns = 0;              ///< NotifyNextBlock calls so far
+    std::vector<uint64_t> notified;  ///< by block index: its own
+  };
+  std::map<uint64_t, Order> orders;  ///< by the workspace's address
+
+  /// GroupBarrier: who has arrived and waited how often.
+  struct GroupRounds {
+    std::vector<uint64_t> arrivals;
+    std::vector<uint64_t> waits;
+  };
+  std::map<uint64_t, GroupRounds> groups;  ///< by the workspace's address
 };
 
 void execute_sync_all(Core& core, const Instr& instr);
@@ -30,5 +44,10 @@ void execute_cross_core_set(Core& core, const Instr& instr);
 void execute_cross_core_wait(Core& core, const Instr& instr);
 void execute_ib_set(Core& core, const Instr& instr);
 void execute_ib_wait(Core& core, const Instr& instr);
+
+void execute_wait_pre_block(Core& core, const Instr& instr);
+void execute_notify_next_block(Core& core, const Instr& instr);
+void execute_group_arrive(Core& core, const Instr& instr);
+void execute_group_wait(Core& core, const Instr& instr);
 
 }  // namespace opkit

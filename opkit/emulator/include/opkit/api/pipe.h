@@ -1,17 +1,38 @@
-/// TPipe, TQue, TQueBind, TBuf, LocalMemAllocator. Source: Ascend C API, resource management.
+/// TPipe, TQue, TQueBind, TBuf, TBufPool, LocalMemAllocator. Source: Ascend C API, resource management.
 #pragma once
+
+#include <tuple>
+#include <type_traits>
 
 #include "opkit/api/tensor.h"
 
 namespace AscendC {
 
+/// What a queue's `mask` can point to. The sizes are those that InitBuffer is called with; the rest is reserved or for
+/// the cube.
+struct TQueConfig {
+  bool nd2nz = false;
+  bool nz2nd = false;
+  bool scmBlockGroup = false;
+  uint32_t bufferLen = 0;
+  uint32_t bufferNumber = 0;
+  uint32_t consumerSize = 0;
+  TPosition consumer[8] = {};
+  bool enableStaticEvtId = false;
+  bool enableLoopQueue = false;
+};
+
+using TBufHandle = uint8_t*;
+
 template <TPosition source, TPosition destination, int32_t depth, auto mask = 0>
 class TQueBind {
  public:
-  static constexpr TPosition kPosition = source;
+  /// Where its buffers lie.
+  static constexpr TPosition kPosition =
+      source == TPosition::GM || destination == TPosition::TSCM ? destination : source;
 
   TQueBind() {
-    state_.space = opkit::space_of(source == TPosition::GM ? destination : source);
+    state_.space = opkit::space_of(kPosition);
     state_.fill = opkit::filling_pipe(source);
     state_.empty = opkit::emptying_pipe(destination);
     state_.has_event = state_.fill != state_.empty;
@@ -63,14 +84,25 @@ class TQueBind {
     return false;
   }
 
+  /// For pools of the kernel's own: EXTERN_IMPL_BUFPOOL.
+  void InitStartBufHandle(TBufHandle, uint8_t num, uint32_t, opkit::Where where = opkit::Where::here()) {
+    opkit::queue_start(state_, opkit::kPipeOwner, num, where);
+  }
+  template <typename Pool>
+  void InitBufHandle(Pool* pool, uint32_t index, TBufHandle, uint32_t curPoolAddr, uint32_t len,
+                     opkit::Where where = opkit::Where::here()) {
+    state_.owner = pool->opkit_pool().owner;
+    opkit::queue_place(state_, index, curPoolAddr, len, where);
+  }
+
   /// For TPipe::InitBuffer.
   opkit::QueueState& state() { return state_; }
 
  private:
   template <typename T>
   LocalTensor<T> tensor(uint32_t address) const {
-    return LocalTensor<T>::within(source == TPosition::GM ? destination : source, address,
-                                  state_.slot_bytes / sizeof(T), address, state_.slot_bytes);
+    const uint32_t bytes = opkit::queue_buffer_bytes(state_, address);
+    return LocalTensor<T>::within(kPosition, address, bytes / sizeof(T), address, bytes);
   }
 
   opkit::QueueState state_;
@@ -80,6 +112,10 @@ class TQueBind {
 /// MTE3.
 template <TPosition position, int32_t depth, auto mask = 0>
 class TQue : public TQueBind<position, position, depth, mask> {};
+
+/// Buffers in L1 that vector cores and the Matmul objects pass on.
+template <TPosition position, int32_t depth = 1, auto mask = 0>
+using TSCM = TQueBind<position, TPosition::TSCM, depth, mask>;
 
 template <TPosition position = TPosition::VECCALC>
 class TBuf {
@@ -114,6 +150,12 @@ class TBuf {
   template <typename T>
   void FreeTensor(const LocalTensor<T>&) {}
 
+  void InitStartBufHandle(TBufHandle, uint8_t, uint32_t) {}
+  template <typename Pool>
+  void InitBufHandle(Pool*, uint32_t, TBufHandle, uint32_t curPoolAddr, uint32_t len) {
+    place(curPoolAddr, len);
+  }
+
   /// For TPipe::InitBuffer.
   void place(uint32_t address, uint32_t size_bytes) {
     address_ = address;
@@ -125,18 +167,74 @@ class TBuf {
   uint32_t size_bytes_ = 0;
 };
 
+/// A stretch of one memory that queues and buffers are given parts of, again after each Reset. Two pools may share one.
+template <TPosition position, uint32_t bufIDSize = 4>
+class TBufPool {
+ public:
+  static_assert(bufIDSize <= 16, "a TBufPool has 16 buffers at the most");
+
+  TBufPool() { pool_.space = opkit::space_of(position); }
+
+  template <typename Queue>
+  bool InitBuffer(Queue& queue, uint8_t num, uint32_t len, opkit::Where where = opkit::Where::here()) {
+    opkit::queue_start(queue.state(), pool_.owner, num, where);
+    const uint32_t bytes = (len + ONE_BLK_SIZE - 1) / ONE_BLK_SIZE * ONE_BLK_SIZE;
+    const uint32_t address = opkit::pool_allocate(pool_, opkit::space_of(Queue::kPosition), num, len, where);
+    for (uint32_t i = 0; i < num; ++i) opkit::queue_place(queue.state(), i, address + i * bytes, bytes, where);
+    return true;
+  }
+  template <TPosition buffer_position>
+  bool InitBuffer(TBuf<buffer_position>& buffer, uint32_t len, opkit::Where where = opkit::Where::here()) {
+    const uint32_t bytes = (len + ONE_BLK_SIZE - 1) / ONE_BLK_SIZE * ONE_BLK_SIZE;
+    buffer.place(opkit::pool_allocate(pool_, opkit::space_of(buffer_position), 1, len, where), bytes);
+    return true;
+  }
+  template <typename Pool>
+  bool InitBufPool(Pool& bufPool, uint32_t len, opkit::Where where = opkit::Where::here()) {
+    const uint32_t address = opkit::pool_allocate(pool_, bufPool.opkit_pool().space, 1, len, where);
+    opkit::pool_start(bufPool.opkit_pool(), pool_.space, address, len, Pool::kBufferLimit, where);
+    return true;
+  }
+  template <typename Pool, typename Shared>
+  bool InitBufPool(Pool& bufPool, uint32_t len, Shared& shareBuf, opkit::Where where = opkit::Where::here()) {
+    opkit::pool_share(bufPool.opkit_pool(), shareBuf.opkit_pool(), len, Pool::kBufferLimit, where);
+    return true;
+  }
+  void Reset(opkit::Where where = opkit::Where::here()) { opkit::pool_reset(pool_, where); }
+
+  static constexpr uint32_t kBufferLimit = bufIDSize;
+  opkit::PoolState& opkit_pool() { return pool_; }
+
+ private:
+  opkit::PoolState pool_;
+};
+
 class TPipe {
  public:
-  TPipe() { opkit::set_kernel_pipe(this); }
+  explicit TPipe(opkit::Where where = opkit::Where::here()) : where_(where) { opkit::set_kernel_pipe(this); }
   TPipe(const TPipe&) = delete;
   TPipe& operator=(const TPipe&) = delete;
   ~TPipe() {
-    if (opkit::kernel_pipe() == this) opkit::set_kernel_pipe(nullptr);
+    if (opkit::kernel_pipe() != this) return;
+    opkit::free_queue_events(opkit::kEveryOwner, where_);
+    opkit::set_kernel_pipe(nullptr);
   }
 
   void Init() { opkit::set_kernel_pipe(this); }
-  void Reset() { state_ = {}; }
-  void Destroy() { state_ = {}; }
+  void Reset(opkit::Where where = opkit::Where::here()) {
+    opkit::free_queue_events(opkit::kEveryOwner, where);
+    state_ = {};
+  }
+  /// Waits for all pipes, too.
+  void Destroy(opkit::Where where = opkit::Where::here()) {
+    Reset(where);
+    opkit::Instr barrier;
+    barrier.op = opkit::Op::PipeBarrier;
+    barrier.pipe = opkit::Pipe::ALL;
+    barrier.where = where;
+    opkit::issue(barrier);
+  }
+  void DestroyWithoutPipeAll(opkit::Where where = opkit::Where::here()) { Reset(where); }
 
   template <typename Queue>
   bool InitBuffer(Queue& queue, uint8_t count, uint32_t bytes, opkit::Where where = opkit::Where::here()) {
@@ -148,6 +246,39 @@ class TPipe {
     const uint32_t rounded = (bytes + ONE_BLK_SIZE - 1) / ONE_BLK_SIZE * ONE_BLK_SIZE;
     buffer.place(opkit::pipe_allocate(state_, opkit::space_of(position), rounded, where), rounded);
     return true;
+  }
+  /// Buffers at given places: a pair of address and length in bytes for each.
+  template <typename Queue, typename U, typename V, typename... Addresses>
+  bool InitBuffer(Queue& queue, const std::tuple<U, V>& addr0, const Addresses&... addrs) {
+    const opkit::Where where = opkit::Where::here();
+    opkit::queue_start(queue.state(), opkit::kPipeOwner, 1 + sizeof...(addrs), where);
+    uint32_t index = 0;
+    const auto place = [&](const auto& pair) {
+      opkit::queue_place(queue.state(), index++, static_cast<uint32_t>(std::get<0>(pair)),
+                         static_cast<uint32_t>(std::get<1>(pair)), where);
+    };
+    place(addr0);
+    (place(addrs), ...);
+    return true;
+  }
+
+  template <typename Pool>
+  bool InitBufPool(Pool& bufPool, uint32_t len, opkit::Where where = opkit::Where::here()) {
+    const opkit::Space space = bufPool.opkit_pool().space;
+    const uint32_t rounded = (len + ONE_BLK_SIZE - 1) / ONE_BLK_SIZE * ONE_BLK_SIZE;
+    const uint32_t address = opkit::pipe_allocate(state_, space, rounded, where);
+    opkit::pool_start(bufPool.opkit_pool(), space, address, len, Pool::kBufferLimit, where);
+    return true;
+  }
+  template <typename Pool, typename Shared>
+  bool InitBufPool(Pool& bufPool, uint32_t len, Shared& shareBuf, opkit::Where where = opkit::Where::here()) {
+    opkit::pool_share(bufPool.opkit_pool(), shareBuf.opkit_pool(), len, Pool::kBufferLimit, where);
+    return true;
+  }
+
+  /// Where the memory behind a position starts in the emulator.
+  uint8_t* GetBaseAddr(int8_t logicPos) {
+    return opkit::local_memory(opkit::space_of(static_cast<TPosition>(logicPos)));
   }
 
   template <HardEvent event>
@@ -166,11 +297,25 @@ class TPipe {
     return opkit::fetch_event(opkit::first_pipe(event), opkit::second_pipe(event), where);
   }
 
+  /// For PopStackBuffer.
+  const opkit::PipeState& state() const { return state_; }
+
  private:
   opkit::PipeState state_;
+  opkit::Where where_;  ///< where it was made: what its destructor does is reported there
 };
 
 inline TPipe* GetTPipePtr() { return static_cast<TPipe*>(opkit::kernel_pipe()); }
+
+/// Gives `popLocal` all of the position's memory that no InitBuffer has taken. Source: Ascend C API, PopStackBuffer.
+template <typename T, TPosition position>
+inline bool PopStackBuffer(LocalTensor<T>& popLocal) {
+  const TPipe* pipe = GetTPipePtr();
+  const opkit::Space space = opkit::space_of(position);
+  const uint32_t used = pipe == nullptr ? 0 : pipe->state().used_bytes[static_cast<uint32_t>(space)];
+  popLocal = LocalTensor<T>(position, used, (opkit::local_memory_bytes(space) - used) / sizeof(T));
+  return true;
+}
 
 enum class Hardware : uint8_t { GM, UB, L1, L0A, L0B, L0C, BIAS, FIXBUF, MAX };
 
@@ -217,3 +362,18 @@ class LocalMemAllocator {
 };
 
 }  // namespace AscendC
+
+/// The members of a pool that the kernel defines itself. Source: Ascend C API, EXTERN_IMPL_BUFPOOL.
+#define EXTERN_IMPL_BUFPOOL(name, position, size)                                                        \
+  void Init() { opkit_pool_.space = ::opkit::space_of(position); }                                       \
+  void Reset(::opkit::Where where = ::opkit::Where::here()) { ::opkit::pool_reset(opkit_pool_, where); } \
+  ::AscendC::TBufHandle GetBufHandle(uint8_t offset) {                                                   \
+    return reinterpret_cast<::AscendC::TBufHandle>(&opkit_pool_) + offset;                               \
+  }                                                                                                      \
+  void SetCurAddr(uint32_t address) { opkit_pool_.used = address; }                                      \
+  uint32_t GetCurAddr() { return opkit_pool_.used; }                                                     \
+  void SetCurBufSize(uint8_t count) { opkit_pool_.buffer_count = count; }                                \
+  uint8_t GetCurBufSize() { return static_cast<uint8_t>(opkit_pool_.buffer_count); }                     \
+  static constexpr uint32_t kBufferLimit = size;                                                         \
+  ::opkit::PoolState& opkit_pool() { return opkit_pool_; }                                               \
+  ::opkit::PoolState opkit_pool_

@@ -34,12 +34,26 @@ enum class SlotState : uint8_t { Idle, Allocated, Enqueued, Dequeued };
 
 struct QueueSlot {
   uint32_t address = 0;
+  uint32_t size_bytes = 0;
   SlotState state = SlotState::Idle;
   int8_t enqueue_event = -1;  ///< event that DeQue waits for
   int8_t free_event = -1;     ///< event that AllocTensor waits for
 };
 
 constexpr uint32_t kQueueSlots = 64;  ///< buffers of one kernel together. Source: TPipe InitBuffer
+
+constexpr uint8_t kPipeOwner = 1;  ///< TPipe; pools have the numbers above
+
+/// What a TBufPool keeps: a stretch of one local memory.
+struct PoolState {
+  Space space = Space::UB;
+  uint8_t owner = 0;
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  uint32_t used = 0;  ///< up to where it is given out
+  uint32_t buffer_count = 0;
+  uint32_t buffer_limit = 0;
+};
 
 /// What a TQue, TQueBind or TBuf keeps.
 struct QueueState {
@@ -48,7 +62,7 @@ struct QueueState {
   Pipe empty = Pipe::V;
   bool has_event = true;  ///< false where source and destination run on one pipe
   uint8_t depth = 1;
-  uint32_t slot_bytes = 0;
+  uint8_t owner = kPipeOwner;  ///< whose Reset gives its event ids back
   uint32_t slot_count = 0;
   uint32_t next_slot = 0;
   uint32_t queued = 0;
@@ -60,11 +74,26 @@ struct QueueState {
 /// Gives out `bytes`, rounded up to a data block; OutOfBounds when the memory is full.
 OPKIT_API uint32_t pipe_allocate(PipeState& pipe, Space space, uint32_t bytes, Where where);
 OPKIT_API void queue_init(QueueState& queue, PipeState& pipe, uint32_t count, uint32_t bytes, Where where);
+/// The same in two steps, at addresses of the caller's choice.
+OPKIT_API void queue_start(QueueState& queue, uint8_t owner, uint32_t count, Where where);
+OPKIT_API void queue_place(QueueState& queue, uint32_t index, uint32_t address, uint32_t bytes, Where where);
+/// The size of the buffer that starts at `address`.
+OPKIT_API uint32_t queue_buffer_bytes(const QueueState& queue, uint32_t address);
 OPKIT_API uint32_t queue_allocate(QueueState& queue, Where where);
 OPKIT_API void queue_enqueue(QueueState& queue, uint32_t address, Where where);
 OPKIT_API uint32_t queue_dequeue(QueueState& queue, Where where);
 OPKIT_API void queue_free(QueueState& queue, uint32_t address, Where where);
 OPKIT_API void queue_free_events(QueueState& queue, Where where);
+
+/// Gives a pool its stretch of memory, or the same stretch as another pool's.
+OPKIT_API void pool_start(PoolState& pool, Space space, uint32_t begin, uint32_t bytes, uint32_t buffer_limit,
+                          Where where);
+OPKIT_API uint32_t pool_allocate(PoolState& pool, Space space, uint32_t count, uint32_t bytes, Where where);
+OPKIT_API void pool_share(PoolState& pool, const PoolState& shared, uint32_t bytes, uint32_t buffer_limit, Where where);
+OPKIT_API void pool_reset(PoolState& pool, Where where);
+/// Waits for what queues have signalled and gives their event ids back: of all queues, or of one owner's.
+OPKIT_API void free_queue_events(uint8_t owner, Where where);
+constexpr uint8_t kEveryOwner = 0;
 
 OPKIT_API int8_t allocate_event(Pipe first, Pipe second, Where where);
 OPKIT_API int8_t fetch_event(Pipe first, Pipe second, Where where);
@@ -79,10 +108,15 @@ OPKIT_API uint64_t gather_mask_count();
 OPKIT_API uint64_t reduce_sum_bits();
 OPKIT_API uint64_t reduce_extreme_bits(uint32_t item);
 
+/// Elements that the last merge took of each queue; faults unless it was one that stops at a queue's end.
+OPKIT_API void merged_counts(uint16_t (&counts)[4], Where where);
+
+/// Which form of SetDeqScale was called: a half; a float, offset and sign; a tensor of those.
+enum class DeqScale : uint8_t { None, Half, Float, Vector };
+OPKIT_API void set_deq_scale(uint64_t bits, DeqScale form);
+
 OPKIT_API uint64_t system_cycle();
 OPKIT_API void set_pad_value(uint64_t bits);
-OPKIT_API void kernel_print(const char* format, ...) __attribute__((format(printf, 1, 2)));
-[[noreturn]] OPKIT_API void kernel_assertion(const char* condition, const char* message, Where where);
 [[noreturn]] OPKIT_API void illegal_operand(const char* message, Where where);
 
 }  // namespace opkit

@@ -115,4 +115,93 @@ inline void IBWait(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<i
   opkit::issue_block_flag(opkit::Op::IBWait, gmWorkspace.operand(), blockIdx, eventID, where);
 }
 
+/// Flags between two pipes, as an object. Source: Ascend C API, TQueSync.
+template <pipe_t source, pipe_t destination>
+class TQueSync {
+ public:
+  void SetFlag(TEventID id, opkit::Where where = opkit::Where::here()) { issue(opkit::Op::SetFlag, id, where); }
+  void WaitFlag(TEventID id, opkit::Where where = opkit::Where::here()) { issue(opkit::Op::WaitFlag, id, where); }
+
+ private:
+  static void issue(opkit::Op op, TEventID id, opkit::Where where) {
+    opkit::Instr instr;
+    instr.op = op;
+    instr.pipe = static_cast<opkit::Pipe>(source);
+    instr.peer_pipe = static_cast<opkit::Pipe>(destination);
+    instr.event_id = static_cast<uint8_t>(id);
+    instr.where = where;
+    opkit::issue(instr);
+  }
+};
+
+enum class MemDsbT : uint8_t { ALL = 0, DDR, UB, SEQ };
+
+/// Waits until earlier accesses of the memory are done: in program order they are.
+template <MemDsbT memory>
+inline void DataSyncBarrier(opkit::Where where = opkit::Where::here()) {
+  PipeBarrier<PIPE_S>(where);
+}
+
+/// Vector cores that run a stretch of code in the order of their block index. The words of the workspace are the
+/// hardware's; here they are only checked to be there.
+inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace) {
+  (void)gmWorkspace, (void)ubWorkspace;
+}
+inline void WaitPreBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace,
+                         opkit::Where where = opkit::Where::here()) {
+  (void)ubWorkspace;
+  opkit::issue_block_flag(opkit::Op::WaitPreBlock, gmWorkspace.operand(), 0, 0, where);
+}
+inline void NotifyNextBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace,
+                            opkit::Where where = opkit::Where::here()) {
+  (void)ubWorkspace;
+  opkit::issue_block_flag(opkit::Op::NotifyNextBlock, gmWorkspace.operand(), 0, 0, where);
+}
+
+enum class PipeMode : uint8_t { SCALAR_MODE = 0, MTE3_MODE = 1, MAX };
+
+/// A group of vector cores that waits until another has arrived, as often as both like.
+template <PipeMode pipeMode = PipeMode::MTE3_MODE>
+class GroupBarrier {
+ public:
+  GroupBarrier(GM_ADDR groupWorkspace, uint32_t arriveSizeIn, uint32_t waitSizeIn)
+      : workspace_(groupWorkspace), arrive_size_(arriveSizeIn), wait_size_(waitSizeIn) {
+    static_assert(pipeMode == PipeMode::MTE3_MODE, "GroupBarrier has MTE3_MODE only");
+  }
+  void Arrive(uint32_t arriveIndex, opkit::Where where = opkit::Where::here()) {
+    issue(opkit::Op::GroupArrive, arriveIndex, where);
+  }
+  void Wait(uint32_t waitIndex, opkit::Where where = opkit::Where::here()) {
+    issue(opkit::Op::GroupWait, waitIndex, where);
+  }
+  uint64_t GetWorkspaceLen() { return uint64_t{wait_size_} * 512; }
+
+ private:
+  void issue(opkit::Op op, uint32_t index, opkit::Where where) {
+    opkit::Instr instr;
+    instr.op = op;
+    instr.pipe = opkit::Pipe::S;
+    instr.dst.space = opkit::Space::GM;
+    instr.dst.dtype = opkit::DType::U8;
+    instr.dst.address = reinterpret_cast<uint64_t>(workspace_);
+    instr.dst.end = ~0ull;
+    instr.scalar_bits[0] = index;
+    instr.scalar_bits[1] = arrive_size_;
+    instr.repeat = wait_size_;
+    instr.where = where;
+    opkit::issue(instr);
+  }
+
+  GM_ADDR workspace_;
+  uint32_t arrive_size_;
+  uint32_t wait_size_;
+};
+
+/// Overlap between the kernels of a SuperKernel: compiled and without effect on A2, as documented. Source: Ascend C
+/// API, synchronisation between tasks.
+template <pipe_t AIV_PIPE = PIPE_MTE3, pipe_t AIC_PIPE = PIPE_FIX, bool FORCE = false>
+inline void SetNextTaskStart() {}
+template <bool FORCE = false>
+inline void WaitPreTaskEnd() {}
+
 }  // namespace AscendC

@@ -6,6 +6,7 @@
 #include "opkit/api/base.h"
 #include "opkit/api/half.h"
 #include "opkit/api/runtime_abi.h"
+#include "opkit/api/shape_info.h"
 
 namespace opkit {
 
@@ -52,6 +53,9 @@ inline T value_of(uint64_t bits) {
   return value;
 }
 
+/// Writes a local tensor's elements to standard output, a data block a line.
+OPKIT_API void print_tensor(const Operand& tensor, uint32_t count, Where where);
+
 /// Checks a scalar access and tells observers of it.
 inline uint8_t* access_element(Op op, const Operand& element, Where where) {
   Instr instr;
@@ -69,7 +73,8 @@ inline uint8_t* access_element(Op op, const Operand& element, Where where) {
 
 namespace AscendC {
 
-struct ShapeInfo;
+enum CacheRwMode { READ = 1, WRITE = 2, RW = 3 };
+using TTagType = int32_t;
 
 template <typename T>
 class GlobalTensor {
@@ -112,9 +117,10 @@ class GlobalTensor {
     return tensor;
   }
   /// Cache hints do not change results; the timing model does not use them yet.
+  template <CacheRwMode rwMode = CacheRwMode::RW>
   void SetL2CacheHint(CacheMode) {}
-  template <typename... Hints>
-  void SetL2CacheHint(Hints...) {}
+  void SetShapeInfo(const ShapeInfo& shapeInfo) { shape_info_ = shapeInfo; }
+  ShapeInfo GetShapeInfo() const { return shape_info_; }
 
   opkit::Operand operand() const {
     opkit::Operand operand;
@@ -135,6 +141,7 @@ class GlobalTensor {
 
   uint64_t address_ = 0;
   uint64_t size_ = 0;
+  ShapeInfo shape_info_;
 };
 
 namespace detail {
@@ -210,6 +217,22 @@ class LocalTensor {
   void SetSize(uint32_t size) { size_ = size; }
   void SetBufferLen(uint32_t bytes) { size_ = bytes / sizeof(T); }
 
+  /// Becomes `src` from element `offset` on; src's elements may have another type.
+  template <typename U>
+  void SetAddrWithOffset(LocalTensor<U>& src, uint32_t offset) {
+    *this = src[offset].template ReinterpretCast<T>();
+  }
+  void SetUserTag(TTagType tag) { user_tag_ = tag; }
+  TTagType GetUserTag() const { return user_tag_; }
+  void SetShapeInfo(const ShapeInfo& shapeInfo) { shape_info_ = shapeInfo; }
+  ShapeInfo GetShapeInfo() const { return shape_info_; }
+
+  /// Prints its elements, a data block a line.
+  void Print(opkit::Where where = opkit::Where::here()) const { Print(size_, where); }
+  void Print(uint32_t count, opkit::Where where = opkit::Where::here()) const {
+    opkit::print_tensor(operand(), count, where);
+  }
+
   /// Where it starts in its memory, in bytes.
   uint32_t address() const { return address_; }
 
@@ -243,6 +266,8 @@ class LocalTensor {
   uint32_t end_ = 0;
   uint32_t size_ = 0;
   TPosition position_ = TPosition::VECCALC;
+  TTagType user_tag_ = 0;
+  ShapeInfo shape_info_;
 };
 
 }  // namespace AscendC
