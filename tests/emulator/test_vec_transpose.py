@@ -46,7 +46,8 @@ LISTS = {
         }
         TransDataTo5HD<T>(to, from, params);""",
     "tensors of addresses": """
-        LocalTensor<uint64_t> to(TPosition::VECCALC, 65536, 16), from(TPosition::VECCALC, 66560, 16);
+        LocalTensor<uint64_t> to(TPosition::VECCALC, 65536, 16);
+        LocalTensor<uint64_t> from(TPosition::VECCALC, 66560, 16);
         for (int i = 0; i < 16; ++i) {
           to.SetValue(i, (uint64_t)c[i * %(dst)s].GetPhyAddr());
           from.SetValue(i, (uint64_t)a[i * %(src)s].GetPhyAddr());

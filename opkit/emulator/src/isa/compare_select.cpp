@@ -11,6 +11,21 @@ namespace {
 
 constexpr uint32_t kCompareMaskBytes = 16;
 enum class SelectFrom : uint8_t { Register, TensorScalar, TensorTensor };  // SELMODE
+constexpr uint8_t kScalarInRegister = 128;  // bit of Instr::mode: src1 is in the compare register
+
+SelectFrom select_from(const Instr& instr) { return static_cast<SelectFrom>(instr.mode & ~kScalarInRegister); }
+
+/// The selection whose address SetCmpMask loaded, for mode 2 without a selection among the parameters. Kernels store
+/// the address in 32 or 64 bits: the lower half tells it from the start of UB.
+const uint8_t* addressed_selection(const Core& core, const Instr& instr, const LaneShape& shape) {
+  const uint8_t* base = core.space_base[static_cast<uint32_t>(Space::UB)];
+  Operand selection;
+  selection.dtype = DType::U8;
+  selection.end = core.space_bytes[static_cast<uint32_t>(Space::UB)];
+  selection.address = static_cast<uint32_t>(core.compare_mask[0] - reinterpret_cast<uint64_t>(base));
+  check_bounds(core, instr, selection, selection.address, (shape.total() + 7) / 8, false);
+  return core.at(selection);
+}
 
 lanes::Lane compare_lane(const Instr& instr) {
   const auto& lanes = instr.op == Op::CompareScalar ? lanes::table().compare_scalar : lanes::table().compare;
@@ -102,7 +117,7 @@ VectorUse select_use(const Core& core, const Instr& instr) {
   use.shape = lane_shape(core, instr, size_bytes(instr.dst.dtype));
   use.uses.add(instr.dst, 0, true);
   use.uses.add(instr.src[0], 1, false);
-  const auto from = static_cast<SelectFrom>(instr.mode);
+  const SelectFrom from = select_from(instr);
   if (from != SelectFrom::TensorScalar) use.uses.add(instr.src[1], 2, false);
   // source_count 2: the selection is the compare register.
   if (instr.source_count == 3 && use.shape.repeat > 0) {
@@ -117,17 +132,21 @@ void execute_select(Core& core, const Instr& instr) {
   const VectorUse use = select_use(core, instr);
   if (use.shape.repeat == 0) return;
   check_operands(core, instr, use.shape, use.uses);
-  const auto from = static_cast<SelectFrom>(instr.mode);
-  OPKIT_CHECK(instr.source_count == 3 || from == SelectFrom::Register, Unimplemented, &instr,
-              "pass the selection as a tensor", "Select without a mask parameter in mode %u", instr.mode);
+  const SelectFrom from = select_from(instr);
   const uint32_t element_bytes = size_bytes(instr.dst.dtype);
   LaneJob job;
   job.lane = from == SelectFrom::TensorScalar ? lanes::table().select_scalar[element_bytes > 4 ? 0 : element_bytes]
                                               : lanes::table().select[element_bytes > 4 ? 0 : element_bytes];
   OPKIT_CHECK(job.lane != nullptr, IllegalOperand, &instr, nullptr, "Select takes half and float");
-  job.scalars = instr.scalar_bits;
+  uint64_t scalar = instr.scalar_bits[0];
+  if ((instr.mode & kScalarInRegister) != 0) scalar = core.compare_mask[0] & ((1ull << 8 * element_bytes) - 1);
+  job.scalars = &scalar;
   job.source_count = from == SelectFrom::TensorScalar ? 1 : 2;
-  job.select_bits = instr.source_count == 3 ? core.at(instr.src[2]) : reinterpret_cast<uint8_t*>(core.compare_mask);
+  job.select_bits = reinterpret_cast<uint8_t*>(core.compare_mask);
+  if (instr.source_count == 3) job.select_bits = core.at(instr.src[2]);
+  if (instr.source_count == 2 && from == SelectFrom::TensorTensor) {
+    job.select_bits = addressed_selection(core, instr, use.shape);
+  }
   job.select_bits_restart = from == SelectFrom::Register;
   run_lanes(core, instr, use.shape, job);
 }

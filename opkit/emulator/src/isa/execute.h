@@ -15,6 +15,10 @@ void execute_gather_blocks(Core& core, const Instr& instr);
 void execute_gather_mask(Core& core, const Instr& instr);
 void execute_trans_data(Core& core, const Instr& instr);
 void execute_transpose(Core& core, const Instr& instr);
+void execute_sort(Core& core, const Instr& instr);
+void execute_merge(Core& core, const Instr& instr);
+void execute_proposals(Core& core, const Instr& instr);
+void execute_fused_cast(Core& core, const Instr& instr);
 void execute_compare(Core& core, const Instr& instr);
 void execute_compare_mask(Core& core, const Instr& instr);
 void execute_select(Core& core, const Instr& instr);
@@ -35,6 +39,8 @@ VectorUse gather_use(const Core& core, const Instr& instr);
 VectorUse gather_blocks_use(const Core& core, const Instr& instr);
 VectorUse gather_mask_use(const Core& core, const Instr& instr);
 VectorUse transpose_use(const Core& core, const Instr& instr);
+VectorUse sort_use(const Core& core, const Instr& instr);
+VectorUse copy_use(const Core& core, const Instr& instr);
 VectorUse compare_use(const Core& core, const Instr& instr);
 VectorUse select_use(const Core& core, const Instr& instr);
 VectorUse reduce_use(const Core& core, const Instr& instr);
@@ -42,6 +48,9 @@ VectorUse repeat_reduce_use(const Core& core, const Instr& instr);
 
 /// One of the list operands of TransDataTo5HD; its VectorUse holds that operand alone.
 VectorUse trans_data_use(const Core& core, const Instr& instr, uint32_t item);
+
+/// Item 0: what a merge writes; 1 to 4: what it reads of a queue, each alone.
+VectorUse merge_use(const Core& core, const Instr& instr, uint32_t item);
 
 /// True for rows that read the destination's old value.
 bool reads_destination(Op op);

@@ -1,4 +1,4 @@
-// Elementwise instructions, Cast, Copy, fills, Brcb and Gather.
+// Elementwise instructions, Cast, fills, Brcb and Gather.
 #include <cstring>
 
 #include "isa/execute.h"
@@ -165,22 +165,6 @@ void execute_cast(Core& core, const Instr& instr) {
   LaneJob job;
   job.lane = lane;
   job.scalars = &core.deq_scale_bits;
-  job.source_count = 1;
-  run_lanes(core, instr, use.shape, job);
-}
-
-void execute_copy(Core& core, const Instr& instr) {
-  // Copy's counter mode counts within each repeat. Source: Copy, constraints. Nothing needs it yet.
-  OPKIT_CHECK(core.mask_mode == MaskMode::Normal, Unimplemented, &instr, "call SetMaskNorm before Copy",
-              "Copy in counter mode");
-  const VectorUse use = elementwise_use(core, instr);
-  if (use.shape.repeat == 0) return;
-  check_operands(core, instr, use.shape, use.uses);
-  LaneJob job;
-  job.lane =
-      size_bytes(instr.dst.dtype) == 2
-          ? [](void* dst, const void* const* from, const uint64_t*, size_t n) { std::memmove(dst, from[0], n * 2); }
-          : [](void* dst, const void* const* from, const uint64_t*, size_t n) { std::memmove(dst, from[0], n * 4); };
   job.source_count = 1;
   run_lanes(core, instr, use.shape, job);
 }

@@ -153,13 +153,25 @@ OPKIT_SELECT_REPEATS(const uint64_t* mask)
 OPKIT_SELECT_REPEATS(uint64_t mask)
 #undef OPKIT_SELECT_REPEATS
 
-/// The selection is in the compare register, the mask in the mask register.
+/// The mask is in the mask register. Mode 0: the selection is in the compare register; mode 2: its address is.
 template <typename T, SELMODE selMode>
 inline void Select(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
                    uint8_t repeatTime, const BinaryRepeatParams& repeatParams, OPKIT_HERE) {
   OPKIT_ASSERT_TYPE(Select, T);
   opkit::Instr instr = opkit::vec::binary(opkit::Op::Select, dst.operand(), src0.operand(), src1.operand(), where);
   instr.mode = static_cast<uint8_t>(selMode);
+  opkit::vec::set_mask<false>(instr, sizeof(T), uint64_t{0}, repeatTime);
+  opkit::vec::set_strides(instr, repeatParams);
+  opkit::issue(instr);
+}
+
+/// Mode 1 with its scalar in the compare register, the mask in the mask register.
+template <typename T, typename U>
+inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
+                   uint8_t repeatTime, const BinaryRepeatParams& repeatParams, OPKIT_HERE) {
+  constexpr uint8_t kScalarInRegister = 128;
+  opkit::Instr instr = opkit::vec::select(dst, selMask, src0, SELMODE::VSEL_TENSOR_SCALAR_MODE, where);
+  instr.mode |= kScalarInRegister;
   opkit::vec::set_mask<false>(instr, sizeof(T), uint64_t{0}, repeatTime);
   opkit::vec::set_strides(instr, repeatParams);
   opkit::issue(instr);
