@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -135,20 +136,22 @@ def generated() -> Iterator[tuple[Path, str, str]]:
         for marker, write in sections.items():
             begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
             pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-            if not pattern.search(text):
+            found = pattern.search(text)
+            if found is None:
                 raise ValueError(f"{name} has no lines {begin} and {end}")
-            section = f"{begin}\n{write()}\n{end}"
-            text = pattern.sub(lambda _, section=section: section, text)
+            start, stop = found.span()
+            text = f"{text[:start]}{begin}\n{write()}\n{end}{text[stop:]}"
         yield path, now, text
 
 
-def _instructions() -> list[dict]:
+def _instructions() -> list[dict[str, Any]]:
     from opkit import runtime
 
     runtime.load_emulator()
     import opkit.emulator._emulator as emulator
 
-    return emulator.isa_table()
+    table: list[dict[str, Any]] = emulator.isa_table()
+    return table
 
 
 def _types(codes: list[str]) -> str:
