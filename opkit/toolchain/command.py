@@ -305,7 +305,6 @@ def _torch_link_flags(torch: Path) -> tuple[str, ...]:
         "-Wl,--no-as-needed",
         f"-L{torch / 'lib'}",
         "-ltorch_cpu",
-        "-Wl,--unresolved-symbols=ignore-all",
         "-Wl,--as-needed",
     )
 

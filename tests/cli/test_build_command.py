@@ -108,7 +108,7 @@ def test_a_rejected_source_exits_1_with_line_and_caret(
     assert run_guarded(group, ["build", str(root)]) == 1
     printed = capsys.readouterr().err
     assert "error: no such name" in printed
-    assert f"{file}:5:3" in printed
+    assert "op_kernel/twice.cpp:5:3" in printed
     assert "Adds(x);" in printed
     assert printed.index("no such name") < printed.index("does not compile")
 
