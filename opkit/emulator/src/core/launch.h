@@ -14,6 +14,7 @@ namespace opkit {
 struct GmRange {
   uint64_t begin;
   uint64_t end;
+  bool is_written = true;  ///< whether it holds data when the launch begins; for the check of what is read
 };
 
 /// What a launch runs on. Configuration arrives as this struct; nothing reads the environment.

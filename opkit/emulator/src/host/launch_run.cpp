@@ -49,6 +49,7 @@ std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
     if (range.begin == range.end) continue;
     if (!out.empty() && range.begin < out.back().end) {
       out.back().end = std::max(out.back().end, range.end);
+      out.back().is_written = out.back().is_written || range.is_written;
     } else {
       out.push_back(range);
     }
@@ -86,10 +87,10 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   const Workspace workspace(tiling.workspace_bytes, poisons);
   std::vector<void*> addresses;
   std::vector<GmRange> ranges;
-  const auto add = [&](void* data, uint64_t size_bytes) {
+  const auto add = [&](void* data, uint64_t size_bytes, bool is_written = true) {
     addresses.push_back(data);
     const auto begin = reinterpret_cast<uint64_t>(data);
-    ranges.push_back({begin, begin + size_bytes});
+    ranges.push_back({begin, begin + size_bytes, is_written});
   };
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     const opkit_tensor* given = call.given_input(i);
@@ -109,10 +110,11 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
     if (poisons && size_bytes != 0 && !is_in_place) {
       std::memset(outputs[i].data, poison_byte(outputs[i].dtype), size_bytes);
     }
-    if (tiling.needs_atomic && signature.outputs[i].is_zero_initialised) std::memset(outputs[i].data, 0, size_bytes);
-    add(outputs[i].data, size_bytes);
+    const bool is_zeroed = tiling.needs_atomic && signature.outputs[i].is_zero_initialised;
+    if (is_zeroed) std::memset(outputs[i].data, 0, size_bytes);
+    add(outputs[i].data, size_bytes, is_in_place || is_zeroed);
   }
-  add(workspace.data(), tiling.workspace_bytes);
+  add(workspace.data(), tiling.workspace_bytes, false);
   add(tiling.data.data(), tiling.data.size());
 
   std::vector<void*> arguments;

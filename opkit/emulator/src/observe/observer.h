@@ -12,6 +12,22 @@ struct LaunchInfo {
   uint32_t core_count = 0;  ///< sub-cores that take part
 };
 
+/// What a kernel asks of its queues and event ids.
+struct ResourceEvent {
+  enum class Action : uint8_t { AllocateTensor, EnQueTensor, DeQueTensor, FreeTensor, AllocateEvent, ReleaseEvent };
+
+  Action action = Action::AllocateTensor;
+  const void* queue = nullptr;  ///< of a tensor
+  Space space = Space::UB;      ///< of a tensor
+  uint32_t address = 0;         ///< of a tensor: the start of its buffer
+  uint32_t bytes = 0;           ///< of its buffer
+  Pipe first = Pipe::S;         ///< of an event: the pipe that signals
+  Pipe second = Pipe::S;        ///< and the one that waits
+  int8_t event_id = -1;
+  bool is_queues = false;  ///< of an event: whether a queue uses it, not the kernel itself
+  Where where = {"", 0};
+};
+
 /// Called from several host threads at once, but for one core from one thread at a time and in program order, so an
 /// observer keeps its state by `core.index` and joins it in launch_end.
 struct Observer {
@@ -21,6 +37,8 @@ struct Observer {
   virtual void before(const Core& core, const Instr& instr) = 0;
   /// After it executed.
   virtual void after(const Core& core, const Instr& instr) { (void)core, (void)instr; }
+  /// After a queue or event call has succeeded; what it signals comes before or after it as an instruction.
+  virtual void resource(const Core& core, const ResourceEvent& event) { (void)core, (void)event; }
   virtual void block_end(const Core& core) = 0;
   virtual void launch_end() = 0;
 };
