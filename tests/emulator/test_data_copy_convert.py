@@ -124,7 +124,7 @@ def test_bursts_off_the_data_blocks_of_ub_fault(compile_kernel) -> None:
       SliceInfo from[] = {{0, 19, 4, 1, 32}};
       DataCopy(local, in, from, from, 1);
     """
-    with pytest.raises(KernelFault, match="48 .*not a multiple of 32") as caught:
+    with pytest.raises(KernelFault, match=r"48 .*not a multiple of 32") as caught:
         compile_kernel(text_of("float", 64, body))(
             np.zeros(64, np.float32), np.zeros(1, np.float32)
         )

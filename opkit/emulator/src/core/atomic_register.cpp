@@ -1,5 +1,5 @@
 // The register that says how the DMA writes to global memory.
-#include "core/core.h"
+#include "core/launch_state.h"
 #include "opkit/api/atomic.h"
 
 namespace opkit {

@@ -61,8 +61,9 @@ struct RunningCore {
   Core core;
   CoreVariables variables{};
   void* kernel_pipe = nullptr;
-  std::string printed;  ///< what the kernel has printed of a line that is not over
-  Where last_where{};   ///< of the last instruction, where `core.issued` is not 0
+  uint8_t* system_workspace = nullptr;  ///< SetSysWorkspace
+  std::string printed;                  ///< what the kernel has printed of a line that is not over
+  Where last_where{};                   ///< of the last instruction, where `core.issued` is not 0
 };
 
 /// Writes out what a core has printed of its last line.

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/launch_state.h"
+#include "opkit/api/system.h"
 
 namespace opkit {
 namespace {
@@ -61,6 +62,9 @@ void illegal_operand(const char* message, Where where) {
   instr.where = where;
   raise_fault(Fault::IllegalOperand, &instr, nullptr, "%s", message);
 }
+
+uint8_t* system_workspace() { return require_core().system_workspace; }
+void set_system_workspace(uint8_t* workspace) { require_core().system_workspace = workspace; }
 
 uint64_t current_tiling_key() { return require_core().variables.tiling_key; }
 

@@ -156,6 +156,7 @@ void Worker::reset_core(CoreSlot& slot, uint32_t index) {
   fresh.sub_block = is_cube ? 0 : index % launch_->cores_per_block - cube_cores(launch_->launch->mode);
   running.core = fresh;
   running.kernel_pipe = nullptr;
+  running.system_workspace = nullptr;
   // Source: GetBlockIdx: on the vector cores of a mixed kernel it counts those, not the blocks.
   const uint32_t block_index = is_cube ? fresh.block : fresh.block * aiv_per_block + fresh.sub_block;
   running.variables = {

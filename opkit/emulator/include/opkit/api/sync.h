@@ -101,6 +101,9 @@ inline void CrossCoreWaitFlag(uint16_t flagId, opkit::Where where = opkit::Where
   opkit::issue_cross_core(opkit::Op::CrossCoreWaitFlag, modeId, static_cast<opkit::Pipe>(pipe), flagId, where);
 }
 
+/// The older name of CrossCoreWaitFlag.
+inline void WaitEvent(uint16_t flagId, opkit::Where where = opkit::Where::here()) { CrossCoreWaitFlag(flagId, where); }
+
 template <bool isAIVOnly = true>
 inline void IBSet(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace, int32_t blockIdx,
                   int32_t eventID, opkit::Where where = opkit::Where::here()) {

@@ -118,7 +118,9 @@ class GlobalTensor {
   }
   /// Cache hints do not change results; the timing model does not use them yet.
   template <CacheRwMode rwMode = CacheRwMode::RW>
-  void SetL2CacheHint(CacheMode) {}
+  void SetL2CacheHint(CacheMode mode) {
+    (void)mode;
+  }
   void SetShapeInfo(const ShapeInfo& shapeInfo) { shape_info_ = shapeInfo; }
   ShapeInfo GetShapeInfo() const { return shape_info_; }
 

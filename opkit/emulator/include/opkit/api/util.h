@@ -1,0 +1,64 @@
+/// Small helpers and constants that kernels take from the API's headers. Source: Ascend C API, scalar compute and
+/// utility functions; general notes for the sizes.
+#pragma once
+
+#include <type_traits>
+
+#include "opkit/api/base.h"
+#include "opkit/api/half.h"
+#include "opkit/api/runtime_abi.h"
+#include "opkit/api/std.h"
+
+namespace AscendC {
+
+constexpr uint32_t ONE_BLK_FLOAT_NUM = 8;
+constexpr uint32_t ONE_BLK_HALF_NUM = 16;
+constexpr uint32_t DEFAULT_C0_SIZE = 32;
+constexpr uint32_t DEFAULT_DATA_COPY_NBURST = 1;
+constexpr uint32_t DEFAULT_DATA_COPY_STRIDE = 0;
+constexpr uint32_t B32_BYTE_SIZE = 4;
+constexpr uint32_t B16_BYTE_SIZE = 2;
+constexpr uint32_t B32_DATA_NUM_PER_BLOCK = 8;
+constexpr uint32_t B16_DATA_NUM_PER_BLOCK = 16;
+constexpr uint32_t B32_DATA_NUM_PER_REPEAT = 64;
+constexpr uint32_t B16_DATA_NUM_PER_REPEAT = 128;
+constexpr uint64_t FULL_MASK = ~0ull;
+constexpr uint32_t BLOCK_CUBE = 16;
+// The sizes of the chip's memories. Source: the chip tables of `opkit targets`.
+constexpr int32_t TOTAL_UB_SIZE = (__NPU_ARCH__ == 2002 ? 256 : 192) * 1024;
+constexpr int32_t TOTAL_L1_SIZE = (__NPU_ARCH__ == 2002 ? 1024 : 512) * 1024;
+constexpr int32_t TOTAL_L0A_SIZE = 64 * 1024;
+constexpr int32_t TOTAL_L0B_SIZE = 64 * 1024;
+constexpr int32_t TOTAL_L0C_SIZE = (__NPU_ARCH__ == 2002 ? 256 : 128) * 1024;
+
+template <typename T, typename U>
+using IsSameType = std::is_same<T, U>;
+template <bool condition, typename T, typename U>
+using Conditional = std::conditional<condition, T, U>;
+using TrueType = std::true_type;
+using FalseType = std::false_type;
+
+constexpr uint32_t DivCeil(uint32_t a, uint32_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
+constexpr uint32_t CeilDiv(uint32_t a, uint32_t b) { return DivCeil(a, b); }
+constexpr int32_t CeilDivision(int32_t num1, int32_t num2) { return num2 == 0 ? 0 : (num1 + num2 - 1) / num2; }
+constexpr uint32_t AlignUp(uint32_t a, uint32_t b) { return DivCeil(a, b) * b; }
+constexpr uint32_t CeilAlign(uint32_t a, uint32_t b) { return AlignUp(a, b); }
+
+constexpr int16_t GetDataBlockSizeInBytes() { return 32; }
+
+/// What remains of an older class of helpers.
+class AscendCUtils {
+ public:
+  static int32_t GetC0Size() { return 32; }
+  static int32_t GetBitSize(int32_t byteSize) { return byteSize * 8; }
+  static int32_t GetC0Count(const int32_t dtypeSize) { return dtypeSize == 0 ? 0 : 32 / dtypeSize; }
+};
+
+}  // namespace AscendC
+
+#ifndef likely
+#define likely(x) __builtin_expect(!!(x), 1)
+#endif
+#ifndef unlikely
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#endif

@@ -1,0 +1,209 @@
+"""Pools, placed buffers, tensor lists, layouts and the small names that kernels use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opkit.errors import KernelFault
+
+KERNEL = """
+%s
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  GlobalTensor<int64_t> out;
+  out.SetGlobalBuffer((__gm__ int64_t*)y, 16);
+  (void)x;
+  %s
+}
+"""
+
+
+def values(
+    compile_kernel, body: str, *, before: str = "", x: np.ndarray | None = None
+) -> list[int]:
+    y = np.full(16, -1, np.int64)
+    compile_kernel(KERNEL % (before, body))(np.zeros(64, np.int64) if x is None else x, y)
+    return [int(value) for value in y if value != -1]
+
+
+POOLS = """
+  TPipe pipe;
+  TBufPool<TPosition::VECCALC> first, second, inner, shared;
+  TQue<TPosition::VECIN, 1> a, b;
+  TBuf<TPosition::VECCALC> scratch;
+  %s
+"""
+
+
+def test_pools_share_memory_and_divide_it(compile_kernel) -> None:
+    body = """
+      pipe.InitBuffer(scratch, 64);
+      pipe.InitBufPool(first, 1024);
+      pipe.InitBufPool(second, 1024, first);
+      first.InitBufPool(inner, 256);
+      first.InitBuffer(a, 2, 100);
+      second.InitBuffer(b, 1, 32);
+      inner.InitBuffer(scratch, 64);
+      out.SetValue(0, a.AllocTensor<half>().GetPhyAddr() - scratch.Get<half>().GetPhyAddr());
+      out.SetValue(1, b.AllocTensor<half>().GetPhyAddr() - scratch.Get<half>().GetPhyAddr());
+      out.SetValue(2, a.AllocTensor<half>().GetSize());
+    """
+    assert values(compile_kernel, POOLS % body) == [256, 0, 64]
+
+
+def test_a_pool_can_be_given_out_again_after_reset_without_running_out_of_events(
+    compile_kernel,
+) -> None:
+    body = """
+      pipe.InitBufPool(first, 256);
+      for (int round = 0; round < 20; ++round) {
+        first.InitBuffer(a, 2, 128);
+        auto tensor = a.AllocTensor<half>();
+        a.EnQue(tensor);
+        a.FreeTensor(a.DeQue<half>());
+        first.Reset();
+      }
+      for (int round = 0; round < 20; ++round) {
+        pipe.InitBuffer(a, 2, 128);
+        auto tensor = a.AllocTensor<half>();
+        a.EnQue(tensor);
+        a.FreeTensor(a.DeQue<half>());
+        pipe.Reset();
+      }
+      out.SetValue(0, 7);
+    """
+    assert values(compile_kernel, POOLS % body) == [7]
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("first.InitBuffer(a, 1, 32);", "this pool has no memory"),
+        (
+            "pipe.InitBufPool(first, 64); first.InitBuffer(a, 1, 96);",
+            "do not fit: 0 of the pool's 64",
+        ),
+        ("pipe.InitBufPool(first, 640); first.InitBuffer(a, 5, 32);", "5 buffers, its limit is 4"),
+        (
+            "pipe.InitBufPool(first, 64); pipe.InitBufPool(second, 96, first);",
+            "96 bytes in a shared pool of 64",
+        ),
+        ("pipe.InitBuffer(a, Std::make_tuple(16, 64));", "a buffer at byte 16"),
+        ("pipe.InitBuffer(a, Std::make_tuple(196608, 64));", r"bytes 196608\.\.196672 of UB"),
+    ],
+)
+def test_what_does_not_fit_faults(compile_kernel, body, text) -> None:
+    with pytest.raises(KernelFault, match=text):
+        values(compile_kernel, POOLS % body)
+
+
+def test_buffers_lie_where_they_are_told(compile_kernel) -> None:
+    body = """
+      pipe.InitBuffer(a, Std::make_tuple(0, 1024), Std::make_tuple(2048, 512));
+      auto one = a.AllocTensor<float>();
+      auto two = a.AllocTensor<float>();
+      out.SetValue(0, one.GetSize());
+      out.SetValue(1, two.GetSize());
+      out.SetValue(2, two.GetPhyAddr() - one.GetPhyAddr());
+    """
+    assert values(compile_kernel, POOLS % body) == [256, 128, 2048]
+
+
+CUSTOM = """
+class OwnPool {
+ public:
+  OwnPool() { Init(); }
+  template <class T> bool InitBuffer(T& queue, uint8_t count, uint32_t bytes) {
+    auto handle = GetBufHandle(GetCurBufSize());
+    uint32_t address = GetCurAddr();
+    queue.InitStartBufHandle(handle, count, bytes);
+    for (uint32_t i = 0; i < count; ++i) queue.InitBufHandle(this, i, handle, address + i * bytes, bytes);
+    SetCurAddr(address + count * bytes);
+    SetCurBufSize(GetCurBufSize() + count);
+    return true;
+  }
+  EXTERN_IMPL_BUFPOOL(OwnPool, TPosition::VECCALC, 16);
+};
+"""
+
+
+def test_a_kernel_can_bring_its_own_pool(compile_kernel) -> None:
+    body = """
+      OwnPool pool;
+      pipe.InitBuffer(scratch, 96);
+      pipe.InitBufPool(pool, 512);
+      pool.InitBuffer(a, 2, 64);
+      pool.InitBuffer(b, 1, 64);
+      auto tensor = b.AllocTensor<half>();
+      b.EnQue(tensor);
+      b.FreeTensor(b.DeQue<half>());
+      out.SetValue(0, tensor.GetPhyAddr() - scratch.Get<half>().GetPhyAddr());
+      out.SetValue(1, pool.GetCurBufSize());
+      pool.Reset();
+    """
+    assert values(compile_kernel, POOLS % body, before=CUSTOM) == [96 + 128, 3]
+
+
+def test_a_list_of_tensors_gives_addresses_and_shapes(compile_kernel) -> None:
+    body = """
+      ListTensorDesc list((__gm__ void*)x, 0xffffffff, 2);
+      uint64_t shape[8] = {0};
+      TensorDesc<int64_t> desc;
+      desc.SetShapeAddr(shape);
+      list.GetDesc(desc, 1);
+      out.SetValue(0, list.GetSize());
+      out.SetValue(1, desc.GetDim());
+      out.SetValue(2, desc.GetIndex());
+      out.SetValue(3, desc.GetShape(2));
+      out.SetValue(4, (int64_t)list.GetDataPtr<half>(0));
+      out.SetValue(5, desc.GetDataObj().GetValue(0));
+    """
+    data = np.array([77], np.int64)
+    words = [8 * 8, 2 | 0 << 32, 8, 9, 3 | 1 << 32, 4, 5, 6, 4096, data.ctypes.data]
+    x = np.array([*words, 77], np.int64)
+    x[9] = x.ctypes.data + 80
+    assert values(compile_kernel, body, x=x) == [2, 3, 1, 6, 4096, 77]
+
+
+def test_a_tensor_list_is_not_read_past_its_end(compile_kernel) -> None:
+    body = "ListTensorDesc list((__gm__ void*)x); list.GetDataPtr<half>(1);"
+    with pytest.raises(KernelFault, match="fewer tensors"):
+        values(compile_kernel, body, x=np.array([24, 1, 5, 4096], np.int64))
+
+
+def test_names_of_the_language_can_be_shadowed(compile_kernel) -> None:
+    body = """
+      out.SetValue(0, block_idx * 8u + block_num);
+      int block_idx = 5;
+      out.SetValue(1, block_idx);
+    """
+    assert values(compile_kernel, body) == [1, 5]
+
+
+def test_layouts_turn_coordinates_into_indices(compile_kernel) -> None:
+    body = """
+      constexpr auto layout = MakeLayout(MakeShape(3, 4, 5), MakeStride(20, 5, 1));
+      static_assert(Std::get<1>(layout.GetShape()) == 4 && is_layout<decltype(layout)>::value == false);
+      out.SetValue(0, layout(MakeCoord(1, 2, 3)));
+      out.SetValue(1, Crd2Idx(Coord<int, int>(2, 1), MakeShape(4, 2), MakeStride(4, 1)));
+    """
+    assert values(compile_kernel, body) == [33, 9]
+
+
+def test_small_helpers(compile_kernel) -> None:
+    body = """
+      static_assert(IsSameType<half, half>::value && !IsSameType<half, float>::value);
+      static_assert(TOTAL_UB_SIZE == 192 * 1024 && ONE_BLK_FLOAT_NUM == 8);
+      out.SetValue(0, DivCeil(7, 2) + AlignUp(33, 32) + CeilDiv(1, 8));
+      out.SetValue(1, Std::max(3, int64_t{4}) + Std::min(1.5f, 2));
+      out.SetValue(2, likely(1) + unlikely(0));
+      out.SetValue(3, GetTaskRation());
+      LocalTensor<float> wide(TPosition::VECCALC, 64, 32);
+      LocalTensor<half> narrow;
+      narrow.SetAddrWithOffset(wide, 8);
+      narrow.SetUserTag(9);
+      out.SetValue(4, narrow.address() + narrow.GetUserTag());
+      SetSysWorkspace((__gm__ uint8_t*)64);
+      out.SetValue(5, (int64_t)GetSysWorkSpacePtr());
+    """
+    assert values(compile_kernel, body) == [4 + 64 + 1, 5, 1, 1, 64 + 32 + 9, 64]
