@@ -21,6 +21,8 @@ COMMANDS = {
     "gen": "Write an operator project from a prototype JSON.",
     "build": "Compile a project's kernels, host code and bindings.",
     "test": "Check an operator's results against its golden.",
+    "check": "Find memory, race, sync and queue bugs in kernels.",
+    "explain": "Tell what a class of finding means and how to mend it.",
     "profile": "Time an operator on the modelled chip, pipe by pipe.",
     "demo": "Take one operator the whole way, command by command.",
     "cc": "Compile Ascend C sources with kernel launches to programs.",

@@ -164,6 +164,7 @@ PYBIND11_MODULE(_emulator, module) {
   module.def("launch", &opkit::launch, py::arg("path"), py::arg("name"), py::arg("arguments"), py::arg("block_dim"),
              py::arg("tiling_key") = 0,
              "Run one kernel of a shared object: arrays are passed as global memory, bytes as values.");
+  opkit::bind_check(module);
   opkit::bind_lanes(module);
   opkit::bind_op_call(module);
   opkit::bind_timing(module);

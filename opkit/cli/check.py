@@ -1,0 +1,238 @@
+"""`opkit check`: memory, race, sync and queue bugs of a project's kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opkit.chips import DEFAULT_CHIP
+from opkit.cli.console import Console, common_options, write_text
+from opkit.dtypes import find_dtype
+from opkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from opkit.sanitizer import CheckReport, Suppressions
+    from opkit.testing import Case
+    from opkit.toolchain import Project
+
+__all__ = ["command"]
+
+
+@click.command("check", short_help="Find memory, race, sync and queue bugs in kernels.")
+@click.argument("project", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    metavar="NAME",
+    help="Only this tool, repeatable; a wrong name lists them.",
+)
+@click.option("--op", metavar="NAME", help="Only this operator; all of the project by default.")
+@click.option("--shape", metavar="SHAPE", help="Only this shape, sizes joined by x.")
+@click.option("--dtype", metavar="DTYPE", help="Only variants whose first input has this dtype.")
+@click.option(
+    "-k", "expression", metavar="EXPR", help="Only cases whose name this matches, as in opkit test."
+)
+@click.option(
+    "--no-auto-sync",
+    is_flag=True,
+    help="Take the kernel as compiled with --cce-auto-sync=off: scalar accesses need flags too.",
+)
+@click.option(
+    "--suppressions",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="Known findings, one a line: CLASS [FILE[:LINE]].",
+)
+@click.option(
+    "--write-baseline",
+    "baseline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write what is found as a suppressions file, and exit 0.",
+)
+@click.option(
+    "--sarif",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the findings as SARIF, which code hosts show beside the lines.",
+)
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the report as JUnit XML.",
+)
+@click.option(
+    "--print-limit",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Findings to print at the most; files and JSON hold all.",
+)
+@click.option(
+    "-c",
+    "--chip",
+    default=DEFAULT_CHIP,
+    show_default=True,
+    metavar="CHIP",
+    help='The chip to check on; "opkit targets" lists them.',
+)
+@common_options
+def command(
+    *,
+    project: Path | None,
+    tools: tuple[str, ...],
+    op: str | None,
+    shape: str | None,
+    dtype: str | None,
+    expression: str | None,
+    no_auto_sync: bool,
+    suppressions: Path | None,
+    baseline: Path | None,
+    sarif: Path | None,
+    junit: Path | None,
+    print_limit: int,
+    chip: str,
+    console: Console,
+) -> None:
+    """Find memory, race, sync and queue bugs in kernels.
+
+    PROJECT is its folder, or any folder inside it; the working directory by default. It is built
+    first where needed, an ordinary build, and runs every case of opkit test under the checks.
+    Exits 1 when something is found. "opkit explain CLASS" tells what a class of finding means.
+
+    Example: opkit check gelu_custom --tool racecheck --sarif check.sarif
+    """
+    from opkit.sanitizer import baseline_text, chosen_tools, read_suppressions
+    from opkit.toolchain import load_project
+
+    chosen = chosen_tools(tools)
+    found = load_project(project)
+    known = read_suppressions(suppressions) if suppressions is not None else None
+    cases = _cases(found, op, shape, dtype, expression)
+    report = _run(found, cases, chosen, not no_auto_sync, known, chip, console)
+    _write(report, sarif, junit, console)
+    if baseline is not None:
+        write_text(baseline, baseline_text(report.findings, report.root))
+        console.status("wrote", str(baseline))
+    _show(report, print_limit, console)
+    if not report.clean and baseline is None:
+        raise click.exceptions.Exit(1)
+
+
+def _cases(
+    project: Project, op: str | None, shape: str | None, dtype: str | None, expression: str | None
+) -> tuple[Case, ...]:
+    """Return the cases of `opkit test`, or one shape of choice in every variant."""
+    from opkit.testing import load_golden, make_case, project_cases, select_cases
+
+    golden = load_golden(project.package_dir / "golden.py")
+    cases = project_cases(project, golden=golden, op=op)
+    if shape is not None:
+        sizes = _parse_shape(shape)
+        specs = {spec.op: spec for spec in project.operators}
+        rules = {op: golden.shape_rule(specs[op]) if golden else None for op in specs}
+        variants = dict.fromkeys((case.op, case.variant) for case in cases)
+        cases = tuple(
+            make_case(specs[op], sizes, variant=variant, shape_rule=rules[op])
+            for op, variant in variants
+        )
+    if dtype is not None:
+        wanted = find_dtype(dtype)
+        have = dict.fromkeys(case.dtypes[0].name for case in cases)
+        cases = tuple(case for case in cases if case.dtypes[0] == wanted)
+        if not cases:
+            raise UsageError(
+                f'{project.name} has no variant whose first tensor is "{dtype}"',
+                help="it has " + ", ".join(have),
+            )
+    if expression is not None:
+        cases = select_cases(cases, expression)
+        if not cases:
+            raise UsageError(f"no case of {project.name} matches -k {expression!r}")
+    return cases
+
+
+def _parse_shape(text: str) -> tuple[int, ...]:
+    parts = text.replace(",", "x").split("x")
+    if not all(part.strip().isdigit() for part in parts):
+        raise UsageError(
+            f"--shape {text!r} is not a shape", help="write sizes joined by x, such as 2048x4096"
+        )
+    return tuple(int(part) for part in parts)
+
+
+def _run(
+    project: Project,
+    cases: tuple[Case, ...],
+    tools: tuple[str, ...],
+    auto_sync: bool,
+    suppressions: Suppressions | None,
+    chip: str,
+    console: Console,
+) -> CheckReport:
+    from opkit import runtime
+    from opkit.sanitizer import check_cases
+    from opkit.testing import make_inputs
+    from opkit.toolchain import build
+
+    artifact = build(project, chip=chip, verbose=console.command_line, warn=console.warn)
+    made = artifact.compiled + artifact.cached
+    if made:
+        console.status("built", f"{project.name}, {made} files in {artifact.seconds:.1f} s")
+    runtime.configure(artifact.chip.name)
+    library = runtime.open(artifact.folder)
+
+    def launch(case: Case) -> None:
+        inputs = make_inputs(case)
+        dtypes = [row.name for row in case.dtypes[: len(inputs)]]
+        library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
+
+    with console.progress("check", len(cases)) as bar:
+        return check_cases(
+            project.name,
+            project.root,
+            cases,
+            launch,
+            tools=tools,
+            auto_sync=auto_sync,
+            suppressions=suppressions,
+            progress=bar.advance,
+        )
+
+
+def _write(report: CheckReport, sarif: Path | None, junit: Path | None, console: Console) -> None:
+    import json
+
+    import opkit
+    from opkit.sanitizer import junit_xml, sarif_object
+
+    if sarif is not None:
+        log = sarif_object(report, version=opkit.__version__)
+        write_text(sarif, json.dumps(log, indent=2) + "\n")
+        console.status("wrote", str(sarif))
+    if junit is not None:
+        write_text(junit, junit_xml(report))
+        console.status("wrote", str(junit))
+
+
+def _show(report: CheckReport, print_limit: int, console: Console) -> None:
+    from opkit.sanitizer import finding_text, report_object
+
+    if console.json:
+        console.emit_json(report_object(report))
+        return
+    findings = report.findings
+    for finding in findings[:print_limit]:
+        console.result(f"{finding_text(finding, report.root)}\n")
+    if len(findings) > print_limit:
+        console.result(f"{len(findings) - print_limit} more findings: raise --print-limit\n")
+    hidden = f", {report.suppressed} suppressed" if report.suppressed else ""
+    count = "no findings" if not findings else f"{len(findings)} findings"
+    console.result(f"{report.project}: {len(report.cases)} cases, {count}{hidden}")
+    if findings:
+        console.result(f'"opkit explain {findings[0].id}" tells what this class means')

@@ -1,0 +1,73 @@
+#include "observe/finding.h"
+
+#include <utility>
+
+#include "isa/table.h"
+
+namespace opkit {
+
+AccessSite site_of(const Instr& instr) { return {instr.where.file, instr.where.line, instr.op, instr.pipe}; }
+
+const char* pipe_name(Pipe pipe) {
+  static constexpr const char* kNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
+  static_assert(sizeof(kNames) / sizeof(kNames[0]) == static_cast<size_t>(Pipe::kCount), "a name for each pipe");
+  return kNames[static_cast<size_t>(pipe)];
+}
+
+Site resolve(const AccessSite& site) {
+  const char* name = site.op == Op::kCount ? "" : row_of(site.op).name;
+  return {site.file == nullptr ? "" : site.file, site.line, name, site.pipe};
+}
+
+std::string place_text(const AccessSite& site) {
+  if (site.file == nullptr || *site.file == '\0') return "an unknown line";
+  const std::string path = site.file;
+  return path.substr(path.find_last_of('/') + 1) + ":" + std::to_string(site.line);
+}
+
+Finding& FindingList::at(const char* id, const Core& core, const AccessSite& site, const AccessSite& other,
+                         bool& is_new) {
+  const Key key = {id, site.file, site.line, site.op, other.file, other.line, other.op};
+  const auto [position, inserted] = index_.try_emplace(key, entries_.size());
+  is_new = inserted;
+  if (!inserted) {
+    Entry& entry = entries_[position->second];
+    if (entry.last_instruction != core.issued) ++entry.finding.count;
+    entry.last_instruction = core.issued;
+    return entry.finding;
+  }
+  Entry& entry = entries_.emplace_back();
+  entry.key = key;
+  entry.last_instruction = core.issued;
+  Finding& finding = entry.finding;
+  finding.id = id;
+  finding.site = resolve(site);
+  finding.other = resolve(other);
+  finding.block = finding.other_block = core.block;
+  finding.sub_block = core.sub_block;
+  finding.is_cube = core.kind == SubCore::AIC;
+  finding.instruction = core.issued;
+  finding.count = 1;
+  return finding;
+}
+
+void FindingList::merge(FindingList&& other) {
+  for (Entry& entry : other.entries_) {
+    const auto [position, inserted] = index_.try_emplace(entry.key, entries_.size());
+    if (inserted) {
+      entries_.push_back(std::move(entry));
+    } else {
+      entries_[position->second].finding.count += entry.finding.count;
+    }
+  }
+  other.clear();
+}
+
+std::vector<Finding> FindingList::take() {
+  std::vector<Finding> findings;
+  for (Entry& entry : entries_) findings.push_back(std::move(entry.finding));
+  clear();
+  return findings;
+}
+
+}  // namespace opkit

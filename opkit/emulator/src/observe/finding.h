@@ -1,0 +1,79 @@
+/// What the checking observers report: plain data, grouped where the same two lines meet again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/core.h"
+
+namespace opkit {
+
+/// One instruction of a kernel, by its place in the source.
+struct Site {
+  std::string file;
+  uint32_t line = 0;
+  std::string instruction;  ///< the table's name for it
+  Pipe pipe = Pipe::S;
+};
+
+/// One kind of bug at one place. `opkit/sanitizer/classes.py` describes each id.
+struct Finding {
+  std::string id;
+  std::string message;
+  std::string help;
+  std::string kernel;
+  Site site;
+  Site other;  ///< the access that it conflicts with; without a file when there is none
+  uint32_t block = 0;
+  uint32_t sub_block = 0;
+  bool is_cube = false;
+  uint32_t other_block = 0;
+  uint64_t instruction = 0;  ///< instructions that the core had issued when it first happened
+  std::string space;
+  uint64_t begin = 0;  ///< first byte concerned, in its memory; in GM from the start of its allocation
+  uint64_t end = 0;
+  uint64_t count = 0;  ///< how often it happened in this launch
+};
+
+/// A place as the observers keep it while a launch runs; the strings belong to the kernel.
+struct AccessSite {
+  const char* file = "";
+  uint32_t line = 0;
+  Op op = Op::kCount;
+  Pipe pipe = Pipe::S;
+};
+
+AccessSite site_of(const Instr& instr);
+Site resolve(const AccessSite& site);
+OPKIT_API const char* pipe_name(Pipe pipe);
+
+/// The findings of one core, each place or pair of places once.
+class FindingList {
+ public:
+  /// The finding of these two places, and whether it is new: then the caller fills it in. Counts once an instruction.
+  Finding& at(const char* id, const Core& core, const AccessSite& site, const AccessSite& other, bool& is_new);
+
+  /// Adds another list's findings; the first of equal ones keeps its place, the counts add up.
+  void merge(FindingList&& other);
+  std::vector<Finding> take();
+  bool empty() const { return entries_.empty(); }
+  void clear() { entries_.clear(), index_.clear(); }
+
+ private:
+  using Key = std::tuple<std::string, std::string, uint32_t, Op, std::string, uint32_t, Op>;
+  struct Entry {
+    Key key;
+    Finding finding;
+    uint64_t last_instruction = 0;
+  };
+  std::vector<Entry> entries_;
+  std::map<Key, size_t> index_;
+};
+
+/// "file.cpp:12", or "an unknown line".
+std::string place_text(const AccessSite& site);
+
+}  // namespace opkit

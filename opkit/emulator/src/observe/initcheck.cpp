@@ -1,0 +1,222 @@
+// Reads of bytes that nothing wrote: in the local memories of each block, and in outputs and workspaces of the launch.
+// Copies carry what they move: bytes that were never written stay so on the other side, and count once an instruction
+// computes with them. What a data block has behind its last written byte is padding, and only reductions, scalar reads
+// and whole blocks of it are reported. Gather's source, which depends on data, is not looked at.
+#include <string>
+#include <vector>
+
+#include "core/launch_state.h"
+#include "isa/footprint.h"
+#include "isa/table.h"
+#include "memory/bounds.h"
+#include "observe/checks.h"
+#include "observe/written_bits.h"
+
+namespace opkit {
+namespace {
+
+/// One core's local memories. A block starts with none of them written.
+struct CoreState {
+  std::unique_ptr<WrittenBits> spaces[static_cast<size_t>(Space::kCount)];
+  std::vector<ByteRange> ranges;  // of the instruction at hand
+  FindingList findings;
+};
+
+/// An allocation of global memory that starts out without data.
+struct GmBits {
+  uint64_t begin;
+  uint64_t end;
+  std::unique_ptr<WrittenBits> bits;
+};
+
+/// Where a range's bits are: `bits` is null where nothing is tracked.
+struct Place {
+  WrittenBits* bits = nullptr;
+  uint64_t begin = 0;  ///< of the range, in `bits`
+  uint64_t end = 0;
+};
+
+class InitCheck final : public Detector {
+ public:
+  void launch_begin(const LaunchInfo& info) override {
+    cores_.clear();
+    cores_.resize(info.core_count);
+    gm_.clear();
+    is_gm_known_ = false;
+  }
+
+  void before(const Core& core, const Instr& instr) override {
+    const OpRow& row = row_of(instr.op);
+    if (row.family == Family::Control && instr.op != Op::GetValue && instr.op != Op::SetValue) return;
+    CoreState& state = state_of(core);
+    if (row.family == Family::Control) return scalar(core, state, instr);
+    if (row.family == Family::DataCopy) return copy(core, state, instr);
+    compute(core, state, instr, row);
+  }
+
+  void block_end(const Core& core) override {
+    std::unique_ptr<CoreState>& state = cores_[core.index];
+    if (state == nullptr) return;
+    for (std::unique_ptr<WrittenBits>& space : state->spaces) space.reset();
+  }
+
+  void launch_end() override {
+    for (const std::unique_ptr<CoreState>& state : cores_) {
+      if (state != nullptr) findings_.merge(std::move(state->findings));
+    }
+    cores_.clear();
+    gm_.clear();
+  }
+
+  std::vector<Finding> take() override { return findings_.take(); }
+
+ private:
+  CoreState& state_of(const Core& core) {
+    std::unique_ptr<CoreState>& state = cores_[core.index];
+    if (state != nullptr) return *state;
+    state = std::make_unique<CoreState>();
+    const std::lock_guard<std::mutex> guard(lock_);
+    if (!is_gm_known_) {
+      for (const GmRange& range : core.launch->launch->gm) {
+        if (!range.is_written) {
+          gm_.push_back({range.begin, range.end, std::make_unique<WrittenBits>(range.end - range.begin)});
+        }
+      }
+      is_gm_known_ = true;
+    }
+    return *state;
+  }
+
+  Place place_of(const Core& core, CoreState& state, Space space, uint64_t begin, uint64_t bytes) const {
+    if (space == Space::GM) {
+      for (const GmBits& range : gm_) {
+        if (begin >= range.begin && begin + bytes <= range.end) {
+          return {range.bits.get(), begin - range.begin, begin + bytes - range.begin};
+        }
+      }
+      return {};
+    }
+    std::unique_ptr<WrittenBits>& bits = state.spaces[static_cast<size_t>(space)];
+    const uint64_t limit = core.space_bytes[static_cast<size_t>(space)];
+    if (begin + bytes > limit) return {};  // the instruction itself will fault
+    if (bits == nullptr) bits = std::make_unique<WrittenBits>(limit);
+    return {bits.get(), begin, begin + bytes};
+  }
+
+  void scalar(const Core& core, CoreState& state, const Instr& instr) {
+    const bool is_write = instr.op == Op::SetValue;
+    const Operand& element = is_write ? instr.dst : instr.src[0];
+    const Place place = place_of(core, state, element.space, element.address, size_bytes(element.dtype));
+    if (place.bits == nullptr) return;
+    // GlobalTensor::operator() gives a reference, which may be there to be written.
+    if (!is_write && element.space != Space::GM) check(core, state, instr, place, element.space, false);
+    place.bits->set(place.begin, place.end);
+  }
+
+  void compute(const Core& core, CoreState& state, const Instr& instr, const OpRow& row) {
+    std::vector<ByteRange>& ranges = state.ranges;
+    ranges.clear();
+    for_each_range(core, instr, [&](const ByteRange& range) { ranges.push_back(range); });
+    const bool has_padding = row.cost != Cost::vec_reduce;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      const ByteRange& range = ranges[i];
+      if (range.is_write) continue;
+      // A work buffer is written before it is read: footprints give it as both.
+      const bool is_work = range.operand != 0 && i + 1 < ranges.size() && ranges[i + 1].is_write &&
+                           ranges[i + 1].operand == range.operand;
+      if (is_work) continue;
+      const Space space = space_of(instr, range);
+      const Place place = place_of(core, state, space, range.begin, range.bytes);
+      if (place.bits != nullptr) check(core, state, instr, place, space, has_padding);
+    }
+    for (const ByteRange& range : ranges) {
+      if (!range.is_write) continue;
+      const Place place = place_of(core, state, space_of(instr, range), range.begin, range.bytes);
+      if (place.bits != nullptr) place.bits->set(place.begin, place.end);
+    }
+  }
+
+  void copy(const Core& core, CoreState& state, const Instr& instr) {
+    Place source;
+    uint64_t source_bytes = 0;
+    for_each_range(core, instr, [&](const ByteRange& range) {
+      const Space space = space_of(instr, range);
+      const Place place = place_of(core, state, space, range.begin, range.bytes);
+      if (!range.is_write) {
+        source = place;
+        source_bytes = range.bytes;
+        const bool is_out = space != Space::GM && instr.dst.space == Space::GM;
+        if (is_out && place.bits != nullptr) check(core, state, instr, place, space, true);
+        return;
+      }
+      if (place.bits == nullptr) return;
+      // Padding is written by the copy itself, so a padded burst is whole.
+      if (source.bits == nullptr || source_bytes != range.bytes) {
+        place.bits->set(place.begin, place.end);
+      } else {
+        carry(source, place);
+      }
+    });
+  }
+
+  static void carry(const Place& source, const Place& target) {
+    uint64_t at = source.begin;
+    while (at < source.end) {
+      const uint64_t gap = source.bits->first_unwritten(at, source.end);
+      target.bits->set(target.begin + (at - source.begin), target.begin + (gap - source.begin));
+      at = source.bits->end_of_unwritten(gap, source.end);
+    }
+  }
+
+  static Space space_of(const Instr& instr, const ByteRange& range) {
+    return range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
+  }
+
+  /// Reports the first unwritten bytes of a place, and takes them as written from then on.
+  static void check(const Core& core, CoreState& state, const Instr& instr, const Place& place, Space space,
+                    bool has_padding) {
+    uint64_t first = place.bits->first_unwritten(place.begin, place.end);
+    while (has_padding && first < place.end && is_padding(place, first)) {
+      const uint64_t block_end = (first / kBlockBytes + 1) * kBlockBytes;
+      if (block_end >= place.end) return;
+      first = place.bits->first_unwritten(block_end, place.end);
+    }
+    if (first >= place.end) return;
+    const uint64_t last = place.bits->end_of_unwritten(first, place.end);
+    report(core, state, instr, space, first, last);
+    place.bits->set(place.begin, place.end);
+  }
+
+  /// Whether the byte before lies in the same data block and was written.
+  static bool is_padding(const Place& place, uint64_t at) {
+    return at % kBlockBytes != 0 && at > 0 && place.bits->get(at - 1);
+  }
+
+  static void report(const Core& core, CoreState& state, const Instr& instr, Space space, uint64_t first,
+                     uint64_t last) {
+    const bool is_out = row_of(instr.op).family == Family::DataCopy;
+    bool is_new = false;
+    Finding& finding = state.findings.at(is_out ? "INIT-COPY-OUT" : "INIT-READ", core, site_of(instr), {}, is_new);
+    if (!is_new) return;
+    finding.space = space_name(space);
+    finding.begin = first;
+    finding.end = last;
+    finding.message = std::string(row_of(instr.op).name) + (is_out ? " copies " : " reads ") +
+                      std::to_string(last - first) + " bytes of " + finding.space +
+                      " that nothing in this block has written";
+    finding.help = is_out ? "copy out only what was computed, or compute the rest of the tile"
+                          : "write the bytes before this line, or give the instruction the count that was written";
+  }
+
+  std::mutex lock_;  // while the tracked allocations are set up
+  bool is_gm_known_ = false;
+  std::vector<GmBits> gm_;
+  std::vector<std::unique_ptr<CoreState>> cores_;
+  FindingList findings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Detector> make_init_check() { return std::make_unique<InitCheck>(); }
+
+}  // namespace opkit

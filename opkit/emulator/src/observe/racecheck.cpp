@@ -1,0 +1,207 @@
+// Accesses of two pipes of one core to the same bytes that no flag, barrier or queue orders. Each pipe has a vector
+// clock: SetFlag copies the signalling pipe's, WaitFlag joins the copy into the waiting pipe's, and two accesses are
+// ordered when the later one's pipe has seen the earlier one's time. Eager execution hides such a race; this finds it.
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <string>
+
+#include "isa/footprint.h"
+#include "isa/table.h"
+#include "memory/bounds.h"
+#include "observe/checks.h"
+#include "observe/interval_map.h"
+
+namespace opkit {
+namespace {
+
+constexpr uint32_t kPipes = static_cast<uint32_t>(Pipe::ALL);  // the real ones
+using Clock = std::array<uint64_t, kPipes>;
+
+constexpr uint32_t index_of(Pipe pipe) { return static_cast<uint32_t>(pipe); }
+
+void join(Clock& into, const Clock& from) {
+  for (uint32_t i = 0; i < kPipes; ++i) into[i] = std::max(into[i], from[i]);
+}
+
+struct Access {
+  uint64_t time = 0;  ///< of its pipe; 0: none
+  AccessSite site;
+};
+
+/// The last write of some bytes, and what each pipe has read of them since.
+struct History {
+  Access write;
+  std::array<Access, kPipes> reads;
+  uint8_t readers = 0;  ///< a bit for each pipe with a read
+};
+
+/// One core's clocks and histories.
+struct CoreState {
+  std::array<Clock, kPipes> clocks{};
+  std::deque<Clock> flags[kPipes][kPipes][kEventCount];
+  IntervalMap<History> spaces[static_cast<size_t>(Space::kCount)];
+  FindingList findings;
+
+  Clock& clock(Pipe pipe) { return clocks[index_of(pipe)]; }
+
+  void join_all() {
+    Clock joined{};
+    for (const Clock& clock : clocks) join(joined, clock);
+    clocks.fill(joined);
+  }
+};
+
+std::string flag_name(Pipe first, Pipe second) {
+  return "HardEvent::" + std::string(pipe_name(first)) + "_" + pipe_name(second);
+}
+
+class RaceCheck final : public Detector {
+ public:
+  explicit RaceCheck(bool has_auto_sync) : has_auto_sync_(has_auto_sync) {}
+
+  void launch_begin(const LaunchInfo& info) override {
+    cores_.clear();
+    cores_.resize(info.core_count);
+  }
+
+  void before(const Core& core, const Instr& instr) override {
+    std::unique_ptr<CoreState>& slot = cores_[core.index];
+    if (slot == nullptr) slot = std::make_unique<CoreState>();
+    CoreState& state = *slot;
+    const OpRow& row = row_of(instr.op);
+    if (row.family == Family::Control && !is_scalar_access(instr.op)) return synchronise(state, instr, row);
+    if (instr.pipe >= Pipe::ALL) return;
+    start(state, instr.pipe);
+    if (is_scalar_access(instr.op)) {
+      const bool is_write = instr.op == Op::SetValue;
+      const Operand& element = is_write ? instr.dst : instr.src[0];
+      touch(core, state, instr, element.space, element.address, size_bytes(element.dtype), is_write);
+      return;
+    }
+    for_each_range(core, instr, [&](const ByteRange& range) {
+      const Space space = range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
+      touch(core, state, instr, space, range.begin, range.bytes, range.is_write);
+    });
+  }
+
+  void block_end(const Core& core) override {
+    // What the core has touched no longer matters; its findings do.
+    std::unique_ptr<CoreState>& slot = cores_[core.index];
+    if (slot == nullptr) return;
+    for (IntervalMap<History>& space : slot->spaces) space.clear();
+  }
+
+  void launch_end() override {
+    for (const std::unique_ptr<CoreState>& state : cores_) {
+      if (state != nullptr) findings_.merge(std::move(state->findings));
+    }
+    cores_.clear();
+  }
+
+  std::vector<Finding> take() override { return findings_.take(); }
+
+ private:
+  static bool is_scalar_access(Op op) { return op == Op::GetValue || op == Op::SetValue; }
+
+  /// An instruction joins its queue: the scalar pipe has waited for all that its clock has seen, accesses of its own
+  /// excepted, and issues only then.
+  static void start(CoreState& state, Pipe pipe) {
+    Clock& clock = state.clock(pipe);
+    if (pipe != Pipe::S) {
+      const Clock& scalar = state.clock(Pipe::S);
+      for (uint32_t i = 0; i < kPipes; ++i) {
+        if (i != index_of(Pipe::S)) clock[i] = std::max(clock[i], scalar[i]);
+      }
+    }
+    ++clock[index_of(pipe)];
+  }
+
+  static void synchronise(CoreState& state, const Instr& instr, const OpRow& row) {
+    const bool is_flag = instr.op == Op::SetFlag || instr.op == Op::WaitFlag;
+    if (is_flag) {
+      if (instr.pipe >= Pipe::ALL || instr.peer_pipe >= Pipe::ALL || instr.event_id >= kEventCount) return;
+      std::deque<Clock>& signals = state.flags[index_of(instr.pipe)][index_of(instr.peer_pipe)][instr.event_id];
+      if (instr.op == Op::SetFlag) {
+        start(state, instr.pipe);
+        signals.push_back(state.clock(instr.pipe));
+      } else if (!signals.empty()) {
+        join(state.clock(instr.peer_pipe), signals.front());
+        signals.pop_front();
+      }
+      return;
+    }
+    if (instr.op == Op::CrossCoreSetFlag || instr.op == Op::CrossCoreWaitFlag) return;  // order cores, not pipes
+    const bool is_barrier = instr.op == Op::PipeBarrier && instr.pipe == Pipe::ALL;
+    // SyncAll and its like wait for every pipe of the core before they signal.
+    if (is_barrier || row.cost == Cost::cross_core) state.join_all();
+  }
+
+  void touch(const Core& core, CoreState& state, const Instr& instr, Space space, uint64_t begin, uint64_t bytes,
+             bool is_write) {
+    const uint32_t pipe = index_of(instr.pipe);
+    const Access access = {state.clocks[pipe][pipe], site_of(instr)};
+    IntervalMap<History>& histories = state.spaces[static_cast<size_t>(space)];
+    if (is_write) {
+      History fresh;
+      fresh.write = access;
+      histories.assign(begin, begin + bytes, fresh, [&](uint64_t first, uint64_t last, const History& history) {
+        compare(core, state, instr, "RACE-WAW", history.write, space, first, last);
+        for (uint32_t i = 0; i < kPipes; ++i) {
+          if ((history.readers >> i & 1) != 0) {
+            compare(core, state, instr, "RACE-WAR", history.reads[i], space, first, last);
+          }
+        }
+      });
+      return;
+    }
+    histories.update(begin, begin + bytes, [&](uint64_t first, uint64_t last, History& history) {
+      compare(core, state, instr, "RACE-RAW", history.write, space, first, last);
+      history.reads[pipe] = access;
+      history.readers = static_cast<uint8_t>(history.readers | 1u << pipe);
+    });
+  }
+
+  void compare(const Core& core, CoreState& state, const Instr& instr, const char* id, const Access& earlier,
+               Space space, uint64_t first, uint64_t last) {
+    const Pipe pipe = earlier.site.pipe;
+    if (earlier.time == 0 || pipe == instr.pipe || state.clock(instr.pipe)[index_of(pipe)] >= earlier.time) return;
+    const bool has_scalar = pipe == Pipe::S || instr.pipe == Pipe::S;
+    if (has_scalar && has_auto_sync_ && core.kind == SubCore::AIV) {
+      join(state.clock(instr.pipe), state.clock(pipe));  // the flag pair that the compiler puts here
+      return;
+    }
+    report(core, state, instr, id, earlier.site, space, first, last);
+  }
+
+  static void report(const Core& core, CoreState& state, const Instr& instr, const char* id, const AccessSite& earlier,
+                     Space space, uint64_t first, uint64_t last) {
+    bool is_new = false;
+    const AccessSite site = site_of(instr);
+    Finding& finding = state.findings.at(id, core, site, earlier, is_new);
+    if (!is_new) return;
+    const bool reads = std::string_view(id) == "RACE-RAW";
+    const bool read = std::string_view(id) == "RACE-WAR";
+    finding.space = space_name(space);
+    finding.begin = first;
+    finding.end = last;
+    finding.message = std::string(row_of(instr.op).name) + " on " + pipe_name(instr.pipe) + " " +
+                      (reads ? "reads" : "writes") + " bytes of " + space_name(space) + " that " +
+                      row_of(earlier.op).name + " on " + pipe_name(earlier.pipe) + " may not have " +
+                      (read ? "read" : "written") + " yet: no flag orders the two";
+    const std::string flag = flag_name(earlier.pipe, instr.pipe);
+    finding.help = "put SetFlag<" + flag + ">(id) behind " + place_text(earlier) + " and WaitFlag<" + flag +
+                   ">(id) before " + place_text(site) +
+                   (read ? "; a TQue does it in FreeTensor and AllocTensor" : "; a TQue does it in EnQue and DeQue");
+  }
+
+  bool has_auto_sync_;
+  std::vector<std::unique_ptr<CoreState>> cores_;
+  FindingList findings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Detector> make_race_check(bool has_auto_sync) { return std::make_unique<RaceCheck>(has_auto_sync); }
+
+}  // namespace opkit

@@ -1,0 +1,62 @@
+/// A bit a byte: which bytes of a memory have been written.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace opkit {
+
+/// Cores may set and read bits of one memory at once; bits are only ever set.
+class WrittenBits {
+ public:
+  explicit WrittenBits(uint64_t bytes) : words_(new std::atomic<uint64_t>[bytes / 64 + 1]()), bytes_(bytes) {}
+
+  uint64_t size() const { return bytes_; }
+
+  void set(uint64_t begin, uint64_t end) {
+    for_each_word(begin, end, [this](uint64_t word, uint64_t bits) {
+      std::atomic<uint64_t>& target = words_[word];
+      if ((target.load(std::memory_order_relaxed) & bits) != bits) target.fetch_or(bits, std::memory_order_relaxed);
+      return true;
+    });
+  }
+
+  bool get(uint64_t at) const { return (words_[at / 64].load(std::memory_order_relaxed) >> at % 64 & 1) != 0; }
+
+  /// The first byte of [begin, end) that was never written; `end` when all were.
+  uint64_t first_unwritten(uint64_t begin, uint64_t end) const {
+    uint64_t found = end;
+    for_each_word(begin, end, [&](uint64_t word, uint64_t bits) {
+      const uint64_t missing = bits & ~words_[word].load(std::memory_order_relaxed);
+      if (missing == 0) return true;
+      found = word * 64 + static_cast<uint64_t>(__builtin_ctzll(missing));
+      return false;
+    });
+    return found;
+  }
+
+  /// One past the last of the unwritten bytes that begin at `begin`.
+  uint64_t end_of_unwritten(uint64_t begin, uint64_t end) const {
+    while (begin < end && !get(begin)) ++begin;
+    return begin;
+  }
+
+ private:
+  template <typename Visit>
+  void for_each_word(uint64_t begin, uint64_t end, Visit&& visit) const {
+    for (uint64_t at = begin; at < end;) {
+      const uint64_t word = at / 64;
+      const uint64_t next = (word + 1) * 64 < end ? (word + 1) * 64 : end;
+      const uint64_t count = next - at;
+      const uint64_t bits = (count == 64 ? ~0ull : (1ull << count) - 1) << at % 64;
+      if (!visit(word, bits)) return;
+      at = next;
+    }
+  }
+
+  std::unique_ptr<std::atomic<uint64_t>[]> words_;
+  uint64_t bytes_;
+};
+
+}  // namespace opkit

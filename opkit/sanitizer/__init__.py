@@ -1,0 +1,54 @@
+"""Findings about kernels: what the emulator's detectors and faults report, grouped and filtered."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opkit.sanitizer.classes import CLASSES, TOOLS, FindingClass, find_class
+    from opkit.sanitizer.finding import Finding, Location, fault_finding, group_findings
+    from opkit.sanitizer.report import finding_text, junit_xml, report_object, sarif_object
+    from opkit.sanitizer.run import CaseFindings, CheckReport, check_cases
+    from opkit.sanitizer.session import Check, chosen_tools
+    from opkit.sanitizer.suppressions import Suppressions, baseline_text, read_suppressions
+
+__all__ = [
+    "CLASSES",
+    "TOOLS",
+    "CaseFindings",
+    "Check",
+    "CheckReport",
+    "Finding",
+    "FindingClass",
+    "Location",
+    "Suppressions",
+    "baseline_text",
+    "check_cases",
+    "chosen_tools",
+    "fault_finding",
+    "find_class",
+    "finding_text",
+    "group_findings",
+    "junit_xml",
+    "read_suppressions",
+    "report_object",
+    "sarif_object",
+]
+
+_HOMES = {
+    "classes": ("CLASSES", "TOOLS", "FindingClass", "find_class"),
+    "finding": ("Finding", "Location", "fault_finding", "group_findings"),
+    "report": ("finding_text", "junit_xml", "report_object", "sarif_object"),
+    "run": ("CaseFindings", "CheckReport", "check_cases"),
+    "session": ("Check", "chosen_tools"),
+    "suppressions": ("Suppressions", "baseline_text", "read_suppressions"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    return value

@@ -1,0 +1,181 @@
+"""Every class of finding: its id, which tool reports it, what it means, and a smallest example."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+
+from opkit.errors import UsageError
+
+__all__ = ["CLASSES", "TOOLS", "FindingClass", "class_of_fault", "find_class"]
+
+TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck", "leakcheck", "queuecheck", "apicheck")
+
+_EXAMPLES = Path(__file__).parent / "examples"
+
+
+@dataclass(frozen=True)
+class FindingClass:
+    """One kind of bug."""
+
+    id: str
+    """As reports, suppressions and `opkit explain` name it."""
+    tool: str
+    """One of `TOOLS`."""
+    title: str
+    """What is wrong, in a few words."""
+    explanation: str
+    """What happens on the chip, and what opkit looks at."""
+    fault: str = ""
+    """The fault category that ends a launch this way; empty where the launch goes on."""
+
+    def example(self) -> str:
+        """Return the source of a smallest kernel with the bug; empty where there is none."""
+        return _read(f"{self.id}.cpp")
+
+    def fixed_example(self) -> str:
+        """Return the source of the same kernel without the bug; empty where there is none."""
+        return _read(f"{self.id}.fixed.cpp")
+
+
+def _read(name: str) -> str:
+    path = _EXAMPLES / name
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+_PIPES = (
+    "The pipes of a core (S, V, MTE2, MTE3, ...) run at the same time; only SetFlag and WaitFlag, "
+    "PipeBarrier<PIPE_ALL> and queues order them. The emulator executes in program order, so the "
+    "result here is right, but on the chip it need not be."
+)
+_CORES = (
+    "Blocks run at the same time and in any order. Only SyncAll and signals between cores order "
+    "what they do to global memory; atomic writes may meet."
+)
+_INIT = (
+    "Local memory holds what the kernel before left there, outputs and workspaces what was in "
+    "memory. Each byte is followed from its first write; padding behind the last written byte of a "
+    "data block does not count, except for reductions and scalar reads."
+)
+
+CLASSES: tuple[FindingClass, ...] = (
+    FindingClass("RACE-RAW", "racecheck", "read before the write it needs has finished", _PIPES),
+    FindingClass(
+        "RACE-WAR", "racecheck", "write over bytes that another pipe may still read", _PIPES
+    ),
+    FindingClass("RACE-WAW", "racecheck", "two pipes write the same bytes in no order", _PIPES),
+    FindingClass(
+        "RACE-CORES-READ", "racecheck", "a block reads what another writes, in no order", _CORES
+    ),
+    FindingClass(
+        "RACE-CORES-WRITE", "racecheck", "two blocks write the same bytes, in no order", _CORES
+    ),
+    FindingClass("INIT-READ", "initcheck", "an instruction reads bytes never written", _INIT),
+    FindingClass("INIT-COPY-OUT", "initcheck", "a copy writes out bytes never written", _INIT),
+    FindingClass(
+        "LEAK-TENSOR",
+        "leakcheck",
+        "a queue's tensor is not given back",
+        "Every AllocTensor needs a FreeTensor: a queue has few buffers, and the next AllocTensor "
+        "waits for one. Looked at when a block ends.",
+    ),
+    FindingClass(
+        "LEAK-EVENT",
+        "leakcheck",
+        "an allocated event id is not released",
+        "A pair of pipes has eight event ids, shared with the queues. AllocEventID takes one until "
+        "ReleaseEventID. Looked at when a block ends.",
+    ),
+    FindingClass(
+        "SYNC-UNPAIRED",
+        "synccheck",
+        "a flag is set and never waited for",
+        "The flag stays set when the kernel ends, and the next kernel's WaitFlag on this core "
+        "passes before its own SetFlag. Queues are exempt: they look after their own flags.",
+    ),
+    FindingClass(
+        "SYNC-DUPLICATE",
+        "synccheck",
+        "an event is signalled again before the wait",
+        "A flag is one bit: the second SetFlag changes nothing, and the second WaitFlag hangs.",
+    ),
+    FindingClass(
+        "SYNC-DEADLOCK",
+        "synccheck",
+        "a wait that nothing will end",
+        "A WaitFlag without a SetFlag before it, or cores that wait for each other. On the chip "
+        "the launch hangs; here it ends and says who waits for what.",
+        fault="Deadlock",
+    ),
+    FindingClass(
+        "MEM-BOUNDS",
+        "memcheck",
+        "bytes outside a tensor, a buffer or a memory",
+        "Each operand is checked against its own buffer, its memory's size on this chip, and in "
+        "global memory against the tensors of the launch, for lanes that are really touched.",
+        fault="OutOfBounds",
+    ),
+    FindingClass(
+        "MEM-ALIGN",
+        "memcheck",
+        "an address that is not aligned",
+        "Instructions want local operands at multiples of 32 bytes, some at their element's size.",
+        fault="Misaligned",
+    ),
+    FindingClass(
+        "MEM-CRASH",
+        "memcheck",
+        "raw memory access outside everything, or a division by zero",
+        "The kernel's own C++ touched memory that is not there, overflowed its stack, or divided "
+        "an integer by zero: tiling fields that are zero are the usual cause.",
+        fault="Crash",
+    ),
+    FindingClass(
+        "QUEUE-MISUSE",
+        "queuecheck",
+        "a queue, buffer or event call out of order",
+        "DeQue of an empty queue, EnQue or FreeTensor twice, AllocTensor with no buffer left, a "
+        "tensor of another queue, a queue without InitBuffer.",
+        fault="QueueMisuse",
+    ),
+    FindingClass(
+        "API-OPERAND",
+        "apicheck",
+        "a parameter outside its documented domain",
+        "Repeat counts, strides, masks, event ids, modes and types have limits that the chip does "
+        "not check.",
+        fault="IllegalOperand",
+    ),
+    FindingClass(
+        "API-ASSERT",
+        "apicheck",
+        "an assertion of the kernel's own failed",
+        "The kernel says itself that something must hold, and it does not.",
+        fault="Assertion",
+    ),
+)
+
+_BY_ID = {row.id: row for row in CLASSES}
+_BY_FAULT = {row.fault: row for row in CLASSES if row.fault}
+
+
+def find_class(id: str) -> FindingClass:
+    """Return the class of that id, in any case.
+
+    Raises:
+        UsageError: there is none.
+    """
+    row = _BY_ID.get(id.upper())
+    if row is not None:
+        return row
+    near = difflib.get_close_matches(id.upper(), _BY_ID, n=1, cutoff=0.4)
+    raise UsageError(
+        f'"{id}" is not a class of finding',
+        help=f'did you mean "{near[0]}"?' if near else '"opkit explain" lists them',
+    )
+
+
+def class_of_fault(category: str) -> FindingClass | None:
+    """Return the class of a fault category; None for faults that are not the kernel's."""
+    return _BY_FAULT.get(category)

@@ -1,0 +1,8 @@
+#include "kernel_operator.h"
+using namespace AscendC;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  (void)x, (void)y;
+  LocalTensor<float> a(TPosition::VECCALC, 32, 64);
+  Duplicate(a, 1.0f, 64);
+}

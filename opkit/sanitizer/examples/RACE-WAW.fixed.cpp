@@ -1,0 +1,15 @@
+#include "kernel_operator.h"
+using namespace AscendC;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  GlobalTensor<float> input, output;
+  input.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(x), 32);
+  output.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(y), 64);
+  LocalTensor<float> a(TPosition::VECIN, 0, 64);
+  Duplicate(a, 0.0f, 64);
+  SetFlag<HardEvent::V_MTE2>(EVENT_ID0);
+  WaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
+  DataCopy(a, input, 32);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(output, a, 64);
+}

@@ -1,0 +1,197 @@
+"""A check's findings as text, as JSON, as SARIF, as JUnit XML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from opkit.sanitizer.classes import CLASSES, find_class
+from opkit.sanitizer.finding import Finding, Location
+from opkit.sanitizer.run import CheckReport
+from opkit.sanitizer.suppressions import shown_path
+
+__all__ = ["finding_text", "junit_xml", "report_object", "sarif_object"]
+
+_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def finding_text(finding: Finding, root: Path) -> str:
+    """Return a finding as a developer reads it: sentence, places with source lines, next step."""
+    lines = [f"{finding.message} [{finding.id}]"]
+    where = f"{finding.kernel} block {finding.block} {finding.sub_core}"
+    if finding.location is not None:
+        lines += _place("-->", finding.location, root)
+        pipe = f", pipe {finding.location.pipe}" if finding.location.pipe else ""
+        lines.append(f"      {where}{pipe}, instruction {finding.instruction}")
+    else:
+        lines.append(f"  --> {where}, instruction {finding.instruction}")
+    if finding.other is not None:
+        lines += _place("and", finding.other, root)
+        block = f"block {finding.other_block}, " if finding.other_block != finding.block else ""
+        lines.append(f"      {block}pipe {finding.other.pipe}")
+    if finding.end > finding.begin:
+        lines.append(f"  bytes {finding.begin}..{finding.end} of {_memory(finding)}")
+    if finding.count > 1:
+        lines.append(f"  {finding.count} times{_in_cases(finding)}")
+    elif finding.cases:
+        lines.append(f"  in {finding.cases[0]}")
+    if finding.help:
+        lines.append(f"  help: {finding.help}")
+    return "\n".join(lines)
+
+
+def _memory(finding: Finding) -> str:
+    return "a tensor in global memory" if finding.space == "GM" else finding.space
+
+
+def _in_cases(finding: Finding) -> str:
+    if not finding.cases:
+        return ""
+    more = len(finding.cases) - 1
+    return f", first in {finding.cases[0]}" + (f", also in {more} more cases" if more else "")
+
+
+def _place(mark: str, location: Location, root: Path) -> list[str]:
+    lines = [f"  {mark} {shown_path(location.file, root)}:{location.line}"]
+    text = location.source_line()
+    if text:
+        lines.append(f"      {location.line} | {text}")
+    return lines
+
+
+def report_object(report: CheckReport) -> dict[str, object]:
+    """Return the report as a JSON object: totals, the findings, one object a case."""
+    findings = report.findings
+    return {
+        "project": report.project,
+        "tools": report.tools,
+        "clean": report.clean,
+        "suppressed": report.suppressed,
+        "findings": [_finding_object(finding, report.root) for finding in findings],
+        "cases": [
+            {"name": case.name, "findings": sorted({f.id for f in case.findings})}
+            for case in report.cases
+        ],
+    }
+
+
+def _finding_object(finding: Finding, root: Path) -> dict[str, object]:
+    return {
+        "id": finding.id,
+        "tool": find_class(finding.id).tool,
+        "message": finding.message,
+        "help": finding.help,
+        "kernel": finding.kernel,
+        "location": _location_object(finding.location, root),
+        "other": _location_object(finding.other, root),
+        "block": finding.block,
+        "other_block": finding.other_block,
+        "sub_core": finding.sub_core,
+        "sub_block": finding.sub_block,
+        "instruction": finding.instruction,
+        "space": finding.space,
+        "begin": finding.begin,
+        "end": finding.end,
+        "count": finding.count,
+        "cases": finding.cases,
+    }
+
+
+def _location_object(location: Location | None, root: Path) -> dict[str, object] | None:
+    if location is None:
+        return None
+    return {
+        "file": shown_path(location.file, root),
+        "line": location.line,
+        "source": location.source_line(),
+        "instruction": location.instruction,
+        "pipe": location.pipe,
+    }
+
+
+def sarif_object(report: CheckReport, *, version: str) -> dict[str, object]:
+    """Return the report as a SARIF 2.1.0 log, which code hosts show beside the lines.
+
+    Args:
+        version: opkit's own.
+    Source: OASIS SARIF 2.1.0, sections 3.13, 3.14, 3.27.
+    """
+    rules = [
+        {
+            "id": row.id,
+            "shortDescription": {"text": row.title},
+            "fullDescription": {"text": row.explanation},
+            "properties": {"tags": [row.tool]},
+        }
+        for row in CLASSES
+    ]
+    order = {row.id: index for index, row in enumerate(CLASSES)}
+    results = []
+    for finding in report.findings:
+        text = f"{finding.message}. {finding.help}" if finding.help else finding.message
+        result: dict[str, object] = {
+            "ruleId": finding.id,
+            "ruleIndex": order[finding.id],
+            "level": "error",
+            "message": {"text": text},
+            "locations": _sarif_places(finding.location, report.root),
+            "occurrenceCount": max(finding.count, 1),
+        }
+        if finding.other is not None:
+            result["relatedLocations"] = [
+                {**place, "id": 1, "message": {"text": "the other access"}}
+                for place in _sarif_places(finding.other, report.root)
+            ]
+        results.append(result)
+    driver = {
+        "name": "opkit check",
+        "version": version,
+        "rules": rules,
+    }
+    return {
+        "$schema": _SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+
+
+def _sarif_places(location: Location | None, root: Path) -> list[dict[str, object]]:
+    if location is None:
+        return []
+    physical: dict[str, object] = {
+        "artifactLocation": {"uri": shown_path(location.file, root)},
+    }
+    if location.line > 0:
+        physical["region"] = {"startLine": location.line}
+    return [{"physicalLocation": physical}]
+
+
+def junit_xml(report: CheckReport) -> str:
+    """Return the report as one JUnit test suite; a case with findings is a failure."""
+    failed = sum(1 for case in report.cases if case.findings)
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"{report.project} check",
+        tests=str(len(report.cases)),
+        failures=str(failed),
+        errors="0",
+        skipped="0",
+    )
+    for case in report.cases:
+        element = ElementTree.SubElement(
+            suite, "testcase", classname=f"{report.project}.check", name=case.name
+        )
+        if case.findings:
+            ids = ", ".join(dict.fromkeys(finding.id for finding in case.findings))
+            failure = ElementTree.SubElement(element, "failure", message=ids)
+            texts = [finding_text(finding, report.root) for finding in case.findings]
+            failure.text = _clean("\n\n".join(texts))
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _clean(text: str) -> str:
+    """Drop the characters that XML 1.0 cannot hold, which a kernel's own message may have."""
+    return "".join(c for c in text if c in "\t\n" or ord(c) >= 0x20)

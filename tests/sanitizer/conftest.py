@@ -1,0 +1,67 @@
+"""Compile a kernel given as text and check a launch of it."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opkit import emulator
+from opkit.errors import KernelFault
+from opkit.sanitizer import Check, Finding
+
+CheckKernel = Callable[..., tuple[Finding, ...]]
+
+
+@pytest.fixture(scope="session")
+def check_kernel(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
+    """Return a function that compiles a text with a kernel named `kernel` and checks one launch.
+
+    The kernel has two arguments of 128 floats, or as many as `arrays`.
+    """
+    folder = tmp_path_factory.mktemp("museum")
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+
+    def check(
+        text: str,
+        *,
+        block_dim: int = 1,
+        tools: tuple[str, ...] = (),
+        auto_sync: bool = True,
+        arrays: int = 2,
+    ) -> tuple[Finding, ...]:
+        stem = hashlib.sha256(text.encode()).hexdigest()[:16]
+        source, library = folder / f"{stem}.cpp", folder / f"{stem}.so"
+        if not library.exists():
+            source.write_text(f"{text}\nOPKIT_KERNEL_TABLE(kernel)\n", encoding="utf-8")
+            _compile(compiler, source, library)
+        from opkit.emulator import _emulator
+
+        arguments = [np.zeros(128, np.float32) for _ in range(arrays)]
+        session = Check(tools, auto_sync=auto_sync)
+        try:
+            with session:
+                _emulator.launch(str(library), "kernel", arguments, block_dim)
+        except KernelFault:
+            assert session.findings, "a fault that is no finding"
+        return session.findings
+
+    return check
+
+
+def _compile(compiler: str, source: Path, library: Path) -> None:
+    command = [
+        *(compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"),
+        *("-fno-gnu-unique", "-isystem", str(emulator.include_dir())),
+        *(str(source), "-o", str(library)),
+        *("-L", str(emulator.library_path().parent), "-lopkit_emulator"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
