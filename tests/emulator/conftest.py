@@ -44,15 +44,16 @@ def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ke
     if compiler is None:
         pytest.skip("no C++ compiler")
 
-    def compile_text(body: str, mode: str = "Vector") -> Kernel:
+    def compile_text(body: str, mode: str = "Vector", arch: int = 2201) -> Kernel:
         text = PROLOGUE + textwrap.dedent(body)
-        stem = hashlib.sha256((mode + text).encode()).hexdigest()[:16]
+        stem = hashlib.sha256(f"{mode}{arch}{text}".encode()).hexdigest()[:16]
         source, library = folder / f"{stem}.cpp", folder / f"{stem}.so"
         if not library.exists():
             source.write_text(f"{text}\nOPKIT_KERNEL_TABLE_AS(kernel, {mode})\n")
             command = [
                 *(compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"),
-                *("-fno-gnu-unique", "-isystem", str(emulator.include_dir())),
+                *("-fno-gnu-unique", f"-D__NPU_ARCH__={arch}"),
+                *("-isystem", str(emulator.include_dir())),
                 *(str(source), "-o", str(library)),
                 *("-L", str(emulator.library_path().parent), "-lopkit_emulator"),
             ]

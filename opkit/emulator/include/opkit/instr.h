@@ -32,6 +32,9 @@ enum class MaskForm : uint8_t {
   Register,  ///< isSetMask = false: the mask register that SetVectorMask wrote; `count` is not looked at
 };
 
+/// Bit of Instr::mode, Select only: its scalar lies in the compare register.
+constexpr uint8_t kScalarInRegister = 128;
+
 /// A copy between two memories, all in bytes.
 struct CopyShape {
   uint32_t burst_count = 1;

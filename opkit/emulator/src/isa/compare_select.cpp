@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint32_t kCompareMaskBytes = 16;
 enum class SelectFrom : uint8_t { Register, TensorScalar, TensorTensor };  // SELMODE
-constexpr uint8_t kScalarInRegister = 128;  // bit of Instr::mode: src1 is in the compare register
 
 SelectFrom select_from(const Instr& instr) { return static_cast<SelectFrom>(instr.mode & ~kScalarInRegister); }
 

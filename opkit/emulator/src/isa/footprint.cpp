@@ -107,6 +107,7 @@ void for_each_range(const Core& core, const Instr& instr, RangeCallback callback
     case Op::Select: return emit_all(sink, select_use(core, instr));
     case Op::Brcb: return emit_all(sink, brcb_use(core, instr));
     case Op::Gather: return emit_all(sink, gather_use(core, instr));
+    case Op::Scatter: return emit_all(sink, scatter_use(core, instr));
     case Op::Gatherb: return emit_all(sink, gather_blocks_use(core, instr));
     case Op::GatherMask: return emit_all(sink, gather_mask_use(core, instr));
     case Op::Transpose: return emit_all(sink, transpose_use(core, instr));

@@ -169,9 +169,8 @@ inline void Select(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const 
 template <typename T, typename U>
 inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
                    uint8_t repeatTime, const BinaryRepeatParams& repeatParams, OPKIT_HERE) {
-  constexpr uint8_t kScalarInRegister = 128;
   opkit::Instr instr = opkit::vec::select(dst, selMask, src0, SELMODE::VSEL_TENSOR_SCALAR_MODE, where);
-  instr.mode |= kScalarInRegister;
+  instr.mode |= opkit::kScalarInRegister;
   opkit::vec::set_mask<false>(instr, sizeof(T), uint64_t{0}, repeatTime);
   opkit::vec::set_strides(instr, repeatParams);
   opkit::issue(instr);

@@ -22,6 +22,33 @@ struct GatherRepeatParams {
   bool strideSizeMode = false;
 };
 
+/// Elements of `src` go to the byte offsets `dstBaseAddr` + `dstOffset` of `dst`.
+template <typename T>
+inline void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset,
+                    const uint32_t dstBaseAddr, const uint32_t count, OPKIT_HERE) {
+  OPKIT_ASSERT_TYPE(Scatter, T);
+  opkit::Instr instr = opkit::vec::binary(opkit::Op::Scatter, dst.operand(), src.operand(), dstOffset.operand(), where);
+  instr.scalar_bits[0] = dstBaseAddr;
+  opkit::vec::set_count<true>(instr, count);
+  opkit::issue(instr);
+}
+#define OPKIT_SCATTER(mask_parameter)                                                                               \
+  template <typename T>                                                                                             \
+  inline void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset, \
+                      const uint32_t dstBaseAddr, mask_parameter, const uint8_t repeatTime,                         \
+                      const uint8_t srcRepStride, OPKIT_HERE) {                                                     \
+    OPKIT_ASSERT_TYPE(Scatter, T);                                                                                  \
+    ::opkit::Instr instr =                                                                                          \
+        ::opkit::vec::binary(::opkit::Op::Scatter, dst.operand(), src.operand(), dstOffset.operand(), where);       \
+    instr.scalar_bits[0] = dstBaseAddr;                                                                             \
+    instr.src[0] = ::opkit::vec::strided(instr.src[0], 1, srcRepStride);                                            \
+    ::opkit::vec::set_mask<true>(instr, sizeof(T), mask, repeatTime);                                               \
+    ::opkit::issue(instr);                                                                                          \
+  }
+OPKIT_SCATTER(const uint64_t* mask)
+OPKIT_SCATTER(const uint64_t mask)
+#undef OPKIT_SCATTER
+
 /// Data blocks of `src` at the byte offsets in `offset`, eight a repeat.
 template <typename T>
 inline void Gatherb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& offset,
