@@ -14,7 +14,7 @@ constexpr bool is_implemented = false;
   static_assert(::opkit::detail::is_implemented<Arguments...>, \
                 #name " is not implemented in opkit; see `opkit isa --missing`")
 #define OPKIT_MISSING(name)                                                            \
-  template <typename... Arguments>                                                     \
+  template <typename... Explicit, typename... Arguments>                               \
   inline void name(Arguments&&...) {                                                   \
     OPKIT_MISSING_BODY(name);                                                          \
   }                                                                                    \
