@@ -363,6 +363,9 @@ class LocalMemAllocator {
 
 }  // namespace AscendC
 
+// Kernels call it without a namespace, too.
+using AscendC::GetTPipePtr;
+
 /// The members of a pool that the kernel defines itself. Source: Ascend C API, EXTERN_IMPL_BUFPOOL.
 #define EXTERN_IMPL_BUFPOOL(name, position, size)                                                        \
   void Init() { opkit_pool_.space = ::opkit::space_of(position); }                                       \

@@ -57,5 +57,8 @@ inline void SetMaskCount() { opkit::set_mask_mode(true); }
 
 }  // namespace AscendC
 
+// Kernels call it without a namespace, too.
+using AscendC::GetSysWorkSpacePtr;
+
 #define ASCEND_IS_AIV (!::opkit::core_variables().is_cube)
 #define ASCEND_IS_AIC (::opkit::core_variables().is_cube)
