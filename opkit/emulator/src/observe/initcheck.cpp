@@ -10,6 +10,7 @@
 #include "isa/table.h"
 #include "memory/bounds.h"
 #include "observe/checks.h"
+#include "observe/merged_ranges.h"
 #include "observe/written_bits.h"
 
 namespace opkit {
@@ -115,8 +116,7 @@ class InitCheck final : public Detector {
 
   void compute(const Core& core, CoreState& state, const Instr& instr, const OpRow& row) {
     std::vector<ByteRange>& ranges = state.ranges;
-    ranges.clear();
-    for_each_range(core, instr, [&](const ByteRange& range) { ranges.push_back(range); });
+    merged_ranges(core, instr, ranges);
     const bool has_padding = row.cost != Cost::vec_reduce;
     for (size_t i = 0; i < ranges.size(); ++i) {
       const ByteRange& range = ranges[i];

@@ -15,14 +15,15 @@ class IntervalMap {
     Value value;
   };
 
-  /// Calls `visit(begin, end, value)` for every known part of [begin, end), and gives the whole range `value`.
-  template <typename Visit>
-  void assign(uint64_t begin, uint64_t end, const Value& value, Visit&& visit) {
+  /// Calls `visit(begin, end, value)` for every known part of [begin, end), makes the range one, and calls
+  /// `reset(value)` for it: the value may be a fresh one or that of a part.
+  template <typename Visit, typename Reset>
+  void assign(uint64_t begin, uint64_t end, Visit&& visit, Reset&& reset) {
     auto cell = first_overlap(begin);
     // The usual case: the same tile again.
     if (cell != cells_.end() && cell->first == begin && cell->second.end == end) {
       visit(begin, end, cell->second.value);
-      cell->second.value = value;
+      reset(cell->second.value);
       return;
     }
     split(begin);
@@ -32,7 +33,8 @@ class IntervalMap {
       visit(cell->first, cell->second.end, cell->second.value);
       cell = cells_.erase(cell);
     }
-    cells_.emplace_hint(cell, begin, Cell{end, value});
+    cell = cells_.emplace_hint(cell, begin, Cell{end, Value()});
+    reset(cell->second.value);
   }
 
   /// Calls `update(begin, end, value)` for every part of [begin, end); parts that were not known start as Value().

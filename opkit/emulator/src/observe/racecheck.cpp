@@ -3,14 +3,14 @@
 // ordered when the later one's pipe has seen the earlier one's time. Eager execution hides such a race; this finds it.
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <string>
+#include <vector>
 
-#include "isa/footprint.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
 #include "observe/checks.h"
 #include "observe/interval_map.h"
+#include "observe/merged_ranges.h"
 
 namespace opkit {
 namespace {
@@ -39,8 +39,9 @@ struct History {
 /// One core's clocks and histories.
 struct CoreState {
   std::array<Clock, kPipes> clocks{};
-  std::deque<Clock> flags[kPipes][kPipes][kEventCount];
+  std::vector<Clock> flags[kPipes][kPipes][kEventCount];  ///< signals not yet waited for, oldest first
   IntervalMap<History> spaces[static_cast<size_t>(Space::kCount)];
+  std::vector<ByteRange> ranges;  // of the instruction at hand
   FindingList findings;
 
   Clock& clock(Pipe pipe) { return clocks[index_of(pipe)]; }
@@ -79,10 +80,11 @@ class RaceCheck final : public Detector {
       touch(core, state, instr, element.space, element.address, size_bytes(element.dtype), is_write);
       return;
     }
-    for_each_range(core, instr, [&](const ByteRange& range) {
+    merged_ranges(core, instr, state.ranges);
+    for (const ByteRange& range : state.ranges) {
       const Space space = range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
       touch(core, state, instr, space, range.begin, range.bytes, range.is_write);
-    });
+    }
   }
 
   void block_end(const Core& core) override {
@@ -121,13 +123,13 @@ class RaceCheck final : public Detector {
     const bool is_flag = instr.op == Op::SetFlag || instr.op == Op::WaitFlag;
     if (is_flag) {
       if (instr.pipe >= Pipe::ALL || instr.peer_pipe >= Pipe::ALL || instr.event_id >= kEventCount) return;
-      std::deque<Clock>& signals = state.flags[index_of(instr.pipe)][index_of(instr.peer_pipe)][instr.event_id];
+      std::vector<Clock>& signals = state.flags[index_of(instr.pipe)][index_of(instr.peer_pipe)][instr.event_id];
       if (instr.op == Op::SetFlag) {
         start(state, instr.pipe);
         signals.push_back(state.clock(instr.pipe));
       } else if (!signals.empty()) {
         join(state.clock(instr.peer_pipe), signals.front());
-        signals.pop_front();
+        signals.erase(signals.begin());
       }
       return;
     }
@@ -143,15 +145,17 @@ class RaceCheck final : public Detector {
     const Access access = {state.clocks[pipe][pipe], site_of(instr)};
     IntervalMap<History>& histories = state.spaces[static_cast<size_t>(space)];
     if (is_write) {
-      History fresh;
-      fresh.write = access;
-      histories.assign(begin, begin + bytes, fresh, [&](uint64_t first, uint64_t last, const History& history) {
+      const auto meet = [&](uint64_t first, uint64_t last, const History& history) {
         compare(core, state, instr, "RACE-WAW", history.write, space, first, last);
         for (uint32_t i = 0; i < kPipes; ++i) {
           if ((history.readers >> i & 1) != 0) {
             compare(core, state, instr, "RACE-WAR", history.reads[i], space, first, last);
           }
         }
+      };
+      histories.assign(begin, begin + bytes, meet, [&](History& history) {
+        history.write = access;
+        history.readers = 0;
       });
       return;
     }

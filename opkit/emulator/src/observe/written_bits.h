@@ -10,11 +10,56 @@ namespace opkit {
 /// Cores may set and read bits of one memory at once; bits are only ever set.
 class WrittenBits {
  public:
-  explicit WrittenBits(uint64_t bytes) : words_(new std::atomic<uint64_t>[bytes / 64 + 1]()), bytes_(bytes) {}
-
-  uint64_t size() const { return bytes_; }
+  explicit WrittenBits(uint64_t bytes)
+      : words_(new std::atomic<uint64_t>[bytes / 64 + 1]()),
+        pages_(new std::atomic<uint8_t>[bytes / kPageBytes + 1]()) {}
 
   void set(uint64_t begin, uint64_t end) {
+    for (uint64_t at = begin; at < end;) {
+      const uint64_t page = at / kPageBytes;
+      const uint64_t next = end_of_page(at, end);
+      if (!is_whole(page)) {
+        set_words(at, next);
+        if (next - at == kPageBytes) pages_[page].store(1, std::memory_order_relaxed);
+      }
+      at = next;
+    }
+  }
+
+  bool get(uint64_t at) const { return (words_[at / 64].load(std::memory_order_relaxed) >> at % 64 & 1) != 0; }
+
+  /// The first byte of [begin, end) that was never written; `end` when all were.
+  uint64_t first_unwritten(uint64_t begin, uint64_t end) const {
+    for (uint64_t at = begin; at < end;) {
+      const uint64_t page = at / kPageBytes;
+      const uint64_t next = end_of_page(at, end);
+      if (!is_whole(page)) {
+        const uint64_t found = first_unwritten_word(at, next);
+        if (found < next) return found;
+        if (next - at == kPageBytes) pages_[page].store(1, std::memory_order_relaxed);
+      }
+      at = next;
+    }
+    return end;
+  }
+
+  /// One past the last of the unwritten bytes that begin at `begin`.
+  uint64_t end_of_unwritten(uint64_t begin, uint64_t end) const {
+    while (begin < end && !get(begin)) ++begin;
+    return begin;
+  }
+
+ private:
+  static constexpr uint64_t kPageBytes = 2048;
+
+  static uint64_t end_of_page(uint64_t at, uint64_t end) {
+    const uint64_t next = (at / kPageBytes + 1) * kPageBytes;
+    return next < end ? next : end;
+  }
+
+  bool is_whole(uint64_t page) const { return pages_[page].load(std::memory_order_relaxed) != 0; }
+
+  void set_words(uint64_t begin, uint64_t end) {
     for_each_word(begin, end, [this](uint64_t word, uint64_t bits) {
       std::atomic<uint64_t>& target = words_[word];
       if ((target.load(std::memory_order_relaxed) & bits) != bits) target.fetch_or(bits, std::memory_order_relaxed);
@@ -22,10 +67,7 @@ class WrittenBits {
     });
   }
 
-  bool get(uint64_t at) const { return (words_[at / 64].load(std::memory_order_relaxed) >> at % 64 & 1) != 0; }
-
-  /// The first byte of [begin, end) that was never written; `end` when all were.
-  uint64_t first_unwritten(uint64_t begin, uint64_t end) const {
+  uint64_t first_unwritten_word(uint64_t begin, uint64_t end) const {
     uint64_t found = end;
     for_each_word(begin, end, [&](uint64_t word, uint64_t bits) {
       const uint64_t missing = bits & ~words_[word].load(std::memory_order_relaxed);
@@ -36,13 +78,6 @@ class WrittenBits {
     return found;
   }
 
-  /// One past the last of the unwritten bytes that begin at `begin`.
-  uint64_t end_of_unwritten(uint64_t begin, uint64_t end) const {
-    while (begin < end && !get(begin)) ++begin;
-    return begin;
-  }
-
- private:
   template <typename Visit>
   void for_each_word(uint64_t begin, uint64_t end, Visit&& visit) const {
     for (uint64_t at = begin; at < end;) {
@@ -56,7 +91,7 @@ class WrittenBits {
   }
 
   std::unique_ptr<std::atomic<uint64_t>[]> words_;
-  uint64_t bytes_;
+  mutable std::unique_ptr<std::atomic<uint8_t>[]> pages_;  ///< 1 for pages known to be written as a whole
 };
 
 }  // namespace opkit

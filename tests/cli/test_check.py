@@ -1,0 +1,104 @@
+"""`opkit check` and `opkit explain`: exit codes, files, and a bug in a real project found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from opkit.cli import group
+from opkit.cli.console import run_guarded
+from opkit.sanitizer import CLASSES
+
+Capture = pytest.CaptureFixture[str]
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "gelu_custom"
+KERNEL = Path("op_kernel", "gelu_custom_tuned.cpp")
+TUNED = ("--op", "gelu_custom_tuned", "--shape", "100003")
+
+
+def check(*arguments: str | Path) -> int:
+    return run_guarded(group, ["check", *map(str, arguments)])
+
+
+def explain(*arguments: str) -> int:
+    return run_guarded(group, ["explain", *arguments])
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "gelu_custom"
+    shutil.copytree(EXAMPLE, root, ignore=shutil.ignore_patterns("build"))
+    return root
+
+
+@pytest.fixture
+def leaking(project: Path) -> Path:
+    """Return the project with FreeTensor deleted behind the last copy of its tuned kernel."""
+    path = project / KERNEL
+    lines = path.read_text().splitlines()
+    last = max(number for number, line in enumerate(lines) if "yQueue.FreeTensor" in line)
+    lines[last] = ""
+    path.write_text("\n".join(lines))
+    return project
+
+
+@pytest.mark.slow
+def test_a_project_without_bugs_is_clean(project: Path, capsys: Capture) -> None:
+    assert check(project, *TUNED) == 0
+    assert "no findings" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_bug_exits_1_and_is_in_every_report(
+    leaking: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    sarif, junit = tmp_path / "check.sarif", tmp_path / "check.xml"
+    assert check(leaking, *TUNED, "--sarif", sarif, "--junit", junit, "--json") == 1
+    fields = json.loads(capsys.readouterr().out)
+    assert [found["id"] for found in fields["findings"]] == ["LEAK-TENSOR"]
+    assert fields["findings"][0]["location"]["file"] == KERNEL.as_posix()
+    (run,) = json.loads(sarif.read_text())["runs"]
+    assert [result["ruleId"] for result in run["results"]] == ["LEAK-TENSOR"]
+    assert "LEAK-TENSOR" in junit.read_text()
+
+
+@pytest.mark.slow
+def test_a_baseline_hides_the_bug_next_time(leaking: Path, tmp_path: Path, capsys: Capture) -> None:
+    known = tmp_path / "known.txt"
+    assert check(leaking, *TUNED, "--write-baseline", known) == 0
+    assert check(leaking, *TUNED, "--suppressions", known) == 0
+    assert "1 suppressed" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_print_limit_leaves_the_count(leaking: Path, capsys: Capture) -> None:
+    assert check(leaking, *TUNED, "--print-limit", "0") == 1
+    text = capsys.readouterr().out
+    assert "1 more findings" in text
+    assert "[LEAK-TENSOR]" not in text
+
+
+def test_a_wrong_tool_exits_2_before_anything_is_built(capsys: Capture) -> None:
+    assert check(EXAMPLE, "--tool", "memchek") == 2
+    assert "memcheck" in capsys.readouterr().err
+
+
+def test_a_wrong_shape_exits_2(capsys: Capture) -> None:
+    assert check(EXAMPLE, "--shape", "many") == 2
+    assert "2048x4096" in capsys.readouterr().err
+
+
+def test_explain_shows_the_bug_and_its_fix(capsys: Capture) -> None:
+    assert explain("race-raw") == 0
+    text = capsys.readouterr().out
+    assert "A smallest kernel with it" in text
+    assert "WaitFlag<HardEvent::MTE2_V>" in text
+
+
+def test_explain_lists_every_class(capsys: Capture) -> None:
+    assert explain() == 0
+    text = capsys.readouterr().out
+    assert [row.id for row in CLASSES if row.id not in text] == []

@@ -1,0 +1,266 @@
+"""What findings carry, how they group, and which rules hide them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+
+from opkit.errors import KernelFault, UsageError
+from opkit.sanitizer import (
+    CLASSES,
+    CaseFindings,
+    CheckReport,
+    Finding,
+    Location,
+    baseline_text,
+    check_cases,
+    chosen_tools,
+    fault_finding,
+    find_class,
+    finding_text,
+    group_findings,
+    junit_xml,
+    read_suppressions,
+    report_object,
+    sarif_object,
+)
+
+CheckKernel = Callable[..., tuple[Finding, ...]]
+
+FINDING = Finding(
+    id="RACE-WAR",
+    message="DataCopy on MTE2 writes bytes of UB that DataCopy on MTE3 may not have read yet",
+    help="put SetFlag behind add.cpp:3",
+    kernel="add_custom",
+    location=Location(Path("op_kernel/add.cpp"), 2, "DataCopy", "MTE2"),
+    other=Location(Path("op_kernel/add.cpp"), 3, "DataCopy", "MTE3"),
+    block=4,
+    other_block=4,
+    sub_core="aiv",
+    sub_block=0,
+    instruction=17,
+    space="UB",
+    begin=0,
+    end=256,
+    count=2,
+    cases=("add-float16-7-normal",),
+)
+
+
+def report(root: Path, *findings: Finding) -> CheckReport:
+    cases = (
+        CaseFindings("add-float16-7-normal", findings),
+        CaseFindings("add-float16-1-normal", ()),
+    )
+    return CheckReport("add_custom", root, ("racecheck",), cases, 0)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "op_kernel").mkdir()
+    source = tmp_path / "op_kernel" / "add.cpp"
+    source.write_text("first\n  DataCopy(a, x, 64);\n  DataCopy(y, a, 64);\n")
+    return tmp_path
+
+
+@pytest.fixture
+def finding(root: Path) -> Finding:
+    file = root / "op_kernel" / "add.cpp"
+    assert FINDING.location is not None and FINDING.other is not None
+    return replace(
+        FINDING,
+        location=replace(FINDING.location, file=file),
+        other=replace(FINDING.other, file=file),
+    )
+
+
+def test_a_race_names_both_lines_and_the_flags_between_them(check_kernel: CheckKernel) -> None:
+    (found,) = check_kernel(find_class("RACE-RAW").example())
+    lines = find_class("RACE-RAW").example().splitlines()
+    assert found.location is not None and found.other is not None
+    assert "Adds(b, a" in lines[found.location.line - 1]
+    assert "DataCopy(a, input" in lines[found.other.line - 1]
+    assert (found.space, found.begin, found.end) == ("UB", 0, 256)
+    assert "SetFlag<HardEvent::MTE2_V>" in found.help
+    assert (found.other.pipe, found.location.pipe) == ("MTE2", "V")
+
+
+def test_unwritten_bytes_are_counted_exactly(check_kernel: CheckKernel) -> None:
+    (found,) = check_kernel(find_class("INIT-READ").example())
+    assert (found.begin, found.end) == (48 * 4, 64 * 4)
+
+
+def test_padding_behind_the_last_byte_of_a_block_is_not_a_finding(
+    check_kernel: CheckKernel,
+) -> None:
+    text = find_class("INIT-READ").fixed_example()
+    # 44 floats written by hand leave the last data block half written; 48 are computed with.
+    text = text.replace("DataCopy(a, input, 48);", "Duplicate(a, 1.0f, 44);")
+    assert check_kernel(text) == ()
+
+
+def test_a_reduction_over_padding_is_a_finding(check_kernel: CheckKernel) -> None:
+    text = find_class("INIT-READ").fixed_example()
+    text = text.replace("DataCopy(a, input, 48);", "Duplicate(a, 1.0f, 44);")
+    text = text.replace("Adds(a, a, 1.0f, 48);", "WholeReduceSum<float>(a, a, 48, 1, 1, 1, 8);")
+    text = text.replace("DataCopy(output, a, 48);", "")
+    assert {found.id for found in check_kernel(text)} == {"INIT-READ"}
+
+
+SCALAR = """
+#include "kernel_operator.h"
+using namespace AscendC;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  (void)x, (void)y;
+  LocalTensor<float> a(TPosition::VECCALC, 0, 64);
+  Duplicate(a, 1.0f, 64);
+  a.SetValue(0, a.GetValue(1));
+}
+"""
+
+
+def test_scalar_accesses_are_ordered_by_the_compiler_unless_it_is_told_not_to(
+    check_kernel: CheckKernel,
+) -> None:
+    assert check_kernel(SCALAR) == ()
+    ids = {found.id for found in check_kernel(SCALAR, auto_sync=False)}
+    assert ids == {"RACE-RAW", "RACE-WAW"}
+
+
+def test_atomic_writes_of_two_blocks_may_meet(check_kernel: CheckKernel) -> None:
+    text = find_class("RACE-CORES-WRITE").example()
+    text = text.replace("  DataCopy(output[", "  SetAtomicAdd<float>();\n  DataCopy(output[")
+    assert check_kernel(text, block_dim=2) == ()
+
+
+def test_a_tool_reports_its_own_classes_only(check_kernel: CheckKernel) -> None:
+    text = find_class("RACE-RAW").example()
+    assert check_kernel(text, tools=("initcheck", "leakcheck")) == ()
+    assert [found.id for found in check_kernel(text, tools=("racecheck",))] == ["RACE-RAW"]
+
+
+def test_a_wrong_tool_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(UsageError, match="racecheck"):
+        chosen_tools(["rececheck"])
+
+
+def test_an_unknown_class_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match="RACE-RAW"):
+        find_class("race-rau")
+
+
+def test_every_class_has_a_tool_and_a_pair_of_kernels() -> None:
+    assert [row.id for row in CLASSES if not (row.example() and row.fixed_example())] == []
+
+
+def test_faults_that_are_not_the_kernels_are_no_findings() -> None:
+    assert fault_finding(KernelFault("no such thing", category="Unimplemented")) is None
+    found = fault_finding(KernelFault("outside", category="OutOfBounds", block=3))
+    assert found is not None
+    assert (found.id, found.block) == ("MEM-BOUNDS", 3)
+
+
+def test_equal_findings_become_one_with_counts_and_cases() -> None:
+    other = replace(FINDING, count=3, cases=("add-float16-9-normal",), block=7)
+    (grouped,) = group_findings([FINDING, other])
+    assert grouped.count == 5
+    assert grouped.cases == ("add-float16-7-normal", "add-float16-9-normal")
+    assert grouped.block == 4
+
+
+def test_findings_at_other_lines_stay_apart() -> None:
+    assert FINDING.location is not None
+    other = replace(FINDING, location=replace(FINDING.location, line=9))
+    assert len(group_findings([FINDING, other])) == 2
+
+
+def test_the_text_shows_both_source_lines(finding: Finding, root: Path) -> None:
+    text = finding_text(finding, root)
+    assert "--> op_kernel/add.cpp:2" in text
+    assert "2 | DataCopy(a, x, 64);" in text
+    assert "3 | DataCopy(y, a, 64);" in text
+    assert "[RACE-WAR]" in text
+
+
+def test_sarif_places_a_finding_at_its_line(finding: Finding, root: Path) -> None:
+    log = json.loads(json.dumps(sarif_object(report(root, finding), version="1")))
+    (run,) = log["runs"]
+    (result,) = run["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "op_kernel/add.cpp"
+    assert place["region"]["startLine"] == 2
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "RACE-WAR"
+
+
+def test_junit_fails_the_case_with_findings_alone(finding: Finding, root: Path) -> None:
+    suite = ElementTree.fromstring(junit_xml(report(root, finding)))[0]
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert suite[0][0].get("message") == "RACE-WAR"
+
+
+def test_json_holds_the_numbers(finding: Finding, root: Path) -> None:
+    fields = report_object(report(root, finding))
+    assert fields["clean"] is False
+    assert fields["findings"][0]["location"]["line"] == 2  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("line", "hides"),
+    [
+        ("RACE-WAR", True),
+        ("RACE-*", True),
+        ("RACE-WAR op_kernel/add.cpp", True),
+        ("RACE-WAR op_kernel/*.cpp:2", True),
+        ("RACE-WAR op_kernel/add.cpp:3", False),
+        ("RACE-RAW", False),
+        ("# RACE-WAR", False),
+    ],
+)
+def test_a_rule_hides_what_it_names(line: str, hides: bool, finding: Finding, root: Path) -> None:
+    path = root / "known.txt"
+    path.write_text(f"{line}\n")
+    assert read_suppressions(path).match(finding, root) is hides
+
+
+def test_a_baseline_hides_what_it_was_written_from(finding: Finding, root: Path) -> None:
+    path = root / "known.txt"
+    path.write_text(baseline_text([finding], root))
+    assert read_suppressions(path).match(finding, root)
+
+
+def test_a_rule_that_cannot_be_read_names_its_line(root: Path) -> None:
+    path = root / "known.txt"
+    path.write_text("RACE-WAR\nRACE-RAW a.cpp:x\n")
+    with pytest.raises(UsageError, match=r"known\.txt:2"):
+        read_suppressions(path)
+
+
+def test_a_check_without_cases_is_refused(root: Path) -> None:
+    with pytest.raises(UsageError, match="no cases"):
+        check_cases("add", root, [], lambda case: None, tools=())
+
+
+def test_a_fault_of_a_case_becomes_its_finding_and_the_next_case_runs(root: Path) -> None:
+    def launch(case: SimpleNamespace) -> None:
+        if case.name == "one":
+            raise KernelFault("reads outside", category="OutOfBounds")
+
+    cases = [SimpleNamespace(name="one", op="Add"), SimpleNamespace(name="two", op="Add")]
+    done = check_cases("add", root, cases, launch, tools=("memcheck",))
+    assert [[found.id for found in case.findings] for case in done.cases] == [["MEM-BOUNDS"], []]
+    assert not done.clean
+
+
+def test_a_fault_that_is_ours_ends_the_check(root: Path) -> None:
+    def launch(case: SimpleNamespace) -> None:
+        raise KernelFault("Foo is not there yet", category="Unimplemented")
+
+    with pytest.raises(KernelFault, match="Foo"):
+        check_cases("add", root, [SimpleNamespace(name="one", op="Add")], launch, tools=())
