@@ -264,3 +264,21 @@ def test_a_fault_that_is_ours_ends_the_check(root: Path) -> None:
 
     with pytest.raises(KernelFault, match="Foo"):
         check_cases("add", root, [SimpleNamespace(name="one", op="Add")], launch, tools=())
+
+
+OUTSIDE = """
+#include "kernel_operator.h"
+using namespace AscendC;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  (void)x;
+  GlobalTensor<float> output;
+  output.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(y), 128);
+  if (GetBlockIdx() > 0) output.SetValue(1 << 20, 1.0f);
+}
+"""
+
+
+def test_blocks_that_fault_at_the_same_address_are_no_race(check_kernel: CheckKernel) -> None:
+    # The write was recorded before it faulted, in every block that got as far.
+    assert [found.id for found in check_kernel(OUTSIDE, block_dim=3)] == ["MEM-BOUNDS"]

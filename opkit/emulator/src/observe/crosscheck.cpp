@@ -2,6 +2,7 @@
 // cores orders. Cores keep what they touched, with a clock that their own signals advance; launch_end compares.
 // A signal is taken to cover all that its core did before, also where it names one pipe: never an alarm too many.
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -52,6 +53,7 @@ class CrossCheck final : public Detector {
     rounds_.clear();
     channels_.clear();
     gm_.clear();
+    has_faulted_ = false;
   }
 
   void before(const Core& core, const Instr& instr) override {
@@ -77,10 +79,13 @@ class CrossCheck final : public Detector {
     if (cores_.size() != 1 && row_of(instr.op).cost == Cost::cross_core) acquire(core, instr);
   }
 
-  void block_end(const Core& core) override { (void)core; }
+  void block_end(const Core& core) override {
+    if (core.launch->stop_from.load() != ~0u) has_faulted_ = true;
+  }
 
   void launch_end() override {
-    compare();
+    // After a fault the cores have got as far as they happened to, and one has touched what it must not.
+    if (!has_faulted_) compare();
     cores_.clear();
   }
 
@@ -294,6 +299,7 @@ class CrossCheck final : public Detector {
   std::map<FlagKey, uint64_t> waits_;
   std::map<uint64_t, Clock> channels_;
   std::vector<GmRange> gm_;
+  std::atomic<bool> has_faulted_{false};
   FindingList findings_;
 };
 

@@ -1,6 +1,7 @@
 // What a block leaves behind: tensors that no FreeTensor gave back, event ids that were never released, flags that
 // nobody waited for; and flags signalled again before the wait, because a flag is one bit. Source: Ascend C API,
 // synchronisation inside a core, SetFlag; resource management, AllocTensor, AllocEventID.
+#include <atomic>
 #include <map>
 #include <string>
 #include <tuple>
