@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Pair", "compare", "median_seconds", "pin_to_one_core"]
+__all__ = ["Pair", "compare", "host_scaling", "median_seconds", "pin_to_one_core"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,22 @@ def compare(first: Callable[[], object], second: Callable[[], object], *, rounds
         second_seconds=statistics.median(b for _, b in times),
         ratio=statistics.median(a / b for a, b in times),
     )
+
+
+def host_scaling() -> float:
+    """Return how much more two processes get done on this host than one; 2.0 with two free cores.
+
+    Shared machines give less, and then no figure of two threads means anything.
+    """
+    spin = [sys.executable, "-c", "for _ in range(6_000_000): pass"]
+
+    def seconds(count: int) -> float:
+        start = time.perf_counter()
+        for process in [subprocess.Popen(spin) for _ in range(count)]:
+            process.wait()
+        return time.perf_counter() - start
+
+    return statistics.median(2 * seconds(1) / seconds(2) for _ in range(3))
 
 
 def _seconds(call: Callable[[], object]) -> float:
