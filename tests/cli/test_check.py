@@ -15,6 +15,7 @@ from opkit.sanitizer import CLASSES
 Capture = pytest.CaptureFixture[str]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gelu_custom"
+PROTOTYPES = sorted((EXAMPLE.parent / "prototypes").glob("*.json"))
 KERNEL = Path("op_kernel", "gelu_custom_tuned.cpp")
 TUNED = ("--op", "gelu_custom_tuned", "--shape", "100003")
 
@@ -102,3 +103,35 @@ def test_explain_lists_every_class(capsys: Capture) -> None:
     assert explain() == 0
     text = capsys.readouterr().out
     assert [row.id for row in CLASSES if row.id not in text] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gelu_custom", "rmsnorm"])
+def test_the_examples_have_no_findings_in_any_case(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    root = tmp_path / name
+    shutil.copytree(EXAMPLE.parent / name, root, ignore=shutil.ignore_patterns("build"))
+    assert check(root) == 0
+    assert "no findings" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PROTOTYPES, ids=lambda path: path.stem)
+def test_generated_kernels_have_no_findings_in_any_case(
+    path: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    root = tmp_path / "project"
+    assert run_guarded(group, ["gen", "-i", str(path), "-o", str(root)]) == 0
+    assert check(root) == 0
+    assert "no findings" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["xQueue.EnQue", "yQueue.EnQue", "xQueue.Free", "yQueue.Free"])
+def test_a_queue_call_deleted_from_a_right_kernel_is_found(project: Path, call: str) -> None:
+    path = project / KERNEL
+    lines = path.read_text().splitlines()
+    number = next(number for number, line in enumerate(lines) if call in line)
+    path.write_text("\n".join([*lines[:number], "", *lines[number + 1 :]]))
+    assert check(project, *TUNED) == 1
