@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from types import ModuleType
 
 import numpy as np
 import pytest
+from opkit import runtime
 from opkit.testing import assert_close, bfloat16_to_float32, to_bfloat16
 
 import gelu_custom
@@ -75,25 +77,12 @@ def widen(array: np.ndarray, dtype: str) -> np.ndarray:
     return array.astype(np.float64) if dtype.startswith("float") else array.astype(np.int64)
 
 
-# Below the first value, a result is held to an absolute error of the second: half-precision numbers near zero lie
-# further apart than any relative bound allows. These are the small-value domains that public accuracy tools use.
-SMALL_VALUES = {
-    "float16": (2.0**-11, 2.0**-16),
-    "bfloat16": (2.0**-8, 2.0**-16),
-    "float32": (2.0**-14, 2.0**-30),
-}
-
-
-def assert_accurate(result: np.ndarray, reference: np.ndarray, dtype: str) -> None:
-    """Raise unless a result meets the CANN ecosystem standard, and the absolute bound near zero."""
-    reference = np.asarray(reference)
-    assert result.shape == reference.shape
-    limit, error = SMALL_VALUES.get(dtype, (0.0, 0.0))
-    small = np.abs(reference) < limit
-    assert_close(result[~small], reference[~small], dtype=dtype)
-    if small.any():
-        worst = np.max(np.abs(widen(result, dtype)[small] - reference[small]))
-        assert worst <= error, f"a result below {limit} is off by {worst}, at most {error} is allowed"
+@pytest.fixture(autouse=True, scope="module")
+def _poisoned_device() -> Iterator[None]:
+    """Outputs start as NaN, so that an element that the kernel never writes is seen."""
+    runtime.configure(poison=True)
+    yield
+    runtime.configure(poison=False)
 
 
 @pytest.mark.parametrize(("operator", "dtypes", "shape"), CASES)
@@ -110,7 +99,7 @@ def test_the_result_meets_the_precision_standard(
     if not isinstance(actual, tuple):
         actual, expected = (actual,), (expected,)
     for result, reference, dtype in zip(actual, expected, dtypes[len(inputs) :], strict=True):
-        assert_accurate(result, reference, dtype)
+        assert_close(result, np.asarray(reference), dtype=dtype)
 
 
 @pytest.fixture
@@ -223,4 +212,4 @@ def test_torch_uses_the_generated_gradient(torch: ModuleType) -> None:
     expected = expected if isinstance(expected, tuple) else (expected,)
     for name, reference in zip(["grad_x"], expected, strict=True):
         tensor = given[name.removeprefix("grad_")]
-        assert_accurate(tensor.grad.numpy(), reference, dtypes[0])
+        assert_close(tensor.grad.numpy(), np.asarray(reference), dtype=dtypes[0])
