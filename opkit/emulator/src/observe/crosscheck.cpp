@@ -251,6 +251,8 @@ class CrossCheck final : public Detector {
         if (other->end <= segment.begin) continue;
         active[kept++] = other;
         if (other->core == segment.core || (other->is_atomic && segment.is_atomic)) continue;
+        // Scalar code that polls what other scalar code writes is a kernel's own signal.
+        if (other->site.pipe == Pipe::S && segment.site.pipe == Pipe::S) continue;
         if (!is_ordered(*other, segment)) report(*other, segment);
       }
       active.resize(kept);
