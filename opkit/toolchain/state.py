@@ -12,7 +12,7 @@ from opkit.toolchain.digests import FileStat
 
 __all__ = ["BuildState", "UnitState"]
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,13 @@ class BuildState:
 
     @classmethod
     def load(cls, path: Path) -> BuildState:
-        """Return what was saved; an empty state where nothing readable was."""
+        """Return what was saved here; an empty state where nothing readable was.
+
+        A state that was copied along with its project names the original's files: it says nothing.
+        """
         try:
             document = json.loads(path.read_bytes())
-            if document["version"] != _VERSION:
+            if document["version"] != _VERSION or document["place"] != _place(path):
                 return cls({}, {})
             names = list(document["files"])
             files = {
@@ -86,7 +89,7 @@ class BuildState:
             for name in names
             for stat, digest in (self.files[name],)
         }
-        document = {"version": _VERSION, "units": units, "files": files}
+        document = {"version": _VERSION, "place": _place(path), "units": units, "files": files}
         write_aside(path, json.dumps(document).encode())
 
     def is_fresh(self, name: str, key: str, output: Path, seen: dict[str, bool]) -> bool:
@@ -104,3 +107,7 @@ class BuildState:
             if not seen[file]:
                 return False
         return True
+
+
+def _place(path: Path) -> str:
+    return str(path.resolve())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 
 import opkit
 from opkit.errors import BuildError, SetupError, UsageError
-from opkit.toolchain import Toolkit, build, clean_output, default_output, load_project
+from opkit.toolchain import BuildEvent, Toolkit, build, clean_output, default_output, load_project
 from opkit.toolchain.lock import locked
 
 HALF = "twice.dav-2201.float16-float16.so"
@@ -171,8 +172,24 @@ def test_a_deleted_or_damaged_output_is_made_again(aged) -> None:
 
 def test_damaged_state_costs_time_only(aged) -> None:
     folder = aged.build().folder
-    (folder.with_name("opkit.work") / "state.json").write_text('{"version": 1, "units": 3}')
+    state = folder.with_name("opkit.work") / "state.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "units": 3}))
     assert aged.build().cached == 3
+
+
+def test_a_copied_project_is_judged_by_its_own_files(aged) -> None:
+    # The copy's state named the original's files: edits of the copy went unseen.
+    aged.build()
+    copy = aged.root.parent / "copy"
+    shutil.copytree(aged.root, copy)
+    kernel = copy / "op_kernel" / "twice.cpp"
+    kernel.write_text(kernel.read_text() + "// edited\n")
+    age(kernel)
+    events: list[BuildEvent] = []
+    build(
+        load_project(copy), toolkit=aged.toolkit, cache_dir=aged.cache_dir, progress=events.append
+    )
+    assert {event.name: event.status for event in events}[HALF] == "compile"
 
 
 def test_another_chip_replaces_the_kernels(workshop) -> None:
@@ -323,7 +340,7 @@ def test_an_interrupt_kills_the_compilers(workshop, tmp_path: Path) -> None:
     slow.chmod(0o755)
     script = textwrap.dedent(f"""
         from pathlib import Path
-        from opkit.toolchain import Toolkit, build, load_project
+        from opkit.toolchain import BuildEvent, Toolkit, build, load_project
         kit = Toolkit(Path({str(workshop.toolkit.include_dir)!r}), None)
         build(load_project(Path({str(workshop.root)!r})), toolkit=kit,
               cache_dir=Path({str(workshop.cache_dir)!r}))
