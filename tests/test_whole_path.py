@@ -80,6 +80,7 @@ def machine(tmp_path: Path, cache: Path) -> Machine:
     """This Python, with its build cache elsewhere; the working directory is empty."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "NO_COLOR": "1"}
     environment["PYTHONPATH"] = PACKAGES[0]
+    environment.pop("PYTEST_ADDOPTS", None)  # meant for this run, not for the pytest of a project
     return Machine(Path(sys.executable), tmp_path, environment)
 
 
