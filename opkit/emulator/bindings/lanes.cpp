@@ -10,6 +10,7 @@
 
 #include "bindings.h"
 #include "core/launch.h"
+#include "core/names.h"
 #include "isa/lanes/lanes.h"
 #include "isa/table.h"
 #include "opkit/api/runtime_abi.h"
@@ -18,10 +19,6 @@ namespace py = pybind11;
 
 namespace opkit {
 namespace {
-
-constexpr const char* kTypeCodes[] = {"F16", "BF16", "F32", "S8",  "U8",   "S16", "U16",
-                                      "S32", "U32",  "S64", "U64", "BOOL", "F64", "S4"};
-static_assert(sizeof(kTypeCodes) / sizeof(kTypeCodes[0]) == static_cast<size_t>(DType::kCount), "a code for each type");
 
 /// (byte address in UB, type code, block stride, repeat stride).
 using PyOperand = std::tuple<uint64_t, std::string, uint32_t, uint32_t>;
@@ -35,7 +32,7 @@ Op find_op(const std::string& name) {
 
 DType find_type(const std::string& code) {
   for (uint32_t i = 0; i < static_cast<uint32_t>(DType::kCount); ++i) {
-    if (code == kTypeCodes[i]) return static_cast<DType>(i);
+    if (code == dtype_code(static_cast<DType>(i))) return static_cast<DType>(i);
   }
   throw py::value_error("\"" + code + "\" is not a data type");
 }

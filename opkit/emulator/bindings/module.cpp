@@ -9,6 +9,7 @@
 
 #include "bindings.h"
 #include "core/launch.h"
+#include "core/names.h"
 #include "isa/table.h"
 
 namespace py = pybind11;
@@ -21,13 +22,12 @@ void raise_kernel_fault(const FaultReport& report) {
   const py::object type = py::module_::import("opkit.errors").attr("KernelFault");
   const py::object path = py::module_::import("pathlib").attr("Path");
   const py::object none = py::none();
-  static constexpr const char* kPipes[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
   const py::object error =
       type(report.message, py::arg("category") = fault_name(report.fault),
            py::arg("file") = report.file.empty() ? none : path(report.file),
            py::arg("line") = report.line == 0 ? none : py::cast(report.line), py::arg("kernel") = report.kernel,
            py::arg("block") = report.block, py::arg("sub_core") = report.sub_core,
-           py::arg("pipe") = kPipes[static_cast<size_t>(report.pipe)], py::arg("instruction") = report.instruction,
+           py::arg("pipe") = pipe_name(report.pipe), py::arg("instruction") = report.instruction,
            py::arg("help") = report.help.empty() ? none : py::cast(report.help));
   PyErr_SetObject(type.ptr(), error.ptr());
   throw py::error_already_set();
@@ -42,12 +42,9 @@ namespace {
 }
 
 py::list dtype_codes(uint32_t types) {
-  static constexpr const char* kCodes[] = {"F16", "BF16", "F32", "S8",  "U8",   "S16", "U16",
-                                           "S32", "U32",  "S64", "U64", "BOOL", "F64", "S4"};
-  static_assert(sizeof(kCodes) / sizeof(kCodes[0]) == static_cast<size_t>(DType::kCount), "a code for each type");
   py::list result;
   for (size_t i = 0; i < static_cast<size_t>(DType::kCount); ++i) {
-    if ((types >> i & 1) != 0) result.append(kCodes[i]);
+    if ((types >> i & 1) != 0) result.append(dtype_code(static_cast<DType>(i)));
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #include "acl/error.h"
 #include "acl/state.h"
 #include "core/chip.h"
+#include "core/names.h"
 #include "opkit/launch_entry.h"
 
 namespace opkit {
@@ -15,11 +16,6 @@ namespace acl {
 namespace {
 
 constexpr int64_t kMaxBlockDim = 65535;  // Source: kernel launch, numBlocks
-
-const char* pipe_name(Pipe pipe) {
-  static constexpr const char* kNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
-  return kNames[static_cast<size_t>(pipe)];
-}
 
 /// The report as `opkit` prints errors: what, where, what to do.
 void print_fault(const FaultReport& report) {

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "dtypes.h"
+#include "core/names.h"
 
 namespace opkit::host {
 namespace {
@@ -131,12 +132,10 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
 }
 
 std::string fault_text(const FaultReport& report) {
-  static constexpr const char* kPipes[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
-  static_assert(sizeof(kPipes) / sizeof(kPipes[0]) == static_cast<size_t>(Pipe::kCount), "a name for each pipe");
   std::string text = report.message + " [" + fault_name(report.fault) + "]";
   const std::string source = report.file.empty() ? "" : report.file + ":" + std::to_string(report.line) + "      ";
   text += "\n  --> " + source + report.kernel + " block " + std::to_string(report.block) + " " + report.sub_core +
-          ", pipe " + kPipes[static_cast<size_t>(report.pipe)] + ", instruction " + std::to_string(report.instruction);
+          ", pipe " + pipe_name(report.pipe) + ", instruction " + std::to_string(report.instruction);
   return report.help.empty() ? text : text + "\n  help: " + report.help;
 }
 

@@ -1,5 +1,6 @@
 // Scalar accesses, flags and barriers.
 #include "core/core.h"
+#include "core/names.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
 #include "opkit/instr.h"
@@ -7,11 +8,6 @@
 
 namespace opkit {
 namespace {
-
-const char* pipe_name(Pipe pipe) {
-  static constexpr const char* kNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
-  return kNames[static_cast<size_t>(pipe)];
-}
 
 uint8_t& flag_of(Core& core, const Instr& instr) {
   OPKIT_CHECK(instr.event_id < kEventCount, IllegalOperand, &instr, "use EVENT_ID0 to EVENT_ID7 or AllocEventID",

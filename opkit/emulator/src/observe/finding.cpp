@@ -8,12 +8,6 @@ namespace opkit {
 
 AccessSite site_of(const Instr& instr) { return {instr.where.file, instr.where.line, instr.op, instr.pipe}; }
 
-const char* pipe_name(Pipe pipe) {
-  static constexpr const char* kNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
-  static_assert(sizeof(kNames) / sizeof(kNames[0]) == static_cast<size_t>(Pipe::kCount), "a name for each pipe");
-  return kNames[static_cast<size_t>(pipe)];
-}
-
 Site resolve(const AccessSite& site) {
   const char* name = site.op == Op::kCount ? "" : row_of(site.op).name;
   return {site.file == nullptr ? "" : site.file, site.line, name, site.pipe};

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/names.h"
 #include "core/core.h"
 
 namespace opkit {
@@ -48,7 +49,6 @@ struct AccessSite {
 
 AccessSite site_of(const Instr& instr);
 Site resolve(const AccessSite& site);
-OPKIT_API const char* pipe_name(Pipe pipe);
 
 /// The findings of one core, each place or pair of places once.
 class FindingList {
