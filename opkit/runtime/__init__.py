@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opkit.runtime.device import configuration, configure, load_emulator
+    from opkit.runtime.device import Configuration, configuration, configure, load_emulator
     from opkit.runtime.library import Library, OutputSpec, open, raise_status
 
 __all__ = [
+    "Configuration",
     "Library",
     "OutputSpec",
     "configuration",
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Configuration": "device",
     "Library": "library",
     "OutputSpec": "library",
     "configuration": "device",

@@ -1,0 +1,152 @@
+"""pytest for operator projects: a device, a random stream, and the project's cases as parameters.
+
+Loaded by the entry point `pytest11`, in every pytest of an environment that has opkit. So it
+imports nothing heavy before a test asks for one of its fixtures.
+
+    import pytest
+
+    @pytest.mark.opkit_cases(select="float16 and not 1000003")
+    def test_the_operator(opkit_case):
+        opkit_case.check()
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from opkit.runtime import Configuration, Library
+    from opkit.testing import Case, CaseResult, Golden
+    from opkit.toolchain import Project
+
+__all__ = ["ProjectCase"]
+
+_MARKER = (
+    "opkit_cases(project=None, op=None, select=None, edge_values=False): which cases of"
+    " `opkit test` the fixture opkit_case takes"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that `opkit test` has under the same names."""
+    group = parser.getgroup("opkit")
+    group.addoption(
+        "--opkit-seed", type=int, default=0, metavar="N", help="other values in the same cases"
+    )
+    group.addoption(
+        "--opkit-standard",
+        default="ecosystem",
+        metavar="NAME",
+        help="the precision standard that opkit_case.check() judges by",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known to --strict-markers."""
+    config.addinivalue_line("markers", _MARKER)
+
+
+@dataclass(frozen=True)
+class ProjectCase:
+    """One case of an operator project, to be run by a test."""
+
+    project: Project
+    golden: Golden | None
+    case: Case
+    standard: str
+
+    def run(self) -> CaseResult:
+        """Launch the case on the emulator, built first where needed, and judge its outputs."""
+        from opkit.testing import run_cases
+
+        report = run_cases(
+            self.project,
+            [self.case],
+            library=_library(self.project.root),
+            golden=self.golden,
+            standard=self.standard,
+        )
+        return report.results[0]
+
+    def check(self) -> None:
+        """Raise PrecisionError, an AssertionError, unless the case passes."""
+        from opkit.errors import PrecisionError
+        from opkit.testing import Verdict
+
+        result = self.run()
+        if result.verdict is Verdict.PASS:
+            return
+        lines = [f"{self.case.name}: {result.verdict.value}"]
+        lines += [f"  {line}" for line in result.message.splitlines()]
+        for output in result.outputs:
+            if not output.comparison.passed:
+                lines.append(f"  {output.name}: {output.comparison}")
+                lines += [f"    worst {worst}" for worst in [output.comparison.worst] if worst]
+        raise PrecisionError("\n".join(lines))
+
+
+@cache
+def _library(root: Path) -> Library:
+    from opkit import runtime
+    from opkit.toolchain import build, load_project
+
+    return runtime.open(build(load_project(root)).folder)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that asks for `opkit_case` one run for each case of its project."""
+    if "opkit_case" not in metafunc.fixturenames:
+        return
+    from opkit.testing import load_golden, project_cases, select_cases
+    from opkit.toolchain import load_project
+
+    marker = metafunc.definition.get_closest_marker("opkit_cases")
+    chosen = dict(marker.kwargs) if marker is not None else {}
+    folder = metafunc.definition.path.parent
+    project = load_project(folder / chosen.pop("project", "."))
+    golden = load_golden(project.package_dir / "golden.py")
+    select = chosen.pop("select", None)
+    seed = int(metafunc.config.getoption("--opkit-seed"))
+    cases = project_cases(project, golden=golden, seed=seed, **chosen)
+    if select is not None:
+        cases = select_cases(cases, select)
+    standard = str(metafunc.config.getoption("--opkit-standard"))
+    values = [ProjectCase(project, golden, case, standard) for case in cases]
+    metafunc.parametrize("opkit_case", values, ids=[case.name for case in cases])
+
+
+@pytest.fixture
+def opkit_device() -> Iterator[Configuration]:
+    """The emulated device, poisoned: what a kernel never writes is NaN. Settings are put back."""
+    from opkit import runtime
+
+    before = runtime.configuration()
+    yield runtime.configure(poison=True)
+    runtime.configure(
+        before.chip, threads=before.threads, poison=before.poison, profile=before.profile
+    )
+
+
+@pytest.fixture(autouse=True)
+def _opkit_poison(request: pytest.FixtureRequest) -> None:
+    """Run every `opkit_case` on the poisoned device."""
+    if "opkit_case" in request.fixturenames:
+        request.getfixturevalue("opkit_device")
+
+
+@pytest.fixture
+def opkit_rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A random stream of the test's own: the same in every run, another one by --opkit-seed."""
+    import numpy as np
+
+    seed = int(request.config.getoption("--opkit-seed"))
+    return np.random.default_rng([seed, zlib.crc32(request.node.nodeid.encode())])
