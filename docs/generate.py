@@ -81,7 +81,7 @@ def instruction_table() -> str:
 
 def commands() -> str:
     """Return every command's help, as its click command holds it."""
-    context = click.Context(group, info_name="opkit")
+    context = click.Context(group, info_name="opkit", **group.context_settings)
     parts = []
     for name in COMMANDS:
         command = group.get_command(context, name)
@@ -162,7 +162,7 @@ def _types(codes: list[str]) -> str:
 
 
 def _command_text(name: str, command: click.Command, context: click.Context) -> str:
-    inner = click.Context(command, info_name=name, parent=context)
+    inner = click.Context(command, info_name=name, parent=context, **command.context_settings)
     usage = " ".join(["opkit", name, *command.collect_usage_pieces(inner)])
     paragraphs = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
     lines = [f"## opkit {name}", "", f"    {usage}", ""]

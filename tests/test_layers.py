@@ -96,9 +96,13 @@ def target_of(item: Import) -> str:
 
 
 def room(module: str) -> str | None:
-    """Return the layer name of a module, None for `opkit` itself and for what is not ours."""
+    """Return the layer name of a module, None for `opkit` itself and for what is not ours.
+
+    `python -m opkit` is the command line.
+    """
     parts = module.split(".")
-    return parts[1] if parts[0] == "opkit" and len(parts) > 1 else None
+    name = parts[1] if parts[0] == "opkit" and len(parts) > 1 else None
+    return "cli" if name == "__main__" else name
 
 
 OURS = [

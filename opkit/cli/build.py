@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opkit.chips import DEFAULT_CHIP
 from opkit.cli.console import Console, common_options
+from opkit.cli.options import cache_dir_option, chip_option, jobs_option, project_argument
 
 if TYPE_CHECKING:
     from opkit.toolchain import BuildEvent
@@ -20,15 +20,8 @@ _SILENT = {"fresh"}
 
 
 @click.command("build", short_help="Compile a project's kernels, host code and bindings.")
-@click.argument("project", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "-c",
-    "--chip",
-    default=DEFAULT_CHIP,
-    show_default=True,
-    metavar="CHIP",
-    help='The chip to build for; "opkit targets" lists them.',
-)
+@project_argument()
+@chip_option("build for")
 @click.option(
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
@@ -36,19 +29,8 @@ _SILENT = {"fresh"}
     help="Where the artifact folder goes; build/opkit in the project by default.",
 )
 @click.option("--wheel", is_flag=True, help="Also build the project's wheel, into its dist/.")
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Compilers at a time; as many as there are cores by default.",
-)
-@click.option(
-    "--cache-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="The build cache; $XDG_CACHE_HOME/opkit or ~/.cache/opkit by default.",
-)
+@jobs_option("Compilers")
+@cache_dir_option("")
 @click.option("--clean", is_flag=True, help="Delete the artifact folder first.")
 @common_options
 def command(

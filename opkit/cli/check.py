@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opkit.chips import DEFAULT_CHIP
 from opkit.cli.console import Console, common_options, write_text
+from opkit.cli.options import chip_option, output_option, project_argument
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -21,7 +21,7 @@ __all__ = ["command"]
 
 
 @click.command("check", short_help="Find memory, race, sync and queue bugs in kernels.")
-@click.argument("project", required=False, type=click.Path(path_type=Path))
+@project_argument()
 @click.option(
     "--tool",
     "tools",
@@ -53,18 +53,8 @@ __all__ = ["command"]
     metavar="FILE",
     help="Write what is found as a suppressions file, and exit 0.",
 )
-@click.option(
-    "--sarif",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write the findings as SARIF, which code hosts show beside the lines.",
-)
-@click.option(
-    "--junit",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write the report as JUnit XML.",
-)
+@output_option("--sarif", "the findings as SARIF, which code hosts show beside the lines")
+@output_option("--junit", "the report as JUnit XML")
 @click.option(
     "--print-limit",
     type=click.IntRange(min=0),
@@ -73,14 +63,7 @@ __all__ = ["command"]
     metavar="N",
     help="Findings to print at the most; files and JSON hold all.",
 )
-@click.option(
-    "-c",
-    "--chip",
-    default=DEFAULT_CHIP,
-    show_default=True,
-    metavar="CHIP",
-    help='The chip to check on; "opkit targets" lists them.',
-)
+@chip_option("check on")
 @common_options
 def command(
     *,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opkit.cli.console import Console, common_options
+from opkit.cli.options import expression_option, jobs_option
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,19 +25,8 @@ _WANTS_SHOWN = 25
 @click.command("compat", short_help="Try other people's samples, or scan which names they use.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--scan", is_flag=True, help="Only read: which names are used, and which are here.")
-@click.option(
-    "-k",
-    "expression",
-    metavar="EXPR",
-    help='Only samples whose path this matches, such as "reduce and not sum".',
-)
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Samples tried at a time; as many as there are cores by default.",
-)
+@expression_option("samples whose path", "reduce and not sum")
+@jobs_option("Samples tried")
 @click.option(
     "--timeout",
     "seconds",

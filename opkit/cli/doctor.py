@@ -7,17 +7,13 @@ from pathlib import Path
 import click
 
 from opkit.cli.console import Console, common_options
+from opkit.cli.options import cache_dir_option
 
 __all__ = ["command"]
 
 
 @click.command("doctor", short_help="Check this machine for what opkit needs.")
-@click.option(
-    "--cache-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="The build cache to look at; $XDG_CACHE_HOME/opkit or ~/.cache/opkit by default.",
-)
+@cache_dir_option(" to look at")
 @common_options
 def command(*, cache_dir: Path | None, console: Console) -> None:
     """Check this machine for what opkit needs.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opkit.chips import DEFAULT_CHIP
 from opkit.cli.console import Console, common_options, write_text
+from opkit.cli.options import chip_option, output_option, project_argument
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -25,7 +25,7 @@ _DEFAULT_ROWS = "2048x4096"
 
 
 @click.command("profile", short_help="Time an operator on the modelled chip, pipe by pipe.")
-@click.argument("project", required=False, type=click.Path(path_type=Path))
+@project_argument()
 @click.option("--op", metavar="NAME", help="The operator; the project's first by default.")
 @click.option(
     "--shape",
@@ -37,20 +37,8 @@ _DEFAULT_ROWS = "2048x4096"
     metavar="DTYPE",
     help="The dtype of the first input; the prototype's first by default.",
 )
-@click.option(
-    "-c",
-    "--chip",
-    default=DEFAULT_CHIP,
-    show_default=True,
-    metavar="CHIP",
-    help='The chip to model; "opkit targets" lists them.',
-)
-@click.option(
-    "--trace",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write a Chrome trace, which ui.perfetto.dev opens.",
-)
+@chip_option("model")
+@output_option("--trace", "a Chrome trace, which ui.perfetto.dev opens")
 @click.option(
     "--events",
     type=click.IntRange(min=0),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opkit.chips import DEFAULT_CHIP
 from opkit.cli.console import Console, common_options, write_text
+from opkit.cli.options import chip_option, expression_option, output_option, project_argument
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,13 +21,8 @@ _TONES = {"pass": "good", "no reference given": "warn"}
 
 
 @click.command("test", short_help="Check an operator's results against its golden.")
-@click.argument("project", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "-k",
-    "expression",
-    metavar="EXPR",
-    help='Only cases whose name this matches, such as "float16 and not 1000003".',
-)
+@project_argument()
+@expression_option("cases whose name", "float16 and not 1000003")
 @click.option("--op", metavar="NAME", help="Only this operator; all of the project by default.")
 @click.option(
     "--standard",
@@ -45,20 +40,8 @@ _TONES = {"pass": "good", "no reference given": "warn"}
     help="Other values in the same cases.",
 )
 @click.option("--edge-values", is_flag=True, help="Also test zeros, extremes, infinities and NaN.")
-@click.option(
-    "--junit",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write the report as JUnit XML.",
-)
-@click.option(
-    "-c",
-    "--chip",
-    default=DEFAULT_CHIP,
-    show_default=True,
-    metavar="CHIP",
-    help='The chip to test on; "opkit targets" lists them.',
-)
+@output_option("--junit", "the report as JUnit XML")
+@chip_option("test on")
 @common_options
 def command(
     *,

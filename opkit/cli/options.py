@@ -1,0 +1,81 @@
+"""Options and arguments that several commands share, each said once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from opkit.chips import DEFAULT_CHIP
+
+__all__ = [
+    "cache_dir_option",
+    "chip_option",
+    "expression_option",
+    "jobs_option",
+    "output_option",
+    "project_argument",
+]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Decorator = Callable[[_Command], _Command]
+
+
+def project_argument() -> _Decorator[Any]:
+    """`[PROJECT]`: a project's folder, or any folder in it; None for the working directory."""
+    return click.argument("project", required=False, type=click.Path(path_type=Path))
+
+
+def chip_option(purpose: str) -> _Decorator[Any]:
+    """`-c/--chip CHIP`; `purpose` completes "The chip to …"."""
+    return click.option(
+        "-c",
+        "--chip",
+        default=DEFAULT_CHIP,
+        show_default=True,
+        metavar="CHIP",
+        help=f'The chip to {purpose}; "opkit targets" lists them.',
+    )
+
+
+def jobs_option(what: str) -> _Decorator[Any]:
+    """`-j/--jobs N`; `what` names the things that go on side by side."""
+    return click.option(
+        "-j",
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help=f"{what} at a time; as many as there are cores by default.",
+    )
+
+
+def cache_dir_option(purpose: str) -> _Decorator[Any]:
+    """`--cache-dir DIR`; `purpose` completes "The build cache …"."""
+    return click.option(
+        "--cache-dir",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help=f"The build cache{purpose}; $XDG_CACHE_HOME/opkit or ~/.cache/opkit by default.",
+    )
+
+
+def expression_option(what: str, example: str) -> _Decorator[Any]:
+    """`-k EXPR`, in pytest's own language; the parameter is `expression`."""
+    return click.option(
+        "-k",
+        "expression",
+        metavar="EXPR",
+        help=f'Only {what} this matches, such as "{example}".',
+    )
+
+
+def output_option(name: str, what: str) -> _Decorator[Any]:
+    """An option that names a file to write beside the printed result."""
+    return click.option(
+        name,
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help=f"Also write {what}.",
+    )
