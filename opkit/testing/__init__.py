@@ -16,8 +16,9 @@ if TYPE_CHECKING:
         select_cases,
         works_by_row,
     )
-    from opkit.testing.comparison import Comparison, Figure, Worst, compare
+    from opkit.testing.comparison import Comparer, Comparison, Figure, Worst, compare
     from opkit.testing.golden import Golden, load_golden
+    from opkit.testing.picture import ErrorPicture
     from opkit.testing.project import project_cases
     from opkit.testing.report import CASE_COLUMNS, case_rows, failure_text, junit_xml, report_object
     from opkit.testing.run import (
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
         Verdict,
         run_cases,
     )
-    from opkit.testing.standards import STANDARDS, Standard, find_standard
+    from opkit.testing.standards import STANDARDS, Standard, double_level, find_standard
 
 __all__ = [
     "CASE_COLUMNS",
     "STANDARDS",
     "Case",
     "CaseResult",
+    "Comparer",
     "Comparison",
+    "ErrorPicture",
     "Figure",
     "Golden",
     "Library",
@@ -49,6 +52,7 @@ __all__ = [
     "case_rows",
     "compare",
     "default_cases",
+    "double_level",
     "failure_text",
     "find_standard",
     "junit_xml",
@@ -74,12 +78,13 @@ _HOMES = {
         "select_cases",
         "works_by_row",
     ),
-    "comparison": ("Comparison", "Figure", "Worst", "compare"),
+    "comparison": ("Comparer", "Comparison", "Figure", "Worst", "compare"),
     "golden": ("Golden", "load_golden"),
     "project": ("project_cases",),
     "report": ("CASE_COLUMNS", "case_rows", "failure_text", "junit_xml", "report_object"),
     "run": ("CaseResult", "Library", "OutputResult", "PrecisionReport", "Verdict", "run_cases"),
-    "standards": ("STANDARDS", "Standard", "find_standard"),
+    "standards": ("STANDARDS", "Standard", "double_level", "find_standard"),
+    "picture": ("ErrorPicture",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -17,17 +17,20 @@ def assert_close(
     *,
     dtype: DType | str | None = None,
     standard: Standard | str = "ecosystem",
+    second: Array | None = None,
 ) -> None:
     """Raise unless `actual` meets the precision standard against `golden`.
 
     Args:
         actual: what the operator wrote; bfloat16 is uint16 with `dtype` given.
         golden: the reference in float64 or whole numbers, same shape.
+        second: a result of the operator's own precision in float64, for the standards that measure
+            by one; see `compare`.
     Raises:
         PrecisionError: it does not; also an AssertionError.
         UsageError: as `compare`.
     """
-    result = compare(actual, golden, dtype=dtype, standard=standard)
+    result = compare(actual, golden, dtype=dtype, standard=standard, second=second)
     if result.passed:
         return
     worst = f"\n  worst {result.worst}" if result.worst else ""

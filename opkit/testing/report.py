@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from xml.etree import ElementTree
 
-from opkit.testing.run import CaseResult, PrecisionReport, Verdict
+from opkit.testing.run import CaseResult, OutputResult, PrecisionReport, Verdict
 
 __all__ = ["CASE_COLUMNS", "case_rows", "failure_text", "junit_xml", "report_object"]
 
@@ -81,10 +81,17 @@ def _case_object(result: CaseResult) -> dict[str, object]:
         "verdict": result.verdict.value,
         "message": result.message,
         "seconds": result.seconds,
-        "outputs": [
-            {"name": output.name, "passed": output.comparison.passed, **vars(output.comparison)}
-            for output in result.outputs
-        ],
+        "outputs": [_output_object(output) for output in result.outputs],
+    }
+
+
+def _output_object(output: OutputResult) -> dict[str, object]:
+    comparison = output.comparison
+    return {
+        "name": output.name,
+        "passed": comparison.passed,
+        "worst": comparison.worst,
+        **{name: value for name, value in vars(comparison).items() if name != "picture"},
     }
 
 
