@@ -1,0 +1,4 @@
+/// The tiling structs of the high-level API that kernels take as arguments.
+#pragma once
+
+#include "opkit/api/cube_tiling.h"

@@ -1,0 +1,5 @@
+/// The host side of the high-level API: tiling functions include this one header.
+#pragma once
+
+#include "lib/matmul/bmm_tiling.h"
+#include "lib/matmul/matmul_tiling.h"

@@ -1,0 +1,258 @@
+"""Tiling of matrix multiplication: outcomes that the documents show, and the chip's limits for any shape."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from opkit import emulator
+
+# Settings come as name=value; the fields of the tiling go out in their order in memory.
+PROGRAM = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "kernel_tiling/kernel_tiling.h"
+#include "tiling/platform/platform_ascendc.h"
+#include "tiling/tiling_api.h"
+
+using namespace matmul_tiling;
+
+std::map<std::string, int> settings;
+int get(const char* name, int otherwise) { return settings.count(name) ? settings[name] : otherwise; }
+
+template <typename Tiling>
+void set_up(Tiling& tiling) {
+  const auto input = static_cast<DataType>(get("input", 1));
+  const auto output = static_cast<DataType>(get("output", 0));
+  const auto a_position = get("a_in_l1", 0) ? matmul_tiling::TPosition::TSCM : matmul_tiling::TPosition::GM;
+  tiling.SetAType(a_position, CubeFormat::ND, input, get("trans_a", 0));
+  tiling.SetBType(matmul_tiling::TPosition::GM, CubeFormat::ND, input, get("trans_b", 0));
+  tiling.SetCType(matmul_tiling::TPosition::GM, CubeFormat::ND, output);
+  const int m = get("m", 0), n = get("n", 0), k = get("k", 0);
+  tiling.SetOrgShape(m, n, k);
+  tiling.SetShape(m, n, k);
+  tiling.EnableBias(get("bias", 0));
+  tiling.SetFixSplit(get("base_m", -1), get("base_n", -1), -1);
+  tiling.SetBufferSpace(get("l1", -1), -1, -1);
+  tiling.SetMatmulConfigParams(1, false, static_cast<ScheduleType>(get("schedule", 0)));
+  if (get("batch", 0)) tiling.SetBatchInfoForNormal(get("batch", 0), get("batch", 0), m, n, k);
+}
+
+/// Says why there is no tiling.
+template <typename Tiling>
+struct Probe : Tiling {
+  using Tiling::Tiling;
+  void explain() {
+    AscendC::tiling::TCubeTiling tiling;
+    const char* error = opkit::host::solve_matmul(this->problem_, tiling, this->cores_);
+    std::fputs(error == nullptr ? "" : error, stderr);
+  }
+};
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const char* equals = std::strchr(argv[i], '=');
+    settings[std::string(argv[i], equals - argv[i])] = std::atoi(equals + 1);
+  }
+  auto* platform = platform_ascendc::PlatformAscendCManager::GetInstance("Ascend910B2");
+  optiling::TCubeTiling result;
+  AscendC::tiling::TCubeTiling plain;
+  int64_t status = 0;
+  if (get("cores", 0) == 0) {
+    Probe<MatmulApiTiling> tiling(*platform);
+    set_up(tiling);
+    status = tiling.GetTiling(result);
+    if (status != 0) tiling.explain();
+  } else {
+    Probe<MultiCoreMatmulTiling> tiling(*platform);
+    set_up(tiling);
+    tiling.SetDim(get("cores", 1));
+    tiling.SetSingleShape(get("single_m", -1), get("single_n", -1), -1);
+    tiling.EnableMultiCoreSplitK(get("split_k", 0));
+    status = tiling.GetTiling(result);
+    if (status != 0) tiling.explain();
+  }
+  if (status != 0) return 1;
+  if (result.GetDataSize() != sizeof plain) return 2;
+  result.SaveToBuffer(&plain, sizeof plain);
+#define CUBE_TILING_FIELD(name) std::printf(#name "=%d\n", plain.name);
+#include "opkit/host/cube_tiling_fields.inc"
+}
+"""
+
+Solve = Callable[..., dict[str, int]]
+MEMORY = {"l0a": 65536, "l0b": 65536, "l0c": 131072, "l1": 524288}
+BITS = {1: 16, 27: 16, 0: 32, 2: 8, 29: 4}  # by data type number
+
+
+@pytest.fixture(scope="module")
+def solve(tmp_path_factory: pytest.TempPathFactory) -> Solve:
+    """Return a function from settings to the fields of the tiling."""
+    folder = tmp_path_factory.mktemp("tiling")
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    (folder / "main.cpp").write_text(PROGRAM)
+    library = emulator.library_path().parent
+    command = [
+        *(compiler, "-std=c++17", "-O0", "-isystem", str(emulator.include_dir())),
+        *(str(folder / "main.cpp"), "-o", str(folder / "main")),
+        *("-L", str(library), "-lopkit_emulator", f"-Wl,-rpath,{library}"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return lambda **settings: run(folder / "main", settings)
+
+
+def run(program: Path, settings: dict[str, int]) -> dict[str, int]:
+    arguments = [f"{name}={value}" for name, value in settings.items()]
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ValueError(done.stderr)
+    return {name: int(value) for name, value in (x.split("=") for x in done.stdout.split())}
+
+
+def test_the_published_bytes_of_a_tiling_are_met(solve: Solve) -> None:
+    # Source: public sample of ahead-of-time compilation, its tiling of 512 x 512 x 128 on two cores.
+    tiling = solve(m=512, n=512, k=128, cores=2)
+    assert list(tiling.values()) == [
+        *(2, 512, 512, 128, 128, 256, 512, 128, 128, 256, 64, 4, 4, 2, 2, 0, 0, 0, 0),
+        *(196608, 131072, 0, 1, 1, 1, 1, 2, 2, 0, 0, 2, 2, 1),
+        *([0] * 17),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        # Source: public sample matmul_leakyrelu_advanced_api, README.
+        (
+            {"m": 512, "n": 128, "k": 128, "cores": 2, "base_m": 128, "base_n": 64, "bias": 1},
+            {"singleCoreM": 512, "singleCoreN": 64, "baseM": 128, "baseN": 64, "baseK": 128},
+        ),
+        # Source: tuning case "IBShare".
+        (
+            {"m": 64, "n": 256, "k": 384, "cores": 2},
+            {"singleCoreM": 32, "singleCoreN": 256, "baseM": 32, "baseN": 256, "baseK": 64}
+            | {"stepM": 1, "stepN": 1, "stepKa": 6, "stepKb": 6},
+        ),
+        # Source: tuning case "constant tiling", on 24 and on 20 cores; on 48: "cube only".
+        ({"m": 128, "n": 30720, "k": 64, "cores": 24}, {"singleCoreM": 128, "singleCoreN": 1280}),
+        ({"m": 128, "n": 30720, "k": 64, "cores": 20}, {"singleCoreM": 128, "singleCoreN": 1536}),
+        ({"m": 128, "n": 30720, "k": 64, "cores": 48}, {"singleCoreM": 128, "singleCoreN": 640}),
+        # Source: tuning case "MTE2 preload".
+        (
+            {"m": 128, "n": 24576, "k": 512, "cores": 24},
+            {"singleCoreM": 128, "singleCoreN": 1024, "baseM": 128, "baseN": 128, "baseK": 64}
+            | {"stepM": 1, "stepN": 1, "stepKa": 8, "stepKb": 8, "depthA1": 8, "depthB1": 16},
+        ),
+        # Source: tuning case "MDL".
+        (
+            {"m": 128, "n": 30720, "k": 1024, "cores": 24},
+            {"singleCoreM": 128, "singleCoreN": 1280, "baseM": 128, "baseN": 256, "baseK": 64}
+            | {"stepM": 1, "stepN": 1, "stepKa": 4, "stepKb": 4, "depthA1": 8, "depthB1": 8},
+        ),
+        # Source: tuning case "NBuffer33".
+        (
+            {"m": 256, "n": 512, "k": 192, "cores": 24, "schedule": 2},
+            {"singleCoreM": 256, "singleCoreN": 256, "baseM": 128, "baseN": 256, "baseK": 64}
+            | {"stepM": 2, "stepN": 1, "stepKa": 3, "stepKb": 3, "usedCoreNum": 2},
+        ),
+        # Source: tuning case "several cores split K".
+        ({"m": 16, "n": 16, "k": 1024, "cores": 2, "split_k": 1}, {"singleCoreK": 512}),
+        # Source: tuning case "tiling strategy", base blocks for a given baseM and baseN.
+        (
+            {"m": 4096, "n": 5120, "k": 4096, "cores": 20, "base_m": 128, "base_n": 256},
+            {"baseK": 64},
+        ),
+    ],
+)
+def test_outcomes_of_the_documents_are_met(
+    solve: Solve, settings: dict[str, int], expected: dict[str, int]
+) -> None:
+    tiling = solve(**settings)
+    assert {name: tiling[name] for name in expected} == expected
+
+
+SHAPES = [(1, 1, 1), (16, 16, 16), (1000, 700, 500), (128, 7679, 128), (8192, 8192, 8192)]
+SHAPES += [(33, 4096, 17), (12288, 256, 128), (7680, 480, 320), (3, 50000, 5000)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("input", BITS)
+@pytest.mark.parametrize(("trans_a", "trans_b"), [(0, 0), (1, 1), (0, 1)])
+def test_every_tiling_is_legal(
+    solve: Solve, shape: tuple[int, int, int], input: int, trans_a: int, trans_b: int
+) -> None:
+    m, n, k = shape
+    for cores, bias in itertools.product((0, 1, 7, 24), (0, 1)):
+        t = solve(
+            **{"m": m, "n": n, "k": k, "cores": cores, "bias": bias},
+            **{"input": input, "trans_a": trans_a, "trans_b": trans_b},
+        )
+        check_limits(t, BITS[input], bool(trans_a), bool(trans_b))
+        assert t["usedCoreNum"] <= max(1, cores)
+        shares = -(-m // t["singleCoreM"]) * -(-n // t["singleCoreN"])
+        assert shares == t["usedCoreNum"]
+        assert t["singleCoreK"] == k
+
+
+def check_limits(t: dict[str, int], bits: int, trans_a: bool, trans_b: bool) -> None:
+    """Source: TCubeTiling, tables 2 and 3."""
+    block = 256 // bits
+    assert t["baseM"] % 16 == 0
+    assert t["baseN"] % 16 == 0
+    assert t["baseK"] % (block if not trans_a and trans_b else 16) == 0
+    assert t["baseM"] * t["baseK"] * bits // 8 * t["dbL0A"] <= MEMORY["l0a"]
+    assert t["baseN"] * t["baseK"] * bits // 8 * t["dbL0B"] <= MEMORY["l0b"]
+    assert t["baseM"] * t["baseN"] * 4 * t["dbL0C"] <= MEMORY["l0c"]
+    assert t["baseN"] * 4 <= 1024 or not t["isBias"]
+    l1 = t["baseM"] * t["baseK"] * t["depthA1"] * bits // 8
+    l1 += t["baseN"] * t["baseK"] * t["depthB1"] * bits // 8
+    assert l1 + t["isBias"] * t["baseN"] * 4 <= MEMORY["l1"]
+    assert t["depthA1"] in (t["stepM"] * t["stepKa"], t["stepM"] * t["stepKa"] * 2)
+    assert t["depthB1"] in (t["stepN"] * t["stepKb"], t["stepN"] * t["stepKb"] * 2)
+    is_all_k = t["baseK"] * t["stepKa"] >= t["singleCoreK"]
+    assert is_all_k or (t["stepM"] == 1 and t["stepN"] == 1)
+
+
+def test_a_smaller_l1_is_kept_to(solve: Solve) -> None:
+    tiling = solve(m=4096, n=4096, k=4096, cores=24, l1=131072)
+    assert tiling["shareL1Size"] <= 131072
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"m": 0, "n": 16, "k": 16}, "a size is not positive"),
+        ({"m": 512, "n": 512, "k": 16, "base_m": 512, "base_n": 512}, "does not fit into L0C"),
+        ({"m": 16, "n": 16, "k": 64, "cores": 2, "split_k": 1, "bias": 1}, "added once per core"),
+        ({"m": 512, "n": 512, "k": 512, "l1": 1024}, "L1 does not hold one base block"),
+    ],
+)
+def test_what_cannot_be_tiled_returns_minus_one_and_says_why(
+    solve: Solve, settings: dict[str, int], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        solve(**settings)
+
+
+def test_layouts_of_batches_reach_the_kernel(solve: Solve) -> None:
+    tiling = solve(m=32, n=256, k=64, cores=1, batch=3)
+    assert tiling["ALayoutInfoB"] == 3
+    assert [tiling[f"CLayoutInfo{axis}"] for axis in ("B", "S1", "N", "G", "S2")] == [
+        3,
+        32,
+        1,
+        1,
+        256,
+    ]
