@@ -99,3 +99,43 @@ def test_wrong_places_fault(compile_kernel, places: np.ndarray, fault: str, text
     with pytest.raises(KernelFault, match=text) as caught:
         run(compile_kernel, "Scatter(c, a, offset, 0, 64);", "half", places)
     assert caught.value.category == fault
+
+
+PADDED = {
+    (0, 0): lambda block: np.repeat(block[:, :1], block.shape[1], axis=1),
+    (0, 1): lambda block: np.repeat(block[:, -1:], block.shape[1], axis=1),
+    (1, 0): lambda block: block[:, ::-1],
+    (1, 1): lambda block: block[:, ::-1],
+    (2, 0): lambda block: np.roll(block[:, ::-1], 1, axis=1) * (np.arange(block.shape[1]) > 0),
+    (2, 1): lambda block: (
+        np.roll(block[:, ::-1], -1, axis=1) * (np.arange(block.shape[1])[::-1] > 0)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(TYPES))
+@pytest.mark.parametrize(("mode", "side"), sorted(PADDED))
+def test_padding_repeats_or_mirrors_each_block(
+    compile_kernel, kind: str, mode: int, side: int
+) -> None:
+    body = f"""uint64_t bits[2] = {{0x30000001ull, 0}};
+      const bool side = {side};
+      Muls(work, a, (T)1, 64);  // masks do not keep it from reading whole repeats
+      PipeBarrier<PIPE_V>();
+      VectorPadding(c, a, {mode}, side, 64);
+      VectorPadding(c[64], work, {mode}, side, uint64_t{{5}}, 1, {{1, 1, 8, 8}});
+      VectorPadding(c[128], work, {mode}, side, bits, 1, {{1, 1, 8, 8}});
+      VectorPadding(c[256], a, {mode}, side, 3);"""
+    x, z = run(compile_kernel, body, kind, np.arange(64))
+    per_block = 32 // x.itemsize
+    filled = PADDED[mode, side](x.reshape(-1, per_block)).reshape(64)
+    np.testing.assert_array_equal(z[:64], filled)
+    np.testing.assert_array_equal(z[64:128], np.where(np.arange(64) < 5, filled, 0))
+    is_chosen = np.isin(np.arange(64), [0, 28, 29])
+    np.testing.assert_array_equal(z[128:192], np.where(is_chosen, filled, 0))
+    np.testing.assert_array_equal(z[256:320], np.where(np.arange(64) < 3, filled, 0))
+
+
+def test_an_unknown_padding_mode_faults(compile_kernel) -> None:
+    with pytest.raises(KernelFault, match="padMode 3 is over 2"):
+        run(compile_kernel, "VectorPadding(c, a, 7, false, 64);", "half", np.arange(64))

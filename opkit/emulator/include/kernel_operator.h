@@ -12,6 +12,7 @@
 #include "opkit/api/list_tensor.h"
 #include "opkit/api/missing.h"
 #include "opkit/api/pipe.h"
+#include "opkit/api/saturation.h"
 #include "opkit/api/std.h"
 #include "opkit/api/sync.h"
 #include "opkit/api/system.h"

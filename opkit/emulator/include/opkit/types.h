@@ -28,6 +28,11 @@ constexpr uint32_t size_bytes(DType type) {
   }
 }
 
+/// Bytes of `count` elements: two of int4b_t share one.
+constexpr uint64_t span_bytes(DType type, uint64_t count) {
+  return type == DType::S4 ? (count + 1) / 2 : count * size_bytes(type);
+}
+
 /// Physical memories of a sub-core, and global memory.
 enum class Space : uint8_t { GM, UB, L1, L0A, L0B, L0C, BT, FB, kCount };
 

@@ -42,6 +42,8 @@ struct Core {
   uint64_t compare_mask[2] = {0, 0};  ///< what Compare to the register wrote
   uint64_t deq_scale_bits = 0;        ///< SetDeqScale
   uint64_t pad_value_bits = 0;        ///< SetPadValue
+  bool saturates_floats = false;      ///< half and bfloat16_t results end at their largest number
+  bool saturates_casts = true;        ///< conversions to integers do, instead of losing their high bits
   AtomicOp atomic_op = AtomicOp::None;
   DType atomic_dtype = DType::F32;
   uint64_t reduce_sum_bits = 0;  ///< GetAccVal

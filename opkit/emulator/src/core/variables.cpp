@@ -50,6 +50,15 @@ void set_deq_scale(uint64_t bits, DeqScale form) {
   core.deq_scale = form;
 }
 
+namespace {
+bool& saturation_of(Core& core, Saturation which) {
+  return which == Saturation::Floats ? core.saturates_floats : core.saturates_casts;
+}
+}  // namespace
+
+void set_saturation(Saturation which, bool is_on) { saturation_of(require_core().core, which) = is_on; }
+bool saturation(Saturation which) { return saturation_of(require_core().core, which); }
+
 /// Instructions issued so far: monotonous and the same every run. The timing model knows cycles, execution does not.
 uint64_t system_cycle() { return require_core().core.issued; }
 

@@ -19,12 +19,12 @@ struct Sink {
 
 void emit_lanes(const Sink& sink, const LaneShape& shape, const OperandUse& use) {
   const Operand& operand = *use.operand;
-  const uint32_t element_bytes = size_bytes(operand.dtype);
+  const DType type = operand.dtype;
   if (is_contiguous(shape, operand)) {
-    sink.emit(use, operand.address, shape.total() * element_bytes);
+    sink.emit(use, operand.address, span_bytes(type, shape.total()));
     return;
   }
-  const uint32_t per_block = kBlockBytes / element_bytes;
+  const uint32_t per_block = static_cast<uint32_t>(2 * kBlockBytes / span_bytes(type, 2));
   for (uint32_t repeat = 0; repeat < shape.repeat; ++repeat) {
     const uint64_t base = operand.address + uint64_t{repeat} * operand.repeat_stride * kBlockBytes;
     const uint32_t lanes = repeat + 1 == shape.repeat ? shape.tail : shape.active;
@@ -32,13 +32,13 @@ void emit_lanes(const Sink& sink, const LaneShape& shape, const OperandUse& use)
       const uint32_t last = first + per_block < lanes ? first + per_block : lanes;
       const uint64_t block = base + uint64_t{first / per_block} * operand.block_stride * kBlockBytes;
       if (!shape.is_bits) {
-        sink.emit(use, block, uint64_t{last - first} * element_bytes);
+        sink.emit(use, block, span_bytes(type, last - first));
         continue;
       }
       for (uint32_t lane = first; lane < last; ++lane) {
         uint32_t end = lane;
         while (end < last && shape.is_active(end)) ++end;
-        sink.emit(use, block + (lane - first) * element_bytes, uint64_t{end - lane} * element_bytes);
+        sink.emit(use, block + span_bytes(type, lane - first), span_bytes(type, end - lane));
         if (end > lane) lane = end;
       }
     }
@@ -107,6 +107,7 @@ void for_each_range(const Core& core, const Instr& instr, RangeCallback callback
     case Op::Select: return emit_all(sink, select_use(core, instr));
     case Op::Brcb: return emit_all(sink, brcb_use(core, instr));
     case Op::Gather: return emit_all(sink, gather_use(core, instr));
+    case Op::VectorPadding: return emit_all(sink, padding_use(core, instr));
     case Op::Scatter: return emit_all(sink, scatter_use(core, instr));
     case Op::Gatherb: return emit_all(sink, gather_blocks_use(core, instr));
     case Op::GatherMask: return emit_all(sink, gather_mask_use(core, instr));

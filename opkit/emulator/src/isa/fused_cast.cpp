@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "isa/execute.h"
+#include "isa/saturation.h"
 #include "isa/table.h"
 #include "isa/vector_run.h"
 #include "memory/bounds.h"
@@ -24,14 +25,6 @@ lanes::Lane elementwise(Op op, DType type) {
 
 lanes::Lane cast_lane(DType dst, DType src) {
   return lanes::table().cast[static_cast<size_t>(dst)][static_cast<size_t>(src)][kNearest];
-}
-
-/// Operands whose strides are those of a contiguous run when the call has a count.
-Operand placed(const LaneShape& shape, Operand operand) {
-  if (!shape.is_count) return operand;
-  operand.block_stride = 1;
-  operand.repeat_stride = shape.lanes * size_bytes(operand.dtype) / kBlockBytes;
-  return operand;
 }
 
 void saturate_bytes(const uint8_t* from, uint8_t* to, uint32_t count) {
@@ -138,12 +131,14 @@ void execute_fused_cast(Core& core, const Instr& instr) {
     }
     const void* sources[2] = {gathered[0], gathered[1]};
     if (first != nullptr) first(computed, sources, nullptr, lanes);
+    if (first != nullptr && saturates(core, type)) saturate_floats(type, computed, lanes);
     const void* converted[1] = {first != nullptr ? computed : gathered[0]};
     if (is_to_bytes) {
       saturate_bytes(computed, result, lanes);
     } else {
       convert(result, converted, &core.deq_scale_bits, lanes);
     }
+    if (saturates(core, dst.dtype)) saturate_floats(dst.dtype, result, lanes);
     if (instr.op == Op::AddDeqRelu) {
       const void* halves[1] = {result};
       elementwise(Op::Relu, DType::F16)(result, halves, nullptr, lanes);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "isa/execute.h"
+#include "isa/saturation.h"
 #include "isa/table.h"
 #include "isa/vector_run.h"
 
@@ -282,6 +283,7 @@ void execute_reduce(Core& core, const Instr& instr) {
   const VectorUse use = reduce_use(core, instr);
   if (use.shape.repeat == 0) return;
   check_operands(core, instr, use.shape, use.uses);
+  check_saturates_nothing(core, instr);
   const uint32_t element_bytes = size_bytes(instr.src[0].dtype);
   const Kind kind = kind_of(instr.op);
   if (kind == Kind::Sum) {
@@ -361,6 +363,7 @@ void execute_repeat_reduce(Core& core, const Instr& instr) {
   const LaneShape& shape = use.shape;
   if (shape.repeat == 0) return;
   check_operands(core, instr, shape, use.uses);
+  check_saturates_nothing(core, instr);
   const DType type = instr.src[0].dtype;
   const uint32_t element_bytes = size_bytes(type);
   const Kind kind = kind_of(instr.op);

@@ -1,7 +1,9 @@
 // Elementwise instructions, Cast, fills, Brcb and Gather.
 #include <cstring>
 
+#include "isa/cast_int4.h"
 #include "isa/execute.h"
+#include "isa/saturation.h"
 #include "isa/table.h"
 #include "isa/vector_run.h"
 #include "memory/bounds.h"
@@ -36,7 +38,7 @@ void check_shift(const Instr& instr) {
 /// Runs a call with a count whose operands are aligned and lie inside their buffers, one by one or in place: what
 /// nearly every call is, and all there is to check then. False, with nothing done, for any other call.
 bool run_plain(const Core& core, const Instr& instr, lanes::Lane lane, const uint64_t* scalars) {
-  if (instr.mask_form != MaskForm::Count || instr.count == 0) return false;
+  if (instr.mask_form != MaskForm::Count || instr.count == 0 || saturates(core, instr.dst.dtype)) return false;
   const uint64_t limit = core.space_bytes[static_cast<uint32_t>(Space::UB)];
   uint8_t* base = core.space_base[static_cast<uint32_t>(Space::UB)];
   const auto is_plain = [&](const Operand& operand, uint64_t end) {
@@ -64,13 +66,7 @@ bool run_plain(const Core& core, const Instr& instr, lanes::Lane lane, const uin
 /// Half sources and a float destination (MulAddDst, Axpy): the sources are widened, exactly, 64 lanes at a time.
 void run_widened(const Core& core, const Instr& instr, const LaneShape& shape, lanes::Lane lane) {
   const lanes::Lane widen = lanes::table().cast[static_cast<size_t>(DType::F32)][static_cast<size_t>(DType::F16)][0];
-  Operand operands[4] = {instr.dst, instr.src[0], instr.src[1], instr.src[2]};
-  if (shape.is_count) {
-    for (Operand& operand : operands) {
-      operand.block_stride = 1;
-      operand.repeat_stride = shape.lanes * size_bytes(operand.dtype) / kBlockBytes;
-    }
-  }
+  const Operand operands[3] = {placed(shape, instr.dst), placed(shape, instr.src[0]), placed(shape, instr.src[1])};
   uint64_t scalars[2] = {0, 0};
   const void* scalar_source[1] = {&instr.scalar_bits[0]};
   widen(&scalars[0], scalar_source, nullptr, 1);
@@ -141,6 +137,7 @@ void execute_elementwise(Core& core, const Instr& instr) {
   job.scalars = instr.scalar_bits;
   job.source_count = instr.source_count;
   job.reads_dst = use.uses.items[0].is_read;
+  job.saturates = saturates(core, instr.dst.dtype);
   run_lanes(core, instr, use.shape, job);
 }
 
@@ -150,19 +147,21 @@ void execute_cast(Core& core, const Instr& instr) {
           ? lanes::table()
                 .cast[static_cast<size_t>(instr.dst.dtype)][static_cast<size_t>(instr.src[0].dtype)][instr.mode]
           : nullptr;
-  if (lane != nullptr && run_plain(core, instr, lane, &core.deq_scale_bits)) return;
+  const bool is_truncating = truncates(core, instr);
+  if (lane != nullptr && !is_truncating && run_plain(core, instr, lane, &core.deq_scale_bits)) return;
 
   const VectorUse use = elementwise_use(core, instr);
   if (use.shape.repeat == 0) return;
   check_operands(core, instr, use.shape, use.uses);
-  OPKIT_CHECK(instr.src[0].dtype != DType::S4 && instr.dst.dtype != DType::S4, Unimplemented, &instr, nullptr,
-              "Cast with int4b_t");
+  if (has_int4(instr)) return cast_int4(core, instr, use.shape);
   static constexpr const char* kModes[] = {"CAST_NONE",  "CAST_RINT",  "CAST_FLOOR", "CAST_CEIL",
                                            "CAST_ROUND", "CAST_TRUNC", "CAST_ODD",   "CAST_HYBRID"};
   OPKIT_CHECK(lane != nullptr, IllegalOperand, &instr, "see the table of supported conversions of Cast",
               "Cast: %s to %s does not take RoundMode::%s", type_name(instr.src[0].dtype), type_name(instr.dst.dtype),
               kModes[instr.mode & 7]);
+  if (is_truncating) return cast_truncating(core, instr, use.shape);
   LaneJob job;
+  job.saturates = saturates(core, instr.dst.dtype);
   job.lane = lane;
   job.scalars = &core.deq_scale_bits;
   job.source_count = 1;
@@ -181,6 +180,7 @@ void execute_fill(Core& core, const Instr& instr) {
   if (job.lane == nullptr) fault_type(instr, "a tensor");
   job.scalars = scalars;
   job.ramp = is_ramp ? &scalars[1] : nullptr;
+  job.saturates = is_ramp && saturates(core, instr.dst.dtype);
   run_lanes(core, instr, use.shape, job);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "isa/saturation.h"
 #include "isa/table.h"
 
 namespace opkit {
@@ -32,10 +33,18 @@ bool run_contiguous(const Core& core, const Instr& instr, const LaneShape& shape
     sources[i] = from;
   }
   job.lane(dst, sources, job.scalars, total);
+  if (job.saturates) saturate_floats(instr.dst.dtype, dst, total);
   return true;
 }
 
 }  // namespace
+
+Operand placed(const LaneShape& shape, Operand operand) {
+  if (!shape.is_count) return operand;
+  operand.block_stride = 1;
+  operand.repeat_stride = static_cast<uint32_t>(span_bytes(operand.dtype, shape.lanes) / kBlockBytes);
+  return operand;
+}
 
 void gather_repeat(const Core& core, const Operand& operand, uint32_t repeat, uint32_t lanes, uint8_t* buffer) {
   const uint8_t* from = repeat_address(core, operand, repeat);
@@ -69,17 +78,8 @@ void scatter_repeat(const Core& core, const Operand& operand, uint32_t repeat, c
 void run_lanes(const Core& core, const Instr& instr, const LaneShape& shape, const LaneJob& job) {
   if (run_contiguous(core, instr, shape, job)) return;
 
-  // Operands of a call with a count have no strides: the defaults must be those of their own element size.
-  Operand dst = instr.dst;
-  Operand src[3] = {instr.src[0], instr.src[1], instr.src[2]};
-  if (shape.is_count) {
-    dst.block_stride = 1;
-    dst.repeat_stride = shape.lanes * size_bytes(dst.dtype) / kBlockBytes;
-    for (Operand& operand : src) {
-      operand.block_stride = 1;
-      operand.repeat_stride = shape.lanes * size_bytes(operand.dtype) / kBlockBytes;
-    }
-  }
+  const Operand dst = placed(shape, instr.dst);
+  const Operand src[3] = {placed(shape, instr.src[0]), placed(shape, instr.src[1]), placed(shape, instr.src[2])};
   alignas(64) uint8_t gathered[3][kRepeatBytes];
   alignas(64) uint8_t result[kRepeatBytes];
   for (uint32_t repeat = 0; repeat < shape.repeat; ++repeat) {
@@ -102,6 +102,7 @@ void run_lanes(const Core& core, const Instr& instr, const LaneShape& shape, con
     if (job.ramp != nullptr) *job.ramp = uint64_t{repeat} * shape.lanes;
     if (job.reads_dst && !is_direct) gather_repeat(core, dst, repeat, lanes, result);
     job.lane(to, sources, job.scalars, lanes);
+    if (job.saturates) saturate_floats(dst.dtype, to, lanes);
     if (!is_direct) scatter_repeat(core, dst, repeat, shape, lanes, result);
   }
 }

@@ -47,7 +47,7 @@ void simplify(LaneShape& shape, uint64_t low, uint64_t high) {
 
 /// Bytes from an operand's start to behind the last lane of one repeat of `lanes` lanes.
 uint64_t repeat_extent(const Operand& operand, uint32_t lanes) {
-  const uint64_t bytes = uint64_t{lanes} * size_bytes(operand.dtype);
+  const uint64_t bytes = span_bytes(operand.dtype, lanes);
   if (operand.block_stride == 1) return bytes;
   const uint64_t last_block = (bytes - 1) / kBlockBytes;
   if (operand.block_stride == 0) return last_block > 0 ? kBlockBytes : bytes;
@@ -58,7 +58,7 @@ uint64_t extent(const LaneShape& shape, const OperandUse& use) {
   if (use.layout == Layout::Run) return use.bytes;
   if (use.layout == Layout::Repeats) return (shape.repeat - 1) * use.stride_bytes + use.bytes;
   const Operand& operand = *use.operand;
-  if (is_contiguous(shape, operand)) return shape.total() * size_bytes(operand.dtype);
+  if (is_contiguous(shape, operand)) return span_bytes(operand.dtype, shape.total());
   const uint64_t stride = uint64_t{operand.repeat_stride} * kBlockBytes;
   const uint64_t last = (shape.repeat - 1) * stride + repeat_extent(operand, shape.tail);
   if (shape.repeat == 1) return last;
@@ -133,7 +133,7 @@ void check_operands(const Core& core, const Instr& instr, const LaneShape& shape
       check_alignment(instr, operand, use.alignment, role_of(use.index));
     }
     if (use.layout == Layout::Lanes && use.is_write && !shape.is_count && operand.block_stride == 0) {
-      OPKIT_CHECK(shape.active * size_bytes(operand.dtype) <= kBlockBytes, IllegalOperand, &instr,
+      OPKIT_CHECK(span_bytes(operand.dtype, shape.active) <= kBlockBytes, IllegalOperand, &instr,
                   "use 1 for adjacent blocks", "%s: the destination's block stride is 0", row_of(instr.op).name);
     }
     const uint64_t bytes = extent(shape, use);

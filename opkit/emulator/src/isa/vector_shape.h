@@ -69,12 +69,12 @@ struct OperandUses {
 /// True when the lanes of an operand are one run of shape.total() elements.
 inline bool is_contiguous(const LaneShape& shape, const Operand& operand) {
   if (shape.is_count) return true;
-  if (shape.is_bits || (operand.block_stride != 1 && shape.active * size_bytes(operand.dtype) > kBlockBytes)) {
+  if (shape.is_bits || (operand.block_stride != 1 && span_bytes(operand.dtype, shape.active) > kBlockBytes)) {
     return false;
   }
   return shape.repeat == 1 ||
          (shape.active == shape.lanes &&
-          operand.repeat_stride * kBlockBytes == shape.lanes * size_bytes(operand.dtype) && operand.block_stride == 1);
+          operand.repeat_stride * kBlockBytes == span_bytes(operand.dtype, shape.lanes) && operand.block_stride == 1);
 }
 
 /// Faults unless every operand lies in UB, is aligned and touches only bytes of its own buffer.

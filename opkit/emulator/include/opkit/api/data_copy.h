@@ -85,7 +85,7 @@ inline void issue_copy(Op op, const Operand& destination, const Operand& source,
 template <typename T>
 constexpr CopyShape contiguous_copy(uint32_t count) {
   CopyShape shape;
-  shape.burst_bytes = count * static_cast<uint32_t>(sizeof(T)) / kBlockBytes * kBlockBytes;
+  shape.burst_bytes = static_cast<uint32_t>(bytes_of<T>(count)) / kBlockBytes * kBlockBytes;
   return shape;
 }
 
@@ -186,8 +186,10 @@ inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, c
 }
 
 /// What DataCopyPad pads with where its parameters name no value.
-template <typename T>
+template <typename T, TPosition pos = TPosition::MAX>
 inline void SetPadValue(T value) {
+  static_assert(pos == TPosition::MAX || pos == TPosition::VECIN || pos == TPosition::VECOUT,
+                "SetPadValue: DataCopyPad pads on its way to VECIN or VECOUT");
   opkit::set_pad_value(opkit::bits_of(value));
 }
 

@@ -154,17 +154,17 @@ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, cons
 template <typename T, bool enableSmallC0 = false>
 inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2NzParams& params,
                      opkit::Where where = opkit::Where::here()) {
-  static_assert(!enableSmallC0, "DataCopy: opkit does not have enableSmallC0");
-  constexpr uint32_t kColumn = opkit::kBlockBytes / sizeof(T);
+  static_assert(!enableSmallC0, "DataCopy: this chip does not have enableSmallC0");
+  constexpr uint32_t kColumn = opkit::elements_in<T>(opkit::kBlockBytes);
   if (params.nValue == 0 || params.dValue == 0) return;
   const uint32_t planes = (params.dValue + kColumn - 1) / kColumn;
   opkit::CopyShape shape;
   shape.burst_count = params.nValue;
-  shape.burst_bytes = (planes == 1 ? params.dValue : kColumn) * sizeof(T);
-  shape.src_stride = uint64_t{params.srcDValue} * sizeof(T);
+  shape.burst_bytes = opkit::bytes_of<T>(planes == 1 ? params.dValue : kColumn);
+  shape.src_stride = opkit::bytes_of<T>(params.srcDValue);
   shape.dst_stride = uint64_t{params.dstNzNStride} * opkit::kBlockBytes;
   shape.plane_count = planes;
-  shape.last_plane_bytes = (params.dValue - (planes - 1) * kColumn) * sizeof(T);
+  shape.last_plane_bytes = opkit::bytes_of<T>(params.dValue - (planes - 1) * kColumn);
   shape.src_plane_stride = opkit::kBlockBytes;
   shape.dst_plane_stride = uint64_t{params.dstNzC0Stride} * opkit::kBlockBytes;
   shape.is_padded = true;

@@ -69,7 +69,7 @@ using bfloat16_t = opkit::detail::Float16<opkit::detail::bfloat16_bits, opkit::d
 
 namespace AscendC {
 
-/// Two of them share a byte. A name only: no instruction accepts it yet.
+/// Two of them share a byte. It names the elements of tensors; there are no scalars of it.
 struct int4b_t {
   uint8_t storage;
 };

@@ -102,7 +102,7 @@ class TQueBind {
   template <typename T>
   LocalTensor<T> tensor(uint32_t address) const {
     const uint32_t bytes = opkit::queue_buffer_bytes(state_, address);
-    return LocalTensor<T>::within(kPosition, address, bytes / sizeof(T), address, bytes);
+    return LocalTensor<T>::within(kPosition, address, opkit::elements_in<T>(bytes), address, bytes);
   }
 
   opkit::QueueState state_;
@@ -124,7 +124,7 @@ class TBuf {
 
   template <typename T>
   LocalTensor<T> Get(opkit::Where where = opkit::Where::here()) {
-    return GetWithOffset<T>(size_bytes_ / sizeof(T), 0, where);
+    return GetWithOffset<T>(opkit::elements_in<T>(size_bytes_), 0, where);
   }
   template <typename T>
   LocalTensor<T> Get(uint32_t count, opkit::Where where = opkit::Where::here()) {
@@ -132,7 +132,7 @@ class TBuf {
   }
   template <typename T>
   LocalTensor<T> GetWithOffset(uint32_t count, uint32_t offset_bytes, opkit::Where where = opkit::Where::here()) {
-    if (uint64_t{count} * sizeof(T) + offset_bytes > size_bytes_) {
+    if (opkit::bytes_of<T>(count) + offset_bytes > size_bytes_) {
       opkit::illegal_operand("TBuf: the tensor asked for is larger than the buffer that InitBuffer gave it", where);
     }
     return LocalTensor<T>::within(position, address_ + offset_bytes, count, address_, size_bytes_);
@@ -313,7 +313,7 @@ inline bool PopStackBuffer(LocalTensor<T>& popLocal) {
   const TPipe* pipe = GetTPipePtr();
   const opkit::Space space = opkit::space_of(position);
   const uint32_t used = pipe == nullptr ? 0 : pipe->state().used_bytes[static_cast<uint32_t>(space)];
-  popLocal = LocalTensor<T>(position, used, (opkit::local_memory_bytes(space) - used) / sizeof(T));
+  popLocal = LocalTensor<T>(position, used, opkit::elements_in<T>(opkit::local_memory_bytes(space) - used));
   return true;
 }
 
@@ -325,7 +325,7 @@ class LocalMemAllocator {
  public:
   template <TPosition position, typename T>
   LocalTensor<T> Alloc(uint32_t count, opkit::Where where = opkit::Where::here()) {
-    const uint32_t bytes = (count * sizeof(T) + ONE_BLK_SIZE - 1) / ONE_BLK_SIZE * ONE_BLK_SIZE;
+    const uint32_t bytes = (opkit::bytes_of<T>(count) + ONE_BLK_SIZE - 1) / ONE_BLK_SIZE * ONE_BLK_SIZE;
     opkit::PipeState until_here;
     until_here.used_bytes[static_cast<uint32_t>(opkit::space_of(position))] = next_;
     const uint32_t address = opkit::pipe_allocate(until_here, opkit::space_of(position), bytes, where);

@@ -115,6 +115,11 @@ OPKIT_API void merged_counts(uint16_t (&counts)[4], Where where);
 enum class DeqScale : uint8_t { None, Half, Float, Vector };
 OPKIT_API void set_deq_scale(uint64_t bits, DeqScale form);
 
+/// Saturation of half and bfloat16_t results, and of conversions to integers.
+enum class Saturation : uint8_t { Floats, Casts };
+OPKIT_API void set_saturation(Saturation which, bool is_on);
+OPKIT_API bool saturation(Saturation which);
+
 OPKIT_API uint64_t system_cycle();
 OPKIT_API void set_pad_value(uint64_t bits);
 [[noreturn]] OPKIT_API void illegal_operand(const char* message, Where where);

@@ -31,11 +31,22 @@ OPKIT_DTYPE(int64_t, S64)
 OPKIT_DTYPE(uint64_t, U64)
 OPKIT_DTYPE(bool, BOOL)
 OPKIT_DTYPE(double, F64)
+OPKIT_DTYPE(AscendC::int4b_t, S4)
 #undef OPKIT_DTYPE
 
 template <typename T>
 constexpr DType dtype_of() {
   return DTypeOf<T>::value;
+}
+
+/// Bytes of `count` elements, and elements in `bytes`.
+template <typename T>
+constexpr uint64_t bytes_of(uint64_t count) {
+  return span_bytes(dtype_of<T>(), count);
+}
+template <typename T>
+constexpr uint64_t elements_in(uint64_t bytes) {
+  return bytes * 2 / span_bytes(dtype_of<T>(), 2);
 }
 
 /// The bits of a scalar, zero-extended.
@@ -73,6 +84,10 @@ inline uint8_t* access_element(Op op, const Operand& element, Where where) {
 
 namespace AscendC {
 
+/// What a tensor's type argument says its elements are.
+template <typename T>
+using PrimT = T;
+
 enum CacheRwMode { READ = 1, WRITE = 2, RW = 3 };
 using TTagType = int32_t;
 
@@ -106,14 +121,14 @@ class GlobalTensor {
   }
   GlobalTensor operator[](uint64_t offset) const {
     GlobalTensor tensor = *this;
-    tensor.address_ += offset * sizeof(T);
+    tensor.address_ += opkit::bytes_of<T>(offset);
     tensor.size_ = size_ > offset ? size_ - offset : 0;
     return tensor;
   }
   template <typename U>
   GlobalTensor<U> ReinterpretCast() const {
     GlobalTensor<U> tensor;
-    tensor.SetGlobalBuffer(reinterpret_cast<U*>(address_), size_ * sizeof(T) / sizeof(U));
+    tensor.SetGlobalBuffer(reinterpret_cast<U*>(address_), opkit::elements_in<U>(opkit::bytes_of<T>(size_)));
     return tensor;
   }
   /// Cache hints do not change results; the timing model does not use them yet.
@@ -136,8 +151,9 @@ class GlobalTensor {
 
  private:
   opkit::Operand element(uint64_t offset) const {
+    static_assert(opkit::dtype_of<T>() != opkit::DType::S4, "int4b_t has no scalars: reinterpret the tensor first");
     opkit::Operand operand = this->operand();
-    operand.address += offset * sizeof(T);
+    operand.address += opkit::bytes_of<T>(offset);
     return operand;
   }
 
@@ -176,7 +192,11 @@ class LocalTensor {
 
   /// A tensor at a fixed address of the position's memory: the static-tensor dialect.
   LocalTensor(TPosition position, uint32_t address, uint32_t size)
-      : address_(address), begin_(address), end_(address + size * sizeof(T)), size_(size), position_(position) {}
+      : address_(address),
+        begin_(address),
+        end_(address + opkit::bytes_of<T>(size)),
+        size_(size),
+        position_(position) {}
 
   /// For TQue, TBuf and allocators: `size` elements at `address`, inside a buffer of `buffer_bytes`.
   static LocalTensor within(TPosition position, uint32_t address, uint32_t size, uint32_t buffer,
@@ -188,7 +208,8 @@ class LocalTensor {
   }
 
   uint64_t GetPhyAddr(uint32_t offset = 0) const {
-    return reinterpret_cast<uint64_t>(opkit::local_memory(opkit::space_of(position_)) + address_) + offset * sizeof(T);
+    return reinterpret_cast<uint64_t>(opkit::local_memory(opkit::space_of(position_)) + address_) +
+           opkit::bytes_of<T>(offset);
   }
   T GetValue(uint32_t index, opkit::Where where = opkit::Where::here()) const {
     T value;
@@ -205,19 +226,20 @@ class LocalTensor {
   }
   LocalTensor operator[](uint32_t offset) const {
     LocalTensor tensor = *this;
-    tensor.address_ += offset * sizeof(T);
+    tensor.address_ += opkit::bytes_of<T>(offset);
     tensor.size_ = size_ > offset ? size_ - offset : 0;
     return tensor;
   }
   template <typename U>
   LocalTensor<U> ReinterpretCast() const {
-    return LocalTensor<U>::within(position_, address_, size_ * sizeof(T) / sizeof(U), begin_, end_ - begin_);
+    return LocalTensor<U>::within(position_, address_, opkit::elements_in<U>(opkit::bytes_of<T>(size_)), begin_,
+                                  end_ - begin_);
   }
   TPosition GetPosition() const { return position_; }
   uint32_t GetSize() const { return size_; }
-  uint32_t GetLength() const { return size_ * sizeof(T); }
+  uint32_t GetLength() const { return opkit::bytes_of<T>(size_); }
   void SetSize(uint32_t size) { size_ = size; }
-  void SetBufferLen(uint32_t bytes) { size_ = bytes / sizeof(T); }
+  void SetBufferLen(uint32_t bytes) { size_ = opkit::elements_in<T>(bytes); }
 
   /// Becomes `src` from element `offset` on; src's elements may have another type.
   template <typename U>
@@ -258,8 +280,9 @@ class LocalTensor {
 
  private:
   opkit::Operand element(uint32_t index) const {
+    static_assert(opkit::dtype_of<T>() != opkit::DType::S4, "int4b_t has no scalars: reinterpret the tensor first");
     opkit::Operand operand = this->operand();
-    operand.address += index * sizeof(T);
+    operand.address += opkit::bytes_of<T>(index);
     return operand;
   }
 

@@ -49,6 +49,8 @@ constexpr int16_t GetDataBlockSizeInBytes() { return 32; }
 /// What remains of an older class of helpers.
 class AscendCUtils {
  public:
+  /// 0: half and bfloat16_t results saturate; 1: they become infinite. Source: Mmad, constraints
+  static void SetOverflow(uint64_t ctrlValue) { opkit::set_saturation(opkit::Saturation::Floats, ctrlValue == 0); }
   static int32_t GetC0Size() { return 32; }
   static int32_t GetBitSize(int32_t byteSize) { return byteSize * 8; }
   static int32_t GetC0Count(const int32_t dtypeSize) { return dtypeSize == 0 ? 0 : 32 / dtypeSize; }

@@ -3,6 +3,7 @@
 
 #include "opkit/api/scalar.h"
 #include "opkit/api/std.h"
+#include "opkit/api/vector_bilinear.h"
 #include "opkit/api/vector_cast.h"
 #include "opkit/api/vector_compare.h"
 #include "opkit/api/vector_elementwise.h"

@@ -84,6 +84,25 @@ namespace AscendC {
 #undef VEC_BINARY_SCALAR
 #undef OPKIT_SCALAR_REPEATS
 
+// The same with the scalar's type as a template argument of its own, which has to be the tensors'.
+#define OPKIT_SCALAR_TYPED(name, parameters, arguments)                                                                \
+  template <typename T, typename U, bool isSetMask = true, std::enable_if_t<std::is_same_v<PrimT<T>, U>, bool> = true> \
+  inline void name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const U& scalarValue,                         \
+                   OPKIT_UNPACK parameters, OPKIT_HERE) {                                                              \
+    name<T, isSetMask>(dst, src, scalarValue, OPKIT_UNPACK arguments, where);                                          \
+  }
+#define OPKIT_UNPACK(...) __VA_ARGS__
+#define VEC_BINARY_SCALAR(name, ...)                                                                                \
+  OPKIT_SCALAR_TYPED(name, (const int32_t& count), (count))                                                         \
+  OPKIT_SCALAR_TYPED(name, (const uint64_t* mask, const uint8_t repeatTime, const UnaryRepeatParams& repeatParams), \
+                     (mask, repeatTime, repeatParams))                                                              \
+  OPKIT_SCALAR_TYPED(name, (uint64_t mask, const uint8_t repeatTime, const UnaryRepeatParams& repeatParams),        \
+                     (mask, repeatTime, repeatParams))
+#define VEC_BINARY_SCALAR_DST(name, ...)  // Axpy has such forms below
+#include "opkit/isa/vec_binary_scalar.inc"
+#undef VEC_BINARY_SCALAR
+#undef VEC_BINARY_SCALAR_DST
+
 // ShiftRight with rounding.
 #define OPKIT_SHIFT_RIGHT(mask_parameter)                                                                             \
   template <typename T, bool isSetMask = true>                                                                        \
@@ -100,6 +119,15 @@ namespace AscendC {
 OPKIT_SHIFT_RIGHT(const uint64_t* mask)
 OPKIT_SHIFT_RIGHT(uint64_t mask)
 #undef OPKIT_SHIFT_RIGHT
+OPKIT_SCALAR_TYPED(ShiftRight,
+                   (const uint64_t* mask, const uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
+                    bool roundEn),
+                   (mask, repeatTime, repeatParams, roundEn))
+OPKIT_SCALAR_TYPED(ShiftRight,
+                   (uint64_t mask, const uint8_t repeatTime, const UnaryRepeatParams& repeatParams, bool roundEn),
+                   (mask, repeatTime, repeatParams, roundEn))
+#undef OPKIT_SCALAR_TYPED
+#undef OPKIT_UNPACK
 
 // MulAddDst and Axpy also take half sources with a float destination, 64 lanes a repeat.
 #define OPKIT_ASSERT_WIDENING(name, T, U)                                                                     \

@@ -43,6 +43,31 @@ inline void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uin
   opkit::issue(instr);
 }
 
+// Of each data block of `src`, by padMode: 0 its edge, 1 its mirror image, 2 that without the edge; padSide says which
+// edge. The mask and the count say what is written, not what is read.
+#define OPKIT_PADDING(isSetMask_parameter, shape_parameters, ...)                                                \
+  template <typename T OPKIT_UNPACK isSetMask_parameter>                                                         \
+  inline void VectorPadding(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint8_t padMode,         \
+                            const bool padSide, OPKIT_UNPACK shape_parameters, OPKIT_HERE) {                     \
+    OPKIT_ASSERT_TYPE(VectorPadding, T);                                                                         \
+    ::opkit::Instr instr = ::opkit::vec::unary(::opkit::Op::VectorPadding, dst.operand(), src.operand(), where); \
+    instr.mode = static_cast<uint8_t>((padMode > 2 ? 3 : padMode) | (padSide ? 4 : 0));                          \
+    __VA_ARGS__;                                                                                                 \
+    ::opkit::issue(instr);                                                                                       \
+  }
+#define OPKIT_UNPACK(...) __VA_ARGS__
+OPKIT_PADDING((), (const uint32_t count), ::opkit::vec::set_count<true>(instr, count))
+#define OPKIT_PADDING_REPEATS(mask_parameter)                                                      \
+  OPKIT_PADDING((, bool isSetMask = true),                                                         \
+                (mask_parameter, const uint8_t repeatTime, const UnaryRepeatParams& repeatParams), \
+                ::opkit::vec::set_mask<isSetMask>(instr, sizeof(T), mask, repeatTime);             \
+                ::opkit::vec::set_strides(instr, repeatParams))
+OPKIT_PADDING_REPEATS(const uint64_t* mask)
+OPKIT_PADDING_REPEATS(const uint64_t mask)
+#undef OPKIT_PADDING
+#undef OPKIT_PADDING_REPEATS
+#undef OPKIT_UNPACK
+
 #define OPKIT_COPY(mask_parameter)                                                                                 \
   template <typename T, bool isSetMask = true>                                                                     \
   inline void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, mask_parameter, const uint8_t repeatTime, \

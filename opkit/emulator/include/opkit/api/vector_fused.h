@@ -104,6 +104,18 @@ OPKIT_FUSED(AddDeqRelu, deq_relus)
 #undef OPKIT_FUSED
 #undef OPKIT_FUSED_REPEATS
 
+// AddDeqRelu with the one pair of types that it has, so that isSetMask is its only template argument.
+#define OPKIT_ADD_DEQ_RELU(mask_parameter)                                                           \
+  template <bool isSetMask>                                                                          \
+  inline void AddDeqRelu(const LocalTensor<half>& dst, const LocalTensor<int32_t>& src0,             \
+                         const LocalTensor<int32_t>& src1, mask_parameter, const uint8_t repeatTime, \
+                         const BinaryRepeatParams& repeatParams, OPKIT_HERE) {                       \
+    AddDeqRelu<half, int32_t, isSetMask>(dst, src0, src1, mask, repeatTime, repeatParams, where);    \
+  }
+OPKIT_ADD_DEQ_RELU(const uint64_t* mask)
+OPKIT_ADD_DEQ_RELU(uint64_t mask)
+#undef OPKIT_ADD_DEQ_RELU
+
 }  // namespace AscendC
 
 namespace opkit::vec {

@@ -264,7 +264,9 @@ constexpr Lane cast_lane() {
   constexpr bool is_wide = src_type == DType::S64 || dst_type == DType::S64 ||
                            (src_type == DType::S32 && dst_type == DType::S16) ||
                            (src_type == DType::S32 && dst_type == DType::F32 && mode > kRint);
-  if constexpr (src_type == DType::S32 && dst_type == DType::F16) {
+  if constexpr (src_type == DType::S4 || dst_type == DType::S4) {
+    return nullptr;  // isa/cast_int4.cpp packs and unpacks bytes
+  } else if constexpr (src_type == DType::S32 && dst_type == DType::F16) {
     return &cast_s32_f16;
   } else if constexpr (is_wide) {
     return &cast_wide<dst_type, src_type, mode>;
