@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from opkit.chips import DEFAULT_CHIP
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import chip_option, output_option, project_argument
+from opkit.cli.options import output_option
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -20,8 +22,30 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("check", short_help="Find memory, race, sync and queue bugs in kernels.")
-@project_argument()
+class _ProgramBehindDashes(click.Command):
+    """Keeps what follows "--" apart: a program or script, and its own arguments."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        program: list[str] = []
+        if "--" in args:
+            at = args.index("--")
+            args, program = args[:at], args[at + 1 :]
+        rest = super().parse_args(ctx, args)
+        ctx.params["program"] = tuple(program)
+        return rest
+
+
+@click.command(
+    "check",
+    cls=_ProgramBehindDashes,
+    short_help="Find memory, race, sync and queue bugs in kernels.",
+)
+@click.argument(
+    "project",
+    required=False,
+    type=click.Path(path_type=Path),
+    metavar="[PROJECT | -- PROGRAM ARGUMENTS]",
+)
 @click.option(
     "--tool",
     "tools",
@@ -34,6 +58,19 @@ __all__ = ["command"]
 @click.option("--dtype", metavar="DTYPE", help="Only variants whose first input has this dtype.")
 @click.option(
     "-k", "expression", metavar="EXPR", help="Only cases whose name this matches, as in opkit test."
+)
+@click.option(
+    "--kernel",
+    metavar="NAME",
+    help="Only findings of kernels whose name this matches.",
+)
+@click.option(
+    "--block", type=click.IntRange(min=0), metavar="N", help="Only findings of this block."
+)
+@click.option(
+    "--unused",
+    is_flag=True,
+    help="Also device memory of a program that nothing reads or writes.",
 )
 @click.option(
     "--no-auto-sync",
@@ -63,7 +100,12 @@ __all__ = ["command"]
     metavar="N",
     help="Findings to print at the most; files and JSON hold all.",
 )
-@chip_option("check on")
+@click.option(
+    "-c",
+    "--chip",
+    metavar="CHIP",
+    help=f'The chip to check on, {DEFAULT_CHIP} for projects; "opkit targets" lists them.',
+)
 @common_options
 def command(
     *,
@@ -73,38 +115,123 @@ def command(
     shape: str | None,
     dtype: str | None,
     expression: str | None,
+    kernel: str | None,
+    block: int | None,
+    unused: bool,
     no_auto_sync: bool,
     suppressions: Path | None,
     baseline: Path | None,
     sarif: Path | None,
     junit: Path | None,
     print_limit: int,
-    chip: str,
+    chip: str | None,
+    program: tuple[str, ...],
     console: Console,
 ) -> None:
     """Find memory, race, sync and queue bugs in kernels.
 
     PROJECT is its folder, or any folder inside it; the working directory by default. It is built
     first where needed, an ordinary build, and runs every case of opkit test under the checks.
+    Behind "--" stands a program that "opkit cc" has linked, or a .py file, with its arguments.
     Exits 1 when something is found. "opkit explain CLASS" tells what a class of finding means.
 
     Example: opkit check gelu_custom --tool racecheck --sarif check.sarif
+
+    Example: opkit check -- ./add 1024
     """
     from opkit.sanitizer import baseline_text, chosen_tools, read_suppressions
-    from opkit.toolchain import load_project
 
-    chosen = chosen_tools(tools)
-    found = load_project(project)
     known = read_suppressions(suppressions) if suppressions is not None else None
-    cases = _cases(found, op, shape, dtype, expression)
-    report = _run(found, cases, chosen, not no_auto_sync, known, chip, console)
+    settings = _Settings(chosen_tools(tools), not no_auto_sync, block, kernel, unused, known, chip)
+    if program:
+        if project is not None or op or shape or dtype or expression:
+            raise UsageError(
+                "a program is checked as it is: PROJECT, --op, --shape, --dtype and -k choose "
+                "among a project's cases",
+                help="leave them out",
+            )
+        report = _check_program(program, settings, console)
+    else:
+        if project is not None and project.is_file():
+            raise UsageError(
+                f"{project} is a file, and a project is a folder",
+                help=f'for a program or script write "opkit check -- {project}"',
+            )
+        report = _check_project(project, op, shape, dtype, expression, settings, console)
     _write(report, sarif, junit, console)
     if baseline is not None:
         write_text(baseline, baseline_text(report.findings, report.root))
         console.status("wrote", str(baseline))
     _show(report, print_limit, console)
-    if not report.clean and baseline is None:
+    if report.exit_code != 0:
+        console.warn(f"{report.project} itself ended with code {report.exit_code}")
+    if (not report.clean and baseline is None) or report.exit_code != 0:
         raise click.exceptions.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What is looked for, whatever is run."""
+
+    tools: tuple[str, ...]
+    auto_sync: bool
+    block: int | None
+    kernel: str | None
+    unused: bool
+    suppressions: Suppressions | None
+    chip: str | None
+
+
+def _check_program(program: tuple[str, ...], settings: _Settings, console: Console) -> CheckReport:
+    from opkit import runtime
+    from opkit.chips import find_chip
+    from opkit.sanitizer import check_program, check_script
+
+    path = Path(program[0])
+    chip = find_chip(settings.chip).name if settings.chip is not None else None
+    console.command_line(program)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise UsageError(f"{path}: there is no such script")
+        runtime.configure(chip)
+        return check_script(
+            path,
+            program[1:],
+            tools=settings.tools,
+            auto_sync=settings.auto_sync,
+            block=settings.block,
+            kernel=settings.kernel,
+            suppressions=settings.suppressions,
+        )
+    return check_program(
+        path,
+        program[1:],
+        tools=settings.tools,
+        auto_sync=settings.auto_sync,
+        block=settings.block,
+        kernel=settings.kernel,
+        unused=settings.unused,
+        chip=chip,
+        suppressions=settings.suppressions,
+    )
+
+
+def _check_project(
+    folder: Path | None,
+    op: str | None,
+    shape: str | None,
+    dtype: str | None,
+    expression: str | None,
+    settings: _Settings,
+    console: Console,
+) -> CheckReport:
+    from opkit.toolchain import load_project
+
+    if settings.unused:
+        raise UsageError("--unused looks at the device memory of programs, and this is a project")
+    found = load_project(folder)
+    cases = _cases(found, op, shape, dtype, expression)
+    return _run(found, cases, settings, console)
 
 
 def _cases(
@@ -152,10 +279,7 @@ def _parse_shape(text: str) -> tuple[int, ...]:
 def _run(
     project: Project,
     cases: tuple[Case, ...],
-    tools: tuple[str, ...],
-    auto_sync: bool,
-    suppressions: Suppressions | None,
-    chip: str,
+    settings: _Settings,
     console: Console,
 ) -> CheckReport:
     from opkit import runtime
@@ -163,6 +287,7 @@ def _run(
     from opkit.testing import make_inputs
     from opkit.toolchain import build
 
+    chip = settings.chip or DEFAULT_CHIP
     artifact = build(project, chip=chip, verbose=console.command_line, warn=console.warn)
     made = artifact.compiled + artifact.cached
     if made:
@@ -181,9 +306,11 @@ def _run(
             project.root,
             cases,
             launch,
-            tools=tools,
-            auto_sync=auto_sync,
-            suppressions=suppressions,
+            tools=settings.tools,
+            auto_sync=settings.auto_sync,
+            block=settings.block,
+            kernel=settings.kernel,
+            suppressions=settings.suppressions,
             progress=bar.advance,
         )
 
@@ -204,7 +331,7 @@ def _write(report: CheckReport, sarif: Path | None, junit: Path | None, console:
 
 
 def _show(report: CheckReport, print_limit: int, console: Console) -> None:
-    from opkit.sanitizer import finding_text, report_object
+    from opkit.sanitizer import finding_text, gap_text, report_object
 
     if console.json:
         console.emit_json(report_object(report))
@@ -214,8 +341,15 @@ def _show(report: CheckReport, print_limit: int, console: Console) -> None:
         console.result(f"{finding_text(finding, report.root)}\n")
     if len(findings) > print_limit:
         console.result(f"{len(findings) - print_limit} more findings: raise --print-limit\n")
+    for gap in report.gaps:
+        console.result(f"not checked: {gap_text(gap)}")
     hidden = f", {report.suppressed} suppressed" if report.suppressed else ""
-    count = "no findings" if not findings else f"{len(findings)} findings"
-    console.result(f"{report.project}: {len(report.cases)} cases, {count}{hidden}")
+    count = _counted(len(findings), "finding") if findings else "no findings"
+    cases = _counted(len(report.cases), "case")
+    console.result(f"{report.project}: {cases}, {count}{hidden}")
     if findings:
         console.result(f'"opkit explain {findings[0].id}" tells what this class means')
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")

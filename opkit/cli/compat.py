@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from opkit.errors import UsageError
 
 if TYPE_CHECKING:
     from opkit.compat import Outcome, Sample, ScanReport, Verdict, Want
+    from opkit.sanitizer import Finding
 
 __all__ = ["command"]
 
@@ -36,6 +39,9 @@ _WANTS_SHOWN = 25
     metavar="SECONDS",
     help="The limit of each step: data, build, run, check.",
 )
+@click.option(
+    "--check", is_flag=True, help="Run every scenario under the checks of opkit check as well."
+)
 @common_options
 def command(
     *,
@@ -44,13 +50,15 @@ def command(
     expression: str | None,
     jobs: int | None,
     seconds: float,
+    check: bool,
     console: Console,
 ) -> None:
     """Try other people's samples, or scan which names they use.
 
     Every sample below DIR is copied aside, given its data, built with its own CMake, run in each
     of its scenarios and verified as its README says. One whose result nothing speaks for is
-    "unverified". Exits 1 if any is wrong, faults, does not build or takes too long.
+    "unverified". Exits 1 if any is wrong, faults, does not build or takes too long, and with
+    --check if anything is found.
 
     Example: opkit compat samples -k "reduce and not sum" --timeout 60
     """
@@ -59,10 +67,19 @@ def command(
     if scan:
         _scan(folder, expression, console)
         return
-    _try(folder, expression, jobs or os.cpu_count() or 1, seconds, console)
+    jobs = jobs or os.cpu_count() or 1
+    with tempfile.TemporaryDirectory(prefix="opkit-compat-check-") as scratch:
+        _try(folder, expression, jobs, seconds, Path(scratch) if check else None, console)
 
 
-def _try(folder: Path, expression: str | None, jobs: int, seconds: float, console: Console) -> None:
+def _try(
+    folder: Path,
+    expression: str | None,
+    jobs: int,
+    seconds: float,
+    reports: Path | None,
+    console: Console,
+) -> None:
     from opkit import compat
     from opkit.cli.cc import _cmake_arguments
 
@@ -78,17 +95,46 @@ def _try(folder: Path, expression: str | None, jobs: int, seconds: float, consol
     with console.progress("compat", total=len(tasks)) as bar:
         outcomes = compat.run_tasks(
             tasks,
-            cmake_arguments=_cmake_arguments(),
+            # Debug information, for the lines of findings in host code.
+            cmake_arguments=[*_cmake_arguments(), *(["-DCMAKE_ASC_FLAGS=-g"] if reports else [])],
             compiler=(sys.executable, "-m", "opkit.cli", "cc"),
             jobs=jobs,
             seconds=seconds,
             show=console.command_line,
             done=lambda outcome: bar.advance(f"{outcome.sample} {outcome.verdict.value}"),
+            variables=lambda task: _check_variables(reports, task.sample.name, task.scenario.name),
         )
     missing = compat.wants([outcome.missing for outcome in outcomes if outcome.missing])
-    _show_outcomes(outcomes, missing, console)
-    if any(outcome.verdict in _failures() for outcome in outcomes):
+    found = [_findings(reports, outcome) for outcome in outcomes]
+    _show_outcomes(outcomes, missing, found if reports else None, console)
+    if any(outcome.verdict in _failures() for outcome in outcomes) or any(found):
         raise click.exceptions.Exit(1)
+
+
+def _report_folder(reports: Path, sample: str, scenario: str) -> Path:
+    return reports / hashlib.sha256(f"{sample}\n{scenario}".encode()).hexdigest()[:16]
+
+
+def _check_variables(reports: Path | None, sample: str, scenario: str) -> dict[str, str]:
+    """Return what makes a scenario's programs leave findings; nothing where none are wanted."""
+    if reports is None:
+        return {}
+    from opkit.runtime import program_variables
+    from opkit.sanitizer import TOOLS, program_options
+
+    folder = _report_folder(reports, sample, scenario)
+    folder.mkdir(parents=True)
+    return program_variables(program_options(TOOLS, folder))
+
+
+def _findings(reports: Path | None, outcome: Outcome) -> tuple[Finding, ...] | None:
+    """Return what a scenario's programs showed; None where none of them was checked."""
+    if reports is None:
+        return None
+    from opkit.sanitizer import TOOLS, findings_in
+
+    found = findings_in(_report_folder(reports, outcome.sample, outcome.scenario), TOOLS)
+    return found.findings if found is not None else None
 
 
 def _chosen(samples: tuple[Sample, ...], expression: str) -> tuple[Sample, ...]:
@@ -109,10 +155,15 @@ def _failures() -> frozenset[Verdict]:
 
 
 def _show_outcomes(
-    outcomes: tuple[Outcome, ...], missing: tuple[Want, ...], console: Console
+    outcomes: tuple[Outcome, ...],
+    missing: tuple[Want, ...],
+    found: list[tuple[Finding, ...] | None] | None,
+    console: Console,
 ) -> None:
     from opkit.compat import Verdict
+    from opkit.sanitizer import finding_object, finding_text
 
+    shown = found or [None] * len(outcomes)
     counts = Counter(outcome.verdict for outcome in outcomes)
     samples: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
@@ -132,8 +183,11 @@ def _show_outcomes(
                         "cause": outcome.cause,
                         "missing": outcome.missing,
                         "seconds": round(outcome.seconds, 2),
+                        "findings": None
+                        if findings is None
+                        else [finding_object(finding, Path("/")) for finding in findings],
                     }
-                    for outcome in outcomes
+                    for outcome, findings in zip(outcomes, shown, strict=True)
                 ],
                 "missing": missing,
             }
@@ -155,6 +209,14 @@ def _show_outcomes(
         right=("s",),
     )
     _show_wants(missing, "samples' scenarios", console)
+    for outcome, findings in zip(outcomes, shown, strict=True):
+        for finding in findings or ():
+            console.result(f"\n{outcome.sample} {outcome.scenario}".rstrip())
+            console.result(finding_text(finding, Path("/")))
+    if found is not None:
+        checked = [findings for findings in found if findings is not None]
+        count = sum(len(findings) for findings in checked)
+        console.result(f"\n{len(checked)} scenarios checked, {count} findings")
     told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
     console.result(f"\n{len(outcomes)} scenarios: {told}")
     console.result(

@@ -8,10 +8,7 @@ import click
 
 from opkit.cli.console import Console, common_options
 
-__all__ = ["command"]
-
-# Read by what `opkit cc` links into programs: emulator/start/program_start.cpp.
-OPTIONS_VARIABLE = "OPKIT_RUN_OPTIONS"
+__all__ = ["command", "exit_code"]
 
 
 @click.command(
@@ -55,6 +52,7 @@ def command(
 
     Example: opkit run --deterministic --poison ./add 1024
     """
+    from opkit import runtime
     from opkit.chips import find_chip
     from opkit.errors import UsageError
 
@@ -71,7 +69,7 @@ def command(
             )
         threads = 1
     name = find_chip(chip).name if chip is not None else None
-    found = _find_program(program)
+    found = runtime.find_program(program)
     if found.suffix == ".py":
         _run_script(found, arguments, chip=name, threads=threads, poison=poison)
         return
@@ -80,50 +78,21 @@ def command(
     click.get_current_context().exit(code)
 
 
-def _find_program(program: Path) -> Path:
-    import shutil
-
-    from opkit.errors import UsageError
-
-    if program.is_file():
-        return program
-    on_path = shutil.which(str(program)) if program.name == str(program) else None
-    if on_path is None:
-        raise UsageError(
-            f"{program}: there is no such program",
-            help='"opkit cc --help" shows how to build one',
-        )
-    return Path(on_path)
-
-
 def _run_program(
     program: Path,
     arguments: tuple[str, ...],
     options: dict[str, str | int | None],
     console: Console,
 ) -> int:
-    import os
-    import subprocess
+    from opkit import runtime
 
-    from opkit.errors import UsageError
-
-    given = ";".join(f"{key}={value}" for key, value in options.items() if value is not None)
-    # A name without a slash would be looked for on PATH.
-    path = str(program) if program.is_absolute() else f"./{program}"
-    argv = [path, *arguments]
-    console.command_line(argv)
-    try:
-        done = subprocess.run(argv, env={**os.environ, OPTIONS_VARIABLE: given}, check=False)
-    except OSError as err:
-        raise UsageError(
-            f"{program}: cannot be started: {err.strerror}",
-            help="it must be an executable program, or end in .py",
-        ) from err
-    if done.returncode < 0:
+    console.command_line([str(program), *arguments])
+    code = runtime.run_program(program, arguments, options)
+    if code < 0:
         # As a shell says it: 128 and the number of the signal.
-        console.warn(f"{program} was ended by signal {-done.returncode}")
-        return 128 - done.returncode
-    return done.returncode
+        console.warn(f"{program} was ended by signal {-code}")
+        return 128 - code
+    return code
 
 
 def _run_script(
@@ -134,24 +103,17 @@ def _run_script(
     threads: int | None,
     poison: bool,
 ) -> None:
-    import runpy
-    import sys
-
     from opkit import runtime
 
     runtime.configure(chip, threads=threads, poison=poison)
-    sys.argv = [str(script), *arguments]
-    sys.path.insert(0, str(script.parent.resolve()))
-    try:
-        runpy.run_path(str(script), run_name="__main__")
-    except SystemExit as end:
-        click.get_current_context().exit(_exit_code(end))
+    click.get_current_context().exit(exit_code(runtime.run_script(script, arguments)))
 
 
-def _exit_code(end: SystemExit) -> int:
-    if end.code is None:
+def exit_code(given: int | str | None) -> int:
+    """Return the code of what a script has passed to sys.exit, as Python itself has it."""
+    if given is None:
         return 0
-    if isinstance(end.code, int):
-        return end.code
-    click.echo(str(end.code), err=True)
+    if isinstance(given, int):
+        return given
+    click.echo(given, err=True)
     return 1

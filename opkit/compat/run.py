@@ -7,7 +7,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -76,6 +76,7 @@ def run_tasks(
     seconds: float,
     show: Callable[[Sequence[str]], None],
     done: Callable[[Outcome], None],
+    variables: Callable[[Task], Mapping[str, str]] = lambda _: {},
 ) -> tuple[Outcome, ...]:
     """Return the outcome of each task, in the tasks' order.
 
@@ -86,6 +87,7 @@ def run_tasks(
         seconds: the limit of each step of a task.
         show: called with each command before it runs, from any thread.
         done: called with each outcome when it is known, from this thread.
+        variables: more environment variables for a task's commands.
     A task whose own CMake refuses the value that was tried has no outcome.
     """
     running = Running()
@@ -97,7 +99,14 @@ def run_tasks(
             for index, task in enumerate(tasks):
                 place = Path(scratch).resolve() / str(index)
                 attempt = _Attempt(
-                    task, place, running, tuple(cmake_arguments), tuple(compiler), seconds, show
+                    task,
+                    place,
+                    running,
+                    tuple(cmake_arguments),
+                    tuple(compiler),
+                    seconds,
+                    show,
+                    variables(task),
                 )
                 waiting[pool.submit(attempt.outcome)] = task
             for future in as_completed(waiting):
@@ -122,6 +131,7 @@ class _Attempt:
     compiler: tuple[str, ...]
     seconds: float
     show: Callable[[Sequence[str]], None]
+    variables: Mapping[str, str]
 
     def outcome(self) -> Outcome | None:
         """Return what became of it; None where it is no scenario after all."""
@@ -151,6 +161,7 @@ class _Attempt:
 
     def _carry_out(self, recipe: Recipe, folder: Path) -> Outcome | None:
         work = Workplace(folder, self.running, self.seconds, self.cmake_arguments, show=self.show)
+        work.variables.update(self.variables)
         printed: list[str] = []
         verified: list[tuple[Step, str]] = []
         for step in recipe.steps:

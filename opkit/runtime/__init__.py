@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opkit.runtime.device import Configuration, configuration, configure, load_emulator
     from opkit.runtime.library import Library, OutputSpec, open, raise_status
+    from opkit.runtime.program import find_program, program_variables, run_program
+    from opkit.runtime.script import run_script
 
 __all__ = [
     "Configuration",
@@ -14,9 +16,13 @@ __all__ = [
     "OutputSpec",
     "configuration",
     "configure",
+    "find_program",
     "load_emulator",
     "open",
+    "program_variables",
     "raise_status",
+    "run_program",
+    "run_script",
 ]
 
 _MODULES = {
@@ -27,7 +33,11 @@ _MODULES = {
     "configure": "device",
     "load_emulator": "device",
     "open": "library",
+    "find_program": "program",
+    "program_variables": "program",
     "raise_status": "library",
+    "run_program": "program",
+    "run_script": "script",
 }
 
 

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opkit.sanitizer.classes import CLASSES, TOOLS, FindingClass, find_class
-    from opkit.sanitizer.finding import Finding, Location, fault_finding, group_findings
-    from opkit.sanitizer.report import finding_text, junit_xml, report_object, sarif_object
+    from opkit.sanitizer.finding import Finding, Gap, Location, fault_finding, group_findings
+    from opkit.sanitizer.program import check_program, check_script, findings_in, program_options
+    from opkit.sanitizer.report import (
+        finding_object,
+        finding_text,
+        gap_text,
+        junit_xml,
+        report_object,
+        sarif_object,
+    )
     from opkit.sanitizer.run import CaseFindings, CheckReport, check_cases
     from opkit.sanitizer.session import Check, chosen_tools
     from opkit.sanitizer.suppressions import Suppressions, baseline_text, read_suppressions
@@ -21,16 +29,23 @@ __all__ = [
     "CheckReport",
     "Finding",
     "FindingClass",
+    "Gap",
     "Location",
     "Suppressions",
     "baseline_text",
     "check_cases",
+    "check_program",
+    "check_script",
     "chosen_tools",
     "fault_finding",
     "find_class",
+    "finding_object",
     "finding_text",
+    "findings_in",
+    "gap_text",
     "group_findings",
     "junit_xml",
+    "program_options",
     "read_suppressions",
     "report_object",
     "sarif_object",
@@ -38,8 +53,16 @@ __all__ = [
 
 _HOMES = {
     "classes": ("CLASSES", "TOOLS", "FindingClass", "find_class"),
-    "finding": ("Finding", "Location", "fault_finding", "group_findings"),
-    "report": ("finding_text", "junit_xml", "report_object", "sarif_object"),
+    "finding": ("Finding", "Gap", "Location", "fault_finding", "group_findings"),
+    "program": ("check_program", "check_script", "findings_in", "program_options"),
+    "report": (
+        "finding_object",
+        "finding_text",
+        "gap_text",
+        "junit_xml",
+        "report_object",
+        "sarif_object",
+    ),
     "run": ("CaseFindings", "CheckReport", "check_cases"),
     "session": ("Check", "chosen_tools"),
     "suppressions": ("Suppressions", "baseline_text", "read_suppressions"),

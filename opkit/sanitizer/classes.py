@@ -30,18 +30,26 @@ class FindingClass:
     fault: str = ""
     """The fault category that ends a launch this way; empty where the launch goes on."""
 
+    @property
+    def is_program(self) -> bool:
+        """Whether the example is a whole program, for `opkit cc`, and not a kernel."""
+        return (_EXAMPLES / f"{self.id}.asc").exists()
+
     def example(self) -> str:
-        """Return the source of a smallest kernel with the bug; empty where there is none."""
-        return _read(f"{self.id}.cpp")
+        """Return the source of a smallest kernel or program with the bug; empty without one."""
+        return _read(self.id)
 
     def fixed_example(self) -> str:
-        """Return the source of the same kernel without the bug; empty where there is none."""
-        return _read(f"{self.id}.fixed.cpp")
+        """Return the source of the same without the bug; empty where there is none."""
+        return _read(f"{self.id}.fixed")
 
 
-def _read(name: str) -> str:
-    path = _EXAMPLES / name
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+def _read(stem: str) -> str:
+    for suffix in (".cpp", ".asc"):
+        path = _EXAMPLES / f"{stem}{suffix}"
+        if path.exists():
+            return path.read_text(encoding="utf-8")
+    return ""
 
 
 _PIPES = (
@@ -101,6 +109,20 @@ CLASSES: tuple[FindingClass, ...] = (
         "A flag is one bit: the second SetFlag changes nothing, and the second WaitFlag hangs.",
     ),
     FindingClass(
+        "SYNC-EVENT-ID",
+        "synccheck",
+        "the kernel and a queue use one event id at the same time",
+        "Queues take event ids of the same pair of pipes. A number of the kernel's own choice may "
+        "be in use: then its WaitFlag passes at the queue's signal, or the queue's at its.",
+    ),
+    FindingClass(
+        "SYNC-CROSS-UNPAIRED",
+        "synccheck",
+        "a flag between cores is set and never waited for",
+        "CrossCoreSetFlag counts up a flag of other cores and CrossCoreWaitFlag counts it down. "
+        "What is left when the kernel ends lets a wait of the next kernel pass too early.",
+    ),
+    FindingClass(
         "SYNC-DEADLOCK",
         "synccheck",
         "a wait that nothing will end",
@@ -115,6 +137,40 @@ CLASSES: tuple[FindingClass, ...] = (
         "Each operand is checked against its own buffer, its memory's size on this chip, and in "
         "global memory against the tensors of the launch, for lanes that are really touched.",
         fault="OutOfBounds",
+    ),
+    FindingClass(
+        "MEM-FREED",
+        "memcheck",
+        "device memory used after aclrtFree",
+        "The program has given the memory back: on the chip another allocation may lie there by "
+        "now. Looked at for kernels and for copies, also those of a stream that run later.",
+        fault="UseAfterFree",
+    ),
+    FindingClass(
+        "MEM-FREED-TENSOR",
+        "memcheck",
+        "a tensor used behind its FreeTensor",
+        "FreeTensor lets the queue give the buffer to the next tensor, whose copy may run at any "
+        "time from then on.",
+    ),
+    FindingClass(
+        "MEM-FREE",
+        "memcheck",
+        "a free of memory that is not there to free",
+        "aclrtFree and aclrtFreeHost want what aclrtMalloc and aclrtMallocHost returned, once.",
+    ),
+    FindingClass(
+        "MEM-UNUSED",
+        "memcheck",
+        "device memory that nothing reads or writes",
+        "Between its allocation and its end no copy and no kernel has touched a byte of it. "
+        "Reported with --unused only.",
+    ),
+    FindingClass(
+        "LEAK-DEVICE",
+        "leakcheck",
+        "device memory that is never freed",
+        "Looked at when aclrtResetDevice takes the memory back, and when the program ends.",
     ),
     FindingClass(
         "MEM-ALIGN",

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from opkit.errors import KernelFault
+from opkit.sanitizer.addresses import resolve_addresses
 from opkit.sanitizer.classes import class_of_fault
 
-__all__ = ["Finding", "Location", "fault_finding", "group_findings", "read_finding"]
+__all__ = [
+    "Finding",
+    "Found",
+    "Gap",
+    "Location",
+    "fault_finding",
+    "group_findings",
+    "read_findings",
+]
 
 
 @dataclass(frozen=True)
@@ -60,34 +70,72 @@ class Finding:
     end: int
     count: int
     """How often it happened, over all blocks and cases."""
+    allocation: str = ""
+    """What the bytes belong to, in words; empty where that is not known."""
     cases: tuple[str, ...] = ()
     """The launches that showed it, where they have names."""
 
 
-def read_finding(record: Mapping[str, Any]) -> Finding:
-    """Return a finding from what the emulator hands over."""
-    return Finding(
-        id=record["id"],
-        message=record["message"],
-        help=record["help"],
-        kernel=record["kernel"],
-        location=_location(record["site"]),
-        other=_location(record["other"]),
-        block=record["block"],
-        other_block=record["other_block"],
-        sub_core=record["sub_core"],
-        sub_block=record["sub_block"],
-        instruction=record["instruction"],
-        space=record["space"],
-        begin=record["begin"],
-        end=record["end"],
-        count=record["count"],
+@dataclass(frozen=True)
+class Gap:
+    """A launch that ended for a reason that is not the kernel's: the rest is unchecked."""
+
+    category: str
+    """Unimplemented, Unspecified or Internal."""
+    message: str
+    kernel: str
+    location: Location | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one session of checks has left."""
+
+    findings: tuple[Finding, ...]
+    gaps: tuple[Gap, ...]
+
+
+def read_findings(text: str) -> Found:
+    """Return the findings of the JSON array that the emulator hands over."""
+    records: list[dict[str, Any]] = json.loads(text)
+    places = resolve_addresses(
+        (Path(record["site"]["module"]), record["site"]["offset"])
+        for record in records
+        if record["site"] is not None and record["site"]["module"]
     )
+    findings = []
+    gaps = []
+    for record in records:
+        location = _location(record["site"], places)
+        row = class_of_fault(record["fault"]) if record["fault"] else None
+        if record["fault"] and row is None:
+            gaps.append(Gap(record["fault"], record["message"], record["kernel"], location))
+            continue
+        finding = Finding(
+            id=row.id if row is not None else record["id"],
+            location=location,
+            other=_location(record["other"], places),
+            **{name: record[name] for name in _PLAIN_FIELDS},
+        )
+        findings.append(finding)
+    return Found(tuple(findings), tuple(gaps))
 
 
-def _location(site: Mapping[str, Any] | None) -> Location | None:
+_PLAIN_FIELDS = (
+    *("message", "help", "kernel", "block", "other_block", "sub_core", "sub_block"),
+    *("instruction", "space", "allocation", "begin", "end", "count"),
+)
+
+
+def _location(
+    site: Mapping[str, Any] | None, places: Mapping[tuple[Path, int], tuple[Path, int]]
+) -> Location | None:
     if site is None:
         return None
+    if site["module"]:
+        module = Path(site["module"])
+        file, line = places.get((module, site["offset"]), (module, 0))
+        return Location(file, line, site["instruction"])
     return Location(Path(site["file"]), site["line"], site["instruction"], site["pipe"])
 
 

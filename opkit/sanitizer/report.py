@@ -6,11 +6,18 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from opkit.sanitizer.classes import CLASSES, find_class
-from opkit.sanitizer.finding import Finding, Location
+from opkit.sanitizer.finding import Finding, Gap, Location
 from opkit.sanitizer.run import CheckReport
 from opkit.sanitizer.suppressions import shown_path
 
-__all__ = ["finding_text", "junit_xml", "report_object", "sarif_object"]
+__all__ = [
+    "finding_object",
+    "finding_text",
+    "gap_text",
+    "junit_xml",
+    "report_object",
+    "sarif_object",
+]
 
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -22,7 +29,8 @@ def finding_text(finding: Finding, root: Path) -> str:
     if finding.location is not None:
         lines += _place("-->", finding.location, root)
         pipe = f", pipe {finding.location.pipe}" if finding.location.pipe else ""
-        lines.append(f"      {where}{pipe}, instruction {finding.instruction}")
+        if finding.kernel:
+            lines.append(f"      {where}{pipe}, instruction {finding.instruction}")
     else:
         lines.append(f"  --> {where}, instruction {finding.instruction}")
     if finding.other is not None:
@@ -41,7 +49,15 @@ def finding_text(finding: Finding, root: Path) -> str:
 
 
 def _memory(finding: Finding) -> str:
-    return "a tensor in global memory" if finding.space == "GM" else finding.space
+    if finding.space == "GM":
+        return finding.allocation or "a tensor in global memory"
+    return f"{finding.space}, in {finding.allocation}" if finding.allocation else finding.space
+
+
+def gap_text(gap: Gap) -> str:
+    """Return what opkit could not check and why, one line."""
+    place = f" ({gap.location.file.name}:{gap.location.line})" if gap.location is not None else ""
+    return f"{gap.kernel} was not run to its end: {gap.message} [{gap.category}]{place}"
 
 
 def _in_cases(finding: Finding) -> str:
@@ -52,6 +68,9 @@ def _in_cases(finding: Finding) -> str:
 
 
 def _place(mark: str, location: Location, root: Path) -> list[str]:
+    if not location.line:
+        shown = shown_path(location.file, root)
+        return [f"  {mark} {shown}, {location.instruction}: link it with -g to see the line"]
     lines = [f"  {mark} {shown_path(location.file, root)}:{location.line}"]
     text = location.source_line()
     if text:
@@ -67,7 +86,12 @@ def report_object(report: CheckReport) -> dict[str, object]:
         "tools": report.tools,
         "clean": report.clean,
         "suppressed": report.suppressed,
-        "findings": [_finding_object(finding, report.root) for finding in findings],
+        "findings": [finding_object(finding, report.root) for finding in findings],
+        "gaps": [
+            {"category": gap.category, "message": gap.message, "kernel": gap.kernel}
+            for gap in report.gaps
+        ],
+        "exit_code": report.exit_code,
         "cases": [
             {"name": case.name, "findings": sorted({f.id for f in case.findings})}
             for case in report.cases
@@ -75,7 +99,8 @@ def report_object(report: CheckReport) -> dict[str, object]:
     }
 
 
-def _finding_object(finding: Finding, root: Path) -> dict[str, object]:
+def finding_object(finding: Finding, root: Path) -> dict[str, object]:
+    """Return a finding as a JSON object; files below `root` are named relative to it."""
     return {
         "id": finding.id,
         "tool": find_class(finding.id).tool,
@@ -90,6 +115,7 @@ def _finding_object(finding: Finding, root: Path) -> dict[str, object]:
         "sub_block": finding.sub_block,
         "instruction": finding.instruction,
         "space": finding.space,
+        "allocation": finding.allocation,
         "begin": finding.begin,
         "end": finding.end,
         "count": finding.count,

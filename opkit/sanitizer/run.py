@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Protocol
 
 from opkit.errors import KernelFault, UsageError
-from opkit.sanitizer.finding import Finding, group_findings
+from opkit.sanitizer.finding import Finding, Gap, group_findings
 from opkit.sanitizer.session import Check
 from opkit.sanitizer.suppressions import Suppressions
 
-__all__ = ["CaseFindings", "CaseRun", "CheckReport", "check_cases"]
+__all__ = ["CaseFindings", "CaseRun", "CheckReport", "check_cases", "split_findings"]
 
 
 class CaseRun(Protocol):
@@ -43,6 +44,10 @@ class CheckReport:
     cases: tuple[CaseFindings, ...]
     suppressed: int
     """Groups of findings that suppressions hid."""
+    gaps: tuple[Gap, ...] = ()
+    """Launches that opkit could not finish."""
+    exit_code: int = 0
+    """Of a program or script that was checked: its own."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -51,8 +56,8 @@ class CheckReport:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was found that is not suppressed."""
-        return not any(case.findings for case in self.cases)
+        """Whether every launch was finished and nothing was found that is not suppressed."""
+        return not self.gaps and not any(case.findings for case in self.cases)
 
 
 def check_cases(
@@ -63,12 +68,16 @@ def check_cases(
     *,
     tools: Sequence[str],
     auto_sync: bool = True,
+    block: int | None = None,
+    kernel: str | None = None,
     suppressions: Suppressions | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> CheckReport:
     """Launch every case under the checks and return what they found.
 
     Args:
+        block: only findings of this block.
+        kernel: only findings of kernels of this name; `*` and `?` match anything.
         launch: runs one case; its results are not looked at.
         suppressions: what is not to be reported; see `read_suppressions`.
         progress: called with a case's name after it.
@@ -79,22 +88,33 @@ def check_cases(
     results = []
     hidden: dict[tuple[object, ...], Finding] = {}
     for case in cases:
-        session = Check(tools, auto_sync=auto_sync)
+        session = Check(tools, auto_sync=auto_sync, block=block)
         try:
             with session:
                 launch(case)
         except KernelFault as fault:
-            if not session.findings or session.findings[-1].message != fault.message:
+            if fault.message not in {finding.message for finding in session.findings}:
                 raise
-        kept = []
-        for finding in session.findings:
-            if suppressions is not None and suppressions.match(finding, root):
-                hidden[(finding.id, finding.location, finding.other)] = finding
-            else:
-                kept.append(replace(finding, cases=(case.name,)))
-        results.append(CaseFindings(case.name, tuple(kept)))
+        findings = [item for item in session.findings if fnmatchcase(item.kernel, kernel or "*")]
+        kept, suppressed = split_findings(findings, suppressions, root, case.name)
+        hidden |= suppressed
+        results.append(CaseFindings(case.name, kept))
         if progress is not None:
             progress(case.name)
     if not results:
         raise UsageError(f"{project} has no cases to check", help="leave out --shape or --dtype")
     return CheckReport(project, root, tuple(tools), tuple(results), len(hidden))
+
+
+def split_findings(
+    findings: Iterable[Finding], suppressions: Suppressions | None, root: Path, case: str
+) -> tuple[tuple[Finding, ...], dict[tuple[object, ...], Finding]]:
+    """Return the findings to report, as `case`'s, and those that suppressions hide, by place."""
+    kept = []
+    hidden: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        if suppressions is not None and suppressions.match(finding, root):
+            hidden[(finding.id, finding.location, finding.other)] = finding
+        else:
+            kept.append(replace(finding, cases=(case,)))
+    return tuple(kept), hidden

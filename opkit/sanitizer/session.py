@@ -8,9 +8,25 @@ from types import TracebackType
 from opkit import runtime
 from opkit.errors import KernelFault, UsageError
 from opkit.sanitizer.classes import TOOLS, find_class
-from opkit.sanitizer.finding import Finding, fault_finding, group_findings, read_finding
+from opkit.sanitizer.finding import (
+    Finding,
+    Found,
+    Gap,
+    fault_finding,
+    group_findings,
+    read_findings,
+)
 
-__all__ = ["Check", "chosen_tools"]
+__all__ = ["Check", "chosen_tools", "detectors_of", "kept_findings"]
+
+# What the emulator attaches for each tool; the other tools' findings are faults.
+_DETECTORS = {
+    "memcheck": ("memory", "free"),
+    "initcheck": ("init",),
+    "racecheck": ("race", "cross"),
+    "synccheck": ("leak",),
+    "leakcheck": ("leak", "memory"),
+}
 
 
 class Check:
@@ -20,29 +36,33 @@ class Check:
     among the findings and goes on as the exception that it is. Checks do not nest.
     """
 
-    def __init__(self, tools: Sequence[str] = (), *, auto_sync: bool = True) -> None:
+    def __init__(
+        self, tools: Sequence[str] = (), *, auto_sync: bool = True, block: int | None = None
+    ) -> None:
         """Take the tools of `opkit.sanitizer.TOOLS` to run; all when none is named.
 
         `auto_sync`: whether the compiler orders scalar accesses on vector cores, its default.
+        `block`: findings of this block only.
 
         Raises:
             UsageError: no such tool.
         """
         self.findings: tuple[Finding, ...] = ()
         """Filled when the block ends, equal ones once."""
+        self.gaps: tuple[Gap, ...] = ()
+        """Launches that ended early for a reason of opkit's own."""
         self._tools = chosen_tools(tools)
         self._auto_sync = auto_sync
+        self._block = block
 
     def __enter__(self) -> Check:
         runtime.load_emulator()
         import opkit.emulator._emulator as emulator
 
         emulator.begin_checks(
-            race="racecheck" in self._tools,
-            cross="racecheck" in self._tools,
-            init="initcheck" in self._tools,
-            leak="leakcheck" in self._tools or "synccheck" in self._tools,
+            detectors=detectors_of(self._tools),
             auto_sync=self._auto_sync,
+            only_block=-1 if self._block is None else self._block,
         )
         return self
 
@@ -54,13 +74,30 @@ class Check:
     ) -> None:
         import opkit.emulator._emulator as emulator
 
-        found = [read_finding(record) for record in emulator.end_checks()]
-        kept = [finding for finding in found if find_class(finding.id).tool in self._tools]
-        if isinstance(error, KernelFault):
+        found = kept_findings(read_findings(emulator.end_checks()), self._tools)
+        self.findings, self.gaps = found.findings, found.gaps
+        told = {finding.message for finding in found.findings}
+        told |= {gap.message for gap in found.gaps}
+        if isinstance(error, KernelFault) and error.message not in told:
+            # Raised before the launch, such as by what its host code asked for.
             fault = fault_finding(error)
-            # Whatever was asked for: a launch that ended early is never clean.
-            kept += [fault] if fault is not None else []
-        self.findings = group_findings(kept)
+            self.findings += (fault,) if fault is not None else ()
+
+
+def kept_findings(found: Found, tools: Sequence[str]) -> Found:
+    """Return the findings of the chosen tools, equal ones once, and the faults.
+
+    Faults stay whatever was chosen: a launch that ended early is never clean.
+    """
+    rows = ((finding, find_class(finding.id)) for finding in found.findings)
+    kept = [finding for finding, row in rows if row.fault or row.tool in tools]
+    return Found(group_findings(kept), found.gaps)
+
+
+def detectors_of(tools: Sequence[str]) -> str:
+    """Return the emulator's detectors for tools, names joined by commas."""
+    names = [name for tool in tools for name in _DETECTORS.get(tool, ())]
+    return ",".join(dict.fromkeys(names))
 
 
 def chosen_tools(tools: Sequence[str]) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from opkit import emulator
 from opkit.cli import group
 from opkit.cli.console import run_guarded
-from opkit.sanitizer import CLASSES
+from opkit.sanitizer import CLASSES, find_class
 
 Capture = pytest.CaptureFixture[str]
 
@@ -135,3 +136,70 @@ def test_a_queue_call_deleted_from_a_right_kernel_is_found(project: Path, call: 
     number = next(number for number, line in enumerate(lines) if call in line)
     path.write_text("\n".join([*lines[:number], "", *lines[number + 1 :]]))
     assert check(project, *TUNED) == 1
+
+
+def museum(id: str, folder: Path) -> Path:
+    """Build a class's example, a program, with debug information."""
+    source = folder / f"{id}.asc"
+    source.write_text(find_class(id).example())
+    assert run_guarded(group, ["cc", "-g", str(source), "-o", str(folder / id)]) == 0
+    return folder / id
+
+
+def test_a_program_is_checked_behind_dashes(tmp_path: Path, capfd: Capture) -> None:
+    program = museum("MEM-FREE", tmp_path)
+    capfd.readouterr()
+    assert check("--json", "--", program) == 1
+    report = json.loads(capfd.readouterr().out)
+    (finding,) = report["findings"]
+    assert finding["id"] == "MEM-FREE"
+    assert "double free" in finding["message"]
+    assert "aclrtFree(memory);" in finding["location"]["source"]
+    assert report["exit_code"] == 0
+
+
+def test_suppressions_hide_findings_of_programs(tmp_path: Path, capfd: Capture) -> None:
+    program = museum("LEAK-DEVICE", tmp_path)
+    known = tmp_path / "known.txt"
+    assert check("--write-baseline", known, "--", program) == 0
+    assert check("--suppressions", known, "--", program) == 0
+    assert "1 suppressed" in capfd.readouterr().out
+
+
+def test_a_file_without_dashes_is_refused_with_the_way_to_write_it(
+    tmp_path: Path, capfd: Capture
+) -> None:
+    (tmp_path / "script.py").write_text("")
+    assert check(tmp_path / "script.py") == 2
+    assert 'write "opkit check -- ' in capfd.readouterr().err
+
+
+def test_a_program_that_opkit_has_not_linked_is_refused(capfd: Capture) -> None:
+    assert check("--", "true") == 2
+    assert "nothing was checked" in capfd.readouterr().err
+
+
+SCRIPT = """
+import sys
+import numpy as np
+from opkit.emulator import _emulator
+_emulator.launch(sys.argv[1], "kernel", [np.zeros(128, np.float32)] * 2, 1)
+raise SystemExit(int(sys.argv[2]))
+"""
+
+
+def test_a_script_is_checked_and_its_exit_code_counts(tmp_path: Path, capfd: Capture) -> None:
+    text = find_class("SYNC-UNPAIRED").example() + "OPKIT_KERNEL_TABLE(kernel)\n"
+    kernel, library, script = (tmp_path / name for name in ("k.cpp", "k.so", "launch.py"))
+    kernel.write_text(text)
+    script.write_text(SCRIPT)
+    include = emulator.include_dir()
+    flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-isystem", str(include)]
+    assert run_guarded(group, ["cc", *flags, str(kernel), "-o", str(library)]) == 0
+    capfd.readouterr()
+    assert check("--json", "--", script, library, "0") == 1
+    report = json.loads(capfd.readouterr().out)
+    assert [finding["id"] for finding in report["findings"]] == ["SYNC-UNPAIRED"]
+    assert check("-q", "--tool", "racecheck", "--", script, library, "0") == 0
+    assert check("-q", "--tool", "racecheck", "--", script, library, "4") == 1
+    assert "ended with code 4" in capfd.readouterr().err

@@ -100,7 +100,7 @@ def test_a_barrier_that_a_block_misses_is_a_deadlock_that_names_who_waits(
     compile_kernel, threads
 ) -> None:
     with pytest.raises(
-        KernelFault, match=r"(?s)aiv of block 0 for SyncAll at .*1 of 4 cores"
+        KernelFault, match=r"(?s)aiv of blocks 0-1, 3 for SyncAll at .*1 of 4 cores"
     ) as caught:
         compile_kernel(UNFINISHED)(np.zeros(1, dtype=np.int32), block_dim=4)
     assert caught.value.category == "Deadlock"

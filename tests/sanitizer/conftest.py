@@ -13,7 +13,8 @@ import pytest
 
 from opkit import emulator
 from opkit.errors import KernelFault
-from opkit.sanitizer import Check, Finding
+from opkit.sanitizer import TOOLS, Check, Finding, check_program
+from opkit.toolchain import parse_driver_arguments, run_driver
 
 CheckKernel = Callable[..., tuple[Finding, ...]]
 
@@ -36,6 +37,7 @@ def check_kernel(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
         tools: tuple[str, ...] = (),
         auto_sync: bool = True,
         arrays: int = 2,
+        block: int | None = None,
     ) -> tuple[Finding, ...]:
         stem = hashlib.sha256(text.encode()).hexdigest()[:16]
         source, library = folder / f"{stem}.cpp", folder / f"{stem}.so"
@@ -45,13 +47,31 @@ def check_kernel(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
         from opkit.emulator import _emulator
 
         arguments = [np.zeros(128, np.float32) for _ in range(arrays)]
-        session = Check(tools, auto_sync=auto_sync)
+        session = Check(tools, auto_sync=auto_sync, block=block)
         try:
             with session:
                 _emulator.launch(str(library), "kernel", arguments, block_dim)
         except KernelFault:
             assert session.findings, "a fault that is no finding"
         return session.findings
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def check_text(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
+    """Return a function that compiles a text with a main() and checks a run of it."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def check(text: str, *, unused: bool = False) -> tuple[Finding, ...]:
+        stem = hashlib.sha256(text.encode()).hexdigest()[:16]
+        source, program = folder / f"{stem}.asc", folder / stem
+        if not program.exists():
+            source.write_text(text, encoding="utf-8")
+            run_driver(parse_driver_arguments(["-g", str(source), "-o", str(program)]))
+        report = check_program(program, (), tools=TOOLS, unused=unused)
+        assert report.gaps == ()
+        return report.findings
 
     return check
 

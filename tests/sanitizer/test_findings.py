@@ -113,6 +113,48 @@ def test_a_reduction_over_padding_is_a_finding(check_kernel: CheckKernel) -> Non
     assert {found.id for found in check_kernel(text)} == {"INIT-READ"}
 
 
+POLLING = """
+#include "kernel_operator.h"
+using namespace AscendC;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  GlobalTensor<float> data;
+  data.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(x), 8);
+  GlobalTensor<int32_t> flag;
+  flag.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(y), 1);
+  LocalTensor<float> a(TPosition::VECIN, 0, 8);
+  if (GetBlockIdx() == 1) {
+    Duplicate(a, 1.0f, 8);
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(data, a, 8);
+    PipeBarrier<PIPE_ALL>();
+    flag.SetValue(0, 1);
+    return;
+  }
+  while (flag.GetValue(0) == 0) {
+    DataCacheCleanAndInvalid<int32_t, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(flag);
+  }
+  DataCopy(a, data, 8);
+}
+"""
+
+
+def test_data_behind_a_polled_flag_is_ordered(check_kernel: CheckKernel) -> None:
+    assert check_kernel(POLLING, block_dim=2) == ()
+
+
+def test_data_that_is_read_before_its_flag_is_polled_is_a_finding(
+    check_kernel: CheckKernel,
+) -> None:
+    early = POLLING.replace("  while (flag", "  DataCopy(a, data, 8);\n  while (flag")
+    assert {found.id for found in check_kernel(early, block_dim=2)} == {"RACE-CORES-READ"}
+
+
+def test_only_the_findings_of_a_chosen_block_are_kept(check_kernel: CheckKernel) -> None:
+    text = find_class("INIT-READ").example()
+    assert {found.block for found in check_kernel(text, block_dim=3, block=2)} == {2}
+
+
 SCALAR = """
 #include "kernel_operator.h"
 using namespace AscendC;

@@ -9,28 +9,34 @@ import pytest
 from opkit.sanitizer import CLASSES, Finding, FindingClass
 
 CheckKernel = Callable[..., tuple[Finding, ...]]
+Look = Callable[[FindingClass, str], tuple[Finding, ...]]
 
 
-def block_dim_of(row: FindingClass) -> int:
-    return 2 if row.id.startswith("RACE-CORES") else 1
+@pytest.fixture(scope="session")
+def look(check_kernel: CheckKernel, check_text: CheckKernel) -> Look:
+    def check(row: FindingClass, text: str) -> tuple[Finding, ...]:
+        if row.is_program:
+            return check_text(text, unused=row.id == "MEM-UNUSED")
+        return check_kernel(text, block_dim=2 if row.id.startswith("RACE-CORES") else 1)
+
+    return check
 
 
 @pytest.mark.parametrize("row", CLASSES, ids=lambda row: row.id)
 def test_each_class_has_an_example_that_shows_it_and_nothing_else(
-    row: FindingClass, check_kernel: CheckKernel
+    row: FindingClass, look: Look
 ) -> None:
-    findings = check_kernel(row.example(), block_dim=block_dim_of(row))
-    assert {finding.id for finding in findings} == {row.id}
+    assert {finding.id for finding in look(row, row.example())} == {row.id}
 
 
 @pytest.mark.parametrize("row", CLASSES, ids=lambda row: row.id)
-def test_the_corrected_twin_has_no_findings(row: FindingClass, check_kernel: CheckKernel) -> None:
-    assert check_kernel(row.fixed_example(), block_dim=block_dim_of(row)) == ()
+def test_the_corrected_twin_has_no_findings(row: FindingClass, look: Look) -> None:
+    assert look(row, row.fixed_example()) == ()
 
 
 @pytest.mark.parametrize("row", CLASSES, ids=lambda row: row.id)
-def test_a_finding_says_where_and_what_to_do(row: FindingClass, check_kernel: CheckKernel) -> None:
-    for finding in check_kernel(row.example(), block_dim=block_dim_of(row)):
+def test_a_finding_says_where_and_what_to_do(row: FindingClass, look: Look) -> None:
+    for finding in look(row, row.example()):
         assert finding.message
         assert finding.count >= 1
         if row.id == "MEM-CRASH":

@@ -125,7 +125,8 @@ py::dict launch(const std::string& path, const std::string& name, const py::sequ
     if ((array.flags() & py::array::c_style) == 0) raise_usage("arguments must be C-contiguous arrays");
     kept.push_back(array);
     addresses[i] = reinterpret_cast<uint64_t>(array.data());
-    launch.gm.push_back({addresses[i], addresses[i] + static_cast<uint64_t>(array.nbytes())});
+    launch.gm.push_back(
+        {addresses[i], addresses[i] + static_cast<uint64_t>(array.nbytes()), true, "argument " + std::to_string(i)});
     storage[i] = &addresses[i];
   }
   std::sort(launch.gm.begin(), launch.gm.end(), [](const GmRange& a, const GmRange& b) { return a.begin < b.begin; });

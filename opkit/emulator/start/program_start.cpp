@@ -1,12 +1,19 @@
-// Linked by `opkit cc` into every program: hands the options of `opkit run` to the emulator before main().
-// The options are in one environment variable, as "key=value" pairs joined by ";"; without it nothing happens.
+// Linked by `opkit cc` into every program: hands the options of `opkit run` and `opkit check` to the emulator before
+// main(). They are in one environment variable, as "key=value" pairs joined by ";"; without it nothing happens.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
+#include <unistd.h>
+
+#include "opkit/check_options.h"
 #include "opkit/run_options.h"
 
 namespace {
+
+// Where findings go; null without checks. Never destroyed: it is read behind all destructors.
+const std::string* report_folder = nullptr;
 
 [[noreturn]] void refuse(const std::string& message) {
   std::fprintf(stderr, "error: %s\n", message.c_str());
@@ -20,11 +27,38 @@ uint32_t number(const std::string& key, const std::string& value) {
   return static_cast<uint32_t>(result);
 }
 
+/// Leaves <process id>.json in the report folder.
+void write_findings() {
+  const std::string path = *report_folder + "/" + std::to_string(getpid()) + ".json";
+  const std::string aside = path + ".part";
+  std::FILE* file = std::fopen(aside.c_str(), "w");
+  if (file == nullptr) return;
+  const bool is_written = std::fputs(opkit_end_checks(), file) >= 0;
+  const bool is_closed = std::fclose(file) == 0;
+  if (is_written && is_closed) std::rename(aside.c_str(), path.c_str());
+}
+
+/// A program that dies has findings all the same.
+void write_and_die(int signal) {
+  std::signal(signal, SIG_DFL);
+  write_findings();
+  std::raise(signal);
+}
+
+void begin_checks(const opkit_check_options& options) {
+  if (const char* error = opkit_begin_checks(&options)) refuse(error);
+  std::atexit(write_findings);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGTERM}) std::signal(signal, write_and_die);
+}
+
 __attribute__((constructor)) void apply_run_options() {
   const char* text = std::getenv("OPKIT_RUN_OPTIONS");
   if (text == nullptr) return;
   std::string chip;
+  std::string detectors;
   opkit_run_options options{};
+  opkit_check_options checks{};
+  checks.only_block = -1;
   std::string rest = text;
   while (!rest.empty()) {
     const size_t end = rest.find(';');
@@ -39,6 +73,16 @@ __attribute__((constructor)) void apply_run_options() {
       options.threads = number(key, value);
     } else if (key == "poison") {
       options.poison = static_cast<int32_t>(number(key, value));
+    } else if (key == "check") {
+      detectors = value;
+    } else if (key == "check_block") {
+      checks.only_block = number(key, value);
+    } else if (key == "check_auto_sync") {
+      checks.has_auto_sync = static_cast<int32_t>(number(key, value));
+    } else if (key == "check_unused") {
+      checks.unused = static_cast<int32_t>(number(key, value));
+    } else if (key == "check_report") {
+      report_folder = new std::string(value);
     } else {
       refuse("OPKIT_RUN_OPTIONS: this program was built by another version of opkit, which knows no \"" + key +
              "\"; build it again");
@@ -46,6 +90,8 @@ __attribute__((constructor)) void apply_run_options() {
   }
   options.chip = chip.empty() ? nullptr : chip.c_str();
   if (const char* error = opkit_configure_run(&options)) refuse(error);
+  checks.detectors = detectors.c_str();
+  if (report_folder != nullptr) begin_checks(checks);
 }
 
 }  // namespace

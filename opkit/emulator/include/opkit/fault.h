@@ -13,6 +13,7 @@ enum class Fault : uint8_t {
   None,
   // The kernel is wrong:
   OutOfBounds,        // an operand leaves its buffer, its memory or every GM allocation
+  UseAfterFree,       // device memory that the program has given back
   Misaligned,         // an address that the hardware wants aligned is not
   UninitializedRead,  // bytes that nothing wrote
   IllegalOperand,     // a parameter outside its documented domain

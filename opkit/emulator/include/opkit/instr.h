@@ -35,6 +35,9 @@ enum class MaskForm : uint8_t {
 /// Bit of Instr::mode, Select only: its scalar lies in the compare register.
 constexpr uint8_t kScalarInRegister = 128;
 
+/// Instr::mode of a SetFlag or WaitFlag that a queue issues, not the kernel itself.
+constexpr uint8_t kQueueSignal = 1;
+
 /// A copy between two memories, all in bytes.
 struct CopyShape {
   uint32_t burst_count = 1;

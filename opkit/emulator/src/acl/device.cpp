@@ -3,6 +3,7 @@
 #include <string>
 
 #include "acl/error.h"
+#include "acl/memory_check.h"
 #include "acl/state.h"
 #include "core/chip.h"
 #include "opkit/run_options.h"
@@ -139,6 +140,7 @@ aclError aclrtResetDevice(int32_t device) {
   runtime.streams.clear();
   for (Event* event : runtime.events) delete event;
   runtime.events.clear();
+  report_leaks(runtime.memory, "aclrtResetDevice takes the device's memory back");
   runtime.memory.free_all_device();
   runtime.device_error = ACL_SUCCESS;
   runtime.device_reason.clear();

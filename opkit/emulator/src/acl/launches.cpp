@@ -89,6 +89,7 @@ aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)
   launch.mode = config.mode;
   launch.block_dim = static_cast<uint32_t>(config.block_dim);
   launch.gm = runtime.memory.device_ranges();
+  launch.freed = runtime.memory.freed_ranges();
   const LaunchRecord record = Device::get().run(launch);
   std::fflush(stdout);
   if (record.fault.fault == Fault::None) return ACL_SUCCESS;

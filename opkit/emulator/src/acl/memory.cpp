@@ -6,7 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "acl/error.h"
+#include "acl/caller.h"
+#include "acl/memory_check.h"
 
 namespace opkit::acl {
 namespace {
@@ -20,6 +21,10 @@ constexpr size_t kFreedKept = 4096;  // ranges, not bytes: only address space is
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
+std::string name_of(const Allocation& allocation) {
+  return "an allocation of " + std::to_string(allocation.bytes) + " bytes";
+}
+
 bool is_filled(uint64_t begin, uint64_t end) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(begin);
   return std::all_of(bytes, bytes + (end - begin), [](uint8_t byte) { return byte == kRedZone; });
@@ -27,7 +32,7 @@ bool is_filled(uint64_t begin, uint64_t end) {
 
 }  // namespace
 
-void* Memory::allocate_device(size_t bytes, bool poison) {
+void* Memory::allocate_device(size_t bytes, bool poison, bool is_followed) {
   if (bytes > UINT64_MAX / 2) return nullptr;
   Allocation allocation;
   allocation.bytes = bytes;
@@ -48,6 +53,10 @@ void* Memory::allocate_device(size_t bytes, bool poison) {
   std::memset(reinterpret_cast<void*>(inner_begin), kRedZone, allocation.begin - inner_begin);
   std::memset(reinterpret_cast<void*>(end), kRedZone, inner_begin + inner - end);
   if (poison) std::memset(reinterpret_cast<void*>(allocation.begin), kPoison, allocation.usable_bytes);
+  allocation.caller = Caller::current();
+  if (is_followed) {
+    allocation.written = std::make_shared<WrittenBits>(allocation.usable_bytes, poison ? kPoison : uint8_t{0});
+  }
   device_[allocation.begin] = allocation;
   return reinterpret_cast<void*>(allocation.begin);
 }
@@ -68,6 +77,7 @@ aclError Memory::free_device(void* pointer) {
   const auto address = reinterpret_cast<uint64_t>(pointer);
   const auto found = device_.find(address);
   if (found != device_.end()) {
+    report_unused(found->second);
     retire(found->second);
     device_.erase(found);
     return ACL_SUCCESS;
@@ -75,13 +85,18 @@ aclError Memory::free_device(void* pointer) {
   const Allocation* allocation = nullptr;
   switch (side_of(pointer, &allocation)) {
     case Side::Freed:
-      return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree", "%p was freed before (double free)", pointer);
+      return fail_memory("MEM-FREE", "aclrtFree", "free each allocation once", "%p was freed before (double free)",
+                         pointer);
     case Side::Host:
-      return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree", "%p is host memory; free it with aclrtFreeHost", pointer);
+      return fail_memory("MEM-FREE", "aclrtFree", "pass what aclrtMalloc returned",
+                         "%p is host memory; free it with aclrtFreeHost", pointer);
     case Side::Device:
-      return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree", "%p lies %llu bytes behind the start of its allocation",
-                  pointer, static_cast<unsigned long long>(address - allocation->begin));
-    default: return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree", "%p is not what aclrtMalloc returned", pointer);
+      return fail_memory("MEM-FREE", "aclrtFree", "pass what aclrtMalloc returned",
+                         "%p lies %llu bytes behind the start of its allocation", pointer,
+                         static_cast<unsigned long long>(address - allocation->begin));
+    default:
+      return fail_memory("MEM-FREE", "aclrtFree", "pass what aclrtMalloc returned",
+                         "%p is not what aclrtMalloc returned", pointer);
   }
 }
 
@@ -99,7 +114,8 @@ aclError Memory::free_host(void* pointer) {
   if (side == Side::Freed) reason = "is device memory, and was freed before";
   if (freed_host_.count(address) != 0) reason = "was freed before (double free)";
   if (side == Side::Device) reason = "is device memory; free it with aclrtFree";
-  return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFreeHost", "%p %s", pointer, reason);
+  return fail_memory("MEM-FREE", "aclrtFreeHost", "free each allocation once, with the function of its kind", "%p %s",
+                     pointer, reason);
 }
 
 void Memory::free_all_device() {
@@ -112,6 +128,7 @@ void Memory::retire(const Allocation& allocation) {
   mmap(reinterpret_cast<void*>(allocation.mapping), allocation.mapping_bytes, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   freed_[allocation.begin] = allocation;
+  freed_[allocation.begin].written = nullptr;
   freed_order_.push_back(allocation.begin);
   if (freed_order_.size() <= kFreedKept) return;
   const auto oldest = freed_.find(freed_order_.front());
@@ -146,8 +163,39 @@ Side Memory::side_of(const void* pointer, const Allocation** allocation) const {
 std::vector<GmRange> Memory::device_ranges() const {
   std::vector<GmRange> ranges;
   ranges.reserve(device_.size());
-  for (const auto& [begin, allocation] : device_) ranges.push_back({begin, begin + allocation.usable_bytes});
+  for (const auto& [begin, allocation] : device_) {
+    ranges.push_back({begin, begin + allocation.usable_bytes, true, name_of(allocation), allocation.written.get()});
+  }
   return ranges;
+}
+
+std::vector<GmRange> Memory::freed_ranges() const {
+  std::vector<GmRange> ranges;
+  ranges.reserve(freed_.size());
+  for (const auto& [begin, allocation] : freed_) {
+    ranges.push_back({begin, begin + allocation.usable_bytes, true, name_of(allocation)});
+  }
+  return ranges;
+}
+
+void Memory::note_copy(const void* destination, const void* source, size_t bytes) {
+  const auto from = reinterpret_cast<uint64_t>(source);
+  const auto to = reinterpret_cast<uint64_t>(destination);
+  const Allocation* read = find(device_, from);
+  const Allocation* written = find(device_, to);
+  if (read != nullptr && read->written != nullptr) read->written->touch();
+  if (written == nullptr || written->written == nullptr) return;
+  if (read == nullptr || read->written == nullptr) return note_write(destination, bytes);
+  written->written->touch();
+  written->written->carry(*read->written, from - read->begin, from - read->begin + bytes, to - written->begin);
+}
+
+void Memory::note_write(const void* destination, size_t bytes) {
+  const auto to = reinterpret_cast<uint64_t>(destination);
+  const Allocation* written = find(device_, to);
+  if (written == nullptr || written->written == nullptr) return;
+  written->written->touch();
+  written->written->set(to - written->begin, to - written->begin + bytes);
 }
 
 const Allocation* Memory::find_overrun() const {

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <set>
 #include <vector>
 
 #include "acl/acl_rt.h"
 #include "core/launch.h"
+#include "observe/written_bits.h"
 
 namespace opkit::acl {
 
@@ -20,6 +22,8 @@ struct Allocation {
   uint64_t usable_bytes = 0;  ///< what the device may touch
   uint64_t mapping = 0;       ///< device: the guard page in front
   uint64_t mapping_bytes = 0;
+  const void* caller = nullptr;          ///< the program's call that made it
+  std::shared_ptr<WrittenBits> written;  ///< device, under checks: what was written, and whether anything was touched
 };
 
 enum class Side : uint8_t { Unknown, Device, Host, Freed };
@@ -29,7 +33,7 @@ enum class Side : uint8_t { Unknown, Device, Host, Freed };
 class Memory {
  public:
   /// Null when the host has no memory left.
-  void* allocate_device(size_t bytes, bool poison);
+  void* allocate_device(size_t bytes, bool poison, bool is_followed);
   void* allocate_host(size_t bytes);
   aclError free_device(void* pointer);
   aclError free_host(void* pointer);
@@ -40,6 +44,15 @@ class Memory {
 
   /// What a kernel may touch, sorted.
   std::vector<GmRange> device_ranges() const;
+
+  /// What it may touch no longer, sorted.
+  std::vector<GmRange> freed_ranges() const;
+
+  /// A transfer that is about to move bytes or has written them; either end may lie on the host.
+  void note_copy(const void* destination, const void* source, size_t bytes);
+  void note_write(const void* destination, size_t bytes);
+
+  const std::map<uint64_t, Allocation>& device() const { return device_; }
 
   /// The first allocation whose surroundings a kernel has written; null when all are intact.
   const Allocation* find_overrun() const;

@@ -1,4 +1,5 @@
 // Streams and events, as programs call them.
+#include "acl/caller.h"
 #include "acl/error.h"
 #include "acl/state.h"
 
@@ -71,6 +72,7 @@ aclError aclrtDestroyStream(aclrtStream stream) { return destroy_stream(stream, 
 aclError aclrtDestroyStreamForce(aclrtStream stream) { return destroy_stream(stream, true, "aclrtDestroyStreamForce"); }
 
 aclError aclrtSynchronizeStream(aclrtStream handle) {
+  const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
   aclError error = ACL_SUCCESS;
@@ -96,6 +98,7 @@ aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
 }
 
 aclError aclrtSynchronizeDevice(void) {
+  const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
   if (current_context() == nullptr) {

@@ -1,8 +1,11 @@
 // Allocation, copies and fills, as programs call them.
 #include <cstring>
 
+#include "acl/caller.h"
 #include "acl/error.h"
+#include "acl/memory_check.h"
 #include "acl/state.h"
+#include "observe/checks.h"
 
 using namespace opkit::acl;
 using Guard = std::lock_guard<std::recursive_mutex>;
@@ -26,7 +29,9 @@ aclError allocate_device(void** pointer, size_t size, aclrtMemMallocPolicy polic
   if (policy < ACL_MEM_MALLOC_HUGE_FIRST || policy > ACL_MEM_MALLOC_NORMAL_ONLY_P2P) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, function, "%d is no allocation policy", static_cast<int>(policy));
   }
-  *pointer = runtime.memory.allocate_device(size, opkit::Device::get().config().poison);
+  const opkit::CheckOptions* checks = opkit::running_checks();
+  const bool is_followed = checks != nullptr && (checks->init || checks->unused);
+  *pointer = runtime.memory.allocate_device(size, opkit::Device::get().config().poison, is_followed);
   if (*pointer != nullptr) return ACL_SUCCESS;
   return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, function, "there is no room for %llu bytes", static_cast<ull>(size));
 }
@@ -41,8 +46,8 @@ aclError check_end(const Runtime& runtime, const void* pointer, size_t count, bo
   const Allocation* allocation = nullptr;
   const Side side = runtime.memory.side_of(pointer, &allocation);
   if (side == Side::Freed) {
-    return fail(ACL_ERROR_RT_PARAM_INVALID, function, "the %s %p is device memory that was freed (use after free)",
-                role, pointer);
+    return fail_memory("MEM-FREED", function, "free device memory once its last task has run",
+                       "the %s %p is device memory that was freed (use after free)", role, pointer);
   }
   if (wanted == Side::Device && side != Side::Device) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, function,
@@ -55,10 +60,10 @@ aclError check_end(const Runtime& runtime, const void* pointer, size_t count, bo
   if (allocation == nullptr) return ACL_SUCCESS;
   const uint64_t offset = reinterpret_cast<uint64_t>(pointer) - allocation->begin;
   if (offset + count <= allocation->usable_bytes) return ACL_SUCCESS;
-  return fail(ACL_ERROR_RT_PARAM_INVALID, function,
-              "the %s has %llu bytes from here on in an allocation of %llu, fewer than the %llu to transfer", role,
-              static_cast<ull>(offset < allocation->bytes ? allocation->bytes - offset : 0),
-              static_cast<ull>(allocation->bytes), static_cast<ull>(count));
+  return fail_memory("MEM-BOUNDS", function, "allocate as many bytes as are moved",
+                     "the %s has %llu bytes from here on in an allocation of %llu, fewer than the %llu to transfer",
+                     role, static_cast<ull>(offset < allocation->bytes ? allocation->bytes - offset : 0),
+                     static_cast<ull>(allocation->bytes), static_cast<ull>(count));
 }
 
 aclError check_copy(const Runtime& runtime, void* destination, size_t destination_bytes, const void* source,
@@ -99,18 +104,22 @@ aclError broken_device(const Runtime& runtime) {
 }  // namespace
 
 aclError aclrtMalloc(void** pointer, size_t size, aclrtMemMallocPolicy policy) {
+  const Caller caller(__builtin_return_address(0));
   return allocate_device(pointer, size, policy, "aclrtMalloc");
 }
 
 aclError aclrtMallocAlign32(void** pointer, size_t size, aclrtMemMallocPolicy policy) {
+  const Caller caller(__builtin_return_address(0));
   return allocate_device(pointer, size, policy, "aclrtMallocAlign32");
 }
 
 aclError aclrtMallocCached(void** pointer, size_t size, aclrtMemMallocPolicy policy) {
+  const Caller caller(__builtin_return_address(0));
   return allocate_device(pointer, size, policy, "aclrtMallocCached");
 }
 
 aclError aclrtFree(void* pointer) {
+  const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
   if (pointer == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree", "the pointer is null");
@@ -118,6 +127,7 @@ aclError aclrtFree(void* pointer) {
 }
 
 aclError aclrtMallocHost(void** pointer, size_t size) {
+  const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
   if (const aclError error = check_new(pointer, size, "aclrtMallocHost")) return error;
@@ -128,6 +138,7 @@ aclError aclrtMallocHost(void** pointer, size_t size) {
 }
 
 aclError aclrtFreeHost(void* pointer) {
+  const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
   if (pointer == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFreeHost", "the pointer is null");
@@ -136,18 +147,21 @@ aclError aclrtFreeHost(void* pointer) {
 
 aclError aclrtMemcpy(void* destination, size_t destination_bytes, const void* source, size_t count,
                      aclrtMemcpyKind kind) {
+  const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
   if (const aclError error = check_copy(runtime, destination, destination_bytes, source, count, kind, "aclrtMemcpy")) {
     return error;
   }
   if (const aclError error = broken_device(runtime)) return error;
+  runtime.memory.note_copy(destination, source, count);
   std::memmove(destination, source, count);
   return ACL_SUCCESS;
 }
 
 aclError aclrtMemcpyAsync(void* destination, size_t destination_bytes, const void* source, size_t count,
                           aclrtMemcpyKind kind, aclrtStream handle) {
+  const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
   aclError error = ACL_SUCCESS;
@@ -162,6 +176,7 @@ aclError aclrtMemcpyAsync(void* destination, size_t destination_bytes, const voi
                                return late;
                              }
                              if (const aclError broken = broken_device(runtime)) return broken;
+                             runtime.memory.note_copy(destination, source, count);
                              std::memmove(destination, source, count);
                              return ACL_SUCCESS;
                            },
@@ -170,16 +185,19 @@ aclError aclrtMemcpyAsync(void* destination, size_t destination_bytes, const voi
 }
 
 aclError aclrtMemset(void* destination, size_t destination_bytes, int32_t value, size_t count) {
+  const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
   if (const aclError error = check_fill(runtime, destination, destination_bytes, count, "aclrtMemset")) return error;
   if (const aclError error = broken_device(runtime)) return error;
+  runtime.memory.note_write(destination, count);
   std::memset(destination, value, count);
   return ACL_SUCCESS;
 }
 
 aclError aclrtMemsetAsync(void* destination, size_t destination_bytes, int32_t value, size_t count,
                           aclrtStream handle) {
+  const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
   aclError error = ACL_SUCCESS;
@@ -193,6 +211,7 @@ aclError aclrtMemsetAsync(void* destination, size_t destination_bytes, int32_t v
                                return late;
                              }
                              if (const aclError broken = broken_device(runtime)) return broken;
+                             runtime.memory.note_write(destination, count);
                              std::memset(destination, value, count);
                              return ACL_SUCCESS;
                            },

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <map>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "core/launch_state.h"
 
@@ -11,15 +14,28 @@ namespace opkit {
 
 const char* fault_name(Fault fault) {
   static constexpr const char* kNames[] = {
-      "None", "OutOfBounds", "Misaligned", "UninitializedRead", "IllegalOperand", "QueueMisuse", "Race",    "Deadlock",
-      "Leak", "Assertion",   "Crash",      "Unimplemented",     "Unspecified",    "Interrupted", "Internal"};
+      "None",          "OutOfBounds", "UseAfterFree", "Misaligned", "UninitializedRead", "IllegalOperand",
+      "QueueMisuse",   "Race",        "Deadlock",     "Leak",       "Assertion",         "Crash",
+      "Unimplemented", "Unspecified", "Interrupted",  "Internal"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == static_cast<size_t>(Fault::kCount), "a name for each fault");
   return kNames[static_cast<size_t>(fault)];
 }
 
 namespace {
 
-constexpr size_t kWaitsListed = 8;
+/// "0-3, 7" of ascending numbers.
+std::string ranges_text(const std::vector<uint32_t>& numbers) {
+  std::string text;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(numbers[i]);
+    if (last > i) text += "-" + std::to_string(numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
 
 /// Where a core stands, without what went wrong.
 FaultReport report_at(const Core& core, const Instr* instr) {
@@ -68,14 +84,25 @@ void LaunchState::report_deadlock() {
   std::sort(waits.begin(), waits.end(),
             [](const WaitingCore& a, const WaitingCore& b) { return a.core->index < b.core->index; });
   const WaitingCore& first = waits.front();
-  std::string message = "every core that is left waits:";
-  for (size_t i = 0; i < waits.size() && i < kWaitsListed; ++i) {
-    const WaitingCore& wait = waits[i];
-    message += "\n    " + std::string(wait.core->kind == SubCore::AIC ? "aic" : "aiv") + " of block " +
-               std::to_string(wait.core->block) + " for " + *wait.what + " at " + wait.instr->where.file + ":" +
-               std::to_string(wait.instr->where.line);
+  // Cores that wait for the same at the same line share one.
+  std::map<std::string, std::vector<uint32_t>> groups;
+  std::vector<std::string> order;
+  for (const WaitingCore& wait : waits) {
+    const std::string kind = wait.core->kind == SubCore::AIC ? "aic" : "aiv";
+    std::string key = kind + " of block %s for " + *wait.what + " at " + wait.instr->where.file + ":" +
+                      std::to_string(wait.instr->where.line);
+    std::vector<uint32_t>& blocks = groups[key];
+    if (blocks.empty()) order.push_back(std::move(key));
+    if (blocks.empty() || blocks.back() != wait.core->block) blocks.push_back(wait.core->block);
   }
-  if (waits.size() > kWaitsListed) message += "\n    and " + std::to_string(waits.size() - kWaitsListed) + " more";
+  std::string message = "every core that is left waits:";
+  for (const std::string& key : order) {
+    const std::vector<uint32_t>& blocks = groups[key];
+    std::string line = key;
+    line.replace(line.find("%s"), 2, ranges_text(blocks));
+    if (blocks.size() > 1) line.replace(line.find("block"), 5, "blocks");
+    message += "\n    " + line;
+  }
   message += "\n    " + std::to_string(core_count - waits.size()) + " of " + std::to_string(core_count) +
              " cores have returned from the kernel";
   FaultReport report = report_at(*first.core, first.instr);

@@ -10,11 +10,15 @@
 
 namespace opkit {
 
+class WrittenBits;
+
 /// One allocation of global memory that a kernel may touch.
 struct GmRange {
   uint64_t begin;
   uint64_t end;
-  bool is_written = true;  ///< whether it holds data when the launch begins; for the check of what is read
+  bool is_written = true;          ///< whether it holds data when the launch begins; for the check of what is read
+  std::string name;                ///< what messages call it; may be empty
+  WrittenBits* written = nullptr;  ///< what was written by earlier launches and transfers, where that is followed
 };
 
 /// What a launch runs on. Configuration arrives as this struct; nothing reads the environment.
@@ -32,7 +36,8 @@ struct Launch {
   KernelMode mode = KernelMode::Vector;
   uint32_t block_dim = 1;
   uint64_t tiling_key = 0;
-  std::vector<GmRange> gm;  ///< sorted by begin
+  std::vector<GmRange> gm;     ///< sorted by begin
+  std::vector<GmRange> freed;  ///< what the program gave back, sorted by begin
 };
 
 /// What remains of a launch.

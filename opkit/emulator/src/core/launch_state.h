@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/buffers.h"
 #include "core/launch.h"
 #include "observe/observer.h"
 #include "opkit/api/runtime_abi.h"
@@ -63,6 +64,7 @@ struct RunningCore {
   void* kernel_pipe = nullptr;
   uint8_t* system_workspace = nullptr;  ///< SetSysWorkspace
   std::string printed;                  ///< what the kernel has printed of a line that is not over
+  std::vector<BufferRecord> buffers;    ///< that InitBuffer has placed
   Where last_where{};                   ///< of the last instruction, where `core.issued` is not 0
 };
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "dtypes.h"
 #include "core/names.h"
@@ -88,20 +89,20 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   const Workspace workspace(tiling.workspace_bytes, poisons);
   std::vector<void*> addresses;
   std::vector<GmRange> ranges;
-  const auto add = [&](void* data, uint64_t size_bytes, bool is_written = true) {
+  const auto add = [&](std::string name, void* data, uint64_t size_bytes, bool is_written = true) {
     addresses.push_back(data);
     const auto begin = reinterpret_cast<uint64_t>(data);
-    ranges.push_back({begin, begin + size_bytes, is_written});
+    ranges.push_back({begin, begin + size_bytes, is_written, std::move(name)});
   };
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     const opkit_tensor* given = call.given_input(i);
     if (given == nullptr) {
-      add(nullptr, 0);
+      add("", nullptr, 0);
       continue;
     }
     int64_t elements = 1;
     for (int32_t axis = 0; axis < given->rank; ++axis) elements *= given->shape[axis];
-    add(given->data, size_in_bytes(elements, given->dtype));
+    add("input " + signature.inputs[i].name, given->data, size_in_bytes(elements, given->dtype));
   }
   const auto input_count = static_cast<std::ptrdiff_t>(addresses.size());
   for (size_t i = 0; i < signature.outputs.size(); ++i) {
@@ -113,10 +114,10 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
     }
     const bool is_zeroed = tiling.needs_atomic && signature.outputs[i].is_zero_initialised;
     if (is_zeroed) std::memset(outputs[i].data, 0, size_bytes);
-    add(outputs[i].data, size_bytes, is_in_place || is_zeroed);
+    add("output " + signature.outputs[i].name, outputs[i].data, size_bytes, is_in_place || is_zeroed);
   }
-  add(workspace.data(), tiling.workspace_bytes, false);
-  add(tiling.data.data(), tiling.data.size());
+  add("the workspace", workspace.data(), tiling.workspace_bytes, false);
+  add("the tiling data", tiling.data.data(), tiling.data.size());
 
   std::vector<void*> arguments;
   for (void*& address : addresses) arguments.push_back(&address);

@@ -19,26 +19,51 @@ namespace {
   const char* verb = is_write ? "writes" : "reads";
   const char* name = row_of(instr.op).name;
   if (operand.space == Space::GM) {
+    const Launch& launch = *current_core()->launch->launch;
+    if (const GmRange* freed = range_at(launch.freed, address)) {
+      raise_fault(Fault::UseAfterFree, &instr, "free device memory once the stream has been synchronised",
+                  "%s %s %llu bytes of %s that the program has freed", name, verb,
+                  static_cast<unsigned long long>(bytes), freed->name.c_str());
+    }
+    const std::string near = near_text(launch.gm, address + bytes);
     raise_fault(Fault::OutOfBounds, &instr, "check the offset and the length of this tile; the last one may be shorter",
-                "%s %s %llu bytes of global memory at 0x%llx that lie in no tensor of this launch", name, verb,
-                static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address));
+                "%s %s %llu bytes of global memory at 0x%llx that lie in no tensor of this launch%s", name, verb,
+                static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address), near.c_str());
   }
   const long long first = static_cast<long long>(address) - static_cast<long long>(operand.begin);
+  const std::string buffer = buffer_text(operand.space, operand.begin);
   raise_fault(Fault::OutOfBounds, &instr, "check the length given to this instruction and to InitBuffer",
-              "%s %s bytes %lld..%lld of a buffer that has %llu bytes in %s", name, verb, first,
+              "%s %s bytes %lld..%lld of a buffer that has %llu bytes in %s%s", name, verb, first,
               first + static_cast<long long>(bytes), static_cast<unsigned long long>(operand.end - operand.begin),
-              space_name(operand.space));
+              space_name(operand.space), buffer.empty() ? "" : (": " + buffer).c_str());
+}
+
+constexpr uint64_t kNearBytes = 1u << 20;
+
+/// The last range that begins at or before an address; null where none does.
+const GmRange* range_before(const std::vector<GmRange>& ranges, uint64_t address) {
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), address,
+                                      [](uint64_t value, const GmRange& range) { return value < range.begin; });
+  return after == ranges.begin() ? nullptr : &*(after - 1);
 }
 
 bool is_in_gm(const std::vector<GmRange>& ranges, uint64_t address, uint64_t bytes) {
-  const auto after = std::upper_bound(ranges.begin(), ranges.end(), address,
-                                      [](uint64_t value, const GmRange& range) { return value < range.begin; });
-  if (after == ranges.begin()) return false;
-  const GmRange& range = *(after - 1);
-  return address + bytes <= range.end;
+  const GmRange* range = range_before(ranges, address);
+  return range != nullptr && address + bytes <= range->end;
 }
 
 }  // namespace
+
+const GmRange* range_at(const std::vector<GmRange>& ranges, uint64_t address) {
+  const GmRange* range = range_before(ranges, address);
+  return range != nullptr && address < range->end ? range : nullptr;
+}
+
+std::string near_text(const std::vector<GmRange>& ranges, uint64_t address) {
+  const GmRange* range = range_before(ranges, address);
+  if (range == nullptr || range->name.empty() || address < range->end || address - range->end > kNearBytes) return "";
+  return ": " + std::to_string(address - range->end) + " bytes behind the end of " + range->name;
+}
 
 void check_bounds(const Core& core, const Instr& instr, const Operand& operand, uint64_t address, uint64_t bytes,
                   bool is_write) {

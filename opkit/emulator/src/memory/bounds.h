@@ -1,7 +1,11 @@
 /// Whether an instruction's bytes lie where it may touch them.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/core.h"
+#include "core/launch.h"
 
 namespace opkit {
 
@@ -11,6 +15,12 @@ const char* space_name(Space space);
 /// launch's allocations.
 void check_bounds(const Core& core, const Instr& instr, const Operand& operand, uint64_t address, uint64_t bytes,
                   bool is_write);
+
+/// "4096 bytes behind the end of output y, which has 65536"; empty where nothing is near.
+std::string near_text(const std::vector<GmRange>& ranges, uint64_t address);
+
+/// The range that holds an address; null where none does.
+const GmRange* range_at(const std::vector<GmRange>& ranges, uint64_t address);
 
 /// Faults Misaligned unless a local operand starts at a multiple of `alignment` bytes.
 void check_alignment(const Instr& instr, const Operand& operand, uint32_t alignment, const char* role);

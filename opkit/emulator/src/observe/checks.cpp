@@ -1,7 +1,8 @@
 #include "observe/checks.h"
 
 #include <algorithm>
-#include <iterator>
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "core/launch.h"
@@ -12,12 +13,15 @@ namespace {
 /// Passes everything on to the detectors and gathers their findings when a launch ends.
 class CheckObserver final : public Observer {
  public:
-  explicit CheckObserver(const CheckOptions& options) {
-    if (options.race) detectors_.push_back(make_race_check(options.has_auto_sync));
-    if (options.cross) detectors_.push_back(make_cross_check());
-    if (options.init) detectors_.push_back(make_init_check());
-    if (options.leak) detectors_.push_back(make_leak_check());
+  explicit CheckObserver(const CheckOptions& options) : options_(options) {
+    if (options.race) detectors_.push_back(make_race_check(options));
+    if (options.cross) detectors_.push_back(make_cross_check(options));
+    if (options.init) detectors_.push_back(make_init_check(options));
+    if (options.free) detectors_.push_back(make_free_check(options));
+    if (options.leak) detectors_.push_back(make_leak_check(options));
   }
+
+  const CheckOptions& options() const { return options_; }
 
   void launch_begin(const LaunchInfo& info) override {
     kernel_ = info.kernel;
@@ -35,34 +39,87 @@ class CheckObserver final : public Observer {
   void block_end(const Core& core) override {
     for (const auto& detector : detectors_) detector->block_end(core);
   }
+  void launch_fault(const FaultReport& report) override {
+    Finding finding;
+    finding.fault = fault_name(report.fault);
+    finding.message = report.message;
+    finding.help = report.help;
+    finding.kernel = report.kernel;
+    finding.site = {report.file, report.line, "", report.pipe, "", 0};
+    finding.block = finding.other_block = report.block;
+    finding.is_cube = std::string_view(report.sub_core) == "aic";
+    finding.instruction = report.instruction;
+    finding.count = 1;
+    add(std::move(finding));
+  }
   void launch_end() override {
     for (const auto& detector : detectors_) {
       detector->launch_end();
       for (Finding& finding : detector->take()) {
         finding.kernel = kernel_;
-        findings_.push_back(std::move(finding));
+        add(std::move(finding));
       }
     }
   }
 
-  std::vector<Finding> take() { return std::move(findings_); }
+  void add(Finding finding) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    findings_.add(std::move(finding));
+  }
+  std::vector<Finding> take() {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return findings_.take();
+  }
 
  private:
   std::vector<std::unique_ptr<Detector>> detectors_;
+  CheckOptions options_;
   std::string kernel_;
-  std::vector<Finding> findings_;
+  std::mutex lock_;  // of the findings: host code adds its own
+  FindingGroups findings_;
 };
 
 std::mutex session_lock;
 std::unique_ptr<CheckObserver> session;  // null between checks
 
+bool* find_detector(CheckOptions& options, std::string_view name) {
+  if (name == "race") return &options.race;
+  if (name == "cross") return &options.cross;
+  if (name == "init") return &options.init;
+  if (name == "leak") return &options.leak;
+  if (name == "free") return &options.free;
+  if (name == "memory") return &options.memory;
+  return nullptr;
+}
+
 }  // namespace
+
+std::string choose_detectors(CheckOptions& options, std::string_view names) {
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    bool* detector = find_detector(options, name);
+    if (detector == nullptr) return std::string(name);
+    *detector = true;
+  }
+  return "";
+}
 
 void begin_checks(const CheckOptions& options) {
   const std::lock_guard<std::mutex> guard(session_lock);
   if (session != nullptr) Device::get().detach(session.get());
   session = std::make_unique<CheckObserver>(options);
   Device::get().attach(session.get());
+}
+
+const CheckOptions* running_checks() {
+  const std::lock_guard<std::mutex> guard(session_lock);
+  return session == nullptr ? nullptr : &session->options();
+}
+
+void add_finding(Finding finding) {
+  const std::lock_guard<std::mutex> guard(session_lock);
+  if (session != nullptr) session->add(std::move(finding));
 }
 
 std::vector<Finding> end_checks() {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "observe/finding.h"
@@ -13,14 +14,21 @@
 namespace opkit {
 
 struct CheckOptions {
-  bool race = true;   ///< accesses of two pipes of a core that no flag orders
-  bool cross = true;  ///< accesses of two cores to global memory that nothing orders
-  bool init = true;   ///< reads of bytes that nothing wrote
-  bool leak = true;   ///< tensors, events and flags left over when a block ends; events signalled twice
+  bool race = false;    ///< accesses of two pipes of a core that no flag orders
+  bool cross = false;   ///< accesses of two cores to global memory that nothing orders
+  bool init = false;    ///< reads of bytes that nothing wrote
+  bool free = false;    ///< accesses of tensors behind their FreeTensor
+  bool memory = false;  ///< device memory of a program: bad frees, uses of what was freed, leaks
+  bool leak = false;    ///< tensors, events and flags left over when a block ends; events signalled twice
   /// Whether the compiler orders scalar accesses of vector cores with V, MTE2 and MTE3, as the documented default of
   /// --cce-auto-sync does. Source: Ascend C API, synchronisation inside a core, automatic synchronisation.
   bool has_auto_sync = true;
+  bool unused = false;                ///< device memory of a program that nothing ever touched
+  uint32_t only_block = kEveryBlock;  ///< findings of this block only
 };
+
+/// Turns detectors on by name, names joined by ",". Returns the first that is none; empty when all are.
+OPKIT_API std::string choose_detectors(CheckOptions& options, std::string_view names);
 
 /// One detector: an observer that has findings once a launch has ended.
 class Detector : public Observer {
@@ -29,15 +37,22 @@ class Detector : public Observer {
   virtual std::vector<Finding> take() = 0;
 };
 
-std::unique_ptr<Detector> make_race_check(bool has_auto_sync);
-std::unique_ptr<Detector> make_cross_check();
-std::unique_ptr<Detector> make_init_check();
-std::unique_ptr<Detector> make_leak_check();
+std::unique_ptr<Detector> make_race_check(const CheckOptions& options);
+std::unique_ptr<Detector> make_cross_check(const CheckOptions& options);
+std::unique_ptr<Detector> make_init_check(const CheckOptions& options);
+std::unique_ptr<Detector> make_free_check(const CheckOptions& options);
+std::unique_ptr<Detector> make_leak_check(const CheckOptions& options);
 
 /// Attaches the detectors asked for to every later launch of the process, until end_checks().
 OPKIT_API void begin_checks(const CheckOptions& options);
 
-/// Detaches them and returns what they found, launch by launch.
+/// What the checks that run now look at; null without checks.
+const CheckOptions* running_checks();
+
+/// Adds what was found outside launches; without checks it is dropped.
+void add_finding(Finding finding);
+
+/// Detaches the detectors and returns what they found, equal ones once, faults that ended launches among them.
 OPKIT_API std::vector<Finding> end_checks();
 
 }  // namespace opkit

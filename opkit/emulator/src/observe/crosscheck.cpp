@@ -6,10 +6,12 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 
 #include "core/launch_state.h"
 #include "isa/footprint.h"
 #include "isa/table.h"
+#include "memory/bounds.h"
 #include "observe/checks.h"
 
 namespace opkit {
@@ -26,7 +28,8 @@ struct Segment {
   uint64_t begin;
   uint64_t end;
   uint32_t core;
-  uint32_t clock;  ///< index into the core's clocks
+  uint32_t seen;  ///< index into what the core had seen of the others
+  uint64_t own;   ///< its own time
   bool is_write;
   bool is_atomic;
   uint64_t instruction;
@@ -34,7 +37,8 @@ struct Segment {
 };
 
 struct CoreState {
-  std::vector<Clock> clocks;  ///< the last is the present one
+  std::vector<std::shared_ptr<const Clock>> seen;  ///< times of the other cores; the last is the present one
+  uint64_t own = 1;                                ///< advanced by each signal of its own
   std::vector<Segment> segments;
   size_t open[8] = {};  ///< segments that the next access may lengthen
   uint32_t open_count = 0;
@@ -44,6 +48,8 @@ struct CoreState {
 
 class CrossCheck final : public Detector {
  public:
+  explicit CrossCheck(const CheckOptions& options) : only_block_(options.only_block) {}
+
   void launch_begin(const LaunchInfo& info) override {
     cores_.clear();
     cores_.resize(info.core_count);
@@ -52,6 +58,7 @@ class CrossCheck final : public Detector {
     waits_.clear();
     rounds_.clear();
     channels_.clear();
+    words_.clear();
     gm_.clear();
     has_faulted_ = false;
   }
@@ -65,6 +72,7 @@ class CrossCheck final : public Detector {
       const Operand& element = is_write ? instr.dst : instr.src[0];
       if (element.space == Space::GM) {
         touch(core, instr, element.address, size_bytes(element.dtype), is_write);
+        if (is_write) release_word(core, element.address);
       }
       return;
     }
@@ -76,7 +84,9 @@ class CrossCheck final : public Detector {
   }
 
   void after(const Core& core, const Instr& instr) override {
-    if (cores_.size() != 1 && row_of(instr.op).cost == Cost::cross_core) acquire(core, instr);
+    if (cores_.size() == 1) return;
+    if (row_of(instr.op).cost == Cost::cross_core) return acquire(core, instr);
+    if (instr.op == Op::GetValue && instr.src[0].space == Space::GM) acquire_word(core, instr.src[0].address);
   }
 
   void block_end(const Core& core) override {
@@ -100,6 +110,12 @@ class CrossCheck final : public Detector {
     uint32_t mode;
     Clock clock;
   };
+  /// A word of global memory as scalar code wrote it last.
+  struct Word {
+    uint32_t core = 0;
+    uint64_t own = 0;  ///< the writer's time
+    std::shared_ptr<const Clock> seen;
+  };
   using FlagKey = std::pair<uint32_t, uint32_t>;  // core, flag
 
   CoreState& state_of(const Core& core) {
@@ -107,9 +123,7 @@ class CrossCheck final : public Detector {
     if (state == nullptr) {
       state = std::make_unique<CoreState>();
       state->core = core;
-      Clock start(cores_.size(), 0);
-      start[core.index] = 1;
-      state->clocks.push_back(std::move(start));
+      state->seen.push_back(std::make_shared<const Clock>(cores_.size(), 0));
       // The launch's own list is gone when the report is written.
       const std::lock_guard<std::mutex> guard(lock_);
       if (gm_.empty()) gm_ = core.launch->launch->gm;
@@ -119,12 +133,12 @@ class CrossCheck final : public Detector {
 
   void touch(const Core& core, const Instr& instr, uint64_t begin, uint64_t bytes, bool is_write) {
     CoreState& state = state_of(core);
-    const auto clock = static_cast<uint32_t>(state.clocks.size() - 1);
+    const auto seen = static_cast<uint32_t>(state.seen.size() - 1);
     const AccessSite site = site_of(instr);
     const bool is_atomic = is_write && core.atomic_op != AtomicOp::None && instr.pipe != Pipe::S;
     for (uint32_t i = 0; i < state.open_count; ++i) {
       Segment& open = state.segments[state.open[i]];
-      if (open.clock != clock || open.is_write != is_write || open.is_atomic != is_atomic ||
+      if (open.seen != seen || open.own != state.own || open.is_write != is_write || open.is_atomic != is_atomic ||
           open.site.line != site.line || open.site.op != site.op || open.site.file != site.file) {
         continue;
       }
@@ -132,7 +146,8 @@ class CrossCheck final : public Detector {
       open.end = std::max(open.end, begin + bytes);
       return;
     }
-    state.segments.push_back({begin, begin + bytes, core.index, clock, is_write, is_atomic, core.issued, site});
+    state.segments.push_back(
+        {begin, begin + bytes, core.index, seen, state.own, is_write, is_atomic, core.issued, site});
     constexpr uint32_t kOpenLimit = sizeof(state.open) / sizeof(state.open[0]);
     state.open[state.next_open] = state.segments.size() - 1;
     state.next_open = (state.next_open + 1) % kOpenLimit;
@@ -142,18 +157,16 @@ class CrossCheck final : public Detector {
   /// The core's clock as of now; whatever it does later has a later one.
   Clock publish(const Core& core) {
     CoreState& state = state_of(core);
-    Clock published = state.clocks.back();
-    Clock next = published;
-    ++next[core.index];
-    state.clocks.push_back(std::move(next));
+    Clock published = *state.seen.back();
+    published[core.index] = state.own++;
     return published;
   }
 
   void receive(const Core& core, const Clock& clock) {
     CoreState& state = state_of(core);
-    Clock next = state.clocks.back();
+    Clock next = *state.seen.back();
     join(next, clock);
-    state.clocks.push_back(std::move(next));
+    state.seen.push_back(std::make_shared<const Clock>(std::move(next)));
   }
 
   static std::pair<uint32_t, uint32_t> barrier_key(const Core& core, const Instr& instr) {
@@ -207,6 +220,28 @@ class CrossCheck final : public Detector {
     receive(core, clock);
   }
 
+  /// Scalar code that writes a word may signal with it. Before it executes: whoever reads the new value finds it here.
+  void release_word(const Core& core, uint64_t address) {
+    CoreState& state = state_of(core);
+    const std::lock_guard<std::mutex> guard(lock_);
+    words_[address] = {core.index, state.own++, state.seen.back()};
+  }
+
+  /// Scalar code that reads a word which another core has written comes behind what that core did before.
+  void acquire_word(const Core& core, uint64_t address) {
+    Word word;
+    {
+      const std::lock_guard<std::mutex> guard(lock_);
+      const auto found = words_.find(address);
+      if (found == words_.end() || found->second.core == core.index) return;
+      word = found->second;
+    }
+    if ((*state_of(core).seen.back())[word.core] >= word.own) return;
+    Clock clock = *word.seen;
+    clock[word.core] = word.own;
+    receive(core, clock);
+  }
+
   uint64_t& rounds_of(uint32_t core, std::pair<uint32_t, uint32_t> barrier) {
     return rounds_[{core, barrier.first, barrier.second}];
   }
@@ -229,9 +264,9 @@ class CrossCheck final : public Detector {
   }
 
   bool is_ordered(const Segment& first, const Segment& second) const {
-    const Clock& mine = cores_[first.core]->clocks[first.clock];
-    const Clock& theirs = cores_[second.core]->clocks[second.clock];
-    return theirs[first.core] >= mine[first.core] || mine[second.core] >= theirs[second.core];
+    const Clock& first_seen = *cores_[first.core]->seen[first.seen];
+    const Clock& second_seen = *cores_[second.core]->seen[second.seen];
+    return second_seen[first.core] >= first.own || first_seen[second.core] >= second.own;
   }
 
   void compare() {
@@ -271,28 +306,31 @@ class CrossCheck final : public Detector {
     const Segment& subject = a_first ? a : b;
     const Segment& other = a_first ? b : a;
     Core core = cores_[subject.core]->core;
+    const uint32_t other_block = cores_[other.core]->core.block;
+    if (only_block_ != kEveryBlock && core.block != only_block_ && other_block != only_block_) return;
     core.issued = subject.instruction;
     bool is_new = false;
     Finding& finding =
         findings_.at(is_read ? "RACE-CORES-READ" : "RACE-CORES-WRITE", core, subject.site, other.site, is_new);
     if (!is_new) return ++finding.count, void();
-    const Core& other_core = cores_[other.core]->core;
-    finding.other_block = other_core.block;
+    finding.other_block = other_block;
     finding.space = "GM";
     const uint64_t begin = std::max(a.begin, b.begin);
     uint64_t base = begin;
-    for (const GmRange& range : gm_) {
-      if (range.begin <= begin && begin < range.end) base = range.begin;
+    if (const GmRange* range = range_at(gm_, begin)) {
+      base = range->begin;
+      finding.allocation = range->name;
     }
     finding.begin = begin - base;
     finding.end = std::min(a.end, b.end) - base;
     const std::string both = "block " + std::to_string(core.block) + (is_read ? " reads" : " writes") +
-                             " bytes of global memory that block " + std::to_string(other_core.block) + " writes";
+                             " bytes of global memory that block " + std::to_string(other_block) + " writes";
     finding.message = both + ", and nothing orders the two cores";
     finding.help = is_read ? "put SyncAll, or CrossCoreSetFlag and CrossCoreWaitFlag, between the write and the read"
                            : "give each block bytes of its own, use SetAtomicAdd, or put SyncAll between the two";
   }
 
+  uint32_t only_block_;
   std::mutex lock_;  // of what cores share: barriers, signals, channels
   std::vector<std::unique_ptr<CoreState>> cores_;
   std::map<std::pair<uint32_t, uint32_t>, Barrier> barriers_;
@@ -300,6 +338,7 @@ class CrossCheck final : public Detector {
   std::map<FlagKey, std::vector<Signal>> sets_;
   std::map<FlagKey, uint64_t> waits_;
   std::map<uint64_t, Clock> channels_;
+  std::unordered_map<uint64_t, Word> words_;
   std::vector<GmRange> gm_;
   std::atomic<bool> has_faulted_{false};
   FindingList findings_;
@@ -307,6 +346,8 @@ class CrossCheck final : public Detector {
 
 }  // namespace
 
-std::unique_ptr<Detector> make_cross_check() { return std::make_unique<CrossCheck>(); }
+std::unique_ptr<Detector> make_cross_check(const CheckOptions& options) {
+  return std::make_unique<CrossCheck>(options);
+}
 
 }  // namespace opkit

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "core/launch_state.h"
 #include "isa/table.h"
+#include "memory/bounds.h"
 
 namespace opkit {
 
@@ -10,7 +12,7 @@ AccessSite site_of(const Instr& instr) { return {instr.where.file, instr.where.l
 
 Site resolve(const AccessSite& site) {
   const char* name = site.op == Op::kCount ? "" : row_of(site.op).name;
-  return {site.file == nullptr ? "" : site.file, site.line, name, site.pipe};
+  return {site.file == nullptr ? "" : site.file, site.line, name, site.pipe, "", 0};
 }
 
 std::string place_text(const AccessSite& site) {
@@ -19,8 +21,28 @@ std::string place_text(const AccessSite& site) {
   return path.substr(path.find_last_of('/') + 1) + ":" + std::to_string(site.line);
 }
 
+void place_finding(Finding& finding, const Core& core, Space space, uint64_t first, uint64_t last) {
+  finding.space = space_name(space);
+  uint64_t base = 0;
+  if (space == Space::GM) {
+    base = first;
+    if (const GmRange* range = range_at(core.launch->launch->gm, first)) {
+      base = range->begin;
+      finding.allocation = range->name;
+    }
+  } else {
+    finding.allocation = buffer_text(space, first);
+  }
+  finding.begin = first - base;
+  finding.end = last - base;
+}
+
 Finding& FindingList::at(const char* id, const Core& core, const AccessSite& site, const AccessSite& other,
                          bool& is_new) {
+  if (only_block_ != kEveryBlock && core.block != only_block_) {
+    is_new = false;
+    return unwanted_;
+  }
   const Key key = {id, site.file, site.line, site.op, other.file, other.line, other.op};
   const auto [position, inserted] = index_.try_emplace(key, entries_.size());
   is_new = inserted;
@@ -62,6 +84,23 @@ std::vector<Finding> FindingList::take() {
   for (Entry& entry : entries_) findings.push_back(std::move(entry.finding));
   clear();
   return findings;
+}
+
+void FindingGroups::add(Finding finding) {
+  const Key key = {finding.id + finding.fault, finding.kernel,    finding.site.file + finding.site.module,
+                   finding.site.instruction,   finding.site.line, finding.site.offset,
+                   finding.other.file,         finding.other.line};
+  const auto [position, inserted] = index_.try_emplace(key, findings_.size());
+  if (inserted) {
+    findings_.push_back(std::move(finding));
+  } else {
+    findings_[position->second].count += finding.count;
+  }
+}
+
+std::vector<Finding> FindingGroups::take() {
+  index_.clear();
+  return std::exchange(findings_, {});
 }
 
 }  // namespace opkit

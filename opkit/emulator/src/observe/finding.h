@@ -18,11 +18,14 @@ struct Site {
   uint32_t line = 0;
   std::string instruction;  ///< the table's name for it
   Pipe pipe = Pipe::S;
+  std::string module;   ///< of a call in a program's host code, which has no line of its own: the loaded file
+  uint64_t offset = 0;  ///< and where in it, as its debug information counts
 };
 
 /// One kind of bug at one place. `opkit/sanitizer/classes.py` describes each id.
 struct Finding {
-  std::string id;
+  std::string id;     ///< empty for faults
+  std::string fault;  ///< the category, where the launch ended with it
   std::string message;
   std::string help;
   std::string kernel;
@@ -34,7 +37,8 @@ struct Finding {
   uint32_t other_block = 0;
   uint64_t instruction = 0;  ///< instructions that the core had issued when it first happened
   std::string space;
-  uint64_t begin = 0;  ///< first byte concerned, in its memory; in GM from the start of its allocation
+  std::string allocation;  ///< what the bytes belong to; empty where that is not known
+  uint64_t begin = 0;      ///< first byte concerned, in its memory; in GM from the start of its allocation
   uint64_t end = 0;
   uint64_t count = 0;  ///< how often it happened in this launch
 };
@@ -50,10 +54,15 @@ struct AccessSite {
 AccessSite site_of(const Instr& instr);
 Site resolve(const AccessSite& site);
 
+constexpr uint32_t kEveryBlock = ~0u;
+
 /// The findings of one core, each place or pair of places once.
 class FindingList {
  public:
+  explicit FindingList(uint32_t only_block = kEveryBlock) : only_block_(only_block) {}
+
   /// The finding of these two places, and whether it is new: then the caller fills it in. Counts once an instruction.
+  /// Of a block that nobody asked for it is kept nowhere.
   Finding& at(const char* id, const Core& core, const AccessSite& site, const AccessSite& other, bool& is_new);
 
   /// Adds another list's findings; the first of equal ones keeps its place, the counts add up.
@@ -69,9 +78,26 @@ class FindingList {
     Finding finding;
     uint64_t last_instruction = 0;
   };
+  uint32_t only_block_;
+  Finding unwanted_;
   std::vector<Entry> entries_;
   std::map<Key, size_t> index_;
 };
+
+/// Equal findings of several launches, as one with their counts added up.
+class FindingGroups {
+ public:
+  void add(Finding finding);
+  std::vector<Finding> take();
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::string, std::string, uint32_t, uint64_t, std::string, uint32_t>;
+  std::vector<Finding> findings_;
+  std::map<Key, size_t> index_;
+};
+
+/// Fills in which bytes of which memory and allocation, while the core runs; addresses as instructions have them.
+void place_finding(Finding& finding, const Core& core, Space space, uint64_t first, uint64_t last);
 
 /// "file.cpp:12", or "an unknown line".
 std::string place_text(const AccessSite& site);

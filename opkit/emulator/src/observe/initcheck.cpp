@@ -2,7 +2,10 @@
 // Copies carry what they move: bytes that were never written stay so on the other side, and count once an instruction
 // computes with them. What a data block has behind its last written byte is padding, and only reductions, scalar reads
 // and whole blocks of it are reported. Gather's source, which depends on data, is not looked at.
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/launch_state.h"
@@ -18,6 +21,8 @@ namespace {
 
 /// One core's local memories. A block starts with none of them written.
 struct CoreState {
+  explicit CoreState(uint32_t only_block) : findings(only_block) {}
+
   std::unique_ptr<WrittenBits> spaces[static_cast<size_t>(Space::kCount)];
   std::vector<ByteRange> ranges;  // of the instruction at hand
   FindingList findings;
@@ -27,7 +32,8 @@ struct CoreState {
 struct GmBits {
   uint64_t begin;
   uint64_t end;
-  std::unique_ptr<WrittenBits> bits;
+  WrittenBits* bits;
+  std::unique_ptr<WrittenBits> owned;  ///< of this launch only
 };
 
 /// Where a range's bits are: `bits` is null where nothing is tracked.
@@ -35,10 +41,13 @@ struct Place {
   WrittenBits* bits = nullptr;
   uint64_t begin = 0;  ///< of the range, in `bits`
   uint64_t end = 0;
+  uint64_t base = 0;  ///< address of `bits`' byte 0
 };
 
 class InitCheck final : public Detector {
  public:
+  explicit InitCheck(const CheckOptions& options) : only_block_(options.only_block) {}
+
   void launch_begin(const LaunchInfo& info) override {
     cores_.clear();
     cores_.resize(info.core_count);
@@ -75,12 +84,15 @@ class InitCheck final : public Detector {
   CoreState& state_of(const Core& core) {
     std::unique_ptr<CoreState>& state = cores_[core.index];
     if (state != nullptr) return *state;
-    state = std::make_unique<CoreState>();
+    state = std::make_unique<CoreState>(only_block_);
     const std::lock_guard<std::mutex> guard(lock_);
     if (!is_gm_known_) {
       for (const GmRange& range : core.launch->launch->gm) {
-        if (!range.is_written) {
-          gm_.push_back({range.begin, range.end, std::make_unique<WrittenBits>(range.end - range.begin)});
+        if (range.written != nullptr) {
+          gm_.push_back({range.begin, range.end, range.written, nullptr});
+        } else if (!range.is_written) {
+          auto bits = std::make_unique<WrittenBits>(range.end - range.begin);
+          gm_.push_back({range.begin, range.end, bits.get(), std::move(bits)});
         }
       }
       is_gm_known_ = true;
@@ -90,12 +102,15 @@ class InitCheck final : public Detector {
 
   Place place_of(const Core& core, CoreState& state, Space space, uint64_t begin, uint64_t bytes) const {
     if (space == Space::GM) {
-      for (const GmBits& range : gm_) {
-        if (begin >= range.begin && begin + bytes <= range.end) {
-          return {range.bits.get(), begin - range.begin, begin + bytes - range.begin};
-        }
-      }
-      return {};
+      const auto after = std::upper_bound(gm_.begin(), gm_.end(), begin,
+                                          [](uint64_t at, const GmBits& range) { return at < range.begin; });
+      if (after == gm_.begin()) return {};
+      const GmBits& range = *std::prev(after);
+      if (begin + bytes > range.end) return {};
+      range.bits->touch();
+      const Place place = {range.bits, begin - range.begin, begin + bytes - range.begin, range.begin};
+      if (range.owned == nullptr) range.bits->adopt(core.at(Space::GM, range.begin), place.begin, place.end);
+      return place;
     }
     std::unique_ptr<WrittenBits>& bits = state.spaces[static_cast<size_t>(space)];
     const uint64_t limit = core.space_bytes[static_cast<size_t>(space)];
@@ -154,18 +169,9 @@ class InitCheck final : public Detector {
       if (source.bits == nullptr || source_bytes != range.bytes) {
         place.bits->set(place.begin, place.end);
       } else {
-        carry(source, place);
+        place.bits->carry(*source.bits, source.begin, source.end, place.begin);
       }
     });
-  }
-
-  static void carry(const Place& source, const Place& target) {
-    uint64_t at = source.begin;
-    while (at < source.end) {
-      const uint64_t gap = source.bits->first_unwritten(at, source.end);
-      target.bits->set(target.begin + (at - source.begin), target.begin + (gap - source.begin));
-      at = source.bits->end_of_unwritten(gap, source.end);
-    }
   }
 
   static Space space_of(const Instr& instr, const ByteRange& range) {
@@ -183,7 +189,7 @@ class InitCheck final : public Detector {
     }
     if (first >= place.end) return;
     const uint64_t last = place.bits->end_of_unwritten(first, place.end);
-    report(core, state, instr, space, first, last);
+    report(core, state, instr, space, first + place.base, last + place.base);
     place.bits->set(place.begin, place.end);
   }
 
@@ -198,9 +204,7 @@ class InitCheck final : public Detector {
     bool is_new = false;
     Finding& finding = state.findings.at(is_out ? "INIT-COPY-OUT" : "INIT-READ", core, site_of(instr), {}, is_new);
     if (!is_new) return;
-    finding.space = space_name(space);
-    finding.begin = first;
-    finding.end = last;
+    place_finding(finding, core, space, first, last);
     finding.message = std::string(row_of(instr.op).name) + (is_out ? " copies " : " reads ") +
                       std::to_string(last - first) + " bytes of " + finding.space +
                       " that nothing in this block has written";
@@ -208,6 +212,7 @@ class InitCheck final : public Detector {
                           : "write the bytes before this line, or give the instruction the count that was written";
   }
 
+  uint32_t only_block_;
   std::mutex lock_;  // while the tracked allocations are set up
   bool is_gm_known_ = false;
   std::vector<GmBits> gm_;
@@ -217,6 +222,6 @@ class InitCheck final : public Detector {
 
 }  // namespace
 
-std::unique_ptr<Detector> make_init_check() { return std::make_unique<InitCheck>(); }
+std::unique_ptr<Detector> make_init_check(const CheckOptions& options) { return std::make_unique<InitCheck>(options); }
 
 }  // namespace opkit

@@ -3,6 +3,7 @@
 // synchronisation inside a core, SetFlag; resource management, AllocTensor, AllocEventID.
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -40,6 +41,8 @@ struct CoreState {
   std::map<EventKey, HeldEvent> events;
   std::map<EventKey, RaisedFlag> flags;
   FindingList findings;
+
+  explicit CoreState(uint32_t only_block) : findings(only_block) {}
 };
 
 std::string event_text(const EventKey& key) {
@@ -51,6 +54,8 @@ AccessSite place(Where where, Op op, Pipe pipe = Pipe::S) { return {where.file, 
 
 class LeakCheck final : public Detector {
  public:
+  explicit LeakCheck(const CheckOptions& options) : only_block_(options.only_block) {}
+
   void launch_begin(const LaunchInfo& info) override {
     cores_.clear();
     cores_.resize(info.core_count);
@@ -58,6 +63,10 @@ class LeakCheck final : public Detector {
   }
 
   void before(const Core& core, const Instr& instr) override {
+    if (instr.op == Op::CrossCoreSetFlag) {
+      const std::lock_guard<std::mutex> guard(lock_);
+      last_sets_[instr.event_id] = {core, site_of(instr)};
+    }
     if (instr.op != Op::SetFlag && instr.op != Op::WaitFlag) return;
     CoreState& state = state_of(core);
     const EventKey key = {instr.pipe, instr.peer_pipe, instr.event_id};
@@ -66,15 +75,19 @@ class LeakCheck final : public Detector {
       if (raised != state.flags.end() && --raised->second.count == 0) state.flags.erase(raised);
       return;
     }
-    const auto event = state.events.find(key);
-    const bool is_queues = event != state.events.end() && event->second.is_queues;
+    const bool is_queues = instr.mode == kQueueSignal;
     if (raised == state.flags.end()) {
       state.flags[key] = {instr.where, 1, is_queues};
       return;
     }
     ++raised->second.count;
-    report_duplicate(core, state, instr, key, raised->second);
+    if (raised->second.is_queues != is_queues) {
+      report_shared_id(core, state, instr, key, raised->second);
+    } else {
+      report_duplicate(core, state, instr, key, raised->second);
+    }
     raised->second.set = instr.where;
+    raised->second.is_queues = is_queues;
   }
 
   void resource(const Core& core, const ResourceEvent& event) override {
@@ -82,6 +95,7 @@ class LeakCheck final : public Detector {
     const std::pair<const void*, uint32_t> tensor = {event.queue, event.address};
     const EventKey key = {event.first, event.second, static_cast<uint8_t>(event.event_id)};
     switch (event.action) {
+      case Action::PlaceBuffer: return;
       case Action::AllocateTensor: state.tensors[tensor] = {event.where, event.space, event.bytes, false}; return;
       case Action::EnQueTensor:
       case Action::DeQueTensor: {
@@ -101,6 +115,7 @@ class LeakCheck final : public Detector {
       has_faulted_ = true;
       return;
     }
+    launch_ = core.launch;
     CoreState& state = state_of(core);
     for (const auto& [tensor, held] : state.tensors) report_tensor(core, state, held);
     for (const auto& [key, raised] : state.flags) {
@@ -112,6 +127,9 @@ class LeakCheck final : public Detector {
   }
 
   void launch_end() override {
+    if (!has_faulted_ && launch_ != nullptr) report_core_flags();
+    launch_ = nullptr;
+    last_sets_.clear();
     for (const std::unique_ptr<CoreState>& state : cores_) {
       if (state != nullptr && !has_faulted_) findings_.merge(std::move(state->findings));
     }
@@ -123,7 +141,7 @@ class LeakCheck final : public Detector {
  private:
   CoreState& state_of(const Core& core) {
     std::unique_ptr<CoreState>& state = cores_[core.index];
-    if (state == nullptr) state = std::make_unique<CoreState>();
+    if (state == nullptr) state = std::make_unique<CoreState>(only_block_);
     return *state;
   }
 
@@ -137,6 +155,19 @@ class LeakCheck final : public Detector {
         "SetFlag signals event " + event_text(key) + " again before it was waited for: one signal is lost";
     finding.help =
         "use another event id, or call WaitFlag between " + place_text(before) + " and " + place_text(site_of(instr));
+  }
+
+  static void report_shared_id(const Core& core, CoreState& state, const Instr& instr, const EventKey& key,
+                               const RaisedFlag& earlier) {
+    bool is_new = false;
+    const AccessSite before = place(earlier.set, Op::SetFlag, instr.pipe);
+    Finding& finding = state.findings.at("SYNC-EVENT-ID", core, site_of(instr), before, is_new);
+    if (!is_new) return;
+    finding.message = "event " + event_text(key) + " is signalled by " +
+                      (earlier.is_queues ? "the kernel" : "a queue") + " while the signal of " +
+                      (earlier.is_queues ? "a queue" : "the kernel") +
+                      " on the same id is not yet waited for: each may end the other's wait";
+    finding.help = "take the id from AllocEventID or FetchEventID, which know what the queues use";
   }
 
   static void report_tensor(const Core& core, CoreState& state, const HeldTensor& held) {
@@ -167,6 +198,45 @@ class LeakCheck final : public Detector {
     finding.help = "call ReleaseEventID with it, or use FetchEventID, which takes none";
   }
 
+  /// Flags between cores that were signalled and that nobody has waited for, once for each flag.
+  void report_core_flags() {
+    const LaunchState& launch = *launch_.load();
+    const CrossCoreState& state = launch.cross_core;
+    for (const auto& [flag, last] : last_sets_) {
+      uint64_t cores = 0;
+      for (uint32_t i = 0; i < launch.core_count && !state.signals.empty(); ++i) {
+        cores += state.signals[size_t{i} * kCrossCoreFlags + flag] != 0;
+      }
+      uint64_t unanswered = 0;
+      for (uint32_t i = 0; i < launch.core_count && !state.arrivals.empty(); ++i) {
+        unanswered += state.arrivals[size_t{i} * kCrossCoreFlags + flag] != 0;
+      }
+      if (cores == 0 && unanswered == 0) continue;
+      if (only_block_ != kEveryBlock && last.core.block != only_block_) continue;
+      bool is_new = false;
+      Finding& finding = findings_.at("SYNC-CROSS-UNPAIRED", last.core, last.site, {}, is_new);
+      finding.message = "flag " + std::to_string(flag) + " between cores ";
+      if (cores != 0) {
+        finding.message += "is still set on " + std::to_string(cores) + " cores when the kernel ends";
+        finding.help = "call CrossCoreWaitFlag once for each signal: the next kernel finds the flag set";
+      } else {
+        finding.message +=
+            "was signalled by " + std::to_string(unanswered) + " cores, and not by all that have to before it counts";
+        finding.help = "let every core of the group call CrossCoreSetFlag as often as the others";
+      }
+    }
+  }
+
+  /// The last signal of a flag between cores; the core as it was then.
+  struct LastSet {
+    Core core;
+    AccessSite site;
+  };
+
+  uint32_t only_block_;
+  std::mutex lock_;  // of what cores share
+  std::map<uint8_t, LastSet> last_sets_;
+  std::atomic<const LaunchState*> launch_{nullptr};
   std::vector<std::unique_ptr<CoreState>> cores_;
   std::atomic<bool> has_faulted_{false};
   FindingList findings_;
@@ -174,6 +244,6 @@ class LeakCheck final : public Detector {
 
 }  // namespace
 
-std::unique_ptr<Detector> make_leak_check() { return std::make_unique<LeakCheck>(); }
+std::unique_ptr<Detector> make_leak_check(const CheckOptions& options) { return std::make_unique<LeakCheck>(options); }
 
 }  // namespace opkit

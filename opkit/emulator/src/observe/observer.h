@@ -14,11 +14,19 @@ struct LaunchInfo {
 
 /// What a kernel asks of its queues and event ids.
 struct ResourceEvent {
-  enum class Action : uint8_t { AllocateTensor, EnQueTensor, DeQueTensor, FreeTensor, AllocateEvent, ReleaseEvent };
+  enum class Action : uint8_t {
+    PlaceBuffer,
+    AllocateTensor,
+    EnQueTensor,
+    DeQueTensor,
+    FreeTensor,
+    AllocateEvent,
+    ReleaseEvent
+  };
 
   Action action = Action::AllocateTensor;
   const void* queue = nullptr;  ///< of a tensor
-  Space space = Space::UB;      ///< of a tensor
+  Space space = Space::UB;      ///< of a tensor or a buffer
   uint32_t address = 0;         ///< of a tensor: the start of its buffer
   uint32_t bytes = 0;           ///< of its buffer
   Pipe first = Pipe::S;         ///< of an event: the pipe that signals
@@ -40,6 +48,8 @@ struct Observer {
   /// After a queue or event call has succeeded; what it signals comes before or after it as an instruction.
   virtual void resource(const Core& core, const ResourceEvent& event) { (void)core, (void)event; }
   virtual void block_end(const Core& core) = 0;
+  /// The fault that ended the launch, before launch_end.
+  virtual void launch_fault(const FaultReport& report) { (void)report; }
   virtual void launch_end() = 0;
 };
 

@@ -44,6 +44,8 @@ struct CoreState {
   std::vector<ByteRange> ranges;  // of the instruction at hand
   FindingList findings;
 
+  explicit CoreState(uint32_t only_block) : findings(only_block) {}
+
   Clock& clock(Pipe pipe) { return clocks[index_of(pipe)]; }
 
   void join_all() {
@@ -59,7 +61,7 @@ std::string flag_name(Pipe first, Pipe second) {
 
 class RaceCheck final : public Detector {
  public:
-  explicit RaceCheck(bool has_auto_sync) : has_auto_sync_(has_auto_sync) {}
+  explicit RaceCheck(const CheckOptions& options) : options_(options) {}
 
   void launch_begin(const LaunchInfo& info) override {
     cores_.clear();
@@ -68,7 +70,7 @@ class RaceCheck final : public Detector {
 
   void before(const Core& core, const Instr& instr) override {
     std::unique_ptr<CoreState>& slot = cores_[core.index];
-    if (slot == nullptr) slot = std::make_unique<CoreState>();
+    if (slot == nullptr) slot = std::make_unique<CoreState>(options_.only_block);
     CoreState& state = *slot;
     const OpRow& row = row_of(instr.op);
     if (row.family == Family::Control && !is_scalar_access(instr.op)) return synchronise(state, instr, row);
@@ -171,7 +173,7 @@ class RaceCheck final : public Detector {
     const Pipe pipe = earlier.site.pipe;
     if (earlier.time == 0 || pipe == instr.pipe || state.clock(instr.pipe)[index_of(pipe)] >= earlier.time) return;
     const bool has_scalar = pipe == Pipe::S || instr.pipe == Pipe::S;
-    if (has_scalar && has_auto_sync_ && core.kind == SubCore::AIV) {
+    if (has_scalar && options_.has_auto_sync && core.kind == SubCore::AIV) {
       join(state.clock(instr.pipe), state.clock(pipe));  // the flag pair that the compiler puts here
       return;
     }
@@ -186,9 +188,7 @@ class RaceCheck final : public Detector {
     if (!is_new) return;
     const bool reads = std::string_view(id) == "RACE-RAW";
     const bool read = std::string_view(id) == "RACE-WAR";
-    finding.space = space_name(space);
-    finding.begin = first;
-    finding.end = last;
+    place_finding(finding, core, space, first, last);
     finding.message = std::string(row_of(instr.op).name) + " on " + pipe_name(instr.pipe) + " " +
                       (reads ? "reads" : "writes") + " bytes of " + space_name(space) + " that " +
                       row_of(earlier.op).name + " on " + pipe_name(earlier.pipe) + " may not have " +
@@ -199,13 +199,13 @@ class RaceCheck final : public Detector {
                    (read ? "; a TQue does it in FreeTensor and AllocTensor" : "; a TQue does it in EnQue and DeQue");
   }
 
-  bool has_auto_sync_;
+  CheckOptions options_;
   std::vector<std::unique_ptr<CoreState>> cores_;
   FindingList findings_;
 };
 
 }  // namespace
 
-std::unique_ptr<Detector> make_race_check(bool has_auto_sync) { return std::make_unique<RaceCheck>(has_auto_sync); }
+std::unique_ptr<Detector> make_race_check(const CheckOptions& options) { return std::make_unique<RaceCheck>(options); }
 
 }  // namespace opkit

@@ -10,8 +10,10 @@ namespace opkit {
 /// Cores may set and read bits of one memory at once; bits are only ever set.
 class WrittenBits {
  public:
-  explicit WrittenBits(uint64_t bytes)
-      : words_(new std::atomic<uint64_t>[bytes / 64 + 1]()),
+  /// fill: what bytes hold that nothing has written.
+  explicit WrittenBits(uint64_t bytes, uint8_t fill = 0)
+      : fill_(fill),
+        words_(new std::atomic<uint64_t>[bytes / 64 + 1]()),
         pages_(new std::atomic<uint8_t>[bytes / kPageBytes + 1]()) {}
 
   void set(uint64_t begin, uint64_t end) {
@@ -23,6 +25,32 @@ class WrittenBits {
         if (next - at == kPageBytes) pages_[page].store(1, std::memory_order_relaxed);
       }
       at = next;
+    }
+  }
+
+  /// Whether anything was read or written at all.
+  bool is_touched() const { return is_touched_.load(std::memory_order_relaxed); }
+  void touch() {
+    if (!is_touched()) is_touched_.store(true, std::memory_order_relaxed);
+  }
+
+  /// Takes bytes as written that no longer hold the fill: raw pointers write past all observers. `memory` is byte 0.
+  void adopt(const uint8_t* memory, uint64_t begin, uint64_t end) {
+    for (uint64_t at = first_unwritten(begin, end); at < end; at = first_unwritten(at, end)) {
+      const uint64_t last = end_of_unwritten(at, end);
+      uint64_t i = at;
+      while (i < last && memory[i] == fill_) ++i;
+      if (i < last) set(at, last);
+      at = last;
+    }
+  }
+
+  /// Gives bytes from `target` on what the source's bytes [begin, end) have: unwritten ones stay so.
+  void carry(const WrittenBits& source, uint64_t begin, uint64_t end, uint64_t target) {
+    for (uint64_t at = begin; at < end;) {
+      const uint64_t gap = source.first_unwritten(at, end);
+      set(target + (at - begin), target + (gap - begin));
+      at = source.end_of_unwritten(gap, end);
     }
   }
 
@@ -90,6 +118,8 @@ class WrittenBits {
     }
   }
 
+  std::atomic<bool> is_touched_{false};
+  uint8_t fill_;
   std::unique_ptr<std::atomic<uint64_t>[]> words_;
   mutable std::unique_ptr<std::atomic<uint8_t>[]> pages_;  ///< 1 for pages known to be written as a whole
 };

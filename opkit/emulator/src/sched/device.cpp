@@ -146,6 +146,9 @@ LaunchRecord Device::run(const Launch& launch) {
       state.job = nullptr;
     }
   }
+  if (job.fault.fault != Fault::None && !job.is_interrupted.load()) {
+    for (Observer* observer : job.observers) observer->launch_fault(job.fault);
+  }
   for (Observer* observer : job.observers) observer->launch_end();
 
   LaunchRecord record;

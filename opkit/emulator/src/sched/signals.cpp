@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "memory/bounds.h"
 #include "sched/worker.h"
 
 namespace opkit {
@@ -63,6 +64,14 @@ void on_crash(int signal, siginfo_t* info, void* context) {
     const bool has_last = running != nullptr && running->core.issued > 0;
     if (has_last) last.where = running->last_where;
     last.pipe = Pipe::S;
+    const auto address = reinterpret_cast<uint64_t>(info->si_addr);
+    const bool has_address = signal == SIGSEGV || signal == SIGBUS;
+    const GmRange* freed = has_address ? range_at(running->core.launch->launch->freed, address) : nullptr;
+    if (freed != nullptr) {
+      raise_fault(
+          Fault::UseAfterFree, has_last ? &last : nullptr, "free device memory once the stream has been synchronised",
+          "the kernel reads or writes %s that the program has freed, through a raw pointer", freed->name.c_str());
+    }
     raise_fault(Fault::Crash, has_last ? &last : nullptr,
                 "look for raw pointers, GM_ADDR arithmetic and tiling fields that are zero", "%s%s",
                 signal_text(signal), has_last ? ", after the instruction at this line" : "");

@@ -157,6 +157,7 @@ void Worker::reset_core(CoreSlot& slot, uint32_t index) {
   running.core = fresh;
   running.kernel_pipe = nullptr;
   running.system_workspace = nullptr;
+  running.buffers.clear();
   // Source: GetBlockIdx: on the vector cores of a mixed kernel it counts those, not the blocks.
   const uint32_t block_index = is_cube ? fresh.block : fresh.block * aiv_per_block + fresh.sub_block;
   running.variables = {

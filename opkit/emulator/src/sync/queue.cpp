@@ -58,6 +58,19 @@ void tell_event(ResourceEvent::Action action, bool is_queues, Pipe first, Pipe s
   tell(event);
 }
 
+/// Keeps what InitBuffer has placed and tells the observers.
+void place(Space space, uint32_t address, uint32_t bytes, bool is_part_of_pool, Where where) {
+  note_buffer({space, address, bytes, where}, is_part_of_pool);
+  if (running_core()->core.launch->observers.empty()) return;
+  ResourceEvent event;
+  event.action = ResourceEvent::Action::PlaceBuffer;
+  event.space = space;
+  event.address = address;
+  event.bytes = bytes;
+  event.where = where;
+  tell(event);
+}
+
 int8_t reserve_event(bool is_queues, Pipe first, Pipe second, Where where) {
   const int8_t id = fetch_event(first, second, where);
   current_core()->event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)] |=
@@ -72,6 +85,7 @@ void signal(Op op, Pipe first, Pipe second, int8_t id, Where where) {
   instr.pipe = first;
   instr.peer_pipe = second;
   instr.event_id = static_cast<uint8_t>(id);
+  instr.mode = kQueueSignal;
   issue(instr);
 }
 
@@ -117,10 +131,11 @@ uint32_t pipe_allocate(PipeState& pipe, Space space, uint32_t bytes, Where where
   const uint32_t limit = local_memory_bytes(space);
   OPKIT_CHECK(uint64_t{used} + bytes <= limit, OutOfBounds, At(where),
               "make the tiles smaller or use fewer buffers: `opkit targets` lists the sizes",
-              "InitBuffer: %u bytes more do not fit: %u of %s's %u bytes are given out already", bytes, used,
-              space_name(space), limit);
+              "InitBuffer: %u bytes more do not fit: %u of %s's %u bytes are given out already:%s", bytes, used,
+              space_name(space), limit, buffers_text(space).c_str());
   const uint32_t address = used;
   used += bytes;
+  place(space, address, bytes, false, where);
   return address;
 }
 
@@ -155,6 +170,7 @@ void queue_place(QueueState& queue, uint32_t index, uint32_t address, uint32_t b
               static_cast<unsigned long long>(uint64_t{address} + bytes), space_name(queue.space), limit);
   queue.slots[index].address = address;
   queue.slots[index].size_bytes = whole_blocks(bytes);
+  place(queue.space, address, whole_blocks(bytes), true, where);
 }
 
 uint32_t queue_buffer_bytes(const QueueState& queue, uint32_t address) {
@@ -278,6 +294,8 @@ uint32_t pool_allocate(PoolState& pool, Space space, uint32_t count, uint32_t by
               static_cast<unsigned long long>(total), pool.used - pool.begin, pool.end - pool.begin);
   const uint32_t address = pool.used;
   pool.used += static_cast<uint32_t>(total);
+  for (uint32_t i = 0; i < count; ++i)
+    place(space, address + i * whole_blocks(bytes), whole_blocks(bytes), true, where);
   return address;
 }
 

@@ -1,0 +1,110 @@
+// Accesses of a queue's tensor behind its FreeTensor: the queue may have given the buffer to the next tensor by then.
+// Source: Ascend C API, resource management, FreeTensor.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/buffers.h"
+#include "isa/table.h"
+#include "memory/bounds.h"
+#include "observe/checks.h"
+
+namespace opkit {
+namespace {
+
+using Action = ResourceEvent::Action;
+
+struct FreedTensor {
+  Space space;
+  uint64_t begin;
+  uint64_t end;
+  Where freed;
+};
+
+struct CoreState {
+  std::vector<FreedTensor> tensors;
+  FindingList findings;
+
+  explicit CoreState(uint32_t only_block) : findings(only_block) {}
+};
+
+class FreeCheck final : public Detector {
+ public:
+  explicit FreeCheck(const CheckOptions& options) : only_block_(options.only_block) {}
+
+  void launch_begin(const LaunchInfo& info) override {
+    cores_.clear();
+    cores_.resize(info.core_count);
+  }
+
+  void resource(const Core& core, const ResourceEvent& event) override {
+    if (event.action != Action::FreeTensor && event.action != Action::AllocateTensor &&
+        event.action != Action::PlaceBuffer) {
+      return;
+    }
+    std::unique_ptr<CoreState>& state = cores_[core.index];
+    if (state == nullptr) state = std::make_unique<CoreState>(only_block_);
+    const uint64_t begin = event.address;
+    const uint64_t end = begin + event.bytes;
+    std::vector<FreedTensor>& tensors = state->tensors;
+    tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
+                                 [&](const FreedTensor& tensor) {
+                                   return tensor.space == event.space && tensor.begin < end && begin < tensor.end;
+                                 }),
+                  tensors.end());
+    if (event.action == Action::FreeTensor) tensors.push_back({event.space, begin, end, event.where});
+  }
+
+  void before(const Core& core, const Instr& instr) override {
+    CoreState* state = cores_[core.index].get();
+    if (state == nullptr || state->tensors.empty()) return;
+    look_at(core, *state, instr, instr.dst);
+    for (uint32_t i = 0; i < instr.source_count; ++i) look_at(core, *state, instr, instr.src[i]);
+    for (uint32_t i = 0; i < instr.list_count; ++i) look_at(core, *state, instr, instr.list[i]);
+  }
+
+  void block_end(const Core& core) override {
+    if (CoreState* state = cores_[core.index].get()) state->tensors.clear();
+  }
+
+  void launch_end() override {
+    for (const std::unique_ptr<CoreState>& state : cores_) {
+      if (state != nullptr) findings_.merge(std::move(state->findings));
+    }
+    cores_.clear();
+  }
+
+  std::vector<Finding> take() override { return findings_.take(); }
+
+ private:
+  static void look_at(const Core& core, CoreState& state, const Instr& instr, const Operand& operand) {
+    if (operand.space == Space::GM || operand.begin == operand.end) return;
+    for (const FreedTensor& tensor : state.tensors) {
+      if (tensor.space == operand.space && tensor.begin <= operand.address && operand.address < tensor.end) {
+        return report(core, state, instr, tensor);
+      }
+    }
+  }
+
+  static void report(const Core& core, CoreState& state, const Instr& instr, const FreedTensor& tensor) {
+    bool is_new = false;
+    const AccessSite freed = {tensor.freed.file, tensor.freed.line, Op::kCount, Pipe::S};
+    Finding& finding = state.findings.at("MEM-FREED-TENSOR", core, site_of(instr), freed, is_new);
+    if (!is_new) return;
+    finding.space = space_name(tensor.space);
+    finding.allocation = buffer_text(tensor.space, tensor.begin);
+    finding.message =
+        std::string(row_of(instr.op).name) + " uses a tensor that FreeTensor has given back at " + place_text(freed);
+    finding.help = "call FreeTensor behind the last use of the tensor";
+  }
+
+  uint32_t only_block_;
+  std::vector<std::unique_ptr<CoreState>> cores_;
+  FindingList findings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Detector> make_free_check(const CheckOptions& options) { return std::make_unique<FreeCheck>(options); }
+
+}  // namespace opkit

@@ -1,0 +1,60 @@
+"""Programs that `opkit cc` has linked: how they are told what to run on, and started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from opkit.errors import UsageError
+
+__all__ = ["find_program", "program_variables", "run_program"]
+
+# Read by what `opkit cc` links into programs: emulator/start/program_start.cpp.
+_OPTIONS_VARIABLE = "OPKIT_RUN_OPTIONS"
+
+
+def program_variables(options: Mapping[str, str | int | None]) -> dict[str, str]:
+    """Return the environment variables that hand options to programs; None leaves one out."""
+    given = ";".join(f"{key}={value}" for key, value in options.items() if value is not None)
+    return {_OPTIONS_VARIABLE: given}
+
+
+def find_program(program: Path) -> Path:
+    """Return the file that a name on the command line means, also one on PATH.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if program.is_file():
+        return program
+    on_path = shutil.which(str(program)) if program.name == str(program) else None
+    if on_path is None:
+        raise UsageError(
+            f"{program}: there is no such program",
+            help='"opkit cc --help" shows how to build one',
+        )
+    return Path(on_path)
+
+
+def run_program(
+    program: Path, arguments: Sequence[str], options: Mapping[str, str | int | None]
+) -> int:
+    """Run a program with this process's streams and return its code, negative for a signal.
+
+    Raises:
+        UsageError: it cannot be started.
+    """
+    # A name without a slash would be looked for on PATH.
+    path = str(program) if program.is_absolute() else f"./{program}"
+    environment = {**os.environ, **program_variables(options)}
+    try:
+        done = subprocess.run([path, *arguments], env=environment, check=False)
+    except OSError as err:
+        raise UsageError(
+            f"{program}: cannot be started: {err.strerror}",
+            help="it must be an executable program, or end in .py",
+        ) from err
+    return done.returncode
