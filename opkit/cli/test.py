@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from opkit.chips import DEFAULT_CHIP
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import chip_option, expression_option, output_option, project_argument
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
     from opkit.testing import Case, Golden, PrecisionReport
-    from opkit.toolchain import Project
+    from opkit.toolchain import Artifact, Project
 
 __all__ = ["command"]
 
@@ -21,15 +22,49 @@ _TONES = {"pass": "good", "no reference given": "warn"}
 
 
 @click.command("test", short_help="Check an operator's results against its golden.")
-@project_argument()
-@expression_option("cases whose name", "float16 and not 1000003")
+@click.argument("project", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "-k",
+    "expression",
+    metavar="EXPR",
+    help='Only cases whose name this matches, such as "float16 and not 1000003".',
+)
+@click.option("--case", "names", multiple=True, metavar="NAME", help="Only this case, repeatable.")
+@click.option("--last-failed", is_flag=True, help="Only what failed last time; all if nothing did.")
 @click.option("--op", metavar="NAME", help="Only this operator; all of the project by default.")
 @click.option(
+    "--cases",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="The cases of this file and no others: ours (YAML, JSON) or msOpST's JSON. Repeatable.",
+)
+@click.option(
+    "--pairwise",
+    is_flag=True,
+    help="Every pair of data type, shape class, kind of values and attribute, not the usual cases.",
+)
+@click.option("--edge-values", is_flag=True, help="Also test zeros, extremes, infinities and NaN.")
+@click.option(
+    "--fuzz",
+    metavar="N|SECONDS",
+    help="Random cases: 200 of them, or for 30s or 5m. A failure is shrunk and saved as a case.",
+)
+@click.option(
     "--standard",
-    default="ecosystem",
-    show_default=True,
     metavar="NAME",
-    help="The precision standard; a wrong name lists them.",
+    help="The precision standard, the project's or ecosystem by default; a wrong name lists them.",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say of failing cases whether the algorithm or the precision is at fault, and where.",
+)
+@click.option(
+    "--determinism",
+    is_flag=True,
+    help="Instead of judging: the same bits on repeats, thread counts and block orders?",
 )
 @click.option(
     "--seed",
@@ -39,58 +74,160 @@ _TONES = {"pass": "good", "no reference given": "warn"}
     metavar="N",
     help="Other values in the same cases.",
 )
-@click.option("--edge-values", is_flag=True, help="Also test zeros, extremes, infinities and NaN.")
-@output_option("--junit", "the report as JUnit XML")
-@chip_option("test on")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Processes that run cases.",
+)
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the report as JUnit XML.",
+)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the report as one HTML file, with the errors drawn.",
+)
+@click.option(
+    "--st-report",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Also write msOpST's st_report.json and error CSVs.",
+)
+@click.option(
+    "-c",
+    "--chip",
+    default=DEFAULT_CHIP,
+    show_default=True,
+    metavar="CHIP",
+    help='The chip to test on; "opkit targets" lists them.',
+)
 @common_options
 def command(
     *,
     project: Path | None,
     expression: str | None,
+    names: tuple[str, ...],
+    last_failed: bool,
     op: str | None,
-    standard: str,
-    seed: int,
+    files: tuple[Path, ...],
+    pairwise: bool,
     edge_values: bool,
+    fuzz: str | None,
+    standard: str | None,
+    explain: bool,
+    determinism: bool,
+    seed: int,
+    jobs: int,
     junit: Path | None,
+    html: Path | None,
+    st_report: Path | None,
     chip: str,
     console: Console,
 ) -> None:
     """Check an operator's results against its golden.
 
     PROJECT is its folder, or any folder inside it; the working directory by default. It is built
-    first where needed. Exits 1 unless every case passes; one without a reference does not.
+    first where needed. Cases are generated, and those of tests/cases.yaml are added. Exits 1
+    unless every case passes; one without a reference does not.
 
     Example: opkit test gelu_custom -k "float16 and not 1000003"
     """
-    from opkit.testing import find_standard, load_golden
+    from opkit.cli import _test_modes as modes
+    from opkit.testing import ERROR_ROWS, load_golden, operator_standards, remember_failures
     from opkit.toolchain import load_project
 
-    find_standard(standard)
     found = load_project(project)
+    standards = operator_standards(found.root, found.operators, standard=standard)
     golden = load_golden(found.package_dir / "golden.py")
-    cases = _cases(found, golden, op, expression, seed, edge_values)
-    report = _run(found, golden, cases, standard, seed, chip, console)
-    if junit is not None:
-        from opkit.testing import junit_xml
-
-        write_text(junit, junit_xml(report))
-        console.status("wrote", str(junit))
-    _show(report, console)
+    if fuzz is not None:
+        artifact = _build(found, chip, console)
+        modes.run_fuzz(found, golden, artifact, standards, fuzz, op, seed, console)
+        return
+    pool = _pool(found, golden, op, files, seed, edge_values, pairwise, names)
+    cases = _choose(found, pool, expression, names, last_failed)
+    artifact = _build(found, chip, console)
+    if determinism:
+        modes.run_determinism(found, cases, artifact, console)
+        return
+    run = modes.Run(
+        project=found,
+        golden=golden,
+        artifact=artifact,
+        standards=standards,
+        asked=standard,
+        seed=seed,
+        jobs=jobs,
+        pictures=html is not None,
+        keep=ERROR_ROWS if st_report is not None else 8,
+    )
+    report = run.report(cases, console)
+    explanations = modes.explain(run, report, console) if explain else {}
+    remember_failures(found.root, report)
+    _write(report, explanations, junit, html, st_report, console)
+    _show(report, explanations, console)
     if not report.passed:
         raise click.exceptions.Exit(1)
 
 
-def _cases(
+def _pool(
     project: Project,
     golden: Golden | None,
     op: str | None,
-    expression: str | None,
+    files: tuple[Path, ...],
     seed: int,
     edge_values: bool,
+    pairwise: bool,
+    names: tuple[str, ...],
 ) -> tuple[Case, ...]:
-    from opkit.testing import project_cases, select_cases
+    """Return the cases to choose from; those of every kind where cases are named."""
+    from opkit.testing import file_cases, project_cases
 
-    cases = project_cases(project, golden=golden, op=op, seed=seed, edge_values=edge_values)
+    if files:
+        return tuple(
+            case
+            for file in files
+            for case in file_cases(project, file, golden=golden, op=op, seed=seed)
+        )
+    edges = edge_values or bool(names)
+    cases = project_cases(
+        project, golden=golden, op=op, seed=seed, edge_values=edges, pairwise=pairwise
+    )
+    if not names or pairwise:
+        return cases
+    more = project_cases(project, golden=golden, op=op, seed=seed, pairwise=True)
+    return tuple({case.name: case for case in (*more, *cases)}.values())
+
+
+def _choose(
+    project: Project,
+    pool: tuple[Case, ...],
+    expression: str | None,
+    names: tuple[str, ...],
+    last_failed: bool,
+) -> tuple[Case, ...]:
+    from opkit.schema import nearest
+    from opkit.testing import failed_last, select_cases
+
+    cases = pool
+    for name in names:
+        if name not in {case.name for case in pool}:
+            near = nearest(name, [case.name for case in pool])
+            raise UsageError(
+                f'{project.name} has no case "{name}"',
+                help=f'did you mean "{near}"?' if near else "-k takes a part of a name",
+            )
+    if names:
+        cases = tuple(case for case in pool if case.name in names)
+    if last_failed:
+        cases = failed_last(project.root, cases)
     chosen = cases if expression is None else select_cases(cases, expression)
     if not chosen:
         example = cases[0].name if cases else "none"
@@ -101,42 +238,45 @@ def _cases(
     return chosen
 
 
-def _run(
-    project: Project,
-    golden: Golden | None,
-    cases: tuple[Case, ...],
-    standard: str,
-    seed: int,
-    chip: str,
-    console: Console,
-) -> PrecisionReport:
-    from opkit import runtime
-    from opkit.testing import run_cases
+def _build(project: Project, chip: str, console: Console) -> Artifact:
     from opkit.toolchain import build
 
     artifact = build(project, chip=chip, verbose=console.command_line, warn=console.warn)
     made = artifact.compiled + artifact.cached
     if made:
         console.status("built", f"{project.name}, {made} files in {artifact.seconds:.1f} s")
-    # Poison: what the kernel never writes must not look like a right zero.
-    runtime.configure(artifact.chip.name, poison=True)
-    with console.progress("test", len(cases)) as bar:
-        return run_cases(
-            project,
-            cases,
-            library=runtime.open(artifact.folder),
-            golden=golden,
-            standard=standard,
-            seed=seed,
-            progress=lambda result: bar.advance(result.case.name),
-        )
+    return artifact
 
 
-def _show(report: PrecisionReport, console: Console) -> None:
+def _write(
+    report: PrecisionReport,
+    explanations: dict[str, str],
+    junit: Path | None,
+    html: Path | None,
+    st_report: Path | None,
+    console: Console,
+) -> None:
+    from opkit.testing import html_report, junit_xml, write_st_report
+
+    if junit is not None:
+        write_text(junit, junit_xml(report))
+        console.status("wrote", str(junit))
+    if html is not None:
+        write_text(html, html_report(report, tuple(explanations.items())))
+        console.status("wrote", str(html))
+    if st_report is not None:
+        write_st_report(st_report, report, sys.argv)
+        console.status("wrote", str(st_report / "st_report.json"))
+
+
+def _show(report: PrecisionReport, explanations: dict[str, str], console: Console) -> None:
     from opkit.testing import CASE_COLUMNS, Verdict, case_rows, report_object
 
     if console.json:
-        console.emit_json(report_object(report))
+        document = report_object(report)
+        if explanations:
+            document["explanations"] = explanations
+        console.emit_json(document)
         return
     rows = [
         (*row[:-1], console.styled(row[-1], _TONES.get(row[-1], "bad")))
@@ -144,7 +284,7 @@ def _show(report: PrecisionReport, console: Console) -> None:
     ]
     if not console.quiet:
         console.table(CASE_COLUMNS, rows, right=("elements", "limit"))
-    for text in _failures(report):
+    for text in _failures(report, explanations):
         console.result(f"\n{text}")
     counts = [f"{report.count(v)} {v.value}" for v in Verdict if report.count(v)]
     total = len(report.results)
@@ -155,7 +295,7 @@ def _show(report: PrecisionReport, console: Console) -> None:
         console.result("no reference given is not a pass: give the op a formula, or a golden")
 
 
-def _failures(report: PrecisionReport) -> list[str]:
+def _failures(report: PrecisionReport, explanations: dict[str, str]) -> list[str]:
     """Return the text of every failing case; cases without a reference share one."""
     from opkit.testing import Verdict, failure_text
 
@@ -167,5 +307,6 @@ def _failures(report: PrecisionReport) -> list[str]:
                 told.add(result.message)
                 texts.append(f"{result.case.kernel}: no reference given\n  {result.message}")
         elif result.verdict is not Verdict.PASS:
-            texts.append(failure_text(result, report))
+            explanation = explanations.get(result.case.name, "")
+            texts.append(failure_text(result, report) + (f"\n{explanation}" if explanation else ""))
     return texts

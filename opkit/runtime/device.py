@@ -24,6 +24,8 @@ class Configuration:
     """Whether local memories, workspaces and outputs start out full of NaN patterns."""
     profile: bool
     """Whether launches are timed by the chip's timing model."""
+    seed: int
+    """Of the order in which the cores of a launch start; 0 is one after the other."""
 
 
 def configuration() -> Configuration:
@@ -40,6 +42,7 @@ def configure(
     threads: int | None = None,
     poison: bool | None = None,
     profile: bool | None = None,
+    seed: int | None = None,
 ) -> Configuration:
     """Change what later launches of this process run on, and return it; None keeps a setting.
 
@@ -54,6 +57,7 @@ def configure(
         threads=now.threads if threads is None else threads,
         poison=now.poison if poison is None else poison,
         profile=now.profile if profile is None else profile,
+        seed=now.seed if seed is None else seed,
     )
     return configuration()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opkit.scaffold.disk import RECORD, Action, FileStatus, write
     from opkit.scaffold.render import DEFAULT_COMPUTE_UNIT, FRAMEWORKS, render
+    from opkit.scaffold.single_precision import formula_in_single_precision
 
 __all__ = [
     "DEFAULT_COMPUTE_UNIT",
@@ -15,6 +16,7 @@ __all__ = [
     "RECORD",
     "Action",
     "FileStatus",
+    "formula_in_single_precision",
     "render",
     "write",
 ]
@@ -25,6 +27,7 @@ _HOME = {
     "RECORD": "disk",
     "Action": "disk",
     "FileStatus": "disk",
+    "formula_in_single_precision": "single_precision",
     "render": "render",
     "write": "disk",
 }

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opkit.testing.assertion import assert_close
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
-    from opkit.testing.cases import (
-        Case,
-        default_cases,
-        make_case,
-        make_inputs,
-        select_cases,
-        works_by_row,
-    )
+    from opkit.testing.case_files import CASE_FILES, load_cases, save_case
+    from opkit.testing.cases import Case, default_cases, make_case, make_inputs, works_by_row
     from opkit.testing.comparison import Comparer, Comparison, Figure, Worst, compare
+    from opkit.testing.determinism import DeterminismResult, Difference, Setting, check_determinism
+    from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
     from opkit.testing.golden import Golden, load_golden
+    from opkit.testing.html_page import html_report
+    from opkit.testing.last_run import failed_last, remember_failures
+    from opkit.testing.msopst_report import ERROR_ROWS, write_st_report
+    from opkit.testing.pairwise import pairwise_cases
+    from opkit.testing.parallel import Setup, run_parallel
     from opkit.testing.picture import ErrorPicture
-    from opkit.testing.project import project_cases
+    from opkit.testing.project import chosen_operators, file_cases, project_cases, shape_rules
     from opkit.testing.report import CASE_COLUMNS, case_rows, failure_text, junit_xml, report_object
     from opkit.testing.run import (
         CaseResult,
@@ -27,64 +28,172 @@ if TYPE_CHECKING:
         OutputResult,
         PrecisionReport,
         Verdict,
+        run_case,
         run_cases,
     )
+    from opkit.testing.selection import select_cases
+    from opkit.testing.settings import operator_standards, standard_for
     from opkit.testing.standards import STANDARDS, Standard, double_level, find_standard
+    from opkit.testing.values import DISTRIBUTIONS, EDGES, Source
 
 __all__ = [
     "CASE_COLUMNS",
+    "CASE_FILES",
+    "DISTRIBUTIONS",
+    "EDGES",
+    "ERROR_ROWS",
     "STANDARDS",
     "Case",
     "CaseResult",
     "Comparer",
     "Comparison",
+    "DeterminismResult",
+    "Difference",
     "ErrorPicture",
     "Figure",
+    "FuzzBudget",
+    "FuzzResult",
     "Golden",
     "Library",
     "OutputResult",
     "PrecisionReport",
+    "Setting",
+    "Setup",
+    "Source",
     "Standard",
     "Verdict",
     "Worst",
     "assert_close",
     "bfloat16_to_float32",
     "case_rows",
+    "check_determinism",
+    "chosen_operators",
     "compare",
     "default_cases",
     "double_level",
+    "failed_last",
     "failure_text",
+    "file_cases",
     "find_standard",
+    "fuzz",
+    "html_report",
     "junit_xml",
+    "load_cases",
     "load_golden",
     "make_case",
     "make_inputs",
+    "operator_standards",
+    "pairwise_cases",
     "project_cases",
+    "read_budget",
+    "remember_failures",
     "report_object",
+    "run_case",
     "run_cases",
+    "run_parallel",
+    "save_case",
     "select_cases",
+    "shape_rules",
+    "standard_for",
     "to_bfloat16",
     "works_by_row",
+    "write_st_report",
 ]
 
 _HOMES = {
     "assertion": ("assert_close",),
-    "bfloat16": ("bfloat16_to_float32", "to_bfloat16"),
+    "bfloat16": (
+        "bfloat16_to_float32",
+        "to_bfloat16",
+    ),
+    "case_files": (
+        "CASE_FILES",
+        "load_cases",
+        "save_case",
+    ),
     "cases": (
         "Case",
         "default_cases",
         "make_case",
         "make_inputs",
-        "select_cases",
         "works_by_row",
     ),
-    "comparison": ("Comparer", "Comparison", "Figure", "Worst", "compare"),
-    "golden": ("Golden", "load_golden"),
-    "project": ("project_cases",),
-    "report": ("CASE_COLUMNS", "case_rows", "failure_text", "junit_xml", "report_object"),
-    "run": ("CaseResult", "Library", "OutputResult", "PrecisionReport", "Verdict", "run_cases"),
-    "standards": ("STANDARDS", "Standard", "double_level", "find_standard"),
+    "comparison": (
+        "Comparer",
+        "Comparison",
+        "Figure",
+        "Worst",
+        "compare",
+    ),
+    "determinism": (
+        "DeterminismResult",
+        "Difference",
+        "Setting",
+        "check_determinism",
+    ),
+    "fuzzing": (
+        "FuzzBudget",
+        "FuzzResult",
+        "fuzz",
+        "read_budget",
+    ),
+    "golden": (
+        "Golden",
+        "load_golden",
+    ),
+    "html_page": ("html_report",),
+    "last_run": (
+        "failed_last",
+        "remember_failures",
+    ),
+    "msopst_report": (
+        "ERROR_ROWS",
+        "write_st_report",
+    ),
+    "pairwise": ("pairwise_cases",),
+    "parallel": (
+        "Setup",
+        "run_parallel",
+    ),
     "picture": ("ErrorPicture",),
+    "project": (
+        "chosen_operators",
+        "file_cases",
+        "project_cases",
+        "shape_rules",
+    ),
+    "report": (
+        "CASE_COLUMNS",
+        "case_rows",
+        "failure_text",
+        "junit_xml",
+        "report_object",
+    ),
+    "run": (
+        "CaseResult",
+        "Library",
+        "OutputResult",
+        "PrecisionReport",
+        "Verdict",
+        "run_case",
+        "run_cases",
+    ),
+    "selection": ("select_cases",),
+    "settings": (
+        "operator_standards",
+        "standard_for",
+    ),
+    "standards": (
+        "STANDARDS",
+        "Standard",
+        "double_level",
+        "find_standard",
+    ),
+    "values": (
+        "DISTRIBUTIONS",
+        "EDGES",
+        "Source",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import ast
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from opkit.dtypes import DType
 from opkit.errors import UsageError
 from opkit.schema import AttrSpec, AttrValue, OpSpec
-from opkit.testing.arrays import Array, is_float, narrow
+from opkit.testing.arrays import Array, is_float
+from opkit.testing.values import Source, make_values
 
-__all__ = ["Case", "default_cases", "make_case", "make_inputs", "select_cases", "works_by_row"]
+__all__ = [
+    "Case",
+    "Shape",
+    "ShapeRule",
+    "default_cases",
+    "input_shapes",
+    "make_case",
+    "make_inputs",
+    "plain_attr",
+    "row_inputs",
+    "works_by_row",
+]
 
 Shape = tuple[int, ...]
 ShapeRule = Callable[[Shape], Mapping[str, Shape]]
@@ -40,18 +53,38 @@ class Case:
     """Of the inputs, then of the outputs."""
     shape: Shape
     """The main shape; inputs have it unless the project's rule says otherwise."""
-    shapes: tuple[Shape, ...]
-    """One per input."""
+    shapes: tuple[Shape | None, ...]
+    """One per input; None for an optional input that the case leaves out."""
     attrs: tuple[tuple[str, AttrValue], ...]
     """Values by name, in prototype order."""
     seed: int
     """The run's seed; the case's own stream of numbers also depends on its name."""
     distribution: str
-    """`normal`, `uniform` or `edge`."""
+    """Of the inputs that `sources` says nothing of: see `opkit.testing.values`."""
+    input_names: tuple[str, ...] = ()
+    """Of the inputs, for files of cases."""
+    label: str = ""
+    """Its name, where a file of cases or a generator gives it one."""
+    sources: tuple[Source | None, ...] = ()
+    """One per input, or none at all."""
+    expects_failure: bool = False
+    """Whether it passes when the operator refuses or faults, and only then."""
+    standard: str = ""
+    """The precision standard it is judged by; the run's when empty."""
+    limits: tuple[tuple[str, float], ...] = ()
+    """Numbers of the standard that it replaces, for every floating output."""
+    golden: str = ""
+    """`FILE.py:FUNCTION` or `torch.NAME` in place of the project's golden.py."""
+    origin: Path | None = None
+    """The file of cases that it is from."""
+    golden_takes_records: bool = False
+    """Whether that function is written for msOpST: a dict for each tensor, "value" in it."""
 
     @property
     def name(self) -> str:
-        """What the report prints and `-k` matches: kernel-dtypes-shape-distribution."""
+        """What the report prints and `-k` matches: its label, or kernel-dtypes-shape-values."""
+        if self.label:
+            return self.label
         dtypes = _joined_dtypes(self.dtypes)
         shape = "x".join(str(size) for size in self.shape) or "scalar"
         return f"{self.kernel}-{dtypes}-{shape}-{self.distribution}"
@@ -172,15 +205,21 @@ def make_case(
         variant=variant,
         dtypes=spec.variant_dtypes(variant),
         shape=shape,
-        shapes=_input_shapes(spec, shape, shape_rule),
-        attrs=tuple((attr.name, _attr_value(attr)) for attr in spec.attrs),
+        shapes=input_shapes(spec, shape, shape_rule),
+        attrs=tuple((attr.name, plain_attr(attr)) for attr in spec.attrs),
         seed=seed,
         distribution=distribution,
+        input_names=tuple(tensor.name for tensor in spec.inputs),
     )
 
 
-def _input_shapes(spec: OpSpec, shape: Shape, rule: ShapeRule | None) -> tuple[Shape, ...]:
-    given = dict.fromkeys(_row_inputs(spec), shape[:-1])
+def input_shapes(spec: OpSpec, shape: Shape, rule: ShapeRule | None) -> tuple[Shape, ...]:
+    """Return the shape of each input at a main shape.
+
+    Raises:
+        UsageError: the rule names no input of the operator.
+    """
+    given = dict.fromkeys(row_inputs(spec), shape[:-1])
     given.update(rule(shape) if rule is not None else {})
     names = [tensor.name for tensor in spec.inputs]
     unknown = [name for name in given if name not in names]
@@ -192,7 +231,7 @@ def _input_shapes(spec: OpSpec, shape: Shape, rule: ShapeRule | None) -> tuple[S
     return tuple(tuple(given.get(name, shape)) for name in names)
 
 
-def _row_inputs(spec: OpSpec) -> set[str]:
+def row_inputs(spec: OpSpec) -> set[str]:
     """Return the inputs that the formulas take as one value per row, written `row(name)`."""
     calls = [
         node
@@ -204,7 +243,7 @@ def _row_inputs(spec: OpSpec) -> set[str]:
     return {node.args[0].id for node in calls if node.args and isinstance(node.args[0], ast.Name)}
 
 
-def _attr_value(attr: AttrSpec) -> AttrValue:
+def plain_attr(attr: AttrSpec) -> AttrValue:
     """Return an attribute's default, or a plain value of its type where it has none."""
     if attr.default is not None:
         return attr.default
@@ -226,109 +265,18 @@ def _attr_value(attr: AttrSpec) -> AttrValue:
     return plain[attr.type]
 
 
-def make_inputs(case: Case) -> list[Array]:
-    """Return the case's inputs as their dtypes are stored; the same bits for the same case."""
-    stream = np.random.default_rng([case.seed, zlib.crc32(case.name.encode())])
-    return [
-        _values(stream, shape, dtype, case.distribution)
-        for shape, dtype in zip(case.shapes, case.dtypes, strict=False)
-    ]
+def make_inputs(case: Case) -> list[Array | None]:
+    """Return the case's inputs as their dtypes are stored; the same bits for the same case.
 
+    An optional input that the case leaves out is None.
 
-def _values(stream: np.random.Generator, shape: Shape, dtype: DType, distribution: str) -> Array:
-    if dtype.name == "bool":
-        return stream.integers(0, 2, shape).astype(np.bool_)
-    if not is_float(dtype):
-        # Small enough that a sum or a product of two stays within eight bits.
-        low = 0 if dtype.name.startswith("u") else -11
-        return stream.integers(low, 12, shape).astype(dtype.numpy)
-    if distribution == "uniform":
-        return narrow(stream.uniform(-10.0, 10.0, shape), dtype)
-    values = stream.standard_normal(shape)
-    if distribution == "edge":
-        special = _edge_values(dtype)
-        chosen = stream.random(shape) < 0.5
-        values = np.where(chosen, stream.choice(special, shape), values)
-    return narrow(values, dtype)
-
-
-def _edge_values(dtype: DType) -> Array:
-    """Return zeros, units, the smallest and largest magnitudes, infinities and NaN, as float64."""
-    largest = {"float16": 65504.0, "bfloat16": float(2**127 * (2 - 2**-7))}
-    smallest_normal = {"float16": 2.0**-14, "float64": 2.0**-1022}
-    fraction_bits = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
-    low = smallest_normal.get(dtype.name, 2.0**-126)
-    high = largest.get(dtype.name)
-    if high is None:
-        high = float(np.finfo(np.dtype(dtype.numpy)).max)
-    magnitudes = [0.0, 1.0, low, low * 2.0 ** -fraction_bits[dtype.name], high, np.inf]
-    return np.array([*magnitudes, *(-value for value in magnitudes), np.nan])
-
-
-def select_cases(cases: Iterable[Case], expression: str) -> tuple[Case, ...]:
-    """Return the cases whose name an expression matches, as pytest's -k does.
-
-    Args:
-        expression: parts of a name joined by `and`, `or`, `not` and parentheses, such as
-            `float16 and not 1000003`.
     Raises:
-        UsageError: the expression cannot be read.
+        UsageError: a file of values, or a list, does not fit the shape.
     """
-    matches = _parse_expression(expression)
-    return tuple(case for case in cases if matches(case.name))
-
-
-Matcher = Callable[[str], bool]
-
-
-def _parse_expression(expression: str) -> Matcher:
-    tokens = expression.replace("(", " ( ").replace(")", " ) ").split()
-
-    def fail() -> UsageError:
-        return UsageError(
-            f'-k "{expression}" cannot be read',
-            help="join parts of case names by and, or, not and parentheses",
-        )
-
-    def take_or() -> Matcher:
-        left = take_and()
-        while tokens and tokens[0] == "or":
-            tokens.pop(0)
-            left = _either(left, take_and())
-        return left
-
-    def take_and() -> Matcher:
-        left = take_not()
-        while tokens and tokens[0] == "and":
-            tokens.pop(0)
-            left = _both(left, take_not())
-        return left
-
-    def take_not() -> Matcher:
-        if not tokens:
-            raise fail()
-        token = tokens.pop(0)
-        if token == "not":
-            inner = take_not()
-            return lambda name: not inner(name)
-        if token == "(":
-            inner = take_or()
-            if not tokens or tokens.pop(0) != ")":
-                raise fail()
-            return inner
-        if token in ("and", "or", ")"):
-            raise fail()
-        return lambda name: token.lower() in name.lower()
-
-    matcher = take_or()
-    if tokens:
-        raise fail()
-    return matcher
-
-
-def _either(left: Matcher, right: Matcher) -> Matcher:
-    return lambda name: left(name) or right(name)
-
-
-def _both(left: Matcher, right: Matcher) -> Matcher:
-    return lambda name: left(name) and right(name)
+    stream = np.random.default_rng([case.seed, zlib.crc32(case.name.encode())])
+    sources = case.sources or (None,) * len(case.shapes)
+    usual = Source(case.distribution)
+    return [
+        None if shape is None else make_values(stream, shape, dtype, source or usual)
+        for shape, dtype, source in zip(case.shapes, case.dtypes, sources, strict=False)
+    ]

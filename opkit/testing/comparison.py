@@ -17,8 +17,6 @@ __all__ = ["Comparer", "Comparison", "Figure", "Worst", "compare"]
 
 # Elements per step: the temporaries of a step stay near 64 MiB whatever the size of the arrays.
 CHUNK = 1 << 20
-# Elements that a comparison lists beside the worst one.
-_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,7 @@ class Comparison:
 
     dtype: str
     standard: str
+    shape: tuple[int, ...]
     elements: int
     figures: tuple[Figure, ...]
     nan_mismatches: int
@@ -140,8 +139,11 @@ class Comparer:
         standard: Standard | str = "ecosystem",
         *,
         picture: bool = False,
+        keep: int = 8,
     ) -> None:
-        """Take the shape and data type of what is to be compared; `picture`: make an ErrorPicture.
+        """Take the shape and data type of what is to be compared.
+
+        `picture`: also make an `ErrorPicture`; `keep`: how many of the worst elements to list.
 
         Raises:
             UsageError: no such standard, or it has no limits for the data type.
@@ -159,7 +161,9 @@ class Comparer:
         self._nan_mismatches = 0
         self._inf_mismatches = 0
         self._seen = 0
-        self._worst: list[tuple[float, int, float | int, float | int]] = []
+        self._keep = keep
+        self._worst_errors: Array = np.empty(0)
+        self._worst: list[tuple[int, float | int, float | int]] = []
         self._painter = Painter(shape) if picture and self._is_float else None
 
     def add(self, actual: Array, golden: Array, second: Array | None = None) -> None:
@@ -215,33 +219,35 @@ class Comparer:
             wrong_infinity = np.zeros_like(wrong_infinity)
         self._nan_mismatches += int(wrong_nan.sum())
         self._inf_mismatches += int(wrong_infinity.sum())
-        wrong = np.flatnonzero(wrong_nan | wrong_infinity)[:_KEPT]
-        for at in wrong.tolist():
-            self._note(float("inf"), start + at, actual[at].item(), golden[at].item())
+        wrong = np.flatnonzero(wrong_nan | wrong_infinity)[: self._keep]
+        self._note(np.full(wrong.size, np.inf), start + wrong, actual[wrong], golden[wrong])
         return actual[plain], golden[plain], np.flatnonzero(plain)
 
     def _keep_worst(
         self, errors: Array, actual: Array, golden: Array, start: int, positions: Array | None
     ) -> None:
-        bar = self._worst[-1][0] if len(self._worst) == _KEPT else 0.0
-        at = int(errors.argmax())
-        if not errors[at] > bar:
+        full = self._worst_errors.size >= self._keep
+        bar = float(self._worst_errors[-1]) if full else 0.0
+        if not float(errors.max()) > bar:
             return
-        # argmax first: among equals the first element is the one that is told.
-        chosen = [at]
-        if errors.size > 1:
-            count = min(_KEPT, errors.size - 1)
-            chosen += [n for n in np.argpartition(-errors, count)[:count].tolist() if n != at]
-        for number in chosen:
-            if errors[number] > 0:
-                place = number if positions is None else int(positions[number])
-                found = actual[number].item(), golden[number].item()
-                self._note(float(errors[number]), start + place, *found)
+        chosen = np.flatnonzero(errors > bar)
+        if chosen.size > self._keep:
+            # Stable: among equals the first elements are the ones that are told.
+            chosen = chosen[np.argsort(-errors[chosen], kind="stable")[: self._keep]]
+        places = chosen if positions is None else positions[chosen]
+        self._note(errors[chosen], start + places, actual[chosen], golden[chosen])
 
-    def _note(self, error: float, position: int, actual: float | int, golden: float | int) -> None:
-        self._worst.append((error, position, actual, golden))
-        self._worst.sort(key=lambda entry: (-entry[0], entry[1]))
-        del self._worst[_KEPT:]
+    def _note(self, errors: Array, positions: Array, actual: Array, golden: Array) -> None:
+        if errors.size == 0:
+            return
+        errors = np.concatenate([self._worst_errors, errors])
+        order = np.argsort(-errors, kind="stable")[: self._keep]
+        self._worst_errors = errors[order]
+        kept = [
+            *self._worst,
+            *zip(positions.tolist(), actual.tolist(), golden.tolist(), strict=True),
+        ]
+        self._worst = [kept[number] for number in order.tolist()]
 
     def finish(self) -> Comparison:
         """Return what all parts came to."""
@@ -257,11 +263,14 @@ class Comparer:
                 golden,
                 error,
             )
-            for error, position, actual, golden in self._worst
+            for error, (position, actual, golden) in zip(
+                self._worst_errors.tolist(), self._worst, strict=True
+            )
         )
         return Comparison(
             dtype=self._dtype.name,
             standard=self.rule.name,
+            shape=self._shape,
             elements=self._seen,
             figures=tuple(figures),
             nan_mismatches=self._nan_mismatches,

@@ -4,25 +4,27 @@ golden.py has one function per operator, named like it, from wide NumPy arrays (
 int64 for whole numbers) and keyword attributes to an array, or a tuple of them. Where inputs have
 different shapes it also has `<operator>_input_shapes(shape) -> dict`, from the main shape to the
 shapes of the inputs that differ from it, or one `input_shapes(shape)` for all its operators.
+`<operator>_same_precision`, of float32 arrays (16-bit inputs are widened), is the second reference
+of the standards that measure errors by another implementation's; formulas have one without it.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 
-from opkit.errors import OperatorError
+from opkit.errors import OperatorError, UsageError
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.arrays import Array
 from opkit.testing.cases import Shape, ShapeRule
 
-__all__ = ["Golden", "load_golden"]
+__all__ = ["Golden", "as_outputs", "load_function", "load_golden"]
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,12 @@ class Golden:
 
         return rule
 
+    def has_second(self, kernel: str) -> bool:
+        """Whether it has a second reference, of the operator's own precision."""
+        return self.has(f"{kernel}_same_precision")
+
     def reference(
-        self, kernel: str, inputs: list[Array], *, attrs: Mapping[str, AttrValue]
+        self, kernel: str, inputs: Sequence[Array | None], *, attrs: Mapping[str, AttrValue]
     ) -> tuple[Array, ...]:
         """Return the operator's outputs for wide inputs.
 
@@ -66,8 +72,13 @@ class Golden:
         """
         with np.errstate(all="ignore"):
             result = self._call(getattr(self.module, kernel), tuple(inputs), dict(attrs))
-        outputs = result if isinstance(result, (tuple, list)) else (result,)
-        return tuple(np.asarray(output) for output in outputs)
+        return as_outputs(result)
+
+    def second(
+        self, kernel: str, inputs: Sequence[Array | None], *, attrs: Mapping[str, AttrValue]
+    ) -> tuple[Array, ...]:
+        """Return the outputs of `<kernel>_same_precision`; as `reference`, from float32 inputs."""
+        return self.reference(f"{kernel}_same_precision", inputs, attrs=attrs)
 
     def _call(
         self,
@@ -81,6 +92,30 @@ class Golden:
             raise _failed(self.path, error) from error
 
 
+def as_outputs(result: object) -> tuple[Array, ...]:
+    """Return what a reference gave, one output or several, as arrays."""
+    outputs = result if isinstance(result, (tuple, list)) else (result,)
+    return tuple(np.asarray(output) for output in outputs)
+
+
+def load_function(name: str, folder: Path) -> Callable[..., object]:
+    """Return the function that `FILE.py:FUNCTION` names, FILE relative to a folder.
+
+    Raises:
+        UsageError: there is no such file, or no such function in it.
+        OperatorError: the file does not load.
+    """
+    file, _, function_name = name.rpartition(":")
+    loaded = load_golden(folder / file) if file else None
+    if loaded is None:
+        raise UsageError(f'"{name}": there is no {folder / file}', help="write FILE.py:FUNCTION")
+    function = getattr(loaded.module, function_name, None)
+    if not callable(function):
+        raise UsageError(f'{folder / file} has no function "{function_name}"')
+    found: Callable[..., object] = function
+    return found
+
+
 def load_golden(path: Path) -> Golden | None:
     """Return the references in a golden.py, or None where there is no such file.
 
@@ -89,7 +124,7 @@ def load_golden(path: Path) -> Golden | None:
     """
     if not path.is_file():
         return None
-    name = f"_opkit_golden_{path.parent.name}"
+    name = f"_opkit_{path.stem}_{path.parent.name}"
     module_spec = importlib.util.spec_from_file_location(name, path)
     assert module_spec is not None and module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)

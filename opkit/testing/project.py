@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, nearest
-from opkit.testing.cases import Case, default_cases
+from opkit.testing.case_files import CASE_FILES, load_cases
+from opkit.testing.cases import Case, ShapeRule, default_cases
 from opkit.testing.golden import Golden
+from opkit.testing.pairwise import pairwise_cases
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project
 
-__all__ = ["project_cases"]
+__all__ = ["chosen_operators", "file_cases", "project_cases", "shape_rules"]
 
 
 def project_cases(
@@ -22,29 +26,60 @@ def project_cases(
     op: str | None = None,
     seed: int = 0,
     edge_values: bool = False,
+    pairwise: bool = False,
 ) -> tuple[Case, ...]:
-    """Return the default cases of a project's operators, or of one of them.
+    """Return the default cases of a project's operators, or of one of them, and its own ones.
 
     Args:
         golden: the project's references, which may have rules for input shapes.
         op: an operator's OpDef or snake_case name.
         seed, edge_values: as `default_cases`.
+        pairwise: cases that cover every pair of choices in place of the default ones.
+    Raises:
+        UsageError: the project has no such operator, or its file of cases is wrong.
+    """
+    chosen = chosen_operators(project, op)
+    rules = shape_rules(chosen, golden)
+    cases: list[Case] = []
+    for spec in chosen:
+        rule = rules[spec.name]
+        if pairwise:
+            cases += pairwise_cases(spec, seed=seed, shape_rule=rule)
+        else:
+            cases += default_cases(spec, seed=seed, shape_rule=rule, edge_values=edge_values)
+    for name in CASE_FILES:
+        # A project that is only described, in tests, has no folder.
+        path = getattr(project, "root", None)
+        if path is not None and (path / name).is_file():
+            cases += file_cases(project, path / name, golden=golden, op=op, seed=seed)
+    return tuple({case.name: case for case in cases}.values())
+
+
+def file_cases(
+    project: Project, path: Path, *, golden: Golden | None, op: str | None = None, seed: int = 0
+) -> tuple[Case, ...]:
+    """Return the cases of a file, of one of the project's operators or of all.
+
+    Raises:
+        UsageError: the file is wrong, or there is no such operator.
+    """
+    wanted = {spec.name for spec in chosen_operators(project, op)}
+    rules = shape_rules(project.operators, golden)
+    cases = load_cases(path, project.operators, seed=seed, shape_rules=rules)
+    return tuple(case for case in cases if case.kernel in wanted)
+
+
+def shape_rules(specs: Sequence[OpSpec], golden: Golden | None) -> dict[str, ShapeRule | None]:
+    """Return each operator's rule for input shapes, by its snake_case name."""
+    return {spec.name: golden.shape_rule(spec) if golden is not None else None for spec in specs}
+
+
+def chosen_operators(project: Project, op: str | None) -> tuple[OpSpec, ...]:
+    """Return the operator of that name, all where none is named.
+
     Raises:
         UsageError: the project has no such operator.
     """
-    return tuple(
-        case
-        for spec in _chosen(project, op)
-        for case in default_cases(
-            spec,
-            seed=seed,
-            shape_rule=golden.shape_rule(spec) if golden is not None else None,
-            edge_values=edge_values,
-        )
-    )
-
-
-def _chosen(project: Project, op: str | None) -> tuple[OpSpec, ...]:
     if op is None:
         return project.operators
     chosen = tuple(spec for spec in project.operators if op in (spec.op, spec.name))

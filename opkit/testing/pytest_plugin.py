@@ -132,7 +132,11 @@ def opkit_device() -> Iterator[Configuration]:
     before = runtime.configuration()
     yield runtime.configure(poison=True)
     runtime.configure(
-        before.chip, threads=before.threads, poison=before.poison, profile=before.profile
+        before.chip,
+        threads=before.threads,
+        poison=before.poison,
+        profile=before.profile,
+        seed=before.seed,
     )
 
 

@@ -48,11 +48,10 @@ def failure_text(result: CaseResult, report: PrecisionReport) -> str:
             lines.append(f"  {output.name}: {output.comparison}")
             if output.comparison.worst is not None:
                 lines.append(f"  worst {output.comparison.worst}")
-    again = ["opkit", "test", "-k", result.case.name, "--seed", str(report.seed)]
-    if report.standard != "ecosystem":
-        again += ["--standard", report.standard]
-    if result.case.distribution == "edge":
-        again.append("--edge-values")
+    case = result.case
+    again = ["opkit", "test", "--case", case.name, "--seed", str(report.seed), *report.options]
+    if case.origin is not None:
+        again += ["--cases", str(case.origin)]
     lines.append(f"  again: {shlex.join(again)}")
     return "\n".join(lines)
 

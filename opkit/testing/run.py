@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opkit.errors import KernelFault, OpkitError, PrecisionError
 from opkit.schema import AttrValue, OpSpec
-from opkit.testing.arrays import Array, widen
+from opkit.testing.arrays import Array
 from opkit.testing.cases import Case, make_inputs
-from opkit.testing.comparison import Comparison, compare
+from opkit.testing.comparison import Comparer, Comparison
 from opkit.testing.golden import Golden
-from opkit.testing.standards import Standard, find_standard
+from opkit.testing.references import Reference, find_reference
+from opkit.testing.settings import standard_for
+from opkit.testing.standards import Standard
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project
@@ -82,6 +84,8 @@ class PrecisionReport:
     standard: str
     seed: int
     results: tuple[CaseResult, ...]
+    options: tuple[str, ...] = ()
+    """Of the command, to be given again where a case is run again."""
 
     def count(self, verdict: Verdict) -> int:
         """Return how many cases had that verdict."""
@@ -99,8 +103,11 @@ def run_cases(
     *,
     library: Library,
     golden: Golden | None,
-    standard: Standard | str = "ecosystem",
+    standard: Standard | str | Mapping[str, Standard] = "ecosystem",
     seed: int = 0,
+    pictures: bool = False,
+    keep: int = 8,
+    options: Sequence[str] = (),
     progress: Callable[[CaseResult], None] | None = None,
 ) -> PrecisionReport:
     """Run every case and return the verdicts, in the order of the cases.
@@ -109,43 +116,98 @@ def run_cases(
         project: whose operators the cases are of.
         library: what runs an operator, such as `opkit.runtime.open(artifact_folder)`.
         golden: the project's references; None where it has none.
+        standard: one for all, or one for each operator by its snake_case name; a case's own wins.
+        pictures: keep where the errors of each output are, for the HTML report.
+        keep: how many of an output's worst elements to list.
+        options: of the command, for the line that runs a case again.
         progress: called after each case.
     Raises:
         OpkitError: our own bugs only; what the operator does wrong becomes a verdict.
     """
-    rule = find_standard(standard) if isinstance(standard, str) else standard
     by_op = {spec.op: spec for spec in project.operators}
+    rules = (
+        standard
+        if isinstance(standard, Mapping)
+        else {
+            spec.name: standard_for(standard, spec.name) if isinstance(standard, str) else standard
+            for spec in project.operators
+        }
+    )
     results = []
     for case in cases:
-        result = _run_case(library, case, by_op[case.op], golden, rule)
+        result = run_case(
+            library, case, by_op[case.op], golden, rules[case.kernel], pictures=pictures, keep=keep
+        )
         results.append(result)
         if progress is not None:
             progress(result)
-    return PrecisionReport(project.name, rule.name, seed, tuple(results))
+    names = standard_names(rules.values())
+    return PrecisionReport(project.name, names, seed, tuple(results), tuple(options))
 
 
-def _run_case(
-    library: Library, case: Case, spec: OpSpec, golden: Golden | None, standard: Standard
+def standard_names(standards: Iterable[Standard]) -> str:
+    """Return the names of the standards of a run, each once."""
+    return ", ".join(dict.fromkeys(standard.name for standard in standards))
+
+
+def run_case(
+    library: Library,
+    case: Case,
+    spec: OpSpec,
+    golden: Golden | None,
+    standard: Standard,
+    *,
+    pictures: bool = False,
+    keep: int = 8,
 ) -> CaseResult:
-    inputs = make_inputs(case)
+    """Run one case and judge it; arguments and errors as `run_cases`."""
+    result = _launch_and_judge(library, case, spec, golden, standard, pictures, keep)
+    if not case.expects_failure:
+        return result
+    if result.verdict in (Verdict.FAULT, Verdict.ERROR):
+        return replace(result, verdict=Verdict.PASS)
+    return replace(result, verdict=Verdict.FAIL, message="expected to fail, and it ran")
+
+
+def _launch_and_judge(
+    library: Library,
+    case: Case,
+    spec: OpSpec,
+    golden: Golden | None,
+    standard: Standard,
+    pictures: bool,
+    keep: int,
+) -> CaseResult:
     start = time.perf_counter()
     try:
+        inputs = make_inputs(case)
         names = [dtype.name for dtype in case.dtypes[: len(inputs)]]
+        start = time.perf_counter()
         actual = library.run(case.op, inputs, dict(case.attrs), dtypes=names)
     except KernelFault as fault:
         return CaseResult(case, Verdict.FAULT, (), str(fault), time.perf_counter() - start)
     except OpkitError as error:
         return _stopped(case, error, time.perf_counter() - start)
     seconds = time.perf_counter() - start
-    if golden is None or not golden.has(case.kernel):
-        message = _no_reference(case, golden)
-        return CaseResult(case, Verdict.NO_REFERENCE, (), message, seconds)
     try:
-        outputs = _judge(case, spec, inputs, actual, golden, standard)
+        rule = _case_standard(case, standard)
+        reference = find_reference(case, spec, golden, wants_second=rule.needs_second)
+        if reference is None:
+            message = _no_reference(case, golden)
+            return CaseResult(case, Verdict.NO_REFERENCE, (), message, seconds)
+        outputs = judge(reference, inputs, actual, rule, pictures=pictures, keep=keep)
     except OpkitError as error:
         return _stopped(case, error, seconds)
     passed = all(output.comparison.passed for output in outputs)
     return CaseResult(case, Verdict.PASS if passed else Verdict.FAIL, outputs, "", seconds)
+
+
+def _case_standard(case: Case, standard: Standard) -> Standard:
+    """Return the standard that the case is judged by: its own, or the operator's."""
+    rule = standard_for(case.standard, case.kernel) if case.standard else standard
+    if not case.limits:
+        return rule
+    return rule.with_numbers({dtype: dict(case.limits) for dtype in rule.numbers})
 
 
 def _stopped(case: Case, error: OpkitError, seconds: float) -> CaseResult:
@@ -161,25 +223,66 @@ def _no_reference(case: Case, golden: Golden | None) -> str:
     return f"{where.name} has no function {case.kernel}: write one, or give the op a formula"
 
 
-def _judge(
-    case: Case,
-    spec: OpSpec,
-    inputs: list[Array],
-    actual: list[Array],
-    golden: Golden,
+def judge(
+    reference: Reference,
+    inputs: Sequence[Array | None],
+    actual: Sequence[Array],
     standard: Standard,
+    *,
+    pictures: bool = False,
+    keep: int = 8,
 ) -> tuple[OutputResult, ...]:
-    wide = [widen(array, dtype) for array, dtype in zip(inputs, case.dtypes, strict=False)]
-    expected = golden.reference(case.kernel, wide, attrs=dict(case.attrs))
-    if not len(actual) == len(expected) == len(spec.outputs):
+    """Return each output against its reference.
+
+    Raises:
+        PrecisionError: another number of outputs, or another shape, than the reference has.
+        OperatorError: the reference fails.
+        UsageError: the standard has no limits for an output's data type.
+    """
+    case, spec = reference.case, reference.spec
+    dtypes = case.dtypes[len(spec.inputs) :]
+    if len(actual) != len(spec.outputs):
         raise PrecisionError(
             f"{case.op} has {len(spec.outputs)} outputs, the kernel gave {len(actual)}"
-            f" and {golden.path.name} {len(expected)}"
         )
-    dtypes = case.dtypes[len(spec.inputs) :]
+    parts = reference.parts(inputs)
+    if parts is None:
+        shaped, whole = reference.whole(inputs)
+        _check_outputs(reference, actual, [output.shape for output in shaped])
+        parts = iter([whole])
+    comparers = [
+        Comparer(array.shape, dtype, standard, picture=pictures, keep=keep)
+        for array, dtype in zip(actual, dtypes, strict=True)
+    ]
+    flat = [array.reshape(-1) for array in actual]
+    starts = [0] * len(flat)
+    for part in parts:
+        for number, comparer in enumerate(comparers):
+            end = starts[number] + part.golden[number].size
+            second = None if part.second is None else part.second[number]
+            comparer.add(flat[number][starts[number] : end], part.golden[number], second)
+            starts[number] = end
+    if starts != [array.size for array in flat]:
+        raise PrecisionError(
+            f"{case.op} wrote outputs of {[array.size for array in flat]} elements,"
+            f" the golden has {starts}"
+        )
     return tuple(
-        OutputResult(tensor.name, compare(result, reference, dtype=dtype, standard=standard))
-        for tensor, dtype, result, reference in zip(
-            spec.outputs, dtypes, actual, expected, strict=True
-        )
+        OutputResult(tensor.name, comparer.finish())
+        for tensor, comparer in zip(spec.outputs, comparers, strict=True)
     )
+
+
+def _check_outputs(
+    reference: Reference, actual: Sequence[Array], golden: list[tuple[int, ...]]
+) -> None:
+    if len(golden) != len(actual):
+        raise PrecisionError(
+            f"{reference.case.op} has {len(actual)} outputs, its reference gave {len(golden)}"
+        )
+    for array, shape in zip(actual, golden, strict=True):
+        if array.shape != shape:
+            raise PrecisionError(
+                f"the result has shape {array.shape}, the golden has {shape}",
+                help="compare InferShape in op_host with the golden",
+            )

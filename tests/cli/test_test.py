@@ -54,7 +54,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[[Kernel], None]:
             with np.errstate(over="ignore"):
                 return [function(*inputs)]
 
-        def configure(chip: str, *, poison: bool) -> None:
+        def configure(chip: str, *, poison: bool, **options: Any) -> None:
             assert poison
 
         monkeypatch.setattr("opkit.toolchain.build", build)
@@ -91,7 +91,7 @@ def test_a_wrong_kernel_exits_1_and_shows_the_worst_element(
     printed = capsys.readouterr().out
     assert "MARE 0.5 (< 0.00122)" in printed
     assert "worst at [" in printed
-    assert "again: opkit test -k twice-float32-2x3x17-normal --seed 0" in printed
+    assert "again: opkit test --case twice-float32-2x3x17-normal --seed 0" in printed
 
 
 def test_the_line_that_runs_a_case_again_fails_in_the_same_element(

@@ -62,7 +62,7 @@ def test_a_failure_shows_the_worst_element_and_the_line_that_runs_it_again(
     assert "1 NaN in the wrong place" in text
     assert "worst at [1]: got nan, golden 2.0" in text
     again = text.splitlines()[-1].removeprefix("  again: ")
-    assert shlex.split(again) == ["opkit", "test", "-k", failed.case.name, "--seed", "7"]
+    assert shlex.split(again) == ["opkit", "test", "--case", failed.case.name, "--seed", "7"]
 
 
 def test_a_pass_has_nothing_to_say(report: PrecisionReport) -> None:

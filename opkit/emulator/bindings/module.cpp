@@ -67,13 +67,14 @@ py::list isa_table() {
   return rows;
 }
 
-void configure(const std::string& chip, uint32_t threads, bool poison, bool profile) {
+void configure(const std::string& chip, uint32_t threads, bool poison, bool profile, uint64_t seed) {
   DeviceConfig config;
   config.chip = find_chip(chip);
   if (config.chip == nullptr) raise_usage("\"" + chip + "\" is not a chip that this build knows");
   config.threads = threads;
   config.poison = poison;
   config.profile = profile;
+  config.seed = seed;
   Device::get().configure(config);
 }
 
@@ -84,6 +85,7 @@ py::dict configuration() {
   result["threads"] = config.threads;
   result["poison"] = config.poison;
   result["profile"] = config.profile;
+  result["seed"] = config.seed;
   return result;
 }
 
@@ -157,7 +159,7 @@ PYBIND11_MODULE(_emulator, module) {
   module.attr("abi_version") = opkit::kAbiVersion;
   module.def("isa_table", &opkit::isa_table, "Return the instruction table, one dict an instruction.");
   module.def("configure", &opkit::configure, py::arg("chip"), py::arg("threads"), py::arg("poison"), py::arg("profile"),
-             "Set what later launches run on; threads 0 means one for each host core.");
+             py::arg("seed") = 0, "Set what later launches run on; threads 0 means one for each host core.");
   module.def("configuration", &opkit::configuration, "Return what launches run on.");
   module.def("launch", &opkit::launch, py::arg("path"), py::arg("name"), py::arg("arguments"), py::arg("block_dim"),
              py::arg("tiling_key") = 0,

@@ -27,6 +27,7 @@ struct DeviceConfig {
   uint32_t threads = 0;        ///< host threads; 0: as many as the host has cores
   bool poison = false;         ///< fill local memories with NaN patterns before each block
   bool profile = false;        ///< attach the timing observer
+  uint64_t seed = 0;           ///< cores start in an order drawn from it; 0: one after the other
 };
 
 struct Launch {

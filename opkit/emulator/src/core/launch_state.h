@@ -28,6 +28,7 @@ struct LaunchState {
   uint32_t core_count = 0;
   uint32_t cores_per_block = 1;
   std::atomic<uint32_t> next_core{0};
+  std::vector<uint32_t> order;  ///< which core starts as the n-th; empty: the n-th
   std::atomic<uint64_t> instructions{0};
   /// Cores from this index on leave at their next instruction: those above the lowest one that has faulted, or all
   /// when the user interrupts. Those below run on, so that the fault reported does not depend on the number of threads.

@@ -8,6 +8,25 @@
 #include "sched/worker.h"
 
 namespace opkit {
+namespace {
+
+/// 0 to count - 1 in an order that follows from the seed alone, on every host.
+std::vector<uint32_t> shuffled(uint32_t count, uint64_t seed) {
+  std::vector<uint32_t> order(count);
+  for (uint32_t i = 0; i < count; ++i) order[i] = i;
+  for (uint32_t i = count; i > 1; --i) {
+    // One step of splitmix64, then a number below i.
+    seed += 0x9e3779b97f4a7c15ull;
+    uint64_t drawn = seed;
+    drawn = (drawn ^ (drawn >> 30)) * 0xbf58476d1ce4e5b9ull;
+    drawn = (drawn ^ (drawn >> 27)) * 0x94d049bb133111ebull;
+    std::swap(order[i - 1], order[(drawn ^ (drawn >> 31)) % i]);
+  }
+  return order;
+}
+
+}  // namespace
+
 struct Device::State {
   std::mutex launch_lock;  // one launch at a time
   DeviceConfig config;
@@ -114,6 +133,7 @@ LaunchRecord Device::run(const Launch& launch) {
   job.launch = &launch;
   job.cores_per_block = cube_cores(launch.mode) + vector_cores(launch.mode);
   job.core_count = launch.block_dim * job.cores_per_block;
+  if (state.config.seed != 0) job.order = shuffled(job.core_count, state.config.seed);
   job.observers = state.observers;
   if (Observer* timing = state.config.profile ? timing_observer() : nullptr) job.observers.push_back(timing);
 

@@ -80,8 +80,12 @@ void Worker::work(LaunchState& launch, const DeviceConfig& config) {
 }
 
 bool Worker::start_next() {
-  const uint32_t index = launch_->next_core.fetch_add(1);
-  if (index >= launch_->core_count || index >= launch_->stop_from.load()) return false;
+  uint32_t index = 0;
+  do {
+    const uint32_t next = launch_->next_core.fetch_add(1);
+    if (next >= launch_->core_count) return false;
+    index = launch_->order.empty() ? next : launch_->order[next];
+  } while (index >= launch_->stop_from.load());
   std::unique_ptr<CoreSlot> slot;
   if (idle_.empty()) {
     slot = std::make_unique<CoreSlot>();

@@ -1,0 +1,302 @@
+"""Cases from a file: `cases.yaml` or JSON of our own, or msOpST's JSON.
+
+Ours, in short; only `shape` is needed where the project has one operator:
+
+    cases:
+      - name: tail_of_a_tile
+        op: gelu_custom
+        dtype: [float16, float32]       # of the first input; every variant without it
+        shape: [2, 1023]                # a list of shapes makes a case of each
+        shapes: {gamma: [1023]}         # inputs that differ from it; null: left out
+        attrs: {epsilon: 1.0e-5}
+        distribution: uniform           # or {x: uniform, gamma: ones}
+        range: [-1, 1]                  # or {x: [-1, 1]}
+        values: {x: [1, 2, 3]}          # or a file: {x: x.npy}
+        seed: 3
+        standard: mixed
+        golden: other_golden.py:function
+        expect: failure                 # passes when the operator refuses or faults
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from opkit.schema import AttrValue, OpSpec
+from opkit.testing.case_reading import Entry, read_document
+from opkit.testing.cases import Case, Shape, ShapeRule, input_shapes, plain_attr
+from opkit.testing.standards import find_standard
+from opkit.testing.values import Source
+
+__all__ = ["CASE_FILES", "load_cases", "save_case"]
+
+# Where a project's own cases are looked for, relative to its folder.
+CASE_FILES = ("tests/cases.yaml", "tests/cases.json")
+
+_FIELDS = (
+    *("name", "op", "dtype", "shape", "shapes", "attrs", "distribution", "range", "values"),
+    *("seed", "standard", "golden", "expect"),
+)
+
+
+def load_cases(
+    path: Path,
+    specs: Sequence[OpSpec],
+    *,
+    seed: int = 0,
+    shape_rules: Mapping[str, ShapeRule | None] | None = None,
+) -> tuple[Case, ...]:
+    """Return the cases of a file, ours or msOpST's; which one its content tells.
+
+    Args:
+        specs: the project's operators.
+        seed: for cases that give none.
+        shape_rules: by kernel name; shapes of inputs that the file does not give.
+    Raises:
+        UsageError: the file is wrong; the text says where.
+    """
+    from opkit.testing.msopst import is_msopst, msopst_cases
+
+    document = read_document(path)
+    if is_msopst(document):
+        return _from(path, msopst_cases(path, document, specs, seed=seed))
+    whole = Entry.of(path, "the file", document)
+    whole.only(["cases"])
+    listed = whole.fields.get("cases") or []
+    if not isinstance(listed, Sequence) or isinstance(listed, str):
+        raise whole.fail(f"cases is {listed!r}, expected a list")
+    cases: list[Case] = []
+    for number, value in enumerate(listed):
+        entry = Entry.of(path, f"cases[{number}]", value)
+        entry.only(_FIELDS)
+        spec = entry.spec(specs, entry.text("op"))
+        rule = (shape_rules or {}).get(spec.name)
+        cases += _entry_cases(entry, spec, seed, rule)
+    return _from(path, distinct(cases))
+
+
+def _from(path: Path, cases: Sequence[Case]) -> tuple[Case, ...]:
+    return tuple(replace(case, origin=path) for case in cases)
+
+
+def distinct(cases: Sequence[Case]) -> tuple[Case, ...]:
+    """Return the cases with names made different by a number where two are the same."""
+    seen: dict[str, int] = {}
+    result = []
+    for case in cases:
+        count = seen[case.name] = seen.get(case.name, 0) + 1
+        result.append(case if count == 1 else replace(case, label=f"{case.name}-{count}"))
+    return tuple(result)
+
+
+def _entry_cases(entry: Entry, spec: OpSpec, seed: int, rule: ShapeRule | None) -> list[Case]:
+    variants = _variants(entry, spec)
+    shapes = _shapes(entry)
+    expect = entry.text("expect", "success")
+    if expect not in ("success", "failure", "failed"):
+        raise entry.fail(f'expect is "{expect}", expected success or failure')
+    standard = entry.text("standard")
+    if standard and standard != "double":
+        find_standard(standard)
+    own_seed = entry.fields.get("seed", seed)
+    if not isinstance(own_seed, int) or own_seed < 0:
+        raise entry.fail(f"seed is {own_seed!r}, expected a whole number from 0")
+    golden = entry.text("golden")
+    usual, sources = _sources(entry, spec)
+    name = entry.text("name")
+    many = len(variants) * len(shapes) > 1
+    cases = []
+    for variant in variants:
+        for shape in shapes:
+            case = Case(
+                op=spec.op,
+                kernel=spec.name,
+                variant=variant,
+                dtypes=spec.variant_dtypes(variant),
+                shape=shape,
+                shapes=_input_shapes(entry, spec, shape, rule),
+                attrs=_attrs(entry, spec),
+                seed=own_seed,
+                distribution=usual,
+                input_names=tuple(tensor.name for tensor in spec.inputs),
+                sources=sources,
+                expects_failure=expect != "success",
+                standard=standard,
+                golden=_beside(entry.path, golden),
+            )
+            if name:
+                case = replace(case, label=f"{name}-{case.name}" if many else name)
+            cases.append(case)
+    return cases
+
+
+def _beside(path: Path, function: str) -> str:
+    """Return FILE.py:FUNCTION with the file relative to the file of cases."""
+    if ".py:" not in function:
+        return function
+    file, _, name = function.rpartition(":")
+    return f"{(path.parent / file).resolve()}:{name}"
+
+
+def _variants(entry: Entry, spec: OpSpec) -> list[int]:
+    wanted = entry.fields.get("dtype")
+    if wanted is None:
+        return list(range(spec.variant_count))
+    names = wanted if isinstance(wanted, list) else [wanted]
+    chosen = []
+    for name in names:
+        dtype = entry.dtype(name)
+        having = [n for n in range(spec.variant_count) if spec.variant_dtypes(n)[0] == dtype]
+        if not having:
+            have = dict.fromkeys(
+                spec.variant_dtypes(number)[0].name for number in range(spec.variant_count)
+            )
+            raise entry.fail(
+                f"{spec.op} has no variant whose first tensor is {dtype.name}",
+                "it has " + ", ".join(have),
+            )
+        chosen += having
+    return chosen
+
+
+def _shapes(entry: Entry) -> list[Shape]:
+    if "shape" not in entry.fields:
+        raise entry.fail("shape is missing", "write shape: [2, 1023]")
+    value = entry.fields["shape"]
+    if isinstance(value, list) and value and all(isinstance(item, list) for item in value):
+        return [entry.shape("shape", item) for item in value]
+    return [entry.shape("shape", value)]
+
+
+def _input_shapes(
+    entry: Entry, spec: OpSpec, shape: Shape, rule: ShapeRule | None
+) -> tuple[Shape | None, ...]:
+    usual = dict(
+        zip([tensor.name for tensor in spec.inputs], input_shapes(spec, shape, rule), strict=True)
+    )
+    given = Entry.of(entry.path, f"{entry.where}.shapes", entry.fields.get("shapes") or {})
+    given.only(list(usual))
+    result: list[Shape | None] = []
+    for tensor in spec.inputs:
+        if tensor.param_type == "dynamic":
+            raise entry.fail(f"{tensor.name} is a list of tensors, which cases cannot hold yet")
+        value = given.fields.get(tensor.name, usual[tensor.name])
+        if value is None and tensor.param_type != "optional":
+            raise given.fail(f"{tensor.name} is required: it cannot be left out")
+        result.append(None if value is None else given.shape(tensor.name, value))
+    return tuple(result)
+
+
+def _attrs(entry: Entry, spec: OpSpec) -> tuple[tuple[str, AttrValue], ...]:
+    given = Entry.of(entry.path, f"{entry.where}.attrs", entry.fields.get("attrs") or {})
+    given.only([attr.name for attr in spec.attrs])
+    return tuple(
+        (
+            attr.name,
+            attr_value(given, attr.type, given.fields[attr.name])
+            if attr.name in given.fields
+            else plain_attr(attr),
+        )
+        for attr in spec.attrs
+    )
+
+
+def attr_value(entry: Entry, kind: str, value: object) -> AttrValue:
+    """Return a value as an attribute of that prototype type."""
+    if kind == "float":
+        return entry.number(value)
+    if kind == "list_float" and isinstance(value, list):
+        return tuple(entry.number(item) for item in value)
+    expected = {"int": int, "bool": bool, "string": str, "str": str}.get(kind.removeprefix("list_"))
+    items = value if kind.startswith("list_") and isinstance(value, list) else [value]
+    for item in items:
+        right = expected is not None and isinstance(item, expected)
+        if not right or (expected is int and isinstance(item, bool)):
+            raise entry.fail(f"an attribute of type {kind} cannot be {value!r}")
+    if kind.startswith("list_"):
+        return tuple(items)
+    return value  # type: ignore[return-value]
+
+
+def _sources(entry: Entry, spec: OpSpec) -> tuple[str, tuple[Source | None, ...]]:
+    names = [tensor.name for tensor in spec.inputs]
+
+    def each(key: str) -> dict[str, object]:
+        value = entry.fields.get(key)
+        if not isinstance(value, Mapping):
+            return dict.fromkeys(names, value)
+        Entry.of(entry.path, f"{entry.where}.{key}", value).only(names)
+        return {name: value.get(name) for name in names}
+
+    distributions, bounds, values = each("distribution"), each("range"), each("values")
+    usual = entry.fields.get("distribution")
+    usual = usual if isinstance(usual, str) else "normal"
+    sources = tuple(
+        entry.source(str(distributions[name] or "normal"), bounds[name], values[name])
+        for name in names
+    )
+    plain = all(source == Source(usual) for source in sources)
+    return usual, () if plain else sources
+
+
+def save_case(path: Path, case: Case) -> None:
+    """Add a case to a file of cases, which is made where there is none; its name must be new.
+
+    Raises:
+        UsageError: the file is not one of ours, or cannot be written.
+    """
+    document = read_document(path) if path.is_file() else {"cases": []}
+    whole = Entry.of(path, "the file", document)
+    whole.only(["cases"])
+    listed = list(whole.fields.get("cases") or [])  # type: ignore[call-overload]
+    listed = [item for item in listed if item.get("name") != case.name]
+    listed.append(_case_fields(case))
+    text = yaml.safe_dump({"cases": listed}, sort_keys=False, default_flow_style=None, width=100)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise whole.fail(f"cannot be written: {error.strerror}") from error
+
+
+def _case_fields(case: Case) -> dict[str, object]:
+    names = case.input_names or tuple(f"x{n}" for n in range(len(case.shapes)))
+    fields: dict[str, object] = {
+        "name": case.name,
+        "op": case.kernel,
+        "dtype": case.dtypes[0].name,
+        "shape": list(case.shape),
+        "shapes": {
+            name: None if shape is None else list(shape)
+            for name, shape in zip(names, case.shapes, strict=True)
+            if shape != case.shape
+        },
+        "attrs": {
+            name: list(value) if isinstance(value, tuple) else value for name, value in case.attrs
+        },
+        "seed": case.seed,
+        "standard": case.standard,
+    }
+    if not case.sources:
+        fields["distribution"] = case.distribution
+    else:
+        used = [source or Source(case.distribution) for source in case.sources]
+        fields["distribution"] = {
+            name: source.distribution
+            for name, source in zip(names, used, strict=True)
+            if source.values is None
+        }
+        fields["values"] = {
+            name: [float(value) for value in source.values]
+            for name, source in zip(names, used, strict=True)
+            if source.values is not None
+        }
+    return {key: value for key, value in fields.items() if value not in ({}, "", None)}

@@ -1,0 +1,49 @@
+"""Which cases failed last time, for `--last-failed`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from opkit.testing.cases import Case
+from opkit.testing.run import PrecisionReport, Verdict
+
+__all__ = ["failed_last", "remember_failures"]
+
+
+def _file(root: Path) -> Path:
+    return root / "build" / "opkit-last-test.json"
+
+
+def remember_failures(root: Path, report: PrecisionReport) -> None:
+    """Note a run's failures in the project's build folder; cases that did not run keep theirs."""
+    ran = {result.case.name for result in report.results}
+    failed = [r.case.name for r in report.results if r.verdict is not Verdict.PASS]
+    path = _file(root)
+    kept = [name for name in _names(path) if name not in ran]
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(json.dumps({"failed": kept + failed}, indent=1) + "\n", encoding="utf-8")
+        aside.replace(path)
+    except OSError:
+        # A folder that cannot be written is no reason for the tests to fail.
+        aside.unlink(missing_ok=True)
+
+
+def failed_last(root: Path, cases: Sequence[Case]) -> tuple[Case, ...]:
+    """Return those of the cases that failed when they last ran; all where none did."""
+    names = set(_names(_file(root)))
+    chosen = tuple(case for case in cases if case.name in names)
+    return chosen or tuple(cases)
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    names = document.get("failed") if isinstance(document, dict) else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []

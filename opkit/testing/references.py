@@ -1,0 +1,188 @@
+"""What a case's outputs should be: references in double precision and in the operator's own.
+
+A formula's reference is asked part by part, so that no array of float64 as long as the tensors ever
+exists. Whether that is possible the prototype says: its formulas are elementwise, or row by row.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from opkit.errors import OperatorError, SetupError, UsageError
+from opkit.scaffold import formula_in_single_precision
+from opkit.schema import OpSpec
+from opkit.testing.arrays import Array, is_float, narrow, widen
+from opkit.testing.cases import Case, row_inputs, works_by_row
+from opkit.testing.golden import Golden, as_outputs, load_function
+
+__all__ = ["Part", "Reference", "find_reference"]
+
+PART = 1 << 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive elements of every output, flat."""
+
+    golden: tuple[Array, ...]
+    second: tuple[Array, ...] | None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One case's references."""
+
+    case: Case
+    spec: OpSpec
+    golden: Golden | None
+    wants_second: bool
+
+    def whole(self, inputs: Sequence[Array | None]) -> tuple[tuple[Array, ...], Part]:
+        """Return the outputs as arrays of their shapes, and flat with the second reference."""
+        wide = [
+            None if array is None else widen(array, dtype)
+            for array, dtype in zip(inputs, self.case.dtypes, strict=False)
+        ]
+        golden = self._golden(wide)
+        second = self._second(inputs) if self.wants_second else None
+        flat = tuple(output.reshape(-1) for output in golden)
+        other = None if second is None else tuple(output.reshape(-1) for output in second)
+        return golden, Part(flat, other)
+
+    def parts(self, inputs: Sequence[Array | None]) -> Iterator[Part] | None:
+        """Return the references part by part; None where only the whole can be had."""
+        if self.case.golden or not self.spec.has_formula:
+            return None
+        if math.prod(self.case.shape) <= PART or any(array is None for array in inputs):
+            return None
+        slices = self._slices([array for array in inputs if array is not None])
+        return None if slices is None else (self.whole(part)[1] for part in slices)
+
+    def _slices(self, inputs: list[Array]) -> Iterator[list[Array]] | None:
+        shape = self.case.shape
+        if not works_by_row(self.spec):
+            if any(array.shape != shape for array in inputs):
+                return None
+            flat = [array.reshape(-1) for array in inputs]
+            starts = range(0, flat[0].size, PART)
+            return ([array[start : start + PART] for array in flat] for start in starts)
+        rows, columns = math.prod(shape[:-1]), shape[-1]
+        per_row = row_inputs(self.spec)
+        views: list[tuple[Array, bool]] = []
+        for tensor, array in zip(self.spec.inputs, inputs, strict=True):
+            if tensor.name in per_row and array.shape == shape[:-1]:
+                views.append((array.reshape(rows), True))
+            elif array.shape == shape:
+                views.append((array.reshape(rows, columns), True))
+            elif array.shape == (columns,):
+                views.append((array, False))
+            else:
+                return None
+        step = max(1, PART // max(columns, 1))
+        return (
+            [array[start : start + step] if sliced else array for array, sliced in views]
+            for start in range(0, rows, step)
+        )
+
+    def _golden(self, wide: Sequence[Array | None]) -> tuple[Array, ...]:
+        case = self.case
+        attrs = dict(case.attrs)
+        if case.golden and ".py:" not in case.golden:
+            return _library_outputs(case.golden, wide)
+        if case.golden:
+            function = load_function(case.golden, Path())
+            arguments: list[object] = list(wide)
+            named: dict[str, object] = dict(attrs)
+            if case.golden_takes_records:
+                arguments, named = _records(case, self.spec, wide), {}
+            try:
+                with np.errstate(all="ignore"):
+                    return as_outputs(function(*arguments, **named))
+            except Exception as error:
+                text = f"{case.golden}: {type(error).__name__}: {error}"
+                raise OperatorError(text) from error
+        assert self.golden is not None
+        return self.golden.reference(case.kernel, wide, attrs=attrs)
+
+    def _second(self, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+        """Return results of the operator's own precision: computed in float32, rounded to it."""
+        case = self.case
+        single = [
+            None if array is None else _single(widen(array, dtype), is_float(dtype))
+            for array, dtype in zip(inputs, case.dtypes, strict=False)
+        ]
+        if self.golden is not None and self.golden.has_second(case.kernel):
+            found = self.golden.second(case.kernel, single, attrs=dict(case.attrs))
+        elif self.spec.has_formula:
+            found = formula_in_single_precision(
+                self.spec, [array for array in single if array is not None], dict(case.attrs)
+            )
+        else:
+            raise UsageError(
+                f"{case.kernel}: the standard needs a second reference, and there is none",
+                help=f"write {case.kernel}_same_precision in golden.py, which computes in float32",
+            )
+        dtypes = case.dtypes[len(self.spec.inputs) :]
+        return tuple(
+            widen(narrow(output, dtype), dtype) if is_float(dtype) else output
+            for output, dtype in zip(found, dtypes, strict=True)
+        )
+
+
+def find_reference(
+    case: Case, spec: OpSpec, golden: Golden | None, *, wants_second: bool
+) -> Reference | None:
+    """Return the references of a case, None where nothing says what its result should be."""
+    if not case.golden and (golden is None or not golden.has(case.kernel)):
+        return None
+    return Reference(case, spec, golden, wants_second)
+
+
+def _single(array: Array, is_floating: bool) -> Array:
+    return array.astype(np.float32) if is_floating else array
+
+
+def _records(case: Case, spec: OpSpec, wide: Sequence[Array | None]) -> list[object]:
+    """Return msOpST's arguments: a dict for each input and output, then the attributes' values."""
+    tensors = (*spec.inputs, *spec.outputs)
+    values = (*wide, *(None for _ in spec.outputs))
+    records: list[object] = []
+    for tensor, dtype, value in zip(tensors, case.dtypes, values, strict=True):
+        shape = None if value is None else list(value.shape)
+        records.append(
+            {
+                "name": tensor.name,
+                "value": value,
+                "shape": shape,
+                "dtype": dtype.name,
+                "format": tensor.formats[case.variant],
+            }
+        )
+    return [*records, *(value for _, value in case.attrs)]
+
+
+def _library_outputs(name: str, wide: Sequence[Array | None]) -> tuple[Array, ...]:
+    """Return what a function of an installed package gives, such as `torch.square`."""
+    package, _, path = name.partition(".")
+    try:
+        module = importlib.import_module(package)
+    except ImportError as error:
+        raise SetupError(
+            f"the case's reference is {name}, and {package} is not installed",
+            help=f"install it with pip install {package}",
+        ) from error
+    function: object = module
+    for part in path.split("."):
+        function = getattr(function, part, None)
+    if not callable(function):
+        raise UsageError(f"the case's reference is {name}, which {package} does not have")
+    # torch's functions take its own tensors; NumPy's take arrays.
+    convert = getattr(module, "from_numpy", None) or np.asarray
+    result = function(*(None if array is None else convert(array) for array in wide))
+    return as_outputs(result)
