@@ -10,7 +10,7 @@ import click
 
 from opkit.chips import DEFAULT_CHIP
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import output_option
+from opkit.cli.options import jobs_option, output_option
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -106,6 +106,12 @@ class _ProgramBehindDashes(click.Command):
     metavar="CHIP",
     help=f'The chip to check on, {DEFAULT_CHIP} for projects; "opkit targets" lists them.',
 )
+@click.option(
+    "--mutate",
+    is_flag=True,
+    help="Score the checks and the tests on wrong versions of the project's kernels.",
+)
+@jobs_option("Mutants")
 @common_options
 def command(
     *,
@@ -125,6 +131,8 @@ def command(
     junit: Path | None,
     print_limit: int,
     chip: str | None,
+    mutate: bool,
+    jobs: int | None,
     program: tuple[str, ...],
     console: Console,
 ) -> None:
@@ -132,8 +140,10 @@ def command(
 
     PROJECT is its folder, or any folder inside it; the working directory by default. It is built
     first where needed, an ordinary build, and runs every case of opkit test under the checks.
-    Behind "--" stands a program that "opkit cc" has linked, or a .py file, with its arguments.
-    Exits 1 when something is found. "opkit explain CLASS" tells what a class of finding means.
+    --mutate deletes or weakens each synchronisation of its kernels, shortens each copy and shifts
+    each offset, one at a time in a scratch copy, and says which of these mutants a check or a test
+    notices. Behind "--" stands a program that "opkit cc" has linked, or a .py file, with its
+    arguments. Exits 1 when something is found; "opkit explain CLASS" tells what that means.
 
     Example: opkit check gelu_custom --tool racecheck --sarif check.sarif
 
@@ -143,6 +153,14 @@ def command(
 
     known = read_suppressions(suppressions) if suppressions is not None else None
     settings = _Settings(chosen_tools(tools), not no_auto_sync, block, kernel, unused, known, chip)
+    if mutate:
+        if program or shape or dtype:
+            raise UsageError(
+                "--mutate scores a project on its own cases: --op and -k choose among them",
+                help="leave out the program, --shape and --dtype",
+            )
+        _mutate(project, op, expression, settings, jobs, console)
+        return
     if program:
         if project is not None or op or shape or dtype or expression:
             raise UsageError(
@@ -180,6 +198,28 @@ class _Settings:
     unused: bool
     suppressions: Suppressions | None
     chip: str | None
+
+
+def _mutate(
+    folder: Path | None,
+    op: str | None,
+    expression: str | None,
+    settings: _Settings,
+    jobs: int | None,
+    console: Console,
+) -> None:
+    import os
+
+    from opkit.cli.check_mutants import mutate_project, show_mutation
+    from opkit.toolchain import load_project
+
+    options = {"--op": op, "-k": expression, "--chip": settings.chip}
+    arguments = [
+        word for name, value in options.items() if value is not None for word in (name, value)
+    ]
+    project = load_project(folder)
+    report = mutate_project(project, op, arguments, jobs or os.cpu_count() or 1, console)
+    show_mutation([report], console)
 
 
 def _check_program(program: tuple[str, ...], settings: _Settings, console: Console) -> CheckReport:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +44,11 @@ _WANTS_SHOWN = 25
 @click.option(
     "--check", is_flag=True, help="Run every scenario under the checks of opkit check as well."
 )
+@click.option(
+    "--mutate",
+    is_flag=True,
+    help="Score the checks and the samples' own verifications on wrong versions of them.",
+)
 @common_options
 def command(
     *,
@@ -51,6 +58,7 @@ def command(
     jobs: int | None,
     seconds: float,
     check: bool,
+    mutate: bool,
     console: Console,
 ) -> None:
     """Try other people's samples, or scan which names they use.
@@ -60,28 +68,34 @@ def command(
     "unverified". Exits 1 if any is wrong, faults, does not build or takes too long, and with
     --check if anything is found.
 
+    --mutate runs every sample that passes once for each mutant of its kernels, as opkit check
+    --mutate makes them, and says which of them a check or the sample's own verification notices.
+
     Example: opkit compat samples -k "reduce and not sum" --timeout 60
     """
+    from opkit import compat
+
     if not folder.is_dir():
         raise UsageError(f"{folder}: there is no such folder")
     if scan:
         _scan(folder, expression, console)
         return
+    samples = _samples(folder, expression)
     jobs = jobs or os.cpu_count() or 1
-    with tempfile.TemporaryDirectory(prefix="opkit-compat-check-") as scratch:
-        _try(folder, expression, jobs, seconds, Path(scratch) if check else None, console)
+    with tempfile.TemporaryDirectory(prefix="opkit-compat-check-") as name:
+        scratch = Path(name).resolve()
+        if mutate:
+            _mutate(samples, jobs, seconds, scratch, console)
+            return
+        outcomes, found = _try(samples, jobs, seconds, scratch if check else None, console)
+    missing = compat.wants([outcome.missing for outcome in outcomes if outcome.missing])
+    _show_outcomes(outcomes, missing, found if check else None, console)
+    if any(outcome.verdict in _failures() for outcome in outcomes) or any(found):
+        raise click.exceptions.Exit(1)
 
 
-def _try(
-    folder: Path,
-    expression: str | None,
-    jobs: int,
-    seconds: float,
-    reports: Path | None,
-    console: Console,
-) -> None:
+def _samples(folder: Path, expression: str | None) -> tuple[Sample, ...]:
     from opkit import compat
-    from opkit.cli.cc import _cmake_arguments
 
     samples = compat.find_samples(folder)
     if not samples:
@@ -89,8 +103,20 @@ def _try(
             f"{folder}: has no samples",
             help="a sample has a CMakeLists.txt that uses ASC, or .asc sources",
         )
-    if expression is not None:
-        samples = _chosen(samples, expression)
+    return samples if expression is None else _chosen(samples, expression)
+
+
+def _try(
+    samples: Sequence[Sample],
+    jobs: int,
+    seconds: float,
+    reports: Path | None,
+    console: Console,
+) -> tuple[tuple[Outcome, ...], list[tuple[Finding, ...] | None]]:
+    """Return what became of every scenario and, where reports are kept, what it showed."""
+    from opkit import compat
+    from opkit.cli.cc import _cmake_arguments
+
     tasks = compat.plan(samples)
     with console.progress("compat", total=len(tasks)) as bar:
         outcomes = compat.run_tasks(
@@ -104,11 +130,22 @@ def _try(
             done=lambda outcome: bar.advance(f"{outcome.sample} {outcome.verdict.value}"),
             variables=lambda task: _check_variables(reports, task.sample.name, task.scenario.name),
         )
-    missing = compat.wants([outcome.missing for outcome in outcomes if outcome.missing])
-    found = [_findings(reports, outcome) for outcome in outcomes]
-    _show_outcomes(outcomes, missing, found if reports else None, console)
-    if any(outcome.verdict in _failures() for outcome in outcomes) or any(found):
-        raise click.exceptions.Exit(1)
+    return outcomes, [_findings(reports, outcome) for outcome in outcomes]
+
+
+def _mutate(
+    samples: Sequence[Sample], jobs: int, seconds: float, scratch: Path, console: Console
+) -> None:
+    from opkit.cli.check_mutants import show_mutation
+    from opkit.cli.compat_mutants import Ran, mutate_samples
+
+    def run(some: Sequence[Sample]) -> Ran:
+        outcomes, found = _try(some, jobs, seconds, scratch / "reports", console)
+        shown = [findings or () for findings in found]
+        shutil.rmtree(scratch / "reports", ignore_errors=True)
+        return list(zip(outcomes, shown, strict=True))
+
+    show_mutation(mutate_samples(samples, run, scratch / "mutants", console), console)
 
 
 def _report_folder(reports: Path, sample: str, scenario: str) -> Path:

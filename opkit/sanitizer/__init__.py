@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opkit.sanitizer.classes import CLASSES, TOOLS, FindingClass, find_class
     from opkit.sanitizer.finding import Finding, Gap, Location, fault_finding, group_findings
+    from opkit.sanitizer.mutants import Mutant, MutantKind, mutants_of
+    from opkit.sanitizer.mutation import (
+        Caught,
+        Judgement,
+        MutantResult,
+        MutationReport,
+        find_mutants,
+        run_mutants,
+    )
     from opkit.sanitizer.program import check_program, check_script, findings_in, program_options
     from opkit.sanitizer.report import (
         finding_object,
@@ -25,12 +34,18 @@ __all__ = [
     "CLASSES",
     "TOOLS",
     "CaseFindings",
+    "Caught",
     "Check",
     "CheckReport",
     "Finding",
     "FindingClass",
     "Gap",
+    "Judgement",
     "Location",
+    "Mutant",
+    "MutantKind",
+    "MutantResult",
+    "MutationReport",
     "Suppressions",
     "baseline_text",
     "check_cases",
@@ -39,21 +54,29 @@ __all__ = [
     "chosen_tools",
     "fault_finding",
     "find_class",
+    "find_mutants",
     "finding_object",
     "finding_text",
     "findings_in",
     "gap_text",
     "group_findings",
     "junit_xml",
+    "mutants_of",
     "program_options",
     "read_suppressions",
     "report_object",
+    "run_mutants",
     "sarif_object",
 ]
 
 _HOMES = {
     "classes": ("CLASSES", "TOOLS", "FindingClass", "find_class"),
     "finding": ("Finding", "Gap", "Location", "fault_finding", "group_findings"),
+    "mutants": ("Mutant", "MutantKind", "mutants_of"),
+    "mutation": (
+        *("Caught", "Judgement", "MutantResult", "MutationReport"),
+        *("find_mutants", "run_mutants"),
+    ),
     "program": ("check_program", "check_script", "findings_in", "program_options"),
     "report": (
         "finding_object",

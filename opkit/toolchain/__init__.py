@@ -8,6 +8,14 @@ from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
 from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.project import Project, load_project
+from opkit.toolchain.tokens import (
+    Token,
+    TokenKind,
+    matching_close,
+    matching_open,
+    significant,
+    tokenize,
+)
 from opkit.toolchain.toolkit import Toolkit
 from opkit.toolchain.wheel import build_wheel
 
@@ -19,6 +27,8 @@ __all__ = [
     "DriverRequest",
     "DriverResult",
     "Project",
+    "Token",
+    "TokenKind",
     "Toolkit",
     "build",
     "build_wheel",
@@ -28,6 +38,10 @@ __all__ = [
     "default_output",
     "find_compiler",
     "load_project",
+    "matching_close",
+    "matching_open",
     "parse_driver_arguments",
     "run_driver",
+    "significant",
+    "tokenize",
 ]

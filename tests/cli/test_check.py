@@ -203,3 +203,19 @@ def test_a_script_is_checked_and_its_exit_code_counts(tmp_path: Path, capfd: Cap
     assert check("-q", "--tool", "racecheck", "--", script, library, "0") == 0
     assert check("-q", "--tool", "racecheck", "--", script, library, "4") == 1
     assert "ended with code 4" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_mutants_of_a_correct_kernel_are_killed(project: Path, capsys: Capture) -> None:
+    case = "gelu_custom_tuned-float16-15-normal"
+    assert check("--mutate", project, "--op", "gelu_custom_tuned", "-k", case, "--json") == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["name"] == "gelu_custom"
+    assert 0 < report["killed"] <= report["total"]
+    deleted = [mutant for mutant in report["mutants"] if mutant["kind"] == "delete sync"]
+    # Tiles that are whole are not in this case, so some mutants are never executed.
+    assert {"check", "neither"} == {mutant["caught"] for mutant in deleted}
+
+
+def test_mutants_want_a_project(capsys: Capture) -> None:
+    assert check("--mutate", "--", "true") == 2

@@ -76,3 +76,10 @@ def test_missing_names_stand_by_class_with_totals(capsys: Capture) -> None:
     assert "public names are declared" in shown
     assert "T1: " in shown
     assert opkit("isa", "--missing", "Add") == 2
+
+
+@pytest.mark.slow
+def test_mutants_of_a_sample_are_scored(capsys: Capture) -> None:
+    assert opkit("compat", str(DATA), "-k", "doubles", "--mutate", "-j", "2", "--json") == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["killed"] > 0
