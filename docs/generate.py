@@ -28,6 +28,7 @@ FAMILIES = {
     "vec_binary_scalar": "a tensor and a scalar",
     "vec_special": "other vector instructions",
     "data_copy": "copies",
+    "cube": "matrices",
     "control": "scalars, flags, barriers",
 }
 """Headings by family of the table; a family that is missing here goes by its own name."""

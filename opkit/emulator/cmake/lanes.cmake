@@ -10,8 +10,8 @@ function(opkit_add_lanes library)
     target_compile_definitions(${library} PRIVATE OPKIT_LANES_X86)
   endif()
   set(flags_baseline "")
-  set(flags_avx2 -mavx2 -mf16c)
-  set(flags_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mf16c -mprefer-vector-width=512
+  set(flags_avx2 -mavx2 -mf16c -mfma)
+  set(flags_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mf16c -mfma -mprefer-vector-width=512
       -Wno-uninitialized -Wno-maybe-uninitialized)  # GCC's own AVX-512 header
   foreach(target IN LISTS targets)
     set(object opkit_lanes_${target})

@@ -5,6 +5,7 @@
 
 #include "opkit/export.h"
 #include "opkit/isa/ops.h"
+#include "opkit/matrix.h"
 #include "opkit/types.h"
 
 namespace opkit {
@@ -73,6 +74,10 @@ struct Instr {
   Operand src[3];
   const Operand* list = nullptr;  ///< more operands than `src` holds; valid while the instruction executes, no longer
   uint32_t list_count = 0;
+  // Of matrix instructions, by op; valid while the instruction executes, no longer.
+  const FractalLoad* load = nullptr;
+  const MatrixProduct* product = nullptr;
+  const FixpipeCopy* fixpipe = nullptr;
   CopyShape copy;
   Where where = {"", 0};
 };

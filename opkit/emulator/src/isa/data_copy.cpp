@@ -57,6 +57,10 @@ void check_strides(const Instr& instr, const Operand& operand, uint64_t stride, 
               static_cast<unsigned long long>(copy.burst_count == 1 ? plane_stride : stride), kBlockBytes);
 }
 
+uint32_t destination_alignment(Space space) {
+  return space == Space::BT ? 64 : (space == Space::FB ? 128 : kBlockBytes);
+}
+
 /// Moves checked bytes; into global memory by the core's atomic operation when one is set.
 void move(const Core& core, const Instr& instr, uint8_t* to, const uint8_t* from, uint64_t bytes) {
   if (instr.dst.space == Space::GM && core.atomic_op != AtomicOp::None) {
@@ -121,7 +125,7 @@ void execute_data_copy(Core& core, const Instr& instr) {
               row_of(instr.op).name, limit == kMaxRows ? "nValue" : "blockCount", copy.burst_count, limit);
   const Operand& source = instr.src[0];
   const Operand& destination = instr.dst;
-  check_alignment(instr, destination, kBlockBytes, "dst");
+  check_alignment(instr, destination, destination_alignment(destination.space), "dst");
   check_alignment(instr, source, kBlockBytes, "src");
   check_strides(instr, destination, copy.dst_stride, copy.dst_plane_stride, "dst");
   check_strides(instr, source, copy.src_stride, copy.src_plane_stride, "src");

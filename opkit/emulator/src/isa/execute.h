@@ -1,6 +1,7 @@
 /// The functions that the table's rows name, and what they tell of the bytes that an instruction uses.
 #pragma once
 
+#include "isa/cube.h"
 #include "isa/vector_shape.h"
 
 namespace opkit {

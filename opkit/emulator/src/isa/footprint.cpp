@@ -99,6 +99,7 @@ void for_each_range(const Core& core, const Instr& instr, RangeCallback callback
   const OpRow& row = row_of(instr.op);
   if (row.family == Family::DataCopy) return emit_copy(sink, instr);
   if (row.family == Family::Control) return;
+  if (row.family == Family::Cube) return cube_ranges(instr, callback, context);
   if (row.family != Family::VecSpecial) return emit_all(sink, elementwise_use(core, instr));
   switch (instr.op) {
     case Op::Compare:

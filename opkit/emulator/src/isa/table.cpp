@@ -28,6 +28,9 @@ constexpr OpRow kRows[] = {
 #define DATA_COPY(name, a2, p310, cost, text) {#name, Family::DataCopy, a2, p310, Cost::cost, text, execute_data_copy},
 #include "opkit/isa/data_copy.inc"
 #undef DATA_COPY
+#define CUBE(name, a2, p310, cost, execute, text) {#name, Family::Cube, a2, p310, Cost::cost, text, execute},
+#include "opkit/isa/cube.inc"
+#undef CUBE
 #define CONTROL(name, a2, p310, cost, text) {#name, Family::Control, a2, p310, Cost::cost, text, execute_control},
 #include "opkit/isa/control.inc"
 #undef CONTROL
@@ -41,8 +44,8 @@ static_assert(sizeof(kRows) / sizeof(kRows[0]) == static_cast<size_t>(Op::kCount
 const OpRow& row_of(Op op) { return kRows[static_cast<size_t>(op)]; }
 
 const char* family_name(Family family) {
-  static constexpr const char* kNames[] = {"vec_unary",   "vec_binary", "vec_binary_scalar",
-                                           "vec_special", "data_copy",  "control"};
+  static constexpr const char* kNames[] = {"vec_unary", "vec_binary", "vec_binary_scalar", "vec_special", "data_copy",
+                                           "cube",      "control"};
   return kNames[static_cast<size_t>(family)];
 }
 

@@ -5,7 +5,7 @@
 
 namespace opkit {
 
-enum class Family : uint8_t { VecUnary, VecBinary, VecBinaryScalar, VecSpecial, DataCopy, Control };
+enum class Family : uint8_t { VecUnary, VecBinary, VecBinaryScalar, VecSpecial, DataCopy, Cube, Control };
 
 /// What the timing model charges by; chips/*.json has timing.cost.<name>.* for each.
 enum class Cost : uint8_t {

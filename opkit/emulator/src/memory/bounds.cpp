@@ -82,6 +82,13 @@ void check_bounds(const Core& core, const Instr& instr, const Operand& operand, 
               space_name(operand.space), static_cast<unsigned long long>(limit));
 }
 
+bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes) {
+  if (operand.space == Space::GM) return is_in_gm(core.launch->launch->gm, address, bytes);
+  const uint64_t end = address + bytes;
+  return address >= operand.begin && end <= operand.end &&
+         end <= core.space_bytes[static_cast<uint32_t>(operand.space)];
+}
+
 void check_alignment(const Instr& instr, const Operand& operand, uint32_t alignment, const char* role) {
   if (operand.space == Space::GM) return;
   OPKIT_CHECK(operand.address % alignment == 0, Misaligned, &instr,

@@ -22,6 +22,9 @@ std::string near_text(const std::vector<GmRange>& ranges, uint64_t address);
 /// The range that holds an address; null where none does.
 const GmRange* range_at(const std::vector<GmRange>& ranges, uint64_t address);
 
+/// Whether check_bounds would pass.
+bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes);
+
 /// Faults Misaligned unless a local operand starts at a multiple of `alignment` bytes.
 void check_alignment(const Instr& instr, const Operand& operand, uint32_t alignment, const char* role);
 

@@ -76,7 +76,7 @@ class CrossCheck final : public Detector {
       }
       return;
     }
-    if (row.family != Family::DataCopy) return;
+    if (row.family != Family::DataCopy && row.family != Family::Cube) return;
     for_each_range(core, instr, [&](const ByteRange& range) {
       const Space space = range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
       if (space == Space::GM) touch(core, instr, range.begin, range.bytes, range.is_write);

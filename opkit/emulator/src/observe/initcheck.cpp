@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/launch_state.h"
+#include "isa/cube.h"
 #include "isa/footprint.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
@@ -61,6 +62,7 @@ class InitCheck final : public Detector {
     CoreState& state = state_of(core);
     if (row.family == Family::Control) return scalar(core, state, instr);
     if (row.family == Family::DataCopy) return copy(core, state, instr);
+    if (instr.load != nullptr) return load(core, state, instr);
     compute(core, state, instr, row);
   }
 
@@ -174,6 +176,18 @@ class InitCheck final : public Detector {
     });
   }
 
+  /// Fractals carry what they move, too: what surrounds a matrix that is no multiple of a fractal is never computed
+  /// with.
+  void load(const Core& core, CoreState& state, const Instr& instr) {
+    for_each_move(instr, [&](const ByteMove& move) {
+      const Place source = place_of(core, state, instr.src[0].space, move.from, move.bytes);
+      const Place target = place_of(core, state, instr.dst.space, move.to, move.bytes);
+      if (target.bits == nullptr) return;
+      if (source.bits == nullptr) return target.bits->set(target.begin, target.end);
+      target.bits->carry(*source.bits, source.begin, source.end, target.begin);
+    });
+  }
+
   static Space space_of(const Instr& instr, const ByteRange& range) {
     return range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
   }
@@ -200,7 +214,7 @@ class InitCheck final : public Detector {
 
   static void report(const Core& core, CoreState& state, const Instr& instr, Space space, uint64_t first,
                      uint64_t last) {
-    const bool is_out = row_of(instr.op).family == Family::DataCopy;
+    const bool is_out = row_of(instr.op).family == Family::DataCopy || instr.fixpipe != nullptr;
     bool is_new = false;
     Finding& finding = state.findings.at(is_out ? "INIT-COPY-OUT" : "INIT-READ", core, site_of(instr), {}, is_new);
     if (!is_new) return;

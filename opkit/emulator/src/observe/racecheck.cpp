@@ -40,6 +40,7 @@ struct History {
 struct CoreState {
   std::array<Clock, kPipes> clocks{};
   std::vector<Clock> flags[kPipes][kPipes][kEventCount];  ///< signals not yet waited for, oldest first
+  Clock unit_flags[2] = {};                               ///< of M and FIX at their last instruction with a unit flag
   IntervalMap<History> spaces[static_cast<size_t>(Space::kCount)];
   std::vector<ByteRange> ranges;  // of the instruction at hand
   FindingList findings;
@@ -82,11 +83,13 @@ class RaceCheck final : public Detector {
       touch(core, state, instr, element.space, element.address, size_bytes(element.dtype), is_write);
       return;
     }
+    follow_unit_flag(state, instr);
     merged_ranges(core, instr, state.ranges);
     for (const ByteRange& range : state.ranges) {
       const Space space = range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
       touch(core, state, instr, space, range.begin, range.bytes, range.is_write);
     }
+    if (unit_flag_of(instr) != 0) state.unit_flags[instr.pipe == Pipe::M ? 0 : 1] = state.clock(instr.pipe);
   }
 
   void block_end(const Core& core) override {
@@ -107,6 +110,16 @@ class RaceCheck final : public Detector {
 
  private:
   static bool is_scalar_access(Op op) { return op == Op::GetValue || op == Op::SetValue; }
+
+  static uint8_t unit_flag_of(const Instr& instr) {
+    if (instr.product != nullptr) return instr.product->unit_flag;
+    return instr.fixpipe != nullptr ? instr.fixpipe->unit_flag : 0;
+  }
+
+  /// With unit flags Mmad and Fixpipe wait for each other, block by block of L0C; here core by core.
+  static void follow_unit_flag(CoreState& state, const Instr& instr) {
+    if (unit_flag_of(instr) != 0) join(state.clock(instr.pipe), state.unit_flags[instr.pipe == Pipe::M ? 1 : 0]);
+  }
 
   /// An instruction joins its queue: the scalar pipe has waited for all that its clock has seen, accesses of its own
   /// excepted, and issues only then.

@@ -20,6 +20,9 @@ static_assert(sizeof(kTypeKeys) / sizeof(kTypeKeys[0]) == kTypeCount, "one key f
 bool is_vector_cost(Cost cost) {
   switch (cost) {
     case Cost::dma:
+    case Cost::load_2d:
+    case Cost::mmad:
+    case Cost::fixpipe:
     case Cost::scalar_load:
     case Cost::scalar_store:
     case Cost::flag:
@@ -49,6 +52,39 @@ CopyCosts read_copy(const Chip& chip, const std::string& stem) {
   copy.unaligned_rate = chip.number(stem + "unaligned_rate");
   return copy;
 }
+
+bool is_copy_cost(Cost cost) {
+  return cost == Cost::dma || cost == Cost::load_2d || cost == Cost::fixpipe || cost == Cost::mmad;
+}
+
+void read_cube(const Chip& chip, TimingCosts& costs) {
+  const auto optional = [&chip](const char* key) { return chip.has_number(key) ? chip.number(key) : 0; };
+  costs.l2_hit_aic_rate = chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle");
+  const double load_startup = chip.number("timing.mte1.load_2d_startup_cycles");
+  costs.load_l0a = {load_startup, chip.number("timing.mte1.l0a_bytes_per_cycle")};
+  costs.load_l0b = {load_startup, chip.number("timing.mte1.l0b_bytes_per_cycle")};
+  costs.bias_table = {optional("timing.mte1.bias_table_startup_cycles"),
+                      optional("timing.mte1.bias_table_bytes_per_cycle")};
+  costs.fixpipe.startup_cycles = chip.number("timing.fixpipe.startup_cycles");
+  costs.fixpipe.bytes_per_cycle = optional("timing.fixpipe.to_gm_bytes_per_cycle");
+  costs.fixpipe_to_l1 = {costs.fixpipe.startup_cycles, optional("timing.fixpipe.to_l1_fp16_bytes_per_cycle")};
+  costs.fixpipe_b8_rate = optional("timing.fixpipe.to_l1_int8_bytes_per_cycle");
+  costs.cube_startup = chip.number("timing.cube.startup_cycles");
+  costs.cube_startup_idle = chip.number("timing.cube.startup_idle_cycles");
+  costs.cube_macs.assign(kTypeCount, 0.0f);
+  const auto macs = [&](DType type, const char* key) {
+    costs.cube_macs[static_cast<uint32_t>(type)] = static_cast<float>(optional(key));
+  };
+  macs(DType::F16, "timing.cube.macs_per_cycle.fp16");
+  macs(DType::BF16, "timing.cube.macs_per_cycle.fp16");
+  macs(DType::F32, "timing.cube.macs_per_cycle.fp32");
+  macs(DType::S8, "timing.cube.macs_per_cycle.int8");
+  macs(DType::U8, "timing.cube.macs_per_cycle.int8");
+  macs(DType::S4, "timing.cube.macs_per_cycle.int4");
+}
+
+/// Bytes over a rate that the chip may not have: then it lacks the path as well.
+double cycles_of(uint64_t bytes, double rate) { return rate > 0 ? static_cast<double>(bytes) / rate : 0; }
 
 uint32_t widest_element(const Instr& instr) {
   uint32_t bytes = size_bytes(instr.dst.dtype);
@@ -132,6 +168,7 @@ TimingCosts read_costs(const Chip& chip, double clock_mhz) {
   costs.mte3 = read_copy(chip, "timing.mte3.");
   costs.local_copy_bytes_per_cycle = chip.number("timing.local_copy.bytes_per_cycle");
   costs.local_copy_startup = chip.number("timing.local_copy.startup_cycles");
+  read_cube(chip, costs);
   costs.alignment_bytes = static_cast<uint32_t>(chip.number("timing.gm.alignment_bytes"));
   costs.hbm_bytes_per_cycle = chip.number("timing.hbm.bytes_per_second") / cycles_per_second;
   costs.hbm_burst_bytes = chip.number("timing.hbm.burst_overhead_bytes");
@@ -157,7 +194,7 @@ TimingCosts read_costs(const Chip& chip, double clock_mhz) {
     }
     const double issue = row.cost == Cost::scalar_load    ? load
                          : row.cost == Cost::scalar_store ? store
-                         : row.cost == Cost::dma          ? copy_issue
+                         : is_copy_cost(row.cost)         ? copy_issue
                          : is_vector_cost(row.cost)       ? vector_issue
                                                           : flag_issue;
     costs.issue_cycles[index] = static_cast<float>(issue);
@@ -174,6 +211,36 @@ VectorWork vector_work(const TimingCosts& costs, const Core& core, const Instr& 
   work.cycles = static_cast<double>(work.repeats) * std::max(law, banks);
   work.conflict_cycles = static_cast<double>(work.repeats) * std::max(0.0, banks - law);
   return work;
+}
+
+LocalWork local_work(const TimingCosts& costs, const Instr& instr, uint64_t copy_bytes) {
+  switch (row_of(instr.op).cost) {
+    case Cost::mmad: {
+      const MatrixProduct& product = *instr.product;
+      const auto up = [](uint32_t value, uint32_t unit) { return uint64_t{(value + unit - 1) / unit} * unit; };
+      const uint64_t macs =
+          up(product.m, kCubeSide) * up(product.n, kCubeSide) * up(product.k, fractal_width(instr.src[0].dtype));
+      const double work = cycles_of(macs, costs.cube_macs[static_cast<uint32_t>(instr.src[0].dtype)]);
+      return {work + costs.cube_startup, costs.cube_startup_idle - costs.cube_startup, 0};
+    }
+    case Cost::load_2d: {
+      const uint64_t bytes = uint64_t{instr.load->repeat} * instr.load->fractals * kFractalBytes;
+      const LocalCosts& law = instr.dst.space == Space::L0B ? costs.load_l0b : costs.load_l0a;
+      return {cycles_of(bytes, law.bytes_per_cycle), law.startup_cycles, bytes};
+    }
+    case Cost::fixpipe: {
+      const uint32_t size = size_bytes(instr.dst.dtype);
+      const uint64_t bytes = uint64_t{instr.fixpipe->m} * instr.fixpipe->n * size;
+      const double rate = size == 1 ? costs.fixpipe_b8_rate : costs.fixpipe_to_l1.bytes_per_cycle;
+      return {cycles_of(bytes, rate), costs.fixpipe_to_l1.startup_cycles, bytes};
+    }
+    default: break;
+  }
+  const bool is_to_table = instr.dst.space == Space::BT || instr.dst.space == Space::FB;
+  if (is_to_table) {
+    return {cycles_of(copy_bytes, costs.bias_table.bytes_per_cycle), costs.bias_table.startup_cycles, copy_bytes};
+  }
+  return {cycles_of(copy_bytes, costs.local_copy_bytes_per_cycle), costs.local_copy_startup, copy_bytes};
 }
 
 uint64_t reach_bytes(const Instr& instr, const Operand& operand, uint64_t repeats) {

@@ -18,6 +18,12 @@ struct CopyCosts {
   double unaligned_rate = 1;          ///< rate when the GM address is not a multiple of alignment_bytes
 };
 
+/// The law of pipes inside a cube core: cycles = bytes / rate, and the start-up once per drain.
+struct LocalCosts {
+  double startup_cycles = 0;
+  double bytes_per_cycle = 0;
+};
+
 struct TimingCosts {
   double clock_mhz = 0;
   double vector_startup = 0;
@@ -25,8 +31,18 @@ struct TimingCosts {
   uint32_t bank_bytes = 0;
   CopyCosts mte2;
   CopyCosts mte3;
+  CopyCosts fixpipe;           ///< L0C to GM
+  double l2_hit_aic_rate = 0;  ///< of mte2 on a cube core, where copies are not read by vector cores
   double local_copy_bytes_per_cycle = 0;
   double local_copy_startup = 0;
+  LocalCosts load_l0a;
+  LocalCosts load_l0b;
+  LocalCosts bias_table;         ///< L1 to the bias table and the fixpipe buffer
+  LocalCosts fixpipe_to_l1;      ///< 16-bit results
+  double fixpipe_b8_rate = 0;    ///< 8-bit results to L1
+  double cube_startup = 0;       ///< of one product behind another
+  double cube_startup_idle = 0;  ///< of the first
+  std::vector<float> cube_macs;  ///< a cycle, by DType; 0 where the chip does not multiply it
   uint32_t alignment_bytes = 0;
   double hbm_bytes_per_cycle = 0;
   double hbm_burst_bytes = 0;        ///< HBM time that each burst wastes, as bytes
@@ -55,6 +71,14 @@ struct VectorWork {
   uint64_t repeats = 0;
 };
 VectorWork vector_work(const TimingCosts& costs, const Core& core, const Instr& instr);
+
+/// What an instruction costs a pipe of the cube core: how long it keeps the pipe, and when its result is there.
+struct LocalWork {
+  double cycles = 0;
+  double startup_cycles = 0;
+  uint64_t bytes = 0;
+};
+LocalWork local_work(const TimingCosts& costs, const Instr& instr, uint64_t copy_bytes);
 
 /// Bytes of UB from the operand's address that `repeats` repeats reach, for dependences between instructions.
 uint64_t reach_bytes(const Instr& instr, const Operand& operand, uint64_t repeats);

@@ -33,6 +33,9 @@ void CoreRecord::add(const Core& core, const Instr& instr) {
     case Cost::scalar_load:
     case Cost::scalar_store: add_scalar(instr, line_of(instr)); return;
     case Cost::dma: add_copy(core, instr, line_of(instr)); return;
+    case Cost::load_2d:
+    case Cost::mmad:
+    case Cost::fixpipe: add_cube(core, instr, line_of(instr)); return;
     default: add_vector(core, instr, line_of(instr)); return;
   }
 }
@@ -109,23 +112,53 @@ void CoreRecord::add_copy(const Core& core, const Instr& instr, uint32_t line) {
   if (copy.plane_count > 1) burst_bytes = (copy.plane_count - 1) * copy.burst_bytes + copy.last_plane_bytes;
   if (instr.op == Op::InitOutput) burst_bytes = instr.count * size_bytes(instr.dst.dtype);
   const uint64_t bytes = uint64_t{copy.burst_count} * burst_bytes;
-  const double issue = costs_.issue_cycles[static_cast<uint32_t>(instr.op)];
-  LineTotals& totals = lines[line];
-  ++totals.count;
-  totals.bytes += bytes;
   const bool is_read = instr.source_count > 0 && instr.src[0].space == Space::GM;
   const bool is_write = instr.dst.space == Space::GM;
-  if (is_read || is_write) {
-    const Operand& global = is_read ? instr.src[0] : instr.dst;
-    copies.push_back({launch_relative(core, global.address), is_read ? copy.src_stride : copy.dst_stride,
-                      copy.burst_count, burst_bytes});
-    records.push_back({RecordKind::Copy, static_cast<uint8_t>(instr.pipe), is_read, 0, line, issue, 0, 0, 0});
-    return;
+  if (!is_read && !is_write) return add_local(instr, line, bytes);
+  add_global(core, instr, line, is_read,
+             {0, is_read ? copy.src_stride : copy.dst_stride, copy.burst_count, burst_bytes});
+}
+
+/// A copy through global memory; `shape` lacks its address.
+void CoreRecord::add_global(const Core& core, const Instr& instr, uint32_t line, bool is_read, CopyRecord shape) {
+  LineTotals& totals = lines[line];
+  ++totals.count;
+  totals.bytes += uint64_t{shape.burst_count} * shape.burst_bytes;
+  shape.address = launch_relative(core, is_read ? instr.src[0].address : instr.dst.address);
+  copies.push_back(shape);
+  records.push_back({RecordKind::Copy, static_cast<uint8_t>(instr.pipe), is_read, 0, line,
+                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0});
+}
+
+void CoreRecord::add_local(const Instr& instr, uint32_t line, uint64_t copy_bytes) {
+  const LocalWork work = local_work(costs_, instr, copy_bytes);
+  LineTotals& totals = lines[line];
+  ++totals.count;
+  totals.bytes += work.bytes;
+  totals.cycles += work.cycles;
+  if (instr.pipe == Pipe::V) vector_clock_ += work.cycles;
+  records.push_back({RecordKind::Local, static_cast<uint8_t>(instr.pipe), 0, 0, line,
+                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], work.cycles, work.startup_cycles, 0});
+}
+
+void CoreRecord::add_cube(const Core& core, const Instr& instr, uint32_t line) {
+  if (instr.load != nullptr && instr.src[0].space == Space::GM) {
+    const FractalLoad& load = *instr.load;
+    return add_global(core, instr, line, true, {0, static_cast<uint64_t>(load.src_stride), load.repeat, kFractalBytes});
   }
-  const double cycles = static_cast<double>(bytes) / costs_.local_copy_bytes_per_cycle;
-  totals.cycles += cycles;
-  if (instr.pipe == Pipe::V) vector_clock_ += cycles;
-  records.push_back({RecordKind::Local, static_cast<uint8_t>(instr.pipe), 0, 0, line, issue, cycles, 0, 0});
+  if (instr.fixpipe != nullptr && instr.dst.space == Space::GM) {
+    const FixpipeCopy& copy = *instr.fixpipe;
+    const uint32_t size = size_bytes(instr.dst.dtype);
+    if (copy.is_nd) {
+      for (uint32_t matrix = 0; matrix < copy.matrices; ++matrix) {
+        add_global(core, instr, line, false, {0, copy.dst_stride, copy.m, copy.n * size});
+      }
+      return;
+    }
+    return add_global(core, instr, line, false,
+                      {0, copy.dst_stride, (copy.n + kCubeSide - 1) / kCubeSide, copy.m * kCubeSide * size});
+  }
+  add_local(instr, line, 0);
 }
 
 void CoreRecord::add_sync(const Instr& instr, RecordKind kind) {

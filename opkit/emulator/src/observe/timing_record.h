@@ -14,7 +14,7 @@ enum class RecordKind : uint8_t {
   Vector,  ///< one vector instruction, or a run of them with the scalar work between
   Scalar,  ///< a run of scalar accesses
   Copy,    ///< a copy through GM; the next of `copies`
-  Local,   ///< a copy inside the core on another pipe than V
+  Local,   ///< a copy or a product inside the core; path_cycles: until its result is there, behind busy_cycles
   SetFlag,
   WaitFlag,
   Barrier,
@@ -72,6 +72,9 @@ class CoreRecord {
   void add_vector(const Core& core, const Instr& instr, uint32_t line);
   void add_scalar(const Instr& instr, uint32_t line);
   void add_copy(const Core& core, const Instr& instr, uint32_t line);
+  void add_cube(const Core& core, const Instr& instr, uint32_t line);
+  void add_global(const Core& core, const Instr& instr, uint32_t line, bool is_read, CopyRecord shape);
+  void add_local(const Instr& instr, uint32_t line, uint64_t copy_bytes);
   void add_sync(const Instr& instr, RecordKind kind);
   uint32_t line_of(const Instr& instr);
   double dependence_stall(const Instr& instr, uint64_t repeats);

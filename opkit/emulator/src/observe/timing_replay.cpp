@@ -118,8 +118,8 @@ void CoreReplay::local(const Record& record) {
   busy_[at(Pipe::S)] += record.scalar_cycles;
   const double start = std::max(free_[pipe], scalar());
   const double end = start + record.busy_cycles;
-  note(record.line, start, end + costs_.local_copy_startup, 0);
-  occupy(pipe, start, end + costs_.local_copy_startup);
+  note(record.line, start, end + record.path_cycles, 0);
+  occupy(pipe, start, end + record.path_cycles);
   free_[pipe] = end;
   if (pipe == at(Pipe::V)) vector_end_ = end;
 }
@@ -154,7 +154,8 @@ void CoreReplay::copy(SharedBandwidth& hbm, SharedBandwidth& writes, L2Contents&
   const Record& record = record_.records[next_++];
   const CopyRecord& shape = record_.copies[next_copy_++];
   const bool is_read = record.peer != 0;
-  const CopyCosts& law = is_read ? costs_.mte2 : costs_.mte3;
+  const CopyCosts& law = is_read ? costs_.mte2 : (record.pipe == at(Pipe::FIX) ? costs_.fixpipe : costs_.mte3);
+  const double hit_rate = record_.kind == SubCore::AIC ? costs_.l2_hit_aic_rate : law.l2_hit_bytes_per_cycle;
   scalar() += record.scalar_cycles;
   busy_[at(Pipe::S)] += record.scalar_cycles;
   const double start = std::max(free_[record.pipe], scalar());
@@ -176,7 +177,7 @@ void CoreReplay::copy(SharedBandwidth& hbm, SharedBandwidth& writes, L2Contents&
       touched == 0 ? 0
                    : static_cast<double>(bytes) * static_cast<double>(traffic.hit_bytes) / static_cast<double>(touched);
   const double rate = law.bytes_per_cycle * (is_aligned ? 1 : law.unaligned_rate);
-  const double moving = (static_cast<double>(bytes) - hit) / rate + (hit > 0 ? hit / law.l2_hit_bytes_per_cycle : 0);
+  const double moving = (static_cast<double>(bytes) - hit) / rate + (hit > 0 ? hit / hit_rate : 0);
   double end = start + law.instruction_cycles + law.burst_cycles * shape.burst_count + moving;
   const double from_hbm = static_cast<double>(traffic.hbm_read_bytes + traffic.hbm_write_bytes);
   if (from_hbm > 0) {

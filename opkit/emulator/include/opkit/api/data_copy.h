@@ -66,6 +66,7 @@ constexpr Pipe copy_pipe(Space destination, Space source) {
   if (source == Space::GM) return Pipe::MTE2;
   if (destination == Space::GM) return Pipe::MTE3;
   if (source == Space::UB && destination == Space::UB) return Pipe::V;
+  if (destination == Space::FB) return Pipe::FIX;
   return source == Space::L1 ? Pipe::MTE1 : Pipe::MTE3;
 }
 
@@ -89,12 +90,20 @@ constexpr CopyShape contiguous_copy(uint32_t count) {
   return shape;
 }
 
-inline CopyShape block_copy(const AscendC::DataCopyParams& params) {
+/// What blockLen and dstGap count in.
+constexpr uint32_t copy_unit(Space destination) {
+  return destination == Space::BT ? 64 : (destination == Space::FB ? 128 : kBlockBytes);
+}
+
+inline CopyShape block_copy(const AscendC::DataCopyParams& params, Space destination) {
+  const uint32_t unit = copy_unit(destination);
+  // To the fixpipe buffer the gaps run from start to start. Source: DataCopy, L1 to fixpipe buffer, table 3
+  const bool is_from_start = destination == Space::FB;
   CopyShape shape;
   shape.burst_count = params.blockCount;
-  shape.burst_bytes = params.blockLen * kBlockBytes;
-  shape.src_stride = shape.burst_bytes + uint64_t{params.srcGap} * kBlockBytes;
-  shape.dst_stride = shape.burst_bytes + uint64_t{params.dstGap} * kBlockBytes;
+  shape.burst_bytes = params.blockLen * unit;
+  shape.src_stride = (is_from_start ? 0 : shape.burst_bytes) + uint64_t{params.srcGap} * kBlockBytes;
+  shape.dst_stride = (is_from_start ? 0 : shape.burst_bytes) + uint64_t{params.dstGap} * unit;
   return shape;
 }
 
@@ -122,17 +131,20 @@ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint3
 template <typename T>
 inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
                      opkit::Where where = opkit::Where::here()) {
-  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params), where);
+  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params, dst.operand().space),
+                    where);
 }
 template <typename T>
 inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
                      opkit::Where where = opkit::Where::here()) {
-  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params), where);
+  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params, dst.operand().space),
+                    where);
 }
 template <typename T>
 inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
                      opkit::Where where = opkit::Where::here()) {
-  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params), where);
+  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params, dst.operand().space),
+                    where);
 }
 
 /// GM to UB: each burst is padded to whole data blocks.

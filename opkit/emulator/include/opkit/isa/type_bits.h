@@ -23,4 +23,6 @@ constexpr uint32_t S4 = bit_of(DType::S4);
 constexpr uint32_t ANY = (1u << static_cast<uint32_t>(DType::kCount)) - 1;
 constexpr uint32_t B16_B32 = F16 | BF16 | F32 | S16 | U16 | S32 | U32;  ///< 16- and 32-bit types, whatever they mean
 
+constexpr uint32_t B8_B16_B32 = S8 | U8 | B16_B32;  ///< and those of 8 bits
+
 }  // namespace opkit::type_bits

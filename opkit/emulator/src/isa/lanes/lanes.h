@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "opkit/export.h"
-#include "opkit/export.h"
 #include "opkit/isa/ops.h"
 #include "opkit/types.h"
 
@@ -16,6 +15,27 @@ namespace opkit::lanes {
 
 /// Works on `count` elements. Sources and destination are disjoint or start at the same address.
 using Lane = void (*)(void* dst, const void* const* sources, const uint64_t* scalars, size_t count);
+
+/// C += A * B of floats. Strides count floats. A lies in rows; B and C in blocks of 16 columns, row after row.
+struct FloatProduct {
+  const float* a;
+  size_t a_stride;  ///< between rows
+  const float* b;
+  size_t b_stride;  ///< between blocks
+  float* c;
+  size_t c_stride;  ///< between blocks
+  size_t m;
+  size_t blocks;
+  size_t k;
+};
+using MultiplyFloats = void (*)(const FloatProduct& product);
+
+/// Rows of A, `to_stride` floats apart, from fractals of 16 rows of 16 elements; `fractals_across` lie beside one
+/// another, the first `fractals_used` are unpacked.
+using UnpackLeft = void (*)(const void* fractals, size_t rows, size_t fractals_across, size_t fractals_used, float* to,
+                            size_t to_stride);
+/// One fractal of B, 16 columns, as rows of 16 floats.
+using UnpackRight = void (*)(const void* fractal, float* to);
 
 constexpr size_t kOps = static_cast<size_t>(Op::kCount);
 constexpr size_t kDTypes = static_cast<size_t>(DType::kCount);
@@ -56,6 +76,17 @@ struct LaneTable {
   /// dst[0] = the extreme of `count` elements; a NaN wins.
   Lane maximum[kDTypes];
   Lane minimum[kDTypes];
+
+  /// Matrix products. `multiply_halves` is for values that were halves, whose products are exact.
+  MultiplyFloats multiply_halves;
+  MultiplyFloats multiply_floats;
+  UnpackLeft unpack_left_half;
+  UnpackLeft unpack_left_bfloat16;
+  UnpackRight unpack_right_half;
+  UnpackRight unpack_right_bfloat16;
+  UnpackRight unpack_right_float;
+  /// 16 x 16 elements of 16 bits; the two do not overlap.
+  void (*transpose_fractal)(const void* from, void* to);
 };
 
 /// The lanes in use: the best target that this host has, unless set_lane_target chose another.

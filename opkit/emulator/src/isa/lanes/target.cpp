@@ -1,6 +1,7 @@
 // All lanes for one target. Compiled once per target with OPKIT_LANE_TARGET set to its name (cmake/lanes.cmake).
 #include "isa/lanes/cast.h"
 #include "isa/lanes/elementwise.h"
+#include "isa/lanes/matmul.h"
 #include "isa/lanes/reduce.h"
 #include "isa/lanes/select.h"
 
@@ -17,6 +18,7 @@ constexpr LaneTable make_table() {
   add_casts(table);
   add_selects(table);
   add_reduces(table);
+  add_matmul(table);
   return table;
 }
 

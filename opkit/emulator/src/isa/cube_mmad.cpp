@@ -1,0 +1,306 @@
+// Mmad. Source: Ascend C API, matrix computation (ISASI), Mmad.
+//
+// The documents do not say in which order the hardware adds up k. Here it is rising k, one fused multiply-add a step in
+// float; integer products are summed exactly and C saturates once an instruction.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/names.h"
+#include "isa/cube.h"
+#include "isa/lanes/lanes.h"
+#include "isa/table.h"
+#include "memory/bounds.h"
+
+namespace opkit {
+namespace {
+
+constexpr uint32_t kColumnBytes = kCubeSide * 4;  ///< a row of one block of C
+
+bool is_integer(DType type) { return type == DType::S4 || type == DType::S8 || type == DType::U8; }
+
+/// Sizes in fractals.
+struct ProductShape {
+  uint32_t width;          ///< elements of k in a fractal
+  uint32_t row_blocks;     ///< of A and C
+  uint32_t column_blocks;  ///< of B and C
+  uint32_t depth_blocks;   ///< fractals of A and B along k that are read
+  uint32_t left_across;    ///< fractals between two rows of fractals of A
+  bool is_vector;          ///< m = 1: A lies in one run. Source: Mmad, GEMV
+};
+
+ProductShape shape_of(const Instr& instr) {
+  const MatrixProduct& product = *instr.product;
+  ProductShape shape;
+  shape.width = fractal_width(instr.src[0].dtype);
+  shape.row_blocks = blocks_of(product.m, kCubeSide);
+  shape.column_blocks = blocks_of(product.n, kCubeSide);
+  shape.depth_blocks = blocks_of(product.k, shape.width);
+  shape.left_across = product.is_k_aligned_16 ? (shape.depth_blocks + 1) / 2 * 2 : shape.depth_blocks;
+  shape.is_vector = product.m == 1;
+  return shape;
+}
+
+void check_types(const Instr& instr) {
+  const DType left = instr.src[0].dtype;
+  const DType right = instr.src[1].dtype;
+  const DType result = instr.dst.dtype;
+  const bool is_pair = left == right || (left == DType::U8 && right == DType::S8);
+  const bool is_result = result == (is_integer(left) ? DType::S32 : DType::F32);
+  // half to half on 310P rounds in a way that the documents only call imprecise.
+  OPKIT_CHECK(!(left == DType::F16 && right == DType::F16 && result == DType::F16), Unimplemented, &instr,
+              "give the result in float", "Mmad from half to half");
+  OPKIT_CHECK(is_pair && is_result, IllegalOperand, &instr, "`opkit isa` lists the types of each instruction",
+              "Mmad does not multiply %s by %s into %s", dtype_code(left), dtype_code(right), dtype_code(result));
+}
+
+void check_product(const Core& core, const Instr& instr) {
+  const MatrixProduct& product = *instr.product;
+  check_cube(core, instr, instr.src[0].dtype);
+  check_types(instr);
+  OPKIT_CHECK(product.m <= kMaxMatrixSize && product.n <= kMaxMatrixSize && product.k <= kMaxMatrixSize, IllegalOperand,
+              &instr, "split the product", "%s: m %u, n %u or k %u is over %u", row_of(instr.op).name, product.m,
+              product.n, product.k, kMaxMatrixSize);
+  OPKIT_CHECK(product.unit_flag == 0 || product.unit_flag == 2 || product.unit_flag == 3, IllegalOperand, &instr,
+              nullptr, "%s: unitFlag %u is not 0, 2 or 3", row_of(instr.op).name, product.unit_flag);
+  check_place(instr, instr.dst, Space::L0C, 1024, "dst");
+  check_place(instr, instr.src[0], Space::L0A, kFractalBytes, "fm");
+  check_place(instr, instr.src[1], Space::L0B, kFractalBytes, "filter");
+  if (product.initial == InitialC::BiasTable) {
+    OPKIT_CHECK(instr.src[2].dtype == instr.dst.dtype, IllegalOperand, &instr, "give the bias in dst's type",
+                "%s: the bias is %s and dst %s", row_of(instr.op).name, dtype_code(instr.src[2].dtype),
+                dtype_code(instr.dst.dtype));
+    check_place(instr, instr.src[2], Space::BT, 64, "bias");
+  }
+}
+
+void check_extents(const Core& core, const Instr& instr) {
+  const MatrixProduct& product = *instr.product;
+  const ProductShape shape = shape_of(instr);
+  const DType type = instr.src[0].dtype;
+  const uint64_t left_bytes =
+      shape.is_vector ? span_bytes(type, product.k)
+                      : (uint64_t{shape.row_blocks - 1} * shape.left_across + shape.depth_blocks) * kFractalBytes;
+  check_bounds(core, instr, instr.src[0], instr.src[0].address, left_bytes, false);
+  check_bounds(core, instr, instr.src[1], instr.src[1].address,
+               uint64_t{shape.depth_blocks} * shape.column_blocks * kFractalBytes, false);
+  check_bounds(core, instr, instr.dst, instr.dst.address,
+               (uint64_t{shape.column_blocks - 1} * shape.row_blocks * kCubeSide + product.m - 1) * kColumnBytes +
+                   (product.n - (shape.column_blocks - 1) * kCubeSide) * 4,
+               true);
+  if (product.initial == InitialC::BiasTable) {
+    check_bounds(core, instr, instr.src[2], instr.src[2].address, uint64_t{product.n} * 4, false);
+  }
+}
+
+/// Memory for unpacked tiles; grows to the largest product that the thread has seen.
+template <typename T>
+T* scratch(std::vector<T>& buffer, size_t count) {
+  constexpr size_t kAlignment = 64;
+  if (buffer.size() < count + kAlignment) buffer.resize(count + kAlignment);
+  const auto address = reinterpret_cast<uintptr_t>(buffer.data());
+  return reinterpret_cast<T*>((address + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+/// The rows of A as floats, `stride` apart.
+const float* left_floats(const Core& core, const Instr& instr, const ProductShape& shape, size_t stride) {
+  static thread_local std::vector<float> buffer;
+  const MatrixProduct& product = *instr.product;
+  float* rows = scratch(buffer, std::max<size_t>(product.m, 1) * stride);
+  const uint8_t* fractals = core.at(instr.src[0]);
+  const DType type = instr.src[0].dtype;
+  const lanes::LaneTable& lanes = lanes::table();
+  if (type != DType::F32) {
+    const lanes::UnpackLeft unpack = type == DType::F16 ? lanes.unpack_left_half : lanes.unpack_left_bfloat16;
+    // The one row of a vector is a fractal's width of 16-bit elements after the other.
+    if (!shape.is_vector) {
+      unpack(fractals, product.m, shape.left_across, shape.depth_blocks, rows, stride);
+      return rows;
+    }
+    const lanes::Lane widen = lanes.cast[static_cast<size_t>(DType::F32)][static_cast<size_t>(type)][0];
+    const void* source[1] = {fractals};
+    widen(rows, source, nullptr, product.k);
+    return rows;
+  }
+  if (shape.is_vector) {
+    std::memcpy(rows, fractals, product.k * sizeof(float));
+    return rows;
+  }
+  constexpr size_t kRowBytes = kBlockBytes;
+  for (uint32_t row = 0; row < product.m; ++row) {
+    const uint8_t* line = fractals + row / kCubeSide * shape.left_across * kFractalBytes + row % kCubeSide * kRowBytes;
+    for (uint32_t i = 0; i < shape.depth_blocks; ++i) {
+      std::memcpy(rows + row * stride + i * shape.width, line + i * kFractalBytes, kRowBytes);
+    }
+  }
+  return rows;
+}
+
+/// The blocks of 16 columns of B as rows of floats, `stride` apart.
+const float* right_floats(const Core& core, const Instr& instr, const ProductShape& shape, size_t stride) {
+  static thread_local std::vector<float> buffer;
+  float* blocks = scratch(buffer, shape.column_blocks * stride);
+  const lanes::LaneTable& lanes = lanes::table();
+  lanes::UnpackRight unpack = lanes.unpack_right_float;
+  if (instr.src[1].dtype == DType::F16) unpack = lanes.unpack_right_half;
+  if (instr.src[1].dtype == DType::BF16) unpack = lanes.unpack_right_bfloat16;
+  const uint8_t* fractal = core.at(instr.src[1]);
+  for (uint32_t depth = 0; depth < shape.depth_blocks; ++depth) {
+    for (uint32_t block = 0; block < shape.column_blocks; ++block, fractal += kFractalBytes) {
+      unpack(fractal, blocks + block * stride + size_t{depth} * shape.width * kCubeSide);
+    }
+  }
+  return blocks;
+}
+
+/// Gives every row of C its start value; Kept leaves them.
+void start_result(const Core& core, const Instr& instr, const ProductShape& shape) {
+  const MatrixProduct& product = *instr.product;
+  if (product.initial == InitialC::Kept) return;
+  uint8_t* result = core.at(instr.dst);
+  for (uint32_t block = 0; block < shape.column_blocks; ++block) {
+    const uint32_t columns = std::min(kCubeSide, product.n - block * kCubeSide);
+    uint8_t* column = result + uint64_t{block} * shape.row_blocks * kCubeSide * kColumnBytes;
+    for (uint32_t row = 0; row < product.m; ++row) {
+      if (product.initial == InitialC::Zero) {
+        std::memset(column + row * kColumnBytes, 0, columns * 4);
+      } else {
+        std::memcpy(column + row * kColumnBytes, core.at(instr.src[2]) + block * kColumnBytes, columns * 4);
+      }
+    }
+  }
+}
+
+void multiply_floats(const Core& core, const Instr& instr, const ProductShape& shape) {
+  const MatrixProduct& product = *instr.product;
+  const size_t depth = size_t{shape.depth_blocks} * shape.width;
+  lanes::FloatProduct floats;
+  floats.a_stride = depth;
+  floats.b_stride = depth * kCubeSide;
+  floats.a = left_floats(core, instr, shape, floats.a_stride);
+  floats.b = right_floats(core, instr, shape, floats.b_stride);
+  floats.c = reinterpret_cast<float*>(core.at(instr.dst));
+  floats.c_stride = size_t{shape.row_blocks} * kCubeSide * kCubeSide;
+  floats.m = product.m;
+  floats.blocks = product.n / kCubeSide;
+  floats.k = product.k;
+  const lanes::LaneTable& lanes = lanes::table();
+  const lanes::MultiplyFloats multiply =
+      instr.src[0].dtype == DType::F16 ? lanes.multiply_halves : lanes.multiply_floats;
+  multiply(floats);
+  const uint32_t columns = product.n % kCubeSide;
+  if (columns == 0) return;
+  // What lies behind column n in the last block stays as it is.
+  static thread_local std::vector<float> buffer;
+  float* last = scratch(buffer, floats.c_stride);
+  float* block = floats.c + floats.blocks * floats.c_stride;
+  for (uint32_t row = 0; row < product.m; ++row) {
+    std::memcpy(last + row * kCubeSide, block + row * kCubeSide, columns * sizeof(float));
+  }
+  floats.b += floats.blocks * floats.b_stride;
+  floats.c = last;
+  floats.blocks = 1;
+  multiply(floats);
+  for (uint32_t row = 0; row < product.m; ++row) {
+    std::memcpy(block + row * kCubeSide, last + row * kCubeSide, columns * sizeof(float));
+  }
+}
+
+/// An element of A or B at place `at` of a fractal's or vector's bytes.
+int32_t integer_at(const uint8_t* bytes, DType type, size_t at) {
+  switch (type) {
+    case DType::S8: return static_cast<int8_t>(bytes[at]);
+    case DType::U8: return bytes[at];
+    default: return static_cast<int8_t>(static_cast<uint8_t>(bytes[at / 2] << (at % 2 == 0 ? 4 : 0))) >> 4;
+  }
+}
+
+void multiply_integers(const Core& core, const Instr& instr, const ProductShape& shape) {
+  const MatrixProduct& product = *instr.product;
+  const uint8_t* left = core.at(instr.src[0]);
+  const uint8_t* right = core.at(instr.src[1]);
+  auto* result = reinterpret_cast<int32_t*>(core.at(instr.dst));
+  const uint32_t fractal_elements = shape.width * kCubeSide;
+  const auto left_place = [&](uint32_t row, uint32_t k) -> size_t {
+    if (shape.is_vector) return k;
+    const size_t fractal = size_t{row / kCubeSide} * shape.left_across + k / shape.width;
+    return fractal * fractal_elements + row % kCubeSide * shape.width + k % shape.width;
+  };
+  for (uint32_t row = 0; row < product.m; ++row) {
+    for (uint32_t column = 0; column < product.n; ++column) {
+      int64_t sum = 0;
+      for (uint32_t k = 0; k < product.k; ++k) {
+        const size_t fractal = size_t{k / shape.width} * shape.column_blocks + column / kCubeSide;
+        const size_t place = fractal * fractal_elements + column % kCubeSide * shape.width + k % shape.width;
+        sum += int64_t{integer_at(left, instr.src[0].dtype, left_place(row, k))} *
+               integer_at(right, instr.src[1].dtype, place);
+      }
+      int32_t& value =
+          result[(size_t{column / kCubeSide} * shape.row_blocks * kCubeSide + row) * kCubeSide + column % kCubeSide];
+      sum = std::clamp<int64_t>(sum + value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+      value = static_cast<int32_t>(sum);
+    }
+  }
+}
+
+}  // namespace
+
+void mmad_ranges(const Instr& instr, RangeCallback callback, void* context) {
+  const MatrixProduct& product = *instr.product;
+  if (product.m == 0 || product.n == 0 || product.k == 0) return;
+  const ProductShape shape = shape_of(instr);
+  const uint64_t left = instr.src[0].address;
+  if (shape.is_vector) {
+    callback(context, {1, left, span_bytes(instr.src[0].dtype, product.k), false});
+  } else {
+    for (uint32_t row = 0; row < shape.row_blocks; ++row) {
+      const uint32_t rows = std::min(kCubeSide, product.m - row * kCubeSide);
+      for (uint32_t depth = 0; depth < shape.depth_blocks; ++depth) {
+        const uint64_t fractal = left + (uint64_t{row} * shape.left_across + depth) * kFractalBytes;
+        callback(context, {1, fractal, uint64_t{rows} * kBlockBytes, false});
+      }
+    }
+  }
+  for (uint32_t depth = 0; depth < shape.depth_blocks; ++depth) {
+    for (uint32_t block = 0; block < shape.column_blocks; ++block) {
+      const uint32_t columns = std::min(kCubeSide, product.n - block * kCubeSide);
+      const uint64_t fractal = instr.src[1].address + (uint64_t{depth} * shape.column_blocks + block) * kFractalBytes;
+      callback(context, {2, fractal, uint64_t{columns} * kBlockBytes, false});
+    }
+  }
+  if (product.initial == InitialC::BiasTable) {
+    callback(context, {3, instr.src[2].address, uint64_t{product.n} * 4, false});
+  }
+  const auto result = [&](bool is_write) {
+    for (uint32_t block = 0; block < shape.column_blocks; ++block) {
+      const uint32_t columns = std::min(kCubeSide, product.n - block * kCubeSide);
+      const uint64_t column = instr.dst.address + uint64_t{block} * shape.row_blocks * kCubeSide * kColumnBytes;
+      if (columns == kCubeSide) {
+        callback(context, {0, column, uint64_t{product.m} * kColumnBytes, is_write});
+        continue;
+      }
+      for (uint32_t row = 0; row < product.m; ++row) {
+        callback(context, {0, column + row * kColumnBytes, columns * 4, is_write});
+      }
+    }
+  };
+  if (product.initial == InitialC::Kept) result(false);
+  result(true);
+}
+
+void execute_mmad(Core& core, const Instr& instr) {
+  const MatrixProduct& product = *instr.product;
+  if (product.m == 0 || product.n == 0 || product.k == 0) return;
+  check_product(core, instr);
+  check_extents(core, instr);
+  const ProductShape shape = shape_of(instr);
+  start_result(core, instr, shape);
+  if (is_integer(instr.src[0].dtype)) {
+    multiply_integers(core, instr, shape);
+  } else {
+    multiply_floats(core, instr, shape);
+  }
+}
+
+}  // namespace opkit

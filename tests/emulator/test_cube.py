@@ -1,0 +1,157 @@
+"""Mmad with what feeds it and carries its result out, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+# One tile: ND in global memory to L1, L0A and L0B, Mmad, and back. B is k x n, or n x k when it is transposed.
+TILE = """
+template <typename In, typename Out, bool is_b_transposed, bool has_bias>
+inline void multiply(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, int m, int n, int k) {
+  constexpr int width = 32 / sizeof(In);
+  const auto up = [](int value, int unit) { return (value + unit - 1) / unit * unit; };
+  GlobalTensor<In> aGm, bGm;
+  GlobalTensor<Out> cGm, biasGm;
+  aGm.SetGlobalBuffer((__gm__ In*)a, m * k);
+  bGm.SetGlobalBuffer((__gm__ In*)b, n * k);
+  biasGm.SetGlobalBuffer((__gm__ Out*)bias, n);
+  cGm.SetGlobalBuffer((__gm__ Out*)c, m * n);
+  const int mUp = up(m, 16), nUp = up(n, 32), kUp = up(k, 32);
+  LocalTensor<In> a1(TPosition::A1, 0, mUp * kUp), a2(TPosition::A2, 0, mUp * kUp);
+  LocalTensor<In> b1(TPosition::B1, mUp * kUp * sizeof(In), nUp * kUp), b2(TPosition::B2, 0, nUp * kUp);
+  LocalTensor<Out> c1(TPosition::C1, 400 * 1024, nUp), c2(TPosition::C2, 0, nUp);
+  LocalTensor<Out> co(TPosition::CO1, 0, mUp * nUp);
+  // One row is read as a vector: its data blocks lie one behind the other.
+  DataCopy(a1, aGm, Nd2NzParams(1, m, k, 0, k, m == 1 ? 1 : mUp, 1, 0));
+  if (is_b_transposed) {
+    DataCopy(b1, bGm, Nd2NzParams(1, n, k, 0, k, nUp, 1, 0));
+  } else {
+    DataCopy(b1, bGm, Nd2NzParams(1, k, n, 0, n, kUp, 1, 0));
+  }
+  if (has_bias) DataCopy(c1, biasGm, Nd2NzParams(1, 1, n, 0, n, 1, 1, 0));
+  PipeBarrier<PIPE_ALL>();
+  const int depth = up(k, width) / width;
+  if (m == 1) LoadData(a2, a1, LoadData2DParams(0, up(k, 16 * width) / (16 * width), 1, 0, 0, false, 0));
+  for (int i = 0; m > 1 && i < mUp / 16; ++i) {
+    LoadData(a2[i * depth * 16 * width], a1[i * 16 * width],
+             LoadData2DParams(0, depth, mUp / 16, 0, 0, false, 0));
+  }
+  const int blocks = up(n, 16) / 16;
+  for (int i = 0; i < depth; ++i) {
+    if (is_b_transposed) {
+      LoadData(b2[i * blocks * 16 * width], b1[i * nUp * width], LoadData2DParams(0, blocks, 1, 0, 0, false, 0));
+    } else {
+      LoadData(b2[i * blocks * 16 * width], b1[i * 16 * width],
+               LoadData2DParams(0, blocks, kUp / 16, 0, 0, true, 0));
+    }
+  }
+  if (has_bias) DataCopy(c2, c1, DataCopyParams(1, up(n * sizeof(Out), 64) / 64, 0, 0));
+  PipeBarrier<PIPE_ALL>();
+  MmadParams params(m, n, k, 0, false, true);
+  if (has_bias) {
+    Mmad(co, a2, b2, c2, params);
+  } else {
+    Mmad(co, a2, b2, params);
+  }
+  PipeBarrier<PIPE_ALL>();
+  Fixpipe(cGm, co, FixpipeParamsV220(n, m, mUp, n, false));
+  PipeBarrier<PIPE_ALL>();
+}
+"""
+
+TYPES = ("half", "bfloat16_t", "float", "int8_t")
+SIZES = [(16, 16, 16), (30, 40, 70), (1, 32, 100), (47, 17, 33), (128, 128, 64)]
+
+
+@pytest.fixture(scope="module")
+def multiply(compile_kernel: Callable[..., object]) -> Callable[..., np.ndarray]:
+    """Return C of A, B (n x k) and an optional bias, from one kernel with a branch for each type."""
+    branches = "".join(
+        f"if (kind == {2 * i + has_bias}) multiply<{name}, {'int32_t' if name == 'int8_t' else 'float'}, "
+        f"true, {str(bool(has_bias)).lower()}>(a, b, bias, c, m, n, k);\n"
+        for i, name in enumerate(TYPES)
+        for has_bias in (0, 1)
+    )
+    half_by_rows = "if (kind == 8) multiply<half, float, false, false>(a, b, bias, c, m, n, k);\n"
+    kernel = compile_kernel(
+        TILE
+        + 'extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, GM_ADDR sizes)'
+        + " {\n__gm__ int32_t* s = (__gm__ int32_t*)sizes;\nconst int m = s[0], n = s[1], k = s[2], kind = s[3];\n"
+        + branches
+        + half_by_rows
+        + "}",
+        mode="Cube",
+    )
+
+    def run(
+        name: str,
+        a: np.ndarray,
+        b: np.ndarray,
+        bias: np.ndarray | None = None,
+        by_rows: bool = False,
+    ) -> np.ndarray:
+        m, k = a.shape
+        n = b.shape[1] if by_rows else b.shape[0]
+        kind = 8 if by_rows else 2 * TYPES.index(name) + (bias is not None)
+        out = np.zeros((m, n), np.int32 if name == "int8_t" else np.float32)
+        given = np.zeros(n, out.dtype) if bias is None else bias
+        sizes = np.array([m, n, k, kind], np.int32)
+        kernel(stored(name, a), stored(name, b), given, out, sizes)
+        return out
+
+    return run
+
+
+def stored(name: str, values: np.ndarray) -> np.ndarray:
+    """Return the elements as they lie in memory; bfloat16 as its bits."""
+    if name != "bfloat16_t":
+        return values
+    return (values.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def random(shape: tuple[int, int], name: str) -> np.ndarray:
+    generator = np.random.default_rng(shape[0] * 1000 + shape[1])
+    if name == "int8_t":
+        return generator.integers(-128, 128, shape, dtype=np.int8)
+    values = generator.uniform(-2, 2, shape).astype(np.float32)
+    if name == "bfloat16_t":
+        return (values.view(np.uint32) & 0xFFFF0000).view(np.float32)
+    return values.astype(np.float16 if name == "half" else np.float32)
+
+
+def in_order(a: np.ndarray, b: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return A * B.T + start, k in rising order; each step is rounded from its exact value."""
+    total = np.broadcast_to(start.astype(np.float32), (a.shape[0], b.shape[0])).copy()
+    for k in range(a.shape[1]):
+        step = a[:, k].astype(np.longdouble)[:, None] * b[:, k].astype(np.longdouble)[None, :]
+        total = (step + total).astype(np.float32)
+    return total
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_mmad_adds_up_k_in_rising_order(
+    multiply: Callable[..., np.ndarray], name: str, size: tuple[int, int, int], has_bias: bool
+) -> None:
+    m, n, k = size
+    a, b = random((m, k), name), random((n, k), name)
+    bias = (np.arange(n) - 5).astype(np.int32 if name == "int8_t" else np.float32)
+    start = bias if has_bias else np.zeros(n, bias.dtype)
+    got = multiply(name, a, b, bias if has_bias else None)
+    if name == "int8_t":
+        expected = a.astype(np.int32) @ b.astype(np.int32).T + start
+    else:
+        expected = in_order(a, b, start)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_fractals_of_halves_are_transposed_on_the_way_to_l0b(
+    multiply: Callable[..., np.ndarray],
+) -> None:
+    a, b = random((30, 70), "half"), random((70, 40), "half")
+    got = multiply("half", a, b, by_rows=True)
+    np.testing.assert_array_equal(got, in_order(a, b.T, np.zeros(40)))
