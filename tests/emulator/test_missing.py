@@ -30,11 +30,11 @@ def diagnostics(tmp_path: Path, text: str, *flags: str) -> str:
 
 @pytest.mark.parametrize(
     "call",
-    ["Fixpipe(1, 2)", "Fixpipe<float, half>(1)", "Fixpipe<float, half, 3>(1)", "Fixpipe<2>(1)"],
+    ["DataCopyUB2GMImpl(1, 2)", "DataCopyUB2GMImpl<float, half>(1)", "DataCopyUB2GMImpl<float, half, 3>(1)", "DataCopyUB2GMImpl<2>(1)"],
 )
 def test_a_call_of_a_missing_name_says_so(tmp_path, call) -> None:
     text = diagnostics(tmp_path, f"void f() {{ AscendC::{call}; }}")
-    assert "Fixpipe is not implemented in opkit; see `opkit isa --missing`" in text
+    assert "DataCopyUB2GMImpl is not implemented in opkit; see `opkit isa --missing`" in text
 
 
 def test_no_listed_name_is_implemented(tmp_path) -> None:
