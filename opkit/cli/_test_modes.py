@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opkit.cli.console import Console, Progress
+from opkit.errors import UsageError
 
 if TYPE_CHECKING:
     from opkit.schema import OpSpec
@@ -89,8 +90,36 @@ class Run:
 
 
 def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, str]:
-    """Return why each failing case fails, by its name."""
-    return {}
+    """Return why each case that misses its standard does, by its name."""
+    from opkit import runtime
+    from opkit.testing import (
+        Verdict,
+        case_standard,
+        explain_case,
+        explanation_text,
+        find_reference,
+    )
+
+    failing = [r for r in report.results if r.verdict is Verdict.FAIL and r.outputs]
+    runtime.configure(run.artifact.chip.name, poison=True)
+    library = runtime.open(run.artifact.folder)
+    specs = {spec.op: spec for spec in run.project.operators}
+    texts = {}
+    with console.progress("explain", len(failing)) as bar:
+        for result in failing:
+            case = result.case
+            reference = find_reference(case, specs[case.op], run.golden, wants_second=False)
+            assert reference is not None
+            rule = case_standard(case, run.standards[case.kernel])
+            try:
+                found = explain_case(reference, library, rule)
+                texts[case.name] = "\n".join(
+                    explanation_text(one, run.project.root) for one in found
+                )
+            except UsageError as error:
+                texts[case.name] = f"  not explained: {error.message}"
+            bar.advance(case.name)
+    return texts
 
 
 def run_fuzz(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from opkit.testing.cases import Case, default_cases, make_case, make_inputs, works_by_row
     from opkit.testing.comparison import Comparer, Comparison, Figure, Worst, compare
     from opkit.testing.determinism import DeterminismResult, Difference, Setting, check_determinism
+    from opkit.testing.explanation import Explanation, Step, explain_case, explanation_text
     from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
     from opkit.testing.golden import Golden, load_golden
     from opkit.testing.html_page import html_report
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from opkit.testing.parallel import Setup, run_parallel
     from opkit.testing.picture import ErrorPicture
     from opkit.testing.project import chosen_operators, file_cases, project_cases, shape_rules
+    from opkit.testing.references import Reference, find_reference
     from opkit.testing.report import CASE_COLUMNS, case_rows, failure_text, junit_xml, report_object
     from opkit.testing.run import (
         CaseResult,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         OutputResult,
         PrecisionReport,
         Verdict,
+        case_standard,
         run_case,
         run_cases,
     )
@@ -50,6 +53,7 @@ __all__ = [
     "DeterminismResult",
     "Difference",
     "ErrorPicture",
+    "Explanation",
     "Figure",
     "FuzzBudget",
     "FuzzResult",
@@ -57,23 +61,29 @@ __all__ = [
     "Library",
     "OutputResult",
     "PrecisionReport",
+    "Reference",
     "Setting",
     "Setup",
     "Source",
     "Standard",
+    "Step",
     "Verdict",
     "Worst",
     "assert_close",
     "bfloat16_to_float32",
     "case_rows",
+    "case_standard",
     "check_determinism",
     "chosen_operators",
     "compare",
     "default_cases",
     "double_level",
+    "explain_case",
+    "explanation_text",
     "failed_last",
     "failure_text",
     "file_cases",
+    "find_reference",
     "find_standard",
     "fuzz",
     "html_report",
@@ -131,6 +141,12 @@ _HOMES = {
         "Setting",
         "check_determinism",
     ),
+    "explanation": (
+        "Explanation",
+        "Step",
+        "explain_case",
+        "explanation_text",
+    ),
     "fuzzing": (
         "FuzzBudget",
         "FuzzResult",
@@ -162,6 +178,10 @@ _HOMES = {
         "project_cases",
         "shape_rules",
     ),
+    "references": (
+        "Reference",
+        "find_reference",
+    ),
     "report": (
         "CASE_COLUMNS",
         "case_rows",
@@ -175,6 +195,7 @@ _HOMES = {
         "OutputResult",
         "PrecisionReport",
         "Verdict",
+        "case_standard",
         "run_case",
         "run_cases",
     ),

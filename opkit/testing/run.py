@@ -190,7 +190,7 @@ def _launch_and_judge(
         return _stopped(case, error, time.perf_counter() - start)
     seconds = time.perf_counter() - start
     try:
-        rule = _case_standard(case, standard)
+        rule = case_standard(case, standard)
         reference = find_reference(case, spec, golden, wants_second=rule.needs_second)
         if reference is None:
             message = _no_reference(case, golden)
@@ -202,7 +202,7 @@ def _launch_and_judge(
     return CaseResult(case, Verdict.PASS if passed else Verdict.FAIL, outputs, "", seconds)
 
 
-def _case_standard(case: Case, standard: Standard) -> Standard:
+def case_standard(case: Case, standard: Standard) -> Standard:
     """Return the standard that the case is judged by: its own, or the operator's."""
     rule = standard_for(case.standard, case.kernel) if case.standard else standard
     if not case.limits:

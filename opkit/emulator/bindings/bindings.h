@@ -14,5 +14,6 @@ void bind_check(pybind11::module_& module);    ///< detectors and findings (bind
 void bind_lanes(pybind11::module_& module);    ///< lane targets (bindings/lanes.cpp)
 void bind_op_call(pybind11::module_& module);  ///< operator libraries (bindings/op_call.cpp)
 void bind_timing(pybind11::module_& module);   ///< timelines (bindings/timing.cpp)
+void bind_wide(pybind11::module_& module);     ///< the wider run (bindings/wide.cpp)
 
 }  // namespace opkit

@@ -168,4 +168,5 @@ PYBIND11_MODULE(_emulator, module) {
   opkit::bind_lanes(module);
   opkit::bind_op_call(module);
   opkit::bind_timing(module);
+  opkit::bind_wide(module);
 }
