@@ -120,14 +120,17 @@ VectorUse transpose_use(const Core& core, const Instr& instr) {
 namespace {
 
 /// `groups` matrices of `rows` by `columns` elements, each transposed.
-void transpose_groups(const uint8_t* from, uint8_t* to, uint64_t groups, uint64_t rows, uint64_t columns,
-                      uint32_t element_bytes) {
-  const uint64_t matrix = rows * columns * element_bytes;
+template <typename T>
+void transpose_groups(const uint8_t* from, uint8_t* to, uint64_t groups, uint64_t rows, uint64_t columns) {
+  constexpr uint64_t kTile = 16;  // rows whose elements of a column are written together
+  const uint64_t matrix = rows * columns * sizeof(T);
   for (uint64_t group = 0; group < groups; ++group, from += matrix, to += matrix) {
-    for (uint64_t row = 0; row < rows; ++row) {
+    for (uint64_t first = 0; first < rows; first += kTile) {
+      const uint64_t last = first + kTile < rows ? first + kTile : rows;
       for (uint64_t column = 0; column < columns; ++column) {
-        std::memcpy(to + (column * rows + row) * element_bytes, from + (row * columns + column) * element_bytes,
-                    element_bytes);
+        for (uint64_t row = first; row < last; ++row) {
+          std::memcpy(to + (column * rows + row) * sizeof(T), from + (row * columns + column) * sizeof(T), sizeof(T));
+        }
       }
     }
   }
@@ -175,7 +178,9 @@ void execute_transpose(Core& core, const Instr& instr) {
               "Transpose: the destination overlaps the source");
   const uint64_t rows = type == Type::Nchw2Nhwc ? sizes.c : sizes.hw;
   const uint64_t columns = type == Type::Nchw2Nhwc ? sizes.hw : sizes.c;
-  transpose_groups(from, to, sizes.n, rows, columns, element_bytes);
+  if (element_bytes == 1) transpose_groups<uint8_t>(from, to, sizes.n, rows, columns);
+  if (element_bytes == 2) transpose_groups<uint16_t>(from, to, sizes.n, rows, columns);
+  if (element_bytes == 4) transpose_groups<uint32_t>(from, to, sizes.n, rows, columns);
 }
 
 }  // namespace opkit
