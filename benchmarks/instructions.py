@@ -126,7 +126,7 @@ def rows(dtype: str) -> tuple[Row, ...]:
         ),
         Row("ReduceSum", "ReduceSum", dtype, two, dtype, least_gelem=LEAST_GELEM),
         Row("Compare", "Compare", dtype, two, "U8", least_gelem=LEAST_GELEM),
-        Row("Select", "Select", dtype, ("U8", *two), dtype, mode=2, least_gelem=LEAST_GELEM),
+        Row("Select", "Select", dtype, (*two, "U8"), dtype, mode=2, least_gelem=LEAST_GELEM),
         Row("Gather", "Gather", dtype, (dtype, "U32"), dtype),
         Row(
             "Transpose",

@@ -25,7 +25,8 @@ function(opkit_add_lanes library)
     target_compile_options(${object} PRIVATE
       -O3 -ffp-contract=off -fno-math-errno -fwrapv -fno-strict-aliasing -Wno-psabi -Wno-ignored-attributes
       -Wall -Wextra $<$<BOOL:${OPKIT_WERROR}>:-Werror>
-      $<$<BOOL:${OPKIT_SANITIZE}>:-fsanitize=address,undefined> ${flags_${target}})
+      $<$<BOOL:${OPKIT_SANITIZE}>:-fsanitize=address,undefined>
+      $<$<BOOL:${OPKIT_COVERAGE}>:--coverage> ${flags_${target}})
     target_sources(${library} PRIVATE $<TARGET_OBJECTS:${object}>)
   endforeach()
   target_sources(${library} PRIVATE ${directory}/dispatch.cpp)
