@@ -30,7 +30,12 @@ def diagnostics(tmp_path: Path, text: str, *flags: str) -> str:
 
 @pytest.mark.parametrize(
     "call",
-    ["DataCopyUB2GMImpl(1, 2)", "DataCopyUB2GMImpl<float, half>(1)", "DataCopyUB2GMImpl<float, half, 3>(1)", "DataCopyUB2GMImpl<2>(1)"],
+    [
+        "DataCopyUB2GMImpl(1, 2)",
+        "DataCopyUB2GMImpl<float, half>(1)",
+        "DataCopyUB2GMImpl<float, half, 3>(1)",
+        "DataCopyUB2GMImpl<2>(1)",
+    ],
 )
 def test_a_call_of_a_missing_name_says_so(tmp_path, call) -> None:
     text = diagnostics(tmp_path, f"void f() {{ AscendC::{call}; }}")

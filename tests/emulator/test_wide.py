@@ -213,7 +213,10 @@ def test_too_low_a_precision_is_told_with_the_instruction(
     # The sum with 1000 is off by half of its last place; once 1000 is gone that is all of it.
     assert (found.culprit.op, found.culprit.scalar) == ("Adds", -1000.0)
     text = explanation_text(found)
-    assert "The same instructions in single precision meet" in text and "first exceeds its share" in text
+    assert (
+        "The same instructions in single precision meet" in text
+        and "first exceeds its share" in text
+    )
     assert "x[" in text
 
 
