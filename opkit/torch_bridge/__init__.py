@@ -1,0 +1,37 @@
+"""opkit and PyTorch networks: the only package that imports torch, on first use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opkit.torch_bridge.debugger import PrecisionDebugger
+    from opkit.torch_bridge.network import LayerResult, NetworkReport, compare_recordings
+    from opkit.torch_bridge.recording import Recording, load_recording, record
+
+__all__ = [
+    "LayerResult",
+    "NetworkReport",
+    "PrecisionDebugger",
+    "Recording",
+    "compare_recordings",
+    "load_recording",
+    "record",
+]
+
+_HOMES = {
+    "debugger": ("PrecisionDebugger",),
+    "network": ("LayerResult", "NetworkReport", "compare_recordings"),
+    "recording": ("Recording", "load_recording", "record"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    # The submodule of a like name has just been bound: the function wins.
+    globals()[name] = value
+    return value
