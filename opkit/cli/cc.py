@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
-from pathlib import Path
 
 import click
 
@@ -13,7 +14,6 @@ __all__ = ["command"]
 
 # Of common_options; no compiler has others by these names.
 _COMMON = ("--json", "-v", "--verbose", "-q", "--quiet")
-_CMAKE_DIR = Path(__file__).parents[1] / "emulator" / "cmake"
 
 
 class _Driver(click.Command):
@@ -21,7 +21,7 @@ class _Driver(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own: list[str] = [
-            word for word in ("--help", "--cmake-dir", "--cmake-args") if word in args
+            word for word in ("--help", "--env", "--cmake-dir", "--cmake-args") if word in args
         ]
         if own or not args:
             return super().parse_args(ctx, own or ["--help"])
@@ -35,8 +35,14 @@ class _Driver(click.Command):
     "cc",
     cls=_Driver,
     short_help="Compile Ascend C sources with kernel launches to programs.",
-    options_metavar="[--cmake-dir | --cmake-args | COMPILER FLAGS]",
+    options_metavar="[--env | --cmake-dir | --cmake-args | COMPILER FLAGS]",
     context_settings={"help_option_names": ["--help"]},
+)
+@click.option(
+    "--env",
+    "env",
+    is_flag=True,
+    help="Print shell lines in place of the vendor's set_env.sh: ASCEND_HOME_PATH, PATH, ...",
 )
 @click.option("--cmake-dir", is_flag=True, help="Print the folder for CMAKE_PREFIX_PATH.")
 @click.option(
@@ -47,7 +53,12 @@ class _Driver(click.Command):
 @click.argument("arguments", nargs=-1, metavar="FILE...", type=click.UNPROCESSED)
 @common_options
 def command(
-    *, arguments: tuple[str, ...], cmake_dir: bool, cmake_args: bool, console: Console
+    *,
+    arguments: tuple[str, ...],
+    env: bool,
+    cmake_dir: bool,
+    cmake_args: bool,
+    console: Console,
 ) -> None:
     """Compile Ascend C sources with kernel launches to programs.
 
@@ -57,10 +68,15 @@ def command(
 
     Example: opkit cc --npu-arch=dav-2201 add.asc -o add && ./add
 
-    With CMake: cmake -DCMAKE_PREFIX_PATH=$(opkit cc --cmake-dir) ..
+    With CMake: eval "$(opkit cc --env)" && cmake ..
     """
+    if env:
+        click.echo(_shell_lines())
+        return
     if cmake_dir:
-        click.echo(str(_CMAKE_DIR))
+        from opkit.toolchain import CMAKE_DIR
+
+        click.echo(str(CMAKE_DIR))
         return
     if cmake_args:
         click.echo(" ".join(_cmake_arguments()))
@@ -89,7 +105,16 @@ def command(
         click.echo(result.output, nl=False)
 
 
+def _shell_lines() -> str:
+    from opkit.toolchain import find_home, home_variables
+
+    variables = home_variables(find_home(), os.environ)
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
+
+
 def _cmake_arguments() -> list[str]:
-    arguments = [f"-DCMAKE_MODULE_PATH={_CMAKE_DIR}", f"-DCMAKE_PREFIX_PATH={_CMAKE_DIR}"]
+    from opkit.toolchain import CMAKE_DIR
+
+    arguments = [f"-DCMAKE_MODULE_PATH={CMAKE_DIR}", f"-DCMAKE_PREFIX_PATH={CMAKE_DIR}"]
     # The very opkit that answers here: CMake takes a compiler with its first arguments as a list.
     return [*arguments, f"-DCMAKE_ASC_COMPILER={sys.executable};-m;opkit.cli;cc"]

@@ -116,6 +116,7 @@ def _try(
     """Return what became of every scenario and, where reports are kept, what it showed."""
     from opkit import compat
     from opkit.cli.cc import _cmake_arguments
+    from opkit.toolchain import find_home, home_variables
 
     tasks = compat.plan(samples)
     with console.progress("compat", total=len(tasks)) as bar:
@@ -124,6 +125,7 @@ def _try(
             # Debug information, for the lines of findings in host code.
             cmake_arguments=[*_cmake_arguments(), *(["-DCMAKE_ASC_FLAGS=-g"] if reports else [])],
             compiler=(sys.executable, "-m", "opkit.cli", "cc"),
+            environment=home_variables(find_home(), os.environ),
             jobs=jobs,
             seconds=seconds,
             show=console.command_line,

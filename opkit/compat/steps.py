@@ -103,6 +103,8 @@ class Workplace:
     """The limit of one step."""
     cmake_arguments: tuple[str, ...]
     """What makes CMake find the language ASC."""
+    environment: Mapping[str, str]
+    """Variables of every step, over those of this process."""
     show: Callable[[Sequence[str]], None]
     """Called with each command before it runs."""
     here: Path = field(init=False)
@@ -112,7 +114,7 @@ class Workplace:
 
     def __post_init__(self) -> None:
         self.here = self.root
-        self.variables = dict(os.environ)
+        self.variables = {**os.environ, **self.environment}
         # CMake starts opkit from other folders than this one.
         ours = str(Path(__file__).parents[2])
         paths = [ours, self.variables.get("PYTHONPATH", "")]

@@ -7,6 +7,7 @@ from opkit.toolchain.cache import default_cache_dir
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
 from opkit.toolchain.health import Check, check_machine
+from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
 from opkit.toolchain.project import Project, load_project
 from opkit.toolchain.tokens import (
     Token,
@@ -20,6 +21,7 @@ from opkit.toolchain.toolkit import Toolkit
 from opkit.toolchain.wheel import build_wheel
 
 __all__ = [
+    "CMAKE_DIR",
     "Artifact",
     "BuildEvent",
     "Check",
@@ -37,6 +39,8 @@ __all__ = [
     "default_cache_dir",
     "default_output",
     "find_compiler",
+    "find_home",
+    "home_variables",
     "load_project",
     "matching_close",
     "matching_open",

@@ -132,6 +132,8 @@ class _Run:
                 include_dirs=request.include_dirs,
                 foreign=self._foreign(),
                 copies=copies,
+                is_library=request.is_library,
+                name_expressions=request.name_expressions,
             )
         for file in tree.files:
             file.copy.parent.mkdir(parents=True)
@@ -170,6 +172,8 @@ class _Run:
             flags += [f"-ffile-prefix-map={file.copy}={file.source}" for file in tree.files]
         if source.language == "asc" or tree.files:
             flags += [*_chip_macros(self.chip), "-include", "opkit/launch_entry.h"]
+        if self.request.is_library:
+            flags += ["-include", "opkit/kernel_library.h", *(["-fno-gnu-unique"] if gcc else [])]
         return flags
 
     def _depfile_flags(self, source: Input, target: Path | None) -> list[str]:
@@ -226,17 +230,15 @@ class _Run:
             "-static-lib",
         )
         modes = ["-shared"] if self.request.is_shared else []
+        if self.request.is_library:
+            # A kernel named as a function of the C library, such as "step", is its own.
+            modes.append("-Wl,-Bsymbolic")
         modes += [flag for flag in self.request.compile_flags if flag.startswith(kept)]
         return modes
 
     def _program_start(self) -> Path:
         """Compile what hands the options of `opkit run` over; see its source."""
-        source = self.toolkit.include_dir.parent / "start" / "program_start.cpp"
-        if not source.is_file():
-            raise SetupError(
-                f"the emulator's {source.name} is not in this installation of opkit",
-                help='install it with "pip install ." in the checkout, or "pip install opkit"',
-            )
+        source = self.toolkit.program_start
         target = self.scratch / "program_start.o"
         argv = [*self.compiler.argv, "-std=c++17", "-O1", "-fPIC", "-isystem"]
         argv += [str(self.toolkit.include_dir), "-c", str(source), "-o", str(target)]

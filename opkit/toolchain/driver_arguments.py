@@ -12,7 +12,7 @@ from pathlib import Path
 
 from opkit.errors import UsageError
 
-__all__ = ["DriverRequest", "Input", "parse_driver_arguments"]
+__all__ = ["COVERED_LIBRARIES", "DriverRequest", "Input", "parse_driver_arguments"]
 
 _LANGUAGES = {
     ".asc": "asc",
@@ -61,7 +61,7 @@ _VENDOR_PREFIXES = (
 _VENDOR_WITH_VALUE = ("-mllvm", "-Xclang", "-Xaicore", "-Xhost-start", "-Xascendc")
 # What these libraries hold is in libopkit_emulator or is not needed on a host. A symbol that opkit
 # lacks still fails, at link time and by its name.
-_COVERED_LIBRARIES = frozenset(
+COVERED_LIBRARIES = frozenset(
     {
         "acl_mdl",
         "acl_op_compiler",
@@ -115,6 +115,10 @@ class DriverRequest:
     mode: str = "link"
     """`link`, or the flag that stops earlier: `-c`, `-S`, `-E`, `-M`, `-MM`, `-fsyntax-only`."""
     is_shared: bool = False
+    is_library: bool = False
+    """Whether to make a kernel library, which programs load with aclrtBinaryLoadFromFile."""
+    name_expressions: tuple[str, ...] = ()
+    """For a kernel library, the kernels of templates that it has, such as `add<float>`."""
     npu_arch: str | None = None
     """As given, such as `dav-2201`; None: the default chip's."""
     standard: str | None = None
@@ -151,6 +155,8 @@ class _Parser:
     output: Path | None = None
     mode: str = "link"
     is_shared: bool = False
+    is_library: bool = False
+    name_expressions: list[str] = field(default_factory=list)
     npu_arch: str | None = None
     standard: str | None = None
 
@@ -169,6 +175,8 @@ class _Parser:
             output=self.output,
             mode=self.mode,
             is_shared=self.is_shared,
+            is_library=self.is_library,
+            name_expressions=tuple(self.name_expressions),
             npu_arch=self.npu_arch,
             standard=self.standard,
             include_dirs=tuple(self.include_dirs),
@@ -191,6 +199,11 @@ class _Parser:
         elif word == "-dc":
             # The vendor's separate compilation of device code; a host's compiler knows no other.
             self.mode = "-c"
+        elif word == "--kernel-library":
+            self.is_library = self.is_shared = True
+            self.compile_flags.append("-fPIC")
+        elif word.startswith("--name-expression="):
+            self.name_expressions.append(word.partition("=")[2])
         elif word == "-shared":
             self.is_shared = True
         elif word == "-x" or (word.startswith("-x") and word[2:] in _FORCED_LANGUAGES):
@@ -256,7 +269,7 @@ class _Parser:
     def library(self, word: str) -> None:
         if word in ("-l", "-L"):
             word += self.value_of(word)
-        if word.startswith("-l") and word[2:] in _COVERED_LIBRARIES:
+        if word.startswith("-l") and word[2:] in COVERED_LIBRARIES:
             return
         self.link_parts.append(word)
 
@@ -270,11 +283,14 @@ def parse_driver_arguments(words: Sequence[str]) -> DriverRequest:
     """Return what a command line asks for.
 
     Raises:
-        UsageError: no input, a flag without its value, or `-o` with several outputs.
+        UsageError: no input, a flag without its value, `-o` with several outputs, or a name
+            expression without a kernel library.
     """
     request = _Parser(list(words)).run()
     if not request.inputs:
         raise UsageError("there is nothing to compile", help='"opkit cc --help" shows an example')
+    if request.name_expressions and not request.is_library:
+        raise UsageError("--name-expression is for --kernel-library")
     if request.mode != "link" and request.output and len(request.sources) > 1:
         raise UsageError(f"-o {request.output} cannot hold {len(request.sources)} outputs")
     if request.mode != "link" and not request.sources:

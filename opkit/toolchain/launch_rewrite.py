@@ -29,8 +29,11 @@ __all__ = [
     "Kernel",
     "Rewritten",
     "apply_edits",
+    "expression_edits",
     "launch_edits",
+    "library_edits",
     "mode_edits",
+    "print_edits",
     "scan_kernels",
 ]
 
@@ -62,6 +65,8 @@ class Kernel:
     is_template: bool
     body: int | None = None
     """Offset behind the `{` of its definition; None for a declaration."""
+    end: int | None = None
+    """Offset behind the `}` of its definition; None for a declaration."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,85 @@ def mode_edits(text: str) -> tuple[Edit, ...]:
     )
 
 
+def library_edits(text: str) -> tuple[Edit, ...]:
+    """Return the edits that enter each kernel defined in `text` into the library's list.
+
+    An entry stands right behind its kernel, in the same namespace. Templates have none: which of
+    their kernels are wanted, name expressions say.
+    """
+    return tuple(
+        Edit(kernel.end, kernel.end, _library_entry(kernel.name, kernel.name, kernel.mode))
+        for kernel in _all_kernels(text)
+        if kernel.end is not None and not kernel.is_template
+    )
+
+
+def print_edits(text: str) -> tuple[Edit, ...]:
+    """Return the edits that make a plain `printf` print as kernels do, where a kernel calls it.
+
+    Only in a text with kernels: `<cstdio>` declares a function of the same name, which would
+    otherwise win over the kernel's. `std::printf` and `AscendC::printf` say which one they are.
+    """
+    if _MAYBE_KERNEL not in text or "printf" not in text:
+        return ()
+    tokens = significant(tokenize(text))
+    edits = []
+    for index, token in enumerate(tokens[:-1]):
+        if token.text != "printf" or token.kind is not TokenKind.IDENTIFIER:
+            continue
+        start = _plain_start(tokens, index)
+        if tokens[index + 1].text == "(" and start is not None:
+            edits.append(Edit(start, token.end, "::opkit::print_here"))
+    return tuple(edits)
+
+
+def _plain_start(tokens: Sequence[Token], index: int) -> int | None:
+    """Return where a name begins that is called without a scope, or with the global one."""
+    before = tokens[index - 1] if index else None
+    if before is None:
+        return tokens[index].start
+    if before.text == "::":
+        has_scope = index >= 2 and tokens[index - 2].text != ")" and _continues(tokens, index - 2)
+        return None if has_scope else before.start
+    declares = before.kind is TokenKind.IDENTIFIER and _continues(tokens, index - 1)
+    is_other = before.text in (".", "->", "*", "&", "~") or declares
+    return None if is_other else tokens[index].start
+
+
+def expression_edits(
+    text: str, expressions: Sequence[str], kernels: Iterable[Kernel]
+) -> tuple[Edit, ...]:
+    """Return the edits that enter what each expression names, such as `ns::add<float>`.
+
+    They stand behind the end of `text`, which is a source; `kernels` are those of its unit.
+    """
+    modes = {kernel.name: kernel.mode for kernel in kernels}
+    parts = []
+    for number, expression in enumerate(expressions):
+        name = _expression_name(expression)
+        entry = _library_entry(str(number), expression, modes.get(name, VECTOR))
+        place = _quoted(Path(f"name expression {expression}"))
+        parts.append(f'\n#line 1 "{place}"\n{entry}\n')
+    return (Edit(len(text), len(text), "".join(parts)),) if parts else ()
+
+
+def _library_entry(label: str, function: str, mode: str) -> str:
+    quoted = function.replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        f" namespace {{ const ::opkit::AddLibraryKernel<&{function}> "
+        f'opkit_library_entry_{label}("{quoted}", {mode}); }}'
+    )
+
+
+def _expression_name(expression: str) -> str:
+    """Return the kernel's own name in an expression: without namespaces and template arguments."""
+    tokens = significant(tokenize(expression))
+    last = len(tokens) - 1
+    if last >= 0 and tokens[last].text in (">", ">>>"):
+        last = (matching_open(tokens, last) or 0) - 1
+    return tokens[last].text if last >= 0 else ""
+
+
 def _all_kernels(text: str) -> list[Kernel]:
     if _MAYBE_KERNEL not in text:
         return []
@@ -164,11 +248,13 @@ def _kernel_at(tokens: Sequence[Token], index: int) -> Kernel | None:
                 mode = f"::opkit::mix_mode({inner})"
             elif position > index and token.text not in ("__attribute__", "alignas"):
                 is_defined = close + 1 < len(tokens) and tokens[close + 1].text == "{"
+                last = matching_close(tokens, close + 1) if is_defined else None
                 return Kernel(
                     token.text,
                     mode or _task_type(tokens, close),
                     is_template,
-                    tokens[close + 1].end if is_defined else None,
+                    body=tokens[close + 1].end if is_defined else None,
+                    end=tokens[last].end if last is not None else None,
                 )
             position = close
         position += 1

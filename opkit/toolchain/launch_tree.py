@@ -20,8 +20,11 @@ from opkit.toolchain.launch_rewrite import (
     Kernel,
     Rewritten,
     apply_edits,
+    expression_edits,
     launch_edits,
+    library_edits,
     mode_edits,
+    print_edits,
     scan_kernels,
 )
 
@@ -65,7 +68,13 @@ class _File:
 
 
 def read_launch_tree(
-    source: Path, *, include_dirs: Sequence[Path], foreign: Iterable[Path], copies: Path
+    source: Path,
+    *,
+    include_dirs: Sequence[Path],
+    foreign: Iterable[Path],
+    copies: Path,
+    is_library: bool = False,
+    name_expressions: Sequence[str] = (),
 ) -> LaunchTree:
     """Return the rewritten files of a translation unit; writes nothing.
 
@@ -74,6 +83,8 @@ def read_launch_tree(
         include_dirs: folders of `-I`, searched in order.
         foreign: folders whose headers have no launches and are not looked into.
         copies: an absolute folder that the rewritten files will be written to.
+        is_library: enter every kernel into the list that a kernel library exports.
+        name_expressions: for a library, the kernels of templates that it has.
     Raises:
         UsageError: the source cannot be read.
         BuildError: a launch cannot be read; has its position.
@@ -89,6 +100,13 @@ def read_launch_tree(
     if any(ASK_KERNEL in edit.text for file in files.values() for edit in file.edits):
         for file in files.values():
             file.edits += mode_edits(file.text)
+    for file in files.values():
+        file.edits += print_edits(file.text)
+    if is_library:
+        for file in files.values():
+            file.edits += library_edits(file.text)
+        first = next(iter(files.values()))
+        first.edits += expression_edits(first.text, name_expressions, kernels.values())
     changed = _changed(files)
     names = {path: copies / str(index) / path.name for index, path in enumerate(changed)}
     rewritten = []

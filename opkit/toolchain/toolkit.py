@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opkit import emulator
-from opkit.errors import OpkitError
+from opkit.errors import OpkitError, SetupError
 
 __all__ = ["Toolkit"]
 
@@ -32,6 +32,21 @@ class Toolkit:
             SetupError: the installation lacks headers or library.
         """
         return cls(include_dir=emulator.include_dir(), library=emulator.library_path())
+
+    @property
+    def program_start(self) -> Path:
+        """The source that hands the options of `opkit run` to the emulator; linked into programs.
+
+        Raises:
+            SetupError: the installation lacks it.
+        """
+        source = self.include_dir.parent / "start" / "program_start.cpp"
+        if not source.is_file():
+            raise SetupError(
+                f"the emulator's {source.name} is not in this installation of opkit",
+                help='install it with "pip install ." in the checkout, or "pip install opkit"',
+            )
+        return source
 
     @property
     def abi_version(self) -> int:

@@ -19,6 +19,7 @@ def outcomes(folder: Path, *, seconds: float = 120) -> dict[str, Outcome]:
         plan(find_samples(folder)),
         cmake_arguments=_cmake_arguments(),
         compiler=(sys.executable, "-m", "opkit.cli", "cc"),
+        environment={},
         jobs=2,
         seconds=seconds,
         show=lambda argv: None,

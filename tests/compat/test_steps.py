@@ -16,7 +16,14 @@ from opkit.compat.steps import Running, Workplace
 def work(tmp_path: Path) -> Workplace:
     root = tmp_path / "copy"
     root.mkdir()
-    return Workplace(root, Running(), 20.0, ("-DX=1",), show=lambda argv: None)
+    return Workplace(
+        root=root,
+        running=Running(),
+        seconds=20.0,
+        cmake_arguments=("-DX=1",),
+        environment={},
+        show=lambda argv: None,
+    )
 
 
 def test_folders_variables_and_python_work_as_in_a_shell(work: Workplace) -> None:

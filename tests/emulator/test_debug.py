@@ -20,6 +20,9 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR x) {
 """
 
 
+CORE = "[AIV Block 0/1] "
+
+
 def printed(compile_kernel, capfd, body: str, **options: int) -> str:
     compile_kernel(KERNEL % body)(np.arange(6, dtype=np.int32), **options)
     return capfd.readouterr().out
@@ -42,7 +45,7 @@ def printed(compile_kernel, capfd, body: str, **options: int) -> str:
     ],
 )
 def test_printf_takes_the_documented_formats(compile_kernel, capfd, call, text) -> None:
-    assert printed(compile_kernel, capfd, call + ";") == text
+    assert printed(compile_kernel, capfd, call + ";") == CORE + text
 
 
 @pytest.mark.parametrize(
@@ -67,7 +70,8 @@ def test_lines_of_many_cores_stay_whole(compile_kernel, capfd) -> None:
         r'printf("core %d ", block_idx); printf("says "); printf("hello\nagain %d\n", block_idx);'
     )
     lines = printed(compile_kernel, capfd, body, block_dim=20).splitlines()
-    expected = [f"core {i} says hello" for i in range(20)] + [f"again {i}" for i in range(20)]
+    expected = [f"[AIV Block {i}/20] core {i} says hello" for i in range(20)]
+    expected += [f"again {i}" for i in range(20)]
     assert sorted(lines) == sorted(expected)
 
 

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opkit.errors import BuildError
-from opkit.toolchain.launch_rewrite import apply_edits, launch_edits, scan_kernels
+from opkit.toolchain.launch_rewrite import (
+    apply_edits,
+    expression_edits,
+    launch_edits,
+    library_edits,
+    print_edits,
+    scan_kernels,
+)
 from opkit.toolchain.launch_tree import read_launch_tree
 from opkit.toolchain.tokens import tokenize
 
@@ -234,3 +241,39 @@ def test_a_source_without_launches_is_not_copied(tmp_path: Path) -> None:
     tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
     assert tree.files == ()
     assert tree.source_copy is None
+
+
+@pytest.mark.parametrize(
+    ("call", "is_ours"),
+    [
+        ('printf("a");', True),
+        ('if (x) ::printf("a");', True),
+        ('return printf("a");', True),
+        ('std::printf("a");', False),
+        ('AscendC::printf("a");', False),
+        ('log.printf("a");', False),
+        ("int printf(const char*);", False),
+        ("auto p = printf;", False),
+        ('"printf(1)";', False),
+    ],
+)
+def test_a_plain_printf_becomes_the_kernels_where_there_are_kernels(
+    call: str, is_ours: bool
+) -> None:
+    text = f"__global__ void kernel() {{ {call} }}\n"
+    edits = print_edits(text)
+    assert bool(edits) is is_ours
+    assert all(text[edit.start : edit.end].lstrip(":") == "printf" for edit in edits)
+    assert print_edits(call) == ()
+
+
+def test_an_entry_stands_behind_each_kernel_of_a_library() -> None:
+    text = "__global__ __cube__ void a() { if (1) {} }\ntemplate <int N> __global__ void b() {}\n"
+    text += "__global__ void declared();\n"
+    (edit,) = library_edits(text)
+    assert text[: edit.start].endswith("if (1) {} }")
+    assert '<&a> opkit_library_entry_a("a", ::opkit::KernelMode::Cube)' in edit.text
+    kernels = scan_kernels("template <int N> __global__ __mix__(1, 2) void b() {}")
+    (end,) = expression_edits(text, ["ns::b<3>"], kernels)
+    assert end.start == len(text)
+    assert '<&ns::b<3>> opkit_library_entry_0("ns::b<3>", ::opkit::mix_mode(1, 2))' in end.text

@@ -52,16 +52,6 @@ aclError fit_chip(Runtime& runtime, const LaunchConfig& config) {
               config.npu_arch);
 }
 
-/// Owns a call until it is over, run or not.
-struct CallOwner {
-  void* call;
-  void (*destroy)(void*);
-  CallOwner(void* owned, void (*destructor)(void*)) : call(owned), destroy(destructor) {}
-  CallOwner(const CallOwner&) = delete;
-  CallOwner& operator=(const CallOwner&) = delete;
-  ~CallOwner() { destroy(call); }
-};
-
 aclError check_launch(Runtime& runtime, const LaunchConfig& config) {
   if (config.abi_version != kAbiVersion || config.table_fingerprint != table_fingerprint()) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, config.name,
@@ -103,27 +93,31 @@ aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)
 }
 
 }  // namespace
+
+aclError queue_launch(Runtime& runtime, Stream& stream, const LaunchConfig& config, void (*invoke)(void* const*),
+                      std::shared_ptr<void> call) {
+  if (const aclError error = check_launch(runtime, config)) return error;
+  stream.tasks.push_back(
+      {[&runtime, config, invoke, call] { return run_launch(runtime, config, invoke, call.get()); }, nullptr, nullptr});
+  return ACL_SUCCESS;
+}
+
 }  // namespace acl
 
 void enqueue_launch(const LaunchConfig& config, void (*invoke)(void* const*), void* call, void (*destroy)(void*)) {
   using namespace acl;
-  const auto owner = std::make_shared<CallOwner>(call, destroy);
+  const std::shared_ptr<void> owner(call, destroy);
   Runtime& runtime = Runtime::get();
   const std::lock_guard<std::recursive_mutex> guard(runtime.lock);
   aclError error = ACL_SUCCESS;
   Stream* stream = find_stream(runtime, config.stream, config.name, &error);
   if (stream == nullptr) return;
-  error = check_launch(runtime, config);
-  if (error != ACL_SUCCESS) {
-    // A launch returns nothing: the stream's next synchronisation tells.
-    const char* text = aclGetRecentErrMsg();
-    const std::string reason = text == nullptr ? "" : text;
-    stream->tasks.push_back({[error, reason] { return fail_again(error, reason.c_str()); }, nullptr, nullptr});
-    return;
-  }
-  stream->tasks.push_back(
-      {[&runtime, config, invoke, owner] { return run_launch(runtime, config, invoke, owner->call); }, nullptr,
-       nullptr});
+  error = queue_launch(runtime, *stream, config, invoke, owner);
+  if (error == ACL_SUCCESS) return;
+  // A launch returns nothing: the stream's next synchronisation tells.
+  const char* text = aclGetRecentErrMsg();
+  const std::string reason = text == nullptr ? "" : text;
+  stream->tasks.push_back({[error, reason] { return fail_again(error, reason.c_str()); }, nullptr, nullptr});
 }
 
 }  // namespace opkit

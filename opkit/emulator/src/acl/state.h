@@ -7,8 +7,11 @@
 
 #include "acl/memory.h"
 #include "acl/stream.h"
+#include "opkit/launch_entry.h"
 
 namespace opkit::acl {
+
+struct Binary;
 
 struct Context {
   Stream default_stream;  ///< for a null aclrtStream
@@ -26,6 +29,7 @@ struct Runtime {
   std::set<Context*> contexts;
   std::set<Stream*> streams;  ///< without the contexts' own
   std::set<Event*> events;
+  std::set<Binary*> binaries;  ///< loaded kernel libraries
   Memory memory;
 
   aclError device_error = ACL_SUCCESS;  ///< what a faulted kernel left; until the device is reset
@@ -38,6 +42,10 @@ void set_current_context(Context* context);
 
 /// The stream behind a handle, in a context that lives; null after having failed as `function`.
 Stream* find_stream(Runtime& runtime, aclrtStream handle, const char* function, aclError* error);
+
+/// Queues a launch whose invoker gets `call` as its first argument, or returns why it is refused.
+aclError queue_launch(Runtime& runtime, Stream& stream, const LaunchConfig& config, void (*invoke)(void* const*),
+                      std::shared_ptr<void> call);
 
 /// Runs everything in every stream.
 void drain_all(Runtime& runtime);

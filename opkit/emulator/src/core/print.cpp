@@ -212,8 +212,20 @@ const uint8_t* readable(const Operand& tensor, uint32_t count, Where where) {
 }  // namespace
 
 void print_format(const char* format, const PrintArgument* arguments, uint32_t count, Where where) {
-  print_text(format_text(format, arguments, count, where));
+  const RunningCore& running = require_core();
+  std::string text = format_text(format, arguments, count, where);
+  // Source: utilities, printf, the output of the example: which core prints stands in front of the line.
+  if (running.printed.empty()) {
+    const CoreVariables& core = running.variables;
+    const int64_t cores = core.block_count * core.sub_block_count;
+    const char* kind = running.core.kind == SubCore::AIC ? "AIC" : "AIV";
+    text.insert(
+        0, "[" + std::string(kind) + " Block " + std::to_string(core.block_index) + "/" + std::to_string(cores) + "] ");
+  }
+  print_text(text);
 }
+
+bool is_in_kernel() { return running_core() != nullptr; }
 
 void flush_printed(RunningCore& core) {
   if (core.printed.empty()) return;

@@ -44,6 +44,9 @@ inline PrintArgument print_argument(const T& value) {
 /// Formats and appends to the core's line; whole lines are written out at once.
 OPKIT_API void print_format(const char* format, const PrintArgument* arguments, uint32_t count, Where where);
 
+/// Whether this thread runs a kernel.
+OPKIT_API bool is_in_kernel();
+
 /// Ends the launch with an Assertion: the condition, and a message by `format`, which may be null.
 [[noreturn]] OPKIT_API void fail_assertion(const char* condition, const char* format, const PrintArgument* arguments,
                                            uint32_t count, Where where);
@@ -56,6 +59,24 @@ template <typename... Arguments>
 inline void print_all(Where where, const char* format, const Arguments&... arguments) {
   const PrintArgument list[sizeof...(arguments) + 1] = {print_argument(arguments)...};
   print_format(format, list, sizeof...(arguments), where);
+}
+
+/// What `opkit cc` makes of a plain printf in a source with kernels: the kernel's where one runs, else the host's.
+template <typename... Arguments>
+inline int print_here(const char* format, const Arguments&... arguments) {
+  if (is_in_kernel()) {
+    print_all(Where::here(), format, arguments...);
+    return 0;
+  }
+  // No <cstdio> here: its printf would win over the kernel's where a kernel says "using namespace AscendC".
+  if constexpr (((std::is_scalar<std::decay_t<Arguments>>::value) && ...)) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-security"
+    return __builtin_printf(format, arguments...);
+#pragma GCC diagnostic pop
+  }
+  return -1;  // the host's printf takes none of the kernel's own types
 }
 
 template <typename... Arguments>

@@ -1,0 +1,114 @@
+"""A folder shaped like the vendor's toolkit: `include`, `lib64`, `bin`.
+
+Projects that know nothing of the CMake package ASC name the toolkit by `ASCEND_HOME_PATH`, link its
+libraries by name and expect `set_env.sh` to have been sourced. `find_home` makes the folder, once
+for each installation; `home_variables` is what `set_env.sh` would have set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from opkit import emulator
+from opkit.errors import SetupError
+from opkit.toolchain.cache import default_cache_dir
+from opkit.toolchain.compiler import find_compiler
+from opkit.toolchain.driver_arguments import COVERED_LIBRARIES
+from opkit.toolchain.toolkit import Toolkit
+
+__all__ = ["CMAKE_DIR", "find_home", "home_variables"]
+
+CMAKE_DIR = Path(__file__).parents[1] / "emulator" / "cmake"
+_START_OBJECT = "opkit_start.o"
+
+
+def find_home(*, cache_dir: Path | None = None) -> Path:
+    """Return the toolkit folder of this installation of opkit, made where it is not there yet.
+
+    Args:
+        cache_dir: where to make it; the user's cache when None.
+    Raises:
+        SetupError: there is no compiler, the emulator is incomplete, or the cache cannot be
+            written.
+    """
+    toolkit = Toolkit.installed()
+    library = emulator.library_path()
+    start = toolkit.program_start.read_bytes()
+    parts = [sys.executable, str(library), str(toolkit.include_dir), *sorted(COVERED_LIBRARIES)]
+    key = hashlib.sha256("\0".join(parts).encode() + start).hexdigest()[:16]
+    home = (cache_dir or default_cache_dir()) / "home" / key
+    if home.is_dir():
+        return home
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f"{key}-", dir=home.parent) as scratch:
+            made = Path(scratch) / key
+            _make(made, home, toolkit, library)
+            # Another process may have been faster, with the same content.
+            if not home.is_dir():
+                made.rename(home)
+    except OSError as err:
+        raise SetupError(
+            f"{home}: cannot be made: {err.strerror}",
+            help="set XDG_CACHE_HOME to a folder of yours",
+        ) from err
+    return home
+
+
+def home_variables(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that make `home` the toolkit of a shell with this environment."""
+    lists = {
+        "PATH": (home / "bin",),
+        "LD_LIBRARY_PATH": (home / "lib64",),
+        "CMAKE_PREFIX_PATH": (CMAKE_DIR,),
+    }
+    variables = {name: str(home) for name in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")}
+    variables["ASCEND_OPP_PATH"] = str(home / "opp")
+    for name, folders in lists.items():
+        before = [part for part in environment.get(name, "").split(os.pathsep) if part]
+        ours = [str(folder) for folder in folders]
+        rest = [part for part in before if part not in ours]
+        variables[name] = os.pathsep.join([*ours, *rest])
+    return variables
+
+
+def _make(made: Path, home: Path, toolkit: Toolkit, library: Path) -> None:
+    """Fill `made`, which will be renamed to `home`."""
+    for name in ("bin", "lib64", "opp"):
+        (made / name).mkdir(parents=True)
+    (made / "include").symlink_to(toolkit.include_dir)
+    (made / "lib64" / emulator.LIBRARY_NAME).symlink_to(library)
+    _compile_start(toolkit, made / "lib64" / _START_OBJECT)
+    # A linker script each, so that a program gets the options of "opkit run" too.
+    start = home / "lib64" / _START_OBJECT
+    script = f'/* opkit */\nINPUT("{start}" "{library}")\n'
+    for name in COVERED_LIBRARIES:
+        (made / "lib64" / f"lib{name}.so").write_text(script, encoding="utf-8")
+    launcher = made / "bin" / "opkit"
+    checkout = shlex.quote(str(Path(__file__).parents[2]))
+    lines = [
+        "#!/bin/sh",
+        f"PYTHONPATH={checkout}${{PYTHONPATH:+:$PYTHONPATH}} \\",
+        f'exec {shlex.quote(sys.executable)} -m opkit.cli "$@"',
+    ]
+    launcher.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    launcher.chmod(0o755)
+
+
+def _compile_start(toolkit: Toolkit, target: Path) -> None:
+    source = toolkit.program_start
+    argv = [*find_compiler().argv, "-std=c++17", "-O1", "-fPIC", "-isystem"]
+    argv += [str(toolkit.include_dir), "-c", str(source), "-o", str(target)]
+    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        raise SetupError(
+            f"{source} does not compile: {done.stderr.strip()}",
+            help='"opkit doctor" tells what this machine lacks',
+        )
