@@ -1,94 +1,151 @@
-"""Compare the timing model with published measurements and print the table of docs/profile.md.
+"""Fit the timing model to published measurements and print the table of docs/profile.md.
 
-    python benchmarks/timing/calibrate.py [--write docs/profile.md]
+    python benchmarks/timing/calibrate.py [--write]
 
-`--write` replaces the table between the two markers of that file.
+`--write` puts the table into docs/profile.md, and the fitted constants and the error band into the
+chip's file; build the emulator anew after that.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import sys
 from pathlib import Path
-from typing import Any
 
-from published import CLOCK_MHZ, PUBLISHED, Published
+from fit import PARAMETERS, Errors, Fit, errors, fit, left_out_errors
+from published import ORDERS, PUBLISHED, Model
 
 from opkit import runtime
+from opkit.profiling import BAND
 
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "profile.md"
+CHIP = ROOT / "opkit" / "emulator" / "chips" / "ascend910b2.json"
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
 
-
-def predict(row: Published) -> dict[str, float]:
-    """Return the model's microseconds for what was measured of `row`."""
-    import opkit.emulator._emulator as emulator
-
-    streams = [row.stream(core) for core in range(row.cores)]
-    record: dict[str, Any] = emulator.time_instructions("Ascend910B2", streams, 0, CLOCK_MHZ)
-    result = {}
-    for quantity in row.measured:
-        if quantity == "task":
-            busy = record["task_us"] - record["launch_us"]
-            result[quantity] = busy / row.scale + record["launch_us"]
-            continue
-        cycles = [core["busy_cycles"][quantity] for core in record["cores"]]
-        result[quantity] = sum(cycles) / len(cycles) / CLOCK_MHZ / row.scale
-    return result
+BAND_SHARE = 0.8
+"""The band holds this share of the task times that were left out of the fit."""
 
 
-def table() -> str:
-    """Return the comparison as Markdown, with the mean errors below it."""
+def band_percent(left_out: Errors) -> float:
+    """Return the half-width of the error band: a whole number of percent."""
+    found = sorted(abs(error) for (_, quantity), error in left_out.items() if quantity == "task")
+    return float(round(100 * found[min(int(BAND_SHARE * len(found)), len(found) - 1)]))
+
+
+def table(full: Fit, left_out: Errors, halves: tuple[Errors, Errors]) -> str:
+    """Return the comparison as Markdown, with the mean errors below it.
+
+    Args:
+        left_out: with constants fitted to all rows but the one.
+        halves: by half: errors of the other half's rows with constants fitted to this half.
+    """
+    fitted = errors(full.models, full.numbers)
     lines = [
-        "| row | configuration | quantity | measured us | model us | error | |",
+        "| row | configuration | quantity | measured us | fitted to all | left out | half |",
         "|---|---|---|--:|--:|--:|---|",
     ]
-    errors: dict[bool, list[float]] = {True: [], False: []}
-    tasks: list[float] = []
-    for row in PUBLISHED:
-        predicted = predict(row)
+    for model in full.models:
+        row = model.row
         for quantity, measured in row.measured.items():
-            error = predicted[quantity] / measured - 1
-            is_fitted = quantity in row.fitted
-            errors[is_fitted].append(abs(error))
-            if quantity == "task":
-                tasks.append(abs(error))
+            key = (row.row, quantity)
             lines.append(
                 f"| {row.row} | {row.what} | {quantity} | {measured:.1f} |"
-                f" {predicted[quantity]:.1f} | {100 * error:+.1f} % |"
-                f" {'fitted' if is_fitted else ''} |"
+                f" {100 * fitted[key]:+.1f} % | {100 * left_out[key]:+.1f} % |"
+                f" {'AB'[row.half]} |"
             )
-    lines.append("")
-    lines.append(
-        f"Mean absolute error: {_mean(errors[True])} on {len(errors[True])} quantities that"
-        f" constants were fitted to, {_mean(errors[False])} on the {len(errors[False])} others;"
-        f" {_mean(tasks)} on the {len(tasks)} task times."
-    )
+    lines += [
+        "",
+        "| mean absolute error | task | V | MTE2 | MTE3 | S |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    lines += [
+        f"| {what} | " + " | ".join(_mean(found, pipe) for pipe in _QUANTITIES) + " |"
+        for what, found in (
+            ("fitted to all rows", fitted),
+            ("each row left out of its own fit", left_out),
+            ("fitted to half A, on half B", halves[0]),
+            ("fitted to half B, on half A", halves[1]),
+        )
+    ]
+    lines += ["", "| faster | slower | because of | measured | model |", "|---|---|---|--:|--:|"]
+    times = {model.row.row: _time(model, model.predict(full.numbers)) for model in full.models}
+    measured_times = {model.row.row: _time(model, model.row.measured) for model in full.models}
+    for faster, slower, why in ORDERS:
+        measured_ratio = measured_times[slower] / measured_times[faster]
+        ratio = times[slower] / times[faster]
+        lines.append(f"| {faster} | {slower} | {why} | {measured_ratio:.2f} x | {ratio:.2f} x |")
     return "\n".join(lines)
 
 
-def _mean(errors: list[float]) -> str:
-    return f"{100 * sum(errors) / len(errors):.1f} %"
+_QUANTITIES = ("task", "V", "MTE2", "MTE3", "S")
 
 
-def write(path: Path, text: str) -> None:
-    """Put `text` between the markers of a file."""
-    document = path.read_text(encoding="utf-8")
+def _mean(found: Errors, wanted: str) -> str:
+    values = [abs(error) for (_, quantity), error in found.items() if quantity == wanted]
+    return f"{100 * sum(values) / len(values):.1f} %"
+
+
+def _time(model: Model, times: dict[str, float] | object) -> float:
+    assert isinstance(times, dict)
+    return float(times["task"] if "task" in times else times["V"])
+
+
+def write_document(text: str) -> None:
+    """Put `text` between the markers of the document."""
+    document = DOCUMENT.read_text(encoding="utf-8")
     head, rest = document.split(BEGIN)
-    tail = rest.split(END)[1]
+    _replace(DOCUMENT, f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+
+
+def write_chip(full: Fit, band: float) -> None:
+    """Put the fitted constants and the band into the chip's file, line by line."""
+    values = {key: float(f"{value:.4g}") for key, value in full.numbers.items()} | {BAND: band}
+    lines = CHIP.read_text(encoding="utf-8").splitlines()
+    for index, line in enumerate(lines):
+        key, _, entry = line.strip().partition(": ")
+        name = key.strip('"')
+        if name in values:
+            found = json.loads(entry.rstrip(","))
+            found["value"] = values.pop(name)
+            comma = "," if line.endswith(",") else ""
+            lines[index] = f"    {key}: {json.dumps(found)}{comma}"
+    if values:
+        raise SystemExit(f"{CHIP.name} lacks {', '.join(values)}")
+    _replace(CHIP, "\n".join(lines) + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}", encoding="utf-8")
+    aside.write_text(text, encoding="utf-8")
     aside.replace(path)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare the model with published times.")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="the document to update")
+    """Fit, compare, print, and write where asked."""
+    parser = argparse.ArgumentParser(description="Fit the timing model to published times.")
+    parser.add_argument("--write", action="store_true", help="update the document and the chip")
     arguments = parser.parse_args()
     runtime.load_emulator()
-    text = table()
+    models = [row.load() for row in PUBLISHED]
+    print(f"{len(models)} rows, {len(PARAMETERS)} fitted constants", file=sys.stderr)
+    full = fit(models)
+    halves = [[model for model in models if model.row.half == half] for half in (0, 1)]
+    others = (
+        errors(halves[1], fit(halves[0]).numbers),
+        errors(halves[0], fit(halves[1]).numbers),
+    )
+    left_out = left_out_errors(full)
+    band = band_percent(left_out)
+    text = table(full, left_out, others)
     print(text)
-    if arguments.write is not None:
-        write(arguments.write, text)
+    print("\n" + "\n".join(f"{key} {value:.4g}" for key, value in full.numbers.items()))
+    print(f"{BAND} {band:g}")
+    if arguments.write:
+        write_document(text)
+        write_chip(full, band)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 Instr = dict[str, Any]
 
-GM, UB = 0, 1
+GM, UB, L1 = 0, 1, 2
 FLOAT16, FLOAT32 = 0, 2
 
 # Tensors lie in address ranges that never meet.
@@ -25,12 +25,14 @@ def wait(source: str, target: str, identity: int = 0) -> Instr:
     return {**signal(source, target, identity), "op": "WaitFlag"}
 
 
-def copy_in(gm: int, ub: int, size_bytes: int, bursts: int = 1, stride: int = 0) -> Instr:
+def copy_in(
+    gm: int, ub: int, size_bytes: int, bursts: int = 1, stride: int = 0, *, past_l2: bool = False
+) -> Instr:
     return {
         "op": "DataCopy",
         "pipe": "MTE2",
         "dst": {"space": UB, "address": ub},
-        "src": [{"space": GM, "address": gm}],
+        "src": [{"space": GM, "address": gm, "bypasses_l2": past_l2}],
         "burst_bytes": size_bytes,
         "burst_count": bursts,
         "src_stride": stride,
@@ -113,35 +115,87 @@ def read_matrix(
     tile_rows: int,
     tile_columns: int,
     rounds: int = 1,
-    shared: bool = False,
+    part: int = 1,
+    reorder: bool = False,
 ) -> Iterator[Instr]:
-    """Read a float16 matrix into UB tile by tile, rows split over the cores or all read by each."""
+    """Read a core's rows of a float16 matrix tile by tile, or the first `part`-th of them.
+
+    `reorder`: into L1 as columns of 32 bytes, with ND2NZ.
+    """
     pitch = 2 * columns
-    share = rows if shared else rows // cores
-    first = 0 if shared else core * share
+    share = rows // cores
+    first = core * share
     for _ in range(rounds):
-        for row in range(first, first + share, tile_rows):
+        for row in range(first, first + share // part, tile_rows):
             for column in range(0, columns, tile_columns):
-                yield copy_in(row * pitch + 2 * column, 0, 2 * tile_columns, tile_rows, pitch)
+                at = row * pitch + 2 * column
+                tile = copy_in(at, 0, 2 * tile_columns, tile_rows, pitch)
+                yield as_nd_to_nz(tile) if reorder else tile
 
 
-def nd_to_nz(core: int, *, cores: int, size: int, dst_stride: int) -> Iterator[Instr]:
-    """Reorder a square float16 matrix by vector copies, in tiles of 144 x 128, double-buffered."""
+def as_nd_to_nz(tile: Instr) -> Instr:
+    """Return the copy with its planes: one column of 32 bytes after the other."""
+    return {
+        **tile,
+        "op": "DataCopyNd2Nz",
+        "dst": {"space": L1, "address": 0},
+        "burst_bytes": 32,
+        "plane_count": tile["burst_bytes"] // 32,
+        "last_plane_bytes": 32,
+    }
+
+
+def read_shared(
+    core: int,
+    *,
+    cores: int,
+    rows: int,
+    columns: int,
+    tile_rows: int,
+    tile_columns: int,
+    staggered: bool,
+) -> Iterator[Instr]:
+    """Read a whole float16 matrix on every core, past L2: all in one order, or each from its own
+    block of rows on."""
+    pitch = 2 * columns
+    share = rows // cores
+    for turn in range(cores):
+        block = (turn + core) % cores if staggered else turn
+        for row in range(block * share, (block + 1) * share, tile_rows):
+            for column in range(0, columns, tile_columns):
+                at = row * pitch + 2 * column
+                yield copy_in(at, 0, 2 * tile_columns, tile_rows, pitch, past_l2=True)
+
+
+def nd_to_nz(core: int, *, size: int, dst_stride: int) -> Iterator[Instr]:
+    """Reorder a square float16 matrix by vector copies, in tiles of 144 x 128, double-buffered.
+
+    48 cores: 6 by rows times 8 by columns, so some have a row of tiles more than others.
+    """
     tile_rows, tile_columns = 144, 128
-    places = [(r, c) for c in range(0, size, tile_columns) for r in range(0, size, tile_rows)]
-    share = -(-len(places) // cores)
-    for index, (row, column) in enumerate(places[core * share : (core + 1) * share]):
+    tiles_down = -(-size // tile_rows)
+    tiles_across = size // tile_columns // 8
+    split, across = divmod(core, 8)
+    base, extra = divmod(tiles_down, 6)
+    first = split * base + min(split, extra)
+    places = [
+        (row * tile_rows, (across * tiles_across + column) * tile_columns)
+        for row in range(first, first + base + (split < extra))
+        for column in range(tiles_across)
+    ]
+    for slot in range(2):
+        yield signal("V", "MTE2", slot)
+        yield signal("MTE3", "V", slot)
+    for index, (row, column) in enumerate(places):
         rows = min(tile_rows, size - row)
         slot = index % 2
-        source = slot * 0x18000
-        target = source + 0x9000
-        if index >= 2:
-            yield wait("V", "MTE2", slot)
+        source = slot * 0x9000
+        target = 0x12000 + slot * 0x9100
+        yield wait("V", "MTE2", slot)
         yield copy_in(2 * (row * size + column), source, 2 * tile_columns, rows, 2 * size)
         yield signal("MTE2", "V", slot)
         yield wait("MTE2", "V", slot)
-        if index >= 2:
-            yield wait("MTE3", "V", slot)
+        yield wait("MTE3", "V", slot)
         yield {
             "op": "Copy",
             "repeat": rows,

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from opkit.profiling.session import Profile, profile, profile_all
     from opkit.profiling.summary import summary_text
     from opkit.profiling.timeline import (
+        BAND,
         PIPES,
         CoreTime,
         LineTime,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from opkit.profiling.trace import trace_object, trace_text
 
 __all__ = [
+    "BAND",
     "PIPES",
     "CoreTime",
     "LineTime",
@@ -36,7 +38,7 @@ __all__ = [
 _HOMES = {
     "session": ("Profile", "profile", "profile_all"),
     "summary": ("summary_text",),
-    "timeline": ("PIPES", "CoreTime", "LineTime", "PipeTime", "Timeline", "TimelineEvent"),
+    "timeline": ("BAND", "PIPES", "CoreTime", "LineTime", "PipeTime", "Timeline", "TimelineEvent"),
     "trace": ("trace_object", "trace_text"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec
@@ -23,19 +24,23 @@ class Profile:
     `with Profile() as session: operator(x)`, then `session.timelines`, one a launch, oldest first.
     """
 
-    def __init__(self, *, event_limit: int = DEFAULT_EVENT_LIMIT) -> None:
+    def __init__(
+        self, *, event_limit: int = DEFAULT_EVENT_LIMIT, lift_limits: bool = False
+    ) -> None:
+        """Prepare; `lift_limits` also times each launch without each limit, for `advise`."""
         if event_limit < 0:
             raise UsageError(f"event_limit is {event_limit}, expected 0 or more")
         self.timelines: tuple[Timeline, ...] = ()
         """Filled when the block ends."""
         self._event_limit = event_limit
+        self._lift_limits = lift_limits
         self._was_on = False
 
     def __enter__(self) -> Profile:
         runtime.load_emulator()
         import opkit.emulator._emulator as emulator
 
-        emulator.timing_options(self._event_limit)
+        emulator.timing_options(self._event_limit, lift_limits=self._lift_limits)
         emulator.take_timings()
         self._was_on = runtime.configuration().profile
         runtime.configure(profile=True)
@@ -52,7 +57,7 @@ class Profile:
         runtime.configure(profile=self._was_on)
         records = emulator.take_timings()
         # A launch that faulted has timed only what it got to.
-        self.timelines = () if kind else tuple(read_timeline(record) for record in records)
+        self.timelines = () if kind else tuple(read_timeline(json.loads(text)) for text in records)
 
 
 def profile_all(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> list[Timeline]:

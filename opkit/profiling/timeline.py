@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from opkit.chips import find_chip
+
 __all__ = [
+    "BAND",
     "PIPES",
     "CoreTime",
     "LineTime",
@@ -16,6 +19,8 @@ __all__ = [
     "TimelineEvent",
     "read_timeline",
 ]
+
+BAND = "accuracy.task_band_percent"
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """In-order queues of a sub-core, in the order that reports list them."""
@@ -49,6 +54,16 @@ class CoreTime:
     end_cycle: float
     busy_cycles: Mapping[str, float]
     """By pipe."""
+    wait_cycles: Mapping[str, float] = field(default_factory=dict)
+    """By pipe: held by flags, barriers or other cores while it had work to do."""
+    instructions: Mapping[str, int] = field(default_factory=dict)
+    """By pipe."""
+    gm_read_bytes: int = 0
+    gm_write_bytes: int = 0
+    l2_read_hit_bytes: int = 0
+    l2_write_hit_bytes: int = 0
+    hbm_read_bytes: int = 0
+    hbm_write_bytes: int = 0
 
     @property
     def cycles(self) -> float:
@@ -72,6 +87,16 @@ class LineTime:
     """Of `cycles`, what UB bank conflicts added."""
     bytes: int
     """Moved, for copies; otherwise 0."""
+    source: str = ""
+    """Of copies, the memory read, such as `GM`; otherwise empty."""
+    target: str = ""
+    """Of copies, the memory written, such as `UB`; otherwise empty."""
+    bursts: int = 0
+    """Of copies: runs of neighbouring bytes in global memory."""
+    unaligned: int = 0
+    """Copies with a burst that begins off the alignment that global memory likes."""
+    operations: int = 0
+    """Arithmetic: an element of a vector instruction counts one, a product of the cube two."""
 
     @property
     def where(self) -> str:
@@ -119,6 +144,22 @@ class Timeline:
     hbm_read_bytes: int
     hbm_write_bytes: int
     """Written lines that left L2 during the launch; the rest is still in L2 at its end."""
+    l2_lost_bytes: int = 0
+    """Of what HBM was read for, what L2 had held before and given up."""
+    ub_bytes_used: int = 0
+    """The highest UB address that any core used."""
+    lifted_cycles: Mapping[str, float] = field(default_factory=dict)
+    """By limit (`emulator/src/observe/timing_limits.inc`): `total_cycles` without it; empty unless
+    asked for."""
+
+    @property
+    def band_percent(self) -> float | None:
+        """How far a task time may be off, either way; None where nothing is published to tell.
+
+        Source: the chip's number `accuracy.task_band_percent`.
+        """
+        numbers = find_chip(self.chip).numbers
+        return numbers[BAND].value if BAND in numbers else None
 
     @property
     def core_us(self) -> float:
@@ -164,27 +205,17 @@ class Timeline:
 
 
 def read_timeline(record: Mapping[str, Any]) -> Timeline:
-    """Return a launch's timeline from the dict that the emulator's `take_timings` gives."""
+    """Return a launch's timeline from the object that the emulator's JSON text holds."""
     order = sorted(range(len(record["lines"])), key=lambda i: -record["lines"][i]["cycles"])
     place = {old: new for new, old in enumerate(order)}
     return Timeline(
-        kernel=record["kernel"],
-        chip=record["chip"],
-        block_dim=record["block_dim"],
-        clock_mhz=record["clock_mhz"],
-        task_us=record["task_us"],
-        launch_us=record["launch_us"],
-        total_cycles=record["total_cycles"],
-        cores=tuple(CoreTime(**core) for core in record["cores"]),
-        lines=tuple(LineTime(**record["lines"][i]) for i in order),
-        events=tuple(
-            TimelineEvent(core, place[line], start, end, size)
-            for core, line, start, end, size in record["events"]
-        ),
-        events_dropped=record["events_dropped"],
-        gm_read_bytes=record["gm_read_bytes"],
-        gm_write_bytes=record["gm_write_bytes"],
-        l2_hit_bytes=record["l2_hit_bytes"],
-        hbm_read_bytes=record["hbm_read_bytes"],
-        hbm_write_bytes=record["hbm_write_bytes"],
+        **{
+            **record,
+            "cores": tuple(CoreTime(**core) for core in record["cores"]),
+            "lines": tuple(LineTime(**record["lines"][i]) for i in order),
+            "events": tuple(
+                TimelineEvent(core, place[line], start, end, size)
+                for core, line, start, end, size in record["events"]
+            ),
+        }
     )

@@ -82,7 +82,7 @@ def event(timeline: Timeline, instruction: str) -> tuple[float, float]:
 def test_a_vector_instruction_takes_startup_plus_its_repeats(time_streams: Timer) -> None:
     timeline = time_streams([add(64 * REPEAT, 0x20000, 0, 0x8000 + FAR)])
     assert busy(timeline, "V") == STARTUP + 64
-    assert timeline.total_cycles == ISSUE + STARTUP + 64
+    assert timeline.total_cycles == pytest.approx(ISSUE + STARTUP + 64)
 
 
 def test_two_sources_in_one_bank_group_take_two_cycles_a_repeat(time_streams: Timer) -> None:
@@ -144,7 +144,6 @@ def test_a_copy_takes_latency_and_its_bytes_at_the_cores_rate(time_streams: Time
     expected = (
         number("startup_cycles")
         + number("instruction_cycles")
-        + number("burst_cycles")
         + size_bytes / number("bytes_per_cycle")
     )
     assert busy(time_streams([copy_in(0, 0, size_bytes)]), "MTE2") == pytest.approx(expected)
@@ -256,7 +255,7 @@ def test_launching_on_more_cores_takes_longer(time_streams: Timer) -> None:
     assert time_streams(stream).launch_us == CHIP.number("timing.launch.one_core_us")
     all_cores = time_streams(*[stream] * 48)
     assert all_cores.launch_us == pytest.approx(CHIP.number("timing.launch.all_cores_us"))
-    assert all_cores.task_us == all_cores.launch_us + all_cores.core_us
+    assert all_cores.task_us == pytest.approx(all_cores.launch_us + all_cores.core_us)
 
 
 def random_stream(seed: int) -> list[Instr]:

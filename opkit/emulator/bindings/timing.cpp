@@ -4,6 +4,7 @@
 
 #include "bindings.h"
 #include "core/chip.h"
+#include "core/names.h"
 #include "isa/table.h"
 #include "observe/timing.h"
 
@@ -12,67 +13,11 @@ namespace py = pybind11;
 namespace opkit {
 namespace {
 
-constexpr const char* kPipeNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"};
-constexpr size_t kPipeNameCount = sizeof(kPipeNames) / sizeof(kPipeNames[0]);
+using Numbers = std::vector<std::pair<std::string, double>>;
 
-py::dict core_dict(const CoreTiming& core) {
-  py::dict busy;
-  for (size_t pipe = 0; pipe < kPipeNameCount; ++pipe) busy[kPipeNames[pipe]] = core.busy_cycles[pipe];
-  py::dict result;
-  result["block"] = core.block;
-  result["sub_block"] = core.sub_block;
-  result["kind"] = core.kind == SubCore::AIC ? "aic" : "aiv";
-  result["start_cycle"] = core.start_cycle;
-  result["end_cycle"] = core.end_cycle;
-  result["busy_cycles"] = busy;
-  return result;
-}
-
-py::dict line_dict(const LineTiming& line) {
-  py::dict result;
-  result["file"] = line.file;
-  result["line"] = line.line;
-  result["instruction"] = row_of(line.op).name;
-  result["pipe"] = kPipeNames[static_cast<size_t>(line.pipe)];
-  result["count"] = line.count;
-  result["cycles"] = line.cycles;
-  result["conflict_cycles"] = line.conflict_cycles;
-  result["bytes"] = line.bytes;
-  return result;
-}
-
-py::dict launch_dict(const LaunchTiming& timing) {
-  py::list cores;
-  for (const CoreTiming& core : timing.cores) cores.append(core_dict(core));
-  py::list lines;
-  for (const LineTiming& line : timing.lines) lines.append(line_dict(line));
-  py::list events;
-  for (const TimelineEvent& event : timing.events) {
-    events.append(py::make_tuple(event.core, event.line, event.start_cycle, event.end_cycle, event.bytes));
-  }
-  py::dict result;
-  result["kernel"] = timing.kernel;
-  result["chip"] = timing.chip;
-  result["block_dim"] = timing.block_dim;
-  result["clock_mhz"] = timing.clock_mhz;
-  result["launch_us"] = timing.launch_us;
-  result["task_us"] = timing.task_us;
-  result["total_cycles"] = timing.total_cycles;
-  result["cores"] = cores;
-  result["lines"] = lines;
-  result["events"] = events;
-  result["events_dropped"] = timing.events_dropped;
-  result["gm_read_bytes"] = timing.gm_read_bytes;
-  result["gm_write_bytes"] = timing.gm_write_bytes;
-  result["l2_hit_bytes"] = timing.l2_hit_bytes;
-  result["hbm_read_bytes"] = timing.hbm_read_bytes;
-  result["hbm_write_bytes"] = timing.hbm_write_bytes;
-  return result;
-}
-
-py::list launch_list(const std::vector<LaunchTiming>& timings) {
+py::list json_list(const std::vector<LaunchTiming>& timings) {
   py::list result;
-  for (const LaunchTiming& timing : timings) result.append(launch_dict(timing));
+  for (const LaunchTiming& timing : timings) result.append(timing_json(timing));
   return result;
 }
 
@@ -86,6 +31,7 @@ Operand operand_from(const py::dict& fields) {
   read(fields, "address", operand.address);
   read(fields, "block_stride", operand.block_stride);
   read(fields, "repeat_stride", operand.repeat_stride);
+  read(fields, "bypasses_l2", operand.bypasses_l2);
   operand.space =
       static_cast<Space>(fields.contains("space") ? fields["space"].cast<int>() : static_cast<int>(Space::UB));
   operand.dtype = static_cast<DType>(fields.contains("dtype") ? fields["dtype"].cast<int>() : 0);
@@ -100,10 +46,9 @@ Op op_from(const std::string& name) {
 }
 
 Pipe pipe_from(const std::string& name) {
-  for (size_t i = 0; i < kPipeNameCount; ++i) {
-    if (name == kPipeNames[i]) return static_cast<Pipe>(i);
+  for (uint32_t i = 0; i < kPipeCount; ++i) {
+    if (name == pipe_name(static_cast<Pipe>(i))) return static_cast<Pipe>(i);
   }
-  if (name == "ALL") return Pipe::ALL;
   throw py::value_error("\"" + name + "\" is not a pipe");
 }
 
@@ -114,6 +59,7 @@ Instr instr_from(const py::dict& fields) {
   if (fields.contains("pipe")) instr.pipe = pipe_from(fields["pipe"].cast<std::string>());
   if (fields.contains("peer_pipe")) instr.peer_pipe = pipe_from(fields["peer_pipe"].cast<std::string>());
   read(fields, "event_id", instr.event_id);
+  read(fields, "mode", instr.mode);
   read(fields, "count", instr.count);
   if (fields.contains("repeat")) {
     instr.mask_form = MaskForm::Prefix;
@@ -129,35 +75,62 @@ Instr instr_from(const py::dict& fields) {
   read(fields, "burst_bytes", instr.copy.burst_bytes);
   read(fields, "src_stride", instr.copy.src_stride);
   read(fields, "dst_stride", instr.copy.dst_stride);
+  read(fields, "plane_count", instr.copy.plane_count);
+  read(fields, "last_plane_bytes", instr.copy.last_plane_bytes);
   read(fields, "line", instr.where.line);
   return instr;
 }
 
-py::dict time_streams(const std::string& chip_name, const py::list& cores, uint64_t event_limit, double clock_mhz) {
-  const Chip* chip = find_chip(chip_name);
-  if (chip == nullptr) throw py::value_error("\"" + chip_name + "\" is not a chip that this build knows");
-  std::vector<InstructionStream> streams;
-  for (const py::handle core : cores) {
-    streams.push_back([core](const std::function<void(const Instr&)>& issue) {
-      for (const py::handle instr : core) issue(instr_from(instr.cast<py::dict>()));
-    });
+/// Instruction streams that no kernel issues: read once, timed as often as asked with other numbers.
+class Streams {
+ public:
+  Streams(const py::list& cores, const std::string& kind) : kind_(kind == "aic" ? SubCore::AIC : SubCore::AIV) {
+    for (const py::handle core : cores) {
+      std::vector<Instr> instructions;
+      for (const py::handle instr : core) instructions.push_back(instr_from(instr.cast<py::dict>()));
+      cores_.push_back(std::move(instructions));
+    }
   }
-  return launch_dict(time_instructions(*chip, {event_limit, clock_mhz}, streams));
-}
+
+  std::string time(const std::string& chip_name, uint64_t event_limit, double clock_mhz, bool lift_limits,
+                   const Numbers& numbers) const {
+    const Chip* chip = find_chip(chip_name);
+    if (chip == nullptr) throw py::value_error("\"" + chip_name + "\" is not a chip that this build knows");
+    std::vector<InstructionStream> streams;
+    for (const std::vector<Instr>& core : cores_) {
+      streams.push_back([&core](const std::function<void(const Instr&)>& issue) {
+        for (const Instr& instr : core) issue(instr);
+      });
+    }
+    return timing_json(time_instructions(*chip, {event_limit, clock_mhz, lift_limits, numbers}, streams, kind_));
+  }
+
+ private:
+  SubCore kind_;
+  std::vector<std::vector<Instr>> cores_;
+};
 
 }  // namespace
 
 void bind_timing(py::module_& module) {
   module.def(
-      "timing_options", [](uint64_t event_limit, double clock_mhz) { set_timing_options({event_limit, clock_mhz}); },
-      py::arg("event_limit"), py::arg("clock_mhz") = 0.0,
-      "Set how many timeline events a profiled launch keeps, and the clock; 0 is the chip's own.");
+      "timing_options",
+      [](uint64_t event_limit, double clock_mhz, bool lift_limits) {
+        set_timing_options({event_limit, clock_mhz, lift_limits});
+      },
+      py::arg("event_limit"), py::arg("clock_mhz") = 0.0, py::arg("lift_limits") = false,
+      "Set how many timeline events a profiled launch keeps, the clock (0 is the chip's own), and whether the launch "
+      "is "
+      "timed again without each of its limits.");
   module.def(
-      "take_timings", [] { return launch_list(take_timings()); },
-      "Return what was timed since the last call, one dict a launch; see opkit.profiling.Timeline.");
-  module.def("time_instructions", &time_streams, py::arg("chip"), py::arg("cores"), py::arg("event_limit") = 100000,
-             py::arg("clock_mhz") = 0.0,
-             "Time instruction streams, one iterable of dicts a core, without executing them.");
+      "take_timings", [] { return json_list(take_timings()); },
+      "Return what was timed since the last call, one JSON text a launch; see opkit.profiling.Timeline.");
+  py::class_<Streams>(module, "InstructionStreams",
+                      "Instructions, one iterable of dicts a core, that nothing executes.")
+      .def(py::init<const py::list&, const std::string&>(), py::arg("cores"), py::arg("kind") = "aiv")
+      .def("time", &Streams::time, py::arg("chip"), py::arg("event_limit") = 100000, py::arg("clock_mhz") = 0.0,
+           py::arg("lift_limits") = false, py::arg("numbers") = Numbers(),
+           "Return the JSON text of the timed streams; `numbers` stand in for the chip's own.");
 }
 
 }  // namespace opkit

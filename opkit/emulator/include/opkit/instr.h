@@ -23,6 +23,7 @@ struct Operand {
   uint32_t repeat_stride = kBlocksPerRepeat;  ///< data blocks between the first blocks of two repeats
   Space space = Space::UB;
   DType dtype = DType::F16;
+  bool bypasses_l2 = false;  ///< GM only: what SetL2CacheHint asked for; changes times, never results
 };
 
 /// How a vector instruction says which lanes take part.

@@ -23,8 +23,7 @@ constexpr uint64_t kFewestEventsPerCore = 64;
 
 struct TimingObserver::State {
   TimingOptions options;
-  TimingCosts costs;  // of `chip` at `costs_clock_mhz`
-  double costs_clock_mhz = 0;
+  TimingCosts costs;  // of `chip` and `options`
   std::string kernel;
   const Chip* chip = nullptr;
   uint32_t block_dim = 0;
@@ -40,15 +39,17 @@ TimingObserver::TimingObserver(const TimingOptions& options) : state_(std::make_
 
 TimingObserver::~TimingObserver() = default;
 
-void TimingObserver::set_options(const TimingOptions& options) { state_->options = options; }
+void TimingObserver::set_options(const TimingOptions& options) {
+  state_->options = options;
+  state_->chip = nullptr;
+}
 
 void TimingObserver::launch_begin(const LaunchInfo& info) {
   state_->kernel = info.kernel;
   state_->block_dim = info.block_dim;
   // Reading hundreds of numbers by name would cost more than a small launch.
-  if (info.chip != state_->chip || state_->options.clock_mhz != state_->costs_clock_mhz) {
-    state_->costs = read_costs(*info.chip, state_->options.clock_mhz);
-    state_->costs_clock_mhz = state_->options.clock_mhz;
+  if (info.chip != state_->chip) {
+    state_->costs = read_costs(*info.chip, state_->options);
     state_->chip = info.chip;
   }
   const uint32_t core_count = std::max(1u, info.core_count);
@@ -71,8 +72,13 @@ void TimingObserver::launch_end() {
   timing.chip = state_->chip->name;
   timing.block_dim = state_->block_dim;
   timing.clock_mhz = state_->costs.clock_mhz;
-  timing.launch_us = state_->costs.launch_us(state_->block_dim);
+  const auto has = [&](SubCore kind) {
+    return std::any_of(state_->cores.begin(), state_->cores.end(),
+                       [&](const auto& core) { return core != nullptr && core->kind == kind; });
+  };
+  timing.launch_us = state_->costs.launch_us(state_->block_dim, has(SubCore::AIC) ? SubCore::AIC : SubCore::AIV);
   replay(state_->costs, state_->cores, state_->detail_per_core, timing);
+  if (state_->options.lift_limits) replay_lifted(state_->costs, state_->cores, timing);
   timing.task_us = timing.launch_us + timing.total_cycles / timing.clock_mhz;
   state_->cores.clear();
   const std::lock_guard<std::mutex> guard(state_->lock);
@@ -91,7 +97,7 @@ void set_timing_options(const TimingOptions& options) { process_observer().set_o
 std::vector<LaunchTiming> take_timings() { return process_observer().take(); }
 
 LaunchTiming time_instructions(const Chip& chip, const TimingOptions& options,
-                               const std::vector<InstructionStream>& cores) {
+                               const std::vector<InstructionStream>& cores, SubCore kind) {
   TimingObserver observer(options);
   LaunchInfo info;
   info.kernel = "instructions";
@@ -101,6 +107,7 @@ LaunchTiming time_instructions(const Chip& chip, const TimingOptions& options,
   for (uint32_t index = 0; index < info.core_count; ++index) {
     Core core;
     core.chip = &chip;
+    core.kind = kind;
     core.block = core.index = index;
     core.block_count = info.block_dim;
     cores[index]([&](const Instr& instr) { observer.before(core, instr); });

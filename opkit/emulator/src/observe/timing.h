@@ -7,15 +7,29 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "observe/observer.h"
 
 namespace opkit {
 
+/// A limit of the kernel or the chip that a launch can be timed without, to see what it costs.
+enum class Limit : uint8_t {
+#define OPKIT_LIMIT(name, text) name,
+#include "observe/timing_limits.inc"
+#undef OPKIT_LIMIT
+  kCount
+};
+constexpr uint32_t kLimitCount = static_cast<uint32_t>(Limit::kCount);
+const char* limit_name(Limit limit);
+
 struct TimingOptions {
   uint64_t event_limit = 200000;  ///< timeline events kept per launch; totals always count everything
   double clock_mhz = 0;           ///< 0: the chip's own
+  bool lift_limits = false;       ///< also time the launch without each limit in turn
+  /// Numbers that stand in for the chip's own, by key: for calibration.
+  std::vector<std::pair<std::string, double>> numbers = {};
 };
 
 /// One sub-core's share of a launch. Cycles count from the launch's first instruction.
@@ -26,6 +40,14 @@ struct CoreTiming {
   double start_cycle = 0;
   double end_cycle = 0;
   double busy_cycles[kPipeCount] = {};
+  double wait_cycles[kPipeCount] = {};  ///< for flags, barriers and other cores, while the pipe had work to do
+  uint64_t instructions[kPipeCount] = {};
+  uint64_t gm_read_bytes = 0;
+  uint64_t gm_write_bytes = 0;
+  uint64_t l2_read_hit_bytes = 0;
+  uint64_t l2_write_hit_bytes = 0;
+  uint64_t hbm_read_bytes = 0;
+  uint64_t hbm_write_bytes = 0;
 };
 
 /// All executions of one instruction on one source line.
@@ -35,9 +57,14 @@ struct LineTiming {
   Op op = Op::kCount;
   Pipe pipe = Pipe::S;
   uint64_t count = 0;
+  Space from = Space::kCount;  ///< of copies: the memory read
+  Space to = Space::kCount;    ///< and the one written
   double cycles = 0;           ///< pipe time, summed over cores
   double conflict_cycles = 0;  ///< of these, what UB bank conflicts added
   uint64_t bytes = 0;          ///< moved, for copies
+  uint64_t bursts = 0;
+  uint64_t unaligned = 0;   ///< copies with a burst off the alignment that global memory likes
+  uint64_t operations = 0;  ///< arithmetic, one for each element of a vector instruction, two for each product of M
 };
 
 struct TimelineEvent {
@@ -65,6 +92,10 @@ struct LaunchTiming {
   uint64_t l2_hit_bytes = 0;
   uint64_t hbm_read_bytes = 0;
   uint64_t hbm_write_bytes = 0;
+  uint64_t l2_lost_bytes = 0;  ///< read from HBM again, because L2 had given them up
+  uint64_t ub_bytes_used = 0;  ///< highest UB address that any core used
+  /// By Limit: cycles of the slowest core without it; empty unless asked for.
+  std::vector<double> lifted_cycles;
 };
 
 class TimingObserver final : public Observer {
@@ -94,8 +125,11 @@ OPKIT_API std::vector<LaunchTiming> take_timings();
 /// Gives a core's instructions to `issue`, in program order.
 using InstructionStream = std::function<void(const std::function<void(const Instr&)>& issue)>;
 
+/// A launch as JSON: what opkit.profiling.Timeline reads.
+OPKIT_API std::string timing_json(const LaunchTiming& timing);
+
 /// Times instruction streams, one a core, that no kernel issues and nothing executes: for tests and experiments.
 OPKIT_API LaunchTiming time_instructions(const Chip& chip, const TimingOptions& options,
-                                         const std::vector<InstructionStream>& cores);
+                                         const std::vector<InstructionStream>& cores, SubCore kind = SubCore::AIV);
 
 }  // namespace opkit

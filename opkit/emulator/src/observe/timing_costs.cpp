@@ -32,8 +32,22 @@ bool is_vector_cost(Cost cost) {
   }
 }
 
+/// The chip's numbers, some of them replaced.
+struct Numbers {
+  const Chip& chip;
+  const std::vector<std::pair<std::string, double>>& replaced;
+
+  double number(const std::string& key) const {
+    for (const auto& [name, value] : replaced) {
+      if (name == key) return value;
+    }
+    return chip.number(key);
+  }
+  bool has_number(const std::string& key) const { return chip.has_number(key); }
+};
+
 /// The most specific number: of the instruction, else of its cost class; for the type, else for any type.
-double repeat_number(const Chip& chip, const OpRow& row, uint32_t type) {
+double repeat_number(const Numbers& chip, const OpRow& row, uint32_t type) {
   const std::string op = std::string("timing.op.") + row.name + ".";
   const std::string cost = std::string("timing.cost.") + cost_name(row.cost) + ".";
   for (const std::string& stem : {op, cost}) {
@@ -43,7 +57,7 @@ double repeat_number(const Chip& chip, const OpRow& row, uint32_t type) {
   return chip.number(cost + "any");
 }
 
-CopyCosts read_copy(const Chip& chip, const std::string& stem) {
+CopyCosts read_copy(const Numbers& chip, const std::string& stem) {
   CopyCosts copy;
   copy.startup_cycles = chip.number(stem + "startup_cycles");
   copy.instruction_cycles = chip.number(stem + "instruction_cycles");
@@ -57,9 +71,8 @@ bool is_copy_cost(Cost cost) {
   return cost == Cost::dma || cost == Cost::load_2d || cost == Cost::fixpipe || cost == Cost::mmad;
 }
 
-void read_cube(const Chip& chip, TimingCosts& costs) {
+void read_cube(const Numbers& chip, TimingCosts& costs) {
   const auto optional = [&chip](const char* key) { return chip.has_number(key) ? chip.number(key) : 0; };
-  costs.l2_hit_aic_rate = chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle");
   const double load_startup = chip.number("timing.mte1.load_2d_startup_cycles");
   costs.load_l0a = {load_startup, chip.number("timing.mte1.l0a_bytes_per_cycle")};
   costs.load_l0b = {load_startup, chip.number("timing.mte1.l0b_bytes_per_cycle")};
@@ -99,6 +112,16 @@ uint64_t repeats_of(const Core& core, const Instr& instr) {
     elements = instr.mask_form == MaskForm::Register ? core.mask[0] : instr.mask[0];
   }
   return (elements * widest_element(instr) + kRepeatBytes - 1) / kRepeatBytes;
+}
+
+/// Elements of the destination; with mask and repeat, those that the mask lets through.
+uint64_t elements_of(const Core& core, const Instr& instr, uint64_t repeats) {
+  if (instr.mask_form == MaskForm::Count) return instr.count;
+  const bool is_register = instr.mask_form == MaskForm::Register;
+  if (core.mask_mode == MaskMode::Counter) return is_register ? core.mask[0] : instr.mask[0];
+  if (instr.mask_form == MaskForm::Prefix) return instr.mask[0] * repeats;
+  const uint64_t* bits = is_register ? core.mask : instr.mask;
+  return repeats * static_cast<uint64_t>(__builtin_popcountll(bits[0]) + __builtin_popcountll(bits[1]));
 }
 
 bool is_contiguous(const Instr& instr, const Operand& operand) {
@@ -150,21 +173,27 @@ double bank_cycles(const TimingCosts& costs, const Instr& instr) {
 
 }  // namespace
 
-double TimingCosts::launch_us(uint32_t block_dim) const {
-  const uint32_t cores = std::min(std::max(block_dim, 1u), core_limit);
-  if (core_limit <= 1) return launch_one_core_us;
-  return launch_one_core_us + (launch_all_cores_us - launch_one_core_us) * (cores - 1) / (core_limit - 1);
+double TimingCosts::launch_us(uint32_t block_dim, SubCore kind) const {
+  const uint32_t limit = core_limit[static_cast<uint32_t>(kind)];
+  const uint32_t cores = std::min(std::max(block_dim, 1u), limit);
+  if (limit <= 1) return launch_one_core_us;
+  return launch_one_core_us + (launch_all_cores_us - launch_one_core_us) * (cores - 1) / (limit - 1);
 }
 
-TimingCosts read_costs(const Chip& chip, double clock_mhz) {
+TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
+  const Numbers chip{real_chip, options.numbers};
   TimingCosts costs;
-  costs.clock_mhz = clock_mhz > 0 ? clock_mhz : chip.clock_mhz;
+  costs.clock_mhz = options.clock_mhz > 0 ? options.clock_mhz : real_chip.clock_mhz;
   const double cycles_per_second = costs.clock_mhz * 1e6;
   costs.vector_startup = chip.number("timing.vector.startup_cycles");
   costs.bank_groups = static_cast<uint32_t>(chip.number("memory.ub_bank_groups"));
   costs.bank_bytes = static_cast<uint32_t>(chip.number("memory.ub_bank_bytes"));
   costs.mte2 = read_copy(chip, "timing.mte2.");
-  costs.mte2.l2_hit_bytes_per_cycle = chip.number("timing.mte2.l2_hit_aiv_bytes_per_cycle");
+  costs.l2_hit_bytes_per_cycle[0] = chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle");
+  costs.l2_hit_bytes_per_cycle[1] = chip.number("timing.mte2.l2_hit_aiv_bytes_per_cycle");
+  costs.nd_to_nz_factor = chip.number("timing.mte2.nd_to_nz_factor");
+  costs.posted_bytes = chip.number("timing.mte3.posted_bytes");
+  costs.same_address_cycles = chip.number("timing.l2.same_address_cycles");
   costs.mte3 = read_copy(chip, "timing.mte3.");
   costs.local_copy_bytes_per_cycle = chip.number("timing.local_copy.bytes_per_cycle");
   costs.local_copy_startup = chip.number("timing.local_copy.startup_cycles");
@@ -176,7 +205,10 @@ TimingCosts read_costs(const Chip& chip, double clock_mhz) {
   costs.l2_bytes = static_cast<uint64_t>(chip.number("memory.l2_bytes"));
   costs.launch_one_core_us = chip.number("timing.launch.one_core_us");
   costs.launch_all_cores_us = chip.number("timing.launch.all_cores_us");
-  costs.core_limit = std::max(1u, chip.aiv_count > 0 ? chip.aiv_count : chip.aic_count);
+  costs.entry_cycles = chip.number("timing.launch.entry_cycles");
+  costs.cross_core_cycles = chip.number("timing.cross_core.signal_cycles");
+  costs.core_limit[0] = std::max(1u, real_chip.aic_count);
+  costs.core_limit[1] = std::max(1u, real_chip.aiv_count);
 
   costs.repeat_cycles.assign(kOpCount * kTypeCount, 0.0f);
   costs.issue_cycles.assign(kOpCount, 0.0f);
@@ -205,6 +237,7 @@ TimingCosts read_costs(const Chip& chip, double clock_mhz) {
 VectorWork vector_work(const TimingCosts& costs, const Core& core, const Instr& instr) {
   VectorWork work;
   work.repeats = repeats_of(core, instr);
+  work.elements = elements_of(core, instr, work.repeats);
   const DType type = instr.source_count > 0 ? instr.src[0].dtype : instr.dst.dtype;
   const double law = costs.repeat_cycles_of(instr.op, type);
   const double banks = bank_cycles(costs, instr);
@@ -221,26 +254,27 @@ LocalWork local_work(const TimingCosts& costs, const Instr& instr, uint64_t copy
       const uint64_t macs =
           up(product.m, kCubeSide) * up(product.n, kCubeSide) * up(product.k, fractal_width(instr.src[0].dtype));
       const double work = cycles_of(macs, costs.cube_macs[static_cast<uint32_t>(instr.src[0].dtype)]);
-      return {work + costs.cube_startup, costs.cube_startup_idle - costs.cube_startup, 0};
+      return {work + costs.cube_startup, costs.cube_startup_idle - costs.cube_startup, 0,
+              2 * uint64_t{product.m} * product.n * product.k};
     }
     case Cost::load_2d: {
       const uint64_t bytes = uint64_t{instr.load->repeat} * instr.load->fractals * kFractalBytes;
       const LocalCosts& law = instr.dst.space == Space::L0B ? costs.load_l0b : costs.load_l0a;
-      return {cycles_of(bytes, law.bytes_per_cycle), law.startup_cycles, bytes};
+      return {cycles_of(bytes, law.bytes_per_cycle), law.startup_cycles, bytes, 0};
     }
     case Cost::fixpipe: {
       const uint32_t size = size_bytes(instr.dst.dtype);
       const uint64_t bytes = uint64_t{instr.fixpipe->m} * instr.fixpipe->n * size;
       const double rate = size == 1 ? costs.fixpipe_b8_rate : costs.fixpipe_to_l1.bytes_per_cycle;
-      return {cycles_of(bytes, rate), costs.fixpipe_to_l1.startup_cycles, bytes};
+      return {cycles_of(bytes, rate), costs.fixpipe_to_l1.startup_cycles, bytes, 0};
     }
     default: break;
   }
   const bool is_to_table = instr.dst.space == Space::BT || instr.dst.space == Space::FB;
   if (is_to_table) {
-    return {cycles_of(copy_bytes, costs.bias_table.bytes_per_cycle), costs.bias_table.startup_cycles, copy_bytes};
+    return {cycles_of(copy_bytes, costs.bias_table.bytes_per_cycle), costs.bias_table.startup_cycles, copy_bytes, 0};
   }
-  return {cycles_of(copy_bytes, costs.local_copy_bytes_per_cycle), costs.local_copy_startup, copy_bytes};
+  return {cycles_of(copy_bytes, costs.local_copy_bytes_per_cycle), costs.local_copy_startup, copy_bytes, 0};
 }
 
 uint64_t reach_bytes(const Instr& instr, const Operand& operand, uint64_t repeats) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/core.h"
+#include "observe/timing.h"
 
 namespace opkit {
 
@@ -13,9 +14,8 @@ struct CopyCosts {
   double startup_cycles = 0;
   double instruction_cycles = 0;
   double burst_cycles = 0;
-  double bytes_per_cycle = 0;         ///< L2 miss, or a write
-  double l2_hit_bytes_per_cycle = 0;  ///< reads only
-  double unaligned_rate = 1;          ///< rate when the GM address is not a multiple of alignment_bytes
+  double bytes_per_cycle = 0;  ///< L2 miss, or a write
+  double unaligned_rate = 1;   ///< rate when the GM address is not a multiple of alignment_bytes
 };
 
 /// The law of pipes inside a cube core: cycles = bytes / rate, and the start-up once per drain.
@@ -31,8 +31,11 @@ struct TimingCosts {
   uint32_t bank_bytes = 0;
   CopyCosts mte2;
   CopyCosts mte3;
-  CopyCosts fixpipe;           ///< L0C to GM
-  double l2_hit_aic_rate = 0;  ///< of mte2 on a cube core, where copies are not read by vector cores
+  CopyCosts fixpipe;                      ///< L0C to GM
+  double l2_hit_bytes_per_cycle[2] = {};  ///< reads, by SubCore
+  double nd_to_nz_factor = 1;             ///< of the rate, while the copy reorders
+  double posted_bytes = 0;                ///< of a write, what goes out at its own rate however busy the others are
+  double same_address_cycles = 0;         ///< of a line of `alignment_bytes`, for each other core that reads it too
   double local_copy_bytes_per_cycle = 0;
   double local_copy_startup = 0;
   LocalCosts load_l0a;
@@ -50,7 +53,9 @@ struct TimingCosts {
   uint64_t l2_bytes = 0;
   double launch_one_core_us = 0;
   double launch_all_cores_us = 0;
-  uint32_t core_limit = 0;           ///< blocks that run at once
+  double entry_cycles = 0;           ///< of the scalar pipe, before a core's first instruction
+  double cross_core_cycles = 0;      ///< from the last core's signal to the first waiting core that goes on
+  uint32_t core_limit[2] = {0, 0};   ///< sub-cores that run at once, by SubCore
   std::vector<float> repeat_cycles;  ///< by Op, then DType
   std::vector<float> issue_cycles;   ///< by Op: what the scalar pipe spends
 
@@ -58,17 +63,19 @@ struct TimingCosts {
     return repeat_cycles[static_cast<uint32_t>(op) * static_cast<uint32_t>(DType::kCount) +
                          static_cast<uint32_t>(type)];
   }
-  double launch_us(uint32_t block_dim) const;
+  /// `kind`: which sub-cores the blocks run on, the cube core where both.
+  double launch_us(uint32_t block_dim, SubCore kind) const;
 };
 
-/// `clock_mhz` 0 takes the chip's own. Throws std::out_of_range for a number that the chip lacks.
-TimingCosts read_costs(const Chip& chip, double clock_mhz);
+/// `options` gives a clock and numbers that stand in for the chip's own.
+TimingCosts read_costs(const Chip& chip, const TimingOptions& options);
 
 /// What a vector instruction costs its pipe, without start-up.
 struct VectorWork {
   double cycles = 0;
   double conflict_cycles = 0;
   uint64_t repeats = 0;
+  uint64_t elements = 0;
 };
 VectorWork vector_work(const TimingCosts& costs, const Core& core, const Instr& instr);
 
@@ -77,6 +84,7 @@ struct LocalWork {
   double cycles = 0;
   double startup_cycles = 0;
   uint64_t bytes = 0;
+  uint64_t operations = 0;
 };
 LocalWork local_work(const TimingCosts& costs, const Instr& instr, uint64_t copy_bytes);
 

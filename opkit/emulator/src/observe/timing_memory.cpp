@@ -54,9 +54,33 @@ double SharedBandwidth::take(double start, double bytes) {
   return end;
 }
 
+void FairShare::run_to(double cycle) {
+  if (cycle <= now_) return;
+  if (!transfers_.empty()) level_ += (cycle - now_) * bytes_per_cycle_ / static_cast<double>(transfers_.size());
+  now_ = cycle;
+}
+
+void FairShare::begin(double start, double bytes, size_t owner) {
+  run_to(start);
+  transfers_.emplace(level_ + bytes, owner);
+}
+
+double FairShare::next_end() const {
+  const double left = transfers_.top().first - level_;
+  return now_ + std::max(0.0, left) * static_cast<double>(transfers_.size()) / bytes_per_cycle_;
+}
+
+size_t FairShare::end_next() {
+  const Transfer ended = transfers_.top();
+  now_ = next_end();
+  level_ = std::max(level_, ended.first);
+  transfers_.pop();
+  return ended.second;
+}
+
 L2Contents::L2Contents(uint64_t capacity_bytes) : capacity_lines_(capacity_bytes / kLineBytes) {}
 
-void L2Contents::touch(uint64_t address, uint64_t bytes, bool is_write, BurstTraffic& traffic) {
+void L2Contents::touch(uint64_t address, uint64_t bytes, Access access, BurstTraffic& traffic) {
   if (bytes == 0) return;
   const uint64_t last_line = (address + bytes - 1) >> kLineShift;
   for (uint64_t line = address >> kLineShift; line <= last_line;) {
@@ -64,26 +88,35 @@ void L2Contents::touch(uint64_t address, uint64_t bytes, bool is_write, BurstTra
     const uint32_t first = static_cast<uint32_t>(line % kLinesPerPage);
     const uint32_t last =
         static_cast<uint32_t>(std::min<uint64_t>(last_line - page_number * kLinesPerPage, kLinesPerPage - 1));
-    touch_page(page_number, line_bits(first, last), is_write, traffic);
+    touch_page(page_number, line_bits(first, last), access, traffic);
     line = (page_number + 1) * kLinesPerPage;
   }
 }
 
-void L2Contents::touch_page(uint64_t page_number, uint32_t lines, bool is_write, BurstTraffic& traffic) {
+void L2Contents::touch_page(uint64_t page_number, uint32_t lines, Access access, BurstTraffic& traffic) {
   if (page_number != last_number_) {
     last_page_ = &pages_[page_number];
     last_number_ = page_number;
   }
   Page& page = *last_page_;
   const uint32_t missing = lines & ~page.present;
-  if (is_write) {
-    if (page.written == 0) written_.push_back(page_number);
-    page.written |= lines;
+  const bool stays_outside = access == Access::ReadPast || access == Access::WritePast;
+  const uint32_t kept = stays_outside ? lines & page.present : lines;
+  if (access == Access::Write || access == Access::WritePast) {
+    traffic.write_hit_bytes += line_count(lines & page.present) * kLineBytes;
+    if (stays_outside) traffic.hbm_write_bytes += line_count(missing) * kLineBytes;
+    if (kept != 0 && page.written == 0) written_.push_back(page_number);
+    page.written |= kept;
   } else {
     traffic.hit_bytes += line_count(lines & page.present) * kLineBytes;
     traffic.hbm_read_bytes += line_count(missing) * kLineBytes;
-    if (page.present == 0) clean_.push_back(page_number);
+    if (missing != 0 && !left_.empty()) {
+      const auto left = left_.find(page_number);
+      if (left != left_.end()) traffic.lost_bytes += line_count(missing & left->second) * kLineBytes;
+    }
+    if (kept != 0 && page.present == 0) clean_.push_back(page_number);
   }
+  if (stays_outside) return;
   page.present |= lines;
   used_lines_ += line_count(missing);
   if (used_lines_ > capacity_lines_) make_room(traffic);
@@ -102,8 +135,25 @@ void L2Contents::make_room(BurstTraffic& traffic) {
     if (!is_written && page.written != 0) continue;
     traffic.hbm_write_bytes += line_count(page.written) * kLineBytes;
     used_lines_ -= line_count(page.present);
+    left_[found->first] |= page.present;
     pages_.erase(found);
   }
+}
+
+uint32_t SharedReads::note(size_t core, uint64_t address) {
+  Last& last = last_[core];
+  const uint64_t place = last.addresses[0];
+  const uint64_t gone = last.addresses[1];
+  if (gone != ~0ull) {
+    const auto found = readers_.find(gone);
+    if (--found->second == 0) readers_.erase(found);
+  }
+  last = {{address, place}};
+  ++readers_[address];
+  // A core that reads one address again and again is one reader.
+  if (place == address) return 1;
+  const auto found = readers_.find(place);
+  return found == readers_.end() ? 1 : found->second;
 }
 
 }  // namespace opkit

@@ -1,9 +1,13 @@
 /// What all cores share: bandwidth that is used up in time slices, and the contents of L2.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <queue>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace opkit {
@@ -25,11 +29,39 @@ class SharedBandwidth {
   std::vector<float> used_;    ///< ring, by slice modulo its size
 };
 
+/// A link whose bandwidth all transfers under way share evenly: those that begin together end together, so cores that
+/// read in step stay in step.
+class FairShare {
+ public:
+  static constexpr size_t kNobody = ~size_t{0};
+
+  explicit FairShare(double bytes_per_cycle) : bytes_per_cycle_(bytes_per_cycle) {}
+
+  /// Begins a transfer at `start`, or now if that is over. `owner` is given back when it ends.
+  void begin(double start, double bytes, size_t owner);
+  bool is_idle() const { return transfers_.empty(); }
+  /// When the next transfer ends if no other begins before.
+  double next_end() const;
+  /// Ends that transfer and returns its owner.
+  size_t end_next();
+
+ private:
+  using Transfer = std::pair<double, size_t>;  // level at which it ends, owner
+  void run_to(double cycle);
+
+  double bytes_per_cycle_;
+  double now_ = 0;
+  double level_ = 0;  ///< bytes that a transfer under way since the begin would have got
+  std::priority_queue<Transfer, std::vector<Transfer>, std::greater<Transfer>> transfers_;
+};
+
 /// Traffic that one burst caused.
 struct BurstTraffic {
-  uint64_t hit_bytes = 0;
+  uint64_t hit_bytes = 0;        ///< of what was read, already in L2
+  uint64_t write_hit_bytes = 0;  ///< of what was written, already in L2
   uint64_t hbm_read_bytes = 0;
-  uint64_t hbm_write_bytes = 0;  ///< written lines that left L2 to make room
+  uint64_t hbm_write_bytes = 0;  ///< written past L2, or written lines that left L2 to make room
+  uint64_t lost_bytes = 0;       ///< of hbm_read_bytes, what L2 had held before
 };
 
 /// Contents of L2 by lines of 128 bytes, kept in pages of 32 lines; the oldest pages leave first, written ones before
@@ -38,9 +70,10 @@ class L2Contents {
  public:
   explicit L2Contents(uint64_t capacity_bytes);
 
+  enum class Access : uint8_t { Read, Write, ReadPast, WritePast };  ///< Past: lines that are not in L2 stay outside
+
   /// `address` is a launch-relative GM address; adds to `traffic`.
-  void read(uint64_t address, uint64_t bytes, BurstTraffic& traffic) { touch(address, bytes, false, traffic); }
-  void write(uint64_t address, uint64_t bytes, BurstTraffic& traffic) { touch(address, bytes, true, traffic); }
+  void touch(uint64_t address, uint64_t bytes, Access access, BurstTraffic& traffic);
 
  private:
   struct Page {
@@ -48,17 +81,34 @@ class L2Contents {
     uint32_t written = 0;
   };
 
-  void touch(uint64_t address, uint64_t bytes, bool is_write, BurstTraffic& traffic);
-  void touch_page(uint64_t page_number, uint32_t lines, bool is_write, BurstTraffic& traffic);
+  void touch_page(uint64_t page_number, uint32_t lines, Access access, BurstTraffic& traffic);
   void make_room(BurstTraffic& traffic);
 
   uint64_t capacity_lines_;
   uint64_t used_lines_ = 0;
   std::unordered_map<uint64_t, Page> pages_;
-  std::deque<uint64_t> clean_;  ///< page numbers, oldest first; a page written since is skipped
+  std::unordered_map<uint64_t, uint32_t> left_;  ///< by page number: lines that L2 has held and given up
+  std::deque<uint64_t> clean_;                   ///< page numbers, oldest first; a page written since is skipped
   std::deque<uint64_t> written_;
   uint64_t last_number_ = ~0ull;
   Page* last_page_ = nullptr;
+};
+
+/// Which cores read the same addresses in step. Each core's last two reads count, so the first of a group in step and
+/// the last see the same number of others.
+class SharedReads {
+ public:
+  explicit SharedReads(size_t core_count) : last_(core_count) {}
+
+  /// Notes a read that begins at `address` and returns how many cores, this one included, are at its place.
+  uint32_t note(size_t core, uint64_t address);
+
+ private:
+  struct Last {
+    uint64_t addresses[2] = {~0ull, ~0ull};  ///< the last read, the one before
+  };
+  std::vector<Last> last_;
+  std::unordered_map<uint64_t, uint32_t> readers_;  ///< by address: in how many cores' last two it is
 };
 
 }  // namespace opkit

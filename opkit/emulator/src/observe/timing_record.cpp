@@ -14,10 +14,22 @@ uint64_t line_hash(const Instr& instr) {
   return (file ^ (uint64_t{instr.where.line} << 12) ^ static_cast<uint64_t>(instr.op)) * 0x9E3779B97F4A7C15ull;
 }
 
+uint8_t unit_flag_of(const Instr& instr) {
+  if (instr.product != nullptr) return instr.product->unit_flag;
+  return instr.fixpipe != nullptr ? instr.fixpipe->unit_flag : 0;
+}
+
 }  // namespace
 
+bool is_aligned(const TimingCosts& costs, const CopyRecord& copy) {
+  // Every burst is aligned when the first is and the distance between two keeps it so.
+  const bool distance_is = copy.burst_count <= 1 || copy.stride % costs.alignment_bytes == 0;
+  return copy.address % costs.alignment_bytes == 0 && distance_is;
+}
+
 CoreRecord::CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit)
-    : block(core.block),
+    : index(core.index),
+      block(core.block),
       sub_block(core.sub_block),
       kind(core.kind),
       costs_(costs),
@@ -28,8 +40,7 @@ void CoreRecord::add(const Core& core, const Instr& instr) {
   switch (row_of(instr.op).cost) {
     case Cost::flag: add_sync(instr, instr.op == Op::SetFlag ? RecordKind::SetFlag : RecordKind::WaitFlag); return;
     case Cost::barrier: add_sync(instr, RecordKind::Barrier); return;
-    // Cores are timed one by one: what one waits for on another is not modelled yet.
-    case Cost::cross_core: return;
+    case Cost::cross_core: add_cross(core, instr); return;
     case Cost::scalar_load:
     case Cost::scalar_store: add_scalar(instr, line_of(instr)); return;
     case Cost::dma: add_copy(core, instr, line_of(instr)); return;
@@ -45,14 +56,16 @@ void CoreRecord::add_vector(const Core& core, const Instr& instr, uint32_t line)
   const double issue = costs_.issue_cycles[static_cast<uint32_t>(instr.op)];
   const double stall = dependence_stall(instr, work.repeats);
   vector_clock_ += stall + work.cycles;
-  recent_[next_recent_] = {instr.dst.address, instr.dst.address + reach_bytes(instr, instr.dst, work.repeats),
-                           vector_clock_};
+  const uint64_t written_bytes = reach_bytes(instr, instr.dst, work.repeats);
+  recent_[next_recent_] = {instr.dst.address, instr.dst.address + written_bytes, vector_clock_};
+  use_ub(instr.dst, written_bytes);
   next_recent_ = (next_recent_ + 1) % kRecentWrites;
 
   LineTotals& totals = lines[line];
   ++totals.count;
   totals.cycles += work.cycles + stall;
   totals.conflict_cycles += work.conflict_cycles;
+  totals.operations += work.elements;
 
   const bool is_detailed = detail_left_ > 0;
   if (is_detailed) {
@@ -64,11 +77,14 @@ void CoreRecord::add_vector(const Core& core, const Instr& instr, uint32_t line)
       run.scalar_cycles += issue;
       run.busy_cycles += stall + work.cycles;
       run.path_cycles = std::max(run.path_cycles + stall, run.scalar_cycles) + work.cycles;
+      run.conflict_cycles += static_cast<float>(work.conflict_cycles);
+      run.stall_cycles += static_cast<float>(stall);
       return;
     }
   }
   records.push_back({RecordKind::Vector, static_cast<uint8_t>(Pipe::V), is_detailed, 0, line, issue,
-                     stall + work.cycles, issue + work.cycles, stall});
+                     stall + work.cycles, issue + work.cycles, stall, static_cast<float>(work.conflict_cycles),
+                     static_cast<float>(stall), 0, 0});
 }
 
 /// How long the vector pipe must drain before this instruction may start, because an instruction still in flight
@@ -99,10 +115,12 @@ void CoreRecord::add_scalar(const Instr& instr, uint32_t line) {
     // A detailed vector record (peer != 0) keeps its own extent on the timeline.
     if (last.kind == RecordKind::Scalar || (last.kind == RecordKind::Vector && last.peer == 0)) {
       last.scalar_cycles += cycles;
+      last.element_cycles += static_cast<float>(cycles);
       return;
     }
   }
-  records.push_back({RecordKind::Scalar, static_cast<uint8_t>(Pipe::S), 0, 0, line, cycles, 0, 0, 0});
+  records.push_back({RecordKind::Scalar, static_cast<uint8_t>(Pipe::S), 0, 0, line, cycles, 0, 0, 0, 0, 0,
+                     static_cast<float>(cycles), 0});
 }
 
 void CoreRecord::add_copy(const Core& core, const Instr& instr, uint32_t line) {
@@ -114,49 +132,65 @@ void CoreRecord::add_copy(const Core& core, const Instr& instr, uint32_t line) {
   const uint64_t bytes = uint64_t{copy.burst_count} * burst_bytes;
   const bool is_read = instr.source_count > 0 && instr.src[0].space == Space::GM;
   const bool is_write = instr.dst.space == Space::GM;
+  use_ub(instr.dst, bytes);
   if (!is_read && !is_write) return add_local(instr, line, bytes);
+  const bool reorders = instr.op == Op::DataCopyNd2Nz || instr.op == Op::DataCopyNz2Nd;
   add_global(core, instr, line, is_read,
-             {0, is_read ? copy.src_stride : copy.dst_stride, copy.burst_count, burst_bytes});
+             {0, is_read ? copy.src_stride : copy.dst_stride, copy.burst_count, burst_bytes, false, reorders});
 }
 
-/// A copy through global memory; `shape` lacks its address.
-void CoreRecord::add_global(const Core& core, const Instr& instr, uint32_t line, bool is_read, CopyRecord shape) {
+LineTotals& CoreRecord::count(const Instr& instr, uint32_t line) {
   LineTotals& totals = lines[line];
   ++totals.count;
+  totals.to = instr.dst.space;
+  totals.from = instr.source_count > 0 ? instr.src[0].space : Space::kCount;
+  return totals;
+}
+
+/// A copy through global memory; `shape` lacks its address and hint.
+void CoreRecord::add_global(const Core& core, const Instr& instr, uint32_t line, bool is_read, CopyRecord shape) {
+  const Operand& global = is_read ? instr.src[0] : instr.dst;
+  shape.address = launch_relative(core, global.address);
+  shape.bypasses_l2 = global.bypasses_l2;
+  LineTotals& totals = count(instr, line);
   totals.bytes += uint64_t{shape.burst_count} * shape.burst_bytes;
-  shape.address = launch_relative(core, is_read ? instr.src[0].address : instr.dst.address);
+  totals.bursts += shape.burst_count;
+  totals.unaligned += !is_aligned(costs_, shape);
   copies.push_back(shape);
-  records.push_back({RecordKind::Copy, static_cast<uint8_t>(instr.pipe), is_read, 0, line,
-                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0});
+  records.push_back({RecordKind::Copy, static_cast<uint8_t>(instr.pipe), is_read, unit_flag_of(instr), line,
+                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0, 0, 0, 0, 0});
 }
 
 void CoreRecord::add_local(const Instr& instr, uint32_t line, uint64_t copy_bytes) {
   const LocalWork work = local_work(costs_, instr, copy_bytes);
-  LineTotals& totals = lines[line];
-  ++totals.count;
+  LineTotals& totals = count(instr, line);
   totals.bytes += work.bytes;
   totals.cycles += work.cycles;
+  totals.operations += work.operations;
   if (instr.pipe == Pipe::V) vector_clock_ += work.cycles;
-  records.push_back({RecordKind::Local, static_cast<uint8_t>(instr.pipe), 0, 0, line,
-                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], work.cycles, work.startup_cycles, 0});
+  records.push_back({RecordKind::Local, static_cast<uint8_t>(instr.pipe), 0, unit_flag_of(instr), line,
+                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], work.cycles, 0, 0, 0, 0, 0,
+                     static_cast<float>(work.startup_cycles)});
 }
 
 void CoreRecord::add_cube(const Core& core, const Instr& instr, uint32_t line) {
   if (instr.load != nullptr && instr.src[0].space == Space::GM) {
     const FractalLoad& load = *instr.load;
-    return add_global(core, instr, line, true, {0, static_cast<uint64_t>(load.src_stride), load.repeat, kFractalBytes});
+    return add_global(core, instr, line, true,
+                      {0, static_cast<uint64_t>(load.src_stride), load.repeat, kFractalBytes, false, false});
   }
   if (instr.fixpipe != nullptr && instr.dst.space == Space::GM) {
     const FixpipeCopy& copy = *instr.fixpipe;
     const uint32_t size = size_bytes(instr.dst.dtype);
     if (copy.is_nd) {
       for (uint32_t matrix = 0; matrix < copy.matrices; ++matrix) {
-        add_global(core, instr, line, false, {0, copy.dst_stride, copy.m, copy.n * size});
+        add_global(core, instr, line, false, {0, copy.dst_stride, copy.m, copy.n * size, false, false});
       }
       return;
     }
-    return add_global(core, instr, line, false,
-                      {0, copy.dst_stride, (copy.n + kCubeSide - 1) / kCubeSide, copy.m * kCubeSide * size});
+    return add_global(
+        core, instr, line, false,
+        {0, copy.dst_stride, (copy.n + kCubeSide - 1) / kCubeSide, copy.m * kCubeSide * size, false, false});
   }
   add_local(instr, line, 0);
 }
@@ -166,7 +200,20 @@ void CoreRecord::add_sync(const Instr& instr, RecordKind kind) {
   const bool drains_vector = kind == RecordKind::Barrier && (instr.pipe == Pipe::V || instr.pipe == Pipe::ALL);
   if (drains_vector) vector_clock_ += costs_.vector_startup;
   records.push_back({kind, static_cast<uint8_t>(instr.pipe), static_cast<uint8_t>(instr.peer_pipe), instr.event_id, 0,
-                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0});
+                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0, 0, 0, 0, 0});
+}
+
+void CoreRecord::add_cross(const Core& core, const Instr& instr) {
+  crosses.push_back({instr.op,
+                     instr.pipe,
+                     instr.mode,
+                     instr.event_id,
+                     instr.count,
+                     launch_relative(core, instr.dst.address),
+                     {instr.scalar_bits[0], instr.scalar_bits[1]}});
+  if (instr.op == Op::GroupWait) crosses.back().count = instr.repeat;
+  records.push_back({RecordKind::Cross, static_cast<uint8_t>(instr.pipe), 0, 0, line_of(instr),
+                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0, 0, 0, 0, 0});
 }
 
 uint32_t CoreRecord::line_of(const Instr& instr) {

@@ -1,6 +1,7 @@
 /// What one core issued, in program order, compact enough for millions of instructions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -14,10 +15,11 @@ enum class RecordKind : uint8_t {
   Vector,  ///< one vector instruction, or a run of them with the scalar work between
   Scalar,  ///< a run of scalar accesses
   Copy,    ///< a copy through GM; the next of `copies`
-  Local,   ///< a copy or a product inside the core; path_cycles: until its result is there, behind busy_cycles
+  Local,   ///< a copy or a product inside the core
   SetFlag,
   WaitFlag,
   Barrier,
+  Cross,  ///< synchronisation between cores; the next of `crosses`
 };
 
 /// A step of the scoreboard. For Vector it is a max-plus map, so that runs can be merged without losing exactness:
@@ -28,12 +30,16 @@ struct Record {
   RecordKind kind;
   uint8_t pipe;
   uint8_t peer;
-  uint8_t event;
+  uint8_t event;  ///< of M and FIX: their unit flag
   uint32_t line;  ///< index into CoreRecord::lines
   double scalar_cycles;
   double busy_cycles;
   double path_cycles;
-  double first_stall;  ///< of busy_cycles, what the first instruction waits for an earlier result
+  double first_stall;     ///< of busy_cycles, what the first instruction waits for an earlier result
+  float conflict_cycles;  ///< of busy_cycles, what bank conflicts added
+  float stall_cycles;     ///< of busy_cycles, all that was waited for earlier results
+  float element_cycles;   ///< of scalar_cycles, what GetValue and SetValue took
+  float latency;          ///< Local: from the pipe's next start to the result
 };
 
 struct CopyRecord {
@@ -41,7 +47,23 @@ struct CopyRecord {
   uint64_t stride;
   uint32_t burst_count;
   uint32_t burst_bytes;
+  bool bypasses_l2;
+  bool reorders;  ///< ND2NZ, NZ2ND
 };
+
+/// A call that signals other cores or waits for them.
+struct CrossRecord {
+  Op op;
+  Pipe pipe;
+  uint8_t mode;
+  uint8_t flag;
+  uint32_t count;    ///< of cores; 0: all
+  uint64_t address;  ///< launch-relative, of the workspace that says who belongs together
+  uint64_t numbers[2];
+};
+
+/// Whether every burst begins at an address that global memory likes.
+bool is_aligned(const TimingCosts& costs, const CopyRecord& copy);
 
 struct LineTotals {
   const char* file = "";
@@ -50,8 +72,13 @@ struct LineTotals {
   Pipe pipe = Pipe::S;
   uint64_t count = 0;
   double cycles = 0;
+  Space from = Space::kCount;
+  Space to = Space::kCount;
   double conflict_cycles = 0;
   uint64_t bytes = 0;
+  uint64_t bursts = 0;
+  uint64_t unaligned = 0;
+  uint64_t operations = 0;
 };
 
 class CoreRecord {
@@ -60,13 +87,16 @@ class CoreRecord {
 
   void add(const Core& core, const Instr& instr);
 
+  uint32_t index;  ///< among all sub-cores of the launch
   uint32_t block;
   uint32_t sub_block;
   SubCore kind;
   std::vector<Record> records;
   std::vector<CopyRecord> copies;
+  std::vector<CrossRecord> crosses;
   std::vector<LineTotals> lines;
   uint64_t dropped = 0;  ///< instructions merged into runs: not on the timeline
+  uint64_t ub_bytes_used = 0;
 
  private:
   void add_vector(const Core& core, const Instr& instr, uint32_t line);
@@ -75,7 +105,12 @@ class CoreRecord {
   void add_cube(const Core& core, const Instr& instr, uint32_t line);
   void add_global(const Core& core, const Instr& instr, uint32_t line, bool is_read, CopyRecord shape);
   void add_local(const Instr& instr, uint32_t line, uint64_t copy_bytes);
+  LineTotals& count(const Instr& instr, uint32_t line);
   void add_sync(const Instr& instr, RecordKind kind);
+  void add_cross(const Core& core, const Instr& instr);
+  void use_ub(const Operand& operand, uint64_t bytes) {
+    if (operand.space == Space::UB) ub_bytes_used = std::max(ub_bytes_used, operand.address + bytes);
+  }
   uint32_t line_of(const Instr& instr);
   double dependence_stall(const Instr& instr, uint64_t repeats);
   uint64_t launch_relative(const Core& core, uint64_t address) const;

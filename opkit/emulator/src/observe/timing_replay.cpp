@@ -7,219 +7,144 @@
 #include <tuple>
 #include <utility>
 
-#include "observe/timing_memory.h"
+#include "observe/timing_core.h"
 
 namespace opkit {
 namespace {
 
-constexpr uint32_t at(Pipe pipe) { return static_cast<uint32_t>(pipe); }
-
-/// One core on the scoreboard.
-class CoreReplay {
+/// All cores of a launch on one scoreboard.
+class LaunchReplay {
  public:
-  CoreReplay(const TimingCosts& costs, const CoreRecord& record, uint32_t index, uint64_t event_limit,
-             LaunchTiming& timing)
-      : costs_(costs),
-        record_(record),
-        index_(index),
-        events_left_(event_limit),
-        timing_(timing),
-        copy_cycles_(record.lines.size(), 0.0) {}
-
-  void begin(double cycle) {
-    start_ = cycle;
-    std::fill(free_, free_ + kPipeCount, cycle);
-    std::fill(done_, done_ + kPipeCount, cycle);
+  LaunchReplay(const TimingCosts& costs, const std::vector<const CoreRecord*>& records, uint64_t events_per_core,
+               Lifted lifted, LaunchTiming& timing)
+      : timing_(timing), memory_(costs, records.size(), lifted), cross_(records) {
+    timing.cores.resize(records.size());
+    for (size_t i = 0; i < records.size(); ++i) {
+      cores_.push_back(std::make_unique<CoreReplay>(costs, *records[i], i, events_per_core, lifted, timing));
+      not_begun_[kind_of(i)].push(i);
+    }
+    for (uint32_t kind = 0; kind < 2; ++kind) {
+      limit_[kind] = std::min<size_t>(costs.core_limit[kind], not_begun_[kind].size());
+      memory_.active_cores = std::max(memory_.active_cores, static_cast<uint32_t>(limit_[kind]));
+    }
   }
 
-  /// Runs until the next copy through GM and returns true with its start, or false at the end of the kernel.
-  bool advance(double& copy_start);
-  /// Serves the copy that advance() stopped at.
-  void copy(SharedBandwidth& hbm, SharedBandwidth& writes, L2Contents& l2);
-  double finish();
+  void run() {
+    std::vector<size_t> first;
+    for (uint32_t kind = 0; kind < 2; ++kind) {
+      for (size_t i = 0; i < limit_[kind]; ++i) first.push_back(take_next(kind));
+    }
+    for (size_t core : first) {
+      cores_[core]->begin(0);
+      advance(core);
+    }
+    wake();
+    while (serve_next() || begin_stuck()) wake();
+    // Nothing can be left waiting: the launch itself came to its end.
+    for (size_t core : blocked_) end(core);
+  }
 
-  const std::vector<double>& copy_cycles() const { return copy_cycles_; }
+  const std::vector<std::unique_ptr<CoreReplay>>& cores() const { return cores_; }
 
  private:
-  double& scalar() { return free_[at(Pipe::S)]; }
-  void vector(const Record& record);
-  void local(const Record& record);
-  void set_flag(const Record& record);
-  void wait_flag(const Record& record);
-  void barrier(const Record& record);
-  /// Counts a pipe busy from `begin` to `end`, what it overlaps with earlier work only once.
-  void occupy(uint32_t pipe, double begin, double end) {
-    busy_[pipe] += std::max(0.0, end - std::max(begin, done_[pipe]));
-    done_[pipe] = std::max(done_[pipe], end);
-  }
-  void note(uint32_t line, double begin, double end, uint64_t bytes) {
-    if (events_left_ == 0) {
-      ++timing_.events_dropped;
-      return;
-    }
-    --events_left_;
-    timing_.events.push_back({index_, line, begin, end, bytes});
+  using Pending = std::pair<double, size_t>;  // start of the next copy, core
+
+  uint32_t kind_of(size_t core) const { return static_cast<uint32_t>(cores_[core]->record().kind); }
+
+  double end(size_t core) {
+    const double cycle = cores_[core]->finish();
+    timing_.total_cycles = std::max(timing_.total_cycles, cycle);
+    return cycle;
   }
 
-  const TimingCosts& costs_;
-  const CoreRecord& record_;
-  uint32_t index_;
-  uint64_t events_left_;
+  size_t take_next(uint32_t kind) {
+    const size_t core = not_begun_[kind].front();
+    not_begun_[kind].pop();
+    return core;
+  }
+
+  void advance(size_t core) {
+    for (;;) {
+      double copy_start = 0;
+      const CoreReplay::Step step = cores_[core]->advance(cross_, copy_start);
+      if (step == CoreReplay::Step::Copy) {
+        pending_.emplace(copy_start, core);
+        return;
+      }
+      if (step == CoreReplay::Step::Blocked) return blocked_.push_back(core);
+      // A core that ends leaves its place to the next block that has none yet.
+      const double cycle = end(core);
+      const uint32_t kind = kind_of(core);
+      if (not_begun_[kind].empty()) return;
+      core = take_next(kind);
+      cores_[core]->begin(cycle);
+    }
+  }
+
+  /// Serves what comes first in time, a copy that begins or one that ends; false when there is neither.
+  bool serve_next() {
+    FairShare& hbm = memory_.hbm;
+    if (!pending_.empty() && (hbm.is_idle() || pending_.top().first <= hbm.next_end())) {
+      const size_t core = pending_.top().second;
+      pending_.pop();
+      if (cores_[core]->copy(memory_)) advance(core);
+      return true;
+    }
+    if (hbm.is_idle()) return false;
+    const double cycle = hbm.next_end();
+    const size_t core = hbm.end_next();
+    if (core == FairShare::kNobody) return true;
+    cores_[core]->end_read(cycle);
+    advance(core);
+    return true;
+  }
+
+  /// Lets every core that waits for another look again, for as long as that brings news.
+  void wake() {
+    while (cross_.take_news()) {
+      for (size_t core : std::exchange(blocked_, {})) advance(core);
+    }
+  }
+
+  /// When every core that runs waits for one that has no place yet, the emulator runs it all the same.
+  bool begin_stuck() {
+    for (uint32_t kind = 0; kind < 2; ++kind) {
+      if (not_begun_[kind].empty()) continue;
+      const size_t core = take_next(kind);
+      cores_[core]->begin(timing_.total_cycles);
+      advance(core);
+      wake();
+      return true;
+    }
+    return false;
+  }
+
   LaunchTiming& timing_;
-  std::vector<double> copy_cycles_;
-  size_t next_ = 0;
-  size_t next_copy_ = 0;
-  double start_ = 0;
-  double vector_end_ = -1e300;
-  double free_[kPipeCount] = {};  ///< earliest start of the pipe's next instruction; S: the scalar pipe's clock
-  double done_[kPipeCount] = {};  ///< when all that it was given has taken effect
-  double busy_[kPipeCount] = {};
-  double flags_[kPipeCount][kPipeCount][kEventCount] = {};
+  SharedMemory memory_;
+  CrossReplay cross_;
+  std::vector<std::unique_ptr<CoreReplay>> cores_;
+  std::queue<size_t> not_begun_[2];  ///< by SubCore
+  size_t limit_[2] = {};
+  std::vector<size_t> blocked_;
+  std::priority_queue<Pending, std::vector<Pending>, std::greater<Pending>> pending_;
 };
 
-bool CoreReplay::advance(double& copy_start) {
-  for (; next_ < record_.records.size(); ++next_) {
-    const Record& record = record_.records[next_];
-    switch (record.kind) {
-      case RecordKind::Vector: vector(record); break;
-      case RecordKind::Local: local(record); break;
-      case RecordKind::SetFlag: set_flag(record); break;
-      case RecordKind::WaitFlag: wait_flag(record); break;
-      case RecordKind::Barrier: barrier(record); break;
-      case RecordKind::Scalar:
-        note(record.line, scalar(), scalar() + record.scalar_cycles, 0);
-        scalar() += record.scalar_cycles;
-        busy_[at(Pipe::S)] += record.scalar_cycles;
-        break;
-      case RecordKind::Copy: copy_start = std::max(free_[record.pipe], scalar() + record.scalar_cycles); return true;
-    }
+std::vector<const CoreRecord*> present(const std::vector<std::unique_ptr<CoreRecord>>& cores) {
+  std::vector<const CoreRecord*> records;
+  for (const std::unique_ptr<CoreRecord>& core : cores) {
+    if (core != nullptr) records.push_back(core.get());
   }
-  return false;
-}
-
-void CoreReplay::vector(const Record& record) {
-  constexpr uint32_t kVector = at(Pipe::V);
-  const double end =
-      std::max({vector_end_ + record.busy_cycles, free_[kVector] + record.busy_cycles - record.first_stall,
-                scalar() + record.path_cycles});
-  const bool is_single = record.peer != 0;
-  const double cycles = is_single ? record.path_cycles - record.scalar_cycles : record.busy_cycles;
-  if (is_single) note(record.line, end - cycles, end + costs_.vector_startup, 0);
-  // The stall is the drain of the instruction before, which its own time covers.
-  occupy(kVector, end - (record.busy_cycles - record.first_stall), end + costs_.vector_startup);
-  free_[kVector] = vector_end_ = end;
-  scalar() += record.scalar_cycles;
-  busy_[at(Pipe::S)] += record.scalar_cycles;
-}
-
-void CoreReplay::local(const Record& record) {
-  const uint32_t pipe = record.pipe;
-  scalar() += record.scalar_cycles;
-  busy_[at(Pipe::S)] += record.scalar_cycles;
-  const double start = std::max(free_[pipe], scalar());
-  const double end = start + record.busy_cycles;
-  note(record.line, start, end + record.path_cycles, 0);
-  occupy(pipe, start, end + record.path_cycles);
-  free_[pipe] = end;
-  if (pipe == at(Pipe::V)) vector_end_ = end;
-}
-
-void CoreReplay::set_flag(const Record& record) {
-  scalar() += record.scalar_cycles;
-  busy_[at(Pipe::S)] += record.scalar_cycles;
-  const double source = record.pipe == at(Pipe::S) ? scalar() : done_[record.pipe];
-  flags_[record.pipe][record.peer][record.event] = std::max(scalar(), source);
-}
-
-void CoreReplay::wait_flag(const Record& record) {
-  scalar() += record.scalar_cycles;
-  busy_[at(Pipe::S)] += record.scalar_cycles;
-  double& free = free_[record.peer];
-  free = std::max(free, flags_[record.pipe][record.peer][record.event]);
-}
-
-void CoreReplay::barrier(const Record& record) {
-  scalar() += record.scalar_cycles;
-  busy_[at(Pipe::S)] += record.scalar_cycles;
-  if (record.pipe != at(Pipe::ALL)) {
-    free_[record.pipe] = std::max(free_[record.pipe], done_[record.pipe]);
-    return;
-  }
-  double all = scalar();
-  for (double done : done_) all = std::max(all, done);
-  std::fill(free_, free_ + kPipeCount, all);
-}
-
-void CoreReplay::copy(SharedBandwidth& hbm, SharedBandwidth& writes, L2Contents& l2) {
-  const Record& record = record_.records[next_++];
-  const CopyRecord& shape = record_.copies[next_copy_++];
-  const bool is_read = record.peer != 0;
-  const CopyCosts& law = is_read ? costs_.mte2 : (record.pipe == at(Pipe::FIX) ? costs_.fixpipe : costs_.mte3);
-  const double hit_rate = record_.kind == SubCore::AIC ? costs_.l2_hit_aic_rate : law.l2_hit_bytes_per_cycle;
-  scalar() += record.scalar_cycles;
-  busy_[at(Pipe::S)] += record.scalar_cycles;
-  const double start = std::max(free_[record.pipe], scalar());
-
-  BurstTraffic traffic;
-  bool is_aligned = true;
-  for (uint32_t burst = 0; burst < shape.burst_count; ++burst) {
-    const uint64_t address = shape.address + burst * shape.stride;
-    is_aligned &= address % costs_.alignment_bytes == 0;
-    if (is_read)
-      l2.read(address, shape.burst_bytes, traffic);
-    else
-      l2.write(address, shape.burst_bytes, traffic);
-  }
-  const uint64_t bytes = uint64_t{shape.burst_count} * shape.burst_bytes;
-  // L2 counts whole lines; what the core moves is the copy's own bytes, split in the same proportion.
-  const uint64_t touched = traffic.hit_bytes + traffic.hbm_read_bytes;
-  const double hit =
-      touched == 0 ? 0
-                   : static_cast<double>(bytes) * static_cast<double>(traffic.hit_bytes) / static_cast<double>(touched);
-  const double rate = law.bytes_per_cycle * (is_aligned ? 1 : law.unaligned_rate);
-  const double moving = (static_cast<double>(bytes) - hit) / rate + (hit > 0 ? hit / hit_rate : 0);
-  double end = start + law.instruction_cycles + law.burst_cycles * shape.burst_count + moving;
-  const double from_hbm = static_cast<double>(traffic.hbm_read_bytes + traffic.hbm_write_bytes);
-  if (from_hbm > 0) {
-    const double wasted = traffic.hbm_read_bytes > 0 ? costs_.hbm_burst_bytes * shape.burst_count : 0;
-    // A write is done when it is in L2; what leaves L2 to make room only takes HBM time from others.
-    const double through = hbm.take(start, from_hbm + wasted);
-    if (is_read) end = std::max(end, through);
-  }
-  if (!is_read) end = std::max(end, writes.take(start, static_cast<double>(bytes)));
-
-  note(record.line, start, end + law.startup_cycles, bytes);
-  copy_cycles_[record.line] += end - start;
-  occupy(record.pipe, start, end + law.startup_cycles);
-  free_[record.pipe] = end;
-  (is_read ? timing_.gm_read_bytes : timing_.gm_write_bytes) += bytes;
-  timing_.l2_hit_bytes += traffic.hit_bytes;
-  timing_.hbm_read_bytes += traffic.hbm_read_bytes;
-  timing_.hbm_write_bytes += traffic.hbm_write_bytes;
-}
-
-double CoreReplay::finish() {
-  CoreTiming& core = timing_.cores[index_];
-  core.block = record_.block;
-  core.sub_block = record_.sub_block;
-  core.kind = record_.kind;
-  core.start_cycle = start_;
-  core.end_cycle = std::max(start_, scalar());
-  for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) {
-    core.end_cycle = std::max(core.end_cycle, done_[pipe]);
-    core.busy_cycles[pipe] = busy_[pipe];
-  }
-  return core.end_cycle;
+  return records;
 }
 
 /// Joins the cores' line totals by file, line, instruction and pipe, and renames the events' lines to match.
-void join_lines(const std::vector<const CoreRecord*>& records, const std::vector<std::unique_ptr<CoreReplay>>& cores,
-                LaunchTiming& timing) {
+void join_lines(const std::vector<std::unique_ptr<CoreReplay>>& cores, LaunchTiming& timing) {
   std::map<std::tuple<std::string, uint32_t, Op, Pipe>, uint32_t> known;
-  std::vector<std::vector<uint32_t>> renamed(records.size());
-  for (size_t core = 0; core < records.size(); ++core) {
-    for (size_t i = 0; i < records[core]->lines.size(); ++i) {
-      const LineTotals& totals = records[core]->lines[i];
+  std::vector<std::vector<uint32_t>> renamed(cores.size());
+  for (size_t core = 0; core < cores.size(); ++core) {
+    const std::vector<LineTotals>& lines = cores[core]->record().lines;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const LineTotals& totals = lines[i];
       const auto key = std::make_tuple(std::string(totals.file), totals.line, totals.op, totals.pipe);
       const auto [found, is_new] = known.emplace(key, static_cast<uint32_t>(timing.lines.size()));
       if (is_new) {
@@ -228,6 +153,8 @@ void join_lines(const std::vector<const CoreRecord*>& records, const std::vector
         line.line = totals.line;
         line.op = totals.op;
         line.pipe = totals.pipe;
+        line.from = totals.from;
+        line.to = totals.to;
         timing.lines.push_back(line);
       }
       LineTiming& line = timing.lines[found->second];
@@ -235,58 +162,89 @@ void join_lines(const std::vector<const CoreRecord*>& records, const std::vector
       line.cycles += totals.cycles + cores[core]->copy_cycles()[i];
       line.conflict_cycles += totals.conflict_cycles;
       line.bytes += totals.bytes;
+      line.bursts += totals.bursts;
+      line.unaligned += totals.unaligned;
+      line.operations += totals.operations;
       renamed[core].push_back(found->second);
     }
   }
   for (TimelineEvent& event : timing.events) event.line = renamed[event.core][event.line];
 }
 
+/// Whether leaving the limit out can change anything, as far as that is cheap to tell.
+bool is_met(Limit limit, const std::vector<const CoreRecord*>& records, const LaunchTiming& timing) {
+  const auto any = [&](auto&& holds) {
+    for (const CoreRecord* core : records) {
+      for (const Record& record : core->records) {
+        if (holds(record)) return true;
+      }
+    }
+    return false;
+  };
+  switch (limit) {
+    case Limit::BankConflicts: return any([](const Record& record) { return record.conflict_cycles > 0; });
+    case Limit::VectorStalls: return any([](const Record& record) { return record.stall_cycles > 0; });
+    case Limit::Elements: return any([](const Record& record) { return record.element_cycles > 0; });
+    case Limit::Barriers:
+      return any([](const Record& record) {
+        return record.kind == RecordKind::Barrier && record.pipe == static_cast<uint8_t>(Pipe::ALL);
+      });
+    case Limit::CrossCore: return any([](const Record& record) { return record.kind == RecordKind::Cross; });
+    case Limit::L2Reuse: return timing.l2_lost_bytes > 0 || timing.hbm_write_bytes > 0;
+    case Limit::Alignment:
+      for (const LineTiming& line : timing.lines) {
+        if (line.unaligned > 0) return true;
+      }
+      return false;
+    case Limit::SameAddress: return records.size() > 1;
+    default: return true;
+  }
+}
+
 }  // namespace
+
+const char* limit_name(Limit limit) {
+  static constexpr const char* kNames[] = {
+#define OPKIT_LIMIT(name, text) #name,
+#include "observe/timing_limits.inc"
+#undef OPKIT_LIMIT
+      "none"};
+  return kNames[static_cast<size_t>(limit)];
+}
 
 void replay(const TimingCosts& costs, const std::vector<std::unique_ptr<CoreRecord>>& cores, uint64_t events_per_core,
             LaunchTiming& timing) {
-  std::vector<const CoreRecord*> records;
-  for (const std::unique_ptr<CoreRecord>& core : cores) {
-    if (core != nullptr) records.push_back(core.get());
+  const std::vector<const CoreRecord*> records = present(cores);
+  for (const CoreRecord* record : records) {
+    timing.events_dropped += record->dropped;
+    timing.ub_bytes_used = std::max(timing.ub_bytes_used, record->ub_bytes_used);
   }
-  timing.cores.resize(records.size());
-  std::vector<std::unique_ptr<CoreReplay>> replays;
-  for (size_t i = 0; i < records.size(); ++i) {
-    replays.push_back(
-        std::make_unique<CoreReplay>(costs, *records[i], static_cast<uint32_t>(i), events_per_core, timing));
-    timing.events_dropped += records[i]->dropped;
+  LaunchReplay launch(costs, records, events_per_core, Lifted(), timing);
+  launch.run();
+  for (const CoreTiming& core : timing.cores) {
+    timing.gm_read_bytes += core.gm_read_bytes;
+    timing.gm_write_bytes += core.gm_write_bytes;
+    timing.l2_hit_bytes += core.l2_read_hit_bytes;
+    timing.hbm_read_bytes += core.hbm_read_bytes;
+    timing.hbm_write_bytes += core.hbm_write_bytes;
   }
+  join_lines(launch.cores(), timing);
+}
 
-  SharedBandwidth hbm(costs.hbm_bytes_per_cycle);
-  SharedBandwidth writes(costs.write_bytes_per_cycle);
-  L2Contents l2(costs.l2_bytes);
-  using Pending = std::pair<double, size_t>;  // start of the next copy, core
-  std::priority_queue<Pending, std::vector<Pending>, std::greater<Pending>> pending;
-  size_t next_block = std::min<size_t>(replays.size(), costs.core_limit);
-  // A core that ends takes the next block that has none yet.
-  const auto run = [&](size_t core) {
-    double copy_start = 0;
-    while (!replays[core]->advance(copy_start)) {
-      const double end = replays[core]->finish();
-      timing.total_cycles = std::max(timing.total_cycles, end);
-      if (next_block == replays.size()) return;
-      core = next_block++;
-      replays[core]->begin(end);
+void replay_lifted(const TimingCosts& costs, const std::vector<std::unique_ptr<CoreRecord>>& cores,
+                   LaunchTiming& timing) {
+  const std::vector<const CoreRecord*> records = present(cores);
+  for (uint32_t i = 0; i < kLimitCount; ++i) {
+    const auto limit = static_cast<Limit>(i);
+    double cycles = timing.total_cycles;
+    if (is_met(limit, records, timing)) {
+      LaunchTiming scratch;
+      LaunchReplay launch(costs, records, 0, Lifted(limit), scratch);
+      launch.run();
+      cycles = scratch.total_cycles;
     }
-    pending.emplace(copy_start, core);
-  };
-  const size_t first_blocks = next_block;
-  for (size_t core = 0; core < first_blocks; ++core) {
-    replays[core]->begin(0);
-    run(core);
+    timing.lifted_cycles.push_back(cycles);
   }
-  while (!pending.empty()) {
-    const size_t core = pending.top().second;
-    pending.pop();
-    replays[core]->copy(hbm, writes, l2);
-    run(core);
-  }
-  join_lines(records, replays, timing);
 }
 
 }  // namespace opkit

@@ -13,4 +13,8 @@ namespace opkit {
 void replay(const TimingCosts& costs, const std::vector<std::unique_ptr<CoreRecord>>& cores, uint64_t events_per_core,
             LaunchTiming& timing);
 
+/// Fills `timing.lifted_cycles`: the launch replayed without each limit that it meets, one at a time.
+void replay_lifted(const TimingCosts& costs, const std::vector<std::unique_ptr<CoreRecord>>& cores,
+                   LaunchTiming& timing);
+
 }  // namespace opkit

@@ -131,10 +131,10 @@ class GlobalTensor {
     tensor.SetGlobalBuffer(reinterpret_cast<U*>(address_), opkit::elements_in<U>(opkit::bytes_of<T>(size_)));
     return tensor;
   }
-  /// Cache hints do not change results; the timing model does not use them yet.
+  /// Cache hints do not change results, only what the timing model charges; it has one hint for reads and writes.
   template <CacheRwMode rwMode = CacheRwMode::RW>
   void SetL2CacheHint(CacheMode mode) {
-    (void)mode;
+    bypasses_l2_ = mode == CacheMode::CACHE_MODE_DISABLE;
   }
   void SetShapeInfo(const ShapeInfo& shapeInfo) { shape_info_ = shapeInfo; }
   ShapeInfo GetShapeInfo() const { return shape_info_; }
@@ -146,6 +146,7 @@ class GlobalTensor {
     operand.address = address_;
     operand.begin = 0;
     operand.end = ~0ull;
+    operand.bypasses_l2 = bypasses_l2_;
     return operand;
   }
 
@@ -160,6 +161,7 @@ class GlobalTensor {
   uint64_t address_ = 0;
   uint64_t size_ = 0;
   ShapeInfo shape_info_;
+  bool bypasses_l2_ = false;
 };
 
 namespace detail {

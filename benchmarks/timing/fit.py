@@ -1,0 +1,147 @@
+"""Fit what must be fitted of the model's constants to published rows, from documented or guessed
+starting values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from published import Model
+
+Numbers = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One fitted constant; it may stand for several keys that share a value."""
+
+    keys: tuple[str, ...]
+    start: float
+    """Where it stays when no row tells otherwise."""
+    spread: float
+    """How far the start is trusted: standard deviation of its logarithm."""
+
+
+PARAMETERS = (
+    Parameter(("timing.hbm.bytes_per_second",), 1.6e12, 0.1),
+    Parameter(("timing.hbm.burst_overhead_bytes",), 32, 1.0),
+    Parameter(("timing.mte2.bytes_per_cycle",), 38, 0.05),
+    Parameter(("timing.mte2.startup_cycles",), 230, 0.1),
+    Parameter(("timing.mte2.instruction_cycles",), 8, 0.5),
+    Parameter(("timing.mte2.burst_cycles",), 12, 0.3),
+    Parameter(("timing.mte2.nd_to_nz_factor",), 0.75, 0.15),
+    Parameter(("timing.mte3.startup_cycles",), 120, 0.5),
+    Parameter(("timing.mte3.posted_bytes",), 8192, 0.5),
+    Parameter(("timing.mte3.all_cores_bytes_per_second",), 1.6e12, 0.3),
+    Parameter(("timing.l2.same_address_cycles",), 0.1, 1.0),
+    Parameter(("timing.launch.entry_cycles",), 3000, 0.3),
+    Parameter(("timing.scalar.load_cycles", "timing.scalar.store_cycles"), 10, 0.3),
+    Parameter(("timing.scalar.vector_issue_cycles", "timing.scalar.copy_issue_cycles"), 4, 1.0),
+)
+
+_WEIGHTS = {"task": 1.0, "V": 1.0, "M": 1.0, "S": 0.2}
+_PIPE_WEIGHT = 0.3
+_STEP = 0.03
+
+
+def numbers_of(values: Sequence[float]) -> Numbers:
+    """Return the chip's numbers for one value a parameter."""
+    return {
+        key: value
+        for parameter, value in zip(PARAMETERS, values, strict=True)
+        for key in parameter.keys
+    }
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Constants that fit some rows, and how the rows depend on them there."""
+
+    models: tuple[Model, ...]
+    logs: np.ndarray
+    residuals: tuple[np.ndarray, ...]
+    """By model."""
+    jacobians: tuple[np.ndarray, ...]
+    """By model: quantities x parameters."""
+
+    @property
+    def numbers(self) -> Numbers:
+        """The fitted constants, by key."""
+        return numbers_of(np.exp(self.logs).tolist())
+
+    def without(self, left_out: Model) -> Numbers:
+        """Return the constants that the other rows would have given: one more step from here."""
+        kept = [i for i, model in enumerate(self.models) if model is not left_out]
+        return numbers_of(np.exp(self.logs + self._step(kept)).tolist())
+
+    def next_logs(self) -> np.ndarray:
+        """Return the logarithms of better values."""
+        return self.logs + np.clip(self._step(range(len(self.models))), -0.5, 0.5)
+
+    def _step(self, kept: Sequence[int]) -> np.ndarray:
+        starts = np.log([parameter.start for parameter in PARAMETERS])
+        trust = _PRIOR / np.array([parameter.spread for parameter in PARAMETERS])
+        jacobian = np.vstack([*(self.jacobians[i] for i in kept), np.diag(trust)])
+        target = np.concatenate([*(-self.residuals[i] for i in kept), trust * (starts - self.logs)])
+        step: np.ndarray = np.linalg.lstsq(jacobian, target, rcond=None)[0]
+        return step
+
+
+def fit(models: Sequence[Model], *, rounds: int = 4) -> Fit:
+    """Return the constants that make the least squares of the models' logarithmic errors.
+
+    Gauss-Newton with numeric derivatives; what a parameter's start is trusted counts as one more
+    observation, so a constant that no row depends on keeps it.
+    """
+    logs = np.log([parameter.start for parameter in PARAMETERS])
+    for _ in range(rounds):
+        logs = _at(models, logs).next_logs()
+    return _at(models, logs)
+
+
+def _at(models: Sequence[Model], logs: np.ndarray) -> Fit:
+    residuals = [_residuals(model, logs) for model in models]
+    jacobians = [np.empty((len(found), len(logs))) for found in residuals]
+    for index in range(len(logs)):
+        moved = logs.copy()
+        moved[index] += _STEP
+        for model, base, jacobian in zip(models, residuals, jacobians, strict=True):
+            jacobian[:, index] = (_residuals(model, moved) - base) / _STEP
+    return Fit(tuple(models), logs, tuple(residuals), tuple(jacobians))
+
+
+_PRIOR = 0.03
+"""Weight of a starting value's trust against a relative error of one."""
+
+
+def _residuals(model: Model, logs: np.ndarray) -> np.ndarray:
+    predicted = model.predict(numbers_of(np.exp(logs).tolist()))
+    return np.array(
+        [
+            _WEIGHTS.get(quantity, _PIPE_WEIGHT) * math.log(predicted[quantity] / measured)
+            for quantity, measured in model.row.measured.items()
+        ]
+    )
+
+
+Errors = dict[tuple[str, str], float]
+"""Relative, by row and quantity."""
+
+
+def errors(models: Sequence[Model], numbers: Mapping[str, float]) -> Errors:
+    """Return how far the model with these numbers is from what was measured."""
+    return {
+        (model.row.row, quantity): value / model.row.measured[quantity] - 1
+        for model in models
+        for quantity, value in model.predict(numbers).items()
+    }
+
+
+def left_out_errors(found: Fit) -> Errors:
+    """Return each row's errors with constants from which that row was left out."""
+    result: Errors = {}
+    for model in found.models:
+        result |= errors([model], found.without(model))
+    return result

@@ -1,0 +1,299 @@
+#include "observe/timing_core.h"
+
+#include <algorithm>
+
+namespace opkit {
+namespace {
+
+/// Places along the way of data through a core: a pipe that waits for one behind it waits for a buffer to become free.
+constexpr uint32_t place_of(Pipe pipe) {
+  switch (pipe) {
+    case Pipe::MTE2: return 0;
+    case Pipe::MTE1: return 1;
+    case Pipe::M: return 2;
+    case Pipe::FIX: return 3;
+    case Pipe::V: return 4;
+    case Pipe::MTE3: return 5;
+    default: return 6;
+  }
+}
+
+}  // namespace
+
+CoreReplay::CoreReplay(const TimingCosts& costs, const CoreRecord& record, size_t index, uint64_t event_limit,
+                       Lifted lifted, LaunchTiming& timing)
+    : costs_(costs),
+      record_(record),
+      index_(index),
+      events_left_(event_limit),
+      lifted_(lifted),
+      timing_(timing),
+      totals_(timing.cores[index]),
+      copy_cycles_(record.lines.size(), 0.0) {}
+
+void CoreReplay::begin(double cycle) {
+  start_ = cycle;
+  std::fill(free_, free_ + kPipeCount, cycle);
+  std::fill(done_, done_ + kPipeCount, cycle);
+  if (lifted_.is(Limit::Scalar)) return;
+  scalar() += costs_.entry_cycles;
+  totals_.busy_cycles[at(Pipe::S)] += costs_.entry_cycles;
+}
+
+CoreReplay::Step CoreReplay::advance(CrossReplay& cross, double& copy_start) {
+  for (; next_ < record_.records.size(); ++next_) {
+    const Record& record = record_.records[next_];
+    switch (record.kind) {
+      case RecordKind::Vector: vector(record); break;
+      case RecordKind::Local: local(record); break;
+      case RecordKind::SetFlag: set_flag(record); break;
+      case RecordKind::WaitFlag: wait_flag(record); break;
+      case RecordKind::Barrier: barrier(record); break;
+      case RecordKind::Cross:
+        if (!cross_core(record, cross)) return Step::Blocked;
+        break;
+      case RecordKind::Scalar: {
+        const double begin = scalar();
+        spend_scalar(record);
+        note(record.line, begin, scalar(), 0);
+        break;
+      }
+      case RecordKind::Copy:
+        follow_unit_flag(record);
+        copy_start = std::max(free_[record.pipe], scalar() + scalar_cycles(record));
+        return Step::Copy;
+    }
+  }
+  return Step::Ended;
+}
+
+double CoreReplay::scalar_cycles(const Record& record) const {
+  if (lifted_.is(Limit::Scalar)) return 0;
+  if (lifted_.is(Limit::Elements)) return record.scalar_cycles - static_cast<double>(record.element_cycles);
+  if (lifted_.is(Limit::SmallTiles)) {
+    return (record.scalar_cycles + static_cast<double>(record.element_cycles)) / 2;
+  }
+  return record.scalar_cycles;
+}
+
+void CoreReplay::spend_scalar(const Record& record) {
+  const double cycles = scalar_cycles(record);
+  scalar() += cycles;
+  totals_.busy_cycles[at(Pipe::S)] += cycles;
+}
+
+void CoreReplay::vector(const Record& record) {
+  constexpr uint32_t kVector = at(Pipe::V);
+  double saved = 0;
+  double first_stall = record.first_stall;
+  if (lifted_.is(Limit::BankConflicts)) saved = static_cast<double>(record.conflict_cycles);
+  if (lifted_.is(Limit::VectorStalls)) saved = static_cast<double>(record.stall_cycles);
+  if (lifted_.is(Limit::SmallTiles)) saved = static_cast<double>(record.stall_cycles) / 2;
+  if (lifted_.is(Limit::VectorStalls)) first_stall = 0;
+  if (lifted_.is(Limit::SmallTiles)) first_stall /= 2;
+  const double issue = scalar_cycles(record);
+  const double busy = record.busy_cycles - saved;
+  // The pipe cannot be through sooner than the scalar pipe has issued, or than its own work takes.
+  const double path = std::max(record.path_cycles - saved - (record.scalar_cycles - issue), std::min(busy, issue));
+  const double ready = std::max(vector_end_ + busy, free_[kVector] + busy - first_stall);
+  const double end = std::max(ready, scalar() + path);
+  const bool is_single = record.peer != 0;
+  if (is_single) note(record.line, end - (busy - first_stall), end + costs_.vector_startup, 0);
+  // The stall is the drain of the instruction before, which its own time covers.
+  occupy(kVector, end - (busy - first_stall), end + costs_.vector_startup);
+  free_[kVector] = vector_end_ = end;
+  spend_scalar(record);
+}
+
+void CoreReplay::local(const Record& record) {
+  const uint32_t pipe = record.pipe;
+  follow_unit_flag(record);
+  spend_scalar(record);
+  const double start = std::max(free_[pipe], scalar());
+  const double end = start + record.busy_cycles;
+  const double done = end + static_cast<double>(record.latency);
+  note(record.line, start, done, 0);
+  occupy(pipe, start, done);
+  free_[pipe] = end;
+  if (pipe == at(Pipe::V)) vector_end_ = end;
+}
+
+/// With unit flags FIX waits for the product that it takes out. That M waits for room in L0C is not modelled.
+void CoreReplay::follow_unit_flag(const Record& record) {
+  const bool is_local = record.kind == RecordKind::Local || record.kind == RecordKind::Copy;
+  if (is_local && record.event != 0 && record.pipe == at(Pipe::FIX)) hold(at(Pipe::FIX), done_[at(Pipe::M)]);
+}
+
+void CoreReplay::set_flag(const Record& record) {
+  spend_scalar(record);
+  const double source = record.pipe == at(Pipe::S) ? scalar() : done_[record.pipe];
+  Flag& flag = flags_[record.pipe][record.peer][record.event];
+  flag = {std::max(scalar(), source), flag.last};
+}
+
+void CoreReplay::wait_flag(const Record& record) {
+  spend_scalar(record);
+  const Flag& flag = flags_[record.pipe][record.peer][record.event];
+  const bool is_for_buffer = place_of(static_cast<Pipe>(record.peer)) < place_of(static_cast<Pipe>(record.pipe));
+  hold(record.peer, is_for_buffer && lifted_.is(Limit::Buffers) ? flag.before : flag.last);
+}
+
+void CoreReplay::hold(uint32_t pipe, double cycle) {
+  totals_.wait_cycles[pipe] += std::max(0.0, cycle - std::max(free_[pipe], scalar()));
+  free_[pipe] = std::max(free_[pipe], cycle);
+}
+
+double CoreReplay::all_done() const { return *std::max_element(done_, done_ + kPipeCount); }
+
+void CoreReplay::barrier(const Record& record) {
+  spend_scalar(record);
+  if (record.pipe != at(Pipe::ALL)) {
+    hold(record.pipe, done_[record.pipe]);
+    return;
+  }
+  if (lifted_.is(Limit::Barriers)) return;
+  const double all = std::max(scalar(), all_done());
+  for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) hold(pipe, all);
+}
+
+bool CoreReplay::cross_core(const Record& record, CrossReplay& cross) {
+  const CrossRecord& call = record_.crosses[next_cross_];
+  const bool is_pipes = call.op == Op::CrossCoreSetFlag || call.op == Op::CrossCoreWaitFlag;
+  const bool is_all = !is_pipes || call.pipe == Pipe::ALL || call.pipe == Pipe::S;
+  if (!has_signalled_) {
+    spend_scalar(record);
+    const double done = is_all ? all_done() : done_[record.pipe];
+    ticket_ = cross.signal(index_, call, std::max(scalar(), done));
+    has_signalled_ = true;
+  }
+  double from = 0;
+  if (!cross.may_pass(index_, call, ticket_, from)) return false;
+  ++next_cross_;
+  has_signalled_ = false;
+  if (from == 0 || lifted_.is(Limit::CrossCore)) return true;
+  from += costs_.cross_core_cycles;
+  const double begin = scalar();
+  for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) {
+    if (is_all || pipe == record.pipe) hold(pipe, from);
+  }
+  if (is_all) note(record.line, begin, std::max(begin, from), 0);
+  return true;
+}
+
+const CopyCosts& CoreReplay::law_of(bool is_read) const {
+  if (is_read) return costs_.mte2;
+  return record_.records[next_].pipe == at(Pipe::FIX) ? costs_.fixpipe : costs_.mte3;
+}
+
+/// Cycles of the copy itself, without start-up, waiting for memory that cores share, and contention.
+double CoreReplay::moving_cycles(const CopyRecord& shape, const BurstTraffic& traffic, bool is_read) const {
+  const CopyCosts& law = law_of(is_read);
+  const auto bytes = static_cast<double>(shape.burst_bytes);
+  // L2 counts whole lines; what the core moves is the copy's own bytes, split in the same proportion.
+  const uint64_t touched = traffic.hit_bytes + traffic.hbm_read_bytes;
+  const double share = touched == 0 ? 0 : static_cast<double>(traffic.hit_bytes) / static_cast<double>(touched);
+  const bool is_slow = !lifted_.is(Limit::Alignment) && !is_aligned(costs_, shape);
+  const double rate = law.bytes_per_cycle * (is_slow ? law.unaligned_rate : 1);
+  double burst = bytes * (1 - share) / rate;
+  if (share > 0) burst += bytes * share / costs_.l2_hit_bytes_per_cycle[static_cast<uint32_t>(record_.kind)];
+  if (shape.reorders && is_read) burst /= costs_.nd_to_nz_factor;
+  // The next burst is asked for while this one arrives.
+  if (!lifted_.is(Limit::Bursts)) burst = std::max(burst, law.burst_cycles);
+  const double calls = lifted_.is(Limit::CopyStartup) ? 0 : lifted_.is(Limit::SmallTiles) ? 0.5 : 1;
+  return burst * shape.burst_count + law.instruction_cycles * calls;
+}
+
+bool CoreReplay::copy(SharedMemory& memory) {
+  const Record& record = record_.records[next_];
+  const CopyRecord& shape = record_.copies[next_copy_];
+  const bool is_read = record.peer != 0;
+  const bool is_shared = !lifted_.is(Limit::Hbm);
+  spend_scalar(record);
+  const double start = std::max(free_[record.pipe], scalar());
+
+  using Access = L2Contents::Access;
+  const Access access = is_read ? (shape.bypasses_l2 ? Access::ReadPast : Access::Read)
+                                : (shape.bypasses_l2 ? Access::WritePast : Access::Write);
+  BurstTraffic traffic;
+  for (uint32_t burst = 0; burst < shape.burst_count; ++burst) {
+    memory.l2.touch(shape.address + burst * shape.stride, shape.burst_bytes, access, traffic);
+  }
+  const auto bytes = static_cast<double>(shape.burst_bytes) * shape.burst_count;
+  (is_read ? totals_.gm_read_bytes : totals_.gm_write_bytes) += static_cast<uint64_t>(bytes);
+  totals_.l2_read_hit_bytes += traffic.hit_bytes;
+  totals_.l2_write_hit_bytes += traffic.write_hit_bytes;
+  totals_.hbm_read_bytes += traffic.hbm_read_bytes;
+  totals_.hbm_write_bytes += traffic.hbm_write_bytes;
+  timing_.l2_lost_bytes += traffic.lost_bytes;
+
+  double end = start + moving_cycles(shape, traffic, is_read);
+  // What leaves L2 takes HBM's time from the reads; a write itself only waits for the room.
+  const auto pushed_out = static_cast<double>(traffic.hbm_write_bytes);
+  if (is_shared && pushed_out > 0) memory.hbm.begin(start, pushed_out, FairShare::kNobody);
+  if (is_read) {
+    const uint32_t readers = memory.reads.note(index_, shape.address);
+    if (readers > 1 && !lifted_.is(Limit::SameAddress)) {
+      const uint64_t lines =
+          uint64_t{shape.burst_count} * ((shape.burst_bytes + costs_.alignment_bytes - 1) / costs_.alignment_bytes);
+      end += costs_.same_address_cycles * (readers - 1) * static_cast<double>(lines);
+    }
+    if (is_shared && traffic.hbm_read_bytes > 0) {
+      const double wasted = lifted_.is(Limit::Bursts) ? 0 : costs_.hbm_burst_bytes * shape.burst_count;
+      read_start_ = start;
+      read_end_ = end;
+      memory.hbm.begin(start, static_cast<double>(traffic.hbm_read_bytes) + wasted, index_);
+      return false;
+    }
+  } else if (is_shared) {
+    // Beyond what is posted, a core writes at its share of what all cores can write.
+    const double beyond = std::max(0.0, bytes - costs_.posted_bytes);
+    const double drain = costs_.write_bytes_per_cycle / memory.active_cores;
+    const double rate = law_of(is_read).bytes_per_cycle;
+    if (drain < rate) end += beyond / drain - beyond / rate;
+    if (pushed_out > 0) end = std::max(end, memory.evictions.take(start, pushed_out));
+  }
+  end_copy(start, end);
+  return true;
+}
+
+void CoreReplay::end_read(double cycle) { end_copy(read_start_, std::max(read_end_, cycle)); }
+
+void CoreReplay::end_copy(double start, double end) {
+  const Record& record = record_.records[next_];
+  const CopyCosts& law = law_of(record.peer != 0);
+  const CopyRecord& shape = record_.copies[next_copy_++];
+  ++next_;
+  const double latency = lifted_.is(Limit::CopyStartup)  ? 0
+                         : lifted_.is(Limit::SmallTiles) ? law.startup_cycles / 2
+                                                         : law.startup_cycles;
+  note(record.line, start, end + latency, uint64_t{shape.burst_count} * shape.burst_bytes);
+  copy_cycles_[record.line] += end - start;
+  occupy(record.pipe, start, end + latency);
+  free_[record.pipe] = end;
+}
+
+void CoreReplay::occupy(uint32_t pipe, double begin, double end) {
+  totals_.busy_cycles[pipe] += std::max(0.0, end - std::max(begin, done_[pipe]));
+  done_[pipe] = std::max(done_[pipe], end);
+}
+
+void CoreReplay::note(uint32_t line, double begin, double end, uint64_t bytes) {
+  if (events_left_ == 0) {
+    ++timing_.events_dropped;
+    return;
+  }
+  --events_left_;
+  timing_.events.push_back({static_cast<uint32_t>(index_), line, begin, end, bytes});
+}
+
+double CoreReplay::finish() {
+  totals_.block = record_.block;
+  totals_.sub_block = record_.sub_block;
+  totals_.kind = record_.kind;
+  totals_.start_cycle = start_;
+  totals_.end_cycle = std::max({start_, scalar(), all_done()});
+  for (const LineTotals& line : record_.lines) totals_.instructions[at(line.pipe)] += line.count;
+  return totals_.end_cycle;
+}
+
+}  // namespace opkit

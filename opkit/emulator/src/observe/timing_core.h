@@ -1,0 +1,108 @@
+/// One core on the scoreboard: its pipes, flags and barriers, and the copies that it makes through shared memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "observe/timing_cross.h"
+#include "observe/timing_memory.h"
+#include "observe/timing_record.h"
+
+namespace opkit {
+
+/// Which limits a replay leaves out.
+class Lifted {
+ public:
+  Lifted() = default;
+  explicit Lifted(Limit limit) : limit_(limit) {}
+  bool is(Limit limit) const { return limit_ == limit; }
+
+ private:
+  Limit limit_ = Limit::kCount;
+};
+
+/// What the cores of a launch share on the scoreboard.
+struct SharedMemory {
+  SharedMemory(const TimingCosts& costs, size_t core_count, Lifted lifted)
+      : hbm(costs.hbm_bytes_per_cycle),
+        evictions(costs.hbm_bytes_per_cycle),
+        l2(lifted.is(Limit::L2Reuse) ? ~0ull : costs.l2_bytes),
+        reads(core_count) {}
+
+  FairShare hbm;
+  SharedBandwidth evictions;  ///< the same link, for how fast writes can push others out
+  L2Contents l2;
+  SharedReads reads;
+  uint32_t active_cores = 1;  ///< sub-cores that run at once
+};
+
+class CoreReplay {
+ public:
+  enum class Step : uint8_t { Copy, Blocked, Ended };
+
+  CoreReplay(const TimingCosts& costs, const CoreRecord& record, size_t index, uint64_t event_limit, Lifted lifted,
+             LaunchTiming& timing);
+
+  void begin(double cycle);
+  /// Runs until the next copy through GM, whose start it gives, or until it must wait for another core.
+  Step advance(CrossReplay& cross, double& copy_start);
+  /// Serves the copy that advance() stopped at. False: it is under way in `memory.hbm`, and end_read() ends it.
+  bool copy(SharedMemory& memory);
+  /// The read under way has got its last byte from HBM.
+  void end_read(double cycle);
+  /// Fills the core's totals and returns when it ended.
+  double finish();
+
+  const CoreRecord& record() const { return record_; }
+  const std::vector<double>& copy_cycles() const { return copy_cycles_; }
+
+ private:
+  static constexpr uint32_t at(Pipe pipe) { return static_cast<uint32_t>(pipe); }
+  double& scalar() { return free_[at(Pipe::S)]; }
+  void spend_scalar(const Record& record);
+  double scalar_cycles(const Record& record) const;
+  void vector(const Record& record);
+  void local(const Record& record);
+  void follow_unit_flag(const Record& record);
+  const CopyCosts& law_of(bool is_read) const;
+  void set_flag(const Record& record);
+  void wait_flag(const Record& record);
+  void barrier(const Record& record);
+  bool cross_core(const Record& record, CrossReplay& cross);
+  double all_done() const;
+  /// Holds a pipe until `cycle`.
+  void hold(uint32_t pipe, double cycle);
+  void end_copy(double start, double end);
+  double moving_cycles(const CopyRecord& shape, const BurstTraffic& traffic, bool is_read) const;
+  /// Counts a pipe busy from `begin` to `end`, what it overlaps with earlier work only once.
+  void occupy(uint32_t pipe, double begin, double end);
+  void note(uint32_t line, double begin, double end, uint64_t bytes);
+
+  struct Flag {
+    double last = 0;
+    double before = 0;  ///< the signal before the last
+  };
+
+  const TimingCosts& costs_;
+  const CoreRecord& record_;
+  size_t index_;
+  uint64_t events_left_;
+  Lifted lifted_;
+  LaunchTiming& timing_;
+  CoreTiming& totals_;
+  std::vector<double> copy_cycles_;
+  size_t next_ = 0;
+  size_t next_copy_ = 0;
+  size_t next_cross_ = 0;
+  double read_start_ = 0;       ///< of the read under way
+  double read_end_ = 0;         ///< the earliest, as far as the core itself goes
+  bool has_signalled_ = false;  ///< the call that advance() stopped at
+  uint64_t ticket_ = 0;
+  double start_ = 0;
+  double vector_end_ = -1e300;
+  double free_[kPipeCount] = {};  ///< earliest start of the pipe's next instruction; S: the scalar pipe's clock
+  double done_[kPipeCount] = {};  ///< when all that it was given has taken effect
+  Flag flags_[kPipeCount][kPipeCount][kEventCount] = {};
+};
+
+}  // namespace opkit
