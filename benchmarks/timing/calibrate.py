@@ -77,6 +77,13 @@ def table(full: Fit, left_out: Errors, halves: tuple[Errors, Errors]) -> str:
         measured_ratio = measured_times[slower] / measured_times[faster]
         ratio = times[slower] / times[faster]
         lines.append(f"| {faster} | {slower} | {why} | {measured_ratio:.2f} x | {ratio:.2f} x |")
+    tasks = sum("task" in model.row.measured for model in full.models)
+    lines += [
+        "",
+        f"Mean absolute error of {tasks} task times: {_mean(fitted, 'task')} with constants fitted to"
+        f" all rows, {_mean(left_out, 'task')} with each row left out of its own fit; vector pipe"
+        f" {_mean(left_out, 'V')}.",
+    ]
     return "\n".join(lines)
 
 
