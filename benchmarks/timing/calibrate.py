@@ -80,9 +80,9 @@ def table(full: Fit, left_out: Errors, halves: tuple[Errors, Errors]) -> str:
     tasks = sum("task" in model.row.measured for model in full.models)
     lines += [
         "",
-        f"Mean absolute error of {tasks} task times: {_mean(fitted, 'task')} with constants fitted to"
-        f" all rows, {_mean(left_out, 'task')} with each row left out of its own fit; vector pipe"
-        f" {_mean(left_out, 'V')}.",
+        f"Mean absolute error: {tasks} task times {_mean(fitted, 'task')} with constants fitted"
+        f" to all rows, {_mean(left_out, 'task')} with each row left out of its own fit;"
+        f" vector pipe {_mean(left_out, 'V')}.",
     ]
     return "\n".join(lines)
 
