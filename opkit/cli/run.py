@@ -32,6 +32,12 @@ __all__ = ["command", "exit_code"]
 @click.option(
     "--poison", is_flag=True, help="Fill memories with NaN patterns, to show what is never written."
 )
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    metavar="N",
+    help="Draw the order of blocks and the bytes of new memory from N; 0 draws nothing.",
+)
 @click.argument("program", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @common_options
@@ -41,6 +47,7 @@ def command(
     threads: int | None,
     deterministic: bool,
     poison: bool,
+    seed: int | None,
     program: Path,
     arguments: tuple[str, ...],
     console: Console,
@@ -49,6 +56,9 @@ def command(
 
     PROGRAM is what "opkit cc" has linked, or a .py file, which runs in this process. What follows
     it are its own arguments. opkit exits with the program's code.
+
+    A program whose result changes with --seed depends on the order of its blocks, or on memory that
+    nobody has written. With --poison as well, memory holds NaN patterns.
 
     Example: opkit run --deterministic --poison ./add 1024
     """
@@ -71,9 +81,9 @@ def command(
     name = find_chip(chip).name if chip is not None else None
     found = runtime.find_program(program)
     if found.suffix == ".py":
-        _run_script(found, arguments, chip=name, threads=threads, poison=poison)
+        _run_script(found, arguments, chip=name, threads=threads, poison=poison, seed=seed)
         return
-    options = {"chip": name, "threads": threads, "poison": int(poison)}
+    options = {"chip": name, "threads": threads, "poison": int(poison), "seed": seed}
     code = _run_program(found, arguments, options, console)
     click.get_current_context().exit(code)
 
@@ -102,10 +112,11 @@ def _run_script(
     chip: str | None,
     threads: int | None,
     poison: bool,
+    seed: int | None,
 ) -> None:
     from opkit import runtime
 
-    runtime.configure(chip, threads=threads, poison=poison)
+    runtime.configure(chip, threads=threads, poison=poison, seed=seed)
     click.get_current_context().exit(exit_code(runtime.run_script(script, arguments)))
 
 

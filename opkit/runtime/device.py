@@ -25,7 +25,8 @@ class Configuration:
     profile: bool
     """Whether launches are timed by the chip's timing model."""
     seed: int
-    """Of the order in which the cores of a launch start; 0 is one after the other."""
+    """Of the order in which the cores of a launch start, and of the byte that their local memories
+    and what programs allocate start out with; 0 is one after the other, and no such byte."""
 
 
 def configuration() -> Configuration:

@@ -67,6 +67,25 @@ def test_options_reach_the_device(program: Path, capfd: pytest.CaptureFixture[st
     assert [line.split()[-1] for line in lines[1:]] == ["0", "1", "2"]
 
 
+def test_a_seed_changes_the_order_of_blocks_and_what_memory_holds_and_repeats_both(
+    program: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def shown(seed: int) -> tuple[str, ...]:
+        assert run_guarded(command, ["--threads", "1", "--seed", str(seed), str(program)]) == 5
+        return tuple(
+            line.split()[-1 if i else 1]
+            for i, line in enumerate(capfd.readouterr().out.splitlines())
+        )
+
+    outputs = [shown(seed) for seed in range(5)]
+    assert outputs[0] == ("0", "0", "1", "2")
+    assert all(sorted(blocks) == ["0", "1", "2"] for _, *blocks in outputs)
+    assert len({output[1:] for output in outputs}) > 1
+    assert "0" not in {fill for fill, *_ in outputs[1:]}
+    assert len({fill for fill, *_ in outputs}) == 5
+    assert [shown(seed) for seed in range(5)] == outputs
+
+
 def test_a_chip_of_another_architecture_is_refused_by_the_launch(
     program: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,11 +20,11 @@ const std::string* report_folder = nullptr;
   std::_Exit(2);
 }
 
-uint32_t number(const std::string& key, const std::string& value) {
+uint64_t number(const std::string& key, const std::string& value) {
   char* end = nullptr;
-  const unsigned long result = std::strtoul(value.c_str(), &end, 10);
+  const unsigned long long result = std::strtoull(value.c_str(), &end, 10);
   if (value.empty() || *end != '\0') refuse("OPKIT_RUN_OPTIONS: " + key + " is no number: \"" + value + "\"");
-  return static_cast<uint32_t>(result);
+  return result;
 }
 
 /// Leaves <process id>.json in the report folder.
@@ -70,13 +70,15 @@ __attribute__((constructor)) void apply_run_options() {
     if (key == "chip") {
       chip = value;
     } else if (key == "threads") {
-      options.threads = number(key, value);
+      options.threads = static_cast<uint32_t>(number(key, value));
     } else if (key == "poison") {
       options.poison = static_cast<int32_t>(number(key, value));
+    } else if (key == "seed") {
+      options.seed = number(key, value);
     } else if (key == "check") {
       detectors = value;
     } else if (key == "check_block") {
-      checks.only_block = number(key, value);
+      checks.only_block = static_cast<int64_t>(number(key, value));
     } else if (key == "check_auto_sync") {
       checks.has_auto_sync = static_cast<int32_t>(number(key, value));
     } else if (key == "check_unused") {

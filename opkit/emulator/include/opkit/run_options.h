@@ -13,6 +13,7 @@ typedef struct opkit_run_options {
   const char* chip;  ///< a chip's name or alias; null: the one that the program was compiled for
   uint32_t threads;  ///< host threads; 0: as many as the host has cores
   int32_t poison;    ///< not 0: memories hold NaN patterns before each use
+  uint64_t seed;     ///< not 0: blocks start in an order, memories with a byte drawn from it
 } opkit_run_options;
 
 /// Applies the options to every later launch. Returns null, or why it refused; the text stays valid.

@@ -239,6 +239,7 @@ const char* opkit_configure_run(const opkit_run_options* options) {
   }
   config.threads = options->threads;
   config.poison = options->poison != 0;
+  config.seed = options->seed;
   opkit::Device::get().configure(config);
   return nullptr;
 }

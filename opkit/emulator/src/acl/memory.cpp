@@ -16,7 +16,6 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kAlignment = 64;  // Source: runtime API, aclrtMalloc
 constexpr uint64_t kDataBlock = 32;  // sizes are rounded up to it. Source: the same
 constexpr uint8_t kRedZone = 0xA9;   // fills a mapping around its allocation
-constexpr uint8_t kPoison = 0xFF;    // a NaN in every floating-point type
 constexpr size_t kFreedKept = 4096;  // ranges, not bytes: only address space is kept
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -32,7 +31,7 @@ bool is_filled(uint64_t begin, uint64_t end) {
 
 }  // namespace
 
-void* Memory::allocate_device(size_t bytes, bool poison, bool is_followed) {
+void* Memory::allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is_followed) {
   if (bytes > UINT64_MAX / 2) return nullptr;
   Allocation allocation;
   allocation.bytes = bytes;
@@ -52,11 +51,9 @@ void* Memory::allocate_device(size_t bytes, bool poison, bool is_followed) {
   const uint64_t end = allocation.begin + allocation.usable_bytes;
   std::memset(reinterpret_cast<void*>(inner_begin), kRedZone, allocation.begin - inner_begin);
   std::memset(reinterpret_cast<void*>(end), kRedZone, inner_begin + inner - end);
-  if (poison) std::memset(reinterpret_cast<void*>(allocation.begin), kPoison, allocation.usable_bytes);
+  if (fill) std::memset(reinterpret_cast<void*>(allocation.begin), *fill, allocation.usable_bytes);
   allocation.caller = Caller::current();
-  if (is_followed) {
-    allocation.written = std::make_shared<WrittenBits>(allocation.usable_bytes, poison ? kPoison : uint8_t{0});
-  }
+  if (is_followed) allocation.written = std::make_shared<WrittenBits>(allocation.usable_bytes, fill.value_or(0));
   device_[allocation.begin] = allocation;
   return reinterpret_cast<void*>(allocation.begin);
 }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -33,7 +34,7 @@ enum class Side : uint8_t { Unknown, Device, Host, Freed };
 class Memory {
  public:
   /// Null when the host has no memory left.
-  void* allocate_device(size_t bytes, bool poison, bool is_followed);
+  void* allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is_followed);
   void* allocate_host(size_t bytes);
   aclError free_device(void* pointer);
   aclError free_host(void* pointer);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,10 @@ struct DeviceConfig {
   uint32_t threads = 0;        ///< host threads; 0: as many as the host has cores
   bool poison = false;         ///< fill local memories with NaN patterns before each block
   bool profile = false;        ///< attach the timing observer
-  uint64_t seed = 0;           ///< cores start in an order drawn from it; 0: one after the other
+  uint64_t seed = 0;           ///< cores start in an order, memories with a byte drawn from it; 0: in turn, as they are
+
+  /// What new memory is filled with; none: it is left as it is.
+  std::optional<uint8_t> fill() const;
 };
 
 struct Launch {

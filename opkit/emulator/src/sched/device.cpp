@@ -10,22 +10,34 @@
 namespace opkit {
 namespace {
 
-/// 0 to count - 1 in an order that follows from the seed alone, on every host.
+constexpr uint8_t kPoison = 0xff;  // a NaN in every floating type, -1 in every integer
+
+/// The next of a sequence of numbers that is the same on every host: splitmix64.
+uint64_t draw(uint64_t& state) {
+  state += 0x9e3779b97f4a7c15ull;
+  uint64_t drawn = state;
+  drawn = (drawn ^ (drawn >> 30)) * 0xbf58476d1ce4e5b9ull;
+  drawn = (drawn ^ (drawn >> 27)) * 0x94d049bb133111ebull;
+  return drawn ^ (drawn >> 31);
+}
+
+/// 0 to count - 1 in an order that follows from the seed alone.
 std::vector<uint32_t> shuffled(uint32_t count, uint64_t seed) {
   std::vector<uint32_t> order(count);
   for (uint32_t i = 0; i < count; ++i) order[i] = i;
-  for (uint32_t i = count; i > 1; --i) {
-    // One step of splitmix64, then a number below i.
-    seed += 0x9e3779b97f4a7c15ull;
-    uint64_t drawn = seed;
-    drawn = (drawn ^ (drawn >> 30)) * 0xbf58476d1ce4e5b9ull;
-    drawn = (drawn ^ (drawn >> 27)) * 0x94d049bb133111ebull;
-    std::swap(order[i - 1], order[(drawn ^ (drawn >> 31)) % i]);
-  }
+  for (uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[draw(seed) % i]);
   return order;
 }
 
 }  // namespace
+
+std::optional<uint8_t> DeviceConfig::fill() const {
+  if (poison) return kPoison;
+  if (seed == 0) return std::nullopt;
+  uint64_t state = seed;
+  // Never the zero that fresh memory has anyway.
+  return static_cast<uint8_t>(1 + draw(state) % 255);
+}
 
 struct Device::State {
   std::mutex launch_lock;  // one launch at a time

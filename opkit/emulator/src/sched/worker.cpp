@@ -12,7 +12,6 @@
 namespace opkit {
 namespace {
 
-constexpr uint8_t kPoison = 0xff;  // a NaN in every floating type, -1 in every integer
 constexpr size_t kSignalStackBytes = 64 * 1024;
 constexpr size_t kPageBytes = 4096;
 
@@ -167,7 +166,7 @@ void Worker::reset_core(CoreSlot& slot, uint32_t index) {
   running.variables = {
       block_index, fresh.block_count, fresh.sub_block, is_cube ? 1 : aiv_per_block, launch_->launch->tiling_key,
       is_cube};
-  if (config_.poison) std::memset(slot.memory, kPoison, slot.memory_bytes);
+  if (const auto fill = config_.fill()) std::memset(slot.memory, *fill, slot.memory_bytes);
 }
 
 /// Cores above the one that faulted, or all: they are not resumed.
