@@ -29,16 +29,16 @@ __all__ = [
     "Kernel",
     "Rewritten",
     "apply_edits",
+    "body_edits",
     "expression_edits",
     "launch_edits",
     "library_edits",
-    "mode_edits",
     "print_edits",
     "scan_kernels",
 ]
 
 VECTOR = "::opkit::KernelMode::Vector"
-# The launch asks the kernel, which mode_edits() has taught to answer.
+# The launch asks the kernel, which body_edits() has taught to answer.
 ASK_KERNEL = "::opkit::AskKernel()"
 # Source: programming guide, kernel type settings; the task types of arch 2201.
 _TASK_TYPES = {
@@ -67,6 +67,8 @@ class Kernel:
     """Offset behind the `{` of its definition; None for a declaration."""
     end: int | None = None
     """Offset behind the `}` of its definition; None for a declaration."""
+    workspace: str | None = None
+    """The parameter marked `__kfc_workspace__`: the system workspace of Matmul objects."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ def scan_kernels(text: str) -> tuple[Kernel, ...]:
     """Return the kernels that `text` declares or defines, each name once.
 
     The mode is taken from `__vector__`, `__cube__`, `__mix__(cube, vector)`, else from a
-    KERNEL_TASK_TYPE macro in the body, else it is vector.
+    KERNEL_TASK_TYPE macro in the body. Else a kernel with a `__kfc_workspace__` parameter has
+    Matmul objects, so its blocks are a cube and two vector cores, and any other is vector.
     """
     kernels: dict[str, Kernel] = {}
     for kernel in _all_kernels(text):
@@ -123,13 +126,22 @@ def scan_kernels(text: str) -> tuple[Kernel, ...]:
     return tuple(kernels.values())
 
 
-def mode_edits(text: str) -> tuple[Edit, ...]:
-    """Return the edits that make each kernel defined in `text` tell its mode when asked."""
-    return tuple(
-        Edit(kernel.body, kernel.body, f" if (::opkit::tells_mode({kernel.mode})) return;")
-        for kernel in _all_kernels(text)
-        if kernel.body is not None
-    )
+def body_edits(text: str, *, asks_mode: bool) -> tuple[Edit, ...]:
+    """Return what each kernel defined in `text` has to do first.
+
+    Where launches ask for the mode, it tells; a marked workspace becomes the system workspace.
+    """
+    edits: list[Edit] = []
+    for kernel in _all_kernels(text):
+        statements = ""
+        if asks_mode:
+            statements += f" if (::opkit::tells_mode({kernel.mode})) return;"
+        if kernel.workspace is not None:
+            pointer = f"reinterpret_cast<uint8_t*>({kernel.workspace})"
+            statements += f" ::opkit::set_system_workspace({pointer});"
+        if kernel.body is not None and statements:
+            edits.append(Edit(kernel.body, kernel.body, statements))
+    return tuple(edits)
 
 
 def library_edits(text: str) -> tuple[Edit, ...]:
@@ -249,28 +261,42 @@ def _kernel_at(tokens: Sequence[Token], index: int) -> Kernel | None:
             elif position > index and token.text not in ("__attribute__", "alignas"):
                 is_defined = close + 1 < len(tokens) and tokens[close + 1].text == "{"
                 last = matching_close(tokens, close + 1) if is_defined else None
+                workspace = _marked_workspace(tokens[position + 2 : close])
+                unmarked = VECTOR if workspace is None else "::opkit::KernelMode::Mix12"
                 return Kernel(
                     token.text,
-                    mode or _task_type(tokens, close),
+                    mode or _task_type(tokens, close) or unmarked,
                     is_template,
                     body=tokens[close + 1].end if is_defined else None,
                     end=tokens[last].end if last is not None else None,
+                    workspace=workspace,
                 )
             position = close
         position += 1
     return None
 
 
-def _task_type(tokens: Sequence[Token], close: int) -> str:
+def _marked_workspace(parameters: Sequence[Token]) -> str | None:
+    """Return the name of the parameter that `__kfc_workspace__` stands with."""
+    names = [token.text for token in parameters]
+    if "__kfc_workspace__" not in names:
+        return None
+    end = names.index("__kfc_workspace__")
+    while end < len(names) and names[end] != ",":
+        end += 1
+    return names[end - 1]
+
+
+def _task_type(tokens: Sequence[Token], close: int) -> str | None:
     """Return the mode that the body behind parameter list `tokens[close]` asks for."""
     body = close + 1
     if body >= len(tokens) or tokens[body].text != "{":
-        return VECTOR
+        return None
     end = matching_close(tokens, body) or len(tokens)
     for token in tokens[body:end]:
         if token.text in _TASK_TYPES:
             return _TASK_TYPES[token.text]
-    return VECTOR
+    return None
 
 
 def launch_edits(text: str, *, file: Path, kernels: Iterable[Kernel] = ()) -> tuple[Edit, ...]:

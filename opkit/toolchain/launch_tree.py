@@ -20,10 +20,10 @@ from opkit.toolchain.launch_rewrite import (
     Kernel,
     Rewritten,
     apply_edits,
+    body_edits,
     expression_edits,
     launch_edits,
     library_edits,
-    mode_edits,
     print_edits,
     scan_kernels,
 )
@@ -97,10 +97,9 @@ def read_launch_tree(
             kernels.setdefault(kernel.name, kernel)
     for file in files.values():
         file.edits = launch_edits(file.text, file=file.path, kernels=kernels.values())
-    if any(ASK_KERNEL in edit.text for file in files.values() for edit in file.edits):
-        for file in files.values():
-            file.edits += mode_edits(file.text)
+    asks = any(ASK_KERNEL in edit.text for file in files.values() for edit in file.edits)
     for file in files.values():
+        file.edits += body_edits(file.text, asks_mode=asks)
         file.edits += print_edits(file.text)
     if is_library:
         for file in files.values():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from opkit.errors import BuildError
 from opkit.toolchain.launch_rewrite import (
     apply_edits,
+    body_edits,
     expression_edits,
     launch_edits,
     library_edits,
@@ -114,6 +115,19 @@ def test_a_shift_in_the_configuration_is_no_end() -> None:
 
 def test_macros_in_the_launch_survive() -> None:
     assert rewrite("k<<<BLOCKS(8), 0, STREAM>>>(ARGS);").endswith("BLOCKS(8), 0, STREAM), ARGS);")
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    ["__kfc_workspace__ __gm__ uint8_t* workspace", "__gm__ uint8_t* __kfc_workspace__ workspace"],
+)
+def test_a_marked_workspace_makes_a_mixed_kernel_that_knows_it(parameter: str) -> None:
+    text = f"__global__ __aicore__ void k(GM_ADDR x, {parameter}, int n) {{ use(x); }}"
+    (kernel,) = scan_kernels(text)
+    assert kernel.mode == "::opkit::KernelMode::Mix12"
+    (edit,) = body_edits(text, asks_mode=False)
+    assert edit.text == " ::opkit::set_system_workspace(reinterpret_cast<uint8_t*>(workspace));"
+    assert text[: edit.start].endswith("int n) {")
 
 
 def test_a_launch_in_a_macro_body_is_rewritten_with_its_continuations() -> None:
