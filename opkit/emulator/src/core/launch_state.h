@@ -11,6 +11,7 @@
 #include "core/launch.h"
 #include "observe/observer.h"
 #include "opkit/api/runtime_abi.h"
+#include "opkit/matmul/core_extension.h"
 #include "sync/cross_core.h"
 
 namespace opkit {
@@ -63,10 +64,11 @@ struct RunningCore {
   Core core;
   CoreVariables variables{};
   void* kernel_pipe = nullptr;
-  uint8_t* system_workspace = nullptr;  ///< SetSysWorkspace
-  std::string printed;                  ///< what the kernel has printed of a line that is not over
-  std::vector<BufferRecord> buffers;    ///< that InitBuffer has placed
-  Where last_where{};                   ///< of the last instruction, where `core.issued` is not 0
+  uint8_t* system_workspace = nullptr;                             ///< SetSysWorkspace
+  alignas(8) uint8_t extension[matmul::kCoreExtensionBytes] = {};  ///< what the core's Matmul objects share
+  std::string printed;                ///< what the kernel has printed of a line that is not over
+  std::vector<BufferRecord> buffers;  ///< that InitBuffer has placed
+  Where last_where{};                 ///< of the last instruction, where `core.issued` is not 0
 };
 
 /// Writes out what a core has printed of its last line.

@@ -5,6 +5,7 @@
 #include "memory/bounds.h"
 #include "opkit/instr.h"
 #include "sync/cross_core.h"
+#include "sync/cube_service.h"
 
 namespace opkit {
 namespace {
@@ -46,6 +47,10 @@ void execute_control(Core& core, const Instr& instr) {
     case Op::IBWait: execute_ib_wait(core, instr); return;
     case Op::WaitPreBlock: execute_wait_pre_block(core, instr); return;
     case Op::NotifyNextBlock: execute_notify_next_block(core, instr); return;
+    case Op::CubePost: execute_cube_post(core, instr); return;
+    case Op::CubeTake: execute_cube_take(core, instr); return;
+    case Op::CubeFinish: execute_cube_finish(core, instr); return;
+    case Op::CubeAwait: execute_cube_await(core, instr); return;
     case Op::GroupArrive: execute_group_arrive(core, instr); return;
     case Op::GroupWait: execute_group_wait(core, instr); return;
     case Op::GetValue: {

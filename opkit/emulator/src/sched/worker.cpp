@@ -8,6 +8,7 @@
 #include <new>
 
 #include "sched/wait.h"
+#include "sync/cube_service.h"
 
 namespace opkit {
 namespace {
@@ -135,6 +136,7 @@ void Worker::enter(std::unique_ptr<CoreSlot> slot, bool is_new) {
 
 void Worker::finish(std::unique_ptr<CoreSlot> slot) {
   flush_printed(slot->running);
+  end_cube_client(slot->running.core);
   launch_->instructions.fetch_add(slot->running.core.issued);
   for (Observer* observer : launch_->observers) observer->block_end(slot->running.core);
   idle_.push_back(std::move(slot));
@@ -161,6 +163,7 @@ void Worker::reset_core(CoreSlot& slot, uint32_t index) {
   running.kernel_pipe = nullptr;
   running.system_workspace = nullptr;
   running.buffers.clear();
+  std::memset(running.extension, 0, sizeof(running.extension));
   // Source: GetBlockIdx: on the vector cores of a mixed kernel it counts those, not the blocks.
   const uint32_t block_index = is_cube ? fresh.block : fresh.block * aiv_per_block + fresh.sub_block;
   running.variables = {

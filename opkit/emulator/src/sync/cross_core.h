@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/core.h"
+#include "sync/cube_service.h"
 
 namespace opkit {
 
@@ -30,6 +31,8 @@ struct CrossCoreState {
     std::vector<uint64_t> notified;  ///< by block index: its own
   };
   std::map<uint64_t, Order> orders;  ///< by the workspace's address
+
+  std::map<uint32_t, CubeService> services;  ///< by block
 
   /// GroupBarrier: who has arrived and waited how often.
   struct GroupRounds {
