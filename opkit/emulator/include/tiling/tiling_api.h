@@ -1,5 +1,7 @@
 /// The host side of the high-level API: tiling functions include this one header.
 #pragma once
 
+#include <iostream>  // programs that include this header alone print with std::cout
+
 #include "lib/matmul/bmm_tiling.h"
 #include "lib/matmul/matmul_tiling.h"

@@ -90,20 +90,16 @@ inline int32_t MultiCoreMatmulGetTmpBufSizeV2(AscendC::tiling::TCubeTiling& tili
 inline int32_t BatchMatmulGetTmpBufSizeV2(AscendC::tiling::TCubeTiling& tiling, SysTilingTempBufSize& bufSize) {
   return MatmulGetTmpBufSizeV2(tiling, bufSize);
 }
-#if !defined(__CCE_AICORE__)
 inline int32_t MultiCoreMatmulGetTmpBufSize(optiling::TCubeTiling& tiling, SysTilingTempBufSize& bufSize) {
   return MatmulGetTmpBufSize(tiling, bufSize);
 }
 inline int32_t BatchMatmulGetTmpBufSize(optiling::TCubeTiling& tiling, SysTilingTempBufSize& bufSize) {
   return MatmulGetTmpBufSize(tiling, bufSize);
 }
-#endif
 
 }  // namespace matmul_tiling
 
-using matmul_tiling::BatchMatmulGetTmpBufSizeV2;
-using matmul_tiling::MultiCoreMatmulGetTmpBufSizeV2;
-#if !defined(__CCE_AICORE__)
 using matmul_tiling::BatchMatmulGetTmpBufSize;
+using matmul_tiling::BatchMatmulGetTmpBufSizeV2;
 using matmul_tiling::MultiCoreMatmulGetTmpBufSize;
-#endif
+using matmul_tiling::MultiCoreMatmulGetTmpBufSizeV2;

@@ -17,16 +17,12 @@ inline int32_t MatmulGetTmpBufSizeV2(AscendC::tiling::TCubeTiling& tiling, SysTi
   return 0;
 }
 
-#if !defined(__CCE_AICORE__)
 inline int32_t MatmulGetTmpBufSize(optiling::TCubeTiling& tiling, SysTilingTempBufSize& bufSize) {
   bufSize = {tiling.get_transLength(), tiling.get_shareL1Size(), tiling.get_shareL0CSize()};
   return 0;
 }
-#endif
 
 }  // namespace matmul_tiling
 
-using matmul_tiling::MatmulGetTmpBufSizeV2;
-#if !defined(__CCE_AICORE__)
 using matmul_tiling::MatmulGetTmpBufSize;
-#endif
+using matmul_tiling::MatmulGetTmpBufSizeV2;

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <type_traits>
+#include <cstring>
 
 #include "log/log.h"
 #include "opkit/host/matmul_problem.h"
@@ -13,7 +14,26 @@
 namespace optiling {
 
 #if defined(__CCE_AICORE__)
-using TCubeTiling = AscendC::tiling::TCubeTiling;
+/// Programs hold host and kernel in one file: the host's class there, with the kernel's layout.
+class TCubeTiling {
+ public:
+#define CUBE_TILING_FIELD(name)                            \
+  void set_##name(int32_t value) { values_.name = value; } \
+  int32_t get_##name() const { return values_.name; }
+#include "opkit/host/cube_tiling_fields.inc"
+#undef CUBE_TILING_FIELD
+  size_t GetDataSize() const { return sizeof(values_); }
+  void SaveToBuffer(void* buffer, size_t capacity) const {
+    if (buffer == nullptr || capacity < sizeof(values_)) {
+      OP_LOGE("TilingData", "SaveToBuffer: %zu bytes of tiling data do not fit into %zu", sizeof(values_), capacity);
+      return;
+    }
+    std::memcpy(buffer, &values_, sizeof(values_));
+  }
+
+ private:
+  AscendC::tiling::TCubeTiling values_;
+};
 #else
 BEGIN_TILING_DATA_DEF(TCubeTiling)
 #define CUBE_TILING_FIELD(name) TILING_DATA_FIELD_DEF(int32_t, name);
@@ -236,22 +256,16 @@ class MatmulApiTilingBase {
   /// Returns -1, and says why in the log, where there is no tiling.
   int64_t GetTiling(optiling::TCubeTiling& tiling) {
     if (solve() != 0) return -1;
-#if defined(__CCE_AICORE__)
-    tiling = solved_;
-#else
 #define CUBE_TILING_FIELD(name) tiling.set_##name(solved_.name);
 #include "opkit/host/cube_tiling_fields.inc"
 #undef CUBE_TILING_FIELD
-#endif
     return 0;
   }
-#if !defined(__CCE_AICORE__)
   int64_t GetTiling(AscendC::tiling::TCubeTiling& tiling) {
     if (solve() != 0) return -1;
     tiling = solved_;
     return 0;
   }
-#endif
 
  protected:
   struct Layout {

@@ -19,6 +19,7 @@
 #define __cc__
 #define __fbuf__
 #define __biasbuf__
+#define __kfc_workspace__
 #define __sync_alias__
 #define __sync_noalias__
 #define __in_pipe__(...)

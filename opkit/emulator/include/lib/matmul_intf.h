@@ -1,0 +1,4 @@
+/// The header of Matmul, the high-level API of matrix multiplication.
+#pragma once
+
+#include "opkit/matmul/matmul.h"

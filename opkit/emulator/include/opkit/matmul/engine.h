@@ -1,0 +1,367 @@
+/// The multiplication itself, on a cube core: base blocks through L1, L0A and L0B into L0C, all with the ordinary
+/// instructions and flags. How blocks leave L0C is in output.h.
+#pragma once
+
+#include <algorithm>
+
+#include "opkit/matmul/operand_load.h"
+#include "opkit/matmul/output.h"
+
+namespace opkit::matmul {
+
+template <typename A_TYPE, typename B_TYPE, typename C_TYPE, typename BIAS_TYPE, const auto& MM_CFG, typename MM_CB,
+          Policy policy>
+class Engine {
+ public:
+  using AT = typename A_TYPE::T;
+  using BT = typename B_TYPE::T;
+  using BiasT = typename BIAS_TYPE::T;
+  using SumT = typename AscendC::GetMmDstType<AT>::Type;
+  using LoadA = OperandLoad<A_TYPE, true>;
+  using LoadB = OperandLoad<B_TYPE, false>;
+  static constexpr AscendC::MatmulConfig kConfig = config_of(MM_CFG);
+  using Out = Output<C_TYPE, SumT, MM_CB, kConfig.isEnableChannelSplit>;
+  static constexpr bool kIsPartial = kConfig.isPartialOutput;
+  static constexpr bool kIsPacked = kConfig.doMultiDataLoad || kConfig.doSpecialMDL;
+
+  explicit Engine(const State& state)
+      : state_(state),
+        context_(cube_context()),
+        load_a_({state.a, a_row(state), !state.is_a_transposed}, kConfig.intrinsicsCheck, state.where),
+        load_b_({state.b, b_row(state), state.is_b_transposed}, kConfig.intrinsicsCheck, state.where),
+        l1_free_(Pipe::MTE1, Pipe::MTE2, state.where),
+        l1_full_{{Pipe::MTE2, Pipe::MTE1, state.where}, {Pipe::MTE2, Pipe::MTE1, state.where}},
+        l0_free_(Pipe::M, Pipe::MTE1, state.where),
+        l0_full_{{Pipe::MTE1, Pipe::M, state.where}, {Pipe::MTE1, Pipe::M, state.where}},
+        sum_full_(Pipe::M, Pipe::FIX, state.where),
+        sum_free_{{Pipe::FIX, Pipe::M, state.where}, {Pipe::FIX, Pipe::M, state.where}} {
+    // Whatever the kernel has done before may still be at work in the memories that this one takes.
+    sum_free_[0].order();
+    plan();
+  }
+
+  /// Whether the policy wants this block of C.
+  static bool is_wanted(const Tile& tile) {
+    if (policy == Policy::UpperTriangle) return tile.m_index <= tile.n_index;
+    if (policy == Policy::LowerTriangle) return tile.m_index >= tile.n_index;
+    return true;
+  }
+
+  /// Sums one block of C in L0C over `k_count` base blocks of K. With `keeps_sum` to what L0C holds, else to 0 or the
+  /// bias.
+  void compute(const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count) {
+    compute_at(sum_address(), tile, keeps_sum, k_first, k_count);
+  }
+  void compute_at(uint32_t sum, const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count) {
+    const bool adds_bias = state_.has_bias && !keeps_sum && k_first == 0;
+    if (adds_bias) load_bias(tile);
+    sum_free_[sum_part()].wait();
+    const bool has_halves = halves() == 2;
+    const bool can_prefetch = (context_.a.count > 1 || LoadA::kIsLocal) && (context_.b.count > 1 || LoadB::kIsLocal);
+    Step steps[2];
+    Step& first = steps[0];
+    begin_copy(tile, k_first, first, nullptr);
+    for (int32_t i = 0; i < k_count; ++i) {
+      Step& step = steps[i % 2];
+      Step& other = steps[(i + 1) % 2];  // the one before until the next takes its place
+      const Step before = other;
+      const bool has_next = i + 1 < k_count;
+      if (has_next && can_prefetch) begin_copy(tile, k_first + i + 1, other, &step);
+      if (i > 0 && !has_halves) multiply(tile, before, sum, keeps_sum, adds_bias, i == 1);
+      to_l0(tile, step);
+      if (i > 0 && has_halves) multiply(tile, before, sum, keeps_sum, adds_bias, i == 1);
+      if (has_next && !can_prefetch) begin_copy(tile, k_first + i + 1, other, nullptr);
+    }
+    multiply(tile, steps[(k_count - 1) % 2], sum, keeps_sum, adds_bias, k_count == 1);
+    sum_full_.set();
+  }
+
+  /// Carries the block that compute() has left in L0C to memory.
+  void carry_out(const Tile& tile, const Destination& destination) { carry_out(tile, &destination, 1); }
+  void carry_out(const Tile& tile, const Destination* destinations, uint32_t count) {
+    sum_full_.wait();
+    for (uint32_t i = 0; i < count; ++i) Out(state_, context_).write(tile, destinations[i], sum_address());
+    sum_free_[sum_part()].set();
+    ++context_.c_phase;
+  }
+
+  /// All of this core's C, or each block of it in turn.
+  template <typename Each>
+  void for_each_tile(Each&& each) {
+    const int32_t steps = Progress::steps(state_, kIsPartial);
+    for (int32_t i = 0; i < steps; ++i) {
+      const Tile tile = Progress::tile(state_, i, kIsPartial);
+      if (!is_wanted(tile)) continue;
+      compute_step(tile, i, false);
+      each(tile, i);
+    }
+  }
+
+  void compute_step(const Tile& tile, int32_t step, bool keeps_sum) {
+    if constexpr (kIsPartial) {
+      compute(tile, keeps_sum, Progress::k_index(state_, step, true), 1);
+    } else {
+      compute(tile, keeps_sum, 0, state_.k_blocks());
+    }
+  }
+
+ private:
+  /// One base block of K on its way.
+  struct Step {
+    Block a;
+    Block b;
+    int32_t slot_a = -1;
+    int32_t slot_b = -1;
+    int32_t k_in_a = 0;  ///< elements from the block's start
+    int32_t k_in_b = 0;
+    int32_t k = 0;
+    uint32_t phase = 0;  ///< half of L0A and L0B
+    uint32_t event = 0;
+  };
+
+  static int32_t a_row(const State& s) {
+    if (LoadA::kIsLocal) return s.is_a_transposed ? s.single_k : s.single_m;
+    if (s.a_row > 0) return s.a_row;
+    if (LoadA::kIsNz) return align_up(s.is_a_transposed ? s.org_ka : s.org_m, 16);
+    return s.is_a_transposed ? s.org_m : s.org_ka;
+  }
+  static int32_t b_row(const State& s) {
+    if (LoadB::kIsLocal) return s.is_b_transposed ? s.single_n : s.single_k;
+    if (s.b_row > 0) return s.b_row;
+    if (LoadB::kIsNz) return align_up(s.is_b_transposed ? s.org_n : s.org_kb, 16);
+    return s.is_b_transposed ? s.org_kb : s.org_n;
+  }
+
+  const TCubeTiling& tiling() const { return state_.tiling; }
+  int32_t a_depth() const { return MM_CB::CopyA1 == nullptr && kIsPacked ? std::max(1, tiling().stepKa) : 1; }
+  int32_t b_depth() const { return MM_CB::CopyB1 == nullptr && kIsPacked ? std::max(1, tiling().stepKb) : 1; }
+
+  uint32_t halves() const {
+    const int64_t a = bytes<AT>(int64_t{align_up(tiling().baseM, 16)} * align_up(tiling().baseK, LoadA::kWidth));
+    const int64_t b = bytes<BT>(int64_t{align_up(tiling().baseN, 16)} * align_up(tiling().baseK, LoadB::kWidth));
+    return a * 2 <= local_memory_bytes(Space::L0A) && b * 2 <= local_memory_bytes(Space::L0B) ? 2 : 1;
+  }
+  uint32_t sum_bytes() const {
+    return static_cast<uint32_t>(align_up(tiling().baseM, 16) * align_up(tiling().baseN, 16)) * sizeof(SumT);
+  }
+  uint32_t sum_parts() const {
+    return tiling().dbL0C == 2 && sum_bytes() * 2 <= local_memory_bytes(Space::L0C) ? 2 : 1;
+  }
+  uint32_t sum_part() const { return context_.c_phase % sum_parts(); }
+  uint32_t sum_address() const { return local_memory_bytes(Space::L0C) - (sum_part() + 1) * sum_bytes(); }
+
+  /// Divides the upper end of L1. What an earlier operation of the same object has left there stays of use.
+  void plan() {
+    const TCubeTiling& t = tiling();
+    if (sum_bytes() > local_memory_bytes(Space::L0C)) {
+      illegal_operand("Matmul: baseM * baseN of the tiling does not fit into L0C", state_.where);
+    }
+    Slots a;
+    Slots b;
+    a.slot_bytes = LoadA::kIsLocal ? 0 : LoadA::block_bytes(t.baseM, t.baseK * a_depth());
+    b.slot_bytes = LoadB::kIsLocal ? 0 : LoadB::block_bytes(t.baseN, t.baseK * b_depth());
+    a.count = slot_count(t.depthA1, a_depth(), a.slot_bytes);
+    b.count = slot_count(t.depthB1, b_depth(), b.slot_bytes);
+    const AscendC::TPipe* pipe = AscendC::GetTPipePtr();
+    const uint32_t taken = pipe == nullptr ? 0 : pipe->state().used_bytes[static_cast<uint32_t>(Space::L1)];
+    const uint32_t end = local_memory_bytes(Space::L1);
+    const uint32_t free = end - taken;
+    const uint32_t bias_bytes = state_.has_bias ? align_up(t.baseN, 64) * 4 : 0;
+    const uint32_t quant_bytes = state_.quant_form == QuantForm::Vector ? align_up(t.baseN, 16) * 8 : 0;
+    const auto total = [&] { return a.count * a.slot_bytes + b.count * b.slot_bytes + bias_bytes + quant_bytes; };
+    // Other buffers of the kernel may leave less than the tiling counted on; copies are then made more often.
+    while (total() > free && (a.count > 1 || b.count > 1)) --(a.count > 1 && a.count >= b.count ? a : b).count;
+    if (total() > free) {
+      illegal_operand("Matmul: L1 does not hold one block of A and one of B beside the kernel's own buffers",
+                      state_.where);
+    }
+    const uint32_t begin = end - total();
+    const bool is_same = context_.owner == state_.owner && context_.generation == state_.generation &&
+                         context_.a.begin == begin && context_.a.count == a.count && context_.b.count == b.count;
+    if (is_same) return;
+    a.begin = begin;
+    b.begin = begin + a.count * a.slot_bytes;
+    context_.bias_begin = b.begin + b.count * b.slot_bytes;
+    context_.quant_begin = context_.bias_begin + bias_bytes;
+    context_.owner = state_.owner;
+    context_.generation = state_.generation;
+    context_.a = a;
+    context_.b = b;
+    context_.a.clear();
+    context_.b.clear();
+  }
+
+  static uint32_t slot_count(int32_t depth, int32_t step, uint32_t slot_bytes) {
+    if (slot_bytes == 0) return 1;
+    return static_cast<uint32_t>(std::clamp(depth / step, 1, static_cast<int32_t>(kMaxSlots)));
+  }
+
+  /// Starts copying what a base block of K needs, if L1 does not hold it. What `current` uses stays.
+  void begin_copy(const Tile& tile, int32_t k_index, Step& step, const Step* current) {
+    step.k = std::min(tiling().baseK, state_.single_k - k_index * tiling().baseK);
+    step.event = event_turn_++ % 2;
+    bool is_copying = false;
+    fetch_a(tile, k_index, step, current, is_copying);
+    fetch_b(tile, k_index, step, current, is_copying);
+    if (is_copying) l1_full_[step.event].set();
+  }
+
+  void fetch_a(const Tile& tile, int32_t k_index, Step& step, const Step* current, bool& is_copying) {
+    if constexpr (LoadA::kIsLocal) {
+      step.a = load_a_.in_l1(tile.m_index * tiling().baseM, k_index * tiling().baseK);
+      return;
+    }
+    const int32_t depth = a_depth();
+    const int32_t inner = k_index / depth;
+    step.k_in_a = k_index % depth * tiling().baseK;
+    const int32_t k_begin = inner * depth * tiling().baseK;
+    const int32_t k = std::min(depth * tiling().baseK, state_.single_k - k_begin);
+    const uint32_t slot = place(context_.a, tile.m_index, inner, current == nullptr ? -1 : current->slot_a, is_copying);
+    step.slot_a = static_cast<int32_t>(slot & ~kIsNew);
+    const uint32_t address = context_.a.begin + static_cast<uint32_t>(step.slot_a) * context_.a.slot_bytes;
+    const int32_t m_begin = tile.m_index * tiling().baseM;
+    if ((slot & kIsNew) == 0) {
+      step.a = load_a_.placed(address, tile.m, k);
+    } else if constexpr (MM_CB::CopyA1 != nullptr) {
+      step.a = load_a_.placed(address, tile.m, k);
+      MM_CB::CopyA1(bytes_at(AscendC::TPosition::A1, address, context_.a.slot_bytes),
+                    reinterpret_cast<const void*>(state_.a), tile.m_index, k_index, tile.m, k, state_.user_define,
+                    state_.self_define);
+    } else {
+      step.a = load_a_.to_l1(address, m_begin, tile.m, k_begin, k);
+    }
+  }
+
+  void fetch_b(const Tile& tile, int32_t k_index, Step& step, const Step* current, bool& is_copying) {
+    if constexpr (LoadB::kIsLocal) {
+      step.b = load_b_.in_l1(tile.n_index * tiling().baseN, k_index * tiling().baseK);
+      return;
+    }
+    const int32_t depth = b_depth();
+    const int32_t inner = k_index / depth;
+    step.k_in_b = k_index % depth * tiling().baseK;
+    const int32_t k_begin = inner * depth * tiling().baseK;
+    const int32_t k = std::min(depth * tiling().baseK, state_.single_k - k_begin);
+    const uint32_t slot = place(context_.b, tile.n_index, inner, current == nullptr ? -1 : current->slot_b, is_copying);
+    step.slot_b = static_cast<int32_t>(slot & ~kIsNew);
+    const uint32_t address = context_.b.begin + static_cast<uint32_t>(step.slot_b) * context_.b.slot_bytes;
+    const int32_t n_begin = tile.n_index * tiling().baseN;
+    if ((slot & kIsNew) == 0) {
+      step.b = load_b_.placed(address, tile.n, k);
+    } else if constexpr (MM_CB::CopyB1 != nullptr) {
+      step.b = load_b_.placed(address, tile.n, k);
+      MM_CB::CopyB1(bytes_at(AscendC::TPosition::B1, address, context_.b.slot_bytes),
+                    reinterpret_cast<const void*>(state_.b), k_index, tile.n_index, k, tile.n, state_.user_define,
+                    state_.self_define);
+    } else {
+      step.b = load_b_.to_l1(address, n_begin, tile.n, k_begin, k);
+    }
+  }
+
+  static constexpr uint32_t kIsNew = 1u << 31;
+
+  /// The slot of a block, with kIsNew where it has to be filled; `kept` is not given away.
+  uint32_t place(Slots& slots, int32_t outer, int32_t inner, int32_t kept, bool& is_copying) {
+    const int32_t found = slots.find(outer, inner);
+    if (found >= 0) return static_cast<uint32_t>(found);
+    if (static_cast<int32_t>(slots.next) == kept) slots.next = (slots.next + 1) % slots.count;
+    const uint32_t slot = slots.next;
+    slots.next = (slots.next + 1) % slots.count;
+    slots.outer[slot] = outer;
+    slots.inner[slot] = inner;
+    if (!is_copying) l1_free_.order();
+    is_copying = true;
+    return slot | kIsNew;
+  }
+
+  static AscendC::LocalTensor<int8_t> bytes_at(AscendC::TPosition position, uint32_t address, uint32_t count) {
+    return AscendC::LocalTensor<int8_t>(position, address, count);
+  }
+
+  void to_l0(const Tile& tile, Step& step) {
+    l1_full_[step.event].wait();
+    l0_free_.order();
+    step.phase = context_.phase++ % halves();
+    load_a_.to_l0(step.phase * (local_memory_bytes(Space::L0A) / 2), step.a, step.k_in_a, tile.m, step.k);
+    load_b_.to_l0(step.phase * (local_memory_bytes(Space::L0B) / 2), step.b, step.k_in_b, tile.n, step.k);
+    l0_full_[step.phase].set();
+  }
+
+  void multiply(const Tile& tile, const Step& step, uint32_t sum, bool keeps_sum, bool adds_bias, bool is_first) {
+    l0_full_[step.phase].wait();
+    const AscendC::LocalTensor<SumT> c(AscendC::TPosition::CO1, sum, sum_bytes() / sizeof(SumT));
+    const AscendC::LocalTensor<AT> a = half<AT>(AscendC::TPosition::A2, Space::L0A, step.phase);
+    const AscendC::LocalTensor<BT> b = half<BT>(AscendC::TPosition::B2, Space::L0B, step.phase);
+    AscendC::MmadParams params;
+    // One row is a vector to Mmad, and A lies accordingly where it came as a line.
+    params.m = static_cast<uint16_t>(tile.m == 1 && !step.a.is_line ? 2 : tile.m);
+    params.n = static_cast<uint16_t>(Out::columns(tile.n));
+    params.k = static_cast<uint16_t>(step.k);
+    params.cmatrixInitVal = is_first && !keeps_sum && !adds_bias;
+    params.cmatrixSource = is_first && adds_bias;
+    params.kDirectionAlign = load_a_.is_k_padded();
+    AscendC::Mmad(c, a, b, params, state_.where);
+  }
+
+  template <typename T>
+  static AscendC::LocalTensor<T> half(AscendC::TPosition position, Space space, uint32_t phase) {
+    const uint32_t address = phase * (local_memory_bytes(space) / 2);
+    const auto elements = static_cast<uint32_t>((local_memory_bytes(space) - address) * 8 / element_bits<T>());
+    return AscendC::LocalTensor<T>(position, address, elements);
+  }
+
+  /// The bias of a block's columns to the bias table, with zeros behind the last one.
+  void load_bias(const Tile& tile) {
+    const auto count = static_cast<uint32_t>(tile.n);
+    uint32_t address = context_.bias_begin;
+    if (state_.is_bias_local) {
+      address =
+          static_cast<uint32_t>(state_.bias + static_cast<uint64_t>(tile.n_index) * tiling().baseN * sizeof(BiasT));
+    } else {
+      l1_free_.order();
+      const AscendC::LocalTensor<BiasT> line(AscendC::TPosition::A1, address, align_up(tile.n, 64));
+      AscendC::GlobalTensor<BiasT> source;
+      source.SetGlobalBuffer(reinterpret_cast<BiasT*>(state_.bias) +
+                             static_cast<int64_t>(tile.n_index) * tiling().baseN);
+      AscendC::Nd2NzParams params;
+      params.ndNum = 1;
+      params.nValue = 1;
+      params.dValue = static_cast<uint16_t>(count);
+      params.srcDValue = count;
+      params.dstNzC0Stride = 1;
+      params.dstNzNStride = 1;
+      AscendC::DataCopy(line, source, params, state_.where);
+      l1_full_[0].order();
+    }
+    if constexpr (!std::is_same<BiasT, SumT>::value) {
+      illegal_operand("Matmul: opkit takes a bias in the type of the sums only", state_.where);
+      return;
+    } else {
+      bias_to_table(tile, address);
+    }
+  }
+
+  void bias_to_table(const Tile& tile, uint32_t address) {
+    l0_free_.order();
+    const AscendC::LocalTensor<SumT> table(AscendC::TPosition::C2, 0, local_memory_bytes(Space::BT) / sizeof(SumT));
+    const AscendC::LocalTensor<BiasT> line(AscendC::TPosition::C1, address, align_up(tile.n, 64));
+    AscendC::DataCopyParams params;
+    params.blockCount = 1;
+    params.blockLen = static_cast<uint16_t>(ceil_div(tile.n * static_cast<int32_t>(sizeof(BiasT)), 64));
+    AscendC::DataCopy(table, line, params, state_.where);
+  }
+
+  const State& state_;
+  CubeContext& context_;
+  LoadA load_a_;
+  LoadB load_b_;
+  Event l1_free_;
+  Event l1_full_[2];
+  Event l0_free_;
+  Event l0_full_[2];
+  Event sum_full_;
+  Event sum_free_[2];
+  uint32_t event_turn_ = 0;
+};
+
+}  // namespace opkit::matmul

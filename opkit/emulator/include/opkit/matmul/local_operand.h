@@ -1,0 +1,66 @@
+/// Vector cores: operands that lie in UB go to the cube core through global memory, and results come back that way.
+/// Source: NPU architecture version 2201: no path leads from UB to the cube core, or from L0C to UB.
+#pragma once
+
+#include "kernel_operator.h"
+#include "opkit/host/workspace.h"
+#include "opkit/matmul/state.h"
+
+namespace opkit::matmul {
+
+/// Each vector core has its part of the system workspace: what UB can hold, and a block of C.
+constexpr uint64_t kScratchBytes = 320 * 1024;
+constexpr uint64_t kScratchResult = 192 * 1024;  ///< where results begin in it
+constexpr uint64_t kScratchBegin = 1024 * 1024;  ///< in front lies what kernels that share the workspace use first
+static_assert(kScratchBegin + 48 * kScratchBytes <= kLibApiWorkspaceBytes, "a part for each vector core");
+
+inline uint64_t scratch(Where where) {
+  uint8_t* workspace = AscendC::GetSysWorkSpacePtr();
+  if (workspace == nullptr) {
+    illegal_operand(
+        "Matmul: it needs the system workspace; mark a parameter with __kfc_workspace__ or call "
+        "SetSysWorkspace",
+        where);
+  }
+  const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx());
+  return reinterpret_cast<uint64_t>(workspace) + kScratchBegin + core * kScratchBytes;
+}
+
+/// Copies `count` bytes of UB to global memory.
+template <typename T>
+inline void publish(const AscendC::LocalTensor<T>& tensor, uint64_t address, int64_t count, Where where) {
+  AscendC::LocalTensor<int8_t> source = tensor.template ReinterpretCast<int8_t>();
+  AscendC::GlobalTensor<int8_t> target;
+  target.SetGlobalBuffer(reinterpret_cast<int8_t*>(address));
+  AscendC::DataCopyExtParams params;
+  params.blockCount = 1;
+  params.blockLen = static_cast<uint32_t>(count);
+  AscendC::DataCopyPad(target, source, params, where);
+}
+
+/// Copies `rows` runs of `run_bytes` from global memory to UB; all but the last byte counts are multiples of 32.
+template <typename T>
+inline void fetch(const AscendC::LocalTensor<T>& tensor, uint64_t address, int32_t rows, int64_t run_bytes,
+                  int64_t row_bytes_in_ub, Where where) {
+  if (rows > 1 && run_bytes % 32 != 0) {
+    illegal_operand("Matmul: a row of C in UB is not a multiple of 32 bytes; choose CubeFormat::ND_ALIGN", where);
+  }
+  AscendC::GlobalTensor<int8_t> source;
+  source.SetGlobalBuffer(reinterpret_cast<int8_t*>(address));
+  const AscendC::LocalTensor<int8_t> target = tensor.template ReinterpretCast<int8_t>();
+  if (rows == 1 && run_bytes % 32 != 0) {
+    AscendC::DataCopyExtParams params;
+    params.blockCount = 1;
+    params.blockLen = static_cast<uint32_t>(run_bytes);
+    AscendC::DataCopyPadExtParams<int8_t> pad;
+    AscendC::DataCopyPad(target, source, params, pad, where);
+    return;
+  }
+  AscendC::DataCopyParams params;
+  params.blockCount = static_cast<uint16_t>(rows);
+  params.blockLen = static_cast<uint16_t>(run_bytes / 32);
+  params.dstStride = static_cast<uint16_t>((row_bytes_in_ub - run_bytes) / 32);
+  AscendC::DataCopy(target, source, params, where);
+}
+
+}  // namespace opkit::matmul
