@@ -2,6 +2,7 @@
 #include "launch_run.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +16,34 @@
 namespace opkit::host {
 namespace {
 
-/// Zeroed memory that lives for one launch; pages that nothing touches cost nothing.
+/// A file of 0xff bytes in memory. Private mappings of it are poisoned memory whose untouched pages cost nothing, where
+/// writing the pattern to the 16 MiB that every workspace begins with would take longer than a small launch.
+class PoisonFile {
+ public:
+  static constexpr uint64_t kBytes = uint64_t{1} << 24;
+
+  PoisonFile() : file_(memfd_create("opkit-poison", MFD_CLOEXEC)) {
+    if (file_ < 0 || ftruncate(file_, kBytes) != 0) throw std::bad_alloc();
+    void* mapped = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    std::memset(mapped, 0xff, kBytes);
+    munmap(mapped, kBytes);
+  }
+
+  /// Poisons mapped memory that begins at a page.
+  void map_over(uint8_t* data, uint64_t size_bytes) const {
+    for (uint64_t at = 0; at < size_bytes; at += kBytes) {
+      const uint64_t piece = std::min(kBytes, size_bytes - at);
+      void* mapped = mmap(data + at, piece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file_, 0);
+      if (mapped == MAP_FAILED) throw std::bad_alloc();
+    }
+  }
+
+ private:
+  int file_;
+};
+
+/// Zeroed or poisoned memory that lives for one launch; pages that nothing touches cost nothing.
 class Workspace {
  public:
   Workspace(uint64_t size_bytes, bool poisons) : size_bytes_(size_bytes) {
@@ -24,7 +52,9 @@ class Workspace {
         mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<uint8_t*>(mapped);
-    if (poisons) std::memset(data_, 0xff, size_bytes);
+    if (!poisons) return;
+    static const PoisonFile file;
+    file.map_over(data_, size_bytes);
   }
   ~Workspace() {
     if (data_ != nullptr) munmap(data_, size_bytes_);
