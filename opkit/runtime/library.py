@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = ["AttrValue", "Library", "OutputSpec", "open", "raise_status"]
 
-AttrValue: TypeAlias = int | float | bool | str | Sequence[int] | Sequence[float] | Sequence[bool]
+AttrValue: TypeAlias = (
+    int
+    | float
+    | bool
+    | str
+    | Sequence[int]
+    | Sequence[float]
+    | Sequence[bool]
+    | Sequence[Sequence[int]]
+)
 _Array: TypeAlias = npt.NDArray[np.generic]
 
 _BY_GE_VALUE = {row.ge_value: row for row in DTYPES}
@@ -73,7 +82,8 @@ class Library:
 
         Args:
             op_type: its OpDef class, such as `GeluCustom`.
-            inputs: arrays in OpDef order, None for an absent optional one. Never written to.
+            inputs: arrays in OpDef order, None for an absent optional one, a list of arrays for a
+                dynamic one. Never written to.
             attrs: by name; those left out take the OpDef's defaults.
             dtypes: dtype names of the inputs, where NumPy's own do not say it: bfloat16 is carried
                 as uint16. None stands for NumPy's.
@@ -155,27 +165,47 @@ def _bind(
     op_type: str,
     inputs: Sequence[npt.ArrayLike | None],
     dtypes: Sequence[str | None] | None,
-) -> tuple[list[_Array | None], list[int]]:
-    """Return the inputs, contiguous and of native byte order, and their ge::DataType numbers."""
+) -> tuple[list[_Array | list[_Array] | None], list[int]]:
+    """Return the inputs, contiguous and of native byte order, and their ge::DataType numbers.
+
+    The numbers are flat: a dynamic input has one for each of its arrays.
+    """
     names = [None] * len(inputs) if dtypes is None else list(dtypes)
     if len(names) != len(inputs):
         raise UsageError(f"[{op_type}] {len(inputs)} inputs but {len(names)} dtypes")
-    arrays: list[_Array | None] = []
+    arrays: list[_Array | list[_Array] | None] = []
     numbers: list[int] = []
     for index, (value, name) in enumerate(zip(inputs, names, strict=True)):
+        where = f"[{op_type}] input {index}"
         if value is None:
             arrays.append(None)
             numbers.append(0)
-            continue
-        array = np.asarray(value)
-        row = _dtype_of(f"[{op_type}] input {index}", array, name)
-        # A type that NumPy lacks (ml_dtypes' bfloat16) is carried by its bits.
-        if array.dtype.name == row.name and row.numpy not in (None, row.name):
-            array = array.view(np.dtype(row.numpy))
-        native = array.astype(array.dtype.newbyteorder("="), copy=False)
-        arrays.append(np.require(native, requirements=["C", "ALIGNED"]))
-        numbers.append(row.ge_value)
+        elif (items := _list_of(value)) is not None:
+            members = [_carried(f"{where}[{k}]", item, name) for k, item in enumerate(items)]
+            arrays.append([array for array, _ in members])
+            numbers.extend(number for _, number in members)
+        else:
+            array, number = _carried(where, value, name)
+            arrays.append(array)
+            numbers.append(number)
     return arrays, numbers
+
+
+def _list_of(value: object) -> Sequence[npt.ArrayLike] | None:
+    """Return a dynamic input's arrays: a list of arrays, not of numbers; None for anything else."""
+    if isinstance(value, (list, tuple)) and any(hasattr(item, "dtype") for item in value):
+        return value
+    return None
+
+
+def _carried(where: str, value: npt.ArrayLike, name: str | None) -> tuple[_Array, int]:
+    array = np.asarray(value)
+    row = _dtype_of(where, array, name)
+    # A type that NumPy lacks (ml_dtypes' bfloat16) is carried by its bits.
+    if array.dtype.name == row.name and row.numpy not in (None, row.name):
+        array = array.view(np.dtype(row.numpy))
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return np.require(native, requirements=["C", "ALIGNED"]), row.ge_value
 
 
 def _dtype_of(where: str, array: _Array, name: str | None) -> DType:

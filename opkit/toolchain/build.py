@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sysconfig
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, Diagnostic, SetupError, UsageError
 from opkit.toolchain.cache import BuildCache, default_cache_dir, write_aside
 from opkit.toolchain.command import (
+    HOST_LIBRARY,
     CompileUnit,
+    KernelPreamble,
     LinkUnit,
     kernel_units,
     kernel_variants,
     library_units,
+    opapi_unit,
     skipped_bindings,
 )
 from opkit.toolchain.compiler import Compiler, find_compiler
+from opkit.toolchain.described import HostDescription, ask_host, parse_description
 from opkit.toolchain.diagnostics import parse_diagnostics
 from opkit.toolchain.digests import FileStat
 from opkit.toolchain.lock import locked
@@ -33,11 +38,19 @@ from opkit.toolchain.manifest import (
     listed_files,
     manifest_text,
 )
+from opkit.toolchain.opapi import (
+    OPAPI_LIBRARY,
+    api_header,
+    api_source,
+    header_name,
+    proto_header,
+)
 from opkit.toolchain.processes import ProcessGroup
 from opkit.toolchain.project import Project
 from opkit.toolchain.session import Session, UnitResult
 from opkit.toolchain.state import BuildState, UnitState
 from opkit.toolchain.toolkit import Toolkit
+from opkit.toolchain.tree import find_kernel_file, kernel_options
 
 __all__ = ["Artifact", "BuildEvent", "build", "clean_output", "default_output", "work_dir"]
 
@@ -45,7 +58,7 @@ __all__ = ["Artifact", "BuildEvent", "build", "clean_output", "default_output", 
 _NO_SPACE = "No space left on device"
 
 # The longest first, so that the last one to end is a short one.
-_ORDER = ("numpy_ext", "op_host", "torch_ext", "kernel")
+_ORDER = ("numpy_ext", "op_host", "torch_ext", "op_api", "kernel")
 
 
 @dataclass(frozen=True)
@@ -102,6 +115,7 @@ def clean_output(project: Project, *, out: Path | None = None) -> None:
     folder = (out or default_output(project)).absolute()
     for name in (*listed_files(folder), KERNEL_NAMES, MANIFEST_NAME):
         (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "op_api", ignore_errors=True)
     shutil.rmtree(work_dir(folder), ignore_errors=True)
 
 
@@ -142,7 +156,8 @@ def build(
     report = progress or (lambda event: None)
     kit = toolkit or Toolkit.installed()
     compiler = find_compiler()
-    kernels = kernel_units(project, target, kit, compiler)
+    # A tree says what its operators are only when its host library is there.
+    kernels = () if project.is_tree else kernel_units(project, target, kit, compiler)
     objects, links = library_units(project, kit, compiler)
     folder = (out or default_output(project)).absolute()
     work = work_dir(folder)
@@ -161,12 +176,13 @@ def build(
                 report=report,
             )
             results = job.run((*objects, *kernels), links, jobs or _usable_cores())
+            project = job.project
     except OSError as err:
         raise SetupError(
             f"{folder} cannot be written: {err.strerror or err}",
             help="free some space there, or choose another folder with --into",
         ) from err
-    for text in _format_notes(project, target):
+    for text in (*job.notes, *_format_notes(project, target)):
         (warn or _silent)(text)
     skipped = skipped_bindings(project)
     for name, reason in skipped:
@@ -200,8 +216,12 @@ class _Build:
         verbose: Callable[[list[str]], None],
         report: Callable[[BuildEvent], None],
     ) -> None:
-        self._project = project
+        self.project = project
+        """With the operators of a tree once its host library is built."""
+        self.notes: list[str] = []
+        """What was left out, for the user."""
         self._chip = chip
+        self._compiler = compiler
         self._folder = folder
         self._work = work_dir(folder)
         self._toolkit = toolkit
@@ -238,9 +258,88 @@ class _Build:
             self._done(result)
             results[link.name] = result
         self._raise_if_failed(results)
+        described = self._describe(results[HOST_LIBRARY])
+        headers = {header_name(op.op): api_header(op) for op in described.operators}
+        api = opapi_unit(
+            headers,
+            api_source(described.operators),
+            root=self.project.root,
+            toolkit=self._toolkit,
+            compiler=self._compiler,
+        )
+        results.update(self._compile_all((api, *self._described_kernels(described)), jobs))
+        self._raise_if_failed(results)
         self._publish(results)
+        self._publish_headers({**headers, "op_proto.h": proto_header(described.operators)})
         self._cache.evict()
         return list(results.values())
+
+    def _describe(self, host: UnitResult) -> HostDescription:
+        """Return what the host library registers, asked of it once for each of its states."""
+        known = self._work / "described.json"
+        try:
+            document = json.loads(known.read_bytes())
+            if document["digest"] == host.digest:
+                return parse_description(
+                    document["host"], soc_config=self._chip.soc_config, source=self.project.root
+                )
+        except (OSError, ValueError, KeyError):
+            pass
+        place = self._place(HOST_LIBRARY)
+        if host.data is not None:
+            place = self._work / HOST_LIBRARY
+            write_aside(place, host.data, mode=0o755)
+        found = ask_host(place)
+        write_aside(known, json.dumps({"digest": host.digest, "host": found}).encode())
+        return parse_description(found, soc_config=self._chip.soc_config, source=self.project.root)
+
+    def _described_kernels(self, described: HostDescription) -> tuple[CompileUnit, ...]:
+        """Return the kernels of a tree; those of other projects are known from their prototypes."""
+        project = self.project
+        if not project.is_tree:
+            return ()
+        operators, files, preambles = [], {}, {}
+        for operator in described.operators:
+            if not operator.is_configured:
+                self.notes.append(
+                    f"{operator.op} is not built: its OpDef has no AddConfig for"
+                    f" {self._chip.soc_config}"
+                )
+                continue
+            kernel = find_kernel_file(project.root, operator.op, operator.op_file)
+            operators.append(replace(operator.spec, name=kernel.entry))
+            files[operator.op] = kernel
+            text, default = described.tiling_text(operator.op)
+            options = kernel_options(project.root, operator.op)
+            preambles[operator.op] = KernelPreamble(text, default, options)
+            self.notes.extend(
+                f"{operator.op}: the combination {types} is not built: opkit lacks one of its types"
+                for types in operator.skipped
+            )
+        if not operators:
+            raise UsageError(
+                f"{project.root}: no operator is for {self._chip.soc_config}",
+                help=f'add AICore().AddConfig("{self._chip.soc_config}"), or choose another --chip',
+            )
+        self.project = replace(project, operators=tuple(operators), kernel_files=files)
+        return kernel_units(
+            self.project, self._chip, self._toolkit, self._compiler, preambles=preambles
+        )
+
+    def _publish_headers(self, headers: dict[str, str]) -> None:
+        """Write what C++ programs are compiled against: op_api/include, and lib beside it."""
+        include = self._folder / "op_api" / "include"
+        library = self._folder / "op_api" / "lib" / OPAPI_LIBRARY
+        include.mkdir(parents=True, exist_ok=True)
+        library.parent.mkdir(exist_ok=True)
+        for name, text in headers.items():
+            _write_if_changed(include / name, text)
+        for stale in include.glob("*.h"):
+            if stale.name not in headers:
+                stale.unlink()
+        if not library.is_symlink():
+            library.unlink(missing_ok=True)
+            library.symlink_to(Path("..", "..", OPAPI_LIBRARY))
 
     def diagnose(self, results: Sequence[UnitResult]) -> tuple[Diagnostic, ...]:
         """Return what the compiler said of the user's files, each line once.
@@ -253,7 +352,7 @@ class _Build:
         found: dict[Diagnostic, None] = {}
         for result in sorted(results, key=lambda result: result.name):
             told = {(item.file, item.line) for item in found if item.line}
-            for item in parse_diagnostics(result.log, root=self._project.root, foreign=foreign):
+            for item in parse_diagnostics(result.log, root=self.project.root, foreign=foreign):
                 if (item.file, item.line) not in told:
                     found[item] = None
         return tuple(found)
@@ -302,9 +401,9 @@ class _Build:
         errors = [item for item in diagnostics if item.severity == "error"]
         names = ", ".join(sorted(result.name for result in failed))
         files = dict.fromkeys(
-            str(item.file.relative_to(self._project.root))
+            str(item.file.relative_to(self.project.root))
             for item in errors
-            if item.file.is_relative_to(self._project.root) and item.line
+            if item.file.is_relative_to(self.project.root) and item.line
         )
         log = "\n".join(f"{result.name}:\n{result.log}" for result in failed)
         where = ", ".join(files) or names
@@ -326,13 +425,13 @@ class _Build:
             name: result.digest for name, result in results.items() if not name.endswith(".o")
         }
         text = manifest_text(
-            self._project,
+            self.project,
             chip=self._chip,
             abi_version=self._toolkit.abi_version,
             digests=digests,
             sources=_project_sources(results),
         )
-        _write_if_changed(self._folder / KERNEL_NAMES, kernel_names_text(self._project))
+        _write_if_changed(self._folder / KERNEL_NAMES, kernel_names_text(self.project))
         _write_if_changed(self._folder / MANIFEST_NAME, text)
         for name in before:
             if name not in digests:
@@ -349,7 +448,7 @@ class _Build:
             units[name] = UnitState(
                 key=result.key,
                 dependencies=tuple(
-                    str(self._project.root / path) for path, _ in result.dependencies
+                    str(self.project.root / path) for path, _ in result.dependencies
                 ),
                 output=output,
                 digest=result.digest,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,13 @@ from opkit.chips import Chip
 from opkit.errors import SetupError, UsageError
 from opkit.schema import OpSpec
 from opkit.toolchain.compiler import Compiler
+from opkit.toolchain.opapi import OPAPI_LIBRARY
 from opkit.toolchain.project import Project
 from opkit.toolchain.toolkit import Toolkit
 
 __all__ = [
     "CompileUnit",
+    "KernelPreamble",
     "LinkUnit",
     "Variant",
     "compile_argv",
@@ -28,6 +30,7 @@ __all__ = [
     "kernel_variants",
     "library_units",
     "link_argv",
+    "opapi_unit",
     "skipped_bindings",
 ]
 
@@ -81,6 +84,18 @@ class LinkUnit:
     flags: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class KernelPreamble:
+    """What comes before an operator's kernel source in its translation unit."""
+
+    text: str = ""
+    """The tiling structs that host files define by macros."""
+    tiling_default: str | None = None
+    """The struct that GET_TILING_DATA reads where the kernel does not say."""
+    options: tuple[str, ...] = ()
+    """Further compiler options."""
+
+
 def compile_argv(
     compiler: Compiler, unit: CompileUnit, *, source: Path, output: Path, depfile: Path
 ) -> list[str]:
@@ -125,9 +140,16 @@ def kernel_variants(spec: OpSpec, npu_arch: str) -> tuple[Variant, ...]:
 
 
 def kernel_units(
-    project: Project, chip: Chip, toolkit: Toolkit, compiler: Compiler
+    project: Project,
+    chip: Chip,
+    toolkit: Toolkit,
+    compiler: Compiler,
+    preambles: Mapping[str, KernelPreamble] | None = None,
 ) -> tuple[CompileUnit, ...]:
     """Return one unit for each kernel variant of each operator.
+
+    Args:
+        preambles: by OpDef name; an operator may have none.
 
     Raises:
         UsageError: an operator has no kernel source.
@@ -141,13 +163,14 @@ def kernel_units(
                 " is missing",
                 help=f'write it, or let "opkit gen" write it; {spec.source.name} names the kernel',
             )
+        preamble = (preambles or {}).get(spec.op, KernelPreamble())
         for variant in kernel_variants(spec, chip.npu_arch):
             units.append(
                 CompileUnit(
                     name=variant.file,
                     kind="kernel",
                     source=source,
-                    text=_kernel_text(source.relative_to(project.root), spec),
+                    text=_kernel_text(source.relative_to(project.root), spec, preamble),
                     flags=(
                         *_common_flags(compiler, toolkit, optimise="-O2"),
                         # The unit lies elsewhere; this finds the user's file from the root, and
@@ -158,6 +181,7 @@ def kernel_units(
                         "-s",
                         *_chip_macros(chip),
                         *_variant_macros(variant),
+                        *preamble.options,
                         *_link_flags(toolkit, strict=True),
                     ),
                     linked=True,
@@ -193,7 +217,7 @@ def library_units(
         flags = (*_common_flags(compiler, toolkit, optimise=optimise), *extra)
         members = [
             CompileUnit(
-                name=f"{folder}.{source.stem}.o",
+                name=_object_name(source.relative_to(project.root)),
                 kind=folder,
                 source=source,
                 text=None,
@@ -217,9 +241,49 @@ def skipped_bindings(project: Project) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-def _kernel_text(source: Path, spec: OpSpec) -> str:
+def opapi_unit(
+    headers: Mapping[str, str], source: str, *, root: Path, toolkit: Toolkit, compiler: Compiler
+) -> CompileUnit:
+    """Return the unit of the aclnn library.
+
+    Args:
+        headers: text by name of the headers that the source includes; they become part of it.
+        source: its text.
+        root: the project's folder.
+    """
+    text = source
+    for name, header in headers.items():
+        text = text.replace(f'#include "{name}"\n', header)
+    return CompileUnit(
+        name=OPAPI_LIBRARY,
+        kind="op_api",
+        source=root / "op_api.cpp",
+        text=text,
+        flags=(
+            *_common_flags(compiler, toolkit, optimise="-O1"),
+            "-s",
+            f"-Wl,-soname,{OPAPI_LIBRARY}",
+            *_link_flags(toolkit, strict=True),
+        ),
+        linked=True,
+    )
+
+
+def _object_name(source: Path) -> str:
+    return ".".join((*source.parts[:-1], source.stem, "o"))
+
+
+def _kernel_text(source: Path, spec: OpSpec, preamble: KernelPreamble) -> str:
+    if preamble.tiling_default is None:
+        structs = ""
+    else:
+        structs = (
+            "#include <cstdint>\n\n"
+            f"{preamble.text}\n#define OPKIT_TILING_DEFAULT {preamble.tiling_default}\n"
+        )
     return (
         '#include "opkit/kernel_constants.h"\n'
+        f"{structs}"
         f'#include "{source.as_posix()}"\n'
         '#include "opkit/kernel_entry.h"\n\n'
         f"OPKIT_KERNEL_TABLE({spec.name})\n"

@@ -1,14 +1,16 @@
-"""An operator project on disk: the folder whose pyproject.toml has `[tool.opkit]`."""
+"""An operator project on disk: its pyproject.toml has `[tool.opkit]`, or it is msopgen's tree."""
 
 from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, load
+from opkit.toolchain.tree import KernelFile, host_sources, is_tree
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -27,7 +29,12 @@ class Project:
     name: str
     """`[project] name`; the folder's name where there is none."""
     operators: tuple[OpSpec, ...]
-    """All operators of the JSON files in `[tool.opkit] operators`, in that order."""
+    """All operators of the JSON files in `[tool.opkit] operators`, in that order; of a tree, what
+    its host library registers, so none before it was built."""
+    is_tree: bool = False
+    """Without a pyproject.toml: its OpDefs describe its operators."""
+    kernel_files: Mapping[str, KernelFile] = field(default_factory=dict)
+    """Of a tree: each operator's kernel, by its OpDef name."""
 
     @property
     def package(self) -> str:
@@ -41,10 +48,14 @@ class Project:
 
     def kernel_source(self, spec: OpSpec) -> Path:
         """Return where an operator's kernel lies."""
+        if spec.op in self.kernel_files:
+            return self.kernel_files[spec.op].source
         return self.root / "op_kernel" / f"{spec.name}.cpp"
 
     def sources(self, folder: str) -> tuple[Path, ...]:
         """Return the C++ files of one folder of the project, by name."""
+        if self.is_tree:
+            return host_sources(self.root) if folder == "op_host" else ()
         return tuple(sorted((self.root / folder).glob("*.cpp")))
 
 
@@ -67,8 +78,11 @@ def load_project(path: Path | None = None) -> Project:
             table = document.get("tool", {}).get("opkit") if isinstance(document, dict) else None
             if isinstance(table, dict):
                 return _project(settings, document, table)
+        if is_tree(folder):
+            return Project(root=folder, name=folder.name, operators=(), is_tree=True)
     raise UsageError(
-        f"{start} is not in an operator project: no pyproject.toml with [tool.opkit]",
+        f"{start} is not in an operator project: no pyproject.toml with [tool.opkit], and no"
+        " op_host/ with op_kernel/ beside it",
         help='"opkit gen -i op.json -o DIR" writes a project; name its folder, or work inside it',
     )
 

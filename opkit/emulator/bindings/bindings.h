@@ -10,10 +10,11 @@ namespace opkit {
 /// Raises opkit.errors.KernelFault.
 [[noreturn]] void raise_kernel_fault(const FaultReport& report);
 
-void bind_check(pybind11::module_& module);    ///< detectors and findings (bindings/check.cpp)
-void bind_lanes(pybind11::module_& module);    ///< lane targets (bindings/lanes.cpp)
-void bind_op_call(pybind11::module_& module);  ///< operator libraries (bindings/op_call.cpp)
-void bind_timing(pybind11::module_& module);   ///< timelines (bindings/timing.cpp)
-void bind_wide(pybind11::module_& module);     ///< the wider run (bindings/wide.cpp)
+void bind_check(pybind11::module_& module);     ///< detectors and findings (bindings/check.cpp)
+void bind_describe(pybind11::module_& module);  ///< what host libraries register (bindings/describe.cpp)
+void bind_lanes(pybind11::module_& module);     ///< lane targets (bindings/lanes.cpp)
+void bind_op_call(pybind11::module_& module);   ///< operator libraries (bindings/op_call.cpp)
+void bind_timing(pybind11::module_& module);    ///< timelines (bindings/timing.cpp)
+void bind_wide(pybind11::module_& module);      ///< the wider run (bindings/wide.cpp)
 
 }  // namespace opkit

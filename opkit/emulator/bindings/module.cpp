@@ -166,6 +166,7 @@ PYBIND11_MODULE(_emulator, module) {
              "Run one kernel of a shared object: arrays are passed as global memory, bytes as values.");
   opkit::bind_check(module);
   opkit::bind_lanes(module);
+  opkit::bind_describe(module);
   opkit::bind_op_call(module);
   opkit::bind_timing(module);
   opkit::bind_wide(module);

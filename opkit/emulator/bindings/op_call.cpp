@@ -58,11 +58,41 @@ class Tensors {
     tensors_.push_back({const_cast<void*>(array.data()), shape.data(), static_cast<int32_t>(shape.size()), dtype});
   }
 
+  /// A list among `values` is a dynamic param; `dtypes` has one entry for each array, also for those in lists.
   static Tensors of(const py::sequence& values, const std::vector<int32_t>& dtypes) {
-    if (py::len(values) != dtypes.size()) raise_named("UsageError", "there must be one dtype for each array");
     Tensors tensors;
-    for (size_t i = 0; i < dtypes.size(); ++i) tensors.add(values[i], dtypes[i]);
+    size_t next = 0;
+    const auto take = [&](const py::object& value) {
+      if (next == dtypes.size()) raise_named("UsageError", "there must be one dtype for each array");
+      tensors.add(value, dtypes[next++]);
+    };
+    for (const py::handle value : values) {
+      const size_t before = next;
+      if (py::isinstance<py::list>(value)) {
+        tensors.has_lists_ = true;
+        for (const py::handle item : value) take(py::reinterpret_borrow<py::object>(item));
+      } else {
+        take(py::reinterpret_borrow<py::object>(value));
+      }
+      tensors.lengths_.push_back(next - before);
+    }
+    if (next != dtypes.size()) raise_named("UsageError", "there must be one dtype for each array");
     return tensors;
+  }
+
+  /// The arguments of a call with these inputs.
+  template <typename Attributes>
+  opkit_call call_with(const Attributes& attrs) const {
+    opkit_call call = {};
+    call.inputs = data();
+    call.input_count = size();
+    call.attrs = attrs.data();
+    call.attr_count = attrs.size();
+    if (has_lists_) {
+      call.input_lengths = lengths_.data();
+      call.input_length_count = lengths_.size();
+    }
+    return call;
   }
 
   const opkit_tensor* data() const { return tensors_.data(); }
@@ -70,6 +100,8 @@ class Tensors {
 
  private:
   std::vector<opkit_tensor> tensors_;
+  std::vector<size_t> lengths_;  ///< tensors of each value
+  bool has_lists_ = false;
   std::vector<py::array> arrays_;
   std::deque<std::vector<int64_t>> shapes_;
 };
@@ -103,14 +135,36 @@ class Attrs {
     } else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
       add_list(attr, value.cast<py::sequence>());
     } else {
-      raise_named("UsageError", "attribute \"" + name + "\" has the type " +
-                                    py::type::of(value).attr("__name__").cast<std::string>() +
-                                    "; attributes are int, float, bool, str, or a list of int, float or bool");
+      raise_named(
+          "UsageError",
+          "attribute \"" + name + "\" has the type " + py::type::of(value).attr("__name__").cast<std::string>() +
+              "; attributes are int, float, bool, str, or a list of int, float or bool, or a list of lists of int");
     }
     attrs_.push_back(attr);
   }
 
+  void add_lists(opkit_attr& attr, const py::sequence& lists) {
+    std::vector<int64_t>& values = int_lists_.emplace_back();
+    std::vector<size_t>& lengths = lengths_.emplace_back();
+    for (const py::handle list : lists) {
+      if (!py::isinstance<py::list>(list) && !py::isinstance<py::tuple>(list)) {
+        raise_named("UsageError", std::string("attribute \"") + attr.name + "\" mixes lists and numbers");
+      }
+      const auto items = list.cast<std::vector<int64_t>>();
+      values.insert(values.end(), items.begin(), items.end());
+      lengths.push_back(items.size());
+    }
+    attr.kind = OPKIT_ATTR_LIST_LIST_INT;
+    attr.int_list = values.data();
+    attr.list_length = lengths.size();
+    attr.list_lengths = lengths.data();
+  }
+
   void add_list(opkit_attr& attr, const py::sequence& values) {
+    if (py::len(values) != 0 && (py::isinstance<py::list>(values[0]) || py::isinstance<py::tuple>(values[0]))) {
+      add_lists(attr, values);
+      return;
+    }
     bool all_bool = py::len(values) != 0;
     bool has_float = false;
     for (const py::handle item : values) {
@@ -136,6 +190,7 @@ class Attrs {
   std::deque<std::string> strings_;
   std::deque<std::vector<int64_t>> int_lists_;
   std::deque<std::vector<double>> float_lists_;
+  std::deque<std::vector<size_t>> lengths_;
 };
 
 class Library {
@@ -154,7 +209,7 @@ class Library {
                                                    const std::vector<int32_t>& dtypes, const py::dict& attributes) {
     const Tensors tensors = Tensors::of(inputs, dtypes);
     const Attrs attrs(attributes);
-    const opkit_call call = {tensors.data(), tensors.size(), attrs.data(), attrs.size()};
+    const opkit_call call = tensors.call_with(attrs);
     std::vector<opkit_shape> shapes(kOutputRoom);
     size_t count = shapes.size();
     opkit_status status;
@@ -180,7 +235,7 @@ class Library {
     const Tensors tensors = Tensors::of(inputs, dtypes);
     const Tensors results = Tensors::of(outputs, output_dtypes);
     const Attrs attrs(attributes);
-    const opkit_call call = {tensors.data(), tensors.size(), attrs.data(), attrs.size()};
+    const opkit_call call = tensors.call_with(attrs);
     opkit_status status;
     {
       const py::gil_scoped_release release;
@@ -200,7 +255,7 @@ void bind_op_call(py::module_& module) {
   py::class_<Library>(module, "Library", "An artifact folder, open.")
       .def(py::init<const std::string&>(), py::arg("folder"))
       .def("infer", &Library::infer, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"), py::arg("attrs"),
-           "Return (shape, ge::DataType number) of each output; absent optional inputs are None.")
+           "Return (shape, ge::DataType number) of each output; absent optional inputs are None, dynamic ones lists.")
       .def("run", &Library::run, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"), py::arg("attrs"),
            py::arg("outputs"), py::arg("output_dtypes"), "Run an operator; it writes into `outputs`.");
   module.def("raise_status", &raise_status, py::arg("status"), py::arg("message"),

@@ -64,11 +64,13 @@ class OpParamDef {
     return *this;
   }
 
-  // These shape the vendor's generated interfaces and graph optimiser; a call of the kernel does not depend on them.
-  OpParamDef& AutoContiguous() { return *this; }
-  OpParamDef& IgnoreContiguous() { return *this; }
-  OpParamDef& Scalar() { return *this; }
-  OpParamDef& ScalarList() { return *this; }
+  // What the aclnn functions take for this input, and whether they make tensors with gaps contiguous.
+  OpParamDef& AutoContiguous() { return is_auto_contiguous_ = true, *this; }
+  OpParamDef& IgnoreContiguous() { return ignores_contiguous_ = true, *this; }
+  OpParamDef& Scalar() { return is_scalar_ = true, *this; }
+  OpParamDef& ScalarList() { return is_scalar_ = true, *this; }
+
+  // These shape the vendor's graph optimiser; a call of the kernel does not depend on them.
   OpParamDef& To(ge::DataType) { return *this; }
   OpParamDef& To(const char*) { return *this; }
   OpParamDef& Version(uint32_t) { return *this; }
@@ -97,6 +99,9 @@ class OpParamDef {
   bool is_dtype_list_ = false;
   bool is_value_dependent_ = false;
   bool is_zero_initialised_ = false;
+  bool is_scalar_ = false;
+  bool is_auto_contiguous_ = false;
+  bool ignores_contiguous_ = false;
 };
 
 /// One attribute.
@@ -129,8 +134,16 @@ class OpAttrDef {
     ints_.assign(values.begin(), values.end());
     return set_kind(OPKIT_ATTR_LIST_BOOL, true);
   }
-  OpAttrDef& ListListInt() { return unsupported_ = "ListListInt", *this; }
-  OpAttrDef& ListListInt(std::vector<std::vector<int64_t>>) { return ListListInt(); }
+  OpAttrDef& ListListInt() { return set_kind(OPKIT_ATTR_LIST_LIST_INT, false); }
+  OpAttrDef& ListListInt(std::vector<std::vector<int64_t>> values) {
+    ints_.clear();
+    list_lengths_.clear();
+    for (const std::vector<int64_t>& list : values) {
+      ints_.insert(ints_.end(), list.begin(), list.end());
+      list_lengths_.push_back(list.size());
+    }
+    return set_kind(OPKIT_ATTR_LIST_LIST_INT, true);
+  }
 
   OpAttrDef& Version(uint32_t) { return *this; }
   OpAttrDef& Comment(const char*) { return *this; }
@@ -149,7 +162,6 @@ class OpAttrDef {
   }
 
   mutable ge::AscendString name_;
-  std::string unsupported_;
   Option presence_ = REQUIRED;
   opkit_attr_kind kind_ = OPKIT_ATTR_INT;
   bool has_default_ = false;
@@ -157,6 +169,7 @@ class OpAttrDef {
   float float_ = 0;
   std::string string_;
   std::vector<int64_t> ints_;
+  std::vector<size_t> list_lengths_;  ///< of a list of lists, whose values are ints_
   std::vector<double> floats_;
 };
 
@@ -177,7 +190,11 @@ class OpAICoreConfig {
   OpAICoreConfig& DynamicShapeSupportFlag(bool) { return *this; }
   OpAICoreConfig& NeedCheckSupportFlag(bool) { return *this; }
   OpAICoreConfig& PrecisionReduceFlag(bool) { return *this; }
-  OpAICoreConfig& ExtendCfgInfo(const char*, const char*) { return *this; }
+  /// `opFile.value` names the kernel's file; other keys steer the vendor's build.
+  OpAICoreConfig& ExtendCfgInfo(const char* key, const char* value) {
+    if (std::string(key) == "opFile.value") op_file_ = value;
+    return *this;
+  }
 
  private:
   friend class OpDef;
@@ -194,6 +211,7 @@ class OpAICoreConfig {
   // Deques: a reference that Input() returned stays good when more are added.
   std::deque<OpParamDef> inputs_;
   std::deque<OpParamDef> outputs_;
+  std::string op_file_;
 };
 
 class OpAICoreDef {

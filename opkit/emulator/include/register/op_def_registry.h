@@ -19,7 +19,8 @@ class DescriptionBuilder {
     for (const auto& [soc, config] : definition_.ai_core_.configs_) {
       config_inputs_.push_back(params(config.inputs_));
       config_outputs_.push_back(params(config.outputs_));
-      configs_.push_back({soc.c_str(), config_inputs_.back().data(), config_inputs_.back().size(),
+      const char* op_file = config.op_file_.empty() ? nullptr : config.op_file_.c_str();
+      configs_.push_back({soc.c_str(), op_file, config_inputs_.back().data(), config_inputs_.back().size(),
                           config_outputs_.back().data(), config_outputs_.back().size()});
     }
     description.abi_version = opkit::host::kHostAbiVersion;
@@ -50,8 +51,8 @@ class DescriptionBuilder {
                                                               : Presence::Required;
       note_unsupported(param.name_, param.unsupported_);
       out.push_back({param.name_.c_str(), presence, param.is_dtype_list_, param.is_value_dependent_,
-                     param.is_zero_initialised_, param.follow_kinds_,
-                     param.follow_.empty() ? nullptr : param.follow_.c_str(), param.dtypes_.data(),
+                     param.is_zero_initialised_, param.is_scalar_, param.is_auto_contiguous_, param.ignores_contiguous_,
+                     param.follow_kinds_, param.follow_.empty() ? nullptr : param.follow_.c_str(), param.dtypes_.data(),
                      param.dtypes_.size(), param.formats_.data(), param.formats_.size()});
     }
     return out;
@@ -60,14 +61,15 @@ class DescriptionBuilder {
   std::vector<opkit::host::AttrDescription> attributes() {
     std::vector<opkit::host::AttrDescription> out;
     for (const OpAttrDef& attr : definition_.attrs_) {
-      note_unsupported(attr.name_.GetString(), attr.unsupported_);
-      const bool is_float_list = attr.kind_ == OPKIT_ATTR_LIST_FLOAT;
+      size_t list_length = attr.ints_.size();
+      if (attr.kind_ == OPKIT_ATTR_LIST_FLOAT) list_length = attr.floats_.size();
+      if (attr.kind_ == OPKIT_ATTR_LIST_LIST_INT) list_length = attr.list_lengths_.size();
       out.push_back(
           {attr.name_.GetString(),
            attr.presence_ == REQUIRED,
            attr.has_default_,
            {attr.name_.GetString(), attr.kind_, attr.int_, static_cast<double>(attr.float_), attr.string_.c_str(),
-            attr.ints_.data(), attr.floats_.data(), is_float_list ? attr.floats_.size() : attr.ints_.size()}});
+            attr.ints_.data(), attr.floats_.data(), list_length, attr.list_lengths_.data()}});
     }
     return out;
   }

@@ -27,6 +27,7 @@
 #else
 
 #include "log/log.h"
+#include "opkit/host/abi.h"
 
 namespace optiling {
 
@@ -64,18 +65,31 @@ class TilingDef {
     }
   }
 
- protected:
-  bool add_field(const void* field, size_t size_bytes, size_t alignment) {
-    fields_.push_back({offset_of(field), size_bytes, alignment, false});
+  /// Tells the library what the class looks like: the build writes it into the kernel's source as a plain struct.
+  bool register_as(const char* op_type, const char* class_name) const {
+    std::vector<opkit::host::TilingField> declarations;
+    for (const Field& field : fields_) declarations.push_back(field.declaration);
+    const opkit::host::TilingClass description = {opkit::host::kHostAbiVersion, op_type, class_name,
+                                                  declarations.data(), declarations.size()};
+    opkit_register_tiling_class(&description);
     return true;
   }
-  bool add_struct(const TilingDef* field) {
-    fields_.push_back({offset_of(field), field->GetDataSize(), field->alignment(), true});
+
+ protected:
+  /// `array_length` is 0 for a field that is no array.
+  bool add_field(const char* type, const char* name, size_t array_length, const void* field, size_t size_bytes,
+                 size_t alignment) {
+    fields_.push_back({{type, name, array_length}, offset_of(field), size_bytes, alignment, false});
+    return true;
+  }
+  bool add_struct(const char* type, const char* name, const TilingDef* field) {
+    fields_.push_back({{type, name, 0}, offset_of(field), field->GetDataSize(), field->alignment(), true});
     return true;
   }
 
  private:
   struct Field {
+    opkit::host::TilingField declaration;
     size_t offset;  ///< from this object
     size_t size_bytes;
     size_t alignment;
@@ -101,48 +115,52 @@ class TilingDef {
   class class_name : public ::optiling::TilingDef { \
    public:
 
-#define TILING_DATA_FIELD_DEF(data_type, field_name)                                                               \
- public:                                                                                                           \
-  void set_##field_name(data_type value) { opkit_##field_name##_ = value; }                                        \
-  data_type get_##field_name() const { return opkit_##field_name##_; }                                             \
-                                                                                                                   \
- private:                                                                                                          \
-  data_type opkit_##field_name##_ = 0;                                                                             \
-  bool opkit_##field_name##_is_listed_ = add_field(&opkit_##field_name##_, sizeof(data_type), alignof(data_type)); \
-                                                                                                                   \
- public:                                                                                                           \
+#define TILING_DATA_FIELD_DEF(data_type, field_name)                                                        \
+ public:                                                                                                    \
+  void set_##field_name(data_type value) { opkit_##field_name##_ = value; }                                 \
+  data_type get_##field_name() const { return opkit_##field_name##_; }                                      \
+                                                                                                            \
+ private:                                                                                                   \
+  data_type opkit_##field_name##_ = 0;                                                                      \
+  bool opkit_##field_name##_is_listed_ =                                                                    \
+      add_field(#data_type, #field_name, 0, &opkit_##field_name##_, sizeof(data_type), alignof(data_type)); \
+                                                                                                            \
+ public:                                                                                                    \
   static_assert(true, "")
 
-#define TILING_DATA_FIELD_DEF_ARR(element_type, element_count, field_name)                   \
+#define TILING_DATA_FIELD_DEF_ARR(element_type, element_count, field_name)                                           \
+ public:                                                                                                             \
+  void set_##field_name(const element_type* values) {                                                                \
+    std::memcpy(opkit_##field_name##_, values, sizeof opkit_##field_name##_);                                        \
+  }                                                                                                                  \
+  element_type* get_##field_name() { return opkit_##field_name##_; }                                                 \
+                                                                                                                     \
+ private:                                                                                                            \
+  element_type opkit_##field_name##_[element_count] = {};                                                            \
+  bool opkit_##field_name##_is_listed_ = add_field(#element_type, #field_name, element_count, opkit_##field_name##_, \
+                                                   sizeof opkit_##field_name##_, alignof(element_type));             \
+                                                                                                                     \
+ public:                                                                                                             \
+  static_assert(true, "")
+
+#define TILING_DATA_FIELD_DEF_STRUCT(struct_type, field_name)                                \
  public:                                                                                     \
-  void set_##field_name(const element_type* values) {                                        \
-    std::memcpy(opkit_##field_name##_, values, sizeof opkit_##field_name##_);                \
-  }                                                                                          \
-  element_type* get_##field_name() { return opkit_##field_name##_; }                         \
+  struct_type field_name;                                                                    \
                                                                                              \
  private:                                                                                    \
-  element_type opkit_##field_name##_[element_count] = {};                                    \
-  bool opkit_##field_name##_is_listed_ =                                                     \
-      add_field(opkit_##field_name##_, sizeof opkit_##field_name##_, alignof(element_type)); \
+  bool opkit_##field_name##_is_listed_ = add_struct(#struct_type, #field_name, &field_name); \
                                                                                              \
  public:                                                                                     \
-  static_assert(true, "")
-
-#define TILING_DATA_FIELD_DEF_STRUCT(struct_type, field_name)     \
- public:                                                          \
-  struct_type field_name;                                         \
-                                                                  \
- private:                                                         \
-  bool opkit_##field_name##_is_listed_ = add_struct(&field_name); \
-                                                                  \
- public:                                                          \
   static_assert(true, "")
 
 #define END_TILING_DATA_DEF }
 
-// A kernel names its struct itself or is told by the build (OPKIT_TILING_DEFAULT), so nothing is kept here.
-#define REGISTER_TILING_DATA_CLASS(op_type, class_name)                    \
-  static_assert(std::is_base_of<::optiling::TilingDef, class_name>::value, \
-                #class_name " was not defined with BEGIN_TILING_DATA_DEF");
+#define OPKIT_TILING_JOIN_INNER(a, b) a##b
+#define OPKIT_TILING_JOIN(a, b) OPKIT_TILING_JOIN_INNER(a, b)
+#define REGISTER_TILING_DATA_CLASS(op_type, class_name)                                    \
+  static_assert(std::is_base_of<::optiling::TilingDef, class_name>::value,                 \
+                #class_name " was not defined with BEGIN_TILING_DATA_DEF");                \
+  [[maybe_unused]] static const bool OPKIT_TILING_JOIN(opkit_tiling_class_, __COUNTER__) = \
+      class_name().register_as(#op_type, #class_name);
 
 #endif

@@ -82,14 +82,7 @@ aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)
   launch.freed = runtime.memory.freed_ranges();
   const LaunchRecord record = Device::get().run(launch);
   std::fflush(stdout);
-  if (record.fault.fault == Fault::None) return ACL_SUCCESS;
-  print_fault(record.fault);
-  const bool is_cube_core = std::string_view(record.fault.sub_core) == "aic";
-  runtime.device_error = is_cube_core ? ACL_ERROR_RT_AICORE_EXCEPTION : ACL_ERROR_RT_VECTOR_CORE_EXCEPTION;
-  runtime.device_reason = std::string(fault_name(record.fault.fault)) + ": " + record.fault.message + " (" +
-                          record.fault.file + ":" + std::to_string(record.fault.line) + ", kernel " +
-                          record.fault.kernel + ", block " + std::to_string(record.fault.block) + ")";
-  return fail_again(runtime.device_error, runtime.device_reason.c_str());
+  return record.fault.fault == Fault::None ? ACL_SUCCESS : fail_device(runtime, record.fault);
 }
 
 }  // namespace
@@ -100,6 +93,16 @@ aclError queue_launch(Runtime& runtime, Stream& stream, const LaunchConfig& conf
   stream.tasks.push_back(
       {[&runtime, config, invoke, call] { return run_launch(runtime, config, invoke, call.get()); }, nullptr, nullptr});
   return ACL_SUCCESS;
+}
+
+aclError fail_device(Runtime& runtime, const FaultReport& report) {
+  print_fault(report);
+  const bool is_cube_core = std::string_view(report.sub_core) == "aic";
+  runtime.device_error = is_cube_core ? ACL_ERROR_RT_AICORE_EXCEPTION : ACL_ERROR_RT_VECTOR_CORE_EXCEPTION;
+  runtime.device_reason = std::string(fault_name(report.fault)) + ": " + report.message + " (" + report.file + ":" +
+                          std::to_string(report.line) + ", kernel " + report.kernel + ", block " +
+                          std::to_string(report.block) + ")";
+  return fail_again(runtime.device_error, runtime.device_reason.c_str());
 }
 
 }  // namespace acl

@@ -47,6 +47,9 @@ Stream* find_stream(Runtime& runtime, aclrtStream handle, const char* function, 
 aclError queue_launch(Runtime& runtime, Stream& stream, const LaunchConfig& config, void (*invoke)(void* const*),
                       std::shared_ptr<void> call);
 
+/// Puts the device into the error state that a faulted kernel leaves: prints the report and returns the code.
+aclError fail_device(Runtime& runtime, const FaultReport& report);
+
 /// Runs everything in every stream.
 void drain_all(Runtime& runtime);
 

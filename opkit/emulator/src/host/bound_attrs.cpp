@@ -21,6 +21,9 @@ bool convert(AttrValue& value, opkit_attr_kind wanted) {
     if (std::any_of(value.ints.begin(), value.ints.end(), [](int64_t item) { return item != 0 && item != 1; })) {
       return false;
     }
+  } else if (value.kind == OPKIT_ATTR_LIST_INT && wanted == OPKIT_ATTR_LIST_LIST_INT) {
+    // An empty list says nothing of what it would hold.
+    if (!value.ints.empty()) return false;
   } else if (value.kind == OPKIT_ATTR_LIST_BOOL && wanted == OPKIT_ATTR_LIST_INT) {
     // The same storage.
   } else {
@@ -90,6 +93,16 @@ const void* BoundAttrs::store(const AttrValue& value) {
       auto& list = bool_lists_.emplace_back(std::make_unique<bool[]>(value.ints.size()));
       std::transform(value.ints.begin(), value.ints.end(), list.get(), [](int64_t item) { return item != 0; });
       return &vectors_.emplace_back(list.get(), value.ints.size());
+    }
+    case OPKIT_ATTR_LIST_LIST_INT: {
+      auto& values = int_lists_.emplace_back(value.ints);
+      auto& lists = inner_lists_.emplace_back();
+      int64_t* next = values.data();
+      for (size_t length : value.list_lengths) {
+        lists.emplace_back(next, length);
+        next += length;
+      }
+      return &list_lists_.emplace_back(lists.data(), lists.size());
     }
   }
   return nullptr;

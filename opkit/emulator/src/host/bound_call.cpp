@@ -45,10 +45,10 @@ std::string logged_reason() {
 }
 
 BoundCall::BoundCall(const Operator& entry, const std::string& soc_config, const opkit_call& call)
-    : entry_(entry), call_(call), signature_(signature_for(entry, soc_config)), attrs_(entry, call) {
+    : entry_(entry), signature_(signature_for(entry, soc_config)), attrs_(entry, call) {
   bind_inputs(call);
-  outputs_.resize(signature_.outputs.size());
-  for (size_t i = 0; i < outputs_.size(); ++i) ir_outputs_.emplace_back(static_cast<uint32_t>(i), 1);
+  choose_column();
+  count_outputs(call);
   gert::ComputeNodeInfo::State state = {};
   state.name = state.type = entry.type.c_str();
   state.inputs = inputs_.data();
@@ -65,57 +65,118 @@ BoundCall::BoundCall(const Operator& entry, const std::string& soc_config, const
 
 void BoundCall::fail_here(const std::string& message) const { fail(OPKIT_USAGE, "[" + entry_.type + "] " + message); }
 
-const opkit_tensor* BoundCall::given_input(size_t ir_index) const {
-  const bool is_present = ir_index < call_.input_count && !is_absent(call_.inputs[ir_index]);
-  return is_present ? &call_.inputs[ir_index] : nullptr;
-}
-
 void BoundCall::bind_inputs(const opkit_call& call) {
-  for (const auto* params : {&signature_.inputs, &signature_.outputs}) {
-    for (const Param& param : *params) {
-      if (param.presence == Presence::Dynamic) fail_here(param.name + " is dynamic, which opkit does not support yet");
-    }
-  }
   const size_t wanted = signature_.inputs.size();
-  if (call.input_count > wanted) {
+  const bool is_counted = call.input_lengths != nullptr;
+  if (is_counted && call.input_length_count != wanted) {
+    fail_here("takes " + std::to_string(wanted) + " inputs, not " + std::to_string(call.input_length_count));
+  }
+  if (!is_counted && call.input_count > wanted) {
     fail_here("takes " + std::to_string(wanted) + " inputs, not " + std::to_string(call.input_count));
   }
   input_dtypes_.resize(wanted);
+  size_t next = 0;
   for (size_t i = 0; i < wanted; ++i) {
     const Param& param = signature_.inputs[i];
-    const opkit_tensor* given = given_input(i);
-    ir_inputs_.emplace_back(static_cast<uint32_t>(inputs_.size()), given == nullptr ? 0 : 1);
-    if (given == nullptr) {
-      if (param.presence == Presence::Required) fail_here("needs its input \"" + param.name + "\"");
-      continue;
+    const size_t length = is_counted ? call.input_lengths[i] : (next < call.input_count ? 1 : 0);
+    if (length > call.input_count - next) {
+      fail_here("input \"" + param.name + "\" has " + std::to_string(length) + " tensors, but " +
+                std::to_string(call.input_count - next) + " are left");
     }
-    const std::string where = "input \"" + param.name + "\" ";
-    if (given->rank > kMaxRank) {
-      fail_here(where + "has " + std::to_string(given->rank) + " dimensions; at most 8 are supported");
+    if (length > 1 && param.presence != Presence::Dynamic) {
+      fail_here("input \"" + param.name + "\" is one tensor, not " + std::to_string(length));
     }
-    gert::Shape shape;
-    for (int32_t axis = 0; axis < given->rank; ++axis) shape.AppendDim(given->shape[axis]);
-    const bool has_negative =
-        std::any_of(given->shape, given->shape + std::max(given->rank, 0), [](int64_t dim) { return dim < 0; });
-    const int64_t elements = shape.GetShapeSize();
-    if (has_negative || elements < 0 || elements > kMaxElements) {
-      fail_here(where + "has the impossible shape " + shape_text(shape));
+    const size_t start = inputs_.size();
+    for (size_t k = 0; k < length; ++k, ++next) {
+      const bool is_list = param.presence == Presence::Dynamic && is_counted;
+      if (!is_absent(call.inputs[next])) {
+        bind_input(i, call.inputs[next]);
+      } else if (is_list) {
+        fail_here("tensor " + std::to_string(k) + " of input \"" + param.name + "\" is absent");
+      }
     }
-    if (elements > 0 && given->data == nullptr) fail_here(where + "has elements but no data");
-    const DtypeRow* dtype = find_dtype(given->dtype);
-    if (dtype == nullptr) fail_here(where + "has " + dtype_name(given->dtype) + ", which opkit does not know");
-    gert::Tensor& tensor = inputs_.emplace_back();
-    set_shape(tensor, shape);
-    tensor.SetDataType(static_cast<ge::DataType>(given->dtype));
-    if (param.is_value_dependent) tensor.SetData(given->data, static_cast<size_t>(elements) * dtype->size_bytes);
-    input_dtypes_[i] = given->dtype;
+    ir_inputs_.emplace_back(static_cast<uint32_t>(start), static_cast<uint32_t>(inputs_.size() - start));
+    if (param.presence == Presence::Required && inputs_.size() == start) {
+      fail_here("needs its input \"" + param.name + "\"");
+    }
+    if (param.presence == Presence::Dynamic && inputs_.size() == start) {
+      fail_here("needs at least one tensor in its input \"" + param.name + "\"");
+    }
   }
+  if (next < call.input_count) {
+    fail_here("has " + std::to_string(call.input_count - next) + " tensors more than its inputs take");
+  }
+}
+
+void BoundCall::bind_input(size_t ir_index, const opkit_tensor& given) {
+  const Param& param = signature_.inputs[ir_index];
+  const std::string where = "input \"" + param.name + "\" ";
+  if (given.rank > kMaxRank) {
+    fail_here(where + "has " + std::to_string(given.rank) + " dimensions; at most 8 are supported");
+  }
+  gert::Shape shape;
+  for (int32_t axis = 0; axis < given.rank; ++axis) shape.AppendDim(given.shape[axis]);
+  const bool has_negative =
+      std::any_of(given.shape, given.shape + std::max(given.rank, 0), [](int64_t dim) { return dim < 0; });
+  const int64_t elements = shape.GetShapeSize();
+  if (has_negative || elements < 0 || elements > kMaxElements) {
+    fail_here(where + "has the impossible shape " + shape_text(shape));
+  }
+  if (elements > 0 && given.data == nullptr) fail_here(where + "has elements but no data");
+  const DtypeRow* dtype = find_dtype(given.dtype);
+  if (dtype == nullptr) fail_here(where + "has " + dtype_name(given.dtype) + ", which opkit does not know");
+  std::optional<int32_t>& dtype_of_param = input_dtypes_[ir_index];
+  if (dtype_of_param.has_value() && *dtype_of_param != given.dtype) {
+    fail_here(where + "mixes " + dtype_name(*dtype_of_param) + " and " + dtype_name(given.dtype));
+  }
+  dtype_of_param = given.dtype;
+  gert::Tensor& tensor = inputs_.emplace_back();
+  set_shape(tensor, shape);
+  tensor.SetDataType(static_cast<ge::DataType>(given.dtype));
+  if (param.is_value_dependent) tensor.SetData(given.data, static_cast<size_t>(elements) * dtype->size_bytes);
+  input_params_.push_back(ir_index);
+  input_data_.push_back(given.data);
+}
+
+void BoundCall::choose_column() {
   const std::vector<std::optional<int32_t>> unknown_outputs(signature_.outputs.size());
   const size_t columns = column_count(signature_);
   while (column_ < columns && !fits(signature_, column_, input_dtypes_, unknown_outputs)) ++column_;
   if (column_ == columns) {
     fail_here("does not take inputs of type " + given_dtypes(input_dtypes_) +
               "; its OpDef lists: " + describe_columns(signature_));
+  }
+}
+
+void BoundCall::count_outputs(const opkit_call& call) {
+  const bool is_counted = call.output_lengths != nullptr;
+  if (is_counted && call.output_length_count != signature_.outputs.size()) {
+    fail_here("has " + std::to_string(signature_.outputs.size()) + " outputs, not " +
+              std::to_string(call.output_length_count));
+  }
+  const auto list = std::find_if(signature_.inputs.begin(), signature_.inputs.end(),
+                                 [](const Param& param) { return param.presence == Presence::Dynamic; });
+  for (size_t i = 0; i < signature_.outputs.size(); ++i) {
+    const Param& param = signature_.outputs[i];
+    size_t length = 1;
+    if (is_counted) {
+      length = call.output_lengths[i];
+    } else if (param.presence == Presence::Dynamic && list != signature_.inputs.end()) {
+      length = ir_inputs_[static_cast<size_t>(list - signature_.inputs.begin())].GetInstanceNum();
+    }
+    if ((length == 0 && param.presence == Presence::Required) || (length > 1 && param.presence != Presence::Dynamic)) {
+      fail_here("output \"" + param.name + "\" is one tensor, not " + std::to_string(length));
+    }
+    ir_outputs_.emplace_back(static_cast<uint32_t>(outputs_.size()), static_cast<uint32_t>(length));
+    outputs_.resize(outputs_.size() + length);
+    output_params_.resize(outputs_.size(), i);
+  }
+  if (call.outputs == nullptr || call.output_count != outputs_.size()) return;
+  for (const opkit_tensor* given = call.outputs; given != call.outputs + call.output_count; ++given) {
+    opkit_shape& shape = expected_.emplace_back();
+    shape.rank = std::clamp(given->rank, 0, kMaxRank);
+    shape.dtype = given->dtype;
+    std::copy(given->shape, given->shape + shape.rank, shape.dims);
   }
 }
 
@@ -133,19 +194,20 @@ void BoundCall::infer_dtypes() {
     if (status != ge::GRAPH_SUCCESS) fail_here("its InferDataType function failed" + logged_reason());
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (outputs_[i].GetDataType() == ge::DT_UNDEFINED) {
-        fail_here("its InferDataType function sets no type for output \"" + signature_.outputs[i].name + "\"");
+        fail_here("its InferDataType function sets no type for output \"" + output_param(i).name + "\"");
       }
     }
     return;
   }
   // Without the function the OpDef decides, where it leaves no choice.
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    const Param& param = signature_.outputs[i];
+    const Param& param = output_param(i);
     std::vector<int32_t> choices = dtypes_of(signature_, param, column_);
     for (size_t j = 0; choices.size() > 1 && j < signature_.inputs.size(); ++j) {
       const bool is_followed = (param.follow_kinds & kFollowDtype) != 0 && signature_.inputs[j].name == param.follow;
       if (is_followed && input_dtypes_[j].has_value()) choices = {*input_dtypes_[j]};
     }
+    if (choices.size() > 1 && !expected_.empty()) choices = {expected_[i].dtype};
     if (choices.size() > 1)
       fail_here("needs an InferDataType function: output \"" + param.name + "\" has several types");
     outputs_[i].SetDataType(static_cast<ge::DataType>(choices.front()));
@@ -153,8 +215,15 @@ void BoundCall::infer_dtypes() {
 }
 
 void BoundCall::settle_column() {
-  std::vector<std::optional<int32_t>> output_dtypes;
-  for (const gert::Tensor& output : outputs_) output_dtypes.emplace_back(output.GetDataType());
+  std::vector<std::optional<int32_t>> output_dtypes(signature_.outputs.size());
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    std::optional<int32_t>& dtype = output_dtypes[output_params_[i]];
+    if (dtype.has_value() && *dtype != outputs_[i].GetDataType()) {
+      fail_here("its InferDataType function gives the tensors of output \"" + output_param(i).name +
+                "\" different types");
+    }
+    dtype = outputs_[i].GetDataType();
+  }
   const size_t columns = column_count(signature_);
   while (column_ < columns && !fits(signature_, column_, input_dtypes_, output_dtypes)) ++column_;
   if (column_ == columns) {
@@ -166,10 +235,11 @@ void BoundCall::settle_column() {
     tensor.MutableDesc().SetStorageFormat(format_of(param, column_));
   };
   for (size_t i = 0; i < ir_inputs_.size(); ++i) {
-    if (ir_inputs_[i].GetInstanceNum() != 0)
-      set_format(inputs_[ir_inputs_[i].GetInstanceStart()], signature_.inputs[i]);
+    for (size_t k = 0; k < ir_inputs_[i].GetInstanceNum(); ++k) {
+      set_format(inputs_[ir_inputs_[i].GetInstanceStart() + k], signature_.inputs[i]);
+    }
   }
-  for (size_t i = 0; i < outputs_.size(); ++i) set_format(outputs_[i], signature_.outputs[i]);
+  for (size_t i = 0; i < outputs_.size(); ++i) set_format(outputs_[i], output_param(i));
 }
 
 void BoundCall::infer_shapes() {
@@ -179,12 +249,20 @@ void BoundCall::infer_shapes() {
     if (status != ge::GRAPH_SUCCESS) fail_here("its InferShape function failed" + logged_reason());
   } else {
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      const Param& param = signature_.outputs[i];
+      const Param& param = output_param(i);
+      if (!expected_.empty()) {
+        gert::Shape shape;
+        for (int32_t axis = 0; axis < expected_[i].rank; ++axis) shape.AppendDim(expected_[i].dims[axis]);
+        set_shape(outputs_[i], shape);
+        continue;
+      }
       size_t j = 0;
       while (j < signature_.inputs.size() && signature_.inputs[j].name != param.follow) ++j;
       const bool follows = (param.follow_kinds & kFollowShape) != 0 && ir_inputs_[j].GetInstanceNum() != 0;
       if (!follows) fail_here("has no InferShape function and output \"" + param.name + "\" follows no present input");
-      set_shape(outputs_[i], inputs_[ir_inputs_[j].GetInstanceStart()].GetOriginShape());
+      const size_t relative = i - ir_outputs_[output_params_[i]].GetInstanceStart();
+      const size_t last = ir_inputs_[j].GetInstanceNum() - 1;
+      set_shape(outputs_[i], inputs_[ir_inputs_[j].GetInstanceStart() + std::min(relative, last)].GetOriginShape());
     }
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -193,11 +271,11 @@ void BoundCall::infer_shapes() {
     for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) has_negative = has_negative || shape[axis] < 0;
     const int64_t elements = shape.GetShapeSize();
     if (has_negative || elements < 0 || elements > kMaxElements || shape.GetDimNum() > kMaxRank) {
-      fail_here("its InferShape function gives output \"" + signature_.outputs[i].name + "\" the impossible shape " +
+      fail_here("its InferShape function gives output \"" + output_param(i).name + "\" the impossible shape " +
                 shape_text(shape));
     }
     if (find_dtype(outputs_[i].GetDataType()) == nullptr) {
-      fail_here("output \"" + signature_.outputs[i].name + "\" has " + dtype_name(outputs_[i].GetDataType()) +
+      fail_here("output \"" + output_param(i).name + "\" has " + dtype_name(outputs_[i].GetDataType()) +
                 ", which opkit does not know");
     }
     set_shape(outputs_[i], shape);
@@ -209,7 +287,11 @@ std::vector<int32_t> BoundCall::variant_dtypes() const {
   for (size_t i = 0; i < signature_.inputs.size(); ++i) {
     dtypes.push_back(input_dtypes_[i].value_or(dtypes_of(signature_, signature_.inputs[i], column_).front()));
   }
-  for (const gert::Tensor& output : outputs_) dtypes.push_back(output.GetDataType());
+  for (size_t i = 0; i < signature_.outputs.size(); ++i) {
+    const bool is_present = ir_outputs_[i].GetInstanceNum() != 0;
+    dtypes.push_back(is_present ? outputs_[ir_outputs_[i].GetInstanceStart()].GetDataType()
+                                : dtypes_of(signature_, signature_.outputs[i], column_).front());
+  }
   return dtypes;
 }
 

@@ -34,6 +34,8 @@ class BoundAttrs {
   std::deque<std::vector<float>> float_lists_;
   std::deque<std::unique_ptr<bool[]>> bool_lists_;
   std::deque<gert::ContinuousVector> vectors_;
+  std::deque<std::vector<gert::ContinuousVector>> inner_lists_;
+  std::deque<gert::ContinuousVectorVector> list_lists_;
   std::vector<const void*> pointers_;
   std::unique_ptr<gert::RuntimeAttrs> attrs_;
 };
@@ -52,29 +54,38 @@ class BoundCall {
   const Operator& entry() const { return entry_; }
   const Signature& signature() const { return signature_; }
 
-  /// Inferred outputs.
+  /// Inferred outputs that are wanted, and the OpDef output that each belongs to.
   const std::vector<gert::Tensor>& outputs() const { return outputs_; }
+  const Param& output_param(size_t index) const { return signature_.outputs[output_params_[index]]; }
 
   /// The dtypes that name the kernel variant: inputs, then outputs; those of absent inputs as the OpDef pairs them.
   std::vector<int32_t> variant_dtypes() const;
 
-  /// What the caller passed for an OpDef input; null for an absent one.
-  const opkit_tensor* given_input(size_t ir_index) const;
+  /// Present inputs, the OpDef input that each belongs to, and where its data lies.
+  const std::vector<gert::Tensor>& inputs() const { return inputs_; }
+  const Param& input_param(size_t index) const { return signature_.inputs[input_params_[index]]; }
+  void* input_data(size_t index) const { return input_data_[index]; }
 
  private:
   void bind_inputs(const opkit_call& call);
+  void bind_input(size_t ir_index, const opkit_tensor& given);
+  void count_outputs(const opkit_call& call);
+  void choose_column();
   void infer_shapes();
   void infer_dtypes();
   void settle_column();
   [[noreturn]] void fail_here(const std::string& message) const;
 
   const Operator& entry_;
-  const opkit_call& call_;
   Signature signature_;
   BoundAttrs attrs_;
-  std::vector<std::optional<int32_t>> input_dtypes_;  ///< by OpDef input
+  std::vector<std::optional<int32_t>> input_dtypes_;  ///< by OpDef input; the tensors of a dynamic one share it
   std::vector<gert::Tensor> inputs_;                  ///< present ones
+  std::vector<size_t> input_params_;                  ///< by tensor of inputs_
+  std::vector<void*> input_data_;
   std::vector<gert::Tensor> outputs_;
+  std::vector<opkit_shape> expected_;  ///< as the caller has the outputs; empty when it does not say
+  std::vector<size_t> output_params_;  ///< by tensor of outputs_
   std::vector<gert::AnchorInstanceInfo> ir_inputs_;
   std::vector<gert::AnchorInstanceInfo> ir_outputs_;
   std::unique_ptr<gert::ComputeNodeInfo> node_;

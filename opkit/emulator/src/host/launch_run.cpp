@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <new>
 #include <utility>
 
@@ -89,6 +90,20 @@ std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
   return out;
 }
 
+/// Tensors as a kernel's ListTensorDesc reads them. Source: ListTensorDesc, its data structure.
+template <typename ShapeOf, typename DataOf>
+std::vector<uint64_t> tensor_list(size_t start, size_t count, const ShapeOf& shape_of, const DataOf& data_of) {
+  std::vector<uint64_t> words(1);
+  for (size_t i = 0; i < count; ++i) {
+    const gert::Shape& shape = shape_of(start + i);
+    words.push_back(uint64_t{i} << 32 | shape.GetDimNum());
+    for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) words.push_back(static_cast<uint64_t>(shape[axis]));
+  }
+  words[0] = words.size() * sizeof(uint64_t);
+  for (size_t i = 0; i < count; ++i) words.push_back(reinterpret_cast<uint64_t>(data_of(start + i)));
+  return words;
+}
+
 /// What an output holds before its kernel writes it: NaN in floats, a large number in whole numbers.
 int poison_byte(int32_t dtype) {
   switch (dtype) {
@@ -103,7 +118,7 @@ int poison_byte(int32_t dtype) {
 }  // namespace
 
 LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
-                        TilingResult& tiling, bool poisons) {
+                        TilingResult& tiling, void* workspace, bool poisons) {
   const Signature& signature = call.signature();
   const size_t tensor_count = signature.inputs.size() + signature.outputs.size();
   const std::string where = "[" + call.entry().type + "] ";
@@ -116,37 +131,57 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
                           std::to_string(signature.inputs.size()) + " inputs, " +
                           std::to_string(signature.outputs.size()) + " outputs, workspace, tiling");
   }
-  const Workspace workspace(tiling.workspace_bytes, poisons);
   std::vector<void*> addresses;
   std::vector<GmRange> ranges;
-  const auto add = [&](std::string name, void* data, uint64_t size_bytes, bool is_written = true) {
-    addresses.push_back(data);
+  const auto touch = [&](std::string name, void* data, uint64_t size_bytes, bool is_written) {
     const auto begin = reinterpret_cast<uint64_t>(data);
     ranges.push_back({begin, begin + size_bytes, is_written, std::move(name)});
   };
-  for (size_t i = 0; i < signature.inputs.size(); ++i) {
-    const opkit_tensor* given = call.given_input(i);
-    if (given == nullptr) {
-      add("", nullptr, 0);
-      continue;
+  const auto add = [&](std::string name, void* data, uint64_t size_bytes, bool is_written = true) {
+    addresses.push_back(data);
+    touch(std::move(name), data, size_bytes, is_written);
+  };
+  // Dynamic params are passed as one list each; these keep them alive.
+  std::deque<std::vector<uint64_t>> lists;
+  const auto add_param = [&](const Param& param, const gert::AnchorInstanceInfo& info, const auto& shape_of,
+                             const auto& data_of) {
+    const size_t start = info.GetInstanceStart();
+    if (param.presence == Presence::Dynamic) {
+      auto& words = lists.emplace_back(tensor_list(start, info.GetInstanceNum(), shape_of, data_of));
+      return add("the list of " + param.name, words.data(), words.size() * sizeof(uint64_t));
     }
-    int64_t elements = 1;
-    for (int32_t axis = 0; axis < given->rank; ++axis) elements *= given->shape[axis];
-    add("input " + signature.inputs[i].name, given->data, size_in_bytes(elements, given->dtype));
+    addresses.push_back(info.GetInstanceNum() == 0 ? nullptr : data_of(start));
+  };
+  const gert::ComputeNodeInfo& node = call.node();
+  const auto input_shape = [&](size_t i) -> const gert::Shape& { return call.inputs()[i].GetOriginShape(); };
+  const auto output_shape = [&](size_t i) -> const gert::Shape& { return call.outputs()[i].GetOriginShape(); };
+  for (size_t i = 0; i < call.inputs().size(); ++i) {
+    touch("input " + call.input_param(i).name, call.input_data(i),
+          size_in_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType()), true);
   }
-  const auto input_count = static_cast<std::ptrdiff_t>(addresses.size());
-  for (size_t i = 0; i < signature.outputs.size(); ++i) {
-    const uint64_t size_bytes = size_in_bytes(call.outputs()[i].GetShapeSize(), outputs[i].dtype);
-    const auto is_same = [&](const void* address) { return address == outputs[i].data; };
-    const bool is_in_place = std::any_of(addresses.begin(), addresses.begin() + input_count, is_same);
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    add_param(signature.inputs[i], *node.GetInputInstanceInfo(i), input_shape,
+              [&](size_t index) { return call.input_data(index); });
+  }
+  for (size_t i = 0; i < call.outputs().size(); ++i) {
+    const uint64_t size_bytes = size_in_bytes(output_shape(i).GetShapeSize(), outputs[i].dtype);
+    bool is_in_place = false;
+    for (size_t k = 0; k < call.inputs().size(); ++k) {
+      is_in_place = is_in_place || call.input_data(k) == outputs[i].data;
+    }
     if (poisons && size_bytes != 0 && !is_in_place) {
       std::memset(outputs[i].data, poison_byte(outputs[i].dtype), size_bytes);
     }
-    const bool is_zeroed = tiling.needs_atomic && signature.outputs[i].is_zero_initialised;
+    const bool is_zeroed = tiling.needs_atomic && call.output_param(i).is_zero_initialised;
     if (is_zeroed) std::memset(outputs[i].data, 0, size_bytes);
-    add("output " + signature.outputs[i].name, outputs[i].data, size_bytes, is_in_place || is_zeroed);
+    touch("output " + call.output_param(i).name, outputs[i].data, size_bytes, is_in_place || is_zeroed);
   }
-  add("the workspace", workspace.data(), tiling.workspace_bytes, false);
+  for (size_t i = 0; i < signature.outputs.size(); ++i) {
+    add_param(signature.outputs[i], *node.GetOutputInstanceInfo(i), output_shape,
+              [&](size_t index) { return outputs[index].data; });
+  }
+  const Workspace own(workspace == nullptr ? tiling.workspace_bytes : 0, poisons);
+  add("the workspace", workspace == nullptr ? own.data() : workspace, tiling.workspace_bytes, false);
   add("the tiling data", tiling.data.data(), tiling.data.size());
 
   std::vector<void*> arguments;

@@ -8,9 +8,10 @@
 namespace opkit::host {
 
 /// Runs `kernel` on the call's tensors; the record says how it went. Throws CallError when the kernel cannot be called.
-/// `poisons`: outputs and workspace start out full of NaN patterns, so that what the kernel leaves unwritten shows.
+/// `workspace`: at least as large as the tiling function asks for; one of its own when null. `poisons`: outputs and
+/// workspace start out full of NaN patterns, so that what the kernel leaves unwritten shows.
 LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
-                        TilingResult& tiling, bool poisons);
+                        TilingResult& tiling, void* workspace, bool poisons);
 
 /// A fault as text: what happened, where, and what to do.
 std::string fault_text(const FaultReport& report);

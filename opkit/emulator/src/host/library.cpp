@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "call_error.h"
+#include "describe.h"
 #include "dtypes.h"
 #include "opkit/types.h"
 
@@ -40,9 +41,9 @@ fs::path respelt(const fs::path& folder, size_t generation) {
 }
 
 /// Loads a host library and returns what it registers. The loader runs its constructors once in a process.
-Registry load_host(const fs::path& file) {
+Registry load_host(const fs::path& file, TilingStructs* tiling_structs = nullptr) {
   Registry operators;
-  const RegistrationScope scope(operators);
+  const RegistrationScope scope(operators, tiling_structs);
   if (dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
     fail(OPKIT_MISSING, std::string("the host library cannot be loaded: ") + dlerror());
   }
@@ -100,6 +101,12 @@ const KernelEntry* load_kernel(const fs::path& file, const std::string& kernel) 
 }
 
 }  // namespace
+
+HostDescription describe_host(const std::string& file) {
+  HostDescription description;
+  description.operators = load_host(file, &description.tiling_structs);
+  return description;
+}
 
 std::string snake_case(const std::string& op_type) {
   const auto is_upper = [&](size_t i) { return std::isupper(static_cast<unsigned char>(op_type[i])) != 0; };

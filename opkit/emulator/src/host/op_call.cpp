@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
+#include <vector>
 
 #include "bound_call.h"
 #include "dtypes.h"
@@ -52,7 +54,7 @@ void check_outputs(const BoundCall& call, const opkit_tensor* outputs, size_t co
   for (size_t i = 0; i < count; ++i) {
     const gert::Tensor& wanted = call.outputs()[i];
     const opkit_tensor& given = outputs[i];
-    const std::string name = "output \"" + call.signature().outputs[i].name + "\" ";
+    const std::string name = "output \"" + call.output_param(i).name + "\" ";
     if (given.dtype != wanted.GetDataType()) {
       fail(OPKIT_USAGE, where + name + "is " + dtype_name(wanted.GetDataType()) + ", not " + dtype_name(given.dtype));
     }
@@ -67,6 +69,16 @@ void check_outputs(const BoundCall& call, const opkit_tensor* outputs, size_t co
   }
 }
 
+opkit_shape described(const gert::Tensor& tensor) {
+  opkit_shape shape = {};
+  shape.rank = static_cast<int32_t>(tensor.GetOriginShape().GetDimNum());
+  shape.dtype = tensor.GetDataType();
+  for (int32_t axis = 0; axis < shape.rank; ++axis) {
+    shape.dims[axis] = tensor.GetOriginShape()[static_cast<size_t>(axis)];
+  }
+  return shape;
+}
+
 opkit_status infer(opkit_library* library, const char* op_type, const opkit_call* call, opkit_shape* outputs,
                    size_t* output_count) {
   check_call(library, call);
@@ -79,38 +91,59 @@ opkit_status infer(opkit_library* library, const char* op_type, const opkit_call
     fail(OPKIT_USAGE, "[" + std::string(op_type) + "] has " + std::to_string(*output_count) +
                           " outputs, but there is room for " + std::to_string(room));
   }
-  for (size_t i = 0; i < *output_count; ++i) {
-    const gert::Tensor& tensor = bound.outputs()[i];
-    outputs[i] = {};
-    outputs[i].rank = static_cast<int32_t>(tensor.GetOriginShape().GetDimNum());
-    outputs[i].dtype = tensor.GetDataType();
-    for (int32_t axis = 0; axis < outputs[i].rank; ++axis) {
-      outputs[i].dims[axis] = tensor.GetOriginShape()[static_cast<size_t>(axis)];
-    }
-  }
+  for (size_t i = 0; i < *output_count; ++i) outputs[i] = described(bound.outputs()[i]);
   return OPKIT_OK;
 }
 
-opkit_status run(opkit_library* library, const char* op_type, const opkit_call* call, const opkit_tensor* outputs,
-                 size_t output_count) {
-  check_call(library, call);
-  const DeviceConfig config = Device::get().config();
-  BoundCall bound(find_operator(*library, op_type), config.chip->soc_config, *call);
-  bound.infer();
-  check_outputs(bound, outputs, output_count);
-  const bool all_empty = std::all_of(bound.outputs().begin(), bound.outputs().end(),
-                                     [](const gert::Tensor& tensor) { return tensor.GetShapeSize() == 0; });
-  // Source: OpAICoreDef, LaunchWithZeroEleOutputTensors.
-  if (all_empty && !bound.entry().launches_with_empty_outputs) return OPKIT_OK;
-  const KernelEntry& kernel = find_kernel(*library, bound.entry().type, config.chip->npu_arch, bound.variant_dtypes());
-  TilingResult tiling = run_tiling(*library, bound, *config.chip);
-  const LaunchRecord record = run_kernel(kernel, bound, outputs, tiling, config.poison);
-  if (record.fault.fault == Fault::None) return OPKIT_OK;
-  fault_of_last_call = record.fault;
-  return report(OPKIT_FAULT, fault_text(record.fault));
-}
-
 }  // namespace
+}  // namespace opkit::host
+
+struct opkit_plan {
+  opkit_library& library;
+  opkit::DeviceConfig config;  ///< of the device when the call was bound
+  opkit::host::BoundCall call;
+  std::vector<opkit_shape> outputs;
+  std::optional<opkit::host::TilingResult> tiling;
+
+  opkit_plan(opkit_library& of, const char* op_type, const opkit_call& with)
+      : library(of),
+        config(opkit::Device::get().config()),
+        call(opkit::host::find_operator(of, op_type), config.chip->soc_config, with) {
+    call.infer();
+    for (const gert::Tensor& tensor : call.outputs()) outputs.push_back(opkit::host::described(tensor));
+  }
+
+  /// Nothing to compute: the kernel is not launched. Source: OpAICoreDef, LaunchWithZeroEleOutputTensors.
+  bool is_empty() const {
+    const auto& tensors = call.outputs();
+    return !call.entry().launches_with_empty_outputs &&
+           std::all_of(tensors.begin(), tensors.end(),
+                       [](const gert::Tensor& tensor) { return tensor.GetShapeSize() == 0; });
+  }
+
+  void tile() {
+    if (!tiling.has_value()) tiling = opkit::host::run_tiling(library, call, *config.chip);
+  }
+
+  opkit_status run(const opkit_tensor* given, size_t count, void* workspace) {
+    using namespace opkit::host;
+    check_outputs(call, given, count);
+    if (is_empty()) return OPKIT_OK;
+    if (&opkit::Device::get().chip() != config.chip) {
+      fail(OPKIT_USAGE, "[" + call.entry().type + "] the chip was changed after the call was prepared");
+    }
+    const opkit::KernelEntry& kernel =
+        find_kernel(library, call.entry().type, config.chip->npu_arch, call.variant_dtypes());
+    tile();
+    const bool poisons = opkit::Device::get().config().poison;
+    const opkit::LaunchRecord record = run_kernel(kernel, call, given, *tiling, workspace, poisons);
+    if (record.fault.fault == opkit::Fault::None) return OPKIT_OK;
+    fault_of_last_call = record.fault;
+    return report(OPKIT_FAULT, fault_text(record.fault));
+  }
+};
+
+namespace opkit::host {
 
 const FaultReport& last_fault() { return fault_of_last_call; }
 
@@ -131,7 +164,47 @@ opkit_status opkit_infer(opkit_library* library, const char* op_type, const opki
 
 opkit_status opkit_run(opkit_library* library, const char* op_type, const opkit_call* call, const opkit_tensor* outputs,
                        size_t output_count) {
-  return opkit::host::guarded([&] { return opkit::host::run(library, op_type, call, outputs, output_count); });
+  return opkit::host::guarded([&] {
+    opkit::host::check_call(library, call);
+    return opkit_plan(*library, op_type, *call).run(outputs, output_count, nullptr);
+  });
 }
+
+opkit_status opkit_prepare(opkit_library* library, const char* op_type, const opkit_call* call, opkit_plan** plan) {
+  return opkit::host::guarded([&] {
+    opkit::host::check_call(library, call);
+    if (plan == nullptr) opkit::host::fail(OPKIT_USAGE, "opkit_prepare needs a place for the plan");
+    *plan = new opkit_plan(*library, op_type, *call);
+    return OPKIT_OK;
+  });
+}
+
+const opkit_shape* opkit_plan_outputs(const opkit_plan* plan, size_t* output_count) {
+  *output_count = plan->outputs.size();
+  return plan->outputs.data();
+}
+
+opkit_status opkit_plan_check_outputs(const opkit_plan* plan, const opkit_tensor* outputs, size_t output_count) {
+  return opkit::host::guarded([&] {
+    opkit::host::check_outputs(plan->call, outputs, output_count);
+    return OPKIT_OK;
+  });
+}
+
+opkit_status opkit_plan_workspace(opkit_plan* plan, uint64_t* size_bytes) {
+  return opkit::host::guarded([&] {
+    *size_bytes = 0;
+    if (plan->is_empty()) return OPKIT_OK;
+    plan->tile();
+    *size_bytes = plan->tiling->workspace_bytes;
+    return OPKIT_OK;
+  });
+}
+
+opkit_status opkit_plan_run(opkit_plan* plan, const opkit_tensor* outputs, size_t output_count, void* workspace) {
+  return opkit::host::guarded([&] { return plan->run(outputs, output_count, workspace); });
+}
+
+void opkit_plan_destroy(opkit_plan* plan) { delete plan; }
 
 const char* opkit_last_error(void) { return opkit::host::last_error.c_str(); }

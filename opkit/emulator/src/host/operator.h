@@ -16,6 +16,9 @@ struct Param {
   bool is_dtype_list = false;
   bool is_value_dependent = false;
   bool is_zero_initialised = false;
+  bool is_scalar = false;
+  bool is_auto_contiguous = false;
+  bool ignores_contiguous = false;
   uint8_t follow_kinds = 0;
   std::string follow;
   std::vector<int32_t> dtypes;
@@ -29,6 +32,7 @@ struct AttrValue {
   double float_value = 0;
   std::string string_value;
   std::vector<int64_t> ints;
+  std::vector<size_t> list_lengths;  ///< of a list of lists, whose values are `ints`
   std::vector<double> floats;
 };
 
@@ -41,8 +45,22 @@ struct Attr {
 
 struct Config {
   std::string soc_config;
+  std::string op_file;  ///< empty when none is named
   std::vector<Param> inputs;
   std::vector<Param> outputs;
+};
+
+/// One field of a tiling data class; `array_length` is 0 for one that is no array.
+struct TilingMember {
+  std::string type;
+  std::string name;
+  size_t array_length = 0;
+};
+
+struct TilingStruct {
+  std::string op_type;
+  std::string class_name;
+  std::vector<TilingMember> members;
 };
 
 struct Operator {
@@ -71,10 +89,13 @@ struct Signature {
 /// All operators of one library, by type.
 using Registry = std::map<std::string, Operator>;
 
+/// What a library registers beside operators: its tiling data classes, in order.
+using TilingStructs = std::vector<TilingStruct>;
+
 /// Registrations on this thread go to `registry` while this object lives.
 class RegistrationScope {
  public:
-  explicit RegistrationScope(Registry& registry);
+  explicit RegistrationScope(Registry& registry, TilingStructs* tiling_structs = nullptr);
   ~RegistrationScope();
   RegistrationScope(const RegistrationScope&) = delete;
   RegistrationScope& operator=(const RegistrationScope&) = delete;
@@ -84,7 +105,9 @@ class RegistrationScope {
 
  private:
   friend void refuse(const std::string& reason);
+  friend void take_tiling_struct(TilingStruct&& description);
   RegistrationScope* outer_;
+  TilingStructs* tiling_structs_;
   Registry* outer_registry_;
   std::string refusal_;
 };

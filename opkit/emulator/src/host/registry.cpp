@@ -26,6 +26,9 @@ std::vector<Param> params(const ParamDescription* descriptions, size_t count) {
     param.is_dtype_list = from.is_dtype_list;
     param.is_value_dependent = from.is_value_dependent;
     param.is_zero_initialised = from.is_zero_initialised;
+    param.is_scalar = from.is_scalar;
+    param.is_auto_contiguous = from.is_auto_contiguous;
+    param.ignores_contiguous = from.ignores_contiguous;
     param.follow_kinds = from.follow_kinds;
     param.follow = from.follow == nullptr ? "" : from.follow;
     param.dtypes.assign(from.dtypes, from.dtypes + from.dtype_count);
@@ -48,6 +51,11 @@ void refuse(const std::string& reason) {
   if (open_scope != nullptr && open_scope->refusal_.empty()) open_scope->refusal_ = reason;
 }
 
+void take_tiling_struct(TilingStruct&& description) {
+  if (open_scope == nullptr || open_scope->tiling_structs_ == nullptr) return;
+  open_scope->tiling_structs_->push_back(std::move(description));
+}
+
 namespace {
 
 bool has_our_version(uint32_t version, const char* op_type) {
@@ -59,7 +67,8 @@ bool has_our_version(uint32_t version, const char* op_type) {
 
 }  // namespace
 
-RegistrationScope::RegistrationScope(Registry& registry) : outer_(open_scope), outer_registry_(open_registry) {
+RegistrationScope::RegistrationScope(Registry& registry, TilingStructs* tiling_structs)
+    : outer_(open_scope), tiling_structs_(tiling_structs), outer_registry_(open_registry) {
   open_registry = &registry;
   open_scope = this;
 }
@@ -80,6 +89,15 @@ AttrValue attr_value(const opkit_attr& attr) {
     case OPKIT_ATTR_LIST_BOOL:
       if (attr.int_list != nullptr) value.ints.assign(attr.int_list, attr.int_list + attr.list_length);
       break;
+    case OPKIT_ATTR_LIST_LIST_INT: {
+      size_t count = 0;
+      for (size_t i = 0; attr.list_lengths != nullptr && i < attr.list_length; ++i) {
+        value.list_lengths.push_back(attr.list_lengths[i]);
+        count += attr.list_lengths[i];
+      }
+      if (count != 0) value.ints.assign(attr.int_list, attr.int_list + count);
+      break;
+    }
     case OPKIT_ATTR_LIST_FLOAT:
       if (attr.float_list != nullptr) value.floats.assign(attr.float_list, attr.float_list + attr.list_length);
       break;
@@ -97,6 +115,7 @@ const char* kind_name(opkit_attr_kind kind) {
     case OPKIT_ATTR_LIST_INT: return "list of int";
     case OPKIT_ATTR_LIST_FLOAT: return "list of float";
     case OPKIT_ATTR_LIST_BOOL: return "list of bool";
+    case OPKIT_ATTR_LIST_LIST_INT: return "list of lists of int";
   }
   return "unknown kind";
 }
@@ -121,8 +140,8 @@ void opkit_register_operator(const opkit::host::OpDescription* description) {
   }
   for (size_t i = 0; i < description->config_count; ++i) {
     const ConfigDescription& config = description->configs[i];
-    entry->configs.push_back(
-        {config.soc_config, params(config.inputs, config.input_count), params(config.outputs, config.output_count)});
+    entry->configs.push_back({config.soc_config, config.op_file == nullptr ? "" : config.op_file,
+                              params(config.inputs, config.input_count), params(config.outputs, config.output_count)});
   }
   take(entry->infer_shape, description->infer_shape);
   take(entry->infer_data_type, description->infer_data_type);
@@ -143,4 +162,17 @@ void opkit_register_functions(const opkit::host::OpFunctions* functions) {
   take(entry->create_compile_info, functions->create_compile_info);
   entry->value_dependent_inputs.insert(entry->value_dependent_inputs.end(), functions->value_dependent_inputs,
                                        functions->value_dependent_inputs + functions->value_dependent_count);
+}
+
+void opkit_register_tiling_class(const opkit::host::TilingClass* description) {
+  using namespace opkit::host;
+  if (!has_our_version(description->abi_version, description->op_type)) return;
+  TilingStruct entry;
+  entry.op_type = description->op_type;
+  entry.class_name = description->class_name;
+  for (size_t i = 0; i < description->field_count; ++i) {
+    const TilingField& field = description->fields[i];
+    entry.members.push_back({field.type, field.name, field.array_length});
+  }
+  take_tiling_struct(std::move(entry));
 }

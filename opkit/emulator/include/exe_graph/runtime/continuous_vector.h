@@ -1,4 +1,5 @@
-/// A list of plain values. Source: basic data structures API, gert::ContinuousVector, gert::TypedContinuousVector.
+/// Lists of plain values, and lists of those. Source: basic data structures API, gert::ContinuousVector,
+/// gert::TypedContinuousVector, gert::ContinuousVectorVector.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +28,20 @@ class TypedContinuousVector : public ContinuousVector {
  public:
   const T* GetData() const { return static_cast<const T*>(data_); }
   T* MutableData() { return static_cast<T*>(data_); }
+};
+
+/// A list of lists.
+class ContinuousVectorVector {
+ public:
+  ContinuousVectorVector(const ContinuousVector* lists, size_t size) : size_(size), lists_(lists) {}
+
+  size_t GetSize() const { return size_; }
+  /// Null where there is no such list.
+  const ContinuousVector* Get(size_t index) const { return index < size_ ? &lists_[index] : nullptr; }
+
+ private:
+  size_t size_;
+  const ContinuousVector* lists_;
 };
 
 }  // namespace gert

@@ -10,7 +10,7 @@
 namespace gert {
 
 /// Every accessor returns null when there is no such attribute. The type asked for is the caller's responsibility:
-/// int64_t, float, bool, char (strings), or ContinuousVector of int64_t, float or bool.
+/// int64_t, float, bool, char (strings), ContinuousVector of int64_t, float or bool, or ContinuousVectorVector.
 class RuntimeAttrs {
  public:
   RuntimeAttrs(const void* const* values, size_t count) : values_(values), count_(count) {}
@@ -29,6 +29,9 @@ class RuntimeAttrs {
   }
   const TypedContinuousVector<float>* GetListFloat(size_t index) const {
     return GetAttrPointer<TypedContinuousVector<float>>(index);
+  }
+  const ContinuousVectorVector* GetListListInt(size_t index) const {
+    return GetAttrPointer<ContinuousVectorVector>(index);
   }
   size_t GetAttrNum() const { return count_; }
 

@@ -22,7 +22,7 @@ struct PlatFormInfos;
 namespace opkit::host {
 
 /// Changes with any type in this file and with the contexts under exe_graph/runtime.
-constexpr uint32_t kHostAbiVersion = 1;
+constexpr uint32_t kHostAbiVersion = 2;
 
 using InferShapeFunction = uint32_t (*)(gert::InferShapeContext*);
 using InferDataTypeFunction = uint32_t (*)(gert::InferDataTypeContext*);
@@ -43,6 +43,9 @@ struct ParamDescription {
   bool is_dtype_list;        ///< the types combine with any combination of the others (DataTypeList)
   bool is_value_dependent;   ///< host functions read its data (ValueDepend)
   bool is_zero_initialised;  ///< InitValue(0)
+  bool is_scalar;            ///< aclnn functions take it as a scalar (Scalar), or a list of scalars (ScalarList)
+  bool is_auto_contiguous;   ///< aclnn functions make it contiguous (AutoContiguous)
+  bool ignores_contiguous;   ///< not even when another input asks for it (IgnoreContiguous)
   uint8_t follow_kinds;      ///< what it takes from the input `follow`
   const char* follow;        ///< null when it follows none
   const int32_t* dtypes;     ///< ge::DataType numbers; column i of all params is one supported combination
@@ -62,6 +65,7 @@ struct AttrDescription {
 /// What AddConfig says of one family of chips; its params replace those of the OpDef that have the same name.
 struct ConfigDescription {
   const char* soc_config;
+  const char* op_file;  ///< the kernel's file (ExtendCfgInfo opFile.value); null when none is named
   const ParamDescription* inputs;
   size_t input_count;
   const ParamDescription* outputs;
@@ -100,6 +104,22 @@ struct OpFunctions {
   size_t value_dependent_count;
 };
 
+/// One field of tiling data that is defined by the macros of register/tilingdata_base.h.
+struct TilingField {
+  const char* type;  ///< as it is written, or the class of a nested struct
+  const char* name;
+  size_t array_length;  ///< 0 for a field that is no array
+};
+
+/// One class of tiling data: what REGISTER_TILING_DATA_CLASS(op_type, class_name) says.
+struct TilingClass {
+  uint32_t abi_version;
+  const char* op_type;
+  const char* class_name;
+  const TilingField* fields;
+  size_t field_count;
+};
+
 enum class LogLevel : int32_t { Debug, Info, Warning, Error };
 
 }  // namespace opkit::host
@@ -111,6 +131,9 @@ OPKIT_API void opkit_register_operator(const opkit::host::OpDescription* descrip
 
 /// Registers functions of an operator; its OpDef may be registered before or after.
 OPKIT_API void opkit_register_functions(const opkit::host::OpFunctions* functions);
+
+/// Registers a class of tiling data. The build writes it into the kernel's source as a plain struct.
+OPKIT_API void opkit_register_tiling_class(const opkit::host::TilingClass* description);
 
 /// Takes one line of an operator's log. Errors become part of opkit_last_error() when the operator call fails.
 OPKIT_API void opkit_log(opkit::host::LogLevel level, const char* operator_name, const char* file, uint32_t line,

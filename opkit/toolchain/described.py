@@ -1,0 +1,309 @@
+"""What a host library says of itself: its operators' OpDefs and its tiling data classes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opkit import emulator
+from opkit.dtypes import DTYPES, DType
+from opkit.errors import BuildError
+from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec, snake_case
+
+__all__ = [
+    "DescribedOperator",
+    "DescribedTensor",
+    "HostDescription",
+    "TilingStruct",
+    "ask_host",
+    "parse_description",
+]
+
+_DTYPE_BY_GE_VALUE = {row.ge_value: row for row in DTYPES}
+_FORMAT = re.compile(r"#define FORMAT_(\w+) (\d+)")
+
+# A process of its own: a host library runs code when it is loaded, and cannot be unloaded.
+_PROGRAM = """
+import json, sys
+from opkit.emulator import _emulator
+try:
+    print(json.dumps(_emulator.describe_host(sys.argv[1])))
+except ValueError as err:
+    sys.exit(str(err))
+"""
+
+
+@dataclass(frozen=True)
+class DescribedTensor:
+    """What an OpDef says of an input or output beyond what a prototype can."""
+
+    name: str
+    param_type: str
+    """`required`, `optional` or `dynamic`."""
+    is_value_dependent: bool
+    """Host functions read its values, so aclnn functions take it as an array (ValueDepend)."""
+    is_scalar: bool
+    """aclnn functions take it as a scalar (Scalar, ScalarList)."""
+    is_contiguous_made: bool
+    """aclnn functions copy a tensor with gaps (AutoContiguous, also of another input)."""
+    dtypes: tuple[DType, ...]
+
+
+@dataclass(frozen=True)
+class DescribedOperator:
+    """One operator as its OpDef has it, on one family of chips."""
+
+    op: str
+    inputs: tuple[DescribedTensor, ...]
+    outputs: tuple[DescribedTensor, ...]
+    attrs: tuple[AttrSpec, ...]
+    spec: OpSpec
+    """As a prototype; its combinations are those whose every data type opkit has."""
+    is_configured: bool
+    """Whether the OpDef has an AddConfig for this family of chips."""
+    op_file: str | None
+    """The kernel's file without its suffix, where the OpDef names one."""
+    skipped: tuple[str, ...]
+    """Combinations that were left out, as text."""
+
+
+@dataclass(frozen=True)
+class TilingStruct:
+    """One class of tiling data that a host file defines by macros."""
+
+    op: str
+    """The operator, with a tiling key behind it where several classes are registered."""
+    class_name: str
+    members: tuple[tuple[str, str, int], ...]
+    """(type, name, array length or 0)."""
+
+    @property
+    def text(self) -> str:
+        """The equivalent plain struct."""
+        lines = [
+            f"    {_last_name(kind)} {name}{f'[{length}]' if length else ''};\n"
+            for kind, name, length in self.members
+        ]
+        return f"struct {_last_name(self.class_name)} {{\n{''.join(lines)}}};\n"
+
+
+@dataclass(frozen=True)
+class HostDescription:
+    """Everything that one host library registers."""
+
+    operators: tuple[DescribedOperator, ...]
+    tiling_structs: tuple[TilingStruct, ...]
+
+    def tiling_text(self, op: str) -> tuple[str, str | None]:
+        """Return the structs that an operator's kernel reads, and the name of its default one."""
+        own = [entry for entry in self.tiling_structs if _serves(entry.op, op)]
+        if not own:
+            return "", None
+        by_name = {_last_name(entry.class_name): entry for entry in self.tiling_structs}
+        needed: dict[str, TilingStruct] = {}
+
+        def need(entry: TilingStruct) -> None:
+            for kind, _, _ in entry.members:
+                nested = by_name.get(_last_name(kind))
+                if nested is not None:
+                    need(nested)
+            needed.setdefault(_last_name(entry.class_name), entry)
+
+        for entry in own:
+            need(entry)
+        default = next((entry for entry in own if entry.op == op), own[0])
+        return "".join(entry.text for entry in needed.values()), _last_name(default.class_name)
+
+
+def ask_host(library: Path) -> dict[str, Any]:
+    """Load a host library in a process of its own and return what it registers, as JSON.
+
+    Raises:
+        BuildError: it cannot be loaded.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(library)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BuildError(
+            f"{library.name} cannot be loaded: {done.stderr.strip() or done.returncode}",
+            log=done.stderr,
+            help="a host function that is declared and defined nowhere is the usual cause",
+        )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def parse_description(
+    document: Mapping[str, Any], *, soc_config: str, source: Path
+) -> HostDescription:
+    """Return what `ask_host` gave, as data.
+
+    Args:
+        soc_config: the family of chips whose `AddConfig` counts, such as `ascend910b`.
+        source: where messages say that the operators came from.
+    Raises:
+        BuildError: the lists of an OpDef differ in length, or it uses what opkit lacks.
+    """
+    operators = tuple(
+        _operator(entry, soc_config=soc_config, source=source) for entry in document["operators"]
+    )
+    seen: dict[tuple[str, str], TilingStruct] = {}
+    for entry in document["tiling_structs"]:
+        members = tuple((str(k), str(n), int(length)) for k, n, length in entry["members"])
+        # A header that several sources include registers its classes once for each.
+        seen.setdefault(
+            (entry["op"], entry["class_name"]),
+            TilingStruct(entry["op"], entry["class_name"], members),
+        )
+    return HostDescription(operators, tuple(seen.values()))
+
+
+def _operator(entry: Mapping[str, Any], *, soc_config: str, source: Path) -> DescribedOperator:
+    op = str(entry["op"])
+    if entry["unsupported"]:
+        raise BuildError(
+            f"the OpDef of {op} uses {entry['unsupported']}, which opkit does not support"
+        )
+    config = next((c for c in entry["configs"] if c["soc_config"] == soc_config), None)
+    overrides = config or {"inputs": [], "outputs": [], "op_file": ""}
+    inputs = _overridden(entry["inputs"], overrides["inputs"])
+    outputs = _overridden(entry["outputs"], overrides["outputs"])
+    columns, skipped = _columns(op, inputs, outputs)
+    makes_contiguous = any(param["is_auto_contiguous"] for param in inputs)
+    attrs = tuple(
+        AttrSpec(attr["name"], attr["type"], attr["is_required"], _value(attr["default"]))
+        for attr in entry["attrs"]
+    )
+    described = {
+        id(param): DescribedTensor(
+            name=param["name"],
+            param_type=param["param_type"],
+            is_value_dependent=param["is_value_dependent"],
+            is_scalar=param["is_scalar"],
+            is_contiguous_made=makes_contiguous and not param["ignores_contiguous"],
+            dtypes=tuple(column[index][0] for column in columns),
+        )
+        for index, param in enumerate((*inputs, *outputs))
+    }
+    count = len(inputs)
+    tensors = [
+        TensorSpec(
+            name=param["name"],
+            param_type=param["param_type"],
+            dtypes=tuple(column[index][0] for column in columns),
+            formats=tuple(column[index][1] for column in columns),
+        )
+        for index, param in enumerate((*inputs, *outputs))
+    ]
+    spec = OpSpec(op, snake_case(op), tuple(tensors[:count]), tuple(tensors[count:]), attrs, source)
+    return DescribedOperator(
+        op=op,
+        inputs=tuple(described[id(param)] for param in inputs),
+        outputs=tuple(described[id(param)] for param in outputs),
+        attrs=attrs,
+        spec=spec,
+        is_configured=config is not None,
+        op_file=overrides["op_file"] or None,
+        skipped=skipped,
+    )
+
+
+def _overridden(
+    params: Sequence[Mapping[str, Any]], replacements: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    by_name = {param["name"]: param for param in replacements}
+    merged = [by_name.pop(param["name"], param) for param in params]
+    return [*merged, *by_name.values()]
+
+
+def _columns(
+    op: str, inputs: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[tuple[tuple[DType, str], ...], ...], tuple[str, ...]]:
+    """Return every supported combination: (dtype, format) of inputs, then of outputs."""
+    params = [*inputs, *outputs]
+    fixed = [p for p in params if not p["follows_dtype"] and not p["is_dtype_list"]]
+    lengths = {len(param["dtypes"]) for param in fixed}
+    if len(lengths) > 1:
+        told = ", ".join(f"{param['name']} {len(param['dtypes'])}" for param in fixed)
+        raise BuildError(
+            f"the OpDef of {op} lists different numbers of types: {told}",
+            help="the i-th types of all inputs and outputs form one combination",
+        )
+    formats = _format_names()
+    rows: list[dict[str, tuple[int, str]]] = []
+    for column in range(lengths.pop() if lengths else 1):
+        row = {
+            p["name"]: (p["dtypes"][column], _format(p, column, formats))
+            for p in params
+            if not p["follows_dtype"] and not p["is_dtype_list"]
+        }
+        partial = [row]
+        for param in params:
+            if param["is_dtype_list"]:
+                partial = [
+                    {**known, param["name"]: (dtype, _format(param, column, formats))}
+                    for known in partial
+                    for dtype in param["dtypes"]
+                ]
+        rows.extend(partial)
+    result: dict[tuple[tuple[DType, str], ...], None] = {}
+    skipped = []
+    for row in rows:
+        for param in params:
+            if param["follows_dtype"]:
+                row[param["name"]] = row[param["follow"]]
+        numbers = [row[param["name"]] for param in params]
+        dtypes = [_DTYPE_BY_GE_VALUE.get(number) for number, _ in numbers]
+        if any(dtype is None for dtype in dtypes):
+            skipped.append(", ".join(f"{p['name']}: {row[p['name']][0]}" for p in params))
+            continue
+        result[
+            tuple((dtype, f) for dtype, (_, f) in zip(dtypes, numbers, strict=True) if dtype)
+        ] = None
+    if not result:
+        raise BuildError(
+            f"the OpDef of {op} has no combination of data types that opkit has",
+            help="op.json lists the data types that there are: opkit gen --help",
+        )
+    return tuple(result), tuple(skipped)
+
+
+def _format(param: Mapping[str, Any], column: int, names: Mapping[int, str]) -> str:
+    formats = param["formats"]
+    if not formats:
+        return "ND"
+    return names.get(formats[min(column, len(formats) - 1)], "ND")
+
+
+def _format_names() -> dict[int, str]:
+    header = emulator.include_dir() / "opkit" / "kernel_constants.h"
+    found = _FORMAT.findall(header.read_text(encoding="utf-8"))
+    return {int(number): name for name, number in found}
+
+
+def _value(value: Any) -> AttrValue | None:
+    if isinstance(value, list):
+        return tuple(_value(item) for item in value)  # type: ignore[return-value]
+    result: AttrValue | None = value
+    return result
+
+
+def _serves(registered: str, op: str) -> bool:
+    """Whether a class registered for `AddCustom` or `AddCustom_1` (a tiling key) is for `op`."""
+    base, _, key = registered.rpartition("_")
+    return registered == op or (base == op and key.isdigit())
+
+
+def _last_name(name: str) -> str:
+    return name.rpartition("::")[2].strip()

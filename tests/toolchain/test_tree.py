@@ -1,0 +1,144 @@
+"""Projects in msopgen's layout: described by their OpDefs, built, called through aclnn."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opkit import emulator, runtime
+from opkit.errors import BuildError, UsageError
+from opkit.toolchain import Artifact, build, find_compiler, load_project
+from opkit.toolchain.described import parse_description
+from opkit.toolchain.tree import find_kernel_file, kernel_options
+
+# The sum of a list of tensors, scaled; its tiling data is defined by macros, one struct in another.
+WEIGHTED = Path(__file__).parent / "data" / "weighted"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a project like msopgen's, without a pyproject.toml."""
+    root = tmp_path_factory.mktemp("tree") / "weighted"
+    shutil.copytree(WEIGHTED, root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def artifact(tree: Path) -> Artifact:
+    notes: list[str] = []
+    made = build(load_project(tree / "op_kernel"), warn=notes.append)
+    assert any("WeightedSum" in note and "29" in note for note in notes)  # ge::DT_INT4
+    return made
+
+
+def test_a_tree_is_described_by_its_opdefs(artifact: Artifact) -> None:
+    (spec,) = artifact.project.operators
+    assert spec.op == "WeightedSum"
+    assert [tensor.param_type for tensor in (*spec.inputs, *spec.outputs)] == [
+        "dynamic",
+        "required",
+    ]
+    assert [attr.default for attr in spec.attrs] == [1.0, ((3, 4), (5,))]
+    assert [dtype.name for dtype in spec.inputs[0].dtypes] == ["float32"]
+
+
+def test_a_dynamic_input_reaches_tiling_and_kernel_as_a_list(artifact: Artifact) -> None:
+    library = runtime.open(artifact.folder)
+    parts = [np.arange(6, dtype=np.float32), np.full(6, 10, dtype=np.float32)]
+    (result,) = library.run("WeightedSum", [parts], {"factor": 0.5, "offsets": [[7]]})
+    np.testing.assert_array_equal(result, 0.5 * (parts[0] + parts[1]) + 7)
+    with pytest.raises(UsageError, match="mixes float32 and int32"):
+        library.run("WeightedSum", [[parts[0], parts[1].astype(np.int32)]])
+    with pytest.raises(UsageError, match='attribute "offsets" is list of lists of int, not list'):
+        library.run("WeightedSum", [parts], {"offsets": [1, 2]})
+
+
+def test_a_program_calls_the_operator_by_its_aclnn_functions(
+    artifact: Artifact, tmp_path: Path
+) -> None:
+    source, program = WEIGHTED / "main.cpp", tmp_path / "main"
+    library = emulator.library_path().parent
+    api = artifact.folder / "op_api"
+    command = [
+        *find_compiler().argv,
+        *("-std=c++17", "-Wall", "-Wextra", "-Werror", str(source), "-o", str(program)),
+        *("-I", str(emulator.include_dir()), "-I", str(api / "include")),
+        *("-L", str(api / "lib"), "-lcust_opapi", "-L", str(library), "-lopkit_emulator"),
+        *(f"-Wl,-rpath,{library}", f"-Wl,-rpath,{api / 'lib'}"),
+    ]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.splitlines() == [
+        "null 161001",
+        "shape 161002",
+        "first 0",
+        "second 0 of 32",
+        "again 161002",
+        # 2 * ([1 2 3; 4 5 6] + [1 3 5; 2 4 6]) + 3
+        "7 13 19 15 21 27 ",
+    ]
+    assert "x is null" in done.stderr
+    assert 'output "y" has the shape (2, 3), not (5,)' in done.stderr
+    assert "the executor was used before" in done.stderr
+
+
+def test_the_prototype_header_names_inputs_outputs_and_attributes(artifact: Artifact) -> None:
+    text = (artifact.folder / "op_api/include/op_proto.h").read_text()
+    assert ".DYNAMIC_INPUT(x, TensorType({DT_FLOAT}))" in text
+    assert ".ATTR(offsets, ListListInt, {{3, 4}, {5}})" in text
+
+
+def test_a_second_build_makes_nothing(artifact: Artifact, tree: Path) -> None:
+    again = build(load_project(tree))
+    assert (again.compiled, again.cached) == (0, 0)
+    assert [spec.op for spec in again.project.operators] == ["WeightedSum"]
+
+
+def test_cmake_says_which_kernel_file_is_whose(tmp_path: Path) -> None:
+    kernel = tmp_path / "op_kernel"
+    (kernel / "sub").mkdir(parents=True)
+    (kernel / "sub/other.cpp").write_text(
+        'extern "C" __global__ __aicore__ void entry_of_add(GM_ADDR x) {}\n'
+    )
+    (kernel / "CMakeLists.txt").write_text(
+        "npu_op_kernel_sources(kernels OP_TYPE AddCustom KERNEL_DIR sub KERNEL_FILE other.cpp)\n"
+        "npu_op_kernel_options(kernels ALL OPTIONS -DROWS=2 --save-temp-files)\n"
+        "# npu_op_kernel_options(kernels ALL OPTIONS -DROWS=3)\n"
+    )
+    found = find_kernel_file(tmp_path, "AddCustom", None)
+    assert (found.source.name, found.entry) == ("other.cpp", "entry_of_add")
+    assert kernel_options(tmp_path, "AddCustom") == ("-DROWS=2",)
+    with pytest.raises(UsageError, match="MulCustom has no kernel"):
+        find_kernel_file(tmp_path, "MulCustom", None)
+
+
+def test_lists_of_different_lengths_in_an_opdef_are_refused() -> None:
+    def param(name: str, dtypes: list[int]) -> dict[str, object]:
+        flags = ("is_dtype_list", "is_value_dependent", "is_scalar", "is_auto_contiguous")
+        return {
+            "name": name,
+            "param_type": "required",
+            "dtypes": dtypes,
+            "formats": [2],
+            "ignores_contiguous": False,
+            "follow": "",
+            "follows_dtype": False,
+            **dict.fromkeys(flags, False),
+        }
+
+    operator = {
+        "op": "AddCustom",
+        "inputs": [param("x", [0, 1])],
+        "outputs": [param("y", [0])],
+        "attrs": [],
+        "configs": [],
+        "unsupported": "",
+    }
+    document = {"operators": [operator], "tiling_structs": []}
+    with pytest.raises(BuildError, match="lists different numbers of types: x 2, y 1"):
+        parse_description(document, soc_config="ascend910b", source=Path("host.so"))
