@@ -68,6 +68,11 @@ class _ProgramBehindDashes(click.Command):
     "--block", type=click.IntRange(min=0), metavar="N", help="Only findings of this block."
 )
 @click.option(
+    "--witness",
+    is_flag=True,
+    help="Run launches with races again, in the order that loses, and show the wrong value.",
+)
+@click.option(
     "--unused",
     is_flag=True,
     help="Also device memory of a program that nothing reads or writes.",
@@ -123,6 +128,7 @@ def command(
     expression: str | None,
     kernel: str | None,
     block: int | None,
+    witness: bool,
     unused: bool,
     no_auto_sync: bool,
     suppressions: Path | None,
@@ -152,7 +158,9 @@ def command(
     from opkit.sanitizer import baseline_text, chosen_tools, read_suppressions
 
     known = read_suppressions(suppressions) if suppressions is not None else None
-    settings = _Settings(chosen_tools(tools), not no_auto_sync, block, kernel, unused, known, chip)
+    settings = _Settings(
+        *(chosen_tools(tools), not no_auto_sync, block, kernel), unused, witness, known, chip
+    )
     if mutate:
         if program or shape or dtype:
             raise UsageError(
@@ -196,6 +204,7 @@ class _Settings:
     block: int | None
     kernel: str | None
     unused: bool
+    witness: bool
     suppressions: Suppressions | None
     chip: str | None
 
@@ -241,6 +250,7 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
             auto_sync=settings.auto_sync,
             block=settings.block,
             kernel=settings.kernel,
+            witness=settings.witness,
             suppressions=settings.suppressions,
         )
     return check_program(
@@ -250,6 +260,7 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
         auto_sync=settings.auto_sync,
         block=settings.block,
         kernel=settings.kernel,
+        witness=settings.witness,
         unused=settings.unused,
         chip=chip,
         suppressions=settings.suppressions,
@@ -350,6 +361,7 @@ def _run(
             auto_sync=settings.auto_sync,
             block=settings.block,
             kernel=settings.kernel,
+            witness=settings.witness,
             suppressions=settings.suppressions,
             progress=bar.advance,
         )

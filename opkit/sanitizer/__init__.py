@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from opkit.sanitizer.run import CaseFindings, CheckReport, check_cases
     from opkit.sanitizer.session import Check, chosen_tools
     from opkit.sanitizer.suppressions import Suppressions, baseline_text, read_suppressions
+    from opkit.sanitizer.witness import Witness
 
 __all__ = [
     "CLASSES",
@@ -47,6 +48,7 @@ __all__ = [
     "MutantResult",
     "MutationReport",
     "Suppressions",
+    "Witness",
     "baseline_text",
     "check_cases",
     "check_program",
@@ -89,6 +91,7 @@ _HOMES = {
     "run": ("CaseFindings", "CheckReport", "check_cases"),
     "session": ("Check", "chosen_tools"),
     "suppressions": ("Suppressions", "baseline_text", "read_suppressions"),
+    "witness": ("Witness",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -11,6 +11,7 @@ from typing import Any
 from opkit.errors import KernelFault
 from opkit.sanitizer.addresses import resolve_addresses
 from opkit.sanitizer.classes import class_of_fault
+from opkit.sanitizer.witness import Witness, read_witness
 
 __all__ = [
     "Finding",
@@ -74,6 +75,8 @@ class Finding:
     """What the bytes belong to, in words; empty where that is not known."""
     cases: tuple[str, ...] = ()
     """The launches that showed it, where they have names."""
+    witness: Witness | None = None
+    """Of a race that was replayed; see `Check`."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ def read_findings(text: str) -> Found:
             id=row.id if row is not None else record["id"],
             location=location,
             other=_location(record["other"], places),
+            witness=read_witness(record["witness"]),
             **{name: record[name] for name in _PLAIN_FIELDS},
         )
         findings.append(finding)

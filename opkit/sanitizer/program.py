@@ -24,6 +24,7 @@ def program_options(
     auto_sync: bool = True,
     block: int | None = None,
     unused: bool = False,
+    witness: bool = False,
 ) -> dict[str, str | int | None]:
     """Return the options that make programs leave their findings as files in `folder`."""
     return {
@@ -31,6 +32,7 @@ def program_options(
         "check_auto_sync": int(auto_sync),
         "check_block": block,
         "check_unused": int(unused),
+        "check_witness": int(witness),
         "check_report": str(folder),
     }
 
@@ -54,6 +56,7 @@ def check_program(
     block: int | None = None,
     kernel: str | None = None,
     unused: bool = False,
+    witness: bool = False,
     chip: str | None = None,
     suppressions: Suppressions | None = None,
 ) -> CheckReport:
@@ -64,6 +67,7 @@ def check_program(
     Args:
         kernel: only findings of kernels of this name; `*` and `?` match anything.
         unused: also device memory that nothing ever touched.
+        witness: run launches with races again, in the order that loses.
     Raises:
         UsageError: there is no such program, or it left no findings: it is not linked to opkit, or
             ended in a way that leaves no time to write them.
@@ -71,7 +75,9 @@ def check_program(
     found_program = runtime.find_program(program)
     with tempfile.TemporaryDirectory(prefix="opkit-check-") as name:
         folder = Path(name)
-        options = program_options(tools, folder, auto_sync=auto_sync, block=block, unused=unused)
+        options = program_options(
+            *(tools, folder), auto_sync=auto_sync, block=block, unused=unused, witness=witness
+        )
         code = runtime.run_program(found_program, arguments, {"chip": chip, **options})
         found = findings_in(folder, tools)
     if found is None:
@@ -91,6 +97,7 @@ def check_script(
     auto_sync: bool = True,
     block: int | None = None,
     kernel: str | None = None,
+    witness: bool = False,
     suppressions: Suppressions | None = None,
 ) -> CheckReport:
     """Run a Python script in this process and return what the launches of it showed.
@@ -99,7 +106,7 @@ def check_script(
 
     What the script does not catch is shown as Python shows it, and its code is then 1.
     """
-    session = Check(tools, auto_sync=auto_sync, block=block)
+    session = Check(tools, auto_sync=auto_sync, block=block, witness=witness)
     code: int | str | None = 1
     try:
         with session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,6 +10,7 @@ from opkit.sanitizer.classes import CLASSES, find_class
 from opkit.sanitizer.finding import Finding, Gap, Location
 from opkit.sanitizer.run import CheckReport
 from opkit.sanitizer.suppressions import shown_path
+from opkit.sanitizer.witness import witness_text
 
 __all__ = [
     "finding_object",
@@ -39,6 +41,8 @@ def finding_text(finding: Finding, root: Path) -> str:
         lines.append(f"      {block}pipe {finding.other.pipe}")
     if finding.end > finding.begin:
         lines.append(f"  bytes {finding.begin}..{finding.end} of {_memory(finding)}")
+    if finding.witness is not None:
+        lines.append(f"  {witness_text(finding.witness)}")
     if finding.count > 1:
         lines.append(f"  {finding.count} times{_in_cases(finding)}")
     elif finding.cases:
@@ -120,6 +124,7 @@ def finding_object(finding: Finding, root: Path) -> dict[str, object]:
         "end": finding.end,
         "count": finding.count,
         "cases": finding.cases,
+        "witness": None if finding.witness is None else asdict(finding.witness),
     }
 
 

@@ -70,6 +70,7 @@ def check_cases(
     auto_sync: bool = True,
     block: int | None = None,
     kernel: str | None = None,
+    witness: bool = False,
     suppressions: Suppressions | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> CheckReport:
@@ -78,6 +79,7 @@ def check_cases(
     Args:
         block: only findings of this block.
         kernel: only findings of kernels of this name; `*` and `?` match anything.
+        witness: run launches with races again, in the order that loses.
         launch: runs one case; its results are not looked at.
         suppressions: what is not to be reported; see `read_suppressions`.
         progress: called with a case's name after it.
@@ -88,7 +90,7 @@ def check_cases(
     results = []
     hidden: dict[tuple[object, ...], Finding] = {}
     for case in cases:
-        session = Check(tools, auto_sync=auto_sync, block=block)
+        session = Check(tools, auto_sync=auto_sync, block=block, witness=witness)
         try:
             with session:
                 launch(case)

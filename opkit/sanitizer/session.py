@@ -37,12 +37,19 @@ class Check:
     """
 
     def __init__(
-        self, tools: Sequence[str] = (), *, auto_sync: bool = True, block: int | None = None
+        self,
+        tools: Sequence[str] = (),
+        *,
+        auto_sync: bool = True,
+        block: int | None = None,
+        witness: bool = False,
     ) -> None:
         """Take the tools of `opkit.sanitizer.TOOLS` to run; all when none is named.
 
         `auto_sync`: whether the compiler orders scalar accesses on vector cores, its default.
         `block`: findings of this block only.
+        `witness`: run launches with races again, in the order that loses, and say what differs;
+        global memory is as the launch itself left it afterwards.
 
         Raises:
             UsageError: no such tool.
@@ -54,6 +61,7 @@ class Check:
         self._tools = chosen_tools(tools)
         self._auto_sync = auto_sync
         self._block = block
+        self._witness = witness
 
     def __enter__(self) -> Check:
         runtime.load_emulator()
@@ -63,6 +71,7 @@ class Check:
             detectors=detectors_of(self._tools),
             auto_sync=self._auto_sync,
             only_block=-1 if self._block is None else self._block,
+            witness=self._witness,
         )
         return self
 

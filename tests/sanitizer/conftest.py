@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ CheckKernel = Callable[..., tuple[Finding, ...]]
 def check_kernel(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
     """Return a function that compiles a text with a kernel named `kernel` and checks one launch.
 
-    The kernel has two arguments of 128 floats, or as many as `arrays`.
+    The kernel has two arguments of 128 floats, or as many as `arrays`, or `inputs`.
     """
     folder = tmp_path_factory.mktemp("museum")
     compiler = shutil.which("c++") or shutil.which("g++")
@@ -37,7 +37,9 @@ def check_kernel(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
         tools: tuple[str, ...] = (),
         auto_sync: bool = True,
         arrays: int = 2,
+        inputs: Sequence[np.ndarray] | None = None,
         block: int | None = None,
+        witness: bool = False,
     ) -> tuple[Finding, ...]:
         stem = hashlib.sha256(text.encode()).hexdigest()[:16]
         source, library = folder / f"{stem}.cpp", folder / f"{stem}.so"
@@ -46,8 +48,8 @@ def check_kernel(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
             _compile(compiler, source, library)
         from opkit.emulator import _emulator
 
-        arguments = [np.zeros(128, np.float32) for _ in range(arrays)]
-        session = Check(tools, auto_sync=auto_sync, block=block)
+        arguments = list(inputs or [np.zeros(128, np.float32) for _ in range(arrays)])
+        session = Check(tools, auto_sync=auto_sync, block=block, witness=witness)
         try:
             with session:
                 _emulator.launch(str(library), "kernel", arguments, block_dim)

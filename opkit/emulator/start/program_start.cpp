@@ -81,6 +81,8 @@ __attribute__((constructor)) void apply_run_options() {
       checks.only_block = static_cast<int64_t>(number(key, value));
     } else if (key == "check_auto_sync") {
       checks.has_auto_sync = static_cast<int32_t>(number(key, value));
+    } else if (key == "check_witness") {
+      checks.witness = static_cast<int32_t>(number(key, value));
     } else if (key == "check_unused") {
       checks.unused = static_cast<int32_t>(number(key, value));
     } else if (key == "check_report") {

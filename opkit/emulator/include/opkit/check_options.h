@@ -13,6 +13,7 @@ typedef struct opkit_check_options {
   const char* detectors;  ///< names joined by ",": as observe/checks.h has them
   int64_t only_block;     ///< findings of this block only; -1: of all
   int32_t has_auto_sync;  ///< whether the compiler orders scalar accesses of vector cores
+  int32_t witness;        ///< not 0: run launches with races again, in the order that loses
   int32_t unused;         ///< not 0: also device memory that nothing ever touched
 } opkit_check_options;
 

@@ -16,6 +16,7 @@ const char* opkit_begin_checks(const opkit_check_options* given) {
     return error.c_str();
   }
   options.has_auto_sync = given->has_auto_sync != 0;
+  options.witness = given->witness != 0;
   options.unused = given->unused != 0;
   if (given->only_block >= 0) options.only_block = static_cast<uint32_t>(given->only_block);
   opkit::begin_checks(options);

@@ -9,6 +9,7 @@
 
 #include "core/buffers.h"
 #include "core/launch.h"
+#include "core/reorder.h"
 #include "observe/observer.h"
 #include "opkit/api/runtime_abi.h"
 #include "opkit/matmul/core_extension.h"
@@ -26,6 +27,7 @@ struct WaitingCore {
 struct LaunchState {
   const Launch* launch = nullptr;
   std::vector<Observer*> observers;
+  Reorder* reorder = nullptr;  ///< of a replay, which has no observers and prints nothing
   uint32_t core_count = 0;
   uint32_t cores_per_block = 1;
   std::atomic<uint32_t> next_core{0};

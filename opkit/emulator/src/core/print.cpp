@@ -230,8 +230,10 @@ bool is_in_kernel() { return running_core() != nullptr; }
 void flush_printed(RunningCore& core) {
   if (core.printed.empty()) return;
   core.printed += '\n';
-  std::fwrite(core.printed.data(), 1, core.printed.size(), stdout);
-  std::fflush(stdout);
+  if (core.core.launch->reorder == nullptr) {
+    std::fwrite(core.printed.data(), 1, core.printed.size(), stdout);
+    std::fflush(stdout);
+  }
   core.printed.clear();
 }
 

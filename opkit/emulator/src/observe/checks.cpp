@@ -1,11 +1,11 @@
 #include "observe/checks.h"
 
 #include <algorithm>
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "core/launch.h"
+#include "observe/witness.h"
 
 namespace opkit {
 namespace {
@@ -25,6 +25,8 @@ class CheckObserver final : public Observer {
 
   void launch_begin(const LaunchInfo& info) override {
     kernel_ = info.kernel;
+    races_.clear();
+    if (options_.witness) witnesses_.launch_begin(info);
     for (const auto& detector : detectors_) detector->launch_begin(info);
   }
   void before(const Core& core, const Instr& instr) override {
@@ -57,14 +59,19 @@ class CheckObserver final : public Observer {
       detector->launch_end();
       for (Finding& finding : detector->take()) {
         finding.kernel = kernel_;
-        add(std::move(finding));
+        const bool is_race = finding.id.rfind("RACE-", 0) == 0;
+        Finding* added = add(std::move(finding));
+        if (added != nullptr && is_race) races_.push_back(added);
       }
     }
   }
+  void launch_again(const Rerun& rerun) override {
+    if (options_.witness && !races_.empty()) witnesses_.show(races_, options_.has_auto_sync, rerun);
+  }
 
-  void add(Finding finding) {
+  Finding* add(Finding finding) {
     const std::lock_guard<std::mutex> guard(lock_);
-    findings_.add(std::move(finding));
+    return findings_.add(std::move(finding));
   }
   std::vector<Finding> take() {
     const std::lock_guard<std::mutex> guard(lock_);
@@ -77,6 +84,8 @@ class CheckObserver final : public Observer {
   std::string kernel_;
   std::mutex lock_;  // of the findings: host code adds its own
   FindingGroups findings_;
+  Witnesses witnesses_;
+  std::vector<Finding*> races_;  // of the launch at hand, new ones
 };
 
 std::mutex session_lock;

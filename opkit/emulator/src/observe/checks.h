@@ -24,6 +24,7 @@ struct CheckOptions {
   /// --cce-auto-sync does. Source: Ascend C API, synchronisation inside a core, automatic synchronisation.
   bool has_auto_sync = true;
   bool unused = false;                ///< device memory of a program that nothing ever touched
+  bool witness = false;               ///< run launches with races again, in the order that loses
   uint32_t only_block = kEveryBlock;  ///< findings of this block only
 };
 

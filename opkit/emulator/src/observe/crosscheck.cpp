@@ -34,6 +34,7 @@ struct Segment {
   bool is_atomic;
   uint64_t instruction;
   AccessSite site;
+  DType dtype;
 };
 
 struct CoreState {
@@ -147,7 +148,7 @@ class CrossCheck final : public Detector {
       return;
     }
     state.segments.push_back(
-        {begin, begin + bytes, core.index, seen, state.own, is_write, is_atomic, core.issued, site});
+        {begin, begin + bytes, core.index, seen, state.own, is_write, is_atomic, core.issued, site, instr.dst.dtype});
     constexpr uint32_t kOpenLimit = sizeof(state.open) / sizeof(state.open[0]);
     state.open[state.next_open] = state.segments.size() - 1;
     state.next_open = (state.next_open + 1) % kOpenLimit;
@@ -314,6 +315,9 @@ class CrossCheck final : public Detector {
         findings_.at(is_read ? "RACE-CORES-READ" : "RACE-CORES-WRITE", core, subject.site, other.site, is_new);
     if (!is_new) return ++finding.count, void();
     finding.other_block = other_block;
+    finding.other_core = other.core;
+    finding.other_instruction = other.instruction;
+    finding.dtype = subject.dtype;
     finding.space = "GM";
     const uint64_t begin = std::max(a.begin, b.begin);
     uint64_t base = begin;

@@ -1,5 +1,6 @@
 #include "observe/finding.h"
 
+#include <iterator>
 #include <utility>
 
 #include "core/launch_state.h"
@@ -61,6 +62,7 @@ Finding& FindingList::at(const char* id, const Core& core, const AccessSite& sit
   finding.other = resolve(other);
   finding.block = finding.other_block = core.block;
   finding.sub_block = core.sub_block;
+  finding.core = finding.other_core = core.index;
   finding.is_cube = core.kind == SubCore::AIC;
   finding.instruction = core.issued;
   finding.count = 1;
@@ -86,21 +88,24 @@ std::vector<Finding> FindingList::take() {
   return findings;
 }
 
-void FindingGroups::add(Finding finding) {
+Finding* FindingGroups::add(Finding finding) {
   const Key key = {finding.id + finding.fault, finding.kernel,    finding.site.file + finding.site.module,
                    finding.site.instruction,   finding.site.line, finding.site.offset,
                    finding.other.file,         finding.other.line};
   const auto [position, inserted] = index_.try_emplace(key, findings_.size());
   if (inserted) {
     findings_.push_back(std::move(finding));
-  } else {
-    findings_[position->second].count += finding.count;
+    return &findings_.back();
   }
+  findings_[position->second].count += finding.count;
+  return nullptr;
 }
 
 std::vector<Finding> FindingGroups::take() {
   index_.clear();
-  return std::exchange(findings_, {});
+  std::vector<Finding> findings(std::make_move_iterator(findings_.begin()), std::make_move_iterator(findings_.end()));
+  findings_.clear();
+  return findings;
 }
 
 }  // namespace opkit

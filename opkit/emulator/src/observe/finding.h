@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <tuple>
@@ -22,6 +23,17 @@ struct Site {
   uint64_t offset = 0;  ///< and where in it, as its debug information counts
 };
 
+/// What a replay in the losing order has shown.
+struct Witness {
+  bool is_tried = false;
+  uint64_t differing = 0;  ///< elements of global memory with another value
+  std::string place;       ///< where the first of them lies
+  uint64_t element = 0;    ///< its number there
+  std::string ordered;     ///< its bytes after the order of the program, in hexadecimal digits
+  std::string lost;        ///< and after the losing one
+  std::string fault;       ///< how the replay faulted, where the order of the program does not
+};
+
 /// One kind of bug at one place. `opkit/sanitizer/classes.py` describes each id.
 struct Finding {
   std::string id;     ///< empty for faults
@@ -35,12 +47,17 @@ struct Finding {
   uint32_t sub_block = 0;
   bool is_cube = false;
   uint32_t other_block = 0;
-  uint64_t instruction = 0;  ///< instructions that the core had issued when it first happened
+  uint32_t core = 0;  ///< its index in the launch
+  uint32_t other_core = 0;
+  uint64_t other_instruction = 0;  ///< of a race: the number of the earlier one
+  DType dtype = DType::U8;         ///< of a race: what the instruction works on
+  uint64_t instruction = 0;        ///< instructions that the core had issued when it first happened
   std::string space;
   std::string allocation;  ///< what the bytes belong to; empty where that is not known
   uint64_t begin = 0;      ///< first byte concerned, in its memory; in GM from the start of its allocation
   uint64_t end = 0;
   uint64_t count = 0;  ///< how often it happened in this launch
+  Witness witness;     ///< of a race, where that was asked for
 };
 
 /// A place as the observers keep it while a launch runs; the strings belong to the kernel.
@@ -87,12 +104,13 @@ class FindingList {
 /// Equal findings of several launches, as one with their counts added up.
 class FindingGroups {
  public:
-  void add(Finding finding);
+  /// The finding as it is kept when it is the first of its kind; null otherwise.
+  Finding* add(Finding finding);
   std::vector<Finding> take();
 
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string, uint32_t, uint64_t, std::string, uint32_t>;
-  std::vector<Finding> findings_;
+  std::deque<Finding> findings_;  // its elements stay where they are
   std::map<Key, size_t> index_;
 };
 

@@ -33,6 +33,23 @@ class Object {
     fields.number("offset", site.offset);
     fields.end();
   }
+  void witness(const char* name, const Finding& finding) {
+    key(name);
+    const Witness& witness = finding.witness;
+    if (!witness.is_tried) {
+      out_ += "null";
+      return;
+    }
+    Object fields(out_);
+    fields.number("differing", witness.differing);
+    fields.text("place", witness.place);
+    fields.number("element", witness.element);
+    fields.text("dtype", dtype_code(finding.dtype));
+    fields.text("ordered", witness.ordered);
+    fields.text("lost", witness.lost);
+    fields.text("fault", witness.fault);
+    fields.end();
+  }
   void end() { out_ += '}'; }
 
  private:
@@ -89,6 +106,7 @@ std::string findings_json(const std::vector<Finding>& findings) {
     fields.number("begin", finding.begin);
     fields.number("end", finding.end);
     fields.number("count", finding.count);
+    fields.witness("witness", finding);
     fields.end();
   }
   return out + "]";

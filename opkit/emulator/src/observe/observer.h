@@ -1,7 +1,11 @@
 /// Observers watch instructions; they never change a result.
 #pragma once
 
+#include <functional>
+
 #include "core/core.h"
+#include "core/launch.h"
+#include "core/reorder.h"
 
 namespace opkit {
 
@@ -10,7 +14,12 @@ struct LaunchInfo {
   const Chip* chip = nullptr;
   uint32_t block_dim = 0;
   uint32_t core_count = 0;  ///< sub-cores that take part
+  const Launch* launch = nullptr;
 };
+
+/// Runs the launch that has just ended once more, in the order given, alone and with poisoned local memories. Global
+/// memory is as the caller has left it. Tells the fault that it ended with.
+using Rerun = std::function<FaultReport(const ReplayOrder&)>;
 
 /// What a kernel asks of its queues and event ids.
 struct ResourceEvent {
@@ -51,6 +60,8 @@ struct Observer {
   /// The fault that ended the launch, before launch_end.
   virtual void launch_fault(const FaultReport& report) { (void)report; }
   virtual void launch_end() = 0;
+  /// After launch_end, for observers that want to see the launch again.
+  virtual void launch_again(const Rerun& rerun) { (void)rerun; }
 };
 
 }  // namespace opkit

@@ -25,7 +25,8 @@ void join(Clock& into, const Clock& from) {
 }
 
 struct Access {
-  uint64_t time = 0;  ///< of its pipe; 0: none
+  uint64_t time = 0;         ///< of its pipe; 0: none
+  uint64_t instruction = 0;  ///< its number
   AccessSite site;
 };
 
@@ -157,7 +158,7 @@ class RaceCheck final : public Detector {
   void touch(const Core& core, CoreState& state, const Instr& instr, Space space, uint64_t begin, uint64_t bytes,
              bool is_write) {
     const uint32_t pipe = index_of(instr.pipe);
-    const Access access = {state.clocks[pipe][pipe], site_of(instr)};
+    const Access access = {state.clocks[pipe][pipe], core.issued, site_of(instr)};
     IntervalMap<History>& histories = state.spaces[static_cast<size_t>(space)];
     if (is_write) {
       const auto meet = [&](uint64_t first, uint64_t last, const History& history) {
@@ -190,15 +191,18 @@ class RaceCheck final : public Detector {
       join(state.clock(instr.pipe), state.clock(pipe));  // the flag pair that the compiler puts here
       return;
     }
-    report(core, state, instr, id, earlier.site, space, first, last);
+    report(core, state, instr, id, earlier, space, first, last);
   }
 
-  static void report(const Core& core, CoreState& state, const Instr& instr, const char* id, const AccessSite& earlier,
+  static void report(const Core& core, CoreState& state, const Instr& instr, const char* id, const Access& access,
                      Space space, uint64_t first, uint64_t last) {
     bool is_new = false;
     const AccessSite site = site_of(instr);
+    const AccessSite& earlier = access.site;
     Finding& finding = state.findings.at(id, core, site, earlier, is_new);
     if (!is_new) return;
+    finding.other_instruction = access.instruction;
+    finding.dtype = instr.dst.dtype;
     const bool reads = std::string_view(id) == "RACE-RAW";
     const bool read = std::string_view(id) == "RACE-WAR";
     place_finding(finding, core, space, first, last);

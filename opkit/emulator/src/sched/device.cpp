@@ -80,6 +80,49 @@ struct Device::State {
     }
   }
 
+  /// Runs every core of a launch on as many threads as the configuration says.
+  void execute(LaunchState& launch) {
+    const uint32_t wanted = config.threads != 0 ? config.threads : std::max(1u, std::thread::hardware_concurrency());
+    const uint32_t threads = std::min(wanted, std::max(1u, launch.core_count));
+    launch.active_workers = threads;
+    {
+      const SignalGuard signal_guard(launch);
+      start_threads(threads);
+      if (threads > 1) {
+        std::lock_guard<std::mutex> guard(pool_lock);
+        job = &launch;
+        job_threads = threads;
+        busy = threads - 1;
+        ++job_number;
+        wake.notify_all();
+      }
+      workers[0]->work(launch, config);
+      if (threads > 1) {
+        std::unique_lock<std::mutex> guard(pool_lock);
+        done.wait(guard, [&] { return busy == 0; });
+        job = nullptr;
+      }
+    }
+  }
+
+  /// A launch once more, for observers: in another order, on one thread.
+  FaultReport replay(LaunchState& original, const ReplayOrder& order) {
+    LaunchState again;
+    Reorder reorder(order);
+    again.launch = original.launch;
+    again.cores_per_block = original.cores_per_block;
+    again.core_count = original.core_count;
+    again.order = order.cores;
+    again.reorder = &reorder;
+    const DeviceConfig kept = config;
+    config.threads = 1;
+    config.poison = true;
+    execute(again);
+    config = kept;
+    if (again.is_interrupted.load()) original.is_interrupted.store(true);
+    return again.fault;
+  }
+
   ~State() {
     {
       std::lock_guard<std::mutex> guard(pool_lock);
@@ -154,34 +197,18 @@ LaunchRecord Device::run(const Launch& launch) {
   info.chip = state.config.chip;
   info.block_dim = launch.block_dim;
   info.core_count = job.core_count;
+  info.launch = &launch;
   for (Observer* observer : job.observers) observer->launch_begin(info);
 
-  const uint32_t wanted =
-      state.config.threads != 0 ? state.config.threads : std::max(1u, std::thread::hardware_concurrency());
-  const uint32_t threads = std::min(wanted, std::max(1u, job.core_count));
-  job.active_workers = threads;
-  {
-    const SignalGuard signal_guard(job);
-    state.start_threads(threads);
-    if (threads > 1) {
-      std::lock_guard<std::mutex> guard(state.pool_lock);
-      state.job = &job;
-      state.job_threads = threads;
-      state.busy = threads - 1;
-      ++state.job_number;
-      state.wake.notify_all();
-    }
-    state.workers[0]->work(job, state.config);
-    if (threads > 1) {
-      std::unique_lock<std::mutex> guard(state.pool_lock);
-      state.done.wait(guard, [&] { return state.busy == 0; });
-      state.job = nullptr;
-    }
-  }
+  state.execute(job);
   if (job.fault.fault != Fault::None && !job.is_interrupted.load()) {
     for (Observer* observer : job.observers) observer->launch_fault(job.fault);
   }
   for (Observer* observer : job.observers) observer->launch_end();
+  if (!job.is_interrupted.load()) {
+    const Rerun rerun = [&](const ReplayOrder& order) { return state.replay(job, order); };
+    for (Observer* observer : job.observers) observer->launch_again(rerun);
+  }
 
   LaunchRecord record;
   record.kernel = launch.kernel;

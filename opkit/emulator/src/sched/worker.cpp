@@ -21,8 +21,9 @@ size_t whole_pages(size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes 
 thread_local Worker* thread_worker = nullptr;
 
 void run_kernel(void* context) {
-  const Launch& launch = *static_cast<LaunchState*>(context)->launch;
-  launch.invoke(launch.arguments);
+  const LaunchState& state = *static_cast<LaunchState*>(context);
+  state.launch->invoke(state.launch->arguments);
+  if (state.reorder != nullptr) state.reorder->finish(*current_core());
 }
 
 }  // namespace
