@@ -83,7 +83,10 @@ inline void multiply(const Arguments& x, const TCubeTiling& t, int kind) {
   Matmul<A, B, C, MatmulType<TPosition::GM, ND, float>> mm;
   REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t);
   const int64_t m = t.singleCoreM, first = GetBlockIdx() * m;
-  const GlobalTensor<half> a = tensor<half>(x.a)[first * t.Ka], b = tensor<half>(x.b);
+  const bool has_own_b = kind >= 5, sums_two = kind == 6;
+  const int64_t a_size = m * t.Ka * (sums_two ? 2 : 1), b_size = int64_t{t.Kb} * t.N * (sums_two ? 2 : 1);
+  const GlobalTensor<half> a = tensor<half>(x.a)[GetBlockIdx() * a_size];
+  const GlobalTensor<half> b = tensor<half>(x.b)[has_own_b ? GetBlockIdx() * b_size : 0];
   const GlobalTensor<float> c = tensor<float>(x.c)[first * t.N];
   TBuf<TPosition::VECCALC> memory;
   pipe.InitBuffer(memory, 64 * 1024);
@@ -91,8 +94,8 @@ inline void multiply(const Arguments& x, const TCubeTiling& t, int kind) {
   LocalTensor<half> a_local = memory.GetWithOffset<half>(4 * 1024, 32 * 1024);
   LocalTensor<half> b_local = memory.GetWithOffset<half>(12 * 1024, 40 * 1024);
   if constexpr (A::pos == TPosition::VECIN) {
-    DataCopy(a_local, a, m * t.Ka);
-    DataCopy(b_local, b, t.Ka * t.N);
+    DataCopy(a_local, a, a_size);
+    DataCopy(b_local, b, b_size);
     PipeBarrier<PIPE_ALL>();
     mm.SetTensorA(a_local);
     mm.SetTensorB(b_local);
@@ -119,9 +122,22 @@ inline void multiply(const Arguments& x, const TCubeTiling& t, int kind) {
     mm.IterateAll(sum);
     PipeBarrier<PIPE_ALL>();
     DataCopy(c, sum, m * t.N);
-  } else {
+  } else if (kind == 4) {
     mm.IterateAll(c);
     mm.IterateAll(c, 1);
+  } else if (kind == 5) {
+    mm.IterateAll(c);
+  } else {
+    mm.Iterate();
+    if constexpr (A::pos == TPosition::VECIN) {
+      mm.SetTensorA(a_local[m * t.Ka]);
+      mm.SetTensorB(b_local[t.Kb * t.N]);
+    } else {
+      mm.SetTensorA(a[m * t.Ka]);
+      mm.SetTensorB(b[t.Kb * t.N]);
+    }
+    mm.Iterate(true);
+    mm.GetTensorC(c);
   }
   mm.End();
 }
@@ -247,6 +263,21 @@ def test_vector_cores_have_it_done(on_vector, kind: int, has_bias: int) -> None:
     product = a.astype(np.float32) @ b.astype(np.float32) + bias * has_bias
     assert np.array_equal(c, product * (2 if kind % 10 == 4 else 1))
     assert not checks.findings
+
+
+@pytest.mark.parametrize("kind", [5, 6, 15, 16])
+def test_each_vector_core_has_its_own_operands(on_vector, kind: int) -> None:
+    """One product each, or a sum of two; both objects lie at the same address of their stacks."""
+    m, n, k, products = 32, 48, 32, 2 if kind % 10 == 6 else 1
+    a = numbers((4, products, m, k), np.float16, 1)
+    b = numbers((4, products, k, n), np.float16, 2)
+    c = np.zeros((4, m, n), np.float32)
+    t = tiling(m, n, k, (32, 48, 16))
+    on_vector(
+        *(a, b, NO_BIAS, c, np.zeros(64 << 20, np.uint8), t, np.int32(kind).tobytes()),
+        block_dim=2,
+    )
+    assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32)).sum(axis=1))
 
 
 def test_a_tiling_without_sizes_is_told(on_cube) -> None:

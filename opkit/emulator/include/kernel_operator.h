@@ -4,6 +4,7 @@
 #include "opkit/api/atomic.h"
 #include "opkit/api/base.h"
 #include "opkit/api/cache.h"
+#include "opkit/api/constant_tiling.h"
 #include "opkit/api/data_copy.h"
 #include "opkit/api/data_copy_convert.h"
 #include "opkit/api/debug.h"

@@ -1,4 +1,5 @@
 /// The tiling structs of the high-level API that kernels take as arguments.
 #pragma once
 
+#include "opkit/api/constant_tiling.h"
 #include "opkit/api/cube_tiling.h"

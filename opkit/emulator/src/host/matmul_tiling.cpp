@@ -102,12 +102,14 @@ class Solver {
       split_for_n_buffer_33();
       return nullptr;
     }
-    // Blocks of a fixed size are dealt out whole, along N first.
+    // Blocks of a fixed size are dealt out whole, along N first. A matrix that the kernel puts into L1 is whole there.
+    const int32_t most_m_cores = problem_.a.is_local ? 1 : problem_.core_limit;
+    const int32_t most_n_cores = problem_.b.is_local ? 1 : problem_.core_limit;
     const bool is_fixed = problem_.fix_m > 0 && problem_.fix_n > 0;
     std::array<int64_t, 4> best{};
     bool is_found = false;
-    for (int32_t m_cores = 1; m_cores <= problem_.core_limit; ++m_cores) {
-      for (int32_t n_cores = 1; m_cores * n_cores <= problem_.core_limit; ++n_cores) {
+    for (int32_t m_cores = 1; m_cores <= most_m_cores; ++m_cores) {
+      for (int32_t n_cores = 1; n_cores <= most_n_cores && m_cores * n_cores <= problem_.core_limit; ++n_cores) {
         const int32_t m_unit = is_fixed ? problem_.fix_m : this->m_unit();
         const int32_t n_unit = is_fixed ? problem_.fix_n : this->n_unit();
         const int32_t m = pick(problem_.single_m, share(problem_.m, m_cores, 0, m_unit));

@@ -2,6 +2,7 @@
 // sees which core has waited for which; dst.address names the direction: from a block's vector cores, or to them.
 #include "sync/cube_service.h"
 
+#include <atomic>
 #include <mutex>
 
 #include "core/launch_state.h"
@@ -174,5 +175,10 @@ void serve_cube_requests(Where where) {
 }
 
 void* matmul::core_extension() { return running_core()->extension; }
+
+uint64_t matmul::next_pass() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1) << 32;
+}
 
 }  // namespace opkit

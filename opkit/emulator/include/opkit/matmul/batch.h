@@ -86,7 +86,7 @@ struct BatchStep {
     if (whole.has_bias && is_bias_batch) {
       one.bias += static_cast<uint64_t>(c_index * whole.single_n) * sizeof(typename BIAS_TYPE::T);
     }
-    one.generation = whole.generation * 4096 + index + 1;
+    one.pass = whole.pass + index + 1;
     return one;
   }
 

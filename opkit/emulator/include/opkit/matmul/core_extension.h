@@ -10,5 +10,7 @@ namespace opkit::matmul {
 constexpr uint32_t kCoreExtensionBytes = 4096;
 /// They are zero at the start of a launch.
 OPKIT_API void* core_extension();
+/// A number that no other multiplication has. It and the 2^32 - 1 behind it are the caller's.
+OPKIT_API uint64_t next_pass();
 
 }  // namespace opkit::matmul

@@ -36,8 +36,7 @@ struct Slots {
 };
 
 struct CubeContext {
-  const void* owner;
-  uint32_t generation;
+  uint64_t pass;  ///< whose blocks L1 holds
   Slots a;
   Slots b;
   uint32_t bias_begin;

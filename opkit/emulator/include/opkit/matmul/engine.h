@@ -150,7 +150,7 @@ class Engine {
   uint32_t sum_part() const { return context_.c_phase % sum_parts(); }
   uint32_t sum_address() const { return local_memory_bytes(Space::L0C) - (sum_part() + 1) * sum_bytes(); }
 
-  /// Divides the upper end of L1. What an earlier operation of the same object has left there stays of use.
+  /// Divides the upper end of L1. What an earlier block of the same pass has left there stays of use.
   void plan() {
     const TCubeTiling& t = tiling();
     if (sum_bytes() > local_memory_bytes(Space::L0C)) {
@@ -176,15 +176,14 @@ class Engine {
                       state_.where);
     }
     const uint32_t begin = end - total();
-    const bool is_same = context_.owner == state_.owner && context_.generation == state_.generation &&
-                         context_.a.begin == begin && context_.a.count == a.count && context_.b.count == b.count;
+    const bool is_same = context_.pass == state_.pass && context_.a.begin == begin && context_.a.count == a.count &&
+                         context_.b.count == b.count;
     if (is_same) return;
     a.begin = begin;
     b.begin = begin + a.count * a.slot_bytes;
     context_.bias_begin = b.begin + b.count * b.slot_bytes;
     context_.quant_begin = context_.bias_begin + bias_bytes;
-    context_.owner = state_.owner;
-    context_.generation = state_.generation;
+    context_.pass = state_.pass;
     context_.a = a;
     context_.b = b;
     context_.a.clear();

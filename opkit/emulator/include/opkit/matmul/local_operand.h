@@ -4,13 +4,13 @@
 
 #include "kernel_operator.h"
 #include "opkit/host/workspace.h"
+#include "opkit/matmul/cube_context.h"
 #include "opkit/matmul/state.h"
 
 namespace opkit::matmul {
 
-/// Each vector core has its part of the system workspace: what UB can hold, and a block of C.
+/// Each vector core has its part of the system workspace: what UB can hold, and more where sums wait for operands.
 constexpr uint64_t kScratchBytes = 320 * 1024;
-constexpr uint64_t kScratchResult = 192 * 1024;  ///< where results begin in it
 constexpr uint64_t kScratchBegin = 1024 * 1024;  ///< in front lies what kernels that share the workspace use first
 static_assert(kScratchBegin + 48 * kScratchBytes <= kLibApiWorkspaceBytes, "a part for each vector core");
 
@@ -26,9 +26,11 @@ inline uint64_t scratch(Where where) {
   return reinterpret_cast<uint64_t>(workspace) + kScratchBegin + core * kScratchBytes;
 }
 
-/// Copies `count` bytes of UB to global memory.
+/// Copies `count` bytes of UB to global memory, behind what has put them there.
 template <typename T>
 inline void publish(const AscendC::LocalTensor<T>& tensor, uint64_t address, int64_t count, Where where) {
+  Event(Pipe::MTE2, Pipe::MTE3, where).order();
+  Event(Pipe::V, Pipe::MTE3, where).order();
   AscendC::LocalTensor<int8_t> source = tensor.template ReinterpretCast<int8_t>();
   AscendC::GlobalTensor<int8_t> target;
   target.SetGlobalBuffer(reinterpret_cast<int8_t*>(address));

@@ -61,7 +61,6 @@ class Object {
     state_.single_m = t.singleCoreM;
     state_.single_n = t.singleCoreN;
     state_.single_k = t.singleCoreK;
-    state_.owner = this;
     state_.where = where;
     if constexpr (kConfig.iterateOrder != IterateOrder::UNDEF) {
       state_.tiling.iterateOrder = kConfig.iterateOrder == IterateOrder::ORDER_N ? 1 : 0;
@@ -191,12 +190,12 @@ class Object {
       restart();
       return false;
     }
+    if (!enPartialSum) sums_.clear();
+    if (progress_.next == 0) start_pass(where);
     current_ = progress_.next++;
     if constexpr (kIsDirect) {
       CubeEngine(state_).compute_step(tile(current_), current_, enPartialSum);
     } else {
-      publish_operands(where);
-      if (!enPartialSum) sums_.clear();
       sums_.push_back({state_, current_, enPartialSum});
     }
     return true;
@@ -214,6 +213,7 @@ class Object {
       restart();
       return false;
     }
+    if (progress_.next == 0) start_pass(where);
     current_ = progress_.next++;
     const Tile next = tile(current_);
     CubeEngine(state_).compute_at(localCmatrix.address(), next, enPartialSum, 0, state_.k_blocks());
@@ -238,8 +238,7 @@ class Object {
     request.state.org_c = state_.single_n;
     request.state.a_row = row_of_a();
     request.state.b_row = row_of_b();
-    request.destinations[0].address = scratch(where) + kScratchResult;
-    check_scratch(bytes<DstT>(whole_elements()), where);
+    request.destinations[0].address = scratch_result(bytes<DstT>(whole_elements()), where);
     perform<true>(request, where);
     fetch(ubCmatrix, request.destinations[0].address, 1, bytes<DstT>(whole_elements()), 0, where);
   }
@@ -270,7 +269,7 @@ class Object {
       const Tile next = take_async_tile(where);
       tile_to_ub(co2Local, async_address(), next, enSequentialWrite, where);
     } else {
-      const Destination destination{scratch(where) + kScratchResult, true, 0};
+      const Destination destination{scratch_result(Run::tile_bytes(state_), where), true, 0};
       carry_out(&destination, 1, where);
       tile_to_ub(co2Local, destination.address, tile(current_), enSequentialWrite, where);
     }
@@ -281,7 +280,7 @@ class Object {
     if (!is_master()) return;
     check_ub_result(0, where);
     const Destination destinations[2] = {{address_of(gm), enSequentialWrite, enAtomic},
-                                         {scratch(where) + kScratchResult, true, 0}};
+                                         {scratch_result(Run::tile_bytes(state_), where), true, 0}};
     carry_out(destinations, 2, where);
     tile_to_ub(co2Local, destinations[1].address, tile(current_), enSequentialWrite, where);
   }
@@ -307,36 +306,39 @@ class Object {
   void WaitIterateBatch(Where where = Where::here()) { await_last(where); }
 
   /// Vector cores: batches from GM to GM.
-  template <bool sync = true, bool waitIterateBatch = false>
-  void IterateBatch(const AscendC::GlobalTensor<DstT>& gm, uint32_t batchA, uint32_t batchB, bool enSequentialWrite,
-                    const uint32_t matrixStrideA = 0, const uint32_t matrixStrideB = 0,
-                    const uint32_t matrixStrideC = 0, const bool enPartialSum = false, const uint8_t enAtomic = 0,
-                    Where where = Where::here()) {
+  template <bool sync = true, bool waitIterateBatch = false, bool is_requested = !kIsDirect>
+  std::enable_if_t<is_requested> IterateBatch(const AscendC::GlobalTensor<DstT>& gm, uint32_t batchA, uint32_t batchB,
+                                              bool enSequentialWrite, const uint32_t matrixStrideA = 0,
+                                              const uint32_t matrixStrideB = 0, const uint32_t matrixStrideC = 0,
+                                              const bool enPartialSum = false, const uint8_t enAtomic = 0,
+                                              Where where = Where::here()) {
     (void)matrixStrideC;
     if (!is_master()) return;
     batch<sync>(address_of(gm),
                 {batchA, batchB, 1, matrixStrideA, matrixStrideB, enSequentialWrite, enPartialSum, enAtomic}, where);
   }
-  template <bool sync = true>
-  void IterateBatch(const AscendC::LocalTensor<DstT>& ubCmatrix, uint32_t batchA, uint32_t batchB,
-                    bool enSequentialWrite, const uint32_t matrixStrideA = 0, const uint32_t matrixStrideB = 0,
-                    const uint32_t matrixStrideC = 0, const bool enPartialSum = false, const uint8_t enAtomic = 0,
-                    Where where = Where::here()) {
+  template <bool sync = true, bool is_requested = !kIsDirect>
+  std::enable_if_t<is_requested> IterateBatch(const AscendC::LocalTensor<DstT>& ubCmatrix, uint32_t batchA,
+                                              uint32_t batchB, bool enSequentialWrite, const uint32_t matrixStrideA = 0,
+                                              const uint32_t matrixStrideB = 0, const uint32_t matrixStrideC = 0,
+                                              const bool enPartialSum = false, const uint8_t enAtomic = 0,
+                                              Where where = Where::here()) {
     (void)matrixStrideC;
     if (!is_master()) return;
     check_ub_result(enAtomic, where);
-    const uint64_t address = scratch(where) + kScratchResult;
     const BatchShape shape{batchA, batchB, 1, matrixStrideA, matrixStrideB, enSequentialWrite, enPartialSum, 0};
     const int64_t result = bytes<DstT>(whole_elements() * (shape.count() / Run::Steps::summed(state_.tiling)));
-    check_scratch(result, where);
-    batch<true>(address, shape, where);
-    fetch(ubCmatrix, address, 1, result, 0, where);
+    Request request = batch_request(shape, where);
+    request.destinations[0].address = scratch_result(result, where);
+    perform<true>(request, where);
+    fetch(ubCmatrix, request.destinations[0].address, 1, result, 0, where);
   }
   /// Cube cores: as many as SetBatchNum says.
-  void IterateBatch(const AscendC::GlobalTensor<DstT>& gm, bool enPartialSum, uint8_t enAtomic, bool enSequentialWrite,
-                    const uint32_t matrixStrideA = 0, const uint32_t matrixStrideB = 0,
-                    const uint32_t matrixStrideC = 0, Where where = Where::here()) {
-    static_assert(kIsDirect, "Matmul: on vector cores IterateBatch takes batchA and batchB");
+  template <bool computes = kIsDirect>
+  std::enable_if_t<computes> IterateBatch(const AscendC::GlobalTensor<DstT>& gm, bool enPartialSum, uint8_t enAtomic,
+                                          bool enSequentialWrite, const uint32_t matrixStrideA = 0,
+                                          const uint32_t matrixStrideB = 0, const uint32_t matrixStrideC = 0,
+                                          Where where = Where::here()) {
     (void)matrixStrideC;
     if (!is_master()) return;
     const auto a = static_cast<uint32_t>(batch_a_ > 0 ? batch_a_ : state_.tiling.BatchNum);
@@ -411,7 +413,6 @@ class Object {
     state_.is_a_transposed = is_transposed;
     is_a_in_ub_ = is_in_ub;
     state_.a_row = 0;
-    ++state_.generation;
     restart();
   }
   void set_b(bool is_transposed, bool is_in_ub, Where where) {
@@ -419,7 +420,6 @@ class Object {
     state_.is_b_transposed = is_transposed;
     is_b_in_ub_ = is_in_ub;
     state_.b_row = 0;
-    ++state_.generation;
     restart();
   }
 
@@ -454,52 +454,66 @@ class Object {
     if (kIsDirect) illegal_operand("Matmul: a cube core has no way to UB on this chip", where);
     if (atomic != 0) illegal_operand("Matmul: atomic writes go to global memory, not to UB", where);
   }
-  static void check_scratch(int64_t needed, Where where) {
-    if (needed > static_cast<int64_t>(kScratchBytes)) {
-      illegal_operand("Matmul: this result is larger than UB", where);
+  /// Where the cube core puts what goes on to UB: at the end, behind operands.
+  uint64_t scratch_result(int64_t result_bytes, Where where) const {
+    const auto whole = static_cast<uint64_t>((result_bytes + 511) / 512 * 512);
+    if (whole + published_bytes_ > kScratchBytes) {
+      illegal_operand("Matmul: operands and result in UB are more than 320 KiB together", where);
     }
+    return scratch(where) + kScratchBytes - whole;
   }
 
   Request request_for(Work work, Where where) {
     begin(where);
-    if constexpr (!kIsDirect) publish_operands(where);
+    sums_.clear();
+    start_pass(where);
     Request request;
     request.work = work;
     request.state = state_;
     return request;
   }
 
-  /// Copies what lies in UB to where the cube core can read it, once.
+  void start_pass(Where where) {
+    state_.pass = next_pass();
+    if constexpr (!kIsDirect) publish_operands(where);
+  }
+
+  /// Copies what lies in UB to where the cube core can read it.
   void publish_operands(Where where) {
-    if (is_a_in_ub_ || is_b_in_ub_ || (state_.has_bias && is_bias_in_ub_)) {
-      uint64_t next = scratch(where);
-      const int64_t k = align_up(state_.single_k, block_elements<SrcAT>());
-      if (is_a_in_ub_) {
-        const int32_t m = A_TYPE::format == CubeFormat::NZ ? align_up(state_.single_m, 16) : state_.single_m;
-        publish_one(local_a_, state_.a, next, bytes<SrcAT>(int64_t{m} * k), where);
-        const bool is_rows = A_TYPE::format == CubeFormat::NZ;
-        state_.a_row = state_.is_a_transposed != is_rows ? m : static_cast<int32_t>(is_rows ? k : state_.single_k);
-      }
-      if (is_b_in_ub_) {
-        const bool is_rows = B_TYPE::format == CubeFormat::NZ;
-        const int32_t n = is_rows ? align_up(state_.single_n, 16) : state_.single_n;
-        publish_one(local_b_, state_.b, next, bytes<SrcBT>(int64_t{n} * k), where);
-        state_.b_row = state_.is_b_transposed != is_rows ? static_cast<int32_t>(is_rows ? k : state_.single_k) : n;
-      }
-      if (state_.has_bias && is_bias_in_ub_) {
-        publish_one(local_bias_, state_.bias, next, state_.single_n * static_cast<int64_t>(sizeof(BiasT)), where);
-        is_bias_in_ub_ = false;
-      }
-      is_a_in_ub_ = false;
-      is_b_in_ub_ = false;
+    const bool is_bias_published = state_.has_bias && is_bias_in_ub_;
+    if (!is_a_in_ub_ && !is_b_in_ub_ && !is_bias_published) return;
+    if (sums_.empty()) {  // else the cube core has yet to read what has been published for them
+      await_last(where);
+      published_bytes_ = 0;
+    }
+    const int64_t k = align_up(state_.single_k, block_elements<SrcAT>());
+    if (is_a_in_ub_) {
+      const bool is_rows = A_TYPE::format == CubeFormat::NZ;
+      const int32_t m = is_rows ? align_up(state_.single_m, 16) : state_.single_m;
+      state_.a = publish_one(local_a_, bytes<SrcAT>(int64_t{m} * k), where);
+      state_.a_row = state_.is_a_transposed != is_rows ? m : static_cast<int32_t>(is_rows ? k : state_.single_k);
+    }
+    if (is_b_in_ub_) {
+      const bool is_rows = B_TYPE::format == CubeFormat::NZ;
+      const int32_t n = is_rows ? align_up(state_.single_n, 16) : state_.single_n;
+      state_.b = publish_one(local_b_, bytes<SrcBT>(int64_t{n} * k), where);
+      state_.b_row = state_.is_b_transposed != is_rows ? static_cast<int32_t>(is_rows ? k : state_.single_k) : n;
+    }
+    if (is_bias_published) {
+      state_.bias = publish_one(local_bias_, state_.single_n * static_cast<int64_t>(sizeof(BiasT)), where);
     }
   }
+  /// Returns where the bytes are.
   template <typename T>
-  void publish_one(const AscendC::LocalTensor<T>& tensor, uint64_t& address, uint64_t& next, int64_t count,
-                   Where where) {
-    publish(tensor, next, count, where);
-    address = next;
-    next += static_cast<uint64_t>((count + 511) / 512 * 512);
+  uint64_t publish_one(const AscendC::LocalTensor<T>& tensor, int64_t count, Where where) {
+    const uint64_t address = scratch(where) + published_bytes_;
+    published_bytes_ += static_cast<uint64_t>((count + 511) / 512 * 512);
+    if (published_bytes_ > kScratchBytes) {
+      illegal_operand("Matmul: operands in UB for one sum are more than 320 KiB together; call GetTensorC in between",
+                      where);
+    }
+    publish(tensor, address, count, where);
+    return address;
   }
 
   static constexpr bool kIsShared = A_TYPE::ibShare && B_TYPE::ibShare;
@@ -593,14 +607,18 @@ class Object {
 
   template <bool sync>
   void batch(uint64_t address, const BatchShape& shape, Where where) {
+    Request request = batch_request(shape, where);
+    request.destinations[0].address = address;
+    perform<sync>(request, where);
+  }
+  Request batch_request(const BatchShape& shape, Where where) {
     if (shape.batch_a == 0 || shape.batch_b == 0 || shape.count() % shape.batch_a != 0 ||
         shape.count() % shape.batch_b != 0) {
       illegal_operand("Matmul: batchA and batchB are not multiples of each other", where);
     }
     Request request = request_for(Work::Batch, where);
     request.batch = shape;
-    request.destinations[0].address = address;
-    perform<sync>(request, where);
+    return request;
   }
 
   State state_;
@@ -610,7 +628,8 @@ class Object {
   int32_t batch_a_ = 0;
   int32_t batch_b_ = 0;
   uint64_t workspace_ = 0;
-  uint64_t first_step_ = 0;  ///< of the last request
+  uint64_t published_bytes_ = 0;  ///< of the scratch memory
+  uint64_t first_step_ = 0;       ///< of the last request
   uint64_t last_step_ = 0;
   uint8_t sub_block_ = static_cast<uint8_t>(AscendC::GetSubBlockIdx());
   bool is_a_in_ub_ = false;

@@ -38,8 +38,7 @@ struct State {
   bool has_bias = false;
   bool is_hf32 = false;
   uint8_t hf32_mode = 0;
-  uint32_t generation = 0;  ///< counts changes of A and B: what L1 holds of others is not theirs
-  const void* owner = nullptr;
+  uint64_t pass = 0;  ///< a number for each time that all of C is computed: what L1 holds of others is not of use
   Where where = {"", 0};
 
   int32_t m_blocks() const { return ceil_div(single_m, tiling.baseM); }
