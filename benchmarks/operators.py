@@ -33,7 +33,7 @@ def build(project: Path, folder: Path) -> runtime.Library:
     """Build a copy of a project in a folder and open it, its torch operators included."""
     copy = folder / project.name
     shutil.copytree(project, copy, ignore=shutil.ignore_patterns("build"))
-    command = [sys.executable, "-m", "opkit.cli", "build", "-q", str(copy)]
+    command = [sys.executable, "-m", "opkit", "build", "-q", str(copy)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     library = runtime.open(copy / "build" / "opkit")
     extension = copy / "build" / "opkit" / "_torch.so"

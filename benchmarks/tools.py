@@ -22,7 +22,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 def seconds_of(arguments: list[str], environment: dict[str, str]) -> float:
     """Return the wall time of one `opkit` command."""
-    command = [sys.executable, "-m", "opkit.cli", *arguments]
+    command = [sys.executable, "-m", "opkit", *arguments]
     start = time.perf_counter()
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start

@@ -52,7 +52,7 @@ class Machine:
 
     def opkit(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run an opkit command."""
-        return self.run("-m", "opkit.cli", *arguments, code=code)
+        return self.run("-m", "opkit", *arguments, code=code)
 
     def opkit_json(self, *arguments: str | Path, code: int = 0) -> dict:
         """Run an opkit command under --json; its stdout is one document."""

@@ -117,4 +117,4 @@ def _cmake_arguments() -> list[str]:
 
     arguments = [f"-DCMAKE_MODULE_PATH={CMAKE_DIR}", f"-DCMAKE_PREFIX_PATH={CMAKE_DIR}"]
     # The very opkit that answers here: CMake takes a compiler with its first arguments as a list.
-    return [*arguments, f"-DCMAKE_ASC_COMPILER={sys.executable};-m;opkit.cli;cc"]
+    return [*arguments, f"-DCMAKE_ASC_COMPILER={sys.executable};-m;opkit;cc"]

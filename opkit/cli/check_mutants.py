@@ -93,7 +93,7 @@ def _test_outcome(report: dict[str, Any]) -> str:
 
 def _opkit(command: str, project: Path, arguments: Sequence[str]) -> dict[str, Any]:
     """Run a command of opkit in a process of its own: mutants crash and hang."""
-    argv = [sys.executable, "-m", "opkit.cli", command, str(project), *arguments, "--json"]
+    argv = [sys.executable, "-m", "opkit", command, str(project), *arguments, "--json"]
     ours = str(Path(__file__).parents[2])
     paths = [ours, os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}

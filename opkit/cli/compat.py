@@ -124,7 +124,7 @@ def _try(
             tasks,
             # Debug information, for the lines of findings in host code.
             cmake_arguments=[*_cmake_arguments(), *(["-DCMAKE_ASC_FLAGS=-g"] if reports else [])],
-            compiler=(sys.executable, "-m", "opkit.cli", "cc"),
+            compiler=(sys.executable, "-m", "opkit", "cc"),
             environment=home_variables(find_home(), os.environ),
             jobs=jobs,
             seconds=seconds,

@@ -68,7 +68,7 @@ class Step:
 
 
 def _opkit(*arguments: str) -> Step:
-    return Step(("opkit", *arguments), (sys.executable, "-m", "opkit.cli", *arguments))
+    return Step(("opkit", *arguments), (sys.executable, "-m", "opkit", *arguments))
 
 
 def _python(*arguments: str, script: str = "") -> Step:

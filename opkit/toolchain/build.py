@@ -258,6 +258,16 @@ class _Build:
             self._done(result)
             results[link.name] = result
         self._raise_if_failed(results)
+        # A host library without the emulator's registers nothing that could be asked.
+        headers = self._build_described(results, jobs) if self._toolkit.library is not None else {}
+        self._publish(results)
+        if headers:
+            self._publish_headers(headers)
+        self._cache.evict()
+        return list(results.values())
+
+    def _build_described(self, results: dict[str, UnitResult], jobs: int) -> dict[str, str]:
+        """Build what follows from the host's OpDefs, and return the headers of its functions."""
         described = self._describe(results[HOST_LIBRARY])
         headers = {header_name(op.op): api_header(op) for op in described.operators}
         api = opapi_unit(
@@ -269,10 +279,7 @@ class _Build:
         )
         results.update(self._compile_all((api, *self._described_kernels(described)), jobs))
         self._raise_if_failed(results)
-        self._publish(results)
-        self._publish_headers({**headers, "op_proto.h": proto_header(described.operators)})
-        self._cache.evict()
-        return list(results.values())
+        return {**headers, "op_proto.h": proto_header(described.operators)}
 
     def _describe(self, host: UnitResult) -> HostDescription:
         """Return what the host library registers, asked of it once for each of its states."""

@@ -25,6 +25,7 @@ __all__ = [
     "KernelPreamble",
     "LinkUnit",
     "Variant",
+    "chip_macros",
     "compile_argv",
     "kernel_units",
     "kernel_variants",
@@ -179,7 +180,7 @@ def kernel_units(
                         ".",
                         "-fmacro-prefix-map=./=",
                         "-s",
-                        *_chip_macros(chip),
+                        *chip_macros(chip),
                         *_variant_macros(variant),
                         *preamble.options,
                         *_link_flags(toolkit, strict=True),
@@ -310,7 +311,12 @@ def _common_flags(compiler: Compiler, toolkit: Toolkit, *, optimise: str) -> tup
     )
 
 
-def _chip_macros(chip: Chip) -> tuple[str, ...]:
+def chip_macros(chip: Chip) -> tuple[str, ...]:
+    """Return the macros by which kernel source tells chips apart.
+
+    Raises:
+        UsageError: kernels cannot be compiled for this chip yet.
+    """
     arch = chip.npu_arch_number
     if arch not in _CCE_AICORE:
         raise UsageError(f"{chip.name}: kernels cannot be compiled for {chip.npu_arch} yet")

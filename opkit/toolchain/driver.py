@@ -17,7 +17,7 @@ from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
 from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, UsageError
-from opkit.toolchain.command import _chip_macros
+from opkit.toolchain.command import chip_macros
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.diagnostics import parse_diagnostics
 from opkit.toolchain.driver_arguments import DriverRequest, Input, parse_driver_arguments
@@ -171,7 +171,7 @@ class _Run:
             # What no #line reaches, the name of the whole unit in the debug information.
             flags += [f"-ffile-prefix-map={file.copy}={file.source}" for file in tree.files]
         if source.language == "asc" or tree.files:
-            flags += [*_chip_macros(self.chip), "-include", "opkit/launch_entry.h"]
+            flags += [*chip_macros(self.chip), "-include", "opkit/launch_entry.h"]
         if self.request.is_library:
             flags += ["-include", "opkit/kernel_library.h", *(["-fno-gnu-unique"] if gcc else [])]
         return flags

@@ -96,7 +96,7 @@ def _make(made: Path, home: Path, toolkit: Toolkit, library: Path) -> None:
     lines = [
         "#!/bin/sh",
         f"PYTHONPATH={checkout}${{PYTHONPATH:+:$PYTHONPATH}} \\",
-        f'exec {shlex.quote(sys.executable)} -m opkit.cli "$@"',
+        f'exec {shlex.quote(sys.executable)} -m opkit "$@"',
     ]
     launcher.write_text("\n".join(lines) + "\n", encoding="utf-8")
     launcher.chmod(0o755)

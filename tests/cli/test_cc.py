@@ -67,7 +67,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def opkit_environment() -> dict[str, str]:
-    """What makes `python -m opkit.cli` find the opkit under test."""
+    """What makes `python -m opkit` find the opkit under test."""
     package_root = str(Path(emulator.__path__[0]).parents[1])
     return {**os.environ, "PYTHONPATH": package_root}
 

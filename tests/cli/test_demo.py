@@ -63,7 +63,7 @@ def test_every_command_is_printed_before_it_runs(
 def test_what_is_printed_is_what_is_run(tmp_path: Path) -> None:
     for step in steps(tmp_path / "my op", with_torch=True):
         shown = shlex.split(shlex.join(step.shown))
-        prefix = [sys.executable, "-m", "opkit.cli"] if shown[0] == "opkit" else [sys.executable]
+        prefix = [sys.executable, "-m", "opkit"] if shown[0] == "opkit" else [sys.executable]
         assert list(step.argv) == [*prefix, *shown[1:]]
 
 

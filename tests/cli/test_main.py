@@ -95,7 +95,7 @@ def test_the_version_is_the_packages(option: str, capsys: pytest.CaptureFixture[
 
 def test_the_module_runs_as_a_program() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "opkit.cli", "--version"],
+        [sys.executable, "-m", "opkit", "--version"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -18,7 +18,7 @@ def outcomes(folder: Path, *, seconds: float = 120) -> dict[str, Outcome]:
     found = run_tasks(
         plan(find_samples(folder)),
         cmake_arguments=_cmake_arguments(),
-        compiler=(sys.executable, "-m", "opkit.cli", "cc"),
+        compiler=(sys.executable, "-m", "opkit", "cc"),
         environment={},
         jobs=2,
         seconds=seconds,

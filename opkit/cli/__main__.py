@@ -1,8 +1,0 @@
-"""`python -m opkit.cli`."""
-
-from __future__ import annotations
-
-from opkit.cli import main
-
-if __name__ == "__main__":
-    main()
