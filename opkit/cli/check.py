@@ -219,7 +219,7 @@ def _mutate(
 ) -> None:
     import os
 
-    from opkit.cli.check_mutants import mutate_project, show_mutation
+    from opkit.cli._check_mutants import mutate_project, show_mutation
     from opkit.toolchain import load_project
 
     options = {"--op": op, "-k": expression, "--chip": settings.chip}

@@ -138,8 +138,8 @@ def _try(
 def _mutate(
     samples: Sequence[Sample], jobs: int, seconds: float, scratch: Path, console: Console
 ) -> None:
-    from opkit.cli.check_mutants import show_mutation
-    from opkit.cli.compat_mutants import Ran, mutate_samples
+    from opkit.cli._check_mutants import show_mutation
+    from opkit.cli._compat_mutants import Ran, mutate_samples
 
     def run(some: Sequence[Sample]) -> Ran:
         outcomes, found = _try(some, jobs, seconds, scratch / "reports", console)
