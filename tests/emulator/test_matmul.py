@@ -44,7 +44,18 @@ inline void multiply(const Arguments& x, const TCubeTiling& t) {
   TPipe pipe;
   Matmul<A, B, C, MatmulType<TPosition::GM, ND, typename C::T>, config> mm;
   REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t);
-  mm.SetTensorA(tensor<typename A::T>(x.a), A::isTrans);
+  const GlobalTensor<typename A::T> a = tensor<typename A::T>(x.a);
+  if constexpr (A::pos == TPosition::TSCM) {
+    TSCM<TPosition::GM, 1> scm;
+    const uint32_t count = (t.M + 15) / 16 * 16 * ((t.Ka + 15) / 16 * 16);
+    pipe.InitBuffer(scm, 1, count * sizeof(typename A::T));
+    LocalTensor<typename A::T> local = scm.template AllocTensor<typename A::T>();
+    DataCopy(local, a, count);
+    scm.EnQue(local);
+    mm.SetTensorA(scm.template DeQue<typename A::T>(), A::isTrans);
+  } else {
+    mm.SetTensorA(a, A::isTrans);
+  }
   mm.SetTensorB(tensor<typename B::T>(x.b), B::isTrans);
   if constexpr (!std::is_same<typename C::T, half>::value) {
     if (t.isBias) mm.SetBias(tensor<typename C::T>(x.bias));
@@ -67,6 +78,8 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias,
     case 2: return multiply<false, Gm<ND, float, true>, Gm<ND, float>, Gm<ND, float>>(x, t);
     case 3: return multiply<true, Gm<ND, int8_t, true>, Gm<ND, int8_t>, Gm<ND, int32_t>, CFG_MDL>(x, t);
     case 4: return multiply<false, Gm<NZ, half>, Gm<NZ, half>, Gm<NZ, float>>(x, t);
+    case 6: return multiply<false, MatmulType<TPosition::TSCM, NZ, half>, Gm<ND, half>, Gm<ND, float>>(x, t);
+    case 7: return multiply<true, MatmulType<TPosition::TSCM, NZ, half, true>, Gm<ND, half>, Gm<ND, float>>(x, t);
     case 5: return multiply<true, Gm<ND, bfloat16_t>, Gm<ND, bfloat16_t, true>, Gm<ND, float>, CFG_MDL>(x, t);
   }
 }
@@ -93,7 +106,15 @@ inline void multiply(const Arguments& x, const TCubeTiling& t, int kind) {
   LocalTensor<float> sum = memory.Get<float>(8 * 1024);
   LocalTensor<half> a_local = memory.GetWithOffset<half>(4 * 1024, 32 * 1024);
   LocalTensor<half> b_local = memory.GetWithOffset<half>(12 * 1024, 40 * 1024);
-  if constexpr (A::pos == TPosition::VECIN) {
+  TSCM<TPosition::GM, 1> scm;
+  if constexpr (A::pos == TPosition::TSCM) {
+    pipe.InitBuffer(scm, 1, a_size * sizeof(half));
+    LocalTensor<half> local = scm.AllocTensor<half>();
+    DataCopy(local, a, a_size);
+    scm.EnQue(local);
+    mm.SetTensorA(scm.DeQue<half>());
+    mm.SetTensorB(b);
+  } else if constexpr (A::pos == TPosition::VECIN) {
     DataCopy(a_local, a, a_size);
     DataCopy(b_local, b, b_size);
     PipeBarrier<PIPE_ALL>();
@@ -146,6 +167,7 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias,
   const TCubeTiling t = *reinterpret_cast<TCubeTiling*>(tiling);
   const Arguments x{a, b, bias, c, workspace};
   using Ub = MatmulType<TPosition::VECIN, ND, half>;
+  if (kind == 25) return multiply<MatmulType<TPosition::TSCM, NZ, half>, Gm<ND, half>, Gm<ND, float>>(x, t, 5);
   if (kind < 10) return multiply<Gm<ND, half>, Gm<ND, half>, MatmulType<TPosition::VECIN, ND, float>>(x, t, kind);
   multiply<Ub, Ub, Gm<ND, float>>(x, t, kind - 10);
 }
@@ -249,6 +271,18 @@ def test_fractals_in_and_out(on_cube) -> None:
     assert np.array_equal(from_nz(c, m, n), a.astype(np.float32) @ b.astype(np.float32))
 
 
+@pytest.mark.parametrize(("kind", "is_transposed"), [(6, False), (7, True)])
+def test_a_matrix_that_the_kernel_puts_into_l1(on_cube, kind: int, is_transposed: bool) -> None:
+    m, n, k = 40, 56, 80
+    a, b = numbers((m, k), np.float16, 1), numbers((k, n), np.float16, 2)
+    c = np.zeros((m, n), np.float32)
+    on_cube(
+        *(to_nz(arranged(a, is_transposed)), b, NO_BIAS, c, NO_WORKSPACE),
+        *(tiling(m, n, k, (32, 32, 32)), np.int32(kind).tobytes()),
+    )
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
 @pytest.mark.parametrize("kind", [0, 1, 2, 3, 4, 10, 11, 14])
 @pytest.mark.parametrize("has_bias", [0, 1])
 def test_vector_cores_have_it_done(on_vector, kind: int, has_bias: int) -> None:
@@ -278,6 +312,19 @@ def test_each_vector_core_has_its_own_operands(on_vector, kind: int) -> None:
         block_dim=2,
     )
     assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32)).sum(axis=1))
+
+
+def test_a_vector_core_puts_a_matrix_into_l1(on_vector) -> None:
+    m, n, k = 32, 48, 64
+    a, b = numbers((4, m, k), np.float16, 1), numbers((4, k, n), np.float16, 2)
+    c = np.zeros((4, m, n), np.float32)
+    columns = np.stack([to_nz(matrix) for matrix in a])
+    t = tiling(m, n, k, (16, 48, 32))
+    on_vector(
+        *(columns, b, NO_BIAS, c, np.zeros(64 << 20, np.uint8), t, np.int32(25).tobytes()),
+        block_dim=2,
+    )
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
 
 
 def test_a_tiling_without_sizes_is_told(on_cube) -> None:

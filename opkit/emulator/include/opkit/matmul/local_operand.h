@@ -1,4 +1,5 @@
-/// Vector cores: operands that lie in UB go to the cube core through global memory, and results come back that way.
+/// Vector cores: operands that lie in their memories go to the cube core through global memory, and results come back
+/// that way. What a vector core calls L1 (TSCM) is its own, as each sees one that begins at 0.
 /// Source: NPU architecture version 2201: no path leads from UB to the cube core, or from L0C to UB.
 #pragma once
 
@@ -26,7 +27,7 @@ inline uint64_t scratch(Where where) {
   return reinterpret_cast<uint64_t>(workspace) + kScratchBegin + core * kScratchBytes;
 }
 
-/// Copies `count` bytes of UB to global memory, behind what has put them there.
+/// Copies `count` bytes of a local memory to global memory, behind what has put them there.
 template <typename T>
 inline void publish(const AscendC::LocalTensor<T>& tensor, uint64_t address, int64_t count, Where where) {
   Event(Pipe::MTE2, Pipe::MTE3, where).order();
@@ -34,6 +35,10 @@ inline void publish(const AscendC::LocalTensor<T>& tensor, uint64_t address, int
   AscendC::LocalTensor<int8_t> source = tensor.template ReinterpretCast<int8_t>();
   AscendC::GlobalTensor<int8_t> target;
   target.SetGlobalBuffer(reinterpret_cast<int8_t*>(address));
+  if (space_of(tensor.GetPosition()) != Space::UB) {
+    AscendC::DataCopy(target, source, static_cast<uint32_t>((count + 31) / 32 * 32), where);
+    return;
+  }
   AscendC::DataCopyExtParams params;
   params.blockCount = 1;
   params.blockLen = static_cast<uint32_t>(count);

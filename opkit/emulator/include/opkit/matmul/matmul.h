@@ -24,16 +24,19 @@ template <typename A_TYPE, typename B_TYPE, typename C_TYPE, typename BIAS_TYPE,
           Policy policy, bool is_cube_only>
 class Object {
  public:
+  static constexpr AscendC::MatmulConfig kConfig = config_of(MM_CFG);
+  /// Whether the core that calls it computes.
+  static constexpr bool kIsDirect = is_cube_only || kConfig.enableMixDualMaster;
+  /// The operand as the core that computes sees it: what a vector core holds itself comes through global memory.
+  template <typename TYPE>
+  using Seen = std::conditional_t<kIsDirect, TYPE, FromGm<TYPE>>;
   using SrcAT = typename A_TYPE::T;
   using SrcBT = typename B_TYPE::T;
   using SrcT = SrcAT;
   using DstT = typename C_TYPE::T;
   using BiasT = typename BIAS_TYPE::T;
-  using Run = Runner<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB, policy>;
+  using Run = Runner<Seen<A_TYPE>, Seen<B_TYPE>, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB, policy>;
   using CubeEngine = typename Run::CubeEngine;
-  static constexpr AscendC::MatmulConfig kConfig = config_of(MM_CFG);
-  /// Whether the core that calls it computes.
-  static constexpr bool kIsDirect = is_cube_only || kConfig.enableMixDualMaster;
 
   static_assert(!kConfig.intraBlockPartSum, "Matmul: intraBlockPartSum needs Ascend 950");
   static_assert(!kConfig.isCO1Shared, "Matmul: isCO1Shared needs Ascend 950");
@@ -95,7 +98,7 @@ class Object {
                   Where where = Where::here()) {
     local_a_ = leftMatrix;
     state_.a = leftMatrix.address();
-    set_a(isTransposeA, space_of(leftMatrix.GetPosition()) == Space::UB, where);
+    set_a(isTransposeA, !kIsDirect, where);
   }
   template <typename Scalar = SrcAT>
   std::enable_if_t<std::is_arithmetic<Scalar>::value || std::is_same<Scalar, half>::value> SetTensorA(Scalar) {
@@ -109,20 +112,20 @@ class Object {
                   Where where = Where::here()) {
     local_b_ = rightMatrix;
     state_.b = rightMatrix.address();
-    set_b(isTransposeB, space_of(rightMatrix.GetPosition()) == Space::UB, where);
+    set_b(isTransposeB, !kIsDirect, where);
   }
   void SetBias(const AscendC::GlobalTensor<BiasT>& biasGlobal) {
     state_.bias = reinterpret_cast<uint64_t>(biasGlobal.GetPhyAddr());
     state_.has_bias = true;
     state_.is_bias_local = false;
-    is_bias_in_ub_ = false;
+    is_bias_published_ = false;
   }
   void SetBias(const AscendC::LocalTensor<BiasT>& inputBias) {
     local_bias_ = inputBias;
-    is_bias_in_ub_ = space_of(inputBias.GetPosition()) == Space::UB;
+    is_bias_published_ = !kIsDirect;
     state_.bias = inputBias.address();
     state_.has_bias = true;
-    state_.is_bias_local = !is_bias_in_ub_;
+    state_.is_bias_local = kIsDirect;
   }
   void DisableBias() { state_.has_bias = false; }
   void ClearBias() { DisableBias(); }
@@ -138,11 +141,14 @@ class Object {
     state_.quant_form = QuantForm::Vector;
     state_.quant = reinterpret_cast<uint64_t>(quantTensor.GetPhyAddr());
     state_.is_quant_local = false;
+    is_quant_published_ = false;
   }
   void SetQuantVector(const AscendC::LocalTensor<uint64_t>& quantTensor) {
     state_.quant_form = QuantForm::Vector;
+    local_quant_ = quantTensor;
     state_.quant = quantTensor.address();
-    state_.is_quant_local = true;
+    state_.is_quant_local = kIsDirect;
+    is_quant_published_ = !kIsDirect;
   }
   template <typename... T>
   void SetAntiQuantScalar(T&&...) {
@@ -406,19 +412,19 @@ class Object {
   }
   int64_t whole_elements() const { return CubeEngine::Out::elements(state_.single_m, state_.single_n); }
 
-  void set_a(bool is_transposed, bool is_in_ub, Where where) {
+  void set_a(bool is_transposed, bool is_published, Where where) {
     if (is_transposed && !A_TYPE::isTrans && sizeof(SrcAT) != 2) {
       illegal_operand("Matmul: SetTensorA: a transposed A needs ISTRANS in its MatmulType", where);
     }
     state_.is_a_transposed = is_transposed;
-    is_a_in_ub_ = is_in_ub;
+    is_a_published_ = is_published;
     state_.a_row = 0;
     restart();
   }
-  void set_b(bool is_transposed, bool is_in_ub, Where where) {
+  void set_b(bool is_transposed, bool is_published, Where where) {
     (void)where;
     state_.is_b_transposed = is_transposed;
-    is_b_in_ub_ = is_in_ub;
+    is_b_published_ = is_published;
     state_.b_row = 0;
     restart();
   }
@@ -478,29 +484,31 @@ class Object {
     if constexpr (!kIsDirect) publish_operands(where);
   }
 
-  /// Copies what lies in UB to where the cube core can read it.
+  /// Copies what lies in memories of the vector core to where the cube core can read it.
   void publish_operands(Where where) {
-    const bool is_bias_published = state_.has_bias && is_bias_in_ub_;
-    if (!is_a_in_ub_ && !is_b_in_ub_ && !is_bias_published) return;
+    const bool has_bias = state_.has_bias && is_bias_published_;
+    const bool has_quant = state_.quant_form == QuantForm::Vector && is_quant_published_;
+    if (!is_a_published_ && !is_b_published_ && !has_bias && !has_quant) return;
     if (sums_.empty()) {  // else the cube core has yet to read what has been published for them
       await_last(where);
       published_bytes_ = 0;
     }
     const int64_t k = align_up(state_.single_k, block_elements<SrcAT>());
-    if (is_a_in_ub_) {
+    if (is_a_published_) {
       const bool is_rows = A_TYPE::format == CubeFormat::NZ;
       const int32_t m = is_rows ? align_up(state_.single_m, 16) : state_.single_m;
       state_.a = publish_one(local_a_, bytes<SrcAT>(int64_t{m} * k), where);
       state_.a_row = state_.is_a_transposed != is_rows ? m : static_cast<int32_t>(is_rows ? k : state_.single_k);
     }
-    if (is_b_in_ub_) {
+    if (is_b_published_) {
       const bool is_rows = B_TYPE::format == CubeFormat::NZ;
       const int32_t n = is_rows ? align_up(state_.single_n, 16) : state_.single_n;
       state_.b = publish_one(local_b_, bytes<SrcBT>(int64_t{n} * k), where);
       state_.b_row = state_.is_b_transposed != is_rows ? static_cast<int32_t>(is_rows ? k : state_.single_k) : n;
     }
-    if (is_bias_published) {
-      state_.bias = publish_one(local_bias_, state_.single_n * static_cast<int64_t>(sizeof(BiasT)), where);
+    if (has_bias) state_.bias = publish_one(local_bias_, state_.single_n * static_cast<int64_t>(sizeof(BiasT)), where);
+    if (has_quant) {
+      state_.quant = publish_one(local_quant_, state_.single_n * static_cast<int64_t>(sizeof(uint64_t)), where);
     }
   }
   /// Returns where the bytes are.
@@ -632,12 +640,14 @@ class Object {
   uint64_t first_step_ = 0;       ///< of the last request
   uint64_t last_step_ = 0;
   uint8_t sub_block_ = static_cast<uint8_t>(AscendC::GetSubBlockIdx());
-  bool is_a_in_ub_ = false;
-  bool is_b_in_ub_ = false;
-  bool is_bias_in_ub_ = false;
+  bool is_a_published_ = false;  ///< it lies in a memory of the vector core
+  bool is_b_published_ = false;
+  bool is_bias_published_ = false;
+  bool is_quant_published_ = false;
   AscendC::LocalTensor<SrcAT> local_a_;
   AscendC::LocalTensor<SrcBT> local_b_;
   AscendC::LocalTensor<BiasT> local_bias_;
+  AscendC::LocalTensor<uint64_t> local_quant_;
   std::vector<PendingSum> sums_;  ///< what the next GetTensorC carries out
 };
 

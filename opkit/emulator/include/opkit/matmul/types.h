@@ -67,6 +67,12 @@ constexpr int32_t QUEUE_DEPTH = 1;
 
 namespace opkit::matmul {
 
+/// A type whose matrix lies in global memory, whatever it says.
+template <typename TYPE>
+struct FromGm : TYPE {
+  static constexpr AscendC::TPosition pos = AscendC::TPosition::GM;
+};
+
 enum class Policy : uint8_t { Default, UpperTriangle, LowerTriangle, NBuffer33 };
 
 template <typename T>
