@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from opkit.errors import OpkitError, UsageError
 
@@ -16,6 +17,10 @@ __all__ = ["DEFAULT_CHIP", "Chip", "ChipNumber", "all_chips", "find_chip"]
 DEFAULT_CHIP = "Ascend910B2"
 
 _CHIPS_DIR = Path(__file__).parent / "emulator" / "chips"
+_ARCHITECTURE = "NPU architecture version"
+"""How the sources of numbers begin that hold for every chip of an architecture."""
+_MEASURED = "accuracy."
+"""How the keys of numbers begin that say how far measurements of the very chip were off."""
 _UNIT_PREFIXES = ("ai_core-", "aicore-", "vector_core-", "vectorcore-")
 
 
@@ -67,7 +72,8 @@ class Chip:
 def _read_chip(path: Path) -> Chip:
     try:
         row = json.loads(path.read_text(encoding="utf-8"))
-        numbers = {
+        numbers = _based_on(path, row) if "based_on" in row else {}
+        numbers |= {
             key: ChipNumber(value=float(entry["value"]), source=entry["source"])
             for key, entry in row["numbers"].items()
         }
@@ -80,6 +86,22 @@ def _read_chip(path: Path) -> Chip:
         )
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise OpkitError(f"{path.name}: not a chip file: {err!r}") from err
+
+
+def _based_on(path: Path, row: Mapping[str, Any]) -> dict[str, ChipNumber]:
+    """Return the numbers of the chip that a row is based on.
+
+    What the documents say of the architecture holds for both; the rest is assumed to.
+    """
+    base = _read_chip(path.with_name(f"{row['based_on'].lower()}.json"))
+    is_known = base.npu_arch == row["npu_arch"]
+    return {
+        key: number
+        if is_known and number.source.startswith(_ARCHITECTURE)
+        else ChipNumber(number.value, f"assumed: as on {base.name}; {number.source}")
+        for key, number in base.numbers.items()
+        if not key.startswith(_MEASURED)
+    }
 
 
 @functools.cache

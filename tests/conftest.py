@@ -1,1 +1,64 @@
-"""Shared fixtures."""
+"""Compile a kernel given as text and run it on NumPy arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opkit import emulator
+
+PROLOGUE = '#include "kernel_operator.h"\nusing namespace AscendC;\n'
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled kernel."""
+
+    library: Path
+    source: Path
+    name: str
+
+    def __call__(
+        self, *arguments: np.ndarray | bytes, block_dim: int = 1, tiling_key: int = 0
+    ) -> dict[str, object]:
+        from opkit.emulator import _emulator
+
+        return _emulator.launch(
+            str(self.library), self.name, list(arguments), block_dim, tiling_key
+        )
+
+
+@pytest.fixture(scope="session")
+def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Kernel]:
+    """Return a function that compiles the text of a kernel named `kernel`, once for each text."""
+    folder = tmp_path_factory.mktemp("kernels")
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+
+    def compile_text(body: str, mode: str = "Vector", arch: int = 2201) -> Kernel:
+        text = PROLOGUE + textwrap.dedent(body)
+        stem = hashlib.sha256(f"{mode}{arch}{text}".encode()).hexdigest()[:16]
+        source, library = folder / f"{stem}.cpp", folder / f"{stem}.so"
+        if not library.exists():
+            source.write_text(f"{text}\nOPKIT_KERNEL_TABLE_AS(kernel, {mode})\n")
+            command = [
+                *(compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"),
+                *("-fno-gnu-unique", f"-D__NPU_ARCH__={arch}"),
+                *("-isystem", str(emulator.include_dir())),
+                *(str(source), "-o", str(library)),
+                *("-L", str(emulator.library_path().parent), "-lopkit_emulator"),
+            ]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+        return Kernel(library, source, "kernel")
+
+    return compile_text

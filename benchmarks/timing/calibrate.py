@@ -26,13 +26,19 @@ CHIP = ROOT / "opkit" / "emulator" / "chips" / "ascend910b2.json"
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
 
 BAND_SHARE = 0.8
-"""The band holds this share of the task times that were left out of the fit."""
+"""A band holds this share of the times that were left out of the fit."""
 
 
-def band_percent(left_out: Errors) -> float:
-    """Return the half-width of the error band: a whole number of percent."""
-    found = sorted(abs(error) for (_, quantity), error in left_out.items() if quantity == "task")
-    return float(round(100 * found[min(int(BAND_SHARE * len(found)), len(found) - 1)]))
+def bands(left_out: Errors) -> dict[str, float]:
+    """Return the half-width of each quantity's error band: a whole number of percent, by key."""
+    result = {}
+    for wanted in dict.fromkeys(quantity for _, quantity in left_out):
+        found = sorted(
+            abs(error) for (_, quantity), error in left_out.items() if quantity == wanted
+        )
+        worst = found[min(int(BAND_SHARE * len(found)), len(found) - 1)]
+        result[BAND.format(quantity=wanted)] = float(max(1, round(100 * worst)))
+    return result
 
 
 def table(full: Fit, left_out: Errors, halves: tuple[Errors, Errors]) -> str:
@@ -107,9 +113,9 @@ def write_document(text: str) -> None:
     _replace(DOCUMENT, f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
 
 
-def write_chip(full: Fit, band: float) -> None:
-    """Put the fitted constants and the band into the chip's file, line by line."""
-    values = {key: float(f"{value:.4g}") for key, value in full.numbers.items()} | {BAND: band}
+def write_chip(full: Fit, found_bands: dict[str, float]) -> None:
+    """Put the fitted constants and the bands into the chip's file, line by line."""
+    values = {key: float(f"{value:.4g}") for key, value in full.numbers.items()} | found_bands
     lines = CHIP.read_text(encoding="utf-8").splitlines()
     for index, line in enumerate(lines):
         key, _, entry = line.strip().partition(": ")
@@ -145,14 +151,14 @@ def main() -> None:
         errors(halves[0], fit(halves[1]).numbers),
     )
     left_out = left_out_errors(full)
-    band = band_percent(left_out)
+    found_bands = bands(left_out)
     text = table(full, left_out, others)
     print(text)
     print("\n" + "\n".join(f"{key} {value:.4g}" for key, value in full.numbers.items()))
-    print(f"{BAND} {band:g}")
+    print("\n".join(f"{key} {value:g}" for key, value in found_bands.items()))
     if arguments.write:
         write_document(text)
-        write_chip(full, band)
+        write_chip(full, found_bands)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import click
 
 from opkit.chips import DEFAULT_CHIP
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import jobs_option, output_option
+from opkit.cli.options import ProgramBehindDashes, jobs_option, output_option
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -22,22 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-class _ProgramBehindDashes(click.Command):
-    """Keeps what follows "--" apart: a program or script, and its own arguments."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        program: list[str] = []
-        if "--" in args:
-            at = args.index("--")
-            args, program = args[:at], args[at + 1 :]
-        rest = super().parse_args(ctx, args)
-        ctx.params["program"] = tuple(program)
-        return rest
-
-
 @click.command(
     "check",
-    cls=_ProgramBehindDashes,
+    cls=ProgramBehindDashes,
     short_help="Find memory, race, sync and queue bugs in kernels.",
 )
 @click.argument(

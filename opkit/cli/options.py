@@ -11,6 +11,7 @@ import click
 from opkit.chips import DEFAULT_CHIP
 
 __all__ = [
+    "ProgramBehindDashes",
     "cache_dir_option",
     "chip_option",
     "expression_option",
@@ -21,6 +22,19 @@ __all__ = [
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
+
+
+class ProgramBehindDashes(click.Command):
+    """Keeps what follows "--" apart: a program or script, and its own arguments."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        program: list[str] = []
+        if "--" in args:
+            at = args.index("--")
+            args, program = args[:at], args[at + 1 :]
+        rest = super().parse_args(ctx, args)
+        ctx.params["program"] = tuple(program)
+        return rest
 
 
 def project_argument() -> _Decorator[Any]:

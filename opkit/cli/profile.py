@@ -1,14 +1,17 @@
-"""`opkit profile`: time an operator on the modelled chip."""
+"""`opkit profile`: time an operator, a program or a script on the modelled chip."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import chip_option, output_option, project_argument
+from opkit.chips import DEFAULT_CHIP
+from opkit.cli._profile_output import Outputs, show_difference, show_timelines
+from opkit.cli.console import Console, common_options
+from opkit.cli.options import ProgramBehindDashes, output_option
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -24,8 +27,17 @@ _DEFAULT_SHAPE = "1048576"
 _DEFAULT_ROWS = "2048x4096"
 
 
-@click.command("profile", short_help="Time an operator on the modelled chip, pipe by pipe.")
-@project_argument()
+@click.command(
+    "profile",
+    cls=ProgramBehindDashes,
+    short_help="Time an operator on the modelled chip, pipe by pipe.",
+)
+@click.argument(
+    "project",
+    required=False,
+    type=click.Path(path_type=Path),
+    metavar="[PROJECT | -- PROGRAM ARGUMENTS]",
+)
 @click.option("--op", metavar="NAME", help="The operator; the project's first by default.")
 @click.option(
     "--shape",
@@ -37,15 +49,47 @@ _DEFAULT_ROWS = "2048x4096"
     metavar="DTYPE",
     help="The dtype of the first input; the prototype's first by default.",
 )
-@chip_option("model")
+@click.option(
+    "--kernel",
+    metavar="NAME",
+    help="Of a program: only launches of this kernel; * and ? match anything.",
+)
+@click.option(
+    "-c",
+    "--chip",
+    metavar="CHIP",
+    help=f'The chip to model, {DEFAULT_CHIP} for projects; "opkit targets" lists them.',
+)
+@output_option("--html", "one page with timeline, roofline, lines, memory and cores")
 @output_option("--trace", "a Chrome trace, which ui.perfetto.dev opens")
+@click.option(
+    "--csv",
+    "csv_folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Also write the CSV files of msprof op, with its names, into this folder.",
+)
+@click.option(
+    "--diff",
+    type=(click.Path(path_type=Path), click.Path(path_type=Path)),
+    metavar="A B",
+    help="Compare two files of --json and profile nothing; exit 1 if B is slower.",
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0),
+    default=2.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="With --diff: how much slower B may be.",
+)
 @click.option(
     "--events",
     type=click.IntRange(min=0),
     default=200_000,
     show_default=True,
     metavar="N",
-    help="Instructions that the trace keeps at the most; totals count all.",
+    help="Instructions that trace and page keep at the most; totals count all.",
 )
 @click.option(
     "--lines",
@@ -59,11 +103,17 @@ _DEFAULT_ROWS = "2048x4096"
 def command(
     *,
     project: Path | None,
+    program: tuple[str, ...],
     op: str | None,
     shape: str | None,
     dtype: str | None,
-    chip: str,
+    kernel: str | None,
+    chip: str | None,
+    html: Path | None,
     trace: Path | None,
+    csv_folder: Path | None,
+    diff: tuple[Path, Path] | None,
+    limit: float,
     events: int,
     lines: int,
     console: Console,
@@ -72,25 +122,101 @@ def command(
 
     PROJECT is its folder, or any folder inside it; the working directory by default. It is built
     first where needed, launched once, and timed by a model of the chip: no time printed here was
-    measured. docs/profile.md tells how far the model is from published measurements.
+    measured. docs/profile.md tells how far the model is from published measurements. Behind "--"
+    stands a program that "opkit cc" has linked, or a .py file, with its arguments: each launch is
+    timed, the longest is shown.
 
-    Example: opkit profile gelu_custom --shape 1048576 --trace gelu.json
+    Example: opkit profile gelu_custom --shape 1048576 --html gelu.html
+
+    Example: opkit profile -- ./add 1024
+
+    Example: opkit profile --diff before.json after.json --limit 5
     """
-    from opkit.profiling import summary_text, trace_text
+    if diff is not None:
+        _refuse(project or program or op or shape, "--diff compares two files and runs nothing")
+        if show_difference(*diff, limit, lines, console):
+            raise click.exceptions.Exit(1)
+        return
+    outputs = Outputs(html, trace, csv_folder)
+    if program:
+        _refuse(project or op or shape or dtype, "a program is profiled as it is")
+        code = _profile_program(program, kernel, chip, events, outputs, lines, console)
+        if code != 0:
+            console.warn(f"{program[0]} itself ended with code {code}")
+            raise click.exceptions.Exit(1)
+        return
+    if project is not None and project.is_file():
+        raise UsageError(
+            f"{project} is a file, and a project is a folder",
+            help=f'for a program or script write "opkit profile -- {project}"',
+        )
+    _profile_project(_Wanted(project, op, shape, dtype, chip), events, outputs, lines, console)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The launch that the user asked for."""
+
+    project: Path | None
+    op: str | None
+    shape: str | None
+    dtype: str | None
+    chip: str | None
+
+
+def _refuse(given: object, why: str) -> None:
+    if given:
+        raise UsageError(f"{why}: PROJECT, --op, --shape and --dtype say what to launch")
+
+
+def _profile_program(
+    program: tuple[str, ...],
+    kernel: str | None,
+    chip: str | None,
+    events: int,
+    outputs: Outputs,
+    lines: int,
+    console: Console,
+) -> int:
+    from opkit import runtime
+    from opkit.chips import find_chip
+    from opkit.profiling import profile_program, profile_script
+
+    path = Path(program[0])
+    name = find_chip(chip).name if chip is not None else None
+    console.command_line(program)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise UsageError(f"{path}: there is no such script")
+        runtime.configure(name)
+        timelines, code = profile_script(
+            path, program[1:], kernel=kernel or "*", event_limit=events
+        )
+    else:
+        timelines, code = profile_program(
+            path,
+            program[1:],
+            chip=name,
+            kernel=kernel or "*",
+            event_limit=events,
+            quiet_stdout=console.json,
+        )
+    show_timelines(path.name, timelines, outputs, lines, console)
+    return code
+
+
+def _profile_project(
+    wanted: _Wanted, events: int, outputs: Outputs, lines: int, console: Console
+) -> None:
+    from opkit.chips import find_chip
     from opkit.toolchain import load_project
 
-    found = load_project(project)
-    spec = _chosen(found, op)
-    case = _case(found, spec, shape, dtype)
-    timeline = _run(found, case, chip, events, console)
-    if trace is not None:
-        write_text(trace, trace_text(timeline))
-        console.status("wrote", str(trace))
-    if console.json:
-        console.emit_json(_fields(timeline, case))
-        return
-    console.result(f"{case.name}\n")
-    console.result(summary_text(timeline, line_count=lines))
+    found = load_project(wanted.project)
+    spec = _chosen(found, wanted.op)
+    case = _case(found, spec, wanted.shape, wanted.dtype)
+    chip = find_chip(wanted.chip or DEFAULT_CHIP).name
+    timelines = _run(found, case, chip, events, console)
+    show_timelines(case.name, timelines, outputs, lines, console)
 
 
 def _chosen(project: Project, op: str | None) -> OpSpec:
@@ -142,7 +268,7 @@ def _parse_shape(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _run(project: Project, case: Case, chip: str, events: int, console: Console) -> Timeline:
+def _run(project: Project, case: Case, chip: str, events: int, console: Console) -> list[Timeline]:
     from opkit import runtime
     from opkit.profiling import Profile
     from opkit.testing import make_inputs
@@ -156,31 +282,11 @@ def _run(project: Project, case: Case, chip: str, events: int, console: Console)
     library = runtime.open(artifact.folder)
     inputs = make_inputs(case)
     dtypes = [row.name for row in case.dtypes[: len(inputs)]]
-    with Profile(event_limit=events) as session:
+    with Profile(event_limit=events, lift_limits=True) as session:
         library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
     if not session.timelines:
         raise UsageError(
             f"{case.name} launched no kernel, so there is nothing to time",
             help="give a shape with at least one element",
         )
-    return max(session.timelines, key=lambda timeline: timeline.task_us)
-
-
-def _fields(timeline: Timeline, case: Case) -> dict[str, object]:
-    """Return the timeline without its events, which belong in --trace."""
-    import dataclasses
-
-    fields: dict[str, object] = {
-        field.name: getattr(timeline, field.name)
-        for field in dataclasses.fields(timeline)
-        if field.name != "events"
-    }
-    return {
-        "case": case.name,
-        "kind": "model, not a measurement",
-        **fields,
-        "core_us": timeline.core_us,
-        "bound_by": timeline.bound_by,
-        "balance": timeline.balance,
-        "pipes": timeline.pipes(),
-    }
+    return list(session.timelines)

@@ -6,8 +6,24 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from opkit.profiling.advice import Advice, advise
+    from opkit.profiling.csv_files import csv_texts
+    from opkit.profiling.difference import (
+        Change,
+        ProfileDifference,
+        compare_reports,
+        read_report,
+    )
+    from opkit.profiling.page import html_page
+    from opkit.profiling.program import profile_program, profile_script
+    from opkit.profiling.roofline import (
+        Ceiling,
+        RooflinePoint,
+        ceilings,
+        roofline_points,
+    )
     from opkit.profiling.session import Profile, profile, profile_all
-    from opkit.profiling.summary import summary_text
+    from opkit.profiling.summary import summary_text, time_text
     from opkit.profiling.timeline import (
         BAND,
         PIPES,
@@ -22,22 +38,43 @@ if TYPE_CHECKING:
 __all__ = [
     "BAND",
     "PIPES",
+    "Advice",
+    "Ceiling",
+    "Change",
     "CoreTime",
     "LineTime",
     "PipeTime",
     "Profile",
+    "ProfileDifference",
+    "RooflinePoint",
     "Timeline",
     "TimelineEvent",
+    "advise",
+    "ceilings",
+    "compare_reports",
+    "csv_texts",
+    "html_page",
     "profile",
     "profile_all",
+    "profile_program",
+    "profile_script",
+    "read_report",
+    "roofline_points",
     "summary_text",
+    "time_text",
     "trace_object",
     "trace_text",
 ]
 
 _HOMES = {
+    "advice": ("Advice", "advise"),
+    "csv_files": ("csv_texts",),
+    "difference": ("Change", "ProfileDifference", "compare_reports", "read_report"),
+    "page": ("html_page",),
+    "program": ("profile_program", "profile_script"),
+    "roofline": ("Ceiling", "RooflinePoint", "ceilings", "roofline_points"),
     "session": ("Profile", "profile", "profile_all"),
-    "summary": ("summary_text",),
+    "summary": ("summary_text", "time_text"),
     "timeline": ("BAND", "PIPES", "CoreTime", "LineTime", "PipeTime", "Timeline", "TimelineEvent"),
     "trace": ("trace_object", "trace_text"),
 }

@@ -27,7 +27,10 @@ class Profile:
     def __init__(
         self, *, event_limit: int = DEFAULT_EVENT_LIMIT, lift_limits: bool = False
     ) -> None:
-        """Prepare; `lift_limits` also times each launch without each limit, for `advise`."""
+        """Prepare; `lift_limits` also times each launch without each limit, for `advise`.
+
+        That takes as long again as the timing itself for each limit that the launch meets.
+        """
         if event_limit < 0:
             raise UsageError(f"event_limit is {event_limit}, expected 0 or more")
         self.timelines: tuple[Timeline, ...] = ()
@@ -62,7 +65,7 @@ class Profile:
 
 def profile_all(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> list[Timeline]:
     """Call a function and return the timelines of all its launches, oldest first."""
-    with Profile() as session:
+    with Profile(lift_limits=True) as session:
         function(*args, **kwargs)
     return list(session.timelines)
 

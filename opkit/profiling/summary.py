@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from opkit.profiling.advice import Advice, advise
 from opkit.profiling.timeline import LineTime, Timeline
 
-__all__ = ["summary_text"]
+__all__ = ["basis_text", "bound_text", "size_text", "summary_text", "time_text"]
 
 _BAR_WIDTH = 30
+_ADVICE_COUNT = 3
 
 
 def summary_text(timeline: Timeline, *, line_count: int = 8) -> str:
-    """Return some lines of text: task time, pipes, memory traffic, core balance, hottest lines.
+    """Return some lines of text: task time, pipes, what to change, memory, cores, hottest lines.
 
     Args:
         line_count: how many source lines to show at the most.
     """
-    parts = [_head(timeline), _pipes(timeline), _memory(timeline), _cores(timeline)]
+    parts = [_head(timeline), _pipes(timeline), _changes(timeline)]
+    parts += [_memory(timeline), _cores(timeline)]
     if timeline.lines and line_count > 0:
         parts.append(_lines(timeline, line_count))
     if timeline.events_dropped:
@@ -23,20 +26,54 @@ def summary_text(timeline: Timeline, *, line_count: int = 8) -> str:
             f"timeline: the first {len(timeline.events)} instructions;"
             f" {timeline.events_dropped} more are in the totals only"
         )
-    return "\n\n".join(parts)
+    parts.append(basis_text(timeline))
+    return "\n\n".join(part for part in parts if part)
+
+
+def time_text(time_us: float, band_percent: float | None = None) -> str:
+    """Return a time with its unit and, where there is one, its error band."""
+    band = f" ± {band_percent:g} %" if band_percent is not None else ""
+    if time_us >= 10_000:
+        return f"{time_us / 1000:.2f} ms{band}"
+    return f"{time_us:.1f} us{band}" if time_us >= 100 else f"{time_us:.2f} us{band}"
+
+
+def bound_text(timeline: Timeline) -> str:
+    """Return what bounds the launch, in words."""
+    pipes = timeline.pipes()
+    if not pipes:
+        return timeline.bound_by
+    cores = pipes[0].pipe
+    if timeline.is_hbm_bound:
+        cores += " and the bandwidth of HBM"
+    return f"launch, the cores by {cores}" if timeline.bound_by == "launch" else cores
 
 
 def _head(timeline: Timeline) -> str:
-    pipes = timeline.pipes()
-    bound_by = timeline.bound_by
-    if bound_by == "launch" and pipes:
-        bound_by = f"launch, the cores by {pipes[0].pipe}"
+    band = timeline.band_percent()
     return (
-        f"{timeline.kernel}: {_us(timeline.task_us)} on {timeline.chip}"
+        f"{timeline.kernel}: {time_text(timeline.task_us, band)} on {timeline.chip}"
         f" at {timeline.clock_mhz:g} MHz (a model, not a measurement)\n"
-        f"{timeline.block_dim} blocks; {_us(timeline.launch_us)} launch + "
-        f"{_us(timeline.core_us)} slowest core; bound by {bound_by}"
+        f"{timeline.block_dim} blocks; {time_text(timeline.launch_us)} launch + "
+        f"{time_text(timeline.core_us, band)} slowest core; bound by {bound_text(timeline)}"
     )
+
+
+def basis_text(timeline: Timeline) -> str:
+    """Return what the times rest on."""
+    guesses = len(timeline.guesses)
+    text = (
+        f"{guesses} timing constants of {timeline.chip} are assumed: opkit targets"
+        if guesses
+        else ""
+    )
+    if guesses:
+        text += f" {timeline.chip} | grep -E 'assumed|guess'"
+    if timeline.band_percent() is not None:
+        band = "± covers four of five published times of other kernels: docs/profile.md"
+        return f"{band}; {text}" if text else band
+    unknown = f"no times measured on {timeline.chip} are published, so there is no error band"
+    return f"{unknown}; {text}" if text else unknown
 
 
 def _pipes(timeline: Timeline) -> str:
@@ -45,18 +82,39 @@ def _pipes(timeline: Timeline) -> str:
         filled = round(time.utilisation * _BAR_WIDTH)
         bar = "█" * filled + "·" * (_BAR_WIDTH - filled)
         share = f"{100 * time.utilisation:5.1f} %"
-        rows.append(f"  {time.pipe:<5} {bar} {share}  {_us(time.mean_us)} busy")
+        busy = time_text(time.mean_us, timeline.band_percent(time.pipe))
+        rows.append(f"  {time.pipe:<5} {bar} {share}  {busy} busy")
     return "pipes, mean of the cores\n" + "\n".join(rows or ["  nothing was issued"])
+
+
+def _changes(timeline: Timeline) -> str:
+    if not timeline.lifted_cycles:
+        return ""
+    found = advise(timeline)[:_ADVICE_COUNT]
+    if not found:
+        return "what to change first: nothing that the model knows would save 2 % or more"
+    rows = [_change(number, item) for number, item in enumerate(found, 1)]
+    return "what to change first, and what each alone would save\n" + "\n".join(rows)
+
+
+def _change(number: int, item: Advice) -> str:
+    where = f" at {item.where}" if item.where else ""
+    return (
+        f"  {number}. {item.pattern}{where}: {time_text(item.gain_us)}"
+        f" ({item.gain_percent:.0f} %)\n"
+        f"     {item.finding}; {item.change}"
+    )
 
 
 def _memory(timeline: Timeline) -> str:
     hits = timeline.l2_hit_bytes
     touched = hits + timeline.hbm_read_bytes
     rate = f"{100 * hits / touched:.0f} % of reads hit L2, which starts empty" if touched else ""
+    read, written = size_text(timeline.gm_read_bytes), size_text(timeline.gm_write_bytes)
     return (
-        f"memory\n  read {_size(timeline.gm_read_bytes)}, wrote {_size(timeline.gm_write_bytes)}"
+        f"memory\n  read {read}, wrote {written}"
         f" at {timeline.gm_bytes_per_second / 1e12:.2f} TB/s\n"
-        f"  HBM: {_size(timeline.hbm_read_bytes)} in, {_size(timeline.hbm_write_bytes)} out"
+        f"  HBM: {size_text(timeline.hbm_read_bytes)} in, {size_text(timeline.hbm_write_bytes)} out"
         + (f"; {rate}" if rate else "")
     )
 
@@ -65,7 +123,9 @@ def _cores(timeline: Timeline) -> str:
     slowest = max(timeline.cores, key=lambda core: core.cycles, default=None)
     text = f"cores: {len(timeline.cores)}, balance {100 * timeline.balance:.0f} %"
     if slowest is not None and timeline.balance < 0.95:
-        text += f"; slowest is block {slowest.block}, {_us(slowest.cycles / timeline.clock_mhz)}"
+        text += (
+            f"; slowest is block {slowest.block}, {time_text(slowest.cycles / timeline.clock_mhz)}"
+        )
     return text
 
 
@@ -83,20 +143,15 @@ def _line(line: LineTime, width: int, total: float) -> str:
         f" {100 * line.cycles / total:5.1f} %  {line.count:>9} x"
     )
     if line.bytes:
-        text += f"  {_size(line.bytes)}"
+        text += f"  {size_text(line.bytes)}"
     if line.conflict_cycles:
         share = 100 * line.conflict_cycles / line.cycles
         text += f"  {share:.0f} % of it bank conflicts"
     return text
 
 
-def _us(time_us: float) -> str:
-    if time_us >= 10_000:
-        return f"{time_us / 1000:.2f} ms"
-    return f"{time_us:.1f} us" if time_us >= 100 else f"{time_us:.2f} us"
-
-
-def _size(size_bytes: int) -> str:
+def size_text(size_bytes: int) -> str:
+    """Return a size with its unit."""
     value = float(size_bytes)
     for unit in ("B", "KiB", "MiB"):
         if value < 1024:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,8 @@ __all__ = [
     "read_timeline",
 ]
 
-BAND = "accuracy.task_band_percent"
+BAND = "accuracy.{quantity}_band_percent"
+"""The chip's number for how far a time may be off; `quantity` is `task` or a pipe."""
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """In-order queues of a sub-core, in the order that reports list them."""
@@ -118,7 +120,7 @@ class TimelineEvent:
     bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Timeline:
     """One launch on the modelled chip: a model, not a measurement."""
 
@@ -152,14 +154,26 @@ class Timeline:
     """By limit (`emulator/src/observe/timing_limits.inc`): `total_cycles` without it; empty unless
     asked for."""
 
-    @property
-    def band_percent(self) -> float | None:
-        """How far a task time may be off, either way; None where nothing is published to tell.
+    def band_percent(self, quantity: str = "task") -> float | None:
+        """Return how far a time may be off, either way; None where nothing is published to tell.
 
-        Source: the chip's number `accuracy.task_band_percent`.
+        Args:
+            quantity: `task`, or a pipe for its busy time.
+        Source: the chip's numbers `accuracy.*_band_percent`, from published times of other kernels.
         """
         numbers = find_chip(self.chip).numbers
-        return numbers[BAND].value if BAND in numbers else None
+        key = BAND.format(quantity=quantity)
+        return numbers[key].value if key in numbers else None
+
+    @property
+    def guesses(self) -> tuple[str, ...]:
+        """Keys of the chip's timing constants that no document gives: assumed or guessed."""
+        numbers = find_chip(self.chip).numbers
+        return tuple(
+            key
+            for key, number in sorted(numbers.items())
+            if key.startswith("timing.") and number.source.startswith(("assumed:", "guess:"))
+        )
 
     @property
     def core_us(self) -> float:
@@ -189,6 +203,14 @@ class Timeline:
         return pipes[0].pipe
 
     @property
+    def is_hbm_bound(self) -> bool:
+        """Whether the cores would be a tenth faster if global memory had no limit that they share.
+
+        False for launches profiled without `lift_limits`.
+        """
+        return self.lifted_cycles.get("Hbm", self.total_cycles) < 0.9 * self.total_cycles
+
+    @property
     def balance(self) -> float:
         """Mean time of the cores over the slowest core's, 0 to 1; 1 is even."""
         slowest = max((core.cycles for core in self.cores), default=0.0)
@@ -196,12 +218,54 @@ class Timeline:
             return 1.0
         return sum(core.cycles for core in self.cores) / len(self.cores) / slowest
 
+    def rows(self) -> list[dict[str, object]]:
+        """Return one flat row a source line and instruction: what `pandas.DataFrame` takes."""
+        return [
+            {**dataclasses.asdict(line), "time_us": line.cycles / self.clock_mhz}
+            for line in self.lines
+        ]
+
+    def core_rows(self) -> list[dict[str, object]]:
+        """Return one flat row a core: times by pipe in microseconds, traffic in bytes."""
+        return [_core_row(core, self.clock_mhz) for core in self.cores]
+
+    def __str__(self) -> str:
+        from opkit.profiling.summary import summary_text
+
+        return summary_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Timeline {self.kernel}: {self.task_us:.6g} us on {self.chip}>"
+
+    def _repr_html_(self) -> str:
+        from opkit.profiling.page import fragment
+
+        return fragment(self)
+
     @property
     def gm_bytes_per_second(self) -> float:
         """Bytes moved between global memory and the cores, per second of core time."""
         if self.core_us == 0:
             return 0.0
         return (self.gm_read_bytes + self.gm_write_bytes) / (self.core_us * 1e-6)
+
+
+def _core_row(core: CoreTime, clock_mhz: float) -> dict[str, object]:
+    row: dict[str, object] = {
+        "block": core.block,
+        "sub_block": core.sub_block,
+        "kind": core.kind,
+        "start_us": core.start_cycle / clock_mhz,
+        "time_us": core.cycles / clock_mhz,
+    }
+    for pipe, cycles in core.busy_cycles.items():
+        row[f"{pipe.lower()}_us"] = cycles / clock_mhz
+    for pipe, cycles in core.wait_cycles.items():
+        row[f"{pipe.lower()}_wait_us"] = cycles / clock_mhz
+    traffic = ("gm_read", "gm_write", "l2_read_hit", "l2_write_hit", "hbm_read", "hbm_write")
+    for name in traffic:
+        row[f"{name}_bytes"] = getattr(core, f"{name}_bytes")
+    return row
 
 
 def read_timeline(record: Mapping[str, Any]) -> Timeline:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from opkit.errors import UsageError
 
@@ -40,10 +41,16 @@ def find_program(program: Path) -> Path:
 
 
 def run_program(
-    program: Path, arguments: Sequence[str], options: Mapping[str, str | int | None]
+    program: Path,
+    arguments: Sequence[str],
+    options: Mapping[str, str | int | None],
+    *,
+    output: IO[str] | None = None,
 ) -> int:
     """Run a program with this process's streams and return its code, negative for a signal.
 
+    Args:
+        output: where its stdout goes instead.
     Raises:
         UsageError: it cannot be started.
     """
@@ -51,7 +58,7 @@ def run_program(
     path = str(program) if program.is_absolute() else f"./{program}"
     environment = {**os.environ, **program_variables(options)}
     try:
-        done = subprocess.run([path, *arguments], env=environment, check=False)
+        done = subprocess.run([path, *arguments], env=environment, stdout=output, check=False)
     except OSError as err:
         raise UsageError(
             f"{program}: cannot be started: {err.strerror}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -61,7 +62,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     class Session:
         timelines = (TIMELINE,)
 
-        def __init__(self, *, event_limit: int) -> None:
+        def __init__(self, *, event_limit: int, lift_limits: bool) -> None:
             pass
 
         def __enter__(self) -> Session:
@@ -112,7 +113,7 @@ def test_an_operator_that_works_by_row_gets_rows_by_default(
 def test_it_prints_the_summary(project: Path, launches: list[Any], capsys: Capture) -> None:
     assert profile(project) == 0
     text = capsys.readouterr().out
-    assert "twice: 2.50 us on Ascend910B2" in text
+    assert re.search(r"twice: 2\.50 us ± \d+ % on Ascend910B2", text)
     assert "a model, not a measurement" in text
     assert "twice.cpp:7" in text
 
@@ -132,6 +133,40 @@ def test_the_trace_lands_in_the_file(project: Path, launches: list[Any], tmp_pat
     assert profile(project, "--trace", trace) == 0
     events = json.loads(trace.read_text())["traceEvents"]
     assert [event["name"] for event in events if event["ph"] == "X"] == ["Muls"]
+
+
+def test_the_page_and_the_tables_land_where_asked(
+    project: Path, launches: list[Any], tmp_path: Path
+) -> None:
+    page, folder = tmp_path / "page.html", tmp_path / "new" / "csv"
+    assert profile(project, "--html", page, "--csv", folder) == 0
+    assert "<title>twice on Ascend910B2</title>" in page.read_text()
+    assert (folder / "PipeUtilization.csv").read_text().startswith("block_id,sub_block_id,")
+
+
+def test_a_slower_report_ends_with_one(
+    project: Path, launches: list[Any], tmp_path: Path, capsys: Capture
+) -> None:
+    assert profile(project, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    before, after = tmp_path / "a.json", tmp_path / "b.json"
+    before.write_text(json.dumps(report))
+    after.write_text(json.dumps({**report, "task_us": 2.6}))
+    assert profile("--diff", before, before) == 0
+    capsys.readouterr()
+    assert profile("--diff", before, after) == 1
+    out = capsys.readouterr().out
+    assert "2.50 us -> 2.60 us on Ascend910B2, +4.0 %" in out
+    assert "slower by more than 2 %" in out
+    assert profile("--diff", before, after, "--limit", "5") == 0
+    capsys.readouterr()
+    assert profile("--diff", before, after, "--json") == 1
+    assert json.loads(capsys.readouterr().out)["is_slower"] is True
+
+
+def test_diff_runs_nothing(project: Path, launches: list[Any], tmp_path: Path) -> None:
+    assert profile(project, "--diff", tmp_path / "a", tmp_path / "b") == 2
+    assert launches == []
 
 
 @pytest.mark.parametrize(

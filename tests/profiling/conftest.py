@@ -58,7 +58,7 @@ def record() -> dict[str, Any]:
             {**core, "block": 1, "end_cycle": 1000.0, "busy_cycles": {**idle, "MTE2": 1000.0}},
         ],
         "lines": [
-            _line(12, "DataCopy", "MTE2", count=1, cycles=1000.0, bytes=4096),
+            _line(12, "DataCopy", "MTE2", count=1, cycles=1000.0, bytes=4096, **_COPY_IN),
             _line(20, "Add", "V", count=3, cycles=1500.0, conflict_cycles=750.0),
         ],
         "events": [(1, 0, 0.0, 1000.0, 4096), (0, 1, 500.0, 2000.0, 0)],
@@ -74,7 +74,10 @@ def record() -> dict[str, Any]:
     }
 
 
-def _line(line: int, instruction: str, pipe: str, **fields: float) -> dict[str, Any]:
+_COPY_IN = {"source": "GM", "target": "UB", "bursts": 1}
+
+
+def _line(line: int, instruction: str, pipe: str, **fields: float | str) -> dict[str, Any]:
     empty: dict[str, Any] = {"count": 0, "cycles": 0.0, "conflict_cycles": 0.0, "bytes": 0}
     empty |= {"source": "", "target": "", "bursts": 0, "unaligned": 0, "operations": 0}
     where = {"file": "op_kernel/gelu.cpp", "line": line, "instruction": instruction, "pipe": pipe}

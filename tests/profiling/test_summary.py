@@ -4,13 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
+from opkit.chips import find_chip
 from opkit.profiling import summary_text
 from opkit.profiling.timeline import read_timeline
 
 
 def test_it_names_the_chip_and_says_that_it_is_a_model(record: dict[str, Any]) -> None:
     head = summary_text(read_timeline(record)).splitlines()[0]
-    assert head == ("gelu_custom: 3.00 us on Ascend910B2 at 1000 MHz (a model, not a measurement)")
+    band = find_chip("Ascend910B2").number("accuracy.task_band_percent")
+    assert head == (
+        f"gelu_custom: 3.00 us ± {band:g} % on Ascend910B2 at 1000 MHz (a model, not a measurement)"
+    )
+
+
+def test_every_pipe_has_the_band_of_its_own(record: dict[str, Any]) -> None:
+    text = summary_text(read_timeline(record))
+    band = find_chip("Ascend910B2").number("accuracy.V_band_percent")
+    assert f"0.75 us ± {band:g} % busy" in text
+
+
+def test_a_chip_without_published_times_says_so(record: dict[str, Any]) -> None:
+    text = summary_text(read_timeline({**record, "chip": "Ascend310P3"}))
+    assert "±" not in text
+    assert "so there is no error band" in text
+    assert "timing constants of Ascend310P3 are assumed" in text
+
+
+def test_the_three_largest_gains_are_listed(record: dict[str, Any]) -> None:
+    lifted = {"BankConflicts": 1000.0, "CopyStartup": 1900.0}
+    text = summary_text(read_timeline({**record, "lifted_cycles": lifted}))
+    assert "1. bank-conflicts at gelu.cpp:20: 1.00 us (33 %)" in text
+    assert "2. small-copies at gelu.cpp:12: 0.10 us (3 %)" in text
+
+
+def test_without_gains_there_is_nothing_to_change(record: dict[str, Any]) -> None:
+    lifted = {"BankConflicts": 2000.0}
+    cores = [{**core, "end_cycle": 2000.0} for core in record["cores"]]
+    record |= {"lifted_cycles": lifted, "cores": cores}
+    assert "nothing that the model knows" in summary_text(read_timeline(record))
 
 
 def test_each_busy_pipe_has_a_bar_as_long_as_its_share(record: dict[str, Any]) -> None:

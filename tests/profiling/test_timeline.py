@@ -42,3 +42,32 @@ def test_a_launch_of_nothing_has_figures_too(record: dict[str, Any]) -> None:
     assert timeline.bound_by == "launch"
     assert timeline.balance == 1.0
     assert timeline.gm_bytes_per_second == 0.0
+
+
+def test_rows_are_flat_and_carry_microseconds(record: dict[str, Any]) -> None:
+    row = read_timeline(record).rows()[0]
+    assert (row["instruction"], row["time_us"], row["line"]) == ("Add", 1.5, 20)
+    assert not any(isinstance(value, (dict, list, tuple)) for value in row.values())
+
+
+def test_core_rows_have_a_column_a_pipe(record: dict[str, Any]) -> None:
+    first, second = read_timeline(record).core_rows()
+    assert (first["v_us"], first["time_us"]) == (1.5, 2.0)
+    assert second["mte2_us"] == 1.0
+    assert first.keys() == second.keys()
+
+
+def test_it_is_named_in_one_line(record: dict[str, Any]) -> None:
+    assert repr(read_timeline(record)) == "<Timeline gelu_custom: 3 us on Ascend910B2>"
+
+
+def test_a_chip_without_published_times_has_no_band(record: dict[str, Any]) -> None:
+    assert read_timeline(record).band_percent() is not None
+    other = read_timeline({**record, "chip": "Ascend910B4"})
+    assert other.band_percent() is None
+    assert "timing.mte2.startup_cycles" in other.guesses
+
+
+def test_a_launch_that_hbm_holds_back_is_bound_by_it(record: dict[str, Any]) -> None:
+    assert not read_timeline(record).is_hbm_bound
+    assert read_timeline({**record, "lifted_cycles": {"Hbm": 1700.0}}).is_hbm_bound

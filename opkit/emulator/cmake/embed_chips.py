@@ -12,6 +12,15 @@ from pathlib import Path
 from typing import Any
 
 
+def _with_base(chip: dict[str, Any], chips: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the chip with the numbers of the one that it is based on, where it has none itself."""
+    if "based_on" not in chip:
+        return chip
+    base = next(other for other in chips if other["name"] == chip["based_on"])
+    inherited = {k: v for k, v in base["numbers"].items() if not k.startswith("accuracy.")}
+    return {**chip, "numbers": {**inherited, **chip["numbers"]}}
+
+
 def _row(index: int, chip: dict[str, Any]) -> tuple[str, str]:
     """Return the definitions that one chip needs, and its entry in the table."""
     names = [*chip["aliases"], chip["soc_config"]]
@@ -54,6 +63,7 @@ def main(arguments: list[str]) -> int:
         return 2
     out = Path(arguments[0])
     chips = [json.loads(Path(path).read_text(encoding="utf-8")) for path in arguments[1:]]
+    chips = [_with_base(chip, chips) for chip in chips]
     chips.sort(key=lambda chip: (chip["name"] != "Ascend910B2", chip["name"]))
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = out.with_name(out.name + ".tmp")

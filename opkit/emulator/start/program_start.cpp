@@ -1,5 +1,5 @@
-// Linked by `opkit cc` into every program: hands the options of `opkit run` and `opkit check` to the emulator before
-// main(). They are in one environment variable, as "key=value" pairs joined by ";"; without it nothing happens.
+// Linked by `opkit cc` into every program: hands the options of `opkit run`, `check` and `profile` to the emulator
+// before main(). They are in one environment variable, as "key=value" pairs joined by ";"; without it nothing happens.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include "opkit/check_options.h"
+#include "opkit/profile_options.h"
 #include "opkit/run_options.h"
 
 namespace {
 
-// Where findings go; null without checks. Never destroyed: it is read behind all destructors.
+// Where findings and timelines go; null without checks, or without profiling. Never destroyed: they are read behind all
+// destructors.
 const std::string* report_folder = nullptr;
+const std::string* profile_folder = nullptr;
 
 [[noreturn]] void refuse(const std::string& message) {
   std::fprintf(stderr, "error: %s\n", message.c_str());
@@ -27,16 +30,20 @@ uint64_t number(const std::string& key, const std::string& value) {
   return result;
 }
 
-/// Leaves <process id>.json in the report folder.
-void write_findings() {
-  const std::string path = *report_folder + "/" + std::to_string(getpid()) + ".json";
+/// Leaves <process id>.json in a folder.
+void write_json(const std::string& folder, const char* text) {
+  const std::string path = folder + "/" + std::to_string(getpid()) + ".json";
   const std::string aside = path + ".part";
   std::FILE* file = std::fopen(aside.c_str(), "w");
   if (file == nullptr) return;
-  const bool is_written = std::fputs(opkit_end_checks(), file) >= 0;
+  const bool is_written = std::fputs(text, file) >= 0;
   const bool is_closed = std::fclose(file) == 0;
   if (is_written && is_closed) std::rename(aside.c_str(), path.c_str());
 }
+
+void write_findings() { write_json(*report_folder, opkit_end_checks()); }
+
+void write_timelines() { write_json(*profile_folder, opkit_take_profile()); }
 
 /// A program that dies has findings all the same.
 void write_and_die(int signal) {
@@ -58,6 +65,7 @@ __attribute__((constructor)) void apply_run_options() {
   std::string detectors;
   opkit_run_options options{};
   opkit_check_options checks{};
+  opkit_profile_options profile{};
   checks.only_block = -1;
   std::string rest = text;
   while (!rest.empty()) {
@@ -87,6 +95,12 @@ __attribute__((constructor)) void apply_run_options() {
       checks.unused = static_cast<int32_t>(number(key, value));
     } else if (key == "check_report") {
       report_folder = new std::string(value);
+    } else if (key == "profile_events") {
+      profile.event_limit = number(key, value);
+    } else if (key == "profile_limits") {
+      profile.lift_limits = static_cast<int32_t>(number(key, value));
+    } else if (key == "profile_report") {
+      profile_folder = new std::string(value);
     } else {
       refuse("OPKIT_RUN_OPTIONS: this program was built by another version of opkit, which knows no \"" + key +
              "\"; build it again");
@@ -96,6 +110,10 @@ __attribute__((constructor)) void apply_run_options() {
   if (const char* error = opkit_configure_run(&options)) refuse(error);
   checks.detectors = detectors.c_str();
   if (report_folder != nullptr) begin_checks(checks);
+  if (profile_folder != nullptr) {
+    opkit_begin_profile(&profile);
+    std::atexit(write_timelines);
+  }
 }
 
 }  // namespace

@@ -199,8 +199,14 @@ void CoreRecord::add_sync(const Instr& instr, RecordKind kind) {
   // After a barrier or a flag of V's the drain is paid there; the clock must not charge it again.
   const bool drains_vector = kind == RecordKind::Barrier && (instr.pipe == Pipe::V || instr.pipe == Pipe::ALL);
   if (drains_vector) vector_clock_ += costs_.vector_startup;
-  records.push_back({kind, static_cast<uint8_t>(instr.pipe), static_cast<uint8_t>(instr.peer_pipe), instr.event_id, 0,
-                     costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0, 0, 0, 0, 0});
+  // Barriers of all pipes are worth naming: they are what advice points at.
+  uint32_t line = 0;
+  if (kind == RecordKind::Barrier && instr.pipe == Pipe::ALL) {
+    line = line_of(instr);
+    ++lines[line].count;
+  }
+  records.push_back({kind, static_cast<uint8_t>(instr.pipe), static_cast<uint8_t>(instr.peer_pipe), instr.event_id,
+                     line, costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0, 0, 0, 0, 0});
 }
 
 void CoreRecord::add_cross(const Core& core, const Instr& instr) {
@@ -212,7 +218,9 @@ void CoreRecord::add_cross(const Core& core, const Instr& instr) {
                      launch_relative(core, instr.dst.address),
                      {instr.scalar_bits[0], instr.scalar_bits[1]}});
   if (instr.op == Op::GroupWait) crosses.back().count = instr.repeat;
-  records.push_back({RecordKind::Cross, static_cast<uint8_t>(instr.pipe), 0, 0, line_of(instr),
+  const uint32_t line = line_of(instr);
+  ++lines[line].count;
+  records.push_back({RecordKind::Cross, static_cast<uint8_t>(instr.pipe), 0, 0, line,
                      costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0, 0, 0, 0, 0});
 }
 
@@ -232,7 +240,8 @@ uint32_t CoreRecord::line_of(const Instr& instr) {
     totals.line = instr.where.line;
     totals.op = instr.op;
     const Cost cost = row_of(instr.op).cost;
-    totals.pipe = cost == Cost::scalar_load || cost == Cost::scalar_store ? Pipe::S : instr.pipe;
+    const bool is_scalar = cost == Cost::scalar_load || cost == Cost::scalar_store || instr.pipe == Pipe::ALL;
+    totals.pipe = is_scalar ? Pipe::S : instr.pipe;
     lines.push_back(totals);
     candidates.push_back(index);
   }

@@ -1,0 +1,148 @@
+"""What `opkit profile` prints and writes of timelines that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opkit.cli.console import Console, write_text
+from opkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from opkit.profiling import Change, Timeline
+
+__all__ = ["Outputs", "show_difference", "show_timelines"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files to write beside the printed result; None for none."""
+
+    html: Path | None
+    trace: Path | None
+    csv_folder: Path | None
+
+
+def show_timelines(
+    name: str, timelines: list[Timeline], outputs: Outputs, lines: int, console: Console
+) -> None:
+    """Print the longest launch, list the others, and write the files asked for."""
+    from opkit.profiling import summary_text
+
+    longest = max(timelines, key=lambda timeline: timeline.task_us)
+    _write(longest, outputs, console)
+    if console.json:
+        console.emit_json(_fields(longest, timelines, name))
+        return
+    console.result(f"{name}\n")
+    if len(timelines) > 1:
+        _list_launches(timelines, longest, console)
+    console.result(summary_text(longest, line_count=lines))
+
+
+def _write(timeline: Timeline, outputs: Outputs, console: Console) -> None:
+    from opkit.profiling import csv_texts, html_page, trace_text
+
+    if outputs.html is not None:
+        write_text(outputs.html, html_page(timeline))
+        console.status("wrote", str(outputs.html))
+    if outputs.trace is not None:
+        write_text(outputs.trace, trace_text(timeline))
+        console.status("wrote", str(outputs.trace))
+    if outputs.csv_folder is not None:
+        try:
+            outputs.csv_folder.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise UsageError(f"{outputs.csv_folder}: cannot be made: {err.strerror}") from err
+        for file, text in csv_texts(timeline).items():
+            write_text(outputs.csv_folder / file, text)
+        console.status("wrote", f"{outputs.csv_folder}, {len(csv_texts(timeline))} CSV files")
+
+
+def _list_launches(timelines: list[Timeline], longest: Timeline, console: Console) -> None:
+    from opkit.profiling import time_text
+
+    rows = [
+        (
+            str(number) + (" *" if timeline is longest else ""),
+            timeline.kernel,
+            str(timeline.block_dim),
+            time_text(timeline.task_us, timeline.band_percent()),
+            timeline.bound_by,
+        )
+        for number, timeline in enumerate(timelines, 1)
+    ]
+    total = time_text(sum(timeline.task_us for timeline in timelines))
+    title = f"{len(timelines)} launches, {total} together; * is shown below"
+    console.table(
+        ("launch", "kernel", "blocks", "task", "bound by"), rows, title=title, right=("blocks",)
+    )
+    console.result()
+
+
+def _fields(timeline: Timeline, timelines: list[Timeline], name: str) -> dict[str, object]:
+    """Return the timeline without its events, which belong in --trace."""
+    import dataclasses
+
+    from opkit.profiling import advise
+
+    fields: dict[str, object] = {
+        field.name: getattr(timeline, field.name)
+        for field in dataclasses.fields(timeline)
+        if field.name != "events"
+    }
+    return {
+        "case": name,
+        "kind": "model, not a measurement",
+        **fields,
+        "band_percent": timeline.band_percent(),
+        "guesses": timeline.guesses,
+        "core_us": timeline.core_us,
+        "bound_by": timeline.bound_by,
+        "balance": timeline.balance,
+        "pipes": [
+            {**dataclasses.asdict(time), "band_percent": timeline.band_percent(time.pipe)}
+            for time in timeline.pipes()
+        ],
+        "advice": advise(timeline),
+        "launches": [
+            {"kernel": item.kernel, "block_dim": item.block_dim, "task_us": item.task_us}
+            for item in timelines
+        ],
+    }
+
+
+def show_difference(before: Path, after: Path, limit: float, lines: int, console: Console) -> bool:
+    """Print what changed from one file of --json to another; whether it is slower than allowed."""
+    from opkit.profiling import compare_reports, read_report, time_text
+
+    found = compare_reports(read_report(before), read_report(after), limit_percent=limit)
+    if console.json:
+        import dataclasses
+
+        console.emit_json({**dataclasses.asdict(found), "is_slower": found.is_slower})
+        return found.is_slower
+    head = f"{time_text(found.task.before)} -> {time_text(found.task.after)} on {found.chip}"
+    console.result(f"task {head}, {_percent(found.task)}")
+    rows = [_row(f"{item.name} busy", item, time_text) for item in found.pipes]
+    rows += [
+        _row(item.name.removesuffix("_bytes").replace("_", " "), item, lambda size: f"{size:.0f} B")
+        for item in found.traffic
+        if item.before or item.after
+    ]
+    rows += [_row(item.name, item, time_text) for item in found.lines[:lines]]
+    columns = ("what", "before", "after", "change")
+    console.table(columns, rows, right=columns[1:])
+    if found.is_slower:
+        console.result(f"slower by more than {limit:g} %")
+    return found.is_slower
+
+
+def _row(name: str, change: Change, text: Callable[[float], str]) -> tuple[str, str, str, str]:
+    return name, text(change.before), text(change.after), _percent(change)
+
+
+def _percent(change: Change) -> str:
+    return f"{change.percent:+.1f} %" if change.percent is not None else "new"
