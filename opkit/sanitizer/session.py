@@ -26,6 +26,7 @@ _DETECTORS = {
     "racecheck": ("race", "cross"),
     "synccheck": ("leak",),
     "leakcheck": ("leak", "memory"),
+    "apicheck": ("overlap",),
 }
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,42 +21,60 @@ CheckKernel = Callable[..., tuple[Finding, ...]]
 
 
 @pytest.fixture(scope="session")
-def check_kernel(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
-    """Return a function that compiles a text with a kernel named `kernel` and checks one launch.
-
-    The kernel has two arguments of 128 floats, or as many as `arrays`, or `inputs`.
-    """
-    folder = tmp_path_factory.mktemp("museum")
+def check_library() -> CheckKernel:
+    """Return a function that compiles a source file with a kernel table and checks one launch."""
     compiler = shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         pytest.skip("no C++ compiler")
 
     def check(
-        text: str,
+        source: Path,
+        kernel: str,
+        arguments: Sequence[np.ndarray],
         *,
         block_dim: int = 1,
         tools: tuple[str, ...] = (),
-        auto_sync: bool = True,
-        arrays: int = 2,
-        inputs: Sequence[np.ndarray] | None = None,
-        block: int | None = None,
-        witness: bool = False,
+        **options: Any,
     ) -> tuple[Finding, ...]:
-        stem = hashlib.sha256(text.encode()).hexdigest()[:16]
-        source, library = folder / f"{stem}.cpp", folder / f"{stem}.so"
+        library = source.with_suffix(".so")
         if not library.exists():
-            source.write_text(f"{text}\nOPKIT_KERNEL_TABLE(kernel)\n", encoding="utf-8")
             _compile(compiler, source, library)
         from opkit.emulator import _emulator
 
-        arguments = list(inputs or [np.zeros(128, np.float32) for _ in range(arrays)])
-        session = Check(tools, auto_sync=auto_sync, block=block, witness=witness)
+        session = Check(tools, **options)
         try:
             with session:
-                _emulator.launch(str(library), "kernel", arguments, block_dim)
+                _emulator.launch(str(library), kernel, list(arguments), block_dim)
         except KernelFault:
             assert session.findings, "a fault that is no finding"
         return session.findings
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def check_kernel(
+    tmp_path_factory: pytest.TempPathFactory, check_library: CheckKernel
+) -> CheckKernel:
+    """Return a function that compiles a text with a kernel named `kernel` and checks one launch.
+
+    The kernel has two arguments of 128 floats, or as many as `arrays`, or `inputs`. The other
+    options are those of `Check` and the launch.
+    """
+    folder = tmp_path_factory.mktemp("museum")
+
+    def check(
+        text: str,
+        *,
+        arrays: int = 2,
+        inputs: Sequence[np.ndarray] | None = None,
+        **options: Any,
+    ) -> tuple[Finding, ...]:
+        source = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.cpp"
+        if not source.exists():
+            source.write_text(f"{text}\nOPKIT_KERNEL_TABLE(kernel)\n", encoding="utf-8")
+        arguments = list(inputs or [np.zeros(128, np.float32) for _ in range(arrays)])
+        return check_library(source, "kernel", arguments, **options)
 
     return check
 

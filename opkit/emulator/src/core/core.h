@@ -56,6 +56,7 @@ struct Core {
   uint8_t flags[kPipeCount][kPipeCount][kEventCount] = {};        ///< signals not yet waited for
   uint8_t event_pool[kPipeCount][kPipeCount] = {};                ///< ids given out, a bit each
   uint8_t event_owner[kPipeCount][kPipeCount][kEventCount] = {};  ///< queues' ids: TPipe or a pool; 0 for others
+  uint16_t resets[256] = {};                                      ///< by owner of queues; [0]: of all of them
   uint8_t next_pool = 2;                                          ///< number of the next TBufPool
 
   /// Host address of `size` bytes of an operand; bounds were checked by issue().

@@ -18,6 +18,7 @@ class CheckObserver final : public Observer {
     if (options.cross) detectors_.push_back(make_cross_check(options));
     if (options.init) detectors_.push_back(make_init_check(options));
     if (options.free) detectors_.push_back(make_free_check(options));
+    if (options.overlap) detectors_.push_back(make_overlap_check(options));
     if (options.leak) detectors_.push_back(make_leak_check(options));
   }
 
@@ -25,6 +26,7 @@ class CheckObserver final : public Observer {
 
   void launch_begin(const LaunchInfo& info) override {
     kernel_ = info.kernel;
+    fault_ = {};
     races_.clear();
     if (options_.witness) witnesses_.launch_begin(info);
     for (const auto& detector : detectors_) detector->launch_begin(info);
@@ -52,6 +54,7 @@ class CheckObserver final : public Observer {
     finding.is_cube = std::string_view(report.sub_core) == "aic";
     finding.instruction = report.instruction;
     finding.count = 1;
+    fault_ = finding;
     add(std::move(finding));
   }
   void launch_end() override {
@@ -59,6 +62,7 @@ class CheckObserver final : public Observer {
       detector->launch_end();
       for (Finding& finding : detector->take()) {
         finding.kernel = kernel_;
+        if (is_part_of_fault(finding)) continue;
         const bool is_race = finding.id.rfind("RACE-", 0) == 0;
         Finding* added = add(std::move(finding));
         if (added != nullptr && is_race) races_.push_back(added);
@@ -79,11 +83,18 @@ class CheckObserver final : public Observer {
   }
 
  private:
+  /// What detectors have seen of the instruction that faulted says nothing more.
+  bool is_part_of_fault(const Finding& finding) const {
+    return !fault_.fault.empty() && finding.block == fault_.block && finding.is_cube == fault_.is_cube &&
+           finding.instruction == fault_.instruction && finding.site.line == fault_.site.line;
+  }
+
   std::vector<std::unique_ptr<Detector>> detectors_;
   CheckOptions options_;
   std::string kernel_;
   std::mutex lock_;  // of the findings: host code adds its own
   FindingGroups findings_;
+  Finding fault_;  // that ended the launch at hand; its `fault` is empty where none has
   Witnesses witnesses_;
   std::vector<Finding*> races_;  // of the launch at hand, new ones
 };
@@ -96,6 +107,7 @@ bool* find_detector(CheckOptions& options, std::string_view name) {
   if (name == "cross") return &options.cross;
   if (name == "init") return &options.init;
   if (name == "leak") return &options.leak;
+  if (name == "overlap") return &options.overlap;
   if (name == "free") return &options.free;
   if (name == "memory") return &options.memory;
   return nullptr;

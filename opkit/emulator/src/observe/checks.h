@@ -14,12 +14,13 @@
 namespace opkit {
 
 struct CheckOptions {
-  bool race = false;    ///< accesses of two pipes of a core that no flag orders
-  bool cross = false;   ///< accesses of two cores to global memory that nothing orders
-  bool init = false;    ///< reads of bytes that nothing wrote
-  bool free = false;    ///< accesses of tensors behind their FreeTensor
-  bool memory = false;  ///< device memory of a program: bad frees, uses of what was freed, leaks
-  bool leak = false;    ///< tensors, events and flags left over when a block ends; events signalled twice
+  bool race = false;     ///< accesses of two pipes of a core that no flag orders
+  bool cross = false;    ///< accesses of two cores to global memory that nothing orders
+  bool init = false;     ///< reads of bytes that nothing wrote
+  bool free = false;     ///< accesses of tensors behind their FreeTensor
+  bool overlap = false;  ///< results of vector instructions over a source, where the documents forbid it
+  bool memory = false;   ///< device memory of a program: bad frees, uses of what was freed, leaks
+  bool leak = false;     ///< tensors, events and flags left over when a block ends; events signalled twice
   /// Whether the compiler orders scalar accesses of vector cores with V, MTE2 and MTE3, as the documented default of
   /// --cce-auto-sync does. Source: Ascend C API, synchronisation inside a core, automatic synchronisation.
   bool has_auto_sync = true;
@@ -42,6 +43,7 @@ std::unique_ptr<Detector> make_race_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_cross_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_init_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_free_check(const CheckOptions& options);
+std::unique_ptr<Detector> make_overlap_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_leak_check(const CheckOptions& options);
 
 /// Attaches the detectors asked for to every later launch of the process, until end_checks().

@@ -43,7 +43,8 @@ struct CoreState {
   std::vector<Clock> flags[kPipes][kPipes][kEventCount];  ///< signals not yet waited for, oldest first
   Clock unit_flags[2] = {};                               ///< of M and FIX at their last instruction with a unit flag
   IntervalMap<History> spaces[static_cast<size_t>(Space::kCount)];
-  std::vector<ByteRange> ranges;  // of the instruction at hand
+  std::vector<ByteRange> ranges;     // of the instruction at hand
+  std::vector<AccessSite> too_late;  // writes that it does not wait for, though it reads what they write
   FindingList findings;
 
   explicit CoreState(uint32_t only_block) : findings(only_block) {}
@@ -78,6 +79,7 @@ class RaceCheck final : public Detector {
     if (row.family == Family::Control && !is_scalar_access(instr.op)) return synchronise(state, instr, row);
     if (instr.pipe >= Pipe::ALL) return;
     start(state, instr.pipe);
+    state.too_late.clear();
     if (is_scalar_access(instr.op)) {
       const bool is_write = instr.op == Op::SetValue;
       const Operand& element = is_write ? instr.dst : instr.src[0];
@@ -86,9 +88,13 @@ class RaceCheck final : public Detector {
     }
     follow_unit_flag(state, instr);
     merged_ranges(core, instr, state.ranges);
-    for (const ByteRange& range : state.ranges) {
-      const Space space = range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
-      touch(core, state, instr, space, range.begin, range.bytes, range.is_write);
+    // Reads first: what an instruction writes in place is not what it reads.
+    for (const bool is_write : {false, true}) {
+      for (const ByteRange& range : state.ranges) {
+        if (range.is_write != is_write) continue;
+        const Space space = range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
+        touch(core, state, instr, space, range.begin, range.bytes, is_write);
+      }
     }
     if (unit_flag_of(instr) != 0) state.unit_flags[instr.pipe == Pipe::M ? 0 : 1] = state.clock(instr.pipe);
   }
@@ -189,6 +195,16 @@ class RaceCheck final : public Detector {
     const bool has_scalar = pipe == Pipe::S || instr.pipe == Pipe::S;
     if (has_scalar && options_.has_auto_sync && core.kind == SubCore::AIV) {
       join(state.clock(instr.pipe), state.clock(pipe));  // the flag pair that the compiler puts here
+      return;
+    }
+    // In place, the flag that orders the read orders the write too.
+    const auto is_same = [&](const AccessSite& site) {
+      return site.line == earlier.site.line && site.op == earlier.site.op;
+    };
+    const bool is_told = std::any_of(state.too_late.begin(), state.too_late.end(), is_same);
+    if (std::string_view(id) == "RACE-RAW") {
+      state.too_late.push_back(earlier.site);
+    } else if (std::string_view(id) == "RACE-WAW" && is_told) {
       return;
     }
     report(core, state, instr, id, earlier, space, first, last);

@@ -98,9 +98,18 @@ QueueSlot& slot_of(QueueState& queue, uint32_t address, const char* call, Where 
               "%s: the tensor at byte %u belongs to none of this queue's %u buffers", call, address, queue.slot_count);
 }
 
+/// Changes whenever an owner's queues lose their buffers.
+uint16_t generation_of(uint8_t owner) {
+  const Core& core = *current_core();
+  return static_cast<uint16_t>(core.resets[kEveryOwner] + core.resets[owner]);
+}
+
 void check_initialised(const QueueState& queue, const char* call, Where where) {
   OPKIT_CHECK(queue.slot_count > 0, QueueMisuse, At(where), "call pipe.InitBuffer(queue, count, bytes) first",
               "%s: this queue has no buffers", call);
+  OPKIT_CHECK(queue.generation == generation_of(queue.owner), QueueMisuse, At(where),
+              "call InitBuffer for this queue again behind Reset",
+              "%s: Reset or Destroy of the pipe or pool has taken this queue's buffers back", call);
 }
 
 uint32_t whole_blocks(uint32_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
@@ -154,6 +163,7 @@ void queue_start(QueueState& queue, uint8_t owner, uint32_t count, Where where) 
   OPKIT_CHECK(count > 0 && count <= kQueueSlots, IllegalOperand, At(where), "give a queue 1 to 64 buffers",
               "InitBuffer: a queue with %u buffers", count);
   queue.owner = owner;
+  queue.generation = generation_of(owner);
   queue.slot_count = count;
   queue.next_slot = queue.queued = queue.head = 0;
   for (uint32_t i = 0; i < count; ++i) queue.slots[i] = {};
@@ -204,11 +214,10 @@ void queue_enqueue(QueueState& queue, uint32_t address, Where where) {
               "EnQue each tensor once after AllocTensor",
               slot.state == SlotState::Enqueued ? "EnQue: this tensor is in the queue already"
                                                 : "EnQue: this tensor was freed or never allocated");
-  const uint32_t capacity =
-      queue.depth == 0 ? queue.slot_count : (queue.depth > queue.slot_count ? queue.depth : queue.slot_count);
-  OPKIT_CHECK(queue.queued < capacity, QueueMisuse, At(where),
-              "DeQue before the next EnQue, or raise the queue's depth", "EnQue: the queue holds %u tensors already",
-              queue.queued);
+  // As many EnQue without a DeQue as the queue is deep; depth 0 is for tensors used in place. Source: TQue, depth
+  OPKIT_CHECK(queue.queued < (queue.depth == 0 ? queue.slot_count : queue.depth), QueueMisuse, At(where),
+              "DeQue before the next EnQue, or raise the queue's depth",
+              "EnQue: the queue holds %u tensors already, and its depth is %u", queue.queued, queue.depth);
   if (queue.has_event) produce(slot.enqueue_event, queue.fill, queue.empty, queue.owner, where);
   slot.state = SlotState::Enqueued;
   tell_tensor(ResourceEvent::Action::EnQueTensor, queue, slot, where);
@@ -260,6 +269,7 @@ void free_queue_events(uint8_t owner, Where where) {
       }
     }
   }
+  ++core.resets[owner];
 }
 
 void pool_start(PoolState& pool, Space space, uint32_t begin, uint32_t bytes, uint32_t buffer_limit, Where where) {

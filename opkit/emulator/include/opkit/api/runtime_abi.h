@@ -62,7 +62,8 @@ struct QueueState {
   Pipe empty = Pipe::V;
   bool has_event = true;  ///< false where source and destination run on one pipe
   uint8_t depth = 1;
-  uint8_t owner = kPipeOwner;  ///< whose Reset gives its event ids back
+  uint8_t owner = kPipeOwner;  ///< whose Reset takes its buffers and event ids back
+  uint16_t generation = 0;     ///< of the owner when the buffers were placed
   uint32_t slot_count = 0;
   uint32_t next_slot = 0;
   uint32_t queued = 0;
@@ -91,7 +92,7 @@ OPKIT_API void pool_start(PoolState& pool, Space space, uint32_t begin, uint32_t
 OPKIT_API uint32_t pool_allocate(PoolState& pool, Space space, uint32_t count, uint32_t bytes, Where where);
 OPKIT_API void pool_share(PoolState& pool, const PoolState& shared, uint32_t bytes, uint32_t buffer_limit, Where where);
 OPKIT_API void pool_reset(PoolState& pool, Where where);
-/// Waits for what queues have signalled and gives their event ids back: of all queues, or of one owner's.
+/// Waits for what queues have signalled and takes their event ids and buffers back: of all queues, or of one owner's.
 OPKIT_API void free_queue_events(uint8_t owner, Where where);
 constexpr uint8_t kEveryOwner = 0;
 

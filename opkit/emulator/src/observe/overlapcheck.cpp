@@ -1,0 +1,193 @@
+// Vector instructions whose destination lies over a source in a way that the documents forbid: over a part of what the
+// same repeat reads, or over what a later repeat reads. The emulator executes repeat by repeat; a chip reads ahead.
+// Source: Ascend C API, general notes and restrictions, overlapping addresses.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "isa/table.h"
+#include "isa/vector_shape.h"
+#include "memory/bounds.h"
+#include "observe/checks.h"
+
+namespace opkit {
+namespace {
+
+struct Range {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+
+  bool meets(const Range& other) const { return begin < other.end && other.begin < end; }
+  bool equals(const Range& other) const { return begin == other.begin && end == other.end; }
+};
+
+/// Where an operand's lanes lie.
+class Lanes {
+ public:
+  Lanes(const LaneShape& shape, const Operand& operand)
+      : shape_(shape), operand_(operand), element_bytes_(size_bytes(operand.dtype)) {
+    const bool is_run = shape.is_count;
+    block_step_ = (is_run ? 1 : operand.block_stride) * kBlockBytes;
+    repeat_step_ = is_run ? shape.lanes * element_bytes_ : operand.repeat_stride * kBlockBytes;
+    lanes_per_block_ = kBlockBytes / element_bytes_;
+  }
+
+  uint32_t blocks() const { return (shape_.lanes + lanes_per_block_ - 1) / lanes_per_block_; }
+
+  /// Bounds of one repeat, for a first look.
+  Range repeat(uint32_t index) const {
+    const uint64_t begin = operand_.address + uint64_t{index} * repeat_step_;
+    return {begin, begin + uint64_t{blocks() - 1} * block_step_ + kBlockBytes};
+  }
+  Range all() const { return {operand_.address, repeat(shape_.repeat - 1).end}; }
+
+  /// The lanes of one data block that take part, from the first to the last; empty when none does.
+  Range block(uint32_t repeat, uint32_t index) const {
+    const uint32_t lanes = repeat + 1 == shape_.repeat ? shape_.tail : shape_.active;
+    uint32_t first = index * lanes_per_block_;
+    uint32_t last = std::min(lanes, first + lanes_per_block_);
+    if (shape_.is_bits) {
+      while (first < last && !shape_.is_active(first)) ++first;
+      while (first < last && !shape_.is_active(last - 1)) --last;
+    }
+    if (first >= last) return {};
+    const uint64_t begin = operand_.address + uint64_t{repeat} * repeat_step_ + uint64_t{index} * block_step_;
+    const uint32_t skipped = index * lanes_per_block_;
+    return {begin + (first - skipped) * element_bytes_, begin + (last - skipped) * element_bytes_};
+  }
+
+  uint64_t repeat_step() const { return repeat_step_; }
+  uint64_t block_step() const { return block_step_; }
+
+ private:
+  const LaneShape& shape_;
+  const Operand& operand_;
+  uint32_t element_bytes_;
+  uint64_t block_step_;
+  uint64_t repeat_step_;
+  uint32_t lanes_per_block_;
+};
+
+/// Two-source instructions that may gather up their results in src1: one of the two stays at its place.
+bool may_accumulate(const Instr& instr, uint32_t source) {
+  switch (instr.op) {
+    case Op::Add:
+    case Op::Sub:
+    case Op::Mul:
+    case Op::Max:
+    case Op::Min:
+    case Op::AddRelu:
+    case Op::SubRelu: break;
+    default: return false;
+  }
+  const DType type = instr.dst.dtype;
+  const bool has_type = type == DType::F16 || type == DType::S32 || type == DType::F32;
+  return has_type && source == 1 && (instr.src[1].repeat_stride == 0 || instr.dst.repeat_stride == 0);
+}
+
+class OverlapCheck final : public Detector {
+ public:
+  explicit OverlapCheck(const CheckOptions& options) : only_block_(options.only_block) {}
+
+  void launch_begin(const LaunchInfo& info) override {
+    cores_.clear();
+    cores_.resize(info.core_count);
+  }
+
+  void before(const Core& core, const Instr& instr) override {
+    const Family family = row_of(instr.op).family;
+    const bool is_by_lanes = family == Family::VecUnary || family == Family::VecBinary ||
+                             family == Family::VecBinaryScalar || instr.op == Op::Cast;
+    if (!is_by_lanes || size_bytes(instr.dst.dtype) == 0) return;
+    const LaneShape shape = lane_shape(core, instr, lane_bytes(instr));
+    if (shape.repeat == 0) return;
+    for (uint32_t i = 0; i < instr.source_count; ++i) look_at(core, instr, shape, i);
+  }
+
+  void block_end(const Core& core) override { (void)core; }
+
+  void launch_end() override {
+    for (const std::unique_ptr<FindingList>& findings : cores_) {
+      if (findings != nullptr) findings_.merge(std::move(*findings));
+    }
+    cores_.clear();
+  }
+
+  std::vector<Finding> take() override { return findings_.take(); }
+
+ private:
+  void look_at(const Core& core, const Instr& instr, const LaneShape& shape, uint32_t source) {
+    const Operand& operand = instr.src[source];
+    const uint32_t written_bytes = size_bytes(instr.dst.dtype);
+    const uint32_t read_bytes = size_bytes(operand.dtype);
+    if (operand.space != instr.dst.space || read_bytes == 0) return;
+    const Lanes written(shape, instr.dst);
+    const Lanes read(shape, operand);
+    if (!written.all().meets(read.all())) return;
+    const bool is_same_place = instr.dst.address == operand.address && written_bytes == read_bytes &&
+                               written.block_step() == read.block_step() && written.repeat_step() == read.repeat_step();
+    const bool has_apart = written.repeat_step() >= written.repeat(0).end - written.repeat(0).begin;
+    if (is_same_place && (shape.repeat == 1 || has_apart)) return;
+    for (uint32_t repeat = 0; repeat < shape.repeat; ++repeat) {
+      // A narrower result at its source's place is written behind what is read.
+      if (written_bytes >= read_bytes && covers_part(written, read, repeat)) {
+        return report(core, instr, source, repeat, repeat, written.repeat(repeat));
+      }
+      if (may_accumulate(instr, source)) continue;
+      for (uint32_t later = repeat + 1; later < shape.repeat; ++later) {
+        if (!written.repeat(repeat).meets(read.repeat(later)) || !blocks_meet(written, read, repeat, later)) continue;
+        return report(core, instr, source, repeat, later, written.repeat(repeat));
+      }
+    }
+  }
+
+  /// Whether the result of a repeat lies over its source without being at the same place.
+  static bool covers_part(const Lanes& written, const Lanes& read, uint32_t repeat) {
+    if (!written.repeat(repeat).meets(read.repeat(repeat))) return false;
+    for (uint32_t i = 0; i < written.blocks(); ++i) {
+      const Range result = written.block(repeat, i);
+      for (uint32_t j = 0; j < read.blocks(); ++j) {
+        const Range source = read.block(repeat, j);
+        if (result.meets(source) && !(i == j && result.equals(source))) return true;
+      }
+    }
+    return false;
+  }
+
+  static bool blocks_meet(const Lanes& written, const Lanes& read, uint32_t repeat, uint32_t later) {
+    for (uint32_t i = 0; i < written.blocks(); ++i) {
+      const Range result = written.block(repeat, i);
+      for (uint32_t j = 0; j < read.blocks(); ++j) {
+        if (result.meets(read.block(later, j))) return true;
+      }
+    }
+    return false;
+  }
+
+  void report(const Core& core, const Instr& instr, uint32_t source, uint32_t repeat, uint32_t later,
+              const Range& range) {
+    std::unique_ptr<FindingList>& findings = cores_[core.index];
+    if (findings == nullptr) findings = std::make_unique<FindingList>(only_block_);
+    bool is_new = false;
+    Finding& finding = findings->at("API-OVERLAP", core, site_of(instr), {}, is_new);
+    if (!is_new) return;
+    place_finding(finding, core, instr.dst.space, range.begin, range.end);
+    const std::string name = "src" + (instr.source_count > 1 ? std::to_string(source) : std::string());
+    const std::string first = std::string(row_of(instr.op).name) + " writes in repeat " + std::to_string(repeat);
+    finding.message = repeat == later ? first + " over a part of what the same repeat reads of " + name
+                                      : first + " what repeat " + std::to_string(later) + " reads of " + name;
+    finding.help = "give the result bytes of its own, or exactly those of the source";
+  }
+
+  uint32_t only_block_;
+  std::vector<std::unique_ptr<FindingList>> cores_;
+  FindingList findings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Detector> make_overlap_check(const CheckOptions& options) {
+  return std::make_unique<OverlapCheck>(options);
+}
+
+}  // namespace opkit

@@ -1,0 +1,9 @@
+#include "kernel_operator.h"
+using namespace AscendC;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  (void)x, (void)y;
+  LocalTensor<float> a(TPosition::VECCALC, 0, 192);
+  Duplicate(a, 1.0f, 192);
+  Adds(a, a, 1.0f, 64, 2, {1, 1, 8, 8});
+}
