@@ -15,6 +15,7 @@ __all__ = [
     "build_cause",
     "fault_cause",
     "first_line",
+    "foreign_software",
     "missing_module",
     "names_in_build_log",
     "names_in_faults",
@@ -82,6 +83,14 @@ _MISSING_NAME = (
 )
 _MISSING_MEMBER = re.compile(r"has no member named ['‘](?P<name>\w+)['’]")
 _UNDEFINED = re.compile(r"undefined reference to [`'‘](?P<name>[\w:]+)")
+_NO_HEADER = re.compile(r"[\w./+-]+\.h(?:pp)?['’]?:? (?:No such file|file not found)")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<](?P<header>[^">]+)[">]', re.MULTILINE)
+# Headers of software that opkit does not stand in for, by the beginning of their paths.
+_FOREIGN_HEADERS = {
+    "torch_npu/": "torch_npu, which runs on real devices only",
+    "ge/ge_": "the graph engine GE",
+    "graph/custom_op.h": "the graph engine GE",
+}
 _LIBRARY = re.compile(r"cannot find -l(?P<name>[\w.]+)")
 _UNIMPLEMENTED = re.compile(r"^error: (?P<message>.+) \[Unimplemented\]", re.MULTILINE)
 _FAIL = re.compile(
@@ -179,6 +188,22 @@ def missing_module(text: str) -> str | None:
     package = _PACKAGE.search(text)
     if package is not None:
         return f"the CMake package {package[1] or package[2]}"
+    return None
+
+
+def foreign_software(log: str, sources: Iterable[str]) -> str | None:
+    """Return what software a build lacks that opkit does not stand in for; None where it is none.
+
+    Args:
+        log: what the failed build printed.
+        sources: the texts that it compiled.
+    """
+    if _NO_HEADER.search(log) is None:
+        return None
+    headers = [match["header"] for text in sources for match in _INCLUDE.finditer(text)]
+    for beginning, software in _FOREIGN_HEADERS.items():
+        if any(header.startswith(beginning) for header in headers):
+            return software
     return None
 
 

@@ -20,6 +20,7 @@ from opkit.compat.outcome import (
     Verdict,
     build_cause,
     fault_cause,
+    foreign_software,
     last_line,
     missing_module,
     names_in_build_log,
@@ -220,7 +221,11 @@ class _Attempt:
             architecture = other_chip(ran.output)
             if architecture is not None:
                 return self._say(Verdict.CHIP, f"needs {architecture}")
-            names = names_in_build_log(ran.output, _own_names(self.task.sample.folder))
+            sources = _sources(self.task.sample.folder)
+            software = foreign_software(ran.output, sources)
+            if software is not None:
+                return self._say(Verdict.UNVERIFIED, f"needs {software}")
+            names = names_in_build_log(ran.output, _own_names(sources))
             return self._say(Verdict.BUILD, build_cause(ran.output), names)
         if step.kind == "verify":
             return self._say(Verdict.WRONG, wrong_cause(ran.output))
@@ -304,14 +309,17 @@ def _for_our_chip(recipe: Recipe, folder: Path) -> Recipe:
     return recipe.with_values({_ARCHITECTURES: ours}) if ours in "".join(texts) else recipe
 
 
-def _own_names(folder: Path) -> set[str]:
-    """Return the names that a sample's sources declare themselves."""
+def _sources(folder: Path) -> list[str]:
+    paths = [path for path in folder.rglob("*") if path.suffix in _SOURCES and path.is_file()]
+    return [path.read_bytes().decode("utf-8", errors="replace") for path in paths]
+
+
+def _own_names(sources: Sequence[str]) -> set[str]:
+    """Return the names that sources declare themselves."""
     found: set[str] = set()
-    for path in folder.rglob("*"):
-        if path.suffix in _SOURCES and path.is_file():
-            text = path.read_bytes().decode("utf-8", errors="replace")
-            tokens = tokens_of(plain_code(text))
-            found |= local_names(tokens) | variable_names(tokens)
+    for text in sources:
+        tokens = tokens_of(plain_code(text))
+        found |= local_names(tokens) | variable_names(tokens)
     return found
 
 

@@ -7,6 +7,7 @@ import pytest
 from opkit.compat.outcome import (
     build_cause,
     fault_cause,
+    foreign_software,
     missing_module,
     names_in_build_log,
     names_in_faults,
@@ -133,3 +134,11 @@ def test_missing_modules_and_packages_are_named() -> None:
     package = 'Could not find a package configuration file provided by "Torch" with any'
     assert missing_module(package) == "the CMake package Torch"
     assert missing_module("all is here") is None
+
+
+def test_a_build_that_lacks_a_header_needs_the_foreign_software_that_its_sources_include() -> None:
+    log = "add.asc:3:10: fatal error: acl/acl_prof.h: No such file or directory"
+    source = '#include "acl/acl_prof.h"\n # include <torch_npu/csrc/core/npu/NPUStream.h>\n'
+    assert foreign_software(log, [source]) == "torch_npu, which runs on real devices only"
+    assert foreign_software(log, ['#include "acl/acl_prof.h"']) is None
+    assert foreign_software("add.asc:3:10: error: expected ';'", [source]) is None
