@@ -25,6 +25,8 @@ from opkit.toolchain.command import (
     library_units,
     opapi_unit,
     skipped_bindings,
+    template_listing,
+    with_instances,
 )
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.described import HostDescription, ask_host, parse_description
@@ -58,7 +60,7 @@ __all__ = ["Artifact", "BuildEvent", "build", "clean_output", "default_output", 
 _NO_SPACE = "No space left on device"
 
 # The longest first, so that the last one to end is a short one.
-_ORDER = ("numpy_ext", "op_host", "torch_ext", "op_api", "kernel")
+_ORDER = ("template", "numpy_ext", "op_host", "torch_ext", "op_api", "kernel")
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,8 @@ class _Build:
         self, units: Sequence[CompileUnit], links: Sequence[LinkUnit], jobs: int
     ) -> list[UnitResult]:
         """Make all units and publish them."""
-        results = self._compile_all(units, jobs)
+        units, results = self._instantiate(units, jobs)
+        results.update(self._compile_all(units, jobs))
         self._raise_if_failed(results)
         objects = {}
         for unit in units:
@@ -277,7 +280,8 @@ class _Build:
             toolkit=self._toolkit,
             compiler=self._compiler,
         )
-        results.update(self._compile_all((api, *self._described_kernels(described)), jobs))
+        kernels, listed = self._instantiate(self._described_kernels(described), jobs)
+        results.update({**listed, **self._compile_all((api, *kernels), jobs)})
         self._raise_if_failed(results)
         return {**headers, "op_proto.h": proto_header(described.operators)}
 
@@ -332,6 +336,29 @@ class _Build:
         return kernel_units(
             self.project, self._chip, self._toolkit, self._compiler, preambles=preambles
         )
+
+    def _instantiate(
+        self, units: Sequence[CompileUnit], jobs: int
+    ) -> tuple[tuple[CompileUnit, ...], dict[str, UnitResult]]:
+        """Return the units, kernel templates among them with their instances.
+
+        Also returns what was made to learn of these.
+        """
+        listings = {unit.name: template_listing(unit) for unit in units if unit.template}
+        results = self._compile_all(tuple(listings.values()), jobs)
+        self._raise_if_failed(results)
+        made = []
+        for unit in units:
+            listing = listings.get(unit.name)
+            if listing is None:
+                made.append(unit)
+                continue
+            result, place = results[listing.name], self._place(listing.name)
+            if result.data is not None:
+                write_aside(place, result.data)
+            text = place.read_text(encoding="utf-8", errors="replace")
+            made.append(with_instances(unit, text))
+        return tuple(made), results
 
     def _publish_headers(self, headers: dict[str, str]) -> None:
         """Write what C++ programs are compiled against: op_api/include, and lib beside it."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 import importlib.util
 import sysconfig
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opkit.chips import Chip
 from opkit.errors import SetupError, UsageError
 from opkit.schema import OpSpec
 from opkit.toolchain.compiler import Compiler
+from opkit.toolchain.kernel_templates import LIST_TEMPLATES, read_instances
+from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel, scan_kernels
 from opkit.toolchain.opapi import OPAPI_LIBRARY
 from opkit.toolchain.project import Project
 from opkit.toolchain.toolkit import Toolkit
@@ -33,6 +35,8 @@ __all__ = [
     "link_argv",
     "opapi_unit",
     "skipped_bindings",
+    "template_listing",
+    "with_instances",
 ]
 
 HOST_LIBRARY = "libop_host.so"
@@ -64,7 +68,7 @@ class CompileUnit:
     name: str
     """The file that it makes."""
     kind: str
-    """`kernel`, `op_host`, `numpy_ext` or `torch_ext`."""
+    """`kernel`, `template`, `op_host`, `numpy_ext`, `torch_ext` or `op_api`."""
     source: Path
     """The user's file."""
     text: str | None
@@ -73,6 +77,8 @@ class CompileUnit:
     """Everything but the compiler, the input and the outputs."""
     linked: bool
     """Whether the compiler also links, so that `name` is a shared object."""
+    template: Variant | None = None
+    """For a kernel that is a template: its variant. Its instances are still to be read."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ def compile_argv(
     """
     mode = "-shared" if unit.linked else "-c"
     inputs = ["-MD", "-MF", str(depfile), "-MT", "unit", "-o", str(output), str(source)]
-    libraries = [flag for flag in unit.flags if flag.startswith(("-l", "-L", "-Wl,"))]
+    libraries = [flag for flag in unit.flags if _is_for_linker(flag)]
     flags = [flag for flag in unit.flags if flag not in libraries]
     # The linker reads libraries after the objects that need them.
     return [*compiler.argv, *flags, mode, *inputs, *libraries]
@@ -165,13 +171,14 @@ def kernel_units(
                 help=f'write it, or let "opkit gen" write it; {spec.source.name} names the kernel',
             )
         preamble = (preambles or {}).get(spec.op, KernelPreamble())
+        kernel = _find_kernel(source, spec.name)
         for variant in kernel_variants(spec, chip.npu_arch):
             units.append(
                 CompileUnit(
                     name=variant.file,
                     kind="kernel",
                     source=source,
-                    text=_kernel_text(source.relative_to(project.root), spec, preamble),
+                    text=_kernel_text(source.relative_to(project.root), kernel, preamble),
                     flags=(
                         *_common_flags(compiler, toolkit, optimise="-O2"),
                         # The unit lies elsewhere; this finds the user's file from the root, and
@@ -186,9 +193,52 @@ def kernel_units(
                         *_link_flags(toolkit, strict=True),
                     ),
                     linked=True,
+                    template=variant if kernel.is_template else None,
                 )
             )
     return tuple(units)
+
+
+def template_listing(unit: CompileUnit) -> CompileUnit:
+    """Return the unit that preprocesses a kernel template for what it says of its instances."""
+    flags = [flag for flag in unit.flags if flag != "-s" and not _is_for_linker(flag)]
+    return replace(
+        unit,
+        name=f"{unit.name.removesuffix('.so')}.templates.o",
+        kind="template",
+        flags=(*flags, "-E", "-P", f"-D{LIST_TEMPLATES}"),
+        linked=False,
+        template=None,
+    )
+
+
+def with_instances(unit: CompileUnit, preprocessed: str) -> CompileUnit:
+    """Return a kernel template's unit with a table of its instances.
+
+    Args:
+        preprocessed: what `template_listing` of the unit made.
+    Raises:
+        BuildError: the declarations of the instances cannot be read.
+    """
+    if unit.template is None:
+        return unit
+    spec = unit.template.spec
+    tensors = [tensor.dtypes[unit.template.index].ge for tensor in (*spec.inputs, *spec.outputs)]
+    count = len(spec.inputs)
+    instances = read_instances(
+        preprocessed, op=spec.op, inputs=tensors[:count], outputs=tensors[count:]
+    )
+    kernel = _find_kernel(unit.source, spec.name)
+    entries = [
+        _entry(
+            spec.name,
+            f"{spec.name}<{', '.join(instance.arguments)}>",
+            TASK_TYPES[instance.task_type] if instance.task_type else kernel.mode,
+            f"{instance.tiling_key}u",
+        )
+        for instance in instances
+    ]
+    return replace(unit, text=f"{unit.text}{_table(entries)}")
 
 
 def library_units(
@@ -274,7 +324,18 @@ def _object_name(source: Path) -> str:
     return ".".join((*source.parts[:-1], source.stem, "o"))
 
 
-def _kernel_text(source: Path, spec: OpSpec, preamble: KernelPreamble) -> str:
+def _is_for_linker(flag: str) -> bool:
+    return flag.startswith(("-l", "-L", "-Wl,"))
+
+
+def _find_kernel(source: Path, name: str) -> Kernel:
+    text = source.read_text(encoding="utf-8", errors="replace")
+    found = (kernel for kernel in scan_kernels(text) if kernel.name == name)
+    # One that stands in a header is compiled as any other.
+    return next(found, Kernel(name, VECTOR, is_template=False))
+
+
+def _kernel_text(source: Path, kernel: Kernel, preamble: KernelPreamble) -> str:
     if preamble.tiling_default is None:
         structs = ""
     else:
@@ -287,7 +348,32 @@ def _kernel_text(source: Path, spec: OpSpec, preamble: KernelPreamble) -> str:
         f"{structs}"
         f'#include "{source.as_posix()}"\n'
         '#include "opkit/kernel_entry.h"\n\n'
-        f"OPKIT_KERNEL_TABLE({spec.name})\n"
+        f"{_plain_table(kernel)}"
+    )
+
+
+def _plain_table(kernel: Kernel) -> str:
+    """Return the table of a kernel; nothing for a template, whose instances are not known yet."""
+    if kernel.is_template:
+        return ""
+    name = kernel.name
+    if kernel.mode == VECTOR and not kernel.keyed_modes:
+        return f"OPKIT_KERNEL_TABLE({name})\n"
+    keyed = [_entry(name, name, mode, key) for key, mode in kernel.keyed_modes]
+    return _table([_entry(name, name, kernel.mode), *keyed])
+
+
+def _entry(name: str, function: str, mode: str, key: str | None = None) -> str:
+    told = f", {key}" if key is not None else ""
+    return f'    ::opkit::kernel_entry<&{function}>("{name}", {mode}{told}),\n'
+
+
+def _table(entries: Sequence[str]) -> str:
+    return (
+        "namespace {\n"
+        f"const ::opkit::KernelEntry opkit_kernel_entries[] = {{\n{''.join(entries)}}};\n"
+        "}  // namespace\n"
+        "OPKIT_EXPORT_KERNELS(opkit_kernel_entries)\n"
     )
 
 

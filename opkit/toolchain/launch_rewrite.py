@@ -25,6 +25,8 @@ from opkit.toolchain.tokens import (
 
 __all__ = [
     "ASK_KERNEL",
+    "TASK_TYPES",
+    "VECTOR",
     "Edit",
     "Kernel",
     "Rewritten",
@@ -38,16 +40,17 @@ __all__ = [
 ]
 
 VECTOR = "::opkit::KernelMode::Vector"
+MIXED = "::opkit::KernelMode::Mix12"
 # The launch asks the kernel, which body_edits() has taught to answer.
 ASK_KERNEL = "::opkit::AskKernel()"
 # Source: programming guide, kernel type settings; the task types of arch 2201.
-_TASK_TYPES = {
+TASK_TYPES = {
     "KERNEL_TYPE_AIV_ONLY": VECTOR,
     "KERNEL_TYPE_MIX_AIV_1_0": VECTOR,
     "KERNEL_TYPE_AIC_ONLY": "::opkit::KernelMode::Cube",
     "KERNEL_TYPE_MIX_AIC_1_0": "::opkit::KernelMode::Cube",
     "KERNEL_TYPE_MIX_AIC_1_1": "::opkit::KernelMode::Mix11",
-    "KERNEL_TYPE_MIX_AIC_1_2": "::opkit::KernelMode::Mix12",
+    "KERNEL_TYPE_MIX_AIC_1_2": MIXED,
 }
 _MAYBE_LAUNCH = "<<<"
 _MAYBE_KERNEL = "__global__"
@@ -67,6 +70,8 @@ class Kernel:
     """Offset behind the `{` of its definition; None for a declaration."""
     end: int | None = None
     """Offset behind the `}` of its definition; None for a declaration."""
+    keyed_modes: tuple[tuple[str, str], ...] = ()
+    """(tiling key, mode) of each KERNEL_TASK_TYPE in its body, as C++ expressions."""
     workspace: str | None = None
     """The parameter marked `__kfc_workspace__`: the system workspace of Matmul objects."""
 
@@ -262,13 +267,14 @@ def _kernel_at(tokens: Sequence[Token], index: int) -> Kernel | None:
                 is_defined = close + 1 < len(tokens) and tokens[close + 1].text == "{"
                 last = matching_close(tokens, close + 1) if is_defined else None
                 workspace = _marked_workspace(tokens[position + 2 : close])
-                unmarked = VECTOR if workspace is None else "::opkit::KernelMode::Mix12"
+                unmarked = VECTOR if workspace is None else MIXED
                 return Kernel(
                     token.text,
                     mode or _task_type(tokens, close) or unmarked,
                     is_template,
                     body=tokens[close + 1].end if is_defined else None,
                     end=tokens[last].end if last is not None else None,
+                    keyed_modes=_keyed_modes(tokens[close + 1 : last]) if last else (),
                     workspace=workspace,
                 )
             position = close
@@ -293,10 +299,22 @@ def _task_type(tokens: Sequence[Token], close: int) -> str | None:
     if body >= len(tokens) or tokens[body].text != "{":
         return None
     end = matching_close(tokens, body) or len(tokens)
-    for token in tokens[body:end]:
-        if token.text in _TASK_TYPES:
-            return _TASK_TYPES[token.text]
-    return None
+    words = [token.text for token in tokens[body:end]]
+    named = next((TASK_TYPES[word] for word in words if word in TASK_TYPES), None)
+    # Where nothing is said, Matmul objects need both kinds of cores.
+    return named or (MIXED if "REGIST_MATMUL_OBJ" in words else None)
+
+
+def _keyed_modes(body: Sequence[Token]) -> tuple[tuple[str, str], ...]:
+    found = []
+    for index, token in enumerate(body[:-1]):
+        if token.text != "KERNEL_TASK_TYPE" or body[index + 1].text != "(":
+            continue
+        close = matching_close(body, index + 1)
+        if close is not None and body[close - 1].text in TASK_TYPES and body[close - 2].text == ",":
+            key = _source_of(body[index + 2 : close - 2])
+            found.append((key, TASK_TYPES[body[close - 1].text]))
+    return tuple(found)
 
 
 def launch_edits(text: str, *, file: Path, kernels: Iterable[Kernel] = ()) -> tuple[Edit, ...]:

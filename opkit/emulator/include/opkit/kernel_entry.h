@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "opkit/isa/ops.h"
@@ -25,6 +26,8 @@ struct KernelEntry {
   void (*invoke)(void* const* arguments);
   uint32_t argument_count;
   KernelMode mode;
+  bool has_key = false;  ///< it serves launches with `tiling_key` only; those without a key serve the others
+  uint64_t tiling_key = 0;
 };
 
 /// The symbol `opkit_kernel_table` of a kernel's shared object.
@@ -38,6 +41,18 @@ struct KernelTable {
 /// Whether this library can run the table's kernels.
 constexpr bool is_compatible(const KernelTable& table) {
   return table.abi_version == kAbiVersion && table.table_fingerprint == table_fingerprint();
+}
+
+/// The entry of a kernel that serves a tiling key; null when there is none.
+inline const KernelEntry* find_entry(const KernelTable& table, const char* name, uint64_t tiling_key) {
+  const KernelEntry* any = nullptr;
+  for (uint32_t i = 0; i < table.count; ++i) {
+    const KernelEntry& entry = table.entries[i];
+    if (std::strcmp(entry.name, name) != 0) continue;
+    if (entry.has_key && entry.tiling_key == tiling_key) return &entry;
+    if (!entry.has_key && any == nullptr) any = &entry;
+  }
+  return any;
 }
 
 namespace detail {
@@ -63,14 +78,32 @@ struct Invoker<void (*)(Arguments...)> {
 };
 
 }  // namespace detail
+
+/// The entry of one function: a kernel, or an instance of a kernel template.
+template <auto kernel>
+constexpr KernelEntry kernel_entry(const char* name, KernelMode mode) {
+  using Invoker = detail::Invoker<decltype(kernel)>;
+  return {name, &Invoker::template invoke<kernel>, Invoker::kCount, mode};
+}
+
+template <auto kernel>
+constexpr KernelEntry kernel_entry(const char* name, KernelMode mode, uint64_t tiling_key) {
+  KernelEntry entry = kernel_entry<kernel>(name, mode);
+  entry.has_key = true;
+  entry.tiling_key = tiling_key;
+  return entry;
+}
+
 }  // namespace opkit
 
-#define OPKIT_KERNEL_TABLE_AS(kernel, kernel_mode)                                                    \
-  namespace {                                                                                         \
-  const ::opkit::KernelEntry opkit_kernel_entry = {                                                   \
-      #kernel, &::opkit::detail::Invoker<decltype(&kernel)>::template invoke<&kernel>,                \
-      ::opkit::detail::Invoker<decltype(&kernel)>::kCount, ::opkit::KernelMode::kernel_mode};         \
-  }                                                                                                   \
+/// Exports an array of entries.
+#define OPKIT_EXPORT_KERNELS(array)                                                                   \
   extern "C" __attribute__((visibility("default"))) const ::opkit::KernelTable opkit_kernel_table = { \
-      ::opkit::kAbiVersion, ::opkit::table_fingerprint(), 1, &opkit_kernel_entry};
+      ::opkit::kAbiVersion, ::opkit::table_fingerprint(), sizeof(array) / sizeof(array)[0], array};
+#define OPKIT_KERNEL_TABLE_AS(kernel, kernel_mode)                                \
+  namespace {                                                                     \
+  const ::opkit::KernelEntry opkit_kernel_entries[] = {                           \
+      ::opkit::kernel_entry<&kernel>(#kernel, ::opkit::KernelMode::kernel_mode)}; \
+  }                                                                               \
+  OPKIT_EXPORT_KERNELS(opkit_kernel_entries)
 #define OPKIT_KERNEL_TABLE(kernel) OPKIT_KERNEL_TABLE_AS(kernel, Vector)

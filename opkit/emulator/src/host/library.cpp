@@ -84,7 +84,7 @@ std::string built_variants(const fs::path& folder, const std::string& kernel) {
   return text.empty() ? "no variant of it" : text;
 }
 
-const KernelEntry* load_kernel(const fs::path& file, const std::string& kernel) {
+const KernelTable* load_kernels(const fs::path& file) {
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) fail(OPKIT_MISSING, std::string("a kernel cannot be loaded: ") + dlerror());
   const auto* table = static_cast<const KernelTable*>(dlsym(handle, "opkit_kernel_table"));
@@ -94,10 +94,7 @@ const KernelEntry* load_kernel(const fs::path& file, const std::string& kernel) 
                             std::to_string(table->abi_version) + ", this one has " + std::to_string(kAbiVersion) +
                             ", or another instruction table): run \"opkit build\" again");
   }
-  for (uint32_t i = 0; i < table->count; ++i) {
-    if (kernel == table->entries[i].name) return &table->entries[i];
-  }
-  fail(OPKIT_MISSING, file.string() + " holds no kernel named \"" + kernel + "\"");
+  return table;
 }
 
 }  // namespace
@@ -166,21 +163,28 @@ const Operator& find_operator(const opkit_library& library, const char* op_type)
 }
 
 const KernelEntry& find_kernel(opkit_library& library, const std::string& op_type, const std::string& npu_arch,
-                               const std::vector<int32_t>& dtypes) {
+                               const std::vector<int32_t>& dtypes, uint64_t tiling_key) {
   const auto named = library.kernel_names.find(op_type);
   const std::string kernel = named == library.kernel_names.end() ? snake_case(op_type) : named->second;
   const std::string file_name = kernel + "." + npu_arch + "." + dtype_list(dtypes) + ".so";
 
   const std::lock_guard<std::mutex> guard(library.lock);
-  if (const auto found = library.kernels.find(file_name); found != library.kernels.end()) return *found->second;
+  const KernelTable*& table = library.kernels[file_name];
   const fs::path file = library.folder / file_name;
-  if (!fs::exists(file)) {
+  if (table == nullptr && !fs::exists(file)) {
     fail(OPKIT_MISSING, "[" + op_type + "] there is no kernel " + file_name + " in " + library.folder.string() +
                             ", which holds " + built_variants(library.folder, kernel) + "; run \"opkit build\" again");
   }
-  const KernelEntry* entry = load_kernel(library.load_folder / file_name, kernel);
-  library.kernels[file_name] = entry;
-  return *entry;
+  if (table == nullptr) table = load_kernels(library.load_folder / file_name);
+  if (const KernelEntry* entry = find_entry(*table, kernel.c_str(), tiling_key)) return *entry;
+  std::string keys;
+  for (uint32_t i = 0; i < table->count; ++i) {
+    if (kernel != table->entries[i].name) continue;
+    keys += (keys.empty() ? "" : ", ") + std::to_string(table->entries[i].tiling_key);
+  }
+  if (keys.empty()) fail(OPKIT_MISSING, file.string() + " holds no kernel named \"" + kernel + "\"");
+  fail(OPKIT_USAGE, "[" + op_type + "] its tiling function sets the tiling key " + std::to_string(tiling_key) +
+                        ", and its kernel has instances for " + keys);
 }
 
 }  // namespace opkit::host

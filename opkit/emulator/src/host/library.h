@@ -17,7 +17,7 @@ struct opkit_library {
   std::map<std::string, std::string> kernel_names;  ///< by operator type, from kernels.txt
 
   std::mutex lock;                                                     ///< of what follows
-  std::map<std::string, const opkit::KernelEntry*> kernels;            ///< by file name
+  std::map<std::string, const opkit::KernelTable*> kernels;            ///< by file name
   std::map<std::pair<std::string, std::string>, void*> compile_infos;  ///< by operator type and chip
 };
 
@@ -30,9 +30,10 @@ opkit_library& open_library(const char* folder);
 /// The operator of that type; throws CallError with the known types when there is none.
 const Operator& find_operator(const opkit_library& library, const char* op_type);
 
-/// The kernel for these dtypes (inputs, then outputs) on a chip's architecture. Throws CallError.
+/// The kernel for these dtypes (inputs, then outputs) on a chip's architecture, or its instance for a tiling key.
+/// Throws CallError.
 const KernelEntry& find_kernel(opkit_library& library, const std::string& op_type, const std::string& npu_arch,
-                               const std::vector<int32_t>& dtypes);
+                               const std::vector<int32_t>& dtypes, uint64_t tiling_key);
 
 /// File and kernel name of an operator type: AbcAAc is abc_a_ac. `opkit/schema/names.py` has the same rule.
 std::string snake_case(const std::string& op_type);

@@ -132,9 +132,9 @@ struct opkit_plan {
     if (&opkit::Device::get().chip() != config.chip) {
       fail(OPKIT_USAGE, "[" + call.entry().type + "] the chip was changed after the call was prepared");
     }
-    const opkit::KernelEntry& kernel =
-        find_kernel(library, call.entry().type, config.chip->npu_arch, call.variant_dtypes());
     tile();
+    const opkit::KernelEntry& kernel =
+        find_kernel(library, call.entry().type, config.chip->npu_arch, call.variant_dtypes(), tiling->tiling_key);
     const bool poisons = opkit::Device::get().config().poison;
     const opkit::LaunchRecord record = run_kernel(kernel, call, given, *tiling, workspace, poisons);
     if (record.fault.fault == opkit::Fault::None) return OPKIT_OK;

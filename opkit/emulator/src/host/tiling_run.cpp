@@ -45,6 +45,8 @@ TilingResult run_tiling(opkit_library& library, const BoundCall& call, const Chi
   if (call_host(entry.type, "tiling", entry.tiling, &context) != ge::GRAPH_SUCCESS) {
     fail(OPKIT_USAGE, where + "failed" + logged_reason());
   }
+  if (state.tiling_key == kNoTilingKey)
+    fail(OPKIT_USAGE, where + "chooses none of the kernel's instances" + logged_reason());
   if (state.block_dim == 0 || state.block_dim > kMaxBlockDim) {
     fail(OPKIT_USAGE, where + "sets the block dim to " + std::to_string(state.block_dim) + "; SetBlockDim takes 1 to " +
                           std::to_string(kMaxBlockDim));

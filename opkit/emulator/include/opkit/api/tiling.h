@@ -45,9 +45,9 @@ enum KernelMetaType {
 
 namespace opkit {
 
-/// Types that start vector sub-cores alone.
-constexpr bool is_vector_kernel(KernelMetaType type) {
-  return type == KERNEL_TYPE_AIV_ONLY || type == KERNEL_TYPE_MIX_AIV_1_0 || type == KERNEL_TYPE_AICORE;
+/// Types that the emulated chips have; which of them a kernel has, the toolchain reads from its source.
+constexpr bool is_task_type(KernelMetaType type) {
+  return type <= KERNEL_TYPE_MIX_AIC_1_2 || type == KERNEL_TYPE_AICORE;
 }
 
 }  // namespace opkit
@@ -62,7 +62,7 @@ inline uint8_t* GetUserWorkspace(uint8_t* workspace) {
 }  // namespace AscendC
 
 #define KERNEL_TASK_TYPE_DEFAULT(type) \
-  static_assert(::opkit::is_vector_kernel(type), "opkit runs vector kernels only so far: " #type " is not supported")
+  static_assert(::opkit::is_task_type(type), #type " is a type of kernel that no emulated chip has")
 #define KERNEL_TASK_TYPE(key, type) KERNEL_TASK_TYPE_DEFAULT(type)
 
 #define TILING_KEY_IS(key) (::opkit::tiling_key_is(key))

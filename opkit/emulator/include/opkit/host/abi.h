@@ -29,6 +29,9 @@ using InferDataTypeFunction = uint32_t (*)(gert::InferDataTypeContext*);
 using TilingFunction = uint32_t (*)(gert::TilingContext*);
 using TilingParseFunction = uint32_t (*)(gert::TilingParseContext*);
 
+/// What a tiling function sets that chooses none of a kernel's instances; no kernel has it.
+constexpr uint64_t kNoTilingKey = UINT64_MAX;
+
 enum class Presence : uint8_t { Required, Optional, Dynamic };
 
 /// Bits of ParamDescription::follow_kinds.

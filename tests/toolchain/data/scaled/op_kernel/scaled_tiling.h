@@ -1,0 +1,7 @@
+#pragma once
+
+#include <cstdint>
+
+struct ScaledTiling {
+  uint32_t count;
+};
