@@ -12,7 +12,7 @@ from opkit.chips import find_chip
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 from opkit.scaffold.reference import reference
-from opkit.scaffold.shapes import output_shapes
+from opkit.scaffold.shapes import output_shapes, shape_helpers
 from opkit.scaffold.view import ge_rows, numpy_rows, torch_rows, view_operator
 from opkit.schema import OpSpec, dump
 
@@ -108,6 +108,8 @@ def render(
             for spec in operators
         },
         "references": {view.name: reference(view.spec) for view in views},
+        "derivatives": {spec.name: formula.torch_source(spec) for spec in derived},
+        "shape_helpers": frozenset().union(*(shape_helpers(view.spec) for view in views)),
         "shapes": {view.name: output_shapes(view.spec) for view in views},
         "numpy_rows": numpy_rows(),
         "torch_rows": torch_rows(),

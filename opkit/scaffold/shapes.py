@@ -1,26 +1,44 @@
-"""The shapes of an operator's outputs as Python expressions, for torch's fake tensors."""
+"""The shapes of an operator's outputs: Python for torch's fake tensors, C++ for InferShape."""
 
 from __future__ import annotations
 
-from opkit.schema import OpSpec
+import ast
+from collections.abc import Callable, Mapping, Set
 
-__all__ = ["output_shapes"]
+from opkit.schema import OpSpec, ShapeOption, ShapeRule, TensorSpec
+
+__all__ = [
+    "default_rule",
+    "infer_shape_source",
+    "output_shapes",
+    "rule_attributes",
+    "shape_helpers",
+]
+
+
+def default_rule(spec: OpSpec, output: TensorSpec) -> ShapeRule | None:
+    """Return the rule of an output that has neither formula nor `shape`: the first input's shape.
+
+    None where there is no required input and no list to take it from.
+    """
+    if output.shape is not None:
+        return output.shape
+    source = next((t.name for t in spec.inputs if t.param_type != "optional"), None)
+    return None if source is None else ShapeRule("same", (source,))
 
 
 def output_shapes(spec: OpSpec) -> tuple[str, ...]:
-    """Return one expression per output, over the inputs and the helpers of `_torch.py`.
+    """Return one Python expression per output, over the inputs and the helpers of `_torch.py`.
 
     The rule is InferShape's: a formula's output has the inputs' broadcast shape; one that holds a
-    value per row lacks its last axis, or has 1 there with keepdims. Without a formula it is the
-    first input's shape.
+    value per row lacks its last axis, or has 1 there with keepdims. Without a formula it is what
+    the output's `shape` says. A dynamic output's is the expression for its i-th tensor, over `i`.
 
     Raises:
         SpecError: a formula is wrong.
     """
-    if not spec.inputs:
-        return tuple("torch.Size(())" for _ in spec.outputs)
     if not spec.has_formula:
-        return tuple(f"{spec.inputs[0].name}.shape" for _ in spec.outputs)
+        return tuple(_rule_in_python(spec, output) for output in spec.outputs)
     from opkit.scaffold import formula
 
     parsed = formula.parse(spec)
@@ -33,3 +51,129 @@ def output_shapes(spec: OpSpec) -> tuple[str, ...]:
         f"_row_shape({whole}, keepdims={output.keepdims})" if output.per_row else whole
         for output in parsed.outputs
     )
+
+
+def shape_helpers(spec: OpSpec) -> frozenset[str]:
+    """Return which helpers an operator's rules call: `broadcast`, `reduce`, `matmul`, `dims`."""
+    if spec.has_formula:
+        return frozenset()
+    rules = [default_rule(spec, output) for output in spec.outputs]
+    kinds = {rule.kind for rule in rules if rule is not None}
+    if "matmul" in kinds:
+        kinds.add("broadcast")
+    return frozenset(kinds - {"same"})
+
+
+def _rule_in_python(spec: OpSpec, output: TensorSpec) -> str:
+    lists = {tensor.name for tensor in spec.inputs if tensor.param_type == "dynamic"}
+    if output.param_type == "dynamic":
+        source = next((t.name for t in spec.inputs if t.name in lists), None)
+        return f"{source}[i].shape" if source else "torch.Size((1,))"
+    rule = default_rule(spec, output)
+    if rule is None:
+        return "torch.Size((1,))"
+    tensors = [f"{name}[0]" if name in lists else name for name in rule.tensors]
+    if rule.kind == "same":
+        return f"{tensors[0]}.shape"
+    if rule.kind == "dims":
+        by_name = dict(zip(rule.tensors, tensors, strict=True))
+        dims = [
+            _dimension(
+                dim,
+                axis_of=lambda name, axis: f"{by_name[name]}.shape[{axis}]",
+                name_of=str,
+                divide="//",
+            )
+            for dim in rule.dims
+        ]
+        return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
+    options = "".join(f", {key}={_in_python(value)}" for key, value in rule.options.items())
+    return f"_{rule.kind}_shape({', '.join(tensors)}{options})"
+
+
+def _in_python(value: ShapeOption) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def infer_shape_source(
+    spec: OpSpec, output: TensorSpec, stems: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the C++ statements of InferShape that set one output's shape, without a formula.
+
+    Args:
+        stems: what the C++ variables of a tensor or attribute start with, by its name: the shape of
+            input `x` is behind the pointer `<stem>Shape`, an attribute is `<stem>`.
+    """
+    target = f"{stems[output.name]}Shape"
+    rule = default_rule(spec, output)
+    if rule is None:
+        return (
+            "// There is no input to take a shape from: one element until this is written.",
+            f"*{target} = gert::Shape({{1}});",
+        )
+    sources = [f"*{stems[name]}Shape" for name in rule.tensors]
+    if rule.kind == "same":
+        return (f"*{target} = {sources[0]};",)
+    if rule.kind == "broadcast":
+        joined = ", ".join(source.removeprefix("*") for source in sources)
+        return _checked(f"Broadcast({{{joined}}}, {target})")
+    if rule.kind == "dims":
+        by_name = dict(zip(rule.tensors, sources, strict=True))
+        dims = [
+            _dimension(
+                dim,
+                lambda name, axis: f"Dim({by_name[name]}, {axis})",
+                lambda name: stems[name],
+                "/",
+            )
+            for dim in rule.dims
+        ]
+        return (f"*{target} = gert::Shape({{{', '.join(dims)}}});",)
+    whole = {attr.name for attr in spec.attrs if attr.type == "int"}
+    options = ", ".join(_in_cpp(value, stems, whole) for value in rule.options.values())
+    function = {"reduce": "Reduce", "matmul": "MultiplyShapes"}[rule.kind]
+    return _checked(f"{function}({', '.join(sources)}, {options}, {target})")
+
+
+def _checked(call: str) -> tuple[str, ...]:
+    return (f"if (!{call}) {{", "    return GRAPH_FAILED;", "}")
+
+
+def rule_attributes(spec: OpSpec) -> tuple[str, ...]:
+    """Return the attributes that an operator's rules read, each once."""
+    names = {attr.name for attr in spec.attrs}
+    found: dict[str, None] = {}
+    for output in spec.outputs:
+        if output.shape is None:
+            continue
+        options = [value for value in output.shape.options.values() if isinstance(value, str)]
+        for text in (*options, *output.shape.dims):
+            for node in ast.walk(ast.parse(text, mode="eval")):
+                if isinstance(node, ast.Name) and node.id in names:
+                    found.setdefault(node.id)
+    return tuple(found)
+
+
+def _in_cpp(value: ShapeOption, stems: Mapping[str, str], whole: Set[str]) -> str:
+    """Return an option as C++; axes are lists there, also one that a whole number holds."""
+    if isinstance(value, str):
+        return f"{{{stems[value]}}}" if value in whole else stems[value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{{{', '.join(map(str, value))}}}"
+
+
+def _dimension(
+    text: str, axis_of: Callable[[str, int], str], name_of: Callable[[str], str], divide: str
+) -> str:
+    """Return one dimension as source: how an axis, a name and a division are written is given."""
+
+    def write(node: ast.expr) -> str:
+        if isinstance(node, ast.BinOp):
+            sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: divide}[type(node.op)]
+            return f"({write(node.left)} {sign} {write(node.right)})"
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            return axis_of(node.value.id, int(ast.literal_eval(node.slice)))
+        return name_of(node.id) if isinstance(node, ast.Name) else ast.unparse(node)
+
+    return write(ast.parse(text.strip(), mode="eval").body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opkit.dtypes import DTYPES, DType
@@ -47,6 +48,9 @@ ATTR_TYPES = {
     "string": AttrType("str", "str", "std::string", '"value"'),
     "list_int": AttrType("Sequence[int]", "int[]", "std::vector<int64_t>", "[1]"),
     "list_float": AttrType("Sequence[float]", "float[]", "std::vector<double>", "[0.5]"),
+    "list_list_int": AttrType(
+        "Sequence[Sequence[int]]", "int[][]", "std::vector<std::vector<int64_t>>", "[[1]]"
+    ),
     "list_bool": AttrType("Sequence[bool]", "bool[]", "std::vector<bool>", "[True]"),
 }
 
@@ -74,8 +78,7 @@ class AttrView:
     @property
     def cpp_test_value(self) -> str:
         """The same, as C++ source."""
-        value = ast.literal_eval(self.test_value)
-        return _cpp_value(self.type, tuple(value) if isinstance(value, list) else value)
+        return _cpp_value(self.type, ast.literal_eval(self.test_value))
 
     @property
     def cpp_default(self) -> str:
@@ -83,10 +86,22 @@ class AttrView:
         return "" if self.default is None else _cpp_value(self.type, self.default)
 
     @property
+    def torch_lacks_default(self) -> bool:
+        """Whether torch's schemas cannot spell the default: None stands for it there."""
+        return self.default is not None and self.type.torch == "int[][]"
+
+    @property
+    def stable_type(self) -> str:
+        """Its type in the torch library."""
+        return f"std::optional<{self.type.cpp}>" if self.torch_lacks_default else self.type.cpp
+
+    @property
     def torch_parameter(self) -> str:
         """The parameter in a torch operator schema."""
         if self.default is None:
             return f"{self.type.torch} {self.name}"
+        if self.torch_lacks_default:
+            return f"{self.type.torch}? {self.name}=None"
         return f"{self.type.torch} {self.name}={_torch_literal(self.default)}"
 
 
@@ -95,11 +110,34 @@ class InputView:
     """One input in the bindings."""
 
     name: str
+    is_list: bool
+    """A list of tensors."""
     optional: bool
     defaults_to_none: bool
     """Optional, and so is every later input: Python can leave it out."""
     uint16_is_bfloat16: bool
     """A uint16 array carries bfloat16 here, because no variant takes uint16 itself."""
+
+    @property
+    def torch_type(self) -> str:
+        """Its type in a torch operator schema."""
+        if self.is_list:
+            return "Tensor[]"
+        return "Tensor?" if self.optional else "Tensor"
+
+    @property
+    def stable_type(self) -> str:
+        """Its type in the torch library."""
+        if self.is_list:
+            return "std::vector<Tensor>"
+        return "std::optional<Tensor>" if self.optional else "Tensor"
+
+    @property
+    def annotation(self) -> str:
+        """Its type in Python's torch modules."""
+        if self.is_list:
+            return "Sequence[torch.Tensor]"
+        return "torch.Tensor | None" if self.optional else "torch.Tensor"
 
 
 @dataclass(frozen=True)
@@ -108,6 +146,13 @@ class OutputView:
 
     name: str
     formula: str | None
+    is_list: bool
+    """A list of tensors: one for each of the first such input."""
+
+    @property
+    def stable_type(self) -> str:
+        """Its type in the torch library."""
+        return "std::vector<Tensor>" if self.is_list else "Tensor"
 
 
 @dataclass(frozen=True)
@@ -144,6 +189,23 @@ class OperatorView:
         ]
         return ", ".join([*inputs, *attrs])
 
+    @property
+    def mixes_no_floats(self) -> bool:
+        """Whether all floating inputs have one type in each combination."""
+        count = len(self.inputs)
+        floating = [{row.name for row in v[:count] if "float" in row.name} for v in self.variants]
+        return all(len(names) <= 1 for names in floating) and any(floating)
+
+    @property
+    def has_shape_rule(self) -> bool:
+        """Whether an output's shape follows by a rule of the prototype."""
+        return any(tensor.shape is not None for tensor in self.spec.outputs)
+
+    @property
+    def first_list(self) -> InputView | None:
+        """The input whose length says how long lists of outputs are."""
+        return next((tensor for tensor in self.inputs if tensor.is_list), None)
+
     def _is_last(self, tensor: InputView) -> bool:
         """Whether torch lets it be left out: attributes stand behind it, also by position."""
         return tensor.defaults_to_none and all(attr.default is not None for attr in self.attrs)
@@ -168,11 +230,10 @@ class OperatorView:
     def torch_schema(self) -> str:
         """The operator's schema as torch writes it."""
         inputs = [
-            f"Tensor{'?' if i.optional else ''} {i.name}{'=None' if self._is_last(i) else ''}"
-            for i in self.inputs
+            f"{i.torch_type} {i.name}{'=None' if self._is_last(i) else ''}" for i in self.inputs
         ]
         parameters = ", ".join([*inputs, *(attr.torch_parameter for attr in self.attrs)])
-        returns = ", ".join("Tensor" for _ in self.outputs)
+        returns = ", ".join("Tensor[]" if output.is_list else "Tensor" for output in self.outputs)
         returns = returns if len(self.outputs) == 1 else f"({returns})"
         return f"{self.name}({parameters}) -> {returns}"
 
@@ -188,20 +249,6 @@ def view_operator(spec: OpSpec, *, torch: bool) -> OperatorView:
     Raises:
         UsageError: the bindings cannot carry it; the message names what.
     """
-    for tensor in (*spec.inputs, *spec.outputs):
-        if tensor.param_type == "dynamic":
-            raise UsageError(
-                f'{spec.source}: "{tensor.name}" of {spec.op} is a list of tensors'
-                " (param_type dynamic), which is not supported yet",
-                help="give each tensor an entry of its own",
-            )
-    for tensor in spec.outputs:
-        if tensor.param_type == "optional":
-            raise UsageError(
-                f'{spec.source}: the output "{tensor.name}" of {spec.op} is optional,'
-                " which is not supported yet",
-                help='make it "required"',
-            )
     variants = tuple(dict.fromkeys(spec.variant_dtypes(i) for i in range(spec.variant_count)))
     usable = tuple(v for v in variants if all(row.torch is not None for row in v))
     if torch and not usable:
@@ -214,7 +261,10 @@ def view_operator(spec: OpSpec, *, torch: bool) -> OperatorView:
         op=spec.op,
         name=spec.name,
         inputs=tuple(_view_input(spec.inputs, index) for index in range(len(spec.inputs))),
-        outputs=tuple(OutputView(tensor.name, tensor.formula) for tensor in spec.outputs),
+        outputs=tuple(
+            OutputView(tensor.name, tensor.formula, tensor.param_type == "dynamic")
+            for tensor in spec.outputs
+        ),
         attrs=tuple(sorted(map(_view_attr, spec.attrs), key=lambda attr: attr.default is not None)),
         variants=variants,
     )
@@ -229,16 +279,25 @@ def _view_input(inputs: tuple[TensorSpec, ...], index: int) -> InputView:
     names = {row.name for row in tensor.dtypes}
     return InputView(
         name=tensor.name,
+        is_list=tensor.param_type == "dynamic",
         optional=tensor.param_type == "optional",
         defaults_to_none=all(later.param_type == "optional" for later in inputs[index:]),
         uint16_is_bfloat16="bfloat16" in names and "uint16" not in names,
     )
 
 
-def _cpp_value(attr_type: AttrType, value: AttrValue) -> str:
-    if isinstance(value, tuple):
-        return f"{attr_type.cpp}{{{', '.join(_cpp_literal(item) for item in value)}}}"
+def _cpp_value(attr_type: AttrType, value: AttrValue | list[object]) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"{attr_type.cpp}{_cpp_list(value)}"
     return _cpp_literal(value)
+
+
+def _cpp_list(items: Iterable[object]) -> str:
+    texts = [
+        _cpp_list(item) if isinstance(item, (tuple, list)) else _cpp_literal(item)  # type: ignore[arg-type]
+        for item in items
+    ]
+    return f"{{{', '.join(texts)}}}"
 
 
 def _cpp_literal(value: int | float | bool | str) -> str:
@@ -253,9 +312,9 @@ def _cpp_literal(value: int | float | bool | str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _torch_literal(value: AttrValue) -> str:
+def _torch_literal(value: AttrValue | tuple[object, ...]) -> str:
     if isinstance(value, tuple):
-        return f"[{', '.join(_torch_literal(item) for item in value)}]"
+        return f"[{', '.join(_torch_literal(item) for item in value)}]"  # type: ignore[arg-type]
     if isinstance(value, str):
         return json.dumps(value)
     return repr(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from opkit.schema.dump import dump
 from opkit.schema.load import load, parse, with_line
 from opkit.schema.names import camel_case, nearest, snake_case
+from opkit.schema.shape_rule import ShapeOption, ShapeRule, parse_shape_rule
 from opkit.schema.spec import AttrSpec, AttrValue, OpSpec, TensorSpec
 from opkit.schema.validate import json_schema
 
@@ -12,6 +13,8 @@ __all__ = [
     "AttrSpec",
     "AttrValue",
     "OpSpec",
+    "ShapeOption",
+    "ShapeRule",
     "TensorSpec",
     "camel_case",
     "dump",
@@ -19,6 +22,7 @@ __all__ = [
     "load",
     "nearest",
     "parse",
+    "parse_shape_rule",
     "snake_case",
     "with_line",
 ]

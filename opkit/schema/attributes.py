@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from typing import cast
 
 from opkit.schema.json_text import Json
 from opkit.schema.spec import AttrValue
@@ -18,6 +20,8 @@ def parse_default(attr_type: str, value: Json) -> AttrValue:
     Raises:
         ValueError: the value does not spell one; the text says what was expected.
     """
+    if attr_type == "list_list_int":
+        return _parse_lists(value)
     if attr_type.startswith("list_"):
         return _parse_list(attr_type.removeprefix("list_"), value)
     return _parse_scalar(attr_type, value)
@@ -51,6 +55,17 @@ def _parse_list(item_type: str, value: Json) -> AttrValue:
     if item_type == "int":
         return tuple(_parse_int(item) for item in items)
     return tuple(_parse_float(item) for item in items)
+
+
+def _parse_lists(value: Json) -> tuple[tuple[int, ...], ...]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, list) or not all(isinstance(item, list) for item in value):
+        raise ValueError('expected a list of lists of int, such as [[1], [2, 3]] or "[[1],[2,3]]"')
+    return tuple(tuple(_parse_int(item) for item in cast("list[Json]", row)) for row in value)
 
 
 def _parse_bool(value: Json) -> bool:

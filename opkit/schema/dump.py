@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from opkit.schema.json_text import Json
 from opkit.schema.names import snake_case
-from opkit.schema.spec import AttrSpec, OpSpec, TensorSpec
+from opkit.schema.spec import AttrSpec, AttrValue, OpSpec, TensorSpec
 
 __all__ = ["dump"]
 
@@ -44,6 +44,9 @@ def _tensor(tensor: TensorSpec) -> dict[str, Json]:
     }
     if tensor.formula is not None:
         entry["formula"] = tensor.formula
+    if tensor.shape is not None:
+        rule = tensor.shape.text
+        entry["shape"] = rule if isinstance(rule, str) else list(rule)
     return entry
 
 
@@ -54,7 +57,11 @@ def _attribute(attr: AttrSpec) -> dict[str, Json]:
         "type": attr.type,
     }
     if attr.default is not None:
-        entry["default_value"] = (
-            list(attr.default) if isinstance(attr.default, tuple) else attr.default
-        )
+        entry["default_value"] = _default(attr.default)
     return entry
+
+
+def _default(value: AttrValue) -> Json:
+    if not isinstance(value, tuple):
+        return value
+    return [list(item) if isinstance(item, tuple) else item for item in value]

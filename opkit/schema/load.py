@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -12,6 +13,7 @@ from opkit.errors import SpecError, UsageError
 from opkit.schema.attributes import parse_default
 from opkit.schema.json_text import Json, JsonDocument, parse_json
 from opkit.schema.names import is_reserved, snake_case
+from opkit.schema.shape_rule import parse_shape_rule
 from opkit.schema.spec import AttrSpec, OpSpec, TensorSpec
 from opkit.schema.validate import validate
 
@@ -111,6 +113,13 @@ def _operator(document: JsonDocument, pointer: str, entry: _Entry) -> OpSpec:
     outputs = _tensors(document, f"{pointer}/output_desc", entry["output_desc"], variants)
     attrs = _attributes(document, f"{pointer}/attr", entry.get("attr", []))
     _check_unique_names(document, pointer, entry)
+    _check_lists(document, pointer, inputs, outputs)
+    outputs = tuple(
+        _with_shape(document, f"{pointer}/output_desc/{index}", tensor, output, inputs, attrs)
+        for index, (tensor, output) in enumerate(
+            zip(cast("list[_Entry]", entry["output_desc"]), outputs, strict=True)
+        )
+    )
     return OpSpec(op, name, inputs, outputs, attrs, document.file or Path(), pointer)
 
 
@@ -163,6 +172,39 @@ def _tensors(
             )
         )
     return tuple(result)
+
+
+def _with_shape(
+    document: JsonDocument,
+    pointer: str,
+    entry: _Entry,
+    output: TensorSpec,
+    inputs: Sequence[TensorSpec],
+    attrs: Sequence[AttrSpec],
+) -> TensorSpec:
+    """Return an output with the rule that its `shape` spells."""
+    if "shape" not in entry:
+        return output
+    here = f"{pointer}/shape"
+    if output.formula is not None:
+        raise document.error(
+            "the formula says which shape the output has", here, help="leave `shape` out"
+        )
+    try:
+        rule = parse_shape_rule(
+            entry["shape"],
+            inputs=[(tensor.name, tensor.param_type) for tensor in inputs],
+            attrs=[(attr.name, attr.type) for attr in attrs],
+        )
+    except ValueError as err:
+        raise document.error(str(err), here) from err
+    if output.param_type == "dynamic":
+        raise document.error(
+            "the tensors of a dynamic output have the shapes of the first dynamic input's",
+            here,
+            help="leave `shape` out",
+        )
+    return replace(output, shape=rule)
 
 
 def _dtype(document: JsonDocument, pointer: str, name: Json) -> DType:
@@ -232,6 +274,24 @@ def _check_unique_names(document: JsonDocument, pointer: str, entry: _Entry) -> 
                     f'the name "{name}" is taken', here, help=f"it is used at {seen[name]}"
                 )
             seen[name] = here
+
+
+def _check_lists(
+    document: JsonDocument,
+    pointer: str,
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[TensorSpec],
+) -> None:
+    """A dynamic output has a tensor for each of the first dynamic input's."""
+    if any(tensor.param_type == "dynamic" for tensor in inputs):
+        return
+    for index, tensor in enumerate(outputs):
+        if tensor.param_type == "dynamic":
+            raise document.error(
+                f'the output "{tensor.name}" is a list, but no input is: how long would it be?',
+                f"{pointer}/output_desc/{index}/param_type",
+                help="make an input dynamic, or give each output an entry of its own",
+            )
 
 
 def _check_unique_operators(

@@ -6,10 +6,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opkit.dtypes import DType
+from opkit.schema.shape_rule import ShapeRule
 
 __all__ = ["AttrSpec", "AttrValue", "OpSpec", "TensorSpec"]
 
-AttrValue = int | float | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[bool, ...]
+AttrValue = (
+    int
+    | float
+    | bool
+    | str
+    | tuple[int, ...]
+    | tuple[float, ...]
+    | tuple[bool, ...]
+    | tuple[tuple[int, ...], ...]
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,8 @@ class TensorSpec:
     """One per variant, such as `ND`."""
     formula: str | None = None
     """Outputs only: the maths over inputs and attributes that defines it."""
+    shape: ShapeRule | None = None
+    """Outputs only: how its shape follows, where the prototype says it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +45,7 @@ class AttrSpec:
 
     name: str
     type: str
-    """`int float bool string list_int list_float list_bool` and the further msopgen types."""
+    """`int float bool string list_int list_float list_bool list_list_int`."""
     required: bool
     default: AttrValue | None = None
 

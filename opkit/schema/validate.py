@@ -24,9 +24,7 @@ _FOREIGN_TYPES = frozenset((
     "resource", "complex32", "complex64", "complex128", "numbertype", "realnumbertype",
     "quantizedtype", "all", "BasicType", "IndexNumberType",
 ))
-_FOREIGN_ATTRIBUTE_TYPES = frozenset((
-    "type", "list_string", "list_list_int", "tensor", "list_tensor", "list_type",
-))
+_FOREIGN_ATTRIBUTE_TYPES = frozenset(("type", "list_string", "tensor", "list_tensor", "list_type"))
 # fmt: on
 
 
@@ -101,7 +99,7 @@ def _describe_enum(
         )
     if value in _FOREIGN_ATTRIBUTE_TYPES and what == "an attribute type":
         return document.error(
-            f"{shown} attributes are not supported by opkit",
+            f"{shown} attributes are not supported: an OpDef has no setter for them",
             pointer,
             help=quoted_choice("", choices),
         )

@@ -174,7 +174,7 @@ def test_a_known_but_unsupported_type_is_called_unsupported() -> None:
     assert (
         "does not support" in fails(operator(input_desc=[{"name": "x", "type": "qint8"}])).message
     )
-    attr = {"name": "a", "type": "list_list_int"}
+    attr = {"name": "a", "type": "list_string"}
     assert "not supported" in fails(operator(attr=[attr])).message
 
 

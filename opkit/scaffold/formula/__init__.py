@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .lowering import lower
     from .plan import Plan
     from .reader import ParsedFormulas, ParsedOutput, parse
+    from .torch_source import torch_source
 
 __all__ = [
     "ParsedFormulas",
@@ -35,6 +36,7 @@ __all__ = [
     "kernel_files",
     "lower",
     "parse",
+    "torch_source",
     "unsupported_gradients",
 ]
 
@@ -49,6 +51,7 @@ _HOME = {
     "kernel_files": "files",
     "lower": "lowering",
     "parse": "reader",
+    "torch_source": "torch_source",
     "unsupported_gradients": "derive",
 }
 

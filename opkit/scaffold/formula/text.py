@@ -35,7 +35,7 @@ from .functions import (
     Where,
 )
 
-__all__ = ["to_cpp", "to_formula", "to_note", "to_numpy"]
+__all__ = ["to_cpp", "to_formula", "to_note", "to_numpy", "to_torch"]
 
 _SUM, _PRODUCT, _UNARY, _POWER, _ATOM = range(5)
 _LONGEST_NOTE = 72
@@ -82,6 +82,23 @@ _NUMPY_NAMES: dict[type[sympy.Basic], str] = {
     Where: "np.where",
     RowInput: "_row",
 }
+_TORCH_NAMES: dict[type[sympy.Basic], str] = {
+    sympy.exp: "torch.exp",
+    sympy.log: "torch.log",
+    sympy.Abs: "torch.abs",
+    Tanh: "torch.tanh",
+    Sigmoid: "torch.sigmoid",
+    Softplus: "torch.nn.functional.softplus",
+    Expm1: "torch.expm1",
+    Sign: "torch.sign",
+    Floor: "torch.floor",
+    Ceil: "torch.ceil",
+    Round: "torch.round",
+    Maximum: "_maximum",
+    Minimum: "_minimum",
+    Where: "torch.where",
+}
+_TORCH_REDUCTIONS = {RowSum: "sum", RowMean: "mean", RowMax: "amax", RowMin: "amin"}
 _CPP_NAMES: dict[type[sympy.Basic], str] = {
     sympy.exp: "std::exp",
     sympy.log: "std::log",
@@ -143,6 +160,25 @@ def to_numpy(expression: sympy.Expr, *, columns: str = "columns") -> str:
             ),
             constants={sympy.pi: "np.pi", sympy.E: "np.e", COLUMNS: columns},
             sqrt="np.sqrt",
+            power=lambda base, exponent: f"{base}**{exponent}",
+        ),
+    )
+
+
+def to_torch(expression: sympy.Expr, *, columns: str) -> str:
+    """Return an expression over torch tensors that torch can differentiate again.
+
+    Attributes are tensors too; `_maximum` and `_minimum` are helpers that also take numbers.
+    """
+    return _text(
+        expression,
+        _Dialect(
+            names=_TORCH_NAMES,
+            reduction=lambda node, inner: (
+                f"torch.{_TORCH_REDUCTIONS[type(node)]}({inner}, dim=-1, keepdim=True)"
+            ),
+            constants={sympy.pi: "math.pi", sympy.E: "math.e", COLUMNS: columns},
+            sqrt="torch.sqrt",
             power=lambda base, exponent: f"{base}**{exponent}",
         ),
     )

@@ -8,6 +8,12 @@ import sympy
 
 from opkit.chips import find_chip
 from opkit.errors import SpecError, UsageError
+from opkit.scaffold.shapes import (
+    default_rule,
+    infer_shape_source,
+    rule_attributes,
+    shape_helpers,
+)
 from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
 
 from .emit import float_literal, statements
@@ -62,6 +68,9 @@ _RESERVED = frozenset(
         "total",
         "share",
         "attrs",
+        "next",
+        "source",
+        "i",
     ]
 )
 _ATTR_TYPES = {"int": "int64_t", "float": "float", "bool": "bool"}
@@ -73,6 +82,7 @@ _ATTR_SETTERS = {
     "list_int": "ListInt",
     "list_float": "ListFloat",
     "list_bool": "ListBool",
+    "list_list_int": "ListListInt",
 }
 _PARAM_TYPES = {"required": "REQUIRED", "optional": "OPTIONAL", "dynamic": "DYNAMIC"}
 
@@ -97,6 +107,14 @@ class TensorView:
     may_broadcast: bool
     """Its shape may be the last axis alone."""
     formula: str
+    getter: str
+    """Which of a context's functions finds it: `Input`, `RequiredInput`, ..."""
+    getter_arguments: str
+
+    @property
+    def is_list(self) -> bool:
+        """A list of tensors."""
+        return self.param_type == "DYNAMIC"
 
 
 @dataclass(frozen=True)
@@ -149,6 +167,13 @@ class KernelView:
     dtype_rows: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     """For the table: inputs' and outputs' dtypes of each variant."""
     soc_configs: tuple[str, ...]
+    shape_inputs: tuple[TensorView, ...]
+    """Whose shapes InferShape reads, where no formula says the rule."""
+    shape_attrs: tuple[tuple[AttrView, str], ...]
+    """The attributes that it reads, with their types."""
+    shape_statements: tuple[tuple[str, ...], ...]
+    """What it does for each output."""
+    shape_helpers: frozenset[str]
     op_file: str
     """The kernel's file where the framework would not find it by the operator's type."""
 
@@ -176,6 +201,16 @@ class KernelView:
     def tile_inputs(self) -> tuple[TensorView, ...]:
         """Inputs with one value per element."""
         return tuple(tensor for tensor in self.inputs if not tensor.per_row)
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether an input is a list of tensors."""
+        return any(tensor.is_list for tensor in self.inputs)
+
+    @property
+    def counts_outputs(self) -> bool:
+        """Whether the number of output tensors is known at run time only."""
+        return any(tensor.param_type != "REQUIRED" for tensor in self.outputs)
 
     @property
     def compares(self) -> bool:
@@ -236,7 +271,8 @@ def _view(
     first = tile_inputs[0] if tile_inputs else ""
 
     def tensor(index: int, one: TensorSpec, is_input: bool) -> TensorView:
-        may_broadcast = is_input and one.name in tile_inputs and len(tile_inputs) > 1
+        may_broadcast = parsed is not None and is_input and one.name in tile_inputs
+        may_broadcast = may_broadcast and len(tile_inputs) > 1
         if rowwise and one.name == first:
             may_broadcast = False
         return TensorView(
@@ -251,6 +287,8 @@ def _view(
             per_row=one.name in per_row,
             may_broadcast=may_broadcast,
             formula=one.formula or "",
+            getter=_getter(spec, index) if is_input else "Output",
+            getter_arguments=f"{index}, 0" if one.param_type == "dynamic" else f"{index}",
         )
 
     attrs = tuple(_attr(index, attr, stems[attr.name]) for index, attr in enumerate(spec.attrs))
@@ -268,6 +306,9 @@ def _view(
             integer=integer,
         )
     inputs = tuple(tensor(i, t, True) for i, t in enumerate(spec.inputs))
+    rules = () if parsed else tuple(default_rule(spec, output) for output in spec.outputs)
+    read = {name for rule in rules if rule is not None for name in rule.tensors}
+    rule_attrs = rule_attributes(spec)
     return KernelView(
         op=spec.op,
         name=spec.name,
@@ -292,8 +333,26 @@ def _view(
             for v in range(spec.variant_count)
         ),
         soc_configs=soc_configs,
+        shape_inputs=tuple(one for one in inputs if one.name in read),
+        shape_attrs=tuple(
+            (attr, given.type)
+            for attr, given in zip(attrs, spec.attrs, strict=True)
+            if attr.name in rule_attrs
+        ),
+        shape_statements=tuple(
+            () if parsed else infer_shape_source(spec, output, stems) for output in spec.outputs
+        ),
+        shape_helpers=shape_helpers(spec),
         op_file=spec.name if spec.name != snake_case(spec.op) else "",
     )
+
+
+def _getter(spec: OpSpec, index: int) -> str:
+    """Return how a context finds an input; plain numbers count tensors, not the OpDef's entries."""
+    kind = spec.inputs[index].param_type
+    if all(tensor.param_type == "required" for tensor in spec.inputs[: index + 1]):
+        return "Input"
+    return {"required": "RequiredInput", "optional": "OptionalInput"}.get(kind, "DynamicInput")
 
 
 def _compute_type(inputs: tuple[TensorView, ...]) -> str:
@@ -380,8 +439,9 @@ def _scalars(
 
 def _inferred_dtype(spec: OpSpec, output: TensorSpec) -> str:
     for index, one in enumerate(spec.inputs):
-        if one.dtypes == output.dtypes and one.param_type == "required":
-            return f"context->GetInputDataType({index})"
+        if one.dtypes == output.dtypes and one.param_type != "optional":
+            arguments = f"{index}, 0" if one.param_type == "dynamic" else f"{index}"
+            return f"context->Get{_getter(spec, index)}DataType({arguments})"
     if len(set(output.dtypes)) == 1:
         return f"ge::{output.dtypes[0].ge}"
     return ""

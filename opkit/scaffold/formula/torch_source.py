@@ -1,0 +1,50 @@
+"""Formulas as a torch function: what second and higher derivatives are taken of."""
+
+from __future__ import annotations
+
+import sympy
+
+from opkit.schema import OpSpec
+
+from .functions import RowInput
+from .reader import ParsedOutput, parse
+from .stable import stabilise
+from .text import to_torch
+
+__all__ = ["torch_source"]
+
+
+def torch_source(spec: OpSpec) -> str:
+    """Return a Python function `_formula_<name>` that computes an operator's outputs with torch.
+
+    It takes the inputs, then the attributes, all by position, and returns a tuple; every step is
+    torch's own, so autograd goes through it any number of times.
+
+    Raises:
+        SpecError: a formula is wrong.
+    """
+    parsed = parse(spec)
+    names = [*(tensor.name for tensor in spec.inputs), *(attr.name for attr in spec.attrs)]
+    tiles = [tensor.name for tensor in spec.inputs if tensor.name not in parsed.row_inputs]
+    lines = [f"def _formula_{spec.name}({', '.join(f'{name}: Any' for name in names)}) -> Any:"]
+    lines += [f"    {attr.name} = torch.as_tensor({attr.name})" for attr in spec.attrs]
+    lines += [f"    {name} = {name}.unsqueeze(-1)" for name in sorted(parsed.row_inputs)]
+    lines.append(f"    shape_ = _broadcast_shape({', '.join(tiles)})")
+    results = ", ".join(_result(output) for output in parsed.outputs)
+    lines.append(f"    return ({results},)")
+    return "\n".join(lines)
+
+
+def _result(output: ParsedOutput) -> str:
+    expression = stabilise(output.expression).replace(RowInput, lambda symbol: symbol)
+    text = to_torch(expression, columns="shape_[-1]")
+    if not _has_tensor(expression):
+        text = f"torch.as_tensor({text})"
+    if not output.per_row:
+        return f"({text}).expand(shape_)"
+    row = f"({text}).expand((*shape_[:-1], 1))"
+    return row if output.keepdims else f"{row}.squeeze(-1)"
+
+
+def _has_tensor(expression: sympy.Expr) -> bool:
+    return any(symbol.name != "columns" for symbol in expression.free_symbols)
