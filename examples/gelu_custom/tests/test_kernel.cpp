@@ -223,10 +223,17 @@ template <typename Value>
 
 /// Infers the outputs and runs the operator; false, with the reason printed, when that fails.
 bool run(opkit_library* library, const char* op_type, std::vector<Tensor>& inputs,
-         const std::vector<opkit_attr>& attributes, std::vector<Tensor>& outputs, size_t output_count) {
+         const std::vector<size_t>& lengths, const std::vector<opkit_attr>& attributes, std::vector<Tensor>& outputs,
+         size_t output_count) {
   std::vector<opkit_tensor> input_views;
   for (Tensor& input : inputs) input_views.push_back(input.view());
-  const opkit_call call = {input_views.data(), input_views.size(), attributes.data(), attributes.size()};
+  opkit_call call = {};
+  call.inputs = input_views.data();
+  call.input_count = input_views.size();
+  call.attrs = attributes.data();
+  call.attr_count = attributes.size();
+  call.input_lengths = lengths.data();
+  call.input_length_count = lengths.size();
   std::vector<opkit_shape> shapes(output_count);
   size_t count = output_count;
   if (opkit_infer(library, op_type, &call, shapes.data(), &count) != OPKIT_OK) {
@@ -245,11 +252,12 @@ bool run(opkit_library* library, const char* op_type, std::vector<Tensor>& input
 
 bool test_gelu_custom(opkit_library* library_, const std::vector<int32_t>& types_) {
   std::vector<Tensor> inputs_;
+  const std::vector<size_t> lengths_ = {1};
   inputs_.emplace_back(types_[0], std::vector<int64_t>{kRows, kColumns});
   inputs_.back().fill(1);
   std::vector<opkit_attr> attributes_;
   std::vector<Tensor> outputs_;
-  if (!::run(library_, "GELUCustom", inputs_, attributes_, outputs_, 1)) return false;
+  if (!::run(library_, "GELUCustom", inputs_, lengths_, attributes_, outputs_, 1)) return false;
   [[maybe_unused]] const Tensor& x = inputs_[0];
   [[maybe_unused]] const int64_t columns_ = kColumns;
   bool passed_ = true;
@@ -267,13 +275,14 @@ bool test_gelu_custom(opkit_library* library_, const std::vector<int32_t>& types
 
 bool test_gelu_custom_grad(opkit_library* library_, const std::vector<int32_t>& types_) {
   std::vector<Tensor> inputs_;
+  const std::vector<size_t> lengths_ = {1, 1};
   inputs_.emplace_back(types_[0], std::vector<int64_t>{kRows, kColumns});
   inputs_.back().fill(1);
   inputs_.emplace_back(types_[1], std::vector<int64_t>{kRows, kColumns});
   inputs_.back().fill(2);
   std::vector<opkit_attr> attributes_;
   std::vector<Tensor> outputs_;
-  if (!::run(library_, "GELUCustomGrad", inputs_, attributes_, outputs_, 1)) return false;
+  if (!::run(library_, "GELUCustomGrad", inputs_, lengths_, attributes_, outputs_, 1)) return false;
   [[maybe_unused]] const Tensor& grad_y = inputs_[0];
   [[maybe_unused]] const Tensor& x = inputs_[1];
   [[maybe_unused]] const int64_t columns_ = kColumns;

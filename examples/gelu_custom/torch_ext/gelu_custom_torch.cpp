@@ -60,10 +60,23 @@ class Attributes {
   }
   void add(const char* name, const std::vector<bool>& values) {
     // The C interface carries booleans as integers.
-    flags_.emplace_back(values.begin(), values.end());
+    copies_.emplace_back(values.begin(), values.end());
     opkit_attr& attr = entry(name, OPKIT_ATTR_LIST_BOOL);
-    attr.int_list = flags_.back().data();
+    attr.int_list = copies_.back().data();
     attr.list_length = values.size();
+  }
+  void add(const char* name, const std::vector<std::vector<int64_t>>& lists) {
+    // The C interface carries the values of all lists in a row.
+    std::vector<int64_t>& values = copies_.emplace_back();
+    std::vector<size_t>& lengths = lengths_.emplace_back();
+    for (const std::vector<int64_t>& list : lists) {
+      values.insert(values.end(), list.begin(), list.end());
+      lengths.push_back(list.size());
+    }
+    opkit_attr& attr = entry(name, OPKIT_ATTR_LIST_LIST_INT);
+    attr.int_list = values.data();
+    attr.list_length = lists.size();
+    attr.list_lengths = lengths.data();
   }
   const opkit_attr* data() const { return attrs_.data(); }
   size_t size() const { return attrs_.size(); }
@@ -77,7 +90,8 @@ class Attributes {
   }
 
   std::vector<opkit_attr> attrs_;
-  std::deque<std::vector<int64_t>> flags_;
+  std::deque<std::vector<int64_t>> copies_;
+  std::deque<std::vector<size_t>> lengths_;
 };
 
 /// The folder that this library lies in: the artifact folder that `opkit build` wrote.
@@ -107,6 +121,32 @@ opkit_library* library() {
 class Inputs {
  public:
   void add(const char* name, const Tensor& value) {
+    lengths_.push_back(1);
+    add_tensor(name, value);
+  }
+  void add(const char* name, const std::optional<Tensor>& value) {
+    if (value.has_value()) return add(name, *value);
+    lengths_.push_back(1);
+    tensors_.push_back({nullptr, nullptr, -1, 0});
+  }
+  /// A dynamic input.
+  void add(const char* name, const std::vector<Tensor>& values) {
+    lengths_.push_back(values.size());
+    for (const Tensor& value : values) add_tensor(name, value);
+  }
+  opkit_call call_with(const Attributes& attributes) const {
+    opkit_call call = {};
+    call.inputs = tensors_.data();
+    call.input_count = tensors_.size();
+    call.attrs = attributes.data();
+    call.attr_count = attributes.size();
+    call.input_lengths = lengths_.data();
+    call.input_length_count = lengths_.size();
+    return call;
+  }
+
+ private:
+  void add_tensor(const char* name, const Tensor& value) {
     Tensor tensor = value.is_contiguous() ? value : torch::stable::contiguous(value);
     const auto sizes = tensor.sizes();
     const ScalarType type = tensor.scalar_type();
@@ -120,15 +160,9 @@ class Inputs {
     }
     throw std::runtime_error(std::string(name) + " has a dtype that no operator takes");
   }
-  void add(const char* name, const std::optional<Tensor>& value) {
-    if (value.has_value()) return add(name, *value);
-    tensors_.push_back({nullptr, nullptr, -1, 0});
-  }
-  const opkit_tensor* data() const { return tensors_.data(); }
-  size_t size() const { return tensors_.size(); }
 
- private:
   std::vector<opkit_tensor> tensors_;
+  std::vector<size_t> lengths_;  // tensors of each input
   std::deque<std::vector<int64_t>> shapes_;
   std::vector<Tensor> held_;
 };
@@ -143,7 +177,7 @@ Tensor allocate(const opkit_shape& shape) {
 
 /// Runs an operator and returns its outputs, freshly allocated.
 std::vector<Tensor> run(const char* op_type, const Inputs& inputs, const Attributes& attributes, size_t output_count) {
-  const opkit_call call = {inputs.data(), inputs.size(), attributes.data(), attributes.size()};
+  const opkit_call call = inputs.call_with(attributes);
   std::vector<opkit_shape> shapes(output_count);
   size_t count = output_count;
   check(opkit_infer(library(), op_type, &call, shapes.data(), &count));

@@ -65,10 +65,23 @@ class Attributes {
   }
   void add(const char* name, const std::vector<bool>& values) {
     // The C interface carries booleans as integers.
-    flags_.emplace_back(values.begin(), values.end());
+    copies_.emplace_back(values.begin(), values.end());
     opkit_attr& attr = entry(name, OPKIT_ATTR_LIST_BOOL);
-    attr.int_list = flags_.back().data();
+    attr.int_list = copies_.back().data();
     attr.list_length = values.size();
+  }
+  void add(const char* name, const std::vector<std::vector<int64_t>>& lists) {
+    // The C interface carries the values of all lists in a row.
+    std::vector<int64_t>& values = copies_.emplace_back();
+    std::vector<size_t>& lengths = lengths_.emplace_back();
+    for (const std::vector<int64_t>& list : lists) {
+      values.insert(values.end(), list.begin(), list.end());
+      lengths.push_back(list.size());
+    }
+    opkit_attr& attr = entry(name, OPKIT_ATTR_LIST_LIST_INT);
+    attr.int_list = values.data();
+    attr.list_length = lists.size();
+    attr.list_lengths = lengths.data();
   }
   const opkit_attr* data() const { return attrs_.data(); }
   size_t size() const { return attrs_.size(); }
@@ -82,7 +95,8 @@ class Attributes {
   }
 
   std::vector<opkit_attr> attrs_;
-  std::deque<std::vector<int64_t>> flags_;
+  std::deque<std::vector<int64_t>> copies_;
+  std::deque<std::vector<size_t>> lengths_;
 };
 
 /// The folder that this library lies in: the artifact folder that `opkit build` wrote.
@@ -116,23 +130,36 @@ opkit_library* library() {
 class Inputs {
  public:
   void add(const char* name, const py::object& value, bool optional, bool uint16_is_bfloat16) {
+    lengths_.push_back(1);
     if (value.is_none()) {
       if (!optional) throw py::type_error(std::string(name) + " is None, expected an array");
       tensors_.push_back({nullptr, nullptr, -1, 0});
       return;
     }
-    py::array array = py::array::ensure(value, py::array::c_style);
-    if (!array) {
-      PyErr_Clear();
-      throw py::type_error(std::string(name) + " is not an array of numbers");
-    }
-    const int32_t ge = ge_type(name, array, uint16_is_bfloat16);
-    tensors_.push_back({const_cast<void*>(array.data()), reinterpret_cast<const int64_t*>(array.shape()),
-                        static_cast<int32_t>(array.ndim()), ge});
-    arrays_.push_back(std::move(array));
+    add_array(name, value, uint16_is_bfloat16);
   }
-  const opkit_tensor* data() const { return tensors_.data(); }
-  size_t size() const { return tensors_.size(); }
+  /// A dynamic input: a sequence of arrays.
+  void add_list(const char* name, const py::object& values, bool uint16_is_bfloat16) {
+    if (!py::isinstance<py::list>(values) && !py::isinstance<py::tuple>(values)) {
+      throw py::type_error(std::string(name) + " is a list of arrays, not one " +
+                           py::cast<std::string>(py::type::of(values).attr("__name__")));
+    }
+    const auto sequence = py::reinterpret_borrow<py::sequence>(values);
+    lengths_.push_back(py::len(sequence));
+    for (const py::handle value : sequence) {
+      add_array(name, py::reinterpret_borrow<py::object>(value), uint16_is_bfloat16);
+    }
+  }
+  opkit_call call_with(const Attributes& attributes) const {
+    opkit_call call = {};
+    call.inputs = tensors_.data();
+    call.input_count = tensors_.size();
+    call.attrs = attributes.data();
+    call.attr_count = attributes.size();
+    call.input_lengths = lengths_.data();
+    call.input_length_count = lengths_.size();
+    return call;
+  }
 
   /// The dtype of the results that hold `ge`.
   py::dtype result_dtype(int32_t ge) const {
@@ -144,6 +171,17 @@ class Inputs {
   }
 
  private:
+  void add_array(const char* name, const py::object& value, bool uint16_is_bfloat16) {
+    py::array array = py::array::ensure(value, py::array::c_style);
+    if (!array) {
+      PyErr_Clear();
+      throw py::type_error(std::string(name) + " is not an array of numbers");
+    }
+    const int32_t ge = ge_type(name, array, uint16_is_bfloat16);
+    tensors_.push_back({const_cast<void*>(array.data()), reinterpret_cast<const int64_t*>(array.shape()),
+                        static_cast<int32_t>(array.ndim()), ge});
+    arrays_.push_back(std::move(array));
+  }
   int32_t ge_type(const char* name, const py::array& array, bool uint16_is_bfloat16) {
     const py::dtype dtype = array.dtype();
     const char order = dtype.byteorder();
@@ -163,26 +201,26 @@ class Inputs {
   }
 
   std::vector<opkit_tensor> tensors_;
+  std::vector<size_t> lengths_;  // tensors of each input
   std::vector<py::array> arrays_;
   py::object bfloat16_;
 };
 
-/// Runs an operator and returns its outputs, freshly allocated: one array, or a tuple of them.
-py::object run(const char* op_type, const Inputs& inputs, const Attributes& attributes, size_t output_count) {
-  const opkit_call call = {inputs.data(), inputs.size(), attributes.data(), attributes.size()};
+/// Runs an operator and returns its outputs, freshly allocated. The last array of `results` is the last output's.
+std::vector<py::array> run(const char* op_type, const Inputs& inputs, const Attributes& attributes,
+                           size_t output_count) {
+  const opkit_call call = inputs.call_with(attributes);
   std::vector<opkit_shape> shapes(output_count);
   size_t count = output_count;
   check(opkit_infer(library(), op_type, &call, shapes.data(), &count));
   if (count != output_count) throw std::runtime_error(std::string(op_type) + " has another number of outputs");
 
-  py::tuple results(output_count);
+  std::vector<py::array> results;
   std::vector<opkit_tensor> outputs;
-  for (size_t index = 0; index < output_count; ++index) {
-    const opkit_shape& shape = shapes[index];
+  for (const opkit_shape& shape : shapes) {
     const std::vector<py::ssize_t> dims(shape.dims, shape.dims + shape.rank);
-    py::array array(inputs.result_dtype(shape.dtype), dims);
+    py::array& array = results.emplace_back(inputs.result_dtype(shape.dtype), dims);
     outputs.push_back({array.mutable_data(), shape.dims, shape.rank, shape.dtype});
-    results[index] = std::move(array);
   }
   opkit_library* opened = library();
   opkit_status status = OPKIT_OK;
@@ -191,8 +229,7 @@ py::object run(const char* op_type, const Inputs& inputs, const Attributes& attr
     status = opkit_run(opened, op_type, &call, outputs.data(), output_count);
   }
   check(status);
-  if (output_count == 1) return py::object(results[0]);
-  return std::move(results);
+  return results;
 }
 
 py::object call_rmsnorm(const py::object& x, const py::object& gamma, double epsilon) {
@@ -201,7 +238,8 @@ py::object call_rmsnorm(const py::object& x, const py::object& gamma, double eps
   call_inputs.add("gamma", gamma, false, true);
   Attributes call_attributes;
   call_attributes.add("epsilon", epsilon);
-  return ::run("Rmsnorm", call_inputs, call_attributes, 1);
+  const std::vector<py::array> results = ::run("Rmsnorm", call_inputs, call_attributes, 1);
+  return results[0];
 }
 
 py::object call_rmsnorm_grad(const py::object& grad_y, const py::object& x, const py::object& gamma, double epsilon) {
@@ -211,7 +249,8 @@ py::object call_rmsnorm_grad(const py::object& grad_y, const py::object& x, cons
   call_inputs.add("gamma", gamma, false, true);
   Attributes call_attributes;
   call_attributes.add("epsilon", epsilon);
-  return ::run("RmsnormGrad", call_inputs, call_attributes, 2);
+  const std::vector<py::array> results = ::run("RmsnormGrad", call_inputs, call_attributes, 2);
+  return py::make_tuple(results[0], results[1]);
 }
 
 }  // namespace

@@ -223,10 +223,17 @@ template <typename Value>
 
 /// Infers the outputs and runs the operator; false, with the reason printed, when that fails.
 bool run(opkit_library* library, const char* op_type, std::vector<Tensor>& inputs,
-         const std::vector<opkit_attr>& attributes, std::vector<Tensor>& outputs, size_t output_count) {
+         const std::vector<size_t>& lengths, const std::vector<opkit_attr>& attributes, std::vector<Tensor>& outputs,
+         size_t output_count) {
   std::vector<opkit_tensor> input_views;
   for (Tensor& input : inputs) input_views.push_back(input.view());
-  const opkit_call call = {input_views.data(), input_views.size(), attributes.data(), attributes.size()};
+  opkit_call call = {};
+  call.inputs = input_views.data();
+  call.input_count = input_views.size();
+  call.attrs = attributes.data();
+  call.attr_count = attributes.size();
+  call.input_lengths = lengths.data();
+  call.input_length_count = lengths.size();
   std::vector<opkit_shape> shapes(output_count);
   size_t count = output_count;
   if (opkit_infer(library, op_type, &call, shapes.data(), &count) != OPKIT_OK) {
@@ -245,6 +252,7 @@ bool run(opkit_library* library, const char* op_type, std::vector<Tensor>& input
 
 bool test_rmsnorm(opkit_library* library_, const std::vector<int32_t>& types_) {
   std::vector<Tensor> inputs_;
+  const std::vector<size_t> lengths_ = {1, 1};
   inputs_.emplace_back(types_[0], std::vector<int64_t>{kRows, kColumns});
   inputs_.back().fill(1);
   inputs_.emplace_back(types_[1], std::vector<int64_t>{kRows, kColumns});
@@ -252,7 +260,7 @@ bool test_rmsnorm(opkit_library* library_, const std::vector<int32_t>& types_) {
   std::vector<opkit_attr> attributes_;
   [[maybe_unused]] const double epsilon = 1e-06;
   std::vector<Tensor> outputs_;
-  if (!::run(library_, "Rmsnorm", inputs_, attributes_, outputs_, 1)) return false;
+  if (!::run(library_, "Rmsnorm", inputs_, lengths_, attributes_, outputs_, 1)) return false;
   [[maybe_unused]] const Tensor& x = inputs_[0];
   [[maybe_unused]] const Tensor& gamma = inputs_[1];
   [[maybe_unused]] const int64_t columns_ = kColumns;
@@ -272,6 +280,7 @@ bool test_rmsnorm(opkit_library* library_, const std::vector<int32_t>& types_) {
 
 bool test_rmsnorm_grad(opkit_library* library_, const std::vector<int32_t>& types_) {
   std::vector<Tensor> inputs_;
+  const std::vector<size_t> lengths_ = {1, 1, 1};
   inputs_.emplace_back(types_[0], std::vector<int64_t>{kRows, kColumns});
   inputs_.back().fill(1);
   inputs_.emplace_back(types_[1], std::vector<int64_t>{kRows, kColumns});
@@ -281,7 +290,7 @@ bool test_rmsnorm_grad(opkit_library* library_, const std::vector<int32_t>& type
   std::vector<opkit_attr> attributes_;
   [[maybe_unused]] const double epsilon = 1e-06;
   std::vector<Tensor> outputs_;
-  if (!::run(library_, "RmsnormGrad", inputs_, attributes_, outputs_, 2)) return false;
+  if (!::run(library_, "RmsnormGrad", inputs_, lengths_, attributes_, outputs_, 2)) return false;
   [[maybe_unused]] const Tensor& grad_y = inputs_[0];
   [[maybe_unused]] const Tensor& x = inputs_[1];
   [[maybe_unused]] const Tensor& gamma = inputs_[2];
