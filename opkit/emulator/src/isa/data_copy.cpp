@@ -4,6 +4,7 @@
 
 #include "core/core.h"
 #include "isa/atomic_write.h"
+#include "isa/lanes/lanes.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
 
@@ -79,6 +80,23 @@ void execute_init_output(const Core& core, const Instr& instr) {
   for (uint64_t at = 0; at < bytes; at += element_bytes) std::memcpy(to + at, &instr.scalar_bits[0], element_bytes);
 }
 
+/// Half to float on the way to the bias table.
+void copy_widened(const Core& core, const Instr& instr) {
+  const CopyShape& copy = instr.copy;
+  OPKIT_CHECK(instr.dst.space == Space::BT && instr.src[0].space == Space::L1, IllegalOperand, &instr,
+              "convert with Cast, in UB",
+              "DataCopy: it converts half to float only on the way from L1 to the bias table");
+  const lanes::Lane widen = lanes::table().cast[static_cast<size_t>(DType::F32)][static_cast<size_t>(DType::F16)][0];
+  for (uint32_t burst = 0; burst < copy.burst_count; ++burst) {
+    const uint64_t from = instr.src[0].address + burst * copy.src_stride;
+    const uint64_t to = instr.dst.address + burst * copy.dst_stride;
+    check_bounds(core, instr, instr.src[0], from, copy.burst_bytes, false);
+    check_bounds(core, instr, instr.dst, to, uint64_t{copy.burst_bytes} * 2, true);
+    const void* source[1] = {core.at(instr.src[0].space, from)};
+    widen(core.at(instr.dst.space, to), source, nullptr, copy.burst_bytes / 2);
+  }
+}
+
 /// The bursts of one plane: all there is, except in the conversions between ND and NZ.
 void copy_plane(const Core& core, const Instr& instr, uint32_t plane, uint32_t burst_bytes) {
   const CopyShape& copy = instr.copy;
@@ -129,6 +147,7 @@ void execute_data_copy(Core& core, const Instr& instr) {
   check_alignment(instr, source, kBlockBytes, "src");
   check_strides(instr, destination, copy.dst_stride, copy.dst_plane_stride, "dst");
   check_strides(instr, source, copy.src_stride, copy.src_plane_stride, "src");
+  if (copy_widens(instr)) return copy_widened(core, instr);
   if (copy.is_padded) check_padding(instr, destination.space != Space::GM);
   for (uint32_t plane = 0; plane < copy.plane_count; ++plane) {
     const bool is_last = plane + 1 == copy.plane_count;

@@ -69,6 +69,7 @@ void emit_plane(const Sink& sink, const Instr& instr, uint32_t plane, uint64_t b
     row_bytes += uint64_t{copy.left_padding + uint32_t{copy.right_padding}} * element_bytes;
     row_bytes = (row_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   }
+  if (copy_widens(instr)) row_bytes *= 2;
   const uint64_t source = instr.src[0].address + plane * copy.src_plane_stride;
   const uint64_t destination = instr.dst.address + plane * copy.dst_plane_stride;
   const bool is_one = row_bytes == burst_bytes && copy.src_stride == burst_bytes && copy.dst_stride == burst_bytes;

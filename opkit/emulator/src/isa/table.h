@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/core.h"
+#include "opkit/instr.h"
 
 namespace opkit {
 
@@ -28,5 +29,10 @@ struct OpRow {
 OPKIT_API const OpRow& row_of(Op op);
 OPKIT_API const char* family_name(Family family);
 OPKIT_API const char* cost_name(Cost cost);
+
+/// Whether a copy converts half to float: to the bias table. It writes twice as many bytes as it reads.
+inline bool copy_widens(const Instr& instr) {
+  return instr.op == Op::DataCopy && instr.src[0].dtype == DType::F16 && instr.dst.dtype == DType::F32;
+}
 
 }  // namespace opkit

@@ -146,6 +146,17 @@ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const
   opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params, dst.operand().space),
                     where);
 }
+/// C1 to C2: a half bias becomes a float one. blockLen counts what is read.
+template <typename T, typename U>
+inline std::enable_if_t<!std::is_same<T, U>::value> DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src,
+                                                             const DataCopyParams& params,
+                                                             opkit::Where where = opkit::Where::here()) {
+  static_assert(std::is_same<T, float>::value && std::is_same<U, half>::value,
+                "DataCopy converts half to float only, from C1 to C2");
+  opkit::CopyShape shape = opkit::block_copy(params, dst.operand().space);
+  shape.dst_stride += shape.burst_bytes;
+  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), shape, where);
+}
 
 /// GM to UB: each burst is padded to whole data blocks.
 template <typename T>

@@ -289,8 +289,8 @@ class Engine {
   void multiply(const Tile& tile, const Step& step, uint32_t sum, bool keeps_sum, bool adds_bias, bool is_first) {
     l0_full_[step.phase].wait();
     const AscendC::LocalTensor<SumT> c(AscendC::TPosition::CO1, sum, sum_bytes() / sizeof(SumT));
-    const AscendC::LocalTensor<AT> a = half<AT>(AscendC::TPosition::A2, Space::L0A, step.phase);
-    const AscendC::LocalTensor<BT> b = half<BT>(AscendC::TPosition::B2, Space::L0B, step.phase);
+    const AscendC::LocalTensor<AT> a = l0_part<AT>(AscendC::TPosition::A2, Space::L0A, step.phase);
+    const AscendC::LocalTensor<BT> b = l0_part<BT>(AscendC::TPosition::B2, Space::L0B, step.phase);
     AscendC::MmadParams params;
     // One row is a vector to Mmad, and A lies accordingly where it came as a line.
     params.m = static_cast<uint16_t>(tile.m == 1 && !step.a.is_line ? 2 : tile.m);
@@ -303,7 +303,7 @@ class Engine {
   }
 
   template <typename T>
-  static AscendC::LocalTensor<T> half(AscendC::TPosition position, Space space, uint32_t phase) {
+  static AscendC::LocalTensor<T> l0_part(AscendC::TPosition position, Space space, uint32_t phase) {
     const uint32_t address = phase * (local_memory_bytes(space) / 2);
     const auto elements = static_cast<uint32_t>((local_memory_bytes(space) - address) * 8 / element_bits<T>());
     return AscendC::LocalTensor<T>(position, address, elements);
@@ -332,22 +332,19 @@ class Engine {
       AscendC::DataCopy(line, source, params, state_.where);
       l1_full_[0].order();
     }
-    if constexpr (!std::is_same<BiasT, SumT>::value) {
-      illegal_operand("Matmul: opkit takes a bias in the type of the sums only", state_.where);
-      return;
-    } else {
-      bias_to_table(tile, address);
-    }
-  }
-
-  void bias_to_table(const Tile& tile, uint32_t address) {
     l0_free_.order();
     const AscendC::LocalTensor<SumT> table(AscendC::TPosition::C2, 0, local_memory_bytes(Space::BT) / sizeof(SumT));
     const AscendC::LocalTensor<BiasT> line(AscendC::TPosition::C1, address, align_up(tile.n, 64));
     AscendC::DataCopyParams params;
     params.blockCount = 1;
     params.blockLen = static_cast<uint16_t>(ceil_div(tile.n * static_cast<int32_t>(sizeof(BiasT)), 64));
-    AscendC::DataCopy(table, line, params, state_.where);
+    constexpr bool kIsTaken =
+        std::is_same<BiasT, SumT>::value || (std::is_same<BiasT, half>::value && std::is_same<SumT, float>::value);
+    if constexpr (kIsTaken) {
+      AscendC::DataCopy(table, line, params, state_.where);
+    } else {
+      illegal_operand("Matmul: a bias is float, half or int32_t, as the sums are", state_.where);
+    }
   }
 
   const State& state_;

@@ -3,6 +3,8 @@
 /// Source: NPU architecture version 2201: no path leads from UB to the cube core, or from L0C to UB.
 #pragma once
 
+#include <algorithm>
+
 #include "kernel_operator.h"
 #include "opkit/host/workspace.h"
 #include "opkit/matmul/cube_context.h"
@@ -43,6 +45,45 @@ inline void publish(const AscendC::LocalTensor<T>& tensor, uint64_t address, int
   params.blockCount = 1;
   params.blockLen = static_cast<uint32_t>(count);
   AscendC::DataCopyPad(target, source, params, where);
+}
+
+/// A block of C where it belongs: `count` runs, `stride_bytes` from start to start.
+struct Runs {
+  int64_t begin = 0;  ///< elements in front of it
+  int32_t count = 1;
+  int64_t run_bytes = 0;
+  int64_t stride_bytes = 0;
+};
+
+/// Copies runs that lie without gaps in global memory to others there, through what TPipe has left of UB.
+template <typename T>
+inline void forward(const AscendC::GlobalTensor<T>& to, const AscendC::GlobalTensor<T>& from, const Runs& runs,
+                    Where where) {
+  const AscendC::TPipe* pipe = AscendC::GetTPipePtr();
+  const uint32_t taken = pipe == nullptr ? 0 : pipe->state().used_bytes[static_cast<uint32_t>(Space::UB)];
+  const auto begin = static_cast<uint32_t>((taken + kBlockBytes - 1) / kBlockBytes * kBlockBytes);
+  const int64_t padded_run = (runs.run_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  const auto most = static_cast<int32_t>((local_memory_bytes(Space::UB) - begin) / padded_run);
+  if (most == 0) {
+    illegal_operand(
+        "Matmul: GetTensorC<false> to global memory goes through UB, where the kernel's buffers leave no room", where);
+  }
+  const AscendC::LocalTensor<T> rows(AscendC::TPosition::VECCALC, begin,
+                                     static_cast<uint32_t>(most * padded_run / static_cast<int64_t>(sizeof(T))));
+  for (int32_t done = 0; done < runs.count;) {
+    AscendC::DataCopyExtParams params;
+    params.blockCount = static_cast<uint16_t>(std::min({most, runs.count - done, 4095}));
+    params.blockLen = static_cast<uint32_t>(runs.run_bytes);
+    Event(Pipe::MTE3, Pipe::MTE2, where).order();
+    Event(Pipe::V, Pipe::MTE2, where).order();
+    AscendC::DataCopyPad(rows, from[static_cast<uint64_t>(done * runs.run_bytes / static_cast<int64_t>(sizeof(T)))],
+                         params, AscendC::DataCopyPadExtParams<T>{}, where);
+    Event(Pipe::MTE2, Pipe::MTE3, where).order();
+    if (runs.count > 1) params.dstStride = static_cast<uint32_t>(runs.stride_bytes - runs.run_bytes);
+    AscendC::DataCopyPad(to[static_cast<uint64_t>(done * runs.stride_bytes / static_cast<int64_t>(sizeof(T)))], rows,
+                         params, where);
+    done += params.blockCount;
+  }
 }
 
 /// Copies `rows` runs of `run_bytes` from global memory to UB; all but the last byte counts are multiples of 32.

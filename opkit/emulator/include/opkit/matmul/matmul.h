@@ -258,10 +258,11 @@ class Object {
     if constexpr (kIsDirect) {
       CubeEngine(state_).carry_out(tile(current_), destination);
     } else {
-      if constexpr (!sync) {
-        illegal_operand("Matmul: GetTensorC<false> goes to UB, or returns the tensor in the workspace", where);
+      if constexpr (sync) {
+        carry_out(&destination, 1, where);
+      } else {
+        tile_to_gm(take_async_tile(where), destination, where);
       }
-      carry_out(&destination, 1, where);
     }
   }
   template <bool sync = true, bool doPad = false>
@@ -285,6 +286,12 @@ class Object {
                   uint8_t enAtomic = 0, bool enSequentialWrite = false, Where where = Where::here()) {
     if (!is_master()) return;
     check_ub_result(0, where);
+    if constexpr (!sync) {
+      const Tile next = take_async_tile(where);
+      tile_to_gm(next, {address_of(gm), enSequentialWrite, enAtomic}, where);
+      tile_to_ub(co2Local, async_address(), next, enSequentialWrite, where);
+      return;
+    }
     const Destination destinations[2] = {{address_of(gm), enSequentialWrite, enAtomic},
                                          {scratch_result(Run::tile_bytes(state_), where), true, 0}};
     carry_out(destinations, 2, where);
@@ -593,24 +600,34 @@ class Object {
   }
   uint64_t async_address() const { return workspace_ + static_cast<uint64_t>(Run::bytes_before(state_, current_)); }
 
+  /// A block, which lies without gaps, in a matrix of `m` rows whose rows are `row` elements long.
+  Runs runs_of(const Tile& block, bool is_sequential, int32_t m, int32_t row) const {
+    using Out = typename CubeEngine::Out;
+    if (is_sequential) return {0, 1, bytes<DstT>(Out::elements(block.m, block.n)), 0};
+    const int64_t m_begin = int64_t{block.m_index} * state_.tiling.baseM;
+    const int64_t n_begin = int64_t{block.n_index} * state_.tiling.baseN;
+    if (Out::kIsNz) {
+      const int64_t rows = align_up(m, 16);
+      return {n_begin * rows + m_begin * Out::kNzWidth, ceil_div(block.n, Out::kNzWidth),
+              bytes<DstT>(int64_t{align_up(block.m, 16)} * Out::kNzWidth), bytes<DstT>(rows * Out::kNzWidth)};
+    }
+    const int32_t columns = Out::columns(row);
+    return {m_begin * columns + n_begin, block.m, bytes<DstT>(Out::columns(block.n)), bytes<DstT>(columns)};
+  }
   void tile_to_ub(const AscendC::LocalTensor<DstT>& local, uint64_t address, const Tile& block, bool is_sequential,
                   Where where) const {
-    using Out = typename CubeEngine::Out;
-    const int64_t whole = bytes<DstT>(Out::elements(block.m, block.n));
-    if (is_sequential) return fetch(local, address, 1, whole, 0, where);
-    const int64_t m = int64_t{block.m_index} * state_.tiling.baseM;
-    const int64_t n = int64_t{block.n_index} * state_.tiling.baseN;
-    if (Out::kIsNz) {
-      const int32_t rows = align_up(state_.single_m, 16);
-      const int64_t begin = n * rows + m * Out::kNzWidth;
-      fetch(local[static_cast<uint32_t>(begin)], address, ceil_div(block.n, Out::kNzWidth),
-            bytes<DstT>(int64_t{align_up(block.m, 16)} * Out::kNzWidth), bytes<DstT>(int64_t{rows} * Out::kNzWidth),
-            where);
-      return;
-    }
-    const int32_t row = Out::columns(state_.single_n);
-    fetch(local[static_cast<uint32_t>(m * row + n)], address, block.m, bytes<DstT>(Out::columns(block.n)),
-          bytes<DstT>(row), where);
+    const Runs runs = runs_of(block, is_sequential, state_.single_m, state_.single_n);
+    fetch(local[static_cast<uint32_t>(runs.begin)], address, runs.count, runs.run_bytes, runs.stride_bytes, where);
+  }
+  void tile_to_gm(const Tile& block, const Destination& destination, Where where) const {
+    Runs runs = runs_of(block, destination.is_sequential, state_.org_m, state_.org_c);
+    AscendC::GlobalTensor<DstT> from;
+    AscendC::GlobalTensor<DstT> to;
+    from.SetGlobalBuffer(reinterpret_cast<DstT*>(async_address()));
+    to.SetGlobalBuffer(reinterpret_cast<DstT*>(destination.address) + runs.begin);
+    set_atomic<DstT>(destination.atomic);
+    forward(to, from, runs, where);
+    if (destination.atomic != 0) AscendC::SetAtomicNone();
   }
 
   template <bool sync>

@@ -10,6 +10,14 @@
 
 namespace opkit::matmul {
 
+/// enAtomic of Matmul's functions.
+template <typename T>
+inline void set_atomic(uint8_t atomic) {
+  if (atomic == 1) AscendC::SetAtomicAdd<T>();
+  if (atomic == 2) AscendC::SetAtomicMax<T>();
+  if (atomic == 3) AscendC::SetAtomicMin<T>();
+}
+
 template <typename C_TYPE, typename SumT, typename MM_CB, bool is_split = false>
 class Output {
  public:
@@ -37,7 +45,7 @@ class Output {
     if constexpr (C_TYPE::pos == AscendC::TPosition::CO1) {
       illegal_operand("Matmul: C lies in CO1; pass a tensor to Iterate and carry it out with Fixpipe", state_.where);
     } else {
-      set_atomic(destination.atomic);
+      set_atomic<CT>(destination.atomic);
       if constexpr (MM_CB::CopyOut != nullptr) {
         call_back(tile, destination, block);
       } else {
@@ -146,12 +154,6 @@ class Output {
     params.quantScalar = state_.quant_scalar;
     const auto* out = reinterpret_cast<CT*>(destination.address) + offset(tile, destination);
     MM_CB::CopyOut(out, block.template ReinterpretCast<int8_t>(), &params, state_.user_define, state_.self_define);
-  }
-
-  void set_atomic(uint8_t atomic) const {
-    if (atomic == 1) AscendC::SetAtomicAdd<CT>();
-    if (atomic == 2) AscendC::SetAtomicMax<CT>();
-    if (atomic == 3) AscendC::SetAtomicMin<CT>();
   }
 
   const State& state_;

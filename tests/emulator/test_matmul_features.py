@@ -1,0 +1,206 @@
+"""Matmul objects on a cube core: the rarer operands, orders and ways in and out, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from opkit.sanitizer import Check
+
+from .test_matmul import NO_BIAS, numbers, tiling
+
+KERNEL = """
+#define ASCENDC_CUBE_ONLY
+#include "lib/matmul_intf.h"
+template <CubeFormat format, typename T, bool is_transposed = false, LayoutMode layout = LayoutMode::NONE>
+using Gm = MatmulType<TPosition::GM, format, T, is_transposed, layout>;
+template <typename T>
+inline GlobalTensor<T> tensor(const void* address) {
+  GlobalTensor<T> gm;
+  gm.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(const_cast<void*>(address)));
+  return gm;
+}
+constexpr auto ND = CubeFormat::ND;
+struct Arguments {
+  uint8_t *a, *b, *bias, *c;
+};
+
+// Matrices whose rows are `spread` times as long in memory as the tiling says.
+inline void copy_a(const LocalTensor<int8_t>& block, const __gm__ void* gm, int row, int column, int m, int k,
+                   const uint64_t tiling, const uint64_t spread) {
+  const auto* t = reinterpret_cast<const TCubeTiling*>(tiling);
+  const int length = t->Ka * spread;
+  DataCopy(block.ReinterpretCast<half>(), tensor<half>(gm)[row * t->baseM * length + column * t->baseK],
+           Nd2NzParams(1, m, k, 0, length, (m + 15) / 16 * 16, 1, 0));
+}
+inline void copy_b(const LocalTensor<int8_t>& block, const __gm__ void* gm, int row, int column, int k, int n,
+                   const uint64_t tiling, const uint64_t spread) {
+  const auto* t = reinterpret_cast<const TCubeTiling*>(tiling);
+  const int length = t->N * spread;
+  DataCopy(block.ReinterpretCast<half>(), tensor<half>(gm)[row * t->baseK * length + column * t->baseN],
+           Nd2NzParams(1, k, n, 0, length, (k + 15) / 16 * 16, 1, 0));
+}
+
+template <typename Object>
+inline void finish(Object& mm, const Arguments& x) {
+  mm.IterateAll(tensor<typename Object::DstT>(x.c));
+  mm.End();
+}
+
+template <typename A, typename B, typename C, typename Bias = Gm<ND, float>, const auto& config = CFG_NORM,
+          typename CallBack = MatmulCallBackFunc<>>
+struct Case {
+  using Object = Matmul<A, B, C, Bias, config, CallBack>;
+  template <typename Prepare>
+  static void run(const Arguments& x, const TCubeTiling& t, Prepare&& prepare) {
+    TPipe pipe;
+    Object mm;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t);
+    mm.SetTensorA(tensor<typename A::T>(x.a), A::isTrans);
+    mm.SetTensorB(tensor<typename B::T>(x.b), B::isTrans);
+    if (t.isBias) mm.SetBias(tensor<typename Bias::T>(x.bias));
+    prepare(mm);
+  }
+};
+
+constexpr MatmulConfig OUTER = GetNormalConfig(false, false, false, BatchMode::BATCH_LESS_THAN_L1, true,
+                                               IterateOrder::ORDER_N, ScheduleType::OUTER_PRODUCT);
+using Half = Gm<ND, half>;
+using Float = Gm<ND, float>;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, GM_ADDR tiling, int kind,
+                                             int number) {
+  const TCubeTiling t = *reinterpret_cast<TCubeTiling*>(tiling);
+  const Arguments x{a, b, bias, c};
+  const auto all = [&](auto& mm) { finish(mm, x); };
+  switch (kind) {
+    case 0: return Case<Gm<CubeFormat::VECTOR, half>, Half, Float>::run(x, t, all);
+    case 1: return Case<Half, Half, Float, Half>::run(x, t, all);
+    case 2:
+      return Case<Half, Half, Float, Float, CFG_NORM, MatmulCallBackFunc<nullptr, copy_a, copy_b>>::run(
+          x, t, [&](auto& mm) {
+            mm.SetUserDefInfo(reinterpret_cast<uint64_t>(&t));
+            mm.SetSelfDefineData(number);
+            finish(mm, x);
+          });
+    case 3: return Case<Half, Half, Float, Float, OUTER>::run(x, t, all);
+    case 4:
+      return Case<Half, Half, Float>::run(x, t, [&](auto& mm) {
+        mm.SetTail(t.singleCoreM - number, t.singleCoreN - number, t.singleCoreK - number);
+        finish(mm, x);
+      });
+    case 5: {
+      using Normal = Gm<ND, half, false, LayoutMode::NORMAL>;
+      using Turned = Gm<ND, half, true, LayoutMode::NORMAL>;
+      using Sums = Gm<ND, float, false, LayoutMode::NORMAL>;
+      return Case<Normal, Turned, Sums>::run(x, t, [&](auto& mm) {
+        mm.SetBatchNum(number, number);
+        mm.IterateBatch(tensor<float>(c), false, 0, false);
+        mm.End();
+      });
+    }
+    case 7:
+      return Case<Half, Half, Float>::run(x, t, [&](auto& mm) {
+        while (mm.Iterate()) mm.GetTensorC(tensor<float>(c), 1);
+        finish(mm, x);
+      });
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def multiply(compile_kernel: Callable[..., object]) -> Callable[..., np.ndarray]:
+    """Return C of one multiplication, launched under every check."""
+    kernel = compile_kernel(KERNEL, mode="Cube")
+
+    def run(
+        kind: int,
+        a: np.ndarray,
+        b: np.ndarray,
+        c: np.ndarray,
+        t: np.ndarray,
+        *,
+        bias: np.ndarray = NO_BIAS,
+        number: int = 0,
+    ) -> np.ndarray:
+        numbers = (np.int32(kind).tobytes(), np.int32(number).tobytes())
+        with Check(()) as checks:
+            kernel(np.ascontiguousarray(a), np.ascontiguousarray(b), bias, c, t, *numbers)
+        assert not checks.findings
+        return c
+
+    return run
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a.astype(np.float32) @ b.astype(np.float32)
+
+
+def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return (
+        numbers((m, k), np.float16, 1),
+        numbers((k, n), np.float16, 2),
+        np.zeros((m, n), np.float32),
+    )
+
+
+@pytest.mark.parametrize(("n", "k"), [(64, 256), (40, 100), (16, 16)])
+def test_a_vector_times_a_matrix(multiply, n: int, k: int) -> None:
+    a, b, c = operands(1, n, k)
+    bias = numbers((n,), np.float32, 3)
+    t = tiling(1, n, k, (16, 32, 64), isBias=1)
+    assert np.array_equal(multiply(0, a, b, c, t, bias=bias), product(a, b) + bias)
+
+
+@pytest.mark.parametrize("n", [32, 48, 40, 24])
+def test_a_half_bias_is_widened(multiply, n: int) -> None:
+    a, b, c = operands(32, n, 32)
+    bias = numbers((n,), np.float16, 3)
+    t = tiling(32, n, 32, (16, 32, 32), isBias=1)
+    assert np.array_equal(multiply(1, a, b, c, t, bias=bias), product(a, b) + bias)
+
+
+def test_the_kernels_own_copies_into_l1(multiply) -> None:
+    m, n, k = 48, 40, 96
+    a, b, c = operands(m, n, k)
+    spread_a, spread_b = np.zeros((m, 2 * k), np.float16), np.zeros((k, 2 * n), np.float16)
+    spread_a[:, :k], spread_b[:, :n] = a, b
+    t = tiling(m, n, k, (32, 32, 32))
+    assert np.array_equal(multiply(2, spread_a, spread_b, c, t, number=2), product(a, b))
+
+
+def test_the_outer_product_order_gives_the_same_matrix(multiply) -> None:
+    a, b, c = operands(64, 96, 32)
+    t = tiling(64, 96, 32, (32, 32, 32), dbL0C=2)
+    assert np.array_equal(multiply(3, a, b, c, t), product(a, b))
+
+
+def test_set_tail_computes_less_and_leaves_the_rest(multiply) -> None:
+    a, b, c = operands(64, 64, 64)
+    c[:] = -1
+    t = tiling(64, 64, 64, (32, 32, 32))
+    expected = np.full((64, 64), -1, np.float32)
+    expected[:56, :56] = product(a[:, :56], b[:56])[:56, :56]
+    assert np.array_equal(multiply(4, a, b, c, t, number=8), expected)
+
+
+def test_a_batch_on_a_cube_core(multiply) -> None:
+    count, m, n, k = 3, 24, 40, 48
+    a = numbers((count, m, k), np.float16, 1)
+    b = numbers((count, k, n), np.float16, 2)
+    bias = numbers((count, n), np.float32, 3)
+    c = np.zeros((count, m, n), np.float32)
+    t = tiling(m, n, k, (16, 32, 32), isBias=1, BatchNum=count)
+    multiply(5, a, b.transpose(0, 2, 1), c, t, bias=bias, number=count)
+    assert np.array_equal(c, product(a, b) + bias[:, None])
+
+
+def test_blocks_are_added_to_what_is_there(multiply) -> None:
+    a, b, c = operands(40, 48, 32)
+    c[:] = 7
+    t = tiling(40, 48, 32, (32, 32, 32))
+    # The second pass writes what the first has added to.
+    assert np.array_equal(multiply(7, a, b, c, t), product(a, b))
