@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
 
+from opkit.chips import DEFAULT_CHIP
+from opkit.cli._gen_modes import (
+    Existing,
+    check_prototype,
+    find_existing,
+    merged_prototype,
+    print_prototype,
+)
 from opkit.cli.console import Console, common_options
 from opkit.errors import OperatorError, SpecError, UsageError
 
@@ -18,6 +26,9 @@ __all__ = ["command"]
 _TONES = {
     "create": "good",
     "update": "good",
+    "merge": "good",
+    "remove": "warn",
+    "stale": "warn",
     "identical": "quiet",
     "skip": "warn",
     "conflict": "bad",
@@ -29,7 +40,7 @@ _TONES = {
     "-i",
     "--input",
     "prototype",
-    required=True,
+    default=None,
     type=click.Path(path_type=Path),
     metavar="JSON",
     help="The prototype: one operator or a list of them.",
@@ -47,18 +58,18 @@ _TONES = {
     "-c",
     "--compute-unit",
     "compute_units",
-    default="ai_core-Ascend910B2",
-    show_default=True,
+    default=None,
     metavar="UNIT",
-    help="The chip, or several with commas; `opkit targets` lists them.",
+    help="The chip, or several with commas; `opkit targets` lists them. ai_core-Ascend910B2 by"
+    " default, in an existing project what it has.",
 )
 @click.option(
     "-f",
     "--framework",
-    default="pytorch",
-    show_default=True,
+    default=None,
     metavar="NAME",
-    help="pytorch, or aclnn for no PyTorch binding.",
+    help="pytorch, or aclnn for no PyTorch binding. pytorch by default, in an existing project"
+    " what it has.",
 )
 @click.option(
     "-lan",
@@ -76,27 +87,56 @@ _TONES = {
     metavar="NAME",
     help="Only this operator of the file, by its `op` or its snake_case name.",
 )
+@click.option(
+    "-m",
+    "--mode",
+    default=None,
+    type=click.Choice(["0", "1"]),
+    help="0: only write a new project. 1: add the operators to the project in DIR. By default a"
+    " project of the same name is brought up to date.",
+)
+@click.option("--check", is_flag=True, help="Check the prototype and write nothing.")
+@click.option(
+    "--from-opdef",
+    "opdef",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="CPP",
+    help="Read the prototype back out of a host source; -o names the JSON, else it is printed.",
+)
 @common_options
 def command(
     *,
-    prototype: Path,
+    prototype: Path | None,
     directory: Path | None,
-    compute_units: str,
-    framework: str,
+    compute_units: str | None,
+    framework: str | None,
     language: str,
     operator: str | None,
+    mode: str | None,
+    check: bool,
+    opdef: Path | None,
     console: Console,
 ) -> None:
     """Write an operator project from a prototype JSON.
 
     Example: opkit gen -i gelu_custom.json -o gelu_custom
 
-    Run it again after editing the prototype: files that you edited are left alone, and their
-    new text is put beside them as <file>.new.
+    Run it again after editing the prototype: what is new is merged into the files that you
+    edited, or put beside them as <file>.new where both changed the same lines.
     """
     _check_language(language)
+    units = _split_units(compute_units)
+    if opdef is not None:
+        chip = units[0] if units else DEFAULT_CHIP
+        print_prototype(opdef, directory, console, chip=chip)
+        return
+    if prototype is None:
+        raise UsageError("there is no prototype", help="name one: opkit gen -i op.json")
+    if check:
+        check_prototype(prototype, console)
+        return
     from opkit import schema
-    from opkit.scaffold import render, write
+    from opkit.scaffold import DEFAULT_COMPUTE_UNIT, render, write
 
     specs = schema.load(prototype)
     text: str | None = prototype.read_text(encoding="utf-8-sig")
@@ -106,18 +146,27 @@ def command(
     if operator is not None:
         specs = (_select(specs, operator, prototype),)
     name = specs[0].name if len(specs) == 1 else _project_name(prototype)
+    folder = directory or Path(name)
+    existing = find_existing(folder)
+    _check_mode(mode, folder, existing, name)
+    replaced = []
+    if mode == "1" and existing is not None:
+        specs, text = merged_prototype(folder, existing, specs)
+        name = existing.name
+        replaced = [PurePosixPath(f"{name}.json")]
+    framework = framework or (existing and existing.framework) or "pytorch"
+    units = units or (existing.compute_units if existing else ()) or (DEFAULT_COMPUTE_UNIT,)
     try:
         tree = render(
             specs,
             name=name,
             prototype=text,
             framework=framework.lower(),
-            compute_units=tuple(unit.strip() for unit in compute_units.split(",") if unit.strip()),
+            compute_units=units,
         )
     except SpecError as err:
         raise schema.with_line(err) from err
-    folder = directory or Path(name)
-    statuses = write(tree, folder)
+    statuses = write(tree, folder, replaced=replaced)
     for status in statuses:
         beside = f" (yours is kept; the new text is {status.new_text})" if status.new_text else ""
         console.status(status.action, f"{folder / status.path}{beside}", tone=_TONES[status.action])
@@ -130,6 +179,29 @@ def command(
             help="merge each <file>.new into your file, or delete it to keep yours; then gen again",
         )
     console.result(f'{folder} is ready: "opkit build {folder}" compiles it')
+
+
+def _split_units(text: str | None) -> tuple[str, ...]:
+    return tuple(unit.strip() for unit in (text or "").split(",") if unit.strip())
+
+
+def _check_mode(mode: str | None, folder: Path, existing: Existing | None, name: str) -> None:
+    """Refuse to mix up projects."""
+    if mode == "0" and folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(
+            f"{folder} is not empty, and -m 0 writes new projects only",
+            help="-m 1 adds the operators to the project there; without -m it is updated",
+        )
+    if mode == "1" and existing is None:
+        raise UsageError(
+            f"{folder} holds no project that -m 1 could add to",
+            help="name its folder with -o, or leave -m out to write a new project",
+        )
+    if mode is None and existing is not None and existing.name != name:
+        raise UsageError(
+            f"{folder} holds the project {existing.name}, and this would be {name}",
+            help="-m 1 adds the operators to it; -o names another folder",
+        )
 
 
 def _check_language(language: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opkit.scaffold.disk import RECORD, Action, FileStatus, write
+    from opkit.scaffold.formula import UnsupportedGradient, unsupported_gradients
     from opkit.scaffold.render import DEFAULT_COMPUTE_UNIT, FRAMEWORKS, render
     from opkit.scaffold.single_precision import formula_in_single_precision
 
@@ -16,8 +17,10 @@ __all__ = [
     "RECORD",
     "Action",
     "FileStatus",
+    "UnsupportedGradient",
     "formula_in_single_precision",
     "render",
+    "unsupported_gradients",
     "write",
 ]
 
@@ -27,8 +30,10 @@ _HOME = {
     "RECORD": "disk",
     "Action": "disk",
     "FileStatus": "disk",
+    "UnsupportedGradient": "formula",
     "formula_in_single_precision": "single_precision",
     "render": "render",
+    "unsupported_gradients": "formula",
     "write": "disk",
 }
 
@@ -37,7 +42,8 @@ def __getattr__(name: str) -> object:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    # The submodule `render` has just been bound under its name: the function wins.
-    globals()[name] = value
+    module = import_module(f"{__name__}.{home}")
+    # The submodule `render` may just have been bound under its name: the function wins.
+    globals().update({key: getattr(module, key) for key, at in _HOME.items() if at == home})
+    value: object = globals()[name]
     return value

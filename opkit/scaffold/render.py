@@ -91,6 +91,7 @@ def render(
         "project": project,
         "opkit_version": opkit.__version__,
         "framework": framework,
+        "compute_units": compute_units,
         "soc_configs": list(dict.fromkeys(chip.soc_config for chip in chips)),
         "chip_names": [chip.name for chip in chips],
         "operators": views,

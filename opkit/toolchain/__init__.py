@@ -8,6 +8,7 @@ from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
 from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
+from opkit.toolchain.opdef import read_opdefs
 from opkit.toolchain.project import Project, load_project
 from opkit.toolchain.tokens import (
     Token,
@@ -45,6 +46,7 @@ __all__ = [
     "matching_close",
     "matching_open",
     "parse_driver_arguments",
+    "read_opdefs",
     "run_driver",
     "significant",
     "tokenize",

@@ -29,6 +29,7 @@ __all__ = [
     "Variant",
     "chip_macros",
     "compile_argv",
+    "host_argv",
     "kernel_units",
     "kernel_variants",
     "library_units",
@@ -283,6 +284,13 @@ def library_units(
         objects.extend(members)
         links.append(LinkUnit(name, tuple(unit.name for unit in members), link_flags))
     return tuple(objects), tuple(links)
+
+
+def host_argv(compiler: Compiler, toolkit: Toolkit, *, source: Path, output: Path) -> list[str]:
+    """Return the command that makes a host library of one source."""
+    flags = _common_flags(compiler, toolkit, optimise="-O0")
+    libraries = _link_flags(toolkit, strict=False)
+    return [*compiler.argv, *flags, "-shared", "-o", str(output), str(source), *libraries]
 
 
 def skipped_bindings(project: Project) -> tuple[tuple[str, str], ...]:

@@ -128,3 +128,85 @@ def test_a_wrong_formula_is_shown_by_pointer_and_line(
         main(["gen", "-i", str(file), "-o", str(tmp_path / "out")])
     printed = capsys.readouterr().err
     assert f"{file}:{line}: /0/output_desc/0/formula: " in printed
+
+
+def test_mode_1_adds_an_operator_to_a_project(tmp_path: Path) -> None:
+    folder = tmp_path / "p"
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "-o", folder, "-q", "-m", "0") == 0
+    assert gen("-i", PROTOTYPES / "add_custom.json", "-o", folder, "-q", "-m", "1") == 0
+    described = json.loads((folder / "gelu_custom.json").read_text())
+    assert [entry["op"] for entry in described] == ["GELUCustom", "AddCustom"]
+    assert (folder / "op_kernel" / "add_custom.cpp").is_file()
+    # Once more: it is described anew, not twice.
+    assert gen("-i", PROTOTYPES / "add_custom.json", "-o", folder, "-q", "-m", "1") == 0
+    assert len(json.loads((folder / "gelu_custom.json").read_text())) == 2
+
+
+def test_projects_are_not_mixed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "p"
+    assert gen("-i", PROTOTYPES / "add_custom.json", "-o", folder, "-m", "1") == 2
+    assert "holds no project" in capsys.readouterr().err
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "-o", folder, "-q") == 0
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "-o", folder, "-m", "0") == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert gen("-i", PROTOTYPES / "add_custom.json", "-o", folder) == 2
+    assert "-m 1 adds" in capsys.readouterr().err
+
+
+def test_an_existing_project_keeps_its_framework(tmp_path: Path) -> None:
+    prototype = PROTOTYPES / "gelu_custom.json"
+    assert gen("-i", prototype, "-o", tmp_path / "p", "-q", "-f", "aclnn") == 0
+    assert gen("-i", prototype, "-o", tmp_path / "p", "-q") == 0
+    assert not (tmp_path / "p" / "torch_ext").exists()
+
+
+def test_a_changed_prototype_is_merged_into_an_edited_kernel(tmp_path: Path) -> None:
+    source, folder = tmp_path / "op.json", tmp_path / "p"
+    text = (PROTOTYPES / "gelu_custom.json").read_text()
+    source.write_text(text)
+    assert gen("-i", source, "-o", folder, "-q") == 0
+    kernel = folder / "op_host" / "gelu_custom.cpp"
+    kernel.write_text("// mine\n" + kernel.read_text())
+    document = json.loads(text)
+    operator = document[0] if isinstance(document, list) else document
+    for tensor in (*operator["input_desc"], *operator["output_desc"]):
+        tensor["type"] = ["float16", "float32"]
+        tensor["format"] = "ND"
+    source.write_text(json.dumps(document))
+    assert gen("-i", source, "-o", folder, "-q") == 0
+    assert kernel.read_text().startswith("// mine\n")
+    assert "ge::DT_FLOAT16, ge::DT_FLOAT}" in kernel.read_text()
+
+
+def test_check_writes_nothing_and_says_what_is_worth_knowing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "--check") == 0
+    assert "is a valid prototype of 1 operator" in capsys.readouterr().out
+    blank = json.loads((PROTOTYPES / "gelu_custom.json").read_text())
+    blank = blank[0] if isinstance(blank, list) else blank
+    del blank["output_desc"][0]["formula"]
+    (tmp_path / "blank.json").write_text(json.dumps(blank))
+    assert gen("-i", "blank.json", "--check", "--json", "-q") == 0
+    (operator,) = json.loads(capsys.readouterr().out)["operators"]
+    assert operator["notes"] == ["no formula: the kernel's Compute is yours to write"]
+    assert {path.name for path in tmp_path.iterdir()} == {"blank.json"}
+
+
+def test_a_prototype_is_read_back_out_of_a_host_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "p"
+    assert gen("-i", PROTOTYPES / "add_custom.json", "-o", folder, "-q") == 0
+    capsys.readouterr()
+    assert gen("--from-opdef", folder / "op_host" / "add_custom.cpp", "-q") == 0
+    found = json.loads(capsys.readouterr().out)
+    given = json.loads((PROTOTYPES / "add_custom.json").read_text())[0]
+    assert found["op"] == given["op"]
+    names = [tensor["name"] for tensor in (*given["input_desc"], *given["output_desc"])]
+    assert [t["name"] for t in (*found["input_desc"], *found["output_desc"])] == names
+    broken = tmp_path / "broken.cpp"
+    broken.write_text("int main( {")
+    assert gen("--from-opdef", broken) == 1
+    assert gen("--from-opdef", tmp_path / "none.cpp") == 2

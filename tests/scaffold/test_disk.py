@@ -66,6 +66,26 @@ def test_a_merged_file_ends_the_conflict(tmp_path: Path) -> None:
     assert not (tmp_path / "op_kernel/add.cpp.new").exists()
 
 
+def test_what_is_new_is_merged_into_an_edited_file(tmp_path: Path) -> None:
+    lines = [f"line {number}\n" for number in range(8)]
+    generate(tmp_path, "".join(lines))
+    (tmp_path / PATH).write_text("".join(["mine\n", *lines[1:]]))
+    assert generate(tmp_path, "".join([*lines, "new\n"])).action == "merge"
+    assert (tmp_path / PATH).read_text() == "".join(["mine\n", *lines[1:], "new\n"])
+    assert not (tmp_path / "op_kernel/add.cpp.new").exists()
+    assert generate(tmp_path, "".join([*lines, "new\n"])).action == "skip"
+
+
+def test_what_is_generated_no_longer_goes_unless_it_was_edited(tmp_path: Path) -> None:
+    other = PurePosixPath("op_kernel/sub.cpp")
+    write({PATH: "one\n", other: "two\n"}, tmp_path)
+    (tmp_path / other).write_text("mine\n")
+    actions = {str(s.path): s.action for s in write({PurePosixPath("new.cpp"): ""}, tmp_path)}
+    assert actions == {"new.cpp": "create", str(PATH): "remove", str(other): "stale"}
+    assert not (tmp_path / PATH).exists()
+    assert (tmp_path / other).read_text() == "mine\n"
+
+
 def test_a_file_that_was_there_before_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "op_kernel").mkdir()
     (tmp_path / PATH).write_text("mine\n")
