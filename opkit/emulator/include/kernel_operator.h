@@ -12,6 +12,8 @@
 #include "opkit/api/half.h"
 #include "opkit/api/layout.h"
 #include "opkit/api/list_tensor.h"
+#include "opkit/api/matrix_fill.h"
+#include "opkit/api/matrix_image.h"
 #include "opkit/api/matrix_load.h"
 #include "opkit/api/missing.h"
 #include "opkit/api/mmad.h"

@@ -77,6 +77,8 @@ struct Instr {
   uint32_t list_count = 0;
   // Of matrix instructions, by op; valid while the instruction executes, no longer.
   const FractalLoad* load = nullptr;
+  const ImageLoad* image = nullptr;
+  const MatrixFill* fill = nullptr;
   const MatrixProduct* product = nullptr;
   const FixpipeCopy* fixpipe = nullptr;
   CopyShape copy;

@@ -10,6 +10,7 @@ namespace opkit {
 constexpr uint32_t kFractalBytes = 512;  ///< 16 rows (L0A) or columns (L0B) of 32 bytes
 constexpr uint32_t kCubeSide = 16;       ///< rows and columns of C that a fractal has
 constexpr uint32_t kMaxMatrixSize = 4095;
+constexpr uint32_t kSparseIndexBytes = kFractalBytes / 4;  ///< of a fractal of int8_t: two bits an element
 
 /// Elements of a fractal's row: k of one fractal in L0A and L0B.
 constexpr uint32_t fractal_width(DType type) { return type == DType::S4 ? 64 : 32 / size_bytes(type); }
@@ -24,6 +25,40 @@ struct FractalLoad {
   int64_t dst_fractal = 0;  ///< from fractal to fractal inside a square
 };
 
+/// LoadData3D: windows of an image of c1 planes of h x w pixels, a row of the matrix each.
+struct ImageLoad {
+  uint16_t height = 0;
+  uint16_t width = 0;
+  uint8_t padding[4] = {0, 0, 0, 0};  ///< left, right, top, bottom
+  uint64_t padding_bits = 0;          ///< the value of pixels in the padding
+  uint32_t channels = 0;
+  uint32_t rows = 0;  ///< what is loaded, per repeat, and from where on
+  uint32_t columns = 0;
+  uint32_t first_row = 0;
+  uint32_t first_column = 0;
+  uint32_t stride_w = 1;
+  uint32_t stride_h = 1;
+  uint32_t filter_w = 1;
+  uint32_t filter_h = 1;
+  uint32_t dilation_w = 1;
+  uint32_t dilation_h = 1;
+  bool is_transposed = false;
+  uint32_t repeat = 1;
+  uint32_t repeat_step = 0;  ///< rows or columns between two repeats
+  bool repeats_columns = false;
+  uint32_t boundary = 0;  ///< bytes of L1 behind which addresses begin at 0 again; 0: none
+};
+
+/// InitConstValue, BroadCastVecToMM: `repeat` times `blocks` blocks.
+struct MatrixFill {
+  uint32_t repeat = 0;
+  uint32_t blocks = 0;
+  uint32_t block_bytes = 0;
+  uint64_t dst_stride = 0;
+  uint64_t src_stride = 0;  ///< BroadCastVecToMM
+  uint64_t value_bits = 0;  ///< InitConstValue
+};
+
 /// Where C begins before the products are added.
 enum class InitialC : uint8_t { Zero, Kept, BiasTable };
 
@@ -34,6 +69,8 @@ struct MatrixProduct {
   uint32_t k = 0;
   InitialC initial = InitialC::Zero;
   uint8_t unit_flag = 0;
+  bool is_hf32 = false;          ///< F32 only: inputs are rounded to HF32 first
+  bool rounds_to_zero = false;   ///< HF32: a value in the middle goes to zero, not to even
   bool is_k_aligned_16 = false;  ///< F32 only: rows of A's fractals are an even number of fractals long
 };
 

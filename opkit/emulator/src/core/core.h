@@ -46,7 +46,10 @@ struct Core {
   bool saturates_casts = true;        ///< conversions to integers do, instead of losing their high bits
   AtomicOp atomic_op = AtomicOp::None;
   DType atomic_dtype = DType::F32;
-  uint64_t reduce_sum_bits = 0;  ///< GetAccVal
+  MatrixRegisters matrix;
+  std::vector<uint8_t> sparse_indices;  ///< LoadDataWithSparse: a quarter of L0B's size; empty before
+  std::vector<uint8_t> unit_flags;      ///< by 512 bytes of L0C, whether a Mmad has filled them; empty: none
+  uint64_t reduce_sum_bits = 0;         ///< GetAccVal
   uint64_t reduce_max_min_bits[4] = {};
   uint64_t gather_mask_count = 0;       ///< elements that the last GatherMask picked
   DeqScale deq_scale = DeqScale::None;  ///< the form of SetDeqScale that was called last

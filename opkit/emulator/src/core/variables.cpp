@@ -38,6 +38,9 @@ uint64_t gather_mask_count() { return require_core().core.gather_mask_count; }
 uint64_t reduce_sum_bits() { return require_core().core.reduce_sum_bits; }
 uint64_t reduce_extreme_bits(uint32_t item) { return require_core().core.reduce_max_min_bits[item]; }
 
+MatrixRegisters& matrix_registers() { return require_core().core.matrix; }
+void clear_unit_flags() { require_core().core.unit_flags.clear(); }
+
 void merged_counts(uint16_t (&counts)[4], Where where) {
   const Core& core = require_core().core;
   if (!core.merge_stopped) illegal_operand("GetMrgSortResult: the last merge did not set ifExhaustedSuspension", where);

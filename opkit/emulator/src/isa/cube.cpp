@@ -24,7 +24,35 @@ void cube_ranges(const Instr& instr, RangeCallback callback, void* context) {
   switch (instr.op) {
     case Op::Mmad: return mmad_ranges(instr, callback, context);
     case Op::Fixpipe: return fixpipe_ranges(instr, callback, context);
+    case Op::MmadWithSparse: return mmad_ranges(instr, callback, context);
+    case Op::LoadDataWithSparse: return load_sparse_ranges(instr, callback, context);
+    case Op::LoadData3D: return load_image_ranges(instr, callback, context);
+    case Op::InitConstValue:
+    case Op::BroadCastVecToMM: return fill_ranges(instr, callback, context);
     default: return load_fractals_ranges(instr, callback, context);
+  }
+}
+
+void for_each_move(const Instr& instr, MoveCallback callback, void* context) {
+  if (instr.image != nullptr) return load_image_moves(instr, callback, context);
+  load_fractals_moves(instr, callback, context);
+}
+
+void follow_unit_flags(Core& core, const Instr& instr, uint64_t address, uint64_t bytes, uint8_t unit_flag) {
+  constexpr uint64_t kUnitBytes = 512;
+  constexpr uint8_t kTurnsOver = 3;
+  std::vector<uint8_t>& flags = core.unit_flags;
+  flags.resize(core.space_bytes[static_cast<size_t>(Space::L0C)] / kUnitBytes);
+  const bool is_mmad = instr.product != nullptr;
+  for (uint64_t unit = address / kUnitBytes; unit < (address + bytes + kUnitBytes - 1) / kUnitBytes; ++unit) {
+    const bool is_full = flags[unit] != 0;
+    OPKIT_CHECK(is_full != is_mmad, Deadlock, &instr,
+                is_mmad ? "carry the last result out with a Fixpipe whose unitFlag is 3, or call SetFixPipeConfig"
+                        : "give unitFlag 3 to the last Mmad before it",
+                "%s with unitFlag %u waits for bytes %llu and on of L0C, which %s", row_of(instr.op).name, unit_flag,
+                static_cast<unsigned long long>(unit * kUnitBytes),
+                is_mmad ? "hold a result that no Fixpipe has carried out" : "no Mmad with unitFlag 3 has filled");
+    if (unit_flag == kTurnsOver) flags[unit] = is_mmad ? 1 : 0;
   }
 }
 

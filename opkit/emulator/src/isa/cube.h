@@ -6,19 +6,27 @@
 namespace opkit {
 
 void execute_load_fractals(Core& core, const Instr& instr);
+void execute_load_image(Core& core, const Instr& instr);
+void execute_fill_matrix(Core& core, const Instr& instr);
+void execute_broadcast(Core& core, const Instr& instr);
+void execute_load_sparse(Core& core, const Instr& instr);
 void execute_mmad(Core& core, const Instr& instr);
+void execute_mmad_sparse(Core& core, const Instr& instr);
 void execute_fixpipe(Core& core, const Instr& instr);
 
-/// Bytes that a load of fractals moves.
+/// Bytes that a load of matrices moves.
 struct ByteMove {
-  uint64_t from;
+  uint64_t from;  ///< kNoSource: a constant
   uint64_t to;
   uint64_t bytes;
 };
+constexpr uint64_t kNoSource = ~0ull;
 using MoveCallback = void (*)(void* context, const ByteMove& move);
 
 /// Calls back for each run of bytes that stays together. Of two nibbles that meet in a byte only the first is told.
 void for_each_move(const Instr& instr, MoveCallback callback, void* context);
+void load_fractals_moves(const Instr& instr, MoveCallback callback, void* context);
+void load_image_moves(const Instr& instr, MoveCallback callback, void* context);
 
 template <class Function>
 void for_each_move(const Instr& instr, Function&& function) {
@@ -28,6 +36,9 @@ void for_each_move(const Instr& instr, Function&& function) {
 
 /// Footprints: a call for every range, reads before writes.
 void load_fractals_ranges(const Instr& instr, RangeCallback callback, void* context);
+void load_image_ranges(const Instr& instr, RangeCallback callback, void* context);
+void load_sparse_ranges(const Instr& instr, RangeCallback callback, void* context);
+void fill_ranges(const Instr& instr, RangeCallback callback, void* context);
 void mmad_ranges(const Instr& instr, RangeCallback callback, void* context);
 void fixpipe_ranges(const Instr& instr, RangeCallback callback, void* context);
 
@@ -39,7 +50,26 @@ void check_cube(const Core& core, const Instr& instr, DType type);
 /// Faults IllegalOperand unless the operand lies in `space`, Misaligned unless it starts at a multiple of `alignment`.
 void check_place(const Instr& instr, const Operand& operand, Space space, uint32_t alignment, const char* role);
 
-
 constexpr uint32_t blocks_of(uint32_t count, uint32_t size) { return (count + size - 1) / size; }
+
+/// Sizes in fractals.
+struct ProductShape {
+  uint32_t width;          ///< elements of k in a fractal
+  uint32_t row_blocks;     ///< of A and C
+  uint32_t column_blocks;  ///< of B and C
+  uint32_t depth_blocks;   ///< fractals of A along k that are read
+  uint32_t right_depth_blocks;
+  uint32_t left_across;  ///< fractals between two rows of fractals of A
+  bool is_vector;        ///< m = 1: A lies in one run. Source: Mmad, GEMV
+};
+
+ProductShape shape_of(const Instr& instr);
+
+/// Checks a product and gives C its start values.
+void start_product(Core& core, const Instr& instr);
+
+/// Unit flags: a Mmad waits until the blocks of L0C have been carried out, a Fixpipe until they are filled. Here
+/// instructions run in program order, so what would wait has to be ready; unitFlag 3 turns the blocks over.
+void follow_unit_flags(Core& core, const Instr& instr, uint64_t address, uint64_t bytes, uint8_t unit_flag);
 
 }  // namespace opkit

@@ -119,17 +119,20 @@ uint8_t to_b8(const Parameter& parameter, float value) {
 
 half to_half(float value) { return half(std::clamp(value, -65504.0f, 65504.0f)); }
 
-/// The parameters of the 16 columns of a block; those behind the last column are the last one's.
-void block_parameters(const Core& core, const Instr& instr, uint32_t block, Parameter* parameters) {
+/// A parameter for each of the n columns, or one for all. They are read before anything is written: the destination
+/// may lie over them.
+std::vector<Parameter> read_parameters(const Core& core, const Instr& instr) {
   const FixpipeCopy& copy = *instr.fixpipe;
-  for (uint32_t column = 0; column < kCubeSide; ++column) {
-    uint64_t bits = copy.parameter_bits;
-    if (is_vector(copy.quantisation)) {
-      const uint32_t index = std::min(block * kCubeSide + column, copy.n - 1);
-      std::memcpy(&bits, core.at(instr.src[1]) + index * sizeof(bits), sizeof(bits));
-    }
-    parameters[column] = Parameter(bits);
+  std::vector<Parameter> parameters;
+  if (!is_vector(copy.quantisation)) return {Parameter(copy.parameter_bits)};
+  const uint8_t* from = core.at(instr.src[1]);
+  parameters.reserve(copy.n);
+  for (uint32_t column = 0; column < copy.n; ++column) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, from + column * sizeof(bits), sizeof(bits));
+    parameters.emplace_back(bits);
   }
+  return parameters;
 }
 
 void apply_relu(DType type, void* values, size_t count) {
@@ -139,7 +142,8 @@ void apply_relu(DType type, void* values, size_t count) {
 }
 
 /// `m` rows of 16 columns of L0C in the destination's type; rows lie one behind the other in `out`.
-void convert_block(const Core& core, const Instr& instr, uint32_t block, const uint8_t* from, uint8_t* out) {
+void convert_block(const Instr& instr, const std::vector<Parameter>& parameters, uint32_t block, const uint8_t* from,
+                   uint8_t* out) {
   const FixpipeCopy& copy = *instr.fixpipe;
   const size_t columns = std::min(kCubeSide, copy.n - block * kCubeSide);
   const size_t count = size_t{copy.m - 1} * kCubeSide + columns;  // of the last row no more than there is
@@ -166,11 +170,11 @@ void convert_block(const Core& core, const Instr& instr, uint32_t block, const u
     }
     default: break;
   }
-  std::vector<Parameter> parameters(kCubeSide, Parameter(0));
-  block_parameters(core, instr, block, parameters.data());
+  const Parameter* of_block = parameters.data() + (parameters.size() > 1 ? block * kCubeSide : 0);
   const bool is_half = instr.dst.dtype == DType::F16;
   for (size_t i = 0; i < count; ++i) {
-    const Parameter& parameter = parameters[i % kCubeSide];
+    // Behind column n the row is not carried out; any parameter does there.
+    const Parameter& parameter = of_block[parameters.size() > 1 ? std::min(i % kCubeSide, columns - 1) : 0];
     float value = 0;
     if (is_float) {
       std::memcpy(&value, from + i * 4, 4);
@@ -311,6 +315,7 @@ void execute_fixpipe(Core& core, const Instr& instr) {
   check_fixpipe(core, instr);
   static thread_local std::vector<uint8_t> rows;
   rows.resize(size_t{copy.m} * kCubeSide * sizeof(float));
+  const std::vector<Parameter> parameters = read_parameters(core, instr);
   for (uint32_t matrix = 0; matrix < copy.matrices; ++matrix) {
     uint32_t converted = ~0u;
     for_each_piece(instr, destination_of(instr, matrix), [&](const Piece& piece) {
@@ -318,7 +323,8 @@ void execute_fixpipe(Core& core, const Instr& instr) {
         const uint64_t from = source_of(instr, matrix, piece.block);
         const uint64_t bytes = (uint64_t{copy.m} - 1) * kCubeSide * sizeof(float) + piece.columns * sizeof(float);
         check_bounds(core, instr, instr.src[0], from, bytes, false);
-        convert_block(core, instr, piece.block, core.at(Space::L0C, from), rows.data());
+        if (copy.unit_flag != 0) follow_unit_flags(core, instr, from, bytes, copy.unit_flag);
+        convert_block(instr, parameters, piece.block, core.at(Space::L0C, from), rows.data());
         converted = piece.block;
       }
       store_piece(core, instr, piece, rows.data());

@@ -106,7 +106,7 @@ void load_fractals_ranges(const Instr& instr, RangeCallback callback, void* cont
   }
 }
 
-void for_each_move(const Instr& instr, MoveCallback callback, void* context) {
+void load_fractals_moves(const Instr& instr, MoveCallback callback, void* context) {
   const FractalLoad& load = *instr.load;
   const DType type = instr.src[0].dtype;
   const uint32_t size = size_bytes(type);

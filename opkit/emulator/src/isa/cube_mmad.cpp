@@ -20,15 +20,7 @@ constexpr uint32_t kColumnBytes = kCubeSide * 4;  ///< a row of one block of C
 
 bool is_integer(DType type) { return type == DType::S4 || type == DType::S8 || type == DType::U8; }
 
-/// Sizes in fractals.
-struct ProductShape {
-  uint32_t width;          ///< elements of k in a fractal
-  uint32_t row_blocks;     ///< of A and C
-  uint32_t column_blocks;  ///< of B and C
-  uint32_t depth_blocks;   ///< fractals of A and B along k that are read
-  uint32_t left_across;    ///< fractals between two rows of fractals of A
-  bool is_vector;          ///< m = 1: A lies in one run. Source: Mmad, GEMV
-};
+}  // namespace
 
 ProductShape shape_of(const Instr& instr) {
   const MatrixProduct& product = *instr.product;
@@ -36,11 +28,15 @@ ProductShape shape_of(const Instr& instr) {
   shape.width = fractal_width(instr.src[0].dtype);
   shape.row_blocks = blocks_of(product.m, kCubeSide);
   shape.column_blocks = blocks_of(product.n, kCubeSide);
+  const bool is_sparse = instr.op == Op::MmadWithSparse;
   shape.depth_blocks = blocks_of(product.k, shape.width);
+  shape.right_depth_blocks = is_sparse ? blocks_of(product.k / 2, shape.width) : shape.depth_blocks;
   shape.left_across = product.is_k_aligned_16 ? (shape.depth_blocks + 1) / 2 * 2 : shape.depth_blocks;
-  shape.is_vector = product.m == 1;
+  shape.is_vector = product.m == 1 && !is_sparse;
   return shape;
 }
+
+namespace {
 
 void check_types(const Instr& instr) {
   const DType left = instr.src[0].dtype;
@@ -84,7 +80,7 @@ void check_extents(const Core& core, const Instr& instr) {
                       : (uint64_t{shape.row_blocks - 1} * shape.left_across + shape.depth_blocks) * kFractalBytes;
   check_bounds(core, instr, instr.src[0], instr.src[0].address, left_bytes, false);
   check_bounds(core, instr, instr.src[1], instr.src[1].address,
-               uint64_t{shape.depth_blocks} * shape.column_blocks * kFractalBytes, false);
+               uint64_t{shape.right_depth_blocks} * shape.column_blocks * kFractalBytes, false);
   check_bounds(core, instr, instr.dst, instr.dst.address,
                (uint64_t{shape.column_blocks - 1} * shape.row_blocks * kCubeSide + product.m - 1) * kColumnBytes +
                    (product.n - (shape.column_blocks - 1) * kCubeSide) * 4,
@@ -103,8 +99,24 @@ T* scratch(std::vector<T>& buffer, size_t count) {
   return reinterpret_cast<T*>((address + kAlignment - 1) / kAlignment * kAlignment);
 }
 
+/// Rounds to HF32 in place. Its mantissa is taken to have 11 bits: of this chip the documents give only a figure, and
+/// say of a later one that it has 10.
+void round_to_hf32(float* values, size_t count, bool rounds_to_zero) {
+  constexpr uint32_t kDropped = 12;
+  constexpr uint32_t kHalf = 1u << (kDropped - 1);
+  constexpr uint32_t kInfinity = 0x7f800000;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, values + i, sizeof(bits));
+    if ((bits & kInfinity) == kInfinity) continue;
+    const uint32_t odd = rounds_to_zero ? 0 : bits >> kDropped & 1;
+    bits = (bits + kHalf - 1 + odd) >> kDropped << kDropped;
+    std::memcpy(values + i, &bits, sizeof(bits));
+  }
+}
+
 /// The rows of A as floats, `stride` apart.
-const float* left_floats(const Core& core, const Instr& instr, const ProductShape& shape, size_t stride) {
+float* left_floats(const Core& core, const Instr& instr, const ProductShape& shape, size_t stride) {
   static thread_local std::vector<float> buffer;
   const MatrixProduct& product = *instr.product;
   float* rows = scratch(buffer, std::max<size_t>(product.m, 1) * stride);
@@ -138,7 +150,7 @@ const float* left_floats(const Core& core, const Instr& instr, const ProductShap
 }
 
 /// The blocks of 16 columns of B as rows of floats, `stride` apart.
-const float* right_floats(const Core& core, const Instr& instr, const ProductShape& shape, size_t stride) {
+float* right_floats(const Core& core, const Instr& instr, const ProductShape& shape, size_t stride) {
   static thread_local std::vector<float> buffer;
   float* blocks = scratch(buffer, shape.column_blocks * stride);
   const lanes::LaneTable& lanes = lanes::table();
@@ -178,8 +190,14 @@ void multiply_floats(const Core& core, const Instr& instr, const ProductShape& s
   lanes::FloatProduct floats;
   floats.a_stride = depth;
   floats.b_stride = depth * kCubeSide;
-  floats.a = left_floats(core, instr, shape, floats.a_stride);
-  floats.b = right_floats(core, instr, shape, floats.b_stride);
+  float* left = left_floats(core, instr, shape, floats.a_stride);
+  float* right = right_floats(core, instr, shape, floats.b_stride);
+  floats.a = left;
+  floats.b = right;
+  if (instr.src[0].dtype == DType::F32 && product.is_hf32) {
+    round_to_hf32(left, product.m * floats.a_stride, product.rounds_to_zero);
+    round_to_hf32(right, shape.column_blocks * floats.b_stride, product.rounds_to_zero);
+  }
   floats.c = reinterpret_cast<float*>(core.at(instr.dst));
   floats.c_stride = size_t{shape.row_blocks} * kCubeSide * kCubeSide;
   floats.m = product.m;
@@ -262,7 +280,7 @@ void mmad_ranges(const Instr& instr, RangeCallback callback, void* context) {
       }
     }
   }
-  for (uint32_t depth = 0; depth < shape.depth_blocks; ++depth) {
+  for (uint32_t depth = 0; depth < shape.right_depth_blocks; ++depth) {
     for (uint32_t block = 0; block < shape.column_blocks; ++block) {
       const uint32_t columns = std::min(kCubeSide, product.n - block * kCubeSide);
       const uint64_t fractal = instr.src[1].address + (uint64_t{depth} * shape.column_blocks + block) * kFractalBytes;
@@ -289,13 +307,23 @@ void mmad_ranges(const Instr& instr, RangeCallback callback, void* context) {
   result(true);
 }
 
-void execute_mmad(Core& core, const Instr& instr) {
-  const MatrixProduct& product = *instr.product;
-  if (product.m == 0 || product.n == 0 || product.k == 0) return;
+void start_product(Core& core, const Instr& instr) {
   check_product(core, instr);
   check_extents(core, instr);
   const ProductShape shape = shape_of(instr);
+  const MatrixProduct& product = *instr.product;
+  for (uint32_t block = 0; product.unit_flag != 0 && block < shape.column_blocks; ++block) {
+    const uint64_t column = instr.dst.address + uint64_t{block} * shape.row_blocks * kCubeSide * kColumnBytes;
+    follow_unit_flags(core, instr, column, uint64_t{product.m} * kColumnBytes, product.unit_flag);
+  }
   start_result(core, instr, shape);
+}
+
+void execute_mmad(Core& core, const Instr& instr) {
+  const MatrixProduct& product = *instr.product;
+  if (product.m == 0 || product.n == 0 || product.k == 0) return;
+  start_product(core, instr);
+  const ProductShape shape = shape_of(instr);
   if (is_integer(instr.src[0].dtype)) {
     multiply_integers(core, instr, shape);
   } else {

@@ -62,7 +62,7 @@ class InitCheck final : public Detector {
     CoreState& state = state_of(core);
     if (row.family == Family::Control) return scalar(core, state, instr);
     if (row.family == Family::DataCopy) return copy(core, state, instr);
-    if (instr.load != nullptr) return load(core, state, instr);
+    if (instr.load != nullptr || instr.image != nullptr) return load(core, state, instr);
     compute(core, state, instr, row);
   }
 
@@ -180,7 +180,8 @@ class InitCheck final : public Detector {
   /// with.
   void load(const Core& core, CoreState& state, const Instr& instr) {
     for_each_move(instr, [&](const ByteMove& move) {
-      const Place source = place_of(core, state, instr.src[0].space, move.from, move.bytes);
+      Place source;
+      if (move.from != kNoSource) source = place_of(core, state, instr.src[0].space, move.from, move.bytes);
       const Place target = place_of(core, state, instr.dst.space, move.to, move.bytes);
       if (target.bits == nullptr) return;
       if (source.bits == nullptr) return target.bits->set(target.begin, target.end);

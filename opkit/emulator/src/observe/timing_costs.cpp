@@ -21,6 +21,8 @@ bool is_vector_cost(Cost cost) {
   switch (cost) {
     case Cost::dma:
     case Cost::load_2d:
+    case Cost::load_3d:
+    case Cost::fill_l1:
     case Cost::mmad:
     case Cost::fixpipe:
     case Cost::scalar_load:
@@ -68,12 +70,21 @@ CopyCosts read_copy(const Numbers& chip, const std::string& stem) {
 }
 
 bool is_copy_cost(Cost cost) {
-  return cost == Cost::dma || cost == Cost::load_2d || cost == Cost::fixpipe || cost == Cost::mmad;
+  switch (cost) {
+    case Cost::dma:
+    case Cost::load_2d:
+    case Cost::load_3d:
+    case Cost::fill_l1:
+    case Cost::mmad:
+    case Cost::fixpipe: return true;
+    default: return false;
+  }
 }
 
 void read_cube(const Numbers& chip, TimingCosts& costs) {
   const auto optional = [&chip](const char* key) { return chip.has_number(key) ? chip.number(key) : 0; };
   const double load_startup = chip.number("timing.mte1.load_2d_startup_cycles");
+  costs.load_3d_startup = chip.number("timing.mte1.load_3d_startup_cycles");
   costs.load_l0a = {load_startup, chip.number("timing.mte1.l0a_bytes_per_cycle")};
   costs.load_l0b = {load_startup, chip.number("timing.mte1.l0b_bytes_per_cycle")};
   costs.bias_table = {optional("timing.mte1.bias_table_startup_cycles"),
@@ -91,6 +102,7 @@ void read_cube(const Numbers& chip, TimingCosts& costs) {
   macs(DType::F16, "timing.cube.macs_per_cycle.fp16");
   macs(DType::BF16, "timing.cube.macs_per_cycle.fp16");
   macs(DType::F32, "timing.cube.macs_per_cycle.fp32");
+  costs.cube_hf32_macs = static_cast<float>(optional("timing.cube.macs_per_cycle.hf32"));
   macs(DType::S8, "timing.cube.macs_per_cycle.int8");
   macs(DType::U8, "timing.cube.macs_per_cycle.int8");
   macs(DType::S4, "timing.cube.macs_per_cycle.int4");
@@ -253,11 +265,31 @@ LocalWork local_work(const TimingCosts& costs, const Instr& instr, uint64_t copy
       const auto up = [](uint32_t value, uint32_t unit) { return uint64_t{(value + unit - 1) / unit} * unit; };
       const uint64_t macs =
           up(product.m, kCubeSide) * up(product.n, kCubeSide) * up(product.k, fractal_width(instr.src[0].dtype));
-      const double work = cycles_of(macs, costs.cube_macs[static_cast<uint32_t>(instr.src[0].dtype)]);
+      const DType type = instr.src[0].dtype;
+      const bool is_hf32 = type == DType::F32 && product.is_hf32;
+      const double work =
+          cycles_of(macs, is_hf32 ? costs.cube_hf32_macs : costs.cube_macs[static_cast<uint32_t>(type)]);
       return {work + costs.cube_startup, costs.cube_startup_idle - costs.cube_startup, 0,
               2 * uint64_t{product.m} * product.n * product.k};
     }
+    case Cost::fill_l1: {
+      const uint64_t bytes = uint64_t{instr.fill->repeat} * instr.fill->blocks * instr.fill->block_bytes;
+      const LocalCosts& law = instr.dst.space == Space::L0B ? costs.load_l0b : costs.load_l0a;
+      return {cycles_of(bytes, law.bytes_per_cycle), law.startup_cycles, bytes, 0};
+    }
+    case Cost::load_3d: {
+      const ImageLoad& image = *instr.image;
+      const uint64_t bytes =
+          uint64_t{image.repeat} * ((image.rows + kCubeSide - 1) / kCubeSide) *
+          ((image.columns + fractal_width(instr.src[0].dtype) - 1) / fractal_width(instr.src[0].dtype)) * kFractalBytes;
+      const LocalCosts& law = instr.dst.space == Space::L0B ? costs.load_l0b : costs.load_l0a;
+      return {cycles_of(bytes, law.bytes_per_cycle), costs.load_3d_startup, bytes, 0};
+    }
     case Cost::load_2d: {
+      if (instr.fill != nullptr) {
+        const uint64_t bytes = uint64_t{instr.fill->repeat} * instr.fill->blocks * instr.fill->block_bytes;
+        return {cycles_of(bytes, costs.load_l0a.bytes_per_cycle), costs.load_l0a.startup_cycles, bytes, 0};
+      }
       const uint64_t bytes = uint64_t{instr.load->repeat} * instr.load->fractals * kFractalBytes;
       const LocalCosts& law = instr.dst.space == Space::L0B ? costs.load_l0b : costs.load_l0a;
       return {cycles_of(bytes, law.bytes_per_cycle), law.startup_cycles, bytes, 0};

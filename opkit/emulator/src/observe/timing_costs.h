@@ -40,11 +40,13 @@ struct TimingCosts {
   double local_copy_startup = 0;
   LocalCosts load_l0a;
   LocalCosts load_l0b;
+  double load_3d_startup = 0;
   LocalCosts bias_table;         ///< L1 to the bias table and the fixpipe buffer
   LocalCosts fixpipe_to_l1;      ///< 16-bit results
   double fixpipe_b8_rate = 0;    ///< 8-bit results to L1
   double cube_startup = 0;       ///< of one product behind another
   double cube_startup_idle = 0;  ///< of the first
+  float cube_hf32_macs = 0;
   std::vector<float> cube_macs;  ///< a cycle, by DType; 0 where the chip does not multiply it
   uint32_t alignment_bytes = 0;
   double hbm_bytes_per_cycle = 0;

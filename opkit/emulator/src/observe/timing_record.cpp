@@ -45,6 +45,8 @@ void CoreRecord::add(const Core& core, const Instr& instr) {
     case Cost::scalar_store: add_scalar(instr, line_of(instr)); return;
     case Cost::dma: add_copy(core, instr, line_of(instr)); return;
     case Cost::load_2d:
+    case Cost::load_3d:
+    case Cost::fill_l1:
     case Cost::mmad:
     case Cost::fixpipe: add_cube(core, instr, line_of(instr)); return;
     default: add_vector(core, instr, line_of(instr)); return;

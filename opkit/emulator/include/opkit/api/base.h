@@ -150,6 +150,11 @@ constexpr Space space_of(AscendC::TPosition position) {
   }
 }
 
+/// Whether matrices lie there in whole fractals.
+constexpr bool holds_fractals(AscendC::TPosition position) {
+  return position == AscendC::TPosition::A2 || position == AscendC::TPosition::B2;
+}
+
 /// The pipe that fills a buffer at a position, when it is a queue's source.
 constexpr Pipe filling_pipe(AscendC::TPosition position) {
   using AscendC::TPosition;

@@ -150,11 +150,14 @@ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, cons
 }
 
 /// GM to UB or L1, one instruction for each matrix: row r, columns c*C0 to (c+1)*C0 land in the data block at
-/// c * dstNzC0Stride + r * dstNzNStride; the last column is filled up with zeros.
+/// c * dstNzC0Stride + r * dstNzNStride; the last column is filled up with zeros. Of int4b_t the counts are bytes.
 template <typename T, bool enableSmallC0 = false>
 inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2NzParams& params,
                      opkit::Where where = opkit::Where::here()) {
   static_assert(!enableSmallC0, "DataCopy: this chip does not have enableSmallC0");
+  if constexpr (opkit::dtype_of<T>() == opkit::DType::S4) {
+    return DataCopy(dst.template ReinterpretCast<int8_t>(), src.template ReinterpretCast<int8_t>(), params, where);
+  }
   constexpr uint32_t kColumn = opkit::elements_in<T>(opkit::kBlockBytes);
   if (params.nValue == 0 || params.dValue == 0) return;
   const uint32_t planes = (params.dValue + kColumn - 1) / kColumn;

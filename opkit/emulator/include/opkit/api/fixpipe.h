@@ -138,4 +138,90 @@ inline void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const 
   opkit::issue_fixpipe(dst.operand(), src.operand(), &parameters, opkit::fixpipe_copy<T, U>(intriParams, false), where);
 }
 
+// The older way: registers, and DataCopy from L0C with DataCopyCO12DstParams.
+
+/// srcStride counts 16 elements of L0C; dstStride elements of a row (nz2ndEn) or data blocks.
+struct DataCopyCO12DstParams {
+  uint8_t sid = 0;  ///< reserved
+  uint16_t nSize = 0;
+  uint16_t mSize = 0;
+  uint32_t dstStride = 0;
+  uint16_t srcStride = 0;
+  uint8_t unitFlag = 0;
+  uint8_t clipReluPre = 0;  ///< of other chips
+  uint8_t eltWiseOp = 0;    ///< of other chips
+  QuantMode_t quantPre = QuantMode_t::NoQuant;
+  uint8_t reluPre = 0;
+  bool channelSplit = false;
+  bool nz2ndEn = false;
+  DataCopyCO12DstParams() = default;
+  DataCopyCO12DstParams(uint16_t columns, uint16_t rows, uint32_t destination_stride, uint16_t source_stride,
+                        QuantMode_t quantisation, uint8_t relu, bool is_channel_split, bool is_nd)
+      : nSize(columns),
+        mSize(rows),
+        dstStride(destination_stride),
+        srcStride(source_stride),
+        quantPre(quantisation),
+        reluPre(relu),
+        channelSplit(is_channel_split),
+        nz2ndEn(is_nd) {}
+};
+
+/// For nz2ndEn: matrices, and their distances in fractals of L0C and in elements.
+inline void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t dstNdStride) {
+  opkit::MatrixRegisters& registers = opkit::matrix_registers();
+  registers.nd_count = ndNum;
+  registers.nd_src_stride = srcNdStride;
+  registers.nd_dst_stride = dstNdStride;
+}
+/// The parameter of scalar quantisation.
+inline void SetFixpipePreQuantFlag(uint64_t config) { opkit::matrix_registers().quantisation_bits = config; }
+/// The parameters of the V forms, in the fixpipe buffer. With a tensor of L0C it only clears unit flags.
+template <typename T, bool setRelu = false>
+inline void SetFixPipeConfig(const LocalTensor<T>& preData, bool isUnitFlag = false) {
+  static_assert(!setRelu, "SetFixPipeConfig: setRelu is not supported by the chips");
+  const opkit::Operand tensor = preData.operand();
+  if (tensor.space == opkit::Space::FB) opkit::matrix_registers().quantisation = tensor;
+  if (isUnitFlag) opkit::clear_unit_flags();
+}
+template <typename T>
+inline void SetFixPipeConfig(const LocalTensor<T>&, const LocalTensor<T>& quantPre, bool isUnitFlag = false) {
+  SetFixPipeConfig<T>(quantPre, isUnitFlag);
+}
+
+}  // namespace AscendC
+
+namespace opkit {
+
+template <typename T, typename U>
+inline void issue_fixpipe_by_registers(const Operand& dst, const Operand& src,
+                                       const AscendC::DataCopyCO12DstParams& params, bool is_nd, Where where) {
+  static_assert(sizeof(U) == 4, "DataCopy with DataCopyCO12DstParams: L0C holds float and int32_t");
+  if (params.clipReluPre != 0 || params.eltWiseOp != 0) {
+    illegal_operand("DataCopy: this chip has neither clipReluPre nor eltWiseOp", where);
+  }
+  const MatrixRegisters& registers = matrix_registers();
+  AscendC::FixpipeParamsV220 same(params.nSize, params.mSize, params.srcStride, params.dstStride, params.reluPre != 0,
+                                  params.quantPre, registers.quantisation_bits, registers.nd_count,
+                                  registers.nd_src_stride, registers.nd_dst_stride, params.unitFlag);
+  same.isChannelSplit = params.channelSplit;
+  const bool has_tensor = registers.quantisation.end != 0;
+  issue_fixpipe(dst, src, has_tensor ? &registers.quantisation : nullptr, fixpipe_copy<T, U>(same, is_nd), where);
+}
+
+}  // namespace opkit
+
+namespace AscendC {
+
+template <typename T, typename U>
+inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& intriParams,
+                     opkit::Where where = opkit::Where::here()) {
+  opkit::issue_fixpipe_by_registers<T, U>(dst.operand(), src.operand(), intriParams, intriParams.nz2ndEn, where);
+}
+template <typename T, typename U>
+inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& intriParams,
+                     opkit::Where where = opkit::Where::here()) {
+  opkit::issue_fixpipe_by_registers<T, U>(dst.operand(), src.operand(), intriParams, false, where);
+}
+
 }  // namespace AscendC

@@ -52,6 +52,18 @@ struct LoadData2dTransposeParams {
       : LoadData2dTransposeParams(start_index, repeat_times, source_stride, destination_gap, fractal_gap, 0) {}
 };
 
+/// Of later chips. Declared for kernels that name it in code for those.
+struct LoadData2DParamsV2 {
+  uint32_t mStartPosition = 0;
+  uint32_t kStartPosition = 0;
+  uint16_t mStep = 0;
+  uint16_t kStep = 0;
+  int32_t srcStride = 0;
+  uint16_t dstStride = 0;
+  bool ifTranspose = false;
+  uint8_t sid = 0;
+};
+
 }  // namespace AscendC
 
 namespace opkit {
@@ -118,6 +130,34 @@ inline void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T
   load.dst_fractal = (int64_t{loadDataParams.dstFracGap} + 1) * opkit::kFractalBytes;
   opkit::issue_load(opkit::Op::LoadDataWithTranspose, dst.operand(), src.operand(),
                     static_cast<uint64_t>(loadDataParams.startIndex * square_bytes), load, where);
+}
+
+/// A matrix that lacks two of four weights, and which two: 128 bytes of `idx` to a fractal of `src`. Only startIndex
+/// and repeatTimes count. MmadWithSparse reads the indices that were loaded with the fractals at its filter.
+template <typename T = int8_t, typename U = uint8_t, std::enable_if_t<std::is_same_v<PrimT<T>, int8_t>, bool> = true,
+          std::enable_if_t<std::is_same_v<PrimT<U>, uint8_t>, bool> = true>
+inline void LoadDataWithSparse(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<U>& idx,
+                               const LoadData2dParams& loadDataParam, opkit::Where where = opkit::Where::here()) {
+  opkit::FractalLoad load;
+  load.repeat = loadDataParam.repeatTimes;
+  load.src_stride = load.dst_stride = opkit::kFractalBytes;
+  opkit::Instr instr;
+  instr.op = opkit::Op::LoadDataWithSparse;
+  instr.pipe = opkit::Pipe::MTE1;
+  instr.dst = dst.operand();
+  instr.src[0] = src.operand();
+  instr.src[0].address += uint64_t{loadDataParam.startIndex} * opkit::kFractalBytes;
+  instr.src[1] = idx.operand();
+  instr.src[1].address += uint64_t{loadDataParam.startIndex} * opkit::kSparseIndexBytes;
+  instr.source_count = 2;
+  instr.load = &load;
+  instr.where = where;
+  opkit::issue(instr);
+}
+
+template <typename T, template <typename> class Source>
+inline void LoadData(const LocalTensor<T>&, const Source<T>&, const LoadData2DParamsV2&) {
+  static_assert(sizeof(T) == 0, "LoadData with LoadData2DParamsV2: this chip does not have it; use LoadData2DParams");
 }
 
 }  // namespace AscendC

@@ -51,6 +51,9 @@ inline MatrixProduct matrix_product(const AscendC::MmadParams& params) {
   product.k = params.k;
   product.unit_flag = params.unitFlag;
   product.is_k_aligned_16 = params.kDirectionAlign;
+  const MatrixRegisters& registers = matrix_registers();
+  product.is_hf32 = registers.is_hf32;
+  product.rounds_to_zero = registers.rounds_hf32_to_zero;
   const bool is_from_zero = params.cmatrixInitVal && !params.isBias;
   product.initial = is_from_zero ? InitialC::Zero : (params.cmatrixSource ? InitialC::BiasTable : InitialC::Kept);
   return product;
@@ -100,5 +103,31 @@ inline void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const Loca
   product.initial = table.space == opkit::Space::L0C ? opkit::InitialC::Kept : opkit::InitialC::BiasTable;
   opkit::issue_product(opkit::Op::Mmad, dst.operand(), fm.operand(), filter.operand(), table, product, where);
 }
+
+/// `filter` lacks two of every four weights along k; `mmadParams.k` counts those of `fm`, which lacks none.
+template <typename T = int32_t, typename U = int8_t, std::enable_if_t<std::is_same_v<PrimT<T>, int32_t>, bool> = true,
+          std::enable_if_t<std::is_same_v<PrimT<U>, int8_t>, bool> = true>
+inline void MmadWithSparse(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<U>& filter,
+                           const MmadParams& mmadParams, opkit::Where where = opkit::Where::here()) {
+  const opkit::MatrixProduct product = opkit::matrix_product(mmadParams);
+  opkit::issue_product(opkit::Op::MmadWithSparse, dst.operand(), fm.operand(), filter.operand(),
+                       opkit::bias_table(opkit::dtype_of<T>()), product, where);
+}
+
+enum class HF32Mode : uint8_t { DISABLE = 0, ENABLE = 1 };
+enum class HF32TransMode : uint8_t { NEAREST_EVEN = 0, NEAREST_ZERO = 1 };
+
+/// Whether Mmad rounds its float inputs to HF32 first.
+inline void SetHF32Mode(HF32Mode mode) { opkit::matrix_registers().is_hf32 = mode == HF32Mode::ENABLE; }
+/// Where a float in the middle of two HF32 numbers goes.
+inline void SetHF32TransMode(HF32TransMode mode) {
+  opkit::matrix_registers().rounds_hf32_to_zero = mode == HF32TransMode::NEAREST_ZERO;
+}
+
+/// In which order Mmad produces the fractals of C: results are the same, and so is the time.
+inline void SetMMColumnMajor() {}
+inline void SetMMRowMajor() {}
+/// Its name before CANN 9.
+inline void SetMMLayoutTransform(bool) {}
 
 }  // namespace AscendC

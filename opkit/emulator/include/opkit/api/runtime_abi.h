@@ -121,6 +121,28 @@ enum class Saturation : uint8_t { Floats, Casts };
 OPKIT_API void set_saturation(Saturation which, bool is_on);
 OPKIT_API bool saturation(Saturation which);
 
+/// What the Set functions of matrix instructions write.
+struct MatrixRegisters {
+  uint16_t image_height = 0;  ///< SetFmatrix
+  uint16_t image_width = 0;
+  uint8_t image_padding[4] = {0, 0, 0, 0};
+  uint64_t padding_bits = 0;   ///< SetLoadDataPaddingValue
+  uint32_t load_boundary = 0;  ///< SetLoadDataBoundary
+  uint16_t repeat_stride = 0;  ///< SetLoadDataRepeat
+  uint8_t repeat_time = 1;
+  uint8_t repeat_mode = 0;
+  bool is_hf32 = false;              ///< SetHF32Mode
+  bool rounds_hf32_to_zero = false;  ///< SetHF32TransMode: ties
+  uint16_t nd_count = 1;             ///< SetFixpipeNz2ndFlag
+  uint16_t nd_src_stride = 0;
+  uint16_t nd_dst_stride = 0;
+  uint64_t quantisation_bits = 0;  ///< SetFixpipePreQuantFlag
+  Operand quantisation;            ///< SetFixPipeConfig; `end` is 0 before
+};
+OPKIT_API MatrixRegisters& matrix_registers();
+/// All blocks of L0C are free to be written again.
+OPKIT_API void clear_unit_flags();
+
 OPKIT_API uint64_t system_cycle();
 OPKIT_API void set_pad_value(uint64_t bits);
 [[noreturn]] OPKIT_API void illegal_operand(const char* message, Where where);

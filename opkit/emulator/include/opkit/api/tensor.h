@@ -192,11 +192,12 @@ class LocalTensor {
 
   LocalTensor() = default;
 
-  /// A tensor at a fixed address of the position's memory: the static-tensor dialect.
+  /// A tensor at a fixed address of the position's memory: the static-tensor dialect. In L0A and L0B the memory bounds
+  /// it: instructions pad matrices to whole fractals there, beyond the elements that a kernel counts.
   LocalTensor(TPosition position, uint32_t address, uint32_t size)
       : address_(address),
         begin_(address),
-        end_(address + opkit::bytes_of<T>(size)),
+        end_(opkit::holds_fractals(position) ? UINT32_MAX : address + opkit::bytes_of<T>(size)),
         size_(size),
         position_(position) {}
 
