@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import textwrap
 from collections.abc import Callable
@@ -193,6 +194,91 @@ def test_an_event_orders_two_streams(run: Run, waits: bool) -> None:
     """)
     assert result.lines[:4] == ["0 ", "31" if waits else "1", "0 ", "0 "]
     assert "was destroyed" in result.lines[4]
+
+
+CAPTURE = """
+        aclrtSetDevice(0);
+        aclrtStream stream, other;
+        aclrtCreateStream(&stream);
+        aclrtCreateStream(&other);
+        aclrtEvent ready, done;
+        aclrtCreateEvent(&ready);
+        aclrtCreateEvent(&done);
+        int32_t* data = device_numbers(8);
+        aclmdlRI model = nullptr;
+"""
+
+
+def test_captured_tasks_run_when_they_are_executed_and_as_often(run: Run) -> None:
+    result = run(
+        CAPTURE
+        + """
+        aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL);
+        step<<<1, nullptr, stream>>>(U8(data), Step{1, 1});
+        aclrtRecordEvent(ready, stream);
+        aclrtStreamWaitEvent(other, ready);
+        step<<<1, nullptr, other>>>(U8(data), Step{0, 10});
+        aclrtRecordEvent(done, other);
+        aclrtStreamWaitEvent(stream, done);
+        SHOW(aclmdlRICaptureEnd(stream, &model));
+        SHOW(aclrtSynchronizeStream(stream));
+        std::printf("%d\\n", read(data));
+        aclmdlRIExecuteAsync(model, stream);
+        std::printf("%d\\n", read(data));
+        SHOW(aclrtSynchronizeStream(stream));
+        std::printf("%d\\n", read(data));
+        SHOW(aclmdlRIExecute(model, -1));
+        std::printf("%d\\n", read(data));
+        aclmdlRIExecuteAsync(model, other);
+        SHOW(aclmdlRIDebugJsonPrint(model, "/dev/stderr", 0));
+        SHOW(aclmdlRIDestroy(model));
+        SHOW(aclrtSynchronizeStream(other));
+        std::printf("%d\\n", read(data));
+        SHOW(aclmdlRIDestroy(model));
+        """
+    )
+    assert result.lines[:8] == ["0 ", "0 ", "0", "0", "0 ", "10", "0 ", "110"]
+    text = result.errors
+    captured = json.loads(text[text.index("{") : text.rindex("}") + 1])["tasks"]
+    assert [(task["stream"], task["name"]) for task in captured] == [
+        (0, "step"),
+        (0, "aclrtRecordEvent"),
+        (1, "aclrtStreamWaitEvent"),
+        (1, "step"),
+        (1, "aclrtRecordEvent"),
+        (0, "aclrtStreamWaitEvent"),
+    ]
+    assert result.lines[-2] == "1110"
+    assert "was destroyed" in result.lines[-1]
+
+
+def test_a_capture_refuses_what_it_could_not_repeat(run: Run) -> None:
+    result = run(
+        CAPTURE
+        + """
+        aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL);
+        SHOW(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL));
+        SHOW(aclrtSynchronizeStream(stream));
+        SHOW(aclrtDestroyStream(stream));
+        SHOW(aclrtMemset(data, 32, 0, 32));
+        aclrtRecordEvent(ready, other);
+        SHOW(aclrtStreamWaitEvent(stream, ready));
+        SHOW(aclmdlRICaptureEnd(other, &model));
+        SHOW(aclmdlRICaptureEnd(stream, &model));
+        SHOW(aclrtDestroyStream(stream));
+        """
+    )
+    reasons = [
+        "is being captured",
+        "is being captured",
+        "is being captured",
+        "asynchronous form",
+        "outside the capture",
+        "was not called with the stream",
+    ]
+    for line, reason in zip(result.lines, reasons, strict=False):
+        assert reason in line
+    assert result.lines[len(reasons) :] == ["0 ", "0 "]
 
 
 def test_an_asynchronous_copy_takes_its_place_in_the_stream(run: Run) -> None:

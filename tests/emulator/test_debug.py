@@ -89,6 +89,31 @@ def test_dump_tensor_prints_what_where_and_the_values(compile_kernel, capfd) -> 
     assert lines[3] == "[0,1]"
 
 
+def test_asc_dump_prints_what_a_pointer_points_to(compile_kernel, capfd) -> None:
+    body = """
+      asc_dump_ubuf<half>((__ubuf__ half*)local[32].GetPhyAddr(), 5, 3);
+      asc_dump_gm(global.GetPhyAddr() + 4, 6, 2);
+      asc_dump(global.GetPhyAddr(), 7, 1);
+    """
+    lines = printed(compile_kernel, capfd, body).splitlines()
+    assert "desc=5, addr=0x40, data_type=float16, position=UB, dump_size=3" in lines[0]
+    assert lines[1] == "[32.000000,33.000000,34.000000]"
+    assert "data_type=int32, position=GM, dump_size=2" in lines[2]
+    assert (lines[3], lines[5]) == ("[4,5]", "[0]")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("asc_dump_l1buf((half*)local.GetPhyAddr(), 1, 1);", "the pointer is to UB, not to L1"),
+        ("asc_dump_gm(global.GetPhyAddr(), 1, 7);", "4 bytes behind the end"),
+    ],
+)
+def test_asc_dump_of_other_memory_faults(compile_kernel, call: str, text: str) -> None:
+    with pytest.raises(KernelFault, match=text):
+        compile_kernel(KERNEL % call)(np.zeros(6, np.int32))
+
+
 def test_dump_tensor_follows_a_shape_and_marks_what_is_not_there(compile_kernel, capfd) -> None:
     body = """
       uint32_t shape[] = {2, 4};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "acl/acl_base.h"
+#include "acl/acl_rt_capture.h"
 #include "acl/acl_rt_kernel.h"
 
 #ifdef __cplusplus

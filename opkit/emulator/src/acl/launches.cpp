@@ -90,8 +90,8 @@ aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)
 aclError queue_launch(Runtime& runtime, Stream& stream, const LaunchConfig& config, void (*invoke)(void* const*),
                       std::shared_ptr<void> call) {
   if (const aclError error = check_launch(runtime, config)) return error;
-  stream.tasks.push_back(
-      {[&runtime, config, invoke, call] { return run_launch(runtime, config, invoke, call.get()); }, nullptr, nullptr});
+  submit(stream, {[&runtime, config, invoke, call] { return run_launch(runtime, config, invoke, call.get()); }, nullptr,
+                  nullptr, config.name});
   return ACL_SUCCESS;
 }
 
@@ -120,7 +120,7 @@ void enqueue_launch(const LaunchConfig& config, void (*invoke)(void* const*), vo
   // A launch returns nothing: the stream's next synchronisation tells.
   const char* text = aclGetRecentErrMsg();
   const std::string reason = text == nullptr ? "" : text;
-  stream->tasks.push_back({[error, reason] { return fail_again(error, reason.c_str()); }, nullptr, nullptr});
+  submit(*stream, {[error, reason] { return fail_again(error, reason.c_str()); }, nullptr, nullptr, config.name});
 }
 
 }  // namespace opkit

@@ -12,6 +12,7 @@
 namespace opkit::acl {
 
 struct Binary;
+struct Model;
 
 struct Context {
   Stream default_stream;  ///< for a null aclrtStream
@@ -30,6 +31,7 @@ struct Runtime {
   std::set<Stream*> streams;  ///< without the contexts' own
   std::set<Event*> events;
   std::set<Binary*> binaries;  ///< loaded kernel libraries
+  std::set<Model*> models;     ///< captured tasks
   Memory memory;
 
   aclError device_error = ACL_SUCCESS;  ///< what a faulted kernel left; until the device is reset
@@ -49,6 +51,9 @@ aclError queue_launch(Runtime& runtime, Stream& stream, const LaunchConfig& conf
 
 /// Puts the device into the error state that a faulted kernel leaves: prints the report and returns the code.
 aclError fail_device(Runtime& runtime, const FaultReport& report);
+
+/// Refuses a call that runs at once where a capture keeps this thread from it.
+aclError refuse_while_capturing(const Runtime& runtime, const char* function);
 
 /// Runs everything in every stream.
 void drain_all(Runtime& runtime);

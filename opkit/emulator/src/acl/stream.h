@@ -11,28 +11,35 @@
 namespace opkit::acl {
 
 struct Stream;
+struct Capture;
 
 /// One recording of an event: a place in a stream.
 struct Ticket {
-  Stream* stream = nullptr;  ///< where it still stands in the queue; null when passed
+  Stream* stream = nullptr;          ///< where it still stands in the queue; null when passed
+  std::shared_ptr<Capture> capture;  ///< what it was recorded in; null for a stream that was not captured
 };
 
-/// One thing to do. Exactly one of its three parts is set.
+/// One thing to do. Exactly one of its first three parts is set.
 struct Task {
   std::function<aclError()> run;
   std::shared_ptr<Ticket> record;
   std::shared_ptr<Ticket> wait;
+  std::string name;  ///< the kernel's, or that of the function that submitted it
 };
 
 struct Stream {
   std::deque<Task> tasks;
   aclError error = ACL_SUCCESS;  ///< the first failure since the last synchronisation
   std::string reason;
+  std::shared_ptr<Capture> capture;  ///< what its tasks go to; null while it is not captured
 };
 
 struct Event {
   std::shared_ptr<Ticket> recorded;  ///< the last recording; null before
 };
+
+/// Puts a task at the end of a stream, or of what captures the stream.
+void submit(Stream& stream, Task task);
 
 /// Runs a stream's tasks until its queue is empty, or `until` has been passed. What it waits for in other streams runs
 /// first. A wait always leads to an older recording, so this ends.

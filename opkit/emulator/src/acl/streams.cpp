@@ -1,5 +1,6 @@
 // Streams and events, as programs call them.
 #include "acl/caller.h"
+#include "acl/capture.h"
 #include "acl/error.h"
 #include "acl/state.h"
 
@@ -35,6 +36,7 @@ aclError destroy_stream(aclrtStream handle, bool is_forced, const char* function
   if (runtime.streams.count(stream) == 0) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, function, "%p is no stream, or was destroyed before", handle);
   }
+  if (const aclError error = refuse_captured(*stream, function)) return error;
   if (is_forced) {
     drop(*stream);
   } else {
@@ -77,7 +79,9 @@ aclError aclrtSynchronizeStream(aclrtStream handle) {
   const Guard guard(runtime.lock);
   aclError error = ACL_SUCCESS;
   Stream* stream = find_stream(runtime, handle, "aclrtSynchronizeStream", &error);
-  return stream == nullptr ? error : synchronize(runtime, *stream, "aclrtSynchronizeStream");
+  if (stream == nullptr) return error;
+  if (const aclError captured = refuse_captured(*stream, "aclrtSynchronizeStream")) return captured;
+  return synchronize(runtime, *stream, "aclrtSynchronizeStream");
 }
 
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout_ms) {
@@ -92,6 +96,7 @@ aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
   aclError error = ACL_SUCCESS;
   Stream* stream = find_stream(runtime, handle, "aclrtStreamQuery", &error);
   if (stream == nullptr) return error;
+  if (const aclError captured = refuse_captured(*stream, "aclrtStreamQuery")) return captured;
   drain(*stream);
   *status = ACL_STREAM_STATUS_COMPLETE;
   return ACL_SUCCESS;
@@ -152,8 +157,10 @@ aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream_handle) {
   Stream* stream = find_stream(runtime, stream_handle, "aclrtRecordEvent", &error);
   if (stream == nullptr) return error;
   event->recorded = std::make_shared<Ticket>();
-  event->recorded->stream = stream;
-  stream->tasks.push_back({nullptr, event->recorded, nullptr});
+  event->recorded->capture = stream->capture;
+  // In a capture the order of its tasks is that of their runs: nobody waits for the place.
+  if (stream->capture == nullptr) event->recorded->stream = stream;
+  submit(*stream, {nullptr, event->recorded, nullptr, "aclrtRecordEvent"});
   return ACL_SUCCESS;
 }
 
@@ -177,7 +184,18 @@ aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
   Event* event = find_event(runtime, handle, "aclrtStreamWaitEvent", &error);
   if (event == nullptr) return error;
   // An event that was never recorded holds nobody up.
-  if (event->recorded != nullptr) stream->tasks.push_back({nullptr, nullptr, event->recorded});
+  if (event->recorded == nullptr) return ACL_SUCCESS;
+  const std::shared_ptr<Capture> capture = event->recorded->capture;
+  if (capture != nullptr && !capture->is_ended && stream->capture == nullptr) {
+    stream->capture = capture;
+    capture->streams.push_back(stream);
+  }
+  const bool is_inside = stream->capture != nullptr && stream->capture == capture;
+  if (stream->capture != nullptr && !is_inside && event->recorded->stream != nullptr) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamWaitEvent",
+                "the stream is being captured, and the event was recorded outside the capture");
+  }
+  submit(*stream, {nullptr, nullptr, event->recorded, "aclrtStreamWaitEvent"});
   return ACL_SUCCESS;
 }
 
@@ -188,6 +206,9 @@ aclError aclrtSynchronizeEvent(aclrtEvent handle) {
   Event* event = find_event(runtime, handle, "aclrtSynchronizeEvent", &error);
   if (event == nullptr) return error;
   const std::shared_ptr<Ticket> ticket = event->recorded;
+  if (ticket != nullptr && ticket->capture != nullptr && !ticket->capture->is_ended) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSynchronizeEvent", "the event was recorded in a capture");
+  }
   if (ticket != nullptr && ticket->stream != nullptr) drain(*ticket->stream, ticket.get());
   if (runtime.device_error != ACL_SUCCESS) return fail_again(runtime.device_error, runtime.device_reason.c_str());
   return ACL_SUCCESS;

@@ -150,6 +150,7 @@ aclError aclrtMemcpy(void* destination, size_t destination_bytes, const void* so
   const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
+  if (const aclError error = refuse_while_capturing(runtime, "aclrtMemcpy")) return error;
   if (const aclError error = check_copy(runtime, destination, destination_bytes, source, count, kind, "aclrtMemcpy")) {
     return error;
   }
@@ -170,17 +171,17 @@ aclError aclrtMemcpyAsync(void* destination, size_t destination_bytes, const voi
   error = check_copy(runtime, destination, destination_bytes, source, count, kind, "aclrtMemcpyAsync");
   if (error != ACL_SUCCESS) return error;
   // Checked again when it runs: the program may have freed an end by then.
-  stream->tasks.push_back({[&runtime, destination, destination_bytes, source, count, kind]() -> aclError {
-                             if (const aclError late = check_copy(runtime, destination, destination_bytes, source,
-                                                                  count, kind, "aclrtMemcpyAsync")) {
-                               return late;
-                             }
-                             if (const aclError broken = broken_device(runtime)) return broken;
-                             runtime.memory.note_copy(destination, source, count);
-                             std::memmove(destination, source, count);
-                             return ACL_SUCCESS;
-                           },
-                           nullptr, nullptr});
+  submit(*stream, {[&runtime, destination, destination_bytes, source, count, kind]() -> aclError {
+                     if (const aclError late = check_copy(runtime, destination, destination_bytes, source, count, kind,
+                                                          "aclrtMemcpyAsync")) {
+                       return late;
+                     }
+                     if (const aclError broken = broken_device(runtime)) return broken;
+                     runtime.memory.note_copy(destination, source, count);
+                     std::memmove(destination, source, count);
+                     return ACL_SUCCESS;
+                   },
+                   nullptr, nullptr, "aclrtMemcpyAsync"});
   return ACL_SUCCESS;
 }
 
@@ -188,6 +189,7 @@ aclError aclrtMemset(void* destination, size_t destination_bytes, int32_t value,
   const Caller caller(__builtin_return_address(0));
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
+  if (const aclError error = refuse_while_capturing(runtime, "aclrtMemset")) return error;
   if (const aclError error = check_fill(runtime, destination, destination_bytes, count, "aclrtMemset")) return error;
   if (const aclError error = broken_device(runtime)) return error;
   runtime.memory.note_write(destination, count);
@@ -205,16 +207,16 @@ aclError aclrtMemsetAsync(void* destination, size_t destination_bytes, int32_t v
   if (stream == nullptr) return error;
   error = check_fill(runtime, destination, destination_bytes, count, "aclrtMemsetAsync");
   if (error != ACL_SUCCESS) return error;
-  stream->tasks.push_back({[&runtime, destination, destination_bytes, value, count]() -> aclError {
-                             if (const aclError late =
-                                     check_fill(runtime, destination, destination_bytes, count, "aclrtMemsetAsync")) {
-                               return late;
-                             }
-                             if (const aclError broken = broken_device(runtime)) return broken;
-                             runtime.memory.note_write(destination, count);
-                             std::memset(destination, value, count);
-                             return ACL_SUCCESS;
-                           },
-                           nullptr, nullptr});
+  submit(*stream,
+         {[&runtime, destination, destination_bytes, value, count]() -> aclError {
+            if (const aclError late = check_fill(runtime, destination, destination_bytes, count, "aclrtMemsetAsync")) {
+              return late;
+            }
+            if (const aclError broken = broken_device(runtime)) return broken;
+            runtime.memory.note_write(destination, count);
+            std::memset(destination, value, count);
+            return ACL_SUCCESS;
+          },
+          nullptr, nullptr, "aclrtMemsetAsync"});
   return ACL_SUCCESS;
 }

@@ -431,9 +431,10 @@ aclnnStatus run(const char* function, void* workspace, uint64_t workspace_bytes,
     executors().erase(executor);
     owner = std::shared_ptr<aclOpExecutor>(executor);
   }
-  queue->tasks.push_back(
-      {[&runtime, owner, workspace, name = std::string(function)] { return execute(runtime, *owner, name, workspace); },
-       nullptr, nullptr});
+  acl::submit(*queue, {[&runtime, owner, workspace, name = std::string(function)] {
+                         return execute(runtime, *owner, name, workspace);
+                       },
+                       nullptr, nullptr, function});
   return ACLNN_SUCCESS;
 }
 

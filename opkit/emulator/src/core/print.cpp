@@ -272,6 +272,33 @@ void dump_tensor(const Operand& tensor, uint32_t description, uint32_t count, co
   print_text(place + header + body + "\n");
 }
 
+Operand operand_at(const void* pointer, DType dtype) {
+  const Core& core = require_core().core;
+  const auto* byte = static_cast<const uint8_t*>(pointer);
+  Operand operand;
+  operand.dtype = dtype;
+  operand.space = Space::GM;
+  operand.address = reinterpret_cast<uint64_t>(pointer);
+  operand.end = ~0ull;
+  for (uint32_t space = 1; space < 8; ++space) {
+    const uint8_t* base = core.space_base[space];
+    if (byte < base || byte >= base + core.space_bytes[space]) continue;
+    operand.space = static_cast<Space>(space);
+    operand.address = static_cast<uint64_t>(byte - base);
+    operand.end = core.space_bytes[space];
+  }
+  return operand;
+}
+
+void dump_memory(Space space, const Operand& at_pointer, uint32_t description, uint32_t count, Where where) {
+  const Instr instr = at(where);
+  if (at_pointer.space != space) {
+    raise_fault(Fault::IllegalOperand, &instr, nullptr, "asc_dump: the pointer is to %s, not to %s",
+                space_name(at_pointer.space), space_name(space));
+  }
+  dump_tensor(at_pointer, description, count, AscendC::ShapeInfo(), where);
+}
+
 void print_tensor(const Operand& tensor, uint32_t count, Where where) {
   const uint8_t* data = readable(tensor, count, where);
   const uint32_t per_line = kBlockBytes / size_bytes(tensor.dtype);

@@ -79,6 +79,12 @@ inline int print_here(const char* format, const Arguments&... arguments) {
   return -1;  // the host's printf takes none of the kernel's own types
 }
 
+/// Where a kernel's pointer points: GM, or one of its core's own memories.
+OPKIT_API Operand operand_at(const void* pointer, DType dtype);
+
+/// As dump_tensor, from a pointer into `space`; a pointer to another memory faults.
+OPKIT_API void dump_memory(Space space, const Operand& at, uint32_t description, uint32_t count, Where where);
+
 template <typename... Arguments>
 [[noreturn]] inline void fail_assertion_with(Where where, const char* condition, const char* format = nullptr,
                                              const Arguments&... arguments) {
@@ -145,6 +151,22 @@ inline void PrintTimeStamp(uint32_t descId) {
 }
 
 }  // namespace AscendC
+
+/// The first elements at a pointer: as DumpTensor prints them. Source: Ascend C API, utilities, asc_dump.
+template <typename T>
+inline void asc_dump(const T* input, uint32_t desc, uint32_t dump_size, opkit::Where where = opkit::Where::here()) {
+  opkit::dump_tensor(opkit::operand_at(input, opkit::dtype_of<T>()), desc, dump_size, AscendC::ShapeInfo(), where);
+}
+#define OPKIT_ASC_DUMP(name, space)                                                                                  \
+  template <typename T>                                                                                              \
+  inline void name(const T* input, uint32_t desc, uint32_t dump_size, opkit::Where where = opkit::Where::here()) {   \
+    opkit::dump_memory(opkit::Space::space, opkit::operand_at(input, opkit::dtype_of<T>()), desc, dump_size, where); \
+  }
+OPKIT_ASC_DUMP(asc_dump_gm, GM)
+OPKIT_ASC_DUMP(asc_dump_ubuf, UB)
+OPKIT_ASC_DUMP(asc_dump_l1buf, L1)
+OPKIT_ASC_DUMP(asc_dump_cbuf, L0C)
+#undef OPKIT_ASC_DUMP
 
 #define OPKIT_ASSERT(condition, ...)                                                   \
   do {                                                                                 \
