@@ -20,6 +20,7 @@ __all__ = [
     "names_in_build_log",
     "names_in_faults",
     "other_chip",
+    "other_products",
     "says_fail",
     "says_pass",
     "wrong_cause",
@@ -69,6 +70,13 @@ _CMAKE_ERROR = re.compile(r"^CMake Error[^\n]*\n(?P<body>(?:[ \t]*[^\n]*\n?){1,8
 _MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)'?")
 _PACKAGE = re.compile(r'package configuration file provided by\s+"([^"]+)"|Could NOT find (\w+)')
 _ARCHITECTURE = re.compile(r"\bdav-\w?\d{3,4}\b", re.IGNORECASE)
+# A row of a README's table of supported products.
+_PRODUCT = re.compile(
+    r"^\|\s*(?P<name>(?:Ascend|Atlas) [^|]*?)\s*\|\s*(?:[>=≥]+\s*CANN|√|支持|yes\b)", re.M | re.I
+)
+_OUR_PRODUCT = re.compile(
+    r"Atlas A[23](?!\d)|Atlas 推理系列产品|Atlas inference (?:series )?product", re.IGNORECASE
+)
 _MISSING_NAME_LATE = re.compile(r"declaration of ['‘](?P<name>\w+)['’] must be available")
 _MISSING_NAME = (
     re.compile(r"['‘](?P<name>[\w:]+)['’] is not a member of ['‘](?P<space>[\w:]+)"),
@@ -215,6 +223,14 @@ def other_chip(text: str) -> str | None:
             if found[0].lower() not in ours:
                 return found[0]
     return None
+
+
+def other_products(readme: str) -> str | None:
+    """Return the products that a README says its sample is for, where opkit emulates none."""
+    names = [match["name"] for match in _PRODUCT.finditer(readme)]
+    if not names or any(_OUR_PRODUCT.search(name) for name in names):
+        return None
+    return ", ".join(dict.fromkeys(names))
 
 
 def first_line(text: str) -> str:

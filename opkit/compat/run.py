@@ -26,11 +26,12 @@ from opkit.compat.outcome import (
     names_in_build_log,
     names_in_faults,
     other_chip,
+    other_products,
     says_fail,
     says_pass,
     wrong_cause,
 )
-from opkit.compat.recipe import Recipe, Step, find_recipes, steps_of
+from opkit.compat.recipe import READMES, Recipe, Step, find_recipes, steps_of
 from opkit.compat.scenarios import Scenario, scenarios_of
 from opkit.compat.source import local_names, plain_code, tokens_of, variable_names
 from opkit.compat.steps import Ran, Running, Workplace
@@ -142,7 +143,10 @@ class _Attempt:
         start = time.monotonic()
         recipe = self.task.scenario.recipe
         foreign = next((step for step in recipe.steps if step.kind == "foreign"), None)
-        if foreign is not None:
+        products = other_products(_readme(self.task.sample.folder))
+        if products is not None:
+            result = self._say(Verdict.CHIP, f"is for {products}")
+        elif foreign is not None:
             result = self._say(Verdict.UNVERIFIED, f"needs {foreign.words[0]}, which is not here")
         else:
             with self._copy() as folder:
@@ -321,6 +325,14 @@ def _own_names(sources: Sequence[str]) -> set[str]:
         tokens = tokens_of(plain_code(text))
         found |= local_names(tokens) | variable_names(tokens)
     return found
+
+
+def _readme(folder: Path) -> str:
+    """Return the first README, where there is one: others are translations."""
+    for path in (folder / name for name in READMES):
+        if path.is_file():
+            return path.read_bytes().decode("utf-8", errors="replace")
+    return ""
 
 
 def _can_fail(script: Path | None) -> bool:

@@ -12,6 +12,7 @@ from opkit.compat.outcome import (
     names_in_build_log,
     names_in_faults,
     other_chip,
+    other_products,
     says_fail,
     says_pass,
     wrong_cause,
@@ -142,3 +143,13 @@ def test_a_build_that_lacks_a_header_needs_the_foreign_software_that_its_sources
     assert foreign_software(log, [source]) == "torch_npu, which runs on real devices only"
     assert foreign_software(log, ['#include "acl/acl_prof.h"']) is None
     assert foreign_software("add.asc:3:10: error: expected ';'", [source]) is None
+
+
+def test_a_readme_says_which_products_its_sample_is_for() -> None:
+    table = "| 产品 | 版本 |\n|---|---|\n| Ascend 950PR/Ascend 950DT | >= CANN 9.1.0 |\n"
+    assert other_products(table) == "Ascend 950PR/Ascend 950DT"
+    assert other_products(table + "| Atlas A2训练系列产品 | >=CANN 9.0.0 |\n") is None
+    assert other_products(table + "| Atlas Inference Series Products | >= CANN 9 |\n") is None
+    assert other_products("for the Ascend 950") is None
+    small = "| Atlas 200I/500 A2 Inference Products | >= CANN 9.0.0 |"
+    assert other_products(small) == "Atlas 200I/500 A2 Inference Products"
