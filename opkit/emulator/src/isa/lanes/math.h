@@ -1,7 +1,7 @@
 /// Functions of float vectors: our own polynomials, no libm, at most 1 ulp from the true value.
 #pragma once
 
-#include "isa/lanes/simd.h"
+#include "isa/lanes/fused.h"
 
 namespace opkit::lanes {
 namespace {
@@ -14,28 +14,32 @@ constexpr float kRounder = 0x1.8p23f;  // adding it rounds to an integer, kept i
 /// x = n ln 2 + r, |r| <= ln 2 / 2; r = high - low.
 struct ExpParts {
   F32V rounded;  ///< n + kRounder
-  F32V n, high, low, r;
+  F32V high, low, r;
 };
 
 OPKIT_INLINE ExpParts split_exp(F32V x) {
   ExpParts parts;
-  parts.rounded = x * kLog2E + kRounder;
-  parts.n = parts.rounded - kRounder;
-  parts.high = x - parts.n * kLn2High;
-  parts.low = parts.n * kLn2Low;
+  parts.rounded = multiply_add(x, broadcast(kLog2E), broadcast(kRounder));
+  const F32V n = parts.rounded - kRounder;
+  parts.high = multiply_add(n, broadcast(-kLn2High), x);  // exact
+  parts.low = n * kLn2Low;
   parts.r = parts.high - parts.low;
   return parts;
 }
 
-/// e^r for the parts, in [0.7, 1.42]. The polynomial is (e^r - 1 - r) / r^2, fitted for least relative error.
+/// (e^r - 1 - r) / r^2, fitted for least relative error.
+OPKIT_INLINE F32V exp_polynomial(F32V r) {
+  F32V p = multiply_add(broadcast(0x1.6a4f70p-10f), r, broadcast(0x1.123980p-7f));
+  p = multiply_add(p, r, broadcast(0x1.5558aep-5f));
+  p = multiply_add(p, r, broadcast(0x1.555492p-3f));
+  return multiply_add(p, r, broadcast(0x1.fffffcp-2f));
+}
+
+/// e^r for the parts, in [0.7, 1.42].
 OPKIT_INLINE F32V exp_of_remainder(const ExpParts& parts) {
   const F32V r = parts.r;
-  F32V p = 0x1.6a4f70p-10f * r + 0x1.123980p-7f;
-  p = p * r + 0x1.5558aep-5f;
-  p = p * r + 0x1.555492p-3f;
-  p = p * r + 0x1.fffffcp-2f;
   // high - low is added late and in parts, so its rounding does not count.
-  return 1.0f + (parts.high + (p * (r * r) - parts.low));
+  return 1.0f + (parts.high + multiply_add(exp_polynomial(r), r * r, -parts.low));
 }
 
 /// Where the result may be subnormal, infinite or NaN.
@@ -66,11 +70,8 @@ OPKIT_INLINE F32V exp_f32(F32V x) {
 OPKIT_INLINE F32V exp_f16(F32V x) {
   const ExpParts parts = split_exp(clamp(x, -18.0f, 12.0f));
   const F32V r = parts.r;
-  F32V p = 0x1.6a4f70p-10f * r + 0x1.123980p-7f;
-  p = p * r + 0x1.5558aep-5f;
-  p = p * r + 0x1.555492p-3f;
-  p = p * r + 0x1.fffffcp-2f;
-  const F32V y = (p * r + 1.0f) * r + 1.0f;
+  const F32V one = broadcast(1.0f);
+  const F32V y = multiply_add(multiply_add(exp_polynomial(r), r, one), r, one);
   return (F32V)((S32V)y + ((S32V)parts.rounded << 23));
 }
 
