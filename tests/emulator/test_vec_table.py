@@ -8,6 +8,7 @@ the two of them run:
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -39,11 +40,11 @@ def run(op: str, dst: np.ndarray, code: str, sources: Sources, **arguments: obje
         memory[i * PLACE : i * PLACE + array.nbytes] = array.view(np.uint8)
         operands.append((i * PLACE, source_code, 1, 8))
     repeat_stride = arguments.pop("dst_repeat_stride", 8)
-    _emulator.begin_checks(race=False, cross=False, init=True, leak=False, auto_sync=False)
+    _emulator.begin_checks(detectors="init", auto_sync=False, only_block=-1, witness=False)
     try:
         _emulator.issue(op, memory, (0, code, 1, repeat_stride), operands, **arguments)
     finally:
-        findings = _emulator.end_checks()
+        findings = json.loads(_emulator.end_checks())
     check_reads(op, sources, findings)
     return memory[: dst.nbytes].copy().view(dst.dtype)
 
