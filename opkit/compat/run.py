@@ -109,7 +109,12 @@ def run_tasks(
                     running=running,
                     cmake_arguments=tuple(cmake_arguments),
                     compiler=tuple(compiler),
-                    environment={**environment, **variables(task)},
+                    environment={
+                        **environment,
+                        # A package of operators is installed for its own scenario only.
+                        "ASCEND_OPP_PATH": str(place / "opp"),
+                        **variables(task),
+                    },
                     seconds=seconds,
                     show=show,
                 )

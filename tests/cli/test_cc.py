@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from opkit import emulator
+from opkit import emulator, runtime
 from opkit.cli.cc import command
 from opkit.cli.console import run_guarded
 from opkit.errors import SetupError
@@ -52,6 +53,20 @@ target_compile_definitions(demo PRIVATE OFFSET=7)
 target_compile_options(demo PRIVATE $<$<COMPILE_LANGUAGE:ASC>:--npu-arch=dav-2201>)
 target_link_libraries(demo PRIVATE tiling_api register platform m dl graph_base)
 """
+
+OPERATORS = """
+cmake_minimum_required(VERSION 3.16)
+project(operators)
+find_package(ASC REQUIRED)
+npu_op_package(mine TYPE {type} CONFIG INSTALL_PATH ${{CMAKE_BINARY_DIR}})
+npu_op_code_gen(SRC op_host/scaled.cpp PACKAGE mine OUT_DIR ${{ASCEND_AUTOGEN_PATH}})
+npu_op_library(cust_optiling TILING op_host/scaled.cpp)
+target_include_directories(cust_optiling PRIVATE op_kernel)
+npu_op_kernel_sources(kernels OP_TYPE Scaled KERNEL_FILE scaled.cpp)
+npu_op_kernel_library(kernels SRC_BASE op_kernel TILING_LIBRARY cust_optiling)
+npu_op_package_add(mine LIBRARY cust_optiling kernels)
+"""
+SCALED = Path(__file__).parents[1] / "toolchain" / "data" / "scaled"
 
 
 @pytest.fixture
@@ -135,3 +150,44 @@ def test_a_cmake_project_of_two_languages_builds_and_runs(here: Path, package_fi
         [cmake, "--build", "build"], env=environment, capture_output=True, text=True, check=True
     )
     assert "Building" not in again.stdout
+
+
+def _configure(package_type: str) -> subprocess.CompletedProcess[str]:
+    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if cmake is None or shutil.which("make") is None:
+        pytest.skip("no cmake, or no make")
+    shutil.copytree(SCALED, "operators")
+    Path("operators/CMakeLists.txt").write_text(OPERATORS.format(type=package_type))
+    printed = CliRunner().invoke(command, ["--cmake-args"]).output.split()
+    argv = [cmake, "-S", "operators", "-B", "build", *printed]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_an_operator_projects_own_cmake_makes_a_package_that_installs(here: Path) -> None:
+    assert _configure("RUN").returncode == 0
+    build = ["make", "-C", "build", "binary", "package"]
+    done = subprocess.run(
+        build, env=opkit_environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (package,) = Path("build").glob("custom_opp_*.run")
+    target = here / "opp"
+    environment = {**os.environ, "ASCEND_OPP_PATH": str(target)}
+    for _ in range(2):
+        ran = subprocess.run(
+            [package.absolute()], env=environment, capture_output=True, text=True, check=True
+        )
+        assert ran.stdout == "SUCCESS\n"
+    library = runtime.open(target / "vendors" / "mine")
+    x = np.arange(4, dtype=np.float32)
+    (y,) = library.run("Scaled", [x], {"factor": 8, "is_negated": True})
+    np.testing.assert_array_equal(y, -8 * x)
+    assert (target / "vendors" / "mine" / "op_api" / "include" / "aclnn_scaled.h").is_file()
+
+
+@pytest.mark.slow
+def test_a_package_that_opkit_cannot_make_is_refused_when_configuring(here: Path) -> None:
+    done = _configure("STATIC")
+    assert done.returncode != 0
+    assert "opkit makes packages of TYPE RUN only" in " ".join(done.stderr.split())
