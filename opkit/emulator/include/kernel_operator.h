@@ -10,6 +10,7 @@
 #include "opkit/api/debug.h"
 #include "opkit/api/fixpipe.h"
 #include "opkit/api/half.h"
+#include "opkit/api/high_level_math.h"
 #include "opkit/api/layout.h"
 #include "opkit/api/list_tensor.h"
 #include "opkit/api/matrix_fill.h"
