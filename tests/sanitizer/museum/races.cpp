@@ -169,3 +169,34 @@ inline void product_read_too_early(GM_ADDR x, GM_ADDR y) {
     if (!kMended) CrossCoreWaitFlag(4);
   }
 }
+
+// RACE-RAW, mixed: a vector core reads back what it has written; the twin waits for the cube core's answer first
+template <bool kMended>
+inline void read_back_behind_an_answer(GM_ADDR, GM_ADDR y) {
+  if ASCEND_IS_AIC {
+    CrossCoreWaitFlag(5);
+    CrossCoreSetFlag<2, PIPE_FIX>(6);
+  } else {
+    LocalTensor<float> a(TPosition::VECIN, 0, 8), b(TPosition::VECIN, 256, 8);
+    Duplicate(a, 1.0f, 8);
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(output(y)[GetSubBlockIdx() * 8], a, 8);
+    CrossCoreSetFlag<2, PIPE_MTE3>(5);
+    if (kMended) CrossCoreWaitFlag(6);
+    DataCopy(b, output(y)[GetSubBlockIdx() * 8], 8);  // here
+    if (!kMended) CrossCoreWaitFlag(6);
+  }
+}
+
+// RACE-RAW, 2 blocks: sums are read back; in the twin behind a flag that every core sets, this one too
+template <bool kMended>
+inline void read_back_behind_a_flag_of_all(GM_ADDR, GM_ADDR y) {
+  LocalTensor<float> a(TPosition::VECIN, 0, 8), b(TPosition::VECIN, 256, 8);
+  Duplicate(a, 1.0f, 8);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(output(y)[GetBlockIdx() * 8], a, 8);
+  CrossCoreSetFlag<0, PIPE_MTE3>(3);
+  if (kMended) CrossCoreWaitFlag(3);
+  DataCopy(b, output(y)[GetBlockIdx() * 8], 8);  // here
+  if (!kMended) CrossCoreWaitFlag(3);
+}

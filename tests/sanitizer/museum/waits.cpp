@@ -128,3 +128,12 @@ inline void result_over_half_a_source(GM_ADDR, GM_ADDR) {
   const uint64_t mask = 64;
   Adds(a, a[kMended ? 64 : 8], 1.0f, mask, 1, {1, 1, 8, 8});  // here
 }
+
+// API-OVERLAP: a widening cast at its source's place
+template <bool kMended>
+inline void wider_result_over_its_source(GM_ADDR, GM_ADDR) {
+  LocalTensor<half> a(TPosition::VECCALC, 0, 64);
+  LocalTensor<float> b(TPosition::VECCALC, kMended ? 128 : 0, 64);
+  Duplicate(a, half(1.0f), 64);
+  Cast(b, a, RoundMode::CAST_NONE, 64);  // here
+}

@@ -88,7 +88,8 @@ void LaunchState::report_deadlock() {
   std::map<std::string, std::vector<uint32_t>> groups;
   std::vector<std::string> order;
   for (const WaitingCore& wait : waits) {
-    const std::string kind = wait.core->kind == SubCore::AIC ? "aic" : "aiv";
+    std::string kind = wait.core->kind == SubCore::AIC ? "aic" : "aiv";
+    if (cores_per_block > 2 && kind == "aiv") kind += " " + std::to_string(wait.core->sub_block);
     std::string key = kind + " of block %s for " + *wait.what + " at " + wait.instr->where.file + ":" +
                       std::to_string(wait.instr->where.line);
     std::vector<uint32_t>& blocks = groups[key];

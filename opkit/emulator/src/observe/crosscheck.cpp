@@ -9,10 +9,10 @@
 #include <unordered_map>
 
 #include "core/launch_state.h"
-#include "isa/footprint.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
 #include "observe/checks.h"
+#include "observe/merged_ranges.h"
 
 namespace opkit {
 namespace {
@@ -44,7 +44,8 @@ struct CoreState {
   size_t open[8] = {};  ///< segments that the next access may lengthen
   uint32_t open_count = 0;
   uint32_t next_open = 0;
-  Core core;  ///< as it was at its first access, for the report
+  std::vector<ByteRange> ranges;  ///< of the instruction at hand
+  Core core;                      ///< as it was at its first access, for the report
 };
 
 class CrossCheck final : public Detector {
@@ -54,6 +55,7 @@ class CrossCheck final : public Detector {
   void launch_begin(const LaunchInfo& info) override {
     cores_.clear();
     cores_.resize(info.core_count);
+    cores_per_block_ = info.core_count / std::max(1u, info.block_dim);
     barriers_.clear();
     sets_.clear();
     waits_.clear();
@@ -78,10 +80,12 @@ class CrossCheck final : public Detector {
       return;
     }
     if (row.family != Family::DataCopy && row.family != Family::Cube) return;
-    for_each_range(core, instr, [&](const ByteRange& range) {
+    std::vector<ByteRange>& ranges = state_of(core).ranges;
+    joined_ranges(core, instr, ranges);
+    for (const ByteRange& range : ranges) {
       const Space space = range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
       if (space == Space::GM) touch(core, instr, range.begin, range.bytes, range.is_write);
-    });
+    }
   }
 
   void after(const Core& core, const Instr& instr) override {
@@ -270,12 +274,41 @@ class CrossCheck final : public Detector {
     return second_seen[first.core] >= first.own || first_seen[second.core] >= second.own;
   }
 
-  void compare() {
-    std::vector<const Segment*> all;
+  /// Every segment that meets a write; most reads are of memory that nobody writes.
+  std::vector<const Segment*> segments_to_compare() const {
+    std::vector<std::pair<uint64_t, uint64_t>> written;
     for (const auto& state : cores_) {
       if (state == nullptr) continue;
-      for (const Segment& segment : state->segments) all.push_back(&segment);
+      for (const Segment& segment : state->segments) {
+        if (segment.is_write) written.emplace_back(segment.begin, segment.end);
+      }
     }
+    std::sort(written.begin(), written.end());
+    size_t kept = 0;
+    for (const auto& range : written) {
+      if (kept > 0 && range.first <= written[kept - 1].second) {
+        written[kept - 1].second = std::max(written[kept - 1].second, range.second);
+      } else {
+        written[kept++] = range;
+      }
+    }
+    written.resize(kept);
+    const auto is_written = [&written](const Segment& segment) {
+      const auto after = std::lower_bound(written.begin(), written.end(), std::make_pair(segment.end, uint64_t{0}));
+      return after != written.begin() && (after - 1)->second > segment.begin;
+    };
+    std::vector<const Segment*> found;
+    for (const auto& state : cores_) {
+      if (state == nullptr) continue;
+      for (const Segment& segment : state->segments) {
+        if (segment.is_write || is_written(segment)) found.push_back(&segment);
+      }
+    }
+    return found;
+  }
+
+  void compare() {
+    std::vector<const Segment*> all = segments_to_compare();
     std::sort(all.begin(), all.end(), [](const Segment* a, const Segment* b) {
       return std::tie(a->begin, a->core, a->instruction) < std::tie(b->begin, b->core, b->instruction);
     });
@@ -327,14 +360,23 @@ class CrossCheck final : public Detector {
     }
     finding.begin = begin - base;
     finding.end = std::min(a.end, b.end) - base;
-    const std::string both = "block " + std::to_string(core.block) + (is_read ? " reads" : " writes") +
-                             " bytes of global memory that block " + std::to_string(other_block) + " writes";
+    const std::string both = core_text(core) + (is_read ? " reads" : " writes") + " bytes of global memory that " +
+                             core_text(cores_[other.core]->core) + " writes";
     finding.message = both + ", and nothing orders the two cores";
     finding.help = is_read ? "put SyncAll, or CrossCoreSetFlag and CrossCoreWaitFlag, between the write and the read"
                            : "give each block bytes of its own, use SetAtomicAdd, or put SyncAll between the two";
   }
 
+  /// "block 3", and of kernels with several cores a block "aiv 1 of block 3".
+  std::string core_text(const Core& core) const {
+    const std::string block = "block " + std::to_string(core.block);
+    if (cores_per_block_ == 1) return block;
+    const bool is_cube = core.kind == SubCore::AIC;
+    return (is_cube ? std::string("aic") : "aiv " + std::to_string(core.sub_block)) + " of " + block;
+  }
+
   uint32_t only_block_;
+  uint32_t cores_per_block_ = 1;
   std::mutex lock_;  // of what cores share: barriers, signals, channels
   std::vector<std::unique_ptr<CoreState>> cores_;
   std::map<std::pair<uint32_t, uint32_t>, Barrier> barriers_;

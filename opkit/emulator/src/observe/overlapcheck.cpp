@@ -130,7 +130,8 @@ class OverlapCheck final : public Detector {
     if (is_same_place && (shape.repeat == 1 || has_apart)) return;
     for (uint32_t repeat = 0; repeat < shape.repeat; ++repeat) {
       // A narrower result at its source's place is written behind what is read.
-      if (written_bytes >= read_bytes && covers_part(written, read, repeat)) {
+      const bool is_apart_or_same = written_bytes < read_bytes || !covers_part(written, read, repeat);
+      if (!is_apart_or_same) {
         return report(core, instr, source, repeat, repeat, written.repeat(repeat));
       }
       if (may_accumulate(instr, source)) continue;
@@ -144,11 +145,12 @@ class OverlapCheck final : public Detector {
   /// Whether the result of a repeat lies over its source without being at the same place.
   static bool covers_part(const Lanes& written, const Lanes& read, uint32_t repeat) {
     if (!written.repeat(repeat).meets(read.repeat(repeat))) return false;
+    const bool is_same_size = written.blocks() == read.blocks();
     for (uint32_t i = 0; i < written.blocks(); ++i) {
       const Range result = written.block(repeat, i);
       for (uint32_t j = 0; j < read.blocks(); ++j) {
         const Range source = read.block(repeat, j);
-        if (result.meets(source) && !(i == j && result.equals(source))) return true;
+        if (result.meets(source) && !(i == j && result.equals(source) && is_same_size)) return true;
       }
     }
     return false;

@@ -11,6 +11,7 @@
 #include "observe/checks.h"
 #include "observe/interval_map.h"
 #include "observe/merged_ranges.h"
+#include "sync/cross_core.h"
 
 namespace opkit {
 namespace {
@@ -41,6 +42,8 @@ struct History {
 struct CoreState {
   std::array<Clock, kPipes> clocks{};
   std::vector<Clock> flags[kPipes][kPipes][kEventCount];  ///< signals not yet waited for, oldest first
+  Clock told_group[kCrossCoreFlags] = {};                 ///< what own signals in modes 0 and 1 cover, by flag
+  Clock told_others = {};                                 ///< and in mode 2
   Clock unit_flags[2] = {};                               ///< of M and FIX at their last instruction with a unit flag
   IntervalMap<History> spaces[static_cast<size_t>(Space::kCount)];
   std::vector<ByteRange> ranges;     // of the instruction at hand
@@ -87,7 +90,7 @@ class RaceCheck final : public Detector {
       return;
     }
     follow_unit_flag(state, instr);
-    merged_ranges(core, instr, state.ranges);
+    joined_ranges(core, instr, state.ranges);
     // Reads first: what an instruction writes in place is not what it reads.
     for (const bool is_write : {false, true}) {
       for (const ByteRange& range : state.ranges) {
@@ -155,10 +158,25 @@ class RaceCheck final : public Detector {
       }
       return;
     }
-    if (instr.op == Op::CrossCoreSetFlag || instr.op == Op::CrossCoreWaitFlag) return;  // order cores, not pipes
+    if (instr.op == Op::CrossCoreSetFlag || instr.op == Op::CrossCoreWaitFlag) return follow_cores(state, instr);
     const bool is_barrier = instr.op == Op::PipeBarrier && instr.pipe == Pipe::ALL;
     // SyncAll and its like wait for every pipe of the core before they signal.
     if (is_barrier || row.cost == Cost::cross_core) state.join_all();
+  }
+
+  /// Flags between cores come back to the core itself: a group's flag is set by this core too, and AIC and AIV answer
+  /// each other. What the core did before its own signal is then done. Any answer is taken for one to every signal
+  /// before.
+  static void follow_cores(CoreState& state, const Instr& instr) {
+    if (instr.pipe >= Pipe::ALL || instr.event_id >= kCrossCoreFlags) return;
+    if (instr.op == Op::CrossCoreSetFlag) {
+      start(state, instr.pipe);
+      const bool is_to_other_kind = instr.mode == 2;
+      join(is_to_other_kind ? state.told_others : state.told_group[instr.event_id], state.clock(instr.pipe));
+      return;
+    }
+    join(state.clock(instr.pipe), state.told_others);
+    join(state.clock(instr.pipe), state.told_group[instr.event_id]);
   }
 
   void touch(const Core& core, CoreState& state, const Instr& instr, Space space, uint64_t begin, uint64_t bytes,
