@@ -348,7 +348,7 @@ def _kernel_text(source: Path, kernel: Kernel, preamble: KernelPreamble) -> str:
         structs = ""
     else:
         structs = (
-            "#include <cstdint>\n\n"
+            '#include "kernel_tiling/kernel_tiling.h"\n\n'
             f"{preamble.text}\n#define OPKIT_TILING_DEFAULT {preamble.tiling_default}\n"
         )
     return (

@@ -341,14 +341,23 @@ def test_a_tiling_without_sizes_is_told(on_cube) -> None:
         )
 
 
-def test_a_vector_kernel_has_no_cube_core(compile_kernel) -> None:
-    kernel = compile_kernel(ON_VECTOR, mode="Vector")
+def test_a_cube_kernel_has_no_vector_cores_that_ask(compile_kernel) -> None:
+    kernel = compile_kernel(ON_VECTOR, mode="Cube")
     a = np.zeros((16, 16), np.float16)
-    with pytest.raises(KernelFault, match="no cube core"):
+    with pytest.raises(KernelFault, match="this kernel has no vector cores"):
         kernel(
             *(a, a, NO_BIAS, np.zeros((16, 16), np.float32), np.zeros(64 << 20, np.uint8)),
             *(tiling(16, 16, 16, (16, 16, 16)), np.int32(1).tobytes()),
         )
+
+
+def test_a_kernel_that_says_no_type_runs_on_what_its_objects_need(compile_kernel) -> None:
+    kernel = compile_kernel(ON_VECTOR, mode="Vector")
+    a, b = numbers((32, 16), np.float16, 1), numbers((16, 16), np.float16, 2)
+    c = np.zeros((32, 16), np.float32)
+    t = tiling(16, 16, 16, (16, 16, 16))
+    kernel(a, b, NO_BIAS, c, np.zeros(64 << 20, np.uint8), t, np.int32(1).tobytes())
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
 
 
 def test_any_number_of_threads_gives_the_same_bits(on_vector) -> None:

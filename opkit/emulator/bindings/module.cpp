@@ -89,20 +89,20 @@ py::dict configuration() {
   return result;
 }
 
-const KernelEntry& find_kernel(const std::string& path, const std::string& name, uint64_t tiling_key) {
+KernelEntry find_kernel(const std::string& path, const std::string& name, uint64_t tiling_key) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) raise_usage(std::string("cannot load the kernel library: ") + dlerror());
   const auto* table = static_cast<const KernelTable*>(dlsym(library, "opkit_kernel_table"));
   if (table == nullptr) raise_usage(path + " exports no opkit_kernel_table");
   if (!is_compatible(*table)) raise_usage(path + " was built for another version of opkit: build it again");
-  if (const KernelEntry* entry = find_entry(*table, name.c_str(), tiling_key)) return *entry;
+  if (const auto entry = find_entry(*table, name.c_str(), tiling_key)) return *entry;
   raise_usage(path + " has no kernel \"" + name + "\"");
 }
 
 /// Runs one kernel of a shared object. Arrays are passed as GM addresses, bytes objects as values.
 py::dict launch(const std::string& path, const std::string& name, const py::sequence& arguments, uint32_t block_dim,
                 uint64_t tiling_key) {
-  const KernelEntry& entry = find_kernel(path, name, tiling_key);
+  const KernelEntry entry = find_kernel(path, name, tiling_key);
   if (py::len(arguments) != entry.argument_count) {
     raise_usage(name + " takes " + std::to_string(entry.argument_count) + " arguments, not " +
                 std::to_string(py::len(arguments)));

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "opkit/isa/ops.h"
@@ -36,23 +37,31 @@ struct KernelTable {
   uint32_t table_fingerprint;  ///< of the instruction table in those headers
   uint32_t count;
   const KernelEntry* entries;
+  const KernelMode* unmarked_mode;  ///< of the vector kernels: those that nothing says another mode of
 };
+
+/// In each kernel library: what the kernels run on that do not say it. Code that needs cube cores changes it when the
+/// library is loaded.
+inline KernelMode unmarked_kernel_mode = KernelMode::Vector;
 
 /// Whether this library can run the table's kernels.
 constexpr bool is_compatible(const KernelTable& table) {
   return table.abi_version == kAbiVersion && table.table_fingerprint == table_fingerprint();
 }
 
-/// The entry of a kernel that serves a tiling key; null when there is none.
-inline const KernelEntry* find_entry(const KernelTable& table, const char* name, uint64_t tiling_key) {
+/// The entry of a kernel that serves a tiling key.
+inline std::optional<KernelEntry> find_entry(const KernelTable& table, const char* name, uint64_t tiling_key) {
   const KernelEntry* any = nullptr;
   for (uint32_t i = 0; i < table.count; ++i) {
     const KernelEntry& entry = table.entries[i];
     if (std::strcmp(entry.name, name) != 0) continue;
-    if (entry.has_key && entry.tiling_key == tiling_key) return &entry;
+    if (entry.has_key && entry.tiling_key == tiling_key) return entry;
     if (!entry.has_key && any == nullptr) any = &entry;
   }
-  return any;
+  if (any == nullptr) return std::nullopt;
+  KernelEntry found = *any;
+  if (found.mode == KernelMode::Vector) found.mode = *table.unmarked_mode;
+  return found;
 }
 
 namespace detail {
@@ -99,7 +108,8 @@ constexpr KernelEntry kernel_entry(const char* name, KernelMode mode, uint64_t t
 /// Exports an array of entries.
 #define OPKIT_EXPORT_KERNELS(array)                                                                   \
   extern "C" __attribute__((visibility("default"))) const ::opkit::KernelTable opkit_kernel_table = { \
-      ::opkit::kAbiVersion, ::opkit::table_fingerprint(), sizeof(array) / sizeof(array)[0], array};
+      ::opkit::kAbiVersion, ::opkit::table_fingerprint(), sizeof(array) / sizeof(array)[0], array,    \
+      &::opkit::unmarked_kernel_mode};
 #define OPKIT_KERNEL_TABLE_AS(kernel, kernel_mode)                                \
   namespace {                                                                     \
   const ::opkit::KernelEntry opkit_kernel_entries[] = {                           \

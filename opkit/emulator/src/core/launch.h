@@ -41,8 +41,9 @@ struct Launch {
   KernelMode mode = KernelMode::Vector;
   uint32_t block_dim = 1;
   uint64_t tiling_key = 0;
-  std::vector<GmRange> gm;     ///< sorted by begin
-  std::vector<GmRange> freed;  ///< what the program gave back, sorted by begin
+  uint8_t* system_workspace = nullptr;  ///< what GetSysWorkSpacePtr gives before the kernel sets another
+  std::vector<GmRange> gm;              ///< sorted by begin
+  std::vector<GmRange> freed;           ///< what the program gave back, sorted by begin
 };
 
 /// What remains of a launch.

@@ -122,9 +122,6 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   const Signature& signature = call.signature();
   const size_t tensor_count = signature.inputs.size() + signature.outputs.size();
   const std::string where = "[" + call.entry().type + "] ";
-  if (kernel.mode != KernelMode::Vector) {
-    fail(OPKIT_USAGE, where + "its kernel runs on cube cores, which opkit does not support yet");
-  }
   if (kernel.argument_count != tensor_count + 2) {
     fail(OPKIT_USAGE, where + "its kernel " + kernel.name + " has " + std::to_string(kernel.argument_count) +
                           " parameters; it is called with " + std::to_string(tensor_count + 2) + ": " +
@@ -191,6 +188,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   launch.invoke = kernel.invoke;
   launch.arguments = arguments.data();
   launch.mode = kernel.mode;
+  launch.system_workspace = static_cast<uint8_t*>(workspace == nullptr ? own.data() : workspace);
   launch.block_dim = tiling.block_dim;
   launch.tiling_key = tiling.tiling_key;
   launch.gm = sorted_ranges(std::move(ranges));

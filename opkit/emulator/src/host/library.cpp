@@ -162,8 +162,8 @@ const Operator& find_operator(const opkit_library& library, const char* op_type)
                         "\"; it has: " + (known.empty() ? "none" : known));
 }
 
-const KernelEntry& find_kernel(opkit_library& library, const std::string& op_type, const std::string& npu_arch,
-                               const std::vector<int32_t>& dtypes, uint64_t tiling_key) {
+KernelEntry find_kernel(opkit_library& library, const std::string& op_type, const std::string& npu_arch,
+                        const std::vector<int32_t>& dtypes, uint64_t tiling_key) {
   const auto named = library.kernel_names.find(op_type);
   const std::string kernel = named == library.kernel_names.end() ? snake_case(op_type) : named->second;
   const std::string file_name = kernel + "." + npu_arch + "." + dtype_list(dtypes) + ".so";
@@ -176,7 +176,7 @@ const KernelEntry& find_kernel(opkit_library& library, const std::string& op_typ
                             ", which holds " + built_variants(library.folder, kernel) + "; run \"opkit build\" again");
   }
   if (table == nullptr) table = load_kernels(library.load_folder / file_name);
-  if (const KernelEntry* entry = find_entry(*table, kernel.c_str(), tiling_key)) return *entry;
+  if (const auto entry = find_entry(*table, kernel.c_str(), tiling_key)) return *entry;
   std::string keys;
   for (uint32_t i = 0; i < table->count; ++i) {
     if (kernel != table->entries[i].name) continue;

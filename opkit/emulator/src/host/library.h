@@ -32,8 +32,8 @@ const Operator& find_operator(const opkit_library& library, const char* op_type)
 
 /// The kernel for these dtypes (inputs, then outputs) on a chip's architecture, or its instance for a tiling key.
 /// Throws CallError.
-const KernelEntry& find_kernel(opkit_library& library, const std::string& op_type, const std::string& npu_arch,
-                               const std::vector<int32_t>& dtypes, uint64_t tiling_key);
+KernelEntry find_kernel(opkit_library& library, const std::string& op_type, const std::string& npu_arch,
+                        const std::vector<int32_t>& dtypes, uint64_t tiling_key);
 
 /// File and kernel name of an operator type: AbcAAc is abc_a_ac. `opkit/schema/names.py` has the same rule.
 std::string snake_case(const std::string& op_type);

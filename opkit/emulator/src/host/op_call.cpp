@@ -133,7 +133,7 @@ struct opkit_plan {
       fail(OPKIT_USAGE, "[" + call.entry().type + "] the chip was changed after the call was prepared");
     }
     tile();
-    const opkit::KernelEntry& kernel =
+    const opkit::KernelEntry kernel =
         find_kernel(library, call.entry().type, config.chip->npu_arch, call.variant_dtypes(), tiling->tiling_key);
     const bool poisons = opkit::Device::get().config().poison;
     const opkit::LaunchRecord record = run_kernel(kernel, call, given, *tiling, workspace, poisons);

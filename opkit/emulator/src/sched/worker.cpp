@@ -162,7 +162,7 @@ void Worker::reset_core(CoreSlot& slot, uint32_t index) {
   fresh.sub_block = is_cube ? 0 : index % launch_->cores_per_block - cube_cores(launch_->launch->mode);
   running.core = fresh;
   running.kernel_pipe = nullptr;
-  running.system_workspace = nullptr;
+  running.system_workspace = launch_->launch->system_workspace;
   running.buffers.clear();
   std::memset(running.extension, 0, sizeof(running.extension));
   // Source: GetBlockIdx: on the vector cores of a mixed kernel it counts those, not the blocks.

@@ -683,10 +683,18 @@ constexpr bool is_direct(const MatmulObject&) {
   return MatmulObject::kIsDirect;
 }
 
+/// A kernel with objects, and nothing else that says what it runs on, runs on what they need.
+template <bool is_direct>
+struct NeedsCubeCores {
+  static inline const bool kIsTold =
+      (unmarked_kernel_mode = is_direct ? KernelMode::Cube : KernelMode::Mix12) != KernelMode::Vector;
+};
+
 /// For REGIST_MATMUL_OBJ. True on a cube core that has served vector cores: its part of the kernel is over.
 template <typename First, typename... Rest>
 bool register_objects(AscendC::TPipe* pipe, uint8_t* workspace, Where where, First& first, Rest&&... rest) {
   (void)workspace;
+  (void)NeedsCubeCores<First::kIsDirect>::kIsTold;
   init_objects(pipe, first, rest...);
   if (First::kIsDirect || !core_variables().is_cube) return false;
   serve_cube_requests(where);
