@@ -1,17 +1,30 @@
 """Published A2 measurements, and the streams that reproduce their configurations.
 
-Figures: public Ascend C samples, READMEs of add_high_performance, data_copy, bank_conflict_ub and
-bank_conflict_nd2nz.
+Figures: public Ascend C samples, READMEs of add_high_performance, data_copy, bank_conflict_ub,
+bank_conflict_nd2nz, matmul_basic_api_high_performance, matmul_high_performance and
+quant_group_matmul_high_performance.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams import Instr, add_tiles, nd_to_nz, read_matrix, read_shared, repeated_add
+from streams import (
+    INT8,
+    Instr,
+    add_tiles,
+    fill_l2,
+    matmul,
+    nd_to_nz,
+    products_back_to_back,
+    products_one_by_one,
+    read_matrix,
+    read_shared,
+    repeated_add,
+)
 
 ELEMENTS = 8192 * 8192
 CLOCK_MHZ = 1850.0
@@ -33,17 +46,25 @@ class Published:
     part: int = 1
     """The stream is this fraction of the published work; busy times are multiplied by it."""
     kind: str = "aiv"
+    before: Callable[[int], Iterator[Instr]] | None = None
+    """What fills L2 first; its own time does not count."""
 
     def load(self) -> Model:
         """Return the row's instructions, read once."""
+        if self.before is None:
+            return Model(self, self._read(self.stream))
+        before = self.before
+
+        def both(core: int) -> Iterator[Instr]:
+            yield from before(core)
+            yield from self.stream(core)
+
+        return Model(self, self._read(both), self._read(before))
+
+    def _read(self, stream: Callable[[int], Iterator[Instr]]) -> Any:
         import opkit.emulator._emulator as emulator
 
-        return Model(
-            self,
-            emulator.InstructionStreams(
-                [self.stream(core) for core in range(self.cores)], self.kind
-            ),
-        )
+        return emulator.InstructionStreams([stream(core) for core in range(self.cores)], self.kind)
 
 
 @dataclass(frozen=True)
@@ -52,6 +73,8 @@ class Model:
 
     row: Published
     streams: Any
+    before: Any = None
+    """What fills L2 first, alone."""
 
     def predict(self, numbers: Mapping[str, float]) -> dict[str, float]:
         """Return the model's microseconds for each quantity that was measured.
@@ -59,17 +82,30 @@ class Model:
         Args:
             numbers: stand in for the chip's own, by key.
         """
-        text = self.streams.time("Ascend910B2", 0, CLOCK_MHZ, numbers=list(numbers.items()))
-        record = json.loads(text)
-        result = {}
-        for quantity in self.row.measured:
-            if quantity == "task":
-                busy = record["task_us"] - record["launch_us"]
-                result[quantity] = busy * self.row.part + record["launch_us"]
-                continue
-            cycles = [core["busy_cycles"][quantity] for core in record["cores"]]
-            result[quantity] = sum(cycles) / len(cycles) / CLOCK_MHZ * self.row.part
-        return result
+        times, launch_us = _times(self.streams, self.row.measured, numbers)
+        if self.before is not None:
+            spent, _ = _times(self.before, self.row.measured, numbers)
+            times = {quantity: times[quantity] - spent[quantity] for quantity in times}
+        times = {quantity: time * self.row.part for quantity, time in times.items()}
+        if "task" in times:
+            times["task"] += launch_us
+        return times
+
+
+def _times(
+    streams: Any, quantities: Iterable[str], numbers: Mapping[str, float]
+) -> tuple[dict[str, float], float]:
+    """Return microseconds, the task's without its launch, and what the launch takes."""
+    text = streams.time("Ascend910B2", 0, CLOCK_MHZ, numbers=list(numbers.items()))
+    record = json.loads(text)
+    result = {}
+    for quantity in quantities:
+        if quantity == "task":
+            result[quantity] = record["task_us"] - record["launch_us"]
+            continue
+        cycles = [core["busy_cycles"][quantity] for core in record["cores"]]
+        result[quantity] = sum(cycles) / len(cycles) / CLOCK_MHZ
+    return result, record["launch_us"]
 
 
 def _add(
@@ -117,6 +153,9 @@ def _shared(staggered: bool) -> Callable[[int], Iterator[Instr]]:
 
     return stream
 
+
+MATMUL_ROWS = 512
+"""Rows of A that the model multiplies, of 8192."""
 
 PUBLISHED = (
     Published(
@@ -225,6 +264,46 @@ PUBLISHED = (
         {"V": 4167 * 0.02},
         lambda core: repeated_add(1000, 0x8000),
         half=1,
+    ),
+    Published(
+        "M0112",
+        "Matmul 8192 cubed fp16, 24 cores, two buffers, unit flags",
+        24,
+        {"task": 4121.16, "M": 3081.664, "MTE1": 2538.348, "MTE2": 3552.248},
+        lambda core: matmul(core, size=8192, rows=MATMUL_ROWS),
+        half=1,
+        part=8192 // MATMUL_ROWS,
+        kind="aic",
+        before=lambda core: fill_l2(core, cores=24, size=8192, rows=MATMUL_ROWS),
+    ),
+    Published(
+        "M0120",
+        "products of 64 x 64 x 64 fp16, one at a time, of a 8192 cubed",
+        1,
+        {"M": 141699.459},
+        lambda core: products_one_by_one(1024, 64, 64, 64),
+        half=0,
+        part=128**3 // 1024,
+        kind="aic",
+    ),
+    Published(
+        "M0123",
+        "products of 128 x 256 x 64 fp16, one at a time, of a 8192 cubed on 24 cores",
+        1,
+        {"M": 3394.884},
+        lambda core: products_one_by_one(8192 // 24, 128, 256, 64),
+        half=1,
+        part=32,
+        kind="aic",
+    ),
+    Published(
+        "M0200",
+        "products of 128 x 256 x 128 int8, back to back, of 8192 x 8192 x 1024 on 24 cores",
+        1,
+        {"M": 192.02},
+        lambda core: products_back_to_back(64 * 32 * 8 // 24, 128, 256, 128, INT8),
+        half=0,
+        kind="aic",
     ),
 )
 

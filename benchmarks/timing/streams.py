@@ -10,7 +10,8 @@ from typing import Any
 
 Instr = dict[str, Any]
 
-GM, UB, L1 = 0, 1, 2
+GM, UB, L1, L0A, L0B, L0C = range(6)
+INT8 = 3
 FLOAT16, FLOAT32 = 0, 2
 
 # Tensors lie in address ranges that never meet.
@@ -215,3 +216,138 @@ def repeated_add(times: int, second: int) -> Iterator[Instr]:
     instr = add(4096, 0x20000, 0, second, FLOAT32)
     for _ in range(times):
         yield instr
+
+
+def load_2d(space: int, size_bytes: int) -> Instr:
+    """Copy fractals from L1 to L0A or L0B with one instruction."""
+    return {
+        "op": "LoadData2D",
+        "pipe": "MTE1",
+        "dst": {"space": space},
+        "src": [{"space": L1}],
+        "load": {"repeat": size_bytes // 512},
+    }
+
+
+def load_3d(space: int, rows: int, columns: int) -> Instr:
+    """Unroll a tile of halves from L1 to L0A or L0B with one instruction."""
+    return {
+        "op": "LoadData3D",
+        "pipe": "MTE1",
+        "dst": {"space": space},
+        "src": [{"space": L1}],
+        "image": {"repeat": 1, "rows": rows, "columns": columns},
+    }
+
+
+def mmad(m: int, n: int, k: int, dtype: int = FLOAT16, *, unit_flag: int = 0) -> Instr:
+    return {
+        "op": "Mmad",
+        "pipe": "M",
+        "dst": {"space": L0C, "dtype": FLOAT32},
+        "src": [{"space": L0A, "dtype": dtype}, {"space": L0B, "dtype": dtype}],
+        "product": {"m": m, "n": n, "k": k, "unit_flag": unit_flag},
+    }
+
+
+def fixpipe(gm: int, m: int, n: int, pitch: int, *, unit_flag: int = 0) -> Instr:
+    """Carry m x n halves out to rows of a matrix in global memory."""
+    return {
+        "op": "Fixpipe",
+        "pipe": "FIX",
+        "dst": {"space": GM, "address": gm, "dtype": FLOAT16},
+        "src": [{"space": L0C, "dtype": FLOAT32}],
+        "fixpipe": {"m": m, "n": n, "is_nd": True, "unit_flag": unit_flag, "dst_stride": pitch},
+    }
+
+
+def products_one_by_one(steps: int, m: int, n: int, k: int) -> Iterator[Instr]:
+    """Load, multiply, load, multiply: each product begins on an idle pipe."""
+    for step in range(steps):
+        if step:
+            yield wait("M", "MTE1")
+        yield load_2d(L0A, 2 * m * k)
+        yield load_2d(L0B, 2 * k * n)
+        yield signal("MTE1", "M")
+        yield wait("MTE1", "M")
+        yield mmad(m, n, k)
+        yield signal("M", "MTE1")
+
+
+def products_back_to_back(steps: int, m: int, n: int, k: int, dtype: int) -> Iterator[Instr]:
+    for _ in range(steps):
+        yield mmad(m, n, k, dtype)
+
+
+def fill_l2(core: int, *, cores: int, size: int, rows: int) -> Iterator[Instr]:
+    """Read A's first rows and all of B once, so that what follows finds them in L2."""
+    for base, height in ((0, rows), (TENSOR_STRIDE, size)):
+        share = 2 * size * height // cores
+        for at in range(core * share, (core + 1) * share, 65536):
+            yield copy_in(base + at, 0, min(65536, (core + 1) * share - at))
+
+
+def matmul(core: int, *, size: int, rows: int) -> Iterator[Instr]:
+    """Multiply float16 matrices, the first `rows` rows of A: 4 x 6 cores, tiles of 128 x 256 x 64.
+
+    L1 and L0 have two buffers each; 8 tiles of A, 4 of B are copied in at a time, B's first; unit
+    flags let FIX follow M.
+    """
+    base_m, base_n, base_k = 128, 256, 64
+    chunk_a, chunk_b = 8, 4
+    down, across = core % 4, core // 4
+    single_m, single_n = rows // 4, 1536
+    steps = size // base_k
+    pitch = 2 * size
+    buffer_a = buffer_b = 0
+    slot = 0
+
+    def in_a(row: int, step: int, buffer: int) -> Iterator[Instr]:
+        yield wait("MTE1", "MTE2", buffer)
+        at = row * pitch + 2 * step * base_k
+        yield as_nd_to_nz(copy_in(at, 0, 2 * base_k * chunk_a, base_m, pitch))
+        yield signal("MTE2", "MTE1", buffer)
+
+    def in_b(column: int, step: int, buffer: int) -> Iterator[Instr]:
+        yield wait("MTE1", "MTE2", 2 + buffer)
+        at = TENSOR_STRIDE + step * base_k * pitch + 2 * column
+        yield as_nd_to_nz(copy_in(at, 0, 2 * base_n, base_k * chunk_b, pitch))
+        yield signal("MTE2", "MTE1", 2 + buffer)
+
+    for buffer in range(4):
+        yield signal("MTE1", "MTE2", buffer)
+    for buffer in range(2):
+        yield signal("M", "MTE1", buffer)
+    columns = range(across * single_n, min(size, (across + 1) * single_n), base_n)
+    for row in range(down * single_m, (down + 1) * single_m, base_m):
+        for column in columns:
+            yield from in_a(row, 0, buffer_a)
+            yield from in_b(column, 0, buffer_b)
+            for step in range(steps):
+                yield wait("M", "MTE1", slot)
+                if step % chunk_a == 0:
+                    yield wait("MTE2", "MTE1", buffer_a)
+                if step % chunk_b == 0:
+                    yield wait("MTE2", "MTE1", 2 + buffer_b)
+                yield load_3d(L0A, base_m, base_k)
+                yield load_3d(L0B, base_k, base_n)
+                if (step + 1) % chunk_a == 0:
+                    yield signal("MTE1", "MTE2", buffer_a)
+                if (step + 1) % chunk_b == 0:
+                    yield signal("MTE1", "MTE2", 2 + buffer_b)
+                yield signal("MTE1", "M", slot)
+                yield wait("MTE1", "M", slot)
+                yield mmad(base_m, base_n, base_k, unit_flag=3 if step + 1 == steps else 2)
+                yield signal("M", "MTE1", slot)
+                slot ^= 1
+                # The next chunk is asked for as soon as the current one is begun.
+                if step % chunk_b == 0 and step + chunk_b < steps:
+                    yield from in_b(column, step + chunk_b, buffer_b ^ 1)
+                if step % chunk_a == 0 and step + chunk_a < steps:
+                    yield from in_a(row, step + chunk_a, buffer_a ^ 1)
+                if (step + 1) % chunk_b == 0:
+                    buffer_b ^= 1
+                if (step + 1) % chunk_a == 0:
+                    buffer_a ^= 1
+            at = 2 * TENSOR_STRIDE + row * pitch + 2 * column
+            yield fixpipe(at, base_m, base_n, pitch, unit_flag=3)

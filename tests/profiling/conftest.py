@@ -22,12 +22,13 @@ def time_streams() -> Callable[..., Timeline]:
         *cores: list[dict[str, Any]],
         event_limit: int = 1_000_000,
         chip: str = "Ascend910B2",
+        kind: str = "aiv",
         lift_limits: bool = False,
         numbers: dict[str, float] | None = None,
     ) -> Timeline:
         # Every core begins with as much scalar work as the chip says; the laws are clearer without.
         given = {"timing.launch.entry_cycles": 0.0, **(numbers or {})}
-        text = emulator.InstructionStreams(list(cores)).time(
+        text = emulator.InstructionStreams(list(cores), kind).time(
             chip, event_limit, lift_limits=lift_limits, numbers=list(given.items())
         )
         return read_timeline(json.loads(text))

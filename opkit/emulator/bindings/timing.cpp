@@ -2,11 +2,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <deque>
+
 #include "bindings.h"
 #include "core/chip.h"
 #include "core/names.h"
 #include "isa/table.h"
 #include "observe/timing.h"
+#include "opkit/matrix.h"
 
 namespace py = pybind11;
 
@@ -52,8 +55,53 @@ Pipe pipe_from(const std::string& name) {
   throw py::value_error("\"" + name + "\" is not a pipe");
 }
 
+/// What the instructions of a stream point to.
+struct Payloads {
+  std::deque<FractalLoad> loads;
+  std::deque<ImageLoad> images;
+  std::deque<MatrixProduct> products;
+  std::deque<FixpipeCopy> fixpipes;
+};
+
+void read_matrix(const py::dict& fields, Instr& instr, Payloads& payloads) {
+  if (fields.contains("load")) {
+    const auto from = fields["load"].cast<py::dict>();
+    FractalLoad& load = payloads.loads.emplace_back();
+    read(from, "repeat", load.repeat);
+    read(from, "fractals", load.fractals);
+    instr.load = &load;
+  }
+  if (fields.contains("image")) {
+    const auto from = fields["image"].cast<py::dict>();
+    ImageLoad& image = payloads.images.emplace_back();
+    read(from, "repeat", image.repeat);
+    read(from, "rows", image.rows);
+    read(from, "columns", image.columns);
+    instr.image = &image;
+  }
+  if (fields.contains("product")) {
+    const auto from = fields["product"].cast<py::dict>();
+    MatrixProduct& product = payloads.products.emplace_back();
+    read(from, "m", product.m);
+    read(from, "n", product.n);
+    read(from, "k", product.k);
+    read(from, "unit_flag", product.unit_flag);
+    instr.product = &product;
+  }
+  if (fields.contains("fixpipe")) {
+    const auto from = fields["fixpipe"].cast<py::dict>();
+    FixpipeCopy& copy = payloads.fixpipes.emplace_back();
+    read(from, "m", copy.m);
+    read(from, "n", copy.n);
+    read(from, "is_nd", copy.is_nd);
+    read(from, "unit_flag", copy.unit_flag);
+    read(from, "dst_stride", copy.dst_stride);
+    instr.fixpipe = &copy;
+  }
+}
+
 /// An instruction from a dict with the field names of opkit::Instr; `repeats` given means the mask-and-repeat form.
-Instr instr_from(const py::dict& fields) {
+Instr instr_from(const py::dict& fields, Payloads& payloads) {
   Instr instr;
   instr.op = op_from(fields["op"].cast<std::string>());
   if (fields.contains("pipe")) instr.pipe = pipe_from(fields["pipe"].cast<std::string>());
@@ -78,6 +126,7 @@ Instr instr_from(const py::dict& fields) {
   read(fields, "plane_count", instr.copy.plane_count);
   read(fields, "last_plane_bytes", instr.copy.last_plane_bytes);
   read(fields, "line", instr.where.line);
+  read_matrix(fields, instr, payloads);
   return instr;
 }
 
@@ -87,7 +136,7 @@ class Streams {
   Streams(const py::list& cores, const std::string& kind) : kind_(kind == "aic" ? SubCore::AIC : SubCore::AIV) {
     for (const py::handle core : cores) {
       std::vector<Instr> instructions;
-      for (const py::handle instr : core) instructions.push_back(instr_from(instr.cast<py::dict>()));
+      for (const py::handle instr : core) instructions.push_back(instr_from(instr.cast<py::dict>(), payloads_));
       cores_.push_back(std::move(instructions));
     }
   }
@@ -107,6 +156,7 @@ class Streams {
 
  private:
   SubCore kind_;
+  Payloads payloads_;
   std::vector<std::vector<Instr>> cores_;
 };
 

@@ -185,6 +185,17 @@ const CopyCosts& CoreReplay::law_of(bool is_read) const {
   return record_.records[next_].pipe == at(Pipe::FIX) ? costs_.fixpipe : costs_.mte3;
 }
 
+/// What a burst off the alignment fetches beyond its own bytes: it ends in one more unit of global memory than it
+/// needs.
+double CoreReplay::excess_bytes(const CopyRecord& shape) const {
+  if (lifted_.is(Limit::Alignment) || is_aligned(costs_, shape) || shape.burst_bytes == 0) return 0;
+  const uint64_t places = shape.burst_count > 1 ? shape.address | shape.stride : shape.address;
+  const uint64_t granule = places & (~places + 1);
+  const uint64_t tail = (shape.burst_bytes - 1) % costs_.alignment_bytes + 1;
+  // Of bursts that begin anywhere on the granule, so many reach into one more unit, on average.
+  return tail > granule ? static_cast<double>(tail - granule) : 0;
+}
+
 /// Cycles of the copy itself, without start-up, waiting for memory that cores share, and contention.
 double CoreReplay::moving_cycles(const CopyRecord& shape, const BurstTraffic& traffic, bool is_read) const {
   const CopyCosts& law = law_of(is_read);
@@ -193,12 +204,18 @@ double CoreReplay::moving_cycles(const CopyRecord& shape, const BurstTraffic& tr
   const uint64_t touched = traffic.hit_bytes + traffic.hbm_read_bytes;
   const double share = touched == 0 ? 0 : static_cast<double>(traffic.hit_bytes) / static_cast<double>(touched);
   const bool is_slow = !lifted_.is(Limit::Alignment) && !is_aligned(costs_, shape);
-  const double rate = law.bytes_per_cycle * (is_slow ? law.unaligned_rate : 1);
-  double burst = bytes * (1 - share) / rate;
-  if (share > 0) burst += bytes * share / costs_.l2_hit_bytes_per_cycle[static_cast<uint32_t>(record_.kind)];
-  if (shape.reorders && is_read) burst /= costs_.nd_to_nz_factor;
-  // The next burst is asked for while this one arrives.
-  if (!lifted_.is(Limit::Bursts)) burst = std::max(burst, law.burst_cycles);
+  const double hit_rate = costs_.l2_hit_bytes_per_cycle[static_cast<uint32_t>(record_.kind)];
+  // So many bytes and so many bursts are under way at a time: what L2 answers sooner makes room sooner, and a cube core
+  // has as many more under way as its rate from L2 is higher.
+  const double wider = is_read ? hit_rate / costs_.l2_hit_bytes_per_cycle[1] : 1;
+  const double rate = law.bytes_per_cycle * wider * (is_slow ? law.unaligned_rate : 1);
+  const double reorder = shape.reorders && is_read ? costs_.nd_to_nz_factor : 1;
+  double shortest = lifted_.is(Limit::Bursts) ? 0 : law.burst_cycles / wider;
+  if (is_read && shape.bypasses_l2) shortest *= costs_.past_l2_factor;
+  double burst = (1 - share) * std::max(bytes / rate / reorder, shortest);
+  if (share > 0) {
+    burst += share * std::max(bytes / hit_rate / reorder, shortest * law.bytes_per_cycle * wider / hit_rate);
+  }
   const double calls = lifted_.is(Limit::CopyStartup) ? 0 : lifted_.is(Limit::SmallTiles) ? 0.5 : 1;
   return burst * shape.burst_count + law.instruction_cycles * calls;
 }
@@ -233,12 +250,14 @@ bool CoreReplay::copy(SharedMemory& memory) {
   if (is_read) {
     const uint32_t readers = memory.reads.note(index_, shape.address);
     if (readers > 1 && !lifted_.is(Limit::SameAddress)) {
+      // Those that read one line in step are served one after the other.
       const uint64_t lines =
           uint64_t{shape.burst_count} * ((shape.burst_bytes + costs_.alignment_bytes - 1) / costs_.alignment_bytes);
-      end += costs_.same_address_cycles * (readers - 1) * static_cast<double>(lines);
+      end = std::max(end, start + costs_.same_address_cycles * readers * static_cast<double>(lines));
     }
     if (is_shared && traffic.hbm_read_bytes > 0) {
-      const double wasted = lifted_.is(Limit::Bursts) ? 0 : costs_.hbm_burst_bytes * shape.burst_count;
+      const double overhead = lifted_.is(Limit::Bursts) ? 0 : costs_.hbm_burst_bytes;
+      const double wasted = (overhead + excess_bytes(shape)) * shape.burst_count;
       read_start_ = start;
       read_end_ = end;
       memory.hbm.begin(start, static_cast<double>(traffic.hbm_read_bytes) + wasted, index_);

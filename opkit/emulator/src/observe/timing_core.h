@@ -73,6 +73,7 @@ class CoreReplay {
   /// Holds a pipe until `cycle`.
   void hold(uint32_t pipe, double cycle);
   void end_copy(double start, double end);
+  double excess_bytes(const CopyRecord& shape) const;
   double moving_cycles(const CopyRecord& shape, const BurstTraffic& traffic, bool is_read) const;
   /// Counts a pipe busy from `begin` to `end`, what it overlaps with earlier work only once.
   void occupy(uint32_t pipe, double begin, double end);

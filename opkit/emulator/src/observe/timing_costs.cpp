@@ -85,13 +85,15 @@ void read_cube(const Numbers& chip, TimingCosts& costs) {
   const auto optional = [&chip](const char* key) { return chip.has_number(key) ? chip.number(key) : 0; };
   const double load_startup = chip.number("timing.mte1.load_2d_startup_cycles");
   costs.load_3d_startup = chip.number("timing.mte1.load_3d_startup_cycles");
-  costs.load_l0a = {load_startup, chip.number("timing.mte1.l0a_bytes_per_cycle")};
-  costs.load_l0b = {load_startup, chip.number("timing.mte1.l0b_bytes_per_cycle")};
-  costs.bias_table = {optional("timing.mte1.bias_table_startup_cycles"),
+  const double load_issue = chip.number("timing.mte1.load_2d_instruction_cycles");
+  costs.load_l0a = {load_startup, load_issue, chip.number("timing.mte1.l0a_bytes_per_cycle")};
+  costs.load_l0b = {load_startup, load_issue, chip.number("timing.mte1.l0b_bytes_per_cycle")};
+  costs.bias_table = {optional("timing.mte1.bias_table_startup_cycles"), 0,
                       optional("timing.mte1.bias_table_bytes_per_cycle")};
   costs.fixpipe.startup_cycles = chip.number("timing.fixpipe.startup_cycles");
   costs.fixpipe.bytes_per_cycle = optional("timing.fixpipe.to_gm_bytes_per_cycle");
-  costs.fixpipe_to_l1 = {costs.fixpipe.startup_cycles, optional("timing.fixpipe.to_l1_fp16_bytes_per_cycle")};
+  costs.fixpipe.burst_cycles = optional("timing.fixpipe.burst_cycles");
+  costs.fixpipe_to_l1 = {costs.fixpipe.startup_cycles, 0, optional("timing.fixpipe.to_l1_fp16_bytes_per_cycle")};
   costs.fixpipe_b8_rate = optional("timing.fixpipe.to_l1_int8_bytes_per_cycle");
   costs.cube_startup = chip.number("timing.cube.startup_cycles");
   costs.cube_startup_idle = chip.number("timing.cube.startup_idle_cycles");
@@ -204,6 +206,7 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.l2_hit_bytes_per_cycle[0] = chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle");
   costs.l2_hit_bytes_per_cycle[1] = chip.number("timing.mte2.l2_hit_aiv_bytes_per_cycle");
   costs.nd_to_nz_factor = chip.number("timing.mte2.nd_to_nz_factor");
+  costs.past_l2_factor = chip.number("timing.mte2.past_l2_factor");
   costs.posted_bytes = chip.number("timing.mte3.posted_bytes");
   costs.same_address_cycles = chip.number("timing.l2.same_address_cycles");
   costs.mte3 = read_copy(chip, "timing.mte3.");
@@ -283,7 +286,8 @@ LocalWork local_work(const TimingCosts& costs, const Instr& instr, uint64_t copy
           uint64_t{image.repeat} * ((image.rows + kCubeSide - 1) / kCubeSide) *
           ((image.columns + fractal_width(instr.src[0].dtype) - 1) / fractal_width(instr.src[0].dtype)) * kFractalBytes;
       const LocalCosts& law = instr.dst.space == Space::L0B ? costs.load_l0b : costs.load_l0a;
-      return {cycles_of(bytes, law.bytes_per_cycle), costs.load_3d_startup, bytes, 0};
+      // Unrolling begins anew with each instruction: published matrix products pay for both of theirs.
+      return {costs.load_3d_startup + cycles_of(bytes, law.bytes_per_cycle), 0, bytes, 0};
     }
     case Cost::load_2d: {
       if (instr.fill != nullptr) {
@@ -292,7 +296,7 @@ LocalWork local_work(const TimingCosts& costs, const Instr& instr, uint64_t copy
       }
       const uint64_t bytes = uint64_t{instr.load->repeat} * instr.load->fractals * kFractalBytes;
       const LocalCosts& law = instr.dst.space == Space::L0B ? costs.load_l0b : costs.load_l0a;
-      return {cycles_of(bytes, law.bytes_per_cycle), law.startup_cycles, bytes, 0};
+      return {law.instruction_cycles + cycles_of(bytes, law.bytes_per_cycle), law.startup_cycles, bytes, 0};
     }
     case Cost::fixpipe: {
       const uint32_t size = size_bytes(instr.dst.dtype);

@@ -18,9 +18,10 @@ struct CopyCosts {
   double unaligned_rate = 1;   ///< rate when the GM address is not a multiple of alignment_bytes
 };
 
-/// The law of pipes inside a cube core: cycles = bytes / rate, and the start-up once per drain.
+/// The law of pipes inside a cube core: cycles = per instruction + bytes / rate, and the start-up once per drain.
 struct LocalCosts {
   double startup_cycles = 0;
+  double instruction_cycles = 0;
   double bytes_per_cycle = 0;
 };
 
@@ -35,7 +36,8 @@ struct TimingCosts {
   double l2_hit_bytes_per_cycle[2] = {};  ///< reads, by SubCore
   double nd_to_nz_factor = 1;             ///< of the rate, while the copy reorders
   double posted_bytes = 0;                ///< of a write, what goes out at its own rate however busy the others are
-  double same_address_cycles = 0;         ///< of a line of `alignment_bytes`, for each other core that reads it too
+  double past_l2_factor = 1;              ///< of the shortest burst's time, for reads that bypass L2
+  double same_address_cycles = 0;         ///< of a line of `alignment_bytes`, for each core that reads it in step
   double local_copy_bytes_per_cycle = 0;
   double local_copy_startup = 0;
   LocalCosts load_l0a;
