@@ -134,3 +134,23 @@ def test_a_flag_used_outside_its_rules_faults(compile_kernel, call, text) -> Non
     body = f'extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {{ (void)y; {call} }}'
     with pytest.raises(KernelFault, match=text):
         compile_kernel(body)(np.zeros(1, dtype=np.int32))
+
+
+def test_a_core_that_is_far_ahead_waits_for_room_in_the_counter(compile_kernel) -> None:
+    body = """
+    extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+      GlobalTensor<int32_t> out;
+      out.SetGlobalBuffer((__gm__ int32_t*)y);
+      for (int i = 0; i < 40; ++i) {
+        if ASCEND_IS_AIC {
+          CrossCoreSetFlag<2, PIPE_FIX>(3);
+        } else {
+          CrossCoreWaitFlag(3);
+          out.SetValue(8 * GetSubBlockIdx(), out.GetValue(8 * GetSubBlockIdx()) + 1);
+        }
+      }
+    }
+    """
+    y = np.zeros(16, dtype=np.int32)
+    compile_kernel(body, mode="Mix12")(y)
+    assert y[0] == y[8] == 40

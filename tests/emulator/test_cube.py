@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from opkit.emulator import _emulator
+
 # One tile: ND in global memory to L1, L0A and L0B, Mmad, and back. B is k x n, or n x k when it is transposed.
 TILE = """
 template <typename In, typename Out, bool is_b_transposed, bool has_bias>
@@ -155,3 +157,25 @@ def test_fractals_of_halves_are_transposed_on_the_way_to_l0b(
     a, b = random((30, 70), "half"), random((70, 40), "half")
     got = multiply("half", a, b, by_rows=True)
     np.testing.assert_array_equal(got, in_order(a, b.T, np.zeros(40)))
+
+
+@pytest.mark.parametrize("target", _emulator.lane_targets())
+@pytest.mark.parametrize("name", TYPES)
+def test_every_simd_target_gives_the_same_bits(
+    multiply: Callable[..., np.ndarray], target: str, name: str
+) -> None:
+    a, b = random((47, 70), name), random((33, 70), name)
+    expected = multiply(name, a, b)
+    _emulator.set_lane_target(target)
+    try:
+        np.testing.assert_array_equal(multiply(name, a, b), expected)
+    finally:
+        _emulator.set_lane_target("auto")
+
+
+def test_an_integer_product_saturates_once(multiply: Callable[..., np.ndarray]) -> None:
+    a, b = np.full((3, 64), -128, np.int8), np.full((20, 64), -128, np.int8)
+    bias = np.array([2**31 - 1, -(2**31), 0, 5] * 5, np.int32)
+    got = multiply("int8_t", a, b, bias)
+    exact = bias.astype(np.int64) + 64 * 128 * 128
+    np.testing.assert_array_equal(got, np.minimum(exact, 2**31 - 1) + np.zeros((3, 1), np.int64))

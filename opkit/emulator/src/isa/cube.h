@@ -1,6 +1,8 @@
 /// What the matrix instructions share: where they may run, and the bytes that each touches.
 #pragma once
 
+#include <vector>
+
 #include "isa/footprint.h"
 
 namespace opkit {
@@ -64,6 +66,17 @@ struct ProductShape {
 };
 
 ProductShape shape_of(const Instr& instr);
+
+/// Memory for unpacked tiles; grows to the largest product that the thread has seen.
+template <typename T>
+T* scratch(std::vector<T>& buffer, size_t count) {
+  constexpr size_t kAlignment = 64;
+  if (buffer.size() < count + kAlignment) buffer.resize(count + kAlignment);
+  const auto address = reinterpret_cast<uintptr_t>(buffer.data());
+  return reinterpret_cast<T*>((address + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+void multiply_integers(const Core& core, const Instr& instr, const ProductShape& shape);
 
 /// Checks a product and gives C its start values.
 void start_product(Core& core, const Instr& instr);

@@ -4,7 +4,6 @@
 // float; integer products are summed exactly and C saturates once an instruction.
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "core/names.h"
@@ -88,15 +87,6 @@ void check_extents(const Core& core, const Instr& instr) {
   if (product.initial == InitialC::BiasTable) {
     check_bounds(core, instr, instr.src[2], instr.src[2].address, uint64_t{product.n} * 4, false);
   }
-}
-
-/// Memory for unpacked tiles; grows to the largest product that the thread has seen.
-template <typename T>
-T* scratch(std::vector<T>& buffer, size_t count) {
-  constexpr size_t kAlignment = 64;
-  if (buffer.size() < count + kAlignment) buffer.resize(count + kAlignment);
-  const auto address = reinterpret_cast<uintptr_t>(buffer.data());
-  return reinterpret_cast<T*>((address + kAlignment - 1) / kAlignment * kAlignment);
 }
 
 /// Rounds to HF32 in place. Its mantissa is taken to have 11 bits: of this chip the documents give only a figure, and
@@ -222,43 +212,6 @@ void multiply_floats(const Core& core, const Instr& instr, const ProductShape& s
   multiply(floats);
   for (uint32_t row = 0; row < product.m; ++row) {
     std::memcpy(block + row * kCubeSide, last + row * kCubeSide, columns * sizeof(float));
-  }
-}
-
-/// An element of A or B at place `at` of a fractal's or vector's bytes.
-int32_t integer_at(const uint8_t* bytes, DType type, size_t at) {
-  switch (type) {
-    case DType::S8: return static_cast<int8_t>(bytes[at]);
-    case DType::U8: return bytes[at];
-    default: return static_cast<int8_t>(static_cast<uint8_t>(bytes[at / 2] << (at % 2 == 0 ? 4 : 0))) >> 4;
-  }
-}
-
-void multiply_integers(const Core& core, const Instr& instr, const ProductShape& shape) {
-  const MatrixProduct& product = *instr.product;
-  const uint8_t* left = core.at(instr.src[0]);
-  const uint8_t* right = core.at(instr.src[1]);
-  auto* result = reinterpret_cast<int32_t*>(core.at(instr.dst));
-  const uint32_t fractal_elements = shape.width * kCubeSide;
-  const auto left_place = [&](uint32_t row, uint32_t k) -> size_t {
-    if (shape.is_vector) return k;
-    const size_t fractal = size_t{row / kCubeSide} * shape.left_across + k / shape.width;
-    return fractal * fractal_elements + row % kCubeSide * shape.width + k % shape.width;
-  };
-  for (uint32_t row = 0; row < product.m; ++row) {
-    for (uint32_t column = 0; column < product.n; ++column) {
-      int64_t sum = 0;
-      for (uint32_t k = 0; k < product.k; ++k) {
-        const size_t fractal = size_t{k / shape.width} * shape.column_blocks + column / kCubeSide;
-        const size_t place = fractal * fractal_elements + column % kCubeSide * shape.width + k % shape.width;
-        sum += int64_t{integer_at(left, instr.src[0].dtype, left_place(row, k))} *
-               integer_at(right, instr.src[1].dtype, place);
-      }
-      int32_t& value =
-          result[(size_t{column / kCubeSide} * shape.row_blocks * kCubeSide + row) * kCubeSide + column % kCubeSide];
-      sum = std::clamp<int64_t>(sum + value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
-      value = static_cast<int32_t>(sum);
-    }
   }
 }
 

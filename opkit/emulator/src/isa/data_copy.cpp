@@ -1,5 +1,6 @@
 // DataCopy, DataCopyPad, the conversions between ND and NZ, InitOutput. Source: Ascend C API, memory vector compute,
 // data movement.
+#include <algorithm>
 #include <cstring>
 
 #include "core/core.h"
@@ -132,6 +133,43 @@ void copy_plane(const Core& core, const Instr& instr, uint32_t plane, uint32_t b
   }
 }
 
+/// Rows to columns of data blocks, 16 rows at a time, so that a cache line of the source is read once. False, and
+/// nothing done, where the extent of all rows leaves a tensor: then the bursts say which one does.
+bool copy_to_columns(const Core& core, const Instr& instr) {
+  constexpr uint32_t kRows = 16;
+  const CopyShape& copy = instr.copy;
+  const Operand& source = instr.src[0];
+  const Operand& destination = instr.dst;
+  const uint32_t last_plane = copy.plane_count - 1;
+  const uint32_t last_bytes = last_plane == 0 ? copy.burst_bytes : copy.last_plane_bytes;
+  const uint64_t rows = copy.burst_count - 1;
+  const uint64_t source_extent = rows * copy.src_stride + last_plane * copy.src_plane_stride + last_bytes;
+  const uint64_t destination_extent = rows * copy.dst_stride + last_plane * copy.dst_plane_stride + kBlockBytes;
+  if (!is_in_bounds(core, source, source.address, source_extent) ||
+      !is_in_bounds(core, destination, destination.address, destination_extent)) {
+    return false;
+  }
+  const uint8_t* from = core.at(source);
+  uint8_t* to = core.at(destination);
+  for (uint32_t first = 0; first < copy.burst_count; first += kRows) {
+    const uint32_t end = std::min(first + kRows, copy.burst_count);
+    for (uint32_t plane = 0; plane <= last_plane; ++plane) {
+      const uint8_t* line = from + first * copy.src_stride + plane * copy.src_plane_stride;
+      uint8_t* block = to + first * copy.dst_stride + plane * copy.dst_plane_stride;
+      const bool is_whole = plane != last_plane || last_bytes == kBlockBytes;
+      for (uint32_t row = first; row < end; ++row, line += copy.src_stride, block += copy.dst_stride) {
+        if (is_whole) {
+          std::memcpy(block, line, kBlockBytes);
+          continue;
+        }
+        std::memset(block, 0, kBlockBytes);
+        std::memcpy(block, line, last_bytes);
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 void execute_data_copy(Core& core, const Instr& instr) {
@@ -149,6 +187,7 @@ void execute_data_copy(Core& core, const Instr& instr) {
   check_strides(instr, source, copy.src_stride, copy.src_plane_stride, "src");
   if (copy_widens(instr)) return copy_widened(core, instr);
   if (copy.is_padded) check_padding(instr, destination.space != Space::GM);
+  if (instr.op == Op::DataCopyNd2Nz && copy_to_columns(core, instr)) return;
   for (uint32_t plane = 0; plane < copy.plane_count; ++plane) {
     const bool is_last = plane + 1 == copy.plane_count;
     copy_plane(core, instr, plane, is_last && plane > 0 ? copy.last_plane_bytes : copy.burst_bytes);

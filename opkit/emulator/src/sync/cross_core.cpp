@@ -87,6 +87,36 @@ bool take_signal(void* context) {
   return true;
 }
 
+struct FlagSet {
+  LaunchState* launch;
+  const Core* core;
+  uint32_t mode;
+  uint32_t flag;
+  bool is_complete;  ///< the receivers were signalled
+};
+
+/// False, and nothing done, while a receiver's counter is full. On the chip the other cores run at the same time and
+/// take signals meanwhile; here the core gives way to them.
+bool send_signal(void* context) {
+  auto& set = *static_cast<FlagSet*>(context);
+  LaunchState& launch = *set.launch;
+  std::lock_guard<std::mutex> guard(launch.wait_lock);
+  CrossCoreState& state = launch.cross_core;
+  const SubCore kind = set.core->kind;
+  const SubCore other = kind == SubCore::AIC ? SubCore::AIV : SubCore::AIC;
+  const Group senders = group_of(*set.core, set.mode, kind);
+  const Group receivers = group_of(*set.core, set.mode, set.mode == 2 ? other : kind);
+  for (uint32_t i = receivers.first; i < receivers.last; ++i) {
+    if (receivers.holds(launch, i) && cell(state.signals, launch, i, set.flag) >= kCrossCoreFlagLimit) return false;
+  }
+  ++cell(state.arrivals, launch, set.core->index, set.flag);
+  set.is_complete = take_arrivals(launch, senders, set.flag);
+  for (uint32_t i = receivers.first; set.is_complete && i < receivers.last; ++i) {
+    if (receivers.holds(launch, i)) ++cell(state.signals, launch, i, set.flag);
+  }
+  return true;
+}
+
 /// The word that IBSet writes and IBWait reads: 32 bytes for each block and event.
 std::atomic<int32_t>* block_flag(const Core& core, const Instr& instr) {
   Operand word = instr.dst;
@@ -139,36 +169,20 @@ void execute_sync_all(Core& core, const Instr& instr) {
 
 void execute_cross_core_set(Core& core, const Instr& instr) {
   check_flag(core, instr);
-  LaunchState& launch = *core.launch;
-  const uint32_t flag = instr.event_id;
-  bool is_over_limit = false;
-  bool is_complete = false;
-  {
-    std::lock_guard<std::mutex> guard(launch.wait_lock);
-    CrossCoreState& state = launch.cross_core;
-    ++cell(state.arrivals, launch, core.index, flag);
-    const Group senders = group_of(core, instr.mode, core.kind);
-    is_complete = take_arrivals(launch, senders, flag);
-    if (is_complete) {
-      const SubCore other = core.kind == SubCore::AIC ? SubCore::AIV : SubCore::AIC;
-      const Group receivers = group_of(core, instr.mode, instr.mode == 2 ? other : core.kind);
-      for (uint32_t i = receivers.first; i < receivers.last; ++i) {
-        if (!receivers.holds(launch, i)) continue;
-        uint8_t& signals = cell(state.signals, launch, i, flag);
-        is_over_limit = is_over_limit || signals >= kCrossCoreFlagLimit;
-        ++signals;
-      }
-    }
+  FlagSet set{core.launch, &core, instr.mode, instr.event_id, false};
+  if (!send_signal(&set)) {
+    wait_until(send_signal, &set, instr,
+               "CrossCoreSetFlag " + std::to_string(instr.event_id) + ", which was signalled " +
+                   std::to_string(kCrossCoreFlagLimit + 1) + " times without a wait");
   }
-  OPKIT_CHECK(!is_over_limit, IllegalOperand, &instr, "wait for the flag before it is signalled again",
-              "CrossCoreSetFlag: flag %u was signalled %u times without a wait", flag, kCrossCoreFlagLimit + 1);
-  if (is_complete) signal_progress(launch);
+  if (set.is_complete) signal_progress(*core.launch);
 }
 
 void execute_cross_core_wait(Core& core, const Instr& instr) {
   check_flag(core, instr);
   FlagWait wait{core.launch, core.index, instr.event_id};
   wait_until(take_signal, &wait, instr, "CrossCoreWaitFlag " + std::to_string(instr.event_id));
+  signal_progress(*core.launch);  // a core that found this flag's counter full may go on
 }
 
 void execute_ib_set(Core& core, const Instr& instr) {

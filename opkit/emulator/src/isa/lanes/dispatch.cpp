@@ -63,6 +63,15 @@ const LaneTable& table() {
   return *chosen.load(std::memory_order_relaxed);
 }
 
+bool has_byte_dots() {
+#if defined(OPKIT_LANES_X86)
+  static const bool has = __builtin_cpu_supports("avx512vnni");
+  return has;
+#else
+  return false;
+#endif
+}
+
 bool set_lane_target(const char* name) {
   const Targets& available = targets();
   for (size_t i = 0; i < available.count; ++i) {

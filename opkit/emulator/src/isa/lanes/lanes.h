@@ -30,6 +30,21 @@ struct FloatProduct {
 };
 using MultiplyFloats = void (*)(const FloatProduct& product);
 
+/// C += A * B of integers, saturating once. Strides count 32-bit words; a word holds some elements along k.
+struct IntegerProduct {
+  const uint32_t* a;
+  size_t a_stride;  ///< between rows
+  const uint32_t* b;
+  size_t b_stride;  ///< between blocks
+  int32_t* c;
+  size_t c_stride;  ///< between blocks
+  size_t m;
+  size_t blocks;
+  size_t words;      ///< of a row of A
+  int32_t a_offset;  ///< that the elements of A are too large by
+};
+using MultiplyIntegers = void (*)(const IntegerProduct& product);
+
 /// Rows of A, `to_stride` floats apart, from fractals of 16 rows of 16 elements; `fractals_across` lie beside one
 /// another, the first `fractals_used` are unpacked.
 using UnpackLeft = void (*)(const void* fractals, size_t rows, size_t fractals_across, size_t fractals_used, float* to,
@@ -85,12 +100,17 @@ struct LaneTable {
   UnpackRight unpack_right_half;
   UnpackRight unpack_right_bfloat16;
   UnpackRight unpack_right_float;
+  MultiplyIntegers multiply_pairs;  ///< words of two signed 16-bit elements
+  MultiplyIntegers multiply_quads;  ///< of four bytes, A's unsigned and B's signed; null without, see has_byte_dots
   /// 16 x 16 elements of 16 bits; the two do not overlap.
   void (*transpose_fractal)(const void* from, void* to);
 };
 
 /// The lanes in use: the best target that this host has, unless set_lane_target chose another.
 OPKIT_API const LaneTable& table();
+
+/// Whether this host runs the table's multiply_quads.
+bool has_byte_dots();
 
 /// Chooses a target by name ("avx512", "avx2", "baseline"), or the best for "auto". False when this host lacks it.
 OPKIT_API bool set_lane_target(const char* name);

@@ -2,6 +2,7 @@
 #include "isa/lanes/cast.h"
 #include "isa/lanes/elementwise.h"
 #include "isa/lanes/matmul.h"
+#include "isa/lanes/matmul_integers.h"
 #include "isa/lanes/reduce.h"
 #include "isa/lanes/select.h"
 
@@ -19,6 +20,7 @@ constexpr LaneTable make_table() {
   add_selects(table);
   add_reduces(table);
   add_matmul(table);
+  add_integer_matmul(table);
   return table;
 }
 
