@@ -73,6 +73,11 @@ class Reference:
     row_inputs: frozenset[str]
     """Inputs that hold one value per row."""
 
+    @property
+    def works_by_row(self) -> bool:
+        """Whether the last axis is more than one of many: rows are reduced, or have values."""
+        return bool(self.row_inputs) or any(output.rows for output in self.outputs)
+
 
 def reference(spec: OpSpec) -> Reference | None:
     """Return the loops that compute an operator's formulas; None when an output has none.

@@ -58,7 +58,8 @@ def shape_helpers(spec: OpSpec) -> frozenset[str]:
     if spec.has_formula:
         return frozenset()
     rules = [default_rule(spec, output) for output in spec.outputs]
-    kinds = {rule.kind for rule in rules if rule is not None}
+    # Dimensions that read no axis need no help.
+    kinds = {rule.kind for rule in rules if rule is not None and rule.tensors}
     if "matmul" in kinds:
         kinds.add("broadcast")
     return frozenset(kinds - {"same"})

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -210,23 +211,24 @@ class Inputs {
 std::vector<py::array> run(const char* op_type, const Inputs& inputs, const Attributes& attributes,
                            size_t output_count) {
   const opkit_call call = inputs.call_with(attributes);
-  std::vector<opkit_shape> shapes(output_count);
-  size_t count = output_count;
-  check(opkit_infer(library(), op_type, &call, shapes.data(), &count));
+  opkit_plan* prepared = nullptr;
+  check(opkit_prepare(library(), op_type, &call, &prepared));
+  const std::unique_ptr<opkit_plan, decltype(&opkit_plan_destroy)> plan(prepared, &opkit_plan_destroy);
+  size_t count = 0;
+  const opkit_shape* shapes = opkit_plan_outputs(plan.get(), &count);
   if (count != output_count) throw std::runtime_error(std::string(op_type) + " has another number of outputs");
 
   std::vector<py::array> results;
   std::vector<opkit_tensor> outputs;
-  for (const opkit_shape& shape : shapes) {
-    const std::vector<py::ssize_t> dims(shape.dims, shape.dims + shape.rank);
-    py::array& array = results.emplace_back(inputs.result_dtype(shape.dtype), dims);
-    outputs.push_back({array.mutable_data(), shape.dims, shape.rank, shape.dtype});
+  for (const opkit_shape* shape = shapes; shape != shapes + count; ++shape) {
+    const std::vector<py::ssize_t> dims(shape->dims, shape->dims + shape->rank);
+    py::array& array = results.emplace_back(inputs.result_dtype(shape->dtype), dims);
+    outputs.push_back({array.mutable_data(), shape->dims, shape->rank, shape->dtype});
   }
-  opkit_library* opened = library();
   opkit_status status = OPKIT_OK;
   {
     py::gil_scoped_release unlocked;
-    status = opkit_run(opened, op_type, &call, outputs.data(), output_count);
+    status = opkit_plan_run(plan.get(), outputs.data(), count, nullptr);
   }
   check(status);
   return results;

@@ -14,8 +14,8 @@ from opkit.testing import assert_close, bfloat16_to_float32, compare, to_bfloat1
 import rmsnorm
 from rmsnorm import golden
 
-# Two elements, around one 32-byte block, a prime, several dimensions, long rows, nothing at all.
-SHAPES = [(2,), (15,), (16,), (17,), (257,), (3, 5, 7), (2, 2048), (0,)]
+# Two elements, around one 32-byte block, a prime, several dimensions, long rows, no rows at all.
+SHAPES = [(2,), (15,), (16,), (17,), (257,), (3, 5, 7), (2, 2048), (0, 16)]
 
 # Data types of inputs, then outputs, one entry for each supported combination.
 VARIANTS = {

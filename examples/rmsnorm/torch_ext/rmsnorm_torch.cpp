@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -178,18 +179,22 @@ Tensor allocate(const opkit_shape& shape) {
 /// Runs an operator and returns its outputs, freshly allocated.
 std::vector<Tensor> run(const char* op_type, const Inputs& inputs, const Attributes& attributes, size_t output_count) {
   const opkit_call call = inputs.call_with(attributes);
-  std::vector<opkit_shape> shapes(output_count);
-  size_t count = output_count;
-  check(opkit_infer(library(), op_type, &call, shapes.data(), &count));
+  opkit_plan* prepared = nullptr;
+  check(opkit_prepare(library(), op_type, &call, &prepared));
+  const std::unique_ptr<opkit_plan, decltype(&opkit_plan_destroy)> plan(prepared, &opkit_plan_destroy);
+  size_t count = 0;
+  const opkit_shape* shapes = opkit_plan_outputs(plan.get(), &count);
   if (count != output_count) throw std::runtime_error(std::string(op_type) + " has another number of outputs");
 
   std::vector<Tensor> results;
   std::vector<opkit_tensor> outputs;
-  for (const opkit_shape& shape : shapes) {
-    results.push_back(allocate(shape));
-    outputs.push_back({results.back().mutable_data_ptr(), shape.dims, shape.rank, shape.dtype});
+  results.reserve(count);
+  outputs.reserve(count);
+  for (const opkit_shape* shape = shapes; shape != shapes + count; ++shape) {
+    results.push_back(allocate(*shape));
+    outputs.push_back({results.back().mutable_data_ptr(), shape->dims, shape->rank, shape->dtype});
   }
-  check(opkit_run(library(), op_type, &call, outputs.data(), output_count));
+  check(opkit_plan_run(plan.get(), outputs.data(), count, nullptr));
   return results;
 }
 

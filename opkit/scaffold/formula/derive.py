@@ -11,6 +11,7 @@ from opkit.schema import OpSpec, TensorSpec
 
 from .functions import (
     COLUMNS,
+    EVENTS,
     Equal,
     FormulaFunction,
     Reduction,
@@ -65,7 +66,7 @@ def backward(spec: OpSpec) -> OpSpec | None:
         return None
     gradients = _gradients(spec)
     variants = _floating_variants(spec)
-    if not gradients or not variants or _clash(spec, gradients) is not None:
+    if not gradients or not variants or _refusal(spec, gradients) is not None:
         return None
 
     def narrow(tensor: TensorSpec, name: str, formula: str | None = None) -> TensorSpec:
@@ -104,9 +105,8 @@ def unsupported_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
     if not spec.has_formula:
         return tuple(UnsupportedGradient(t.name, "there is no formula") for t in spec.inputs)
     gradients = _gradients(spec)
-    clash = _clash(spec, gradients)
-    if clash is not None:
-        reason = f'the backward operator would have two tensors called "{clash}": rename the input'
+    reason = _refusal(spec, gradients)
+    if reason is not None:
         return tuple(UnsupportedGradient(t.name, reason) for t in spec.inputs)
     variants = _floating_variants(spec)
     found = []
@@ -118,6 +118,17 @@ def unsupported_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
                 UnsupportedGradient(tensor.name, "no formula depends on it differentiably")
             )
     return tuple(found)
+
+
+def _refusal(spec: OpSpec, gradients: Mapping[str, object]) -> str | None:
+    """Return why no backward operator can be written, for all inputs alike."""
+    clash = _clash(spec, gradients)
+    if clash is not None:
+        return f'the backward operator would have two tensors called "{clash}": rename the input'
+    count = len(spec.inputs) + len(spec.outputs)
+    if count > EVENTS:
+        return f"the backward operator would have {count} inputs, more than the {EVENTS} possible"
+    return None
 
 
 def _clash(spec: OpSpec, gradients: Mapping[str, object]) -> str | None:

@@ -16,6 +16,7 @@ import sympy
 __all__ = [
     "COLUMNS",
     "COMPARISONS",
+    "EVENTS",
     "FUNCTIONS",
     "REDUCTIONS",
     "Ceil",
@@ -46,6 +47,11 @@ __all__ = [
     "is_constant",
 ]
 
+
+EVENTS = 8
+"""Events between two pipes, one for each buffer of a kernel's queues: at most so many
+inputs or outputs.
+Source: Ascend C API, AllocEventID: event ids 0 to 7."""
 
 COLUMNS = sympy.Symbol("columns", positive=True)
 """The length of the last axis, `columns` in a formula; known when the kernel runs."""

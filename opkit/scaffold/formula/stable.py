@@ -86,6 +86,11 @@ def _with_one(
     ):
         u = factor.base.args[0]
         return 4 * constant * Sigmoid(2 * u) * Sigmoid(-2 * u)
+    if coefficient == -4 * constant and isinstance(factor, sympy.Mul) and len(factor.args) == 2:
+        a, b = factor.args
+        # 1 - 4*sigmoid(u)*sigmoid(-u), which cancels near zero, is tanh(u/2)**2.
+        if isinstance(a, Sigmoid) and isinstance(b, Sigmoid) and a.args[0] == -b.args[0]:
+            return constant * Tanh(a.args[0] / 2) ** 2
     return None
 
 

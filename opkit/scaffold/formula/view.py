@@ -17,7 +17,7 @@ from opkit.scaffold.shapes import (
 from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
 
 from .emit import float_literal, statements
-from .functions import COLUMNS
+from .functions import COLUMNS, EVENTS
 from .lowering import lower
 from .plan import INTEGER_OPERATIONS, Plan
 from .reader import ParsedFormulas, parse
@@ -208,6 +208,12 @@ class KernelView:
         return any(tensor.is_list for tensor in self.inputs)
 
     @property
+    def buffer_count(self) -> int:
+        """Buffers a queue, at most: each takes one of the events between its two pipes."""
+        longest = max(len(self.inputs), len(self.outputs))
+        return max(1, min(2, EVENTS // max(longest, 1)))
+
+    @property
     def counts_outputs(self) -> bool:
         """Whether the number of output tensors is known at run time only."""
         return any(tensor.param_type != "REQUIRED" for tensor in self.outputs)
@@ -248,6 +254,7 @@ def view_kernel(spec: OpSpec, *, compute_units: tuple[str, ...]) -> KernelView:
                 help="it uses DataCopyPad, which architecture 2201 has: -c ai_core-Ascend910B2",
             )
     _check_tensors(parsed)
+    _check_count(spec)
     integer = _check_dtypes(spec)
     plan = lower(parsed, integer=integer)
     if integer:
@@ -403,7 +410,8 @@ def _cpp_value(kind: str, value: object) -> str:
     if kind == "bool":
         return "true" if value else "false"
     if kind == "int":
-        return str(value)
+        # The most negative number has no literal of its own in C++.
+        return "INT64_MIN" if value == -(2**63) else str(value)
     if kind == "float":
         return float_literal(sympy.Float(value))
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
@@ -464,6 +472,17 @@ def _check_tensors(parsed: ParsedFormulas) -> None:
             file=spec.source,
             pointer=f"{spec.pointer}/input_desc",
         )
+
+
+def _check_count(spec: OpSpec) -> None:
+    for where, tensors in (("input_desc", spec.inputs), ("output_desc", spec.outputs)):
+        if len(tensors) > EVENTS:
+            raise SpecError(
+                f"{len(tensors)} tensors need as many queues, but two pipes share {EVENTS} events",
+                file=spec.source,
+                pointer=f"{spec.pointer}/{where}",
+                help="split the operator, or leave the formula out and write the kernel by hand",
+            )
 
 
 def _check_dtypes(spec: OpSpec) -> bool:

@@ -20,6 +20,7 @@ from opkit.scaffold.formula.text import to_formula
         ("1/(1 + exp(-x))", "sigmoid(x)"),
         ("exp(x)/(1 + exp(x))", "sigmoid(x)"),
         ("1 - tanh(x)**2", "4*sigmoid(-2*x)*sigmoid(2*x)"),
+        ("1 - 4*sigmoid(x)*sigmoid(-x)", "tanh(0.5*x)**2"),
         ("sigmoid(x) - sigmoid(-x)", "tanh(0.5*x)"),
     ],
 )

@@ -1,0 +1,63 @@
+"""The corpus of prototypes: every field and family, generated; in the slow run built and tested."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from opkit.scaffold import render
+from opkit.schema import OpSpec, dump, load
+
+CORPUS = Path(__file__).parents[2] / "examples" / "prototypes" / "corpus"
+FILES = sorted(CORPUS.glob("*.json"))
+
+
+def specs() -> list[OpSpec]:
+    return [spec for file in FILES for spec in load(file)]
+
+
+def test_the_corpus_has_every_field_value() -> None:
+    found = specs()
+    tensors = [tensor for spec in found for tensor in (*spec.inputs, *spec.outputs)]
+    attrs = [attr for spec in found for attr in spec.attrs]
+    assert len(FILES) >= 60
+    assert {tensor.param_type for tensor in tensors} == {"required", "optional", "dynamic"}
+    types = {"int", "float", "bool", "string", "list_int", "list_float", "list_bool"}
+    assert {attr.type for attr in attrs if attr.default is not None} == {*types, "list_list_int"}
+    assert {attr.type for attr in attrs if attr.default is None} == {*types, "list_list_int"}
+    rules = {tensor.shape.kind for tensor in tensors if tensor.shape is not None}
+    assert rules == {"same", "broadcast", "reduce", "matmul", "dims"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_prototype_renders_and_reads_back_the_same(file: Path) -> None:
+    (spec,) = load(file)
+    tree = render(spec)
+    for path, text in tree.items():
+        if path.suffix == ".py":
+            ast.parse(text, filename=str(path))
+    again = json.loads(dump(spec))
+    assert again["op"] == spec.op
+    assert f"class {spec.op} : public OpDef" in tree[Path(f"op_host/{spec.name}.cpp")]
+
+
+@pytest.mark.slow
+def test_the_corpus_builds_and_passes_its_tests(tmp_path: Path) -> None:
+    """One project of all operators, so that the bindings are compiled once."""
+    prototype = tmp_path / "corpus.json"
+    entries = [json.loads(file.read_text(encoding="utf-8")) for file in FILES]
+    prototype.write_text(json.dumps(entries))
+    folder = tmp_path / "corpus"
+    opkit = [sys.executable, "-m", "opkit"]
+    for command in (
+        [*opkit, "gen", "-q", "-i", str(prototype), "-o", str(folder), "-f", "aclnn"],
+        [*opkit, "build", "-q", str(folder)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "tests")],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
