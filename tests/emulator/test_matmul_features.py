@@ -101,11 +101,28 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias,
         mm.End();
       });
     }
+    case 6:
+      return Case<Half, Half, Float>::run(x, t, [&](auto& mm) {
+        mm.SetTensorA(static_cast<half>(static_cast<float>(number)));
+        finish(mm, x);
+      });
     case 7:
       return Case<Half, Half, Float>::run(x, t, [&](auto& mm) {
         while (mm.Iterate()) mm.GetTensorC(tensor<float>(c), 1);
         finish(mm, x);
       });
+    case 8:
+      return Case<Float, Float, Float>::run(x, t, [&](auto& mm) {
+        mm.SetHF32(number > 0, 0);
+        finish(mm, x);
+      });
+    case 9: {
+      using Sparse = SparseMatmulType<TPosition::GM, TPosition::GM, ND, int8_t, true>;
+      return Case<Gm<ND, int8_t>, Sparse, Gm<ND, int32_t>, Gm<ND, int32_t>, CFG_MDL>::run(x, t, [&](auto& mm) {
+        mm.SetSparseIndex(tensor<uint8_t>(bias));
+        finish(mm, x);
+      });
+    }
   }
 }
 """
@@ -198,9 +215,51 @@ def test_a_batch_on_a_cube_core(multiply) -> None:
     assert np.array_equal(c, product(a, b) + bias[:, None])
 
 
+def test_a_scalar_sums_the_columns_of_b(multiply) -> None:
+    a, b, c = operands(1, 48, 80)
+    t = tiling(1, 48, 80, (16, 32, 32))
+    expected = 3 * b.astype(np.float32).sum(axis=0, keepdims=True)
+    assert np.array_equal(multiply(6, a, b, c, t, number=3), expected)
+
+
 def test_blocks_are_added_to_what_is_there(multiply) -> None:
     a, b, c = operands(40, 48, 32)
     c[:] = 7
     t = tiling(40, 48, 32, (32, 32, 32))
     # The second pass writes what the first has added to.
     assert np.array_equal(multiply(7, a, b, c, t), product(a, b))
+
+
+def test_hf32_rounds_the_inputs(multiply) -> None:
+    """HF32 keeps 11 bits behind the point: Source: Mmad, SetHF32Mode."""
+    m, n, k = 32, 32, 48
+    a = np.random.default_rng(1).uniform(1, 2, (m, k)).astype(np.float32)
+    b = np.eye(k, n, dtype=np.float32)
+    t = tiling(m, n, k, (32, 32, 16))
+    exact = multiply(8, a, b, np.zeros((m, n), np.float32), t)
+    rounded = multiply(8, a, b, np.zeros((m, n), np.float32), t, number=1)
+    assert np.array_equal(exact, a[:, :n])
+    assert not np.array_equal(rounded, exact)
+    assert np.array_equal(rounded, np.round(a[:, :n] * 2048) / 2048)
+
+
+def test_a_sparse_matrix_on_the_right(multiply) -> None:
+    m, n, k = 40, 48, 192
+    generator = np.random.default_rng(1)
+    a = generator.integers(-8, 9, (m, k)).astype(np.int8)
+    # In every four of B two are kept: the first among elements 0..2, the second behind it.
+    first = generator.integers(0, 3, (n, k // 4))
+    second = first + 1 + (generator.integers(0, 3, (n, k // 4)) % (3 - first))
+    weights = generator.integers(-8, 9, (n, k // 4, 2)).astype(np.int8)
+    whole = np.zeros((n, k // 4, 4), np.int8)
+    np.put_along_axis(whole, first[..., None], weights[..., :1], axis=2)
+    np.put_along_axis(whole, second[..., None], weights[..., 1:], axis=2)
+    pairs = np.stack([first, second - 1], axis=-1).reshape(n, k // 8, 2, 2)
+    indices = pairs.reshape(n, k // 8, 4)
+    packed = (indices << np.array([0, 2, 4, 6])).sum(axis=2).astype(np.uint8)
+    # As the fractals of B: columns of 32 kept elements, whose indices are 8 bytes a row.
+    columns = np.ascontiguousarray(packed.reshape(n, k // 64, 8).transpose(1, 0, 2))
+    c = np.zeros((m, n), np.int32)
+    t = tiling(m, n, k, (32, 32, 64), stepKa=2, stepKb=2, depthA1=4, depthB1=4)
+    multiply(9, a, weights.reshape(n, k // 2), c, t, bias=columns)
+    assert np.array_equal(c, a.astype(np.int32) @ whole.reshape(n, k).astype(np.int32).T)

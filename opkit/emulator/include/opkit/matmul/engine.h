@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 
 #include "opkit/matmul/operand_load.h"
 #include "opkit/matmul/output.h"
@@ -21,6 +22,8 @@ class Engine {
   using LoadB = OperandLoad<B_TYPE, false>;
   static constexpr AscendC::MatmulConfig kConfig = config_of(MM_CFG);
   using Out = Output<C_TYPE, SumT, MM_CB, kConfig.isEnableChannelSplit>;
+  static constexpr bool kIsSparse = IsSparse<B_TYPE>::value;
+  static constexpr int32_t kSparsity = kIsSparse ? 2 : 1;  ///< elements along K for each that B has
   static constexpr bool kIsPartial = kConfig.isPartialOutput;
   static constexpr bool kIsPacked = kConfig.doMultiDataLoad || kConfig.doSpecialMDL;
 
@@ -106,6 +109,27 @@ class Engine {
   }
 
  private:
+  /// SetHF32, for the length of one product: the kernel's own setting is for its own Mmad.
+  class Hf32 {
+   public:
+    explicit Hf32(const State& state)
+        : was_on_(matrix_registers().is_hf32), was_to_zero_(matrix_registers().rounds_hf32_to_zero) {
+      if (!state.is_hf32) return;
+      AscendC::SetHF32Mode(AscendC::HF32Mode::ENABLE);
+      AscendC::SetHF32TransMode(static_cast<AscendC::HF32TransMode>(state.hf32_mode));
+    }
+    Hf32(const Hf32&) = delete;
+    Hf32& operator=(const Hf32&) = delete;
+    ~Hf32() {
+      matrix_registers().is_hf32 = was_on_;
+      matrix_registers().rounds_hf32_to_zero = was_to_zero_;
+    }
+
+   private:
+    bool was_on_;
+    bool was_to_zero_;
+  };
+
   /// One base block of K on its way.
   struct Step {
     Block a;
@@ -128,6 +152,7 @@ class Engine {
   static int32_t b_row(const State& s) {
     if (LoadB::kIsLocal) return s.is_b_transposed ? s.single_n : s.single_k;
     if (s.b_row > 0) return s.b_row;
+    if (kIsSparse && !LoadB::kIsNz) return s.org_kb / kSparsity;
     if (LoadB::kIsNz) return align_up(s.is_b_transposed ? s.org_n : s.org_kb, 16);
     return s.is_b_transposed ? s.org_kb : s.org_n;
   }
@@ -159,7 +184,12 @@ class Engine {
     Slots a;
     Slots b;
     a.slot_bytes = LoadA::kIsLocal ? 0 : LoadA::block_bytes(t.baseM, t.baseK * a_depth());
-    b.slot_bytes = LoadB::kIsLocal ? 0 : LoadB::block_bytes(t.baseN, t.baseK * b_depth());
+    b.slot_bytes = LoadB::kIsLocal ? 0 : LoadB::block_bytes(t.baseN, t.baseK * b_depth() / kSparsity);
+    if (kIsSparse) b.slot_bytes += b.slot_bytes / 4;  // two bits for each element
+    if (kIsSparse && (state_.index == 0 || t.baseK % 64 != 0 || state_.is_a_transposed || !state_.is_b_transposed)) {
+      illegal_operand("Matmul: a sparse B takes SetSparseIndex, a transposed B, an A that is not, and a baseK of 64s",
+                      state_.where);
+    }
     a.count = slot_count(t.depthA1, a_depth(), a.slot_bytes);
     b.count = slot_count(t.depthB1, b_depth(), b.slot_bytes);
     const AscendC::TPipe* pipe = AscendC::GetTPipePtr();
@@ -221,6 +251,8 @@ class Engine {
     const int32_t m_begin = tile.m_index * tiling().baseM;
     if ((slot & kIsNew) == 0) {
       step.a = load_a_.placed(address, tile.m, k);
+    } else if (state_.is_a_scalar) {
+      step.a = fill_a(address, k);
     } else if constexpr (MM_CB::CopyA1 != nullptr) {
       step.a = load_a_.placed(address, tile.m, k);
       MM_CB::CopyA1(bytes_at(AscendC::TPosition::A1, address, context_.a.slot_bytes),
@@ -229,6 +261,22 @@ class Engine {
     } else {
       step.a = load_a_.to_l1(address, m_begin, tile.m, k_begin, k);
     }
+  }
+
+  /// A row of equal elements.
+  Block fill_a(uint32_t address, int32_t k) const {
+    if constexpr (std::is_same<AT, half>::value || std::is_same<AT, float>::value) {
+      AT value;
+      std::memcpy(&value, &state_.a_scalar_bits, sizeof(value));
+      // Whole fractals: those are what goes on to L0A.
+      const auto fractals = static_cast<uint16_t>((bytes<AT>(k) + 511) / 512);
+      AscendC::Fill(AscendC::LocalTensor<AT>(AscendC::TPosition::A1, address, fractals * (512 / sizeof(AT))),
+                    AscendC::InitConstValueParams<AT>(1, static_cast<uint16_t>(fractals * 16), 0, value), state_.where);
+    } else {
+      (void)address;
+      illegal_operand("Matmul: SetTensorA of a scalar takes half or float", state_.where);
+    }
+    return load_a_.placed(address, 1, k);
   }
 
   void fetch_b(const Tile& tile, int32_t k_index, Step& step, const Step* current, bool& is_copying) {
@@ -246,14 +294,21 @@ class Engine {
     const uint32_t address = context_.b.begin + static_cast<uint32_t>(step.slot_b) * context_.b.slot_bytes;
     const int32_t n_begin = tile.n_index * tiling().baseN;
     if ((slot & kIsNew) == 0) {
-      step.b = load_b_.placed(address, tile.n, k);
+      step.b = load_b_.placed(address, tile.n, ceil_div(k, kSparsity));
     } else if constexpr (MM_CB::CopyB1 != nullptr) {
       step.b = load_b_.placed(address, tile.n, k);
       MM_CB::CopyB1(bytes_at(AscendC::TPosition::B1, address, context_.b.slot_bytes),
                     reinterpret_cast<const void*>(state_.b), k_index, tile.n_index, k, tile.n, state_.user_define,
                     state_.self_define);
     } else {
-      step.b = load_b_.to_l1(address, n_begin, tile.n, k_begin, k);
+      step.b = load_b_.to_l1(address, n_begin, tile.n, k_begin / kSparsity, ceil_div(k, kSparsity));
+    }
+    if constexpr (kIsSparse) {
+      step.b.index = address + context_.b.slot_bytes / 5 * 4;
+      if ((slot & kIsNew) != 0) {
+        load_b_.index_to_l1(step.b, state_.index, state_.org_n, n_begin, tile.n, k_begin / kSparsity,
+                            ceil_div(k, kSparsity));
+      }
     }
   }
 
@@ -282,7 +337,12 @@ class Engine {
     l0_free_.order();
     step.phase = context_.phase++ % halves();
     load_a_.to_l0(step.phase * (local_memory_bytes(Space::L0A) / 2), step.a, step.k_in_a, tile.m, step.k);
-    load_b_.to_l0(step.phase * (local_memory_bytes(Space::L0B) / 2), step.b, step.k_in_b, tile.n, step.k);
+    const uint32_t b_half = step.phase * (local_memory_bytes(Space::L0B) / 2);
+    if constexpr (kIsSparse) {
+      load_b_.sparse_to_l0(b_half, step.b, step.k_in_b / kSparsity, tile.n, ceil_div(step.k, kSparsity));
+    } else {
+      load_b_.to_l0(b_half, step.b, step.k_in_b, tile.n, step.k);
+    }
     l0_full_[step.phase].set();
   }
 
@@ -299,7 +359,12 @@ class Engine {
     params.cmatrixInitVal = is_first && !keeps_sum && !adds_bias;
     params.cmatrixSource = is_first && adds_bias;
     params.kDirectionAlign = load_a_.is_k_padded();
-    AscendC::Mmad(c, a, b, params, state_.where);
+    if constexpr (kIsSparse) {
+      AscendC::MmadWithSparse(c, a, b, params, state_.where);
+    } else {
+      const Hf32 rounding(state_);
+      AscendC::Mmad(c, a, b, params, state_.where);
+    }
   }
 
   template <typename T>

@@ -4,6 +4,7 @@
 /// calls it, and the cube core of its block, which serves requests from REGIST_MATMUL_OBJ on, computes.
 #pragma once
 
+#include <cstring>
 #include <vector>
 
 #include "opkit/matmul/local_operand.h"
@@ -100,9 +101,17 @@ class Object {
     state_.a = leftMatrix.address();
     set_a(isTransposeA, !kIsDirect, where);
   }
-  template <typename Scalar = SrcAT>
-  std::enable_if_t<std::is_arithmetic<Scalar>::value || std::is_same<Scalar, half>::value> SetTensorA(Scalar) {
-    static_assert(is_implemented<Scalar>, "Matmul: SetTensorA of a scalar is not implemented in opkit");
+  /// A row of `aScalar`: sums the columns of B.
+  void SetTensorA(SrcAT aScalar, Where where = Where::here()) {
+    static_assert(sizeof(SrcAT) <= sizeof(state_.a_scalar_bits), "the scalar fits");
+    if (state_.single_m != 1 || A_TYPE::isTrans || A_TYPE::format == CubeFormat::NZ) {
+      illegal_operand(
+          "Matmul: SetTensorA of a scalar stands for one row: singleCoreM is 1, A neither NZ nor transposed", where);
+    }
+    state_.a_scalar_bits = 0;
+    std::memcpy(&state_.a_scalar_bits, &aScalar, sizeof(aScalar));
+    set_a(false, false, where);
+    state_.is_a_scalar = true;
   }
   void SetTensorB(const AscendC::GlobalTensor<SrcBT>& gm, bool isTransposeB = false, Where where = Where::here()) {
     state_.b = reinterpret_cast<uint64_t>(gm.GetPhyAddr());
@@ -158,9 +167,10 @@ class Object {
   void SetAntiQuantVector(T&&...) {
     static_assert(is_implemented<T...>, "Matmul: SetAntiQuantVector is not for this chip");
   }
-  template <typename... T>
-  void SetSparseIndex(T&&...) {
-    static_assert(is_implemented<T...>, "Matmul: SetSparseIndex is not implemented in opkit");
+  template <typename T>
+  void SetSparseIndex(const AscendC::GlobalTensor<T>& indexGlobal) {
+    static_assert(IsSparse<B_TYPE>::value, "Matmul: SetSparseIndex takes a B of SparseMatmulType");
+    state_.index = reinterpret_cast<uint64_t>(indexGlobal.GetPhyAddr());
   }
   void SetUserDefInfo(const uint64_t tilingPtr) { state_.user_define = tilingPtr; }
   void SetSelfDefineData(const uint64_t dataPtr) { state_.self_define = dataPtr; }
@@ -426,6 +436,7 @@ class Object {
     state_.is_a_transposed = is_transposed;
     is_a_published_ = is_published;
     state_.a_row = 0;
+    state_.is_a_scalar = false;
     restart();
   }
   void set_b(bool is_transposed, bool is_published, Where where) {

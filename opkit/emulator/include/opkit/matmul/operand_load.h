@@ -13,6 +13,7 @@ namespace opkit::matmul {
 /// A block in L1.
 struct Block {
   uint32_t address = 0;      ///< byte
+  uint32_t index = 0;        ///< byte of a sparse block's indices
   int32_t column_rows = 0;   ///< rows from one column of data blocks to the next
   int32_t outer_offset = 0;  ///< where the tile begins in it, in rows or columns of C
   int32_t k_offset = 0;      ///< and along K
@@ -100,10 +101,42 @@ class OperandLoad {
     }
   }
 
+  /// Indices lie as the fractals of B do: 128 bytes for each. Copies those of the block to `block.index`.
+  void index_to_l1(const Block& block, uint64_t index, int32_t org_n, int32_t n_begin, int32_t n, int32_t k_begin,
+                   int32_t k) const {
+    const int32_t all_rows = align_up(org_n, 16);
+    const int32_t columns = ceil_div(k, kWidth);
+    AscendC::GlobalTensor<uint8_t> source;
+    source.SetGlobalBuffer(reinterpret_cast<uint8_t*>(index) +
+                           (int64_t{k_begin / kWidth} * all_rows + n_begin) * kIndexRowBytes);
+    AscendC::DataCopyParams params;
+    params.blockCount = static_cast<uint16_t>(columns);
+    params.blockLen = static_cast<uint16_t>(align_up(n, 16) * kIndexRowBytes / kBlockBytes);
+    params.srcStride = static_cast<uint16_t>((all_rows - align_up(n, 16)) * kIndexRowBytes / kBlockBytes);
+    AscendC::DataCopy(indices(block.index), source, params, where_);
+  }
+  /// Fractals with their indices.
+  void sparse_to_l0(uint32_t address, const Block& block, int32_t k_begin, int32_t n, int32_t k) const {
+    const int32_t n_fractals = ceil_div(n, 16);
+    for (int32_t i = 0; i < ceil_div(k, kWidth); ++i) {
+      const int64_t rows = int64_t{k_begin / kWidth + i} * block.column_rows;
+      AscendC::LoadData2dParams params;
+      params.repeatTimes = static_cast<uint8_t>(n_fractals);
+      AscendC::LoadDataWithSparse(to(address, i * n_fractals), from(block.address, rows * kWidth),
+                                  indices(block.index + static_cast<uint32_t>(rows * kIndexRowBytes)), params, where_);
+    }
+  }
+
   /// Whether the rows of A's fractals end at 16 elements where 8 would do.
   bool is_k_padded() const { return kIsWord && !matrix_.is_direct; }
 
  private:
+  static constexpr int32_t kIndexRowBytes = 8;  ///< two bits for each of a row's 32 elements
+
+  AscendC::LocalTensor<uint8_t> indices(uint32_t address) const {
+    return AscendC::LocalTensor<uint8_t>(kL1, address, local_memory_bytes(Space::L1) - address);
+  }
+
   // Two elements of 4 bits travel as one byte.
   using Carried = std::conditional_t<kIsInt4, int8_t, T>;
   static constexpr int32_t kPacked = kIsInt4 ? 2 : 1;

@@ -15,6 +15,7 @@ struct State {
   uint64_t a = 0;  ///< address in GM, or byte in L1
   uint64_t b = 0;
   uint64_t bias = 0;
+  uint64_t index = 0;  ///< of a sparse B
   uint64_t quant = 0;  ///< QuantForm::Vector: where the parameters lie
   uint64_t quant_scalar = 0;
   uint64_t user_define = 0;  ///< SetUserDefInfo
@@ -36,6 +37,8 @@ struct State {
   bool is_a_transposed = false;
   bool is_b_transposed = false;
   bool has_bias = false;
+  bool is_a_scalar = false;  ///< A is one row of `a_scalar_bits`
+  uint32_t a_scalar_bits = 0;
   bool is_hf32 = false;
   uint8_t hf32_mode = 0;
   uint64_t pass = 0;  ///< a number for each time that all of C is computed: what L1 holds of others is not of use

@@ -19,6 +19,16 @@ struct MatmulType {
   static constexpr TPosition srcPos = SRC_POSITION;
 };
 
+/// B with two of every four weights left out; SetSparseIndex says which. POSITION is GM, TYPE int8_t, ISTRANS true.
+template <TPosition POSITION, TPosition INDEX_POSITION, CubeFormat FORMAT, typename TYPE, bool ISTRANS = false,
+          LayoutMode LAYOUT = LayoutMode::NONE, bool IBSHARE = false>
+struct SparseMatmulType : MatmulType<POSITION, FORMAT, TYPE, ISTRANS, LAYOUT, IBSHARE> {
+  static constexpr TPosition indexPosition = INDEX_POSITION;
+  static_assert(POSITION == TPosition::GM && INDEX_POSITION == TPosition::GM && ISTRANS,
+                "Matmul: a sparse B and its index lie in GM, transposed");
+  static_assert(std::is_same<TYPE, int8_t>::value, "Matmul: a sparse B is int8_t");
+};
+
 /// The type in which L0C sums products of T.
 template <typename T>
 struct GetMmDstType {
@@ -66,6 +76,11 @@ constexpr int32_t QUEUE_DEPTH = 1;
 }  // namespace AscendC
 
 namespace opkit::matmul {
+
+template <typename TYPE, typename = void>
+struct IsSparse : std::false_type {};
+template <typename TYPE>
+struct IsSparse<TYPE, std::void_t<decltype(TYPE::indexPosition)>> : std::true_type {};
 
 /// A type whose matrix lies in global memory, whatever it says.
 template <typename TYPE>
