@@ -125,7 +125,9 @@ def class_methods(code: str) -> set[str]:
         elif token == ";":
             statement = []
         else:
-            if token == "(" and scopes and scopes[-1] and index and "=" not in statement:
+            # A default value's call declares nothing, a template parameter's default does not hide.
+            is_head = token == "(" and index and scopes and scopes[-1]
+            if is_head and "=" not in _outside_angles(statement):
                 found.add(tokens[index - 1])
             statement.append(token)
     return found

@@ -63,13 +63,14 @@ def test_methods_are_those_of_class_bodies() -> None:
       T GetValue(int i) const { return helper(i); }
       template <typename U> Tensor<U> Cast();
       int size = count(3);
+      template <Mode mode = Mode::RW> void SetHint(int hint = none());
     };
     class Tensor make(int n) { return other(n); }
     void free_one(); }
     """
     methods = class_methods(code)
-    assert {"GetValue", "Cast"} <= methods
-    assert not methods & {"helper", "other", "free_one", "count"}
+    assert {"GetValue", "Cast", "SetHint"} <= methods
+    assert not methods & {"helper", "other", "free_one", "count", "none"}
 
 
 @pytest.mark.parametrize(
