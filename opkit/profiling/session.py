@@ -33,11 +33,18 @@ class Profile:
         """
         if event_limit < 0:
             raise UsageError(f"event_limit is {event_limit}, expected 0 or more")
-        self.timelines: tuple[Timeline, ...] = ()
-        """Filled when the block ends."""
+        self._records: tuple[str, ...] = ()
+        self._timelines: tuple[Timeline, ...] | None = None
         self._event_limit = event_limit
         self._lift_limits = lift_limits
         self._was_on = False
+
+    @property
+    def timelines(self) -> tuple[Timeline, ...]:
+        """One a launch, oldest first; empty before the block ends."""
+        if self._timelines is None:
+            self._timelines = tuple(read_timeline(json.loads(text)) for text in self._records)
+        return self._timelines
 
     def __enter__(self) -> Profile:
         runtime.load_emulator()
@@ -58,9 +65,10 @@ class Profile:
         import opkit.emulator._emulator as emulator
 
         runtime.configure(profile=self._was_on)
-        records = emulator.take_timings()
+        records = tuple(emulator.take_timings())
         # A launch that faulted has timed only what it got to.
-        self.timelines = () if kind else tuple(read_timeline(json.loads(text)) for text in records)
+        self._records = () if kind else records
+        self._timelines = None
 
 
 def profile_all(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> list[Timeline]:

@@ -1,5 +1,6 @@
 #include "core/chip.h"
 
+#include <algorithm>
 #include <cctype>
 #include <stdexcept>
 
@@ -13,6 +14,14 @@ std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
+}
+
+/// embed_chips.py writes the numbers sorted by key.
+const ChipNumber* find_number(const ChipRow& row, std::string_view key) {
+  const ChipNumber* end = row.numbers + row.number_count;
+  const ChipNumber* found = std::lower_bound(
+      row.numbers, end, key, [](const ChipNumber& number, std::string_view wanted) { return number.key < wanted; });
+  return found != end && found->key == key ? found : nullptr;
 }
 
 Chip read_chip(const ChipRow& row) {
@@ -39,18 +48,12 @@ Chip read_chip(const ChipRow& row) {
 
 }  // namespace
 
-bool Chip::has_number(std::string_view key) const {
-  for (unsigned i = 0; i < row->number_count; ++i) {
-    if (key == row->numbers[i].key) return true;
-  }
-  return false;
-}
+bool Chip::has_number(std::string_view key) const { return find_number(*row, key) != nullptr; }
 
 double Chip::number(std::string_view key) const {
-  for (unsigned i = 0; i < row->number_count; ++i) {
-    if (key == row->numbers[i].key) return row->numbers[i].value;
-  }
-  throw std::out_of_range("chip " + name + " has no number " + std::string(key));
+  const ChipNumber* found = find_number(*row, key);
+  if (found == nullptr) throw std::out_of_range("chip " + name + " has no number " + std::string(key));
+  return found->value;
 }
 
 const std::vector<Chip>& all_chips() {

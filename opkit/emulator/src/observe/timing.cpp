@@ -40,8 +40,10 @@ TimingObserver::TimingObserver(const TimingOptions& options) : state_(std::make_
 TimingObserver::~TimingObserver() = default;
 
 void TimingObserver::set_options(const TimingOptions& options) {
+  const bool are_costs_kept =
+      options.clock_mhz == state_->options.clock_mhz && options.numbers == state_->options.numbers;
   state_->options = options;
-  state_->chip = nullptr;
+  if (!are_costs_kept) state_->chip = nullptr;
 }
 
 void TimingObserver::launch_begin(const LaunchInfo& info) {

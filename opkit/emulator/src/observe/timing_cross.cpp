@@ -4,8 +4,7 @@
 
 namespace opkit {
 
-CrossReplay::CrossReplay(const std::vector<const CoreRecord*>& cores)
-    : cores_(cores), arrivals_(cores.size() * kFlags), signals_(cores.size() * kFlags) {
+CrossReplay::CrossReplay(const std::vector<const CoreRecord*>& cores) : cores_(cores) {
   for (const CoreRecord* core : cores) vector_rank_.push_back(core->kind == SubCore::AIV ? vector_count_++ : 0);
 }
 

@@ -43,6 +43,8 @@ class CrossReplay {
   };
 
   std::deque<double>& cell(std::vector<std::deque<double>>& cells, size_t core, uint32_t flag) {
+    // Most launches signal no other core: they do not pay for the cells.
+    if (cells.empty()) cells.resize(cores_.size() * kFlags);
     return cells[core * kFlags + flag % kFlags];
   }
   std::vector<size_t> group_of(size_t core, uint8_t mode, SubCore kind) const;
