@@ -82,7 +82,9 @@ struct Device::State {
 
   /// Runs every core of a launch on as many threads as the configuration says.
   void execute(LaunchState& launch) {
-    const uint32_t wanted = config.threads != 0 ? config.threads : std::max(1u, std::thread::hardware_concurrency());
+    // Asked once: the C library reads a file for the answer, which takes longer than a small launch.
+    static const uint32_t usable = std::max(1u, std::thread::hardware_concurrency());
+    const uint32_t wanted = config.threads != 0 ? config.threads : usable;
     const uint32_t threads = std::min(wanted, std::max(1u, launch.core_count));
     launch.active_workers = threads;
     {
