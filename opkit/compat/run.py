@@ -216,6 +216,11 @@ class _Attempt:
         """Return the outcome where a step ends the attempt, None where it goes on."""
         if ran.failed_to_start:
             return self._say(Verdict.UNVERIFIED, ran.failed_to_start)
+        if step.kind in ("build", "compile") and ran.code != 0:
+            # Before the time limit: other sources may take long that compile without it.
+            software = foreign_software(ran.output, _sources(self.task.sample.folder))
+            if software is not None:
+                return self._say(Verdict.UNVERIFIED, f"needs {software}")
         if ran.timed_out:
             what = " ".join(step.words)
             return self._say(Verdict.TIMEOUT, f"{what} took more than {self.seconds:g} s")
@@ -231,9 +236,6 @@ class _Attempt:
             if architecture is not None:
                 return self._say(Verdict.CHIP, f"needs {architecture}")
             sources = _sources(self.task.sample.folder)
-            software = foreign_software(ran.output, sources)
-            if software is not None:
-                return self._say(Verdict.UNVERIFIED, f"needs {software}")
             names = names_in_build_log(ran.output, _own_names(sources))
             return self._say(Verdict.BUILD, build_cause(ran.output), names)
         if step.kind == "verify":

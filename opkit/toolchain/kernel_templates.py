@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,8 @@ _TYPE_NAME = re.compile(r"C_DT_(\w+)$")
 _OF_TENSOR = ("ASCENDC_TPL_INPUT", "ASCENDC_TPL_OUTPUT")
 _WIDTHS = {"DTYPE": 8, "DATATYPE": 8, "FORMAT": 8, "BOOL": 1, "KERNEL_TYPE": 8}
 _KEY_BITS = 64
+# A compiler takes minutes for as many; the documents name no limit.
+_MOST_INSTANCES = 4096
 _C_TYPES = {row.ge.removeprefix("DT_"): row for row in DTYPES}
 _SUFFIX = re.compile(r"(?<=[0-9a-fA-F])[uUlL]+$")
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
@@ -112,12 +115,16 @@ def read_instances(
     if sum(parameter.width for parameter in parameters) > _KEY_BITS:
         raise reader.error(f"its template parameters need more than {_KEY_BITS} bits")
     instances: dict[int, Instance] = {}
+    total = 0
     for combination in combinations:
         of_all = reader.task_type(combination)
         choices = [
             _of_variant(parameter, reader.choice(parameter, combination), inputs, outputs)
             for parameter in parameters
         ]
+        total += math.prod(map(len, choices))
+        if total > _MOST_INSTANCES:
+            raise reader.error(f"it declares more than {_MOST_INSTANCES} instances of its kernel")
         for values in itertools.product(*choices):
             key = shift = 0
             for parameter, value in zip(parameters, values, strict=True):
@@ -161,7 +168,12 @@ class _Reader:
     tokens: list[Token] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tokens = significant(tokenize(self.text))
+        # The declarations alone: the rest of a preprocessed kernel is long.
+        begin = self.text.find(_DECL)
+        last = self.text.rfind("ASCENDC_TPL_")
+        end = self.text.find(";", last)
+        declared = self.text[begin : end if end >= 0 else None] if begin >= 0 else ""
+        self.tokens = significant(tokenize(declared))
 
     def error(self, message: str) -> BuildError:
         return BuildError(

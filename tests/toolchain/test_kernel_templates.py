@@ -77,6 +77,13 @@ def test_types_become_those_of_kernels_and_follow_an_input_where_they_say_so() -
         ),
         (
             _declared(
+                "ASCENDC_TPL_UINT_DECL(A, 16, ASCENDC_TPL_UI_RANGE, 1, 0, 4096)",
+                "ASCENDC_TPL_UINT_SEL(A, ASCENDC_TPL_UI_RANGE, 1, 0, 4096)",
+            ),
+            "more than 4096 instances",
+        ),
+        (
+            _declared(
                 "ASCENDC_TPL_BOOL_DECL(A, 0)",
                 "ASCENDC_TPL_KERNEL_TYPE_SEL(ASCENDC_TPL_VECTORCORE), ASCENDC_TPL_BOOL_SEL(A, 0)",
             ),
