@@ -253,7 +253,7 @@ _PATTERNS = (
         "single-buffer",
         "Buffers",
         _held,
-        "give its queue a second buffer: copies then run while the other pipes work",
+        "give its queue one more buffer: copies then run while the other pipes work",
         _is_copy_in,
         _cycles,
     ),

@@ -90,7 +90,8 @@
     for (let at = Math.ceil(view[0] / data.mhz / step) * step; at * data.mhz <= view[1]; at += step) {
       const x = toPixel(at * data.mhz);
       pen.fillRect(x, 16, 1, 6);
-      pen.fillText(`${at.toFixed(digits)} us`, x + 3, 12);
+      const label = `${at.toFixed(digits)} us`;
+      if (x + 3 + pen.measureText(label).width < width) pen.fillText(label, x + 3, 12);
     }
   }
 

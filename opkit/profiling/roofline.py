@@ -39,15 +39,19 @@ class RooflinePoint:
     """Over the time of the slowest core."""
 
 
-def ceilings(chip: Chip) -> tuple[Ceiling, ...]:
-    """Return what a chip can do at the most: an operation is one element, or half a product."""
+def ceilings(chip: Chip, kind: str = "aiv") -> tuple[Ceiling, ...]:
+    """Return what a chip can do at the most: an operation is one element, or half a product.
+
+    Args:
+        kind: the cores that read L2, `aiv` or `aic`.
+    """
     hertz = chip.number("clock.mhz") * 1e6
     vector = chip.count("cores.aiv") * hertz * chip.number("timing.vector.repeat_bytes")
     cube = 2 * chip.count("cores.aic") * hertz * chip.number("timing.cube.macs_per_cycle.fp16")
-    l2_rate = chip.number("timing.mte2.l2_hit_aiv_bytes_per_cycle")
+    l2_rate = chip.number(f"timing.mte2.l2_hit_{kind}_bytes_per_cycle")
     return (
         Ceiling("HBM", None, chip.number("timing.hbm.bytes_per_second")),
-        Ceiling("L2", None, chip.count("cores.aiv") * hertz * l2_rate),
+        Ceiling("L2", None, chip.count(f"cores.{kind}") * hertz * l2_rate),
         Ceiling("vector float16", vector / 2, None),
         Ceiling("vector float32", vector / 4, None),
         Ceiling("cube float16", cube, None),
@@ -73,9 +77,9 @@ def roofline_svg(timeline: Timeline) -> str:
     if not points:
         return "<p>The launch moved or computed nothing.</p>"
     is_cube = any(point.unit == "cube" for point in points)
-    shown = [
-        item for item in ceilings(find_chip(timeline.chip)) if is_cube or "cube" not in item.name
-    ]
+    kind = "aic" if is_cube else "aiv"
+    every = ceilings(find_chip(timeline.chip), kind)
+    shown = [item for item in every if is_cube or "cube" not in item.name]
     compute = [item.operations_per_second for item in shown if item.operations_per_second]
     left = min(-3.0, *(math.log2(point.operations_per_byte) - 1 for point in points))
     right = max(8.0, *(math.log2(point.operations_per_byte) + 1 for point in points))
@@ -122,8 +126,10 @@ def _mark(point: RooflinePoint, x: float, y: float) -> str:
         f"{point.unit}: {point.operations_per_second / 1e12:.3g} T operations/s,"
         f" {point.operations_per_byte:.3g} a byte"
     )
+    # Where the right edge is near, the text stands on the left.
+    place = x + 8 if x < _WIDTH / 2 else x - 8 - 5.6 * len(text)
     dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="#cf222e"><title>{escape(text)}</title>'
-    return f"{dot}</circle>{_text(x + 8, y + 4, text)}"
+    return f"{dot}</circle>{_text(place, y + 4, text)}"
 
 
 def _grid(
