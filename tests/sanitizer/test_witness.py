@@ -100,6 +100,44 @@ def test_what_waits_for_a_late_pipe_is_late_too(check_kernel: CheckKernel) -> No
     assert (first.witness.lost, first.witness.differing) == ("nan", 64)
 
 
+FRACTALS = """
+#include "kernel_operator.h"
+using namespace AscendC;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  GlobalTensor<half> input;
+  input.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(x), 256);
+  GlobalTensor<float> output;
+  output.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(y), 128);
+  LocalTensor<half> a1(TPosition::A1, 0, 512), a2(TPosition::A2, 0, 512), b2(TPosition::B2, 0, 512);
+  LocalTensor<float> c(TPosition::CO1, 0, 256);
+  DataCopy(a1, input, 256);
+  DataCopy(a1[256], input, 256);
+  PipeBarrier<PIPE_ALL>();
+  LoadData(b2, a1, LoadData2DParams(0, 2, 1, 0, 0, false, 0));
+  SetFlag<HardEvent::MTE1_M>(EVENT_ID0);
+  WaitFlag<HardEvent::MTE1_M>(EVENT_ID0);
+  LoadData(a2, a1, LoadData2DParams(0, 2, 1, 0, 0, false, 0));
+  Mmad(c, a2, b2, MmadParams(8, 16, 32, 0, false, true));
+  PipeBarrier<PIPE_ALL>();
+  Fixpipe(output, c, FixpipeParamsV220(16, 8, 16, 16, false));
+}
+OPKIT_KERNEL_TABLE_AS(kernel, Cube)
+#undef OPKIT_KERNEL_TABLE
+#define OPKIT_KERNEL_TABLE(name)
+"""
+
+
+def test_loads_of_fractals_are_replayed_late(check_kernel: CheckKernel) -> None:
+    ones = np.ones(256, np.float16).view(np.float32)
+    (found,) = check_kernel(FRACTALS, witness=True, inputs=[ones, np.zeros(128, np.float32)])
+    assert (found.id, found.sub_core) == ("RACE-RAW", "aic")
+    assert found.witness is not None
+    # Each element is a sum of 32 products of ones; L0A begins as NaN.
+    assert (found.witness.ordered, found.witness.lost) == ("32", "nan")
+    assert found.witness.differing == 128
+
+
 def test_without_being_asked_for_nothing_is_replayed(check_kernel: CheckKernel) -> None:
     (found,) = check_kernel(find_class("RACE-RAW").example(), inputs=arrays())
     assert found.witness is None

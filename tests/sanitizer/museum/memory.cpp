@@ -65,13 +65,14 @@ inline void too_much_l0a(GM_ADDR, GM_ADDR) {
   pipe.InitBuffer(queue, 2, (kMended ? 32 : 33) * 1024);  // here
 }
 
-// MEM-BOUNDS, cube: Mmad reads more of L0A than its tensor has
+// MEM-BOUNDS, cube: the second fractal lies behind its tensor in L1
 template <bool kMended>
-inline void product_leaves_l0a(GM_ADDR x, GM_ADDR) {
+inline void fractal_leaves_the_tensor(GM_ADDR x, GM_ADDR) {
   Tile tile(x);
-  tile.load_all();
-  LocalTensor<half> short_a(TPosition::A2, 0, kMended ? 512 : 256);
-  Mmad(tile.c, short_a, tile.b2, tile.product());  // here
+  tile.copy_in();
+  PipeBarrier<PIPE_ALL>();
+  LocalTensor<half> part(TPosition::A1, 0, kMended ? 512 : 256);
+  LoadData(tile.a2, part, LoadData2DParams(0, 2, 1, 0, 0, false, 0));  // here
   PipeBarrier<PIPE_ALL>();
 }
 

@@ -6,6 +6,20 @@
 #include "isa/table.h"
 
 namespace opkit {
+namespace {
+
+/// What an instruction points to lives while it is issued, no longer.
+template <typename Part>
+void keep(const Part* part, Part& copy) {
+  if (part != nullptr) copy = *part;
+}
+
+template <typename Part>
+void point_at(const Part*& part, const Part& copy) {
+  if (part != nullptr) part = &copy;
+}
+
+}  // namespace
 
 void Reorder::issue(Core& core, Instr& instr) {
   const OpRow& row = row_of(instr.op);
@@ -45,9 +59,11 @@ void Reorder::hold(Core& core, const Instr& instr) {
   Held held;
   held.instr = instr;
   held.list.assign(instr.list, instr.list + instr.list_count);
-  if (instr.load != nullptr) held.load = *instr.load;
-  if (instr.product != nullptr) held.product = *instr.product;
-  if (instr.fixpipe != nullptr) held.fixpipe = *instr.fixpipe;
+  keep(instr.load, held.load);
+  keep(instr.image, held.image);
+  keep(instr.fill, held.fill);
+  keep(instr.product, held.product);
+  keep(instr.fixpipe, held.fixpipe);
   held.registers = registers_of(core);
   held_.push_back(std::move(held));
 }
@@ -58,9 +74,11 @@ void Reorder::release(Core& core) {
     restore(core, held.registers);
     Instr& instr = held.instr;
     instr.list = held.list.data();
-    if (instr.load != nullptr) instr.load = &held.load;
-    if (instr.product != nullptr) instr.product = &held.product;
-    if (instr.fixpipe != nullptr) instr.fixpipe = &held.fixpipe;
+    point_at(instr.load, held.load);
+    point_at(instr.image, held.image);
+    point_at(instr.fill, held.fill);
+    point_at(instr.product, held.product);
+    point_at(instr.fixpipe, held.fixpipe);
     row_of(instr.op).execute(core, instr);
   }
   restore(core, now);

@@ -50,6 +50,8 @@ class Reorder {
     Instr instr;  // what it points to lies in the members behind it
     std::vector<Operand> list;
     FractalLoad load;
+    ImageLoad image;
+    MatrixFill fill;
     MatrixProduct product;
     FixpipeCopy fixpipe;
     Registers registers;
