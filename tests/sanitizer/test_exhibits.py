@@ -78,16 +78,14 @@ def look(
             for kind, value in (("bug", "false"), ("twin", "true"))
         )
         rows = "".join(
-            f'    {{"{item.name}_{kind}", &opkit::detail::Invoker<decltype(&{item.name}_{kind})>'
-            f"::invoke<&{item.name}_{kind}>, 2, opkit::KernelMode::{item.mode}}},\n"
+            f'    opkit::kernel_entry<&{item.name}_{kind}>("{item.name}_{kind}", '
+            f"opkit::KernelMode::{item.mode}),\n"
             for item in exhibits
             for kind in ("bug", "twin")
         )
         table = (
             f"const opkit::KernelEntry entries[] = {{\n{rows}}};\n}}\n"
-            'extern "C" __attribute__((visibility("default"))) const opkit::KernelTable '
-            "opkit_kernel_table = {opkit::kAbiVersion, opkit::table_fingerprint(), "
-            f"{2 * len(exhibits)}, entries}};\n"
+            "OPKIT_EXPORT_KERNELS(entries)\n"
         )
         prelude = f'#include "{room.parent / "prelude.h"}"\n#line 1 "{room}"\n'
         source.write_text(prelude + room.read_text() + "namespace {\n" + kernels + table)

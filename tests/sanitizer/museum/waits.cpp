@@ -58,13 +58,13 @@ inline void waits_in_a_circle(GM_ADDR, GM_ADDR) {
   }
 }
 
-// API-OPERAND, mixed: a flag between cores counts past its limit
+// SYNC-DEADLOCK, mixed: the counter of a flag between cores is full and nobody takes from it
 template <bool kMended>
 inline void too_many_signals(GM_ADDR, GM_ADDR) {
   if ASCEND_IS_AIC {
-    for (int i = 0; i < (kMended ? 15 : 16); ++i) CrossCoreSetFlag<2, PIPE_FIX>(5);  // here
+    for (int i = 0; i < 16; ++i) CrossCoreSetFlag<2, PIPE_FIX>(5);  // here
   } else {
-    for (int i = 0; i < 15; ++i) CrossCoreWaitFlag(5);
+    for (int i = 0; kMended && i < 16; ++i) CrossCoreWaitFlag(5);
   }
 }
 
