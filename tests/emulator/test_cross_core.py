@@ -154,3 +154,62 @@ def test_a_core_that_is_far_ahead_waits_for_room_in_the_counter(compile_kernel) 
     y = np.zeros(16, dtype=np.int32)
     compile_kernel(body, mode="Mix12")(y)
     assert y[0] == y[8] == 40
+
+
+MATMUL_LEAKY_RELU = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR workspace, GM_ADDR c) {
+  constexpr int kRows = 32, kColumns = 64, kDepth = 32;
+  const int block = ASCEND_IS_AIC ? GetBlockIdx() : GetBlockIdx() / GetSubBlockNum();
+  GlobalTensor<float> product;
+  product.SetGlobalBuffer((__gm__ float*)GetUserWorkspace(workspace) + block * kRows * kColumns, kRows * kColumns);
+  if ASCEND_IS_AIC {
+    GlobalTensor<half> aGm, bGm;
+    aGm.SetGlobalBuffer((__gm__ half*)a + block * kRows * kDepth);
+    bGm.SetGlobalBuffer((__gm__ half*)b);
+    LocalTensor<half> a1(TPosition::A1, 0, kRows * kDepth), b1(TPosition::B1, 4096, kDepth * kColumns);
+    LocalTensor<half> a2(TPosition::A2, 0, kRows * kDepth), b2(TPosition::B2, 0, kDepth * kColumns);
+    LocalTensor<float> co(TPosition::CO1, 0, kRows * kColumns);
+    DataCopy(a1, aGm, Nd2NzParams(1, kRows, kDepth, 0, kDepth, kRows, 1, 0));
+    DataCopy(b1, bGm, Nd2NzParams(1, kDepth, kColumns, 0, kColumns, kDepth, 1, 0));
+    SetFlag<HardEvent::MTE2_MTE1>(EVENT_ID0);
+    WaitFlag<HardEvent::MTE2_MTE1>(EVENT_ID0);
+    for (int i = 0; i < kRows / 16; ++i) {
+      LoadData(a2[i * 16 * kDepth], a1[i * 256], LoadData2DParams(0, kDepth / 16, kRows / 16, 0, 0, false, 0));
+    }
+    for (int i = 0; i < kDepth / 16; ++i) {
+      LoadData(b2[i * 16 * kColumns], b1[i * 256], LoadData2DParams(0, kColumns / 16, kDepth / 16, 0, 0, true, 0));
+    }
+    SetFlag<HardEvent::MTE1_M>(EVENT_ID0);
+    WaitFlag<HardEvent::MTE1_M>(EVENT_ID0);
+    Mmad(co, a2, b2, MmadParams(kRows, kColumns, kDepth, 3, false, true));
+    Fixpipe(product, co, FixpipeParamsV220(kColumns, kRows, kRows, kColumns, false, NoQuant, 0, 1, 0, 0, 3));
+    CrossCoreSetFlag<2, PIPE_FIX>(7);
+  }
+  if ASCEND_IS_AIV {
+    const int mine = kRows / GetSubBlockNum() * kColumns, at = GetSubBlockIdx() * mine;
+    GlobalTensor<float> cGm;
+    cGm.SetGlobalBuffer((__gm__ float*)c + block * kRows * kColumns);
+    LocalTensor<float> tile(TPosition::VECCALC, 0, mine);
+    CrossCoreWaitFlag(7);
+    DataCopy(tile, product[at], mine);
+    SetFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    WaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    LeakyRelu(tile, tile, 0.25f, mine);
+    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    DataCopy(cGm[at], tile, mine);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["Mix11", "Mix12"])
+def test_vector_cores_take_a_product_through_the_workspace(compile_kernel, threads, mode) -> None:
+    generator = np.random.default_rng(3)
+    a = generator.integers(-8, 9, (4 * 32, 32)).astype(np.float16)
+    b = generator.integers(-8, 9, (32, 64)).astype(np.float16)
+    c = np.zeros((4 * 32, 64), np.float32)
+    workspace = np.zeros(32 * 1024 * 1024, np.uint8)
+    compile_kernel(MATMUL_LEAKY_RELU, mode=mode)(a, b, workspace, c, block_dim=4)
+    product = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_array_equal(c, np.where(product > 0, product, product / 4))
