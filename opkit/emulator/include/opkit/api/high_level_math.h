@@ -46,12 +46,12 @@ inline void in_float(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTen
   }
 }
 
-/// Rounds floats to whole ones.
-inline void round_floats(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& src,
-                         const AscendC::LocalTensor<float>& spare, AscendC::RoundMode mode, uint32_t length,
-                         Where where) {
+/// Rounds floats to whole ones. T is float: a parameter, so that chips are asked for casts only where this is called.
+template <typename T>
+inline void round_floats(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src,
+                         const AscendC::LocalTensor<T>& spare, AscendC::RoundMode mode, uint32_t length, Where where) {
   using namespace AscendC;
-  if constexpr (vec::casts(DType::F32, DType::F32)) {
+  if constexpr (vec::casts(dtype_of<T>(), dtype_of<T>())) {
     (void)spare;
     Cast(dst, src, mode, length, where);
   } else {
