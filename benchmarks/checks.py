@@ -3,7 +3,7 @@
     python benchmarks/checks.py
 
 Needs torch, to build the examples. One thread pinned to one core; launches with and without checks
-take turns, and the least time of each counts.
+take turns, and the least processor time of each counts.
 """
 
 from __future__ import annotations
