@@ -38,7 +38,8 @@ Values = dict[str, object]
 
 def csv_texts(timeline: Timeline) -> dict[str, str]:
     """Return the text of each file by its name, such as `PipeUtilization.csv`."""
-    texts = {"OpBasicInfo.csv": _csv([_basic(timeline)])}
+    basic = _basic(timeline)
+    texts = {"OpBasicInfo.csv": _csv([basic], list(basic))}
     for name, (columns, values) in _FILES.items():
         rows = [_common(core, timeline) | values(core, timeline) for core in timeline.cores]
         texts[name] = _csv(rows, (*_COMMON, *_expanded(columns)))
@@ -55,10 +56,9 @@ def _expanded(columns: str) -> tuple[str, ...]:
     return tuple(item for group in names for item in group)
 
 
-def _csv(rows: list[Values], columns: Sequence[str] = ()) -> str:
+def _csv(rows: list[Values], columns: Sequence[str]) -> str:
     out = io.StringIO()
-    names = columns or list(rows[0])
-    writer = csv.DictWriter(out, names, restval=NOT_AVAILABLE, lineterminator="\n")
+    writer = csv.DictWriter(out, columns, restval=NOT_AVAILABLE, lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: _shown(value) for name, value in row.items()} for row in rows)
     return out.getvalue()
@@ -302,4 +302,9 @@ def _instruction_files(timeline: Timeline) -> dict[str, str]:
         }
         for line in timeline.lines
     ]
-    return {"code_exe.csv": _csv(code_rows), "instr_exe.csv": _csv(instr_rows)}
+    code_columns = "code call_count cycles running_time(us)"
+    instr_columns = "instr addr pipe call_count cycles running_time(us) detail"
+    return {
+        "code_exe.csv": _csv(code_rows, code_columns.split()),
+        "instr_exe.csv": _csv(instr_rows, instr_columns.split()),
+    }

@@ -74,3 +74,10 @@ def test_lines_are_listed_with_their_cycles(record: dict[str, Any]) -> None:
     row = table(record, "code_exe.csv")[0]
     assert (row["code"], row["call_count"], row["cycles"]) == ("op_kernel/gelu.cpp:20", "3", "1500")
     assert table(record, "instr_exe.csv")[0]["instr"] == "Add"
+
+
+def test_a_launch_of_nothing_leaves_every_file_with_its_columns(record: dict[str, Any]) -> None:
+    nothing = {**record, "cores": [], "lines": [], "events": [], "total_cycles": 0.0}
+    texts = csv_texts(read_timeline(nothing))
+    assert texts["code_exe.csv"] == "code,call_count,cycles,running_time(us)\n"
+    assert texts["PipeUtilization.csv"].startswith("block_id,sub_block_id,aic_time(us),")
