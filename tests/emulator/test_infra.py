@@ -194,7 +194,7 @@ def test_small_helpers(compile_kernel) -> None:
     body = """
       static_assert(IsSameType<half, half>::value && !IsSameType<half, float>::value);
       static_assert(TOTAL_UB_SIZE == 192 * 1024 && ONE_BLK_FLOAT_NUM == 8);
-      out.SetValue(0, DivCeil(7, 2) + AlignUp(33, 32) + CeilDiv(1, 8));
+      out.SetValue(0, DivCeil(7, 2) + AlignUp(33, 32) + CeilDiv(1, 8) + Ceil(17, 8));
       out.SetValue(1, Std::max(3, int64_t{4}) + Std::min(1.5f, 2));
       out.SetValue(2, likely(1) + unlikely(0));
       out.SetValue(3, GetTaskRation());
@@ -206,4 +206,4 @@ def test_small_helpers(compile_kernel) -> None:
       SetSysWorkspace((__gm__ uint8_t*)64);
       out.SetValue(5, (int64_t)GetSysWorkSpacePtr());
     """
-    assert values(compile_kernel, body) == [4 + 64 + 1, 5, 1, 1, 64 + 32 + 9, 64]
+    assert values(compile_kernel, body) == [4 + 64 + 1 + 3, 5, 1, 1, 64 + 32 + 9, 64]

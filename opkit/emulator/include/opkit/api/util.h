@@ -40,6 +40,8 @@ using FalseType = std::false_type;
 
 constexpr uint32_t DivCeil(uint32_t a, uint32_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
 constexpr uint32_t CeilDiv(uint32_t a, uint32_t b) { return DivCeil(a, b); }
+/// Of numbers; that of tensors rounds each element up.
+constexpr uint32_t Ceil(uint32_t a, uint32_t b) { return DivCeil(a, b); }
 constexpr int32_t CeilDivision(int32_t num1, int32_t num2) { return num2 == 0 ? 0 : (num1 + num2 - 1) / num2; }
 constexpr uint32_t AlignUp(uint32_t a, uint32_t b) { return DivCeil(a, b) * b; }
 constexpr uint32_t CeilAlign(uint32_t a, uint32_t b) { return AlignUp(a, b); }
