@@ -5,7 +5,7 @@
 Needs torch. The kernels of `matmul.cpp` go by tiles of 128 x 256 x 64 through L1, L0A, L0B, L0C.
 Halves are compared with torch.mm of floats, since torch has no fast product of halves on a CPU,
 bfloat16 with torch.mm of bfloat16, int8 with torch._int_mm. One thread pinned to one core, both
-sides in turn, but for the figure of two threads.
+sides in turn, by processor time, but for the figure of two threads.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,7 +115,7 @@ def figure(library: Path, kind: str, size: int) -> None:
     call = launcher(library, case)
     call()
     check(case)
-    pair = compare(call, case.theirs, rounds=_ROUNDS[size])
+    pair = compare(call, case.theirs, rounds=_ROUNDS[size], clock=time.process_time)
     rates = f"{case.gigaflops(pair.first_seconds):.0f} / {case.gigaflops(pair.second_seconds):.0f}"
     what = f"{kind} {size}^3, GFLOP/s / torch's"
     print_figure(
@@ -144,7 +145,9 @@ def figure_of_two_threads(library: Path, cores: set[int]) -> None:
 def figure_of_the_cube(library: Path, fused: Path) -> None:
     """Print what part of a fused kernel's time its cube core takes."""
     case = case_of("fp16", 1024)
-    pair = compare(launcher(library, case), launcher(fused, case, "fused"), rounds=11)
+    pair = compare(
+        launcher(library, case), launcher(fused, case, "fused"), rounds=11, clock=time.process_time
+    )
     times = f"{pair.first_seconds * 1e3:.1f} of {pair.second_seconds * 1e3:.1f} ms"
     print_figure(
         "matmul + leaky relu 1024^3, share of the cube", f"{pair.ratio:.2f} ({times})", "-"

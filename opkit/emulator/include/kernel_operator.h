@@ -7,6 +7,7 @@
 #include "opkit/api/constant_tiling.h"
 #include "opkit/api/data_copy.h"
 #include "opkit/api/data_copy_convert.h"
+#include "opkit/api/data_copy_enhanced.h"
 #include "opkit/api/debug.h"
 #include "opkit/api/fixpipe.h"
 #include "opkit/api/half.h"

@@ -143,8 +143,8 @@ constexpr Space space_of(AscendC::TPosition position) {
     case TPosition::CO1: return Space::L0C;
     case TPosition::C2: return Space::BT;
     case TPosition::C2PIPE2GM: return Space::FB;
+    case TPosition::CO2: return __NPU_ARCH__ == 2002 ? Space::UB : Space::GM;
     case TPosition::GM:
-    case TPosition::CO2:
     case TPosition::SPM: return Space::GM;
     default: return Space::UB;
   }
@@ -169,7 +169,7 @@ constexpr Pipe filling_pipe(AscendC::TPosition position) {
     case TPosition::B2:
     case TPosition::C2: return Pipe::MTE1;
     case TPosition::CO1: return Pipe::M;
-    case TPosition::CO2: return Pipe::FIX;
+    case TPosition::CO2: return __NPU_ARCH__ == 2002 ? Pipe::V : Pipe::FIX;
     default: return Pipe::V;
   }
 }
@@ -187,7 +187,7 @@ constexpr Pipe emptying_pipe(AscendC::TPosition position) {
     case TPosition::A2:
     case TPosition::B2:
     case TPosition::C2: return Pipe::M;
-    case TPosition::CO1: return Pipe::FIX;
+    case TPosition::CO1: return __NPU_ARCH__ == 2002 ? Pipe::V : Pipe::FIX;
     default: return Pipe::MTE3;
   }
 }

@@ -65,7 +65,7 @@ namespace opkit {
 constexpr Pipe copy_pipe(Space destination, Space source) {
   if (source == Space::GM) return Pipe::MTE2;
   if (destination == Space::GM) return Pipe::MTE3;
-  if (source == Space::UB && destination == Space::UB) return Pipe::V;
+  if (destination == Space::UB && (source == Space::UB || source == Space::L0C)) return Pipe::V;
   if (destination == Space::FB) return Pipe::FIX;
   return source == Space::L1 ? Pipe::MTE1 : Pipe::MTE3;
 }
