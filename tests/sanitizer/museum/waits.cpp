@@ -137,3 +137,27 @@ inline void wider_result_over_its_source(GM_ADDR, GM_ADDR) {
   Duplicate(a, half(1.0f), 64);
   Cast(b, a, RoundMode::CAST_NONE, 64);  // here
 }
+
+// API-OVERLAP: repeats are added up in src0; in src1, as in the twin, they may be
+template <bool kMended>
+inline void sum_of_repeats(GM_ADDR, GM_ADDR) {
+  LocalTensor<float> a(TPosition::VECCALC, 0, 256);
+  LocalTensor<float> total(TPosition::VECCALC, 1024, 64);
+  Duplicate(a, 1.0f, 256);
+  Duplicate(total, 0.0f, 64);
+  const uint64_t mask = 64;
+  if (kMended) {
+    Add(total, a, total, mask, 4, {1, 1, 1, 0, 8, 0});
+  } else {
+    Add(total, total, a, mask, 4, {1, 1, 1, 0, 0, 8});  // here
+  }
+}
+
+// API-OVERLAP: a narrowing cast writes ahead of what it reads; at its source's place, as in the twin, it may
+template <bool kMended>
+inline void narrower_result_ahead_of_its_source(GM_ADDR, GM_ADDR) {
+  LocalTensor<float> a(TPosition::VECCALC, 0, 256);
+  LocalTensor<half> b(TPosition::VECCALC, kMended ? 0 : 256, 128);
+  Duplicate(a, 1.0f, 256);
+  Cast(b, a, RoundMode::CAST_NONE, 128);  // here
+}
