@@ -28,6 +28,7 @@ LIST_TEMPLATES = "OPKIT_LIST_TEMPLATES"
 """Defined where a kernel is preprocessed for its declarations: they stay as they are written."""
 
 _DECL, _SEL, _ARGS_SEL = "ASCENDC_TPL_ARGS_DECL", "ASCENDC_TPL_SEL", "ASCENDC_TPL_ARGS_SEL"
+_DECLARATION = re.compile(r"\bASCENDC_TPL_(?:ARGS_DECL|SEL)\s*\(")
 _MACRO = re.compile(r"ASCENDC_TPL_(?P<kind>\w+?)_(?P<role>DECL|SEL)$")
 _MODE = re.compile(r"ASCENDC_TPL_UI_(RANGE|LIST|MIX)$")
 _TYPE_NAME = re.compile(r"C_DT_(\w+)$")
@@ -169,10 +170,12 @@ class _Reader:
 
     def __post_init__(self) -> None:
         # The declarations alone: the rest of a preprocessed kernel is long.
-        begin = self.text.find(_DECL)
-        last = self.text.rfind("ASCENDC_TPL_")
-        end = self.text.find(";", last)
-        declared = self.text[begin : end if end >= 0 else None] if begin >= 0 else ""
+        places = [match.start() for match in _DECLARATION.finditer(self.text)]
+        if not places:
+            self.tokens = []
+            return
+        end = self.text.find(";", self.text.rfind("ASCENDC_TPL_"))
+        declared = self.text[places[0] : end if end >= 0 else None]
         self.tokens = significant(tokenize(declared))
 
     def error(self, message: str) -> BuildError:
@@ -183,17 +186,15 @@ class _Reader:
 
     def declarations(self) -> tuple[list[_Call], list[list[_Call]]]:
         """Return the declared parameters and the combinations, of this operator."""
-        found = [
-            (name, arguments) for name, arguments in _calls(self.tokens) if name in (_DECL, _SEL)
-        ]
-        pairs = [
-            (arguments, found[index + 1][1])
-            for index, (name, arguments) in enumerate(found[:-1])
-            if name == _DECL and found[index + 1][0] == _SEL
-        ]
-        if not pairs:
+        found = list(_calls(self.tokens))
+        parameters, selections = (
+            [arguments for name, arguments in found if name == wanted] for wanted in (_DECL, _SEL)
+        )
+        # Either may come first.
+        pairs = list(zip(parameters, selections, strict=False))
+        if not pairs or len(parameters) != len(selections):
             raise self.error(
-                "its kernel is a template, and no ASCENDC_TPL_ARGS_DECL followed by ASCENDC_TPL_SEL"
+                "its kernel is a template, and no pair of ASCENDC_TPL_ARGS_DECL and ASCENDC_TPL_SEL"
                 " says which instances to build"
             )
         own = (self.op.lower(), snake_case(self.op))

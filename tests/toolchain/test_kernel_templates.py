@@ -38,6 +38,12 @@ def test_an_unsigned_parameter_is_numbered_by_its_place_and_ranges_come_first() 
     assert _instances(text) == [("1, 9", 0b101), ("1, 3", 0b001)]
 
 
+def test_combinations_may_stand_in_front_of_the_parameters() -> None:
+    text = _declared("ASCENDC_TPL_BOOL_DECL(A, 0, 1)", "ASCENDC_TPL_BOOL_SEL(A, 1)")
+    parameters, selected = text.splitlines()
+    assert _instances(f"{selected}\n{parameters}") == [("1", 1)]
+
+
 def test_values_may_be_constants_of_the_source_and_expressions() -> None:
     text = "enum { kOne = 1, kTwo = kOne << 1u };\n" + _declared(
         "ASCENDC_TPL_UINT_DECL(A, 2, ASCENDC_TPL_UI_LIST, kTwo, (kOne))",
@@ -58,7 +64,8 @@ def test_types_become_those_of_kernels_and_follow_an_input_where_they_say_so() -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no ASCENDC_TPL_ARGS_DECL"),
+        ("", "no pair of ASCENDC_TPL_ARGS_DECL"),
+        ("ASCENDC_TPL_ARGS_DECL(Add, );", "no pair of ASCENDC_TPL_ARGS_DECL"),
         (
             _declared("ASCENDC_TPL_BOOL_DECL(A, 0)", "ASCENDC_TPL_BOOL_SEL(A, 1)"),
             "A is declared without 1",
