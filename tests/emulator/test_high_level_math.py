@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -115,3 +116,18 @@ def test_init_global_memory_fills_what_it_is_given(compile_kernel) -> None:
     z = np.zeros(70, np.float32)
     compile_kernel(text)(z)
     np.testing.assert_array_equal(z, [2.5] * 65 + [0] * 5)
+
+
+def test_a_chip_without_rounding_casts_has_the_other_functions(
+    compile_kernel, default_device: None
+) -> None:
+    from opkit.emulator import _emulator
+
+    _emulator.configure(**{**_emulator.configuration(), "chip": "Ascend310P3"})
+    x = (np.arange(-32, 32) / 4).astype(np.float32)
+    # This chip has no DataCopyPad.
+    text = re.sub(r"DataCopyPad\((\w+), (\w+), [^;]*;", r"DataCopy(\1, \2, count);", KERNEL)
+    values = {"type": "float", "count": x.size, "body": "Sign(c, a, count);", "space": 2048}
+    z = np.zeros_like(x)
+    compile_kernel(text % values, arch=2002)(x, z)
+    np.testing.assert_array_equal(z, np.sign(x))

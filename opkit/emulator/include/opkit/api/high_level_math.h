@@ -46,21 +46,13 @@ inline void in_float(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTen
   }
 }
 
-/// Rounds floats to whole ones. T is float: a parameter, so that chips are asked for casts only where this is called.
-template <typename T>
-inline void round_floats(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src,
-                         const AscendC::LocalTensor<T>& spare, AscendC::RoundMode mode, uint32_t length, Where where) {
-  using namespace AscendC;
-  if constexpr (vec::casts(dtype_of<T>(), dtype_of<T>())) {
-    (void)spare;
-    Cast(dst, src, mode, length, where);
-  } else {
-    // Through whole numbers: on such chips the documents limit the values to those of int32_t.
-    const LocalTensor<int32_t> whole = spare.template ReinterpretCast<int32_t>();
-    Cast(whole, src, mode, length, where);
-    PipeBarrier<PIPE_V>();
-    Cast(dst, whole, RoundMode::CAST_NONE, length, where);
-  }
+/// Rounds floats to whole ones. A template, so that chips without the cast compile the other functions.
+template <typename Float>
+inline void round_floats(const AscendC::LocalTensor<Float>& dst, const AscendC::LocalTensor<Float>& src,
+                         AscendC::RoundMode mode, uint32_t length, Where where) {
+  static_assert(vec::casts(dtype_of<Float>(), dtype_of<Float>()),
+                "Floor, Ceil, Trunc and Round are not implemented for this chip: it has no cast from float to float");
+  AscendC::Cast(dst, src, mode, length, where);
 }
 
 }  // namespace opkit::math
@@ -94,10 +86,10 @@ namespace AscendC {
     name<T, isReuseSource>(dstTensor, srcTensor, ::opkit::math::free_space(), srcTensor.GetSize(), where);    \
   }
 
-OPKIT_HIGH_LEVEL(Floor, ::opkit::math::round_floats(dst, src, spare, RoundMode::CAST_FLOOR, length, where);)
-OPKIT_HIGH_LEVEL(Ceil, ::opkit::math::round_floats(dst, src, spare, RoundMode::CAST_CEIL, length, where);)
-OPKIT_HIGH_LEVEL(Trunc, ::opkit::math::round_floats(dst, src, spare, RoundMode::CAST_TRUNC, length, where);)
-OPKIT_HIGH_LEVEL(Round, ::opkit::math::round_floats(dst, src, spare, RoundMode::CAST_ROUND, length, where);)
+OPKIT_HIGH_LEVEL(Floor, ::opkit::math::round_floats(dst, src, RoundMode::CAST_FLOOR, length, where);)
+OPKIT_HIGH_LEVEL(Ceil, ::opkit::math::round_floats(dst, src, RoundMode::CAST_CEIL, length, where);)
+OPKIT_HIGH_LEVEL(Trunc, ::opkit::math::round_floats(dst, src, RoundMode::CAST_TRUNC, length, where);)
+OPKIT_HIGH_LEVEL(Round, ::opkit::math::round_floats(dst, src, RoundMode::CAST_ROUND, length, where);)
 
 // The smallest float, 2^-149, grows beyond 1 in two steps of 2^100.
 OPKIT_HIGH_LEVEL(Sign, constexpr float kGrowth = 0x1p100f; Muls(dst, src, kGrowth, length, where);
