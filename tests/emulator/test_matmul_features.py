@@ -116,6 +116,19 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias,
         mm.SetHF32(number > 0, 0);
         finish(mm, x);
       });
+    case 10: {
+      TPipe pipe;
+      MatmulImpl<Half, Half, Float, Float, CFG_MDL> mm;
+      mm.SetSubBlockIdx(0);
+      mm.Init(&t, &pipe);
+      mm.SetOrgShape(t.M, t.N, t.Ka);
+      mm.SetSingleShape(t.M, t.N, t.Ka);
+      mm.SetTensorA(tensor<half>(a));
+      mm.SetTensorB(tensor<half>(b));
+      mm.SetBias(tensor<float>(bias));
+      mm.DisableBias();
+      return finish(mm, x);
+    }
     case 9: {
       using Sparse = SparseMatmulType<TPosition::GM, TPosition::GM, ND, int8_t, true>;
       return Case<Gm<ND, int8_t>, Sparse, Gm<ND, int32_t>, Gm<ND, int32_t>, CFG_MDL>::run(x, t, [&](auto& mm) {
@@ -263,3 +276,10 @@ def test_a_sparse_matrix_on_the_right(multiply) -> None:
     t = tiling(m, n, k, (32, 32, 64), stepKa=2, stepKb=2, depthA1=4, depthB1=4)
     multiply(9, a, weights.reshape(n, k // 2), c, t, bias=columns)
     assert np.array_equal(c, a.astype(np.int32) @ whole.reshape(n, k).astype(np.int32).T)
+
+
+def test_an_object_without_registration(multiply) -> None:
+    a, b, c = operands(48, 32, 64)
+    t = tiling(48, 32, 64, (32, 32, 32))
+    bias = numbers((32,), np.float32, 3)
+    assert np.array_equal(multiply(10, a, b, c, t, bias=bias), product(a, b))
