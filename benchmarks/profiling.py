@@ -56,7 +56,7 @@ def figure_of_matmul(folder: Path) -> None:
     command = [sys.executable, "-m", "opkit", "cc", str(_MATMUL), "-o", str(program)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     start = time.perf_counter()
-    (timeline,), _ = profile_program(program, [])
+    (timeline,), _ = profile_program(program, [], quiet_stdout=True)
     seconds = time.perf_counter() - start
     what = f"matrix product of 2048 cubed, profiled ({timeline.task_us:.1f} us in the model)"
     print_figure(what, f"{seconds:.1f} s", "< 10 s on two cores")
