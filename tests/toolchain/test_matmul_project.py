@@ -1,4 +1,4 @@
-"""An operator with a Matmul object: tiling on the host, a mixed kernel that does not say so, its workspace."""
+"""An operator with a Matmul object: host tiling, a mixed kernel that does not say so, workspace."""
 
 from __future__ import annotations
 
