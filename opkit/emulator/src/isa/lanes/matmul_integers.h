@@ -42,48 +42,62 @@ OPKIT_INLINE S32V saturating_sum(S32V a, S32V b) {
   return (sum & ~is_over) | (limit & is_over);
 }
 
-template <class Dot, size_t rows>
+/// `rows` rows of `blocks` neighbouring blocks of C, as multiply_tile does with floats.
+template <class Dot, size_t rows, size_t blocks>
 OPKIT_INLINE void multiply_words(const IntegerProduct& p, const uint32_t* a, const uint32_t* b, int32_t* c,
                                  const S32V* start) {
-  S32V sums[rows][kPartsOfBlock];
+  constexpr size_t kVectors = blocks * kPartsOfBlock;
+  S32V sums[rows][kVectors];
   for (size_t row = 0; row < rows; ++row) {
-    for (size_t v = 0; v < kPartsOfBlock; ++v) sums[row][v] = start[v];
+    for (size_t v = 0; v < kVectors; ++v) sums[row][v] = start[v];
   }
   for (size_t step = 0; step < p.words; ++step) {
-    S32V right[kPartsOfBlock];
-    for (size_t v = 0; v < kPartsOfBlock; ++v) right[v] = load<S32V>(b + step * kSide + v * kFloats);
+    S32V right[kVectors];
+    for (size_t v = 0; v < kVectors; ++v) {
+      right[v] = load<S32V>(b + v / kPartsOfBlock * p.b_stride + step * kSide + v % kPartsOfBlock * kFloats);
+    }
     for (size_t row = 0; row < rows; ++row) {
       const S32V left = broadcast_word(a[row * p.a_stride + step]);
-      for (size_t v = 0; v < kPartsOfBlock; ++v) sums[row][v] = Dot::add(sums[row][v], left, right[v]);
+      for (size_t v = 0; v < kVectors; ++v) sums[row][v] = Dot::add(sums[row][v], left, right[v]);
     }
   }
   for (size_t row = 0; row < rows; ++row) {
-    for (size_t v = 0; v < kPartsOfBlock; ++v) {
-      int32_t* to = c + row * kSide + v * kFloats;
+    for (size_t v = 0; v < kVectors; ++v) {
+      int32_t* to = c + v / kPartsOfBlock * p.c_stride + row * kSide + v % kPartsOfBlock * kFloats;
       store(to, saturating_sum(load<S32V>(to), sums[row][v]));
     }
   }
 }
 
+template <class Dot, size_t blocks>
+OPKIT_INLINE void multiply_integer_columns(const IntegerProduct& p, const uint32_t* b, int32_t* c) {
+  constexpr size_t kVectors = blocks * kPartsOfBlock;
+  // Elements of A that are too large by `a_offset` add that many times the sum of a column.
+  S32V start[kVectors] = {};
+  for (size_t v = 0; p.a_offset != 0 && v < kVectors; ++v) {
+    const uint32_t* column = b + v / kPartsOfBlock * p.b_stride + v % kPartsOfBlock * kFloats;
+    for (size_t step = 0; step < p.words; ++step) {
+      start[v] = Dot::add(start[v], broadcast_word(0x01010101), load<S32V>(column + step * kSide));
+    }
+    start[v] *= -p.a_offset;
+  }
+  size_t row = 0;
+  for (; row + kTileRows <= p.m; row += kTileRows) {
+    multiply_words<Dot, kTileRows, blocks>(p, p.a + row * p.a_stride, b, c + row * kSide, start);
+  }
+  for (; row < p.m; ++row) {
+    multiply_words<Dot, 1, blocks>(p, p.a + row * p.a_stride, b, c + row * kSide, start);
+  }
+}
+
 template <class Dot>
 void multiply_integers(const IntegerProduct& p) {
-  constexpr size_t kRows = kPartsOfBlock > 2 ? 2 : 16 / kPartsOfBlock;
-  for (size_t block = 0; block < p.blocks; ++block) {
-    const uint32_t* b = p.b + block * p.b_stride;
-    int32_t* c = p.c + block * p.c_stride;
-    // Elements of A that are too large by `a_offset` add that many times the sum of a column.
-    S32V start[kPartsOfBlock] = {};
-    for (size_t step = 0; p.a_offset != 0 && step < p.words; ++step) {
-      for (size_t v = 0; v < kPartsOfBlock; ++v) {
-        start[v] = Dot::add(start[v], broadcast_word(0x01010101), load<S32V>(b + step * kSide + v * kFloats));
-      }
-    }
-    for (size_t v = 0; v < kPartsOfBlock; ++v) start[v] *= -p.a_offset;
-    size_t row = 0;
-    for (; row + kRows <= p.m; row += kRows) {
-      multiply_words<Dot, kRows>(p, p.a + row * p.a_stride, b, c + row * kSide, start);
-    }
-    for (; row < p.m; ++row) multiply_words<Dot, 1>(p, p.a + row * p.a_stride, b, c + row * kSide, start);
+  size_t block = 0;
+  for (; block + kTileBlocks <= p.blocks; block += kTileBlocks) {
+    multiply_integer_columns<Dot, kTileBlocks>(p, p.b + block * p.b_stride, p.c + block * p.c_stride);
+  }
+  for (; block < p.blocks; ++block) {
+    multiply_integer_columns<Dot, 1>(p, p.b + block * p.b_stride, p.c + block * p.c_stride);
   }
 }
 
