@@ -30,8 +30,8 @@ PARAMETERS = (
     Parameter(("timing.mte2.bytes_per_cycle",), 38, 0.05),
     Parameter(("timing.mte2.startup_cycles",), 230, 0.1),
     Parameter(("timing.mte2.instruction_cycles",), 12, 0.5),
-    # As long as 256 bytes take. The start was chosen with the results of the public data_copy sample
-    # in view (its scenarios UB2 and L1-1), so agreement with those is no test of the model.
+    # As long as 256 bytes take. Chosen with the results of the public data_copy sample
+    # in view (its scenarios UB2 and L1-1): agreement with those is no test of the model.
     Parameter(("timing.mte2.burst_cycles",), 7, 0.2),
     Parameter(("timing.mte2.past_l2_factor",), 1.5, 0.5),
     Parameter(("timing.mte2.nd_to_nz_factor",), 0.75, 0.15),
