@@ -103,8 +103,10 @@ NAMES = ["gelu_custom", "add_custom", "reduce_max_custom", "mixed"]
 
 def test_the_tree_is_the_documented_one() -> None:
     documented = """
-        .gitignore CMakeLists.txt CMakePresets.json README.md build.sh gelu_custom.json
-        gelu_custom/__init__.py gelu_custom/_torch.py gelu_custom/golden.py gelu_custom/py.typed
+        .gitignore .github/workflows/ci.yml CMakeLists.txt CMakePresets.json README.md
+        benchmarks/benchmark_gelu_custom.py build.sh gelu_custom.json
+        gelu_custom/__init__.py gelu_custom/__init__.pyi gelu_custom/_torch.py
+        gelu_custom/golden.py gelu_custom/py.typed
         gelu_custom_grad.json numpy_ext/gelu_custom_module.cpp op_host/CMakeLists.txt
         op_host/gelu_custom.cpp op_host/gelu_custom_grad.cpp op_kernel/CMakeLists.txt
         op_kernel/gelu_custom.cpp op_kernel/gelu_custom_grad.cpp
