@@ -152,7 +152,8 @@ constexpr Space space_of(AscendC::TPosition position) {
 
 /// Whether matrices lie there in whole fractals.
 constexpr bool holds_fractals(AscendC::TPosition position) {
-  return position == AscendC::TPosition::A2 || position == AscendC::TPosition::B2;
+  using AscendC::TPosition;
+  return position == TPosition::A2 || position == TPosition::B2 || position == TPosition::CO1;
 }
 
 /// The pipe that fills a buffer at a position, when it is a queue's source.

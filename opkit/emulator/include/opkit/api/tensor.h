@@ -192,8 +192,8 @@ class LocalTensor {
 
   LocalTensor() = default;
 
-  /// A tensor at a fixed address of the position's memory: the static-tensor dialect. In L0A and L0B the memory bounds
-  /// it: instructions pad matrices to whole fractals there, beyond the elements that a kernel counts.
+  /// A tensor at a fixed address of the position's memory: the static-tensor dialect. In L0A, L0B and L0C the memory
+  /// bounds it: instructions pad matrices to whole fractals there, beyond the elements that a kernel counts.
   LocalTensor(TPosition position, uint32_t address, uint32_t size)
       : address_(address),
         begin_(address),
