@@ -300,6 +300,23 @@ def test_an_asynchronous_copy_takes_its_place_in_the_stream(run: Run) -> None:
     assert result.lines == ["0 ", "15"]
 
 
+def test_memory_is_freed_behind_the_launches_that_use_it(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        aclrtStream stream;
+        aclrtCreateStream(&stream);
+        int32_t* data = device_numbers(8);
+        int32_t* out;
+        aclrtMallocHost((void**)&out, 4);
+        step<<<1, nullptr, stream>>>(U8(data), Step{1, 2});
+        aclrtMemcpyAsync(out, 4, data, 4, ACL_MEMCPY_DEVICE_TO_HOST, stream);
+        SHOW(aclrtFree(data));
+        SHOW(aclrtSynchronizeStream(stream));
+        std::printf("%d\\n", *out);
+    """)
+    assert result.lines == ["0 ", "0 ", "1"]
+
+
 # body of the call, the code, a part of the reason
 MISUSE = [
     ("aclrtFree(d); SHOW(aclrtFree(d));", 107000, "double free"),
