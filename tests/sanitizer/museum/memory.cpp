@@ -93,6 +93,14 @@ inline void a_masked_lane_was_never_written(GM_ADDR, GM_ADDR) {
   Adds(b, a, 1.0f, mask, 1, {1, 1, 8, 8});  // here
 }
 
+// INIT-READ: a whole repeat to be compared was never written; the rest of one may lack, its count has to fill it
+template <bool kMended>
+inline void compared_repeat_never_written(GM_ADDR, GM_ADDR) {
+  LocalTensor<float> a(TPosition::VECCALC, 0, 128);
+  LocalTensor<uint8_t> is_positive(TPosition::VECCALC, 512, 32);
+  Duplicate(a, 1.0f, kMended ? 70 : 64);
+  CompareScalar(is_positive, a, 0.0f, CMPMODE::GT, 128);  // here
+}
 // INIT-READ: a scalar is read from a buffer that nothing has filled
 template <bool kMended>
 inline void scalar_never_written(GM_ADDR, GM_ADDR) {

@@ -1,7 +1,8 @@
 // Reads of bytes that nothing wrote: in the local memories of each block, and in outputs and workspaces of the launch.
 // Copies carry what they move: bytes that were never written stay so on the other side, and count once an instruction
-// computes with them. What a data block has behind its last written byte is padding, and only reductions, scalar reads
-// and whole blocks of it are reported. Gather's source, which depends on data, is not looked at.
+// computes with them. What a data block has behind its last written byte is padding (in comparisons, what a repeat
+// has), and only reductions, scalar reads and whole blocks of it are reported. Gather's source, which depends on data,
+// is not looked at.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -36,6 +37,10 @@ struct GmBits {
   WrittenBits* bits;
   std::unique_ptr<WrittenBits> owned;  ///< of this launch only
 };
+
+/// What an instruction reads at least in one go, so that what lies behind the last written byte of it is padding: a
+/// data block, and a whole repeat where the count has to fill one. Source: Compare, CompareScalar, constraints of count
+uint64_t padding_unit(Op op) { return op == Op::Compare || op == Op::CompareScalar ? kRepeatBytes : kBlockBytes; }
 
 /// Where a range's bits are: `bits` is null where nothing is tracked.
 struct Place {
@@ -204,6 +209,8 @@ class InitCheck final : public Detector {
     }
     if (first >= place.end) return;
     const uint64_t last = place.bits->end_of_unwritten(first, place.end);
+    const bool is_tail = first > place.begin && last == place.end && last - first < padding_unit(instr.op);
+    if (has_padding && is_tail && padding_unit(instr.op) > kBlockBytes) return;
     report(core, state, instr, space, first + place.base, last + place.base);
     place.bits->set(place.begin, place.end);
   }
