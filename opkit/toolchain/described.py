@@ -31,6 +31,7 @@ _FORMAT = re.compile(r"#define FORMAT_(\w+) (\d+)")
 # A process of its own: a host library runs code when it is loaded, and cannot be unloaded.
 _PROGRAM = """
 import json, sys
+sys.path = [entry for entry in sys.path if entry]  # no opkit of the folder that the user is in
 from opkit.emulator import _emulator
 try:
     print(json.dumps(_emulator.describe_host(sys.argv[1])))

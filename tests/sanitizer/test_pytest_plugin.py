@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -59,7 +60,11 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     installed = any(entry.value == PLUGIN for entry in entry_points(group="pytest11"))
     plugin = [] if installed else ["-p", PLUGIN]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    # Options of this run are not meant for that one.
+    environment = {**os.environ, "PYTEST_ADDOPTS": ""}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def test_tests_with_findings_fail_and_others_do_not(folder: Path) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .derive import UnsupportedGradient, backward, unsupported_gradients
     from .files import kernel_files
     from .golden import golden_source
-    from .interpret import interpret
+    from .interpreter import interpret
     from .lowering import lower
     from .plan import Plan
     from .reader import ParsedFormulas, ParsedOutput, parse
@@ -47,7 +47,7 @@ _HOME = {
     "UnsupportedGradient": "derive",
     "backward": "derive",
     "golden_source": "golden",
-    "interpret": "interpret",
+    "interpret": "interpreter",
     "kernel_files": "files",
     "lower": "lowering",
     "parse": "reader",
@@ -61,6 +61,6 @@ def __getattr__(name: str) -> object:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{home}", __name__), name)
-    # The submodule `interpret` has just been bound under its name: the function wins.
+    # The submodule `torch_source` has just been bound under its name: the function wins.
     globals()[name] = value
     return value

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opkit.scaffold.formula import golden_source, lower, parse
-from opkit.scaffold.formula.interpret import interpret
+from opkit.scaffold.formula.interpreter import interpret
 
 # The CANN ecosystem standard for float32: mean and largest relative error, |g| + 1e-7 below.
 MEAN_LIMIT = 2.0**-13
