@@ -98,8 +98,9 @@ def _opkit(command: str, project: Path, arguments: Sequence[str]) -> dict[str, A
     paths = [ours, os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
     try:
+        # In the copy: Python finds the opkit of the folder that it starts in, maybe a checkout.
         done = subprocess.run(
-            argv, capture_output=True, timeout=_SECONDS, check=False, env=environment
+            argv, capture_output=True, timeout=_SECONDS, check=False, env=environment, cwd=project
         )
     except subprocess.TimeoutExpired:
         return {"error": {"kind": "Timeout", "message": f"takes more than {_SECONDS:g} s"}}
