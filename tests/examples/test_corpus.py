@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -54,10 +55,14 @@ def test_the_corpus_builds_and_passes_its_tests(tmp_path: Path) -> None:
     prototype.write_text(json.dumps(entries))
     folder = tmp_path / "corpus"
     opkit = [sys.executable, "-m", "opkit"]
-    for command in (
-        [*opkit, "gen", "-q", "-i", str(prototype), "-o", str(folder), "-f", "aclnn"],
-        [*opkit, "build", "-q", str(folder)],
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "tests")],
+    pytest_options = ["-q", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTEST_ADDOPTS": ""}  # those of this run are not meant for it
+    for command, directory in (
+        ([*opkit, "gen", "-q", "-i", str(prototype), "-o", str(folder), "-f", "aclnn"], tmp_path),
+        ([*opkit, "build", "-q", str(folder)], tmp_path),
+        ([sys.executable, "-m", "pytest", *pytest_options, "tests"], folder),
     ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        done = subprocess.run(
+            command, cwd=directory, env=environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

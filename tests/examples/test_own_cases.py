@@ -22,7 +22,7 @@ def test_an_example_passes_its_generated_cases(
 ) -> None:
     root = build_example(name).project.root
     command = [sys.executable, "-m", "opkit", "test", str(root), "--json", "-q"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     report = json.loads(run.stdout)
     failed = [case["name"] for case in report["cases"] if case["verdict"] != "pass"]
     assert failed == []
