@@ -404,8 +404,9 @@ class _Build:
         if not stale:
             return results
         with ThreadPoolExecutor(max_workers=jobs) as pool:
-            futures = [pool.submit(self._session.compile, unit) for unit in stale]
             try:
+                # Inside: Ctrl-C may come while some are submitted and some are not.
+                futures = [pool.submit(self._session.compile, unit) for unit in stale]
                 for future in as_completed(futures):
                     result = future.result()
                     results[result.name] = result
