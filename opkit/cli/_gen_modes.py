@@ -111,9 +111,10 @@ def print_prototype(source: Path, target: Path | None, console: Console, *, chip
 
     Raises:
         BuildError: the source does not compile.
-        UsageError: it defines no operator.
+        UsageError: it defines no operator, or the file cannot be written.
     """
     from opkit import schema
+    from opkit.cli.console import write_text
     from opkit.toolchain import read_opdefs
 
     specs, notes = read_opdefs(source, chip=chip)
@@ -123,9 +124,7 @@ def print_prototype(source: Path, target: Path | None, console: Console, *, chip
     if target is None:
         console.result(text.rstrip("\n"))
         return
-    aside = target.with_name(f".{target.name}.part")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(target)
+    write_text(target, text)
     console.status("create", str(target), tone="good")
     if console.json:
         console.emit_json({"prototype": target, "operators": [spec.op for spec in specs]})

@@ -32,6 +32,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from opkit.errors import BuildError, Diagnostic, OpkitError, UsageError
+from opkit.files import written_aside
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -262,12 +263,10 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         UsageError: its folder does not exist or cannot be written.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
+        with written_aside(path) as aside:
+            aside.write_text(text, encoding="utf-8")
     except OSError as err:
-        aside.unlink(missing_ok=True)
         raise UsageError(f"{path}: cannot be written: {err.strerror}") from err
 
 

@@ -20,13 +20,13 @@ Ours, in short; only `shape` is needed where the project has one operator:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
+from opkit.files import written_aside
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.case_reading import Entry, read_document
 from opkit.testing.cases import Case, Shape, ShapeRule, input_shapes, plain_attr
@@ -257,13 +257,11 @@ def save_case(path: Path, case: Case) -> None:
     listed = [item for item in listed if item.get("name") != case.name]
     listed.append(_case_fields(case))
     text = yaml.safe_dump({"cases": listed}, sort_keys=False, default_flow_style=None, width=100)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
+        with written_aside(path) as aside:
+            aside.write_text(text, encoding="utf-8")
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise whole.fail(f"cannot be written: {error.strerror}") from error
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from opkit.files import written_aside
 from opkit.testing.cases import Case
 from opkit.testing.run import PrecisionReport, Verdict
 
@@ -23,14 +24,12 @@ def remember_failures(root: Path, report: PrecisionReport) -> None:
     failed = [r.case.name for r in report.results if r.verdict is not Verdict.PASS]
     path = _file(root)
     kept = [name for name in _names(path) if name not in ran]
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    text = json.dumps({"failed": kept + failed}, indent=1) + "\n"
+    # A folder that cannot be written is no reason for the tests to fail.
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(json.dumps({"failed": kept + failed}, indent=1) + "\n", encoding="utf-8")
-        aside.replace(path)
-    except OSError:
-        # A folder that cannot be written is no reason for the tests to fail.
-        aside.unlink(missing_ok=True)
+        with written_aside(path) as aside:
+            aside.write_text(text, encoding="utf-8")
 
 
 def failed_last(root: Path, cases: Sequence[Case]) -> tuple[Case, ...]:

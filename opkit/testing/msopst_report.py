@@ -8,11 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from opkit.errors import UsageError
+from opkit.files import written_aside
 from opkit.testing.run import CaseResult, OutputResult, PrecisionReport, Verdict
 
 __all__ = ["ERROR_ROWS", "error_csv", "st_report_json", "write_st_report"]
@@ -105,10 +105,9 @@ def write_st_report(folder: Path, report: PrecisionReport, command: Sequence[str
             )
     for name, text in files.items():
         path = folder / name
-        aside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_text(text, encoding="utf-8")
-            aside.replace(path)
+            with written_aside(path) as aside:
+                aside.write_text(text, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error

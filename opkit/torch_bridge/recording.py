@@ -8,7 +8,6 @@ that runs twice has `#2` behind its name the second time.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from opkit.dtypes import DTYPES
 from opkit.errors import UsageError
+from opkit.files import written_aside
 
 __all__ = ["Entry", "Recording", "load_recording", "record"]
 
@@ -69,14 +69,11 @@ class Recording:
             {key: value for key, value in vars(entry).items() if key != "values"}
             for entry in self.entries
         ]
-        aside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            with aside.open("wb") as file:
+            with written_aside(path) as aside, aside.open("wb") as file:
                 arrays["index"] = np.array(json.dumps(index))
                 np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-            aside.replace(path)
         except OSError as error:
-            aside.unlink(missing_ok=True)
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
 
