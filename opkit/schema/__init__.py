@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opkit.schema.attributes import ATTR_SETTERS
 from opkit.schema.dump import dump
 from opkit.schema.load import load, parse, with_line
 from opkit.schema.names import camel_case, nearest, snake_case
@@ -10,6 +11,7 @@ from opkit.schema.spec import AttrSpec, AttrValue, OpSpec, TensorSpec
 from opkit.schema.validate import json_schema
 
 __all__ = [
+    "ATTR_SETTERS",
     "AttrSpec",
     "AttrValue",
     "OpSpec",

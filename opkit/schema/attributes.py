@@ -9,7 +9,19 @@ from typing import cast
 from opkit.schema.json_text import Json
 from opkit.schema.spec import AttrValue
 
-__all__ = ["parse_default"]
+__all__ = ["ATTR_SETTERS", "parse_default"]
+
+ATTR_SETTERS = {
+    "int": "Int",
+    "float": "Float",
+    "bool": "Bool",
+    "string": "String",
+    "list_int": "ListInt",
+    "list_float": "ListFloat",
+    "list_bool": "ListBool",
+    "list_list_int": "ListListInt",
+}
+"""OpDef's and REG_OP's name of each attribute type that both have."""
 
 _INT64_LIMIT = 2**63
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from opkit.schema import AttrSpec, snake_case
+from opkit.schema import ATTR_SETTERS, AttrSpec, snake_case
 from opkit.toolchain.described import DescribedOperator, DescribedTensor
 
 __all__ = ["OPAPI_LIBRARY", "api_header", "api_source", "header_name", "proto_header"]
@@ -29,17 +29,6 @@ _ATTRIBUTE_PARAMETERS = {
     "list_bool": "const aclBoolArray*",
 }
 _INTEGERS = frozenset(("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"))
-# REG_OP's names of attribute types.
-_PROTO_TYPES = {
-    "int": "Int",
-    "float": "Float",
-    "bool": "Bool",
-    "string": "String",
-    "list_int": "ListInt",
-    "list_float": "ListFloat",
-    "list_bool": "ListBool",
-    "list_list_int": "ListListInt",
-}
 
 
 @dataclass(frozen=True)
@@ -214,7 +203,7 @@ def _output_statement(tensor: DescribedTensor, name: str) -> str:
 
 
 def _proto_attribute(attr: AttrSpec) -> str:
-    kind = _PROTO_TYPES[attr.type]
+    kind = ATTR_SETTERS[attr.type]
     if attr.required:
         return f"REQUIRED_ATTR({attr.name}, {kind})"
     return f"ATTR({attr.name}, {kind}, {_proto_value(attr.default)})"

@@ -14,7 +14,7 @@ from opkit.scaffold.shapes import (
     rule_attributes,
     shape_helpers,
 )
-from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
+from opkit.schema import ATTR_SETTERS, AttrSpec, OpSpec, TensorSpec, snake_case
 
 from .emit import float_literal, statements
 from .functions import COLUMNS, EVENTS
@@ -74,16 +74,6 @@ _RESERVED = frozenset(
     ]
 )
 _ATTR_TYPES = {"int": "int64_t", "float": "float", "bool": "bool"}
-_ATTR_SETTERS = {
-    "int": "Int",
-    "float": "Float",
-    "bool": "Bool",
-    "string": "String",
-    "list_int": "ListInt",
-    "list_float": "ListFloat",
-    "list_bool": "ListBool",
-    "list_list_int": "ListListInt",
-}
 _PARAM_TYPES = {"required": "REQUIRED", "optional": "OPTIONAL", "dynamic": "DYNAMIC"}
 
 
@@ -391,12 +381,12 @@ def _stems(spec: OpSpec) -> dict[str, str]:
 
 
 def _attr(index: int, attr: AttrSpec, stem: str) -> AttrView:
-    setter = _ATTR_SETTERS.get(attr.type)
+    setter = ATTR_SETTERS.get(attr.type)
     if setter is None:
         raise SpecError(
             f'attribute "{attr.name}" has type {attr.type}, which a generated host cannot declare',
             pointer="/attr",
-            help=f"use one of {', '.join(_ATTR_SETTERS)}",
+            help=f"use one of {', '.join(ATTR_SETTERS)}",
         )
     default = "" if attr.default is None or attr.required else _cpp_value(attr.type, attr.default)
     return AttrView(
