@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Times the README's first command: from a new virtual environment to the demo's last line.
+# Times the README's first command in a clone of the last commit: from a new virtual environment to
+# the demo's last line.
 #     benchmarks/first_command.sh [PYTHON]
 # Packages come from wherever pip is set up to get them, and how long that takes is part of the figure.
 set -euo pipefail
@@ -8,11 +9,12 @@ root="$(cd "$(dirname "$0")/.." && pwd)"
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 
+git clone --quiet "$root" "$folder/opkit"
+cd "$folder/opkit"
 "$python" -m venv "$folder/venv"
-export XDG_CACHE_HOME="$folder/cache"
+export XDG_CACHE_HOME="$folder/cache" PATH="$folder/venv/bin:$PATH"
 start="$(date +%s)"
-"$folder/venv/bin/pip" install --quiet "$root" >&2
-(cd "$folder" && "$folder/venv/bin/opkit" demo) >&2
+{ pip install --quiet . && opkit demo; } >&2
 end="$(date +%s)"
 echo "| what | measured | to reach |"
 echo "|---|---|---|"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,15 +91,11 @@ def _test_outcome(report: dict[str, Any]) -> str:
 
 def _opkit(command: str, project: Path, arguments: Sequence[str]) -> dict[str, Any]:
     """Run a command of opkit in a process of its own: mutants crash and hang."""
-    argv = [sys.executable, "-m", "opkit", command, str(project), *arguments, "--json"]
-    ours = str(Path(__file__).parents[2])
-    paths = [ours, os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    from opkit.toolchain import OPKIT_COMMAND
+
+    argv = [*OPKIT_COMMAND, command, str(project), *arguments, "--json"]
     try:
-        # In the copy: Python finds the opkit of the folder that it starts in, maybe a checkout.
-        done = subprocess.run(
-            argv, capture_output=True, timeout=_SECONDS, check=False, env=environment, cwd=project
-        )
+        done = subprocess.run(argv, capture_output=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return {"error": {"kind": "Timeout", "message": f"takes more than {_SECONDS:g} s"}}
     try:

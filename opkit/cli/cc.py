@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 
 import click
 
@@ -113,8 +112,8 @@ def _shell_lines() -> str:
 
 
 def _cmake_arguments() -> list[str]:
-    from opkit.toolchain import CMAKE_DIR
+    from opkit.toolchain import CMAKE_DIR, OPKIT_COMMAND
 
     arguments = [f"-DCMAKE_MODULE_PATH={CMAKE_DIR}", f"-DCMAKE_PREFIX_PATH={CMAKE_DIR}"]
     # The very opkit that answers here: CMake takes a compiler with its first arguments as a list.
-    return [*arguments, f"-DCMAKE_ASC_COMPILER={sys.executable};-m;opkit;cc"]
+    return [*arguments, f"-DCMAKE_ASC_COMPILER={';'.join((*OPKIT_COMMAND, 'cc'))}"]

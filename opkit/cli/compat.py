@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -116,7 +115,7 @@ def _try(
     """Return what became of every scenario and, where reports are kept, what it showed."""
     from opkit import compat
     from opkit.cli.cc import _cmake_arguments
-    from opkit.toolchain import find_home, home_variables
+    from opkit.toolchain import OPKIT_COMMAND, find_home, home_variables
 
     tasks = compat.plan(samples)
     with console.progress("compat", total=len(tasks)) as bar:
@@ -124,7 +123,7 @@ def _try(
             tasks,
             # Debug information, for the lines of findings in host code.
             cmake_arguments=[*_cmake_arguments(), *(["-DCMAKE_ASC_FLAGS=-g"] if reports else [])],
-            compiler=(sys.executable, "-m", "opkit", "cc"),
+            compiler=(*OPKIT_COMMAND, "cc"),
             environment=home_variables(find_home(), os.environ),
             jobs=jobs,
             seconds=seconds,

@@ -20,6 +20,13 @@ _OPERATOR = "gelu_custom"
 _STDERR = 2
 _PROTOTYPE = Path(__file__).parent / "data" / f"{_OPERATOR}.json"
 
+# What `python -` does, but for modules of the user's folder, which may be a checkout of opkit.
+_RUN_STDIN = """
+import sys
+del sys.path[0]
+exec(compile(sys.stdin.read(), "<stdin>", "exec"))
+"""
+
 _NUMPY_CALL = """\
 import numpy as np
 import gelu_custom
@@ -68,11 +75,18 @@ class Step:
 
 
 def _opkit(*arguments: str) -> Step:
-    return Step(("opkit", *arguments), (sys.executable, "-m", "opkit", *arguments))
+    from opkit.toolchain import OPKIT_COMMAND
+
+    return Step(("opkit", *arguments), (*OPKIT_COMMAND, *arguments))
 
 
-def _python(*arguments: str, script: str = "") -> Step:
-    return Step(("python", *arguments), (sys.executable, *arguments), script)
+def _install(folder: str) -> Step:
+    argv = ("-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", folder)
+    return Step(("python", *argv), (sys.executable, *argv))
+
+
+def _script(text: str) -> Step:
+    return Step(("python", "-"), (sys.executable, "-c", _RUN_STDIN), text)
 
 
 def steps(directory: Path, *, with_torch: bool) -> tuple[Step, ...]:
@@ -84,11 +98,11 @@ def steps(directory: Path, *, with_torch: bool) -> tuple[Step, ...]:
         _opkit("build", str(directory)),
         _opkit("test", str(directory)),
         _opkit("profile", str(directory)),
-        _python(*("-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps"), folder),
-        _python("-", script=_NUMPY_CALL),
+        _install(folder),
+        _script(_NUMPY_CALL),
     ]
     if with_torch:
-        tour.append(_python("-", script=_TORCH_CALL))
+        tour.append(_script(_TORCH_CALL))
     return tuple(tour)
 
 

@@ -36,7 +36,9 @@ def _find(below: Path, what: str) -> Path:
         candidate = Path(folder) / below
         if candidate.exists():
             return candidate.resolve()
-    raise SetupError(
-        f"this installation of opkit lacks the emulator's {what} ({below})",
-        help='install it with "pip install ." in the checkout, or "pip install opkit"',
-    )
+    package = Path(__file__).parents[1]
+    if package.parent == Path.cwd():
+        help = f"{package}/ hides an installed opkit from Python: work in another folder"
+    else:
+        help = 'install it with "pip install ." in the checkout, or "pip install opkit"'
+    raise SetupError(f"this opkit lacks the emulator's {what} ({below})", help=help)

@@ -9,6 +9,7 @@ from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arg
 from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
 from opkit.toolchain.opdef import read_opdefs
+from opkit.toolchain.own_command import OPKIT_COMMAND
 from opkit.toolchain.project import Project, load_project
 from opkit.toolchain.tokens import (
     Token,
@@ -23,6 +24,7 @@ from opkit.toolchain.wheel import build_wheel
 
 __all__ = [
     "CMAKE_DIR",
+    "OPKIT_COMMAND",
     "Artifact",
     "BuildEvent",
     "Check",

@@ -11,7 +11,6 @@ import hashlib
 import os
 import shlex
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from opkit.errors import SetupError
 from opkit.toolchain.cache import default_cache_dir
 from opkit.toolchain.compiler import find_compiler
 from opkit.toolchain.driver_arguments import COVERED_LIBRARIES
+from opkit.toolchain.own_command import OPKIT_COMMAND
 from opkit.toolchain.toolkit import Toolkit
 
 __all__ = ["CMAKE_DIR", "find_home", "home_variables"]
@@ -41,7 +41,7 @@ def find_home(*, cache_dir: Path | None = None) -> Path:
     toolkit = Toolkit.installed()
     library = emulator.library_path()
     start = toolkit.program_start.read_bytes()
-    parts = [sys.executable, str(library), str(toolkit.include_dir), *sorted(COVERED_LIBRARIES)]
+    parts = [*OPKIT_COMMAND, str(library), str(toolkit.include_dir), *sorted(COVERED_LIBRARIES)]
     key = hashlib.sha256("\0".join(parts).encode() + start).hexdigest()[:16]
     home = (cache_dir or default_cache_dir()) / "home" / key
     if home.is_dir():
@@ -92,13 +92,7 @@ def _make(made: Path, home: Path, toolkit: Toolkit, library: Path) -> None:
     for name in COVERED_LIBRARIES:
         (made / "lib64" / f"lib{name}.so").write_text(script, encoding="utf-8")
     launcher = made / "bin" / "opkit"
-    checkout = shlex.quote(str(Path(__file__).parents[2]))
-    lines = [
-        "#!/bin/sh",
-        f"PYTHONPATH={checkout}${{PYTHONPATH:+:$PYTHONPATH}} \\",
-        f'exec {shlex.quote(sys.executable)} -m opkit "$@"',
-    ]
-    launcher.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    launcher.write_text(f'#!/bin/sh\nexec {shlex.join(OPKIT_COMMAND)} "$@"\n', encoding="utf-8")
     launcher.chmod(0o755)
 
 

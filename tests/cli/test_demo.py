@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from typing import Any
 
 import pytest
 
+import opkit
 from opkit.cli import group
 from opkit.cli.console import run_guarded
 from opkit.cli.demo import steps
 from opkit.schema import load
+from opkit.toolchain import OPKIT_COMMAND
 
 ROOT = Path(__file__).parents[2]
 PROTOTYPE = ROOT / "opkit" / "cli" / "data" / "gelu_custom.json"
@@ -63,8 +66,32 @@ def test_every_command_is_printed_before_it_runs(
 def test_what_is_printed_is_what_is_run(tmp_path: Path) -> None:
     for step in steps(tmp_path / "my op", with_torch=True):
         shown = shlex.split(shlex.join(step.shown))
-        prefix = [sys.executable, "-m", "opkit"] if shown[0] == "opkit" else [sys.executable]
-        assert list(step.argv) == [*prefix, *shown[1:]]
+        if step.script:
+            assert shown == ["python", "-"]
+        else:
+            prefix = OPKIT_COMMAND if shown[0] == "opkit" else [sys.executable]
+            assert list(step.argv) == [*prefix, *shown[1:]]
+
+
+@pytest.mark.parametrize("script", [False, True])
+def test_a_checkout_in_the_users_folder_hides_nothing(tmp_path: Path, script: bool) -> None:
+    (tmp_path / "opkit").mkdir()
+    (tmp_path / "opkit" / "__init__.py").write_text("raise SystemExit('the wrong opkit')")
+    chosen = next(
+        step for step in steps(Path("x"), with_torch=False) if bool(step.script) == script
+    )
+    argv = chosen.argv if script else (*OPKIT_COMMAND, "--version")
+    done = subprocess.run(
+        argv,
+        cwd=tmp_path,
+        input="import opkit; print(f'opkit {opkit.__version__}')",
+        env={**os.environ, "PYTHONPATH": str(Path(opkit.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"opkit {opkit.__version__}\n"
 
 
 def test_it_works_in_the_folder_that_it_names(
@@ -88,7 +115,7 @@ def test_it_stops_at_the_first_failure_with_its_exit_code(
 ) -> None:
     runs.failing = "test"
     assert run_guarded(group, ["demo"]) == 4
-    assert [argv[3] for argv in runs.argvs] == ["gen", "build", "test"]
+    assert [argv[2] for argv in runs.argvs] == ["gen", "build", "test"]
     printed = capsys.readouterr()
     assert "opkit test gelu_custom: exit code 4" in printed.err
     assert printed.out == ""

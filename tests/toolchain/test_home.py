@@ -58,6 +58,8 @@ def test_a_program_of_plain_gcc_builds_against_it_and_takes_options(
 
 
 def test_the_launcher_starts_this_opkit(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "opkit").mkdir()
+    (tmp_path / "opkit" / "__init__.py").write_text("raise SystemExit('the wrong opkit')")
     done = subprocess.run(
         [str(home / "bin" / "opkit"), "cc", "--cmake-dir"],
         cwd=tmp_path,
