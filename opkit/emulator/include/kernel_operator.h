@@ -11,7 +11,6 @@
 #include "opkit/api/debug.h"
 #include "opkit/api/fixpipe.h"
 #include "opkit/api/half.h"
-#include "opkit/api/high_level_math.h"
 #include "opkit/api/layout.h"
 #include "opkit/api/list_tensor.h"
 #include "opkit/api/matrix_fill.h"
@@ -28,4 +27,5 @@
 #include "opkit/api/tiling.h"
 #include "opkit/api/util.h"
 #include "opkit/api/vector.h"
+#include "opkit/high_level/all.h"
 #include "opkit/kernel_entry.h"

@@ -218,5 +218,11 @@ template <typename T>
 inline void Fill(GlobalTensor<T>& dst, const uint64_t size, const T value, opkit::Where where = opkit::Where::here()) {
   InitOutput(dst, static_cast<uint32_t>(size), value, where);
 }
+/// The older name of Fill.
+template <typename T>
+inline void InitGlobalMemory(GlobalTensor<T>& gmWorkspaceAddr, const uint64_t size, const T value,
+                             opkit::Where where = opkit::Where::here()) {
+  Fill(gmWorkspaceAddr, size, value, where);
+}
 
 }  // namespace AscendC

@@ -1,0 +1,6 @@
+/// The high-level library: functions that are made of ordinary instructions, a header a family.
+#pragma once
+
+#include "opkit/high_level/activation.h"
+#include "opkit/high_level/index.h"
+#include "opkit/high_level/math.h"
