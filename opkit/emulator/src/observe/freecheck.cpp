@@ -7,7 +7,7 @@
 #include "core/buffers.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
-#include "observe/checks.h"
+#include "observe/core_detector.h"
 
 namespace opkit {
 namespace {
@@ -21,32 +21,24 @@ struct FreedTensor {
   Where freed;
 };
 
-struct CoreState {
-  std::vector<FreedTensor> tensors;
-  FindingList findings;
+struct CoreState : CoreFindings {
+  using CoreFindings::CoreFindings;
 
-  explicit CoreState(uint32_t only_block) : findings(only_block) {}
+  std::vector<FreedTensor> tensors;
 };
 
-class FreeCheck final : public Detector {
+class FreeCheck final : public CoreDetector<CoreState> {
  public:
-  explicit FreeCheck(const CheckOptions& options) : only_block_(options.only_block) {}
-
-  void launch_begin(const LaunchInfo& info) override {
-    cores_.clear();
-    cores_.resize(info.core_count);
-  }
+  using CoreDetector::CoreDetector;
 
   void resource(const Core& core, const ResourceEvent& event) override {
     if (event.action != Action::FreeTensor && event.action != Action::AllocateTensor &&
         event.action != Action::PlaceBuffer) {
       return;
     }
-    std::unique_ptr<CoreState>& state = cores_[core.index];
-    if (state == nullptr) state = std::make_unique<CoreState>(only_block_);
     const uint64_t begin = event.address;
     const uint64_t end = begin + event.bytes;
-    std::vector<FreedTensor>& tensors = state->tensors;
+    std::vector<FreedTensor>& tensors = state_of(core).tensors;
     tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
                                  [&](const FreedTensor& tensor) {
                                    return tensor.space == event.space && tensor.begin < end && begin < tensor.end;
@@ -56,7 +48,7 @@ class FreeCheck final : public Detector {
   }
 
   void before(const Core& core, const Instr& instr) override {
-    CoreState* state = cores_[core.index].get();
+    CoreState* state = find_state(core);
     if (state == nullptr || state->tensors.empty()) return;
     look_at(core, *state, instr, instr.dst);
     for (uint32_t i = 0; i < instr.source_count; ++i) look_at(core, *state, instr, instr.src[i]);
@@ -64,17 +56,8 @@ class FreeCheck final : public Detector {
   }
 
   void block_end(const Core& core) override {
-    if (CoreState* state = cores_[core.index].get()) state->tensors.clear();
+    if (CoreState* state = find_state(core)) state->tensors.clear();
   }
-
-  void launch_end() override {
-    for (const std::unique_ptr<CoreState>& state : cores_) {
-      if (state != nullptr) findings_.merge(std::move(state->findings));
-    }
-    cores_.clear();
-  }
-
-  std::vector<Finding> take() override { return findings_.take(); }
 
  private:
   static void look_at(const Core& core, CoreState& state, const Instr& instr, const Operand& operand) {
@@ -97,10 +80,6 @@ class FreeCheck final : public Detector {
         std::string(row_of(instr.op).name) + " uses a tensor that FreeTensor has given back at " + place_text(freed);
     finding.help = "call FreeTensor behind the last use of the tensor";
   }
-
-  uint32_t only_block_;
-  std::vector<std::unique_ptr<CoreState>> cores_;
-  FindingList findings_;
 };
 
 }  // namespace

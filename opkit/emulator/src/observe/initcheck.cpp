@@ -14,7 +14,7 @@
 #include "isa/footprint.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
-#include "observe/checks.h"
+#include "observe/core_detector.h"
 #include "observe/merged_ranges.h"
 #include "observe/written_bits.h"
 
@@ -22,12 +22,11 @@ namespace opkit {
 namespace {
 
 /// One core's local memories. A block starts with none of them written.
-struct CoreState {
-  explicit CoreState(uint32_t only_block) : findings(only_block) {}
+struct CoreState : CoreFindings {
+  using CoreFindings::CoreFindings;
 
   std::unique_ptr<WrittenBits> spaces[static_cast<size_t>(Space::kCount)];
   std::vector<ByteRange> ranges;  // of the instruction at hand
-  FindingList findings;
 };
 
 /// An allocation of global memory that starts out without data.
@@ -50,13 +49,12 @@ struct Place {
   uint64_t base = 0;  ///< address of `bits`' byte 0
 };
 
-class InitCheck final : public Detector {
+class InitCheck final : public CoreDetector<CoreState> {
  public:
-  explicit InitCheck(const CheckOptions& options) : only_block_(options.only_block) {}
+  using CoreDetector::CoreDetector;
 
   void launch_begin(const LaunchInfo& info) override {
-    cores_.clear();
-    cores_.resize(info.core_count);
+    CoreDetector::launch_begin(info);
     gm_.clear();
     is_gm_known_ = false;
   }
@@ -64,6 +62,7 @@ class InitCheck final : public Detector {
   void before(const Core& core, const Instr& instr) override {
     const OpRow& row = row_of(instr.op);
     if (row.family == Family::Control && instr.op != Op::GetValue && instr.op != Op::SetValue) return;
+    learn_gm(core);
     CoreState& state = state_of(core);
     if (row.family == Family::Control) return scalar(core, state, instr);
     if (row.family == Family::DataCopy) return copy(core, state, instr);
@@ -72,39 +71,31 @@ class InitCheck final : public Detector {
   }
 
   void block_end(const Core& core) override {
-    std::unique_ptr<CoreState>& state = cores_[core.index];
+    CoreState* state = find_state(core);
     if (state == nullptr) return;
     for (std::unique_ptr<WrittenBits>& space : state->spaces) space.reset();
   }
 
   void launch_end() override {
-    for (const std::unique_ptr<CoreState>& state : cores_) {
-      if (state != nullptr) findings_.merge(std::move(state->findings));
-    }
-    cores_.clear();
+    CoreDetector::launch_end();
     gm_.clear();
   }
 
-  std::vector<Finding> take() override { return findings_.take(); }
-
  private:
-  CoreState& state_of(const Core& core) {
-    std::unique_ptr<CoreState>& state = cores_[core.index];
-    if (state != nullptr) return *state;
-    state = std::make_unique<CoreState>(only_block_);
+  /// Lists the launch's global memory at a core's first access: launch_begin does not know it yet.
+  void learn_gm(const Core& core) {
+    if (find_state(core) != nullptr) return;
     const std::lock_guard<std::mutex> guard(lock_);
-    if (!is_gm_known_) {
-      for (const GmRange& range : core.launch->launch->gm) {
-        if (range.written != nullptr) {
-          gm_.push_back({range.begin, range.end, range.written, nullptr});
-        } else if (!range.is_written) {
-          auto bits = std::make_unique<WrittenBits>(range.end - range.begin);
-          gm_.push_back({range.begin, range.end, bits.get(), std::move(bits)});
-        }
+    if (is_gm_known_) return;
+    is_gm_known_ = true;
+    for (const GmRange& range : core.launch->launch->gm) {
+      if (range.written != nullptr) {
+        gm_.push_back({range.begin, range.end, range.written, nullptr});
+      } else if (!range.is_written) {
+        auto bits = std::make_unique<WrittenBits>(range.end - range.begin);
+        gm_.push_back({range.begin, range.end, bits.get(), std::move(bits)});
       }
-      is_gm_known_ = true;
     }
-    return *state;
   }
 
   Place place_of(const Core& core, CoreState& state, Space space, uint64_t begin, uint64_t bytes) const {
@@ -234,12 +225,9 @@ class InitCheck final : public Detector {
                           : "write the bytes before this line, or give the instruction the count that was written";
   }
 
-  uint32_t only_block_;
   std::mutex lock_;  // while the tracked allocations are set up
   bool is_gm_known_ = false;
   std::vector<GmBits> gm_;
-  std::vector<std::unique_ptr<CoreState>> cores_;
-  FindingList findings_;
 };
 
 }  // namespace

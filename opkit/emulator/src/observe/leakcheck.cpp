@@ -10,7 +10,7 @@
 
 #include "core/launch_state.h"
 #include "memory/bounds.h"
-#include "observe/checks.h"
+#include "observe/core_detector.h"
 
 namespace opkit {
 namespace {
@@ -36,13 +36,12 @@ struct RaisedFlag {
   bool is_queues;  ///< FreeTensor and EnQue leave flags up for the next tensor, which may never come
 };
 
-struct CoreState {
+struct CoreState : CoreFindings {
+  using CoreFindings::CoreFindings;
+
   std::map<std::pair<const void*, uint32_t>, HeldTensor> tensors;
   std::map<EventKey, HeldEvent> events;
   std::map<EventKey, RaisedFlag> flags;
-  FindingList findings;
-
-  explicit CoreState(uint32_t only_block) : findings(only_block) {}
 };
 
 std::string event_text(const EventKey& key) {
@@ -52,13 +51,12 @@ std::string event_text(const EventKey& key) {
 
 AccessSite place(Where where, Op op, Pipe pipe = Pipe::S) { return {where.file, where.line, op, pipe}; }
 
-class LeakCheck final : public Detector {
+class LeakCheck final : public CoreDetector<CoreState> {
  public:
-  explicit LeakCheck(const CheckOptions& options) : only_block_(options.only_block) {}
+  using CoreDetector::CoreDetector;
 
   void launch_begin(const LaunchInfo& info) override {
-    cores_.clear();
-    cores_.resize(info.core_count);
+    CoreDetector::launch_begin(info);
     has_faulted_ = false;
   }
 
@@ -130,21 +128,11 @@ class LeakCheck final : public Detector {
     if (!has_faulted_ && launch_ != nullptr) report_core_flags();
     launch_ = nullptr;
     last_sets_.clear();
-    for (const std::unique_ptr<CoreState>& state : cores_) {
-      if (state != nullptr && !has_faulted_) findings_.merge(std::move(state->findings));
-    }
-    cores_.clear();
+    if (has_faulted_) drop_states();
+    CoreDetector::launch_end();
   }
-
-  std::vector<Finding> take() override { return findings_.take(); }
 
  private:
-  CoreState& state_of(const Core& core) {
-    std::unique_ptr<CoreState>& state = cores_[core.index];
-    if (state == nullptr) state = std::make_unique<CoreState>(only_block_);
-    return *state;
-  }
-
   static void report_duplicate(const Core& core, CoreState& state, const Instr& instr, const EventKey& key,
                                const RaisedFlag& earlier) {
     bool is_new = false;
@@ -212,9 +200,8 @@ class LeakCheck final : public Detector {
         unanswered += state.arrivals[size_t{i} * kCrossCoreFlags + flag] != 0;
       }
       if (cores == 0 && unanswered == 0) continue;
-      if (only_block_ != kEveryBlock && last.core.block != only_block_) continue;
       bool is_new = false;
-      Finding& finding = findings_.at("SYNC-CROSS-UNPAIRED", last.core, last.site, {}, is_new);
+      Finding& finding = state_of(last.core).findings.at("SYNC-CROSS-UNPAIRED", last.core, last.site, {}, is_new);
       finding.message = "flag " + std::to_string(flag) + " between cores ";
       if (cores != 0) {
         finding.message += "is still set on " + std::to_string(cores) + " cores when the kernel ends";
@@ -233,13 +220,10 @@ class LeakCheck final : public Detector {
     AccessSite site;
   };
 
-  uint32_t only_block_;
   std::mutex lock_;  // of what cores share
   std::map<uint8_t, LastSet> last_sets_;
   std::atomic<const LaunchState*> launch_{nullptr};
-  std::vector<std::unique_ptr<CoreState>> cores_;
   std::atomic<bool> has_faulted_{false};
-  FindingList findings_;
 };
 
 }  // namespace

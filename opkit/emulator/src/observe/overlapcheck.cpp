@@ -8,7 +8,7 @@
 #include "isa/table.h"
 #include "isa/vector_shape.h"
 #include "memory/bounds.h"
-#include "observe/checks.h"
+#include "observe/core_detector.h"
 
 namespace opkit {
 namespace {
@@ -85,14 +85,9 @@ bool may_accumulate(const Instr& instr, uint32_t source) {
   return has_type && source == 1 && (instr.src[1].repeat_stride == 0 || instr.dst.repeat_stride == 0);
 }
 
-class OverlapCheck final : public Detector {
+class OverlapCheck final : public CoreDetector<CoreFindings> {
  public:
-  explicit OverlapCheck(const CheckOptions& options) : only_block_(options.only_block) {}
-
-  void launch_begin(const LaunchInfo& info) override {
-    cores_.clear();
-    cores_.resize(info.core_count);
-  }
+  using CoreDetector::CoreDetector;
 
   void before(const Core& core, const Instr& instr) override {
     const Family family = row_of(instr.op).family;
@@ -105,15 +100,6 @@ class OverlapCheck final : public Detector {
   }
 
   void block_end(const Core& core) override { (void)core; }
-
-  void launch_end() override {
-    for (const std::unique_ptr<FindingList>& findings : cores_) {
-      if (findings != nullptr) findings_.merge(std::move(*findings));
-    }
-    cores_.clear();
-  }
-
-  std::vector<Finding> take() override { return findings_.take(); }
 
  private:
   void look_at(const Core& core, const Instr& instr, const LaneShape& shape, uint32_t source) {
@@ -168,10 +154,8 @@ class OverlapCheck final : public Detector {
 
   void report(const Core& core, const Instr& instr, uint32_t source, uint32_t repeat, uint32_t later,
               const Range& range) {
-    std::unique_ptr<FindingList>& findings = cores_[core.index];
-    if (findings == nullptr) findings = std::make_unique<FindingList>(only_block_);
     bool is_new = false;
-    Finding& finding = findings->at("API-OVERLAP", core, site_of(instr), {}, is_new);
+    Finding& finding = state_of(core).findings.at("API-OVERLAP", core, site_of(instr), {}, is_new);
     if (!is_new) return;
     place_finding(finding, core, instr.dst.space, range.begin, range.end);
     const std::string name = "src" + (instr.source_count > 1 ? std::to_string(source) : std::string());
@@ -180,10 +164,6 @@ class OverlapCheck final : public Detector {
                                       : first + " what repeat " + std::to_string(later) + " reads of " + name;
     finding.help = "give the result bytes of its own, or exactly those of the source";
   }
-
-  uint32_t only_block_;
-  std::vector<std::unique_ptr<FindingList>> cores_;
-  FindingList findings_;
 };
 
 }  // namespace

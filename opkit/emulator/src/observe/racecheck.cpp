@@ -8,7 +8,7 @@
 
 #include "isa/table.h"
 #include "memory/bounds.h"
-#include "observe/checks.h"
+#include "observe/core_detector.h"
 #include "observe/interval_map.h"
 #include "observe/merged_ranges.h"
 #include "sync/cross_core.h"
@@ -39,7 +39,9 @@ struct History {
 };
 
 /// One core's clocks and histories.
-struct CoreState {
+struct CoreState : CoreFindings {
+  using CoreFindings::CoreFindings;
+
   std::array<Clock, kPipes> clocks{};
   std::vector<Clock> flags[kPipes][kPipes][kEventCount];  ///< signals not yet waited for, oldest first
   Clock told_group[kCrossCoreFlags] = {};                 ///< what own signals in modes 0 and 1 cover, by flag
@@ -48,9 +50,6 @@ struct CoreState {
   IntervalMap<History> spaces[static_cast<size_t>(Space::kCount)];
   std::vector<ByteRange> ranges;     // of the instruction at hand
   std::vector<AccessSite> too_late;  // writes that it does not wait for, though it reads what they write
-  FindingList findings;
-
-  explicit CoreState(uint32_t only_block) : findings(only_block) {}
 
   Clock& clock(Pipe pipe) { return clocks[index_of(pipe)]; }
 
@@ -65,19 +64,12 @@ std::string flag_name(Pipe first, Pipe second) {
   return "HardEvent::" + std::string(pipe_name(first)) + "_" + pipe_name(second);
 }
 
-class RaceCheck final : public Detector {
+class RaceCheck final : public CoreDetector<CoreState> {
  public:
-  explicit RaceCheck(const CheckOptions& options) : options_(options) {}
-
-  void launch_begin(const LaunchInfo& info) override {
-    cores_.clear();
-    cores_.resize(info.core_count);
-  }
+  explicit RaceCheck(const CheckOptions& options) : CoreDetector(options), options_(options) {}
 
   void before(const Core& core, const Instr& instr) override {
-    std::unique_ptr<CoreState>& slot = cores_[core.index];
-    if (slot == nullptr) slot = std::make_unique<CoreState>(options_.only_block);
-    CoreState& state = *slot;
+    CoreState& state = state_of(core);
     const OpRow& row = row_of(instr.op);
     if (row.family == Family::Control && !is_scalar_access(instr.op)) return synchronise(state, instr, row);
     if (instr.pipe >= Pipe::ALL) return;
@@ -104,19 +96,10 @@ class RaceCheck final : public Detector {
 
   void block_end(const Core& core) override {
     // What the core has touched no longer matters; its findings do.
-    std::unique_ptr<CoreState>& slot = cores_[core.index];
-    if (slot == nullptr) return;
-    for (IntervalMap<History>& space : slot->spaces) space.clear();
+    CoreState* state = find_state(core);
+    if (state == nullptr) return;
+    for (IntervalMap<History>& space : state->spaces) space.clear();
   }
-
-  void launch_end() override {
-    for (const std::unique_ptr<CoreState>& state : cores_) {
-      if (state != nullptr) findings_.merge(std::move(state->findings));
-    }
-    cores_.clear();
-  }
-
-  std::vector<Finding> take() override { return findings_.take(); }
 
  private:
   static bool is_scalar_access(Op op) { return op == Op::GetValue || op == Op::SetValue; }
@@ -251,8 +234,6 @@ class RaceCheck final : public Detector {
   }
 
   CheckOptions options_;
-  std::vector<std::unique_ptr<CoreState>> cores_;
-  FindingList findings_;
 };
 
 }  // namespace
