@@ -1,5 +1,7 @@
 #include "isa/table.h"
 
+#include <string_view>
+
 #include "isa/execute.h"
 #include "opkit/isa/type_bits.h"
 
@@ -51,11 +53,22 @@ const char* family_name(Family family) {
 
 const char* cost_name(Cost cost) {
   static constexpr const char* kNames[] = {
-#define OPKIT_COST(name) #name,
+#define OPKIT_COST(name, issue) #name,
 #include "isa/costs.inc"
 #undef OPKIT_COST
       "none"};
   return kNames[static_cast<size_t>(cost)];
 }
+
+const char* issue_name(Cost cost) {
+  static constexpr const char* kNames[] = {
+#define OPKIT_COST(name, issue) #issue,
+#include "isa/costs.inc"
+#undef OPKIT_COST
+  };
+  return kNames[static_cast<size_t>(cost)];
+}
+
+bool is_vector(Cost cost) { return std::string_view(issue_name(cost)) == "vector_issue"; }
 
 }  // namespace opkit

@@ -10,7 +10,7 @@ enum class Family : uint8_t { VecUnary, VecBinary, VecBinaryScalar, VecSpecial, 
 
 /// What the timing model charges by; chips/*.json has timing.cost.<name>.* for each.
 enum class Cost : uint8_t {
-#define OPKIT_COST(name) name,
+#define OPKIT_COST(name, issue) name,
 #include "isa/costs.inc"
 #undef OPKIT_COST
   kCount
@@ -29,6 +29,10 @@ struct OpRow {
 OPKIT_API const OpRow& row_of(Op op);
 OPKIT_API const char* family_name(Family family);
 OPKIT_API const char* cost_name(Cost cost);
+/// The middle of chips/*.json's timing.scalar.<issue>_cycles, which issuing an instruction of this class costs.
+const char* issue_name(Cost cost);
+/// Whether instructions of this class run on V, charged by repeats.
+bool is_vector(Cost cost);
 
 /// Whether a copy converts half to float: to the bias table. It writes twice as many bytes as it reads.
 inline bool copy_widens(const Instr& instr) {

@@ -17,23 +17,6 @@ constexpr const char* kTypeKeys[] = {"float16", "bfloat16", "float32", "int8",  
                                      "int32",   "uint32",   "int64",   "uint64", "bool",  "float64", "int4"};
 static_assert(sizeof(kTypeKeys) / sizeof(kTypeKeys[0]) == kTypeCount, "one key for each DType");
 
-bool is_vector_cost(Cost cost) {
-  switch (cost) {
-    case Cost::dma:
-    case Cost::load_2d:
-    case Cost::load_3d:
-    case Cost::fill_l1:
-    case Cost::mmad:
-    case Cost::fixpipe:
-    case Cost::scalar_load:
-    case Cost::scalar_store:
-    case Cost::flag:
-    case Cost::cross_core:
-    case Cost::barrier: return false;
-    default: return true;
-  }
-}
-
 /// The chip's numbers, some of them replaced.
 struct Numbers {
   const Chip& chip;
@@ -67,18 +50,6 @@ CopyCosts read_copy(const Numbers& chip, const std::string& stem) {
   copy.bytes_per_cycle = chip.number(stem + "bytes_per_cycle");
   copy.unaligned_rate = chip.number(stem + "unaligned_rate");
   return copy;
-}
-
-bool is_copy_cost(Cost cost) {
-  switch (cost) {
-    case Cost::dma:
-    case Cost::load_2d:
-    case Cost::load_3d:
-    case Cost::fill_l1:
-    case Cost::mmad:
-    case Cost::fixpipe: return true;
-    default: return false;
-  }
 }
 
 void read_cube(const Numbers& chip, TimingCosts& costs) {
@@ -227,23 +198,14 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
 
   costs.repeat_cycles.assign(kOpCount * kTypeCount, 0.0f);
   costs.issue_cycles.assign(kOpCount, 0.0f);
-  const double vector_issue = chip.number("timing.scalar.vector_issue_cycles");
-  const double copy_issue = chip.number("timing.scalar.copy_issue_cycles");
-  const double flag_issue = chip.number("timing.scalar.flag_cycles");
-  const double load = chip.number("timing.scalar.load_cycles");
-  const double store = chip.number("timing.scalar.store_cycles");
   for (uint32_t index = 0; index < kOpCount; ++index) {
     const OpRow& row = row_of(static_cast<Op>(index));
-    if (is_vector_cost(row.cost)) {
+    if (is_vector(row.cost)) {
       for (uint32_t type = 0; type < kTypeCount; ++type) {
         costs.repeat_cycles[index * kTypeCount + type] = static_cast<float>(repeat_number(chip, row, type));
       }
     }
-    const double issue = row.cost == Cost::scalar_load    ? load
-                         : row.cost == Cost::scalar_store ? store
-                         : is_copy_cost(row.cost)         ? copy_issue
-                         : is_vector_cost(row.cost)       ? vector_issue
-                                                          : flag_issue;
+    const double issue = chip.number(std::string("timing.scalar.") + issue_name(row.cost) + "_cycles");
     costs.issue_cycles[index] = static_cast<float>(issue);
   }
   return costs;
