@@ -2,5 +2,8 @@
 #pragma once
 
 #include "opkit/high_level/activation.h"
+#include "opkit/high_level/broadcast.h"
+#include "opkit/high_level/gelu.h"
 #include "opkit/high_level/index.h"
 #include "opkit/high_level/math.h"
+#include "opkit/high_level/quantize.h"
