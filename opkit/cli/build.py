@@ -29,6 +29,15 @@ _SILENT = {"fresh"}
     help="Where the artifact folder goes; build/opkit in the project by default.",
 )
 @click.option("--wheel", is_flag=True, help="Also build the project's wheel, into its dist/.")
+@click.option(
+    "--library",
+    type=click.Choice(["static", "shared"]),
+    help="Also make a library of the aclnn functions that programs link, with a CMake package,"
+    " into build/opkit.library: it carries the kernels inside.",
+)
+@click.option(
+    "--library-file", metavar="NAME", help="The shared library's name; cust_opapi by default."
+)
 @jobs_option("Compilers")
 @cache_dir_option("")
 @click.option("--clean", is_flag=True, help="Delete the artifact folder first.")
@@ -39,6 +48,8 @@ def command(
     chip: str,
     into: Path | None,
     wheel: bool,
+    library: str | None,
+    library_file: str | None,
     jobs: int | None,
     cache_dir: Path | None,
     clean: bool,
@@ -47,11 +58,11 @@ def command(
     """Compile a project's kernels, host code and bindings.
 
     PROJECT is its folder, or any folder inside it; the working directory by default. What has not
-    changed is not compiled again.
+    changed is not compiled again. CMake's npu_op_package gives the NAME.operators that it wrote.
 
     Example: opkit build gelu_custom
     """
-    from opkit.toolchain import build, build_wheel, clean_output, load_project
+    from opkit.toolchain import build, build_library, build_wheel, clean_output, load_project
 
     found = load_project(project)
     if clean:
@@ -67,6 +78,11 @@ def command(
         warn=console.warn,
     )
     console.diagnostics(artifact.warnings)
+    linkable = None
+    if library is not None:
+        linkable = build_library(
+            artifact, library, file_name=library_file, verbose=console.command_line
+        )
     made = build_wheel(found, verbose=console.command_line) if wheel else None
     console.status(
         "built",
@@ -81,6 +97,7 @@ def command(
                 "artifact": artifact.folder,
                 "manifest": artifact.manifest,
                 "wheel": made,
+                "library": linkable,
                 "compiled": artifact.compiled,
                 "cached": artifact.cached,
                 "fresh": artifact.fresh,
@@ -90,7 +107,7 @@ def command(
             }
         )
         return
-    console.result(str(made or artifact.folder))
+    console.result(str(made or linkable or artifact.folder))
 
 
 def _report(console: Console, event: BuildEvent) -> None:

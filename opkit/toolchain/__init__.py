@@ -8,6 +8,7 @@ from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
 from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
+from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
 from opkit.toolchain.opdef import read_opdefs
 from opkit.toolchain.own_command import OPKIT_COMMAND
 from opkit.toolchain.project import Project, load_project
@@ -24,6 +25,7 @@ from opkit.toolchain.wheel import build_wheel
 
 __all__ = [
     "CMAKE_DIR",
+    "LIBRARY_KINDS",
     "OPKIT_COMMAND",
     "Artifact",
     "BuildEvent",
@@ -36,6 +38,7 @@ __all__ = [
     "TokenKind",
     "Toolkit",
     "build",
+    "build_library",
     "build_wheel",
     "check_machine",
     "clean_output",

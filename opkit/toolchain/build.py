@@ -52,7 +52,6 @@ from opkit.toolchain.project import Project
 from opkit.toolchain.session import Session, UnitResult
 from opkit.toolchain.state import BuildState, UnitState
 from opkit.toolchain.toolkit import Toolkit
-from opkit.toolchain.tree import find_kernel_file, kernel_options
 
 __all__ = ["Artifact", "BuildEvent", "build", "clean_output", "default_output", "work_dir"]
 
@@ -95,6 +94,8 @@ class Artifact:
     warnings: tuple[Diagnostic, ...]
     """The compiler's warnings about the user's files."""
     seconds: float
+    described: HostDescription | None = None
+    """What the host library registers; None without the emulator's library."""
 
     @property
     def manifest(self) -> Path:
@@ -159,7 +160,8 @@ def build(
     kit = toolkit or Toolkit.installed()
     compiler = find_compiler()
     # A tree says what its operators are only when its host library is there.
-    kernels = () if project.is_tree else kernel_units(project, target, kit, compiler)
+    is_tree = project.tree is not None
+    kernels = () if is_tree else kernel_units(project, target, kit, compiler)
     objects, links = library_units(project, kit, compiler)
     folder = (out or default_output(project)).absolute()
     work = work_dir(folder)
@@ -200,6 +202,7 @@ def build(
         skipped=skipped,
         warnings=job.diagnose(results),
         seconds=time.monotonic() - begin,
+        described=job.described,
     )
 
 
@@ -222,6 +225,8 @@ class _Build:
         """With the operators of a tree once its host library is built."""
         self.notes: list[str] = []
         """What was left out, for the user."""
+        self.described: HostDescription | None = None
+        """What the host library registers, once it is built."""
         self._chip = chip
         self._compiler = compiler
         self._folder = folder
@@ -271,7 +276,7 @@ class _Build:
 
     def _build_described(self, results: dict[str, UnitResult], jobs: int) -> dict[str, str]:
         """Build what follows from the host's OpDefs, and return the headers of its functions."""
-        described = self._describe(results[HOST_LIBRARY])
+        described = self.described = self._describe(results[HOST_LIBRARY])
         headers = {header_name(op.op): api_header(op) for op in described.operators}
         api = opapi_unit(
             headers,
@@ -307,8 +312,10 @@ class _Build:
     def _described_kernels(self, described: HostDescription) -> tuple[CompileUnit, ...]:
         """Return the kernels of a tree; those of other projects are known from their prototypes."""
         project = self.project
-        if not project.is_tree:
+        tree = project.tree
+        if tree is None:
             return ()
+        soc_config = self._chip.soc_config
         operators, files, preambles = [], {}, {}
         for operator in described.operators:
             if not operator.is_configured:
@@ -317,11 +324,11 @@ class _Build:
                     f" {self._chip.soc_config}"
                 )
                 continue
-            kernel = find_kernel_file(project.root, operator.op, operator.op_file)
+            kernel = tree.find_kernel(operator.op, operator.op_file, soc_config=soc_config)
             operators.append(replace(operator.spec, name=kernel.entry))
             files[operator.op] = kernel
             text, default = described.tiling_text(operator.op)
-            options = kernel_options(project.root, operator.op)
+            options = tree.kernel_options(operator.op, soc_config=soc_config)
             preambles[operator.op] = KernelPreamble(text, default, options)
             self.notes.extend(
                 f"{operator.op}: the combination {types} is not built: opkit lacks one of its types"

@@ -258,7 +258,8 @@ def library_units(
         )
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX") or ".so")
     no_flags: tuple[str, ...] = ()
-    libraries = [(HOST_LIBRARY, "op_host", no_flags, "-O1", True)]
+    host_flags = project.tree.host_options if project.tree is not None else no_flags
+    libraries = [(HOST_LIBRARY, "op_host", host_flags, "-O1", True)]
     if project.sources("numpy_ext"):
         libraries.append((f"_numpy{suffix}", "numpy_ext", _numpy_flags(), "-O1", False))
     torch = _torch_folder()
@@ -301,7 +302,13 @@ def skipped_bindings(project: Project) -> tuple[tuple[str, str], ...]:
 
 
 def opapi_unit(
-    headers: Mapping[str, str], source: str, *, root: Path, toolkit: Toolkit, compiler: Compiler
+    headers: Mapping[str, str],
+    source: str,
+    *,
+    root: Path,
+    toolkit: Toolkit,
+    compiler: Compiler,
+    file: str | None = OPAPI_LIBRARY,
 ) -> CompileUnit:
     """Return the unit of the aclnn library.
 
@@ -309,22 +316,21 @@ def opapi_unit(
         headers: text by name of the headers that the source includes; they become part of it.
         source: its text.
         root: the project's folder.
+        file: the library's name; None for an object that goes into a static one.
     """
     text = source
     for name, header in headers.items():
         text = text.replace(f'#include "{name}"\n', header)
+    flags = _common_flags(compiler, toolkit, optimise="-O1")
+    if file is not None:
+        flags = (*flags, "-s", f"-Wl,-soname,{file}", *_link_flags(toolkit, strict=True))
     return CompileUnit(
-        name=OPAPI_LIBRARY,
+        name=file or "op_api.o",
         kind="op_api",
         source=root / "op_api.cpp",
         text=text,
-        flags=(
-            *_common_flags(compiler, toolkit, optimise="-O1"),
-            "-s",
-            f"-Wl,-soname,{OPAPI_LIBRARY}",
-            *_link_flags(toolkit, strict=True),
-        ),
-        linked=True,
+        flags=flags,
+        linked=file is not None,
     )
 
 

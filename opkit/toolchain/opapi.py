@@ -9,8 +9,9 @@ Source: public programming guide, calling single operators; OpParamDef: Scalar, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from opkit.schema import ATTR_SETTERS, AttrSpec, snake_case
 from opkit.toolchain.described import DescribedOperator, DescribedTensor
@@ -29,6 +30,16 @@ _ATTRIBUTE_PARAMETERS = {
     "list_bool": "const aclBoolArray*",
 }
 _INTEGERS = frozenset(("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"))
+
+
+_FOLDER_OF_LIBRARY = """
+namespace {
+
+/// Any function of this library, which lies in an artifact folder.
+const void* opkit_folder() { return reinterpret_cast<const void*>(&opkit_folder); }
+
+}  // namespace
+"""
 
 
 @dataclass(frozen=True)
@@ -75,20 +86,24 @@ extern "C" {{
 """
 
 
-def api_source(operators: Sequence[DescribedOperator]) -> str:
-    """Return the source of libcust_opapi.so."""
+def api_source(
+    operators: Sequence[DescribedOperator], *, packed: Mapping[str, Path] | None = None
+) -> str:
+    """Return the source of the aclnn functions.
+
+    Args:
+        packed: files of an artifact folder that the functions' library carries inside, by their
+            names there; None where the library lies in the folder.
+    """
     parts = ['#include "opkit/aclnn_call.h"\n']
     parts += [f'#include "{header_name(operator.op)}"\n' for operator in operators]
-    parts.append(
-        "\nnamespace {\n\n/// Where this library lies.\nvoid here() {}\n\n}  // namespace\n"
-    )
+    parts.append(_FOLDER_OF_LIBRARY if packed is None else _folder_inside(packed))
     for operator in operators:
         statements = "".join(f"  {p.statement}\n" for p in _parameters(operator) if p.statement)
         name = f"aclnn{operator.op}"
         parts.append(f"""
 {_first_phase(operator)} {{
-  const auto* library = reinterpret_cast<const void*>(&here);
-  opkit::aclnn::Call call("{name}GetWorkspaceSize", library, "{operator.op}");
+  opkit::aclnn::Call call("{name}GetWorkspaceSize", opkit_folder(), "{operator.op}");
 {statements}  return call.prepare(workspaceSize, executor);
 }}
 
@@ -97,6 +112,45 @@ def api_source(operators: Sequence[DescribedOperator]) -> str:
 }}
 """)
     return "".join(parts)
+
+
+def _folder_inside(packed: Mapping[str, Path]) -> str:
+    """Return the definition of `opkit_folder()` for a library that carries these files inside.
+
+    The assembler reads them; its labels are local, so a program may link several such libraries.
+    """
+    assembly, labels, rows = [], [], []
+    for index, (name, path) in enumerate(packed.items()):
+        label = f"opkit_packed_{index}"
+        assembly.append(f"{label}:\n.incbin {_quoted(str(path))}\n{label}_end:\n")
+        labels.append(f"extern const char {label}[], {label}_end[];\n")
+        rows.append(f"      {{{_quoted(name)}, {label}, {label}_end}},\n")
+    text = "".join(_quoted(line) for part in assembly for line in part.splitlines(keepends=True))
+    return f"""
+asm(".pushsection .rodata\\n" {text} ".popsection\\n");
+extern "C" {{
+#pragma GCC visibility push(hidden)
+{"".join(labels)}#pragma GCC visibility pop
+}}
+
+namespace {{
+
+/// The artifact folder, which this library carries inside.
+const opkit::aclnn::PackedFolder& opkit_folder() {{
+  static const opkit::aclnn::PackedFile files[] = {{
+{"".join(rows)}  }};
+  static const opkit::aclnn::PackedFolder all{{files, sizeof files / sizeof files[0]}};
+  return all;
+}}
+
+}}  // namespace
+"""
+
+
+def _quoted(text: str) -> str:
+    """Return a string as C and the assembler write it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def proto_header(operators: Sequence[DescribedOperator]) -> str:
@@ -215,5 +269,5 @@ def _proto_value(value: object) -> str:
     if isinstance(value, tuple):
         return "{" + ", ".join(_proto_value(item) for item in value) + "}"
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return _quoted(value)
     return "{}" if value is None else repr(value)

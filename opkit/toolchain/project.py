@@ -10,7 +10,7 @@ from pathlib import Path
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, load
-from opkit.toolchain.tree import KernelFile, host_sources, is_tree
+from opkit.toolchain.tree import LISTING_SUFFIX, KernelFile, Tree, read_folder, read_listing
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,8 +31,8 @@ class Project:
     operators: tuple[OpSpec, ...]
     """All operators of the JSON files in `[tool.opkit] operators`, in that order; of a tree, what
     its host library registers, so none before it was built."""
-    is_tree: bool = False
-    """Without a pyproject.toml: its OpDefs describe its operators."""
+    tree: Tree | None = None
+    """Without a pyproject.toml: its sources, whose OpDefs describe its operators."""
     kernel_files: Mapping[str, KernelFile] = field(default_factory=dict)
     """Of a tree: each operator's kernel, by its OpDef name."""
 
@@ -54,8 +54,8 @@ class Project:
 
     def sources(self, folder: str) -> tuple[Path, ...]:
         """Return the C++ files of one folder of the project, by name."""
-        if self.is_tree:
-            return host_sources(self.root) if folder == "op_host" else ()
+        if self.tree is not None:
+            return self.tree.host_sources if folder == "op_host" else ()
         return tuple(sorted((self.root / folder).glob("*.cpp")))
 
 
@@ -63,7 +63,8 @@ def load_project(path: Path | None = None) -> Project:
     """Return the project at a folder, or at the nearest of its parents that is one.
 
     Args:
-        path: a folder, or a file in it; the working directory when None.
+        path: a folder, or a file in it; or the list of sources that CMake's npu_op_package
+            wrote; the working directory when None.
     Raises:
         UsageError: neither it nor a parent is a project, or its pyproject.toml is wrong.
         SpecError: one of its prototypes is wrong.
@@ -71,6 +72,9 @@ def load_project(path: Path | None = None) -> Project:
     start = (path or Path.cwd()).absolute()
     if not start.exists():
         raise UsageError(f"there is no {start}", help='"opkit gen" writes a project')
+    if start.suffix == LISTING_SUFFIX and start.is_file():
+        name, tree = read_listing(start)
+        return Project(root=tree.root, name=name, operators=(), tree=tree)
     for folder in (start, *start.parents):
         settings = folder / "pyproject.toml"
         if settings.is_file():
@@ -78,8 +82,9 @@ def load_project(path: Path | None = None) -> Project:
             table = document.get("tool", {}).get("opkit") if isinstance(document, dict) else None
             if isinstance(table, dict):
                 return _project(settings, document, table)
-        if is_tree(folder):
-            return Project(root=folder, name=folder.name, operators=(), is_tree=True)
+        found = read_folder(folder)
+        if found is not None:
+            return Project(root=folder, name=folder.name, operators=(), tree=found)
     raise UsageError(
         f"{start} is not in an operator project: no pyproject.toml with [tool.opkit], and no"
         " op_host/ with op_kernel/ beside it",

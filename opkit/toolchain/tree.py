@@ -1,20 +1,26 @@
 """Operator projects without a pyproject.toml: msopgen's layout, and public projects like it.
 
-Their operators are what op_host/ registers; their CMake files say which kernel file is whose.
+Their operators are what their host sources register; their CMake files say which kernel file is
+whose. What those say is either read out of them, or listed by opkit's own `npu_op_package`, which
+knows every variable (emulator/cmake/npu_op.cmake).
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from opkit.errors import UsageError
 from opkit.schema import snake_case
 
-__all__ = ["KernelFile", "find_kernel_file", "host_sources", "is_tree", "kernel_options"]
+__all__ = ["LISTING_SUFFIX", "KernelFile", "Tree", "read_folder", "read_listing"]
+
+LISTING_SUFFIX = ".operators"
+"""Of the files that `npu_op_package` writes."""
 
 _HOST, _KERNEL = "op_host", "op_kernel"
 _SUFFIXES = frozenset((".cpp", ".cc", ".cxx"))
@@ -39,80 +45,177 @@ class KernelFile:
     """The function that is launched."""
 
 
-def is_tree(folder: Path) -> bool:
-    """Return whether a folder holds operators in msopgen's layout."""
-    return bool(host_sources(folder)) and (folder / _KERNEL).is_dir()
+@dataclass(frozen=True)
+class _Named:
+    """What CMake says for one operator: its kernel file, or options for its compiler."""
+
+    op: str
+    """Its OpDef name; `ALL` for options of every operator."""
+    units: tuple[str, ...]
+    """The chips that it counts for, such as `ascend910b`; empty for all."""
+    words: tuple[str, ...]
+    """The file, or the options."""
+
+    def counts_for(self, op: str, soc_config: str) -> bool:
+        is_for_chip = any(unit.lower().startswith(soc_config) for unit in self.units)
+        return self.op in (op, "ALL") and (is_for_chip or not self.units)
 
 
-def host_sources(root: Path) -> tuple[Path, ...]:
-    """Return the sources of op_host/ by path."""
-    return tuple(_sources(root / _HOST))
+@dataclass(frozen=True)
+class Tree:
+    """The sources of a project, and what its CMake files say of them."""
+
+    root: Path
+    """Every source lies below it."""
+    host_sources: tuple[Path, ...]
+    """What registers the operators."""
+    kernel_sources: tuple[Path, ...]
+    """Where kernels that CMake does not name are looked for."""
+    host_options: tuple[str, ...] = ()
+    """Include folders and macros for the host sources."""
+    named_kernels: tuple[_Named, ...] = ()
+    named_options: tuple[_Named, ...] = ()
+
+    def find_kernel(self, op: str, op_file: str | None, *, soc_config: str) -> KernelFile:
+        """Return an operator's kernel.
+
+        CMake's `npu_op_kernel_sources(OP_TYPE ... KERNEL_FILE ...)` counts first, then the file
+        that the OpDef names, then a file named like the operator, then one whose entry is.
+
+        Args:
+            soc_config: the family of chips, such as `ascend910b`.
+        Raises:
+            UsageError: there is none.
+        """
+        name = snake_case(op)
+        named = [
+            Path(given.words[0])
+            for given in self.named_kernels
+            if given.counts_for(op, soc_config) and Path(given.words[0]).is_file()
+        ]
+        candidates = named[:1]
+        for stem in (op_file, name):
+            candidates += [path for path in self.kernel_sources if path.stem == stem]
+        candidates += self.kernel_sources
+        for path in candidates:
+            entries = _ENTRY.findall(_without_comments(path))
+            if name in entries:
+                return KernelFile(path, name)
+            is_its_own = path in named or path.stem in (op_file, name)
+            if is_its_own and len(set(entries)) == 1:
+                return KernelFile(path, entries[0])
+        raise UsageError(
+            f"{self.root}: {op} has no kernel: no function {name} in {self._where()}",
+            help=f"name the file {name}.cpp, or its function {name}",
+        )
+
+    def kernel_options(self, op: str, *, soc_config: str) -> tuple[str, ...]:
+        """Return the macros that CMake gives an operator's kernel."""
+        options = [
+            word
+            for given in self.named_options
+            if given.counts_for(op, soc_config)
+            for word in given.words
+            if word.startswith(("-D", "-U", "-std="))
+        ]
+        return tuple(dict.fromkeys(options))
+
+    def _where(self) -> str:
+        if (self.root / _KERNEL).is_dir():
+            return f"{_KERNEL}/"
+        return ", ".join(path.name for path in self.kernel_sources) or "no file at all"
 
 
-def find_kernel_file(root: Path, op: str, op_file: str | None) -> KernelFile:
-    """Return an operator's kernel.
-
-    CMake's `npu_op_kernel_sources(OP_TYPE ... KERNEL_FILE ...)` counts first, then the file that
-    the OpDef names, then a file named like the operator, then one whose entry is.
-
-    Raises:
-        UsageError: there is none.
-    """
-    name = snake_case(op)
-    named = _file_from_cmake(root, op)
-    candidates = [named] if named else []
-    sources = list(_sources(root / _KERNEL))
-    for stem in (op_file, name):
-        candidates += [path for path in sources if path.stem == stem]
-    candidates += sources
-    for path in candidates:
-        entries = _ENTRY.findall(_without_comments(path))
-        if name in entries:
-            return KernelFile(path, name)
-        is_its_own = path == named or path.stem in (op_file, name)
-        if is_its_own and len(set(entries)) == 1:
-            return KernelFile(path, entries[0])
-    raise UsageError(
-        f"{root}: {op} has no kernel: no function {name} in {_KERNEL}/",
-        help=f"name the file {name}.cpp, or its function {name}",
-    )
-
-
-def kernel_options(root: Path, op: str) -> tuple[str, ...]:
-    """Return the macros and include folders that CMake gives an operator's kernel."""
-    options: list[str] = []
-    for text in _cmake_texts(root):
-        for body in _COMPILE_OPTIONS.findall(text):
-            words = shlex.split(body)
-            if "OPTIONS" not in words or not {op, "ALL"} & set(words):
-                continue
-            given = words[words.index("OPTIONS") + 1 :]
-            options += [word for word in given if word.startswith(("-D", "-U", "-std="))]
-    return tuple(dict.fromkeys(options))
-
-
-def _sources(folder: Path) -> Iterable[Path]:
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder).parts[:-1]
-        if path.suffix in _SUFFIXES and not _FOREIGN_FOLDERS & set(inside):
-            yield path
-
-
-def _file_from_cmake(root: Path, op: str) -> Path | None:
+def read_folder(root: Path) -> Tree | None:
+    """Return the tree at a folder in msopgen's layout; None where there is none."""
+    host = _sources(root / _HOST)
+    if not host or not (root / _KERNEL).is_dir():
+        return None
+    kernels, options = [], []
     for text in _cmake_texts(root):
         for body in _KERNEL_SOURCES.findall(text):
-            words = body.split()
-            given = {
-                key: words[index + 1]
-                for index, key in enumerate(words[:-1])
-                if key in ("OP_TYPE", "KERNEL_DIR", "KERNEL_FILE")
-            }
-            if given.get("OP_TYPE") != op or "KERNEL_FILE" not in given:
-                continue
-            path: Path = root / _KERNEL / given.get("KERNEL_DIR", "") / given["KERNEL_FILE"]
-            if path.is_file():
-                return path
-    return None
+            given = _keywords(body.split())
+            if "OP_TYPE" in given and "KERNEL_FILE" in given:
+                folder = given.get("KERNEL_DIR", [""])[0]
+                path = root / _KERNEL / folder / given["KERNEL_FILE"][0]
+                units = tuple(given.get("COMPUTE_UNIT", ()))
+                kernels.append(_Named(given["OP_TYPE"][0], units, (str(path),)))
+        for body in _COMPILE_OPTIONS.findall(text):
+            words = shlex.split(body)
+            given = _keywords(words)
+            # add_ops_compile_options names the operator first, npu_op_kernel_options a target.
+            before = words[: min(words.index(key) for key in given)] if given else []
+            for op in before:
+                units = tuple(given.get("COMPUTE_UNIT", ()))
+                options.append(_Named(op, units, tuple(given.get("OPTIONS", ()))))
+    return Tree(root, host, _sources(root / _KERNEL), (), tuple(kernels), tuple(options))
+
+
+def read_listing(file: Path) -> tuple[str, Tree]:
+    """Return a package's name and its tree, from the file that `npu_op_package` wrote.
+
+    A line is a word and its values, apart by tabs: `package NAME`, `root FOLDER`, `host FILE`,
+    `host-option OPTION`, `base TARGET FOLDER`, `kernel TARGET OP FOLDER FILE UNITS`,
+    `options TARGET OP UNITS OPTION...`; UNITS are apart by commas, `-` for all chips.
+
+    Raises:
+        UsageError: it cannot be read, or names no host source.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as err:
+        raise UsageError(f"{file}: cannot be read: {err}", help="run cmake again") from err
+    lines = [line.split("\t") for line in text.splitlines() if line]
+
+    def values(word: str) -> Iterator[list[str]]:
+        return (line[1:] for line in lines if line[0] == word)
+
+    host = tuple(dict.fromkeys(Path(path) for (path,) in values("host")))
+    (name,), (root,) = next(values("package")), next(values("root"))
+    bases = dict(values("base"))
+    if not host:
+        raise UsageError(
+            f"{file}: the package {name} has no host sources",
+            help="npu_op_library(... TILING FILE...) and npu_op_package_add(... LIBRARY ...)",
+        )
+    kernels = tuple(
+        _Named(op, _units(units), (str(Path(bases.get(target, root), folder, source)),))
+        for target, op, folder, source, units in values("kernel")
+    )
+    options = tuple(
+        _Named(op, _units(units), tuple(words)) for _, op, units, *words in values("options")
+    )
+    sources = tuple(dict.fromkeys(path for base in bases.values() for path in _sources(Path(base))))
+    # Commands run in the root and name the sources from there.
+    every = [Path(root), *host, *sources, *(Path(kernel.words[0]) for kernel in kernels)]
+    common = Path(os.path.commonpath([os.path.normpath(path) for path in every]))
+    host_options = tuple(dict.fromkeys(option for (option,) in values("host-option")))
+    return name, Tree(common, host, sources, host_options, kernels, options)
+
+
+def _units(text: str) -> tuple[str, ...]:
+    return () if text == "-" else tuple(text.split(","))
+
+
+def _keywords(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values behind each keyword of the CMake functions."""
+    found: dict[str, list[str]] = {}
+    values: list[str] = []
+    for word in words:
+        if word in ("OP_TYPE", "KERNEL_DIR", "KERNEL_FILE", "COMPUTE_UNIT", "OPTIONS"):
+            values = found.setdefault(word, [])
+        else:
+            values.append(word)
+    return found
+
+
+def _sources(folder: Path) -> tuple[Path, ...]:
+    return tuple(
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in _SUFFIXES
+        and not _FOREIGN_FOLDERS & set(path.relative_to(folder).parts[:-1])
+    )
 
 
 def _cmake_texts(root: Path) -> Iterable[str]:

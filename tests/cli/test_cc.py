@@ -16,6 +16,7 @@ from opkit import emulator, runtime
 from opkit.cli.cc import command
 from opkit.cli.console import run_guarded
 from opkit.errors import SetupError
+from opkit.toolchain import CMAKE_DIR
 
 HELLO = """
 #include <cstdio>
@@ -65,6 +66,13 @@ target_include_directories(cust_optiling PRIVATE op_kernel)
 npu_op_kernel_sources(kernels OP_TYPE Scaled KERNEL_FILE scaled.cpp)
 npu_op_kernel_library(kernels SRC_BASE op_kernel TILING_LIBRARY cust_optiling)
 npu_op_package_add(mine LIBRARY cust_optiling kernels)
+"""
+APP = """
+cmake_minimum_required(VERSION 3.16)
+project(app CXX)
+find_package(mine REQUIRED)
+add_executable(main main.cpp)
+target_link_libraries(main PRIVATE nnopbase mine::mine)
 """
 SCALED = Path(__file__).parents[1] / "toolchain" / "data" / "scaled"
 
@@ -187,7 +195,30 @@ def test_an_operator_projects_own_cmake_makes_a_package_that_installs(here: Path
 
 
 @pytest.mark.slow
-def test_a_package_that_opkit_cannot_make_is_refused_when_configuring(here: Path) -> None:
-    done = _configure("STATIC")
+def test_an_operator_projects_static_library_installs_and_links(here: Path) -> None:
+    assert _configure("STATIC").returncode == 0
+    cmake = shutil.which("cmake") or "cmake"
+    (app := here / "app").mkdir()
+    (app / "CMakeLists.txt").write_text(APP)
+    (app / "main.cpp").write_text(
+        '#include <cstdio>\n#include "aclnn_scaled.h"\n'
+        'int main() { std::printf("%d\\n", aclnnScaled(nullptr, 0, nullptr, nullptr)); }\n'
+    )
+    environment = {**opkit_environment(), "CMAKE_PREFIX_PATH": str(CMAKE_DIR)}
+    for argv in (
+        [cmake, "--build", "build"],
+        [cmake, "--install", "build"],
+        [cmake, "-S", "app", "-B", "app/build", f"-Dmine_DIR={here}/build/lib/cmake/mine"],
+        [cmake, "--build", "app/build"],
+        ["app/build/main"],
+    ):
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "161001\n"
+    assert (here / "build/include/op_proto.h").is_file()
+
+
+def test_what_opkit_cannot_package_is_refused_when_configuring(here: Path) -> None:
+    done = _configure("DEVICE")
     assert done.returncode != 0
-    assert "opkit makes packages of TYPE RUN only" in " ".join(done.stderr.split())
+    assert "npu_op_package(mine TYPE DEVICE)" in " ".join(done.stderr.split())

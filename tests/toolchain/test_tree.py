@@ -13,7 +13,7 @@ from opkit import emulator, runtime
 from opkit.errors import BuildError, UsageError
 from opkit.toolchain import Artifact, build, find_compiler, load_project
 from opkit.toolchain.described import parse_description
-from opkit.toolchain.tree import find_kernel_file, kernel_options
+from opkit.toolchain.tree import read_folder, read_listing
 
 # The sum of a list of tensors, scaled; its tiling data is defined by macros, one struct in another.
 WEIGHTED = Path(__file__).parent / "data" / "weighted"
@@ -110,11 +110,42 @@ def test_cmake_says_which_kernel_file_is_whose(tmp_path: Path) -> None:
         "npu_op_kernel_options(kernels ALL OPTIONS -DROWS=2 --save-temp-files)\n"
         "# npu_op_kernel_options(kernels ALL OPTIONS -DROWS=3)\n"
     )
-    found = find_kernel_file(tmp_path, "AddCustom", None)
+    (tmp_path / "op_host").mkdir()
+    (tmp_path / "op_host/add_custom.cpp").touch()
+    tree = read_folder(tmp_path)
+    assert tree is not None
+    found = tree.find_kernel("AddCustom", None, soc_config="ascend910b")
     assert (found.source.name, found.entry) == ("other.cpp", "entry_of_add")
-    assert kernel_options(tmp_path, "AddCustom") == ("-DROWS=2",)
+    assert tree.kernel_options("AddCustom", soc_config="ascend910b") == ("-DROWS=2",)
     with pytest.raises(UsageError, match="MulCustom has no kernel"):
-        find_kernel_file(tmp_path, "MulCustom", None)
+        tree.find_kernel("MulCustom", None, soc_config="ascend910b")
+
+
+def test_a_listing_names_files_of_a_flat_folder_by_chip(tmp_path: Path) -> None:
+    for name in ("a b.cpp", "other.cpp", "host.cpp"):
+        (tmp_path / name).write_text("__global__ __aicore__ void add(GM_ADDR x) {}\n")
+    rows = [
+        ("package", "mine"),
+        ("root", str(tmp_path)),
+        ("host", str(tmp_path / "host.cpp")),
+        ("host-option", "-DA=1"),
+        ("kernel", "kernels", "AddCustom", ".", "other.cpp", "Ascend310P"),
+        ("kernel", "kernels", "AddCustom", ".", "a b.cpp", "Ascend310B,Ascend910B1"),
+        ("options", "kernels", "ALL", "ascend310p", "-DROWS=2"),
+        ("options", "kernels", "AddCustom", "-", "-DROWS=3", "-g"),
+        ("base", "kernels", str(tmp_path)),
+    ]
+    listing = tmp_path / "mine.operators"
+    listing.write_text("".join("\t".join(row) + "\n" for row in rows))
+    name, tree = read_listing(listing)
+    assert (name, tree.root, tree.host_options) == ("mine", tmp_path, ("-DA=1",))
+    assert tree.host_sources == (tmp_path / "host.cpp",)
+    found = tree.find_kernel("AddCustom", None, soc_config="ascend910b")
+    assert (found.source.name, found.entry) == ("a b.cpp", "add")
+    assert tree.kernel_options("AddCustom", soc_config="ascend910b") == ("-DROWS=3",)
+    listing.write_text("package\tmine\nroot\t/\n")
+    with pytest.raises(UsageError, match="mine has no host sources"):
+        read_listing(listing)
 
 
 def test_lists_of_different_lengths_in_an_opdef_are_refused() -> None:

@@ -11,6 +11,9 @@
 #include "opkit/profile_options.h"
 #include "opkit/run_options.h"
 
+// Shared by all copies in a program: each library that a project links by the vendor's names brings one.
+__attribute__((weak)) bool opkit_options_are_applied = false;
+
 namespace {
 
 // Where findings and timelines go; null without checks, or without profiling. Never destroyed: they are read behind all
@@ -60,7 +63,8 @@ void begin_checks(const opkit_check_options& options) {
 
 __attribute__((constructor)) void apply_run_options() {
   const char* text = std::getenv("OPKIT_RUN_OPTIONS");
-  if (text == nullptr) return;
+  if (text == nullptr || opkit_options_are_applied) return;
+  opkit_options_are_applied = true;
   std::string chip;
   std::string detectors;
   opkit_run_options options{};

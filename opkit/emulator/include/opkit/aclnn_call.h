@@ -12,6 +12,19 @@ namespace opkit::aclnn {
 
 struct Arguments;
 
+/// One file that a library or program carries inside.
+struct PackedFile {
+  const char* name;
+  const char* begin;
+  const char* end;
+};
+
+/// An artifact folder carried inside. It is never moved: its address says which one it is.
+struct PackedFolder {
+  const PackedFile* files;
+  size_t count;
+};
+
 /// Collects the arguments of one first-phase function, inputs in OpDef order, then attributes, then outputs. Every
 /// add function takes the name of the OpDef for messages. A null argument is checked by prepare.
 class OPKIT_API Call {
@@ -19,6 +32,8 @@ class OPKIT_API Call {
   /// `function`: for messages. `address`: any function of the library, which lies in an artifact folder or in
   /// op_api/lib below it.
   Call(const char* function, const void* address, const char* op_type);
+  /// The folder is written out for the first call, and deleted when the process ends.
+  Call(const char* function, const PackedFolder& folder, const char* op_type);
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;

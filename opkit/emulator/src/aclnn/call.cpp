@@ -13,6 +13,7 @@
 #include "acl/error.h"
 #include "acl/state.h"
 #include "aclnn/objects.h"
+#include "aclnn/packed.h"
 #include "host/dtypes.h"
 #include "host/launch_run.h"
 #include "opkit/op_call.h"
@@ -231,6 +232,14 @@ Call::Call(const char* function, const void* address, const char* op_type) : arg
   arguments_->function = function;
   arguments_->folder = artifact_of(address);
   arguments_->op_type = op_type;
+}
+
+Call::Call(const char* function, const PackedFolder& folder, const char* op_type) : arguments_(new Arguments()) {
+  arguments_->function = function;
+  arguments_->op_type = op_type;
+  std::string reason;
+  arguments_->folder = unpacked(folder, &reason);
+  if (!reason.empty()) arguments_->refuse(ACLNN_ERR_INNER, reason);
 }
 
 Call::~Call() { delete arguments_; }
