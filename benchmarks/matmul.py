@@ -118,9 +118,7 @@ def figure(library: Path, kind: str, size: int) -> None:
     pair = compare(call, case.theirs, rounds=_ROUNDS[size], clock=time.process_time)
     rates = f"{case.gigaflops(pair.first_seconds):.0f} / {case.gigaflops(pair.second_seconds):.0f}"
     what = f"{kind} {size}^3, GFLOP/s / torch's"
-    print_figure(
-        what, f"{1 / pair.ratio:.2f} ({rates})", ">= 0.6, goal 0.9" if kind == "fp16" else "-"
-    )
+    print_figure(what, f"{1 / pair.ratio:.2f} ({rates})", ">= 0.6, goal 0.9")
 
 
 def figure_of_two_threads(library: Path, cores: set[int]) -> None:

@@ -179,3 +179,67 @@ def test_an_integer_product_saturates_once(multiply: Callable[..., np.ndarray]) 
     got = multiply("int8_t", a, b, bias)
     exact = bias.astype(np.int64) + 64 * 128 * 128
     np.testing.assert_array_equal(got, np.minimum(exact, 2**31 - 1) + np.zeros((3, 1), np.int64))
+
+
+def test_sums_that_may_saturate_are_the_same_on_every_target(
+    multiply: Callable[..., np.ndarray],
+) -> None:
+    # Next to the limits each product counts, and sums pass them on the way and come back.
+    generator = np.random.default_rng(5)
+    a, b = (generator.integers(-128, 128, (16, 64), dtype=np.int8) for _ in range(2))
+    near = np.array([2**31 - 1, -(2**31), 2**31 - 300000, -(2**31) + 300000], np.int32)
+    bias = np.resize(near, 16).astype(np.int32)
+    exact = np.clip(a.astype(np.int64) @ b.astype(np.int64).T + bias, -(2**31), 2**31 - 1)
+    for target in _emulator.lane_targets():
+        _emulator.set_lane_target(target)
+        try:
+            np.testing.assert_array_equal(multiply("int8_t", a, b, bias), exact)
+        finally:
+            _emulator.set_lane_target("auto")
+
+
+def extremes(kind: str, shape: tuple[int, int]) -> np.ndarray:
+    """Return values that fit in bfloat16, of one kind that an instruction may treat in its own way."""
+    generator = np.random.default_rng(shape[0])
+    values = generator.uniform(-2, 2, shape)
+    if kind == "signed zeros":
+        values *= generator.integers(0, 2, shape)
+        values[::3] = 0  # these rows of C stay what they start with
+    if kind == "wide":
+        values *= np.exp2(generator.integers(-60, 60, shape))
+    if kind == "tiny products":
+        values *= np.exp2(generator.integers(-66, -58, shape))
+    if kind == "subnormal":
+        values *= np.exp2(np.where(generator.integers(0, 2, shape), -130.0, 100.0))
+    if kind == "overflow":
+        values *= np.exp2(generator.integers(50, 70, shape))
+    if kind == "infinite":
+        values[generator.integers(0, 40, shape) == 0] = np.inf
+    bits = values.astype(np.float32).view(np.uint32) & 0xFFFF0000
+    return bits.view(np.float32)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.0, -0.0, 1e-33, 1e-39])
+@pytest.mark.parametrize(
+    "kind",
+    ["signed zeros", "wide", "tiny products", "subnormal", "overflow", "infinite"],
+)
+def test_bfloat16_keeps_every_bit_on_every_target(
+    multiply: Callable[..., np.ndarray], kind: str, scale: float
+) -> None:
+    # Dot products of the host take subnormal numbers for zero; they must not show.
+    a, b = extremes(kind, (19, 34)), extremes(kind, (37, 34))
+    bias = (np.arange(37) - 9).astype(np.float32) * np.float32(scale)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        expected = in_order(a, b, bias)
+    for target in _emulator.lane_targets():
+        _emulator.set_lane_target(target)
+        try:
+            got = multiply("bfloat16_t", a, b, bias)
+        finally:
+            _emulator.set_lane_target("auto")
+        is_number = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.isnan(got), ~is_number)
+        np.testing.assert_array_equal(
+            got.view(np.uint32)[is_number], expected.view(np.uint32)[is_number]
+        )

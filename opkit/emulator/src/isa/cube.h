@@ -1,6 +1,8 @@
 /// What the matrix instructions share: where they may run, and the bytes that each touches.
 #pragma once
 
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "isa/footprint.h"
@@ -77,6 +79,35 @@ T* scratch(std::vector<T>& buffer, size_t count) {
 }
 
 void multiply_integers(const Core& core, const Instr& instr, const ProductShape& shape);
+void multiply_floats(const Core& core, const Instr& instr, const ProductShape& shape);
+
+/// Runs a product of the lanes, whose sizes along m and n are filled in. What lies behind column n in the last block of
+/// C stays as it is.
+template <class Product>
+void multiply_blocks(Product lanes, const MatrixProduct& product, const ProductShape& shape,
+                     void (*multiply)(const Product&)) {
+  lanes.c_stride = size_t{shape.row_blocks} * kCubeSide * kCubeSide;
+  lanes.m = product.m;
+  lanes.blocks = product.n / kCubeSide;
+  multiply(lanes);
+  const uint32_t columns = product.n % kCubeSide;
+  if (columns == 0) return;
+  using Sum = std::remove_pointer_t<decltype(lanes.c)>;
+  static thread_local std::vector<Sum> buffer;
+  Sum* last = scratch(buffer, lanes.c_stride);
+  Sum* block = lanes.c + lanes.blocks * lanes.c_stride;
+  const auto copy_columns = [&](Sum* to, const Sum* from) {
+    for (uint32_t row = 0; row < product.m; ++row) {
+      std::memcpy(to + row * kCubeSide, from + row * kCubeSide, columns * sizeof(Sum));
+    }
+  };
+  copy_columns(last, block);
+  lanes.b += lanes.blocks * lanes.b_stride;
+  lanes.c = last;
+  lanes.blocks = 1;
+  multiply(lanes);
+  copy_columns(block, last);
+}
 
 /// Checks a product and gives C its start values.
 void start_product(Core& core, const Instr& instr);

@@ -4,11 +4,9 @@
 // float; integer products are summed exactly and C saturates once an instruction.
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "core/names.h"
 #include "isa/cube.h"
-#include "isa/lanes/lanes.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
 
@@ -89,73 +87,6 @@ void check_extents(const Core& core, const Instr& instr) {
   }
 }
 
-/// Rounds to HF32 in place. Its mantissa is taken to have 11 bits: of this chip the documents give only a figure, and
-/// say of a later one that it has 10.
-void round_to_hf32(float* values, size_t count, bool rounds_to_zero) {
-  constexpr uint32_t kDropped = 12;
-  constexpr uint32_t kHalf = 1u << (kDropped - 1);
-  constexpr uint32_t kInfinity = 0x7f800000;
-  for (size_t i = 0; i < count; ++i) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, values + i, sizeof(bits));
-    if ((bits & kInfinity) == kInfinity) continue;
-    const uint32_t odd = rounds_to_zero ? 0 : bits >> kDropped & 1;
-    bits = (bits + kHalf - 1 + odd) >> kDropped << kDropped;
-    std::memcpy(values + i, &bits, sizeof(bits));
-  }
-}
-
-/// The rows of A as floats, `stride` apart.
-float* left_floats(const Core& core, const Instr& instr, const ProductShape& shape, size_t stride) {
-  static thread_local std::vector<float> buffer;
-  const MatrixProduct& product = *instr.product;
-  float* rows = scratch(buffer, std::max<size_t>(product.m, 1) * stride);
-  const uint8_t* fractals = core.at(instr.src[0]);
-  const DType type = instr.src[0].dtype;
-  const lanes::LaneTable& lanes = lanes::table();
-  if (type != DType::F32) {
-    const lanes::UnpackLeft unpack = type == DType::F16 ? lanes.unpack_left_half : lanes.unpack_left_bfloat16;
-    // The one row of a vector is a fractal's width of 16-bit elements after the other.
-    if (!shape.is_vector) {
-      unpack(fractals, product.m, shape.left_across, shape.depth_blocks, rows, stride);
-      return rows;
-    }
-    const lanes::Lane widen = lanes.cast[static_cast<size_t>(DType::F32)][static_cast<size_t>(type)][0];
-    const void* source[1] = {fractals};
-    widen(rows, source, nullptr, product.k);
-    return rows;
-  }
-  if (shape.is_vector) {
-    std::memcpy(rows, fractals, product.k * sizeof(float));
-    return rows;
-  }
-  constexpr size_t kRowBytes = kBlockBytes;
-  for (uint32_t row = 0; row < product.m; ++row) {
-    const uint8_t* line = fractals + row / kCubeSide * shape.left_across * kFractalBytes + row % kCubeSide * kRowBytes;
-    for (uint32_t i = 0; i < shape.depth_blocks; ++i) {
-      std::memcpy(rows + row * stride + i * shape.width, line + i * kFractalBytes, kRowBytes);
-    }
-  }
-  return rows;
-}
-
-/// The blocks of 16 columns of B as rows of floats, `stride` apart.
-float* right_floats(const Core& core, const Instr& instr, const ProductShape& shape, size_t stride) {
-  static thread_local std::vector<float> buffer;
-  float* blocks = scratch(buffer, shape.column_blocks * stride);
-  const lanes::LaneTable& lanes = lanes::table();
-  lanes::UnpackRight unpack = lanes.unpack_right_float;
-  if (instr.src[1].dtype == DType::F16) unpack = lanes.unpack_right_half;
-  if (instr.src[1].dtype == DType::BF16) unpack = lanes.unpack_right_bfloat16;
-  const uint8_t* fractal = core.at(instr.src[1]);
-  for (uint32_t depth = 0; depth < shape.depth_blocks; ++depth) {
-    for (uint32_t block = 0; block < shape.column_blocks; ++block, fractal += kFractalBytes) {
-      unpack(fractal, blocks + block * stride + size_t{depth} * shape.width * kCubeSide);
-    }
-  }
-  return blocks;
-}
-
 /// Gives every row of C its start value; Kept leaves them.
 void start_result(const Core& core, const Instr& instr, const ProductShape& shape) {
   const MatrixProduct& product = *instr.product;
@@ -164,6 +95,10 @@ void start_result(const Core& core, const Instr& instr, const ProductShape& shap
   for (uint32_t block = 0; block < shape.column_blocks; ++block) {
     const uint32_t columns = std::min(kCubeSide, product.n - block * kCubeSide);
     uint8_t* column = result + uint64_t{block} * shape.row_blocks * kCubeSide * kColumnBytes;
+    if (product.initial == InitialC::Zero && columns == kCubeSide) {
+      std::memset(column, 0, uint64_t{product.m} * kColumnBytes);
+      continue;
+    }
     for (uint32_t row = 0; row < product.m; ++row) {
       if (product.initial == InitialC::Zero) {
         std::memset(column + row * kColumnBytes, 0, columns * 4);
@@ -171,47 +106,6 @@ void start_result(const Core& core, const Instr& instr, const ProductShape& shap
         std::memcpy(column + row * kColumnBytes, core.at(instr.src[2]) + block * kColumnBytes, columns * 4);
       }
     }
-  }
-}
-
-void multiply_floats(const Core& core, const Instr& instr, const ProductShape& shape) {
-  const MatrixProduct& product = *instr.product;
-  const size_t depth = size_t{shape.depth_blocks} * shape.width;
-  lanes::FloatProduct floats;
-  floats.a_stride = depth;
-  floats.b_stride = depth * kCubeSide;
-  float* left = left_floats(core, instr, shape, floats.a_stride);
-  float* right = right_floats(core, instr, shape, floats.b_stride);
-  floats.a = left;
-  floats.b = right;
-  if (instr.src[0].dtype == DType::F32 && product.is_hf32) {
-    round_to_hf32(left, product.m * floats.a_stride, product.rounds_to_zero);
-    round_to_hf32(right, shape.column_blocks * floats.b_stride, product.rounds_to_zero);
-  }
-  floats.c = reinterpret_cast<float*>(core.at(instr.dst));
-  floats.c_stride = size_t{shape.row_blocks} * kCubeSide * kCubeSide;
-  floats.m = product.m;
-  floats.blocks = product.n / kCubeSide;
-  floats.k = product.k;
-  const lanes::LaneTable& lanes = lanes::table();
-  const lanes::MultiplyFloats multiply =
-      instr.src[0].dtype == DType::F16 ? lanes.multiply_halves : lanes.multiply_floats;
-  multiply(floats);
-  const uint32_t columns = product.n % kCubeSide;
-  if (columns == 0) return;
-  // What lies behind column n in the last block stays as it is.
-  static thread_local std::vector<float> buffer;
-  float* last = scratch(buffer, floats.c_stride);
-  float* block = floats.c + floats.blocks * floats.c_stride;
-  for (uint32_t row = 0; row < product.m; ++row) {
-    std::memcpy(last + row * kCubeSide, block + row * kCubeSide, columns * sizeof(float));
-  }
-  floats.b += floats.blocks * floats.b_stride;
-  floats.c = last;
-  floats.blocks = 1;
-  multiply(floats);
-  for (uint32_t row = 0; row < product.m; ++row) {
-    std::memcpy(block + row * kCubeSide, last + row * kCubeSide, columns * sizeof(float));
   }
 }
 

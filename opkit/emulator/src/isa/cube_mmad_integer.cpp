@@ -36,6 +36,11 @@ uint32_t* left_words(const Core& core, const Instr& instr, const ProductShape& s
   uint32_t* words = scratch(buffer, instr.product->m * stride);
   const DType type = instr.src[0].dtype;
   const uint32_t flip = type == DType::S8 ? kSignBits : 0;
+  if (has_quads && !shape.is_vector) {
+    lanes::table().unpack_left_quads(core.at(instr.src[0]), instr.product->m, shape.left_across, shape.depth_blocks,
+                                     type == DType::S8, words, stride);
+    return words;
+  }
   const uint32_t per_fractal = has_quads ? kBlockBytes / 4 : shape.width / 2;
   for (uint32_t row = 0; row < instr.product->m; ++row) {
     for (uint32_t depth = 0; depth < shape.depth_blocks; ++depth) {
@@ -100,29 +105,9 @@ void multiply_integers(const Core& core, const Instr& instr, const ProductShape&
   integers.a = left_words(core, instr, shape, has_quads, integers.a_stride);
   integers.b = right_words(core, instr, shape, has_quads, integers.b_stride);
   integers.c = reinterpret_cast<int32_t*>(core.at(instr.dst));
-  integers.c_stride = size_t{shape.row_blocks} * kCubeSide * kCubeSide;
-  integers.m = product.m;
-  integers.blocks = product.n / kCubeSide;
-  integers.words = words;
+  integers.steps = words;
   integers.a_offset = has_quads && instr.src[0].dtype == DType::S8 ? 128 : 0;
-  const auto multiply = has_quads ? lanes.multiply_quads : lanes.multiply_pairs;
-  multiply(integers);
-  const uint32_t columns = product.n % kCubeSide;
-  if (columns == 0) return;
-  // What lies behind column n in the last block stays as it is.
-  static thread_local std::vector<int32_t> buffer;
-  int32_t* last = scratch(buffer, integers.c_stride);
-  int32_t* block = integers.c + integers.blocks * integers.c_stride;
-  for (uint32_t row = 0; row < product.m; ++row) {
-    std::memcpy(last + row * kCubeSide, block + row * kCubeSide, columns * sizeof(int32_t));
-  }
-  integers.b += integers.blocks * integers.b_stride;
-  integers.c = last;
-  integers.blocks = 1;
-  multiply(integers);
-  for (uint32_t row = 0; row < product.m; ++row) {
-    std::memcpy(block + row * kCubeSide, last + row * kCubeSide, columns * sizeof(int32_t));
-  }
+  multiply_blocks(integers, product, shape, has_quads ? lanes.multiply_quads : lanes.multiply_pairs);
 }
 
 }  // namespace opkit

@@ -137,6 +137,7 @@ void copy_plane(const Core& core, const Instr& instr, uint32_t plane, uint32_t b
 /// nothing done, where the extent of all rows leaves a tensor: then the bursts say which one does.
 bool copy_to_columns(const Core& core, const Instr& instr) {
   constexpr uint32_t kRows = 16;
+  constexpr uint32_t kAhead = 128;  // bytes: hosts do not foresee 16 lines that far apart
   const CopyShape& copy = instr.copy;
   const Operand& source = instr.src[0];
   const Operand& destination = instr.dst;
@@ -158,6 +159,7 @@ bool copy_to_columns(const Core& core, const Instr& instr) {
       uint8_t* block = to + first * copy.dst_stride + plane * copy.dst_plane_stride;
       const bool is_whole = plane != last_plane || last_bytes == kBlockBytes;
       for (uint32_t row = first; row < end; ++row, line += copy.src_stride, block += copy.dst_stride) {
+        __builtin_prefetch(line + kAhead);
         if (is_whole) {
           std::memcpy(block, line, kBlockBytes);
           continue;

@@ -72,6 +72,15 @@ bool has_byte_dots() {
 #endif
 }
 
+bool has_bfloat16_dots() {
+#if defined(OPKIT_LANES_X86)
+  static const bool has = __builtin_cpu_supports("avx512bf16") && avx512::lane_table().rounds_after_each_product();
+  return has;
+#else
+  return false;
+#endif
+}
+
 bool set_lane_target(const char* name) {
   const Targets& available = targets();
   for (size_t i = 0; i < available.count; ++i) {

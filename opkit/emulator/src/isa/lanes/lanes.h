@@ -16,34 +16,27 @@ namespace opkit::lanes {
 /// Works on `count` elements. Sources and destination are disjoint or start at the same address.
 using Lane = void (*)(void* dst, const void* const* sources, const uint64_t* scalars, size_t count);
 
-/// C += A * B of floats. Strides count floats. A lies in rows; B and C in blocks of 16 columns, row after row.
-struct FloatProduct {
-  const float* a;
+/// C += A * B. Strides count words of four bytes. A lies in rows; B and C in blocks of 16 columns, row after row. A
+/// word is a float, or some narrower elements along k.
+template <class Word, class Sum>
+struct Product {
+  const Word* a;
   size_t a_stride;  ///< between rows
-  const float* b;
+  const Word* b;
   size_t b_stride;  ///< between blocks
-  float* c;
+  Sum* c;
   size_t c_stride;  ///< between blocks
   size_t m;
   size_t blocks;
-  size_t k;
+  size_t steps;          ///< words of a row of A
+  int32_t a_offset = 0;  ///< that the integers of A are too large by
 };
+using FloatProduct = Product<float, float>;
+using IntegerProduct = Product<uint32_t, int32_t>;  ///< saturates once
+using PairProduct = Product<uint32_t, float>;       ///< of bfloat16, the first of two in the upper half of a word
 using MultiplyFloats = void (*)(const FloatProduct& product);
-
-/// C += A * B of integers, saturating once. Strides count 32-bit words; a word holds some elements along k.
-struct IntegerProduct {
-  const uint32_t* a;
-  size_t a_stride;  ///< between rows
-  const uint32_t* b;
-  size_t b_stride;  ///< between blocks
-  int32_t* c;
-  size_t c_stride;  ///< between blocks
-  size_t m;
-  size_t blocks;
-  size_t words;      ///< of a row of A
-  int32_t a_offset;  ///< that the elements of A are too large by
-};
 using MultiplyIntegers = void (*)(const IntegerProduct& product);
+using MultiplyPairs = void (*)(const PairProduct& product);
 
 /// Rows of A, `to_stride` floats apart, from fractals of 16 rows of 16 elements; `fractals_across` lie beside one
 /// another, the first `fractals_used` are unpacked.
@@ -102,6 +95,19 @@ struct LaneTable {
   UnpackRight unpack_right_float;
   MultiplyIntegers multiply_pairs;  ///< words of two signed 16-bit elements
   MultiplyIntegers multiply_quads;  ///< of four bytes, A's unsigned and B's signed; null without, see has_byte_dots
+  /// Rows of A as words of four bytes, int8_t flipped to uint8_t; null without multiply_quads.
+  void (*unpack_left_quads)(const void* fractals, size_t rows, size_t fractals_across, size_t fractals_used, bool flips,
+                            uint32_t* to, size_t to_stride);
+  /// Products of bfloat16 in pairs, see has_bfloat16_dots; null without. The results are those of multiply_floats if
+  /// the least exponents of A and B sum up to kLeastPairExponents; either is the biased exponent of the smallest
+  /// nonzero element, 0 for a subnormal one, and what unpacking returns.
+  uint32_t (*unpack_left_pairs)(const void* fractals, size_t rows, size_t fractals_across, size_t fractals_used,
+                                uint32_t* to, size_t to_stride);
+  /// All of B: `blocks` fractals beside one another, `fractals_along` times.
+  uint32_t (*unpack_right_pairs)(const void* fractals, size_t fractals_along, size_t blocks, uint32_t* to,
+                                 size_t to_stride);
+  MultiplyPairs multiply_bfloat16_pairs;
+  bool (*rounds_after_each_product)();
   /// 16 x 16 elements of 16 bits; the two do not overlap.
   void (*transpose_fractal)(const void* from, void* to);
 };
@@ -111,6 +117,13 @@ OPKIT_API const LaneTable& table();
 
 /// Whether this host runs the table's multiply_quads.
 bool has_byte_dots();
+
+/// Whether this host runs the table's multiply_bfloat16_pairs, and with the bits of two fused multiply-adds.
+bool has_bfloat16_dots();
+
+/// An element of bfloat16 with biased exponent e is a multiple of 2^(e - 127 - 7); the product of two has to be one of
+/// 2^-126.
+constexpr uint32_t kLeastPairExponents = 2 * (127 + 7) - 126;
 
 /// Chooses a target by name ("avx512", "avx2", "baseline"), or the best for "auto". False when this host lacks it.
 OPKIT_API bool set_lane_target(const char* name);

@@ -5,15 +5,13 @@
 /// other types they round the exact sum through a double.
 #pragma once
 
-#include "isa/lanes/formats.h"
+#include "isa/lanes/fractals.h"
 #include "isa/lanes/fused.h"
-#include "isa/lanes/lanes.h"
 
 namespace opkit::lanes {
 namespace {
 
-constexpr size_t kSide = 16;                       ///< columns of a block of C
-constexpr size_t kPartsOfBlock = kSide / kFloats;  ///< vectors that a row of such a block fills
+constexpr size_t kPartsOfBlock = kSide / kFloats;  ///< vectors that a row of a block of C fills
 static_assert(kSide % kFloats == 0, "a row of a block of C is whole vectors");
 
 #if defined(__AVX512F__)
@@ -27,159 +25,85 @@ constexpr size_t kTileRows = 2;
 constexpr size_t kTileBlocks = 1;
 #endif
 
-/// `rows` rows of `blocks` neighbouring blocks of C. Strides count floats: of A between rows, of B and C between
-/// blocks.
-template <bool is_product_exact, size_t rows, size_t blocks>
-OPKIT_INLINE void multiply_tile(const float* a, size_t a_stride, const float* b, size_t b_stride, float* c,
-                                size_t c_stride, size_t k) {
-  constexpr size_t kVectors = blocks * kPartsOfBlock;
-  F32V sums[rows][kVectors];
-  for (size_t row = 0; row < rows; ++row) {
-    for (size_t v = 0; v < kVectors; ++v) {
-      sums[row][v] = load<F32V>(c + v / kPartsOfBlock * c_stride + row * kSide + v % kPartsOfBlock * kFloats);
-    }
-  }
-  for (size_t step = 0; step < k; ++step) {
-    F32V right[kVectors];
-    for (size_t v = 0; v < kVectors; ++v) {
-      right[v] = load<F32V>(b + v / kPartsOfBlock * b_stride + step * kSide + v % kPartsOfBlock * kFloats);
-    }
+/// Rows of A that stay in the first cache while the blocks of B pass.
+constexpr size_t kLeftBytes = 16384;
+
+/// Where a tile of C keeps vector `v` of its row `row`.
+OPKIT_INLINE size_t place_in_tile(size_t row, size_t v, size_t block_stride) {
+  return v / kPartsOfBlock * block_stride + row * kSide + v % kPartsOfBlock * kFloats;
+}
+
+/// Steps along k for `rows` rows of `blocks` neighbouring blocks of C.
+template <class Step, size_t rows, size_t vectors, class Product>
+OPKIT_INLINE void accumulate(typename Step::V (&sums)[rows][vectors], const Product& p, size_t first_row,
+                             size_t block) {
+  using V = typename Step::V;
+  const auto* a = p.a + first_row * p.a_stride;
+  const auto* b = p.b + block * p.b_stride;
+  for (size_t step = 0; step < p.steps; ++step) {
+    V right[vectors];
+    for (size_t v = 0; v < vectors; ++v) right[v] = load<V>(b + place_in_tile(step, v, p.b_stride));
     for (size_t row = 0; row < rows; ++row) {
-      const F32V left = broadcast(a[row * a_stride + step]);
-      for (size_t v = 0; v < kVectors; ++v) {
-        sums[row][v] = multiply_add<is_product_exact>(left, right[v], sums[row][v]);
-      }
-    }
-  }
-  for (size_t row = 0; row < rows; ++row) {
-    for (size_t v = 0; v < kVectors; ++v) {
-      store(c + v / kPartsOfBlock * c_stride + row * kSide + v % kPartsOfBlock * kFloats, canonical(sums[row][v]));
+      const V left = Step::everywhere(a[row * p.a_stride + step]);
+      for (size_t v = 0; v < vectors; ++v) sums[row][v] = Step::add(sums[row][v], left, right[v]);
     }
   }
 }
 
-template <bool is_product_exact, size_t blocks>
-OPKIT_INLINE void multiply_columns(const FloatProduct& p, const float* b, float* c) {
-  const float* a = p.a;
-  size_t row = 0;
-  const auto at = [&](size_t r) { return a + r * p.a_stride; };
-  for (; row + kTileRows <= p.m; row += kTileRows) {
-    multiply_tile<is_product_exact, kTileRows, blocks>(at(row), p.a_stride, b, p.b_stride, c + row * kSide, p.c_stride,
-                                                       p.k);
-  }
-  for (; row < p.m; ++row) {
-    multiply_tile<is_product_exact, 1, blocks>(at(row), p.a_stride, b, p.b_stride, c + row * kSide, p.c_stride, p.k);
+/// The tiles of `blocks` blocks of C, in rows from `first_row` up to `end_row`.
+template <class Kernel, size_t blocks, class Product>
+OPKIT_INLINE void multiply_columns(const Product& p, size_t first_row, size_t end_row, size_t block) {
+  typename Kernel::V start[blocks * kPartsOfBlock];
+  Kernel::start(p, block, start);
+  size_t row = first_row;
+  for (; row + kTileRows <= end_row; row += kTileRows) Kernel::template tile<kTileRows>(p, row, block, start);
+  for (; row < end_row; ++row) Kernel::template tile<1>(p, row, block, start);
+}
+
+template <class Kernel, class Product>
+OPKIT_INLINE void multiply(const Product& p) {
+  const size_t fitting = kLeftBytes / (p.steps * 4) / kTileRows * kTileRows;
+  const size_t rows = fitting < kTileRows ? kTileRows : fitting;
+  for (size_t first = 0; first < p.m; first += rows) {
+    const size_t end = first + rows < p.m ? first + rows : p.m;
+    size_t block = 0;
+    for (; block + kTileBlocks <= p.blocks; block += kTileBlocks) {
+      multiply_columns<Kernel, kTileBlocks>(p, first, end, block);
+    }
+    for (; block < p.blocks; ++block) multiply_columns<Kernel, 1>(p, first, end, block);
   }
 }
 
 template <bool is_product_exact>
+struct FloatStep {
+  using V = F32V;
+  OPKIT_INLINE V everywhere(float value) { return broadcast(value); }
+  OPKIT_INLINE V add(V sum, V a, V b) { return multiply_add<is_product_exact>(a, b, sum); }
+};
+
+template <bool is_product_exact>
+struct FloatKernel {
+  using V = F32V;
+  template <size_t vectors>
+  OPKIT_INLINE void start(const FloatProduct&, size_t, V (&)[vectors]) {}
+
+  template <size_t rows, size_t vectors>
+  OPKIT_INLINE void tile(const FloatProduct& p, size_t first_row, size_t block, const V (&)[vectors]) {
+    float* c = p.c + block * p.c_stride + first_row * kSide;
+    V sums[rows][vectors];
+    for (size_t row = 0; row < rows; ++row) {
+      for (size_t v = 0; v < vectors; ++v) sums[row][v] = load<V>(c + place_in_tile(row, v, p.c_stride));
+    }
+    accumulate<FloatStep<is_product_exact>>(sums, p, first_row, block);
+    for (size_t row = 0; row < rows; ++row) {
+      for (size_t v = 0; v < vectors; ++v) store(c + place_in_tile(row, v, p.c_stride), canonical(sums[row][v]));
+    }
+  }
+};
+
+template <bool is_product_exact>
 void multiply_floats(const FloatProduct& p) {
-  size_t block = 0;
-  for (; block + kTileBlocks <= p.blocks; block += kTileBlocks) {
-    multiply_columns<is_product_exact, kTileBlocks>(p, p.b + block * p.b_stride, p.c + block * p.c_stride);
-  }
-  for (; block < p.blocks; ++block) {
-    multiply_columns<is_product_exact, 1>(p, p.b + block * p.b_stride, p.c + block * p.c_stride);
-  }
-}
-
-// Fractals are unpacked to floats (or bytes) in an order that the loops above run through.
-
-typedef uint32_t Quad __attribute__((vector_size(16)));
-typedef uint16_t Eight __attribute__((vector_size(16)));
-
-/// Four rows of four 32-bit values, transposed.
-OPKIT_INLINE void transpose_quads(const uint32_t* from, size_t from_stride, uint32_t* to, size_t to_stride) {
-  const Quad r0 = load<Quad>(from);
-  const Quad r1 = load<Quad>(from + from_stride);
-  const Quad r2 = load<Quad>(from + 2 * from_stride);
-  const Quad r3 = load<Quad>(from + 3 * from_stride);
-  const Quad a = __builtin_shufflevector(r0, r1, 0, 4, 1, 5);
-  const Quad b = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
-  const Quad c = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
-  const Quad d = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
-  store(to, __builtin_shufflevector(a, c, 0, 1, 4, 5));
-  store(to + to_stride, __builtin_shufflevector(a, c, 2, 3, 6, 7));
-  store(to + 2 * to_stride, __builtin_shufflevector(b, d, 0, 1, 4, 5));
-  store(to + 3 * to_stride, __builtin_shufflevector(b, d, 2, 3, 6, 7));
-}
-
-/// Eight rows of eight 16-bit values, transposed.
-OPKIT_INLINE void transpose_eights(const uint16_t* from, uint16_t* to) {
-  Eight row[8];
-  for (size_t i = 0; i < 8; ++i) row[i] = load<Eight>(from + i * kSide);
-  Eight pair[8];
-  for (size_t i = 0; i < 4; ++i) {
-    pair[2 * i] = __builtin_shufflevector(row[2 * i], row[2 * i + 1], 0, 8, 1, 9, 2, 10, 3, 11);
-    pair[2 * i + 1] = __builtin_shufflevector(row[2 * i], row[2 * i + 1], 4, 12, 5, 13, 6, 14, 7, 15);
-  }
-  Quad four[8];
-  for (size_t i = 0; i < 2; ++i) {
-    for (size_t half = 0; half < 2; ++half) {
-      const Quad low = (Quad)pair[4 * i + half];
-      const Quad high = (Quad)pair[4 * i + 2 + half];
-      four[4 * i + 2 * half] = __builtin_shufflevector(low, high, 0, 4, 1, 5);
-      four[4 * i + 2 * half + 1] = __builtin_shufflevector(low, high, 2, 6, 3, 7);
-    }
-  }
-  for (size_t i = 0; i < 4; ++i) {
-    store(to + 2 * i * kSide, __builtin_shufflevector(four[i], four[4 + i], 0, 1, 4, 5));
-    store(to + (2 * i + 1) * kSide, __builtin_shufflevector(four[i], four[4 + i], 2, 3, 6, 7));
-  }
-}
-
-/// A fractal of 16 x 16 values of 16 bits, transposed.
-void transpose_fractal(const void* from, void* to) {
-  const auto* source = static_cast<const uint16_t*>(from);
-  auto* target = static_cast<uint16_t*>(to);
-  for (size_t row = 0; row < kSide; row += 8) {
-    for (size_t column = 0; column < kSide; column += 8) {
-      transpose_eights(source + row * kSide + column, target + column * kSide + row);
-    }
-  }
-}
-
-struct WidenHalf {
-  static F32V widen(HalvesV values) { return widen_half(values); }
-};
-struct WidenBfloat16 {
-  static F32V widen(HalvesV values) { return widen_bfloat16(values); }
-};
-
-template <class Widen>
-OPKIT_INLINE void widen_row(const uint16_t* from, float* to) {
-  for (size_t i = 0; i < kSide; i += kFloats) store(to + i, Widen::widen(load<HalvesV>(from + i)));
-}
-
-/// Rows of A, `to_stride` floats apart, from fractals of 16 rows of 16 elements.
-template <class Widen>
-void unpack_left(const void* fractals, size_t rows, size_t fractals_across, size_t fractals_used, float* to,
-                 size_t to_stride) {
-  const auto* from = static_cast<const uint16_t*>(fractals);
-  for (size_t row = 0; row < rows; ++row) {
-    const uint16_t* line = from + (row / kSide * fractals_across * kSide + row % kSide) * kSide;
-    for (size_t i = 0; i < fractals_used; ++i) {
-      widen_row<Widen>(line + i * kSide * kSide, to + row * to_stride + i * kSide);
-    }
-  }
-}
-
-/// A fractal of B, 16 columns of 16 elements, as 16 rows of 16 floats.
-template <class Widen>
-void unpack_right(const void* fractal, float* to) {
-  alignas(64) uint16_t rows[kSide * kSide];
-  transpose_fractal(fractal, rows);
-  for (size_t row = 0; row < kSide; ++row) widen_row<Widen>(rows + row * kSide, to + row * kSide);
-}
-
-/// The same of 16 columns of 8 floats.
-void unpack_right_floats(const void* fractal, float* to) {
-  const auto* from = static_cast<const uint32_t*>(fractal);
-  for (size_t column = 0; column < kSide; column += 4) {
-    for (size_t row = 0; row < 8; row += 4) {
-      transpose_quads(from + column * 8 + row, 8, reinterpret_cast<uint32_t*>(to) + row * kSide + column, kSide);
-    }
-  }
+  multiply<FloatKernel<is_product_exact>>(p);
 }
 
 constexpr void add_matmul(LaneTable& table) {

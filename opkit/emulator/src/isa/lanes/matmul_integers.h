@@ -11,7 +11,9 @@ OPKIT_INLINE S32V broadcast_word(uint32_t word) { return (S32V)(U32V{} + word); 
 
 /// Two products of 16-bit integers and their sum, in every word.
 struct PairDot {
-  OPKIT_INLINE S32V add(S32V sum, S32V a, S32V b) {
+  using V = S32V;
+  OPKIT_INLINE V everywhere(uint32_t word) { return broadcast_word(word); }
+  OPKIT_INLINE V add(V sum, V a, V b) {
 #if defined(__AVX512F__)
     return sum + (S32V)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif defined(__AVX2__)
@@ -28,82 +30,108 @@ struct PairDot {
 /// Four products of an unsigned and a signed byte. The instruction is chosen at run time, so no flag allows the
 /// compiler to use it by itself.
 struct QuadDot {
-  OPKIT_INLINE S32V add(S32V sum, S32V a, S32V b) {
+  using V = S32V;
+  OPKIT_INLINE V everywhere(uint32_t word) { return broadcast_word(word); }
+  OPKIT_INLINE V add(V sum, V a, V b) {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;
   }
 };
 #endif
 
+OPKIT_INLINE bool any_negative(S32V values) {
+#if defined(__AVX512F__)
+  return _mm512_movepi32_mask((__m512i)values) != 0;
+#elif defined(__AVX2__)
+  return _mm256_movemask_ps((__m256)values) != 0;
+#elif defined(__SSE2__)
+  return _mm_movemask_ps((__m128)values) != 0;
+#else
+  for (size_t i = 0; i < kFloats; ++i) {
+    if (values[i] < 0) return true;
+  }
+  return false;
+#endif
+}
+
+OPKIT_INLINE S32V wrapping_sum(S32V a, S32V b) { return (S32V)((U32V)a + (U32V)b); }
+
 OPKIT_INLINE S32V saturating_sum(S32V a, S32V b) {
-  const S32V sum = (S32V)((U32V)a + (U32V)b);
+  const S32V sum = wrapping_sum(a, b);
   const S32V is_over = ((a ^ sum) & (b ^ sum)) >> 31;
   const S32V limit = (a >> 31) ^ INT32_MAX;
   return (sum & ~is_over) | (limit & is_over);
 }
 
-/// `rows` rows of `blocks` neighbouring blocks of C, as multiply_tile does with floats.
-template <class Dot, size_t rows, size_t blocks>
-OPKIT_INLINE void multiply_words(const IntegerProduct& p, const uint32_t* a, const uint32_t* b, int32_t* c,
-                                 const S32V* start) {
-  constexpr size_t kVectors = blocks * kPartsOfBlock;
-  S32V sums[rows][kVectors];
-  for (size_t row = 0; row < rows; ++row) {
-    for (size_t v = 0; v < kVectors; ++v) sums[row][v] = start[v];
-  }
-  for (size_t step = 0; step < p.words; ++step) {
-    S32V right[kVectors];
-    for (size_t v = 0; v < kVectors; ++v) {
-      right[v] = load<S32V>(b + v / kPartsOfBlock * p.b_stride + step * kSide + v % kPartsOfBlock * kFloats);
-    }
-    for (size_t row = 0; row < rows; ++row) {
-      const S32V left = broadcast_word(a[row * p.a_stride + step]);
-      for (size_t v = 0; v < kVectors; ++v) sums[row][v] = Dot::add(sums[row][v], left, right[v]);
-    }
-  }
-  for (size_t row = 0; row < rows; ++row) {
-    for (size_t v = 0; v < kVectors; ++v) {
-      int32_t* to = c + v / kPartsOfBlock * p.c_stride + row * kSide + v % kPartsOfBlock * kFloats;
-      store(to, saturating_sum(load<S32V>(to), sums[row][v]));
-    }
-  }
-}
+/// Of a word: four products of bytes.
+constexpr int32_t kLargestDot = 4 * 255 * 128;
 
-template <class Dot, size_t blocks>
-OPKIT_INLINE void multiply_integer_columns(const IntegerProduct& p, const uint32_t* b, int32_t* c) {
-  constexpr size_t kVectors = blocks * kPartsOfBlock;
-  // Elements of A that are too large by `a_offset` add that many times the sum of a column.
-  S32V start[kVectors] = {};
-  for (size_t v = 0; p.a_offset != 0 && v < kVectors; ++v) {
-    const uint32_t* column = b + v / kPartsOfBlock * p.b_stride + v % kPartsOfBlock * kFloats;
-    for (size_t step = 0; step < p.words; ++step) {
-      start[v] = Dot::add(start[v], broadcast_word(0x01010101), load<S32V>(column + step * kSide));
+template <class Dot>
+struct IntegerKernel {
+  using V = S32V;
+
+  /// Elements of A that are too large by `a_offset` add that many times the sum of a column.
+  template <size_t vectors>
+  OPKIT_INLINE void start(const IntegerProduct& p, size_t block, V (&values)[vectors]) {
+    for (size_t v = 0; v < vectors; ++v) {
+      values[v] = V{};
+      if (p.a_offset == 0) continue;
+      const uint32_t* b = p.b + block * p.b_stride;
+      for (size_t step = 0; step < p.steps; ++step) {
+        values[v] = Dot::add(values[v], broadcast_word(0x01010101), load<V>(b + place_in_tile(step, v, p.b_stride)));
+      }
+      values[v] *= -p.a_offset;
     }
-    start[v] *= -p.a_offset;
   }
-  size_t row = 0;
-  for (; row + kTileRows <= p.m; row += kTileRows) {
-    multiply_words<Dot, kTileRows, blocks>(p, p.a + row * p.a_stride, b, c + row * kSide, start);
+
+  template <size_t rows, size_t vectors>
+  OPKIT_INLINE void tile(const IntegerProduct& p, size_t first_row, size_t block, const V (&start)[vectors]) {
+    int32_t* c = p.c + block * p.c_stride + first_row * kSide;
+    const int32_t limit = INT32_MAX - static_cast<int32_t>(p.steps) * kLargestDot;
+    V sums[rows][vectors];
+    V beyond = {};
+    for (size_t row = 0; row < rows; ++row) {
+      for (size_t v = 0; v < vectors; ++v) {
+        const V old = load<V>(c + place_in_tile(row, v, p.c_stride));
+        beyond |= (V)(old > limit) | (V)(old < -limit);
+        sums[row][v] = wrapping_sum(old, start[v]);
+      }
+    }
+    if (any_negative(beyond)) return saturating_tile<rows>(p, first_row, block, start);
+    accumulate<Dot>(sums, p, first_row, block);
+    for (size_t row = 0; row < rows; ++row) {
+      for (size_t v = 0; v < vectors; ++v) store(c + place_in_tile(row, v, p.c_stride), sums[row][v]);
+    }
   }
-  for (; row < p.m; ++row) {
-    multiply_words<Dot, 1, blocks>(p, p.a + row * p.a_stride, b, c + row * kSide, start);
+
+  /// The same where C may saturate.
+  template <size_t rows, size_t vectors>
+  __attribute__((noinline)) static void saturating_tile(const IntegerProduct& p, size_t first_row, size_t block,
+                                                        const V (&start)[vectors]) {
+    int32_t* c = p.c + block * p.c_stride + first_row * kSide;
+    V sums[rows][vectors];
+    for (size_t row = 0; row < rows; ++row) {
+      for (size_t v = 0; v < vectors; ++v) sums[row][v] = start[v];
+    }
+    accumulate<Dot>(sums, p, first_row, block);
+    for (size_t row = 0; row < rows; ++row) {
+      for (size_t v = 0; v < vectors; ++v) {
+        int32_t* to = c + place_in_tile(row, v, p.c_stride);
+        store(to, saturating_sum(load<V>(to), sums[row][v]));
+      }
+    }
   }
-}
+};
 
 template <class Dot>
 void multiply_integers(const IntegerProduct& p) {
-  size_t block = 0;
-  for (; block + kTileBlocks <= p.blocks; block += kTileBlocks) {
-    multiply_integer_columns<Dot, kTileBlocks>(p, p.b + block * p.b_stride, p.c + block * p.c_stride);
-  }
-  for (; block < p.blocks; ++block) {
-    multiply_integer_columns<Dot, 1>(p, p.b + block * p.b_stride, p.c + block * p.c_stride);
-  }
+  multiply<IntegerKernel<Dot>>(p);
 }
 
 constexpr void add_integer_matmul(LaneTable& table) {
   table.multiply_pairs = multiply_integers<PairDot>;
 #if defined(__AVX512F__)
+  table.unpack_left_quads = unpack_left_quads;
   table.multiply_quads = multiply_integers<QuadDot>;
 #endif
 }

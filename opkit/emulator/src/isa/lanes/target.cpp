@@ -2,6 +2,7 @@
 #include "isa/lanes/cast.h"
 #include "isa/lanes/elementwise.h"
 #include "isa/lanes/matmul.h"
+#include "isa/lanes/matmul_bfloat16.h"
 #include "isa/lanes/matmul_integers.h"
 #include "isa/lanes/reduce.h"
 #include "isa/lanes/select.h"
@@ -20,6 +21,7 @@ constexpr LaneTable make_table() {
   add_selects(table);
   add_reduces(table);
   add_matmul(table);
+  add_bfloat16_matmul(table);
   add_integer_matmul(table);
   return table;
 }
