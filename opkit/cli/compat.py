@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,17 @@ __all__ = ["command"]
 _WANTS_SHOWN = 25
 
 
+@dataclass(frozen=True)
+class _How:
+    """How samples are tried."""
+
+    jobs: int
+    seconds: float
+    """The limit of each step."""
+    defines: tuple[str, ...]
+    """NAME=VALUE, for every CMake."""
+
+
 @click.command("compat", short_help="Try other people's samples, or scan which names they use.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--scan", is_flag=True, help="Only read: which names are used, and which are here.")
@@ -39,6 +52,14 @@ _WANTS_SHOWN = 25
     show_default=True,
     metavar="SECONDS",
     help="The limit of each step: data, build, run, check.",
+)
+@click.option(
+    "-D",
+    "--define",
+    "defines",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option for every sample's CMake, such as the address of something that it downloads.",
 )
 @click.option(
     "--check", is_flag=True, help="Run every scenario under the checks of opkit check as well."
@@ -56,6 +77,7 @@ def command(
     expression: str | None,
     jobs: int | None,
     seconds: float,
+    defines: tuple[str, ...],
     check: bool,
     mutate: bool,
     console: Console,
@@ -76,17 +98,20 @@ def command(
 
     if not folder.is_dir():
         raise UsageError(f"{folder}: there is no such folder")
+    wrong = [define for define in defines if not re.match(r"^\w+(?::\w+)?=", define)]
+    if wrong:
+        raise UsageError(f'-D "{wrong[0]}" gives no value', help="write -D NAME=VALUE")
     if scan:
         _scan(folder, expression, console)
         return
     samples = _samples(folder, expression)
-    jobs = jobs or os.cpu_count() or 1
+    how = _How(jobs or os.cpu_count() or 1, seconds, defines)
     with tempfile.TemporaryDirectory(prefix="opkit-compat-check-") as name:
         scratch = Path(name).resolve()
         if mutate:
-            _mutate(samples, jobs, seconds, scratch, console)
+            _mutate(samples, how, scratch, console)
             return
-        outcomes, found = _try(samples, jobs, seconds, scratch if check else None, console)
+        outcomes, found = _try(samples, how, scratch if check else None, console)
     missing = compat.wants([outcome.missing for outcome in outcomes if outcome.missing])
     _show_outcomes(outcomes, missing, found if check else None, console)
     if any(outcome.verdict in _failures() for outcome in outcomes) or any(found):
@@ -107,8 +132,7 @@ def _samples(folder: Path, expression: str | None) -> tuple[Sample, ...]:
 
 def _try(
     samples: Sequence[Sample],
-    jobs: int,
-    seconds: float,
+    how: _How,
     reports: Path | None,
     console: Console,
 ) -> tuple[tuple[Outcome, ...], list[tuple[Finding, ...] | None]]:
@@ -118,15 +142,17 @@ def _try(
     from opkit.toolchain import OPKIT_COMMAND, find_home, home_variables
 
     tasks = compat.plan(samples)
+    defines = [f"-D{define}" for define in how.defines]
+    # Debug information, for the lines of findings in host code.
+    debug = ["-DCMAKE_ASC_FLAGS=-g"] if reports else []
     with console.progress("compat", total=len(tasks)) as bar:
         outcomes = compat.run_tasks(
             tasks,
-            # Debug information, for the lines of findings in host code.
-            cmake_arguments=[*_cmake_arguments(), *(["-DCMAKE_ASC_FLAGS=-g"] if reports else [])],
+            cmake_arguments=[*_cmake_arguments(), *defines, *debug],
             compiler=(*OPKIT_COMMAND, "cc"),
             environment=home_variables(find_home(), os.environ),
-            jobs=jobs,
-            seconds=seconds,
+            jobs=how.jobs,
+            seconds=how.seconds,
             show=console.command_line,
             done=lambda outcome: bar.advance(f"{outcome.sample} {outcome.verdict.value}"),
             variables=lambda task: _check_variables(reports, task.sample.name, task.scenario.name),
@@ -134,14 +160,12 @@ def _try(
     return outcomes, [_findings(reports, outcome) for outcome in outcomes]
 
 
-def _mutate(
-    samples: Sequence[Sample], jobs: int, seconds: float, scratch: Path, console: Console
-) -> None:
+def _mutate(samples: Sequence[Sample], how: _How, scratch: Path, console: Console) -> None:
     from opkit.cli._check_mutants import show_mutation
     from opkit.cli._compat_mutants import Ran, mutate_samples
 
     def run(some: Sequence[Sample]) -> Ran:
-        outcomes, found = _try(some, jobs, seconds, scratch / "reports", console)
+        outcomes, found = _try(some, how, scratch / "reports", console)
         shown = [findings or () for findings in found]
         shutil.rmtree(scratch / "reports", ignore_errors=True)
         return list(zip(outcomes, shown, strict=True))

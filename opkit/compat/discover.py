@@ -16,6 +16,8 @@ _USES_ASC = re.compile(
     r"|\bASCEND_(?:HOME|OPP|TOOLKIT|CANN)\w*|\bascendcl\b",
     re.IGNORECASE,
 )
+# Projects that only build others, each with a CMake run of its own.
+_BUILDS_OTHERS = re.compile(r"\bExternalProject_Add\s*\(", re.IGNORECASE)
 _SKIPPED_FOLDERS = {".git", "build", "__pycache__"}
 
 
@@ -58,9 +60,16 @@ def _below(folder: Path, root: Path) -> Iterator[Sample]:
 
 
 def _is_project(folder: Path) -> bool:
+    text = _cmake_text(folder)
+    if _USES_ASC.search(text):
+        return True
+    others = (path.parent for path in folder.glob(f"*/{CMAKE_FILE}"))
+    return _BUILDS_OTHERS.search(text) is not None and any(map(_is_project, others))
+
+
+def _cmake_text(folder: Path) -> str:
     file = folder / CMAKE_FILE
     if not file.is_file():
-        return False
+        return ""
     text = file.read_bytes().decode("utf-8", errors="replace")
-    lines = "\n".join(line.partition("#")[0] for line in text.splitlines())
-    return _USES_ASC.search(lines) is not None
+    return "\n".join(line.partition("#")[0] for line in text.splitlines())

@@ -16,6 +16,7 @@ __all__ = [
     "fault_cause",
     "first_line",
     "foreign_software",
+    "missing_download",
     "missing_module",
     "names_in_build_log",
     "names_in_faults",
@@ -66,9 +67,16 @@ _COMPILER_ERROR = re.compile(r"^(?:[^\s:]+:\d+:(?:\d+:)? )?(?:fatal )?error: (?P
 _LINKER_ERROR = re.compile(
     r"undefined reference to|cannot find -l|No rule to make target", re.IGNORECASE
 )
+_MAKE_ERROR = re.compile(r"^(?:g?make(?:\[\d+\])?: \*\*\* )", re.MULTILINE)
 _CMAKE_ERROR = re.compile(r"^CMake Error[^\n]*\n(?P<body>(?:[ \t]*[^\n]*\n?){1,8})", re.MULTILINE)
 _MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)'?")
 _PACKAGE = re.compile(r'package configuration file provided by\s+"([^"]+)"|Could NOT find (\w+)')
+# Of CMake's file(DOWNLOAD), FetchContent and ExternalProject, and of the library that they call.
+_NO_DOWNLOAD = re.compile(
+    r"failed to download|each download failed|error: downloading|resolve host|connect to server",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"\bhttps?://[^\s\"']+")
 _ARCHITECTURE = re.compile(r"\bdav-\w?\d{3,4}\b", re.IGNORECASE)
 # A row of a README's table of supported products.
 _PRODUCT = re.compile(
@@ -156,7 +164,9 @@ def build_cause(text: str) -> str:
         body = [line.strip() for line in cmake["body"].splitlines() if line.strip()]
         return f"CMake: {' '.join(body[:2])}" if body else cmake[0].strip()
     linker = next((line for line in text.splitlines() if _LINKER_ERROR.search(line)), None)
-    return (linker or last_line(text)).strip()
+    # What make was doing says more than that make gives up.
+    before = _MAKE_ERROR.split(text, maxsplit=1)[0]
+    return (linker or last_line(before) or last_line(text)).strip()
 
 
 def names_in_build_log(text: str, own: Collection[str] = ()) -> tuple[str, ...]:
@@ -197,6 +207,14 @@ def missing_module(text: str) -> str | None:
     if package is not None:
         return f"the CMake package {package[1] or package[2]}"
     return None
+
+
+def missing_download(text: str) -> str | None:
+    """Return what a step could not download, as its error says it; None where it did not try."""
+    if _NO_DOWNLOAD.search(text) is None:
+        return None
+    address = _ADDRESS.search(text)
+    return address[0] if address else build_cause(text)
 
 
 def foreign_software(log: str, sources: Iterable[str]) -> str | None:

@@ -15,6 +15,12 @@ from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, all_chips, find_chip
 from opkit.compat.discover import Sample
+from opkit.compat.needs import (
+    builds_operators,
+    installing_recipe,
+    missing_operators,
+    needed_folders,
+)
 from opkit.compat.outcome import (
     Outcome,
     Verdict,
@@ -22,6 +28,7 @@ from opkit.compat.outcome import (
     fault_cause,
     foreign_software,
     last_line,
+    missing_download,
     missing_module,
     names_in_build_log,
     names_in_faults,
@@ -146,20 +153,36 @@ class _Attempt:
     def outcome(self) -> Outcome | None:
         """Return what became of it; None where it is no scenario after all."""
         start = time.monotonic()
+        result = self._refusal() or self._install_needed() or self._carried_out()
+        return None if result is None else replace(result, seconds=time.monotonic() - start)
+
+    def _refusal(self) -> Outcome | None:
+        """Return an outcome where it is known before anything is done."""
         recipe = self.task.scenario.recipe
         foreign = next((step for step in recipe.steps if step.kind == "foreign"), None)
         products = other_products(_readme(self.task.sample.folder))
         if products is not None:
-            result = self._say(Verdict.CHIP, f"is for {products}")
-        elif foreign is not None:
-            result = self._say(Verdict.UNVERIFIED, f"needs {foreign.words[0]}, which is not here")
-        else:
-            with self._copy() as folder:
-                found = self._carry_out(recipe, folder)
-            if found is None:
-                return None
-            result = found
-        return replace(result, seconds=time.monotonic() - start)
+            return self._say(Verdict.CHIP, f"is for {products}")
+        if foreign is not None:
+            return self._say(Verdict.UNVERIFIED, f"needs {foreign.words[0]}, which is not here")
+        return None
+
+    def _install_needed(self) -> Outcome | None:
+        """Install what other samples make and this one needs; return an outcome if that fails."""
+        for index, folder in enumerate(needed_folders(self.task.sample.folder)):
+            scenario = Scenario("", installing_recipe(folder))
+            place = self.place.with_name(f"{self.place.name}-needed-{index}")
+            # With this attempt's environment: the package goes where its own steps look.
+            other = replace(self, task=Task(Sample(folder.name, folder), scenario), place=place)
+            result = other._refusal() or other._carried_out()
+            if result is not None and result.verdict is not Verdict.PASS:
+                cause = f"needs {folder.name}, which ends in {result.verdict.value}: {result.cause}"
+                return self._say(Verdict.UNVERIFIED, cause)
+        return None
+
+    def _carried_out(self) -> Outcome | None:
+        with self._copy() as folder:
+            return self._carry_out(self.task.scenario.recipe, folder)
 
     @contextmanager
     def _copy(self) -> Iterator[Path]:
@@ -221,6 +244,10 @@ class _Attempt:
             software = foreign_software(ran.output, _sources(self.task.sample.folder))
             if software is not None:
                 return self._say(Verdict.UNVERIFIED, f"needs {software}")
+            operators = missing_operators(ran.output)
+            if operators is not None and not builds_operators(self.task.sample.folder):
+                cause = f"needs {operators} of a package of operators that no README leads to"
+                return self._say(Verdict.UNVERIFIED, cause)
         if ran.timed_out:
             what = " ".join(step.words)
             return self._say(Verdict.TIMEOUT, f"{what} took more than {self.seconds:g} s")
@@ -231,6 +258,10 @@ class _Attempt:
             return self._run_failure(step, ran)
         if ran.code == 0:
             return None
+        download = missing_download(ran.output)
+        if download is not None:
+            cause = f"needs a download that fails ({download}); -D may name a copy of yours"
+            return self._say(Verdict.UNVERIFIED, cause)
         if step.kind in ("configure", "build", "compile"):
             architecture = other_chip(ran.output)
             if architecture is not None:

@@ -8,6 +8,7 @@ from opkit.compat.outcome import (
     build_cause,
     fault_cause,
     foreign_software,
+    missing_download,
     missing_module,
     names_in_build_log,
     names_in_faults,
@@ -122,6 +123,14 @@ def test_the_first_error_is_the_cause() -> None:
     assert build_cause(cmake) == "CMake: N must be 1, not 2"
 
 
+def test_what_make_was_doing_is_the_cause_and_not_that_it_gave_up() -> None:
+    log = (
+        "[ 50%] Packing\npack.sh: 9: cannot create x.run\ngmake[2]: *** [a] Error 2\ngmake: *** [b]"
+    )
+    assert build_cause(log) == "pack.sh: 9: cannot create x.run"
+    assert build_cause("make: *** [all] Error 2") == "make: *** [all] Error 2"
+
+
 def test_another_chip_is_one_that_opkit_does_not_emulate() -> None:
     cmake = "CMake Error at CMakeLists.txt:3 (message):\n  {}\n"
     assert other_chip(cmake.format("scenario 3 needs dav-3510, not dav-2201")) == "dav-3510"
@@ -135,6 +144,14 @@ def test_missing_modules_and_packages_are_named() -> None:
     package = 'Could not find a package configuration file provided by "Torch" with any'
     assert missing_module(package) == "the CMake package Torch"
     assert missing_module("all is here") is None
+
+
+def test_a_download_that_fails_is_told_by_its_address() -> None:
+    log = 'CMake Error at a:18 (message):\n  Failed to download x.zip: 6;"Could not resolve host"\n'
+    assert missing_download(log) == 'CMake: Failed to download x.zip: 6;"Could not resolve host"'
+    log += "* Trying https://example.org/x.zip\n"
+    assert missing_download(log) == "https://example.org/x.zip"
+    assert missing_download("a.cpp:1:1: error: download is no type (https://example.org)") is None
 
 
 def test_a_build_that_lacks_a_header_needs_the_foreign_software_that_its_sources_include() -> None:

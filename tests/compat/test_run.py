@@ -132,3 +132,30 @@ def test_a_tool_that_is_not_here_leaves_a_sample_unverified(samples: Path) -> No
     readme.write_text("```bash\ncmake ..\natc --model=x\n./demo\n```\n")
     (outcome,) = outcomes(samples / "says_nothing").values()
     assert (outcome.verdict, outcome.cause) == (Verdict.UNVERIFIED, "needs atc, which is not here")
+
+
+def test_a_sample_runs_behind_the_one_that_installs_its_operators(tmp_path: Path) -> None:
+    cmake = "cmake_minimum_required(VERSION 3.16)\nproject(x NONE)\n# find_package(ASC)\n"
+    blocks = {
+        "operators": "```bash\ncmake -S . -B build\nsh pack.sh\n./mine.run\n```\n",
+        "caller": "[first](../operators)\n```bash\ncmake -S . -B build\nsh call.sh\n```\n",
+    }
+    for name, block in blocks.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "CMakeLists.txt").write_text(f"{cmake}set(home $ENV{{ASCEND_HOME_PATH}})\n")
+        (folder / "README.md").write_text(f"{block}\n```text\nSUCCESS\n```\n")
+    install = 'mkdir -p "$ASCEND_OPP_PATH" && echo SUCCESS > "$ASCEND_OPP_PATH/told"'
+    (tmp_path / "operators" / "pack.sh").write_text(
+        f"printf '#!/bin/sh\\n%s; echo SUCCESS' '{install}' > mine.run; chmod +x mine.run\n"
+    )
+    (tmp_path / "caller" / "call.sh").write_text('cat "$ASCEND_OPP_PATH/told"\n')
+    found = outcomes(tmp_path)
+    assert {name: outcome.verdict for name, outcome in found.items()} == {
+        "operators": Verdict.PASS,
+        "caller": Verdict.PASS,
+    }
+    (tmp_path / "operators" / "pack.sh").write_text("echo no; exit 3\n")
+    found = outcomes(tmp_path / "caller")
+    assert found["caller"].verdict is Verdict.UNVERIFIED
+    assert found["caller"].cause == "needs operators, which ends in fault: sh exited with 3: no"

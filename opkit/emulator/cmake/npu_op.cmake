@@ -60,7 +60,12 @@ function(npu_op_package name)
     message(FATAL_ERROR "npu_op_package(${name} ENABLE_CPACK ${config_ENABLE_CPACK}): opkit has no packages in parts")
   endif()
   if(NOT config_INSTALL_PATH)
-    set(config_INSTALL_PATH "${CMAKE_BINARY_DIR}")
+    # The document names the build folder; the public sample parallel_ops_package finds its package below the prefix that
+    # it sets.
+    set(config_INSTALL_PATH "${CMAKE_INSTALL_PREFIX}")
+    if(CMAKE_INSTALL_PREFIX_INITIALIZED_TO_DEFAULT)
+      set(config_INSTALL_PATH "${CMAKE_BINARY_DIR}")
+    endif()
   endif()
   set(artifact "${CMAKE_BINARY_DIR}/opkit/${name}")
   set(listing "${artifact}.operators")
