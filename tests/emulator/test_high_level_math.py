@@ -93,7 +93,7 @@ def test_small_temporary_space_means_parts_and_less_than_a_repeat_is_refused(
     found = call(compile_kernel, "Floor(c, a, space, count);", x, space=1024)
     np.testing.assert_array_equal(found, np.floor(x))
     with pytest.raises(KernelFault, match="smaller than one repeat"):
-        call(compile_kernel, "Floor(c, a, space, count);", x, space=256)
+        call(compile_kernel, "Floor(c, a, space, count);", x, space=224)
 
 
 @pytest.mark.parametrize("count", [5, 8, 300])

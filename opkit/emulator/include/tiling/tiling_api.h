@@ -5,3 +5,7 @@
 
 #include "lib/matmul/bmm_tiling.h"
 #include "lib/matmul/matmul_tiling.h"
+
+#ifndef DT_FLOAT  // a kernel's translation unit has no data types of the graph engine
+#include "opkit/host/temporary_space.h"
+#endif

@@ -3,7 +3,9 @@
 
 #include "opkit/high_level/activation.h"
 #include "opkit/high_level/broadcast.h"
+#include "opkit/high_level/functions.h"
 #include "opkit/high_level/gelu.h"
 #include "opkit/high_level/index.h"
-#include "opkit/high_level/math.h"
+#include "opkit/high_level/power.h"
 #include "opkit/high_level/quantize.h"
+#include "opkit/high_level/scalar_forms.h"

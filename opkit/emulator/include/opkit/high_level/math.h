@@ -1,37 +1,60 @@
-/// Rounding, Sign and logarithms. Source: Ascend C API, high-level API, mathematical functions.
+/// Rounding, Sign, Frac, Fmod, logarithms. Source: Ascend C API, high-level API, mathematical functions.
 #pragma once
 
-#include "opkit/high_level/elementwise.h"
+#include "opkit/high_level/float_steps.h"
 
 namespace opkit::high_level {
 
 /// Rounds floats to whole ones. A template, so that chips without the cast compile the other functions.
 template <typename Float>
 inline void round_floats(const AscendC::LocalTensor<Float>& dst, const AscendC::LocalTensor<Float>& src,
-                         AscendC::RoundMode mode, uint32_t length, Where where) {
+                         AscendC::RoundMode mode, const FloatSteps& steps) {
   static_assert(vec::casts(dtype_of<Float>(), dtype_of<Float>()),
-                "Floor, Ceil, Trunc and Round are not implemented for this chip: it has no cast from float to float");
-  AscendC::Cast(dst, src, mode, length, where);
+                "Floor, Ceil, Trunc, Round, Frac, Fmod and Exp by a Taylor series are not implemented for this chip: "
+                "it has no cast from float to float");
+  AscendC::Cast(dst, src, mode, steps.length, steps.where);
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
+template <typename Float>
+inline void floor(const FloatSteps& steps, const Float& dst, const Float& src, const Float*) {
+  round_floats(dst, src, AscendC::RoundMode::CAST_FLOOR, steps);
+}
+template <typename Float>
+inline void ceil(const FloatSteps& steps, const Float& dst, const Float& src, const Float*) {
+  round_floats(dst, src, AscendC::RoundMode::CAST_CEIL, steps);
+}
+template <typename Float>
+inline void trunc(const FloatSteps& steps, const Float& dst, const Float& src, const Float*) {
+  round_floats(dst, src, AscendC::RoundMode::CAST_TRUNC, steps);
+}
+template <typename Float>
+inline void round(const FloatSteps& steps, const Float& dst, const Float& src, const Float*) {
+  round_floats(dst, src, AscendC::RoundMode::CAST_ROUND, steps);
+}
+template <typename Float>
+inline void frac(const FloatSteps& steps, const Float& dst, const Float& src, const Float* spare) {
+  trunc(steps, spare[0], src, spare);
+  steps.sub(dst, src, spare[0]);
+}
+/// a - trunc(a / b) * b, as documented: not exact where the quotient has many digits.
+template <typename Float>
+inline void fmod(const FloatSteps& steps, const Float& dst, const Float& a, const Float& b, const Float* spare) {
+  steps.div(spare[0], a, b);
+  trunc(steps, spare[0], spare[0], spare);
+  steps.mul(spare[0], spare[0], b);
+  steps.sub(dst, a, spare[0]);
+}
+
+inline void sign(const FloatSteps& steps, const Floats& dst, const Floats& src, const Floats*) { steps.sign(dst, src); }
+inline void log(const FloatSteps& steps, const Floats& dst, const Floats& src, const Floats*) { steps.ln(dst, src); }
+inline void log2(const FloatSteps& steps, const Floats& dst, const Floats& src, const Floats*) {
+  steps.ln(dst, src);
+  steps.mul(dst, dst, 1.44269504088896340736f);
+}
+inline void log10(const FloatSteps& steps, const Floats& dst, const Floats& src, const Floats*) {
+  steps.ln(dst, src);
+  steps.mul(dst, dst, 0.43429448190325182765f);
 }
 
 }  // namespace opkit::high_level
-
-namespace AscendC {
-
-OPKIT_HIGH_LEVEL(Floor, ::opkit::high_level::round_floats(dst, src, RoundMode::CAST_FLOOR, length, where);)
-OPKIT_HIGH_LEVEL(Ceil, ::opkit::high_level::round_floats(dst, src, RoundMode::CAST_CEIL, length, where);)
-OPKIT_HIGH_LEVEL(Trunc, ::opkit::high_level::round_floats(dst, src, RoundMode::CAST_TRUNC, length, where);)
-OPKIT_HIGH_LEVEL(Round, ::opkit::high_level::round_floats(dst, src, RoundMode::CAST_ROUND, length, where);)
-
-// The smallest float, 2^-149, grows beyond 1 in two steps of 2^100.
-OPKIT_HIGH_LEVEL(Sign, constexpr float kGrowth = 0x1p100f; Muls(dst, src, kGrowth, length, where);
-                 PipeBarrier<PIPE_V>(); Muls(dst, dst, kGrowth, length, where); PipeBarrier<PIPE_V>();
-                 Mins(dst, dst, 1.0f, length, where); PipeBarrier<PIPE_V>(); Maxs(dst, dst, -1.0f, length, where);)
-
-OPKIT_HIGH_LEVEL(Log, Ln(dst, src, length, where);)
-OPKIT_HIGH_LEVEL(Log2, Ln(dst, src, length, where); PipeBarrier<PIPE_V>();
-                 Muls(dst, dst, 1.44269504088896340736f, length, where);)
-OPKIT_HIGH_LEVEL(Log10, Ln(dst, src, length, where); PipeBarrier<PIPE_V>();
-                 Muls(dst, dst, 0.43429448190325182765f, length, where);)
-
-}  // namespace AscendC
