@@ -118,16 +118,22 @@ def test_init_global_memory_fills_what_it_is_given(compile_kernel) -> None:
     np.testing.assert_array_equal(z, [2.5] * 65 + [0] * 5)
 
 
-def test_a_chip_without_rounding_casts_has_the_other_functions(
-    compile_kernel, default_device: None
+@pytest.mark.parametrize("kind", sorted(TYPES))
+def test_a_chip_without_rounding_casts_rounds_by_way_of_integers(
+    compile_kernel, default_device: None, kind: str
 ) -> None:
     from opkit.emulator import _emulator
 
     _emulator.configure(**{**_emulator.configuration(), "chip": "Ascend310P3"})
-    x = (np.arange(-32, 32) / 4).astype(np.float32)
+    dtype = TYPES[kind]
+    # The documents limit this chip to what an int32_t holds.
+    largest = 2147483520 if kind == "float" else 65504
+    x = np.concatenate([np.arange(-30, 31) / 4, [largest, -largest, 0]]).astype(dtype)
     # This chip has no DataCopyPad.
     text = re.sub(r"DataCopyPad\((\w+), (\w+), [^;]*;", r"DataCopy(\1, \2, count);", KERNEL)
-    values = {"type": "float", "count": x.size, "body": "Sign(c, a, count);", "space": 2048}
-    z = np.zeros_like(x)
-    compile_kernel(text % values, arch=2002)(x, z)
-    np.testing.assert_array_equal(z, np.sign(x))
+    for name, reference in ROUNDINGS.items():
+        body = f"Duplicate(c, (T)9, count); PipeBarrier<PIPE_V>(); {name}(c, a, space, count);"
+        z = np.zeros_like(x)
+        values = {"type": kind, "count": x.size, "body": body, "space": 2048}
+        compile_kernel(text % values, arch=2002)(x, z)
+        np.testing.assert_array_equal(z, reference(x), err_msg=name)

@@ -3,6 +3,7 @@
 
 #include "opkit/api/atomic.h"
 #include "opkit/api/base.h"
+#include "opkit/api/builtin.h"
 #include "opkit/api/cache.h"
 #include "opkit/api/constant_tiling.h"
 #include "opkit/api/data_copy.h"
@@ -10,6 +11,7 @@
 #include "opkit/api/data_copy_enhanced.h"
 #include "opkit/api/debug.h"
 #include "opkit/api/fixpipe.h"
+#include "opkit/api/fixpipe_bursts.h"
 #include "opkit/api/half.h"
 #include "opkit/api/layout.h"
 #include "opkit/api/list_tensor.h"
@@ -25,6 +27,7 @@
 #include "opkit/api/system.h"
 #include "opkit/api/tensor.h"
 #include "opkit/api/tiling.h"
+#include "opkit/api/undocumented.h"
 #include "opkit/api/util.h"
 #include "opkit/api/vector.h"
 #include "opkit/high_level/all.h"

@@ -15,13 +15,15 @@ enum class SelectFrom : uint8_t { Register, TensorScalar, TensorTensor };  // SE
 SelectFrom select_from(const Instr& instr) { return static_cast<SelectFrom>(instr.mode & ~kScalarInRegister); }
 
 /// The selection whose address SetCmpMask loaded, for mode 2 without a selection among the parameters. Kernels store
-/// the address in 32 or 64 bits: the lower half tells it from the start of UB.
+/// what GetPhyAddr gave, in 32 or 64 bits: the lower half tells it from the start of UB. Or they store an offset in UB.
 const uint8_t* addressed_selection(const Core& core, const Instr& instr, const LaneShape& shape) {
   const uint8_t* base = core.space_base[static_cast<uint32_t>(Space::UB)];
   Operand selection;
   selection.dtype = DType::U8;
   selection.end = core.space_bytes[static_cast<uint32_t>(Space::UB)];
-  selection.address = static_cast<uint32_t>(core.compare_mask[0] - reinterpret_cast<uint64_t>(base));
+  const auto stored = static_cast<uint32_t>(core.compare_mask[0]);
+  const auto from_base = static_cast<uint32_t>(stored - reinterpret_cast<uint64_t>(base));
+  selection.address = from_base < selection.end || stored >= selection.end ? from_base : stored;
   check_bounds(core, instr, selection, selection.address, (shape.total() + 7) / 8, false);
   return core.at(selection);
 }

@@ -4,6 +4,7 @@
 
 #include "core/launch_state.h"
 #include "isa/table.h"
+#include "memory/kernel_constants.h"
 
 namespace opkit {
 
@@ -69,8 +70,10 @@ void check_bounds(const Core& core, const Instr& instr, const Operand& operand, 
                   bool is_write) {
   if (bytes == 0) return;
   if (operand.space == Space::GM) {
-    if (!is_in_gm(core.launch->launch->gm, address, bytes)) fault_outside(instr, operand, address, bytes, is_write);
-    return;
+    const Launch& launch = *core.launch->launch;
+    if (is_in_gm(launch.gm, address, bytes)) return;
+    if (!is_write && is_kernel_constant(launch, address, bytes)) return;
+    fault_outside(instr, operand, address, bytes, is_write);
   }
   const uint64_t limit = core.space_bytes[static_cast<uint32_t>(operand.space)];
   if (address < operand.begin || address + bytes > operand.end) {

@@ -12,7 +12,7 @@ namespace opkit {
 const char* space_name(Space space);
 
 /// Faults OutOfBounds unless [address, address + bytes) lies in the operand's buffer and memory; for GM in one of the
-/// launch's allocations.
+/// launch's allocations or, for reads, in the kernel's constants.
 void check_bounds(const Core& core, const Instr& instr, const Operand& operand, uint64_t address, uint64_t bytes,
                   bool is_write);
 
@@ -22,7 +22,7 @@ std::string near_text(const std::vector<GmRange>& ranges, uint64_t address);
 /// The range that holds an address; null where none does.
 const GmRange* range_at(const std::vector<GmRange>& ranges, uint64_t address);
 
-/// Whether check_bounds would pass.
+/// Whether check_bounds would pass; false for a kernel's constants, too.
 bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes);
 
 /// Faults Misaligned unless a local operand starts at a multiple of `alignment` bytes.

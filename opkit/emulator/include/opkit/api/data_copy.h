@@ -109,6 +109,35 @@ inline CopyShape block_copy(const AscendC::DataCopyParams& params, Space destina
 
 constexpr uint64_t round_up_to_block(uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
 
+/// From GM to UB.
+template <typename T>
+inline CopyShape padded_copy(const AscendC::DataCopyExtParams& params,
+                             const AscendC::DataCopyPadExtParams<T>& padding) {
+  CopyShape shape;
+  shape.burst_count = params.blockCount;
+  shape.burst_bytes = params.blockLen;
+  shape.left_padding = padding.leftPadding;
+  shape.right_padding = padding.rightPadding;
+  shape.is_padded = true;
+  shape.has_pad_value = padding.isPad;
+  shape.pad_value_bits = bits_of(padding.paddingValue);
+  shape.src_stride = uint64_t{params.blockLen} + params.srcStride;
+  const uint64_t row_bytes = params.blockLen + (padding.leftPadding + padding.rightPadding) * sizeof(T);
+  shape.dst_stride = round_up_to_block(row_bytes) + uint64_t{params.dstStride} * kBlockBytes;
+  return shape;
+}
+
+/// From UB to GM.
+inline CopyShape unpadded_copy(const AscendC::DataCopyExtParams& params) {
+  CopyShape shape;
+  shape.burst_count = params.blockCount;
+  shape.burst_bytes = params.blockLen;
+  shape.is_padded = true;
+  shape.src_stride = round_up_to_block(params.blockLen) + uint64_t{params.srcStride} * kBlockBytes;
+  shape.dst_stride = uint64_t{params.blockLen} + params.dstStride;
+  return shape;
+}
+
 }  // namespace opkit
 
 namespace AscendC {
@@ -162,31 +191,14 @@ inline std::enable_if_t<!std::is_same<T, U>::value> DataCopy(const LocalTensor<T
 template <typename T>
 inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
                         const DataCopyPadExtParams<T>& padding, opkit::Where where = opkit::Where::here()) {
-  opkit::CopyShape shape;
-  shape.burst_count = params.blockCount;
-  shape.burst_bytes = params.blockLen;
-  shape.left_padding = padding.leftPadding;
-  shape.right_padding = padding.rightPadding;
-  shape.is_padded = true;
-  shape.has_pad_value = padding.isPad;
-  shape.pad_value_bits = opkit::bits_of(padding.paddingValue);
-  shape.src_stride = uint64_t{params.blockLen} + params.srcStride;
-  const uint64_t row_bytes = params.blockLen + (padding.leftPadding + padding.rightPadding) * sizeof(T);
-  shape.dst_stride = opkit::round_up_to_block(row_bytes) + uint64_t{params.dstStride} * opkit::kBlockBytes;
-  opkit::issue_copy(opkit::Op::DataCopyPad, dst.operand(), src.operand(), shape, where);
+  opkit::issue_copy(opkit::Op::DataCopyPad, dst.operand(), src.operand(), opkit::padded_copy(params, padding), where);
 }
 
 /// UB to GM: what pads the UB side is left behind.
 template <typename T>
 inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
                         opkit::Where where = opkit::Where::here()) {
-  opkit::CopyShape shape;
-  shape.burst_count = params.blockCount;
-  shape.burst_bytes = params.blockLen;
-  shape.is_padded = true;
-  shape.src_stride = opkit::round_up_to_block(params.blockLen) + uint64_t{params.srcStride} * opkit::kBlockBytes;
-  shape.dst_stride = uint64_t{params.blockLen} + params.dstStride;
-  opkit::issue_copy(opkit::Op::DataCopyPad, dst.operand(), src.operand(), shape, where);
+  opkit::issue_copy(opkit::Op::DataCopyPad, dst.operand(), src.operand(), opkit::unpadded_copy(params), where);
 }
 
 /// The older parameter structures: gaps of DataCopyParams count bytes on the GM side and data blocks on the UB side.

@@ -31,11 +31,32 @@ constexpr bool is_implemented = false;
     OPKIT_MISSING_BODY(name);                                                          \
   }
 
+#define OPKIT_MISSING_VALUE(name)               \
+  struct name##_is_not_implemented_in_opkit {}; \
+  inline constexpr name##_is_not_implemented_in_opkit name{};
+#define OPKIT_MISSING_BUILTIN(name)
+
 namespace AscendC {
 #include "opkit/isa/missing.inc"
 }  // namespace AscendC
 
 #undef OPKIT_MISSING
+#undef OPKIT_MISSING_VALUE
+#undef OPKIT_MISSING_BUILTIN
+#define OPKIT_MISSING(name)
+#define OPKIT_MISSING_VALUE(name)
+// A function of the kernel's own with the same name goes first: an ellipsis is the last choice.
+#define OPKIT_MISSING_BUILTIN(name) \
+  template <typename... Arguments>  \
+  inline void name(...) {           \
+    OPKIT_MISSING_BODY(name);       \
+  }
+
+#include "opkit/isa/missing.inc"
+
+#undef OPKIT_MISSING
+#undef OPKIT_MISSING_VALUE
+#undef OPKIT_MISSING_BUILTIN
 #undef OPKIT_MISSING_BODY
 
 #endif  // OPKIT_NO_MISSING_NAMES

@@ -1,6 +1,7 @@
 /// TransDataTo5HD and Transpose. Source: Ascend C API, data layout conversion.
 #pragma once
 
+#include "opkit/api/pointer_operand.h"
 #include "opkit/api/vector_common.h"
 
 namespace AscendC {
@@ -71,17 +72,6 @@ inline void trans_data(const Operand (&list)[2 * kAddressList], const AscendC::T
   issue(instr);
 }
 
-/// The operand behind a number that LocalTensor::GetPhyAddr gave. Which buffer it belongs to is not known any more:
-/// the whole memory bounds it.
-template <typename T>
-inline Operand addressed(uint64_t physical) {
-  Operand operand;
-  operand.dtype = dtype_of<T>();
-  operand.address = physical - reinterpret_cast<uint64_t>(local_memory(Space::UB));
-  operand.end = local_memory_bytes(Space::UB);
-  return operand;
-}
-
 inline uint64_t packed_sizes(const AscendC::TransposeParamsExt& params) {
   return static_cast<uint64_t>(params.nSize) << 48 | static_cast<uint64_t>(params.cSize) << 32 |
          static_cast<uint64_t>(params.hSize) << 16 | params.wSize;
@@ -97,8 +87,8 @@ inline void TransDataTo5HD(uint64_t dstList[NCHW_CONV_ADDR_LIST_SIZE], uint64_t 
                            const TransDataTo5HDParams& nchwconvParams, OPKIT_HERE) {
   opkit::Operand list[2 * opkit::vec::kAddressList];
   for (uint32_t i = 0; i < opkit::vec::kAddressList; ++i) {
-    list[i] = opkit::vec::addressed<T>(dstList[i]);
-    list[opkit::vec::kAddressList + i] = opkit::vec::addressed<T>(srcList[i]);
+    list[i] = opkit::ub_operand<T>(dstList[i]);
+    list[opkit::vec::kAddressList + i] = opkit::ub_operand<T>(srcList[i]);
   }
   opkit::vec::trans_data<T>(list, nchwconvParams, where);
 }

@@ -5,14 +5,20 @@
 
 namespace opkit::high_level {
 
-/// Rounds floats to whole ones. A template, so that chips without the cast compile the other functions.
+/// Rounds floats to whole ones. A chip without that cast goes by way of integers, which take dst's place: only values
+/// that an int32_t holds are documented there; those beyond saturate, a NaN becomes 0. A template, so that each chip
+/// compiles its own.
 template <typename Float>
 inline void round_floats(const AscendC::LocalTensor<Float>& dst, const AscendC::LocalTensor<Float>& src,
                          AscendC::RoundMode mode, const FloatSteps& steps) {
-  static_assert(vec::casts(dtype_of<Float>(), dtype_of<Float>()),
-                "Floor, Ceil, Trunc, Round, Frac, Fmod and Exp by a Taylor series are not implemented for this chip: "
-                "it has no cast from float to float");
-  AscendC::Cast(dst, src, mode, steps.length, steps.where);
+  if constexpr (vec::casts(dtype_of<Float>(), dtype_of<Float>())) {
+    AscendC::Cast(dst, src, mode, steps.length, steps.where);
+  } else {
+    const AscendC::LocalTensor<int32_t> whole = dst.template ReinterpretCast<int32_t>();
+    AscendC::Cast(whole, src, mode, steps.length, steps.where);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Cast(dst, whole, AscendC::RoundMode::CAST_NONE, steps.length, steps.where);
+  }
   AscendC::PipeBarrier<PIPE_V>();
 }
 

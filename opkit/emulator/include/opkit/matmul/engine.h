@@ -20,7 +20,7 @@ class Engine {
   using SumT = typename AscendC::GetMmDstType<AT>::Type;
   using LoadA = OperandLoad<A_TYPE, true>;
   using LoadB = OperandLoad<B_TYPE, false>;
-  static constexpr AscendC::MatmulConfig kConfig = config_of(MM_CFG);
+  static constexpr AscendC::MatmulConfig kConfig = ToMatmulConfig(MM_CFG);
   using Out = Output<C_TYPE, SumT, MM_CB, kConfig.isEnableChannelSplit>;
   static constexpr bool kIsSparse = IsSparse<B_TYPE>::value;
   static constexpr int32_t kSparsity = kIsSparse ? 2 : 1;  ///< elements along K for each that B has

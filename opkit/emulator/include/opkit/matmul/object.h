@@ -25,7 +25,7 @@ template <typename A_TYPE, typename B_TYPE, typename C_TYPE, typename BIAS_TYPE,
           Policy policy, bool is_cube_only>
 class Object {
  public:
-  static constexpr AscendC::MatmulConfig kConfig = config_of(MM_CFG);
+  static constexpr AscendC::MatmulConfig kConfig = ToMatmulConfig(MM_CFG);
   /// Whether the core that calls it computes.
   static constexpr bool kIsDirect = is_cube_only || kConfig.enableMixDualMaster;
   /// The operand as the core that computes sees it: what a vector core holds itself comes through global memory.

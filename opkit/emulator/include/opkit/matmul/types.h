@@ -73,6 +73,10 @@ constexpr int32_t L1_SIZE = 512 * 1024;
 constexpr int32_t QUEUE_DEPTH = 1;
 }  // namespace Impl
 
+/// The configuration in either form of Matmul's template argument.
+constexpr const MatmulConfig& ToMatmulConfig(const MatmulConfig& config) { return config; }
+constexpr const MatmulConfig& ToMatmulConfig(const MatmulApiStaticTiling& tiling) { return tiling.cfg; }
+
 }  // namespace AscendC
 
 namespace opkit::matmul {
@@ -107,8 +111,7 @@ constexpr int64_t bytes(int64_t elements) {
 constexpr int32_t ceil_div(int32_t a, int32_t b) { return (a + b - 1) / b; }
 constexpr int32_t align_up(int32_t value, int32_t to) { return ceil_div(value, to) * to; }
 
-constexpr const AscendC::MatmulConfig& config_of(const AscendC::MatmulConfig& config) { return config; }
-constexpr const AscendC::MatmulConfig& config_of(const AscendC::MatmulApiStaticTiling& tiling) { return tiling.cfg; }
+using AscendC::ToMatmulConfig;
 
 /// Writes the numbers that the compiler knows over those that came from the host.
 inline void apply_static(TCubeTiling&, const AscendC::MatmulConfig&) {}

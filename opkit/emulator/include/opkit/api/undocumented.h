@@ -1,0 +1,85 @@
+/// Names from behind the documented API that public kernels use all the same. What they mean follows from that use and
+/// from the documented function each stands for; names of which it does not follow are in isa/missing.inc.
+#pragma once
+
+#include "opkit/api/data_copy.h"
+#include "opkit/api/matrix_image.h"
+#include "opkit/api/matrix_load.h"
+#include "opkit/api/mmad.h"
+#include "opkit/api/pointer_operand.h"
+#include "opkit/api/vector_transpose.h"
+
+#define PRELOAD(length) AscendC::ICachePreLoad(length)
+
+namespace AscendC {
+
+// SyncAll takes flags 11 to 14 for itself on the hardware (SyncAll, constraints). Which of them these two are is not
+// documented; here SyncAll takes none, so any of that range serves.
+constexpr uint16_t SYNC_AIC_FLAG = 11;
+constexpr uint16_t SYNC_AIC_AIV_FLAG = 13;
+
+/// Elements that Brcb spreads in a repeat.
+constexpr uint32_t BRCB_BROADCAST_NUMBER = 8;
+/// What half of a buffer is its size divided by.
+constexpr uint32_t HALF_FACTOR = 2;
+
+/// The hardware counts flags between cores in memory; here they need none.
+inline void SetSyncBaseAddr(uint64_t) {}
+
+/// Global memory that the vendor's check of addresses shall let pass: constants of the kernel, which opkit knows.
+template <typename T>
+inline void OOMCheckAddrRange(T*, uint64_t) {}
+
+/// The bits of a number, as registers take them.
+template <typename T>
+inline uint64_t GetScalarBitcodeValue(T scalarValue) {
+  return opkit::bits_of(scalarValue);
+}
+
+/// DataCopy, from UB to global memory, of addresses.
+template <typename T>
+inline void DataCopyUB2GMImpl(T* dst, T* src, const DataCopyParams& intriParams,
+                              opkit::Where where = opkit::Where::here()) {
+  opkit::issue_copy(opkit::Op::DataCopy, opkit::gm_operand(dst), opkit::ub_operand(src),
+                    opkit::block_copy(intriParams, opkit::Space::GM), where);
+}
+
+/// DataCopyPad, from global memory to UB, of addresses.
+template <typename T>
+inline void DataCopyPadGm2UBImpl(T* dst, T* src, const DataCopyExtParams& intriParams,
+                                 const DataCopyPadExtParams<T>& padParams, opkit::Where where = opkit::Where::here()) {
+  opkit::issue_copy(opkit::Op::DataCopyPad, opkit::ub_operand(dst), opkit::gm_operand(src),
+                    opkit::padded_copy(intriParams, padParams), where);
+}
+
+/// TransDataTo5HD of addresses.
+template <typename T>
+inline void TransDataTo5HDImpl(T* dstList[NCHW_CONV_ADDR_LIST_SIZE], T* srcList[NCHW_CONV_ADDR_LIST_SIZE],
+                               const TransDataTo5HDParams& nchwconvParams, opkit::Where where = opkit::Where::here()) {
+  opkit::Operand list[2 * opkit::vec::kAddressList];
+  for (uint32_t i = 0; i < opkit::vec::kAddressList; ++i) {
+    list[i] = opkit::ub_operand(dstList[i]);
+    list[opkit::vec::kAddressList + i] = opkit::ub_operand(srcList[i]);
+  }
+  opkit::vec::trans_data<T>(list, nchwconvParams, where);
+}
+
+template <typename T, typename U, typename S>
+inline void MmadImpl(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
+                     const MmadParams& mmadParams, opkit::Where where = opkit::Where::here()) {
+  Mmad(dst, fm, filter, mmadParams, where);
+}
+
+/// `PARAMS`: LoadData2DParams, LoadData3DParamsV2 or LoadData3DParamsV2Pro.
+template <typename T, typename PARAMS>
+inline void LoadDataImpl(const LocalTensor<T>& dst, const LocalTensor<T>& src, const PARAMS& loadDataParams,
+                         opkit::Where where = opkit::Where::here()) {
+  LoadData(dst, src, loadDataParams, where);
+}
+
+inline void Load3DSetFMatrixCal(uint16_t l1H, uint16_t l1W, const uint8_t padList[4],
+                                opkit::Where where = opkit::Where::here()) {
+  SetFmatrix(l1H, l1W, padList, FmatrixMode::FMATRIX_LEFT, where);
+}
+
+}  // namespace AscendC
