@@ -53,12 +53,12 @@ class Engine {
   /// Sums one block of C in L0C over `k_count` base blocks of K. With `keeps_sum` to what L0C holds, else to 0 or the
   /// bias.
   void compute(const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count) {
+    sum_free_[sum_part()].wait();
     compute_at(sum_address(), tile, keeps_sum, k_first, k_count);
   }
   void compute_at(uint32_t sum, const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count) {
     const bool adds_bias = state_.has_bias && !keeps_sum && k_first == 0;
     if (adds_bias) load_bias(tile);
-    sum_free_[sum_part()].wait();
     const bool has_halves = halves() == 2;
     const bool can_prefetch = (context_.a.count > 1 || LoadA::kIsLocal) && (context_.b.count > 1 || LoadB::kIsLocal);
     Step steps[2];
@@ -130,14 +130,17 @@ class Engine {
     bool was_to_zero_;
   };
 
+  /// What one operand gives to a base block of K.
+  struct Part {
+    Block block;
+    int32_t slot = -1;     ///< of L1; -1: the kernel itself has put it there
+    int32_t k_offset = 0;  ///< elements from the block's start
+  };
+
   /// One base block of K on its way.
   struct Step {
-    Block a;
-    Block b;
-    int32_t slot_a = -1;
-    int32_t slot_b = -1;
-    int32_t k_in_a = 0;  ///< elements from the block's start
-    int32_t k_in_b = 0;
+    Part a;
+    Part b;
     int32_t k = 0;
     uint32_t phase = 0;  ///< half of L0A and L0B
     uint32_t event = 0;
@@ -230,37 +233,70 @@ class Engine {
     step.k = std::min(tiling().baseK, state_.single_k - k_index * tiling().baseK);
     step.event = event_turn_++ % 2;
     bool is_copying = false;
-    fetch_a(tile, k_index, step, current, is_copying);
-    fetch_b(tile, k_index, step, current, is_copying);
+    const int32_t kept_a = current == nullptr ? -1 : current->a.slot;
+    const int32_t kept_b = current == nullptr ? -1 : current->b.slot;
+    step.a = fetch<true>(tile, k_index, kept_a, is_copying);
+    step.b = fetch<false>(tile, k_index, kept_b, is_copying);
     if (is_copying) l1_full_[step.event].set();
   }
 
-  void fetch_a(const Tile& tile, int32_t k_index, Step& step, const Step* current, bool& is_copying) {
-    if constexpr (LoadA::kIsLocal) {
-      step.a = load_a_.in_l1(tile.m_index * tiling().baseM, k_index * tiling().baseK);
-      return;
+  template <bool is_left>
+  const auto& load() const {
+    if constexpr (is_left) {
+      return load_a_;
+    } else {
+      return load_b_;
     }
-    const int32_t depth = a_depth();
+  }
+
+  /// A's part (B's) in a base block of K; copies it to L1 where that does not hold it. The slot `kept` is still in use.
+  template <bool is_left>
+  Part fetch(const Tile& tile, int32_t k_index, int32_t kept, bool& is_copying) {
+    using Load = std::conditional_t<is_left, LoadA, LoadB>;
+    constexpr AscendC::MatmulCopyIn kCallBack = is_left ? MM_CB::CopyA1 : MM_CB::CopyB1;
+    constexpr int32_t kPacking = is_left ? 1 : kSparsity;
+    const int32_t outer_index = is_left ? tile.m_index : tile.n_index;
+    const int32_t outer_begin = outer_index * (is_left ? tiling().baseM : tiling().baseN);
+    const int32_t outer = is_left ? tile.m : tile.n;
+    Part part;
+    if constexpr (Load::kIsLocal) {
+      part.block = load<is_left>().in_l1(outer_begin, k_index * tiling().baseK);
+      return part;
+    }
+    Slots& slots = is_left ? context_.a : context_.b;
+    const int32_t depth = is_left ? a_depth() : b_depth();
     const int32_t inner = k_index / depth;
-    step.k_in_a = k_index % depth * tiling().baseK;
     const int32_t k_begin = inner * depth * tiling().baseK;
     const int32_t k = std::min(depth * tiling().baseK, state_.single_k - k_begin);
-    const uint32_t slot = place(context_.a, tile.m_index, inner, current == nullptr ? -1 : current->slot_a, is_copying);
-    step.slot_a = static_cast<int32_t>(slot & ~kIsNew);
-    const uint32_t address = context_.a.begin + static_cast<uint32_t>(step.slot_a) * context_.a.slot_bytes;
-    const int32_t m_begin = tile.m_index * tiling().baseM;
-    if ((slot & kIsNew) == 0) {
-      step.a = load_a_.placed(address, tile.m, k);
-    } else if (state_.is_a_scalar) {
-      step.a = fill_a(address, k);
-    } else if constexpr (MM_CB::CopyA1 != nullptr) {
-      step.a = load_a_.placed(address, tile.m, k);
-      MM_CB::CopyA1(bytes_at(AscendC::TPosition::A1, address, context_.a.slot_bytes),
-                    reinterpret_cast<const void*>(state_.a), tile.m_index, k_index, tile.m, k, state_.user_define,
-                    state_.self_define);
+    const uint32_t slot = place(slots, outer_index, inner, kept, is_copying);
+    const bool is_new = (slot & kIsNew) != 0;
+    part.k_offset = k_index % depth * tiling().baseK;
+    part.slot = static_cast<int32_t>(slot & ~kIsNew);
+    const uint32_t address = slots.begin + static_cast<uint32_t>(part.slot) * slots.slot_bytes;
+    if (!is_new) {
+      part.block = load<is_left>().placed(address, outer, ceil_div(k, kPacking));
+    } else if (is_left && state_.is_a_scalar) {
+      part.block = fill_a(address, k);
+    } else if constexpr (kCallBack != nullptr) {
+      part.block = load<is_left>().placed(address, outer, k);
+      const auto* matrix = reinterpret_cast<const void*>(is_left ? state_.a : state_.b);
+      const AscendC::LocalTensor<int8_t> space(AscendC::TPosition::A1, address, slots.slot_bytes);
+      if constexpr (is_left) {
+        kCallBack(space, matrix, outer_index, k_index, outer, k, state_.user_define, state_.self_define);
+      } else {
+        kCallBack(space, matrix, k_index, outer_index, k, outer, state_.user_define, state_.self_define);
+      }
     } else {
-      step.a = load_a_.to_l1(address, m_begin, tile.m, k_begin, k);
+      part.block = load<is_left>().to_l1(address, outer_begin, outer, k_begin / kPacking, ceil_div(k, kPacking));
     }
+    if constexpr (!is_left && kIsSparse) {
+      part.block.index = address + slots.slot_bytes / 5 * 4;
+      if (is_new) {
+        load_b_.index_to_l1(part.block, state_.index, state_.org_n, outer_begin, outer, k_begin / kPacking,
+                            ceil_div(k, kPacking));
+      }
+    }
+    return part;
   }
 
   /// A row of equal elements.
@@ -279,39 +315,6 @@ class Engine {
     return load_a_.placed(address, 1, k);
   }
 
-  void fetch_b(const Tile& tile, int32_t k_index, Step& step, const Step* current, bool& is_copying) {
-    if constexpr (LoadB::kIsLocal) {
-      step.b = load_b_.in_l1(tile.n_index * tiling().baseN, k_index * tiling().baseK);
-      return;
-    }
-    const int32_t depth = b_depth();
-    const int32_t inner = k_index / depth;
-    step.k_in_b = k_index % depth * tiling().baseK;
-    const int32_t k_begin = inner * depth * tiling().baseK;
-    const int32_t k = std::min(depth * tiling().baseK, state_.single_k - k_begin);
-    const uint32_t slot = place(context_.b, tile.n_index, inner, current == nullptr ? -1 : current->slot_b, is_copying);
-    step.slot_b = static_cast<int32_t>(slot & ~kIsNew);
-    const uint32_t address = context_.b.begin + static_cast<uint32_t>(step.slot_b) * context_.b.slot_bytes;
-    const int32_t n_begin = tile.n_index * tiling().baseN;
-    if ((slot & kIsNew) == 0) {
-      step.b = load_b_.placed(address, tile.n, ceil_div(k, kSparsity));
-    } else if constexpr (MM_CB::CopyB1 != nullptr) {
-      step.b = load_b_.placed(address, tile.n, k);
-      MM_CB::CopyB1(bytes_at(AscendC::TPosition::B1, address, context_.b.slot_bytes),
-                    reinterpret_cast<const void*>(state_.b), k_index, tile.n_index, k, tile.n, state_.user_define,
-                    state_.self_define);
-    } else {
-      step.b = load_b_.to_l1(address, n_begin, tile.n, k_begin / kSparsity, ceil_div(k, kSparsity));
-    }
-    if constexpr (kIsSparse) {
-      step.b.index = address + context_.b.slot_bytes / 5 * 4;
-      if ((slot & kIsNew) != 0) {
-        load_b_.index_to_l1(step.b, state_.index, state_.org_n, n_begin, tile.n, k_begin / kSparsity,
-                            ceil_div(k, kSparsity));
-      }
-    }
-  }
-
   static constexpr uint32_t kIsNew = 1u << 31;
 
   /// The slot of a block, with kIsNew where it has to be filled; `kept` is not given away.
@@ -328,20 +331,16 @@ class Engine {
     return slot | kIsNew;
   }
 
-  static AscendC::LocalTensor<int8_t> bytes_at(AscendC::TPosition position, uint32_t address, uint32_t count) {
-    return AscendC::LocalTensor<int8_t>(position, address, count);
-  }
-
   void to_l0(const Tile& tile, Step& step) {
     l1_full_[step.event].wait();
     l0_free_.order();
     step.phase = context_.phase++ % halves();
-    load_a_.to_l0(step.phase * (local_memory_bytes(Space::L0A) / 2), step.a, step.k_in_a, tile.m, step.k);
+    load_a_.to_l0(step.phase * (local_memory_bytes(Space::L0A) / 2), step.a.block, step.a.k_offset, tile.m, step.k);
     const uint32_t b_half = step.phase * (local_memory_bytes(Space::L0B) / 2);
     if constexpr (kIsSparse) {
-      load_b_.sparse_to_l0(b_half, step.b, step.k_in_b / kSparsity, tile.n, ceil_div(step.k, kSparsity));
+      load_b_.sparse_to_l0(b_half, step.b.block, step.b.k_offset / kSparsity, tile.n, ceil_div(step.k, kSparsity));
     } else {
-      load_b_.to_l0(b_half, step.b, step.k_in_b, tile.n, step.k);
+      load_b_.to_l0(b_half, step.b.block, step.b.k_offset, tile.n, step.k);
     }
     l0_full_[step.phase].set();
   }
@@ -353,7 +352,7 @@ class Engine {
     const AscendC::LocalTensor<BT> b = l0_part<BT>(AscendC::TPosition::B2, Space::L0B, step.phase);
     AscendC::MmadParams params;
     // One row is a vector to Mmad, and A lies accordingly where it came as a line.
-    params.m = static_cast<uint16_t>(tile.m == 1 && !step.a.is_line ? 2 : tile.m);
+    params.m = static_cast<uint16_t>(tile.m == 1 && !step.a.block.is_line ? 2 : tile.m);
     params.n = static_cast<uint16_t>(Out::columns(tile.n));
     params.k = static_cast<uint16_t>(step.k);
     params.cmatrixInitVal = is_first && !keeps_sum && !adds_bias;
