@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from opkit.errors import KernelFault
 from opkit.sanitizer import Check
 
 from .test_matmul import NO_BIAS, numbers, tiling
@@ -67,8 +68,11 @@ struct Case {
 
 constexpr MatmulConfig OUTER = GetNormalConfig(false, false, false, BatchMode::BATCH_LESS_THAN_L1, true,
                                                IterateOrder::ORDER_N, ScheduleType::OUTER_PRODUCT);
+constexpr MatmulConfig OUTER_M = GetNormalConfig(false, false, false, BatchMode::BATCH_LESS_THAN_L1, true,
+                                                 IterateOrder::ORDER_M, ScheduleType::OUTER_PRODUCT);
 using Half = Gm<ND, half>;
 using Float = Gm<ND, float>;
+using InL1 = MatmulType<TPosition::TSCM, CubeFormat::NZ, half>;
 
 extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, GM_ADDR tiling, int kind,
                                              int number) {
@@ -128,6 +132,36 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias,
       mm.SetBias(tensor<float>(bias));
       mm.DisableBias();
       return finish(mm, x);
+    }
+    case 11:
+    case 12: {
+      const auto pairs = [&](auto& mm) {
+        int steps = 0;
+        for (; mm.Iterate(); ++steps) mm.GetTensorC(tensor<float>(c), number);
+        tensor<float>(bias).SetValue(0, steps);
+      };
+      if (kind == 11) return Case<Half, Half, Float, Float, OUTER_M>::run(x, t, pairs);
+      return Case<Half, Half, Float, Float, OUTER>::run(x, t, pairs);
+    }
+    case 13: {
+      // (a b) b: the first product goes to L1 and is the second one's A.
+      TPipe pipe;
+      Matmul<Half, Half, InL1> first;
+      Matmul<InL1, Half, Float> second;
+      REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), first, &t, second, &t);
+      TSCM<TPosition::GM, 1> scm;
+      pipe.InitBuffer(scm, 1, t.M * t.N * sizeof(half));
+      LocalTensor<half> between = scm.AllocTensor<half>();
+      first.SetTensorA(tensor<half>(a));
+      first.SetTensorB(tensor<half>(b));
+      first.IterateAll(between);
+      PipeBarrier<PIPE_ALL>();
+      second.SetTensorA(between);
+      second.SetTensorB(tensor<half>(b));
+      second.IterateAll(tensor<float>(c));
+      second.End();
+      scm.FreeTensor(between);
+      return;
     }
     case 9: {
       using Sparse = SparseMatmulType<TPosition::GM, TPosition::GM, ND, int8_t, true>;
@@ -206,6 +240,74 @@ def test_the_outer_product_order_gives_the_same_matrix(multiply) -> None:
     a, b, c = operands(64, 96, 32)
     t = tiling(64, 96, 32, (32, 32, 32), dbL0C=2)
     assert np.array_equal(multiply(3, a, b, c, t), product(a, b))
+
+
+@pytest.mark.parametrize(("kind", "steps"), [(11, 3 * 2), (12, 2 * 3)])
+def test_the_outer_product_iterates_over_pairs_of_blocks(multiply, kind: int, steps: int) -> None:
+    # Three by three blocks, the last ones smaller: the third column (row) is a pair of its own.
+    m, n, k = 80, 72, 64
+    a, b, c = operands(m, n, k)
+    count = np.zeros(1, np.float32)
+    t = tiling(m, n, k, (32, 32, 32), dbL0C=2, iterateOrder=kind - 11)
+    assert np.array_equal(multiply(kind, a, b, c, t, bias=count), product(a, b))
+    assert count[0] == steps
+    assert np.array_equal(multiply(kind, a, b, c, t, bias=count, number=1), 2 * product(a, b))
+
+
+def test_pairs_of_blocks_need_both_parts_of_l0c(multiply) -> None:
+    a, b, c = operands(32, 64, 32)
+    with pytest.raises(KernelFault, match="dbL0C is to be 2"):
+        multiply(11, a, b, c, tiling(32, 64, 32, (32, 32, 32)))
+
+
+def test_a_product_in_l1_is_the_next_ones_operand(multiply) -> None:
+    a, b, c = operands(64, 64, 64)
+    a, b = a % 2, b % 2
+    t = tiling(64, 64, 64, (32, 32, 32))
+    assert np.array_equal(multiply(13, a, b, c, t), product(product(a, b), b))
+
+
+VECTOR_IN_L1 = """
+#include "lib/matmul_intf.h"
+extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR workspace, GM_ADDR tiling) {
+  const TCubeTiling t = *reinterpret_cast<TCubeTiling*>(tiling);
+  using Half = MatmulType<TPosition::GM, CubeFormat::ND, half>;
+  using InL1 = MatmulType<TPosition::TSCM, CubeFormat::NZ, half>;
+  TPipe pipe;
+  SetSysWorkspace(workspace);
+  Matmul<Half, Half, InL1> first;
+  Matmul<InL1, Half, MatmulType<TPosition::GM, CubeFormat::ND, float>> second;
+  REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), first, &t, second, &t);
+  if (GetSubBlockIdx() > 0) return;
+  GlobalTensor<half> left, right;
+  GlobalTensor<float> out;
+  left.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(a));
+  right.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(b));
+  out.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(c));
+  TSCM<TPosition::GM, 1> scm;
+  pipe.InitBuffer(scm, 1, t.M * t.N * sizeof(half));
+  LocalTensor<half> between = scm.AllocTensor<half>();
+  first.SetTensorA(left);
+  first.SetTensorB(right);
+  first.IterateAll(between);
+  first.End();
+  PipeBarrier<PIPE_ALL>();
+  second.SetTensorA(between);
+  second.SetTensorB(right);
+  second.IterateAll(out);
+  second.End();
+  scm.FreeTensor(between);
+}
+"""
+
+
+def test_a_vector_core_has_a_product_put_into_its_l1(compile_kernel) -> None:
+    kernel = compile_kernel(VECTOR_IN_L1, mode="Mix12")
+    a, b, c = operands(48, 32, 32)
+    a, b = a % 2, b % 2
+    workspace = np.zeros(40 << 20, np.uint8)
+    kernel(a, b, c, workspace, tiling(48, 32, 32, (32, 32, 32)))
+    assert np.array_equal(c, product(product(a, b), b))
 
 
 def test_set_tail_computes_less_and_leaves_the_rest(multiply) -> None:

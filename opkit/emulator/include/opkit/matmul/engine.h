@@ -51,10 +51,10 @@ class Engine {
   }
 
   /// Sums one block of C in L0C over `k_count` base blocks of K. With `keeps_sum` to what L0C holds, else to 0 or the
-  /// bias.
-  void compute(const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count) {
-    sum_free_[sum_part()].wait();
-    compute_at(sum_address(), tile, keeps_sum, k_first, k_count);
+  /// bias. `ahead` of as many blocks as L0C holds already.
+  void compute(const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count, uint32_t ahead = 0) {
+    sum_free_[sum_part(ahead)].wait();
+    compute_at(sum_address(ahead), tile, keeps_sum, k_first, k_count);
   }
   void compute_at(uint32_t sum, const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count) {
     const bool adds_bias = state_.has_bias && !keeps_sum && k_first == 0;
@@ -100,12 +100,17 @@ class Engine {
     }
   }
 
-  void compute_step(const Tile& tile, int32_t step, bool keeps_sum) {
+  void compute_step(const Tile& tile, int32_t step, bool keeps_sum, uint32_t ahead = 0) {
     if constexpr (kIsPartial) {
-      compute(tile, keeps_sum, Progress::k_index(state_, step, true), 1);
+      compute(tile, keeps_sum, Progress::k_index(state_, step, true), 1, ahead);
     } else {
-      compute(tile, keeps_sum, 0, state_.k_blocks());
+      compute(tile, keeps_sum, 0, state_.k_blocks(), ahead);
     }
+  }
+
+  /// Blocks of C that L0C holds at a time.
+  uint32_t sum_parts() const {
+    return tiling().dbL0C == 2 && sum_bytes() * 2 <= local_memory_bytes(Space::L0C) ? 2 : 1;
   }
 
  private:
@@ -172,11 +177,10 @@ class Engine {
   uint32_t sum_bytes() const {
     return static_cast<uint32_t>(align_up(tiling().baseM, 16) * align_up(tiling().baseN, 16)) * sizeof(SumT);
   }
-  uint32_t sum_parts() const {
-    return tiling().dbL0C == 2 && sum_bytes() * 2 <= local_memory_bytes(Space::L0C) ? 2 : 1;
+  uint32_t sum_part(uint32_t ahead = 0) const { return (context_.c_phase + ahead) % sum_parts(); }
+  uint32_t sum_address(uint32_t ahead = 0) const {
+    return local_memory_bytes(Space::L0C) - (sum_part(ahead) + 1) * sum_bytes();
   }
-  uint32_t sum_part() const { return context_.c_phase % sum_parts(); }
-  uint32_t sum_address() const { return local_memory_bytes(Space::L0C) - (sum_part() + 1) * sum_bytes(); }
 
   /// Divides the upper end of L1. What an earlier block of the same pass has left there stays of use.
   void plan() {

@@ -38,8 +38,7 @@ class OperandLoad {
   static constexpr int32_t kSquare = kIsInt4 ? 64 : (sizeof(T) == 1 ? 32 : 16);
   static constexpr AscendC::TPosition kL1 = is_left ? AscendC::TPosition::A1 : AscendC::TPosition::B1;
   static constexpr AscendC::TPosition kL0 = is_left ? AscendC::TPosition::A2 : AscendC::TPosition::B2;
-  static constexpr bool kIsLocal = TYPE::pos == AscendC::TPosition::TSCM || TYPE::pos == AscendC::TPosition::A1 ||
-                                   TYPE::pos == AscendC::TPosition::B1;
+  static constexpr bool kIsLocal = is_in_l1(TYPE::pos);
   static constexpr bool kIsNz = TYPE::format == CubeFormat::NZ;
 
   OperandLoad(const Matrix& matrix, bool checks_rows, Where where)

@@ -23,6 +23,8 @@ class Output {
  public:
   using CT = typename C_TYPE::T;
   static constexpr bool kIsNz = C_TYPE::format == CubeFormat::NZ;
+  static constexpr bool kIsL1 = is_in_l1(C_TYPE::pos);
+  static_assert(!kIsL1 || kIsNz, "Matmul: a C that goes to L1 takes CubeFormat::NZ");
   static constexpr bool kIsAligned = C_TYPE::format == CubeFormat::ND_ALIGN;
   static constexpr int32_t kBlock = block_elements<CT>();
   /// Columns of a fractal of C in NZ: 16, a data block of bytes, or of floats where they are split.
@@ -85,8 +87,7 @@ class Output {
       params.dstStride = static_cast<uint32_t>(destination.is_sequential ? columns(tile.n) : row());
     }
     set_quantisation(params);
-    AscendC::GlobalTensor<CT> out;
-    out.SetGlobalBuffer(reinterpret_cast<CT*>(destination.address) + offset(tile, destination));
+    const auto out = target(destination.address + static_cast<uint64_t>(bytes<CT>(offset(tile, destination))));
     constexpr const AscendC::FixpipeConfig& kFormat = kIsNz ? AscendC::CFG_NZ : AscendC::CFG_ROW_MAJOR;
     if (state_.quant_form != QuantForm::Vector || kIsSame) {
       AscendC::Fixpipe<CT, SumT, kFormat>(out, block, params, state_.where);
@@ -96,6 +97,19 @@ class Output {
     const AscendC::LocalTensor<uint64_t> scales = parameters(tile, read);
     AscendC::Fixpipe<CT, SumT, kFormat>(out, block, scales, params, state_.where);
     read.order();
+  }
+
+  /// What lies from an address on: GM, or a byte of L1.
+  static auto target(uint64_t address) {
+    if constexpr (kIsL1) {
+      const auto begin = static_cast<uint32_t>(address);
+      const auto count = static_cast<uint32_t>((local_memory_bytes(Space::L1) - begin) / sizeof(CT));
+      return AscendC::LocalTensor<CT>(AscendC::TPosition::A1, begin, count);
+    } else {
+      AscendC::GlobalTensor<CT> out;
+      out.SetGlobalBuffer(reinterpret_cast<CT*>(address));
+      return out;
+    }
   }
 
   void set_quantisation(AscendC::FixpipeParamsV220& params) const {

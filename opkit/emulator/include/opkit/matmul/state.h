@@ -64,6 +64,12 @@ inline Tile tile_at(const State& state, int32_t m_index, int32_t n_index) {
   return {m_index, n_index, m < t.baseM ? m : t.baseM, n < t.baseN ? n : t.baseN};
 }
 
+/// Two steps that OUTER_PRODUCT computes together; no second one where the blocks are odd in number.
+struct Pair {
+  int32_t first = 0;
+  int32_t second = -1;
+};
+
 /// The order in which tiles come: down a column of blocks first, or along a row; with it the blocks of K where each is
 /// carried out on its own.
 struct Progress {
@@ -76,6 +82,17 @@ struct Progress {
     const int32_t index = is_partial ? step / state.k_blocks() : step;
     if (state.tiling.iterateOrder == 1) return tile_at(state, index / state.n_blocks(), index % state.n_blocks());
     return tile_at(state, index % state.m_blocks(), index / state.m_blocks());
+  }
+  /// Pairs come in the same order: down two columns of blocks, or along two rows.
+  static int32_t pairs(const State& state) {
+    const bool is_by_rows = state.tiling.iterateOrder == 1;
+    const int32_t lines = is_by_rows ? state.m_blocks() : state.n_blocks();
+    return (lines + 1) / 2 * (is_by_rows ? state.n_blocks() : state.m_blocks());
+  }
+  static Pair pair(const State& state, int32_t index) {
+    const int32_t line = state.tiling.iterateOrder == 1 ? state.n_blocks() : state.m_blocks();
+    const int32_t first = index / line * 2 * line + index % line;
+    return {first, first + line < state.m_blocks() * state.n_blocks() ? first + line : -1};
   }
   static int32_t k_index(const State& state, int32_t step, bool is_partial) {
     return is_partial ? step % state.k_blocks() : 0;

@@ -92,6 +92,12 @@ struct FromGm : TYPE {
   static constexpr AscendC::TPosition pos = AscendC::TPosition::GM;
 };
 
+/// Whether a matrix lies in L1 already, or goes there.
+constexpr bool is_in_l1(AscendC::TPosition position) {
+  return position == AscendC::TPosition::TSCM || position == AscendC::TPosition::A1 ||
+         position == AscendC::TPosition::B1;
+}
+
 enum class Policy : uint8_t { Default, UpperTriangle, LowerTriangle, NBuffer33 };
 
 template <typename T>

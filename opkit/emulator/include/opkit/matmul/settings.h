@@ -1,0 +1,238 @@
+/// What a Matmul object is told before it computes: shapes, operands, bias, quantisation. Source: Ascend C API, Matmul
+/// kernel side, the Set... functions.
+#pragma once
+
+#include <cstring>
+
+#include "opkit/matmul/local_operands.h"
+
+namespace opkit::matmul {
+
+template <typename... T>
+constexpr bool is_implemented = false;
+
+/// `is_direct`: the core that calls it computes, else a vector core does and keeps tensors of its own memories until it
+/// asks the cube core.
+template <typename A_TYPE, typename B_TYPE, typename BIAS_TYPE, const auto& MM_CFG, bool is_direct>
+class Settings {
+ public:
+  static constexpr AscendC::MatmulConfig kConfig = ToMatmulConfig(MM_CFG);
+  static constexpr bool kIsDirect = is_direct;
+  using SrcAT = typename A_TYPE::T;
+  using SrcBT = typename B_TYPE::T;
+  using SrcT = SrcAT;
+  using BiasT = typename BIAS_TYPE::T;
+
+  void Init(const TCubeTiling* cubeTiling, AscendC::TPipe* tpipe = nullptr, Where where = Where::here()) {
+    (void)tpipe;
+    state_ = State();
+    if (cubeTiling != nullptr) state_.tiling = *cubeTiling;
+    apply_static(state_.tiling, MM_CFG);
+    const TCubeTiling& t = state_.tiling;
+    state_.org_m = t.M;
+    state_.org_n = t.N;
+    state_.org_ka = t.Ka;
+    state_.org_kb = t.Kb;
+    state_.org_c = t.N;
+    state_.single_m = t.singleCoreM;
+    state_.single_n = t.singleCoreN;
+    state_.single_k = t.singleCoreK;
+    state_.where = where;
+    if constexpr (kConfig.iterateOrder != IterateOrder::UNDEF) {
+      state_.tiling.iterateOrder = kConfig.iterateOrder == IterateOrder::ORDER_N ? 1 : 0;
+    }
+    restart();
+  }
+  void SetSubBlockIdx(uint8_t subBlockIdx) { sub_block_ = subBlockIdx; }
+  uint8_t GetSubBlockIdx() const { return sub_block_; }
+
+  void SetOrgShape(int orgM, int orgN, int orgK) { SetOrgShape(orgM, orgN, orgK, orgK); }
+  void SetOrgShape(int orgM, int orgN, int orgKa, int orgKb, int orgKc = 0) {
+    static_assert(kConfig.enableSetOrgShape, "Matmul: SetOrgShape takes a configuration with enableSetOrgShape");
+    state_.org_m = orgM;
+    state_.org_n = orgN;
+    state_.org_ka = orgKa;
+    state_.org_kb = orgKb;
+    state_.org_c = orgKc > 0 ? orgKc : orgN;
+    restart();
+  }
+  void SetSingleShape(int singleM, int singleN, int singleK) { set_single_shape(singleM, singleN, singleK); }
+  void SetTail(int tailM = -1, int tailN = -1, int tailK = -1) {
+    static_assert(kConfig.enableSetTail, "Matmul: SetTail takes a configuration with enableSetTail");
+    set_single_shape(tailM, tailN, tailK);
+  }
+
+  void SetTensorA(const AscendC::GlobalTensor<SrcAT>& gm, bool isTransposeA = false, Where where = Where::here()) {
+    state_.a = reinterpret_cast<uint64_t>(gm.GetPhyAddr());
+    set_a(isTransposeA, false, where);
+  }
+  void SetTensorA(const AscendC::LocalTensor<SrcAT>& leftMatrix, bool isTransposeA = false,
+                  Where where = Where::here()) {
+    local_.a = leftMatrix;
+    state_.a = leftMatrix.address();
+    set_a(isTransposeA, !kIsDirect, where);
+  }
+  /// A row of `aScalar`: sums the columns of B.
+  void SetTensorA(SrcAT aScalar, Where where = Where::here()) {
+    static_assert(sizeof(SrcAT) <= sizeof(state_.a_scalar_bits), "the scalar fits");
+    if (state_.single_m != 1 || A_TYPE::isTrans || A_TYPE::format == CubeFormat::NZ) {
+      illegal_operand(
+          "Matmul: SetTensorA of a scalar stands for one row: singleCoreM is 1, A neither NZ nor transposed", where);
+    }
+    state_.a_scalar_bits = 0;
+    std::memcpy(&state_.a_scalar_bits, &aScalar, sizeof(aScalar));
+    set_a(false, false, where);
+    state_.is_a_scalar = true;
+  }
+  void SetTensorB(const AscendC::GlobalTensor<SrcBT>& gm, bool isTransposeB = false, Where where = Where::here()) {
+    state_.b = reinterpret_cast<uint64_t>(gm.GetPhyAddr());
+    set_b(isTransposeB, false, where);
+  }
+  void SetTensorB(const AscendC::LocalTensor<SrcBT>& rightMatrix, bool isTransposeB = false,
+                  Where where = Where::here()) {
+    local_.b = rightMatrix;
+    state_.b = rightMatrix.address();
+    set_b(isTransposeB, !kIsDirect, where);
+  }
+  void SetBias(const AscendC::GlobalTensor<BiasT>& biasGlobal) {
+    check_bias();
+    state_.bias = reinterpret_cast<uint64_t>(biasGlobal.GetPhyAddr());
+    state_.has_bias = true;
+    state_.is_bias_local = false;
+    local_.has_bias = false;
+  }
+  void SetBias(const AscendC::LocalTensor<BiasT>& inputBias) {
+    check_bias();
+    local_.bias = inputBias;
+    local_.has_bias = !kIsDirect;
+    state_.bias = inputBias.address();
+    state_.has_bias = true;
+    state_.is_bias_local = kIsDirect;
+  }
+  void DisableBias() { state_.has_bias = false; }
+  void ClearBias() { DisableBias(); }
+  void SetHF32(bool enableHF32 = false, int32_t transMode = 0) {
+    state_.is_hf32 = enableHF32;
+    state_.hf32_mode = static_cast<uint8_t>(transMode);
+  }
+  void SetQuantScalar(const uint64_t quantScalar) {
+    check_quantisation();
+    state_.quant_form = QuantForm::Scalar;
+    state_.quant_scalar = quantScalar;
+  }
+  void SetQuantVector(const AscendC::GlobalTensor<uint64_t>& quantTensor) {
+    check_quantisation();
+    state_.quant_form = QuantForm::Vector;
+    state_.quant = reinterpret_cast<uint64_t>(quantTensor.GetPhyAddr());
+    state_.is_quant_local = false;
+    local_.has_quant = false;
+  }
+  void SetQuantVector(const AscendC::LocalTensor<uint64_t>& quantTensor) {
+    check_quantisation();
+    state_.quant_form = QuantForm::Vector;
+    local_.quant = quantTensor;
+    state_.quant = quantTensor.address();
+    state_.is_quant_local = kIsDirect;
+    local_.has_quant = !kIsDirect;
+  }
+  template <typename... T>
+  void SetAntiQuantScalar(T&&...) {
+    static_assert(is_implemented<T...>, "Matmul: SetAntiQuantScalar is not for this chip");
+  }
+  template <typename... T>
+  void SetAntiQuantVector(T&&...) {
+    static_assert(is_implemented<T...>, "Matmul: SetAntiQuantVector is not for this chip");
+  }
+  template <typename T>
+  void SetSparseIndex(const AscendC::GlobalTensor<T>& indexGlobal) {
+    static_assert(IsSparse<B_TYPE>::value, "Matmul: SetSparseIndex takes a B of SparseMatmulType");
+    state_.index = reinterpret_cast<uint64_t>(indexGlobal.GetPhyAddr());
+  }
+  void SetUserDefInfo(const uint64_t tilingPtr) { state_.user_define = tilingPtr; }
+  void SetSelfDefineData(const uint64_t dataPtr) {
+    static_assert(kConfig.enableSetDefineData,
+                  "Matmul: SetSelfDefineData takes a configuration with enableSetDefineData");
+    state_.self_define = dataPtr;
+  }
+  void SetBatchNum(int32_t batchA, int32_t batchB) {
+    batch_a_ = batchA;
+    batch_b_ = batchB;
+  }
+  template <typename T>
+  void SetWorkspace(const AscendC::GlobalTensor<T>& addr) {
+    workspace_ = reinterpret_cast<uint64_t>(addr.GetPhyAddr());
+  }
+  template <typename T>
+  void SetWorkspace(const T* addr, int size) {
+    (void)size;
+    workspace_ = reinterpret_cast<uint64_t>(addr);
+  }
+  /// UB that the vendor's would use; this chip's needs none.
+  void SetLocalWorkspace(const AscendC::LocalTensor<uint8_t>& tmpBuffer) { (void)tmpBuffer; }
+
+ protected:
+  void restart() {
+    progress_.next = 0;
+    current_ = 0;
+  }
+
+  /// Elements from row to row of A (rows of a column of fractals in NZ), as SetOrgShape says.
+  int32_t row_of_a() const {
+    if (state_.a_row > 0) return state_.a_row;
+    const bool is_rows = A_TYPE::format == CubeFormat::NZ;
+    return state_.is_a_transposed != is_rows ? state_.org_m : state_.org_ka;
+  }
+  int32_t row_of_b() const {
+    if (state_.b_row > 0) return state_.b_row;
+    const bool is_rows = B_TYPE::format == CubeFormat::NZ;
+    return state_.is_b_transposed != is_rows ? state_.org_kb : state_.org_n;
+  }
+  uint64_t workspace_or_fault(Where where) const {
+    if (workspace_ == 0) illegal_operand("Matmul: call SetWorkspace first: results are kept there", where);
+    return workspace_;
+  }
+
+  State state_;
+  Progress progress_;
+  int32_t current_ = 0;  ///< the step that the last Iterate has computed
+  int32_t batch_a_ = 0;
+  int32_t batch_b_ = 0;
+  uint64_t workspace_ = 0;
+  LocalOperands<A_TYPE, B_TYPE, BiasT> local_;
+
+ private:
+  static constexpr void check_bias() {
+    static_assert(kConfig.enableSetBias, "Matmul: SetBias takes a configuration with enableSetBias");
+  }
+  static constexpr void check_quantisation() {
+    static_assert(kConfig.enableQuantVector,
+                  "Matmul: SetQuantScalar and SetQuantVector take a configuration with enableQuantVector");
+  }
+  void set_single_shape(int32_t m, int32_t n, int32_t k) {
+    if (m > 0) state_.single_m = m;
+    if (n > 0) state_.single_n = n;
+    if (k > 0) state_.single_k = k;
+    restart();
+  }
+  void set_a(bool is_transposed, bool is_published, Where where) {
+    if (is_transposed && !A_TYPE::isTrans && sizeof(SrcAT) != 2) {
+      illegal_operand("Matmul: SetTensorA: a transposed A needs ISTRANS in its MatmulType", where);
+    }
+    state_.is_a_transposed = is_transposed;
+    local_.has_a = is_published;
+    state_.a_row = 0;
+    state_.is_a_scalar = false;
+    restart();
+  }
+  void set_b(bool is_transposed, bool is_published, Where where) {
+    (void)where;
+    state_.is_b_transposed = is_transposed;
+    local_.has_b = is_published;
+    state_.b_row = 0;
+    restart();
+  }
+
+  uint8_t sub_block_ = static_cast<uint8_t>(AscendC::GetSubBlockIdx());
+};
+
+}  // namespace opkit::matmul
