@@ -1,17 +1,21 @@
-"""Every elementwise row x data type x call form x SIMD target against NumPy.
+"""Every row that works lane by lane x data type x chip x call form x SIMD target against NumPy.
 
 The rows come from the instruction table, so a new row is tested the day it is written: without a
-formula below it fails.
+formula below it fails. How many combinations that is:
+
+    pytest tests/emulator/test_vec_elementwise.py -k counted -s
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+from opkit import emulator
 from opkit.errors import KernelFault
 
 _emulator = pytest.importorskip("opkit.emulator._emulator")
@@ -53,6 +57,8 @@ class Form:
     """Counter mode: a mask counts the elements of the whole call."""
     strides: tuple[tuple[int, int], ...] = ((1, 8), (1, 8), (1, 8))
     """Block and repeat stride of the destination and each source."""
+    in_place: int = 0
+    """The source that lies where the destination does; 0: none."""
 
     def lanes(self, element_bytes: int) -> list[tuple[int, int]]:
         """Return (repeat, lane) of each lane that takes part, in order."""
@@ -106,6 +112,8 @@ FORMS = (
     Form("counter mode register", "register", vector_mask=(130, 0), is_counter=True),
     Form("no lane", "prefix", repeat=2, mask=(0, 0)),
     Form("no repeat", "prefix", repeat=0, mask=(64, 0)),
+    Form("in place of the first source", "count", count=333, in_place=1),
+    Form("in place of the second source", "bits", repeat=2, mask=(ALL_ONES, 0xF), in_place=2),
 )
 
 Compute = Callable[..., np.ndarray]
@@ -178,12 +186,25 @@ def ulp_distance(a: np.ndarray, b: np.ndarray) -> int:
 
 OPERAND_BYTES = 8192
 REFERENCES = {"vec_unary": UNARY, "vec_binary": BINARY, "vec_binary_scalar": SCALAR}
+CHIPS = {"dav-2201": "Ascend910B2", "dav-2002": "Ascend310P3"}
+TABLE = {row["name"]: row for row in _emulator.isa_table()}
 ROWS = [
-    (row["name"], row["family"], code)
-    for row in _emulator.isa_table()
+    (row["name"], row["family"], code, arch)
+    for row in TABLE.values()
     if row["family"] in REFERENCES
-    for code in row["dtypes"]["dav-2201"]
+    for arch in CHIPS
+    for code in row["dtypes"].get(arch, [])
 ]
+
+
+@pytest.fixture
+def chip(request: pytest.FixtureRequest) -> Iterator[None]:
+    _emulator.configure(**{**_emulator.configuration(), "chip": CHIPS[request.param]})
+    yield
+
+
+def forms_for(source_count: int) -> list[Form]:
+    return [form for form in FORMS if form.in_place <= source_count]
 
 
 def random_values(kind: np.dtype, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -212,9 +233,9 @@ def expected_values(
 
 
 @pytest.mark.parametrize("target", _emulator.lane_targets())
-@pytest.mark.parametrize(("name", "family", "code"), ROWS)
+@pytest.mark.parametrize(("name", "family", "code", "chip"), ROWS, indirect=["chip"])
 def test_a_row_computes_what_its_formula_says(
-    name: str, family: str, code: str, target: str
+    name: str, family: str, code: str, chip: None, target: str
 ) -> None:
     _emulator.set_lane_target(target)
     kind = NUMPY_TYPES[code]
@@ -225,9 +246,11 @@ def test_a_row_computes_what_its_formula_says(
     )
     scalar_bits = int(scalar.view(f"u{kind.itemsize}")[0])
     source_count = 2 if family == "vec_binary" else 1
-    for form in FORMS:
+    for form in forms_for(source_count):
         operands = [random_values(kind, per_operand, rng) for _ in range(3)]
         memory = np.concatenate(operands).view(np.uint8)
+        if form.in_place:
+            operands[form.in_place] = operands[0]
         places = [form.indices(i, kind.itemsize) for i in range(3)]
         expected = operands[0].copy()
         values = [x[place] for x, place in zip(operands, places, strict=True)]
@@ -254,6 +277,8 @@ def issue(
     mode: int = 0,
 ) -> None:
     operands = [(i * OPERAND_BYTES, code, *form.strides[i]) for i in range(3)]
+    if form.in_place:
+        operands[form.in_place] = operands[0]
     _emulator.issue(
         name,
         memory,
@@ -343,3 +368,289 @@ def test_half_sources_widen_into_a_float_destination() -> None:
     np.testing.assert_array_equal(
         memory[:400].view(np.float32), a.astype(np.float32) * b.astype(np.float32) + d
     )
+
+
+# Rows that are more than one expression: their operands may differ in type, or lanes meet.
+
+WIDTHS = {**NUMPY_TYPES, "BF16": np.dtype(np.uint16), "U64": np.dtype(np.uint64)}
+"""Whole numbers of bfloat16 are carried as bits."""
+SELECTED = np.random.default_rng(11).integers(0, 256, OPERAND_BYTES).astype(np.uint8)
+
+
+def whole_numbers(code: str, count: int) -> np.ndarray:
+    """Return numbers that every type holds and every conversion and sum keeps exact."""
+    unsigned = code.startswith("U")
+    numbers = np.random.default_rng(12).integers(0 if unsigned else -9, 10, count)
+    if code == "BF16":
+        return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return numbers.astype(WIDTHS[code])
+
+
+def as_float(values: np.ndarray, code: str) -> np.ndarray:
+    if code == "BF16":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values
+
+
+def stored(values: np.ndarray, code: str) -> np.ndarray:
+    if code == "BF16":
+        return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return values.astype(WIDTHS[code])
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """An instruction whose lanes are computed one by one."""
+
+    name: str
+    codes: tuple[str, ...]
+    """Types of the destination and the sources."""
+    compute: Callable[..., np.ndarray]
+    """Of the sources' values and `index`, the place of each lane as if nothing were left out."""
+    mode: int = 0
+    scalar: int = 0
+    extra: np.ndarray | None = None
+    """A source that has no strides, behind the others."""
+
+    def run(self, form: Form) -> tuple[np.ndarray, np.ndarray]:
+        """Return the destination and what it should be."""
+        sizes = [WIDTHS[code].itemsize for code in self.codes]
+        lane_bytes = max(sizes)
+        # A repeat of a narrower operand has fewer data blocks.
+        strides = [
+            (1, 8 * size // lane_bytes) if stride == (1, 8) else stride
+            for stride, size in zip(form.strides, sizes, strict=False)
+        ]
+        form = replace(form, strides=tuple(strides))
+        operands = [
+            whole_numbers(code, OPERAND_BYTES // size)
+            for code, size in zip(self.codes, sizes, strict=True)
+        ]
+        parts = [*operands, *([] if self.extra is None else [self.extra])]
+        memory = np.concatenate([part.view(np.uint8) for part in parts])
+        places = [form.indices(i, size, lane_bytes) for i, size in enumerate(sizes)]
+        width = REPEAT_BYTES // lane_bytes
+        lanes = form.lanes(lane_bytes)
+        index = np.array([repeat * width + lane for repeat, lane in lanes], dtype=np.int64)
+        taken = zip(operands, places, self.codes, strict=True)
+        values = [as_float(operand[place], code) for operand, place, code in taken][1:]
+        expected = operands[0].copy()
+        expected[places[0]] = stored(self.compute(*values, index=index), self.codes[0])
+        bits = stored(np.array([self.scalar]), self.codes[0])
+        sources = [(i * OPERAND_BYTES, code, *strides[i]) for i, code in enumerate(self.codes)][1:]
+        if self.extra is not None:
+            sources.append((len(operands) * OPERAND_BYTES, "U8", 1, 8))
+        call(form, self.name, memory, (0, self.codes[0], *strides[0]), sources, bits, self.mode)
+        return memory[:OPERAND_BYTES].view(operands[0].dtype), expected
+
+
+def call(
+    form: Form,
+    name: str,
+    memory: np.ndarray,
+    dst: tuple[int, str, int, int],
+    sources: list[tuple[int, str, int, int]],
+    scalar: np.ndarray,
+    mode: int = 0,
+) -> None:
+    _emulator.issue(
+        name,
+        memory,
+        dst,
+        sources,
+        mask_form=form.mask_form,
+        count=form.count,
+        repeat=form.repeat,
+        mask=form.mask,
+        scalars=(int(scalar.view(f"u{scalar.itemsize}")[0]), 0),
+        mode=mode,
+        is_counter=form.is_counter,
+        vector_mask=form.vector_mask,
+    )
+
+
+def chosen(index: np.ndarray) -> np.ndarray:
+    return np.unpackbits(SELECTED, bitorder="little")[index].astype(bool)
+
+
+def lanes_of(name: str, code: str) -> list[Lanes]:
+    """Return what an instruction does to a type; empty where its lanes meet."""
+    converted = {"F16": "S8", "S16": "S8", "F32": "F16"}.get(code, code)
+    rows = {
+        "Duplicate": Lanes(name, (code,), lambda index: np.full(index.size, 7), scalar=7),
+        "CreateVecIndex": Lanes(name, (code,), lambda index: index + 7, scalar=7),
+        "Copy": Lanes(name, (code, code), lambda a, index: a),
+        "AddReluCast": Lanes(
+            name, (converted, code, code), lambda a, b, index: np.maximum(a + b, 0)
+        ),
+        "SubReluCast": Lanes(
+            name, (converted, code, code), lambda a, b, index: np.maximum(a - b, 0)
+        ),
+        "MulCast": Lanes(name, (converted, code, code), lambda a, b, index: a * b),
+    }
+    if name == "Select":
+        two = Lanes(
+            name, (code,) * 3, lambda a, b, index: np.where(chosen(index), a, b), 2, 0, SELECTED
+        )
+        one = Lanes(
+            name, (code,) * 3, lambda a, b, index: np.where(chosen(index), a, -7), 1, -7, SELECTED
+        )
+        return [two, one]
+    return [rows[name]] if name in rows else []
+
+
+CAST_PAIRS = [
+    (source, destination, arch)
+    for source, destination, *modes in re.findall(
+        r"^CAST\((\w+), +(\w+), +([^,]+), +(.+)\)$",
+        (emulator.include_dir() / "opkit" / "isa" / "vec_cast.inc").read_text(),
+        re.MULTILINE,
+    )
+    for arch, mode in zip(CHIPS, modes, strict=True)
+    # test_cast_int4.py; and what SetDeqScale multiplies: test_vec_special.py
+    if mode.strip() != "NO_ROUND"
+    and "S4" not in (source, destination)
+    and (source, destination) != ("S32", "F16")
+]
+LANE_ROWS = [
+    (name, code, arch)
+    for name, row in TABLE.items()
+    if row["family"] == "vec_special"
+    for arch in CHIPS
+    for code in row["dtypes"].get(arch, [])
+    if lanes_of(name, code)
+]
+
+
+def check_lanes(row: Lanes) -> None:
+    for target in _emulator.lane_targets():
+        _emulator.set_lane_target(target)
+        for form in forms_for(0):
+            if form.is_counter and row.name == "Copy":
+                continue  # it counts in each repeat: test_vec_fused.py
+            actual, expected = row.run(form)
+            np.testing.assert_array_equal(actual, expected, err_msg=f"{form.name} {target}")
+    _emulator.set_lane_target("auto")
+
+
+@pytest.mark.parametrize(("name", "code", "chip"), LANE_ROWS, indirect=["chip"])
+def test_lanes_of_more_than_an_expression_follow_the_mask_and_the_strides(
+    name: str, code: str, chip: None
+) -> None:
+    for row in lanes_of(name, code):
+        check_lanes(row)
+
+
+@pytest.mark.parametrize(("source", "destination", "chip"), CAST_PAIRS, indirect=["chip"])
+def test_a_cast_follows_the_mask_and_the_strides(source: str, destination: str, chip: None) -> None:
+    least = 0 if "U8" in (source, destination) else -9  # it saturates
+    for mode in (1, 0):  # CAST_RINT or, where it is not offered, CAST_NONE
+        row = Lanes("Cast", (destination, source), lambda a, index: np.maximum(a, least), mode)
+        try:
+            row.run(FORMS[0])
+        except KernelFault:
+            continue
+        return check_lanes(row)
+    raise AssertionError("no mode is accepted")
+
+
+REDUCE = {"Sum": np.sum, "Max": np.max, "Min": np.min}
+REDUCTIONS = [
+    (name, code, arch)
+    for name, row in TABLE.items()
+    if re.match("(Whole|Block|Pair)?Reduce", name)
+    for arch in CHIPS
+    for code in row["dtypes"][arch]
+]
+
+
+def results_of(name: str, form: Form, x: np.ndarray) -> dict[int, np.ndarray]:
+    """Return the reduced values by their place in the destination, whose repeats adjoin."""
+    size = x.itemsize
+    width = REPEAT_BYTES // size
+    groups = {"Whole": width, "Block": BLOCK_BYTES // size, "Pair": 2, "": 255 * width}
+    group = groups[name[: name.index("Reduce")]]
+    step = 2 if name in ("WholeReduceMax", "WholeReduceMin") else 1  # an index behind each value
+    members: dict[int, list[np.ndarray]] = {}
+    for (repeat, lane), place in zip(form.lanes(size), form.indices(1, size), strict=True):
+        members.setdefault((repeat * width + lane) // group * step, []).append(x[place])
+    return {place: REDUCE[name[-3:]](values) for place, values in members.items()}
+
+
+@pytest.mark.parametrize(("name", "code", "chip"), REDUCTIONS, indirect=["chip"])
+def test_a_reduction_joins_the_lanes_of_the_mask(name: str, code: str, chip: None) -> None:
+    kind = NUMPY_TYPES[code]
+    is_whole = name.startswith("Reduce")  # of all lanes, not of each repeat
+    for form in forms_for(0):
+        if form.mask_form == "count" and not is_whole:
+            continue
+        x = whole_numbers(code, OPERAND_BYTES // kind.itemsize)
+        untouched = np.full_like(x, -99)
+        memory = np.concatenate([untouched, x, untouched]).view(np.uint8)
+        sources = [(OPERAND_BYTES, code, *form.strides[1])]
+        if is_whole:
+            sources.append((2 * OPERAND_BYTES, code, 1, 8))
+        call(form, name, memory, (0, code, 1, 1), sources, np.zeros(1, kind))
+        actual = memory[:OPERAND_BYTES].view(kind)
+        for place, value in results_of(name, form, x).items():
+            assert actual[place] == value, f"{form.name}: {place}"
+        if not form.lanes(kind.itemsize):
+            np.testing.assert_array_equal(actual, untouched, err_msg=form.name)
+
+
+INDEXED = [
+    (name, code, arch)
+    for name in ("Gather", "Scatter")
+    for arch in CHIPS
+    for code in TABLE[name]["dtypes"].get(arch, [])
+]
+
+
+@pytest.mark.parametrize(("name", "code", "chip"), INDEXED, indirect=["chip"])
+def test_gather_and_scatter_move_the_lanes_of_the_mask(name: str, code: str, chip: None) -> None:
+    kind = WIDTHS[code]
+    count = OPERAND_BYTES // kind.itemsize
+    places = np.random.default_rng(13).permutation(count)[: OPERAND_BYTES // 4]
+    for form in forms_for(0):
+        lanes = form.lanes(kind.itemsize)
+        if form.strides[0] != (1, 8) or form.strides[1] != (1, 8):
+            continue  # neither has strides of blocks
+        width = REPEAT_BYTES // kind.itemsize
+        index = np.array([repeat * width + lane for repeat, lane in lanes], dtype=np.int64)
+        old, x = whole_numbers(code, count)[::-1].copy(), whole_numbers(code, count)
+        offsets = (places * kind.itemsize).astype(np.uint32)
+        memory = np.concatenate([part.view(np.uint8) for part in (old, x, offsets)])
+        expected = old.copy()
+        if name == "Gather":
+            expected[index] = x[places[index]]
+        else:
+            expected[places[index]] = x[index]
+        sources = [(OPERAND_BYTES, code, 1, 8), (2 * OPERAND_BYTES, "U32", 1, 8)]
+        call(form, name, memory, (0, code, 1, 8), sources, np.zeros(1, np.uint32))
+        np.testing.assert_array_equal(
+            memory[:OPERAND_BYTES].view(kind), expected, err_msg=form.name
+        )
+
+
+def test_combinations_are_counted() -> None:
+    rows = len(ROWS) * (len(FORMS) - 2)
+    rows += sum(
+        form.in_place <= (2 if family == "vec_binary" else 1)
+        for _, family, *_ in ROWS
+        for form in FORMS[-2:]
+    )
+    lanes = (len(LANE_ROWS) + len(CAST_PAIRS)) * len(forms_for(0))
+    masked = [form for form in forms_for(0) if form.mask_form != "count"]
+    reductions = sum(
+        len(forms_for(0) if name.startswith("Reduce") else masked) for name, *_ in REDUCTIONS
+    )
+    plain = [form for form in forms_for(0) if form.strides[:2] == ((1, 8), (1, 8))]
+    indexed = len(INDEXED) * len(plain)
+    total = rows + lanes + reductions + indexed
+    instructions = {name for name, *_ in [*ROWS, *LANE_ROWS, *REDUCTIONS, *INDEXED]} | {"Cast"}
+    print(
+        f"\n{total} combinations of instruction, type, chip and call form against NumPy: {rows} of "
+        f"expressions, {lanes} of other lanes and Cast, {reductions} of reductions, {indexed} of "
+        f"Gather and Scatter; {len(instructions)} instructions"
+    )
+    assert total > 4000
