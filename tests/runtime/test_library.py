@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import textwrap
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -227,6 +232,64 @@ def test_a_wrong_host_function_is_named(build_artifact, host_text, old, new, mes
     folder = build_artifact(changed(host_text, old, new))
     with pytest.raises(UsageError, match=re.escape(message)):
         runtime.open(folder).run("ScaleAdd", [X])
+
+
+# What TilingFunc does for a scale, and what is said of it. The crashes used to end the process.
+CRASHES = {
+    100: ("*(volatile int*)8 = 1;", "its tiling function reads or writes memory through a pointer"),
+    101: ("volatile int zero = 0; volatile int r = 7 / zero; (void)r;", "divides an integer by"),
+    102: ("endless(1);", "its stack overflowed"),
+    103: ("abort();", "its tiling function aborts"),
+    104: ("throw 5;", "its tiling function threw: something that is no std::exception"),
+    105: ('OP_LOGE(context, "at 105"); __builtin_trap();', "at 105"),
+}
+
+
+@pytest.fixture(scope="module")
+def crashing_host(build_artifact, host_text) -> Path:
+    cases = "".join(
+        f"if (tiling->scale == {scale}) {{ {body} }}\n" for scale, (body, _) in CRASHES.items()
+    )
+    text = changed(host_text, "if (tiling->scale < 0) {", cases + "if (tiling->scale < 0) {")
+    endless = "static int endless(volatile int n) { return n < 0 ? n : endless(n) + 1; }\n"
+    return build_artifact(
+        changed(
+            text, "namespace optiling {", "#include <cstdlib>\n" + endless + "namespace optiling {"
+        )
+    )
+
+
+@pytest.mark.parametrize("scale", CRASHES)
+def test_a_crash_of_a_host_function_is_an_error(crashing_host, scale) -> None:
+    library = runtime.open(crashing_host)
+    for _ in range(2):
+        with pytest.raises(UsageError, match=re.escape(CRASHES[scale][1])):
+            library.run("ScaleAdd", [X], {"scale": float(scale)})
+    np.testing.assert_array_equal(library.run("ScaleAdd", [X])[0], 2 * X)
+
+
+def test_handlers_that_others_install_later_get_their_own_crashes_only(crashing_host) -> None:
+    text = f"""
+    import ctypes, faulthandler, sys
+    import numpy as np
+    from opkit import runtime
+    library = runtime.open({str(crashing_host)!r})
+    faulthandler.disable()
+    library.run("ScaleAdd", [np.ones(1, np.float32)])
+    faulthandler.enable()
+    try:
+        library.run("ScaleAdd", [np.ones(1, np.float32)], {{"scale": 100.0}})
+    except Exception as error:
+        print(error)
+    sys.stdout.flush()
+    ctypes.string_at(8)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, check=False
+    )
+    assert "its tiling function reads or writes memory" in done.stdout
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+    assert done.returncode == -signal.SIGSEGV
 
 
 def test_a_kernel_with_other_parameters_is_refused(build_artifact, kernel_text) -> None:

@@ -122,6 +122,8 @@ class _Dialect:
     power: Callable[[str, str], str]
     decimal: Callable[[float], str] | None = None
     """How a number that is not an integer is written; None for an exact fraction."""
+    number_argument: Callable[[str], str] | None = None
+    """How a function's argument is written that holds no tensor; None: like any other."""
     symbols: Mapping[str, str] = field(default_factory=dict)
     expansions: Mapping[type[sympy.Basic], Callable[..., str]] = field(default_factory=dict)
 
@@ -180,6 +182,7 @@ def to_torch(expression: sympy.Expr, *, columns: str) -> str:
             constants={sympy.pi: "math.pi", sympy.E: "math.e", COLUMNS: columns},
             sqrt="torch.sqrt",
             power=lambda base, exponent: f"{base}**{exponent}",
+            number_argument=lambda text: f"torch.as_tensor({text})",
         ),
     )
 
@@ -254,7 +257,10 @@ class _Printer:
         if isinstance(expression, Reduction):
             inner = self.show(expression.args[0], _SUM)
             return self.dialect.reduction(expression, inner), _ATOM
-        arguments = [self.show(argument, _SUM) for argument in expression.args]
+        if len(expression.args) == 1:
+            arguments = [self.argument(expression.args[0])]
+        else:
+            arguments = [self.show(argument, _SUM) for argument in expression.args]
         expand = self.dialect.expansions.get(type(expression))
         if expand is not None:
             return expand(*arguments), _ATOM
@@ -262,6 +268,13 @@ class _Printer:
         if name is None:
             raise NotImplementedError(f"no text for {type(expression).__name__}")
         return f"{name}({', '.join(arguments)})", _ATOM
+
+    def argument(self, expression: sympy.Basic) -> str:
+        """Return the text of a function's only argument."""
+        text = self.show(expression, _SUM)
+        if self.dialect.number_argument is None or expression.free_symbols - {COLUMNS}:
+            return text
+        return self.dialect.number_argument(text)
 
     def number(self, number: sympy.Number) -> tuple[str, int]:
         if number < 0:
@@ -310,7 +323,7 @@ class _Printer:
             inner = base**-exponent
             return f"{self.show(sympy.Integer(1), _ATOM)}/{self.show(inner, _POWER)}", _PRODUCT
         if exponent == sympy.Rational(1, 2):
-            return f"{self.dialect.sqrt}({self.show(base, _SUM)})", _ATOM
+            return f"{self.dialect.sqrt}({self.argument(base)})", _ATOM
         return self.dialect.power(self.show(base, _ATOM), self.show(exponent, _ATOM)), _POWER
 
 

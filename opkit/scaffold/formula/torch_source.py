@@ -28,8 +28,11 @@ def torch_source(spec: OpSpec) -> str:
     tiles = [tensor.name for tensor in spec.inputs if tensor.name not in parsed.row_inputs]
     lines = [f"def _formula_{spec.name}({', '.join(f'{name}: Any' for name in names)}) -> Any:"]
     lines += [f"    {attr.name} = torch.as_tensor({attr.name})" for attr in spec.attrs]
-    lines += [f"    {name} = {name}.unsqueeze(-1)" for name in sorted(parsed.row_inputs)]
     lines.append(f"    shape_ = _broadcast_shape({', '.join(tiles)})")
+    # One value per row: without the last axis, or with 1 there.
+    lines += [
+        f"    {name} = {name}.reshape((*shape_[:-1], 1))" for name in sorted(parsed.row_inputs)
+    ]
     results = ", ".join(_result(output) for output in parsed.outputs)
     lines.append(f"    return ({results},)")
     return "\n".join(lines)

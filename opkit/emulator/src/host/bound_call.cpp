@@ -44,6 +44,11 @@ std::string logged_reason() {
                                  : ":\n" + logged_errors();
 }
 
+std::string logged_before_crash() {
+  return "; contexts give null for what an operator does not have: an input left out, an index past the last" +
+         (logged_errors().empty() ? "" : ". It had logged:\n" + logged_errors());
+}
+
 BoundCall::BoundCall(const Operator& entry, const std::string& soc_config, const opkit_call& call)
     : entry_(entry), signature_(signature_for(entry, soc_config)), attrs_(entry, call) {
   bind_inputs(call);
@@ -181,6 +186,7 @@ void BoundCall::count_outputs(const opkit_call& call) {
 }
 
 void BoundCall::infer() {
+  watch_crashes();
   clear_log();
   infer_dtypes();
   settle_column();

@@ -11,6 +11,7 @@
 #include "call_error.h"
 #include "exe_graph/runtime/extended_kernel_context.h"
 #include "opkit/op_call.h"
+#include "sched/signals.h"
 #include "signature.h"
 
 namespace opkit::host {
@@ -98,14 +99,33 @@ std::string shape_text(const gert::Shape& shape);
 /// What a host function logged, or that it logged nothing, as the end of a message.
 std::string logged_reason();
 
-/// Runs a host function of the user's; an exception that leaves it becomes a CallError.
+/// What a host function logged before it crashed, and what to look for, as the end of a message.
+std::string logged_before_crash();
+
+/// Runs a host function of the user's. An exception that leaves it, and a crash of it, become a CallError.
 template <typename Function, typename Context>
 uint32_t call_host(const std::string& op_type, const char* what, Function function, Context* context) {
-  try {
-    return function(context);
-  } catch (const std::exception& error) {
-    fail(OPKIT_USAGE, "[" + op_type + "] its " + what + " function threw: " + error.what());
-  }
+  struct Call {
+    Function function;
+    Context* context;
+    uint32_t status;
+    std::optional<std::string> thrown;
+  } call = {function, context, 0, std::nullopt};
+  const auto run = [](void* opaque) {
+    auto& it = *static_cast<Call*>(opaque);
+    try {
+      it.status = it.function(it.context);
+    } catch (const std::exception& error) {
+      it.thrown = error.what();
+    } catch (...) {
+      it.thrown = "something that is no std::exception";
+    }
+  };
+  const std::optional<int> crash = crash_of(run, &call);
+  const std::string where = "[" + op_type + "] its " + what + " function ";
+  if (crash.has_value()) fail(OPKIT_USAGE, where + crash_text(*crash) + logged_before_crash());
+  if (call.thrown.has_value()) fail(OPKIT_USAGE, where + "threw: " + *call.thrown);
+  return call.status;
 }
 
 }  // namespace opkit::host

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "observe/builtin.h"
+#include "sched/signals.h"
 #include "sched/worker.h"
 
 namespace opkit {
@@ -88,7 +89,7 @@ struct Device::State {
     const uint32_t threads = std::min(wanted, std::max(1u, launch.core_count));
     launch.active_workers = threads;
     {
-      const SignalGuard signal_guard(launch);
+      const InterruptGuard interrupt_guard(launch);
       start_threads(threads);
       if (threads > 1) {
         std::lock_guard<std::mutex> guard(pool_lock);

@@ -1,19 +1,18 @@
 #include "sched/worker.h"
 
-#include <csignal>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
+#include "sched/signals.h"
 #include "sched/wait.h"
 #include "sync/cube_service.h"
 
 namespace opkit {
 namespace {
 
-constexpr size_t kSignalStackBytes = 64 * 1024;
 constexpr size_t kPageBytes = 4096;
 
 size_t whole_pages(size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
@@ -53,14 +52,8 @@ void CoreSlot::map_memories(const Chip& chip) {
   }
 }
 
-Worker::Worker() : signal_stack_(kSignalStackBytes) {}
-
 void Worker::work(LaunchState& launch, const DeviceConfig& config) {
-  stack_t stack{};
-  stack_t previous{};
-  stack.ss_sp = signal_stack_.data();
-  stack.ss_size = signal_stack_.size();
-  sigaltstack(&stack, &previous);
+  watch_crashes();
   thread_worker = this;
   launch_ = &launch;
   config_ = config;
@@ -77,7 +70,6 @@ void Worker::work(LaunchState& launch, const DeviceConfig& config) {
   }
   signal_progress(launch);
   thread_worker = nullptr;
-  sigaltstack(&previous, nullptr);
 }
 
 bool Worker::start_next() {

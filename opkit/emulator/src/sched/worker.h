@@ -33,8 +33,6 @@ struct CoreSlot {
 
 class Worker {
  public:
-  Worker();
-
   /// Runs cores of the launch until none is left for this thread.
   void work(LaunchState& launch, const DeviceConfig& config);
 
@@ -56,18 +54,9 @@ class Worker {
   CoreSlot* running_slot_ = nullptr;
   std::vector<std::unique_ptr<CoreSlot>> idle_;
   std::vector<std::unique_ptr<CoreSlot>> waiting_;
-  std::vector<char> signal_stack_;
 };
 
 /// The worker of this thread; null outside a launch.
 Worker* this_thread_worker();
-
-/// While it lives, a crash of kernel code is a fault and an interrupt from the keyboard ends the launch; every other
-/// signal goes to the handlers that the host program had installed, and so does the interrupt once the launch is over.
-class SignalGuard {
- public:
-  explicit SignalGuard(LaunchState& launch);
-  ~SignalGuard();
-};
 
 }  // namespace opkit
