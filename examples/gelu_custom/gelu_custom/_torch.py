@@ -177,7 +177,7 @@ torch.library.register_autograd(
 # What second and higher derivatives are taken of: the formulas of the backward operator, by torch.
 def _formula_gelu_custom_grad(grad_y: Any, x: Any) -> Any:
     shape_ = _broadcast_shape(grad_y, x)
-    return ((grad_y*(1 + (1/100000)*x*torch.sqrt(2)*(200000 + 26829*x**2)*torch.sigmoid(-2*x*torch.sqrt(2)*(1 + 0.044715*x**2)/torch.sqrt(math.pi))/torch.sqrt(math.pi))*torch.sigmoid(2*x*torch.sqrt(2)*(1 + 0.044715*x**2)/torch.sqrt(math.pi))).expand(shape_),)
+    return ((grad_y*(1 + (1/100000)*x*torch.sqrt(torch.as_tensor(2))*(200000 + 26829*x**2)*torch.sigmoid(-2*x*torch.sqrt(torch.as_tensor(2))*(1 + 0.044715*x**2)/torch.sqrt(torch.as_tensor(math.pi)))/torch.sqrt(torch.as_tensor(math.pi)))*torch.sigmoid(2*x*torch.sqrt(torch.as_tensor(2))*(1 + 0.044715*x**2)/torch.sqrt(torch.as_tensor(math.pi)))).expand(shape_),)
 
 
 _register_derivative("gelu_custom_grad", _formula_gelu_custom_grad, 2)
