@@ -82,6 +82,8 @@ def multiply(compile_kernel: Callable[..., object]) -> Callable[..., np.ndarray]
         TILE
         + 'extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, GM_ADDR sizes)'
         + " {\n__gm__ int32_t* s = (__gm__ int32_t*)sizes;\nconst int m = s[0], n = s[1], k = s[2], kind = s[3];\n"
+        + "SetHF32Mode(s[4] == 0 ? HF32Mode::DISABLE : HF32Mode::ENABLE);\n"
+        + "SetHF32TransMode(s[4] == 2 ? HF32TransMode::NEAREST_ZERO : HF32TransMode::NEAREST_EVEN);\n"
         + branches
         + half_by_rows
         + "}",
@@ -94,13 +96,14 @@ def multiply(compile_kernel: Callable[..., object]) -> Callable[..., np.ndarray]
         b: np.ndarray,
         bias: np.ndarray | None = None,
         by_rows: bool = False,
+        hf32: int = 0,
     ) -> np.ndarray:
         m, k = a.shape
         n = b.shape[1] if by_rows else b.shape[0]
         kind = 8 if by_rows else 2 * TYPES.index(name) + (bias is not None)
         out = np.zeros((m, n), np.int32 if name == "int8_t" else np.float32)
         given = np.zeros(n, out.dtype) if bias is None else bias
-        sizes = np.array([m, n, k, kind], np.int32)
+        sizes = np.array([m, n, k, kind, hf32], np.int32)
         kernel(stored(name, a), stored(name, b), given, out, sizes)
         return out
 
@@ -243,3 +246,43 @@ def test_bfloat16_keeps_every_bit_on_every_target(
         np.testing.assert_array_equal(
             got.view(np.uint32)[is_number], expected.view(np.uint32)[is_number]
         )
+
+
+def to_hf32(values: np.ndarray, halfway: str) -> np.ndarray:
+    """Return the nearest numbers of 1 + 11 bits; those in the middle go to "even" or "zero"."""
+    significands, exponents = np.frexp(values.astype(np.float64))
+    scaled = significands * 2**12
+    if halfway == "even":
+        nearest = np.rint(scaled)
+    else:
+        nearest = np.sign(scaled) * np.ceil(np.abs(scaled) - 0.5)
+    return np.ldexp(nearest, exponents - 12).astype(np.float32)
+
+
+@pytest.mark.parametrize(("mode", "halfway"), [(1, "even"), (2, "zero")])
+def test_hf32_rounds_what_l0a_and_l0b_hold(
+    multiply: Callable[..., np.ndarray], mode: int, halfway: str
+) -> None:
+    a, b = random((30, 70), "float"), random((40, 70), "float")
+    # Every other value lies in the middle of two: 12 bits behind the first.
+    a[:, ::2] = (np.floor(a[:, ::2] * 2**11) + 0.5) / 2**11
+    b[:, ::2] = 1
+    got = multiply("float", a, b, hf32=mode)
+    start = np.zeros(40, np.float32)
+    rounded = in_order(to_hf32(a, halfway), to_hf32(b, halfway), start)
+    np.testing.assert_array_equal(got, rounded)
+    assert not np.array_equal(got, in_order(a, b, start))
+
+
+def test_hf32_leaves_other_types_and_what_is_no_number_alone(
+    multiply: Callable[..., np.ndarray],
+) -> None:
+    a, b = random((16, 32), "half"), random((16, 32), "half")
+    np.testing.assert_array_equal(multiply("half", a, b, hf32=1), multiply("half", a, b))
+    specials = np.array([np.inf, -np.inf, np.nan, -0.0], np.float32)
+    unit = np.zeros((16, 8), np.float32)
+    unit[0, 0] = 1
+    column = np.zeros((4, 8), np.float32)
+    column[:, 0] = specials
+    got = multiply("float", unit, column, hf32=1)[0]
+    np.testing.assert_array_equal(got[:4], specials)

@@ -117,7 +117,7 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias,
       });
     case 8:
       return Case<Float, Float, Float>::run(x, t, [&](auto& mm) {
-        mm.SetHF32(number > 0, 0);
+        mm.SetHF32(number > 0, number == 2 ? 1 : 0);
         finish(mm, x);
       });
     case 10: {
@@ -346,16 +346,18 @@ def test_blocks_are_added_to_what_is_there(multiply) -> None:
 
 
 def test_hf32_rounds_the_inputs(multiply) -> None:
-    """HF32 keeps 11 bits behind the point: Source: Mmad, SetHF32Mode."""
+    """HF32 keeps 11 bits behind the point. Sources: ATC parameters, allow_hf32; Matmul, SetHF32."""
     m, n, k = 32, 32, 48
     a = np.random.default_rng(1).uniform(1, 2, (m, k)).astype(np.float32)
+    a[::2] = (np.floor(a[::2] * 2048) + 0.5) / 2048  # in the middle of two
     b = np.eye(k, n, dtype=np.float32)
     t = tiling(m, n, k, (32, 32, 16))
-    exact = multiply(8, a, b, np.zeros((m, n), np.float32), t)
-    rounded = multiply(8, a, b, np.zeros((m, n), np.float32), t, number=1)
+    exact, to_even, from_zero = (
+        multiply(8, a, b, np.zeros((m, n), np.float32), t, number=number) for number in (0, 1, 2)
+    )
     assert np.array_equal(exact, a[:, :n])
-    assert not np.array_equal(rounded, exact)
-    assert np.array_equal(rounded, np.round(a[:, :n] * 2048) / 2048)
+    assert np.array_equal(to_even, np.rint(a[:, :n] * 2048) / 2048)
+    assert np.array_equal(from_zero, np.floor(a[:, :n] * 2048 + 0.5) / 2048)
 
 
 def test_a_sparse_matrix_on_the_right(multiply) -> None:

@@ -62,6 +62,9 @@ struct MatrixFill {
 /// Where C begins before the products are added.
 enum class InitialC : uint8_t { Zero, Kept, BiasTable };
 
+/// Where a float in the middle of two HF32 numbers goes. The first two are HF32TransMode's.
+enum class HalfwayTo : uint8_t { Even, Zero, Infinity };
+
 /// Mmad: C of m x n, A of m x k, B of k x n.
 struct MatrixProduct {
   uint32_t m = 0;
@@ -69,8 +72,8 @@ struct MatrixProduct {
   uint32_t k = 0;
   InitialC initial = InitialC::Zero;
   uint8_t unit_flag = 0;
-  bool is_hf32 = false;          ///< F32 only: inputs are rounded to HF32 first
-  bool rounds_to_zero = false;   ///< HF32: a value in the middle goes to zero, not to even
+  bool is_hf32 = false;  ///< F32 only: inputs are rounded to HF32 first
+  HalfwayTo hf32_halfway = HalfwayTo::Even;
   bool is_k_aligned_16 = false;  ///< F32 only: rows of A's fractals are an even number of fractals long
 };
 

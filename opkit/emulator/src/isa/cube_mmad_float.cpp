@@ -10,18 +10,18 @@
 namespace opkit {
 namespace {
 
-/// Rounds to HF32 in place. Its mantissa is taken to have 11 bits: of this chip the documents give only a figure, and
-/// say of a later one that it has 10.
-void round_to_hf32(float* values, size_t count, bool rounds_to_zero) {
-  constexpr uint32_t kDropped = 12;
+/// Rounds to HF32 in place: a float with 11 bits of mantissa. Source: ATC parameters, allow_hf32.
+void round_to_hf32(float* values, size_t count, HalfwayTo halfway) {
+  constexpr uint32_t kDropped = 23 - 11;
   constexpr uint32_t kHalf = 1u << (kDropped - 1);
   constexpr uint32_t kInfinity = 0x7f800000;
   for (size_t i = 0; i < count; ++i) {
     uint32_t bits = 0;
     std::memcpy(&bits, values + i, sizeof(bits));
     if ((bits & kInfinity) == kInfinity) continue;
-    const uint32_t odd = rounds_to_zero ? 0 : bits >> kDropped & 1;
-    bits = (bits + kHalf - 1 + odd) >> kDropped << kDropped;
+    const uint32_t odd = bits >> kDropped & 1;
+    const uint32_t up = halfway == HalfwayTo::Even ? odd : (halfway == HalfwayTo::Infinity ? 1 : 0);
+    bits = (bits + kHalf - 1 + up) >> kDropped << kDropped;
     std::memcpy(values + i, &bits, sizeof(bits));
   }
 }
@@ -123,8 +123,8 @@ void multiply_floats(const Core& core, const Instr& instr, const ProductShape& s
   floats.a = left;
   floats.b = right;
   if (instr.src[0].dtype == DType::F32 && product.is_hf32) {
-    round_to_hf32(left, product.m * floats.a_stride, product.rounds_to_zero);
-    round_to_hf32(right, shape.column_blocks * floats.b_stride, product.rounds_to_zero);
+    round_to_hf32(left, product.m * floats.a_stride, product.hf32_halfway);
+    round_to_hf32(right, shape.column_blocks * floats.b_stride, product.hf32_halfway);
   }
   floats.c = reinterpret_cast<float*>(core.at(instr.dst));
   floats.steps = product.k;

@@ -53,7 +53,7 @@ inline MatrixProduct matrix_product(const AscendC::MmadParams& params) {
   product.is_k_aligned_16 = params.kDirectionAlign;
   const MatrixRegisters& registers = matrix_registers();
   product.is_hf32 = registers.is_hf32;
-  product.rounds_to_zero = registers.rounds_hf32_to_zero;
+  product.hf32_halfway = registers.hf32_halfway;
   const bool is_from_zero = params.cmatrixInitVal && !params.isBias;
   product.initial = is_from_zero ? InitialC::Zero : (params.cmatrixSource ? InitialC::BiasTable : InitialC::Kept);
   return product;
@@ -121,7 +121,7 @@ enum class HF32TransMode : uint8_t { NEAREST_EVEN = 0, NEAREST_ZERO = 1 };
 inline void SetHF32Mode(HF32Mode mode) { opkit::matrix_registers().is_hf32 = mode == HF32Mode::ENABLE; }
 /// Where a float in the middle of two HF32 numbers goes.
 inline void SetHF32TransMode(HF32TransMode mode) {
-  opkit::matrix_registers().rounds_hf32_to_zero = mode == HF32TransMode::NEAREST_ZERO;
+  opkit::matrix_registers().hf32_halfway = static_cast<opkit::HalfwayTo>(mode);
 }
 
 /// In which order Mmad produces the fractals of C: results are the same, and so is the time.

@@ -131,9 +131,9 @@ struct MatrixRegisters {
   uint16_t repeat_stride = 0;  ///< SetLoadDataRepeat
   uint8_t repeat_time = 1;
   uint8_t repeat_mode = 0;
-  bool is_hf32 = false;              ///< SetHF32Mode
-  bool rounds_hf32_to_zero = false;  ///< SetHF32TransMode: ties
-  uint16_t nd_count = 1;             ///< SetFixpipeNz2ndFlag
+  bool is_hf32 = false;                      ///< SetHF32Mode
+  HalfwayTo hf32_halfway = HalfwayTo::Even;  ///< SetHF32TransMode
+  uint16_t nd_count = 1;                     ///< SetFixpipeNz2ndFlag
   uint16_t nd_src_stride = 0;
   uint16_t nd_dst_stride = 0;
   uint64_t quantisation_bits = 0;  ///< SetFixpipePreQuantFlag

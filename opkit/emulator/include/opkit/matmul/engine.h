@@ -118,21 +118,21 @@ class Engine {
   class Hf32 {
    public:
     explicit Hf32(const State& state)
-        : was_on_(matrix_registers().is_hf32), was_to_zero_(matrix_registers().rounds_hf32_to_zero) {
+        : was_on_(matrix_registers().is_hf32), was_halfway_(matrix_registers().hf32_halfway) {
       if (!state.is_hf32) return;
-      AscendC::SetHF32Mode(AscendC::HF32Mode::ENABLE);
-      AscendC::SetHF32TransMode(static_cast<AscendC::HF32TransMode>(state.hf32_mode));
+      matrix_registers().is_hf32 = true;
+      matrix_registers().hf32_halfway = state.hf32_halfway;
     }
     Hf32(const Hf32&) = delete;
     Hf32& operator=(const Hf32&) = delete;
     ~Hf32() {
       matrix_registers().is_hf32 = was_on_;
-      matrix_registers().rounds_hf32_to_zero = was_to_zero_;
+      matrix_registers().hf32_halfway = was_halfway_;
     }
 
    private:
     bool was_on_;
-    bool was_to_zero_;
+    HalfwayTo was_halfway_;
   };
 
   /// What one operand gives to a base block of K.

@@ -111,9 +111,11 @@ class Settings {
   }
   void DisableBias() { state_.has_bias = false; }
   void ClearBias() { DisableBias(); }
-  void SetHF32(bool enableHF32 = false, int32_t transMode = 0) {
+  /// Values in the middle go to even in mode 0, away from zero in mode 1: not what HF32TransMode says of its 1.
+  void SetHF32(bool enableHF32 = false, int32_t transMode = 0, Where where = Where::here()) {
+    if (transMode != 0 && transMode != 1) illegal_operand("SetHF32: transMode is neither 0 nor 1", where);
     state_.is_hf32 = enableHF32;
-    state_.hf32_mode = static_cast<uint8_t>(transMode);
+    state_.hf32_halfway = transMode == 0 ? HalfwayTo::Even : HalfwayTo::Infinity;
   }
   void SetQuantScalar(const uint64_t quantScalar) {
     check_quantisation();

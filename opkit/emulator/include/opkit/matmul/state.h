@@ -40,7 +40,7 @@ struct State {
   bool is_a_scalar = false;  ///< A is one row of `a_scalar_bits`
   uint32_t a_scalar_bits = 0;
   bool is_hf32 = false;
-  uint8_t hf32_mode = 0;
+  HalfwayTo hf32_halfway = HalfwayTo::Even;
   uint64_t pass = 0;  ///< a number for each time that all of C is computed: what L1 holds of others is not of use
   Where where = {"", 0};
 
