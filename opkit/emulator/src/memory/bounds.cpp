@@ -39,6 +39,11 @@ namespace {
               space_name(operand.space), buffer.empty() ? "" : (": " + buffer).c_str());
 }
 
+/// Addresses that fell below zero are very large: adding to them would wrap around.
+bool is_inside(const Operand& operand, uint64_t address, uint64_t bytes) {
+  return address >= operand.begin && address <= operand.end && bytes <= operand.end - address;
+}
+
 constexpr uint64_t kNearBytes = 1u << 20;
 
 /// The last range that begins at or before an address; null where none does.
@@ -76,9 +81,7 @@ void check_bounds(const Core& core, const Instr& instr, const Operand& operand, 
     fault_outside(instr, operand, address, bytes, is_write);
   }
   const uint64_t limit = core.space_bytes[static_cast<uint32_t>(operand.space)];
-  if (address < operand.begin || address + bytes > operand.end) {
-    fault_outside(instr, operand, address, bytes, is_write);
-  }
+  if (!is_inside(operand, address, bytes)) fault_outside(instr, operand, address, bytes, is_write);
   OPKIT_CHECK(address + bytes <= limit, OutOfBounds, &instr, "the tensor itself lies outside this memory",
               "%s touches bytes %llu..%llu of %s, which has %llu bytes on this chip", row_of(instr.op).name,
               static_cast<unsigned long long>(address), static_cast<unsigned long long>(address + bytes),
@@ -87,9 +90,8 @@ void check_bounds(const Core& core, const Instr& instr, const Operand& operand, 
 
 bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes) {
   if (operand.space == Space::GM) return is_in_gm(core.launch->launch->gm, address, bytes);
-  const uint64_t end = address + bytes;
-  return address >= operand.begin && end <= operand.end &&
-         end <= core.space_bytes[static_cast<uint32_t>(operand.space)];
+  return is_inside(operand, address, bytes) &&
+         address + bytes <= core.space_bytes[static_cast<uint32_t>(operand.space)];
 }
 
 void check_alignment(const Instr& instr, const Operand& operand, uint32_t alignment, const char* role) {
