@@ -42,6 +42,7 @@ inline void carry(GM_ADDR a, GM_ADDR b, GM_ADDR parameters, GM_ADDR c, __gm__ in
   const auto mode = static_cast<QuantMode_t>(p[3]);
   const uint64_t scalar = ((__gm__ uint64_t*)parameters)[0];
   const bool isNd = p[4] != 0, isVector = p[5] != 0;
+  SetSaturationFlag<SaturationMode::FLOAT>(p[13] != 0);
   if (p[6] != 0) {  // the older way
     DataCopyCO12DstParams params(n, m, p[7], mUp, mode, p[8], p[11] != 0, isNd);
     params.unitFlag = p[9];
@@ -116,12 +117,19 @@ class Way:
     shift: int = 0
     """N of the parameters; 0: not shifted."""
     offset: int = 0
+    scale: float = 0.75
+    """Of scalar quantisation."""
+    factor: int = 1
+    """That C is multiplied by, so that it overflows."""
+    saturates: bool = False
 
 
 def parameters_of(way: Way, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return quantisation parameters and the scales that they hold, ten bits of mantissa each."""
     scales = (
-        np.linspace(0.25, 1.5, count, dtype=np.float32) if way.is_vector else np.float32([0.75])
+        np.linspace(0.25, 1.5, count, dtype=np.float32)
+        if way.is_vector
+        else np.float32([way.scale])
     )
     scales = np.resize(scales, count)
     bits = scales.view(np.uint32).astype(np.uint64)
@@ -143,7 +151,9 @@ def expected_of(way: Way, c: np.ndarray) -> np.ndarray:
         bits = values.astype(np.float32).view(np.uint32)
         return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
     if way.mode == 1:
-        return values.astype(np.float16)
+        with np.errstate(over="ignore"):
+            halves = values.astype(np.float16)
+        return np.clip(halves, -65504, 65504) if way.saturates else halves
     _, scales = parameters_of(way, c.shape[1])
     if way.shift > 0:
         values = np.clip(values.astype(np.int64) >> way.shift, -32768, 32767)
@@ -183,7 +193,7 @@ def run(compile_kernel: Callable[..., object]) -> Callable[[Way], tuple[np.ndarr
             else generator.integers(-128, 128, (M, k))
         )
         b = np.zeros((k, N), dtype)
-        np.fill_diagonal(b, 1 if accumulator == "f32" else 5)
+        np.fill_diagonal(b, way.factor if accumulator == "f32" else 5)
         c = a[:M].astype(np.float32 if accumulator == "f32" else np.int32) @ b.astype(
             np.float32 if accumulator == "f32" else np.int32
         )
@@ -198,6 +208,7 @@ def run(compile_kernel: Callable[..., object]) -> Callable[[Way], tuple[np.ndarr
         bits = np.resize(parameters_of(way, N)[0], 64)
         numbers = [M, N, k, way.mode, way.is_nd, way.is_vector, way.is_by_registers, stride]
         numbers += [way.has_relu, way.unit_flag, way.is_through_l1, way.is_split, way.kind]
+        numbers += [way.saturates]
         kernel(
             np.ascontiguousarray(a_memory),
             np.ascontiguousarray(b_memory),
@@ -236,6 +247,7 @@ WAYS = [
     *(Way(kind, mode, is_nd=False, is_through_l1=True) for kind, mode in ((3, 5), (7, 7), (6, 3))),
     Way(3, 6, is_nd=False, is_through_l1=True, is_vector=True),
     Way(0, unit_flag=3),
+    *(Way(1, 1, factor=400, saturates=saturates) for saturates in (False, True)),
 ]
 
 
@@ -253,6 +265,8 @@ def test_a_result_leaves_l0c_as_asked(
         (Way(1, 5), "quantPre 5 does not turn"),
         (Way(0, unit_flag=2), "no Mmad with unitFlag 3 has filled"),
         (Way(0, unit_flag=1), "unitFlag 1 is not 0, 2 or 3"),
+        (Way(3, 5, scale=np.inf), "quantisation parameter 0x40007f800000 multiplies by inf"),
+        (Way(6, 3, scale=1e-39), "multiplies by 9.9[0-9e-]*"),
     ],
 )
 def test_a_way_that_the_chip_does_not_have_faults(

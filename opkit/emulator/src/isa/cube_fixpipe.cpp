@@ -8,6 +8,7 @@
 #include "isa/atomic_write.h"
 #include "isa/cube.h"
 #include "isa/lanes/lanes.h"
+#include "isa/saturation.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
 #include "opkit/api/half.h"
@@ -119,18 +120,28 @@ uint8_t to_b8(const Parameter& parameter, float value) {
 
 half to_half(float value) { return half(std::clamp(value, -65504.0f, 65504.0f)); }
 
+Parameter parameter_of(const Instr& instr, uint64_t bits) {
+  const Parameter parameter(bits);
+  OPKIT_CHECK(parameter.scale == 0 || std::isnormal(parameter.scale), IllegalOperand, &instr,
+              "give a float that is neither infinite, NaN nor subnormal",
+              "Fixpipe: quantisation parameter 0x%llx multiplies by %g", static_cast<unsigned long long>(bits),
+              static_cast<double>(parameter.scale));
+  return parameter;
+}
+
 /// A parameter for each of the n columns, or one for all. They are read before anything is written: the destination
 /// may lie over them.
 std::vector<Parameter> read_parameters(const Core& core, const Instr& instr) {
   const FixpipeCopy& copy = *instr.fixpipe;
   std::vector<Parameter> parameters;
-  if (!is_vector(copy.quantisation)) return {Parameter(copy.parameter_bits)};
+  if (copy.quantisation <= Quantisation::F32ToBF16) return {};
+  if (!is_vector(copy.quantisation)) return {parameter_of(instr, copy.parameter_bits)};
   const uint8_t* from = core.at(instr.src[1]);
   parameters.reserve(copy.n);
   for (uint32_t column = 0; column < copy.n; ++column) {
     uint64_t bits = 0;
     std::memcpy(&bits, from + column * sizeof(bits), sizeof(bits));
-    parameters.emplace_back(bits);
+    parameters.push_back(parameter_of(instr, bits));
   }
   return parameters;
 }
@@ -142,8 +153,8 @@ void apply_relu(DType type, void* values, size_t count) {
 }
 
 /// `m` rows of 16 columns of L0C in the destination's type; rows lie one behind the other in `out`.
-void convert_block(const Instr& instr, const std::vector<Parameter>& parameters, uint32_t block, const uint8_t* from,
-                   uint8_t* out) {
+void convert_block(const Core& core, const Instr& instr, const std::vector<Parameter>& parameters, uint32_t block,
+                   const uint8_t* from, uint8_t* out) {
   const FixpipeCopy& copy = *instr.fixpipe;
   const size_t columns = std::min(kCubeSide, copy.n - block * kCubeSide);
   const size_t count = size_t{copy.m - 1} * kCubeSide + columns;  // of the last row no more than there is
@@ -166,6 +177,7 @@ void convert_block(const Instr& instr, const std::vector<Parameter>& parameters,
       const lanes::Lane cast =
           lanes::table().cast[static_cast<size_t>(instr.dst.dtype)][static_cast<size_t>(DType::F32)][kRint];
       cast(out, source, nullptr, count);
+      if (saturates(core, instr.dst.dtype)) saturate_floats(instr.dst.dtype, out, count);
       return;
     }
     default: break;
@@ -324,7 +336,7 @@ void execute_fixpipe(Core& core, const Instr& instr) {
         const uint64_t bytes = (uint64_t{copy.m} - 1) * kCubeSide * sizeof(float) + piece.columns * sizeof(float);
         check_bounds(core, instr, instr.src[0], from, bytes, false);
         if (copy.unit_flag != 0) follow_unit_flags(core, instr, from, bytes, copy.unit_flag);
-        convert_block(instr, parameters, piece.block, core.at(Space::L0C, from), rows.data());
+        convert_block(core, instr, parameters, piece.block, core.at(Space::L0C, from), rows.data());
         converted = piece.block;
       }
       store_piece(core, instr, piece, rows.data());

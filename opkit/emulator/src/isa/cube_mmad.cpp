@@ -7,6 +7,7 @@
 
 #include "core/names.h"
 #include "isa/cube.h"
+#include "isa/saturation.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
 
@@ -28,7 +29,8 @@ ProductShape shape_of(const Instr& instr) {
   const bool is_sparse = instr.op == Op::MmadWithSparse;
   shape.depth_blocks = blocks_of(product.k, shape.width);
   shape.right_depth_blocks = is_sparse ? blocks_of(product.k / 2, shape.width) : shape.depth_blocks;
-  shape.left_across = product.is_k_aligned_16 ? (shape.depth_blocks + 1) / 2 * 2 : shape.depth_blocks;
+  const bool is_padded = product.is_k_aligned_16 && instr.src[0].dtype == DType::F32;
+  shape.left_across = is_padded ? (shape.depth_blocks + 1) / 2 * 2 : shape.depth_blocks;
   shape.is_vector = product.m == 1 && !is_sparse;
   return shape;
 }
@@ -48,15 +50,34 @@ void check_types(const Instr& instr) {
               "Mmad does not multiply %s by %s into %s", dtype_code(left), dtype_code(right), dtype_code(result));
 }
 
+/// What MmadParams may ask of this chip. Source: Mmad, parameters.
+void check_parameters(const Core& core, const Instr& instr) {
+  const MatrixProduct& product = *instr.product;
+  const char* name = row_of(instr.op).name;
+  const char* chip = core.chip->name.c_str();
+  const bool is_coupled = core.chip->npu_arch == "dav-2002";
+  OPKIT_CHECK(product.unit_flag == 0 || product.unit_flag == 2 || product.unit_flag == 3, IllegalOperand, &instr,
+              nullptr, "%s: unitFlag %u is not 0, 2 or 3", name, product.unit_flag);
+  OPKIT_CHECK(!is_coupled || product.unit_flag == 0, IllegalOperand, &instr, "leave it 0", "%s: %s has no unitFlag",
+              name, chip);
+  OPKIT_CHECK(!is_coupled || product.initial != InitialC::BiasTable, IllegalOperand, &instr,
+              "fill L0C with BroadCastVecToMM and set cmatrixInitVal to false", "%s: %s has no bias table", name, chip);
+  OPKIT_CHECK(!is_coupled || !product.is_k_aligned_16, IllegalOperand, &instr, "leave it false",
+              "%s: %s has no kDirectionAlign", name, chip);
+  OPKIT_CHECK(instr.op != Op::MmadWithSparse || !product.is_k_aligned_16, IllegalOperand, &instr, "leave it false",
+              "MmadWithSparse takes no kDirectionAlign");
+  OPKIT_CHECK(instr.src[0].dtype != DType::S4 || product.initial != InitialC::BiasTable, IllegalOperand, &instr,
+              "add the bias to the result", "%s: products of int4b_t take no bias", name);
+}
+
 void check_product(const Core& core, const Instr& instr) {
   const MatrixProduct& product = *instr.product;
   check_cube(core, instr, instr.src[0].dtype);
   check_types(instr);
+  check_parameters(core, instr);
   OPKIT_CHECK(product.m <= kMaxMatrixSize && product.n <= kMaxMatrixSize && product.k <= kMaxMatrixSize, IllegalOperand,
               &instr, "split the product", "%s: m %u, n %u or k %u is over %u", row_of(instr.op).name, product.m,
               product.n, product.k, kMaxMatrixSize);
-  OPKIT_CHECK(product.unit_flag == 0 || product.unit_flag == 2 || product.unit_flag == 3, IllegalOperand, &instr,
-              nullptr, "%s: unitFlag %u is not 0, 2 or 3", row_of(instr.op).name, product.unit_flag);
   check_place(instr, instr.dst, Space::L0C, 1024, "dst");
   check_place(instr, instr.src[0], Space::L0A, kFractalBytes, "fm");
   check_place(instr, instr.src[1], Space::L0B, kFractalBytes, "filter");
@@ -106,6 +127,16 @@ void start_result(const Core& core, const Instr& instr, const ProductShape& shap
         std::memcpy(column + row * kColumnBytes, core.at(instr.src[2]) + block * kColumnBytes, columns * 4);
       }
     }
+  }
+}
+
+/// Infinities and NaN of C in the saturating mode. Source: Mmad, constraints, CTRL[48].
+void saturate_result(const Core& core, const Instr& instr, const ProductShape& shape) {
+  const MatrixProduct& product = *instr.product;
+  for (uint32_t block = 0; block < shape.column_blocks; ++block) {
+    const uint32_t columns = std::min(kCubeSide, product.n - block * kCubeSide);
+    uint8_t* column = core.at(instr.dst) + uint64_t{block} * shape.row_blocks * kCubeSide * kColumnBytes;
+    for (uint32_t row = 0; row < product.m; ++row) saturate_floats(DType::F32, column + row * kColumnBytes, columns);
   }
 }
 
@@ -175,6 +206,7 @@ void execute_mmad(Core& core, const Instr& instr) {
     multiply_integers(core, instr, shape);
   } else {
     multiply_floats(core, instr, shape);
+    if (core.saturates_floats) saturate_result(core, instr, shape);
   }
 }
 

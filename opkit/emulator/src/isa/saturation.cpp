@@ -44,17 +44,26 @@ void widen(const Core& core, const Instr& instr, const uint8_t* values, uint32_t
   cast_lane(DType::S64, type, mode)(wide, from, &core.deq_scale_bits, lanes);
 }
 
+template <class Bits, Bits infinity>
+void saturate(uint8_t* values, uint64_t count) {
+  constexpr Bits kSign = Bits{1} << (sizeof(Bits) * 8 - 1);
+  for (uint64_t i = 0; i < count; ++i) {
+    Bits bits = 0;
+    std::memcpy(&bits, values + i * sizeof(bits), sizeof(bits));
+    const Bits magnitude = static_cast<Bits>(bits & ~kSign);
+    if (magnitude < infinity) continue;
+    bits = magnitude > infinity ? Bits{0} : static_cast<Bits>((bits & kSign) | (infinity - 1));
+    std::memcpy(values + i * sizeof(bits), &bits, sizeof(bits));
+  }
+}
+
 }  // namespace
 
 void saturate_floats(DType type, uint8_t* values, uint64_t count) {
-  const uint16_t infinity = type == DType::F16 ? 0x7c00 : 0x7f80;
-  for (uint64_t i = 0; i < count; ++i) {
-    uint16_t bits = 0;
-    std::memcpy(&bits, values + i * sizeof(bits), sizeof(bits));
-    const uint16_t magnitude = bits & 0x7fff;
-    if (magnitude < infinity) continue;
-    bits = magnitude > infinity ? uint16_t{0} : static_cast<uint16_t>((bits & 0x8000) | (infinity - 1));
-    std::memcpy(values + i * sizeof(bits), &bits, sizeof(bits));
+  switch (type) {
+    case DType::F16: return saturate<uint16_t, 0x7c00>(values, count);
+    case DType::BF16: return saturate<uint16_t, 0x7f80>(values, count);
+    default: return saturate<uint32_t, 0x7f800000>(values, count);
   }
 }
 

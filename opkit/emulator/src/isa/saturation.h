@@ -10,7 +10,7 @@ inline bool saturates(const Core& core, DType type) {
   return core.saturates_floats && (type == DType::F16 || type == DType::BF16);
 }
 
-/// Makes infinities the largest number of their sign, and NaN zero.
+/// Makes infinities the largest number of their sign, and NaN zero. For half, bfloat16 and float.
 void saturate_floats(DType type, uint8_t* values, uint64_t count);
 
 /// Faults where an instruction's halves would have to saturate between its steps.
