@@ -344,6 +344,47 @@ MISUSE = [
     ("SHOW(aclrtSetDevice(1));", 107001, "no device 1"),
     ("SHOW(aclrtSynchronizeStream(h));", 107000, "no stream"),
     ("aclInit(nullptr); SHOW(aclInit(nullptr));", 100002, "called before"),
+    ("aclFinalize(); SHOW(aclFinalize());", 100001, "aclInit was not called"),
+    (
+        "aclrtMemcpy((char*)d + 32, 32, h, 32, ACL_MEMCPY_HOST_TO_DEVICE);"
+        "SHOW(aclrtMemcpy((char*)d + 48, 64, h, 64, ACL_MEMCPY_HOST_TO_DEVICE));",
+        107000,
+        "has 16 bytes from here on in an allocation of 64",
+    ),
+    (
+        "SHOW(aclrtMemcpyAsync(d, 64, h, 64, ACL_MEMCPY_DEVICE_TO_DEVICE, nullptr));",
+        107000,
+        "is host memory, and the kind of this call wants device memory",
+    ),
+    ("SHOW(aclrtMemsetAsync(d, 64, 0, 65, nullptr));", 107000, "do not fit"),
+    (
+        "aclrtCreateContext(&p, 0); aclrtStream s; aclrtCreateStream(&s); aclrtDestroyContext(p);"
+        "aclrtSetDevice(0); SHOW(aclrtSynchronizeStream(s));",
+        107003,
+        "belongs to a context that was destroyed",
+    ),
+    (
+        "aclrtStream s; aclrtCreateStream(&s); aclrtCreateContext(&p, 0);"
+        "SHOW(aclrtSynchronizeStream(s));",
+        107003,
+        "is not this thread's: call aclrtSetCurrentContext",
+    ),
+    (
+        "aclrtCreateContext(&p, 0); aclrtDestroyContext(p); SHOW(aclrtSetCurrentContext(p));",
+        107000,
+        "no context, or was destroyed",
+    ),
+    (
+        "aclrtStream s; aclrtCreateStream(&s); aclrtDestroyStream(s); SHOW(aclrtDestroyStream(s));",
+        107000,
+        "no stream, or was destroyed",
+    ),
+    (
+        "aclrtEvent e; aclrtCreateEvent(&e); aclrtDestroyEvent(e);"
+        "SHOW(aclrtRecordEvent(e, nullptr));",
+        107000,
+        "no event, or was destroyed",
+    ),
     ("aclrtResetDevice(0); SHOW(aclrtCreateStream(&p));", 107002, "aclrtSetDevice"),
     (
         "step<<<0, nullptr, nullptr>>>(U8(d), Step{}); SHOW(aclrtSynchronizeStream(nullptr));",
@@ -401,6 +442,61 @@ def test_a_fault_is_reported_once_and_a_reset_repairs_the_device(run: Run) -> No
     assert "OutOfBounds" in result.lines[0]
     assert result.errors.count("error:") == 1
     assert f"--> {result.source}:{line}      copy_out block 0, aiv, pipe MTE3" in result.errors
+
+
+def test_an_event_that_no_stream_recorded_is_done_only_where_its_creation_says_so(run: Run) -> None:
+    result = run("""
+        aclrtSetDevice(0);
+        aclrtEvent plain, reusable;
+        aclrtCreateEvent(&plain);
+        aclrtCreateEventExWithFlag(&reusable, ACL_EVENT_SYNC);
+        for (aclrtEvent event : {plain, reusable}) {
+            aclrtEventRecordedStatus before, after;
+            aclrtQueryEventStatus(event, &before);
+            aclrtRecordEvent(event, nullptr);
+            aclrtQueryEventStatus(event, &after);
+            std::printf("%d %d\\n", before, after);
+        }
+    """)
+    assert result.lines == ["0 1", "1 1"]
+
+
+PLACES = [
+    ("copy_out", "16", "that lie in no tensor of this launch: 64 bytes in front of an allocation"),
+    ("copy_out", "64", "the last 128 of them behind the end of an allocation of 384 bytes"),
+    ("copy_out", "112", "64 bytes behind the end of an allocation of 384 bytes"),
+    ("write_raw", "384", "the kernel reads or writes 0 bytes behind the end of an allocation of"),
+    (
+        "write_raw",
+        "-5",
+        "a kernel wrote through a raw pointer 5 bytes in front of an allocation of",
+    ),
+]
+
+
+def test_a_bad_address_is_told_by_the_nearest_allocation(run: Run) -> None:
+    cases = "\n".join(
+        f"""{{
+            aclrtSetDevice(0);
+            uint8_t* data = U8(device_numbers(96));
+            {kernel}<<<1, nullptr, nullptr>>>({"data - 128" if offset == "16" else "data"}, {offset});
+            SHOW(aclrtSynchronizeStream(nullptr));
+            aclrtResetDevice(0);
+        }}"""
+        for kernel, offset, _ in PLACES
+    )
+    host = """
+        aclrtSetDevice(0);
+        void* host;
+        aclrtMallocHost(&host, 256);
+        copy_out<<<1, nullptr, nullptr>>>(U8(host), 0);
+        SHOW(aclrtSynchronizeStream(nullptr));
+    """
+    result = run(cases + host)
+    for line, (_, _, text) in zip(result.lines, PLACES, strict=False):
+        assert text in line
+    assert "an allocation of 256 bytes of aclrtMallocHost, which no kernel can" in result.lines[-1]
+    assert len(result.lines) == len(PLACES) + 1
 
 
 @pytest.mark.parametrize(

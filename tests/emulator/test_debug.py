@@ -106,7 +106,7 @@ def test_asc_dump_prints_what_a_pointer_points_to(compile_kernel, capfd) -> None
     ("call", "text"),
     [
         ("asc_dump_l1buf((half*)local.GetPhyAddr(), 1, 1);", "the pointer is to UB, not to L1"),
-        ("asc_dump_gm(global.GetPhyAddr(), 1, 7);", "4 bytes behind the end"),
+        ("asc_dump_gm(global.GetPhyAddr(), 1, 7);", "the last 4 of them behind the end"),
     ],
 )
 def test_asc_dump_of_other_memory_faults(compile_kernel, call: str, text: str) -> None:

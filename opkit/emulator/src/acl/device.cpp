@@ -25,6 +25,11 @@ Context* create_context(Runtime& runtime) {
 
 void destroy_context(Runtime& runtime, Context* context) {
   drain(context->default_stream);
+  for (Stream* stream : runtime.streams) {
+    if (stream->context != context) continue;
+    drain(*stream);
+    stream->context = nullptr;
+  }
   runtime.contexts.erase(context);
   if (runtime.default_context == context) runtime.default_context = nullptr;
   if (thread_context == context) thread_context = nullptr;
@@ -60,7 +65,14 @@ Stream* find_stream(Runtime& runtime, aclrtStream handle, const char* function, 
     return nullptr;
   }
   auto* stream = static_cast<Stream*>(handle);
-  if (runtime.streams.count(stream) != 0) return stream;
+  if (runtime.streams.count(stream) != 0) {
+    // Source: error codes of the runtime API, 107003.
+    Context* context = current_context();
+    if (stream->context != nullptr && (context == nullptr || stream->context == context)) return stream;
+    *error = fail(ACL_ERROR_RT_STREAM_CONTEXT, function, "the stream %p belongs to a context that %s", handle,
+                  stream->context == nullptr ? "was destroyed" : "is not this thread's: call aclrtSetCurrentContext");
+    return nullptr;
+  }
   *error = fail(ACL_ERROR_RT_PARAM_INVALID, function, "%p is no stream, or was destroyed", handle);
   return nullptr;
 }
@@ -79,11 +91,9 @@ aclError synchronize(Runtime& runtime, Stream& stream, const char* function) {
   // The reasons have been printed when they arose.
   if (error != ACL_SUCCESS) return fail_again(error, reason.c_str());
   if (runtime.device_error != ACL_SUCCESS) return fail_again(runtime.device_error, runtime.device_reason.c_str());
-  if (const Allocation* overrun = runtime.memory.find_overrun()) {
+  if (const std::string place = runtime.memory.overrun_text(); !place.empty()) {
     runtime.device_error = ACL_ERROR_RT_AICORE_EXCEPTION;
-    fail(runtime.device_error, function,
-         "a kernel wrote through a raw pointer outside the device memory at 0x%llx, which has %llu bytes",
-         static_cast<unsigned long long>(overrun->begin), static_cast<unsigned long long>(overrun->bytes));
+    fail(runtime.device_error, function, "a kernel wrote through a raw pointer %s", place.c_str());
     const char* text = aclGetRecentErrMsg();
     runtime.device_reason = text == nullptr ? "" : text;
     return fail_again(runtime.device_error, runtime.device_reason.c_str());

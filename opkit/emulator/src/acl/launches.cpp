@@ -80,6 +80,7 @@ aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)
   launch.block_dim = static_cast<uint32_t>(config.block_dim);
   launch.gm = runtime.memory.device_ranges();
   launch.freed = runtime.memory.freed_ranges();
+  launch.host = runtime.memory.host_ranges();
   const LaunchRecord record = Device::get().run(launch);
   std::fflush(stdout);
   return record.fault.fault == Fault::None ? ACL_SUCCESS : fail_device(runtime, record.fault);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "acl/caller.h"
 #include "acl/memory_check.h"
@@ -21,12 +22,21 @@ constexpr size_t kFreedKept = 4096;  // ranges, not bytes: only address space is
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 std::string name_of(const Allocation& allocation) {
-  return "an allocation of " + std::to_string(allocation.bytes) + " bytes";
+  const std::string text = "an allocation of " + std::to_string(allocation.bytes) + " bytes";
+  if (allocation.usable_bytes == allocation.bytes) return text;
+  return text + " (rounded up to " + std::to_string(allocation.usable_bytes) + ")";
 }
 
-bool is_filled(uint64_t begin, uint64_t end) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(begin);
-  return std::all_of(bytes, bytes + (end - begin), [](uint8_t byte) { return byte == kRedZone; });
+bool is_intact(uint8_t byte) { return byte == kRedZone; }
+
+std::vector<GmRange> named_ranges(const std::map<uint64_t, Allocation>& allocations, const char* suffix = "") {
+  std::vector<GmRange> ranges;
+  ranges.reserve(allocations.size());
+  for (const auto& [begin, allocation] : allocations) {
+    ranges.push_back(
+        {begin, begin + allocation.usable_bytes, true, name_of(allocation) + suffix, allocation.written.get()});
+  }
+  return ranges;
 }
 
 }  // namespace
@@ -157,23 +167,11 @@ Side Memory::side_of(const void* pointer, const Allocation** allocation) const {
   return side;
 }
 
-std::vector<GmRange> Memory::device_ranges() const {
-  std::vector<GmRange> ranges;
-  ranges.reserve(device_.size());
-  for (const auto& [begin, allocation] : device_) {
-    ranges.push_back({begin, begin + allocation.usable_bytes, true, name_of(allocation), allocation.written.get()});
-  }
-  return ranges;
-}
+std::vector<GmRange> Memory::device_ranges() const { return named_ranges(device_); }
 
-std::vector<GmRange> Memory::freed_ranges() const {
-  std::vector<GmRange> ranges;
-  ranges.reserve(freed_.size());
-  for (const auto& [begin, allocation] : freed_) {
-    ranges.push_back({begin, begin + allocation.usable_bytes, true, name_of(allocation)});
-  }
-  return ranges;
-}
+std::vector<GmRange> Memory::freed_ranges() const { return named_ranges(freed_); }
+
+std::vector<GmRange> Memory::host_ranges() const { return named_ranges(host_, " of aclrtMallocHost"); }
 
 void Memory::note_copy(const void* destination, const void* source, size_t bytes) {
   const auto from = reinterpret_cast<uint64_t>(source);
@@ -195,15 +193,19 @@ void Memory::note_write(const void* destination, size_t bytes) {
   written->written->set(to - written->begin, to - written->begin + bytes);
 }
 
-const Allocation* Memory::find_overrun() const {
+std::string Memory::overrun_text() const {
   for (const auto& [begin, allocation] : device_) {
-    const uint64_t end = begin + allocation.usable_bytes;
-    if (!is_filled(allocation.mapping + kPage, begin) ||
-        !is_filled(end, allocation.mapping + allocation.mapping_bytes - kPage)) {
-      return &allocation;
-    }
+    const auto* front = reinterpret_cast<const uint8_t*>(allocation.mapping + kPage);
+    const auto* first = reinterpret_cast<const uint8_t*>(begin);
+    const auto* end = first + allocation.usable_bytes;
+    const auto* back = reinterpret_cast<const uint8_t*>(allocation.mapping + allocation.mapping_bytes - kPage);
+    // The nearest byte on either side.
+    const auto* before = std::find_if_not(std::reverse_iterator(first), std::reverse_iterator(front), is_intact).base();
+    const auto* behind = std::find_if_not(end, back, is_intact);
+    if (before != front) return std::to_string(first - before + 1) + " bytes in front of " + name_of(allocation);
+    if (behind != back) return std::to_string(behind - end) + " bytes behind the end of " + name_of(allocation);
   }
-  return nullptr;
+  return "";
 }
 
 }  // namespace opkit::acl

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "acl/acl_rt.h"
@@ -49,14 +50,18 @@ class Memory {
   /// What it may touch no longer, sorted.
   std::vector<GmRange> freed_ranges() const;
 
+  /// What lies on the host, sorted.
+  std::vector<GmRange> host_ranges() const;
+
   /// A transfer that is about to move bytes or has written them; either end may lie on the host.
   void note_copy(const void* destination, const void* source, size_t bytes);
   void note_write(const void* destination, size_t bytes);
 
   const std::map<uint64_t, Allocation>& device() const { return device_; }
 
-  /// The first allocation whose surroundings a kernel has written; null when all are intact.
-  const Allocation* find_overrun() const;
+  /// Where a kernel has written beside an allocation: "5 bytes behind the end of an allocation of 64 bytes"; empty
+  /// where nowhere.
+  std::string overrun_text() const;
 
  private:
   using Map = std::map<uint64_t, Allocation>;

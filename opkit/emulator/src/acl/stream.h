@@ -27,7 +27,10 @@ struct Task {
   std::string name;  ///< the kernel's, or that of the function that submitted it
 };
 
+struct Context;
+
 struct Stream {
+  Context* context = nullptr;  ///< whose it is; null when that was destroyed, and in a context's own stream
   std::deque<Task> tasks;
   aclError error = ACL_SUCCESS;  ///< the first failure since the last synchronisation
   std::string reason;
@@ -35,6 +38,7 @@ struct Stream {
 };
 
 struct Event {
+  bool is_done_at_first = false;     ///< what a query says before the first recording
   std::shared_ptr<Ticket> recorded;  ///< the last recording; null before
 };
 

@@ -16,7 +16,7 @@ Event* find_event(Runtime& runtime, aclrtEvent handle, const char* function, acl
   return nullptr;
 }
 
-aclError create_event(aclrtEvent* event, const char* function) {
+aclError create_event(aclrtEvent* event, bool is_done_at_first, const char* function) {
   Runtime& runtime = Runtime::get();
   const Guard guard(runtime.lock);
   if (event == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, function, "the pointer is null");
@@ -24,6 +24,7 @@ aclError create_event(aclrtEvent* event, const char* function) {
     return fail(ACL_ERROR_RT_CONTEXT_NULL, function, "there is no device yet: call aclrtSetDevice on this thread");
   }
   auto* created = new Event();
+  created->is_done_at_first = is_done_at_first;
   runtime.events.insert(created);
   *event = created;
   return ACL_SUCCESS;
@@ -58,6 +59,7 @@ aclError aclrtCreateStream(aclrtStream* stream) {
                 "there is no device yet: call aclrtSetDevice on this thread");
   }
   auto* created = new Stream();
+  created->context = current_context();
   runtime.streams.insert(created);
   *stream = created;
   return ACL_SUCCESS;
@@ -125,16 +127,16 @@ aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout_ms) {
   return aclrtSynchronizeDevice();
 }
 
-aclError aclrtCreateEvent(aclrtEvent* event) { return create_event(event, "aclrtCreateEvent"); }
+aclError aclrtCreateEvent(aclrtEvent* event) { return create_event(event, false, "aclrtCreateEvent"); }
 
 aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag) {
   (void)flag;
-  return create_event(event, "aclrtCreateEventWithFlag");
+  return create_event(event, false, "aclrtCreateEventWithFlag");
 }
 
 aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag) {
   (void)flag;
-  return create_event(event, "aclrtCreateEventExWithFlag");
+  return create_event(event, true, "aclrtCreateEventExWithFlag");
 }
 
 aclError aclrtDestroyEvent(aclrtEvent handle) {
@@ -224,6 +226,8 @@ aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* stat
   // A program that polls must see progress.
   const std::shared_ptr<Ticket> ticket = event->recorded;
   if (ticket != nullptr && ticket->stream != nullptr) drain(*ticket->stream, ticket.get());
-  *status = ACL_EVENT_RECORDED_STATUS_COMPLETE;
+  // Source: runtime API, aclrtQueryEventStatus and aclrtRecordEvent, an event that no stream has recorded.
+  const bool is_done = ticket != nullptr || event->is_done_at_first;
+  *status = is_done ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }

@@ -44,6 +44,7 @@ struct Launch {
   uint8_t* system_workspace = nullptr;  ///< what GetSysWorkSpacePtr gives before the kernel sets another
   std::vector<GmRange> gm;              ///< sorted by begin
   std::vector<GmRange> freed;           ///< what the program gave back, sorted by begin
+  std::vector<GmRange> host;            ///< the host's own memory where it is known, sorted by begin; for messages
 };
 
 /// What remains of a launch.

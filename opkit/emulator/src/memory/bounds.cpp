@@ -1,6 +1,7 @@
 #include "memory/bounds.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "core/launch_state.h"
 #include "isa/table.h"
@@ -26,10 +27,12 @@ namespace {
                   "%s %s %llu bytes of %s that the program has freed", name, verb,
                   static_cast<unsigned long long>(bytes), freed->name.c_str());
     }
-    const std::string near = near_text(launch.gm, address + bytes);
+    const std::string place = place_text(launch, address, bytes);
+    char raw[32] = "";
+    if (place.empty()) std::snprintf(raw, sizeof raw, " at 0x%llx", static_cast<unsigned long long>(address));
     raise_fault(Fault::OutOfBounds, &instr, "check the offset and the length of this tile; the last one may be shorter",
-                "%s %s %llu bytes of global memory at 0x%llx that lie in no tensor of this launch%s", name, verb,
-                static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address), near.c_str());
+                "%s %s %llu bytes of global memory%s that lie in no tensor of this launch%s%s", name, verb,
+                static_cast<unsigned long long>(bytes), raw, place.empty() ? "" : ": ", place.c_str());
   }
   const long long first = static_cast<long long>(address) - static_cast<long long>(operand.begin);
   const std::string buffer = buffer_text(operand.space, operand.begin);
@@ -65,10 +68,19 @@ const GmRange* range_at(const std::vector<GmRange>& ranges, uint64_t address) {
   return range != nullptr && address < range->end ? range : nullptr;
 }
 
-std::string near_text(const std::vector<GmRange>& ranges, uint64_t address) {
-  const GmRange* range = range_before(ranges, address);
-  if (range == nullptr || range->name.empty() || address < range->end || address - range->end > kNearBytes) return "";
-  return ": " + std::to_string(address - range->end) + " bytes behind the end of " + range->name;
+std::string place_text(const Launch& launch, uint64_t address, uint64_t bytes) {
+  if (const GmRange* host = range_at(launch.host, address)) return host->name + ", which no kernel can reach";
+  const std::vector<GmRange>& ranges = launch.gm;
+  const GmRange* before = range_before(ranges, address);
+  if (before != nullptr && address < before->end) {
+    return "the last " + std::to_string(address + bytes - before->end) + " of them behind the end of " + before->name;
+  }
+  const GmRange* next = before == nullptr ? ranges.data() : before + 1;
+  const bool has_next = next != ranges.data() + ranges.size() && next->begin - address <= kNearBytes;
+  const bool is_behind = before != nullptr && address - before->end <= kNearBytes &&
+                         (!has_next || address - before->end <= next->begin - address);
+  if (is_behind) return std::to_string(address - before->end) + " bytes behind the end of " + before->name;
+  return has_next ? std::to_string(next->begin - address) + " bytes in front of " + next->name : "";
 }
 
 void check_bounds(const Core& core, const Instr& instr, const Operand& operand, uint64_t address, uint64_t bytes,

@@ -16,8 +16,9 @@ const char* space_name(Space space);
 void check_bounds(const Core& core, const Instr& instr, const Operand& operand, uint64_t address, uint64_t bytes,
                   bool is_write);
 
-/// "4096 bytes behind the end of output y, which has 65536"; empty where nothing is near.
-std::string near_text(const std::vector<GmRange>& ranges, uint64_t address);
+/// Where bytes of global memory lie that are in none of a launch's allocations: "64 bytes behind the end of output y",
+/// "8 bytes in front of input x"; empty where nothing is near.
+std::string place_text(const Launch& launch, uint64_t address, uint64_t bytes);
 
 /// The range that holds an address; null where none does.
 const GmRange* range_at(const std::vector<GmRange>& ranges, uint64_t address);

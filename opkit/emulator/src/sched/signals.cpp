@@ -97,6 +97,12 @@ void on_interrupt(int signal, siginfo_t* info, void* context) {
                 "free device memory once the stream has been synchronised",
                 "the kernel reads or writes %s that the program has freed, through a raw pointer", freed->name.c_str());
   }
+  const std::string place = has_address ? place_text(*running->core.launch->launch, address, 1) : "";
+  if (!place.empty()) {
+    raise_fault(Fault::Crash, has_last ? &last : nullptr, "look for raw pointers and GM_ADDR arithmetic",
+                "the kernel reads or writes %s, through a raw pointer%s", place.c_str(),
+                has_last ? ", after the instruction at this line" : "");
+  }
   raise_fault(Fault::Crash, has_last ? &last : nullptr,
               "look for raw pointers, GM_ADDR arithmetic and tiling fields that are zero", "the kernel %s%s",
               crash_text(signal), has_last ? ", after the instruction at this line" : "");
