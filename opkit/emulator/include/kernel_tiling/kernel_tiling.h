@@ -3,3 +3,4 @@
 
 #include "opkit/api/constant_tiling.h"
 #include "opkit/api/cube_tiling.h"
+#include "opkit/api/vector_tiling.h"

@@ -6,7 +6,8 @@
 ///     REGISTER_TILING_DATA_CLASS(AddCustom, AddCustomTilingData)
 ///
 /// On the host this is a class with set_ and get_ functions; in a kernel's translation unit (__CCE_AICORE__
-/// defined) the same lines are a plain struct. SaveToBuffer writes the layout of that struct.
+/// defined) the same lines are a plain struct, with the same functions because a program's host code lies in it, too.
+/// SaveToBuffer writes the layout of that struct.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +18,16 @@
 
 #if defined(__CCE_AICORE__)
 
-#define BEGIN_TILING_DATA_DEF(class_name) struct class_name {
-#define TILING_DATA_FIELD_DEF(data_type, field_name) data_type field_name
-#define TILING_DATA_FIELD_DEF_ARR(element_type, element_count, field_name) element_type field_name[element_count]
+#include "opkit/host/plain_tiling.h"
+
+#define BEGIN_TILING_DATA_DEF(class_name) \
+  struct class_name {                     \
+    OPKIT_PLAIN_TILING()
+#define TILING_DATA_FIELD_DEF(data_type, field_name) OPKIT_PLAIN_TILING_FIELD(data_type, field_name)
+#define TILING_DATA_FIELD_DEF_ARR(element_type, element_count, field_name)                                    \
+  void set_##field_name(const element_type* values) { ::std::memcpy(field_name, values, sizeof field_name); } \
+  element_type* get_##field_name() { return field_name; }                                                     \
+  element_type field_name[element_count] = {}
 #define TILING_DATA_FIELD_DEF_STRUCT(struct_type, field_name) struct_type field_name
 #define END_TILING_DATA_DEF }
 #define REGISTER_TILING_DATA_CLASS(op_type, class_name)

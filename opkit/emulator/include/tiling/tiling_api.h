@@ -7,5 +7,6 @@
 #include "lib/matmul/matmul_tiling.h"
 
 #ifndef DT_FLOAT  // a kernel's translation unit has no data types of the graph engine
+#include "opkit/host/softmax_tiling.h"
 #include "opkit/host/temporary_space.h"
 #endif

@@ -9,3 +9,6 @@
 #include "opkit/high_level/power.h"
 #include "opkit/high_level/quantize.h"
 #include "opkit/high_level/scalar_forms.h"
+#include "opkit/high_level/softmax.h"
+#include "opkit/high_level/softmax_flash.h"
+#include "opkit/high_level/softmax_grad.h"

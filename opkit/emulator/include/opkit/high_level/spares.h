@@ -19,4 +19,25 @@ constexpr uint32_t kFasterGeluV2Spares = 2;
 constexpr uint32_t kPowerSpares = 4;
 constexpr uint32_t kIntegerPowerSpares = 5;
 
+// Rows of softmax in float, and columns: maxima, sums, the factor of earlier sums, what is read, conversions.
+constexpr uint32_t kSoftmaxMatrices = 1;
+constexpr uint32_t kSoftmaxGradMatrices = 3;
+constexpr uint32_t kSoftmaxColumns = 5;
+// SoftmaxFlashV3 has a place for sums of blocks, and means beside the columns.
+constexpr uint32_t kSoftmaxV3Matrices = 2;
+constexpr uint32_t kSoftmaxV3Columns = 9;
+
+/// Rows that functions of rows take at a time; an instruction spreads eight numbers a repeat, 255 times.
+constexpr uint32_t kMostRows = 1024;
+
+constexpr uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
+
+/// Floats that functions of rows need for `rows` of them: `matrices` copies of the rows, `columns` of one data block a
+/// row, one of an element a row, and what reductions need.
+constexpr uint32_t row_space_floats(uint32_t rows, uint32_t width, uint32_t matrices, uint32_t columns) {
+  const uint32_t list = round_up(rows, 8);
+  const uint32_t work = round_up(2 * (width / 64 + 1), 8);
+  return list * (1 + 8 * columns) + rows * round_up(width, 8) * matrices + work;
+}
+
 }  // namespace opkit::high_level

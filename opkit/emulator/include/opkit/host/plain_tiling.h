@@ -1,0 +1,31 @@
+/// A tiling struct that kernels read as it lies in memory, with the functions by which host code fills it.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include "log/log.h"
+
+namespace opkit::host {
+
+/// Writes nothing and logs an error when `capacity` is too small.
+inline void save_plain_tiling(const void* values, size_t size_bytes, void* buffer, size_t capacity) {
+  if (buffer == nullptr || capacity < size_bytes) {
+    OP_LOGE("TilingData", "SaveToBuffer: %zu bytes of tiling data do not fit into %zu", size_bytes, capacity);
+    return;
+  }
+  std::memcpy(buffer, values, size_bytes);
+}
+
+}  // namespace opkit::host
+
+#define OPKIT_PLAIN_TILING()                                                 \
+  ::std::size_t GetDataSize() const { return sizeof(*this); }                \
+  void SaveToBuffer(void* buffer, ::std::size_t capacity) const {            \
+    ::opkit::host::save_plain_tiling(this, sizeof(*this), buffer, capacity); \
+  }
+
+#define OPKIT_PLAIN_TILING_FIELD(data_type, field_name)                    \
+  constexpr void set_##field_name(data_type value) { field_name = value; } \
+  data_type get_##field_name() const { return field_name; }                \
+  data_type field_name {}
