@@ -20,6 +20,7 @@ from opkit.toolchain.kernel_templates import LIST_TEMPLATES, read_instances
 from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel, scan_kernels
 from opkit.toolchain.opapi import OPAPI_LIBRARY
 from opkit.toolchain.project import Project
+from opkit.toolchain.tiling_structs import tiling_structs
 from opkit.toolchain.toolkit import Toolkit
 
 __all__ = [
@@ -239,7 +240,8 @@ def with_instances(unit: CompileUnit, preprocessed: str) -> CompileUnit:
         )
         for instance in instances
     ]
-    return replace(unit, text=f"{unit.text}{_table(entries)}")
+    before, behind = tiling_structs(preprocessed, spec.name, instances)
+    return replace(unit, text=f"{before}{unit.text}{behind}{_table(entries)}")
 
 
 def library_units(

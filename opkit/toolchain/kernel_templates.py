@@ -62,6 +62,8 @@ class Instance:
     """What the tiling function sets to choose it."""
     task_type: str | None
     """Which cores it runs on (KERNEL_TYPE_...), where its combination says so."""
+    tiling_struct: str | None = None
+    """What GET_TILING_DATA reads, where its combination says so."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def read_instances(
     total = 0
     for combination in combinations:
         of_all = reader.task_type(combination)
+        struct = _tiling_struct(combination)
         choices = [
             _of_variant(parameter, reader.choice(parameter, combination), inputs, outputs)
             for parameter in parameters
@@ -140,11 +143,19 @@ def read_instances(
                 for parameter, value in zip(parameters, values, strict=True)
                 if parameter.kind == "KERNEL_TYPE"
             ]
-            instances.setdefault(key, Instance(arguments, key, own[0] if own else of_all))
+            task_type = own[0] if own else of_all
+            instances.setdefault(key, Instance(arguments, key, task_type, struct))
     if not instances:
         types = ", ".join((*inputs, *outputs))
         raise reader.error(f"no ASCENDC_TPL_ARGS_SEL is for the types {types}")
     return tuple(instances.values())
+
+
+def _tiling_struct(combination: Sequence[_Call]) -> str | None:
+    for call in combination:
+        if call.kind == "TILING_STRUCT" and call.arguments:
+            return _written(call.arguments[0])
+    return None
 
 
 def _of_variant(

@@ -80,7 +80,13 @@ inline uint8_t* GetUserWorkspace(uint8_t* workspace) {
 using OpkitTilingDefault = OPKIT_TILING_DEFAULT;
 #endif
 
-#define GET_TILING_DATA(tiling_data, tiling) GET_TILING_DATA_WITH_STRUCT(OpkitTilingDefault, tiling_data, tiling)
+/// A build defines it for kernel templates whose combinations name structs: ASCENDC_TPL_TILING_STRUCT_SEL.
+#if !defined(OPKIT_TILING_SELECTED)
+#define OPKIT_TILING_SELECTED OpkitTilingDefault
+#endif
+
+#define GET_TILING_DATA(tiling_data, tiling) \
+  [[maybe_unused]] auto tiling_data = ::opkit::read_tiling_as<OPKIT_TILING_SELECTED>(tiling)
 #define GET_TILING_DATA_WITH_STRUCT(tiling_struct, tiling_data, tiling) \
   [[maybe_unused]] tiling_struct tiling_data = ::opkit::read_tiling_as<tiling_struct>(tiling)
 #define GET_TILING_DATA_MEMBER(tiling_struct, member, variable, tiling) \

@@ -5,8 +5,13 @@
 namespace optiling {
 
 static ge::graphStatus Tiling(gert::TilingContext* context) {
-  context->GetTilingData<ScaledTiling>()->count = context->GetInputShape(0)->GetOriginShape().GetShapeSize();
+  const auto count = static_cast<uint32_t>(context->GetInputShape(0)->GetOriginShape().GetShapeSize());
   const auto dtype = static_cast<uint32_t>(context->GetInputDesc(0)->GetDataType());
+  if (dtype == ge::DT_FLOAT) {
+    *context->GetTilingData<ScaledFloatTiling>() = {0, count};
+  } else {
+    context->GetTilingData<ScaledTiling>()->count = count;
+  }
   const auto factor = static_cast<uint64_t>(*context->GetAttrs()->GetInt(0));
   const bool is_negated = *context->GetAttrs()->GetBool(1);
   context->SetBlockDim(1);

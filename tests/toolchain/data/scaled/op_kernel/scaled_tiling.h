@@ -5,3 +5,9 @@
 struct ScaledTiling {
   uint32_t count;
 };
+
+// Of float: its count lies elsewhere.
+struct ScaledFloatTiling {
+  uint64_t reserved;
+  uint32_t count;
+};

@@ -16,6 +16,7 @@ ASCENDC_TPL_SEL(ASCENDC_TPL_ARGS_SEL(ASCENDC_TPL_KERNEL_TYPE_SEL(ASCENDC_TPL_AIV
                                      ASCENDC_TPL_UINT_SEL(FACTOR, ASCENDC_TPL_UI_LIST, 2),
                                      ASCENDC_TPL_BOOL_SEL(IS_NEGATED, kPlain), ),
                 ASCENDC_TPL_ARGS_SEL(ASCENDC_TPL_KERNEL_TYPE_SEL(ASCENDC_TPL_AIV_ONLY),
+                                     ASCENDC_TPL_TILING_STRUCT_SEL(ScaledFloatTiling),
                                      ASCENDC_TPL_DATATYPE_SEL(T, C_DT_FLOAT),
                                      ASCENDC_TPL_UINT_SEL(FACTOR, ASCENDC_TPL_UI_LIST, 2, 8),
                                      ASCENDC_TPL_BOOL_SEL(IS_NEGATED, kPlain, kNegated), ), );
