@@ -56,6 +56,29 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
 }
 """
 
+# Each core counts up its own number, then reads those of the cores that its flag stands for.
+TOGETHER = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR numbers, GM_ADDR sums) {
+  if (%(leaves)s) return;
+  GlobalTensor<int32_t> in, out;
+  in.SetGlobalBuffer((__gm__ int32_t*)numbers);
+  out.SetGlobalBuffer((__gm__ int32_t*)sums);
+  const int mine = GetBlockIdx();
+  const int first = %(mode)d == 1 ? mine / GetSubBlockNum() * GetSubBlockNum() : 0;
+  const int last = %(mode)d == 1 ? first + GetSubBlockNum() : GetBlockNum() * (g_coreType == AIV ? GetSubBlockNum() : 1);
+  for (int round = 0; round < 3; ++round) {
+    in.SetValue(mine, in.GetValue(mine) + mine + 1);
+    CrossCoreSetFlag<%(mode)d, PIPE_MTE3>(9);
+    CrossCoreWaitFlag(9);
+    int sum = 0;
+    for (int i = first; i < last; ++i) sum += in.GetValue(i);
+    out.SetValue(mine, out.GetValue(mine) * 1000 + sum);
+    CrossCoreSetFlag<%(mode)d, PIPE_MTE3>(10);
+    CrossCoreWaitFlag(10);
+  }
+}
+"""
+
 UNFINISHED = """
 extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
   (void)y;
@@ -96,6 +119,30 @@ def test_cube_and_vector_cores_of_a_block_take_turns(
         assert not block[1 + vector_cores :].any()
 
 
+@pytest.mark.parametrize(
+    ("mode", "kernel_mode", "kind", "groups"),
+    [
+        (0, "Mix12", "AIV", [range(6)]),
+        (0, "Mix12", "AIC", [range(3)]),
+        (0, "Mix11", "AIV", [range(3)]),
+        (1, "Mix12", "AIV", [range(2), range(2, 4), range(4, 6)]),
+        (1, "Mix11", "AIV", [range(1), range(1, 2), range(2, 3)]),
+    ],
+)
+def test_a_flag_stands_for_all_cores_of_a_kind_or_the_vector_cores_of_a_block(
+    compile_kernel, threads, mode, kernel_mode, kind, groups
+) -> None:
+    text = TOGETHER % {"leaves": f"g_coreType != {kind}", "mode": mode}
+    numbers, sums = np.zeros(6, np.int32), np.zeros(6, np.int32)
+    compile_kernel(text, kernel_mode)(numbers, sums, block_dim=3)
+    expected = np.zeros(6, np.int32)
+    for group in groups:
+        total = sum(index + 1 for index in group)
+        for index in group:
+            expected[index] = total * 1_000_000 + 2 * total * 1000 + 3 * total
+    np.testing.assert_array_equal(sums, expected)
+
+
 def test_a_barrier_that_a_block_misses_is_a_deadlock_that_names_who_waits(
     compile_kernel, threads
 ) -> None:
@@ -128,12 +175,28 @@ def test_a_fault_wins_over_the_waits_that_it_leaves_behind(compile_kernel, threa
         ("CrossCoreSetFlag<2, PIPE_V>(1);", "this kernel's blocks have one"),
         ("for (int i = 0; i < 16; ++i) CrossCoreSetFlag<0, PIPE_V>(1);", "16 times without a wait"),
         ("CrossCoreWaitFlag(5);", "for CrossCoreWaitFlag 5 at"),
+        ("CrossCoreSetFlag<0, PIPE_V>(256);", "flag ids are 0 to 15"),
+        ("CrossCoreSetFlag<0, PIPE_S>(1);", "pipe S cannot set a flag"),
+        ("CrossCoreSetFlag<0, PIPE_ALL>(1);", "pipe ALL cannot set a flag"),
+        ("CrossCoreSetFlag<4, PIPE_V>(1);", "CrossCoreSetFlag: mode 4"),
     ],
 )
 def test_a_flag_used_outside_its_rules_faults(compile_kernel, call, text) -> None:
     body = f'extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {{ (void)y; {call} }}'
     with pytest.raises(KernelFault, match=text):
         compile_kernel(body)(np.zeros(1, dtype=np.int32))
+
+
+def test_the_vector_cores_flag_is_not_the_cube_cores(compile_kernel) -> None:
+    body = """
+    extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+      (void)y;
+      CrossCoreSetFlag<1, PIPE_MTE3>(1);
+      CrossCoreWaitFlag(1);
+    }
+    """
+    with pytest.raises(KernelFault, match="mode 1 orders the vector cores"):
+        compile_kernel(body, mode="Mix12")(np.zeros(1, dtype=np.int32))
 
 
 def test_a_core_that_is_far_ahead_waits_for_room_in_the_counter(compile_kernel) -> None:

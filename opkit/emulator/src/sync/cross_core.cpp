@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/launch_state.h"
+#include "core/names.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
 #include "sched/wait.h"
@@ -58,6 +59,12 @@ void check_flag(const Core& core, const Instr& instr) {
               &instr, "give the kernel __mix__(1, 1) or __mix__(1, 2), or KERNEL_TYPE_MIX_AIC_1_2",
               "%s: mode %u orders the sub-cores of one block, and this kernel's blocks have one", row_of(instr.op).name,
               instr.mode);
+  if (instr.op == Op::CrossCoreWaitFlag) return;
+  OPKIT_CHECK(instr.mode != 1 || core.kind == SubCore::AIV, IllegalOperand, &instr, "guard it with ASCEND_IS_AIV",
+              "CrossCoreSetFlag: mode 1 orders the vector cores of a block, and this is a cube core");
+  OPKIT_CHECK(instr.pipe != Pipe::S && instr.pipe != Pipe::ALL, IllegalOperand, &instr,
+              "name the pipe whose instructions the others wait for", "CrossCoreSetFlag: pipe %s cannot set a flag",
+              pipe_name(instr.pipe));
 }
 
 struct BarrierWait {

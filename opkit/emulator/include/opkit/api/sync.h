@@ -26,6 +26,7 @@ inline void issue_sync_all(bool is_vector_only, int32_t used_cores, Where where)
 }
 
 inline void issue_cross_core(Op op, uint8_t mode, Pipe pipe, uint16_t flag, Where where) {
+  if (flag > UINT8_MAX) illegal_operand("CrossCoreSetFlag, CrossCoreWaitFlag: flag ids are 0 to 15", where);
   Instr instr;
   instr.op = op;
   instr.pipe = pipe;
