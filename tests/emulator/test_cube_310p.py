@@ -109,3 +109,68 @@ def test_a_product_leaves_through_ub(compile_kernel: Callable[..., object]) -> N
 def test_the_chip_has_no_fixpipe(compile_kernel: Callable[..., object]) -> None:
     with pytest.raises(KernelFault, match="Fixpipe does not exist on Ascend310P3"):
         compile_kernel(FIXPIPE, arch=2002)(np.zeros((16, 16), np.float32))
+
+
+PARAMETERS = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR numbers) {
+  __gm__ int32_t* p = (__gm__ int32_t*)numbers;
+  LocalTensor<half> a2(TPosition::A2, 0, 256), b2(TPosition::B2, 0, 256);
+  LocalTensor<float> co(TPosition::CO1, 0, 256), bias(TPosition::C2, 1024, 256);
+  LocalTensor<half> half_result(TPosition::CO1, 0, 256);
+  LocalTensor<float> staged(TPosition::C1, 0, 16);
+  MmadParams params(16, 16, 16, 0, false, true);
+  if (p[0] == 0) params.unitFlag = 3;
+  if (p[0] == 1) params.kDirectionAlign = true;
+  if (p[0] == 2) params.cmatrixInitVal = false, params.cmatrixSource = true;
+  if (p[0] == 3) return Mmad(co, a2, b2, bias, params);
+  if (p[0] == 4) return Mmad(half_result, a2, b2, params);
+  if (p[0] == 5) {  // C1 lies in UB, C2 in L0C
+    Duplicate(staged, 1.0f, 16);
+    return BroadCastVecToMM(bias, staged, 1, 1, 0, 0);
+  }
+  Mmad(co, a2, b2, params);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def with_parameters(compile_kernel: Callable[..., object]) -> Callable[..., object]:
+    return compile_kernel(PARAMETERS, arch=2002)
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        (0, "Ascend310P3 has no unitFlag"),
+        (1, "Ascend310P3 has no kDirectionAlign"),
+        (2, "Ascend310P3 has no bias table"),
+        (3, "this chip has no form with a bias"),
+        (4, "Mmad from half to half"),
+    ],
+)
+def test_the_chip_says_what_a_product_cannot_ask_of_it(
+    with_parameters: Callable[..., object], case: int, text: str
+) -> None:
+    with pytest.raises(KernelFault, match=text):
+        with_parameters(np.array([case], np.int32))
+
+
+def test_positions_lie_in_this_chips_memories(with_parameters: Callable[..., object]) -> None:
+    with_parameters(np.array([5], np.int32))
+
+
+V1 = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR) {
+  LocalTensor<half> a1(TPosition::A1, 0, 256), a2(TPosition::A2, 0, 256);
+  LoadData3DParamsV1<half> params;
+  params.c1Index = 1;
+  LoadData(a2, a1, params);
+}
+"""
+
+
+def test_the_first_form_of_image_loads_is_refused_by_its_name(
+    compile_kernel: Callable[..., object],
+) -> None:
+    with pytest.raises(AssertionError, match="LoadData with LoadData3DParamsV1: opkit lacks it"):
+        compile_kernel(V1, arch=2002)

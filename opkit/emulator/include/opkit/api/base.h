@@ -129,23 +129,25 @@ namespace opkit {
 constexpr Pipe first_pipe(AscendC::HardEvent event) { return static_cast<Pipe>(static_cast<uint8_t>(event) / 16); }
 constexpr Pipe second_pipe(AscendC::HardEvent event) { return static_cast<Pipe>(static_cast<uint8_t>(event) % 16); }
 
-/// The memory behind a position. Source: Ascend C API, general notes, table of positions and memories; the rows
-/// that differ by chip are those of arch 2201.
+/// Arch 2002 has no bias table: C2 is L0C itself, and cube and vector unit share UB.
+constexpr bool kIsCoupled = __NPU_ARCH__ == 2002;
+
+/// The memory behind a position. Source: Ascend C API, general notes, table of positions and memories.
 constexpr Space space_of(AscendC::TPosition position) {
   using AscendC::TPosition;
   switch (position) {
     case TPosition::A1:
     case TPosition::B1:
-    case TPosition::C1:
     case TPosition::TSCM: return Space::L1;
+    case TPosition::C1: return kIsCoupled ? Space::UB : Space::L1;
     case TPosition::A2: return Space::L0A;
     case TPosition::B2: return Space::L0B;
     case TPosition::CO1: return Space::L0C;
-    case TPosition::C2: return Space::BT;
+    case TPosition::C2: return kIsCoupled ? Space::L0C : Space::BT;
     case TPosition::C2PIPE2GM: return Space::FB;
-    case TPosition::CO2: return __NPU_ARCH__ == 2002 ? Space::UB : Space::GM;
-    case TPosition::GM:
-    case TPosition::SPM: return Space::GM;
+    case TPosition::CO2: return kIsCoupled ? Space::UB : Space::GM;
+    case TPosition::SPM: return kIsCoupled ? Space::L1 : Space::GM;
+    case TPosition::GM: return Space::GM;
     default: return Space::UB;
   }
 }
@@ -153,7 +155,7 @@ constexpr Space space_of(AscendC::TPosition position) {
 /// Whether matrices lie there in whole fractals.
 constexpr bool holds_fractals(AscendC::TPosition position) {
   using AscendC::TPosition;
-  return position == TPosition::A2 || position == TPosition::B2 || position == TPosition::CO1;
+  return position == TPosition::A2 || position == TPosition::B2 || space_of(position) == Space::L0C;
 }
 
 /// The pipe that fills a buffer at a position, when it is a queue's source.
@@ -167,10 +169,10 @@ constexpr Pipe filling_pipe(AscendC::TPosition position) {
     case TPosition::C1:
     case TPosition::TSCM: return Pipe::MTE2;
     case TPosition::A2:
-    case TPosition::B2:
-    case TPosition::C2: return Pipe::MTE1;
+    case TPosition::B2: return Pipe::MTE1;
+    case TPosition::C2: return kIsCoupled ? Pipe::V : Pipe::MTE1;
     case TPosition::CO1: return Pipe::M;
-    case TPosition::CO2: return __NPU_ARCH__ == 2002 ? Pipe::V : Pipe::FIX;
+    case TPosition::CO2: return kIsCoupled ? Pipe::V : Pipe::FIX;
     default: return Pipe::V;
   }
 }
@@ -183,12 +185,12 @@ constexpr Pipe emptying_pipe(AscendC::TPosition position) {
     case TPosition::VECCALC: return Pipe::V;
     case TPosition::A1:
     case TPosition::B1:
-    case TPosition::C1:
     case TPosition::TSCM: return Pipe::MTE1;
+    case TPosition::C1: return kIsCoupled ? Pipe::V : Pipe::MTE1;
     case TPosition::A2:
     case TPosition::B2:
     case TPosition::C2: return Pipe::M;
-    case TPosition::CO1: return __NPU_ARCH__ == 2002 ? Pipe::V : Pipe::FIX;
+    case TPosition::CO1: return kIsCoupled ? Pipe::V : Pipe::FIX;
     default: return Pipe::MTE3;
   }
 }

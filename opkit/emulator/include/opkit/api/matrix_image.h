@@ -138,6 +138,30 @@ inline void SetLoadDataRepeat(const LoadDataRepeatParam& repeatParams) {
   registers.repeat_mode = repeatParams.repeatMode;
 }
 
+/// Of arch 2002 and older. Declared for kernels that fill one in; LoadData does not take it.
+template <typename T>
+struct LoadData3DParamsV1 {
+  uint8_t padList[PAD_SIZE] = {0, 0, 0, 0};
+  uint16_t l1H = 0;
+  uint16_t l1W = 0;
+  uint16_t c1Index = 0;
+  uint8_t fetchFilterW = 0;
+  uint8_t fetchFilterH = 0;
+  int16_t leftTopW = 0;
+  int16_t leftTopH = 0;
+  uint8_t strideW = 0;
+  uint8_t strideH = 0;
+  uint8_t filterW = 0;
+  uint8_t filterH = 0;
+  uint8_t dilationFilterW = 0;
+  uint8_t dilationFilterH = 0;
+  uint8_t jumpStride = 0;
+  uint8_t repeatMode = 0;
+  uint8_t repeatTime = 0;
+  uint8_t cSize = 0;
+  T padValue = {};
+};
+
 }  // namespace AscendC
 
 namespace opkit {
@@ -223,6 +247,13 @@ inline void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src, const
   image.dilation_h = filter(5);
   image.is_transposed = loadDataParams.enTranspose;
   opkit::issue_image(dst.operand(), src.operand(), image, loadDataParams.fMatrixCtrl, where);
+}
+
+template <typename T, const IsResetLoad3dConfig& defaultConfig = IS_RESER_LOAD3D_DEFAULT_CONFIG, typename U = PrimT<T>>
+inline void LoadData(const LocalTensor<T>&, const LocalTensor<T>&, const LoadData3DParamsV1<U>&) {
+  static_assert(sizeof(T) == 0,
+                "LoadData with LoadData3DParamsV1: opkit lacks it, since the documents do not say in what jumpStride "
+                "counts; use LoadData3DParamsV2");
 }
 
 }  // namespace AscendC

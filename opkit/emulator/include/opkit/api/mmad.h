@@ -98,6 +98,7 @@ inline void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const Loca
 template <typename T, typename U, typename S, typename V>
 inline void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
                  const LocalTensor<V>& bias, const MmadParams& mmadParams, opkit::Where where = opkit::Where::here()) {
+  if (opkit::kIsCoupled) opkit::illegal_operand("Mmad: this chip has no form with a bias; fill L0C first", where);
   opkit::MatrixProduct product = opkit::matrix_product(mmadParams);
   const opkit::Operand table = bias.operand();
   product.initial = table.space == opkit::Space::L0C ? opkit::InitialC::Kept : opkit::InitialC::BiasTable;

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "opkit/api/spm.h"
 #include "opkit/api/tensor.h"
 
 namespace AscendC {
@@ -297,11 +298,43 @@ class TPipe {
     return opkit::fetch_event(opkit::first_pipe(event), opkit::second_pipe(event), where);
   }
 
+  template <typename T>
+  void InitSpmBuffer(const GlobalTensor<T>& workspace, const int32_t bufferSize) {
+    spm_ = {reinterpret_cast<uint64_t>(workspace.GetPhyAddr()), static_cast<uint64_t>(bufferSize), false};
+  }
+  /// In L1; only arch 2002 has a way from UB to there and back.
+  void InitSpmBuffer(const int32_t bufferSize, opkit::Where where = opkit::Where::here()) {
+    if (!opkit::kIsCoupled) opkit::illegal_operand("InitSpmBuffer: on this chip it takes a workspace", where);
+    const uint32_t bytes = static_cast<uint32_t>(bufferSize);
+    spm_ = {opkit::pipe_allocate(state_, opkit::space_of(TPosition::SPM), bytes, where), bytes, true};
+  }
+  template <typename T>
+  void WriteSpmBuffer(const LocalTensor<T>& writeBuffer, const DataCopyParams& copyParams, int32_t writeOffset = 0,
+                      opkit::Where where = opkit::Where::here()) {
+    spm_.move<true>(writeBuffer, copyParams, writeOffset, where);
+  }
+  template <typename T>
+  void WriteSpmBuffer(const LocalTensor<T>& writeBuffer, const int32_t writeSize, int32_t writeOffset = 0,
+                      opkit::Where where = opkit::Where::here()) {
+    spm_.move<true>(writeBuffer, writeSize, writeOffset, where);
+  }
+  template <typename T>
+  void ReadSpmBuffer(const LocalTensor<T>& readBuffer, const DataCopyParams& copyParams, int32_t readOffset = 0,
+                     opkit::Where where = opkit::Where::here()) {
+    spm_.move<false>(readBuffer, copyParams, readOffset, where);
+  }
+  template <typename T>
+  void ReadSpmBuffer(const LocalTensor<T>& readBuffer, const int32_t readSize, int32_t readOffset = 0,
+                     opkit::Where where = opkit::Where::here()) {
+    spm_.move<false>(readBuffer, readSize, readOffset, where);
+  }
+
   /// For PopStackBuffer.
   const opkit::PipeState& state() const { return state_; }
 
  private:
   opkit::PipeState state_;
+  opkit::SpmBuffer spm_;
   opkit::Where where_;  ///< where it was made: what its destructor does is reported there
 };
 
