@@ -16,17 +16,20 @@ exit codes.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json as json_module
 import os
 import shlex
+import signal
 import sys
 import tempfile
+import threading
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Console", "Progress", "common_options", "run_guarded", "to_json", "write_text"]
 
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
 EXIT_PIPE_CLOSED = 141
 EXIT_OUR_BUG = 70
 
@@ -281,7 +285,7 @@ def run_guarded(command: click.Command, arguments: Sequence[str]) -> int:
         if "_OPKIT_COMPLETE" in os.environ:
             command.main(args=list(arguments), prog_name="opkit")
         # Not command.main(): it exits 1 on a closed pipe before we can tell.
-        with command.make_context("opkit", list(arguments)) as context:
+        with _termination_unwinds(), command.make_context("opkit", list(arguments)) as context:
             command.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as done:
@@ -300,6 +304,26 @@ def run_guarded(command: click.Command, arguments: Sequence[str]) -> int:
     except Exception as error:
         return _report_bug(error, console)
     return 0
+
+
+@contextlib.contextmanager
+def _termination_unwinds() -> Iterator[None]:
+    """Let SIGTERM leave by an exception: children are stopped and scratch folders deleted."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        # Once: a second signal while things are cleaned up ends the process.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise SystemExit(EXIT_TERMINATED)
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _options_before_dashes(arguments: Sequence[str]) -> list[str]:

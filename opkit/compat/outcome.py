@@ -20,6 +20,7 @@ __all__ = [
     "missing_module",
     "names_in_build_log",
     "names_in_faults",
+    "one_line",
     "other_chip",
     "other_products",
     "says_fail",
@@ -67,6 +68,8 @@ _COMPILER_ERROR = re.compile(r"^(?:[^\s:]+:\d+:(?:\d+:)? )?(?:fatal )?error: (?P
 _LINKER_ERROR = re.compile(
     r"undefined reference to|cannot find -l|No rule to make target", re.IGNORECASE
 )
+_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|.)|[\x00-\x08\x0b-\x1f\x7f-\x9f]|\ufffd")
+_MOST_CAUSE = 300
 _MAKE_ERROR = re.compile(r"^(?:g?make(?:\[\d+\])?: \*\*\* )", re.MULTILINE)
 _CMAKE_ERROR = re.compile(r"^CMake Error[^\n]*\n(?P<body>(?:[ \t]*[^\n]*\n?){1,8})", re.MULTILINE)
 _MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)'?")
@@ -249,6 +252,12 @@ def other_products(readme: str) -> str | None:
     if not names or any(_OUR_PRODUCT.search(name) for name in names):
         return None
     return ", ".join(dict.fromkeys(names))
+
+
+def one_line(text: str) -> str:
+    """Return a cause for a table: no escape sequences or control characters, and no novel."""
+    plain = " ".join(_CONTROL.sub("", text).split())
+    return plain if len(plain) <= _MOST_CAUSE else f"{plain[: _MOST_CAUSE - 3]}..."
 
 
 def first_line(text: str) -> str:

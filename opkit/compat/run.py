@@ -32,21 +32,23 @@ from opkit.compat.outcome import (
     missing_module,
     names_in_build_log,
     names_in_faults,
+    one_line,
     other_chip,
     other_products,
     says_fail,
     says_pass,
     wrong_cause,
 )
+from opkit.compat.processes import Ran, Running
 from opkit.compat.recipe import READMES, Recipe, Step, find_recipes, steps_of
 from opkit.compat.scenarios import Scenario, scenarios_of
 from opkit.compat.source import local_names, plain_code, tokens_of, variable_names
-from opkit.compat.steps import Ran, Running, Workplace
+from opkit.compat.steps import Workplace
 
 __all__ = ["Task", "plan", "run_tasks"]
 
 _ARCHITECTURES = "CMAKE_ASC_ARCHITECTURES"
-_COPY_IGNORES = shutil.ignore_patterns(".git", "build", "__pycache__")
+_NOT_COPIED = shutil.ignore_patterns(".git", "build", "__pycache__")
 _SOURCES = {".asc", ".cpp", ".cc", ".cce", ".h", ".hpp"}
 _CAN_FAIL = re.compile(r"\b(?:sys\.exit|exit|raise|assert|assert_\w+)\b")
 _WHICH_CORE = re.compile(r"^\[AI[CV] Block \d+/\d+\] ")
@@ -181,16 +183,30 @@ class _Attempt:
         return None
 
     def _carried_out(self) -> Outcome | None:
-        with self._copy() as folder:
-            return self._carry_out(self.task.scenario.recipe, folder)
+        try:
+            with self._copy() as folder:
+                return self._carry_out(self.task.scenario.recipe, folder)
+        except OSError as err:
+            # shutil.Error lists every file that it could not copy: (from, to, reason).
+            first = err.args[0][0] if isinstance(err, shutil.Error) else None
+            cause = f"{first[0]}: {first[2]}" if first else str(err)
+            return self._say(Verdict.UNVERIFIED, f"it cannot be copied and carried out: {cause}")
 
     @contextmanager
     def _copy(self) -> Iterator[Path]:
         sample = self.task.sample
         # By its own name: programs print paths.
         folder = self.place / sample.folder.resolve().name
-        shutil.copytree(sample.folder, folder, ignore=_COPY_IGNORES, symlinks=False)
         try:
+            # Links lead out of samples, to files that they share.
+            shutil.copytree(
+                sample.folder,
+                folder,
+                ignore=_ignored,
+                symlinks=False,
+                ignore_dangling_symlinks=True,
+            )
+            _make_writable(folder)
             yield folder
         finally:
             shutil.rmtree(self.place, ignore_errors=True)
@@ -279,8 +295,9 @@ class _Attempt:
         if fault is not None:
             return self._say(Verdict.FAULT, fault, names_in_faults(ran.output))
         if ran.code < 0:
-            name = signal.Signals(-ran.code).name
-            return self._say(Verdict.FAULT, f"{step.words[0]} was ended by {name}")
+            # strsignal knows those without a name in Python, too.
+            name = signal.strsignal(-ran.code) or f"signal {-ran.code}"
+            return self._say(Verdict.FAULT, f"{step.words[0]} was ended by a signal: {name}")
         if ran.code == 0:
             return None
         if says_fail(ran.output):
@@ -316,7 +333,8 @@ class _Attempt:
         return self._say(Verdict.UNVERIFIED, "it ran, and nothing says whether the result is right")
 
     def _say(self, verdict: Verdict, cause: str, missing: tuple[str, ...] = ()) -> Outcome:
-        return Outcome(self.task.sample.name, self.task.scenario.name, verdict, cause, missing)
+        text = one_line(cause)
+        return Outcome(self.task.sample.name, self.task.scenario.name, verdict, text, missing)
 
 
 _CC = "opkit-cc"
@@ -371,6 +389,25 @@ def _readme(folder: Path) -> str:
         if path.is_file():
             return path.read_bytes().decode("utf-8", errors="replace")
     return ""
+
+
+def _ignored(folder: str, names: list[str]) -> set[str]:
+    """Return what a copy of a folder leaves out: builds, what is no file, links to where it is."""
+    left_out = set(_NOT_COPIED(folder, names))
+    for name in names:
+        path = Path(folder, name)
+        is_plain = path.is_file() or path.is_dir() or path.is_symlink()
+        is_loop = path.is_symlink() and Path(folder).resolve().is_relative_to(path.resolve())
+        if is_loop or not is_plain:
+            left_out.add(name)
+    return left_out
+
+
+def _make_writable(folder: Path) -> None:
+    """Let the steps write beside files that were read-only."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode | 0o200)
 
 
 def _can_fail(script: Path | None) -> bool:

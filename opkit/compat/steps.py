@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from opkit.compat.processes import Ran, Running
 from opkit.compat.recipe import Step
 from opkit.compat.shell import assignment_of, expand
 
-__all__ = ["Ran", "Running", "Workplace"]
+__all__ = ["Workplace"]
 
 # For FindPython3 and FindPython, which else take the newest of the machine.
 _THIS_PYTHON = (
@@ -24,72 +21,6 @@ _THIS_PYTHON = (
     f"-DPython_EXECUTABLE={sys.executable}",
     "--no-warn-unused-cli",
 )
-_MOST_OUTPUT_BYTES = 4 << 20
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command did."""
-
-    code: int
-    """Its exit code; negative for a signal."""
-    output: str
-    """What it wrote to stdout and stderr, in its order."""
-    timed_out: bool = False
-    failed_to_start: str = ""
-    """Why it could not be started; empty otherwise."""
-
-
-class Running:
-    """The processes of one compat run; any thread may start one, `stop` ends all."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._processes: set[subprocess.Popen[bytes]] = set()
-        self.stopped = False
-        """Whether `stop` was called: start nothing more."""
-
-    def call(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], seconds: float
-    ) -> Ran:
-        """Run a command to its end or its limit."""
-        with self._lock:
-            if self.stopped:
-                return Ran(-signal.SIGKILL, "", failed_to_start="the run was stopped")
-            try:
-                process = subprocess.Popen(
-                    list(argv),
-                    cwd=cwd,
-                    env=dict(env),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    # Its own group: make and cmake have children, and all must go.
-                    start_new_session=True,
-                )
-            except OSError as err:
-                return Ran(127, "", failed_to_start=f"{argv[0]}: {err.strerror}")
-            self._processes.add(process)
-        try:
-            output, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            output, _ = process.communicate()
-            return Ran(-signal.SIGKILL, _text(output), timed_out=True)
-        except BaseException:
-            _kill(process)
-            raise
-        finally:
-            with self._lock:
-                self._processes.discard(process)
-        return Ran(process.returncode, _text(output))
-
-    def stop(self) -> None:
-        """Kill what runs and start nothing more."""
-        with self._lock:
-            self.stopped = True
-            for process in self._processes:
-                _kill(process)
 
 
 @dataclass
@@ -197,16 +128,3 @@ def _cmake() -> str:
     # The one beside this Python first: opkit may have come with it.
     beside = Path(sys.executable).parent / "cmake"
     return str(beside) if beside.is_file() else "cmake"
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _text(output: bytes) -> str:
-    # A kernel that prints in a loop: both ends tell enough.
-    if len(output) > _MOST_OUTPUT_BYTES:
-        half = _MOST_OUTPUT_BYTES // 2
-        output = output[:half] + b"\n...\n" + output[-half:]
-    return output.decode("utf-8", errors="replace")

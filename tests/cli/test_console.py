@@ -269,3 +269,22 @@ def test_a_closed_pipe_is_quiet() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 141
+
+
+def test_sigterm_cleans_up_behind_a_command(tmp_path: Path) -> None:
+    script = """
+import os, signal, sys, tempfile, click
+from opkit.cli.console import run_guarded
+
+@click.command()
+def wait():
+    with tempfile.TemporaryDirectory(dir=sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+
+sys.exit(run_guarded(wait, []))
+"""
+    argv = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(argv, check=False, timeout=60, cwd=Path(__file__).parents[2])
+    assert done.returncode == 143
+    assert list(tmp_path.iterdir()) == []

@@ -12,6 +12,7 @@ from opkit.compat.outcome import (
     missing_module,
     names_in_build_log,
     names_in_faults,
+    one_line,
     other_chip,
     other_products,
     says_fail,
@@ -129,6 +130,11 @@ def test_what_make_was_doing_is_the_cause_and_not_that_it_gave_up() -> None:
     )
     assert build_cause(log) == "pack.sh: 9: cannot create x.run"
     assert build_cause("make: *** [all] Error 2") == "make: *** [all] Error 2"
+
+
+def test_a_cause_is_one_plain_line() -> None:
+    assert one_line("\x1b[31mwrong\x1b[0m\n at\t7\x00\ufffd") == "wrong at 7"
+    assert one_line("x" * 301) == "x" * 297 + "..."
 
 
 def test_another_chip_is_one_that_opkit_does_not_emulate() -> None:

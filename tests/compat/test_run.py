@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -159,3 +160,28 @@ def test_a_sample_runs_behind_the_one_that_installs_its_operators(tmp_path: Path
     found = outcomes(tmp_path / "caller")
     assert found["caller"].verdict is Verdict.UNVERIFIED
     assert found["caller"].cause == "needs operators, which ends in fault: sh exited with 3: no"
+
+
+def test_a_copy_is_made_of_whatever_a_folder_holds(tmp_path: Path) -> None:
+    folder = tmp_path / 'two words "quoted"'
+    folder.mkdir()
+    (folder / "CMakeLists.txt").write_text("set(home $ENV{ASCEND_HOME_PATH})\n")
+    (folder / "README.md").write_text("```bash\ncmake -P CMakeLists.txt\nsh run.sh\n```\n")
+    (folder / "run.sh").write_text("echo more > run.sh; test ! -e pipe && echo test pass\n")
+    os.mkfifo(folder / "pipe")
+    (folder / "absent").symlink_to("/nonexistent")
+    (folder / "loop").symlink_to(".")
+    (folder / "run.sh").chmod(0o444)
+    (outcome,) = outcomes(tmp_path).values()
+    assert (outcome.verdict, outcome.cause) == (Verdict.PASS, "the program: test pass")
+    assert outcome.sample == 'two words "quoted"'
+
+
+def test_a_program_that_a_signal_ends_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text("set(home $ENV{ASCEND_HOME_PATH})\n")
+    (tmp_path / "README.md").write_text("```bash\ncmake -P CMakeLists.txt\nsh run.sh\n```\n")
+    # A signal without a name of its own.
+    (tmp_path / "run.sh").write_text("kill -36 $$\n")
+    (outcome,) = outcomes(tmp_path).values()
+    assert outcome.verdict is Verdict.FAULT
+    assert outcome.cause.startswith("sh was ended by a signal: ")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from opkit.compat.processes import Running
 from opkit.compat.recipe import Step, steps_of
-from opkit.compat.steps import Running, Workplace
+from opkit.compat.steps import Workplace
 
 
 @pytest.fixture
