@@ -5,8 +5,10 @@
 
 #include "lib/matmul/bmm_tiling.h"
 #include "lib/matmul/matmul_tiling.h"
+#include "securec.h"
 
 #ifndef DT_FLOAT  // a kernel's translation unit has no data types of the graph engine
+#include "opkit/host/norm_tiling.h"
 #include "opkit/host/softmax_tiling.h"
 #include "opkit/host/temporary_space.h"
 #endif

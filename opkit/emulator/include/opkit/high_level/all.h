@@ -6,6 +6,8 @@
 #include "opkit/high_level/functions.h"
 #include "opkit/high_level/gelu.h"
 #include "opkit/high_level/index.h"
+#include "opkit/high_level/norm.h"
+#include "opkit/high_level/norm_grad.h"
 #include "opkit/high_level/power.h"
 #include "opkit/high_level/quantize.h"
 #include "opkit/high_level/scalar_forms.h"

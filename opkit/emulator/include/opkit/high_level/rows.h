@@ -63,16 +63,16 @@ struct Rows {
   OPKIT_ROW_STEP(div, Div)
 #undef OPKIT_ROW_STEP
 
-  /// All rows with one: dst = f(rows, vector).
+  /// All rows with one, without their padding: dst = f(rows, vector).
   void mul_all(const Floats& dst, const Floats& rows, const Floats& vector) const {
     for (uint32_t row = 0; row < count; ++row) {
-      AscendC::Mul(dst[row * width], rows[row * width], vector, static_cast<int32_t>(width), where);
+      AscendC::Mul(dst[row * width], rows[row * width], vector, static_cast<int32_t>(used), where);
     }
     barrier();
   }
   void add_all(const Floats& dst, const Floats& rows, const Floats& vector) const {
     for (uint32_t row = 0; row < count; ++row) {
-      AscendC::Add(dst[row * width], rows[row * width], vector, static_cast<int32_t>(width), where);
+      AscendC::Add(dst[row * width], rows[row * width], vector, static_cast<int32_t>(used), where);
     }
     barrier();
   }
@@ -201,6 +201,17 @@ struct Rows {
     barrier();
   }
 
+  /// One number a row, in a list for all rows of the matrix: the numbers of these rows from a column, and back. A
+  /// part of fewer than eight rows is 4, 2 or 1 of them, so that it lies in one eight.
+  void to_list(const Floats& all_rows, const Floats& column) const { compress(all_rows[first], column); }
+  Floats from_list(const Floats& column, const Floats& all_rows) const {
+    const uint32_t begin = first / 8 * 8;
+    const auto eights = static_cast<uint8_t>(round_up(first - begin + count, 8) / 8);
+    AscendC::Brcb(column, all_rows[begin], eights, {1, 8}, where);
+    barrier();
+    return column[(first - begin) * kColumnFloats];
+  }
+
   static void barrier() { AscendC::PipeBarrier<PIPE_V>(); }
 
  private:
@@ -241,7 +252,7 @@ inline void in_rows(const AscendC::LocalTensor<uint8_t>& space, uint32_t count, 
   const uint32_t floats = space.GetSize() / sizeof(float);
   uint32_t part = count < kMostRows ? count : kMostRows;
   while (part > 0 && row_space_floats(part, width, matrices, columns) > floats) {
-    part = part > 16 ? (part - 1) / 16 * 16 : part > 8 ? 8 : part - 1;
+    part = part > 16 ? (part - 1) / 16 * 16 : part > 8 ? 8 : part > 4 ? 4 : part / 2;
   }
   if (part == 0 && count > 0) {
     illegal_operand("a high-level function: its temporary space is smaller than one row needs", where);
@@ -255,6 +266,52 @@ inline void in_rows(const AscendC::LocalTensor<uint8_t>& space, uint32_t count, 
     const Rows rows = {first, count - first < part ? count - first : part, width, used, where, work, work[next]};
     step(rows, matrix, column);
   }
+}
+
+/// Temporary space that lasts while all parts are computed: lists of one float a row of the matrix, and vectors of one
+/// float a column of it; `rest` is for the parts.
+template <uint32_t lists, uint32_t vectors>
+struct LastingSpace {
+  Floats list[lists + 1];
+  Floats vector[vectors + 1];
+  AscendC::LocalTensor<uint8_t> rest;
+
+  LastingSpace(const AscendC::LocalTensor<uint8_t>& space, uint32_t rows, uint32_t width, Where where) {
+    const Floats work = space.template ReinterpretCast<float>();
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < lists; ++i, next += round_up(rows, 8)) list[i] = work[next];
+    for (uint32_t i = 0; i < vectors; ++i, next += width) vector[i] = work[next];
+    if (next * sizeof(float) >= space.GetSize()) {
+      illegal_operand("a high-level function: its temporary space is smaller than one row needs", where);
+    }
+    rest = space[next * sizeof(float)];
+    for (uint32_t i = 0; i < lists; ++i)
+      AscendC::Duplicate(list[i], 0.0f, static_cast<int32_t>(round_up(rows, 8)), where);
+    Rows::barrier();
+  }
+};
+
+/// A tensor's `count` numbers as floats: in `space` where they are no floats.
+template <typename T>
+inline Floats as_floats(const AscendC::LocalTensor<T>& tensor, uint32_t count, const Floats& space, Where where) {
+  if constexpr (std::is_same_v<T, float>) {
+    return tensor;
+  } else {
+    AscendC::Cast(space, tensor, AscendC::RoundMode::CAST_NONE, count, where);
+    Rows::barrier();
+    return space;
+  }
+}
+template <typename T>
+inline void from_floats(const AscendC::LocalTensor<T>& tensor, const Floats& values, uint32_t count, Where where) {
+  if constexpr (std::is_same_v<T, float>) {
+    AscendC::Adds(tensor, values, 0.0f, static_cast<int32_t>(count), where);
+  } else {
+    constexpr AscendC::RoundMode mode =
+        std::is_same_v<T, half> ? AscendC::RoundMode::CAST_NONE : AscendC::RoundMode::CAST_RINT;
+    AscendC::Cast(tensor, values, mode, count, where);
+  }
+  Rows::barrier();
 }
 
 }  // namespace opkit::high_level

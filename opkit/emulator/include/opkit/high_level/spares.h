@@ -13,6 +13,7 @@ constexpr uint32_t kExpSpares = 2;
 constexpr uint32_t kSwiGLUSpares = 2;
 constexpr uint32_t kSwishSpares = 1;
 constexpr uint32_t kAxpySpares = 1;
+constexpr uint32_t kWelfordSpares = 3;
 constexpr uint32_t kGeluSpares = 1;
 constexpr uint32_t kFasterGeluV2Spares = 2;
 /// One more where a scalar takes the place of a tensor.
@@ -26,6 +27,14 @@ constexpr uint32_t kSoftmaxColumns = 5;
 // SoftmaxFlashV3 has a place for sums of blocks, and means beside the columns.
 constexpr uint32_t kSoftmaxV3Matrices = 2;
 constexpr uint32_t kSoftmaxV3Columns = 9;
+
+// Normalisations: rows in float, columns; lists of one number for all rows, vectors of one row.
+constexpr uint32_t kNormMatrices = 2;
+constexpr uint32_t kNormColumns = 3;
+constexpr uint32_t kNormLists = 2;
+constexpr uint32_t kNormVectors = 2;
+constexpr uint32_t kNormGradMatrices = 4;
+constexpr uint32_t kNormGradColumns = 5;
 
 /// Rows that functions of rows take at a time; an instruction spreads eight numbers a repeat, 255 times.
 constexpr uint32_t kMostRows = 1024;
