@@ -8,6 +8,7 @@
 #include "securec.h"
 
 #ifndef DT_FLOAT  // a kernel's translation unit has no data types of the graph engine
+#include "opkit/host/conversion_space.h"
 #include "opkit/host/norm_tiling.h"
 #include "opkit/host/softmax_tiling.h"
 #include "opkit/host/temporary_space.h"

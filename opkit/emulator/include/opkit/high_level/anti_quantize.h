@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "opkit/high_level/conversion_space.h"
 #include "opkit/high_level/elementwise.h"
 
 namespace AscendC {
@@ -26,12 +27,6 @@ namespace opkit::high_level {
 template <typename D>
 using AntiQuantWork = std::conditional_t<std::is_same_v<D, half>, half, float>;
 
-/// Areas of the temporary space: numbers for offsets and scales, and for bfloat16_t the sums with their halves.
-template <typename D>
-constexpr uint32_t kAntiQuantAreas = std::is_same_v<D, half> ? 2 : 4;
-/// Scales whose blocks are made at a time.
-constexpr uint32_t kAntiQuantFactors = 16;
-
 template <typename S, typename D>
 class AntiQuantizer {
  public:
@@ -45,8 +40,8 @@ class AntiQuantizer {
   AntiQuantizer(const AscendC::LocalTensor<D>& dst, const AscendC::LocalTensor<S>& src,
                 const AscendC::LocalTensor<uint8_t>& space, Where where)
       : dst_(dst), src_(src), where_(where) {
-    area_ = space.GetSize() / kAntiQuantAreas<D> / kRepeatBytes * kRepeatBytes / sizeof(W);
-    if (area_ < kAntiQuantFactors * kBlockBytes / sizeof(W)) {
+    area_ = space.GetSize() / anti_quant_areas(kIsHalf) / kRepeatBytes * kRepeatBytes / sizeof(W);
+    if (area_ < kAntiQuantAreaBytes / sizeof(W)) {
       illegal_operand("AscendAntiQuant: its temporary space is smaller than GetAscendAntiQuantMaxMinTmpSize says",
                       where);
     }

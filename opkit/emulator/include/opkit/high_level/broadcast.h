@@ -8,15 +8,10 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "opkit/high_level/conversion_space.h"
 #include "opkit/high_level/elementwise.h"
 
 namespace opkit::high_level {
-
-/// Parts of a matrix begin at multiples of so many rows, so that they are whole data blocks whatever a row's length.
-constexpr uint32_t broadcast_unit(uint32_t element_bytes) { return kBlockBytes / element_bytes; }
-
-/// What the instructions that go over rows can repeat, in whole units of every type.
-constexpr uint32_t kMostBroadcastRows = 224;
 
 /// Copies the data block at `block_of(row)` over `row_blocks` blocks of each row.
 template <typename T>
@@ -90,17 +85,6 @@ inline void broadcast_row(const AscendC::LocalTensor<T>& dst, const AscendC::Loc
     }
   }
   AscendC::PipeBarrier<PIPE_V>();
-}
-
-constexpr uint64_t whole_blocks(uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
-
-/// Bytes of temporary space for `rows` rows, from one element each, of `columns` elements of `element_bytes`.
-constexpr uint64_t broadcast_column_bytes(uint64_t rows, uint64_t columns, uint32_t element_bytes) {
-  const uint64_t bytes = element_bytes == 1 ? 2 : element_bytes;
-  const uint64_t padded_row = columns * bytes % kBlockBytes == 0 ? 0 : whole_blocks(columns * bytes);
-  // Bytes: halves of the column and of the result.
-  const uint64_t halves = element_bytes == 1 ? whole_blocks(rows * 2) + whole_blocks(rows * columns * 2) : 0;
-  return rows * (kBlockBytes + padded_row) + halves;
 }
 
 template <typename T>

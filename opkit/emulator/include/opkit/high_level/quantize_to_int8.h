@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "opkit/high_level/conversion_space.h"
 #include "opkit/high_level/elementwise.h"
 
 namespace AscendC {
@@ -23,9 +24,6 @@ constexpr AscendQuantConfig ASCEND_QUANT_DEFAULT_CFG = {0, 0, 0, 0};
 }  // namespace AscendC
 
 namespace opkit::high_level {
-
-/// Elements of a part: halves and bytes of it are whole repeats.
-constexpr uint32_t kQuantPart = kRepeatBytes;
 
 /// Scales, or offsets, of columns: a tensor, or one value.
 template <typename T>
@@ -74,9 +72,8 @@ inline void quantize(const AscendC::LocalTensor<int8_t>& dst, const AscendC::Loc
                      uint32_t columns, uint32_t count, Where where) {
   using namespace AscendC;
   static_assert(std::is_same_v<T, half> || std::is_same_v<T, float>, "AscendQuant takes half and float");
-  constexpr uint32_t kAreas = 3;  // sums, scales, offsets
   const LocalTensor<half> work = space.template ReinterpretCast<half>();
-  const uint32_t area = space.GetSize() / sizeof(half) / kAreas / kQuantPart * kQuantPart;
+  const uint32_t area = space.GetSize() / sizeof(half) / kQuantAreas / kQuantPart * kQuantPart;
   if (area == 0)
     illegal_operand("AscendQuant: its temporary space is smaller than GetAscendQuantMaxMinTmpSize says", where);
   for (uint32_t row = 0; row < count; row += columns) {
