@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from opkit import emulator
 
@@ -34,16 +35,18 @@ void set_up(Tiling& tiling) {
   const auto input = static_cast<DataType>(get("input", 1));
   const auto output = static_cast<DataType>(get("output", 0));
   const auto a_position = get("a_in_l1", 0) ? matmul_tiling::TPosition::TSCM : matmul_tiling::TPosition::GM;
-  tiling.SetAType(a_position, CubeFormat::ND, input, get("trans_a", 0));
-  tiling.SetBType(matmul_tiling::TPosition::GM, CubeFormat::ND, input, get("trans_b", 0));
-  tiling.SetCType(matmul_tiling::TPosition::GM, CubeFormat::ND, output);
+  const auto format = [](const char* name) { return static_cast<CubeFormat>(get(name, 0)); };
+  tiling.SetAType(a_position, format("format_a"), input, get("trans_a", 0));
+  tiling.SetBType(matmul_tiling::TPosition::GM, format("format_b"), input, get("trans_b", 0));
+  tiling.SetCType(matmul_tiling::TPosition::GM, format("format_c"), output);
   const int m = get("m", 0), n = get("n", 0), k = get("k", 0);
   tiling.SetOrgShape(m, n, k);
   tiling.SetShape(m, n, k);
   tiling.EnableBias(get("bias", 0));
   tiling.SetFixSplit(get("base_m", -1), get("base_n", -1), -1);
-  tiling.SetBufferSpace(get("l1", -1), -1, -1);
+  tiling.SetBufferSpace(get("l1", -1), get("l0c", -1), -1);
   tiling.SetMatmulConfigParams(1, false, static_cast<ScheduleType>(get("schedule", 0)));
+  if (get("n_first", -1) >= 0) tiling.SetTraverse(static_cast<MatrixTraverse>(get("n_first", 0) + 1));
   if (get("batch", 0)) tiling.SetBatchInfoForNormal(get("batch", 0), get("batch", 0), m, n, k);
 }
 
@@ -58,7 +61,41 @@ struct Probe : Tiling {
   }
 };
 
+/// Calls that can never be right, those that are: 1 for each that returned -1.
+int refused() {
+  MultiCoreMatmulTiling t(*platform_ascendc::PlatformAscendCManager::GetInstance("Ascend910B2"));
+#define CALL(call) std::printf("%s=%d\n", #call, t.call == -1)
+  CALL(SetShape(0, 16, 16));
+  CALL(SetShape(16, -2, 16));
+  CALL(SetOrgShape(16, 16, 0));
+  CALL(SetSingleShape(0));
+  CALL(SetSingleRange(16, -1, -1, 32));
+  CALL(SetAlignSplit(-2, 0, 0));
+  CALL(SetFixSplit(24));
+  CALL(SetFixSplit(0, 16));
+  CALL(SetBufferSpace(1 << 20));
+  CALL(SetBufferSpace(-1, 1 << 18));
+  CALL(SetBufferSpace(-2));
+  CALL(SetDim(0));
+  CALL(SetTraverse(MatrixTraverse::NOSET));
+  CALL(SetBatchNum(0));
+  CALL(SetBatchInfoForNormal(3, 2, 16, 16, 16));
+  CALL(SetALayout(1, 16, 0, 1, 16));
+  CALL(SetMadType(MatrixMadType::MXMODE));
+  CALL(SetAType(matmul_tiling::TPosition::GM, CubeFormat::ND, DataType::DT_INT64));
+  std::puts("allowed=0");
+  CALL(SetShape(-1, 16, -1));
+  CALL(SetSingleRange(64, -1, -1, 32));
+  CALL(SetAlignSplit(0, -1, 64));
+  CALL(SetFixSplit(32, -1, -1));
+  CALL(SetBufferSpace(-1, -1, -1));
+  CALL(SetBufferSpace(1 << 19, 1 << 17, 0, 1024));
+  CALL(SetBatchInfoForNormal(4, 2, 16, 16, 16));
+  return 0;
+}
+
 int main(int argc, char** argv) {
+  if (argc == 1) return refused();
   for (int i = 1; i < argc; ++i) {
     const char* equals = std::strchr(argv[i], '=');
     settings[std::string(argv[i], equals - argv[i])] = std::atoi(equals + 1);
@@ -77,6 +114,8 @@ int main(int argc, char** argv) {
     set_up(tiling);
     tiling.SetDim(get("cores", 1));
     tiling.SetSingleShape(get("single_m", -1), get("single_n", -1), -1);
+    tiling.SetSingleRange(get("max_m", -1), get("max_n", -1));
+    tiling.SetAlignSplit(get("align_m", -1), get("align_n", -1), -1);
     tiling.EnableMultiCoreSplitK(get("split_k", 0));
     status = tiling.GetTiling(result);
     if (status != 0) tiling.explain();
@@ -113,12 +152,16 @@ def solve(tmp_path_factory: pytest.TempPathFactory) -> Solve:
     return lambda **settings: run(folder / "main", settings)
 
 
-def run(program: Path, settings: dict[str, int]) -> dict[str, int]:
-    arguments = [f"{name}={value}" for name, value in settings.items()]
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+def run(program: Path, given_settings: dict[str, int]) -> dict[str, int]:
+    arguments = [f"{name}={value}" for name, value in given_settings.items()]
+    done = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
     if done.returncode != 0:
         raise ValueError(done.stderr)
-    return {name: int(value) for name, value in (x.split("=") for x in done.stdout.split())}
+    return {
+        name: int(value) for name, value in (x.rsplit("=", 1) for x in done.stdout.splitlines())
+    }
 
 
 def test_the_published_bytes_of_a_tiling_are_met(solve: Solve) -> None:
@@ -132,7 +175,7 @@ def test_the_published_bytes_of_a_tiling_are_met(solve: Solve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("given_settings", "expected"),
     [
         # Source: public sample matmul_leakyrelu_advanced_api, README.
         (
@@ -177,37 +220,90 @@ def test_the_published_bytes_of_a_tiling_are_met(solve: Solve) -> None:
     ],
 )
 def test_outcomes_of_the_documents_are_met(
-    solve: Solve, settings: dict[str, int], expected: dict[str, int]
+    solve: Solve, given_settings: dict[str, int], expected: dict[str, int]
 ) -> None:
-    tiling = solve(**settings)
+    tiling = solve(**given_settings)
     assert {name: tiling[name] for name in expected} == expected
 
 
-SHAPES = [(1, 1, 1), (16, 16, 16), (1000, 700, 500), (128, 7679, 128), (8192, 8192, 8192)]
-SHAPES += [(33, 4096, 17), (12288, 256, 128), (7680, 480, 320), (3, 50000, 5000)]
+LENGTHS = st.one_of(
+    st.integers(1, 300),
+    st.integers(1, 20000),
+    st.sampled_from([16, 64, 128, 256, 1024, 4096, 8192]),
+)
+MAYBE = st.sampled_from([0, 1])
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("input", BITS)
-@pytest.mark.parametrize(("trans_a", "trans_b"), [(0, 0), (1, 1), (0, 1)])
-def test_every_tiling_is_legal(
-    solve: Solve, shape: tuple[int, int, int], input: int, trans_a: int, trans_b: int
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(
+    shape=st.tuples(LENGTHS, LENGTHS, LENGTHS),
+    given_settings=st.fixed_dictionaries(
+        {
+            "cores": st.sampled_from([0, 1, 2, 7, 20, 24, 48]),
+            "input": st.sampled_from(sorted(BITS)),
+            **dict.fromkeys(("bias", "trans_a", "trans_b", "format_a", "format_b"), MAYBE),
+            "format_c": st.sampled_from([0, 1, 5]),
+        },
+        optional={
+            "n_first": MAYBE,
+            "schedule": st.sampled_from([1, 2]),
+            "l1": st.sampled_from([65536, 262144]),
+            "l0c": st.sampled_from([16384, 65536]),
+            "base_m": st.sampled_from([16, 48, 128, 256]),
+            "base_n": st.sampled_from([16, 64, 256]),
+            "align_m": st.sampled_from([16, 64]),
+            "align_n": st.sampled_from([16, 64]),
+            "max_m": st.sampled_from([64, 1024]),
+            "max_n": st.sampled_from([64, 1024]),
+            "a_in_l1": st.just(1),
+        },
+    ),
+)
+def test_every_tiling_is_legal_or_says_why_there_is_none(
+    solve: Solve, shape: tuple[int, int, int], given_settings: dict[str, int]
 ) -> None:
     m, n, k = shape
-    for cores, bias in itertools.product((0, 1, 7, 24), (0, 1)):
-        t = solve(
-            **{"m": m, "n": n, "k": k, "cores": cores, "bias": bias},
-            **{"input": input, "trans_a": trans_a, "trans_b": trans_b},
-        )
-        check_limits(t, BITS[input], bool(trans_a), bool(trans_b))
-        assert t["usedCoreNum"] <= max(1, cores)
-        shares = -(-m // t["singleCoreM"]) * -(-n // t["singleCoreN"])
-        assert shares == t["usedCoreNum"]
-        assert t["singleCoreK"] == k
+    try:
+        t = solve(m=m, n=n, k=k, **given_settings)
+    except ValueError as error:
+        # Without the settings that shrink memories or fix blocks, only A in L1 may leave no room.
+        assert str(error)
+        assert given_settings.keys() & LIMITING, str(error)
+        return
+    bits = BITS[given_settings["input"]]
+    trans_a, trans_b = (bool(given_settings[name]) for name in ("trans_a", "trans_b"))
+    check_limits(t, bits, trans_a, trans_b, is_a_whole="a_in_l1" in given_settings)
+    assert t["shareL1Size"] <= given_settings.get("l1", MEMORY["l1"])
+    assert t["baseM"] * t["baseN"] * 4 <= given_settings.get("l0c", MEMORY["l0c"])
+    cores = max(1, given_settings["cores"])
+    shares = -(-m // t["singleCoreM"]) * -(-n // t["singleCoreN"])
+    assert shares == t["usedCoreNum"] <= cores
+    assert t["singleCoreK"] == k
+    assert (t["M"], t["N"], t["Ka"], t["Kb"]) == (m, n, k, k)
+    if given_settings["cores"] > 0:
+        for axis, length in (("M", m), ("N", n)):
+            single = t[f"singleCore{axis}"]
+            align = given_settings.get(f"align_{axis.lower()}", 1)
+            assert (
+                single % align == 0 or single == length or f"max_{axis.lower()}" in given_settings
+            )
+            assert single <= given_settings.get(f"max_{axis.lower()}", length)
+    for axis in "MN":
+        fixed = given_settings.get(f"base_{axis.lower()}")
+        assert fixed is None or t[f"base{axis}"] == fixed
+    if "n_first" in given_settings:
+        assert t["iterateOrder"] == given_settings["n_first"]
+    if given_settings.get("schedule") == 1:
+        assert t["dbL0C"] == 2
 
 
-def check_limits(t: dict[str, int], bits: int, trans_a: bool, trans_b: bool) -> None:
-    """Source: TCubeTiling, tables 2 and 3."""
+LIMITING = {"l1", "l0c", "base_m", "base_n", "max_m", "max_n", "a_in_l1", "schedule"}
+
+
+def check_limits(
+    t: dict[str, int], bits: int, trans_a: bool, trans_b: bool, *, is_a_whole: bool = False
+) -> None:
+    """Source: TCubeTiling, tables 2 and 3. `is_a_whole`: the kernel itself puts A into L1."""
     block = 256 // bits
     assert t["baseM"] % 16 == 0
     assert t["baseN"] % 16 == 0
@@ -217,10 +313,13 @@ def check_limits(t: dict[str, int], bits: int, trans_a: bool, trans_b: bool) -> 
     assert t["baseM"] * t["baseN"] * 4 * t["dbL0C"] <= MEMORY["l0c"]
     assert t["baseN"] * 4 <= 1024 or not t["isBias"]
     l1 = t["baseM"] * t["baseK"] * t["depthA1"] * bits // 8
+    if is_a_whole:
+        l1 = t["singleCoreM"] * t["singleCoreK"] * bits // 8
     l1 += t["baseN"] * t["baseK"] * t["depthB1"] * bits // 8
     assert l1 + t["isBias"] * t["baseN"] * 4 <= MEMORY["l1"]
     assert t["depthA1"] in (t["stepM"] * t["stepKa"], t["stepM"] * t["stepKa"] * 2)
     assert t["depthB1"] in (t["stepN"] * t["stepKb"], t["stepN"] * t["stepKb"] * 2)
+    assert all(t[name] > 0 for name in ("baseK", "depthA1", "depthB1", "stepM", "stepN", "stepKa"))
     is_all_k = t["baseK"] * t["stepKa"] >= t["singleCoreK"]
     assert is_all_k or (t["stepM"] == 1 and t["stepN"] == 1)
 
@@ -231,7 +330,7 @@ def test_a_smaller_l1_is_kept_to(solve: Solve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("given_settings", "message"),
     [
         ({"m": 0, "n": 16, "k": 16}, "a size is not positive"),
         ({"m": 512, "n": 512, "k": 16, "base_m": 512, "base_n": 512}, "does not fit into L0C"),
@@ -240,10 +339,21 @@ def test_a_smaller_l1_is_kept_to(solve: Solve) -> None:
     ],
 )
 def test_what_cannot_be_tiled_returns_minus_one_and_says_why(
-    solve: Solve, settings: dict[str, int], message: str
+    solve: Solve, given_settings: dict[str, int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        solve(**settings)
+        solve(**given_settings)
+
+
+def test_setters_return_minus_one_for_what_can_never_be_right(solve: Solve) -> None:
+    calls = solve()
+    assert len(calls) == 26
+    is_wrong = True
+    for call, is_refused in calls.items():
+        if call == "allowed":
+            is_wrong = False
+        else:
+            assert bool(is_refused) == is_wrong, call
 
 
 def test_layouts_of_batches_reach_the_kernel(solve: Solve) -> None:

@@ -71,10 +71,16 @@ class Solver {
     if (problem_.fix_m > 0 && problem_.fix_n > 0 &&
         align_up(problem_.fix_m, kFractal) * static_cast<int64_t>(align_up(problem_.fix_n, kFractal)) *
                 kAccumulatorBytes >
-            static_cast<int64_t>(problem_.l0c_bytes)) {
-      return "SetFixSplit: baseM * baseN does not fit into L0C";
+            block_limit_bytes()) {
+      return problem_.is_outer_product ? "SetFixSplit: OUTER_PRODUCT keeps two blocks of baseM * baseN in L0C"
+                                       : "SetFixSplit: baseM * baseN does not fit into L0C";
     }
     return nullptr;
+  }
+
+  /// What one block of C may take of L0C.
+  int64_t block_limit_bytes() const {
+    return static_cast<int64_t>(problem_.l0c_bytes) / (problem_.is_outer_product ? kDoubleBuffer : 1);
   }
 
   /// A length of one core's share of an axis, as the setters allow it.
@@ -87,20 +93,22 @@ class Solver {
   }
 
   /// A block of rows that stays in L1, and its share of the columns.
-  void split_for_n_buffer_33() {
-    const int32_t rows = std::min(align_up(problem_.m, m_unit()), kRecommendedM * 3);
+  const char* split_for_n_buffer_33() {
+    const int32_t row_parts = ceil_div(problem_.m, std::min(align_up(problem_.m, m_unit()), kRecommendedM * 3));
+    const int32_t rows = share(problem_.m, row_parts, 0, m_unit());
     const int32_t row_cores = ceil_div(problem_.m, rows);
     const int32_t column_blocks = ceil_div(problem_.n, kRecommendedN);
-    const int32_t column_cores = std::min(std::max(1, problem_.core_limit / row_cores), column_blocks);
-    single_ = {std::min(rows, problem_.m), std::min(problem_.n, ceil_div(column_blocks, column_cores) * kRecommendedN),
-               problem_.k};
+    const int32_t most_column_cores = std::min(std::max(1, problem_.core_limit / row_cores), column_blocks);
+    const int32_t columns = share(ceil_div(column_blocks, most_column_cores) * kRecommendedN, 1, 1, n_unit());
+    single_ = {rows, std::min(problem_.n, columns), problem_.k};
     cores_ = {row_cores, ceil_div(problem_.n, single_.n), 1};
+    const bool is_enough = static_cast<int64_t>(cores_.m) * cores_.n <= problem_.core_limit;
+    return is_enough ? nullptr : "N_BUFFER_33: the cores of SetDim are too few for rows that stay in L1";
   }
 
   const char* split_cores() {
     if (problem_.is_n_buffer_33 && problem_.single_m <= 0 && problem_.single_n <= 0) {
-      split_for_n_buffer_33();
-      return nullptr;
+      return split_for_n_buffer_33();
     }
     // Blocks of a fixed size are dealt out whole, along N first. A matrix that the kernel puts into L1 is whole there.
     const int32_t most_m_cores = problem_.a.is_local ? 1 : problem_.core_limit;
@@ -150,10 +158,13 @@ class Solver {
     base_.n = pick(problem_.fix_n, std::min(n_limit, kRecommendedN));
     if (problem_.base_max[0] > 0) base_.m = std::min(base_.m, align_up(problem_.base_max[0], m_unit()));
     if (problem_.base_max[1] > 0) base_.n = std::min(base_.n, align_up(problem_.base_max[1], n_unit()));
-    while (static_cast<int64_t>(base_.m) * base_.n * kAccumulatorBytes > static_cast<int64_t>(problem_.l0c_bytes)) {
-      int32_t& larger = base_.m > base_.n && problem_.fix_m <= 0 ? base_.m : base_.n;
-      if (larger <= kFractal) return "SetBufferSpace: L0C does not hold one fractal";
-      larger = align_up(larger / 2, larger == base_.m ? m_unit() : n_unit());
+    while (static_cast<int64_t>(base_.m) * base_.n * kAccumulatorBytes > block_limit_bytes()) {
+      // What SetFixSplit says stays.
+      const bool is_m = problem_.fix_n > 0 || (problem_.fix_m <= 0 && base_.m > base_.n);
+      int32_t& larger = is_m ? base_.m : base_.n;
+      const int32_t unit = is_m ? m_unit() : n_unit();
+      if (larger <= unit) return "SetBufferSpace: L0C does not hold one block of whole fractals";
+      larger = align_up(larger / 2, unit);
     }
     if (problem_.has_bias) {
       const auto columns = static_cast<int32_t>(problem_.bias_table_bytes / kAccumulatorBytes);
@@ -215,6 +226,7 @@ class Solver {
       set(m_blocks, 1, k_blocks, 1, kDoubleBuffer);
       return nullptr;
     }
+    if (problem_.is_outer_product) return choose_pairs(m_blocks, n_blocks, k_blocks);
     if (fits(m_blocks * k_blocks, n_blocks * k_blocks)) {
       set(m_blocks, n_blocks, k_blocks, 1, 1);
       return nullptr;
@@ -235,6 +247,18 @@ class Solver {
       return nullptr;
     }
     return "SetBufferSpace: L1 does not hold one base block of A and one of B";
+  }
+
+  /// OUTER_PRODUCT: two blocks side by side, with all of K. Source: MatmulConfig, iterateOrder; TCubeTiling, stepM.
+  const char* choose_pairs(int32_t m_blocks, int32_t n_blocks, int32_t k_blocks) {
+    const int32_t step_m = problem_.is_n_first ? std::min(m_blocks, 2) : 1;
+    const int32_t step_n = problem_.is_n_first ? 1 : std::min(n_blocks, 2);
+    for (int32_t copies = kDoubleBuffer; copies > 0; --copies) {
+      if (!fits(step_m * k_blocks * copies, step_n * k_blocks * copies)) continue;
+      set(step_m, step_n, k_blocks, copies, copies);
+      return nullptr;
+    }
+    return "OUTER_PRODUCT: L1 does not hold all of K for two blocks side by side";
   }
 
   void write() {

@@ -19,10 +19,14 @@ class MultiCoreMatmulTiling : public MatmulApiTilingBase {
 
   /// Cores that may be used: cube cores, or vector cores where those start the multiplication.
   int32_t SetDim(int32_t dim) {
+    if (dim <= 0) return fail("SetDim", "the number of cores is not positive");
     problem_.core_limit = dim;
-    return dim > 0 ? 0 : fail("SetDim", "the number of cores is not positive");
+    return 0;
   }
   int32_t SetSingleShape(int32_t singleMIn = -1, int32_t singleNIn = -1, int32_t singleKIn = -1) {
+    if (!are_sizes({singleMIn, singleNIn, singleKIn})) {
+      return fail("SetSingleShape", "a size is neither positive nor -1");
+    }
     problem_.single_m = singleMIn;
     problem_.single_n = singleNIn;
     problem_.single_k = singleKIn;
@@ -30,11 +34,19 @@ class MultiCoreMatmulTiling : public MatmulApiTilingBase {
   }
   int32_t SetSingleRange(int32_t maxM = -1, int32_t maxN = -1, int32_t maxK = -1, int32_t minM = -1, int32_t minN = -1,
                          int32_t minK = -1) {
+    if (!are_sizes({maxM, maxN, maxK, minM, minN, minK})) {
+      return fail("SetSingleRange", "a size is neither positive nor -1");
+    }
+    if ((maxM > 0 && minM > maxM) || (maxN > 0 && minN > maxN) || (maxK > 0 && minK > maxK)) {
+      return fail("SetSingleRange", "a least size is more than the largest");
+    }
     copy(problem_.single_max, maxM, maxN, maxK);
     copy(problem_.single_min, minM, minN, minK);
     return 0;
   }
+  /// 0 and -1: as the tiling chooses.
   int32_t SetAlignSplit(int32_t alignM, int32_t alignN, int32_t alignK) {
+    if (std::min({alignM, alignN, alignK}) < -1) return fail("SetAlignSplit", "an alignment is below -1");
     copy(problem_.single_align, alignM, alignN, alignK);
     return 0;
   }
@@ -69,6 +81,9 @@ class BatchMatmulTiling : public MatmulApiTilingBase {
   BatchMatmulTiling() = default;
 
   int32_t SetSingleShape(int32_t singleMIn = -1, int32_t singleNIn = -1, int32_t singleKIn = -1) {
+    if (!are_sizes({singleMIn, singleNIn, singleKIn})) {
+      return fail("SetSingleShape", "a size is neither positive nor -1");
+    }
     problem_.single_m = singleMIn;
     problem_.single_n = singleNIn;
     problem_.single_k = singleKIn;

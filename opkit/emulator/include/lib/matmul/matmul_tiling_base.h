@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 #include "log/log.h"
 #include "opkit/host/matmul_problem.h"
@@ -153,7 +154,7 @@ class MatmulApiTilingBase {
     return set_operand("SetCType", problem_.c, pos, type, dataType, false);
   }
   int32_t SetBiasType(TPosition pos, CubeFormat type, DataType dataType) {
-    opkit::host::MatmulOperand bias;
+    opkit::host::MatmulOperand bias;  // its sums' type is the bias table's
     return set_operand("SetBiasType", bias, pos, type, dataType, false);
   }
   /// The mode must be the kernel's; the tiling is the same in both.
@@ -162,6 +163,7 @@ class MatmulApiTilingBase {
     return 0;
   }
   int32_t SetShape(int32_t m, int32_t n, int32_t k) {
+    if (!are_sizes({m, n, k})) return fail("SetShape", "a size is neither positive nor -1");
     shape_ = {m, n, k};
     return 0;
   }
@@ -169,6 +171,7 @@ class MatmulApiTilingBase {
     return SetOrgShape(orgMIn, orgNIn, orgKIn, orgKIn);
   }
   int32_t SetOrgShape(int32_t orgMIn, int32_t orgNIn, int32_t orgKaIn, int32_t orgKbIn) {
+    if (std::min({orgMIn, orgNIn, orgKaIn, orgKbIn}) <= 0) return fail("SetOrgShape", "a size is not positive");
     problem_.org_m = orgMIn;
     problem_.org_n = orgNIn;
     problem_.org_ka = orgKaIn;
@@ -186,14 +189,18 @@ class MatmulApiTilingBase {
   }
   int32_t SetBatchInfoForNormal(int32_t batchA, int32_t batchB, int32_t m, int32_t n, int32_t k) {
     if (batchA <= 0 || batchB <= 0) return fail("SetBatchInfoForNormal", "a number of batches is not positive");
+    if (std::max(batchA, batchB) % std::min(batchA, batchB) != 0) {
+      return fail("SetBatchInfoForNormal", "batchA and batchB are not multiples of each other");
+    }
+    if (std::min({m, n, k}) <= 0) return fail("SetBatchInfoForNormal", "a size is not positive");
     set(a_layout_, Layout{batchA, m, 1, 1, k});
     set(b_layout_, Layout{batchB, n, 1, 1, k});
-    set(c_layout_, Layout{std::max(batchA, batchB), m, 1, 1, n});
-    return 0;
+    return set(c_layout_, Layout{std::max(batchA, batchB), m, 1, 1, n});
   }
   int32_t SetBatchNum(int32_t batch) {
+    if (batch <= 0) return fail("SetBatchNum", "the number of batches is not positive");
     batch_count_ = batch;
-    return batch > 0 ? 0 : fail("SetBatchNum", "the number of batches is not positive");
+    return 0;
   }
   int32_t EnableBias(bool isBiasIn = false) {
     problem_.has_bias = isBiasIn;
@@ -201,6 +208,10 @@ class MatmulApiTilingBase {
   }
   int32_t SetBias(bool isBiasIn = false) { return EnableBias(isBiasIn); }
   int32_t SetFixSplit(int32_t baseMIn = -1, int32_t baseNIn = -1, int32_t baseKIn = -1) {
+    if (!are_sizes({baseMIn, baseNIn, baseKIn})) return fail("SetFixSplit", "a size is neither positive nor -1");
+    if ((baseMIn > 0 && baseMIn % 16 != 0) || (baseNIn > 0 && baseNIn % 16 != 0)) {
+      return fail("SetFixSplit", "baseM and baseN are whole fractals: multiples of 16");
+    }
     problem_.fix_m = baseMIn;
     problem_.fix_n = baseNIn;
     problem_.fix_k = baseKIn;
@@ -208,12 +219,20 @@ class MatmulApiTilingBase {
   }
   int32_t SetBufferSpace(int32_t l1Size = -1, int32_t l0CSize = -1, int32_t ubSize = -1, int32_t btSize = -1) {
     (void)ubSize;  // on chips with separate cores nothing of UB is needed
+    if (std::min({l1Size, l0CSize, ubSize, btSize}) < -1) return fail("SetBufferSpace", "a size is below -1");
+    if (is_more(l1Size, default_.l1_bytes) || is_more(l0CSize, default_.l0c_bytes) ||
+        is_more(btSize, default_.bias_table_bytes)) {
+      return fail("SetBufferSpace", "a size is more than the chip has");
+    }
     problem_.l1_bytes = l1Size >= 0 ? static_cast<uint64_t>(l1Size) : default_.l1_bytes;
     problem_.l0c_bytes = l0CSize >= 0 ? static_cast<uint64_t>(l0CSize) : default_.l0c_bytes;
     problem_.bias_table_bytes = btSize >= 0 ? static_cast<uint64_t>(btSize) : default_.bias_table_bytes;
     return 0;
   }
   int32_t SetTraverse(MatrixTraverse traverse) {
+    if (traverse != MatrixTraverse::FIRSTM && traverse != MatrixTraverse::FIRSTN) {
+      return fail("SetTraverse", "takes FIRSTM and FIRSTN");
+    }
     problem_.is_n_first = traverse == MatrixTraverse::FIRSTN;
     return 0;
   }
@@ -224,6 +243,7 @@ class MatmulApiTilingBase {
                         int32_t minBaseN = -1, int32_t minBaseK = -1) {
     if (minBaseM > 0 || minBaseN > 0 || minBaseK > 0)
       return fail("SetSplitRange", "minima are not implemented in opkit");
+    if (!are_sizes({maxBaseM, maxBaseN, maxBaseK})) return fail("SetSplitRange", "a size is neither positive nor -1");
     problem_.base_max[0] = maxBaseM;
     problem_.base_max[1] = maxBaseN;
     problem_.base_max[2] = maxBaseK;
@@ -280,6 +300,11 @@ class MatmulApiTilingBase {
     return -1;
   }
 
+  static bool are_sizes(std::initializer_list<int32_t> sizes) {
+    return std::all_of(sizes.begin(), sizes.end(), [](int32_t size) { return size > 0 || size == -1; });
+  }
+  static bool is_more(int32_t size, uint64_t limit) { return size > 0 && static_cast<uint64_t>(size) > limit; }
+
   opkit::host::MatmulProblem problem_;
   opkit::host::MatmulProblem default_;  ///< the chip's sizes
   opkit::host::MatmulCores cores_;
@@ -287,6 +312,9 @@ class MatmulApiTilingBase {
 
  private:
   static int32_t set(Layout& layout, const Layout& value) {
+    if (std::min({value.b, value.s, value.n, value.g, value.d}) <= 0) {
+      return fail("Set...Layout", "an axis is not positive");
+    }
     layout = value;
     return 0;
   }
@@ -319,7 +347,9 @@ class MatmulApiTilingBase {
     problem_.m = shape_.m > 0 ? shape_.m : problem_.org_m;
     problem_.n = shape_.n > 0 ? shape_.n : problem_.org_n;
     problem_.k = shape_.k > 0 ? shape_.k : problem_.org_ka;
-    if (problem_.org_m == 0) SetOrgShape(problem_.m, problem_.n, problem_.k);
+    if (problem_.org_m == 0 && std::min({problem_.m, problem_.n, problem_.k}) > 0) {
+      SetOrgShape(problem_.m, problem_.n, problem_.k);
+    }
     if (const char* error = opkit::host::solve_matmul(problem_, solved_, cores_)) return fail("GetTiling", error);
     solved_.ALayoutInfoB = a_layout_.b;
     solved_.ALayoutInfoS = a_layout_.s;
