@@ -181,5 +181,11 @@ class _Probe:
         return [
             path
             for path in self.include_dir.rglob("*.h")
-            if path.relative_to(self.include_dir).parts[0] != _OUR_OWN
+            if path.relative_to(self.include_dir).parts[0] != _OUR_OWN and not _only_refuses(path)
         ]
+
+
+def _only_refuses(header: Path) -> bool:
+    """Whether a header declares nothing: it says why there is nothing to declare."""
+    text = header.read_text(encoding="utf-8")
+    return "\n#error " in text and "\n#if" not in text

@@ -42,8 +42,9 @@ from opkit.compat.outcome import (
 from opkit.compat.processes import Ran, Running
 from opkit.compat.recipe import READMES, Recipe, Step, find_recipes, steps_of
 from opkit.compat.scenarios import Scenario, scenarios_of
-from opkit.compat.source import local_names, plain_code, tokens_of, variable_names
+from opkit.compat.source import local_names, tokens_of, variable_names
 from opkit.compat.steps import Workplace
+from opkit.toolchain import plain_code
 
 __all__ = ["Task", "plan", "run_tasks"]
 

@@ -12,8 +12,9 @@ from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.compat.api import ApiName, api_names
 from opkit.compat.conditionals import drop_other_chips
 from opkit.compat.declared import Declared, read_declared
-from opkit.compat.source import local_names, plain_code, tokens_of, words_of
+from opkit.compat.source import local_names, tokens_of, words_of
 from opkit.errors import UsageError
+from opkit.toolchain import plain_code
 
 __all__ = ["KernelNames", "ScanReport", "Want", "find_kernels", "names_used", "scan"]
 

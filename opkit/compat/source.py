@@ -7,25 +7,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from opkit.toolchain import plain_code
+
 __all__ = [
     "Word",
     "class_methods",
     "local_names",
-    "plain_code",
     "tokens_of",
     "variable_names",
     "words_of",
 ]
 
-_SILENT = re.compile(
-    r"""
-      (?P<raw>(?:u8|[uUL])?R"(?P<d>[^()\\\s"]{0,16})\(.*?\)(?P=d)")
-    | (?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
-    | (?P<string>"(?:\\.|[^"\\\n])*")
-    | (?P<character>(?<![\w])'(?:\\.|[^'\\\n])+')
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.']*|::|->|<<<|>>>|&&|\|\||[^\s\w]")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*$")
 _DECLARING = {"class", "struct", "enum", "union", "namespace", "using", "typename", "define"}
@@ -43,15 +35,6 @@ class Word:
     """What stands before a `::` before it; empty for a global `::x` and for none."""
     after: str
     """The token behind it."""
-
-
-def plain_code(text: str) -> str:
-    """Return `text` with comments and literals blanked, line for line."""
-
-    def blank(found: re.Match[str]) -> str:
-        return "\n" * found[0].count("\n") or " "
-
-    return _SILENT.sub(blank, text)
 
 
 def tokens_of(code: str) -> list[str]:

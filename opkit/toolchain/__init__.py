@@ -17,6 +17,7 @@ from opkit.toolchain.tokens import (
     TokenKind,
     matching_close,
     matching_open,
+    plain_code,
     significant,
     tokenize,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "matching_close",
     "matching_open",
     "parse_driver_arguments",
+    "plain_code",
     "read_opdefs",
     "run_driver",
     "significant",

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Token", "TokenKind", "matching_close", "matching_open", "significant", "tokenize"]
+__all__ = [
+    "Token",
+    "TokenKind",
+    "matching_close",
+    "matching_open",
+    "plain_code",
+    "significant",
+    "tokenize",
+]
 
 
 class TokenKind(Enum):
@@ -37,14 +45,19 @@ class Token:
         return self.start + len(self.text)
 
 
-# A lone quote (an apostrophe in an #error line, say) falls through to punctuation.
+# A lone quote (an apostrophe in an #error line, say) falls through to punctuation; one behind a
+# digit is a number's.
+_SILENT = r"""
+      (?P<raw>(?<!\w)(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s"]{0,16})\(.*?\)(?P=delimiter)")
+    | (?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
+    | (?P<string>(?:(?<!\w)(?:u8|[uUL]))?"(?:\\.|[^"\\\n])*")
+    | (?P<character>(?<!\w)(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
+    """
+_SILENT_PART = re.compile(_SILENT, re.VERBOSE | re.DOTALL)
 # ">>" is no token of its own: it closes two template argument lists more often than it shifts.
 _TOKEN = re.compile(
-    r"""
-      (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s"]{0,16})\(.*?\)(?P=delimiter)")
-    | (?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
-    | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*")
-    | (?P<character>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
+    rf"""
+      {_SILENT}
     | (?P<number>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
     | (?P<identifier>[^\W\d]\w*)
     | (?P<space>(?:\s|\\\r?\n)+)
@@ -64,6 +77,15 @@ def tokenize(text: str) -> list[Token]:
         kind = found.lastgroup if found.lastgroup != "delimiter" else "raw"
         tokens.append(Token(_KINDS[kind or "punctuation"], found[0], found.start()))
     return tokens
+
+
+def plain_code(text: str) -> str:
+    """Return `text` with comments and literals blanked, line for line."""
+
+    def blank(found: re.Match[str]) -> str:
+        return "\n" * found[0].count("\n") or " "
+
+    return _SILENT_PART.sub(blank, text)
 
 
 def significant(tokens: Sequence[Token]) -> list[Token]:

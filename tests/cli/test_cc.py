@@ -125,6 +125,20 @@ def test_a_wrong_source_exits_1_and_shows_the_line(
     assert "opkit-cc-" not in shown
 
 
+@pytest.mark.parametrize(
+    ("header", "instead"),
+    [("prof", "opkit profile"), ("mdl", "aclnn functions"), ("op", "aclnn functions")],
+)
+def test_what_opkit_cannot_run_is_refused_by_its_header(
+    here: Path, capfd: pytest.CaptureFixture[str], header: str, instead: str
+) -> None:
+    Path("main.cpp").write_text(f'#include "acl/acl_{header}.h"\nint main() {{}}\n')
+    assert run_guarded(command, ["main.cpp", "-o", "main"]) == 1
+    shown = capfd.readouterr().err
+    assert f"(acl/acl_{header}.h)" in shown
+    assert instead in shown
+
+
 def test_wrong_usage_exits_2(capfd: pytest.CaptureFixture[str]) -> None:
     assert run_guarded(command, ["-c", "a.asc", "b.asc", "-o", "x.o"]) == 2
     assert "cannot hold 2 outputs" in capfd.readouterr().err

@@ -7,7 +7,8 @@ import pytest
 from opkit.chips import find_chip
 from opkit.compat import names_used
 from opkit.compat.conditionals import drop_other_chips
-from opkit.compat.source import class_methods, local_names, plain_code, tokens_of, variable_names
+from opkit.compat.source import class_methods, local_names, tokens_of, variable_names
+from opkit.toolchain import plain_code
 
 
 def used(code: str) -> set[str]:

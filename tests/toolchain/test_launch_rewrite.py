@@ -19,7 +19,7 @@ from opkit.toolchain.launch_rewrite import (
     scan_kernels,
 )
 from opkit.toolchain.launch_tree import read_launch_tree
-from opkit.toolchain.tokens import tokenize
+from opkit.toolchain.tokens import plain_code, tokenize
 
 FILE = Path("demo.asc")
 VECTOR = "::opkit::KernelMode::Vector"
@@ -291,3 +291,12 @@ def test_an_entry_stands_behind_each_kernel_of_a_library() -> None:
     (end,) = expression_edits(text, ["ns::b<3>"], kernels)
     assert end.start == len(text)
     assert '<&ns::b<3>> opkit_library_entry_0("ns::b<3>", ::opkit::mix_mode(1, 2))' in end.text
+
+
+def test_plain_code_keeps_lines_and_loses_comments_and_literals() -> None:
+    text = (
+        'int a = 1\'000\'000; // it\'s\nchar c = \'x\'; /* two\nlines */ f(L"a\\"b", R"x("\n)x");\n'
+    )
+    assert plain_code(text) == "int a = 1'000'000;  \nchar c =  ; \n f( , \n);\n"
+    # What ends like a prefix is none, and an apostrophe is no literal.
+    assert plain_code('#error don\'t use "it"\nMAX_L"abc"') == "#error don't use  \nMAX_L "
