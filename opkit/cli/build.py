@@ -9,6 +9,7 @@ import click
 
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import cache_dir_option, chip_option, jobs_option, project_argument
+from opkit.errors import UsageError
 
 if TYPE_CHECKING:
     from opkit.toolchain import BuildEvent
@@ -64,6 +65,8 @@ def command(
     """
     from opkit.toolchain import build, build_library, build_wheel, clean_output, load_project
 
+    if library_file is not None and library is None:
+        raise UsageError("--library-file names a library", help="give --library shared, too")
     found = load_project(project)
     if clean:
         clean_output(found, out=into)

@@ -53,7 +53,15 @@ from opkit.toolchain.session import Session, UnitResult
 from opkit.toolchain.state import BuildState, UnitState
 from opkit.toolchain.toolkit import Toolkit
 
-__all__ = ["Artifact", "BuildEvent", "build", "clean_output", "default_output", "work_dir"]
+__all__ = [
+    "Artifact",
+    "BuildEvent",
+    "build",
+    "clean_output",
+    "default_output",
+    "library_dir",
+    "work_dir",
+]
 
 # As strerror(ENOSPC) says it; compilers run in the C locale.
 _NO_SPACE = "No space left on device"
@@ -113,13 +121,19 @@ def work_dir(out: Path) -> Path:
     return out.with_name(f"{out.name}.work")
 
 
+def library_dir(out: Path) -> Path:
+    """Return where the library goes that programs link: beside the artifact folder."""
+    return out.with_name(f"{out.name}.library")
+
+
 def clean_output(project: Project, *, out: Path | None = None) -> None:
     """Delete what builds left in an artifact folder, and nothing else in it."""
     folder = (out or default_output(project)).absolute()
     for name in (*listed_files(folder), KERNEL_NAMES, MANIFEST_NAME):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / "op_api", ignore_errors=True)
-    shutil.rmtree(work_dir(folder), ignore_errors=True)
+    for beside in (work_dir(folder), library_dir(folder)):
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def build(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from opkit.errors import BuildError, SetupError, UsageError
-from opkit.toolchain.build import Artifact
+from opkit.toolchain.build import Artifact, library_dir
 from opkit.toolchain.cache import write_aside
 from opkit.toolchain.command import compile_argv, opapi_unit
 from opkit.toolchain.compiler import find_compiler
@@ -65,16 +65,18 @@ def build_library(
         file_name: another name for the shared library, without `lib` and `.so`.
         verbose: is given every command before it runs.
     Raises:
-        UsageError: there is no such kind.
+        UsageError: there is no such kind, or a static library is to have another name.
         BuildError: the library does not compile; carries the log.
         SetupError: there is no ar, or no room.
     """
     if kind not in LIBRARY_KINDS:
         raise UsageError(f"there is no {kind} library", help=f"choose {' or '.join(LIBRARY_KINDS)}")
+    if kind == "static" and file_name is not None:
+        raise UsageError(f"a static library has the project's name, not {file_name}")
     name = artifact.project.name
     shared = f"lib{file_name}.so" if file_name else OPAPI_LIBRARY
     file = f"lib{name}.a" if kind == "static" else shared
-    folder = artifact.folder.with_name(f"{artifact.folder.name}.library")
+    folder = library_dir(artifact.folder)
     values = {"name": name, "kind": kind, "KIND": kind.upper(), "file": file}
     try:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".library-") as aside:

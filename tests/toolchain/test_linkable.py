@@ -77,3 +77,5 @@ def test_a_program_runs_the_operators_that_its_library_carries(
 def test_another_kind_of_library_is_refused(artifact: Artifact) -> None:
     with pytest.raises(UsageError, match="there is no framework library"):
         build_library(artifact, "framework")
+    with pytest.raises(UsageError, match="not other"):
+        build_library(artifact, "static", file_name="other")
