@@ -10,6 +10,7 @@
 #ifndef DT_FLOAT  // a kernel's translation unit has no data types of the graph engine
 #include "opkit/host/conversion_space.h"
 #include "opkit/host/norm_tiling.h"
+#include "opkit/host/reduce_space.h"
 #include "opkit/host/softmax_tiling.h"
 #include "opkit/host/temporary_space.h"
 #endif

@@ -17,6 +17,14 @@ inline AscendC::LocalTensor<uint8_t> free_space() {
   return space;
 }
 
+/// Lets the second pipe of `event` go on after the first one: around what the scalar unit reads and writes.
+template <AscendC::HardEvent event>
+inline void synchronize(Where where) {
+  const auto id = static_cast<event_t>(fetch_event(first_pipe(event), second_pipe(event), where));
+  AscendC::SetFlag<event>(id, where);
+  AscendC::WaitFlag<event>(id, where);
+}
+
 /// How many elements of a part fit `space` when each needs `buffers` elements of type T; at the most `count`.
 template <typename T>
 inline uint32_t part_elements(const AscendC::LocalTensor<uint8_t>& space, uint32_t buffers, uint32_t count,

@@ -4,28 +4,10 @@
 #pragma once
 
 #include "opkit/api/vector_tiling.h"
+#include "opkit/high_level/reduce.h"
 #include "opkit/high_level/rows.h"
 
 namespace AscendC {
-
-#ifndef OPKIT_REDUCE_PATTERN
-#define OPKIT_REDUCE_PATTERN
-enum class ReducePattern : uint32_t {
-  AR = 0,
-  RA = 1,
-  R,
-  ARA,
-  ARAR,
-  ARARA,
-  ARARAR,
-  ARARARA,
-  ARARARAR,
-  RAR,
-  RARA,
-  RARAR,
-  RARARA
-};
-#endif
 
 struct LayerNormConfig {
   bool isNoBeta = false;

@@ -219,12 +219,7 @@ inline bool AdjustSoftMaxRes(const LocalTensor<T1>& softMaxRes, const LocalTenso
                              const T1 to, const SoftMaxShapeInfo& softmaxShapeInfo, OPKIT_HERE) {
   constexpr uint32_t kStep = stepSizeMode != 0 ? 1 : opkit::kBlockBytes / sizeof(T2);
   const uint32_t width = softmaxShapeInfo.srcK, rows = softmaxShapeInfo.srcM;
-  const auto scalar_after = [&](HardEvent order) {
-    const auto event = static_cast<event_t>(GetTPipePtr()->FetchEventID(order, where));
-    order == HardEvent::V_S ? SetFlag<HardEvent::V_S>(event, where) : SetFlag<HardEvent::S_V>(event, where);
-    order == HardEvent::V_S ? WaitFlag<HardEvent::V_S>(event, where) : WaitFlag<HardEvent::S_V>(event, where);
-  };
-  scalar_after(HardEvent::V_S);
+  opkit::high_level::synchronize<HardEvent::V_S>(where);
   bool found = false;
   for (uint32_t row = 0; row < rows; ++row) {
     const auto bits = static_cast<uint32_t>(opkit::bits_of(maxTensor.GetValue(row * kStep, where)));

@@ -41,6 +41,29 @@ constexpr uint32_t kMostRows = 1024;
 
 constexpr uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
+/// What a reduction of one row of `count` elements needs.
+constexpr uint32_t reduction_bytes(uint32_t count) { return round_up(2 * (count / 64 + 1), 8) * 4; }
+
+/// Rows that CumSum takes at a time along the last axis: in eights, a matrix or two of floats, and two lists of
+/// offsets.
+constexpr uint32_t cumulated_bytes(uint32_t rows, uint32_t width, bool is_converted) {
+  return (rows * width * (is_converted ? 2 : 1) + rows + width) * 4;
+}
+constexpr uint32_t cumulated_rows(uint32_t space_bytes, uint32_t rows, uint32_t width, bool is_converted) {
+  uint32_t part = round_up(rows, 8);
+  while (part > 0 && cumulated_bytes(part, width, is_converted) > space_bytes) part -= 8;
+  return part;
+}
+
+/// Mask elements that Select and DropOut take at a time: each a number of `number_bytes` and a bit.
+constexpr uint32_t kMaskElements = 256;
+constexpr uint32_t selected_bytes(uint32_t elements, uint32_t number_bytes) {
+  return elements * number_bytes + elements / 8;
+}
+constexpr uint32_t selected_elements(uint32_t space_bytes, uint32_t number_bytes) {
+  return space_bytes / selected_bytes(kMaskElements, number_bytes) * kMaskElements;
+}
+
 /// Floats that functions of rows need for `rows` of them: `matrices` copies of the rows, `columns` of one data block a
 /// row, one of an element a row, and what reductions need.
 constexpr uint32_t row_space_floats(uint32_t rows, uint32_t width, uint32_t matrices, uint32_t columns) {
