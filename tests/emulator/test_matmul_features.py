@@ -44,6 +44,26 @@ inline void copy_b(const LocalTensor<int8_t>& block, const __gm__ void* gm, int 
            Nd2NzParams(1, k, n, 0, length, (k + 15) / 16 * 16, 1, 0));
 }
 
+// Carries a block out to rows that are as long as the number says; bytes with the quantisation that Matmul hands over.
+template <typename T>
+inline void copy_out(const __gm__ void* gm, const LocalTensor<int8_t>& co1, const void* given, const uint64_t tiling,
+                     const uint64_t row) {
+  const auto* t = reinterpret_cast<const TCubeTiling*>(tiling);
+  const auto& params = *reinterpret_cast<const DataCopyOutParams*>(given);
+  FixpipeParamsV220 fixpipe;
+  fixpipe.nSize = params.oriNSize;
+  fixpipe.mSize = params.burstLen * 32 / (16 * sizeof(float));
+  fixpipe.srcStride = (fixpipe.mSize + 15) / 16 * 16;
+  fixpipe.dstStride = row;
+  if constexpr (sizeof(T) == 1) {
+    fixpipe.quantPre = QuantMode_t::VQF322B8_PRE;
+    const LocalTensor<uint64_t> scales(TPosition::A1, params.cbufWorkspaceAddr, (params.oriNSize + 15) / 16 * 16);
+    Fixpipe<T, float>(tensor<T>(gm), co1.ReinterpretCast<float>(), scales, fixpipe);
+  } else {
+    Fixpipe<T, float>(tensor<T>(gm), co1.ReinterpretCast<float>(), fixpipe);
+  }
+}
+
 template <typename Object>
 inline void finish(Object& mm, const Arguments& x) {
   mm.IterateAll(tensor<typename Object::DstT>(x.c));
@@ -70,6 +90,18 @@ constexpr MatmulConfig OUTER = GetNormalConfig(false, false, false, BatchMode::B
                                                IterateOrder::ORDER_N, ScheduleType::OUTER_PRODUCT);
 constexpr MatmulConfig OUTER_M = GetNormalConfig(false, false, false, BatchMode::BATCH_LESS_THAN_L1, true,
                                                  IterateOrder::ORDER_M, ScheduleType::OUTER_PRODUCT);
+constexpr MatmulConfig partial() {
+  MatmulConfig config = GetMDLConfig();
+  config.isPartialOutput = true;
+  return config;
+}
+constexpr MatmulConfig PARTIAL = partial();
+constexpr MatmulConfig split() {
+  MatmulConfig config = GetNormalConfig();
+  config.isEnableChannelSplit = true;
+  return config;
+}
+constexpr MatmulConfig SPLIT = split();
 using Half = Gm<ND, half>;
 using Float = Gm<ND, float>;
 using InL1 = MatmulType<TPosition::TSCM, CubeFormat::NZ, half>;
@@ -163,6 +195,38 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias,
       scm.FreeTensor(between);
       return;
     }
+    case 14:
+      return Case<Half, Half, Float, Float, CFG_NORM, MatmulCallBackFunc<copy_out<float>>>::run(
+          x, t, [&](auto& mm) {
+            mm.SetUserDefInfo(reinterpret_cast<uint64_t>(&t));
+            mm.SetSelfDefineData(number);
+            finish(mm, x);
+          });
+    case 15:
+      return Case<Half, Half, Gm<ND, int8_t>, Float, CFG_NORM, MatmulCallBackFunc<copy_out<int8_t>>>::run(
+          x, t, [&](auto& mm) {
+            mm.SetQuantVector(tensor<uint64_t>(bias));
+            mm.SetSelfDefineData(number);
+            finish(mm, x);
+          });
+    case 16: return Case<Half, Half, Gm<CubeFormat::NZ, float>, Float, SPLIT>::run(x, t, all);
+    case 17:
+      return Case<Half, Half, Float, Float, PARTIAL>::run(x, t, [&](auto& mm) {
+        while (mm.Iterate()) mm.GetTensorC(tensor<float>(c), 1);
+        mm.End();
+      });
+    case 18:
+      return Case<Half, Half, Float>::run(x, t, [&](auto& mm) {
+        // One block, in two parts of K.
+        mm.SetTail(t.M, t.N, number);
+        mm.Iterate();
+        mm.SetTail(t.M, t.N, t.Ka - number);
+        mm.SetTensorA(tensor<half>(a)[number]);
+        mm.SetTensorB(tensor<half>(b)[number * t.N]);
+        mm.Iterate(true);
+        mm.GetTensorC(tensor<float>(c));
+        mm.End();
+      });
     case 9: {
       using Sparse = SparseMatmulType<TPosition::GM, TPosition::GM, ND, int8_t, true>;
       return Case<Gm<ND, int8_t>, Sparse, Gm<ND, int32_t>, Gm<ND, int32_t>, CFG_MDL>::run(x, t, [&](auto& mm) {
@@ -308,6 +372,43 @@ def test_a_vector_core_has_a_product_put_into_its_l1(compile_kernel) -> None:
     workspace = np.zeros(40 << 20, np.uint8)
     kernel(a, b, c, workspace, tiling(48, 32, 32, (32, 32, 32)))
     assert np.array_equal(c, product(product(a, b), b))
+
+
+def test_the_kernels_own_copies_out_of_l0c(multiply) -> None:
+    m, n, k, row = 50, 40, 64, 56
+    a, b, _ = operands(m, n, k)
+    c = np.full((m, row), -1, np.float32)
+    t = tiling(m, n, k, (32, 32, 32))
+    # The block's place counts columns of C as the tiling says, the callback its own.
+    multiply(14, a, b, c, tiling(m, n, k, (64, 48, 32)), number=row)
+    assert np.array_equal(c[:, :n], product(a, b))
+    assert (c[:, n:] == -1).all()
+    scales = np.linspace(0.25, 1, n, dtype=np.float32)
+    scales = (scales.view(np.uint32) & 0xFFFFE000).view(np.float32)
+    bits = scales.view(np.uint32).astype(np.uint64) | np.uint64(1 << 46)
+    small = np.zeros((m, n), np.int8)
+    multiply(15, a, b, small, t, bias=bits, number=n)
+    expected = np.clip(np.rint(np.clip(product(a, b) * scales, -256, 255)), -128, 127)
+    assert np.array_equal(small, expected.astype(np.int8))
+
+
+def test_channel_split_writes_fractals_of_eight_columns(multiply) -> None:
+    a, b, _ = operands(48, 64, 32)
+    c = np.zeros((8, 48, 8), np.float32)
+    multiply(16, a, b, c, tiling(48, 64, 32, (32, 32, 32)))
+    assert np.array_equal(c.transpose(1, 0, 2).reshape(48, 64), product(a, b))
+
+
+def test_partial_output_comes_in_blocks_of_k(multiply) -> None:
+    a, b, c = operands(50, 40, 80)
+    t = tiling(50, 40, 80, (32, 32, 32), stepKa=2, stepKb=2, depthA1=4, depthB1=4)
+    assert np.array_equal(multiply(17, a, b, c, t), product(a, b))
+
+
+def test_a_sum_goes_on_with_other_operands(multiply) -> None:
+    a, b, c = operands(32, 32, 96)
+    t = tiling(32, 32, 96, (32, 32, 32))
+    assert np.array_equal(multiply(18, a, b, c, t, number=32), product(a, b))
 
 
 def test_set_tail_computes_less_and_leaves_the_rest(multiply) -> None:

@@ -38,6 +38,7 @@ TYPES = [
     ("bfloat16_t", "float", "half"),
     ("bfloat16_t", "bfloat16_t", "float"),
     ("bfloat16_t", "half", "half"),
+    ("bfloat16_t", "int8_t", "float"),
     ("float", "float", "float"),
     ("float", "half", "half"),
     ("float", "bfloat16_t", "float"),
@@ -57,7 +58,7 @@ NUMPY = {
     "int4b_t": np.uint8,
 }
 # What fills whole blocks of no size; fractals ask for whole ones of every type in memory.
-SHAPES = {False: (50, 70, 90), True: (48, 128, 192)}
+SHAPES = {False: (50, 70, 90), True: (64, 128, 192)}
 BASE = (32, 64, 64)
 
 KERNEL = """

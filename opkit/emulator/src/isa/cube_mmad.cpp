@@ -66,8 +66,6 @@ void check_parameters(const Core& core, const Instr& instr) {
               "%s: %s has no kDirectionAlign", name, chip);
   OPKIT_CHECK(instr.op != Op::MmadWithSparse || !product.is_k_aligned_16, IllegalOperand, &instr, "leave it false",
               "MmadWithSparse takes no kDirectionAlign");
-  OPKIT_CHECK(instr.src[0].dtype != DType::S4 || product.initial != InitialC::BiasTable, IllegalOperand, &instr,
-              "add the bias to the result", "%s: products of int4b_t take no bias", name);
 }
 
 void check_product(const Core& core, const Instr& instr) {

@@ -101,6 +101,10 @@ inline void Mmad(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const Loca
   if (opkit::kIsCoupled) opkit::illegal_operand("Mmad: this chip has no form with a bias; fill L0C first", where);
   opkit::MatrixProduct product = opkit::matrix_product(mmadParams);
   const opkit::Operand table = bias.operand();
+  // The documents' table of types for this form lacks int4b_t; cmatrixSource, as Matmul uses it, has it.
+  if (std::is_same_v<PrimT<U>, int4b_t> && table.space != opkit::Space::L0C) {
+    opkit::illegal_operand("Mmad: products of int4b_t take no bias argument; add it to the result", where);
+  }
   product.initial = table.space == opkit::Space::L0C ? opkit::InitialC::Kept : opkit::InitialC::BiasTable;
   opkit::issue_product(opkit::Op::Mmad, dst.operand(), fm.operand(), filter.operand(), table, product, where);
 }

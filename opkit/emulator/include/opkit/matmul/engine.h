@@ -357,7 +357,7 @@ class Engine {
     AscendC::MmadParams params;
     // One row is a vector to Mmad, and A lies accordingly where it came as a line.
     params.m = static_cast<uint16_t>(tile.m == 1 && !step.a.block.is_line ? 2 : tile.m);
-    params.n = static_cast<uint16_t>(Out::columns(tile.n));
+    params.n = static_cast<uint16_t>(Out::written_columns(tile.n));
     params.k = static_cast<uint16_t>(step.k);
     params.cmatrixInitVal = is_first && !keeps_sum && !adds_bias;
     params.cmatrixSource = is_first && adds_bias;

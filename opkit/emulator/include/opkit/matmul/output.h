@@ -2,6 +2,7 @@
 /// GetTensorC, SetQuantScalar, SetQuantVector.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernel_operator.h"
@@ -32,8 +33,10 @@ class Output {
 
   Output(const State& state, CubeContext& context) : state_(state), context_(context) {}
 
-  /// Columns that are computed for a block of `n`.
+  /// Columns that `n` of them take in memory.
   static int32_t columns(int32_t n) { return kIsAligned ? align_up(n, kBlock) : n; }
+  /// Columns that are computed and written: what a row of C is filled up with, as far as the fractals of B go.
+  static int32_t written_columns(int32_t n) { return std::min(columns(n), align_up(n, 16)); }
 
   /// Elements that all of this core's C takes where it lies without gaps.
   static int64_t elements(int32_t m, int32_t n) {
@@ -77,7 +80,7 @@ class Output {
   void fixpipe(const Tile& tile, const Destination& destination, const AscendC::LocalTensor<SumT>& block) {
     AscendC::FixpipeParamsV220 params;
     params.mSize = static_cast<uint16_t>(tile.m);
-    params.nSize = static_cast<uint16_t>(kIsNz ? align_up(tile.n, 16) : columns(tile.n));
+    params.nSize = static_cast<uint16_t>(kIsNz ? align_up(tile.n, 16) : written_columns(tile.n));
     params.srcStride = static_cast<uint16_t>(align_up(tile.m, 16));
     params.isChannelSplit = is_split;
     if (kIsNz) {
@@ -166,6 +169,8 @@ class Output {
     params.dstStride = static_cast<uint32_t>(destination.is_sequential ? columns(tile.n) : row());
     params.oriNSize = static_cast<uint16_t>(tile.n);
     params.quantScalar = state_.quant_scalar;
+    Event read(Pipe::FIX, Pipe::MTE2, state_.where);
+    if (state_.quant_form == QuantForm::Vector) params.cbufWorkspaceAddr = parameters(tile, read).address();
     const auto* out = reinterpret_cast<CT*>(destination.address) + offset(tile, destination);
     MM_CB::CopyOut(out, block.template ReinterpretCast<int8_t>(), &params, state_.user_define, state_.self_define);
   }
