@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from opkit.compat.texts import read_text
 
 __all__ = ["Sample", "find_samples"]
 
@@ -48,7 +51,7 @@ def find_samples(folder: Path) -> tuple[Sample, ...]:
 def _below(folder: Path, root: Path) -> Iterator[Sample]:
     name = folder.relative_to(root).as_posix()
     name = root.resolve().name if name == "." else name
-    if _is_project(folder):
+    if _is_closed(folder) or _is_project(folder):
         yield Sample(name, folder)
         return
     lone = tuple(sorted(folder.glob("*.asc")))
@@ -57,6 +60,14 @@ def _below(folder: Path, root: Path) -> Iterator[Sample]:
     for child in sorted(folder.iterdir()):
         if child.is_dir() and child.name not in _SKIPPED_FOLDERS and not child.is_symlink():
             yield from _below(child, root)
+
+
+def _is_closed(folder: Path) -> bool:
+    """Whether we may not see what a folder holds: trying it as a sample tells the user why."""
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return True
+    file = folder / CMAKE_FILE
+    return file.is_file() and not os.access(file, os.R_OK)
 
 
 def _is_project(folder: Path) -> bool:
@@ -68,8 +79,5 @@ def _is_project(folder: Path) -> bool:
 
 
 def _cmake_text(folder: Path) -> str:
-    file = folder / CMAKE_FILE
-    if not file.is_file():
-        return ""
-    text = file.read_bytes().decode("utf-8", errors="replace")
-    return "\n".join(line.partition("#")[0] for line in text.splitlines())
+    lines = read_text(folder / CMAKE_FILE).splitlines()
+    return "\n".join(line.partition("#")[0] for line in lines)

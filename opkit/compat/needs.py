@@ -7,6 +7,7 @@ from pathlib import Path
 
 from opkit.compat.discover import CMAKE_FILE
 from opkit.compat.recipe import READMES, Recipe, find_recipes
+from opkit.compat.texts import is_file, read_text
 
 __all__ = ["builds_operators", "installing_recipe", "missing_operators", "needed_folders"]
 
@@ -24,16 +25,13 @@ def needed_folders(folder: Path) -> tuple[Path, ...]:
 
     A link counts if the sample there makes and runs a package, and this one does not itself.
     """
-    if not (folder / CMAKE_FILE).is_file() or _installs(find_recipes(folder)):
+    if not is_file(folder / CMAKE_FILE) or _installs(find_recipes(folder)):
         return ()
     found: dict[Path, None] = {}
     for name in READMES:
-        readme = folder / name
-        if not readme.is_file():
-            continue
-        for link in _LINK.findall(readme.read_bytes().decode("utf-8", errors="replace")):
+        for link in _LINK.findall(read_text(folder / name)):
             other = (folder / link).resolve()
-            is_elsewhere = other != folder.resolve() and (other / CMAKE_FILE).is_file()
+            is_elsewhere = other != folder.resolve() and is_file(other / CMAKE_FILE)
             if is_elsewhere and _installs(find_recipes(other)):
                 found[other] = None
     return tuple(found)
@@ -52,8 +50,7 @@ def missing_operators(log: str) -> str | None:
 
 def builds_operators(folder: Path) -> bool:
     """Whether a sample makes its operators itself."""
-    files = folder.rglob(CMAKE_FILE)
-    return any(_BUILDS.search(path.read_bytes().decode("utf-8", "replace")) for path in files)
+    return any(_BUILDS.search(read_text(path)) for path in folder.rglob(CMAKE_FILE))
 
 
 def _installs(recipes: tuple[Recipe, ...]) -> bool:

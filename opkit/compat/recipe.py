@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opkit.compat.shell import assignment_of, commands_of, expand
+from opkit.compat.texts import is_file, read_text
 
 __all__ = ["Recipe", "Step", "find_recipes"]
 
@@ -97,12 +98,9 @@ class Recipe:
 def find_recipes(folder: Path) -> tuple[Recipe, ...]:
     """Return the recipes of a sample: each complete block of its README, or the custom."""
     for name in READMES:
-        file = folder / name
-        if file.is_file():
-            text = file.read_bytes().decode("utf-8", errors="replace")
-            recipes = read_readme(text, name)
-            if recipes:
-                return recipes
+        recipes = read_readme(read_text(folder / name), name)
+        if recipes:
+            return recipes
     return (custom_recipe(folder),)
 
 
@@ -134,11 +132,11 @@ def read_readme(text: str, name: str) -> tuple[Recipe, ...]:
 def custom_recipe(folder: Path) -> Recipe:
     """Return what samples usually do, for one whose README does not say."""
     lines = ["mkdir -p build && cd build", "cmake ..", "make"]
-    if (folder / "scripts" / "gen_data.py").is_file():
+    if is_file(folder / "scripts" / "gen_data.py"):
         lines.append("python3 ../scripts/gen_data.py")
-    cmake = (folder / "CMakeLists.txt").read_bytes().decode("utf-8", errors="replace")
+    cmake = read_text(folder / "CMakeLists.txt")
     lines += [f"./{name}" for name in dict.fromkeys(_EXECUTABLE.findall(cmake))]
-    if (folder / "scripts" / "verify_result.py").is_file():
+    if is_file(folder / "scripts" / "verify_result.py"):
         lines.append("python3 ../scripts/verify_result.py output/output.bin output/golden.bin")
     return Recipe(tuple(steps_of(lines)), "custom")
 

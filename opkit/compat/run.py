@@ -44,6 +44,7 @@ from opkit.compat.recipe import READMES, Recipe, Step, find_recipes, steps_of
 from opkit.compat.scenarios import Scenario, scenarios_of
 from opkit.compat.source import local_names, tokens_of, variable_names
 from opkit.compat.steps import Workplace
+from opkit.compat.texts import is_file, read_text
 from opkit.toolchain import plain_code
 
 __all__ = ["Task", "plan", "run_tasks"]
@@ -189,8 +190,7 @@ class _Attempt:
                 return self._carry_out(self.task.scenario.recipe, folder)
         except OSError as err:
             # shutil.Error lists every file that it could not copy: (from, to, reason).
-            first = err.args[0][0] if isinstance(err, shutil.Error) else None
-            cause = f"{first[0]}: {first[2]}" if first else str(err)
+            cause = err.args[0][0][2] if isinstance(err, shutil.Error) else str(err)
             return self._say(Verdict.UNVERIFIED, f"it cannot be copied and carried out: {cause}")
 
     @contextmanager
@@ -345,14 +345,14 @@ def _lone_recipes(sample: Sample) -> tuple[Recipe, ...]:
     """Return one recipe a source: compile and run it where it has a main, else only compile."""
     recipes = []
     for source in sample.sources:
-        has_main = _MAIN.search(source.read_bytes().decode("utf-8", errors="replace"))
+        has_main = _MAIN.search(read_text(source))
         flags = ["-o", "demo"] if has_main else ["-c", "-o", "demo.o"]
         steps = [Step("compile", (_CC, source.name, *flags))]
-        if (sample.folder / "scripts" / "gen_data.py").is_file():
+        if is_file(sample.folder / "scripts" / "gen_data.py"):
             steps += steps_of(["python3 scripts/gen_data.py"])
         if has_main:
             steps.append(Step("run", ("./demo",)))
-        if has_main and (sample.folder / "scripts" / "verify_result.py").is_file():
+        if has_main and is_file(sample.folder / "scripts" / "verify_result.py"):
             line = "python3 scripts/verify_result.py output/output.bin output/golden.bin"
             steps += steps_of([line])
         recipes.append(Recipe(tuple(steps), "custom"))
@@ -366,13 +366,13 @@ def _for_our_chip(recipe: Recipe, folder: Path) -> Recipe:
     if named is None or named.lower() in {chip.npu_arch for chip in all_chips()}:
         return recipe
     files = [folder / "CMakeLists.txt", *folder.glob("README*")]
-    texts = [file.read_bytes().decode("utf-8", errors="replace") for file in files]
-    return recipe.with_values({_ARCHITECTURES: ours}) if ours in "".join(texts) else recipe
+    text = "".join(map(read_text, files))
+    return recipe.with_values({_ARCHITECTURES: ours}) if ours in text else recipe
 
 
 def _sources(folder: Path) -> list[str]:
-    paths = [path for path in folder.rglob("*") if path.suffix in _SOURCES and path.is_file()]
-    return [path.read_bytes().decode("utf-8", errors="replace") for path in paths]
+    paths = [path for path in folder.rglob("*") if path.suffix in _SOURCES and is_file(path)]
+    return [read_text(path) for path in paths]
 
 
 def _own_names(sources: Sequence[str]) -> set[str]:
@@ -387,8 +387,8 @@ def _own_names(sources: Sequence[str]) -> set[str]:
 def _readme(folder: Path) -> str:
     """Return the first README, where there is one: others are translations."""
     for path in (folder / name for name in READMES):
-        if path.is_file():
-            return path.read_bytes().decode("utf-8", errors="replace")
+        if is_file(path):
+            return read_text(path)
     return ""
 
 
@@ -413,9 +413,7 @@ def _make_writable(folder: Path) -> None:
 
 def _can_fail(script: Path | None) -> bool:
     """Whether a script's exit code may be another than 0."""
-    if script is None or not script.is_file():
-        return False
-    return _CAN_FAIL.search(script.read_bytes().decode("utf-8", errors="replace")) is not None
+    return script is not None and _CAN_FAIL.search(read_text(script)) is not None
 
 
 def _shows(output: str, expected: Sequence[str]) -> bool:

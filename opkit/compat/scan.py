@@ -256,4 +256,8 @@ def _without_comments(text: str) -> str:
 
 
 def _read(path: Path) -> str:
-    return path.read_bytes().decode("utf-8", errors="replace")
+    try:
+        return path.read_bytes().decode("utf-8", errors="replace")
+    except OSError as err:
+        # A kernel that nobody read would count as one that misses nothing.
+        raise UsageError(f"{path}: cannot be read: {err.strerror}") from err

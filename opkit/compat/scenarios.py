@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opkit.compat.recipe import READMES, Recipe
+from opkit.compat.texts import read_text
 
 __all__ = ["Scenario", "scenarios_of"]
 
@@ -30,8 +31,8 @@ class Scenario:
 
 def scenarios_of(folder: Path, recipes: tuple[Recipe, ...]) -> tuple[Scenario, ...]:
     """Return every scenario of a sample, those that its README spells out first."""
-    cmake = _read(folder / "CMakeLists.txt")
-    readme = "\n".join(_read(folder / name) for name in READMES)
+    cmake = read_text(folder / "CMakeLists.txt")
+    readme = "\n".join(read_text(folder / name) for name in READMES)
     found: dict[Recipe, Scenario] = {}
     base = recipes[0].configure_values()
     for index, recipe in enumerate(recipes):
@@ -169,7 +170,3 @@ def _product(options: Mapping[str, tuple[str, ...]]) -> list[dict[str, str]]:
     return [
         dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())
     ]
-
-
-def _read(path: Path) -> str:
-    return path.read_bytes().decode("utf-8", errors="replace") if path.is_file() else ""

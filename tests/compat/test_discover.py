@@ -66,3 +66,15 @@ def test_expressions_choose_samples(samples: Path, expression: str, names: list[
 def test_an_unreadable_expression_is_refused(samples: Path, expression: str) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         select_samples(find_samples(samples), expression)
+
+
+def test_what_may_not_be_read_is_tried_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "CMakeLists.txt").write_text("project(x)")
+    closed = {tmp_path / "closed", tmp_path / "hidden" / "CMakeLists.txt"}
+    # The user that runs the tests may be one who reads everything.
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) not in closed)
+    assert [sample.name for sample in find_samples(tmp_path)] == ["closed", "hidden"]
