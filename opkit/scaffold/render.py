@@ -108,7 +108,11 @@ def render(
             gradient.name: key for key, gradient in gradients.items() if gradient is not None
         },
         "unsupported_gradients": {
-            spec.name: {gap.input: gap.reason for gap in formula.unsupported_gradients(spec)}
+            spec.name: {
+                gap.input: gap.reason
+                for gap in formula.unsupported_gradients(spec)
+                if not gap.is_zero
+            }
             for spec in operators
         },
         "references": {view.name: reference(view.spec) for view in views},

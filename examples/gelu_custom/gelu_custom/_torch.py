@@ -54,7 +54,12 @@ def _row_shape(shape: Sequence[int], *, keepdims: bool) -> Sequence[int]:
 
 def _sum_to(gradient: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     """Return the gradient of an input that was broadcast: summed over the axes it was repeated along."""
-    return gradient if gradient.shape == tensor.shape else gradient.sum_to_size(tensor.shape)
+    if gradient.shape == tensor.shape:
+        return gradient
+    # A value per row may have kept its last axis.
+    if tensor.dim() == gradient.dim() + 1 and tensor.shape[-1] == 1:
+        return gradient.unsqueeze(-1)
+    return gradient.sum_to_size(tensor.shape)
 
 
 def _register_derivative(name: str, formula: Callable[..., Any], input_count: int) -> None:

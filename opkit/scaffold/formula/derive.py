@@ -38,6 +38,8 @@ class UnsupportedGradient:
 
     input: str
     reason: str
+    is_zero: bool = False
+    """The formulas are steps of it, or do not use it: its gradient is zero, so none is right."""
 
 
 class _Absolute(FormulaFunction):
@@ -83,9 +85,11 @@ def backward(spec: OpSpec) -> OpSpec | None:
     by_name = {tensor.name: tensor for tensor in spec.inputs}
     tiles = frozenset(sympy.Symbol(tensor.name, real=True) for tensor in inputs)
 
+    rows = parse(spec).row_inputs
+
     def text(name: str, gradient: sympy.Expr) -> str:
         # A gradient that is the same along a row still has the shape of its input.
-        shaped = space_of(gradient, tiles) == "tile"
+        shaped = name in rows or space_of(gradient, tiles) == "tile"
         return to_formula(gradient) if shaped else f"like({to_formula(gradient)}, {name})"
 
     outputs = [narrow(by_name[n], f"grad_{n}", text(n, e)) for n, e in gradients.items()]
@@ -114,9 +118,8 @@ def unsupported_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
         if not variants or tensor.dtypes[variants[0]].name not in _FLOATING:
             found.append(UnsupportedGradient(tensor.name, "it is not a floating-point tensor"))
         elif tensor.name not in gradients:
-            found.append(
-                UnsupportedGradient(tensor.name, "no formula depends on it differentiably")
-            )
+            reason = "it is zero, because no formula depends on it differentiably"
+            found.append(UnsupportedGradient(tensor.name, reason, is_zero=True))
     return tuple(found)
 
 
@@ -161,13 +164,17 @@ def _gradients(spec: OpSpec) -> dict[str, sympy.Expr]:
     gradients = {}
     for tensor in spec.inputs:
         floating = variants and all(tensor.dtypes[v].name in _FLOATING for v in variants)
-        if not floating or tensor.name in parsed.row_inputs:
+        if not floating:
             continue
+        symbol = inputs[tensor.name]
         total = sympy.Integer(0)
         for output in parsed.outputs:
             expression = stabilise(output.expression).replace(sympy.Abs, _Absolute)
             tape = _Tape(expression, cotangents[output.name], tiles)
-            total += tape.gradient(inputs[tensor.name])
+            if tensor.name in parsed.row_inputs:
+                total += tape.row_gradient(RowInput(symbol), is_once_a_row=output.per_row)
+            else:
+                total += tape.gradient(symbol)
         total = total.replace(_Absolute, sympy.Abs)
         if total != 0:
             gradients[tensor.name] = stabilise(sympy.factor_terms(total))
@@ -195,15 +202,44 @@ class _Tape:
         self.back = {symbol: reduction for reduction, symbol in self.symbols.items()}
 
     def gradient(self, symbol: sympy.Symbol) -> sympy.Expr:
+        """Return the gradient of an input with one value per element."""
+        outer, inner = self.gradients(symbol)
+        return outer + inner
+
+    def row_gradient(self, row: RowInput, *, is_once_a_row: bool) -> sympy.Expr:
+        """Return the gradient of an input with one value per row: a value per row too.
+
+        Args:
+            row: the input, as the expression has it.
+            is_once_a_row: the expression has one value per row, so that it uses the input once.
+        """
+        symbol = sympy.Dummy("row", real=True)
+        replaced = _Tape(self.expression.xreplace({row: symbol}), self.cotangent, self.tiles)
+        outer, inner = (part.xreplace({symbol: row}) for part in replaced.gradients(symbol))
+        return (outer if is_once_a_row else self.over_row(outer)) + self.over_row(inner)
+
+    def gradients(self, symbol: sympy.Symbol) -> tuple[sympy.Expr, sympy.Expr]:
+        """Return the gradient through what is outside of reductions, and through what is inside."""
         adjoints = dict.fromkeys(self.reductions, sympy.Integer(0))
-        total = self.pull(self.expression, self.cotangent, symbol, adjoints)
+        outer = self.pull(self.expression, self.cotangent, symbol, adjoints)
+        inner = sympy.Integer(0)
         for reduction in self.reductions:
             adjoint = adjoints[reduction]
             if adjoint == 0:
                 continue
-            (inner,) = reduction.args
-            total += self.pull(inner, self.spread(reduction, adjoint), symbol, adjoints)
-        return total
+            (argument,) = reduction.args
+            inner += self.pull(argument, self.spread(reduction, adjoint), symbol, adjoints)
+        return outer, inner
+
+    def over_row(self, expression: sympy.Expr) -> sympy.Expr:
+        """Return the sum of a value over its row, also of one that is the same along it."""
+        terms = sympy.Add.make_args(sympy.expand_mul(expression))
+        return sympy.Add(
+            *(
+                self.row_sum(term) if space_of(term, self.tiles) == "tile" else term * COLUMNS
+                for term in terms
+            )
+        )
 
     def pull(
         self,

@@ -99,6 +99,7 @@ def test_what_has_no_gradient_is_named_with_its_reason(make_spec):
     (missing,) = unsupported_gradients(make_spec("x + floor(b)", inputs=("x", "b")))
     assert missing.input == "b"
     assert "no formula depends on it" in missing.reason
+    assert missing.is_zero
     (integer,) = unsupported_gradients(make_spec("x + 1", dtypes=("int32",)))
     assert "not a floating-point tensor" in integer.reason
 
@@ -110,3 +111,21 @@ def test_where_two_tensors_would_have_one_name_there_is_no_backward_operator(mak
     reasons = {gap.input: gap.reason for gap in unsupported_gradients(spec)}
     assert set(reasons) == {"x", "grad_y"}
     assert 'two tensors called "grad_y"' in reasons["x"]
+
+
+@pytest.mark.parametrize(
+    ("formula", "gradient"),
+    [
+        ("x*row(s)", "sum(grad_y*x, axis=-1)"),
+        ("x + row(s)", "sum(grad_y, axis=-1)"),
+        ("mean(x, axis=-1)*row(s)", "row(grad_y)*mean(x, axis=-1)"),
+        # Once for every element of the row that it is added to.
+        ("sum(x + row(s), axis=-1)", "columns*row(grad_y)"),
+    ],
+)
+def test_a_value_per_row_that_goes_in_has_a_gradient_per_row(make_spec, formula, gradient):
+    derived = backward(make_spec(formula, inputs=("x", "s")))
+    assert derived is not None
+    assert derived.outputs[-1].name == "grad_s"
+    assert derived.outputs[-1].formula == gradient
+    assert not unsupported_gradients(make_spec(formula, inputs=("x", "s")))
