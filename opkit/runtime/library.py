@@ -99,9 +99,7 @@ class Library:
         found = self._native.infer(op_type, arrays, numbers, plain)
         rows = [_BY_GE_VALUE[dtype] for _, dtype in found]
         # What a kernel leaves unwritten is the same in every run: zeros, or the device's poison.
-        outputs = [
-            np.zeros(shape, dtype=row.numpy) for (shape, _), row in zip(found, rows, strict=True)
-        ]
+        outputs = [_zeros(op_type, shape, row) for (shape, _), row in zip(found, rows, strict=True)]
         self._native.run(op_type, arrays, numbers, plain, outputs, [row.ge_value for row in rows])
         return outputs
 
@@ -159,6 +157,16 @@ def _check_manifest(folder: Path, *, abi_version: int) -> None:
 
 def _minor(version: str) -> tuple[str, ...]:
     return tuple(version.split(".")[:2])
+
+
+def _zeros(op_type: str, shape: Sequence[int], row: DType) -> _Array:
+    try:
+        return np.zeros(shape, dtype=row.numpy)
+    except (MemoryError, ValueError) as err:
+        raise SetupError(
+            f"[{op_type}] this machine has no memory for an output of shape {tuple(shape)}",
+            help="give it smaller inputs, or look at its InferShape",
+        ) from err
 
 
 def _bind(

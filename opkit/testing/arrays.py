@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,21 @@ from opkit.dtypes import DType, dtype_names, find_dtype
 from opkit.errors import UsageError
 from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
 
-__all__ = ["Array", "dtype_of", "is_float", "narrow", "storage", "widen"]
+__all__ = [
+    "Array",
+    "Input",
+    "dtype_of",
+    "is_float",
+    "narrow",
+    "storage",
+    "tensors_of",
+    "widen",
+    "widen_input",
+]
 
 Array = NDArray[Any]
+Input: TypeAlias = "Array | list[Array] | None"
+"""One input of a call: a list where it is dynamic, None where it is left out."""
 
 _FLOATS = {"float16", "float32", "bfloat16", "float64"}
 
@@ -59,6 +72,21 @@ def widen(array: Array, dtype: DType) -> Array:
     if is_float(dtype):
         return array.astype(np.float64)
     return array if dtype.name in ("uint64", "bool") else array.astype(np.int64)
+
+
+def widen_input(value: Input, dtype: DType) -> Input:
+    """Return an input with its stored values exactly, as `widen`."""
+    if isinstance(value, list):
+        return [widen(array, dtype) for array in value]
+    return None if value is None else widen(value, dtype)
+
+
+def tensors_of(inputs: Iterable[Input]) -> list[Array]:
+    """Return the arrays of all inputs, those of a list one after the other."""
+    flat: list[Array] = []
+    for value in inputs:
+        flat += value if isinstance(value, list) else [] if value is None else [value]
+    return flat
 
 
 def narrow(values: Array, dtype: DType) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from opkit.dtypes import DType
 from opkit.errors import UsageError
 from opkit.schema import AttrSpec, AttrValue, OpSpec
-from opkit.testing.arrays import Array, is_float
+from opkit.testing.arrays import Input, is_float
 from opkit.testing.values import Source, make_values
 
 __all__ = [
@@ -37,6 +37,9 @@ _DATA_BLOCK_BYTES = 32
 
 # What only a formula that works row by row contains.
 _ROW_WORDS = ("axis", "row(", "columns")
+
+LIST_LENGTH = 2
+"""How many tensors a dynamic input has in a case."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Case:
     """Its name, where a file of cases or a generator gives it one."""
     sources: tuple[Source | None, ...] = ()
     """One per input, or none at all."""
+    lists: frozenset[str] = frozenset()
+    """The inputs that are lists of tensors; each has `LIST_LENGTH` of its shape."""
     expects_failure: bool = False
     """Whether it passes when the operator refuses or faults, and only then."""
     standard: str = ""
@@ -150,7 +155,7 @@ def default_cases(
             a formula that works along an axis, the shapes are rows rather than long vectors.
         edge_values: add cases of zeros, extremes, infinities and NaN among ordinary values.
     Raises:
-        UsageError: the operator takes a list of tensors, or the rule names no input of it.
+        UsageError: the rule names no input of the operator.
     """
     by_row = works_by_row(spec, shape_rule=shape_rule)
     cases = []
@@ -192,13 +197,6 @@ def make_case(
     shape_rule: ShapeRule | None = None,
 ) -> Case:
     """Return one case at a shape of choice; arguments and errors as `default_cases`."""
-    for tensor in spec.inputs:
-        if tensor.param_type == "dynamic":
-            raise UsageError(
-                f"{spec.op}: input {tensor.name} is dynamic (a list of tensors),"
-                " for which opkit makes no inputs yet",
-                help="call the operator from Python, in the project's tests folder",
-            )
     return Case(
         op=spec.op,
         kernel=spec.name,
@@ -210,7 +208,19 @@ def make_case(
         seed=seed,
         distribution=distribution,
         input_names=tuple(tensor.name for tensor in spec.inputs),
+        lists=frozenset(t.name for t in spec.inputs if t.param_type == "dynamic"),
     )
+
+
+def output_tensors(case: Case, spec: OpSpec) -> tuple[tuple[str, DType], ...]:
+    """Return name and type of each tensor that the operator gives; `y[0]` for one of a list."""
+    found: list[tuple[str, DType]] = []
+    for tensor, dtype in zip(spec.outputs, case.dtypes[len(spec.inputs) :], strict=True):
+        if tensor.param_type == "dynamic" and case.lists:
+            found += [(f"{tensor.name}[{index}]", dtype) for index in range(LIST_LENGTH)]
+        else:
+            found.append((tensor.name, dtype))
+    return tuple(found)
 
 
 def input_shapes(spec: OpSpec, shape: Shape, rule: ShapeRule | None) -> tuple[Shape, ...]:
@@ -255,6 +265,7 @@ def plain_attr(attr: AttrSpec) -> AttrValue:
         "list_int": (1,),
         "list_float": (1.0,),
         "list_bool": (False,),
+        "list_list_int": ((1,),),
     }
     if attr.type not in plain:
         raise UsageError(
@@ -265,10 +276,10 @@ def plain_attr(attr: AttrSpec) -> AttrValue:
     return plain[attr.type]
 
 
-def make_inputs(case: Case) -> list[Array | None]:
+def make_inputs(case: Case) -> list[Input]:
     """Return the case's inputs as their dtypes are stored; the same bits for the same case.
 
-    An optional input that the case leaves out is None.
+    An optional input that the case leaves out is None; a dynamic one is a list.
 
     Raises:
         UsageError: a file of values, or a list, does not fit the shape.
@@ -276,7 +287,15 @@ def make_inputs(case: Case) -> list[Array | None]:
     stream = np.random.default_rng([case.seed, zlib.crc32(case.name.encode())])
     sources = case.sources or (None,) * len(case.shapes)
     usual = Source(case.distribution)
-    return [
-        None if shape is None else make_values(stream, shape, dtype, source or usual)
-        for shape, dtype, source in zip(case.shapes, case.dtypes, sources, strict=False)
-    ]
+    inputs: list[Input] = []
+    for index, (shape, source) in enumerate(zip(case.shapes, sources, strict=True)):
+        if shape is None:
+            inputs.append(None)
+            continue
+        is_list = bool(case.lists) and case.input_names[index] in case.lists
+        made = [
+            make_values(stream, shape, case.dtypes[index], source or usual)
+            for _ in range(LIST_LENGTH if is_list else 1)
+        ]
+        inputs.append(made if is_list else made[0])
+    return inputs

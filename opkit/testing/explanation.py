@@ -19,9 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from opkit import runtime
+from opkit.dtypes import DType
 from opkit.errors import UsageError
-from opkit.testing.arrays import Array, is_float, narrow, widen
-from opkit.testing.cases import Case, make_inputs
+from opkit.testing.arrays import Array, Input, is_float, narrow, tensors_of, widen
+from opkit.testing.cases import Case, make_inputs, output_tensors
 from opkit.testing.comparison import Comparison, compare
 from opkit.testing.references import Reference
 from opkit.testing.run import Library
@@ -102,18 +103,18 @@ def explain_case(
     """
     case = reference.case
     inputs = make_inputs(case)
-    elements = sum(array.size for array in inputs if array is not None)
+    elements = sum(array.size for array in tensors_of(inputs))
     if elements > _MOST_ELEMENTS:
         raise UsageError(
             f"{case.name}: {elements} elements are too many to explain, at the most"
             f" {_MOST_ELEMENTS}: choose a smaller case"
         )
     goldens, _ = reference.whole(inputs)
-    runs = _Runs(case, library, inputs)
+    tensors = output_tensors(case, reference.spec)
+    runs = _Runs(case, library, inputs, [dtype for _, dtype in tensors])
     single, double = runs.wide_run(False), runs.wide_run(True)
     found = []
-    dtypes = case.dtypes[len(reference.spec.inputs) :]
-    for number, (tensor, dtype) in enumerate(zip(reference.spec.outputs, dtypes, strict=True)):
+    for number, (name, dtype) in enumerate(tensors):
         if not is_float(dtype) or double.outputs[number].shape != goldens[number].shape:
             continue
 
@@ -131,7 +132,7 @@ def explain_case(
             continue
         found.append(
             _explain_output(
-                tensor.name,
+                name,
                 runs,
                 number,
                 (single, double),
@@ -160,10 +161,13 @@ class _WideRun:
 class _Runs:
     """Launches of one case with the wider run beside them."""
 
-    def __init__(self, case: Case, library: Library, inputs: Sequence[Array | None]) -> None:
+    def __init__(
+        self, case: Case, library: Library, inputs: Sequence[Input], dtypes: Sequence[DType]
+    ) -> None:
         self.case = case
         self.library = library
         self.inputs = inputs
+        self.dtypes = dtypes
 
     @contextmanager
     def launched(self, is_double: bool, core: int = -1) -> Iterator[list[Array]]:
@@ -185,8 +189,7 @@ class _Runs:
 
         run = _WideRun([], [], [], [], ())
         with self.launched(is_double) as outputs:
-            dtypes = self.case.dtypes[len(self.inputs) :]
-            for output, dtype in zip(outputs, dtypes, strict=True):
+            for output, dtype in zip(outputs, self.dtypes, strict=True):
                 wide, cores, stores = (
                     np.asarray(part).reshape(output.shape) for part in emulator.wide_values(output)
                 )
@@ -223,13 +226,12 @@ class _Runs:
 
     def _tensor_at(self, address: int) -> str:
         names = self.case.input_names or tuple(f"input {n}" for n in range(len(self.inputs)))
-        for name, array in zip(names, self.inputs, strict=True):
-            if array is None or array.size == 0:
-                continue
-            offset = address - array.ctypes.data
-            if 0 <= offset < array.nbytes:
-                index = np.unravel_index(offset // array.itemsize, array.shape)
-                return f"{name}[{', '.join(str(int(n)) for n in index)}]"
+        for name, value in zip(names, self.inputs, strict=True):
+            for array in tensors_of([value]):
+                offset = address - array.ctypes.data
+                if 0 <= offset < array.nbytes:
+                    index = np.unravel_index(offset // array.itemsize, array.shape)
+                    return f"{name}[{', '.join(str(int(n)) for n in index)}]"
         return "global memory" if address else ""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from opkit.errors import SetupError, UsageError
 from opkit.schema import OpSpec
-from opkit.testing.arrays import is_float, widen
+from opkit.testing.arrays import is_float, tensors_of, widen
 from opkit.testing.cases import Case, ShapeRule, make_case, make_inputs
 from opkit.testing.run import CaseResult, Verdict
 from opkit.testing.values import DISTRIBUTIONS, EDGES, Source
@@ -187,6 +187,8 @@ def _strategy(spec: OpSpec, seed: int, rule: ShapeRule | None) -> SearchStrategy
 def _simplify(failing: CaseResult, run: Callable[[Case], CaseResult]) -> tuple[CaseResult, int]:
     """Return the failing case with values as simple as they can be, and how many runs it took."""
     runs = 0
+    if failing.case.lists:
+        return failing, runs  # a case writes out the values of tensors, not of lists
 
     def attempt(case: Case) -> CaseResult | None:
         nonlocal runs
@@ -217,19 +219,21 @@ def _one_element(failing: CaseResult, attempt: Attempt) -> CaseResult | None:
     case = failing.case
     worst = next((o.comparison.worst for o in failing.outputs if o.comparison.worst), None)
     inputs = make_inputs(case)
-    if worst is None or any(array is None or array.shape != case.shape for array in inputs):
+    arrays = tensors_of(inputs)
+    if worst is None or len(arrays) < len(inputs) or any(a.shape != case.shape for a in arrays):
         return None
     values = [
         float(widen(array, dtype)[worst.index])
-        for array, dtype in zip(inputs, case.dtypes, strict=False)
-        if array is not None
+        for array, dtype in zip(arrays, case.dtypes, strict=False)
     ]
     return attempt(_named(replace(case, shape=(1,), shapes=((1,),) * len(values)), [values]))
 
 
 def _written_out(case: Case) -> Case:
     rows = [
-        [] if array is None else widen(array, dtype).reshape(-1).astype(np.float64).tolist()
+        []
+        if not isinstance(array, np.ndarray)
+        else widen(array, dtype).reshape(-1).astype(np.float64).tolist()
         for array, dtype in zip(make_inputs(case), case.dtypes, strict=False)
     ]
     return _named(case, list(map(list, zip(*rows, strict=True))) if _even(rows) else [], rows)

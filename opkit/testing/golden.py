@@ -21,7 +21,7 @@ import numpy as np
 
 from opkit.errors import OperatorError, UsageError
 from opkit.schema import AttrValue, OpSpec
-from opkit.testing.arrays import Array
+from opkit.testing.arrays import Array, Input
 from opkit.testing.cases import Shape, ShapeRule
 
 __all__ = ["Golden", "as_outputs", "load_function", "load_golden"]
@@ -63,7 +63,7 @@ class Golden:
         return self.has(f"{kernel}_same_precision")
 
     def reference(
-        self, kernel: str, inputs: Sequence[Array | None], *, attrs: Mapping[str, AttrValue]
+        self, kernel: str, inputs: Sequence[Input], *, attrs: Mapping[str, AttrValue]
     ) -> tuple[Array, ...]:
         """Return the operator's outputs for wide inputs.
 
@@ -75,7 +75,7 @@ class Golden:
         return as_outputs(result)
 
     def second(
-        self, kernel: str, inputs: Sequence[Array | None], *, attrs: Mapping[str, AttrValue]
+        self, kernel: str, inputs: Sequence[Input], *, attrs: Mapping[str, AttrValue]
     ) -> tuple[Array, ...]:
         """Return the outputs of `<kernel>_same_precision`; as `reference`, from float32 inputs."""
         return self.reference(f"{kernel}_same_precision", inputs, attrs=attrs)
@@ -93,9 +93,14 @@ class Golden:
 
 
 def as_outputs(result: object) -> tuple[Array, ...]:
-    """Return what a reference gave, one output or several, as arrays."""
-    outputs = result if isinstance(result, (tuple, list)) else (result,)
-    return tuple(np.asarray(output) for output in outputs)
+    """Return what a reference gave, one output or several, as arrays; lists of arrays flat."""
+    if not isinstance(result, (tuple, list)):
+        return (np.asarray(result),)
+    flat: list[Array] = []
+    for output in result:
+        is_list = isinstance(output, (tuple, list)) and any(hasattr(a, "shape") for a in output)
+        flat += as_outputs(output) if is_list else [np.asarray(output)]
+    return tuple(flat)
 
 
 def load_function(name: str, folder: Path) -> Callable[..., object]:

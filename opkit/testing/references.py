@@ -17,8 +17,16 @@ import numpy as np
 from opkit.errors import OperatorError, SetupError, UsageError
 from opkit.scaffold import formula_in_single_precision
 from opkit.schema import OpSpec
-from opkit.testing.arrays import Array, is_float, narrow, widen
-from opkit.testing.cases import Case, row_inputs, works_by_row
+from opkit.testing.arrays import (
+    Array,
+    Input,
+    is_float,
+    narrow,
+    tensors_of,
+    widen,
+    widen_input,
+)
+from opkit.testing.cases import Case, output_tensors, row_inputs, works_by_row
 from opkit.testing.golden import Golden, as_outputs, load_function
 
 __all__ = ["Part", "Reference", "find_reference"]
@@ -43,11 +51,11 @@ class Reference:
     golden: Golden | None
     wants_second: bool
 
-    def whole(self, inputs: Sequence[Array | None]) -> tuple[tuple[Array, ...], Part]:
+    def whole(self, inputs: Sequence[Input]) -> tuple[tuple[Array, ...], Part]:
         """Return the outputs as arrays of their shapes, and flat with the second reference."""
         wide = [
-            None if array is None else widen(array, dtype)
-            for array, dtype in zip(inputs, self.case.dtypes, strict=False)
+            widen_input(value, dtype)
+            for value, dtype in zip(inputs, self.case.dtypes, strict=False)
         ]
         golden = self._golden(wide)
         second = self._second(inputs) if self.wants_second else None
@@ -55,13 +63,14 @@ class Reference:
         other = None if second is None else tuple(output.reshape(-1) for output in second)
         return golden, Part(flat, other)
 
-    def parts(self, inputs: Sequence[Array | None]) -> Iterator[Part] | None:
+    def parts(self, inputs: Sequence[Input]) -> Iterator[Part] | None:
         """Return the references part by part; None where only the whole can be had."""
         if self.case.golden or not self.spec.has_formula:
             return None
-        if math.prod(self.case.shape) <= PART or any(array is None for array in inputs):
+        arrays = [value for value in inputs if isinstance(value, np.ndarray)]
+        if math.prod(self.case.shape) <= PART or len(arrays) < len(inputs):
             return None
-        slices = self._slices([array for array in inputs if array is not None])
+        slices = self._slices(arrays)
         return None if slices is None else (self.whole(part)[1] for part in slices)
 
     def _slices(self, inputs: list[Array]) -> Iterator[list[Array]] | None:
@@ -90,7 +99,7 @@ class Reference:
             for start in range(0, rows, step)
         )
 
-    def _golden(self, wide: Sequence[Array | None]) -> tuple[Array, ...]:
+    def _golden(self, wide: Sequence[Input]) -> tuple[Array, ...]:
         case = self.case
         attrs = dict(case.attrs)
         if case.golden and ".py:" not in case.golden:
@@ -110,25 +119,23 @@ class Reference:
         assert self.golden is not None
         return self.golden.reference(case.kernel, wide, attrs=attrs)
 
-    def _second(self, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    def _second(self, inputs: Sequence[Input]) -> tuple[Array, ...]:
         """Return results of the operator's own precision: computed in float32, rounded to it."""
         case = self.case
         single = [
-            None if array is None else _single(widen(array, dtype), is_float(dtype))
-            for array, dtype in zip(inputs, case.dtypes, strict=False)
+            _single(widen_input(value, dtype), is_float(dtype))
+            for value, dtype in zip(inputs, case.dtypes, strict=False)
         ]
         if self.golden is not None and self.golden.has_second(case.kernel):
             found = self.golden.second(case.kernel, single, attrs=dict(case.attrs))
         elif self.spec.has_formula:
-            found = formula_in_single_precision(
-                self.spec, [array for array in single if array is not None], dict(case.attrs)
-            )
+            found = formula_in_single_precision(self.spec, tensors_of(single), dict(case.attrs))
         else:
             raise UsageError(
                 f"{case.kernel}: the standard needs a second reference, and there is none",
                 help=f"write {case.kernel}_same_precision in golden.py, which computes in float32",
             )
-        dtypes = case.dtypes[len(self.spec.inputs) :]
+        dtypes = [dtype for _, dtype in output_tensors(case, self.spec)]
         return tuple(
             widen(narrow(output, dtype), dtype) if is_float(dtype) else output
             for output, dtype in zip(found, dtypes, strict=True)
@@ -144,17 +151,21 @@ def find_reference(
     return Reference(case, spec, golden, wants_second)
 
 
-def _single(array: Array, is_floating: bool) -> Array:
-    return array.astype(np.float32) if is_floating else array
+def _single(value: Input, is_floating: bool) -> Input:
+    if value is None or not is_floating:
+        return value
+    if isinstance(value, list):
+        return [array.astype(np.float32) for array in value]
+    return value.astype(np.float32)
 
 
-def _records(case: Case, spec: OpSpec, wide: Sequence[Array | None]) -> list[object]:
+def _records(case: Case, spec: OpSpec, wide: Sequence[Input]) -> list[object]:
     """Return msOpST's arguments: a dict for each input and output, then the attributes' values."""
     tensors = (*spec.inputs, *spec.outputs)
     values = (*wide, *(None for _ in spec.outputs))
     records: list[object] = []
     for tensor, dtype, value in zip(tensors, case.dtypes, values, strict=True):
-        shape = None if value is None else list(value.shape)
+        shape = list(value.shape) if isinstance(value, np.ndarray) else None
         records.append(
             {
                 "name": tensor.name,
@@ -167,7 +178,7 @@ def _records(case: Case, spec: OpSpec, wide: Sequence[Array | None]) -> list[obj
     return [*records, *(value for _, value in case.attrs)]
 
 
-def _library_outputs(name: str, wide: Sequence[Array | None]) -> tuple[Array, ...]:
+def _library_outputs(name: str, wide: Sequence[Input]) -> tuple[Array, ...]:
     """Return what a function of an installed package gives, such as `torch.square`."""
     package, _, path = name.partition(".")
     try:
@@ -184,5 +195,14 @@ def _library_outputs(name: str, wide: Sequence[Array | None]) -> tuple[Array, ..
         raise UsageError(f"the case's reference is {name}, which {package} does not have")
     # torch's functions take its own tensors; NumPy's take arrays.
     convert = getattr(module, "from_numpy", None) or np.asarray
-    result = function(*(None if array is None else convert(array) for array in wide))
+    result = function(
+        *(
+            [convert(array) for array in value]
+            if isinstance(value, list)
+            else None
+            if value is None
+            else convert(value)
+            for value in wide
+        )
+    )
     return as_outputs(result)

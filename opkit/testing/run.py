@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from opkit.errors import KernelFault, OpkitError, PrecisionError
 from opkit.schema import AttrValue, OpSpec
-from opkit.testing.arrays import Array
-from opkit.testing.cases import Case, make_inputs
+from opkit.testing.arrays import Array, Input
+from opkit.testing.cases import Case, make_inputs, output_tensors
 from opkit.testing.comparison import Comparer, Comparison
 from opkit.testing.golden import Golden
 from opkit.testing.references import Reference, find_reference
@@ -32,7 +32,7 @@ class Library(Protocol):
     def run(
         self,
         op_type: str,
-        inputs: Sequence[Array | None],
+        inputs: Sequence[Input],
         attrs: Mapping[str, AttrValue],
         *,
         dtypes: Sequence[str],
@@ -225,7 +225,7 @@ def _no_reference(case: Case, golden: Golden | None) -> str:
 
 def judge(
     reference: Reference,
-    inputs: Sequence[Array | None],
+    inputs: Sequence[Input],
     actual: Sequence[Array],
     standard: Standard,
     *,
@@ -240,11 +240,9 @@ def judge(
         UsageError: the standard has no limits for an output's data type.
     """
     case, spec = reference.case, reference.spec
-    dtypes = case.dtypes[len(spec.inputs) :]
-    if len(actual) != len(spec.outputs):
-        raise PrecisionError(
-            f"{case.op} has {len(spec.outputs)} outputs, the kernel gave {len(actual)}"
-        )
+    tensors = output_tensors(case, spec)
+    if len(actual) != len(tensors):
+        raise PrecisionError(f"{case.op} has {len(tensors)} outputs, the kernel gave {len(actual)}")
     parts = reference.parts(inputs)
     if parts is None:
         shaped, whole = reference.whole(inputs)
@@ -252,7 +250,7 @@ def judge(
         parts = iter([whole])
     comparers = [
         Comparer(array.shape, dtype, standard, picture=pictures, keep=keep)
-        for array, dtype in zip(actual, dtypes, strict=True)
+        for array, (_, dtype) in zip(actual, tensors, strict=True)
     ]
     flat = [array.reshape(-1) for array in actual]
     starts = [0] * len(flat)
@@ -268,8 +266,8 @@ def judge(
             f" the golden has {starts}"
         )
     return tuple(
-        OutputResult(tensor.name, comparer.finish())
-        for tensor, comparer in zip(spec.outputs, comparers, strict=True)
+        OutputResult(name, comparer.finish())
+        for (name, _), comparer in zip(tensors, comparers, strict=True)
     )
 
 

@@ -292,6 +292,15 @@ def test_handlers_that_others_install_later_get_their_own_crashes_only(crashing_
     assert done.returncode == -signal.SIGSEGV
 
 
+def test_an_output_that_no_memory_holds_is_an_error(build_artifact, host_text) -> None:
+    # It used to be reported as a bug of opkit.
+    old = "*context->GetOutputShape(0) = *context->GetInputShape(0);"
+    new = "*context->GetOutputShape(0) = gert::Shape{1 << 23, 1 << 24};"
+    library = runtime.open(build_artifact(changed(host_text, old, new), variants={}))
+    with pytest.raises(SetupError, match="no memory for an output of shape"):
+        library.run("ScaleAdd", [X])
+
+
 def test_a_kernel_with_other_parameters_is_refused(build_artifact, kernel_text) -> None:
     fewer = changed(kernel_text, "uint8_t* workspace, uint8_t* tiling", "uint8_t* tiling")
     fewer = changed(fewer, "workspace[i % 64] = 1;", "")

@@ -93,10 +93,14 @@ def test_attributes_take_their_default_or_a_plain_value(scale: OpSpec) -> None:
         default_cases(unknown)
 
 
-def test_a_dynamic_input_is_refused_by_name(scale: OpSpec) -> None:
+def test_a_dynamic_input_is_a_list_of_tensors(scale: OpSpec) -> None:
+    # It used to be refused, and with it every project that has such an operator.
     listed = dataclasses.replace(scale.inputs[0], param_type="dynamic")
-    with pytest.raises(UsageError, match="input x is dynamic"):
-        default_cases(dataclasses.replace(scale, inputs=(listed,)))
+    case = default_cases(dataclasses.replace(scale, inputs=(listed,)))[0]
+    (given,) = make_inputs(case)
+    assert isinstance(given, list)
+    assert [array.shape for array in given] == [case.shape, case.shape]
+    assert not np.array_equal(given[0], given[1])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
