@@ -84,7 +84,7 @@ class Gap:
     """A launch that ended for a reason that is not the kernel's: the rest is unchecked."""
 
     category: str
-    """Unimplemented, Unspecified or Internal."""
+    """Unimplemented, Unspecified or Internal; Refused where a host function took no such call."""
     message: str
     kernel: str
     location: Location | None

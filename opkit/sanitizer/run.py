@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Protocol
 
-from opkit.errors import KernelFault, UsageError
+from opkit.errors import KernelFault, OpkitError, UsageError
 from opkit.sanitizer.finding import Finding, Gap, group_findings
 from opkit.sanitizer.session import Check
 from opkit.sanitizer.suppressions import Suppressions
@@ -45,7 +45,7 @@ class CheckReport:
     suppressed: int
     """Groups of findings that suppressions hid."""
     gaps: tuple[Gap, ...] = ()
-    """Launches that opkit could not finish."""
+    """Launches that opkit could not finish, and calls that the operator refused."""
     exit_code: int = 0
     """Of a program or script that was checked: its own."""
 
@@ -88,6 +88,7 @@ def check_cases(
         KernelFault: a launch ended for a reason that is opkit's and not the kernel's.
     """
     results = []
+    gaps = []
     hidden: dict[tuple[object, ...], Finding] = {}
     for case in cases:
         session = Check(tools, auto_sync=auto_sync, block=block, witness=witness)
@@ -97,6 +98,11 @@ def check_cases(
         except KernelFault as fault:
             if fault.message not in {finding.message for finding in session.findings}:
                 raise
+        except OpkitError as error:
+            if error.exit_code == OpkitError.exit_code:
+                raise
+            # The others can still be checked.
+            gaps.append(Gap("Refused", " ".join(str(error).split()), case.name, None))
         findings = [item for item in session.findings if fnmatchcase(item.kernel, kernel or "*")]
         kept, suppressed = split_findings(findings, suppressions, root, case.name)
         hidden |= suppressed
@@ -105,7 +111,7 @@ def check_cases(
             progress(case.name)
     if not results:
         raise UsageError(f"{project} has no cases to check", help="leave out --shape or --dtype")
-    return CheckReport(project, root, tuple(tools), tuple(results), len(hidden))
+    return CheckReport(project, root, tuple(tools), tuple(results), len(hidden), gaps=tuple(gaps))
 
 
 def split_findings(

@@ -24,6 +24,7 @@ from opkit.sanitizer import (
     fault_finding,
     find_class,
     finding_text,
+    gap_text,
     group_findings,
     junit_xml,
     read_suppressions,
@@ -324,3 +325,19 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
 def test_blocks_that_fault_at_the_same_address_are_no_race(check_kernel: CheckKernel) -> None:
     # The write was recorded before it faulted, in every block that got as far.
     assert [found.id for found in check_kernel(OUTSIDE, block_dim=3)] == ["MEM-BOUNDS"]
+
+
+def test_a_call_that_the_operator_refuses_does_not_end_the_check(root: Path) -> None:
+    # It used to, and the cases behind it were not checked.
+    def launch(case: SimpleNamespace) -> None:
+        if case.name == "one":
+            raise UsageError("[Add] its tiling function failed:\n    a row is too long")
+
+    cases = [SimpleNamespace(name=name, op="Add") for name in ("one", "two")]
+    report = check_cases("add", root, cases, launch, tools=())
+    assert [case.name for case in report.cases] == ["one", "two"]
+    (gap,) = report.gaps
+    assert gap_text(gap) == (
+        "one was not run to its end: [Add] its tiling function failed: a row is too long [Refused]"
+    )
+    assert not report.clean

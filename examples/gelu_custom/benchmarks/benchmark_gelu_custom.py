@@ -7,11 +7,15 @@ These are times of this machine, which emulates the kernel; `opkit profile` give
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
-import gelu_custom
+# The package of this checkout, installed or not.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import gelu_custom  # noqa: E402
 
 SIZES = [(1,), (1024,), (64, 1024), (1024, 1024)]
 
