@@ -12,5 +12,6 @@
 #include "opkit/host/norm_tiling.h"
 #include "opkit/host/reduce_space.h"
 #include "opkit/host/softmax_tiling.h"
+#include "opkit/host/sort_space.h"
 #include "opkit/host/temporary_space.h"
 #endif

@@ -17,3 +17,4 @@
 #include "opkit/high_level/softmax.h"
 #include "opkit/high_level/softmax_flash.h"
 #include "opkit/high_level/softmax_grad.h"
+#include "opkit/high_level/topk.h"

@@ -3,13 +3,9 @@
 #pragma once
 
 #include "opkit/high_level/rows.h"
+#include "opkit/high_level/types.h"
 
 namespace AscendC {
-
-enum class ReducePattern : uint32_t {
-  AR = 0,
-  RA = 1,
-};
 
 /// A pattern's letters are the axes of a matrix: R is reduced. A struct and not a namespace, as no one can tell.
 struct Pattern {

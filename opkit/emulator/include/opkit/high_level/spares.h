@@ -64,6 +64,11 @@ constexpr uint32_t selected_elements(uint32_t space_bytes, uint32_t number_bytes
   return space_bytes / selected_bytes(kMaskElements, number_bytes) * kMaskElements;
 }
 
+/// What TopK needs to sort rows of `inner` elements: values, indices and pairs, for one row with the pairs twice, or
+/// for all rows of the small mode at once with a pattern.
+constexpr uint32_t topk_normal_bytes(uint32_t inner) { return inner * (4 + 4 + 8 + 8); }
+constexpr uint32_t topk_small_bytes(uint32_t rows) { return rows * 32 * (4 + 4 + 8) + 64; }
+
 /// Floats that functions of rows need for `rows` of them: `matrices` copies of the rows, `columns` of one data block a
 /// row, one of an element a row, and what reductions need.
 constexpr uint32_t row_space_floats(uint32_t rows, uint32_t width, uint32_t matrices, uint32_t columns) {

@@ -3,13 +3,12 @@
 #pragma once
 
 #include "opkit/api/vector_tiling.h"
+#include "opkit/high_level/types.h"
 #include "opkit/host/row_space.h"
 #include "opkit/host/temporary_space.h"
 #include "opkit/host/vector_tiling.h"
 
 namespace AscendC {
-
-enum class ReducePattern : uint32_t;
 
 /// One row's: for products a copy of it and eight data blocks beside.
 #define OPKIT_REDUCE_SPACE(Name)                                                                                     \

@@ -1,0 +1,29 @@
+/// Enumerations that kernels and host functions of the high-level library both name. Source: Ascend C API, high-level
+/// API, reduction, sorting.
+#pragma once
+
+#include <cstdint>
+
+namespace AscendC {
+
+/// The axes of a matrix: R is reduced.
+enum class ReducePattern : uint32_t {
+  AR = 0,
+  RA = 1,
+};
+
+enum class TopKMode {
+  TOPK_NORMAL,
+  TOPK_NSMALL,
+};
+
+enum class SortType {
+  RADIX_SORT,
+  MERGE_SORT,
+};
+struct SortConfig {
+  SortType type = SortType::RADIX_SORT;
+  bool isDescend = false;
+};
+
+}  // namespace AscendC
