@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import pytest
 
+from opkit.sanitizer import Check
+
 AREA = 32768
 """Bytes of UB for each operand of a case."""
 
@@ -61,14 +63,16 @@ class Cases:
         space: int = 4096,
         numbers: tuple[int, ...] = (),
     ) -> np.ndarray:
-        """Return what the case leaves of `z`: shape and dtype as `z`, whose content it starts with."""
+        """Return what the case, launched under every check, leaves of `z`: shape, dtype and first content are `z`'s."""
         operands = [np.ascontiguousarray(each).view(np.uint8).reshape(-1) for each in inputs]
         operands += [np.zeros(0, np.uint8)] * (3 - len(operands))
         out = np.ascontiguousarray(z).copy()
         sizes = [each.size for each in operands] + [out.nbytes]
         header = np.array([*sizes, space, self._names.index(name), *numbers], np.uint32)
         padded = [each if each.size else np.zeros(1, np.uint8) for each in operands]
-        self._kernel(*padded, out.reshape(-1).view(np.uint8), header)
+        with Check(()) as checks:
+            self._kernel(*padded, out.reshape(-1).view(np.uint8), header)
+        assert not checks.findings
         return out
 
 

@@ -411,6 +411,108 @@ def test_a_sum_goes_on_with_other_operands(multiply) -> None:
     assert np.array_equal(multiply(18, a, b, c, t, number=32), product(a, b))
 
 
+ON_VECTOR = """
+#include "lib/matmul_intf.h"
+constexpr auto ND = CubeFormat::ND;
+constexpr MatmulConfig N_BATCH = GetNormalConfig(false, true);
+template <typename T, bool is_transposed = false>
+using Normal = MatmulType<TPosition::GM, ND, T, is_transposed, LayoutMode::NORMAL>;
+template <typename T>
+using Plain = MatmulType<TPosition::GM, ND, T>;
+template <typename T>
+inline GlobalTensor<T> tensor(GM_ADDR address) {
+  GlobalTensor<T> gm;
+  gm.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(address));
+  return gm;
+}
+extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR extra, GM_ADDR c, GM_ADDR workspace,
+                                             GM_ADDR tiling, int kind, int loops) {
+  const TCubeTiling t = *reinterpret_cast<TCubeTiling*>(tiling);
+  TPipe pipe;
+  SetSysWorkspace(workspace);
+  TBuf<TPosition::VECCALC> memory;
+  if (kind == 0) {
+    Matmul<Normal<half>, Normal<half, true>, Normal<float>, Normal<float>, N_BATCH> mm;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t);
+    if (GetSubBlockIdx() > 0) return;
+    pipe.InitBuffer(memory, 64 * 1024);
+    const uint32_t size = t.BatchNum * t.M * t.N;
+    LocalTensor<float> batch = memory.Get<float>(size);
+    mm.SetTensorA(tensor<half>(a));
+    mm.SetTensorB(tensor<half>(b), true);
+    mm.SetWorkspace(tensor<float>(workspace)[8 << 20]);
+    mm.template IterateNBatch<false>(loops, t.BatchNum, 1, false);
+    for (int loop = 0; loop < loops; ++loop) {
+      mm.template GetBatchTensorC<false>(batch, t.BatchNum, 1);
+      PipeBarrier<PIPE_ALL>();
+      DataCopy(tensor<float>(c)[loop * size], batch, size);
+      PipeBarrier<PIPE_ALL>();
+    }
+    mm.End();
+    return;
+  }
+  Matmul<Plain<int8_t>, Plain<int8_t>, Plain<half>, Plain<int32_t>> mm;
+  REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t);
+  if (GetSubBlockIdx() > 0) return;
+  pipe.InitBuffer(memory, 4096);
+  LocalTensor<int32_t> bias = memory.GetWithOffset<int32_t>(t.N, 0);
+  LocalTensor<uint64_t> scales = memory.GetWithOffset<uint64_t>(t.N, 1024);
+  DataCopy(bias, tensor<int32_t>(extra), t.N);
+  DataCopy(scales.ReinterpretCast<int32_t>(), tensor<int32_t>(extra)[t.N], t.N * 2);
+  PipeBarrier<PIPE_ALL>();
+  mm.SetTensorA(tensor<int8_t>(a));
+  mm.SetTensorB(tensor<int8_t>(b));
+  mm.SetBias(bias);
+  mm.SetQuantVector(scales);
+  mm.IterateAll(tensor<half>(c));
+  mm.End();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def ask(compile_kernel: Callable[..., object]) -> Callable[..., None]:
+    """Return the launch of a vector core's objects."""
+    kernel = compile_kernel(ON_VECTOR, mode="Mix12")
+
+    def run(kind: int, loops: int, *arrays: np.ndarray, t: np.ndarray) -> None:
+        workspace = np.zeros(48 << 20, np.uint8)
+        kernel(*arrays, workspace, t, np.int32(kind).tobytes(), np.int32(loops).tobytes())
+
+    return run
+
+
+def test_batches_come_one_after_another_without_waiting(ask) -> None:
+    loops, batch, m, n, k = 3, 2, 32, 24, 48
+    a = numbers((loops * batch, m, k), np.float16, 1)
+    b = numbers((loops, n, k), np.float16, 2)
+    c = np.zeros((loops * batch, m, n), np.float32)
+    t = tiling(m, n, k, (32, 32, 48), BatchNum=batch)
+    ask(0, loops, a, b, NO_BIAS, c, t=t)
+    expected = a.astype(np.float32) @ np.repeat(b, batch, 0).transpose(0, 2, 1).astype(np.float32)
+    assert np.array_equal(c, expected)
+
+
+def test_bias_and_quantisation_of_a_vector_core_come_from_its_ub(ask) -> None:
+    m, n, k = 40, 64, 96
+    a, b = numbers((m, k), np.int8, 1), numbers((k, n), np.int8, 2)
+    bias = numbers((n,), np.int32, 3)
+    scales = np.float32([0.5, 0.25, 2, 1] * (n // 4))
+    bits = scales.view(np.uint32).astype(np.uint64)
+    c = np.zeros((m, n), np.float16)
+    ask(
+        1,
+        0,
+        a,
+        b,
+        np.concatenate([bias, bits.view(np.int32)]),
+        c,
+        t=tiling(m, n, k, (32, 32, 32), isBias=1),
+    )
+    expected = (product(a, b) + bias) * scales
+    assert np.array_equal(c, expected.astype(np.float16))
+
+
 def test_set_tail_computes_less_and_leaves_the_rest(multiply) -> None:
     a, b, c = operands(64, 64, 64)
     c[:] = -1
