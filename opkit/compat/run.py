@@ -263,7 +263,7 @@ class _Attempt:
                 return self._say(Verdict.UNVERIFIED, f"needs {software}")
             operators = missing_operators(ran.output)
             if operators is not None and not builds_operators(self.task.sample.folder):
-                cause = f"needs {operators} of a package of operators that no README leads to"
+                cause = f"needs {operators}, which no package that its README leads to brings"
                 return self._say(Verdict.UNVERIFIED, cause)
         if ran.timed_out:
             what = " ".join(step.words)
