@@ -176,15 +176,16 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias,
       return Case<Half, Half, Float, Float, OUTER>::run(x, t, pairs);
     }
     case 13: {
-      // (a b) b: the first product goes to L1 and is the second one's A.
+      // (a b) b: the first product goes to L1 and is the second one's A. Rows of a are `number` columns of its memory.
       TPipe pipe;
-      Matmul<Half, Half, InL1> first;
+      Matmul<Gm<ND, half, true>, Half, InL1> first;
       Matmul<InL1, Half, Float> second;
       REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), first, &t, second, &t);
       TSCM<TPosition::GM, 1> scm;
       pipe.InitBuffer(scm, 1, t.M * t.N * sizeof(half));
       LocalTensor<half> between = scm.AllocTensor<half>();
-      first.SetTensorA(tensor<half>(a));
+      first.SetOrgShape(number, t.N, t.Ka);
+      first.SetTensorA(tensor<half>(a), true);
       first.SetTensorB(tensor<half>(b));
       first.IterateAll(between);
       PipeBarrier<PIPE_ALL>();
@@ -328,7 +329,9 @@ def test_a_product_in_l1_is_the_next_ones_operand(multiply) -> None:
     a, b, c = operands(64, 64, 64)
     a, b = a % 2, b % 2
     t = tiling(64, 64, 64, (32, 32, 32))
-    assert np.array_equal(multiply(13, a, b, c, t), product(product(a, b), b))
+    wider = np.full((64, 80), 9, np.float16)
+    wider[:, :64] = a.T
+    assert np.array_equal(multiply(13, wider, b, c, t, number=80), product(product(a, b), b))
 
 
 VECTOR_IN_L1 = """

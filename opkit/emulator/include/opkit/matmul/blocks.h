@@ -90,16 +90,16 @@ class Blocks : public Settings<A_TYPE, B_TYPE, BIAS_TYPE, MM_CFG, is_direct> {
     if (!is_master()) return;
     check_local_result(enAtomic, where);
     Request request = request_for(Work::All, where);
-    if constexpr (kIsDirect) {
-      request.state.org_m = state_.single_m;
-      request.destinations[0].address = ubCmatrix.address();
-      perform<true>(request, where);
-      return;
-    }
+    // C is a matrix of its own, as large as this core's share; A and B lie as before.
     request.state.org_m = state_.single_m;
     request.state.org_c = state_.single_n;
     request.state.a_row = row_of_a();
     request.state.b_row = row_of_b();
+    if constexpr (kIsDirect) {
+      request.destinations[0].address = ubCmatrix.address();
+      perform<true>(request, where);
+      return;
+    }
     request.destinations[0].address = local_.result_address(bytes<DstT>(whole_elements()), where);
     perform<true>(request, where);
     fetch(ubCmatrix, request.destinations[0].address, 1, bytes<DstT>(whole_elements()), 0, where);

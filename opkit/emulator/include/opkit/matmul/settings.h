@@ -181,13 +181,15 @@ class Settings {
   /// Elements from row to row of A (rows of a column of fractals in NZ), as SetOrgShape says.
   int32_t row_of_a() const {
     if (state_.a_row > 0) return state_.a_row;
-    const bool is_rows = A_TYPE::format == CubeFormat::NZ;
-    return state_.is_a_transposed != is_rows ? state_.org_m : state_.org_ka;
+    const bool is_nz = A_TYPE::format == CubeFormat::NZ;
+    const int32_t row = state_.is_a_transposed != is_nz ? state_.org_m : state_.org_ka;
+    return is_nz ? align_up(row, 16) : row;
   }
   int32_t row_of_b() const {
     if (state_.b_row > 0) return state_.b_row;
-    const bool is_rows = B_TYPE::format == CubeFormat::NZ;
-    return state_.is_b_transposed != is_rows ? state_.org_kb : state_.org_n;
+    const bool is_nz = B_TYPE::format == CubeFormat::NZ;
+    const int32_t row = state_.is_b_transposed != is_nz ? state_.org_kb : state_.org_n;
+    return is_nz ? align_up(row, 16) : row;
   }
   uint64_t workspace_or_fault(Where where) const {
     if (workspace_ == 0) illegal_operand("Matmul: call SetWorkspace first: results are kept there", where);
