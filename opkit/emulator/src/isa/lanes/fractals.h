@@ -90,13 +90,22 @@ OPKIT_INLINE void transpose_eights(const uint16_t* from, uint16_t* to) {
 
 /// A fractal of 16 x 16 values of 16 bits, transposed.
 void transpose_fractal(const void* from, void* to) {
-  const auto* source = static_cast<const uint16_t*>(from);
   auto* target = static_cast<uint16_t*>(to);
+#if defined(__AVX512F__)
+  U32V pairs[kWordsOfRow];
+  transpose_words(static_cast<const uint32_t*>(from), pairs);
+  for (size_t pair = 0; pair < kWordsOfRow; ++pair) {
+    store(target + 2 * pair * kSide, __builtin_convertvector(pairs[pair], HalvesV));
+    store(target + (2 * pair + 1) * kSide, __builtin_convertvector(pairs[pair] >> 16, HalvesV));
+  }
+#else
+  const auto* source = static_cast<const uint16_t*>(from);
   for (size_t row = 0; row < kSide; row += 8) {
     for (size_t column = 0; column < kSide; column += 8) {
       transpose_eights(source + row * kSide + column, target + column * kSide + row);
     }
   }
+#endif
 }
 
 struct WidenHalf {
@@ -173,14 +182,16 @@ void unpack_left_quads(const void* fractals, size_t rows, size_t fractals_across
 }
 
 /// Smallest of 16-bit keys; a vector of them, to be folded at the end.
-OPKIT_INLINE U16V smaller(U16V a, U16V b) { return a < b ? a : b; }
+OPKIT_INLINE U16V smaller(U16V a, U16V b) { return (U16V)_mm512_min_epu16((__m512i)a, (__m512i)b); }
 
 /// Grows with the magnitude; that of zero is the largest.
 OPKIT_INLINE U16V magnitude_keys(U32V pairs) { return ((U16V)pairs << 1) - 1; }
 
 OPKIT_INLINE uint32_t least_exponent_of(U16V keys) {
-  uint16_t least = keys[0];
-  for (size_t i = 1; i < kVectorBytes / 2; ++i) least = keys[i] < least ? keys[i] : least;
+  uint16_t each[kVectorBytes / 2];  // a vector that is indexed would lie in memory all the time
+  store(each, keys);
+  uint16_t least = each[0];
+  for (const uint16_t key : each) least = key < least ? key : least;
   return (least + 1u) >> 8;
 }
 

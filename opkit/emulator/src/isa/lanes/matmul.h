@@ -74,6 +74,22 @@ OPKIT_INLINE void multiply(const Product& p) {
   }
 }
 
+/// A tile of C into registers.
+template <size_t rows, size_t vectors>
+OPKIT_INLINE void load_tile(const float* c, size_t block_stride, F32V (&sums)[rows][vectors]) {
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t v = 0; v < vectors; ++v) sums[row][v] = load<F32V>(c + place_in_tile(row, v, block_stride));
+  }
+}
+
+/// And back; every NaN becomes the same one.
+template <size_t rows, size_t vectors>
+OPKIT_INLINE void store_tile(float* c, size_t block_stride, const F32V (&sums)[rows][vectors]) {
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t v = 0; v < vectors; ++v) store(c + place_in_tile(row, v, block_stride), canonical(sums[row][v]));
+  }
+}
+
 template <bool is_product_exact>
 struct FloatStep {
   using V = F32V;
@@ -91,13 +107,9 @@ struct FloatKernel {
   OPKIT_INLINE void tile(const FloatProduct& p, size_t first_row, size_t block, const V (&)[vectors]) {
     float* c = p.c + block * p.c_stride + first_row * kSide;
     V sums[rows][vectors];
-    for (size_t row = 0; row < rows; ++row) {
-      for (size_t v = 0; v < vectors; ++v) sums[row][v] = load<V>(c + place_in_tile(row, v, p.c_stride));
-    }
+    load_tile(c, p.c_stride, sums);
     accumulate<FloatStep<is_product_exact>>(sums, p, first_row, block);
-    for (size_t row = 0; row < rows; ++row) {
-      for (size_t v = 0; v < vectors; ++v) store(c + place_in_tile(row, v, p.c_stride), canonical(sums[row][v]));
-    }
+    store_tile(c, p.c_stride, sums);
   }
 };
 

@@ -44,21 +44,17 @@ struct PairKernel {
   OPKIT_INLINE void tile(const PairProduct& p, size_t first_row, size_t block, const V (&)[vectors]) {
     float* c = p.c + block * p.c_stride + first_row * kSide;
     V sums[rows][vectors];
+    load_tile(c, p.c_stride, sums);
     U32V small = {};
-    for (size_t row = 0; row < rows; ++row) {
-      for (size_t v = 0; v < vectors; ++v) {
-        sums[row][v] = load<V>(c + place_in_tile(row, v, p.c_stride));
-        small |= (U32V)(((U32V)sums[row][v] << 1) - 1 < 2 * kLeastStart - 1);
-      }
+    for (const auto& row : sums) {
+      for (const V sum : row) small |= (U32V)(((U32V)sum << 1) - 1 < 2 * kLeastStart - 1);  // zero is not
     }
     if (_mm512_test_epi32_mask((__m512i)small, (__m512i)small) == 0) {
       accumulate<DotStep>(sums, p, first_row, block);
     } else {
       accumulate<TwoSteps>(sums, p, first_row, block);
     }
-    for (size_t row = 0; row < rows; ++row) {
-      for (size_t v = 0; v < vectors; ++v) store(c + place_in_tile(row, v, p.c_stride), canonical(sums[row][v]));
-    }
+    store_tile(c, p.c_stride, sums);
   }
 };
 
