@@ -232,7 +232,7 @@ namespace opkit::high_level {
 template <typename T>
 inline void cumulate_columns(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src,
                              const AscendC::LocalTensor<uint8_t>& space, uint32_t rows, uint32_t width, Where where) {
-  static_assert(vec::accepts<int32_t>(Op::CreateVecIndex),
+  static_assert(sizeof(T) != 0 && vec::accepts<int32_t>(Op::CreateVecIndex),
                 "CumSum along the last axis is not implemented for this chip");
   const uint32_t part = cumulated_rows(space.GetSize(), rows, width, is_narrow_float<T>);
   if (part == 0) illegal_operand("CumSum: its temporary space is smaller than eight rows", where);
