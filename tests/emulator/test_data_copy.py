@@ -88,7 +88,7 @@ def test_a_padded_copy_to_global_memory_writes_only_its_own_bytes(compile_kernel
         (
             "DataCopy(local, in, 2048);",
             "OutOfBounds",
-            "DataCopy reads 4096 bytes of global memory at",
+            "DataCopy reads 4096 bytes .* the last 3968 of them behind the end of argument 0",
         ),
         ("DataCopy(local[8], in, 16);", "Misaligned", "dst address 16 in UB is not a multiple of"),
         (
