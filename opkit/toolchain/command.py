@@ -402,6 +402,8 @@ def _common_flags(compiler: Compiler, toolkit: Toolkit, *, optimise: str) -> tup
         "-fvisibility=hidden",
         # One rounding an operation, as on the chip.
         "-ffp-contract=off",
+        # Kernels copy tiling structs word by word, through pointers of another type.
+        "-fno-strict-aliasing",
         *gcc_only,
         "-Wall",
         # Position, message and nothing else: we print the source line ourselves.

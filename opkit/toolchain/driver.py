@@ -163,6 +163,8 @@ class _Run:
         flags += ["-fno-caret-diagnostics"] if not gcc else []
         if source.language != "c":
             flags += [self.request.standard or "-std=gnu++17", "-ffp-contract=off"]
+        # Kernels copy tiling structs word by word, through pointers of another type.
+        flags.append("-fno-strict-aliasing")
         if not any(flag.startswith("-O") for flag in flags):
             flags.append("-O2")
         flags += ["-isystem", include]

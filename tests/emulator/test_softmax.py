@@ -243,3 +243,55 @@ def test_too_little_temporary_space_is_refused(softmax: Softmax) -> None:
     out = [np.zeros_like(x), softmax.blank(3), softmax.blank(3)]
     with pytest.raises(KernelFault, match="temporary space is smaller than one row needs"):
         softmax.run("SoftMax", [x], out, 3, 64, 64, space=256)
+
+
+V3 = {
+    name: "SoftMaxTiling tiling; const SoftMaxParams params{number(0), number(1), number(0), number(1), 3, 8, 0.9375f};"
+    f"SoftmaxFlashV3<half, float, {update}>(OUT(half, 0), OUT(float, 1), OUT(float, 2), OUT(float, 3), IN(half, 0), "
+    "OUT(half, 4), IN(float, 1), IN(float, 2), IN(float, 3), space, tiling, params);"
+    for name, update in (("First", "false"), ("Update", "true"))
+}
+
+
+def shifted(x: np.ndarray, old: Sequence[np.ndarray] | None, loops: int = 3) -> list[np.ndarray]:
+    """Exponentials, mean, sum, maximum and factor of earlier sums, by the documented steps."""
+    x = x.astype(np.float64)
+    rows, width = x.shape
+    scale = 0.9375 / (1 - 0.9375)
+    sums = x[:, :512].reshape(rows, 64, 8).sum(axis=2)
+    for at in range(512, width, 64):
+        sums = sums + x[:, at : at + 64]
+    local = sums.reshape(rows, 8, 8).sum(axis=2) / (width // 8)
+    mean_of_row = local.mean(axis=1, keepdims=True)
+    x = x - np.repeat((mean_of_row - local) * scale, width // 8, axis=1)
+    mean = mean_of_row if old is None else (mean_of_row + old[0] * (loops - 1)) / loops
+    shift = (mean_of_row - mean) * scale
+    largest = shift + x.max(axis=1, keepdims=True)
+    factor = np.ones_like(largest)
+    if old is not None:
+        earlier = (old[0] - mean) * scale + old[2]
+        largest = np.maximum(largest, earlier)
+        factor = np.exp(earlier - largest)
+    grown = np.exp(x - (largest - shift))
+    total = grown.sum(axis=1, keepdims=True)
+    return [grown, mean, total if old is None else total + factor * old[1], largest, factor]
+
+
+@pytest.mark.parametrize("width", [512, 2048])
+def test_rows_shifted_by_their_means(local_calls, width: int) -> None:
+    run = local_calls(V3)
+    rows = 8
+    column = np.zeros((rows, 8), np.float32)
+    x = np.random.default_rng(8).uniform(0, 3, (rows, width)).astype(np.float16)
+    out = [np.zeros_like(x), column, column, column, np.zeros((rows, 16), np.float16)]
+    old = [np.full((rows, 1), value) for value in (1.4, 0.5, 2.0)]
+    given = [np.repeat(column, 8, axis=1).astype(np.float32) for column in old]
+    for name, earlier in (("First", None), ("Update", old)):
+        found = run(name, [x, *given], out, [rows, width], 65536)
+        expected = shifted(x, earlier)
+        np.testing.assert_allclose(found[1], np.repeat(expected[1], 8, axis=1), rtol=1e-5)
+        np.testing.assert_allclose(found[3], np.repeat(expected[3], 8, axis=1), rtol=1e-4)
+        np.testing.assert_allclose(found[0], expected[0], rtol=2e-3, atol=1e-6)
+        np.testing.assert_allclose(found[2], np.repeat(expected[2], 8, axis=1), rtol=1e-4)
+        if earlier is not None:
+            np.testing.assert_allclose(found[4], np.repeat(expected[4], 16, axis=1), rtol=2e-3)

@@ -86,6 +86,7 @@ def test_results_do_not_depend_on_contraction_or_fast_maths(
     objects, _ = library_units(project, toolkit, GCC)
     for unit in (*kernel_units(project, B2, toolkit, GCC), *objects):
         assert "-ffp-contract=off" in unit.flags
+        assert "-fno-strict-aliasing" in unit.flags
         assert "-ffast-math" not in unit.flags
 
 

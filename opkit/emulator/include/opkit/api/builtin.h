@@ -4,6 +4,7 @@
 #pragma once
 
 #include "opkit/api/pointer_operand.h"
+#include "opkit/api/std.h"
 #include "opkit/api/sync.h"
 #include "opkit/api/system.h"
 #include "opkit/api/vector.h"
@@ -162,3 +163,14 @@ inline void vsel(T* dst, T* src0, U* src1, uint8_t repeat, uint8_t dstBlockStrid
     opkit::illegal_operand("vsel: selectMode is 0, 1 or 2", where);
   }
 }
+
+namespace opkit::builtin {
+
+// Kernels call min and max of scalars without a namespace. A directive and not a declaration: a kernel may have
+// functions of these names, which are chosen then, as are those of std.
+using AscendC::Std::max;
+using AscendC::Std::min;
+
+}  // namespace opkit::builtin
+
+using namespace opkit::builtin;  // NOLINT

@@ -8,7 +8,7 @@ namespace AscendC {
 constexpr int32_t K_MAX_DIM = 8;
 constexpr int32_t K_MAX_SHAPE_DIM = 8;
 
-enum class DataFormat : uint8_t { ND = 0, NZ, NCHW, NC1HWC0, NHWC };
+enum class DataFormat : uint8_t { ND = 0, NZ, NCHW, NC1HWC0, NHWC, NCDHW, NDC1HWC0, FRACTAL_Z_3D };
 
 struct ShapeInfo {
   ShapeInfo() = default;

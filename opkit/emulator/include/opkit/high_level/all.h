@@ -18,3 +18,4 @@
 #include "opkit/high_level/softmax_flash.h"
 #include "opkit/high_level/softmax_grad.h"
 #include "opkit/high_level/topk.h"
+#include "opkit/high_level/trans_data.h"

@@ -69,6 +69,9 @@ constexpr uint32_t selected_elements(uint32_t space_bytes, uint32_t number_bytes
 constexpr uint32_t topk_normal_bytes(uint32_t inner) { return inner * (4 + 4 + 8 + 8); }
 constexpr uint32_t topk_small_bytes(uint32_t rows) { return rows * 32 * (4 + 4 + 8) + 64; }
 
+/// What TransData needs for images of `height` times `width` elements of 16 bits: 16 channels of one, and one more.
+constexpr uint32_t trans_data_bytes(uint32_t height, uint32_t width) { return 17 * round_up(height * width, 16) * 2; }
+
 /// Floats that functions of rows need for `rows` of them: `matrices` copies of the rows, `columns` of one data block a
 /// row, one of an element a row, and what reductions need.
 constexpr uint32_t row_space_floats(uint32_t rows, uint32_t width, uint32_t matrices, uint32_t columns) {

@@ -1,8 +1,11 @@
 /// Enumerations that kernels and host functions of the high-level library both name. Source: Ascend C API, high-level
-/// API, reduction, sorting.
+/// API, reduction, sorting,
+/// tensor transformation.
 #pragma once
 
 #include <cstdint>
+
+#include "opkit/api/shape_info.h"
 
 namespace AscendC {
 
@@ -24,6 +27,12 @@ enum class SortType {
 struct SortConfig {
   SortType type = SortType::RADIX_SORT;
   bool isDescend = false;
+};
+
+/// What TransData converts from and to.
+struct TransDataConfig {
+  DataFormat srcFormat;
+  DataFormat dstFormat;
 };
 
 }  // namespace AscendC

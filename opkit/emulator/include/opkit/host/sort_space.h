@@ -43,4 +43,15 @@ inline void GetSortMaxMinTmpSize(const TensorShape& srcShape, TensorDataType, Te
   maxValue = minValue = size > 0 ? static_cast<uint32_t>(size) * 8 : 0;
 }
 
+/// Of the shape that is NCDHW.
+inline bool GetTransDataMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const TensorShape& srcShape,
+                                      const TensorShape& dstShape, const TensorDataType, const TransDataConfig& config,
+                                      uint32_t& maxValue, uint32_t& minValue) {
+  const TensorShape& plain = config.srcFormat == DataFormat::NCDHW ? srcShape : dstShape;
+  if (plain.GetDimNum() != 5) return false;
+  maxValue = minValue = opkit::high_level::trans_data_bytes(static_cast<uint32_t>(plain.GetDim(3)),
+                                                            static_cast<uint32_t>(plain.GetDim(4)));
+  return true;
+}
+
 }  // namespace AscendC
