@@ -116,3 +116,24 @@ def test_a_copy_outside_what_it_may_touch_faults(compile_kernel, call, category,
     assert caught.value.category == category
     assert caught.value.file == run.source
     assert "DataCopy" in run.source.read_text().splitlines()[caught.value.line - 1]
+
+
+WIDE_PADDING = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  GlobalTensor<int64_t> in, out;
+  in.SetGlobalBuffer((__gm__ int64_t*)x, 3);
+  out.SetGlobalBuffer((__gm__ int64_t*)y, 4);
+  LocalTensor<int64_t> local(TPosition::VECIN, 0, 4);
+  DataCopyPad(local, in, {1, 24, 0, 0, 0}, {true, 0, 1, %d});
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(out, local, 4);
+}
+"""
+
+
+def test_eight_byte_elements_are_padded_with_zero_only(compile_kernel) -> None:
+    x, y = np.arange(1, 4), np.full(4, 9)
+    compile_kernel(WIDE_PADDING % 0)(x, y)
+    np.testing.assert_array_equal(y, [1, 2, 3, 0])
+    with pytest.raises(KernelFault, match="paddingValue of 8-byte elements can only be 0"):
+        compile_kernel(WIDE_PADDING % 7)(x, y)

@@ -114,3 +114,46 @@ def test_a_type_that_the_chip_lacks_fails_to_compile_with_the_instructions_name(
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "Exp: this data type is not supported on this chip; see `opkit isa Exp`" in done.stderr
+
+
+LEFT = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+  LocalTensor<float> a(TPosition::VECOUT, 0, 256), b(TPosition::VECCALC, 4096, 256);
+  GlobalTensor<float> out;
+  out.SetGlobalBuffer((__gm__ float*)y, 256);
+  Duplicate(a, 0.0f, 256);
+  PipeBarrier<PIPE_V>();
+  %s
+  PipeBarrier<PIPE_V>();
+  Adds<float, false>(a, a, 1.0f, MASK_PLACEHOLDER, 2, {1, 1, 8, 8});
+  PipeBarrier<PIPE_ALL>();
+  SetMaskNorm();
+  ResetMask();
+  DataCopy(out, a, 256);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "counts"),
+    [
+        # A count is a counter of its own; behind it lies the default: all lanes of each repeat.
+        ("SetMaskCount(); SetVectorMask<float>(0, 5); Duplicate(b, 1.0f, 9);", (64, 64)),
+        ("SetVectorMask<float>(0, 3); Duplicate<float, false>(b, 1.0f, 9);", (2, 2)),
+        # A mask among the parameters is written to the register and stays there.
+        ("Duplicate(b, 1.0f, 3, 1, 1, 8);", (3, 3)),
+        ("uint64_t bits[2] = {3, 0}; Duplicate(b, 1.0f, bits, 1, 1, 8);", (2, 2)),
+        ("SetMaskCount(); Duplicate(b, 1.0f, 70, 1, 1, 8);", (64, 6)),
+        # What has lanes but no mask leaves the register alone.
+        ("SetVectorMask<float>(0, 3); Brcb(b, b[128], 1, {1, 8});", (2, 2)),
+    ],
+)
+def test_what_a_call_leaves_in_the_mask_register(
+    compile_kernel, before: str, counts: tuple[int, int]
+) -> None:
+    y = np.zeros(256, np.float32)
+    compile_kernel(LEFT % before)(y)
+    expected = np.zeros(256, np.float32)
+    expected[: counts[0]] = 1
+    expected[64 : 64 + counts[1]] = 1
+    np.testing.assert_array_equal(y, expected)

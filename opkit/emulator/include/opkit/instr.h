@@ -75,6 +75,7 @@ struct Instr {
   Operand src[3];
   const Operand* list = nullptr;  ///< more operands than `src` holds; valid while the instruction executes, no longer
   uint32_t list_count = 0;
+  bool sets_mask = false;  ///< the mask register takes the mask; with a count all lanes afterwards, and normal mode
   // Of matrix instructions, by op; valid while the instruction executes, no longer.
   const FractalLoad* load = nullptr;
   const ImageLoad* image = nullptr;

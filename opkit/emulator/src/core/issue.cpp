@@ -5,7 +5,35 @@ namespace opkit {
 
 namespace {
 thread_local RunningCore* this_thread_core = nullptr;
+
+/// What a call that brings its own mask leaves in the registers. Source: Ascend C API, SIMD compute, mask
+void leave_mask(Core& core, const Instr& instr) {
+  constexpr uint64_t kAll = ~0ull;
+  if (instr.mask_form == MaskForm::Count) {
+    core.mask_mode = MaskMode::Normal;
+    core.mask[0] = core.mask[1] = kAll;
+    return;
+  }
+  core.mask[0] = instr.mask[0];
+  core.mask[1] = instr.mask[1];
+  if (instr.mask_form != MaskForm::Prefix || core.mask_mode == MaskMode::Counter) return;
+  const uint64_t lanes = instr.mask[0];
+  core.mask[0] = lanes >= 64 ? kAll : (1ull << lanes) - 1;
+  core.mask[1] = lanes >= 128 ? kAll : lanes > 64 ? (1ull << (lanes - 64)) - 1 : 0;
 }
+
+/// Has a replay take the instruction, or executes it between its observers.
+void run(Core& core, LaunchState& launch, Instr& instr) {
+  if (__builtin_expect(launch.observers.empty(), 1)) {
+    if (__builtin_expect(launch.reorder != nullptr, 0)) return launch.reorder->issue(core, instr);
+    return row_of(instr.op).execute(core, instr);
+  }
+  for (Observer* observer : launch.observers) observer->before(core, instr);
+  row_of(instr.op).execute(core, instr);
+  for (Observer* observer : launch.observers) observer->after(core, instr);
+}
+
+}  // namespace
 
 RunningCore* running_core() { return this_thread_core; }
 void set_running_core(RunningCore* core) { this_thread_core = core; }
@@ -20,17 +48,10 @@ void issue(Instr& instr) {
   // A lower core's fault or the user ends the launch: this one has nothing left to compute for.
   if (__builtin_expect(core.index >= launch.stop_from.load(std::memory_order_relaxed), 0)) abandon_fiber();
 
-  const OpRow& row = row_of(instr.op);
   ++core.issued;
   running->last_where = instr.where;
-  if (__builtin_expect(launch.observers.empty(), 1)) {
-    if (__builtin_expect(launch.reorder != nullptr, 0)) return launch.reorder->issue(core, instr);
-    row.execute(core, instr);
-    return;
-  }
-  for (Observer* observer : launch.observers) observer->before(core, instr);
-  row.execute(core, instr);
-  for (Observer* observer : launch.observers) observer->after(core, instr);
+  run(core, launch, instr);
+  if (instr.sets_mask) leave_mask(core, instr);
 }
 
 }  // namespace opkit

@@ -44,6 +44,9 @@ void check_padding(const Instr& instr, bool is_to_local) {
               IllegalOperand, &instr, "pad by 32 bytes at the most on each side",
               "DataCopyPad: leftPadding %u and rightPadding %u of %u-byte elements exceed 32 bytes", copy.left_padding,
               copy.right_padding, element_bytes);
+  OPKIT_CHECK(element_bytes != 8 || !copy.has_pad_value || copy.pad_value_bits == 0, IllegalOperand, &instr,
+              "pad with 0, and fill with Duplicate what shall be another number",
+              "DataCopyPad: paddingValue of 8-byte elements can only be 0");
 }
 
 /// Bursts after the first start on data blocks of a local memory, too.

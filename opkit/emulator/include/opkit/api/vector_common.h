@@ -52,6 +52,7 @@ template <bool isSetMask>
 inline void set_count(Instr& instr, uint32_t count) {
   instr.mask_form = isSetMask ? MaskForm::Count : MaskForm::Register;
   instr.count = count;
+  instr.sets_mask = isSetMask;
 }
 
 /// A mask of bits; `element_bytes` of the widest operand. Types of 32 bits and more have one word only.
@@ -59,6 +60,7 @@ template <bool isSetMask>
 inline void set_mask(Instr& instr, uint32_t element_bytes, const uint64_t* mask, uint32_t repeat) {
   instr.mask_form = isSetMask ? MaskForm::Bits : MaskForm::Register;
   instr.repeat = repeat;
+  instr.sets_mask = isSetMask;
   if (!isSetMask) return;
   instr.mask[0] = mask[0];
   instr.mask[1] = element_bytes > 2 ? 0 : mask[1];
@@ -70,6 +72,14 @@ inline void set_mask(Instr& instr, uint32_t, uint64_t mask, uint32_t repeat) {
   instr.mask_form = isSetMask ? MaskForm::Prefix : MaskForm::Register;
   instr.repeat = repeat;
   instr.mask[0] = mask;
+  instr.sets_mask = isSetMask;
+}
+
+/// The lanes of an instruction that takes no mask.
+inline void set_lanes(Instr& instr, uint64_t lanes, uint32_t repeat) {
+  instr.mask_form = MaskForm::Prefix;
+  instr.repeat = repeat;
+  instr.mask[0] = lanes;
 }
 
 inline Instr start(Op op, Where where) {

@@ -58,7 +58,7 @@ inline void Gatherb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
   const uint32_t block =
       repeatParams.dstBlkStride == 0 ? 1 : repeatParams.dstBlkStride;  // Source: Gatherb, constraints
   instr.dst = opkit::vec::strided(instr.dst, block, repeatParams.dstRepStride);
-  opkit::vec::set_mask<true>(instr, sizeof(T), uint64_t{opkit::kRepeatBytes / sizeof(T)}, repeatTime);
+  opkit::vec::set_lanes(instr, opkit::kRepeatBytes / sizeof(T), repeatTime);
   opkit::issue(instr);
 }
 
@@ -91,7 +91,7 @@ inline uint64_t gather_mask(Instr& instr, uint8_t pattern, bool is_counter, uint
   instr.mode = static_cast<uint8_t>(pattern << 1 | (is_counter ? 1 : 0));
   instr.src[0] = strided(instr.src[0], params.src0BlockStride, params.src0RepeatStride);
   const uint32_t lanes = kRepeatBytes / sizeof(T);
-  set_mask<true>(instr, sizeof(T), uint64_t{is_counter ? mask : lanes}, params.repeatTimes);
+  set_lanes(instr, is_counter ? mask : lanes, params.repeatTimes);
   issue(instr);
   return gather_mask_count();
 }

@@ -68,7 +68,7 @@ inline void trans_data(const Operand (&list)[2 * kAddressList], const AscendC::T
   instr.list = list;
   instr.list_count = 2 * kAddressList;
   instr.mode = static_cast<uint8_t>((params.dstHighHalf ? 1 : 0) | (params.srcHighHalf ? 2 : 0));
-  set_mask<true>(instr, sizeof(T), uint64_t{kRepeatBytes / sizeof(T)}, params.repeatTimes);
+  set_lanes(instr, kRepeatBytes / sizeof(T), params.repeatTimes);
   issue(instr);
 }
 
@@ -127,7 +127,7 @@ inline void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, OPKI
   opkit::Instr instr = opkit::vec::unary(opkit::Op::Transpose, dst.operand(), src.operand(), where);
   instr.mode = static_cast<uint8_t>(TransposeType::TRANSPOSE_ND2ND_B16);
   instr.scalar_bits[0] = opkit::vec::packed_sizes({0, 0, 16, 16, TransposeType::TRANSPOSE_ND2ND_B16});
-  opkit::vec::set_mask<true>(instr, sizeof(T), uint64_t{opkit::kRepeatBytes / sizeof(T)}, 1);
+  opkit::vec::set_lanes(instr, opkit::kRepeatBytes / sizeof(T), 1);
   opkit::issue(instr);
 }
 
@@ -143,7 +143,7 @@ inline void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, cons
   const uint64_t elements =
       uint64_t{transposeParams.nSize} * transposeParams.cSize * transposeParams.hSize * transposeParams.wSize;
   const uint64_t repeats = (elements * sizeof(T) + 511) / 512;  // for the timing model: 512 bytes at a time
-  opkit::vec::set_mask<true>(instr, sizeof(T), elements, static_cast<uint32_t>(repeats == 0 ? 1 : repeats));
+  opkit::vec::set_lanes(instr, elements, static_cast<uint32_t>(repeats == 0 ? 1 : repeats));
   opkit::issue(instr);
 }
 
