@@ -209,7 +209,8 @@ CLASSES: tuple[FindingClass, ...] = (
         "a result written over a source that is still to be read",
         "A vector instruction reads ahead of what it writes. In one repeat its destination may be "
         "exactly the source or lie apart from it, and no repeat may write what a later one reads; "
-        "Add, Sub, Mul, Max and Min may add up in src1 with a repeat stride of 0.",
+        "Add, Sub, Mul, Max and Min may add up in src1 with a repeat stride of 0. Brcb, Gather, "
+        "Gatherb and MrgSort take no source at the place of their result.",
     ),
     FindingClass(
         "API-ASSERT",

@@ -161,3 +161,21 @@ inline void narrower_result_ahead_of_its_source(GM_ADDR, GM_ADDR) {
   Duplicate(a, 1.0f, 256);
   Cast(b, a, RoundMode::CAST_NONE, 128);  // here
 }
+
+// API-OVERLAP: Brcb reads eight elements and writes eight data blocks
+template <bool kMended>
+inline void blocks_over_their_elements(GM_ADDR, GM_ADDR) {
+  LocalTensor<float> a(TPosition::VECCALC, 0, 128);
+  Duplicate(a, 1.0f, 128);
+  Brcb(a[kMended ? 64 : 0], a, 1, {1, 8});  // here
+}
+
+// API-OVERLAP: what Gather picks may lie anywhere in its source
+template <bool kMended>
+inline void picked_over_their_source(GM_ADDR, GM_ADDR) {
+  LocalTensor<float> a(TPosition::VECCALC, 0, 128);
+  LocalTensor<int32_t> places(TPosition::VECCALC, 1024, 64);
+  Duplicate(a, 1.0f, 128);
+  Duplicate(places, 4, 64);
+  Gather(a[kMended ? 64 : 0], a, places.ReinterpretCast<uint32_t>(), 0, 64);  // here
+}

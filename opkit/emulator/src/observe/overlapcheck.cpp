@@ -1,10 +1,12 @@
 // Vector instructions whose destination lies over a source in a way that the documents forbid: over a part of what the
-// same repeat reads, or over what a later repeat reads. The emulator executes repeat by repeat; a chip reads ahead.
-// Source: Ascend C API, general notes and restrictions, overlapping addresses.
+// same repeat reads, or over what a later repeat reads; of some instructions over any of it. The emulator executes
+// repeat by repeat; a chip reads ahead.
+// Source: Ascend C API, general notes and restrictions, overlapping addresses; Brcb, Gather, Gatherb, MrgSort.
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "isa/footprint.h"
 #include "isa/table.h"
 #include "isa/vector_shape.h"
 #include "memory/bounds.h"
@@ -85,11 +87,15 @@ bool may_accumulate(const Instr& instr, uint32_t source) {
   return has_type && source == 1 && (instr.src[1].repeat_stride == 0 || instr.dst.repeat_stride == 0);
 }
 
+/// Whether the destination may lie over no source at all.
+bool wants_apart(Op op) { return op == Op::Brcb || op == Op::Gather || op == Op::Gatherb || op == Op::MrgSort; }
+
 class OverlapCheck final : public CoreDetector<CoreFindings> {
  public:
   using CoreDetector::CoreDetector;
 
   void before(const Core& core, const Instr& instr) override {
+    if (wants_apart(instr.op)) return look_at_all(core, instr);
     const Family family = row_of(instr.op).family;
     const bool is_by_lanes = family == Family::VecUnary || family == Family::VecBinary ||
                              family == Family::VecBinaryScalar || instr.op == Op::Cast;
@@ -128,6 +134,25 @@ class OverlapCheck final : public CoreDetector<CoreFindings> {
     }
   }
 
+  /// For instructions that read in an order of their own. What Gather picks depends on data: its source begins at src.
+  void look_at_all(const Core& core, const Instr& instr) {
+    std::vector<Range> written;
+    std::vector<Range> read;
+    for_each_range(core, instr, [&](const ByteRange& range) {
+      (range.is_write ? written : read).push_back({range.begin, range.begin + range.bytes});
+    });
+    if (instr.op == Op::Gather || instr.op == Op::Gatherb) {
+      read.push_back({instr.src[0].address, instr.src[0].address + size_bytes(instr.src[0].dtype)});
+    }
+    for (const Range& result : written) {
+      for (const Range& source : read) {
+        if (!result.meets(source)) continue;
+        const std::string message = std::string(row_of(instr.op).name) + " writes over what it reads";
+        return report(core, instr, result, message, "give the result bytes of its own");
+      }
+    }
+  }
+
   /// Whether the result of a repeat lies over its source without being at the same place.
   static bool covers_part(const Lanes& written, const Lanes& read, uint32_t repeat) {
     if (!written.repeat(repeat).meets(read.repeat(repeat))) return false;
@@ -154,15 +179,21 @@ class OverlapCheck final : public CoreDetector<CoreFindings> {
 
   void report(const Core& core, const Instr& instr, uint32_t source, uint32_t repeat, uint32_t later,
               const Range& range) {
+    const std::string name = "src" + (instr.source_count > 1 ? std::to_string(source) : std::string());
+    const std::string first = std::string(row_of(instr.op).name) + " writes in repeat " + std::to_string(repeat);
+    report(core, instr, range,
+           repeat == later ? first + " over a part of what the same repeat reads of " + name
+                           : first + " what repeat " + std::to_string(later) + " reads of " + name,
+           "give the result bytes of its own, or exactly those of the source");
+  }
+
+  void report(const Core& core, const Instr& instr, const Range& range, const std::string& message, const char* help) {
     bool is_new = false;
     Finding& finding = state_of(core).findings.at("API-OVERLAP", core, site_of(instr), {}, is_new);
     if (!is_new) return;
     place_finding(finding, core, instr.dst.space, range.begin, range.end);
-    const std::string name = "src" + (instr.source_count > 1 ? std::to_string(source) : std::string());
-    const std::string first = std::string(row_of(instr.op).name) + " writes in repeat " + std::to_string(repeat);
-    finding.message = repeat == later ? first + " over a part of what the same repeat reads of " + name
-                                      : first + " what repeat " + std::to_string(later) + " reads of " + name;
-    finding.help = "give the result bytes of its own, or exactly those of the source";
+    finding.message = message;
+    finding.help = help;
   }
 };
 
