@@ -24,7 +24,7 @@ PATTERNS = {
 }
 ROWS = {
     "Sum": "Sum(OUT(T, 0), IN(T, 0), space, SumParams{number(0), number(1), number(2)});",
-    "Mean": "Mean<T, float>(OUT(T, 0), IN(T, 0), MeanParams{number(0), number(1), number(2)});",
+    "Mean": "Mean<T, float>(OUT(T, 0), IN(T, 0), space, MeanParams{number(0), number(1), number(2)});",
     "CumSum": "CumSum<T, kLast>(OUT(T, 0), OUT(T, 1), IN(T, 0), space, CumSumInfo{number(0), number(1)});",
     "CumSumFirst": "CumSum<T, kFirst>(OUT(T, 0), OUT(T, 1), IN(T, 0), space, CumSumInfo{number(0), number(1)});",
 }
@@ -110,7 +110,9 @@ def test_sums_and_means_of_rows(matrices: Matrices, rows: int, width: int, used:
     out = np.zeros(rows, matrices.dtype)
     found = matrices.run("Sum", [x], [out], [rows, width, used], 256)[0]
     matrices.check(found, exact.sum(axis=1))
-    found = matrices.run("Mean", [x], [out], [rows, width, used])[0]
+    # What the host says: a row and its column, what a reduction needs, 64 means.
+    space = (8 * 9 + width + 8) * 4 + 64 * 4
+    found = matrices.run("Mean", [x], [out], [rows, width, used], space)[0]
     matrices.check(found, exact.mean(axis=1))
 
 

@@ -155,6 +155,13 @@ def test_fractals(softmax: Softmax, rows: int, width: int) -> None:
     softmax.check(found, fractals(gradients(gradient, expected[0].astype(softmax.dtype))[0]))
 
 
+def test_fractals_of_longer_rows_than_an_instruction_reaches_are_refused(softmax: Softmax) -> None:
+    x = data(softmax, 1, 2048)
+    out = [np.zeros_like(x), softmax.blank(1), softmax.blank(1)]
+    with pytest.raises(KernelFault, match="up to 2040 elements in NZ"):
+        softmax.run("Nz", [x], out, 1, 2048, 2048, space=65536)
+
+
 def gradients(gradient: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     gradient, y = gradient.astype(np.float64), y.astype(np.float64)
     front = (gradient * y).sum(axis=1, keepdims=True)

@@ -206,14 +206,19 @@ inline void Mean(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTenso
     PipeBarrier<PIPE_V>();
   } else {
     static_assert(std::is_same_v<T, half> && std::is_same_v<accType, float>, "Mean: accType is T, or float for half");
-    const LastingSpace<1, 0> lasting(sharedTmpBuffer, meanParams.outter, meanParams.inner, where);
-    in_rows<1, 1>(lasting.rest, meanParams.outter, meanParams.inner, meanParams.n, where,
-                  [&](const Rows& rows, const Floats* matrix, const Floats* column) {
-                    rows.sum(column[0], rows.template load<false>(srcTensor, meanParams.outter, matrix[0]));
-                    rows.column().mul(column[0], column[0], share);
-                    rows.to_list(lasting.list[0], column[0]);
-                  });
-    from_floats(dstTensor, lasting.list[0], meanParams.outter, where);
+    // Groups of rows, because the temporary space that the host reckons with does not grow with their number.
+    for (uint32_t first = 0; first < meanParams.outter; first += kMeanRows) {
+      const uint32_t count = meanParams.outter - first < kMeanRows ? meanParams.outter - first : kMeanRows;
+      const LastingSpace<1, 0> lasting(sharedTmpBuffer, count, meanParams.inner, where);
+      const LocalTensor<T> data = srcTensor[first * meanParams.inner];
+      in_rows<1, 1>(lasting.rest, count, meanParams.inner, meanParams.n, where,
+                    [&](const Rows& rows, const Floats* matrix, const Floats* column) {
+                      rows.sum(column[0], rows.template load<false>(data, count, matrix[0]));
+                      rows.column().mul(column[0], column[0], share);
+                      rows.to_list(lasting.list[0], column[0]);
+                    });
+      from_floats(dstTensor[first], lasting.list[0], count, where);
+    }
   }
 }
 template <typename T, typename accType = T, bool isReuseSource = false, bool isBasicBlock = false,

@@ -95,11 +95,11 @@ struct Rows {
   template <bool is_nz, typename T>
   Floats load(const AscendC::LocalTensor<T>& matrix, uint32_t matrix_rows, const Floats& space) const {
     if constexpr (is_nz) {
+      const uint8_t stride = row_stride();
       for (uint32_t at = 0; at < width; at += kFractalWidth) {
         each_strip([&](uint32_t row, uint8_t repeat) {
           const auto from = matrix[at * matrix_rows + (first + row) * kFractalWidth];
           const auto to = space[row * width + at];
-          const auto stride = static_cast<uint8_t>(width / kColumnFloats);
           if constexpr (std::is_same_v<T, float>) {
             AscendC::Adds(to, from, 0.0f, kFractalWidth, repeat, {1, 1, stride, 2}, where);
           } else {
@@ -131,11 +131,11 @@ struct Rows {
     constexpr AscendC::RoundMode mode =
         std::is_same_v<T, half> ? AscendC::RoundMode::CAST_NONE : AscendC::RoundMode::CAST_RINT;
     if constexpr (is_nz) {
+      const uint8_t stride = row_stride();
       for (uint32_t at = 0; at < width; at += kFractalWidth) {
         each_strip([&](uint32_t row, uint8_t repeat) {
           const auto to = matrix[at * matrix_rows + (first + row) * kFractalWidth];
           const auto from = results[row * width + at];
-          const auto stride = static_cast<uint8_t>(width / kColumnFloats);
           if constexpr (std::is_same_v<T, float>) {
             AscendC::Adds(to, from, 0.0f, kFractalWidth, repeat, {1, 1, 2, stride}, where);
           } else {
@@ -215,6 +215,13 @@ struct Rows {
   static void barrier() { AscendC::PipeBarrier<PIPE_V>(); }
 
  private:
+  /// Data blocks from row to row, which an instruction has eight bits for.
+  uint8_t row_stride() const {
+    if (width / kColumnFloats > UINT8_MAX) {
+      illegal_operand("a high-level function: opkit takes rows of up to 2040 elements in NZ", where);
+    }
+    return static_cast<uint8_t>(width / kColumnFloats);
+  }
   /// The list is spread in whole eights.
   void begin_list() const {
     AscendC::Duplicate(list, 0.0f, static_cast<int32_t>(round_up(count, 8)), where);

@@ -41,6 +41,9 @@ constexpr uint32_t kMostRows = 1024;
 
 constexpr uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
+/// Rows that Mean in another type takes at a time.
+constexpr uint32_t kMeanRows = 64;
+
 /// What a reduction of one row of `count` elements needs.
 constexpr uint32_t reduction_bytes(uint32_t count) { return round_up(2 * (count / 64 + 1), 8) * 4; }
 

@@ -28,11 +28,12 @@ OPKIT_REDUCE_SPACE(Prod)
 inline void GetSumMaxMinTmpSize(const uint32_t n, const uint32_t, const bool, uint32_t& maxSize, uint32_t& minSize) {
   maxSize = minSize = opkit::high_level::reduction_bytes(n);
 }
-/// A row in float, its column and list, beside what a reduction needs; means of more than 64 rows at once need more.
+/// In another type: a row in float and its column, and the list of means of as many rows as are taken at a time.
 inline void GetMeanMaxMinTmpSize(const uint32_t n, const uint32_t srcTypeSize, const uint32_t accTypeSize, const bool,
                                  uint32_t& maxSize, uint32_t& minSize) {
   minSize = opkit::high_level::reduction_bytes(n);
-  if (accTypeSize > srcTypeSize) minSize = opkit::host::row_space_bytes(1, n, 1, 1) + 64 * sizeof(float);
+  if (accTypeSize > srcTypeSize)
+    minSize = opkit::host::row_space_bytes(1, n, 1, 1) + opkit::high_level::kMeanRows * sizeof(float);
   maxSize = minSize;
 }
 
