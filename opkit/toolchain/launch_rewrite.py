@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from opkit.errors import BuildError, Diagnostic
@@ -55,6 +56,11 @@ TASK_TYPES = {
 _MAYBE_LAUNCH = "<<<"
 _MAYBE_KERNEL = "__global__"
 _STATEMENT_ENDS = {";", "{", "}"}
+_DIRECTIVE = re.compile(r"^[ \t]*#.*", re.MULTILINE)
+_CONDITION = re.compile(
+    r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:.*\\\n)*.*", re.MULTILINE
+)
+_OTHER_BRANCH = re.compile(r"^[ \t]*#[ \t]*(?:else|elif)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,15 @@ class Kernel:
     """(tiling key, mode) of each KERNEL_TASK_TYPE in its body, as C++ expressions."""
     workspace: str | None = None
     """The parameter marked `__kfc_workspace__`: the system workspace of Matmul objects."""
+    head: int = 0
+    """Offset of its first token."""
+    is_branch: bool = False
+    """Whether branches of a conditional declare it with different modes."""
+
+    @property
+    def mode_in_scope(self) -> str:
+        """The mode as code behind the head writes it: the compiler knows which branch holds."""
+        return f"opkit_mode_of_{self.name}" if self.is_branch else self.mode
 
 
 @dataclass(frozen=True)
@@ -138,9 +153,12 @@ def body_edits(text: str, *, asks_mode: bool) -> tuple[Edit, ...]:
     """
     edits: list[Edit] = []
     for kernel in _all_kernels(text):
+        if kernel.is_branch:
+            constant = f"constexpr ::opkit::KernelMode {kernel.mode_in_scope} = {kernel.mode}; "
+            edits.append(Edit(kernel.head, kernel.head, constant))
         statements = ""
         if asks_mode:
-            statements += f" if (::opkit::tells_mode({kernel.mode})) return;"
+            statements += f" if (::opkit::tells_mode({kernel.mode_in_scope})) return;"
         if kernel.workspace is not None:
             pointer = f"reinterpret_cast<uint8_t*>({kernel.workspace})"
             statements += f" ::opkit::set_system_workspace({pointer});"
@@ -156,7 +174,7 @@ def library_edits(text: str) -> tuple[Edit, ...]:
     their kernels are wanted, name expressions say.
     """
     return tuple(
-        Edit(kernel.end, kernel.end, _library_entry(kernel.name, kernel.name, kernel.mode))
+        Edit(kernel.end, kernel.end, _library_entry(kernel.name, kernel.name, kernel.mode_in_scope))
         for kernel in _all_kernels(text)
         if kernel.end is not None and not kernel.is_template
     )
@@ -231,19 +249,36 @@ def _expression_name(expression: str) -> str:
 def _all_kernels(text: str) -> list[Kernel]:
     if _MAYBE_KERNEL not in text:
         return []
-    tokens = significant(tokenize(text))
+    conditions = [match.span() for match in _CONDITION.finditer(text)]
+    tokens = [
+        token
+        for token in significant(tokenize(text))
+        if not any(start <= token.start < end for start, end in conditions)
+    ]
     found = (
-        _kernel_at(tokens, index)
+        _kernel_at(text, tokens, index)
         for index, token in enumerate(tokens)
         if token.text == _MAYBE_KERNEL and token.kind is TokenKind.IDENTIFIER
     )
-    return [kernel for kernel in found if kernel is not None]
+    return _with_branches([kernel for kernel in found if kernel is not None], text)
 
 
-def _kernel_at(tokens: Sequence[Token], index: int) -> Kernel | None:
-    begin = index
-    while begin > 0 and tokens[begin - 1].text not in _STATEMENT_ENDS:
-        begin -= 1
+def _with_branches(kernels: Sequence[Kernel], text: str) -> list[Kernel]:
+    """Mark the kernels whose mode depends on the branch of a conditional that is compiled."""
+    by_name: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        by_name.setdefault(kernel.name, []).append(kernel)
+    branches = {
+        name
+        for name, heads in by_name.items()
+        if len({head.mode for head in heads}) > 1
+        and all(_OTHER_BRANCH.search(text, a.head, b.head) for a, b in pairwise(heads))
+    }
+    return [replace(kernel, is_branch=kernel.name in branches) for kernel in kernels]
+
+
+def _kernel_at(text: str, tokens: Sequence[Token], index: int) -> Kernel | None:
+    begin = _head_begin(text, tokens, index)
     is_template = any(token.text == "template" for token in tokens[begin:index])
     mode: str | None = None
     position = begin
@@ -276,10 +311,22 @@ def _kernel_at(tokens: Sequence[Token], index: int) -> Kernel | None:
                     end=tokens[last].end if last is not None else None,
                     keyed_modes=_keyed_modes(tokens[close + 1 : last]) if last else (),
                     workspace=workspace,
+                    head=tokens[begin].start,
                 )
             position = close
         position += 1
     return None
+
+
+def _head_begin(text: str, tokens: Sequence[Token], index: int) -> int:
+    """Return the first token of the declaration that `tokens[index]` is part of."""
+    begin = index
+    while begin > 0 and tokens[begin - 1].text not in _STATEMENT_ENDS:
+        begin -= 1
+    *_, directive = (None, *_DIRECTIVE.finditer(text, tokens[begin].start, tokens[index].start))
+    while directive is not None and tokens[begin].start < directive.end():
+        begin += 1
+    return begin
 
 
 def _marked_workspace(parameters: Sequence[Token]) -> str | None:
@@ -365,7 +412,9 @@ def _edits_of_launch(
             text, file, tokens[index], f"the launch of {name} does not say how many blocks"
         )
     kernel = known.get(name)
-    mode = kernel.mode if kernel else _common_mode(known)
+    mode = _common_mode(known)
+    if kernel is not None:
+        mode = ASK_KERNEL if kernel.is_branch else kernel.mode
     is_template = tokens[index - 1].text in (">", ">>>") or (kernel and kernel.is_template)
     before = "::opkit::launch_kernel("
     after = ""

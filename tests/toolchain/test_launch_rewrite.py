@@ -172,6 +172,22 @@ def test_a_definition_says_more_than_its_declaration() -> None:
     assert kernel.mode == "::opkit::KernelMode::Cube"
 
 
+def test_the_branch_that_is_compiled_says_the_mode(tmp_path: Path) -> None:
+    source = tmp_path / "main.asc"
+    source.write_text(
+        "#if CUBE_ONLY\n__global__ __cube__ void k(int a)\n"
+        "#else\n__global__ __vector__ void k(int a)\n#endif\n{ work(); }\n"
+        "void f() { k<<<1, 0, s>>>(2); }\n"
+    )
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    lines = tree.files[0].rewritten.text.splitlines()[1:]
+    constant = "constexpr ::opkit::KernelMode opkit_mode_of_k = ::opkit::KernelMode"
+    assert lines[1] == f"{constant}::Cube; __global__ __cube__ void k(int a)"
+    assert lines[3] == f"{constant}::Vector; __global__ __vector__ void k(int a)"
+    assert lines[5] == "{ if (::opkit::tells_mode(opkit_mode_of_k)) return; work(); }"
+    assert "::opkit::AskKernel()" in lines[6]
+
+
 def test_a_pointer_has_the_mode_that_all_kernels_share() -> None:
     text = "__global__ __cube__ void a(int) {}\nvoid f() { p<<<1, 0, s>>>(1); }"
     assert "::opkit::KernelMode::Cube" in rewrite(text)
