@@ -15,7 +15,7 @@ from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from opkit.sanitizer import CheckReport, Suppressions
+    from opkit.sanitizer import CheckReport, CheckSettings
     from opkit.testing import Case
     from opkit.toolchain import Project
 
@@ -142,12 +142,13 @@ def command(
 
     Example: opkit check -- ./add 1024
     """
-    from opkit.sanitizer import baseline_text, chosen_tools, read_suppressions
+    from opkit.sanitizer import CheckSettings, baseline_text, chosen_tools, read_suppressions
 
     known = read_suppressions(suppressions) if suppressions is not None else None
-    settings = _Settings(
-        *(chosen_tools(tools), not no_auto_sync, block, kernel), unused, witness, known, chip
+    checks = CheckSettings(
+        *(chosen_tools(tools), not no_auto_sync, block, kernel), witness=witness, suppressions=known
     )
+    settings = _Settings(checks, unused, chip)
     if mutate:
         if program or shape or dtype:
             raise UsageError(
@@ -184,15 +185,10 @@ def command(
 
 @dataclass(frozen=True)
 class _Settings:
-    """What is looked for, whatever is run."""
+    """What is looked for, and on which chip."""
 
-    tools: tuple[str, ...]
-    auto_sync: bool
-    block: int | None
-    kernel: str | None
+    checks: CheckSettings
     unused: bool
-    witness: bool
-    suppressions: Suppressions | None
     chip: str | None
 
 
@@ -230,27 +226,9 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
         if not path.is_file():
             raise UsageError(f"{path}: there is no such script")
         runtime.configure(chip)
-        return check_script(
-            path,
-            program[1:],
-            tools=settings.tools,
-            auto_sync=settings.auto_sync,
-            block=settings.block,
-            kernel=settings.kernel,
-            witness=settings.witness,
-            suppressions=settings.suppressions,
-        )
+        return check_script(path, program[1:], settings=settings.checks)
     return check_program(
-        path,
-        program[1:],
-        tools=settings.tools,
-        auto_sync=settings.auto_sync,
-        block=settings.block,
-        kernel=settings.kernel,
-        witness=settings.witness,
-        unused=settings.unused,
-        chip=chip,
-        suppressions=settings.suppressions,
+        path, program[1:], settings=settings.checks, unused=settings.unused, chip=chip
     )
 
 
@@ -344,12 +322,7 @@ def _run(
             project.root,
             cases,
             launch,
-            tools=settings.tools,
-            auto_sync=settings.auto_sync,
-            block=settings.block,
-            kernel=settings.kernel,
-            witness=settings.witness,
-            suppressions=settings.suppressions,
+            settings=settings.checks,
             progress=bar.advance,
         )
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from opkit.sanitizer.run import CaseFindings, CheckReport, check_cases
     from opkit.sanitizer.session import Check, chosen_tools
+    from opkit.sanitizer.settings import CheckSettings
     from opkit.sanitizer.suppressions import Suppressions, baseline_text, read_suppressions
     from opkit.sanitizer.witness import Witness
 
@@ -38,6 +39,7 @@ __all__ = [
     "Caught",
     "Check",
     "CheckReport",
+    "CheckSettings",
     "Finding",
     "FindingClass",
     "Gap",
@@ -90,6 +92,7 @@ _HOMES = {
     ),
     "run": ("CaseFindings", "CheckReport", "check_cases"),
     "session": ("Check", "chosen_tools"),
+    "settings": ("CheckSettings",),
     "suppressions": ("Suppressions", "baseline_text", "read_suppressions"),
     "witness": ("Witness",),
 }

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from opkit import runtime
 from opkit.errors import KernelFault, UsageError
 from opkit.sanitizer.finding import Found, read_findings
-from opkit.sanitizer.run import CaseFindings, CheckReport, split_findings
-from opkit.sanitizer.session import Check, detectors_of, kept_findings
-from opkit.sanitizer.suppressions import Suppressions
+from opkit.sanitizer.run import CaseFindings, CheckReport, split_findings, watch
+from opkit.sanitizer.session import detectors_of, kept_findings
+from opkit.sanitizer.settings import CheckSettings
 
 __all__ = ["check_program", "check_script", "findings_in", "program_options"]
 
@@ -51,23 +50,16 @@ def check_program(
     program: Path,
     arguments: Sequence[str],
     *,
-    tools: Sequence[str],
-    auto_sync: bool = True,
-    block: int | None = None,
-    kernel: str | None = None,
+    settings: CheckSettings,
     unused: bool = False,
-    witness: bool = False,
     chip: str | None = None,
-    suppressions: Suppressions | None = None,
 ) -> CheckReport:
     """Run a program with its own streams and return what the launches of it showed.
 
     Programs that it starts in turn are checked too, where `opkit cc` has linked them.
 
     Args:
-        kernel: only findings of kernels of this name; `*` and `?` match anything.
         unused: also device memory that nothing ever touched.
-        witness: run launches with races again, in the order that loses.
     Raises:
         UsageError: there is no such program, or it left no findings: it is not linked to opkit, or
             ended in a way that leaves no time to write them.
@@ -76,37 +68,32 @@ def check_program(
     with tempfile.TemporaryDirectory(prefix="opkit-check-") as name:
         folder = Path(name)
         options = program_options(
-            *(tools, folder), auto_sync=auto_sync, block=block, unused=unused, witness=witness
+            settings.tools,
+            folder,
+            auto_sync=settings.auto_sync,
+            block=settings.block,
+            unused=unused,
+            witness=settings.witness,
         )
         code = runtime.run_program(found_program, arguments, {"chip": chip, **options})
-        found = findings_in(folder, tools)
+        found = findings_in(folder, settings.tools)
     if found is None:
         ended = f"was ended by signal {-code}" if code < 0 else f"exited with {code}"
         raise UsageError(
             f"{program} {ended} and has left no findings, so nothing was checked",
             help='link it with "opkit cc" of this version, and let it end by return or exit',
         )
-    return _report(found_program, found, code, tools, kernel, suppressions)
+    return _report(found_program, found, code, settings)
 
 
-def check_script(
-    script: Path,
-    arguments: Sequence[str],
-    *,
-    tools: Sequence[str],
-    auto_sync: bool = True,
-    block: int | None = None,
-    kernel: str | None = None,
-    witness: bool = False,
-    suppressions: Suppressions | None = None,
-) -> CheckReport:
+def check_script(script: Path, arguments: Sequence[str], *, settings: CheckSettings) -> CheckReport:
     """Run a Python script in this process and return what the launches of it showed.
 
     Launches by way of PyTorch count: they run on the same device.
 
     What the script does not catch is shown as Python shows it, and its code is then 1.
     """
-    session = Check(tools, auto_sync=auto_sync, block=block, witness=witness)
+    session = watch(settings)
     code: int | str | None = 1
     try:
         with session:
@@ -115,21 +102,13 @@ def check_script(
         pass  # among the findings or the gaps
     number = code if isinstance(code, int) else int(code is not None)
     found = Found(session.findings, session.gaps)
-    return _report(script, found, number, tools, kernel, suppressions)
+    return _report(script, found, number, settings)
 
 
-def _report(
-    program: Path,
-    found: Found,
-    code: int,
-    tools: Sequence[str],
-    kernel: str | None,
-    suppressions: Suppressions | None,
-) -> CheckReport:
+def _report(program: Path, found: Found, code: int, settings: CheckSettings) -> CheckReport:
     root = Path.cwd()
-    findings = [item for item in found.findings if fnmatchcase(item.kernel, kernel or "*")]
-    kept, hidden = split_findings(findings, suppressions, root, program.name)
+    kept, hidden = split_findings(found.findings, settings, root, program.name)
     cases = (CaseFindings(program.name, kept),)
     return CheckReport(
-        program.name, root, tuple(tools), cases, len(hidden), gaps=found.gaps, exit_code=code
+        program.name, root, settings.tools, cases, len(hidden), gaps=found.gaps, exit_code=code
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from opkit.errors import KernelFault, OpkitError, UsageError
 from opkit.sanitizer.finding import Finding, Gap, group_findings
 from opkit.sanitizer.session import Check
-from opkit.sanitizer.suppressions import Suppressions
+from opkit.sanitizer.settings import CheckSettings
 
-__all__ = ["CaseFindings", "CaseRun", "CheckReport", "check_cases", "split_findings"]
+__all__ = ["CaseFindings", "CaseRun", "CheckReport", "check_cases", "split_findings", "watch"]
 
 
 class CaseRun(Protocol):
@@ -66,22 +66,13 @@ def check_cases(
     cases: Iterable[CaseRun],
     launch: Callable[[Any], object],
     *,
-    tools: Sequence[str],
-    auto_sync: bool = True,
-    block: int | None = None,
-    kernel: str | None = None,
-    witness: bool = False,
-    suppressions: Suppressions | None = None,
+    settings: CheckSettings,
     progress: Callable[[str], None] | None = None,
 ) -> CheckReport:
     """Launch every case under the checks and return what they found.
 
     Args:
-        block: only findings of this block.
-        kernel: only findings of kernels of this name; `*` and `?` match anything.
-        witness: run launches with races again, in the order that loses.
         launch: runs one case; its results are not looked at.
-        suppressions: what is not to be reported; see `read_suppressions`.
         progress: called with a case's name after it.
     Raises:
         UsageError: there are no cases.
@@ -91,7 +82,7 @@ def check_cases(
     gaps = []
     hidden: dict[tuple[object, ...], Finding] = {}
     for case in cases:
-        session = Check(tools, auto_sync=auto_sync, block=block, witness=witness)
+        session = watch(settings)
         try:
             with session:
                 launch(case)
@@ -103,25 +94,36 @@ def check_cases(
                 raise
             # The others can still be checked.
             gaps.append(Gap("Refused", " ".join(str(error).split()), case.name, None))
-        findings = [item for item in session.findings if fnmatchcase(item.kernel, kernel or "*")]
-        kept, suppressed = split_findings(findings, suppressions, root, case.name)
+        kept, suppressed = split_findings(session.findings, settings, root, case.name)
         hidden |= suppressed
         results.append(CaseFindings(case.name, kept))
         if progress is not None:
             progress(case.name)
     if not results:
         raise UsageError(f"{project} has no cases to check", help="leave out --shape or --dtype")
-    return CheckReport(project, root, tuple(tools), tuple(results), len(hidden), gaps=tuple(gaps))
+    return CheckReport(project, root, settings.tools, tuple(results), len(hidden), gaps=tuple(gaps))
+
+
+def watch(settings: CheckSettings) -> Check:
+    """Return the session that looks for what the settings say."""
+    return Check(
+        settings.tools,
+        auto_sync=settings.auto_sync,
+        block=settings.block,
+        witness=settings.witness,
+    )
 
 
 def split_findings(
-    findings: Iterable[Finding], suppressions: Suppressions | None, root: Path, case: str
+    findings: Iterable[Finding], settings: CheckSettings, root: Path, case: str
 ) -> tuple[tuple[Finding, ...], dict[tuple[object, ...], Finding]]:
     """Return the findings to report, as `case`'s, and those that suppressions hide, by place."""
     kept = []
     hidden: dict[tuple[object, ...], Finding] = {}
     for finding in findings:
-        if suppressions is not None and suppressions.match(finding, root):
+        if not fnmatchcase(finding.kernel, settings.kernel or "*"):
+            continue
+        if settings.suppressions is not None and settings.suppressions.match(finding, root):
             hidden[(finding.id, finding.location, finding.other)] = finding
         else:
             kept.append(replace(finding, cases=(case,)))

@@ -14,7 +14,7 @@ import pytest
 
 from opkit import emulator
 from opkit.errors import KernelFault
-from opkit.sanitizer import TOOLS, Check, Finding, check_program
+from opkit.sanitizer import TOOLS, Check, CheckSettings, Finding, check_program
 from opkit.toolchain import parse_driver_arguments, run_driver
 
 CheckKernel = Callable[..., tuple[Finding, ...]]
@@ -90,7 +90,7 @@ def check_text(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
         if not program.exists():
             source.write_text(text, encoding="utf-8")
             run_driver(parse_driver_arguments(["-g", str(source), "-o", str(program)]))
-        report = check_program(program, (), tools=TOOLS, unused=unused)
+        report = check_program(program, (), settings=CheckSettings(TOOLS), unused=unused)
         assert report.gaps == ()
         return report.findings
 

@@ -16,6 +16,7 @@ from opkit.sanitizer import (
     CLASSES,
     CaseFindings,
     CheckReport,
+    CheckSettings,
     Finding,
     Location,
     baseline_text,
@@ -287,7 +288,7 @@ def test_a_rule_that_cannot_be_read_names_its_line(root: Path) -> None:
 
 def test_a_check_without_cases_is_refused(root: Path) -> None:
     with pytest.raises(UsageError, match="no cases"):
-        check_cases("add", root, [], lambda case: None, tools=())
+        check_cases("add", root, [], lambda case: None, settings=CheckSettings(()))
 
 
 def test_a_fault_of_a_case_becomes_its_finding_and_the_next_case_runs(root: Path) -> None:
@@ -296,7 +297,7 @@ def test_a_fault_of_a_case_becomes_its_finding_and_the_next_case_runs(root: Path
             raise KernelFault("reads outside", category="OutOfBounds")
 
     cases = [SimpleNamespace(name="one", op="Add"), SimpleNamespace(name="two", op="Add")]
-    done = check_cases("add", root, cases, launch, tools=("memcheck",))
+    done = check_cases("add", root, cases, launch, settings=CheckSettings(("memcheck",)))
     assert [[found.id for found in case.findings] for case in done.cases] == [["MEM-BOUNDS"], []]
     assert not done.clean
 
@@ -306,7 +307,9 @@ def test_a_fault_that_is_ours_ends_the_check(root: Path) -> None:
         raise KernelFault("Foo is not there yet", category="Unimplemented")
 
     with pytest.raises(KernelFault, match="Foo"):
-        check_cases("add", root, [SimpleNamespace(name="one", op="Add")], launch, tools=())
+        check_cases(
+            "add", root, [SimpleNamespace(name="one", op="Add")], launch, settings=CheckSettings(())
+        )
 
 
 OUTSIDE = """
@@ -334,7 +337,7 @@ def test_a_call_that_the_operator_refuses_does_not_end_the_check(root: Path) -> 
             raise UsageError("[Add] its tiling function failed:\n    a row is too long")
 
     cases = [SimpleNamespace(name=name, op="Add") for name in ("one", "two")]
-    report = check_cases("add", root, cases, launch, tools=())
+    report = check_cases("add", root, cases, launch, settings=CheckSettings(()))
     assert [case.name for case in report.cases] == ["one", "two"]
     (gap,) = report.gaps
     assert gap_text(gap) == (
