@@ -111,7 +111,7 @@ def print_prototype(source: Path, target: Path | None, console: Console, *, chip
 
     Raises:
         BuildError: the source does not compile.
-        UsageError: it defines no operator, or the file cannot be written.
+        UsageError: it defines no operator, or the file exists or cannot be written.
     """
     from opkit import schema
     from opkit.cli.console import write_text
@@ -124,6 +124,10 @@ def print_prototype(source: Path, target: Path | None, console: Console, *, chip
     if target is None:
         console.result(text.rstrip("\n"))
         return
+    if target.exists():
+        raise UsageError(
+            f"{target} exists already", help="name another file, or move this one out of the way"
+        )
     write_text(target, text)
     console.status("create", str(target), tone="good")
     if console.json:

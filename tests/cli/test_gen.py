@@ -210,3 +210,19 @@ def test_a_prototype_is_read_back_out_of_a_host_source(
     broken.write_text("int main( {")
     assert gen("--from-opdef", broken) == 1
     assert gen("--from-opdef", tmp_path / "none.cpp") == 2
+
+
+def test_a_prototype_read_back_overwrites_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "p"
+    assert gen("-i", PROTOTYPES / "add_custom.json", "-o", folder, "-q") == 0
+    host = folder / "op_host" / "add_custom.cpp"
+    mine = tmp_path / "mine.json"
+    mine.write_text("mine")
+    assert gen("--from-opdef", host, "-o", mine) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert mine.read_text() == "mine"
+    assert gen("--from-opdef", host, "-o", mine / "below.json") == 2
+    assert gen("--from-opdef", host, "-o", tmp_path / "new.json") == 0
+    assert json.loads((tmp_path / "new.json").read_text())["op"] == "AddCustom"
