@@ -7,7 +7,15 @@ import pytest
 
 from opkit.errors import KernelFault
 
-TYPES = {"int8_t": np.int8, "uint8_t": np.uint8, "half": np.float16, "float": np.float32}
+TYPES = {
+    "int8_t": np.int8,
+    "uint8_t": np.uint8,
+    "half": np.float16,
+    "float": np.float32,
+    "int16_t": np.int16,
+    "int32_t": np.int32,
+    "bfloat16_t": np.uint16,  # its bits
+}
 SHAPES = "const uint32_t to[2] = {number[0], number[1]}, from[2] = {number[2], number[3]};"
 CASES = {
     f"{name} {kind} {dim} {axis} {form}": (
@@ -77,3 +85,13 @@ def test_wrong_shapes_and_too_little_space_are_faults(call) -> None:
         call("Broadcast half 2 1 space", z, x, numbers=(16, 24, 16, 1), space=512)
     with pytest.raises(KernelFault, match="multiple of 32 bytes"):
         call("BroadCast half 2 0 space", z, values("half", 1, 24), numbers=(16, 24, 1, 24))
+
+
+@pytest.mark.parametrize(("kind", "arch"), [("uint32_t", 2201), ("int32_t", 2002)])
+def test_other_types_are_refused_by_name(compile_kernel, kind: str, arch: int) -> None:
+    call = f"void f(LocalTensor<{kind}> x) {{ {SHAPES} Broadcast<{kind}, 2, 1>(x, x, to, from); }}"
+    kernel = 'extern "C" __global__ __aicore__ void kernel(GM_ADDR) {}'
+    with pytest.raises(AssertionError, match="Broadcast: this data type is not supported"):
+        compile_kernel(
+            f"const uint32_t number[4] = {{16, 16, 16, 1}};\n{call}\n{kernel}", arch=arch
+        )

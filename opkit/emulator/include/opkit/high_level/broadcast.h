@@ -87,6 +87,13 @@ inline void broadcast_row(const AscendC::LocalTensor<T>& dst, const AscendC::Loc
   AscendC::PipeBarrier<PIPE_V>();
 }
 
+/// The page of Broadcast lists the first four. With the others the public sample add_broadcast calls it, on A2 and A3.
+template <typename T>
+constexpr bool broadcasts =
+    std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t> || std::is_same_v<T, half> || std::is_same_v<T, float> ||
+    (__NPU_ARCH__ == 2201 &&
+     (std::is_same_v<T, bfloat16_t> || std::is_same_v<T, int16_t> || std::is_same_v<T, int32_t>));
+
 template <typename T>
 inline void broadcast_columns(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint32_t rows,
                               uint32_t columns, const AscendC::LocalTensor<uint8_t>& space, Where where) {
@@ -121,9 +128,9 @@ inline void broadcast(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTe
                       const uint32_t* src_shape, const AscendC::LocalTensor<uint8_t>& space, Where where) {
   static_assert(dim == 1 || dim == 2, "Broadcast: dim is 1 or 2");
   static_assert(axis >= 0 && axis < dim, "Broadcast: axis is 0, or 1 with dim 2");
-  static_assert(
-      std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t> || std::is_same_v<T, half> || std::is_same_v<T, float>,
-      "Broadcast: this data type is not supported on this chip: int8_t, uint8_t, half and float are");
+  static_assert(broadcasts<T>,
+                "Broadcast: this data type is not supported on this chip: int8_t, uint8_t, half and float are, and on "
+                "Ascend910B bfloat16_t, int16_t and int32_t");
   const uint32_t rows = dim == 1 ? 1 : dst_shape[0];
   const uint32_t columns = dst_shape[dim - 1];
   const bool is_one = src_shape[axis] == 1;
