@@ -64,16 +64,18 @@ def _show_missing(name: str | None, console: Console) -> None:
         raise UsageError(
             "--missing lists names, and takes none", help="leave out NAME, or --missing"
         )
-    from opkit.compat import api_names, read_declared
+    from opkit.compat import api_names, read_declared, read_refused
 
     names = api_names()
     lacking = read_declared().missing(names)
+    listed = {name.identifier for name in names}
+    unlisted = [name for name in read_refused() if name not in listed]
     if console.json:
         found = [
             {"name": name.text, "class": name.kind, "tier": name.tier, "kernels": name.kernels}
             for name in lacking
         ]
-        console.emit_json({"names": len(names), "missing": found})
+        console.emit_json({"names": len(names), "missing": found, "unlisted": unlisted})
         return
     groups: dict[str, list[str]] = {}
     for entry in sorted(lacking, key=lambda entry: -entry.kernels):
@@ -88,6 +90,7 @@ def _show_missing(name: str | None, console: Console) -> None:
         total = sum(entry.tier == tier for entry in names)
         gone = sum(entry.tier == tier for entry in lacking)
         console.result(f"{tier}: {total - gone} of {total}")
+    console.result(f"\nalso missing, outside that list of names\n    {', '.join(unlisted)}")
 
 
 def _table() -> tuple[Row, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opkit.compat.api import ApiName, api_names
-from opkit.compat.declared import Declared, read_declared
+from opkit.compat.declared import Declared, read_declared, read_refused
 from opkit.compat.discover import Sample, find_samples
 from opkit.compat.outcome import Outcome, Verdict
 from opkit.compat.run import Task, plan, run_tasks
@@ -26,6 +26,7 @@ __all__ = [
     "names_used",
     "plan",
     "read_declared",
+    "read_refused",
     "run_tasks",
     "scan",
     "select_samples",

@@ -19,7 +19,7 @@ from opkit.compat.source import class_methods
 from opkit.errors import OpkitError, SetupError
 from opkit.toolchain import Toolkit, find_compiler
 
-__all__ = ["Declared", "read_declared"]
+__all__ = ["Declared", "read_declared", "read_refused"]
 
 # `opkit build` defines these for each input and output of the operator (toolchain/command.py).
 _PER_OPERATOR = ("DTYPE_*", "FORMAT_*")
@@ -33,6 +33,7 @@ _INSIDE: Mapping[str, tuple[str, ...]] = {
 _OUR_OWN = "opkit"
 _ERROR_LINE = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+)(?::\d+)?: (?:fatal )?error: ", re.M)
 _LINE_MARKER = re.compile(r'^# \d+ "(?P<file>[^"]*)"')
+_REFUSED = re.compile(r"^OPKIT_MISSING(?:_\w+)?\((?P<name>\w+)\)$", re.M)
 _IDENTIFIER = re.compile(r"^[^\W\d]\w*$")
 _SECONDS = 120
 
@@ -93,6 +94,12 @@ def read_declared(
         if _IDENTIFIER.match(word) and word not in wanted:
             wanted[word] = [f"AscendC::{word}"]
     return Declared(frozenset(found | probe.declared(wanted)))
+
+
+def read_refused() -> tuple[str, ...]:
+    """Return the names that the installed headers know only to refuse them, in their order."""
+    path = Toolkit.installed().include_dir / "opkit" / "isa" / "missing.inc"
+    return tuple(_REFUSED.findall(path.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)

@@ -43,3 +43,12 @@ def test_an_override_for_one_instruction_beats_its_class(capsys: Capture) -> Non
 def test_an_unknown_instruction_gets_the_nearest_one(capsys: Capture) -> None:
     assert isa("Expp") == 2
     assert 'did you mean "Exp"?' in capsys.readouterr().err
+
+
+def test_the_missing_names_include_those_outside_the_list(capsys: Capture) -> None:
+    assert isa("--missing", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    missing = {entry["name"] for entry in found["missing"]}
+    assert "GetTransposeTilingInfo" in missing
+    assert "BatchNorm" in found["unlisted"] and "LoadImageToLocalParams" in found["unlisted"]
+    assert not missing & set(found["unlisted"])

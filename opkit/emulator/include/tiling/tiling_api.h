@@ -5,6 +5,7 @@
 
 #include "lib/matmul/bmm_tiling.h"
 #include "lib/matmul/matmul_tiling.h"
+#include "opkit/api/missing.h"
 #include "securec.h"
 
 #ifndef DT_FLOAT  // a kernel's translation unit has no data types of the graph engine

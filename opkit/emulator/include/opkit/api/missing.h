@@ -34,6 +34,18 @@ constexpr bool is_implemented = false;
 #define OPKIT_MISSING_VALUE(name)               \
   struct name##_is_not_implemented_in_opkit {}; \
   inline constexpr name##_is_not_implemented_in_opkit name{};
+// A type is complete, so that functions which take one say so too.
+#define OPKIT_MISSING_TEMPLATE(name) \
+  template <typename... Arguments>   \
+  struct name {                      \
+    OPKIT_MISSING_BODY(name);        \
+  };
+#define OPKIT_MISSING_TYPE(name)              \
+  template <typename... Arguments>            \
+  struct name##_is_not_implemented_in_opkit { \
+    OPKIT_MISSING_BODY(name);                 \
+  };                                          \
+  using name = name##_is_not_implemented_in_opkit<>;
 #define OPKIT_MISSING_BUILTIN(name)
 
 namespace AscendC {
@@ -42,9 +54,13 @@ namespace AscendC {
 
 #undef OPKIT_MISSING
 #undef OPKIT_MISSING_VALUE
+#undef OPKIT_MISSING_TYPE
+#undef OPKIT_MISSING_TEMPLATE
 #undef OPKIT_MISSING_BUILTIN
 #define OPKIT_MISSING(name)
 #define OPKIT_MISSING_VALUE(name)
+#define OPKIT_MISSING_TYPE(name)
+#define OPKIT_MISSING_TEMPLATE(name)
 // A function of the kernel's own with the same name goes first: an ellipsis is the last choice.
 #define OPKIT_MISSING_BUILTIN(name) \
   template <typename... Arguments>  \
@@ -56,6 +72,8 @@ namespace AscendC {
 
 #undef OPKIT_MISSING
 #undef OPKIT_MISSING_VALUE
+#undef OPKIT_MISSING_TYPE
+#undef OPKIT_MISSING_TEMPLATE
 #undef OPKIT_MISSING_BUILTIN
 #undef OPKIT_MISSING_BODY
 
