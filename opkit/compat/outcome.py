@@ -97,6 +97,7 @@ _MISSING_NAME = (
     re.compile(r"['‘](?P<name>[\w:]+)['’] does not name a (?:template )?type"),
     re.compile(r"no (?:member|type|template) named ['‘](?P<name>\w+)['’] in"),
     re.compile(r"(?:undeclared identifier|unknown type name) ['‘](?P<name>\w+)"),
+    re.compile(r"\b(?P<name>\w+) is not implemented in opkit; see"),  # isa/missing.inc
     re.compile(r"(?P<name>[\w./+-]+\.h(?:pp)?): No such file"),
     re.compile(r"fatal error: ['‘](?P<name>[\w./+-]+)['’] file not found"),
 )
