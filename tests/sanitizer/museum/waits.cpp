@@ -162,6 +162,15 @@ inline void narrower_result_ahead_of_its_source(GM_ADDR, GM_ADDR) {
   Cast(b, a, RoundMode::CAST_NONE, 128);  // here
 }
 
+// API-OVERLAP: a widening cast of nibbles, of which 512 end behind 256 bytes
+template <bool kMended>
+inline void wider_result_over_nibbles(GM_ADDR, GM_ADDR) {
+  LocalTensor<int4b_t> a(TPosition::VECCALC, 0, 512);
+  LocalTensor<half> b(TPosition::VECCALC, kMended ? 256 : 224, 512);
+  Duplicate(a.ReinterpretCast<half>(), half(1.0f), 128);
+  Cast(b, a, RoundMode::CAST_NONE, 512);  // here
+}
+
 // API-OVERLAP: Brcb reads eight elements and writes eight data blocks
 template <bool kMended>
 inline void blocks_over_their_elements(GM_ADDR, GM_ADDR) {

@@ -27,11 +27,13 @@ struct Range {
 class Lanes {
  public:
   Lanes(const LaneShape& shape, const Operand& operand)
-      : shape_(shape), operand_(operand), element_bytes_(size_bytes(operand.dtype)) {
+      : shape_(shape),
+        operand_(operand),
+        element_bits_(operand.dtype == DType::S4 ? 4 : size_bytes(operand.dtype) * 8) {
     const bool is_run = shape.is_count;
     block_step_ = (is_run ? 1 : operand.block_stride) * kBlockBytes;
-    repeat_step_ = is_run ? shape.lanes * element_bytes_ : operand.repeat_stride * kBlockBytes;
-    lanes_per_block_ = kBlockBytes / element_bytes_;
+    repeat_step_ = is_run ? shape.lanes * element_bits_ / 8 : operand.repeat_stride * kBlockBytes;
+    lanes_per_block_ = kBlockBytes * 8 / element_bits_;
   }
 
   uint32_t blocks() const { return (shape_.lanes + lanes_per_block_ - 1) / lanes_per_block_; }
@@ -55,7 +57,7 @@ class Lanes {
     if (first >= last) return {};
     const uint64_t begin = operand_.address + uint64_t{repeat} * repeat_step_ + uint64_t{index} * block_step_;
     const uint32_t skipped = index * lanes_per_block_;
-    return {begin + (first - skipped) * element_bytes_, begin + (last - skipped) * element_bytes_};
+    return {begin + (first - skipped) * element_bits_ / 8, begin + (last - skipped) * element_bits_ / 8};
   }
 
   uint64_t repeat_step() const { return repeat_step_; }
@@ -64,7 +66,7 @@ class Lanes {
  private:
   const LaneShape& shape_;
   const Operand& operand_;
-  uint32_t element_bytes_;
+  uint32_t element_bits_;
   uint64_t block_step_;
   uint64_t repeat_step_;
   uint32_t lanes_per_block_;
