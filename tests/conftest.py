@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import signal
 import subprocess
 import textwrap
 from collections.abc import Callable
@@ -16,6 +17,12 @@ import pytest
 from opkit import emulator
 
 PROLOGUE = '#include "kernel_operator.h"\nusing namespace AscendC;\n'
+
+
+def pytest_configure() -> None:
+    # Jobs that a shell starts in the background ignore interrupts, and so would what tests start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)

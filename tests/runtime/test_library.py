@@ -285,7 +285,11 @@ def test_handlers_that_others_install_later_get_their_own_crashes_only(crashing_
     ctypes.string_at(8)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", textwrap.dedent(text)],
+        cwd=crashing_host,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "its tiling function reads or writes memory" in done.stdout
     assert "Fatal Python error: Segmentation fault" in done.stderr

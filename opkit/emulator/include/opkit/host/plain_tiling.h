@@ -4,14 +4,18 @@
 #include <cstddef>
 #include <cstring>
 
-#include "log/log.h"
+#include "opkit/host/abi.h"
 
 namespace opkit::host {
 
 /// Writes nothing and logs an error when `capacity` is too small.
 inline void save_plain_tiling(const void* values, size_t size_bytes, void* buffer, size_t capacity) {
   if (buffer == nullptr || capacity < size_bytes) {
-    OP_LOGE("TilingData", "SaveToBuffer: %zu bytes of tiling data do not fit into %zu", size_bytes, capacity);
+    // No log.h: its <cstdio> brings a printf that would win over the kernel's.
+    char message[128];
+    __builtin_snprintf(message, sizeof message, "SaveToBuffer: %zu bytes of tiling data do not fit into %zu",
+                       size_bytes, capacity);
+    opkit_log(LogLevel::Error, "TilingData", __FILE__, static_cast<uint32_t>(__LINE__), message);
     return;
   }
   std::memcpy(buffer, values, size_bytes);
