@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from opkit.errors import KernelFault
+from opkit.sanitizer import Check
 
 EPSILON = 1e-3
 # Data of type T, gamma and beta of type U. Numbers: rows, width, width without padding.
@@ -176,7 +177,9 @@ def test_gradients_are_those_of_the_documented_formulas(
     mean, variance = (m.ravel().astype(norms.dtype) for m in moments(x[:, :used]))
     blank = [np.zeros_like(x), np.zeros_like(x)]
     numbers = [rows, width, used]
-    found = norms.run("Grad", [dy, x, variance, mean, gamma], blank, numbers, 32768)
+    with Check() as session:
+        found = norms.run("Grad", [dy, x, variance, mean, gamma], blank, numbers, 32768)
+    assert session.findings == ()
 
     x1 = (dy.astype(np.float64) * gamma)[:, :used]
     x2 = (x.astype(np.float64) - mean[:, None])[:, :used]

@@ -65,6 +65,7 @@ inline void LayerNormGrad(const LocalTensor<T>& outputPdX, const LocalTensor<T>&
         const FloatSteps each = rows.column();
         const Floats dy = rows.template load<false>(inputDy, shape.rows, matrix[0]);
         const Floats x = rows.template load<false>(inputX, shape.rows, matrix[1]);
+        if (shape.used < shape.width) rows.all().fill(x1, 0.0f);
         rows.mul_all(x1, dy, gamma);
         rows.sub(x2, x, rows.from_list(column[0], means));
         const Floats factor = rows.from_list(column[1], factors);
