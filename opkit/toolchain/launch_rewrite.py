@@ -249,18 +249,28 @@ def _expression_name(expression: str) -> str:
 def _all_kernels(text: str) -> list[Kernel]:
     if _MAYBE_KERNEL not in text:
         return []
-    conditions = [match.span() for match in _CONDITION.finditer(text)]
-    tokens = [
-        token
-        for token in significant(tokenize(text))
-        if not any(start <= token.start < end for start, end in conditions)
-    ]
+    tokens = _outside_conditions(significant(tokenize(text)), text)
     found = (
         _kernel_at(text, tokens, index)
         for index, token in enumerate(tokens)
         if token.text == _MAYBE_KERNEL and token.kind is TokenKind.IDENTIFIER
     )
     return _with_branches([kernel for kernel in found if kernel is not None], text)
+
+
+def _outside_conditions(tokens: Sequence[Token], text: str) -> list[Token]:
+    """Return the tokens that are no part of an #if, #else or #endif."""
+    kept = []
+    end = 0
+    conditions = _CONDITION.finditer(text)
+    condition = next(conditions, None)
+    for token in tokens:
+        while condition is not None and condition.start() <= token.start:
+            end = condition.end()
+            condition = next(conditions, None)
+        if token.start >= end:
+            kept.append(token)
+    return kept
 
 
 def _with_branches(kernels: Sequence[Kernel], text: str) -> list[Kernel]:
