@@ -54,10 +54,7 @@ class TilingDef {
   /// Writes the equivalent plain struct; writes nothing and logs an error when `capacity` is too small.
   void SaveToBuffer(void* buffer, size_t capacity) const {
     const size_t size_bytes = GetDataSize();
-    if (buffer == nullptr || capacity < size_bytes) {
-      OP_LOGE("TilingData", "SaveToBuffer: %zu bytes of tiling data do not fit into %zu", size_bytes, capacity);
-      return;
-    }
+    if (!opkit::host::fits_tiling(size_bytes, buffer, capacity)) return;
     std::memset(buffer, 0, size_bytes);
     size_t position = 0;
     for (const Field& field : fields_) {
