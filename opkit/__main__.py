@@ -9,9 +9,10 @@ from pathlib import Path
 
 def _import_by_path() -> None:
     """Put this package where `import opkit` finds it, in place of its folder's own modules."""
-    del sys.path[0]
+    here = Path(__file__).resolve().parent
+    # Not there where PYTHONSAFEPATH is set.
+    sys.path = [entry for entry in sys.path if Path(entry).resolve() != here]
     found = find_spec("opkit")
-    here = Path(__file__).parent
     if found is None or found.origin is None or not here.samefile(Path(found.origin).parent):
         sys.path.insert(0, str(here.parent))
 

@@ -20,13 +20,6 @@ _OPERATOR = "gelu_custom"
 _STDERR = 2
 _PROTOTYPE = Path(__file__).parent / "data" / f"{_OPERATOR}.json"
 
-# What `python -` does, but for modules of the user's folder, which may be a checkout of opkit.
-_RUN_STDIN = """
-import sys
-del sys.path[0]
-exec(compile(sys.stdin.read(), "<stdin>", "exec"))
-"""
-
 _NUMPY_CALL = """\
 import numpy as np
 import gelu_custom
@@ -86,7 +79,10 @@ def _install(folder: str) -> Step:
 
 
 def _script(text: str) -> Step:
-    return Step(("python", "-"), (sys.executable, "-c", _RUN_STDIN), text)
+    from opkit.toolchain import WITHOUT_FOLDER
+
+    run_stdin = 'exec(compile(sys.stdin.read(), "<stdin>", "exec"))'
+    return Step(("python", "-"), (sys.executable, "-c", WITHOUT_FOLDER + run_stdin), text)
 
 
 def steps(directory: Path, *, with_torch: bool) -> tuple[Step, ...]:

@@ -10,7 +10,7 @@ from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
 from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
 from opkit.toolchain.opdef import read_opdefs
-from opkit.toolchain.own_command import OPKIT_COMMAND
+from opkit.toolchain.own_command import OPKIT_COMMAND, WITHOUT_FOLDER
 from opkit.toolchain.project import Project, load_project
 from opkit.toolchain.tokens import (
     Token,
@@ -28,6 +28,7 @@ __all__ = [
     "CMAKE_DIR",
     "LIBRARY_KINDS",
     "OPKIT_COMMAND",
+    "WITHOUT_FOLDER",
     "Artifact",
     "BuildEvent",
     "Check",

@@ -15,6 +15,7 @@ from opkit import emulator
 from opkit.dtypes import DTYPES, DType
 from opkit.errors import BuildError
 from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec, snake_case
+from opkit.toolchain.own_command import WITHOUT_FOLDER
 
 __all__ = [
     "DescribedOperator",
@@ -29,9 +30,8 @@ _DTYPE_BY_GE_VALUE = {row.ge_value: row for row in DTYPES}
 _FORMAT = re.compile(r"#define FORMAT_(\w+) (\d+)")
 
 # A process of its own: a host library runs code when it is loaded, and cannot be unloaded.
-_PROGRAM = """
-import json, sys
-sys.path = [entry for entry in sys.path if entry]  # no opkit of the folder that the user is in
+_PROGRAM = f"""{WITHOUT_FOLDER}
+import json
 from opkit.emulator import _emulator
 try:
     print(json.dumps(_emulator.describe_host(sys.argv[1])))

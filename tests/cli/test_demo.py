@@ -73,8 +73,11 @@ def test_what_is_printed_is_what_is_run(tmp_path: Path) -> None:
             assert list(step.argv) == [*prefix, *shown[1:]]
 
 
+@pytest.mark.parametrize("safe_path", ["", "1"])
 @pytest.mark.parametrize("script", [False, True])
-def test_a_checkout_in_the_users_folder_hides_nothing(tmp_path: Path, script: bool) -> None:
+def test_a_checkout_in_the_users_folder_hides_nothing(
+    tmp_path: Path, script: bool, safe_path: str
+) -> None:
     (tmp_path / "opkit").mkdir()
     (tmp_path / "opkit" / "__init__.py").write_text("raise SystemExit('the wrong opkit')")
     chosen = next(
@@ -85,7 +88,11 @@ def test_a_checkout_in_the_users_folder_hides_nothing(tmp_path: Path, script: bo
         argv,
         cwd=tmp_path,
         input="import opkit; print(f'opkit {opkit.__version__}')",
-        env={**os.environ, "PYTHONPATH": str(Path(opkit.__file__).parents[1])},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(opkit.__file__).parents[1]),
+            "PYTHONSAFEPATH": safe_path,
+        },
         capture_output=True,
         text=True,
         check=False,

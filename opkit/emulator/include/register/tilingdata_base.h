@@ -16,9 +16,9 @@
 #include <type_traits>
 #include <vector>
 
-#if defined(__CCE_AICORE__)
-
 #include "opkit/host/plain_tiling.h"
+
+#if defined(__CCE_AICORE__)
 
 #define BEGIN_TILING_DATA_DEF(class_name) \
   struct class_name {                     \
