@@ -86,7 +86,7 @@ def _test_outcome(report: dict[str, Any]) -> str:
     if "error" in report:
         return str(report["error"]["message"])
     verdicts = [case["verdict"] for case in report["cases"]]
-    return next((verdict for verdict in verdicts if verdict != "pass"), "pass")
+    return next((verdict for verdict in verdicts if not verdict.startswith("pass")), "pass")
 
 
 def _opkit(command: str, project: Path, arguments: Sequence[str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_TONES = {"pass": "good", "no reference given": "warn"}
+_TONES = {"pass": "good", "pass (cancellation)": "warn", "no reference given": "warn"}
 
 
 @click.command("test", short_help="Check an operator's results against its golden.")
@@ -54,7 +54,7 @@ _TONES = {"pass": "good", "no reference given": "warn"}
 @click.option(
     "--standard",
     metavar="NAME",
-    help="The precision standard, the project's or ecosystem by default; a wrong name lists them.",
+    help="The precision standard, the project's own by default; a wrong name lists them.",
 )
 @click.option(
     "--explain",
@@ -270,7 +270,13 @@ def _write(
 
 
 def _show(report: PrecisionReport, explanations: dict[str, str], console: Console) -> None:
-    from opkit.testing import CASE_COLUMNS, Verdict, case_rows, report_object
+    from opkit.testing import (
+        CASE_COLUMNS,
+        Verdict,
+        cancellation_texts,
+        case_rows,
+        report_object,
+    )
 
     if console.json:
         document = report_object(report)
@@ -284,7 +290,7 @@ def _show(report: PrecisionReport, explanations: dict[str, str], console: Consol
     ]
     if not console.quiet:
         console.table(CASE_COLUMNS, rows, right=("elements", "limit"))
-    for text in _failures(report, explanations):
+    for text in (*cancellation_texts(report), *_failures(report, explanations)):
         console.result(f"\n{text}")
     counts = [f"{report.count(v)} {v.value}" for v in Verdict if report.count(v)]
     total = len(report.results)
@@ -306,7 +312,7 @@ def _failures(report: PrecisionReport, explanations: dict[str, str]) -> list[str
             if result.message not in told:
                 told.add(result.message)
                 texts.append(f"{result.case.kernel}: no reference given\n  {result.message}")
-        elif result.verdict is not Verdict.PASS:
+        elif not result.verdict.passed:
             explanation = explanations.get(result.case.name, "")
             texts.append(failure_text(result, report) + (f"\n{explanation}" if explanation else ""))
     return texts

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opkit.testing.assertion import assert_close
+    from opkit.testing.assertion import assert_close, assert_outputs
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
     from opkit.testing.case_files import CASE_FILES, load_cases, save_case
     from opkit.testing.cases import Case, default_cases, make_case, make_inputs, works_by_row
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
     from opkit.testing.golden import Golden, load_golden
     from opkit.testing.html_page import html_report
+    from opkit.testing.judgement import OutputResult
     from opkit.testing.last_run import failed_last, remember_failures
     from opkit.testing.msopst_report import ERROR_ROWS, write_st_report
     from opkit.testing.pairwise import pairwise_cases
@@ -23,11 +24,17 @@ if TYPE_CHECKING:
     from opkit.testing.picture import ErrorPicture
     from opkit.testing.project import chosen_operators, file_cases, project_cases, shape_rules
     from opkit.testing.references import Reference, find_reference
-    from opkit.testing.report import CASE_COLUMNS, case_rows, failure_text, junit_xml, report_object
+    from opkit.testing.report import (
+        CASE_COLUMNS,
+        cancellation_texts,
+        case_rows,
+        failure_text,
+        junit_xml,
+        report_object,
+    )
     from opkit.testing.run import (
         CaseResult,
         Library,
-        OutputResult,
         PrecisionReport,
         Verdict,
         case_standard,
@@ -70,7 +77,9 @@ __all__ = [
     "Verdict",
     "Worst",
     "assert_close",
+    "assert_outputs",
     "bfloat16_to_float32",
+    "cancellation_texts",
     "case_rows",
     "case_standard",
     "check_determinism",
@@ -111,7 +120,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "assertion": ("assert_close",),
+    "assertion": (
+        "assert_close",
+        "assert_outputs",
+    ),
     "bfloat16": (
         "bfloat16_to_float32",
         "to_bfloat16",
@@ -158,6 +170,7 @@ _HOMES = {
         "load_golden",
     ),
     "html_page": ("html_report",),
+    "judgement": ("OutputResult",),
     "last_run": (
         "failed_last",
         "remember_failures",
@@ -184,6 +197,7 @@ _HOMES = {
     ),
     "report": (
         "CASE_COLUMNS",
+        "cancellation_texts",
         "case_rows",
         "failure_text",
         "junit_xml",
@@ -192,7 +206,6 @@ _HOMES = {
     "run": (
         "CaseResult",
         "Library",
-        "OutputResult",
         "PrecisionReport",
         "Verdict",
         "case_standard",

@@ -72,6 +72,12 @@ class Comparison:
     """The worst first; empty where no element differs."""
     picture: ErrorPicture | None = None
     """Where and how large the errors are, if it was asked for."""
+    cancelled: int = 0
+    """Elements that the figures leave out: their error is the operator's own condition."""
+    figures_of_all: tuple[Figure, ...] = ()
+    """The figures with those elements; empty where there are none."""
+    cancellation: str = ""
+    """Which sum of the golden cancels at the worst of them, where that is known."""
 
     @property
     def worst(self) -> Worst | None:
@@ -140,10 +146,12 @@ class Comparer:
         *,
         picture: bool = False,
         keep: int = 8,
+        excused: Array | None = None,
     ) -> None:
         """Take the shape and data type of what is to be compared.
 
-        `picture`: also make an `ErrorPicture`; `keep`: how many of the worst elements to list.
+        `picture`: also make an `ErrorPicture`; `keep`: how many of the worst elements to list;
+        `excused`: a flat mask of the elements that the figures leave out.
 
         Raises:
             UsageError: no such standard, or it has no limits for the data type.
@@ -165,6 +173,8 @@ class Comparer:
         self._worst_errors: Array = np.empty(0)
         self._worst: list[tuple[int, float | int, float | int]] = []
         self._painter = Painter(shape) if picture and self._is_float else None
+        self._excused = excused
+        self._suspects: list[Array] = []
 
     def add(self, actual: Array, golden: Array, second: Array | None = None) -> None:
         """Compare the next elements: as they are stored, wide, and wide; each of one dimension."""
@@ -187,11 +197,21 @@ class Comparer:
             if self._painter is not None:
                 self._painter.add(start, actual, golden)
             actual, golden, positions = self._finite_part(actual, golden, start)
+        if self._excused is not None:
+            places = np.arange(golden.size) if positions is None else positions
+            places = places[~self._excused[start + places]]
+            left = places if positions is None else np.searchsorted(positions, places)
+            actual, golden, positions = actual[left], golden[left], places
         if actual.size == 0:
             return
         with np.errstate(all="ignore"):
             errors = self.rule.measures[0].element(actual, golden, self._numbers)
             self._keep_worst(errors, actual, golden, start, positions)
+            if self.rule.forgives_cancellation and self._excused is None:
+                suspects = np.flatnonzero(errors > self._numbers["T"])
+                self._suspects.append(
+                    start + (suspects if positions is None else positions[suspects])
+                )
             for number, tally in enumerate(self._own):
                 tally.add(actual, golden, errors if number == 0 else None)
             if self.rule.needs_second and second is not None:
@@ -248,6 +268,11 @@ class Comparer:
             *zip(positions.tolist(), actual.tolist(), golden.tolist(), strict=True),
         ]
         self._worst = [kept[number] for number in order.tolist()]
+
+    @property
+    def suspects(self) -> Array:
+        """The flat positions of elements whose error alone is above what the mean may be."""
+        return np.concatenate(self._suspects) if self._suspects else np.empty(0, np.int64)
 
     def finish(self) -> Comparison:
         """Return what all parts came to."""

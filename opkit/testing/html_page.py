@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from opkit.testing.picture import ErrorPicture
-from opkit.testing.report import case_rows, failure_text
+from opkit.testing.report import cancellation_texts, case_rows, failure_text
 from opkit.testing.run import CaseResult, OutputResult, PrecisionReport, Verdict
 
 __all__ = ["html_report"]
@@ -24,7 +24,7 @@ figcaption { color: #555 }
 """
 
 _BAR, _HEIGHT, _CELL = 22, 120, 7
-_TONES = {Verdict.PASS: "pass", Verdict.NO_REFERENCE: "other"}
+_TONES = {Verdict.PASS: "pass", Verdict.CANCELLATION: "other", Verdict.NO_REFERENCE: "other"}
 
 
 def html_report(report: PrecisionReport, explanations: Sequence[tuple[str, str]] = ()) -> str:
@@ -45,8 +45,9 @@ def html_report(report: PrecisionReport, explanations: Sequence[tuple[str, str]]
         f" seed {report.seed}: {escape(counts)}</p>",
         _table(report),
     ]
+    parts += [f"<pre>{escape(text)}</pre>" for text in cancellation_texts(report)]
     for result in report.results:
-        if result.verdict is not Verdict.PASS:
+        if not result.verdict.passed:
             parts.append(_failure(result, report, texts.get(result.case.name, "")))
     parts.append("</body></html>")
     return "\n".join(parts) + "\n"
@@ -60,7 +61,7 @@ def _table(report: PrecisionReport) -> str:
     for number, (row, result) in enumerate(zip(case_rows(report), report.results, strict=True)):
         tone = _TONES.get(result.verdict, "bad")
         name = escape(row[0])
-        if result.verdict is not Verdict.PASS:
+        if not result.verdict.passed:
             name = f'<a href="#case-{escape(result.case.name)}">{name}</a>'
         cells = "".join(f'<td class="number">{escape(cell)}</td>' for cell in row[1:-1])
         rows.append(f'<tr id="row-{number}"><td>{name}</td>{cells}')

@@ -23,7 +23,7 @@ ERROR_ROWS = 50000
 
 def st_report_json(report: PrecisionReport, command: Sequence[str]) -> str:
     """Return the report as msOpST writes st_report.json."""
-    passed = report.count(Verdict.PASS)
+    passed = sum(result.verdict.passed for result in report.results)
     document = {
         "run_cmd": " ".join(command),
         "report_list": [_case(result, command) for result in report.results],
@@ -38,7 +38,7 @@ def st_report_json(report: PrecisionReport, command: Sequence[str]) -> str:
 
 def _case(result: CaseResult, command: Sequence[str]) -> dict[str, object]:
     case = result.case
-    status = "success" if result.verdict is Verdict.PASS else "failed"
+    status = "success" if result.verdict.passed else "failed"
     ran = "failed" if result.verdict in (Verdict.FAULT, Verdict.ERROR) else "success"
     tensors = [
         {"name": name, "type": dtype.name, "shape": shape}

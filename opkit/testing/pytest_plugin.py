@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from opkit.runtime import Configuration, Library
-    from opkit.testing import Case, CaseResult, Golden
+    from opkit.testing import Case, CaseResult, Golden, Standard
     from opkit.toolchain import Project
 
 __all__ = ["ProjectCase"]
@@ -44,9 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--opkit-standard",
-        default="ecosystem",
+        default=None,
         metavar="NAME",
-        help="the precision standard that opkit_case.check() judges by",
+        help="the precision standard that opkit_case.check() judges by; the project's by default",
     )
 
 
@@ -62,7 +62,7 @@ class ProjectCase:
     project: Project
     golden: Golden | None
     case: Case
-    standard: str
+    standard: Standard
 
     def run(self) -> CaseResult:
         """Launch the case on the emulator, built first where needed, and judge its outputs."""
@@ -80,10 +80,9 @@ class ProjectCase:
     def check(self) -> None:
         """Raise PrecisionError, an AssertionError, unless the case passes."""
         from opkit.errors import PrecisionError
-        from opkit.testing import Verdict
 
         result = self.run()
-        if result.verdict is Verdict.PASS:
+        if result.verdict.passed:
             return
         lines = [f"{self.case.name}: {result.verdict.value}"]
         lines += [f"  {line}" for line in result.message.splitlines()]
@@ -106,7 +105,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test that asks for `opkit_case` one run for each case of its project."""
     if "opkit_case" not in metafunc.fixturenames:
         return
-    from opkit.testing import load_golden, project_cases, select_cases
+    from opkit.testing import load_golden, operator_standards, project_cases, select_cases
     from opkit.toolchain import load_project
 
     marker = metafunc.definition.get_closest_marker("opkit_cases")
@@ -119,8 +118,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     cases = project_cases(project, golden=golden, seed=seed, **chosen)
     if select is not None:
         cases = select_cases(cases, select)
-    standard = str(metafunc.config.getoption("--opkit-standard"))
-    values = [ProjectCase(project, golden, case, standard) for case in cases]
+    asked = metafunc.config.getoption("--opkit-standard")
+    standards = operator_standards(project.root, project.operators, standard=asked)
+    values = [ProjectCase(project, golden, case, standards[case.kernel]) for case in cases]
     metafunc.parametrize("opkit_case", values, ids=[case.name for case in cases])
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from opkit.errors import OperatorError, SetupError, UsageError
 from opkit.scaffold import formula_in_single_precision
-from opkit.schema import OpSpec
+from opkit.schema import AttrValue, OpSpec
 from opkit.testing.arrays import (
     Array,
     Input,
@@ -27,9 +27,10 @@ from opkit.testing.arrays import (
     widen_input,
 )
 from opkit.testing.cases import Case, output_tensors, row_inputs, works_by_row
+from opkit.testing.condition import Evaluation
 from opkit.testing.golden import Golden, as_outputs, load_function
 
-__all__ = ["Part", "Reference", "find_reference"]
+__all__ = ["Part", "Reference", "find_reference", "in_single_precision"]
 
 PART = 1 << 20
 
@@ -63,6 +64,49 @@ class Reference:
         other = None if second is None else tuple(output.reshape(-1) for output in second)
         return golden, Part(flat, other)
 
+    def evaluation(self, inputs: Sequence[Input]) -> Evaluation:
+        """Return the golden at these inputs, as the condition of an operator is taken from it."""
+        wide = tuple(
+            widen_input(value, dtype)
+            for value, dtype in zip(inputs, self.case.dtypes, strict=False)
+        )
+        names = vars(self.golden.module) if self.golden and not self.case.golden else None
+        return Evaluation(self._golden, wide, self._by_element, names)
+
+    @property
+    def _by_element(self) -> bool:
+        return not self.case.golden and self.spec.has_formula and not works_by_row(self.spec)
+
+    def around(
+        self, inputs: Sequence[Input], sizes: Sequence[int], positions: Sequence[Array]
+    ) -> tuple[list[Input], list[Array]]:
+        """Return inputs that are enough for some elements of each output, and where they are then.
+
+        Args:
+            sizes: elements of each output.
+            positions: flat, one array for each output.
+        """
+        arrays = [value for value in inputs if isinstance(value, np.ndarray)]
+        same_shape = all(array.shape == self.case.shape for array in arrays)
+        if self._by_element and same_shape and len(arrays) == len(inputs):
+            chosen = np.unique(np.concatenate(positions))
+            few: list[Input] = [array.reshape(-1)[chosen] for array in arrays]
+            return few, [np.searchsorted(chosen, found) for found in positions]
+        views = self._row_views(arrays) if len(arrays) == len(inputs) else None
+        rows = math.prod(self.case.shape[:-1])
+        if views is None or rows < 2 or any(size % rows or size < rows for size in sizes):
+            return list(inputs), list(positions)
+        per_row = [size // rows for size in sizes]
+        chosen = np.unique(
+            np.concatenate([f // n for f, n in zip(positions, per_row, strict=True)])
+        )
+        few = [array[chosen] if sliced else array for array, sliced in views]
+        moved = [
+            np.searchsorted(chosen, f // n) * n + f % n
+            for f, n in zip(positions, per_row, strict=True)
+        ]
+        return few, moved
+
     def parts(self, inputs: Sequence[Input]) -> Iterator[Part] | None:
         """Return the references part by part; None where only the whole can be had."""
         if self.case.golden or not self.spec.has_formula:
@@ -81,6 +125,21 @@ class Reference:
             flat = [array.reshape(-1) for array in inputs]
             starts = range(0, flat[0].size, PART)
             return ([array[start : start + PART] for array in flat] for start in starts)
+        views = self._row_views(inputs)
+        if views is None:
+            return None
+        rows, columns = math.prod(shape[:-1]), shape[-1]
+        step = max(1, PART // max(columns, 1))
+        return (
+            [array[start : start + step] if sliced else array for array, sliced in views]
+            for start in range(0, rows, step)
+        )
+
+    def _row_views(self, inputs: list[Array]) -> list[tuple[Array, bool]] | None:
+        """Return each input by rows, and whether it has any; None where the operator has none."""
+        if self.case.golden or not self.spec.has_formula or not self.case.shape:
+            return None
+        shape = self.case.shape
         rows, columns = math.prod(shape[:-1]), shape[-1]
         per_row = row_inputs(self.spec)
         views: list[tuple[Array, bool]] = []
@@ -93,15 +152,11 @@ class Reference:
                 views.append((array, False))
             else:
                 return None
-        step = max(1, PART // max(columns, 1))
-        return (
-            [array[start : start + step] if sliced else array for array, sliced in views]
-            for start in range(0, rows, step)
-        )
+        return views
 
     def _golden(self, wide: Sequence[Input]) -> tuple[Array, ...]:
         case = self.case
-        attrs = dict(case.attrs)
+        attrs = {name: in_single_precision(value) for name, value in case.attrs}
         if case.golden and ".py:" not in case.golden:
             return _library_outputs(case.golden, wide)
         if case.golden:
@@ -149,6 +204,17 @@ def find_reference(
     if not case.golden and (golden is None or not golden.has(case.kernel)):
         return None
     return Reference(case, spec, golden, wants_second)
+
+
+def in_single_precision(value: AttrValue) -> AttrValue:
+    """Return an attribute as operators get it: its numbers with a fraction are float32."""
+    if isinstance(value, float):
+        with np.errstate(over="ignore"):
+            return float(np.float32(value))
+    if isinstance(value, tuple):
+        rounded: AttrValue = tuple(in_single_precision(item) for item in value)  # type: ignore[assignment]
+        return rounded
+    return value
 
 
 def _single(value: Input, is_floating: bool) -> Input:

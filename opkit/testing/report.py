@@ -7,7 +7,14 @@ from xml.etree import ElementTree
 
 from opkit.testing.run import CaseResult, OutputResult, PrecisionReport, Verdict
 
-__all__ = ["CASE_COLUMNS", "case_rows", "failure_text", "junit_xml", "report_object"]
+__all__ = [
+    "CASE_COLUMNS",
+    "cancellation_texts",
+    "case_rows",
+    "failure_text",
+    "junit_xml",
+    "report_object",
+]
 
 CASE_COLUMNS = ("case", "elements", "worst figure", "limit", "verdict")
 
@@ -18,6 +25,11 @@ def case_rows(report: PrecisionReport) -> list[tuple[str, str, str, str, str]]:
     for result in report.results:
         figures = [figure for output in result.outputs for figure in output.comparison.figures]
         elements = sum(output.comparison.elements for output in result.outputs)
+        if result.verdict is Verdict.CANCELLATION:
+            # What the plain standard says: the figures of every element.
+            figures = [
+                f for output in result.outputs for f in output.comparison.figures_of_all
+            ] or figures
         nearest = max(figures, key=lambda figure: _share(figure.value, figure.limit), default=None)
         rows.append(
             (
@@ -39,7 +51,7 @@ def _share(value: float, limit: float) -> float:
 
 def failure_text(result: CaseResult, report: PrecisionReport) -> str:
     """Return what went wrong in one case, and the line that runs it again; "" where it passed."""
-    if result.verdict is Verdict.PASS:
+    if result.verdict.passed:
         return ""
     lines = [f"{result.case.name}: {result.verdict.value}"]
     lines += [f"  {line}" for line in result.message.splitlines()]
@@ -54,6 +66,32 @@ def failure_text(result: CaseResult, report: PrecisionReport) -> str:
         again += ["--cases", str(case.origin)]
     lines.append(f"  again: {shlex.join(again)}")
     return "\n".join(lines)
+
+
+def cancellation_texts(report: PrecisionReport) -> list[str]:
+    """Return which outputs pass because the operator itself cancels, and where; each once."""
+    cases: dict[tuple[str, str, str], list[CaseResult]] = {}
+    for result in report.results:
+        for output in result.outputs if result.verdict is Verdict.CANCELLATION else ():
+            if output.comparison.cancelled:
+                place = output.comparison.cancellation.split(":", 2)[:2]
+                key = (result.case.kernel, output.name, ":".join(place))
+                cases.setdefault(key, []).append(result)
+    texts = []
+    for (kernel, name, _), results in cases.items():
+        worst = max(
+            (output.comparison for r in results for output in r.outputs if output.name == name),
+            key=lambda comparison: comparison.cancelled,
+        )
+        lines = [
+            f"{kernel}, {name}: pass (cancellation) in {len(results)} cases:"
+            f" {worst.cancelled} of {worst.elements} elements are off by no more than rounding"
+            " the inputs explains"
+        ]
+        if worst.cancellation:
+            lines.append(f"  cancels: {worst.cancellation}")
+        texts.append("\n".join(lines))
+    return texts
 
 
 def report_object(report: PrecisionReport) -> dict[str, object]:

@@ -26,7 +26,7 @@ else:
 
 __all__ = ["operator_standards", "standard_for"]
 
-DEFAULT = "ecosystem"
+DEFAULT = "conditioned"
 
 
 def standard_for(name: str, kernel: str) -> Standard:
@@ -82,7 +82,8 @@ def _resolve(path: Path, kernel: str, row: dict[str, object], asked: str | None)
         raise UsageError(f"{where}: standard is {own!r}, expected a name")
     found = standard_for(asked or own, kernel)
     numbers_of = row.pop("numbers_of", None)
-    if found.name != standard_for(own, kernel).name:
+    usual = standard_for(own, kernel)
+    if (found.base or found.name) != (usual.base or usual.name):
         return found
     if numbers_of is not None:
         if numbers_of not in found.numbers:

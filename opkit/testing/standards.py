@@ -35,6 +35,10 @@ class Standard:
     """Whether an infinity on one side only counts as the type's largest number."""
     also_whole: bool = False
     """Whether it judges whole numbers too, which are compared exactly under the others."""
+    base: str = ""
+    """The standard whose measures and numbers these are; empty for one of its own."""
+    forgives_cancellation: bool = False
+    """Whether it excuses elements whose error the operator's own condition explains."""
 
     @property
     def needs_second(self) -> bool:
@@ -121,6 +125,17 @@ _ECOSYSTEM = Standard(
         Measure("MARE", "max", of.relative_of_format, lambda n: 10 * n["T"], True),
     ),
     _T,
+)
+
+# The default. The condition is `opkit.testing.condition`'s.
+_CONDITIONED = replace(
+    _ECOSYSTEM,
+    name="conditioned",
+    summary="as ecosystem, without the elements that cancel for every float32 implementation",
+    source=_ECOSYSTEM.source + "; our addition: what 8 times the change of the golden explains,"
+    " when one input at a time is a rounding away, is excused",
+    base="ecosystem",
+    forgives_cancellation=True,
 )
 
 _STAT_REL_ERR = Standard(
@@ -305,6 +320,7 @@ _MSOPST = Standard(
 STANDARDS: Mapping[str, Standard] = {
     row.name: row
     for row in (
+        _CONDITIONED,
         _ECOSYSTEM,
         _MIXED,
         _CLOSE,

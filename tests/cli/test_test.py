@@ -80,7 +80,7 @@ def test_a_right_kernel_exits_0_and_prints_every_case(
     assert run(project, "-k", FEW) == 0
     printed = capsys.readouterr().out
     assert "twice-float16-2x3x17-normal" in printed
-    assert "twice: 2 cases by the ecosystem standard: 2 pass" in printed
+    assert "twice: 2 cases by the conditioned standard: 2 pass" in printed
 
 
 def test_a_wrong_kernel_exits_1_and_shows_the_worst_element(

@@ -23,9 +23,9 @@ def number(standard: Standard, dtype: str, key: str) -> float:
     return standard.numbers_for(row)[key]
 
 
-def test_without_a_table_it_is_the_ecosystem_standard(tmp_path: Path, scale: OpSpec) -> None:
-    assert operator_standards(tmp_path, [scale])["scale"].name == "ecosystem"
-    assert read(tmp_path, scale, "[tool.opkit]\n").name == "ecosystem"
+def test_without_a_table_it_is_the_conditioned_standard(tmp_path: Path, scale: OpSpec) -> None:
+    assert operator_standards(tmp_path, [scale])["scale"].name == "conditioned"
+    assert read(tmp_path, scale, "[tool.opkit]\n").name == "conditioned"
 
 
 def test_an_operators_numbers_replace_the_standards(tmp_path: Path, scale: OpSpec) -> None:

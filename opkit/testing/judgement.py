@@ -1,0 +1,221 @@
+"""A kernel's outputs against their reference, and what of their errors is the operator's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from opkit.dtypes import DType
+from opkit.errors import PrecisionError
+from opkit.testing.arrays import Array, Input, is_float, widen
+from opkit.testing.cases import output_tensors
+from opkit.testing.comparison import Comparer, Comparison
+from opkit.testing.condition import Evaluation, allowed_errors, cancellation, rounding
+from opkit.testing.references import Part, Reference
+from opkit.testing.standards import Standard
+
+__all__ = ["Conditioned", "OutputResult", "check_shapes", "judge", "judge_parts"]
+
+# Elements that are asked for at once: a golden's temporaries are some arrays of them.
+_SUSPECTS = 1 << 20
+
+
+@dataclass(frozen=True)
+class OutputResult:
+    """One output against its golden."""
+
+    name: str
+    comparison: Comparison
+
+
+class Conditioned(Protocol):
+    """What the condition of an operator is taken from."""
+
+    def evaluation(self, inputs: Sequence[Input]) -> Evaluation:
+        """Return the golden at these inputs."""
+        ...
+
+    def around(
+        self, inputs: Sequence[Input], sizes: Sequence[int], positions: Sequence[Array]
+    ) -> tuple[list[Input], list[Array]]:
+        """Return inputs that are enough for elements of the outputs, and their places then."""
+        ...
+
+
+def judge(
+    reference: Reference,
+    inputs: Sequence[Input],
+    actual: Sequence[Array],
+    standard: Standard,
+    *,
+    pictures: bool = False,
+    keep: int = 8,
+) -> tuple[OutputResult, ...]:
+    """Return each output against its reference.
+
+    Raises:
+        PrecisionError: another number of outputs, or another shape, than the reference has.
+        OperatorError: the reference fails.
+        UsageError: the standard has no limits for an output's data type.
+    """
+    case = reference.case
+    tensors = output_tensors(case, reference.spec)
+    if len(actual) != len(tensors):
+        raise PrecisionError(f"{case.op} has {len(tensors)} outputs, the kernel gave {len(actual)}")
+
+    def parts() -> Iterable[Part]:
+        found = reference.parts(inputs)
+        if found is not None:
+            return found
+        shaped, whole = reference.whole(inputs)
+        check_shapes(case.op, actual, [output.shape for output in shaped])
+        return [whole]
+
+    dtypes = [dtype for _, dtype in tensors]
+    found = judge_parts(
+        case.op, parts, actual, dtypes, standard, reference, inputs, pictures=pictures, keep=keep
+    )
+    return tuple(OutputResult(name, one) for (name, _), one in zip(tensors, found, strict=True))
+
+
+def judge_parts(
+    op: str,
+    parts: Callable[[], Iterable[Part]],
+    actual: Sequence[Array],
+    dtypes: Sequence[DType],
+    standard: Standard,
+    conditioned: Conditioned,
+    inputs: Sequence[Input],
+    *,
+    pictures: bool = False,
+    keep: int = 8,
+) -> list[Comparison]:
+    """Return each output's comparison with a reference that is given part by part.
+
+    Args:
+        parts: makes the reference, and makes it again where elements are excused.
+        conditioned: asked only where an output misses a standard that forgives cancellation.
+    Raises:
+        PrecisionError: the reference has outputs of other sizes.
+    """
+    flat = [array.reshape(-1) for array in actual]
+
+    def compared(excused: Sequence[Array | None]) -> list[Comparer]:
+        comparers = [
+            Comparer(array.shape, dtype, standard, picture=pictures, keep=keep, excused=mask)
+            for array, dtype, mask in zip(actual, dtypes, excused, strict=True)
+        ]
+        starts = [0] * len(flat)
+        for part in parts():
+            for number, comparer in enumerate(comparers):
+                end = starts[number] + part.golden[number].size
+                second = None if part.second is None else part.second[number]
+                comparer.add(flat[number][starts[number] : end], part.golden[number], second)
+                starts[number] = end
+        if starts != [array.size for array in flat]:
+            raise PrecisionError(
+                f"{op} wrote outputs of {[array.size for array in flat]} elements,"
+                f" the golden has {starts}"
+            )
+        return comparers
+
+    comparers = compared([None] * len(flat))
+    plain = [comparer.finish() for comparer in comparers]
+    missed = [
+        standard.forgives_cancellation
+        and is_float(dtype)
+        and not (one.passed or one.nan_mismatches or one.inf_mismatches)
+        for one, dtype in zip(plain, dtypes, strict=True)
+    ]
+    if not any(missed):
+        return plain
+    suspects = [
+        comparer.suspects if miss else np.empty(0, np.int64)
+        for comparer, miss in zip(comparers, missed, strict=True)
+    ]
+    excuses = _excuses(conditioned, inputs, flat, dtypes, suspects)
+    if not any(excuse.positions.size for excuse in excuses):
+        return plain
+    again = [comparer.finish() for comparer in compared([e.mask for e in excuses])]
+    return [
+        replace(
+            new,
+            cancelled=int(excuse.positions.size),
+            figures_of_all=old.figures,
+            cancellation=excuse.text,
+            # What is shown as the worst of a passing output is the worst of all its elements.
+            worst_elements=old.worst_elements if new.passed else new.worst_elements,
+        )
+        if excuse.positions.size
+        else old
+        for old, new, excuse in zip(plain, again, excuses, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Excuse:
+    """The elements of one output whose error is the operator's own."""
+
+    positions: Array
+    mask: Array | None
+    text: str
+
+
+def _excuses(
+    conditioned: Conditioned,
+    inputs: Sequence[Input],
+    flat: Sequence[Array],
+    dtypes: Sequence[DType],
+    suspects: Sequence[Array],
+) -> list[_Excuse]:
+    """Return which suspects each output is excused."""
+    found: list[list[Array]] = [[] for _ in flat]
+    texts = [""] * len(flat)
+    sizes = [array.size for array in flat]
+    steps = range(0, max(places.size for places in suspects), _SUSPECTS)
+    for start in steps:
+        some = [places[start : start + _SUSPECTS] for places in suspects]
+        few, moved = conditioned.around(inputs, sizes, some)
+        evaluation = conditioned.evaluation(few)
+        golden = evaluation(evaluation.inputs)
+        allowed = allowed_errors(evaluation)
+        for number, (places, there) in enumerate(zip(some, moved, strict=True)):
+            if not places.size:
+                continue
+            right = golden[number][there].astype(np.float64)
+            may = allowed[number][there]
+            values = widen(flat[number][places], dtypes[number])
+            error = np.abs(values - right)
+            excused = error <= may + rounding(right, may, dtypes[number])
+            if not excused.any():
+                continue
+            found[number].append(places[excused])
+            if not texts[number]:
+                relative = np.where(excused, error / (np.abs(right) + 1e-7), -1.0)
+                worst = int(there[int(relative.argmax())])
+                texts[number] = str(cancellation(evaluation, number, worst) or "")
+    result = []
+    for number, parts in enumerate(found):
+        if not parts:
+            result.append(_Excuse(np.empty(0, np.int64), None, ""))
+            continue
+        positions = np.concatenate(parts)
+        mask = np.zeros(sizes[number], np.bool_)
+        mask[positions] = True
+        result.append(_Excuse(positions, mask, texts[number]))
+    return result
+
+
+def check_shapes(op: str, actual: Sequence[Array], golden: Sequence[tuple[int, ...]]) -> None:
+    """Raise PrecisionError unless the reference's outputs have the kernel's shapes."""
+    if len(golden) != len(actual):
+        raise PrecisionError(f"{op} has {len(actual)} outputs, its reference gave {len(golden)}")
+    for array, shape in zip(actual, golden, strict=True):
+        if array.shape != shape:
+            raise PrecisionError(
+                f"the result has shape {array.shape}, the golden has {shape}",
+                help="compare InferShape in op_host with the golden",
+            )

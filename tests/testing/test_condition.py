@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opkit.errors import PrecisionError
+from opkit.testing import assert_outputs
+from opkit.testing.condition import Evaluation, allowed_errors, cancellation
+from opkit.testing.golden import load_golden
+
+GOLDEN = """
+import numpy as np
+
+def _wide(value):
+    return np.asarray(value).astype(np.float64)
+
+def polynomial(x):
+    x = _wide(x)
+    return x*x*x - 0.3*x + 0.1
+
+def double_root(x):
+    x = _wide(x)
+    return x*x - 2*x + 1
+
+def tanh_slope(x):
+    x = _wide(x)
+    return 1 - np.tanh(x)**2
+
+def logarithm(x):
+    return np.log(1 + _wide(x))
+
+def total(x):
+    return np.sum(_wide(x), axis=-1)
+
+def softmax_slope(g, x):
+    g, x = _wide(g), _wide(x)
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    y = e/np.sum(e, axis=-1, keepdims=True)
+    return y*(g - np.sum(g*y, axis=-1, keepdims=True))
+
+def floor_of(x):
+    return np.floor(_wide(x))
+
+def silu_slope(x):
+    s = 1/(1 + np.exp(-_wide(x)))
+    return s*(1 + x*(1 - s))
+"""
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> object:
+    path = tmp_path_factory.mktemp("golden") / "golden.py"
+    path.write_text(GOLDEN)
+    found = load_golden(path)
+    assert found is not None
+    return found.module
+
+
+def passes(function: object, actual: np.ndarray, *inputs: np.ndarray, **options: str) -> bool:
+    try:
+        assert_outputs(
+            actual,
+            function,  # type: ignore[arg-type]
+            list(inputs),
+            dtypes=["float32"] * (len(inputs) + 1),
+            **options,
+        )
+    except PrecisionError:
+        return False
+    return True
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+
+
+def silu_slope_in_single(x: np.ndarray) -> np.ndarray:
+    s = np.float32(1) / (np.float32(1) + np.exp(-x))
+    return s * (np.float32(1) + x * (np.float32(1) - s))
+
+
+def test_a_gradient_that_cancels_passes_and_fails_by_the_vendors_own_rule(golden: object) -> None:
+    x = (np.float32(-1.278464) + np.linspace(-1e-3, 1e-3, 4001)).astype(np.float32)
+    actual = silu_slope_in_single(x)
+    assert passes(golden.silu_slope, actual, x)
+    assert not passes(golden.silu_slope, actual, x, standard="ecosystem")
+
+
+@pytest.mark.parametrize("name", ["silu_slope", "polynomial", "double_root"])
+def test_what_is_wrong_fails_where_it_cancels_too(golden: object, name: str) -> None:
+    x = normal(20_000)
+    right = getattr(golden, name)(x).astype(np.float32)
+    assert passes(getattr(golden, name), right, x)
+    stream = np.random.default_rng(1)
+    for wrong in (
+        right * (1 + 2e-4 * stream.choice([-1, 1], right.shape)).astype(np.float32),
+        np.where(np.abs(right) <= np.sort(np.abs(right))[50], right + np.float32(1e-4), right),
+        np.concatenate([right[:-8], right[:8]]),
+    ):
+        assert not passes(getattr(golden, name), wrong.astype(np.float32), x)
+
+
+def test_a_polynomial_at_its_root_passes_with_rounded_constants(golden: object) -> None:
+    root = np.float32(np.roots([1, 0, -0.3, 0.1]).real.min())
+    x = (root + np.linspace(-1e-5, 1e-5, 1001)).astype(np.float32)
+    assert passes(golden.polynomial, x * x * x - np.float32(0.3) * x + np.float32(0.1), x)
+
+
+def test_a_double_root_passes_though_the_inputs_alone_do_not_explain_it(golden: object) -> None:
+    x = (1 + np.linspace(-1e-3, 1e-3, 1001)).astype(np.float32)
+    assert passes(golden.double_root, x * x - np.float32(2) * x + np.float32(1), x)
+
+
+def test_an_unstable_form_of_a_function_fails(golden: object) -> None:
+    x = (4 + np.abs(normal(2000))).astype(np.float32)
+    assert not passes(golden.tanh_slope, np.float32(1) - np.tanh(x) ** 2, x)
+    small = (normal(2000) * 1e-5).astype(np.float32)
+    assert not passes(golden.logarithm, np.log(np.float32(1) + small), small)
+
+
+def test_a_long_sum_passes_whatever_order_it_is_taken_in(golden: object) -> None:
+    x = normal(32, 1 << 16)
+    # So that every row's sum is nearly 0.
+    x[:, -1] -= x.sum(axis=-1, dtype=np.float64).astype(np.float32)
+    one_by_one = np.cumsum(x, axis=-1, dtype=np.float32)[:, -1]
+    assert passes(golden.total, one_by_one, x)
+    assert not passes(golden.total, one_by_one + np.float32(1), x)
+
+
+def test_a_gradient_that_is_truly_zero_may_be_a_rounding_off(golden: object) -> None:
+    g, x = normal(49, 1), normal(49, 1)
+    assert passes(golden.softmax_slope, g * np.float32(6e-8), g, x)
+    assert not passes(golden.softmax_slope, g * np.float32(1e-4), g, x)
+
+
+def test_a_step_at_an_exact_input_excuses_nothing(golden: object) -> None:
+    x = np.arange(-50, 50, dtype=np.float32)
+    assert passes(golden.floor_of, np.floor(x), x)
+    assert not passes(golden.floor_of, np.ceil(x) - 1, x)
+
+
+def test_the_line_that_cancels_is_told(golden: object, tmp_path: Path) -> None:
+    x = np.array([0.25, -1.2784645])
+    evaluation = Evaluation(lambda inputs: (golden.silu_slope(*inputs),), (x,), True, vars(golden))
+    found = cancellation(evaluation, 0, 1)
+    assert found is not None
+    assert GOLDEN.splitlines()[found.line - 1].strip() == "return s*(1 + x*(1 - s))"
+    assert "cancel to" in str(found) and "golden.py" in str(found)
+
+
+def test_a_golden_that_is_not_traced_still_has_the_condition_of_its_inputs() -> None:
+    def lists(inputs: list[np.ndarray]) -> tuple[np.ndarray]:
+        (x,) = inputs
+        return (np.array([float(value) + 1000.0 - 1000.0 for value in x]),)
+
+    x = np.array([1.0, 2.0])
+    (allowed,) = allowed_errors(Evaluation(lists, (x,), True))
+    assert np.allclose(allowed, 8 * 2.0**-24 * x, rtol=1e-3)
+
+
+def test_attributes_reach_the_reference_in_single_precision() -> None:
+    seen = []
+
+    def scale(x: np.ndarray, *, factor: float) -> np.ndarray:
+        seen.append(factor)
+        return x * factor
+
+    x = normal(8)
+    assert_outputs(
+        x * np.float32(0.1),
+        scale,
+        [x],
+        dtypes=["float32", "float32"],
+        attributes={"factor": 0.1},
+    )
+    assert set(seen) == {float(np.float32(0.1))}
