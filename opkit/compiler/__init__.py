@@ -1,0 +1,103 @@
+"""Tensor programs to fused Ascend C kernels.
+
+    graph = trace(function, [TensorSpec("x", (dimension("M"), 4096), "float16")])
+    kernel = compile(graph)
+    y = kernel(x)
+
+Stages, each a function from a value to a value: `trace` (or `GraphBuilder`) to a Graph; `expand`,
+`simplify` to a Graph
+of what kernels compute; `fuse` to a FusedGraph; then for each kernel its loops, steps, memory
+plan, tiling and text.
+
+Names load when they are first used, so that importing this package imports neither NumPy nor sympy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .builder import GraphBuilder, Operand, TensorSpec, Value, trace
+    from .compiled import Compiled, compile
+    from .dimensions import Dimension, Shape, dimension
+    from .fusion import FusedGraph, Group, fuse
+    from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
+    from .operators import OPERATORS
+    from .reference import run_graph
+    from .rewrite import expand, simplify
+    from .split import Split, split
+    from .stages import Stages, compile_stages
+    from .table import Operator
+
+__all__ = [
+    "OPERATORS",
+    "Attribute",
+    "Compiled",
+    "Dimension",
+    "FusedGraph",
+    "Graph",
+    "GraphBuilder",
+    "GraphError",
+    "Group",
+    "Location",
+    "Node",
+    "Operand",
+    "Operator",
+    "Shape",
+    "Split",
+    "Stages",
+    "Tensor",
+    "TensorSpec",
+    "Value",
+    "compile",
+    "compile_stages",
+    "dimension",
+    "expand",
+    "fuse",
+    "run_graph",
+    "simplify",
+    "split",
+    "trace",
+]
+
+_HOME = {
+    "OPERATORS": "operators",
+    "Attribute": "graph",
+    "Compiled": "compiled",
+    "Dimension": "dimensions",
+    "FusedGraph": "fusion",
+    "Graph": "graph",
+    "GraphBuilder": "builder",
+    "GraphError": "graph",
+    "Group": "fusion",
+    "Location": "graph",
+    "Node": "graph",
+    "Operand": "builder",
+    "Operator": "table",
+    "Shape": "dimensions",
+    "Split": "split",
+    "Stages": "stages",
+    "Tensor": "graph",
+    "TensorSpec": "builder",
+    "Value": "builder",
+    "compile": "compiled",
+    "compile_stages": "stages",
+    "dimension": "dimensions",
+    "expand": "rewrite",
+    "fuse": "fusion",
+    "run_graph": "reference",
+    "simplify": "rewrite",
+    "split": "split",
+    "trace": "builder",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    # A submodule of the same name (`split`) has just been bound: the function wins.
+    globals()[name] = value
+    return value

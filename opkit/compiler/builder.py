@@ -1,0 +1,491 @@
+"""Graphs from Python: functions traced over values that stand for tensors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from opkit.dtypes import dtype_names, find_dtype
+from opkit.errors import OpkitError, UsageError
+
+from .dimensions import Dimension, Shape, is_one, shape_text
+from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["GraphBuilder", "Operand", "TensorSpec", "Value", "here", "trace"]
+
+_HERE = str(Path(__file__).parent)
+_SITE = ("opkit/compiler", "opkit/pypto")
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An input of a program to be traced."""
+
+    name: str
+    shape: Shape
+    dtype: str = "float32"
+
+
+def here() -> Location | None:
+    """Return the line of the user's program that is running: the nearest frame outside this
+    package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_HERE) and not name.startswith("<frozen"):
+            return Location(name, frame.f_lineno)
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return None
+
+
+class GraphBuilder:
+    """Collects the nodes of one graph.
+
+    `x = builder.input("x", (64, 4096), "float16")`; then either Python's operators on what it
+    returns, or `builder.apply("maximum", x, 0.0)`; `builder.output("y", y)`; `builder.graph()`.
+    """
+
+    def __init__(self, name: str = "program") -> None:
+        self.name = name
+        self._inputs: list[Tensor] = []
+        self._attributes: list[Attribute] = []
+        self._nodes: list[Node] = []
+        self._outputs: list[tuple[str, str]] = []
+        self._known: dict[tuple[object, ...], Value] = {}
+        self._names: set[str] = set()
+        self._location: Location | None = None
+
+    def input(self, name: str, shape: Iterable[Dimension], dtype: str = "float32") -> Value:
+        """Declare an input tensor.
+
+        Raises:
+            GraphError: the name is taken, or there is no such data type.
+        """
+        row = find_dtype(dtype)
+        if row is None:
+            raise GraphError(
+                f'"{name}" has the data type "{dtype}", which does not exist',
+                location=here(),
+                help=f"there are {', '.join(dtype_names()[:13])}",
+            )
+        tensor = Tensor(self._new_name(name), tuple(shape), row.name)
+        self._inputs.append(tensor)
+        return Value(self, tensor)
+
+    def attribute(
+        self, name: str, kind: str = "float", default: float | int | bool | None = None
+    ) -> Value:
+        """Declare a number that comes with every launch; a tensor of rank 0 to the program."""
+        self._attributes.append(Attribute(self._new_name(name), kind, default))
+        dtype = {"float": "float32", "int": "int32", "bool": "bool"}[kind]
+        return self._node("attribute", (), (), dtype, (("name", name),))
+
+    def constant(self, value: float | int | bool, dtype: str | None = None) -> Value:
+        """Return a number as a tensor of rank 0."""
+        if dtype is None:
+            dtype = "bool" if isinstance(value, bool) else "int32"
+            dtype = "float32" if isinstance(value, float) else dtype
+        return self._node("constant", (), (), dtype, (("value", value),))
+
+    def extent(self, value: Dimension) -> Value:
+        """Return a size, which may be known at launch only, as a tensor of rank 0."""
+        if isinstance(value, int):
+            return self.constant(float(value))
+        return self._node("extent", (), (), "float32", (("extent", value),))
+
+    def apply(self, operator: str, *operands: Operand, **attributes: object) -> Value:
+        """Return one operator's result.
+
+        Raises:
+            GraphError: no such operator, or it does not take these operands; at the user's line.
+        """
+        from .operators import OPERATORS
+
+        row = OPERATORS.get(operator)
+        location = self._location or here()
+        if row is None:
+            import difflib
+
+            near = difflib.get_close_matches(operator, OPERATORS, n=3)
+            raise GraphError(
+                f'there is no operator "{operator}"',
+                location=location,
+                help=f"did you mean {' or '.join(near)}?" if near else None,
+            )
+        if row.arity is not None and len(operands) != row.arity:
+            raise GraphError(
+                f'"{operator}" takes {row.arity} tensors, not {len(operands)}', location=location
+            )
+        values = self._operands(operands, location)
+        tensors = [value.tensor for value in values]
+        try:
+            full = row.settings(attributes)
+            shape = row.shape(tensors, full)
+            dtype = row.dtype(tensors, full)
+        except GraphError:
+            raise
+        except UsageError as err:
+            raise GraphError(
+                f"{operator}: {err.message}", location=location, help=err.help
+            ) from err
+        names = tuple(value.tensor.name for value in values)
+        kept = tuple((key, _frozen(value)) for key, value in sorted(full.items()))
+        return self._node(operator, names, shape, dtype, kept, location)
+
+    def output(self, name: str, value: Value) -> None:
+        """Declare an output.
+
+        Raises:
+            GraphError: the name is another output's.
+        """
+        if any(name == other for other, _ in self._outputs):
+            raise GraphError(f'there are two outputs "{name}"', location=here())
+        self._outputs.append((name, value.tensor.name))
+
+    def graph(self) -> Graph:
+        """Return the graph of what was applied so far; nodes that no output needs are left out.
+
+        Raises:
+            GraphError: there is no output.
+        """
+        if not self._outputs:
+            raise GraphError(f'"{self.name}" writes no output', location=here())
+        whole = Graph(
+            self.name,
+            tuple(self._inputs),
+            tuple(self._nodes),
+            tuple(self._outputs),
+            tuple(self._attributes),
+        )
+        return Graph(
+            self.name, whole.inputs, tuple(whole.live_nodes()), whole.outputs, whole.attributes
+        )
+
+    @contextmanager
+    def at(self, location: Location | None) -> Iterator[None]:
+        """Give what is applied inside of the block this line."""
+        before, self._location = self._location, location
+        try:
+            yield
+        finally:
+            self._location = before
+
+    def _operands(self, operands: Sequence[Operand], location: Location | None) -> list[Value]:
+        tensors = [each.tensor for each in operands if isinstance(each, Value)]
+        weak = _weak_dtype(tensors)
+        values = []
+        for each in operands:
+            if isinstance(each, Value):
+                if each.builder is not self:
+                    raise GraphError(
+                        f'"{each.tensor.name}" belongs to another program', location=location
+                    )
+                values.append(each)
+            elif isinstance(each, bool | int | float):
+                dtype = weak
+                if isinstance(each, float) and weak is not None and not _is_float(weak):
+                    dtype = "float32"
+                values.append(self.constant(each, dtype))
+            else:
+                raise GraphError(
+                    f"{type(each).__name__} is no tensor and no number",
+                    location=location,
+                    help="pass inputs of the program, results of operators, or Python numbers",
+                )
+        return values
+
+    def _node(
+        self,
+        operator: str,
+        inputs: tuple[str, ...],
+        shape: Shape,
+        dtype: str,
+        attributes: tuple[tuple[str, object], ...],
+        location: Location | None = None,
+    ) -> Value:
+        key = (operator, inputs, dtype, repr(attributes), shape)
+        if operator != "random" and key in self._known:
+            return self._known[key]
+        name = self._new_name(f"t{len(self._nodes)}")
+        tensor = Tensor(name, shape, dtype, is_constant=operator == "constant")
+        self._nodes.append(
+            Node(operator, inputs, tensor, attributes, location or self._location or here())
+        )
+        value = Value(self, tensor)
+        self._known[key] = value
+        return value
+
+    def _new_name(self, wanted: str) -> str:
+        name, count = wanted, 1
+        while name in self._names:
+            name, count = f"{wanted}_{count}", count + 1
+        if name != wanted and not wanted.startswith("t"):
+            raise GraphError(f'there are two inputs "{wanted}"', location=here())
+        self._names.add(name)
+        return name
+
+
+def _frozen(value: object) -> object:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value
+
+
+def _is_float(dtype: str) -> bool:
+    return "float" in dtype
+
+
+def _weak_dtype(tensors: Sequence[Tensor]) -> str | None:
+    """Return the type that Python's numbers take beside these tensors."""
+    for tensor in tensors:
+        if _is_float(tensor.dtype):
+            return tensor.dtype
+    for tensor in tensors:
+        if tensor.dtype != "bool":
+            return tensor.dtype
+    return None
+
+
+class Value:
+    """A tensor of a program under construction; Python's operators apply operators to it."""
+
+    __array_priority__ = 1000
+    __slots__ = ("builder", "tensor")
+
+    def __init__(self, builder: GraphBuilder, tensor: Tensor) -> None:
+        self.builder = builder
+        self.tensor = tensor
+
+    @property
+    def shape(self) -> Shape:
+        """The extents."""
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> str:
+        """The data type's name."""
+        return self.tensor.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.tensor.shape)
+
+    @property
+    def T(self) -> Value:
+        """The transpose: all axes in reverse."""
+        return self.apply("transpose", axes=tuple(reversed(range(self.ndim))))
+
+    def apply(self, operator: str, *others: Operand, **attributes: object) -> Value:
+        """Return an operator's result with this value as its first operand."""
+        return self.builder.apply(operator, self, *others, **attributes)
+
+    def __add__(self, other: Operand) -> Value:
+        return self.apply("add", other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self.builder.apply("add", other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self.apply("sub", other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self.builder.apply("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self.apply("mul", other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self.builder.apply("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self.apply("div", other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self.builder.apply("div", other, self)
+
+    def __pow__(self, other: Operand) -> Value:
+        return self.apply("pow", other)
+
+    def __rpow__(self, other: Operand) -> Value:
+        return self.builder.apply("pow", other, self)
+
+    def __matmul__(self, other: Value) -> Value:
+        return self.apply("matmul", other)
+
+    def __neg__(self) -> Value:
+        return self.apply("neg")
+
+    def __abs__(self) -> Value:
+        return self.apply("abs")
+
+    def __lt__(self, other: Operand) -> Value:
+        return self.apply("less", other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self.apply("less_equal", other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self.apply("greater", other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self.apply("greater_equal", other)
+
+    def __eq__(self, other: object) -> Value:  # type: ignore[override]
+        return self.apply("equal", other)  # type: ignore[arg-type]
+
+    def __ne__(self, other: object) -> Value:  # type: ignore[override]
+        return self.apply("not_equal", other)  # type: ignore[arg-type]
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Operand) -> Value:
+        return self.apply("bitwise_and", other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self.apply("bitwise_or", other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self.apply("bitwise_xor", other)
+
+    def __invert__(self) -> Value:
+        return self.apply("bitwise_not")
+
+    def __getitem__(self, key: object) -> Value:
+        from .indexing import index
+
+        return index(self, key)
+
+    def __bool__(self) -> bool:
+        raise GraphError(
+            f'"{self.tensor.name}" has no value while the program is traced, so'
+            " Python cannot branch on it",
+            location=here(),
+            help="use where(condition, a, b)",
+        )
+
+    def __iter__(self) -> Iterator[Value]:
+        raise GraphError(
+            f'a loop over "{self.tensor.name}" cannot be traced',
+            location=here(),
+            help="write it as operators over whole tensors",
+        )
+
+    def __float__(self) -> float:
+        raise GraphError(
+            f'"{self.tensor.name}" has no value while the program is traced',
+            location=here(),
+            help="keep it a tensor",
+        )
+
+    def __len__(self) -> int:
+        first = self.shape[0] if self.shape else None
+        if not isinstance(first, int):
+            raise GraphError(
+                "len() of a tensor whose first axis has no fixed size", location=here()
+            )
+        return first
+
+    def __repr__(self) -> str:
+        return f"<{self.tensor}>"
+
+    def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Value:
+        """Return the sum over axes; over all for None."""
+        return self.apply("sum", axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Value:
+        """Return the mean over axes."""
+        return self.apply("mean", axis=axis, keepdims=keepdims)
+
+    def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Value:
+        """Return the largest over axes."""
+        return self.apply("max", axis=axis, keepdims=keepdims)
+
+    def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Value:
+        """Return the smallest over axes."""
+        return self.apply("min", axis=axis, keepdims=keepdims)
+
+    def astype(self, dtype: str) -> Value:
+        """Return the tensor in another data type."""
+        return self.apply("cast", dtype=dtype)
+
+    def reshape(self, *shape: Dimension) -> Value:
+        """Return the same elements in another shape; one extent may be -1."""
+        return self.apply("reshape", shape=shape)
+
+    def transpose(self, *axes: int) -> Value:
+        """Return the axes in another order."""
+        return self.apply("transpose", axes=axes or tuple(reversed(range(self.ndim))))
+
+
+Operand: TypeAlias = Value | float | int | bool
+
+
+def trace(
+    function: Callable[..., object],
+    inputs: Sequence[TensorSpec],
+    *,
+    name: str | None = None,
+    attributes: Sequence[Attribute] = (),
+) -> Graph:
+    """Return the graph of a Python function, called once with values that stand for its tensors.
+
+    Args:
+        function: takes the inputs, then the attributes; returns one value, a tuple, or a dict of
+            names to values.
+        inputs: the tensors.
+        name: the kernel's name; the function's own without one.
+
+    Raises:
+        GraphError: the function does what cannot be traced; at the user's line.
+    """
+    builder = GraphBuilder(name or _kernel_name(function))
+    values = [builder.input(spec.name, spec.shape, spec.dtype) for spec in inputs]
+    values += [builder.attribute(a.name, a.kind, a.default) for a in attributes]
+    code = getattr(function, "__code__", None)
+    place = Location(code.co_filename, code.co_firstlineno) if code is not None else None
+    try:
+        result = function(*values)
+    except OpkitError:
+        raise
+    except TypeError as err:
+        raise GraphError(f"{builder.name} cannot be traced: {err}", location=place) from err
+    named: list[tuple[str, object]]
+    if isinstance(result, dict):
+        named = [(str(key), value) for key, value in result.items()]
+    elif isinstance(result, tuple | list):
+        named = [(f"y{index}", value) for index, value in enumerate(result)]
+    else:
+        named = [("y", result)]
+    for key, value in named:
+        if not isinstance(value, Value):
+            raise GraphError(
+                f'"{builder.name}" returns {type(value).__name__} as "{key}", expected a tensor',
+                location=place,
+                help="return what operators give",
+            )
+        builder.output(key, value)
+    return builder.graph()
+
+
+def _kernel_name(function: Callable[..., object]) -> str:
+    """Return the function's name, as C++ takes it; a lambda has none."""
+    name = getattr(function, "__name__", "program")
+    return name if name.isidentifier() else "program"
+
+
+def describe(value: Value) -> str:
+    """Return a value's type for messages."""
+    return f"{value.dtype}{shape_text(value.shape)}"
+
+
+def broadcasts(value: Value, axis: int) -> bool:
+    """Return whether a value is the same along an axis of a wider one, counted from the last."""
+    return -axis > value.ndim or is_one(value.shape[axis])

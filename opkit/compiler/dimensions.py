@@ -1,0 +1,164 @@
+"""Extents of tensors: whole numbers, or sympy expressions over named sizes.
+
+sympy is imported where a named size turns up, and not before: programs of fixed shapes never pay
+for it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from opkit.errors import UsageError
+
+if TYPE_CHECKING:
+    import sympy
+
+    Dimension: TypeAlias = int | sympy.Expr
+else:
+    Dimension: TypeAlias = object
+Shape: TypeAlias = tuple[Dimension, ...]
+
+__all__ = [
+    "Dimension",
+    "Shape",
+    "bind_shapes",
+    "broadcast_shapes",
+    "dimension",
+    "evaluate",
+    "is_fixed",
+    "is_one",
+    "product",
+    "same",
+    "shape_text",
+]
+
+
+def dimension(name: str) -> Dimension:
+    """Return a named size, known when the kernel is launched; a positive whole number."""
+    import sympy
+
+    return sympy.Symbol(name, integer=True, positive=True)
+
+
+def is_fixed(value: Dimension) -> bool:
+    """Return whether a size is known now."""
+    return isinstance(value, int)
+
+
+def is_one(value: Dimension) -> bool:
+    """Return whether a size is 1 for certain: such an axis broadcasts."""
+    return isinstance(value, int) and value == 1
+
+
+def same(left: Dimension, right: Dimension) -> bool:
+    """Return whether two sizes are equal for certain."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left == right
+    if left == right:
+        return True
+    import sympy
+
+    return bool(sympy.simplify(sympy.sympify(left) - sympy.sympify(right)) == 0)
+
+
+def product(values: Iterable[Dimension]) -> Dimension:
+    """Return the product of sizes; 1 for none."""
+    total: Dimension = 1
+    for value in values:
+        total = total * value
+    return total
+
+
+def evaluate(value: Dimension, sizes: Mapping[str, int]) -> int:
+    """Return a size as a number.
+
+    Raises:
+        UsageError: it is no whole number for these sizes.
+    """
+    if isinstance(value, int):
+        return value
+    import sympy
+
+    number = value.subs({s: sizes[s.name] for s in value.free_symbols if s.name in sizes})
+    if not isinstance(number, sympy.Integer):
+        raise UsageError(f"the size {value} is {number}, which is no whole number")
+    return int(number)
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """Return the shape that NumPy's broadcasting gives.
+
+    Raises:
+        UsageError: the shapes do not broadcast.
+    """
+    if all(shape == shapes[0] for shape in shapes[1:]):
+        return shapes[0]
+    rank = max(len(shape) for shape in shapes)
+    result: list[Dimension] = []
+    for axis in range(rank):
+        extent: Dimension = 1
+        for shape in shapes:
+            at = axis - (rank - len(shape))
+            if at < 0 or is_one(shape[at]):
+                continue
+            if is_one(extent):
+                extent = shape[at]
+            elif not same(extent, shape[at]):
+                text = " and ".join(shape_text(each) for each in shapes)
+                raise UsageError(
+                    f"shapes {text} do not broadcast",
+                    help="axes, counted from the last, must be equal or 1",
+                )
+        result.append(extent)
+    return tuple(result)
+
+
+def shape_text(shape: Sequence[Dimension]) -> str:
+    """Return a shape as people write it, such as `[M, 4096]`."""
+    return "[" + ", ".join(str(each) for each in shape) + "]"
+
+
+@functools.lru_cache(maxsize=1024)
+def _solve(pattern: Dimension, actual: int) -> tuple[tuple[str, int], ...] | None:
+    import sympy
+
+    assert not isinstance(pattern, int)
+    symbols = list(pattern.free_symbols)
+    if len(symbols) != 1:
+        return ()
+    found = [s for s in sympy.solve(pattern - actual, symbols[0]) if s.is_Integer and s > 0]
+    return ((symbols[0].name, int(found[0])),) if len(found) == 1 else None
+
+
+def bind_shapes(
+    tensors: Iterable[tuple[str, Shape]], actual: Mapping[str, Sequence[int]]
+) -> dict[str, int]:
+    """Return the named sizes of a call, from the shapes that the arrays have.
+
+    Raises:
+        UsageError: an array has another rank or another size than its tensor.
+    """
+    sizes: dict[str, int] = {}
+    rows = [(name, shape, tuple(actual[name])) for name, shape in tensors]
+    for name, shape, got in rows:
+        if len(shape) != len(got):
+            raise UsageError(
+                f'"{name}" has {len(got)} axes, {list(got)}, expected {shape_text(shape)}'
+            )
+        for pattern, extent in zip(shape, got, strict=True):
+            if isinstance(pattern, int):
+                continue
+            for symbol, value in _solve(pattern, int(extent)) or ():
+                sizes.setdefault(symbol, value)
+    for name, shape, got in rows:
+        for axis, (pattern, extent) in enumerate(zip(shape, got, strict=True)):
+            wanted = pattern if isinstance(pattern, int) else evaluate(pattern, sizes)
+            if wanted != extent:
+                text = f"{pattern}" if isinstance(pattern, int) else f"{pattern} = {wanted}"
+                raise UsageError(
+                    f'"{name}" has {extent} elements along axis {axis}, expected {text}',
+                    help=f"pass an array of shape {shape_text(shape)}",
+                )
+    return sizes

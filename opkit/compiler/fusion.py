@@ -1,0 +1,248 @@
+"""Which operators share a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from .graph import Graph, Node
+from .operators import OPERATORS
+from .vector import UnfusableError, domain_of
+
+__all__ = ["FusedGraph", "Group", "fuse", "is_uniform_node"]
+
+_SOURCES = ("constant", "attribute", "extent")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The nodes of one kernel, in order."""
+
+    name: str
+    kind: str
+    """`vector`, `matmul`, `view` (no work at all), or the operator's own name."""
+    nodes: tuple[Node, ...]
+    why: str = ""
+    """Why it is not part of the group before it."""
+
+    @cached_property
+    def defined(self) -> frozenset[str]:
+        """The tensors that its nodes compute."""
+        return frozenset(node.output.name for node in self.nodes)
+
+
+@dataclass(frozen=True)
+class FusedGraph:
+    """A graph and its partition into kernels, in an order in which they can run."""
+
+    graph: Graph
+    groups: tuple[Group, ...]
+
+    def inputs_of(self, group: Group) -> tuple[str, ...]:
+        """Return the tensors that a group reads from memory; single numbers come with the launch.
+        Return the tensors that a group reads from memory; single numbers come with the launch."""
+        uniform = self.uniform
+        found: dict[str, None] = {}
+        for node in group.nodes:
+            for name in node.inputs:
+                if name not in group.defined and name not in uniform:
+                    found.setdefault(name)
+        return tuple(found)
+
+    def outputs_of(self, group: Group) -> tuple[str, ...]:
+        """Return the tensors of a group that others read or that the program returns."""
+        wanted = {tensor for _, tensor in self.graph.outputs}
+        for other in self.groups:
+            if other is not group:
+                for node in other.nodes:
+                    wanted.update(node.inputs)
+        return tuple(n.output.name for n in group.nodes if n.output.name in wanted)
+
+    @cached_property
+    def uniform(self) -> frozenset[str]:
+        """The tensors that are single numbers which the host computes."""
+        found: set[str] = set()
+        for node in self.graph.nodes:
+            if is_uniform_node(node, found):
+                found.add(node.output.name)
+        return frozenset(found)
+
+    def __str__(self) -> str:
+        lines = []
+        for group in self.groups:
+            lines.append(f"kernel {group.name} ({group.kind})")
+            if group.why:
+                lines.append(f"    separate: {group.why}")
+            lines += [f"    {node}" for node in group.nodes]
+        return "\n".join(lines)
+
+
+def is_uniform_node(node: Node, known: set[str] | frozenset[str]) -> bool:
+    """Return whether the host computes a node: a number made of numbers."""
+    if node.operator in _SOURCES:
+        return True
+    return (
+        not node.output.shape
+        and OPERATORS[node.operator].kind == "elementwise"
+        and all(name in known for name in node.inputs)
+    )
+
+
+def fuse(graph: Graph) -> FusedGraph:
+    """Return the graph with each node in one kernel.
+
+    Element-wise operators and reductions along one axis join the kernel of what they read where
+    one nest of
+    loops computes both; what a kernel would have to wait for in another kernel stays outside of it.
+    """
+    uniform: set[str] = set()
+    building: list[tuple[str, list[Node], str]] = []
+    home: dict[str, int] = {}
+    for node in graph.nodes:
+        if is_uniform_node(node, uniform):
+            uniform.add(node.output.name)
+            continue
+        kind = _kind(node)
+        producers = sorted({home[name] for name in node.inputs if name in home})
+        index, why = _join(graph, node, kind, producers, building, home)
+        if index is None:
+            building.append((kind, [node], why))
+            index = len(building) - 1
+        else:
+            building[index][1].append(node)
+        home[node.output.name] = index
+    building, home = _merge(graph, building, home)
+    groups = []
+    order = _order(building, home)
+    for position, index in enumerate(order):
+        kind, nodes, why = building[index]
+        name = graph.name if len(building) == 1 else f"{graph.name}_{position}"
+        groups.append(Group(name, kind, tuple(nodes), why))
+    return FusedGraph(graph, tuple(groups))
+
+
+def _kind(node: Node) -> str:
+    row = OPERATORS[node.operator]
+    if row.kind in ("elementwise", "reduction"):
+        return "vector"
+    if node.operator in ("reshape",):
+        return "view"
+    return "vector" if node.operator == "broadcast_to" else node.operator
+
+
+def _join(
+    graph: Graph,
+    node: Node,
+    kind: str,
+    producers: Sequence[int],
+    building: Sequence[tuple[str, list[Node], str]],
+    home: dict[str, int],
+) -> tuple[int | None, str]:
+    """Return the kernel that a node joins, or why it begins another."""
+    if kind != "vector":
+        return None, f"{node.operator} is a kernel of its own" if producers else ""
+    why = ""
+    for index in reversed(producers):
+        if building[index][0] != "vector":
+            why = why or f"it reads what {building[index][1][0].operator} gives"
+            continue
+        # Everything else that it reads must be computed before that kernel begins.
+        if any(other > index for other in producers):
+            why = why or "it also reads a later kernel's result"
+            continue
+        try:
+            domain_of(graph, [*building[index][1], node])
+        except UnfusableError as err:
+            why = why or err.message
+            continue
+        return index, ""
+    return None, why
+
+
+def _merge(
+    graph: Graph, building: list[tuple[str, list[Node], str]], home: dict[str, int]
+) -> tuple[list[tuple[str, list[Node], str]], dict[str, int]]:
+    """Join kernels that run in the same loops where neither waits for the other through a third."""
+    merged = True
+    while merged:
+        merged = False
+        for right in range(len(building)):
+            for left in range(right):
+                if building[left][0] != "vector" or building[right][0] != "vector":
+                    continue
+                reads = _reads(building, home)
+                if not _shares(graph, building, left, right) or _between(reads, left, right):
+                    continue
+                nodes = _in_order(graph, [*building[left][1], *building[right][1]])
+                try:
+                    domain_of(graph, nodes)
+                except UnfusableError:
+                    continue
+                building[left] = ("vector", nodes, building[left][2])
+                del building[right]
+                home = {
+                    node.output.name: index
+                    for index, (_, nodes, _) in enumerate(building)
+                    for node in nodes
+                }
+                merged = True
+                break
+            if merged:
+                break
+    return building, home
+
+
+def _in_order(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
+    wanted = {node.output.name for node in nodes}
+    return [node for node in graph.nodes if node.output.name in wanted]
+
+
+def _shares(
+    graph: Graph, building: Sequence[tuple[str, list[Node], str]], left: int, right: int
+) -> bool:
+    """Whether two kernels touch a common tensor: only then does joining them save a copy."""
+    touched = []
+    for index in (left, right):
+        nodes = building[index][1]
+        names = {name for node in nodes for name in node.inputs} | {n.output.name for n in nodes}
+        touched.append({name for name in names if graph.tensors[name].shape})
+    return bool(touched[0] & touched[1])
+
+
+def _reads(building: Sequence[tuple[str, list[Node], str]], home: dict[str, int]) -> list[set[int]]:
+    found = []
+    for index, (_, nodes, _) in enumerate(building):
+        found.append({home[n] for node in nodes for n in node.inputs if n in home} - {index})
+    return found
+
+
+def _between(reads: Sequence[set[int]], left: int, right: int) -> bool:
+    """Whether one of two kernels needs the other through a third."""
+
+    def reaches(start: int, goal: int, direct: bool) -> bool:
+        stack = [each for each in reads[start] if direct or each != goal]
+        seen: set[int] = set()
+        while stack:
+            index = stack.pop()
+            if index == goal:
+                return True
+            if index not in seen:
+                seen.add(index)
+                stack += reads[index]
+        return False
+
+    return reaches(right, left, False) or reaches(left, right, False)
+
+
+def _order(building: Sequence[tuple[str, list[Node], str]], home: dict[str, int]) -> list[int]:
+    reads = _reads(building, home)
+    done: list[int] = []
+    while len(done) < len(building):
+        for index in range(len(building)):
+            if index not in done and reads[index] <= set(done):
+                done.append(index)
+                break
+        else:
+            raise AssertionError("kernels wait for each other in a circle")
+    return done

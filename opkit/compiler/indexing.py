@@ -1,0 +1,77 @@
+"""`x[...]`: basic indexing as slices and reshapes."""
+
+from __future__ import annotations
+
+from opkit.errors import UsageError
+
+from .builder import Value, here
+from .dimensions import Dimension
+from .graph import GraphError
+
+__all__ = ["index"]
+
+
+def index(value: Value, key: object) -> Value:
+    """Return a part of a tensor: whole numbers, slices with steps, `...` and None, as NumPy has
+    them.
+
+    Raises:
+        GraphError: the index is out of range, or of another kind.
+    """
+    keys = list(key) if isinstance(key, tuple) else [key]
+    given = sum(1 for each in keys if each is not None and each is not Ellipsis)
+    if given > value.ndim:
+        raise GraphError(f"{given} indices for {value.ndim} axes", location=here())
+    if Ellipsis in keys:
+        at = keys.index(Ellipsis)
+        keys[at : at + 1] = [slice(None)] * (value.ndim - given)
+    else:
+        keys += [slice(None)] * (value.ndim - given)
+    result, axis = value, 0
+    shape: list[Dimension] = []
+    for each in keys:
+        if each is None:
+            shape.append(1)
+            continue
+        extent = value.shape[axis]
+        if isinstance(each, bool) or not isinstance(each, int | slice):
+            raise GraphError(
+                f"an index of type {type(each).__name__} cannot be traced",
+                location=here(),
+                help="use whole numbers, slices, `...` or None; take() looks up by a tensor",
+            )
+        if isinstance(each, int):
+            start = each + extent if each < 0 else each
+            result = _part(result, axis, start, start + 1, 1)
+        else:
+            start, stop, step = _bounds(each, extent)
+            result = _part(result, axis, start, stop, step)
+            shape.append(result.shape[axis])
+        axis += 1
+    same = len(shape) == result.ndim and all(
+        a is b or a == b for a, b in zip(shape, result.shape, strict=True)
+    )
+    return result if same else result.reshape(*shape)
+
+
+def _part(value: Value, axis: int, start: Dimension, stop: Dimension, step: int) -> Value:
+    if start == 0 and step == 1 and stop == value.shape[axis]:
+        return value
+    try:
+        return value.apply("slice", axis=axis, start=start, stop=stop, step=step)
+    except UsageError as err:
+        raise GraphError(err.message, location=here()) from err
+
+
+def _bounds(key: slice, extent: Dimension) -> tuple[Dimension, Dimension, int]:
+    step = 1 if key.step is None else key.step
+    if not isinstance(step, int) or step < 1:
+        raise GraphError(f"a step of {step} cannot be traced", location=here())
+    if isinstance(extent, int):
+        start, stop, _ = slice(key.start, key.stop).indices(extent)
+        return start, stop, step
+    start = 0 if key.start is None else key.start
+    stop = extent if key.stop is None else key.stop
+    start = start + extent if isinstance(start, int) and start < 0 else start
+    stop = stop + extent if isinstance(stop, int) and stop < 0 else stop
+    return start, stop, step

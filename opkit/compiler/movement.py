@@ -1,0 +1,224 @@
+"""Rows of the operators that move elements, look them up or multiply matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkit.errors import UsageError
+
+from .dimensions import Dimension, Shape, broadcast_shapes, product, same, shape_text
+from .table import REQUIRED, Operator, Settings, as_promoted, is_floating
+
+if TYPE_CHECKING:
+    from .builder import Value
+    from .graph import Tensor
+
+__all__ = ["ROWS"]
+
+
+def _first_dtype(tensors: Sequence[Tensor], _: Settings) -> str:
+    return tensors[0].dtype
+
+
+def _reshaped(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    shape = tuple(settings["shape"])
+    total = tensors[0].size
+    if any(isinstance(e, int) and e == -1 for e in shape):
+        rest = product(e for e in shape if not (isinstance(e, int) and e == -1))
+        if isinstance(total, int) and isinstance(rest, int):
+            if rest == 0 or total % rest:
+                raise UsageError(f"{shape_text(tensors[0].shape)} has no shape {shape_text(shape)}")
+            inferred: Dimension = total // rest
+        else:
+            import sympy
+
+            inferred = sympy.simplify(sympy.sympify(total) / rest)
+        shape = tuple(inferred if isinstance(e, int) and e == -1 else e for e in shape)
+    if not same(product(shape), total):
+        raise UsageError(
+            f"{shape_text(tensors[0].shape)} has {total} elements,"
+            f" {shape_text(shape)} {product(shape)}"
+        )
+    return shape
+
+
+def _permuted(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    shape = tensors[0].shape
+    axes = settings["axes"]
+    if sorted(axes) != list(range(len(shape))):
+        raise UsageError(f"axes {list(axes)} are no order of {len(shape)} axes")
+    return tuple(shape[at] for at in axes)
+
+
+def _expanded(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    shape = tuple(settings["shape"])
+    wide = broadcast_shapes(tensors[0].shape, shape)
+    if len(wide) != len(shape) or not all(same(a, b) for a, b in zip(wide, shape, strict=True)):
+        raise UsageError(
+            f"{shape_text(tensors[0].shape)} does not broadcast to {shape_text(shape)}"
+        )
+    return shape
+
+
+def _sliced(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    shape = list(tensors[0].shape)
+    axis, start, stop = settings["axis"], settings["start"], settings["stop"]
+    if not 0 <= axis < len(shape):
+        raise UsageError(f"axis {axis} does not exist: there are {len(shape)}")
+    extent = shape[axis]
+    if isinstance(extent, int) and isinstance(start, int) and isinstance(stop, int):
+        if not 0 <= start < stop <= extent:
+            raise UsageError(f"elements {start} to {stop} are not within {extent}")
+        shape[axis] = -(-(stop - start) // settings["step"])
+    else:
+        shape[axis] = stop - start
+    return tuple(shape)
+
+
+def _joined(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    axis = settings["axis"]
+    shape = list(tensors[0].shape)
+    if not 0 <= axis < len(shape):
+        raise UsageError(f"axis {axis} does not exist: there are {len(shape)}")
+    for other in tensors[1:]:
+        if len(other.shape) != len(shape) or not all(
+            same(a, b)
+            for at, (a, b) in enumerate(zip(shape, other.shape, strict=True))
+            if at != axis
+        ):
+            raise UsageError(f"{shape_text(other.shape)} does not continue {shape_text(shape)}")
+    total = shape[axis]
+    for other in tensors[1:]:
+        total = total + other.shape[axis]
+    shape[axis] = total
+    return tuple(shape)
+
+
+def _padded(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    shape = tensors[0].shape
+    widths = settings["widths"]
+    if len(widths) != len(shape):
+        raise UsageError(f"{len(widths)} pairs of widths for {len(shape)} axes")
+    return tuple(e + before + after for e, (before, after) in zip(shape, widths, strict=True))
+
+
+def _taken(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    table, indices = tensors
+    if is_floating(indices.dtype):
+        raise UsageError(f"indices are {indices.dtype}, expected whole numbers")
+    axis = settings["axis"]
+    return (*table.shape[:axis], *indices.shape, *table.shape[axis + 1 :])
+
+
+def _product_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    a, b = (tensor.shape for tensor in tensors)
+    if len(a) < 2 or len(b) < 2:
+        raise UsageError("matrices have two axes or more")
+    rows, inner_a = (a[-1], a[-2]) if settings["transpose_a"] else (a[-2], a[-1])
+    inner_b, columns = (b[-1], b[-2]) if settings["transpose_b"] else (b[-2], b[-1])
+    if not same(inner_a, inner_b):
+        raise UsageError(
+            f"{shape_text(a)} and {shape_text(b)} do not multiply: {inner_a}"
+            f" columns, {inner_b} rows"
+        )
+    return (*broadcast_shapes(a[:-2], b[:-2]), rows, columns)
+
+
+def _product_dtype(tensors: Sequence[Tensor], settings: Settings) -> str:
+    dtype = as_promoted(tensors, settings)
+    return "int32" if dtype == "int8" else dtype
+
+
+def _np_product(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
+    a = np.swapaxes(a, -1, -2) if transpose_a else a
+    b = np.swapaxes(b, -1, -2) if transpose_b else b
+    if not is_floating(str(a.dtype)):
+        a, b = a.astype(np.int64), b.astype(np.int64)
+    return a @ b
+
+
+def _np_slice(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
+    key: list[slice] = [slice(None)] * x.ndim
+    key[axis] = slice(start, stop, step)
+    return x[tuple(key)]
+
+
+def _grad_product(
+    grad: Value, a: Value, b: Value, y: Value, transpose_a: bool, transpose_b: bool
+) -> Sequence[Value | None]:
+    def dot(p: Value, q: Value, tp: bool, tq: bool) -> Value:
+        return p.apply("matmul", q, transpose_a=tp, transpose_b=tq)
+
+    for_a = dot(b, grad, transpose_b, True) if transpose_a else dot(grad, b, False, not transpose_b)
+    for_b = dot(grad, a, True, transpose_a) if transpose_b else dot(a, grad, not transpose_a, False)
+    return for_a, for_b
+
+
+def _grad_transpose(grad: Value, x: Value, y: Value, axes: Sequence[int]) -> Sequence[Value | None]:
+    back = sorted(range(len(axes)), key=lambda at: axes[at])
+    return (grad.apply("transpose", axes=tuple(back)),)
+
+
+ROWS = (
+    Operator(
+        *("reshape", 1, "movement", _reshaped, _first_dtype),
+        lambda x, shape: np.reshape(x, shape),
+        gradient=lambda g, x, y, shape: (g.reshape(*x.shape),),
+        pto="reshape",
+        aten="view",
+        parameters={"shape": REQUIRED},
+    ),
+    Operator(
+        *("broadcast_to", 1, "movement", _expanded, _first_dtype),
+        lambda x, shape: np.broadcast_to(x, shape),
+        gradient=lambda g, x, y, shape: (g,),
+        pto="expands",
+        aten="expand",
+        parameters={"shape": REQUIRED},
+    ),
+    Operator(
+        *("transpose", 1, "movement", _permuted, _first_dtype),
+        lambda x, axes: np.transpose(x, axes),
+        gradient=_grad_transpose,
+        pto="trans",
+        aten="permute",
+        parameters={"axes": REQUIRED},
+    ),
+    Operator(
+        *("slice", 1, "movement", _sliced, _first_dtype, _np_slice),
+        pto="subview",
+        aten="slice",
+        parameters={"axis": REQUIRED, "start": 0, "stop": REQUIRED, "step": 1},
+    ),
+    Operator(
+        *("concat", None, "movement", _joined, as_promoted),
+        lambda *tensors, axis: np.concatenate(tensors, axis=axis),
+        pto="concat",
+        aten="cat",
+        parameters={"axis": 0},
+    ),
+    Operator(
+        *("pad", 1, "movement", _padded, _first_dtype),
+        lambda x, widths, value: np.pad(x, widths, constant_values=value),
+        pto="fillpad",
+        aten="constant_pad_nd",
+        parameters={"widths": REQUIRED, "value": 0.0},
+    ),
+    Operator(
+        *("take", 2, "index", _taken, _first_dtype),
+        lambda table, indices, axis: np.take(table, indices.astype(np.int64), axis=axis),
+        pto="gather",
+        aten="embedding",
+        parameters={"axis": 0},
+    ),
+    Operator(
+        *("matmul", 2, "product", _product_shape, _product_dtype, _np_product),
+        gradient=_grad_product,
+        pto="matmul",
+        aten="matmul",
+        parameters={"transpose_a": False, "transpose_b": False},
+    ),
+)

@@ -1,0 +1,14 @@
+"""The one table of operators: front ends, references, gradients, lowering and documents read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from . import composites, movement, primitives
+from .table import Operator
+
+__all__ = ["OPERATORS"]
+
+OPERATORS: Mapping[str, Operator] = {
+    row.name: row for row in (*primitives.ROWS, *composites.ROWS, *movement.ROWS)
+}

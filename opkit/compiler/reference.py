@@ -1,0 +1,87 @@
+"""A graph executed with NumPy, in float64: what every later stage is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .dimensions import bind_shapes, evaluate
+from .graph import Graph
+from .operators import OPERATORS
+from .table import is_floating
+
+__all__ = ["from_storage", "run_graph", "run_nodes", "to_storage"]
+
+
+def run_graph(
+    graph: Graph, arrays: Mapping[str, Any], attributes: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """Return every tensor's value by name; the outputs are those that `graph.outputs` names.
+
+    Raises:
+        UsageError: an array does not fit its input.
+    """
+    sizes = bind_shapes(
+        ((t.name, t.shape) for t in graph.inputs),
+        {t.name: np.shape(arrays[t.name]) for t in graph.inputs},
+    )
+    return run_nodes(graph, dict(arrays), attributes or {}, sizes)
+
+
+def run_nodes(
+    graph: Graph,
+    values: dict[str, Any],
+    attributes: Mapping[str, float],
+    sizes: Mapping[str, int],
+) -> dict[str, Any]:
+    """Return all tensors' values, starting from those of the inputs."""
+    found = {name: from_storage(value, graph.tensors[name].dtype) for name, value in values.items()}
+    defaults = {each.name: each.default for each in graph.attributes}
+    for node in graph.nodes:
+        settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
+        if node.operator == "attribute":
+            name = str(settings["name"])
+            found[node.output.name] = np.asarray(attributes.get(name, defaults.get(name)))
+            continue
+        inputs = [found[name] for name in node.inputs]
+        value = OPERATORS[node.operator].reference(*inputs, **settings)
+        if not is_floating(node.output.dtype) and node.output.dtype != "bool":
+            # Whole numbers wrap where they leave their type, as NumPy's do.
+            value = np.asarray(value)
+            value = value.astype(np.int64) if is_floating(str(value.dtype)) else value
+            value = value.astype(node.output.dtype)
+        found[node.output.name] = np.asarray(value)
+    return found
+
+
+def from_storage(array: Any, dtype: str) -> Any:
+    """Return an array's values for computing: float64 for fractions; bfloat16 comes as uint16."""
+    array = np.asarray(array)
+    if dtype == "bfloat16" and array.dtype == np.uint16:
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float64) if is_floating(dtype) else array
+
+
+def to_storage(values: Any, dtype: str) -> Any:
+    """Return values as an array of a data type; bfloat16 as uint16, rounded to even."""
+    if dtype != "bfloat16":
+        with np.errstate(all="ignore"):
+            return np.asarray(values).astype(dtype)
+    bits = np.asarray(values, np.float32).view(np.uint32)
+    rounded = ((bits >> 16) & 1) + np.uint32(0x7FFF) + bits
+    return (
+        np.where(np.isnan(values), np.uint32(0x7FC00000), rounded)
+        .astype(np.uint32)
+        .__rshift__(16)
+        .astype(np.uint16)
+    )
+
+
+def _bound(value: object, sizes: Mapping[str, int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_bound(each, sizes) for each in value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return evaluate(value, sizes)

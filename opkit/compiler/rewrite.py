@@ -1,0 +1,346 @@
+"""Graphs to graphs: composite operators taken apart, equal work done once, arithmetic that costs
+less."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .builder import GraphBuilder, Value
+from .dimensions import is_one
+from .graph import Graph, Node, Tensor
+from .operators import OPERATORS
+from .table import is_floating, normal_axes
+
+__all__ = ["expand", "simplify"]
+
+
+class _Rebuilder:
+    """Applies the nodes of a graph again, one by one, to a new graph with the same inputs."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.builder = GraphBuilder(graph.name)
+        self.values: dict[str, Value] = {}
+        for tensor in graph.inputs:
+            value = self.builder.input(tensor.name, tensor.shape, tensor.dtype)
+            self.values[tensor.name] = value
+        self.builder._attributes = list(graph.attributes)
+        self.builder._names.update(a.name for a in graph.attributes)
+
+    def finish(self) -> Graph:
+        for name, tensor in self.graph.outputs:
+            self.builder.output(name, self.values[tensor])
+        return self.builder.graph()
+
+    def same(self, node: Node, inputs: Sequence[Value]) -> Value:
+        """Apply a node as it is."""
+        if node.operator in ("constant", "attribute", "extent"):
+            tensor = node.output
+            return self.builder._node(
+                node.operator, (), (), tensor.dtype, node.attributes, node.location
+            )
+        return self.builder.apply(node.operator, *inputs, **dict(node.attributes))
+
+
+def expand(graph: Graph) -> Graph:
+    """Return the graph in operators that kernels compute: composites expanded, reductions over
+    neighbouring axes that keep their rank, whole-number arithmetic where it has instructions."""
+    work = _Rebuilder(graph)
+    for node in graph.nodes:
+        with work.builder.at(node.location):
+            inputs = [work.values[name] for name in node.inputs]
+            value = _expanded(work, node, inputs)
+            work.values[node.output.name] = _retyped(value, node.output)
+    result = work.finish()
+    composite = any(
+        OPERATORS[n.operator].expand is not None
+        or (OPERATORS[n.operator].kind == "reduction" and not n.settings["keepdims"])
+        for n in result.nodes
+    )
+    return expand(result) if composite else result
+
+
+def _retyped(value: Value, tensor: Tensor) -> Value:
+    return value if value.dtype == tensor.dtype else value.astype(tensor.dtype)
+
+
+def _expanded(work: _Rebuilder, node: Node, inputs: Sequence[Value]) -> Value:
+    row = OPERATORS[node.operator]
+    if row.expand is not None:
+        return row.expand(*inputs, **dict(node.attributes))
+    if row.kind == "reduction":
+        return _keeping(node, inputs[0])
+    return work.same(node, inputs)
+
+
+def _keeping(node: Node, value: Value) -> Value:
+    """Return a reduction as one for each run of neighbouring axes, all keeping the rank."""
+    shape = value.shape
+    axes = normal_axes(node.settings["axis"], value.ndim)
+    if node.operator == "sum" and value.dtype == "bool":
+        value = value.astype("int32")
+    for run in _runs(axes):
+        if not all(is_one(shape[at]) for at in run):
+            value = value.apply(node.operator, axis=run, keepdims=True)
+    if node.settings["keepdims"]:
+        return value
+    kept = tuple(extent for at, extent in enumerate(shape) if at not in axes)
+    return value.reshape(*kept)
+
+
+def _runs(axes: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return neighbouring axes together, the last first."""
+    runs: list[list[int]] = []
+    for axis in axes:
+        if runs and runs[-1][-1] == axis - 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return [tuple(run) for run in reversed(runs)]
+
+
+def simplify(graph: Graph) -> Graph:
+    """Return a graph of fewer and cheaper nodes with the same values, up to rounding."""
+    for _ in range(8):
+        work = _Simplifier(graph)
+        result = work.run()
+        if result == graph:
+            return result
+        graph = result
+    return graph
+
+
+class _Simplifier(_Rebuilder):
+    def run(self) -> Graph:
+        for node in self.graph.nodes:
+            with self.builder.at(node.location):
+                inputs = [self.values[name] for name in node.inputs]
+                value = self.rewritten(node, inputs)
+                self.values[node.output.name] = value
+        return self.finish()
+
+    def rewritten(self, node: Node, inputs: Sequence[Value]) -> Value:
+        folded = self.folded(node, inputs)
+        if folded is not None:
+            return folded
+        rule = _RULES.get(node.operator)
+        value = rule(self, node, inputs) if rule is not None else None
+        if value is None:
+            return self.same(node, inputs)
+        if value.dtype != node.output.dtype:
+            value = value.astype(node.output.dtype)
+        if value.shape != node.output.shape:
+            value = value.apply("broadcast_to", shape=node.output.shape)
+        return value
+
+    def node_of(self, value: Value) -> Node | None:
+        """Return the node of the new graph that computes a value."""
+        return self.builder_nodes.get(value.tensor.name)
+
+    @property
+    def builder_nodes(self) -> Mapping[str, Node]:
+        nodes = self.builder._nodes
+        known: dict[str, Node] = self.__dict__.setdefault("_nodes_by_name", {})
+        for node in nodes[len(known) :]:
+            known[node.output.name] = node
+        return known
+
+    def number(self, value: Value) -> float | None:
+        """Return a constant's value."""
+        node = self.node_of(value)
+        if node is None or node.operator != "constant":
+            return None
+        number: Any = node.settings["value"]
+        return number  # type: ignore[no-any-return]
+
+    def is_once(self, node: Node, index: int) -> bool:
+        """Whether only this node reads its operand."""
+        name = node.inputs[index]
+        return len(self.graph.users[name]) == 1 and all(t != name for _, t in self.graph.outputs)
+
+    def folded(self, node: Node, inputs: Sequence[Value]) -> Value | None:
+        row = OPERATORS[node.operator]
+        if row.kind != "elementwise" or not inputs or node.output.shape:
+            return None
+        numbers = [self.number(value) for value in inputs]
+        if any(number is None for number in numbers):
+            return None
+        import numpy as np
+
+        if node.operator == "cast":
+            (given,) = numbers
+            value: Any = bool(given) if node.output.dtype == "bool" else given
+        else:
+            arrays = [np.asarray(number) for number in numbers]
+            with np.errstate(all="ignore"):
+                value = row.reference(*arrays, **dict(node.attributes)).item()
+        if is_floating(node.output.dtype):
+            value = float(value)
+        elif node.output.dtype != "bool":
+            value = int(value)
+        return self.builder.constant(value, node.output.dtype)
+
+
+def _fraction(node: Node) -> bool:
+    return is_floating(node.output.dtype)
+
+
+def _add(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    a, b = inputs
+    if work.number(a) is not None:
+        a, b = b, a
+    number = work.number(b)
+    if number is not None:
+        if number == 0:
+            return a
+        # (x + c) + d stays two additions: programs round on purpose by such sums.
+        return a + number if inputs[0] is not a else None
+    return None
+
+
+def work_value(work: _Simplifier, name: str) -> Value:
+    """Return the value of a tensor of the graph under construction."""
+    node = work.builder_nodes.get(name)
+    if node is not None:
+        return Value(work.builder, node.output)
+    return work.values[name]
+
+
+def _sub(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    a, b = inputs
+    number = work.number(b)
+    if number is not None and node.output.dtype != "bool":
+        return a + (-number)
+    if work.number(a) is not None:
+        return b * (-1.0 if _fraction(node) else -1) + work.number(a)  # type: ignore[operator]
+    return None
+
+
+def _mul(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    a, b = inputs
+    if work.number(a) is not None:
+        a, b = b, a
+    number = work.number(b)
+    if number is not None:
+        if number == 1:
+            return a
+        inner = work.node_of(a)
+        if inner is not None and inner.operator == "mul" and _fraction(node):
+            other = work.number(work_value(work, inner.inputs[1]))
+            if other is not None:
+                return work_value(work, inner.inputs[0]) * (other * number)
+        return a * number if inputs[0] is not a else None
+    if not _fraction(node):
+        return None
+    # a * (1 / b) is one division where the quotient has as many elements as the product.
+    for left, right, index in ((a, b, 1), (b, a, 0)):
+        inner = work.node_of(right)
+        if inner is None or inner.operator != "div" or inner.output.shape != node.output.shape:
+            continue
+        at = index if inputs[index] is right else 1 - index
+        if not node.output.shape or not work.is_once(node, at):
+            continue
+        top, bottom = (work_value(work, name) for name in inner.inputs)
+        if work.number(top) is not None:
+            return left * work.number(top) / bottom  # type: ignore[operator]
+    # (x * c) * y is (x * y) * c: numbers gather outside, where they meet.
+    return None
+
+
+def _div(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    a, b = inputs
+    number = work.number(b)
+    if number is not None and number != 0 and math.isfinite(number):
+        return a * (1.0 / number)
+    if b.shape != node.output.shape and work.number(a) != 1:
+        # One division for each divisor, and a multiplication for each quotient.
+        return a * (1.0 / b)
+    return None
+
+
+def _neg(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    return inputs[0] * (-1.0 if _fraction(node) else -1)
+
+
+def _cast(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    (x,) = inputs
+    if x.dtype == node.output.dtype:
+        return x
+    inner = work.node_of(x)
+    if (
+        inner is not None
+        and inner.operator == "cast"
+        and is_floating(node.output.dtype)
+        and is_floating(x.dtype)
+    ):
+        return work_value(work, inner.inputs[0]).astype(node.output.dtype)
+    return None
+
+
+def _reshape(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    (x,) = inputs
+    if x.shape == node.output.shape:
+        return x
+    inner = work.node_of(x)
+    if inner is not None and inner.operator == "reshape":
+        return work_value(work, inner.inputs[0]).reshape(*node.output.shape)
+    return None
+
+
+def _transpose(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    (x,) = inputs
+    axes: Any = node.settings["axes"]
+    if tuple(axes) == tuple(range(x.ndim)):
+        return x
+    inner = work.node_of(x)
+    if inner is not None and inner.operator == "transpose":
+        before: Any = inner.settings["axes"]
+        return work_value(work, inner.inputs[0]).transpose(*(before[at] for at in axes))
+    return None
+
+
+def _matmul(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    # A product reads a transposed matrix where it lies.
+    operands = list(inputs)
+    flags = {
+        "transpose_a": node.settings["transpose_a"],
+        "transpose_b": node.settings["transpose_b"],
+    }
+    changed = False
+    for index, flag in enumerate(flags):
+        inner = work.node_of(operands[index])
+        if inner is None or inner.operator != "transpose":
+            continue
+        axes: Any = inner.settings["axes"]
+        rank = len(axes)
+        if tuple(axes) == (*range(rank - 2), rank - 1, rank - 2):
+            operands[index] = work_value(work, inner.inputs[0])
+            flags[flag] = not flags[flag]
+            changed = True
+    return work.builder.apply("matmul", *operands, **flags) if changed else None
+
+
+def _expand_to(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    return inputs[0] if inputs[0].shape == node.output.shape else None
+
+
+def _where(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    _, a, b = inputs
+    return a if a.tensor.name == b.tensor.name else None
+
+
+_RULES: Mapping[str, Callable[[_Simplifier, Node, Sequence[Value]], Value | None]] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "neg": _neg,
+    "cast": _cast,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "matmul": _matmul,
+    "broadcast_to": _expand_to,
+    "where": _where,
+}

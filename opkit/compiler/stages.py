@@ -1,0 +1,150 @@
+"""The stages of a compilation, each a value made of the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from opkit.chips import Chip
+
+from .dimensions import evaluate
+from .fusion import FusedGraph, Group, fuse
+from .graph import Graph, GraphError
+from .rewrite import expand, simplify
+from .text import identifier
+from .vector import (
+    Domain,
+    KernelText,
+    Plan,
+    TilingLayout,
+    domain_of,
+    layout_of,
+    lower_group,
+    plan_memory,
+    tile_for,
+    write_kernel,
+)
+
+__all__ = ["Stages", "VectorKernel", "compile_stages"]
+
+
+@dataclass(frozen=True)
+class VectorKernel:
+    """One vector group through the stages after fusion, for one schedule."""
+
+    group: Group
+    domain: Domain
+    plan: Plan
+    layout: TilingLayout
+    text: KernelText
+
+    @property
+    def name(self) -> str:
+        """The kernel's entry point."""
+        return self.text.name
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Everything that a compilation makes of a graph, stage by stage."""
+
+    traced: Graph
+    graph: Graph
+    """Taken apart and simplified."""
+    fused: FusedGraph
+    kernels: Mapping[str, tuple[VectorKernel, ...]]
+    """The kernels of each vector group: the first that fits a launch's shapes serves it."""
+    chip: Chip
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """Each kernel's source as people read it."""
+        return {
+            kernel.name: source_of(kernel) for group in self.kernels.values() for kernel in group
+        }
+
+
+def compile_stages(graph: Graph, chip: Chip) -> Stages:
+    """Return all stages of a graph for a chip.
+
+    Raises:
+        GraphError: it cannot be compiled; at the user's line.
+    """
+    simple = simplify(expand(graph))
+    fused = fuse(simple)
+    kernels = {
+        group.name: _kernels_of(fused, group, chip)
+        for group in fused.groups
+        if group.kind == "vector"
+    }
+    return Stages(graph, simple, fused, kernels, chip)
+
+
+def source_of(kernel: VectorKernel, *, with_lines: bool = False, file: str = "") -> str:
+    """Return a kernel's whole source file."""
+    head = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
+    body = kernel.text.text.render(with_lines=with_lines, file=file)
+    return head + body
+
+
+def _kernels_of(fused: FusedGraph, group: Group, chip: Chip) -> tuple[VectorKernel, ...]:
+    domain = domain_of(fused.graph, group.nodes)
+    found: list[VectorKernel] = []
+    for schedule in _schedules(domain, chip):
+        name = group.name if not found else f"{group.name}_{schedule}"
+        kernel = _kernel(fused, group, domain, schedule, name)
+        if isinstance(domain.columns, int) and not tile_for(kernel.plan, chip, domain.columns):
+            continue
+        found.append(kernel)
+        if isinstance(domain.columns, int):
+            break
+    if not found:
+        last = group.nodes[-1]
+        sizes = str(_kernel(fused, group, domain, "parts", group.name).plan)
+        raise GraphError(
+            f"not even 256 elements of each of its tensors fit the"
+            f" {chip.count('memory.ub_bytes')} bytes of UB at once:\n{sizes}",
+            location=last.location,
+            help="return fewer values at once, or split the program",
+        )
+    return tuple(found)
+
+
+def _kernel(
+    fused: FusedGraph, group: Group, domain: Domain, schedule: str, name: str
+) -> VectorKernel:
+    program = lower_group(fused, group, domain, schedule)
+    plan = plan_memory(program)
+    names = {tensor: output for output, tensor in fused.graph.outputs}
+    tensors = [*program.inputs, *(tensor for tensor, _ in program.outputs)]
+    stems: dict[str, str] = {}
+    for tensor in tensors:
+        wanted = identifier(names.get(tensor.name, tensor.name))
+        while wanted in stems.values():
+            wanted += "Out"
+        stems[tensor.name] = wanted
+    layout = layout_of(plan, stems)
+    text = write_kernel(name, fused.graph, plan, layout)
+    return VectorKernel(group, domain, plan, layout, text)
+
+
+def _schedules(domain: Domain, chip: Chip) -> tuple[str, ...]:
+    """Return the schedules worth having, the preferred one first."""
+    single = len(domain.extents) == 2 and domain.rows == 1
+    if domain.reduces == "rows":
+        raise GraphError(
+            "a reduction along an axis that is not the last has no kernel yet", location=None
+        )
+    if domain.reduces:
+        return ("rows", "parts")
+    if single:
+        return ("parts",)
+    cores = chip.count("cores.aiv") or chip.count("cores.aic")
+    if all(isinstance(extent, int) for extent in domain.extents):
+        rows = 1
+        for extent in domain.extents[:-1]:
+            rows *= evaluate(extent, {})
+        if rows < cores and evaluate(domain.columns, {}) >= 4096:
+            return ("parts", "rows")
+    return ("rows", "parts")

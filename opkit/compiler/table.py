@@ -1,0 +1,167 @@
+"""What one row of the operator table says, and the rules for shapes and data types that rows
+share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from opkit.dtypes import find_dtype
+from opkit.errors import UsageError
+
+from .dimensions import Dimension, Shape, broadcast_shapes
+from .graph import Tensor
+
+if TYPE_CHECKING:
+    from .builder import Value
+
+__all__ = [
+    "Operator",
+    "as_bool",
+    "as_float",
+    "as_promoted",
+    "broadcast",
+    "is_floating",
+    "normal_axes",
+    "promote",
+]
+
+Settings: TypeAlias = Mapping[str, Any]
+_INTEGER_ORDER = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+_REQUIRED = object()
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator."""
+
+    name: str
+    arity: int | None
+    """Tensors that it takes; None for a list."""
+    kind: str
+    """`elementwise`, `reduction`, `movement`, `product`, `index` or `source`."""
+    shape: Callable[[Sequence[Tensor], Settings], Shape]
+    dtype: Callable[[Sequence[Tensor], Settings], str]
+    reference: Callable[..., Any]
+    """NumPy's value: takes the arrays, then the settings by name."""
+    expand: Callable[..., Value] | None = None
+    """What it is made of, in simpler operators; None for one that kernels compute by themselves."""
+    vector: str = ""
+    """The instruction that computes it, and after a colon its mode."""
+    gradient: Callable[..., Sequence[Value | None]] | None = None
+    """From the gradient of its result to those of its operands."""
+    pto: str = ""
+    """Its name among the tile operations of the PTO instruction set."""
+    aten: str = ""
+    """Its name in torch's operator library, without the `aten::`."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Its settings and their defaults; REQUIRED where there is none."""
+
+    def settings(self, given: Mapping[str, object]) -> dict[str, object]:
+        """Return all settings of a call.
+
+        Raises:
+            UsageError: one is unknown or lacks.
+        """
+        unknown = [key for key in given if key not in self.parameters]
+        if unknown:
+            raise UsageError(
+                f'"{self.name}" has no setting "{unknown[0]}"',
+                help=f"it has {', '.join(self.parameters) or 'none'}",
+            )
+        full = {**self.parameters, **given}
+        missing = [key for key, value in full.items() if value is _REQUIRED]
+        if missing:
+            raise UsageError(f'"{self.name}" needs "{missing[0]}"')
+        return full
+
+
+REQUIRED: Any = _REQUIRED
+
+
+def is_floating(dtype: str) -> bool:
+    """Return whether a data type has fractions."""
+    return "float" in dtype
+
+
+def promote(left: str, right: str) -> str:
+    """Return the type that holds the values of two others, as NumPy and torch promote.
+
+    Raises:
+        UsageError: no type does.
+    """
+    if left == right:
+        return left
+    if is_floating(left) and is_floating(right):
+        return "float64" if "float64" in (left, right) else "float32"
+    if is_floating(left) or is_floating(right):
+        return left if is_floating(left) else right
+    low, high = sorted((left, right), key=_INTEGER_ORDER.index)
+    if low.startswith("int") and high == f"u{low}":
+        row = find_dtype(high)
+        assert row is not None
+        wider = f"int{16 * row.size_bytes}"
+        if wider not in _INTEGER_ORDER:
+            raise UsageError(f"no data type holds both {left} and {right}")
+        return wider
+    return high
+
+
+def broadcast(tensors: Sequence[Tensor], _: Settings) -> Shape:
+    """Shape rule: NumPy's broadcasting."""
+    return broadcast_shapes(*(tensor.shape for tensor in tensors))
+
+
+def as_promoted(tensors: Sequence[Tensor], _: Settings) -> str:
+    """Data type rule: the operands' common type; numbers of rank 0 do not widen a tensor's type."""
+    dtype = ""
+    ranked = [t for t in tensors if t.shape] or tensors
+    for tensor in ranked:
+        dtype = promote(dtype, tensor.dtype) if dtype else tensor.dtype
+    floats = [t.dtype for t in tensors if is_floating(t.dtype)]
+    return floats[0] if floats and not is_floating(dtype) else dtype
+
+
+def as_float(tensors: Sequence[Tensor], settings: Settings) -> str:
+    """Data type rule: the operands' common type if it has fractions, else float32."""
+    dtype = as_promoted(tensors, settings)
+    return dtype if is_floating(dtype) else "float32"
+
+
+def as_bool(_: Sequence[Tensor], __: Settings) -> str:
+    """Data type rule: true or false."""
+    return "bool"
+
+
+def normal_axes(axis: object, rank: int) -> tuple[int, ...]:
+    """Return axes as increasing numbers from 0; all for None.
+
+    Raises:
+        UsageError: the tensor has no such axis, or one is named twice.
+    """
+    if axis is None:
+        return tuple(range(rank))
+    wanted = axis if isinstance(axis, tuple | list) else (axis,)
+    found = []
+    for each in wanted:
+        if not isinstance(each, int) or not -rank <= each < rank:
+            raise UsageError(f"axis {each} does not exist: there are {rank}")
+        found.append(each % rank)
+    if len(set(found)) != len(found):
+        raise UsageError(f"axis {wanted} names one twice")
+    return tuple(sorted(found))
+
+
+def reduced(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    """Shape rule of reductions."""
+    shape = tensors[0].shape
+    axes = normal_axes(settings["axis"], len(shape))
+    if settings["keepdims"]:
+        return tuple(1 if at in axes else extent for at, extent in enumerate(shape))
+    return tuple(extent for at, extent in enumerate(shape) if at not in axes)
+
+
+def scalar_shape(_: Sequence[Tensor], __: Settings) -> tuple[Dimension, ...]:
+    """Shape rule of single numbers."""
+    return ()

@@ -1,0 +1,153 @@
+"""C++ text under construction: lines with their indent and, where there is one, the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .graph import Location
+
+__all__ = ["Text", "identifier"]
+
+_NOTE_COLUMN = 60
+# Names that C++ or Ascend C take; a tensor of that name gets a suffix.
+_TAKEN = frozenset(
+    [
+        "alignas",
+        "alignof",
+        "and",
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "class",
+        "const",
+        "constexpr",
+        "continue",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "not",
+        "operator",
+        "or",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "while",
+        "xor",
+        "half",
+        "main",
+        "pipe",
+        "tiling",
+        "rows",
+        "columns",
+        "count",
+        "row",
+        "column",
+        "input",
+        "output",
+        "scratch",
+        "blocks",
+        "part",
+        "unit",
+    ]
+)
+
+
+def identifier(name: str) -> str:
+    """Return a name that C++ takes, in the kernel's style: `grad_output` becomes `gradOutput`."""
+    words = [word for word in "".join(c if c.isalnum() else "_" for c in name).split("_") if word]
+    text = "".join(word[:1].upper() + word[1:] for word in words) or "value"
+    text = text[:1].lower() + text[1:]
+    if text[0].isdigit():
+        text = f"t{text}"
+    return f"{text}Value" if text in _TAKEN else text
+
+
+class Text:
+    """Lines of a file."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[int, str, Location | None]] = []
+        self._indent = 0
+
+    def __call__(self, text: str = "", location: Location | None = None) -> None:
+        """Add one line; what opens a brace indents what follows, what closes one ends that."""
+        if text.startswith(("}", "private:", "public:")) and not text.startswith("} else"):
+            self._indent -= text.startswith("}")
+        elif text.startswith("} else"):
+            self._indent -= 1
+        level = self._indent - (text in ("private:", "public:"))
+        self._lines.append((level, text, location))
+        if text.endswith("{"):
+            self._indent += 1
+
+    def all(self, lines: Iterable[str]) -> None:
+        """Add lines."""
+        for line in lines:
+            self(line)
+
+    def render(self, *, with_lines: bool = False, file: str = "") -> str:
+        """Return the text.
+
+        Args:
+            with_lines: give the compiler the user's lines, so that faults and findings name them;
+            else
+                they stand in comments.
+            file: the text's own name, which lines that are no user's get.
+        """
+        result: list[str] = []
+        own = True
+        for level, text, location in self._lines:
+            line = f"{'    ' * level}{text}" if text else ""
+            if with_lines:
+                if location is not None:
+                    result.append(f'#line {location.line} "{location.file}"')
+                    own = False
+                elif not own:
+                    result.append(f'#line {len(result) + 2} "{file}"')
+                    own = True
+                result.append(line)
+            else:
+                result.append(f"{line:<{_NOTE_COLUMN}}  // {location}" if location else line)
+        return "\n".join(result) + "\n"

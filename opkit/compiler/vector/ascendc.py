@@ -1,0 +1,830 @@
+"""A planned vector kernel as Ascend C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opkit.dtypes import find_dtype
+
+from ..graph import Graph, Tensor
+from ..text import Text, identifier
+from .helpers import HELPERS, needed_helpers
+from .plan import ONE_CAPACITY, ROW_CAPACITY, Place, Plan
+from .steps import Derived, Field, Number, Operand, Program, Scalar, Section, Step, Value
+from .tiling import TilingLayout
+
+__all__ = ["KernelText", "write_kernel"]
+
+_CPP = {
+    "float32": "float",
+    "float16": "half",
+    "bfloat16": "bfloat16_t",
+    "int32": "int32_t",
+    "mask": "uint8_t",
+    "bool": "uint8_t",
+}
+_SPELLED = {"float": "", "int32_t": "Whole", "half": "Half", "bfloat16_t": "Brain"}
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """One kernel's source and how it is called."""
+
+    name: str
+    text: Text
+    arguments: tuple[str, ...]
+    """The tensors behind its GM addresses, in order; its tiling data comes last, by value."""
+
+
+def cpp_type(kind: str) -> str:
+    """Return the Ascend C type of a kind of value."""
+    if kind in _CPP:
+        return _CPP[kind]
+    row = find_dtype(kind)
+    assert row is not None, kind
+    return row.kernel
+
+
+def write_kernel(name: str, graph: Graph, plan: Plan, layout: TilingLayout) -> KernelText:
+    """Return a kernel's class, tiling structure and entry point."""
+    return _Writer(name, graph, plan, layout).write()
+
+
+def literal(value: float | int, kind: str) -> str:
+    """Return a number as C++ spells it."""
+    if kind not in ("float32", "float16"):
+        return str(int(value))
+    number = float(value)
+    if number != number:
+        return "NAN"
+    if number in (float("inf"), float("-inf")):
+        return "INFINITY" if number > 0 else "-INFINITY"
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        short = np.float32(number)
+    if np.isinf(short):
+        return "INFINITY" if number > 0 else "-INFINITY"
+    text = str(short)
+    mantissa, _, exponent = text.partition("e")
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}e{exponent}f" if exponent else f"{mantissa}f"
+
+
+class _Writer:
+    def __init__(self, name: str, graph: Graph, plan: Plan, layout: TilingLayout) -> None:
+        self.name = name
+        self.graph = graph
+        self.plan = plan
+        self.program: Program = plan.program
+        self.domain = plan.program.domain
+        self.layout = layout
+        self.out = Text()
+        self.inputs = list(self.program.inputs)
+        self.outputs = [tensor for tensor, _ in self.program.outputs]
+        self.stems = self._stems()
+        self.by_rows = self.program.schedule == "rows"
+        self.compares = any(
+            s.operation in ("Compare", "CompareScalar")
+            for sec in self.program.sections
+            for s in sec.steps
+        )
+        self.has_batches = bool(self.domain.batches)
+        self.values = {
+            v.number: v for sec in self.program.sections for s in sec.steps for v in (s.target,)
+        }
+
+    def _stems(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        names = {tensor: name for name, tensor in self.graph.outputs}
+        for tensor in [*self.inputs, *self.outputs]:
+            wanted = identifier(names.get(tensor.name, tensor.name))
+            while wanted in found.values():
+                wanted += "Out"
+            found[tensor.name] = wanted
+        return found
+
+    # The file
+
+    def write(self) -> KernelText:
+        out = self.out
+        out(
+            f"// How {self.name} is split over cores and tiles: written by the"
+            " host for each launch."
+        )
+        out(f"struct {self.struct} {{")
+        for field in self.layout.fields:
+            note = f"  // {field.note}" if field.note else ""
+            out(f"{field.cpp_type} {field.name};{note}")
+        out("};")
+        out()
+        self.comment()
+        out(f"class {self.class_name} {{")
+        out("public:")
+        self.init()
+        self.process()
+        out("private:")
+        if self.program.sections[0].steps:
+            self.prepare()
+        self.copy_in()
+        for index, section in enumerate(self.program.sections):
+            if section.name == "tile":
+                self.compute(index, section)
+            elif section.name == "finish" and section.steps:
+                self.finish(index, section)
+        self.copy_out()
+        self.helpers()
+        self.members()
+        out("};")
+        out()
+        parameters = ", ".join(f"GM_ADDR {self.stems[t.name]}" for t in self.tensors)
+        out(
+            f'extern "C" __global__ __aicore__ void {self.name}({parameters}, {self.struct} tiling)'
+        )
+        out("{")
+        out(f"{self.class_name} op;")
+        out(f"op.Init({', '.join(self.stems[t.name] for t in self.tensors)}, tiling);")
+        out("op.Process();")
+        out("}")
+        return KernelText(self.name, out, tuple(t.name for t in self.tensors))
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        return [*self.inputs, *self.outputs]
+
+    @property
+    def class_name(self) -> str:
+        return "Kernel" + _upper(identifier(self.name))
+
+    @property
+    def struct(self) -> str:
+        return _upper(identifier(self.name)) + "Tiling"
+
+    def comment(self) -> None:
+        if self.by_rows:
+            self.out("// A core takes a range of rows, some whole rows a tile.")
+        elif self.reduces:
+            self.out(
+                "// A core takes a range of rows; a row comes in parts, as"
+                " often as its reductions ask for."
+            )
+        else:
+            self.out("// A core takes a range of tiles.")
+        self.out("// The next tile is copied in while this one computes.")
+
+    @property
+    def reduces(self) -> bool:
+        return len(self.program.passes) > 1 or any(
+            s.operation == "Accumulate" for sec in self.program.sections for s in sec.steps
+        )
+
+    # Init
+
+    def init(self) -> None:
+        out = self.out
+        parameters = ", ".join(f"GM_ADDR {self.stems[t.name]}" for t in self.tensors)
+        out(f"__aicore__ inline void Init({parameters}, const {self.struct}& given)")
+        out("{")
+        out("tiling = given;")
+        unit = "Row" if self.by_rows or self.reduces else "Tile"
+        out("const int64_t block = GetBlockIdx();")
+        out("const int64_t extra = tiling.extra;")
+        out(f"first{unit} = block * tiling.perBlock + (block < extra ? block : extra);")
+        out(f"last{unit} = first{unit} + tiling.perBlock + (block < extra ? 1 : 0);")
+        for tensor in self.tensors:
+            stem, kind = self.stems[tensor.name], cpp_type(tensor.dtype)
+            out(
+                f"{stem}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {kind}*>({stem}),"
+                f" tiling.{stem}Size);"
+            )
+        if self.input_segments:
+            out(f"pipe.InitBuffer(inputQueue, BUFFERS, {self.queue_bytes(self.input_segments)});")
+        if self.output_segments:
+            out(f"pipe.InitBuffer(outputQueue, BUFFERS, {self.queue_bytes(self.output_segments)});")
+        counts = self.plan.counts
+        if self.layout.has_gap and self.input_segments:
+            out("ClearInput();")
+        if counts["scratch"]:
+            out(
+                f"pipe.InitBuffer(scratchBuffer, {counts['scratch']} *"
+                " tiling.tileLength * sizeof(float));"
+            )
+            out("scratch = scratchBuffer.Get<float>();")
+            if self.compares:
+                # Comparisons read whole repeats: past a short tile they must meet defined values.
+                out(f"Duplicate(scratch, 0.0f, {counts['scratch']} * tiling.tileLength);")
+        if counts["mask"]:
+            out(f"pipe.InitBuffer(maskBuffer, {counts['mask']} * MaskBytes());")
+            out("masks = maskBuffer.Get<uint8_t>();")
+        small = self.small_buffers
+        for area, size, total in small:
+            out(f"pipe.InitBuffer({area}Buffer, {total} * {size} * sizeof(float));")
+            out(f"{_slots(area)} = {area}Buffer.Get<float>();")
+        for area, size, total in small:
+            # Instructions over whole repeats meet defined values past the last row.
+            out(f"Duplicate({_slots(area)}, 0.0f, {total} * {size});")
+        out("}")
+        out()
+
+    @property
+    def small_buffers(self) -> list[tuple[str, str, int]]:
+        counts = self.plan.counts
+        found = []
+        if counts["row"]:
+            found.append(("row", str(ROW_CAPACITY), counts["row"]))
+        if counts["one"]:
+            found.append(("one", str(ONE_CAPACITY), counts["one"]))
+        if counts["column"]:
+            found.append(("column", "tiling.stride", counts["column"]))
+        if "blocks" in self.helper_needs:
+            found.append(("block", str(ROW_CAPACITY), 8))
+        return found
+
+    @property
+    def helper_needs(self) -> frozenset[str]:
+        return needed_helpers(self.program)
+
+    @property
+    def input_segments(self) -> list[tuple[str, int, bool]]:
+        tiles = [(name, size, False) for name, size in self.plan.input_bytes]
+        dtypes = self.graph.tensors
+        return tiles + [(n, _size(dtypes[n].dtype), True) for n in self.plan.row_inputs]
+
+    @property
+    def output_segments(self) -> list[tuple[str, int, bool]]:
+        tiles = [(name, size, False) for name, size in self.plan.output_bytes]
+        dtypes = self.graph.tensors
+        return tiles + [(n, _size(dtypes[n].dtype), True) for n in self.plan.row_outputs]
+
+    @staticmethod
+    def queue_bytes(segments: Sequence[tuple[str, int, bool]]) -> str:
+        per_element = sum(size for _, size, is_row in segments if not is_row)
+        fixed = sum(4 * ROW_CAPACITY for _, _, is_row in segments if is_row)
+        parts = [f"{per_element} * tiling.tileLength"] if per_element else []
+        parts += [str(fixed)] if fixed else []
+        return " + ".join(parts)
+
+    def segment(self, segments: Sequence[tuple[str, int, bool]], name: str) -> str:
+        """Return where a tensor begins in its queue's buffer, in bytes."""
+        ahead, fixed = 0, 0
+        for each, size, is_row in segments:
+            if each == name:
+                break
+            ahead, fixed = (ahead, fixed + 4 * ROW_CAPACITY) if is_row else (ahead + size, fixed)
+        parts = [f"{ahead} * tiling.tileLength"] if ahead else []
+        parts += [str(fixed)] if fixed else []
+        return " + ".join(parts) or "0"
+
+    # Process
+
+    def process(self) -> None:
+        out = self.out
+        out("__aicore__ inline void Process()")
+        out("{")
+        if self.by_rows:
+            self.process_rows()
+        elif self.reduces:
+            self.process_passes()
+        else:
+            self.process_parts()
+        out("}")
+        out()
+
+    @property
+    def prepares(self) -> bool:
+        return bool(self.program.sections[0].steps)
+
+    @property
+    def prepare_per_batch(self) -> bool:
+        loads = [s.mode for s in self.program.sections[0].steps if s.operation == "Load"]
+        return any(any(self.domain.varies[name][:-2]) for name in loads)
+
+    def process_rows(self) -> None:
+        out = self.out
+        out("if (firstRow == lastRow) {")
+        out("return;")
+        out("}")
+        if self.prepares and not self.prepare_per_batch:
+            out("Prepare(0);")
+        if self.input_segments:
+            out("CopyIn(firstRow, RowsAt(firstRow));")
+        if self.prepares and self.prepare_per_batch:
+            out("int64_t prepared = -1;")
+        out("for (int64_t row = firstRow; row < lastRow;) {")
+        out("const uint32_t rows = RowsAt(row);")
+        if self.input_segments:
+            out("if (row + rows < lastRow) {")
+            out("CopyIn(row + rows, RowsAt(row + rows));")
+            out("}")
+        if self.prepares and self.prepare_per_batch:
+            out("if (row / tiling.rowsPerBatch != prepared) {")
+            out("prepared = row / tiling.rowsPerBatch;")
+            out("Prepare(row);")
+            out("}")
+        out("Compute(rows);")
+        out("CopyOut(row, rows);")
+        out("row += rows;")
+        out("}")
+
+    def process_parts(self) -> None:
+        out = self.out
+        if self.input_segments:
+            out("if (firstTile < lastTile) {")
+            out("CopyIn(firstTile);")
+            out("}")
+        if self.prepares:
+            out("int64_t prepared = -1;")
+        out("for (int64_t tile = firstTile; tile < lastTile; ++tile) {")
+        if self.input_segments:
+            out("if (tile + 1 < lastTile) {")
+            out("CopyIn(tile + 1);")
+            out("}")
+        if self.prepares:
+            out("if (tile / tiling.partsPerRow != prepared) {")
+            out("prepared = tile / tiling.partsPerRow;")
+            out("Prepare(prepared);")
+            out("}")
+        out("Compute(CountOf(tile));")
+        out("CopyOut(tile);")
+        out("}")
+
+    def process_passes(self) -> None:
+        out = self.out
+        out("for (int64_t row = firstRow; row < lastRow; ++row) {")
+        if self.prepares:
+            out("Prepare(row);")
+        out("const int64_t firstTile = row * tiling.partsPerRow;")
+        out("const int64_t lastTile = firstTile + tiling.partsPerRow;")
+        for index, section in enumerate(self.program.sections):
+            if section.name == "tile" and section.steps:
+                name = self.pass_name(index)
+                stores = index == self.last_pass and bool(self.output_segments)
+                if self.input_segments:
+                    out("CopyIn(firstTile);")
+                out("for (int64_t tile = firstTile; tile < lastTile; ++tile) {")
+                if self.input_segments:
+                    out("if (tile + 1 < lastTile) {")
+                    out("CopyIn(tile + 1);")
+                    out("}")
+                out(f"Compute{name}(CountOf(tile), tile == firstTile);")
+                if stores:
+                    out("CopyOut(tile);")
+                out("}")
+            elif section.name == "finish" and section.steps:
+                out(f"Finish{self.pass_name(index - 1)}(row);")
+        out("}")
+
+    @property
+    def last_pass(self) -> int:
+        return max(i for i, s in enumerate(self.program.sections) if s.name == "tile")
+
+    def pass_name(self, index: int) -> str:
+        return (
+            str(sum(1 for s in self.program.sections[:index] if s.name == "tile"))
+            if self.reduces
+            else ""
+        )
+
+    # Where tensors lie in global memory
+
+    def offset(self, tensor: Tensor, row: str, column: str) -> str:
+        """Return an element's index for a row, counted over all batches, and a column."""
+        varies = self.domain.varies[tensor.name]
+        by_row, by_column = varies[-2:]
+        single_row = self.layout.has_single_row
+        parts: list[str] = []
+        stem = self.stems[tensor.name]
+        if not single_row and (by_row or any(varies[:-2])):
+            if all(varies[:-1]):
+                step = "tiling.columns" if by_column else ""
+                parts.append(f"{row} * {step}" if step else row)
+            else:
+                if any(varies[:-2]):
+                    parts.append(f"{_upper(stem)}Batch({row} / tiling.rowsPerBatch)")
+                if by_row:
+                    step = " * tiling.columns" if by_column else ""
+                    parts.append(f"{row} % tiling.rowsPerBatch{step}")
+        if by_column and column:
+            parts.append(column)
+        return " + ".join(parts) or "0"
+
+    def batch_functions(self) -> None:
+        """Write how a batch's index gives a tensor's place, for those that do not vary along every
+        axis."""
+        out = self.out
+        for tensor in self.tensors:
+            varies = self.domain.varies[tensor.name]
+            if not any(varies[:-2]) or all(varies[:-1]):
+                continue
+            stem = self.stems[tensor.name]
+            terms = []
+            axes = range(len(self.domain.batches))
+            for axis in axes:
+                if not varies[axis]:
+                    continue
+                index = "batch"
+                inner = [f"tiling.extent{a}" for a in axes if a > axis]
+                if inner:
+                    index = f"{index} / ({' * '.join(inner)})"
+                if axis > 0:
+                    index = f"{index} % tiling.extent{axis}"
+                terms.append(f"{index} * tiling.{stem}Stride{axis}")
+            out(f"__aicore__ inline int64_t {_upper(stem)}Batch(int64_t batch)")
+            out("{")
+            out(f"return {' + '.join(terms)};")
+            out("}")
+            out()
+
+    # Copies
+
+    def copy_in(self) -> None:
+        out = self.out
+        if not self.input_segments:
+            return
+        if self.by_rows:
+            out("__aicore__ inline void CopyIn(int64_t row, uint32_t rows)")
+        else:
+            out("__aicore__ inline void CopyIn(int64_t tile)")
+        out("{")
+        if not self.by_rows:
+            self.part_position()
+        out("LocalTensor<uint8_t> input = inputQueue.AllocTensor<uint8_t>();")
+        for name, _, is_row in self.input_segments:
+            tensor = self.graph.tensors[name]
+            self.copy(tensor, self.input_segments, "input", is_row, is_in=True)
+        out("inputQueue.EnQue<uint8_t>(input);")
+        out("}")
+        out()
+
+    def part_position(self) -> None:
+        out = self.out
+        if not self.layout.has_single_row:
+            out("const int64_t row = tile / tiling.partsPerRow;")
+            out("const int64_t column = tile % tiling.partsPerRow * tiling.tileLength;")
+        else:
+            out("const int64_t column = tile * tiling.tileLength;")
+        out("const uint32_t count = CountOf(tile);")
+
+    def copy(
+        self,
+        tensor: Tensor,
+        segments: Sequence[tuple[str, int, bool]],
+        queue: str,
+        is_row: bool,
+        *,
+        is_in: bool,
+    ) -> None:
+        stem, kind = self.stems[tensor.name], cpp_type(tensor.dtype)
+        local = f"{queue}[{self.segment(segments, tensor.name)}].ReinterpretCast<{kind}>()"
+        if self.segment(segments, tensor.name) == "0":
+            local = f"{queue}.ReinterpretCast<{kind}>()"
+        row, column = "row", "" if self.by_rows else "column"
+        at = f"{stem}Global[{self.offset(tensor, row, column)}]"
+        sizes = "1, count"
+        if self.by_rows:
+            sizes = "1, rows" if is_row else "rows, tiling.columns"
+        source, target = (at, local) if is_in else (local, at)
+        self.out(f"{'Load' if is_in else 'Store'}({target}, {source}, {sizes});")
+
+    def copy_out(self) -> None:
+        out = self.out
+        if not self.output_segments:
+            return
+        if self.by_rows:
+            out("__aicore__ inline void CopyOut(int64_t row, uint32_t rows)")
+        else:
+            out("__aicore__ inline void CopyOut(int64_t tile)")
+        out("{")
+        if not self.by_rows:
+            self.part_position()
+        out("LocalTensor<uint8_t> output = outputQueue.DeQue<uint8_t>();")
+        for name, _, is_row in self.output_segments:
+            tensor = self.graph.tensors[name]
+            self.copy(tensor, self.output_segments, "output", is_row, is_in=False)
+        out("outputQueue.FreeTensor(output);")
+        out("}")
+        out()
+
+    # Computing
+
+    def prepare(self) -> None:
+        out = self.out
+        section = self.program.sections[0]
+        out("// What does not change from tile to tile.")
+        out("__aicore__ inline void Prepare(int64_t row)")
+        out("{")
+        loads = [step for step in section.steps if step.operation == "Load"]
+        rest = [step for step in section.steps if step.operation != "Load"]
+        if loads:
+            out("Order<HardEvent::V_MTE2>();")
+            if any(s.operation == "Read" for sec in self.program.sections for s in sec.steps):
+                out("Order<HardEvent::S_MTE2>();")
+        for step in loads:
+            tensor = self.graph.tensors[step.mode]
+            count = "tiling.columns" if step.target.space == "column" else "1"
+            at = f"{self.stems[tensor.name]}Global[{self.offset(tensor, 'row', '')}]"
+            out(f"Load({self.named(step.target, section)}, {at}, 1, {count});")
+        if loads:
+            out("Order<HardEvent::MTE2_V>();")
+            if any(s.operation == "Read" and s.target in [x.target for x in loads] for s in rest):
+                out("Order<HardEvent::MTE2_S>();")
+        for step in rest:
+            self.step(step, section)
+        out("}")
+        out()
+
+    def compute(self, index: int, section: Section) -> None:
+        out = self.out
+        if not section.steps:
+            return
+        name = self.pass_name(index)
+        stores = index == self.last_pass and bool(self.output_segments)
+        if self.by_rows:
+            out("__aicore__ inline void Compute(uint32_t rows)")
+        elif self.reduces:
+            out(f"__aicore__ inline void Compute{name}(uint32_t length, bool isFirst)")
+        else:
+            out("__aicore__ inline void Compute(uint32_t length)")
+        out("{")
+        if self.by_rows:
+            stride = "rows * tiling.stride"
+            out(f"const uint32_t count = {f'RoundUp({stride}, 64)' if self.compares else stride};")
+        else:
+            out(f"const uint32_t count = {'RoundUp(length, 64)' if self.compares else 'length'};")
+        if self.input_segments:
+            out("LocalTensor<uint8_t> input = inputQueue.DeQue<uint8_t>();")
+        if stores:
+            out("LocalTensor<uint8_t> output = outputQueue.AllocTensor<uint8_t>();")
+        self.declare(section)
+        if self.compares:
+            for step in section.steps:
+                if step.operation == "Load":
+                    loaded = "rows * tiling.stride" if self.by_rows else "length"
+                    end = "count"
+                    if step.target.space == "row":
+                        loaded, end = "rows", "RoundUp(rows, 64)"
+                    out(f"FillTail({self.named(step.target, section)}, {loaded}, {end});")
+        for step in section.steps:
+            if step.operation != "Load":
+                self.step(step, section)
+        if stores:
+            out("outputQueue.EnQue<uint8_t>(output);")
+        if self.input_segments:
+            out("inputQueue.FreeTensor(input);")
+        out("}")
+        out()
+
+    def finish(self, index: int, section: Section) -> None:
+        out = self.out
+        out(f"__aicore__ inline void Finish{self.pass_name(index - 1)}(int64_t row)")
+        out("{")
+        self.declare(section)
+        for step in section.steps:
+            self.step(step, section)
+        for tensor, value in self.program.outputs:
+            if value.space == "one" and any(s.target == value for s in section.steps):
+                stem = self.stems[tensor.name]
+                out("Order<HardEvent::V_MTE3>();")
+                out(
+                    f"Store({stem}Global[{self.offset(tensor, 'row', '')}],"
+                    f" {self.named(value, section)}, 1, 1);"
+                )
+                out("Order<HardEvent::MTE3_V>();")
+        out("}")
+        out()
+
+    def declare(self, section: Section) -> None:
+        """Name the slots that a section uses, once for each type that they hold."""
+        names: dict[str, str] = {}
+        for step in section.steps:
+            operands = [step.target, *step.sources, *([step.work] if step.work else [])]
+            for each in operands:
+                if isinstance(each, Value) and step.operation != "Read":
+                    names.setdefault(self.named(each, section), self.address(each))
+        for name, address in names.items():
+            if name != address:
+                kind = (
+                    address[address.rindex("<") + 1 : address.rindex(">")] if "<" in address else ""
+                )
+                kind = kind or ("uint8_t" if address.startswith("masks") else "float")
+                self.out(f"const LocalTensor<{kind}> {name} = {address};")
+
+    def named(self, value: Value, section: Section) -> str:
+        place = self.plan.places[value.number]
+        suffix = _SPELLED.get(cpp_type(value.kind), _upper(value.kind))
+        if place.area in ("input", "output"):
+            tensor = self.segment_name(place)
+            stem = self.stems[tensor]
+            own = cpp_type(self.graph.tensors[tensor].dtype) == cpp_type(value.kind)
+            return f"{stem}Local" if own else f"{stem}{suffix or 'Float'}"
+        if place.area == "mask":
+            return f"mask{place.index}"
+        if section.name == "prepare" or place.area in ("one", "column"):
+            return self.address(value)
+        if value.kind == "mask":
+            return f"{place.area}{place.index}Mask"
+        return f"{place.area}{place.index}{suffix}"
+
+    def segment_name(self, place: Place) -> str:
+        for name, _, _ in self.input_segments:
+            if self.plan_segment("in", name) == place:
+                return name
+        for name, _, _ in self.output_segments:
+            if self.plan_segment("out", name) == place:
+                return name
+        raise AssertionError(place)
+
+    def plan_segment(self, way: str, name: str) -> Place | None:
+        if way == "out":
+            number = next(v.number for t, v in self.program.outputs if t.name == name)
+            return self.plan.places[number]
+        for section in self.program.sections:
+            for step in section.steps:
+                if step.operation == "Load" and step.mode == name:
+                    return self.plan.places[step.target.number]
+        return None
+
+    def address(self, value: Value) -> str:
+        place = self.plan.places[value.number]
+        kind = cpp_type(value.kind)
+        if place.area in ("input", "output"):
+            name = self.segment_name(place)
+            segments = self.input_segments if place.area == "input" else self.output_segments
+            at = self.segment(segments, name)
+            base = place.area if at == "0" else f"{place.area}[{at}]"
+            return f"{base}.ReinterpretCast<{kind}>()"
+        if place.area == "mask":
+            return f"masks[{place.index} * MaskBytes()]"
+        size = {
+            "scratch": "tiling.tileLength",
+            "row": str(ROW_CAPACITY),
+            "one": str(ONE_CAPACITY),
+            "column": "tiling.stride",
+        }[place.area]
+        array = "scratch" if place.area == "scratch" else _slots(place.area)
+        at = f"{array}[{place.index} * {size}]"
+        return at if kind == "float" else f"{at}.ReinterpretCast<{kind}>()"
+
+    def count(self, value: Value) -> str:
+        return {"tile": "count", "row": "rows", "one": "1", "column": "tiling.stride"}[value.space]
+
+    def operand(self, operand: Operand, kind: str, section: Section) -> str:
+        if isinstance(operand, Value):
+            return self.named(operand, section)
+        if isinstance(operand, Number):
+            return literal(operand.value, kind)
+        if isinstance(operand, Field):
+            return f"tiling.{self.layout.field_of[operand.tensor]}"
+        if isinstance(operand, Scalar):
+            return f"scalar{operand.value.number}"
+        inner = self.operand(operand.operand, kind, section)
+        return f"-{inner}" if operand.how == "-" else f"1.0f / {inner}"
+
+    def step(self, step: Step, section: Section) -> None:
+        out, target = self.out, step.target
+        name = step.operation
+        if name == "Read":
+            kind = cpp_type(target.kind)
+            read = f"ReadScalar<{kind}>({self.named(target, section)})"
+            out(f"scalar{target.number} = {read};", step.location)
+            return
+        count = self.count(target)
+        kinds = target.kind
+        if kinds == "mask":
+            kinds = next((s.kind for s in step.sources if isinstance(s, Value)), "float32")
+        sources = [self.operand(source, kinds, section) for source in step.sources]
+        to = self.named(target, section)
+        whole = count if target.space == "tile" else f"RoundUp({count}, 64)"
+        if name in _PLAIN:
+            text = f"{name}({', '.join([to, *sources, count])});"
+        elif name == "Cast":
+            text = f"Cast({to}, {sources[0]}, RoundMode::{step.mode}, {count});"
+        elif name in ("Compare", "CompareScalar"):
+            text = f"{name}({to}, {sources[0]}, {sources[1]}, CMPMODE::{step.mode}, {whole});"
+        elif name == "Selects":
+            text = f"Select({to}, {', '.join(sources)}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});"
+        elif name == "Select":
+            sources = [sources[0], *(self.as_float(s, step) for s in sources[1:])]
+            to = self.as_float(to, step)
+            text = f"Select({to}, {', '.join(sources)}, SELMODE::VSEL_TENSOR_TENSOR_MODE, {count});"
+        elif name.startswith("Mask"):
+            text = f"{name}({', '.join([to, *sources, whole])});"
+        elif name.startswith("Bits"):
+            text = f"{name}({', '.join([to, *sources, count])});"
+        elif name in ("ShiftRightUnsigned", "ShiftLeftUnsigned"):
+            views = [f"{each}.ReinterpretCast<uint32_t>()" for each in (to, sources[0])]
+            text = (
+                f"{name.removesuffix('Unsigned')}({views[0]}, {views[1]},"
+                f" static_cast<uint32_t>({sources[1]}), {count});"
+            )
+        elif name == "Accumulate":
+            text = f"Accumulate{step.mode}({to}, {sources[0]}, {count}, isFirst);"
+        elif name == "Fold":
+            assert step.work is not None
+            text = f"{step.mode}Part({to}, {sources[0]}, {self.named(step.work, section)});"
+        elif name == "Reduce":
+            assert step.work is not None
+            work = self.named(step.work, section)
+            text = f"{step.mode}Rows({to}, {sources[0]}, {work}, rows);"
+        elif name == "Fill":
+            source = step.sources[0]
+            assert isinstance(source, Value)
+            kind = "Row" if source.space == "row" else "Column"
+            text = f"Fill{kind}({to}, {sources[0]}, rows);"
+        elif name.endswith(("Row", "Column")):
+            text = f"{name}({', '.join([to, *sources])}, rows);"
+        else:
+            raise AssertionError(f"no Ascend C for {name}")
+        out(text, step.location)
+
+    @staticmethod
+    def as_float(name: str, step: Step) -> str:
+        return name if step.target.kind == "float32" else f"{name}.ReinterpretCast<float>()"
+
+    # The rest of the class
+
+    def helpers(self) -> None:
+        out = self.out
+        self.batch_functions()
+        if self.by_rows:
+            out.all(HELPERS["RowsAtBatch" if self.layout.splits_batches else "RowsAt"])
+        else:
+            out.all(HELPERS["CountOf" if not self.layout.has_single_row else "CountOfSingle"])
+        for name in sorted(self.helper_needs - {"blocks"}):
+            out.all(HELPERS[name])
+        if self.input_segments or self.prepares:
+            out.all(HELPERS["Load" if not self.layout.has_gap else "LoadWithGap"])
+        out.all(HELPERS["Store" if not self.layout.has_gap else "StoreWithGap"])
+        if self.compares:
+            out.all(HELPERS["FillTail"])
+        if self.plan.counts["mask"]:
+            out.all(HELPERS["MaskBytes"])
+        if self.layout.has_gap and self.input_segments:
+            words = f"({self.queue_bytes(self.input_segments)}) / 2"
+            out.all(line.replace("WORDS", words) for line in HELPERS["ClearInput"])
+
+    def members(self) -> None:
+        out = self.out
+        out("static constexpr int32_t BUFFERS = 2;")
+        out("TPipe pipe;")
+        if self.input_segments:
+            out("TQue<QuePosition::VECIN, BUFFERS> inputQueue;")
+        if self.output_segments:
+            out("TQue<QuePosition::VECOUT, BUFFERS> outputQueue;")
+        if self.plan.counts["scratch"]:
+            out("TBuf<QuePosition::VECCALC> scratchBuffer;")
+            out("LocalTensor<float> scratch;")
+        if self.plan.counts["mask"]:
+            out("TBuf<QuePosition::VECCALC> maskBuffer;")
+            out("LocalTensor<uint8_t> masks;")
+        for area, _, _ in self.small_buffers:
+            out(f"TBuf<QuePosition::VECCALC> {area}Buffer;")
+            out(f"LocalTensor<float> {_slots(area)};")
+        for tensor in self.tensors:
+            out(f"GlobalTensor<{cpp_type(tensor.dtype)}> {self.stems[tensor.name]}Global;")
+        unit = "Row" if self.by_rows or self.reduces else "Tile"
+        out(f"int64_t first{unit} = 0;")
+        out(f"int64_t last{unit} = 0;")
+        scalars: dict[str, str] = {}
+        for section in self.program.sections:
+            for step in section.steps:
+                if step.operation == "Read":
+                    scalars[f"scalar{step.target.number}"] = cpp_type(step.target.kind)
+        for name, kind in scalars.items():
+            out(f"{kind} {name} = 0;")
+        out(f"{self.struct} tiling;")
+
+
+_PLAIN = frozenset(
+    {"Add", "Sub", "Mul", "Div", "Max", "Min", "Adds", "Muls", "Maxs", "Mins"}
+    | {"Exp", "Ln", "Abs", "Sqrt", "Duplicate", "ShiftLeft", "ShiftRight"}
+)
+
+
+def _slots(area: str) -> str:
+    return "blocks" if area == "block" else f"{area}Slots"
+
+
+def _size(dtype: str) -> int:
+    row = find_dtype(dtype)
+    assert row is not None
+    return row.size_bytes
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def section_steps(sections: Sequence[Section]) -> Mapping[str, int]:
+    """Return the number of steps of each kind of section, for `--explain`."""
+    found: dict[str, int] = {}
+    for section in sections:
+        found[section.name] = found.get(section.name, 0) + len(section.steps)
+    return found
+
+
+def derived_of(operand: Operand) -> bool:
+    """Return whether the scalar unit makes an operand of another."""
+    return isinstance(operand, Derived)

@@ -1,0 +1,266 @@
+"""The numbers that a vector kernel gets with each launch: their layout, and their values for given
+shapes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from opkit.chips import Chip
+from opkit.dtypes import find_dtype
+from opkit.errors import UsageError
+
+from ..dimensions import Dimension, evaluate
+from ..split import Split, split
+from ..text import identifier
+from .plan import ROW_CAPACITY, Plan
+from .steps import Derived, Field, Operand
+
+__all__ = ["DoesNotFit", "Launch", "TilingField", "TilingLayout", "layout_of", "tile_for"]
+
+BUFFERS = 2
+_LARGEST_REPEAT = 248
+"""Rows of a tile at most: one instruction repeats 255 times, and eight rows share a block."""
+_LEAST_TILE = 1024
+"""Elements below which a tile is not worth a core of its own."""
+
+
+class DoesNotFit(UsageError):
+    """A tile does not fit the unified buffer."""
+
+
+@dataclass(frozen=True)
+class TilingField:
+    """One member of the tiling structure."""
+
+    name: str
+    cpp_type: str
+    note: str = ""
+
+    @property
+    def code(self) -> str:
+        """How Python's struct packs it."""
+        return {"int64_t": "q", "uint32_t": "I", "int32_t": "i", "float": "f"}[self.cpp_type]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel's launch for given shapes."""
+
+    block_dim: int
+    data: bytes
+    split: Split
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class TilingLayout:
+    """The members, and what the host must know to fill them."""
+
+    plan: Plan
+    fields: tuple[TilingField, ...]
+    field_of: Mapping[str, str]
+    """The member of each scalar tensor."""
+    sizes: tuple[tuple[str, tuple[Dimension, ...]], ...]
+    """Stem of each tensor, and the extents along which it varies."""
+    strides: tuple[tuple[str, Dimension], ...]
+    has_gap: bool
+    """Whether rows of some type end more than a block before the stride."""
+
+    @cached_property
+    def has_single_row(self) -> bool:
+        """Whether there is one row for certain."""
+        domain = self.plan.program.domain
+        return len(domain.extents) == 2 and isinstance(domain.rows, int) and domain.rows == 1
+
+    @cached_property
+    def splits_batches(self) -> bool:
+        """Whether a tile stays within a batch."""
+        return bool(self.plan.program.domain.batches)
+
+
+def layout_of(plan: Plan, stems: Mapping[str, str]) -> TilingLayout:
+    """Return the tiling structure of a kernel; `stems` are its tensors' names in C++."""
+    program = plan.program
+    domain = program.domain
+    wide = [TilingField("perBlock", "int64_t", "tiles or rows of every core")]
+    wide.append(TilingField("extra", "int64_t", "the first cores take one more"))
+    wide.append(TilingField("rowsPerBatch", "int64_t"))
+    wide.append(TilingField("partsPerRow", "int64_t"))
+    if program.schedule == "parts":
+        wide.append(TilingField("columns", "int64_t", "elements of a row"))
+    tensors = [*program.inputs, *(tensor for tensor, _ in program.outputs)]
+    sizes = []
+    strides: list[tuple[str, Dimension]] = []
+    batch_axes = range(len(domain.batches))
+    partial = [
+        t
+        for t in tensors
+        if any(domain.varies[t.name][:-2]) and not all(domain.varies[t.name][:-1])
+    ]
+    for axis in batch_axes:
+        if partial and axis > 0:
+            wide.append(TilingField(f"extent{axis}", "int64_t"))
+            strides.append((f"extent{axis}", domain.batches[axis]))
+    for tensor in tensors:
+        stem = stems[tensor.name]
+        varies = domain.varies[tensor.name]
+        wide.append(TilingField(f"{stem}Size", "int64_t"))
+        sizes.append(
+            (f"{stem}Size", tuple(e for e, v in zip(domain.extents, varies, strict=True) if v))
+        )
+        if tensor in partial:
+            for axis in batch_axes:
+                if varies[axis]:
+                    wide.append(TilingField(f"{stem}Stride{axis}", "int64_t"))
+                    strides.append((f"{stem}Stride{axis}", domain.strides(tensor.name)[axis]))
+    narrow = [TilingField("tileLength", "uint32_t", "elements that a tile has room for")]
+    if program.schedule == "rows":
+        narrow.append(TilingField("columns", "uint32_t", "elements of a row"))
+        narrow.append(TilingField("stride", "uint32_t", "elements from row to row in the buffer"))
+        narrow.append(TilingField("rowsPerTile", "uint32_t"))
+        narrow.append(
+            TilingField("byChunk", "uint32_t", "1: one instruction for 64 columns of all rows")
+        )
+    field_of: dict[str, str] = {}
+    for section in program.sections:
+        for step in section.steps:
+            for source in step.sources:
+                given = _field(source)
+                if given is not None and given.tensor not in field_of:
+                    name = f"factor{len(field_of)}"
+                    field_of[given.tensor] = name
+                    narrow.append(TilingField(name, "int32_t" if given.is_integer else "float"))
+    if (len(narrow)) % 2:
+        narrow.append(TilingField("reserved", "uint32_t"))
+    moved = {size for _, size in (*plan.input_bytes, *plan.output_bytes)}
+    has_gap = program.schedule == "rows" and len(moved) > 1
+    return TilingLayout(plan, (*wide, *narrow), field_of, tuple(sizes), tuple(strides), has_gap)
+
+
+def _field(operand: Operand) -> Field | None:
+    if isinstance(operand, Derived):
+        return _field(operand.operand)
+    return operand if isinstance(operand, Field) else None
+
+
+def _row_unit(plan: Plan) -> int:
+    smallest = min([size for _, size in (*plan.input_bytes, *plan.output_bytes)], default=4)
+    return 32 // smallest
+
+
+def _stride(plan: Plan, columns: int) -> int:
+    unit = max(8, _row_unit(plan))
+    return -(-columns // unit) * unit
+
+
+def tile_for(plan: Plan, chip: Chip, columns: int) -> int:
+    """Return the elements of the largest tile for rows of this length; 0 where no row fits."""
+    ub = chip.count("memory.ub_bytes")
+    program = plan.program
+    fixed = plan.fixed_bytes(BUFFERS)
+    per_element = max(plan.bytes_per_element(BUFFERS), 1.0)
+    if program.schedule == "parts":
+        return int((ub - fixed) / per_element) // 256 * 256
+    stride = _stride(plan, columns)
+    fixed += 4 * stride * plan.counts.get("column", 0)
+    room = int((ub - fixed) / per_element) // 256 * 256
+    return room if room >= -(-stride // 256) * 256 else 0
+
+
+def launch_for(
+    layout: TilingLayout, chip: Chip, sizes: Mapping[str, int], scalars: Mapping[str, float]
+) -> Launch:
+    """Return the launch of a kernel for named sizes.
+
+    Raises:
+        DoesNotFit: a row is too long for the schedule of whole rows, or even the least tile for
+        the buffer.
+    """
+    plan = layout.plan
+    program = plan.program
+    domain = program.domain
+    columns = evaluate(domain.columns, sizes)
+    per_batch = evaluate(domain.rows, sizes)
+    rows = per_batch
+    for extent in domain.batches:
+        rows *= evaluate(extent, sizes)
+    cores = chip.count("cores.aiv") or chip.count("cores.aic")
+    room = tile_for(plan, chip, columns)
+    if room == 0:
+        need = plan.fixed_bytes(BUFFERS) + int(plan.bytes_per_element(BUFFERS) * 256)
+        raise DoesNotFit(
+            f"a row of {columns} elements takes more than the"
+            f" {chip.count('memory.ub_bytes')} bytes of UB"
+            f" ({need} bytes already for 256 elements)"
+        )
+    values: dict[str, float] = {"rowsPerBatch": per_batch, "columns": columns, "partsPerRow": 1}
+    if program.schedule == "rows":
+        stride = _stride(plan, columns)
+        most = min(_LARGEST_REPEAT, room // stride)
+        least = max(1, _LEAST_TILE // stride)
+        used = min(cores, max(1, -(-rows // least)))
+        cut = split(rows, cores=used, width=most * BUFFERS, buffers=BUFFERS)
+        tile = min(cut.tile, per_batch)
+        chunks = -(-stride // 64)
+        values |= {
+            "stride": stride,
+            "rowsPerTile": tile,
+            "tileLength": -(-tile * stride // 256) * 256,
+            "byChunk": int(stride <= 2040 and tile >= chunks),
+        }
+        block_dim = min(used, rows)
+        each, extra = divmod(rows, block_dim)
+    else:
+        reduces = any(s.operation == "Accumulate" for sec in program.sections for s in sec.steps)
+        if reduces:
+            tile = min(room, -(-columns // 256) * 256)
+            parts = -(-columns // tile)
+            cut = Split(rows, 1, rows, min(cores, rows))
+            block_dim, (each, extra) = cut.cores, divmod(rows, cut.cores)
+        else:
+            used = min(cores, max(1, -(-rows * columns // _LEAST_TILE)))
+            per_row = max(1, used // rows) if rows < used else 1
+            row_cut = split(columns, cores=per_row, width=room * BUFFERS, buffers=BUFFERS, unit=256)
+            tile = row_cut.tile
+            parts = row_cut.tiles
+            cut = Split(rows * columns, tile, rows * parts, min(used, rows * parts))
+            block_dim, (each, extra) = cut.cores, divmod(rows * parts, cut.cores)
+        values |= {"partsPerRow": parts, "tileLength": -(-tile // 256) * 256}
+    values |= {"perBlock": each, "extra": extra}
+    for name, extents in layout.sizes:
+        total = 1
+        for extent in extents:
+            total *= evaluate(extent, sizes)
+        values[name] = total
+    for name, stride_of in layout.strides:
+        values[name] = evaluate(stride_of, sizes)
+    for tensor, field in layout.field_of.items():
+        values[field] = scalars[tensor]
+    return Launch(block_dim, _pack(layout, values), cut, values)
+
+
+def _pack(layout: TilingLayout, values: Mapping[str, float]) -> bytes:
+    code = "=" + "".join(field.code for field in layout.fields)
+    numbers = []
+    for field in layout.fields:
+        value = values.get(field.name, 0)
+        numbers.append(float(value) if field.cpp_type == "float" else int(value))
+    return struct.pack(code, *numbers)
+
+
+def stem_of(name: str) -> str:
+    """Return a tensor's name in C++."""
+    return identifier(name)
+
+
+def element_bytes(dtype: str) -> int:
+    """Return the bytes of one element."""
+    row = find_dtype(dtype)
+    assert row is not None
+    return row.size_bytes
+
+
+ROWS_AT_MOST = min(ROW_CAPACITY, _LARGEST_REPEAT)

@@ -1,0 +1,75 @@
+"""Programs run under every check and held against float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkit import compiler as oc
+from opkit.sanitizer import Check
+
+_LIMITS = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 3e-6}
+
+
+def arrays_for(graph: oc.Graph, sizes: dict[str, int], seed: int = 0) -> list[np.ndarray]:
+    """Return arrays for a graph's inputs, from a seed."""
+    from opkit.compiler.dimensions import evaluate
+    from opkit.compiler.reference import to_storage
+
+    random = np.random.default_rng(seed)
+    found = []
+    for tensor in graph.inputs:
+        shape = tuple(evaluate(extent, sizes) for extent in tensor.shape)
+        if tensor.dtype == "bool":
+            found.append(random.random(shape) < 0.5)
+        elif "int" in tensor.dtype:
+            low = 0 if tensor.dtype.startswith("u") else -50
+            found.append(random.integers(low, 50, shape).astype(tensor.dtype))
+        else:
+            found.append(to_storage(random.normal(size=shape), tensor.dtype))
+    return found
+
+
+def check_program(
+    kernel: oc.Compiled, arrays: list[np.ndarray], limit: float | None = None, **attributes: float
+) -> tuple[np.ndarray, ...]:
+    """Run a program under every check, compare with float64, and return its outputs."""
+    from opkit.compiler.reference import from_storage
+
+    with Check(()) as checks:
+        results = kernel(*arrays, **attributes)
+    assert not checks.findings, checks.findings[0]
+    results = results if isinstance(results, tuple) else (results,)
+    graph = kernel.graph
+    names = [tensor.name for tensor in graph.inputs]
+    wanted = oc.run_graph(graph, dict(zip(names, arrays, strict=True)), attributes)
+    for (_, name), result in zip(graph.outputs, results, strict=True):
+        tensor = graph.tensors[name]
+        expected = wanted[name]
+        actual = from_storage(result, tensor.dtype)
+        assert actual.shape == expected.shape
+        if "float" not in tensor.dtype:
+            np.testing.assert_array_equal(actual, expected)
+            continue
+        bound = limit or _LIMITS[tensor.dtype]
+        np.testing.assert_allclose(actual, expected, rtol=bound, atol=bound)
+    return results
+
+
+@pytest.fixture(scope="session")
+def run_program() -> Callable[..., tuple[np.ndarray, ...]]:
+    """Return a function that compiles a program, runs it under every check and compares it."""
+
+    def run(
+        function: Callable[..., Any],
+        *specs: oc.TensorSpec,
+        limit: float | None = None,
+        **sizes: int,
+    ) -> tuple[np.ndarray, ...]:
+        kernel = oc.compile(function, *specs)
+        return check_program(kernel, arrays_for(kernel.graph, sizes), limit)
+
+    return run

@@ -1,0 +1,87 @@
+"""Fused element-wise and reducing kernels on the emulator, under every check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkit import compiler as oc
+from opkit.compiler import TensorSpec as Spec
+
+Run = Callable[..., tuple[np.ndarray, ...]]
+M = "float16"
+
+
+def _standard(x: Any, weight: Any, bias: Any) -> Any:
+    return x.apply("layer_norm", weight, bias).apply("silu")
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
+    "a chain with a tail": (
+        lambda x: x.apply("gelu", approximate="tanh"),
+        (Spec("x", (100, 333), "float16"),),
+    ),
+    "short rows": (lambda x: x.apply("softmax"), (Spec("x", (1000, 33), "float32"),)),
+    "rows of whole blocks": (lambda x: x.apply("softmax"), (Spec("x", (64, 4096), "float16"),)),
+    "rows longer than UB": (lambda x: x.apply("softmax"), (Spec("x", (2, 50000), "float16"),)),
+    "a norm with vectors of two types": (
+        _standard,
+        (
+            Spec("x", (50, 1000), "float16"),
+            Spec("weight", (1000,), "float16"),
+            Spec("bias", (1000,), "float32"),
+        ),
+    ),
+    "any axes broadcast, two outputs of two types": (
+        lambda x, y: (x + y, x < y),
+        (Spec("x", (4, 1, 30, 5), "float32"), Spec("y", (6, 1, 5), "float32")),
+    ),
+    "a choice": (
+        lambda x, y: (x < y).apply("where", x, y * 2),
+        (Spec("x", (400, 77), "float16"), Spec("y", (77,), "float16")),
+    ),
+    "a reduction to one number": (lambda x: x.sum(), (Spec("x", (40, 77), "float32"),)),
+    "two reductions over two axes": (
+        lambda x: (x.max(axis=(1, 2)), x.mean(axis=(1, 2), keepdims=True)),
+        (Spec("x", (40, 7, 9), "float32"),),
+    ),
+    "whole numbers wrap": (
+        lambda x, y: x * y + 1,
+        (Spec("x", (40, 77), "int8"), Spec("y", (77,), "int8")),
+    ),
+    "bits": (
+        lambda x, y: (x & y) | (x ^ 1),
+        (Spec("x", (40, 77), "int16"), Spec("y", (77,), "int16")),
+    ),
+    "whole numbers compare": (
+        lambda x, y: (x < y, x >= y, x.apply("not_equal", y)),
+        (Spec("x", (40, 77), "int32"), Spec("y", (77,), "int32")),
+    ),
+    "bfloat16": (lambda x: x.apply("silu") + 1.0, (Spec("x", (33, 65), "bfloat16"),)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_program_gives_what_numpy_gives_and_is_clean(name: str, run_program: Run) -> None:
+    function, specs = CASES[name]
+    run_program(function, *specs)
+
+
+def test_one_kernel_serves_every_size_of_a_named_dimension(run_program: Run) -> None:
+    rows, columns = oc.dimension("M"), oc.dimension("N")
+    spec = Spec("x", (rows, columns), "float32")
+    for sizes in ({"M": 3, "N": 70}, {"M": 100, "N": 1}, {"M": 2, "N": 30000}):
+        run_program(lambda x: x.apply("softmax"), spec, **sizes)
+
+
+def test_a_number_comes_with_the_launch() -> None:
+    builder = oc.GraphBuilder("scaled")
+    x = builder.input("x", (5, 7))
+    builder.output("y", x * builder.attribute("scale", "float", 2.0) + 1.0)
+    kernel = oc.compile(builder.graph())
+    x_array = np.arange(35, dtype=np.float32).reshape(5, 7)
+    np.testing.assert_array_equal(kernel(x_array), x_array * 2 + 1)
+    np.testing.assert_array_equal(kernel(x_array, scale=3), x_array * 3 + 1)
