@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from opkit.cli.console import Console
     from opkit.schema import OpSpec
 
-__all__ = ["Existing", "check_prototype", "find_existing", "merged_prototype", "print_prototype"]
+__all__ = [
+    "Existing",
+    "check_prototype",
+    "enclosing_project",
+    "find_existing",
+    "merged_prototype",
+    "print_prototype",
+    "require_existing",
+]
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,27 @@ def find_existing(folder: Path) -> Existing | None:
         return None
     units = table.get("compute_units", [])
     return Existing(name, table.get("framework"), tuple(str(unit) for unit in units))
+
+
+def enclosing_project(start: Path) -> Path | None:
+    """Return the folder of the generated project that a folder is or lies in, None outside of one.
+
+    Raises:
+        UsageError: a pyproject.toml on the way cannot be read.
+    """
+    for folder in (start, *start.parents):
+        existing = find_existing(folder)
+        if existing is not None and (folder / f"{existing.name}.json").is_file():
+            return folder
+    return None
+
+
+def require_existing(folder: Path) -> Existing:
+    """Return the project in a folder that `enclosing_project` found."""
+    existing = find_existing(folder)
+    if existing is None:
+        raise UsageError(f"{folder} holds no project any more")
+    return existing
 
 
 def merged_prototype(

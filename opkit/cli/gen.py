@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,11 @@ from opkit.chips import DEFAULT_CHIP
 from opkit.cli._gen_modes import (
     Existing,
     check_prototype,
+    enclosing_project,
     find_existing,
     merged_prototype,
     print_prototype,
+    require_existing,
 )
 from opkit.cli.console import Console, common_options
 from opkit.errors import OperatorError, SpecError, UsageError
@@ -122,7 +125,8 @@ def command(
     Example: opkit gen -i gelu_custom.json -o gelu_custom
 
     Run it again after editing the prototype: what is new is merged into the files that you
-    edited, or put beside them as <file>.new where both changed the same lines.
+    edited, or put beside them as <file>.new where both changed the same lines. Inside a project,
+    `opkit gen` alone does that.
     """
     _check_language(language)
     units = _split_units(compute_units)
@@ -130,13 +134,20 @@ def command(
         chip = units[0] if units else DEFAULT_CHIP
         print_prototype(opdef, directory, console, chip=chip)
         return
+    own = enclosing_project(Path.cwd()) if directory is None else None
     if prototype is None:
-        raise UsageError("there is no prototype", help="name one: opkit gen -i op.json")
+        if own is None:
+            raise UsageError(
+                "there is no prototype",
+                help="name one: opkit gen -i op.json; inside a generated project, its own is taken",
+            )
+        prototype = own / f"{require_existing(own).name}.json"
     if check:
         check_prototype(prototype, console)
         return
     from opkit import schema
     from opkit.scaffold import DEFAULT_COMPUTE_UNIT, render, write
+    from opkit.schema import package_name
 
     specs = schema.load(prototype)
     text: str | None = prototype.read_text(encoding="utf-8-sig")
@@ -145,9 +156,11 @@ def command(
         text = None
     if operator is not None:
         specs = (_select(specs, operator, prototype),)
+    folder, existing = _target(directory, own, prototype, adds=mode == "1")
     name = specs[0].name if len(specs) == 1 else _project_name(prototype)
-    folder = directory or Path(name)
-    existing = find_existing(folder)
+    name = existing.name if existing and own else package_name(name)
+    folder = folder or Path(name)
+    existing = existing or find_existing(folder)
     _check_mode(mode, folder, existing, name)
     replaced = []
     if mode == "1" and existing is not None:
@@ -179,6 +192,28 @@ def command(
             help="merge each <file>.new into your file, or delete it to keep yours; then gen again",
         )
     console.result(f'{folder} is ready: "opkit build {folder}" compiles it')
+
+
+def _target(
+    directory: Path | None, own: Path | None, prototype: Path, *, adds: bool
+) -> tuple[Path | None, Existing | None]:
+    """Return the folder to write and the project in it; (None, None) for a new one.
+
+    Inside a project, its own prototype means that project, and so does -m 1.
+
+    Raises:
+        UsageError: another prototype inside a project, without -o: which is meant?
+    """
+    if own is None:
+        return directory, None if directory is None else find_existing(directory)
+    existing = require_existing(own)
+    if adds or prototype.resolve() == (own / f"{existing.name}.json").resolve():
+        return Path(os.path.relpath(own)), existing
+    raise UsageError(
+        f"this is inside the project {existing.name}, whose prototype is {existing.name}.json",
+        help=f"-m 1 adds the operators of {prototype.name} to it;"
+        " -o names another folder for a project of their own",
+    )
 
 
 def _split_units(text: str | None) -> tuple[str, ...]:

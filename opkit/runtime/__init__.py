@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opkit.runtime.device import Configuration, configuration, configure, load_emulator
     from opkit.runtime.library import Library, OutputSpec, open, raise_status
+    from opkit.runtime.package import OperatorPackage
     from opkit.runtime.program import find_program, program_variables, run_program
     from opkit.runtime.script import run_script
 
 __all__ = [
     "Configuration",
     "Library",
+    "OperatorPackage",
     "OutputSpec",
     "configuration",
     "configure",
@@ -28,6 +30,7 @@ __all__ = [
 _MODULES = {
     "Configuration": "device",
     "Library": "library",
+    "OperatorPackage": "package",
     "OutputSpec": "library",
     "configuration": "device",
     "configure": "device",

@@ -61,7 +61,7 @@ class ReferenceOutput:
     rows: tuple[str, ...]
     """Statements before the loop over a row, in order: one value each for every reduction."""
     value: str
-    """The element at `row_` and `column_`; a per-row value does not use `column_`."""
+    """The element at `row` and `column`; a per-row value does not use `column`."""
     per_row: bool
 
 
@@ -103,6 +103,7 @@ def reference(spec: OpSpec) -> Reference | None:
 class _Writer:
     def __init__(self, spec: OpSpec) -> None:
         self._inputs = {tensor.name for tensor in spec.inputs}
+        self._attributes = {attr.name for attr in spec.attrs}
         self.rows: list[str] = []
         self.row_inputs: set[str] = set()
         self.uses_element = False
@@ -130,15 +131,17 @@ class _Writer:
     def _name(self, name: str) -> str:
         if name in self._inputs:
             self.uses_element = True
-            return f"{name}.at(row_, column_)"
+            return f"in_{name}.at(row, column)"
+        if name in self._attributes:
+            return f"attr_{name}"
         if name == "columns":
-            return "double(columns_)"
-        return _CONSTANTS.get(name, name)
+            return "double(columns)"
+        return _CONSTANTS[name]
 
     def _call(self, node: ast.Call, name: str) -> str:
         if name == "row" and isinstance(node.args[0], ast.Name):
             self.row_inputs.add(node.args[0].id)
-            return f"{node.args[0].id}.at(row_)"
+            return f"in_{node.args[0].id}.at(row)"
         if name == "like":
             # like(value, x): a value per row that fills the row.
             self.uses_element = True
@@ -154,6 +157,6 @@ class _Writer:
         body = self.text(node.args[0])
         self.uses_element = outer
         value = f"{name}_{len(self.rows)}"
-        element = f"[&](int64_t column_) {{ return {body}; }}"
-        self.rows.append(f"const double {value} = reduce_{name}(columns_, {element});")
+        element = f"[&](int64_t column) {{ return {body}; }}"
+        self.rows.append(f"const double {value} = reduce_{name}(columns, {element});")
         return value

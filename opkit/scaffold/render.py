@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 import opkit
 from opkit.chips import find_chip
-from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
+from opkit.scaffold.environment import render_template
+from opkit.scaffold.python_names import golden_module, python_names, torch_formula
 from opkit.scaffold.reference import reference
-from opkit.scaffold.shapes import output_shapes, shape_helpers
-from opkit.scaffold.view import ge_rows, numpy_rows, torch_rows, view_operator
-from opkit.schema import OpSpec, dump
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from opkit.scaffold.shapes import output_shapes
+from opkit.scaffold.view import view_operator
+from opkit.schema import OpSpec, dump, package_name
 
 __all__ = ["DEFAULT_COMPUTE_UNIT", "FRAMEWORKS", "render"]
 
@@ -73,7 +69,7 @@ def render(
     from opkit.scaffold import formula
 
     operators = (specs,) if isinstance(specs, OpSpec) else tuple(specs)
-    project = name or operators[0].name
+    project = name or package_name(operators[0].name)
     if framework not in FRAMEWORKS:
         raise UsageError(
             f'"{framework}" is not a framework', help=f"use one of {', '.join(FRAMEWORKS)}"
@@ -116,29 +112,24 @@ def render(
             for spec in operators
         },
         "references": {view.name: reference(view.spec) for view in views},
-        "derivatives": {spec.name: formula.torch_source(spec) for spec in derived},
-        "shape_helpers": frozenset().union(*(shape_helpers(view.spec) for view in views)),
+        "derivatives": {spec.name: torch_formula(spec) for spec in derived},
         "shapes": {view.name: output_shapes(view.spec) for view in views},
-        "numpy_rows": numpy_rows(),
-        "torch_rows": torch_rows(),
-        "ge_rows": ge_rows(),
-        "bfloat16": find_dtype("bfloat16"),
-        "uint16": find_dtype("uint16"),
+        "python": python_names((*operators, *derived), project),
         "prototypes": [f"{project}.json", *(f"{spec.name}.json" for spec in derived)],
     }
     files = {**_FILES, **(_TORCH_FILES if torch else {})}
     tree = {
-        PurePosixPath(target.format(project=project)): _render(source, context)
+        PurePosixPath(target.format(project=project)): render_template(source, context)
         for source, target in files.items()
     }
     for view in forward:
         path = PurePosixPath(f"tests/test_{view.name}.py")
-        tree[path] = _render("tests/test_operator.py.jinja", {**context, "operator": view})
+        tree[path] = render_template("tests/test_operator.py.jinja", {**context, "operator": view})
     for spec in (*operators, *derived):
         tree.update(formula.kernel_files(spec, compute_units=compute_units))
-    golden = formula.golden_source(*operators)
+    golden = golden_module(operators)
     if golden is None:
-        golden = _render("package/golden.py.jinja", context)
+        golden = render_template("package/golden.py.jinja", context)
     tree[PurePosixPath(f"{project}/golden.py")] = golden
     tree[PurePosixPath(f"{project}.json")] = prototype or dump(
         operators if len(operators) > 1 else operators[0]
@@ -146,21 +137,3 @@ def render(
     for spec in derived:
         tree[PurePosixPath(f"{spec.name}.json")] = dump(spec)
     return tree
-
-
-@functools.cache
-def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    return Environment(
-        loader=FileSystemLoader(Path(opkit.__file__).parent / "templates"),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-    )
-
-
-def _render(source: str, context: Mapping[str, object]) -> str:
-    return _environment().get_template(source).render(context)

@@ -28,27 +28,36 @@ def default_rule(spec: OpSpec, output: TensorSpec) -> ShapeRule | None:
 
 
 def output_shapes(spec: OpSpec) -> tuple[str, ...]:
-    """Return one Python expression per output, over the inputs and the helpers of `_torch.py`.
+    """Return one Python expression per output, over the inputs `t`, the attributes `a` by name, and
+    `_bridge`, opkit's functions for torch.
 
-    The rule is InferShape's: a formula's output has the inputs' broadcast shape; one that holds a
-    value per row lacks its last axis, or has 1 there with keepdims. Without a formula it is what
-    the output's `shape` says. A dynamic output's is the expression for its i-th tensor, over `i`.
+    The rule is InferShape's, and what tiling refuses is refused: a formula's output has the largest
+    input's shape; one that holds a value per row lacks its last axis, or has 1 there with keepdims.
+    Without a formula it is what the output's `shape` says. A dynamic output has a list of them.
 
     Raises:
         SpecError: a formula is wrong.
     """
+    where = {tensor.name: f"t[{index}]" for index, tensor in enumerate(spec.inputs)}
     if not spec.has_formula:
-        return tuple(_rule_in_python(spec, output) for output in spec.outputs)
+        return tuple(_rule_in_python(spec, output, where) for output in spec.outputs)
     from opkit.scaffold import formula
 
     parsed = formula.parse(spec)
-    full = [tensor.name for tensor in spec.inputs if tensor.name not in parsed.row_inputs]
+    full = [where[t.name] for t in spec.inputs if t.name not in parsed.row_inputs]
     if not full:
-        return tuple(f"{spec.inputs[0].name}.shape" for _ in spec.outputs)
-    arguments = ", ".join(full)
-    whole = f"{full[0]}.shape" if len(full) == 1 else f"_broadcast_shape({arguments})"
+        return tuple("t[0].shape" for _ in spec.outputs)
+    rows = [where[t.name] for t in spec.inputs if t.name in parsed.row_inputs]
+    if parsed.kind == "rowwise":
+        values = f", [{', '.join(rows)}]" if rows else ""
+        reduces = any(output.per_row for output in parsed.outputs)
+        whole = f"_bridge.rowwise_shape([{', '.join(full)}]{values}, reduces={reduces})"
+    elif len(full) == 1:
+        whole = f"{full[0]}.shape"
+    else:
+        whole = f"_bridge.elementwise_shape({', '.join(full)})"
     return tuple(
-        f"_row_shape({whole}, keepdims={output.keepdims})" if output.per_row else whole
+        f"_bridge.row_shape({whole}, keepdims={output.keepdims})" if output.per_row else whole
         for output in parsed.outputs
     )
 
@@ -65,35 +74,35 @@ def shape_helpers(spec: OpSpec) -> frozenset[str]:
     return frozenset(kinds - {"same"})
 
 
-def _rule_in_python(spec: OpSpec, output: TensorSpec) -> str:
+def _rule_in_python(spec: OpSpec, output: TensorSpec, where: Mapping[str, str]) -> str:
     lists = {tensor.name for tensor in spec.inputs if tensor.param_type == "dynamic"}
     if output.param_type == "dynamic":
         source = next((t.name for t in spec.inputs if t.name in lists), None)
-        return f"{source}[i].shape" if source else "torch.Size((1,))"
+        return f"[each.shape for each in {where[source]}]" if source else "(1,)"
     rule = default_rule(spec, output)
     if rule is None:
-        return "torch.Size((1,))"
-    tensors = [f"{name}[0]" if name in lists else name for name in rule.tensors]
+        return "(1,)"
+    tensors = [f"{where[name]}[0]" if name in lists else where[name] for name in rule.tensors]
     if rule.kind == "same":
         return f"{tensors[0]}.shape"
+    attributes = {attr.name: f'a["{attr.name}"]' for attr in spec.attrs}
     if rule.kind == "dims":
         by_name = dict(zip(rule.tensors, tensors, strict=True))
         dims = [
             _dimension(
                 dim,
                 axis_of=lambda name, axis: f"{by_name[name]}.shape[{axis}]",
-                name_of=str,
+                name_of=lambda name: attributes[name],
                 divide="//",
             )
             for dim in rule.dims
         ]
         return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
-    options = "".join(f", {key}={_in_python(value)}" for key, value in rule.options.items())
-    return f"_{rule.kind}_shape({', '.join(tensors)}{options})"
-
-
-def _in_python(value: ShapeOption) -> str:
-    return value if isinstance(value, str) else repr(value)
+    options = "".join(
+        f", {key}={attributes[value] if isinstance(value, str) else repr(value)}"
+        for key, value in rule.options.items()
+    )
+    return f"_bridge.{rule.kind}_shape({', '.join(tensors)}{options})"
 
 
 def infer_shape_source(

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from opkit.dtypes import DTYPES, DType
+from opkit.dtypes import DType
 from opkit.errors import UsageError
 from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec
 
@@ -16,10 +16,6 @@ __all__ = [
     "InputView",
     "OperatorView",
     "OutputView",
-    "TypeRow",
-    "ge_rows",
-    "numpy_rows",
-    "torch_rows",
     "view_operator",
 ]
 
@@ -34,6 +30,11 @@ class AttrType:
     cpp: str
     test_value: str
     """What the generated tests pass where there is no default; Python source."""
+
+    @property
+    def stub(self) -> str:
+        """The annotation in a stub, where names of modules begin with `_`."""
+        return self.python.replace("Sequence", "_Sequence")
 
     @property
     def cpp_parameter(self) -> str:
@@ -134,10 +135,10 @@ class InputView:
 
     @property
     def annotation(self) -> str:
-        """Its type in Python's torch modules."""
+        """Its type in the stub of torch modules."""
         if self.is_list:
-            return "Sequence[torch.Tensor]"
-        return "torch.Tensor | None" if self.optional else "torch.Tensor"
+            return "_Sequence[_torch.Tensor]"
+        return "_torch.Tensor | None" if self.optional else "_torch.Tensor"
 
 
 @dataclass(frozen=True)
@@ -180,23 +181,6 @@ class OperatorView:
         return ", ".join([*inputs, *(["*", *attrs] if attrs else [])])
 
     @property
-    def torch_parameters(self) -> str:
-        """The parameter list of a Python function that torch calls: every argument by position."""
-        inputs = [f"{i.name}=None" if self._is_last(i) else i.name for i in self.inputs]
-        attrs = [
-            attr.name if attr.default is None else f"{attr.name}={attr.python_default}"
-            for attr in self.attrs
-        ]
-        return ", ".join([*inputs, *attrs])
-
-    @property
-    def mixes_no_floats(self) -> bool:
-        """Whether all floating inputs have one type in each combination."""
-        count = len(self.inputs)
-        floating = [{row.name for row in v[:count] if "float" in row.name} for v in self.variants]
-        return all(len(names) <= 1 for names in floating) and any(floating)
-
-    @property
     def has_shape_rule(self) -> bool:
         """Whether an output's shape follows by a rule of the prototype."""
         return any(tensor.shape is not None for tensor in self.spec.outputs)
@@ -209,17 +193,6 @@ class OperatorView:
     def _is_last(self, tensor: InputView) -> bool:
         """Whether torch lets it be left out: attributes stand behind it, also by position."""
         return tensor.defaults_to_none and all(attr.default is not None for attr in self.attrs)
-
-    @property
-    def call_arguments(self) -> str:
-        """The arguments of a call of the torch operator, under their own names."""
-        return ", ".join([*(i.name for i in self.inputs), *(attr.name for attr in self.attrs)])
-
-    @property
-    def call_arguments_by_name(self) -> str:
-        """The arguments of a call of the NumPy function, attributes by keyword."""
-        inputs = [i.name for i in self.inputs]
-        return ", ".join([*inputs, *(f"{attr.name}={attr.name}" for attr in self.attrs)])
 
     @property
     def torch_schema_cpp(self) -> str:
@@ -318,58 +291,3 @@ def _torch_literal(value: AttrValue | tuple[object, ...]) -> str:
     if isinstance(value, str):
         return json.dumps(value)
     return repr(value)
-
-
-_NUMPY_KINDS = {"float": "f", "uint": "u", "int": "i", "bool": "b"}
-
-# ge data type to LibTorch's ScalarType.
-_SCALAR_TYPES = {
-    "float16": "Half",
-    "float32": "Float",
-    "bfloat16": "BFloat16",
-    "int8": "Char",
-    "uint8": "Byte",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "bool": "Bool",
-    "float64": "Double",
-}
-
-
-@dataclass(frozen=True)
-class TypeRow:
-    """One data type in a binding's table."""
-
-    ge_value: int
-    size_bytes: int
-    name: str
-    code: str
-    """NumPy's kind letter, LibTorch's ScalarType, or a host C++ type."""
-
-
-def numpy_rows() -> tuple[TypeRow, ...]:
-    """Return the data types that NumPy has under their own name, each with its kind letter."""
-    return tuple(
-        TypeRow(row.ge_value, row.size_bytes, row.name, _NUMPY_KINDS[row.name.rstrip("0123456789")])
-        for row in DTYPES
-        if row.numpy == row.name
-    )
-
-
-def ge_rows() -> tuple[TypeRow, ...]:
-    """Return every data type under its `ge` name, each with a host C++ type of its size."""
-    host = {"half": "uint16_t", "bfloat16_t": "uint16_t"}
-    return tuple(
-        TypeRow(row.ge_value, row.size_bytes, row.ge, host.get(row.kernel, row.kernel))
-        for row in DTYPES
-    )
-
-
-def torch_rows() -> tuple[TypeRow, ...]:
-    """Return the data types that torch has, each with its ScalarType."""
-    return tuple(
-        TypeRow(row.ge_value, row.size_bytes, row.name, _SCALAR_TYPES[row.name])
-        for row in DTYPES
-        if row.torch is not None
-    )

@@ -5,7 +5,15 @@ from __future__ import annotations
 from opkit.schema.attributes import ATTR_SETTERS
 from opkit.schema.dump import dump
 from opkit.schema.load import load, parse, with_line
-from opkit.schema.names import camel_case, nearest, snake_case
+from opkit.schema.names import (
+    camel_case,
+    free_name,
+    kernel_symbol,
+    nearest,
+    operator_name,
+    package_name,
+    snake_case,
+)
 from opkit.schema.shape_rule import ShapeOption, ShapeRule, parse_shape_rule
 from opkit.schema.spec import AttrSpec, AttrValue, OpSpec, TensorSpec
 from opkit.schema.validate import json_schema
@@ -20,9 +28,13 @@ __all__ = [
     "TensorSpec",
     "camel_case",
     "dump",
+    "free_name",
     "json_schema",
+    "kernel_symbol",
     "load",
     "nearest",
+    "operator_name",
+    "package_name",
     "parse",
     "parse_shape_rule",
     "snake_case",

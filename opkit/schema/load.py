@@ -12,7 +12,7 @@ from opkit.dtypes import DType, find_dtype
 from opkit.errors import SpecError, UsageError
 from opkit.schema.attributes import parse_default
 from opkit.schema.json_text import Json, JsonDocument, parse_json
-from opkit.schema.names import is_reserved, snake_case
+from opkit.schema.names import FRAMEWORK_CLASSES, is_reserved, operator_name
 from opkit.schema.shape_rule import parse_shape_rule
 from opkit.schema.spec import AttrSpec, OpSpec, TensorSpec
 from opkit.schema.validate import validate
@@ -104,10 +104,17 @@ def _read(path: Path) -> str:
 
 def _operator(document: JsonDocument, pointer: str, entry: _Entry) -> OpSpec:
     op = cast(str, entry["op"])
-    name = cast(str, entry.get("kernel_name", snake_case(op)))
-    name_pointer = f"{pointer}/kernel_name" if "kernel_name" in entry else f"{pointer}/op"
+    name = cast(str, entry.get("kernel_name", operator_name(op)))
     if is_reserved(name):
-        raise document.error(f'"{name}" is a reserved word and cannot name a kernel', name_pointer)
+        raise document.error(
+            f'"{name}" is a reserved word and cannot name a kernel', f"{pointer}/kernel_name"
+        )
+    if is_reserved(op) or op in FRAMEWORK_CLASSES:
+        raise document.error(
+            f'"{op}" cannot name an operator: Python or the framework has a class of that name',
+            f"{pointer}/op",
+            help=f'choose another name, such as "{op}Custom"',
+        )
     variants = _variant_count(document, pointer, entry)
     inputs = _tensors(document, f"{pointer}/input_desc", entry["input_desc"], variants)
     outputs = _tensors(document, f"{pointer}/output_desc", entry["output_desc"], variants)
@@ -266,6 +273,7 @@ def _check_parameter_name(document: JsonDocument, pointer: str, name: str) -> No
 def _check_unique_names(document: JsonDocument, pointer: str, entry: _Entry) -> None:
     """Inputs, outputs and attributes become parameters of one kernel: no name may repeat."""
     seen: dict[str, str] = {}
+    macros: dict[str, str] = {}
     for kind in ("input_desc", "output_desc", "attr"):
         for index, item in enumerate(cast("list[_Entry]", entry.get(kind, []))):
             name, here = cast(str, item["name"]), f"{pointer}/{kind}/{index}/name"
@@ -274,6 +282,15 @@ def _check_unique_names(document: JsonDocument, pointer: str, entry: _Entry) -> 
                     f'the name "{name}" is taken', here, help=f"it is used at {seen[name]}"
                 )
             seen[name] = here
+            if kind == "attr":
+                continue
+            macro = f"DTYPE_{name.upper()}"
+            if macros.setdefault(macro, name) != name:
+                raise document.error(
+                    f'"{name}" and "{macros[macro]}" differ in case only, and kernels know both'
+                    f" types as {macro}",
+                    here,
+                )
 
 
 def _check_lists(

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import keyword
 import re
+import sys
 from collections.abc import Iterable
+from importlib import resources
 
-__all__ = ["camel_case", "is_reserved", "nearest", "quoted_choice", "snake_case"]
+__all__ = [
+    "FRAMEWORK_CLASSES",
+    "camel_case",
+    "free_name",
+    "is_reserved",
+    "kernel_symbol",
+    "nearest",
+    "operator_name",
+    "package_name",
+    "quoted_choice",
+    "snake_case",
+]
 
 # Keywords and alternative tokens of ISO C++17 [lex.key]: tensors become parameters of the kernel.
 # fmt: off
@@ -25,8 +39,33 @@ _CPP_KEYWORDS = frozenset((
 ))
 # fmt: on
 
-# The kernel's own parameters and types, which a tensor of the same name would hide.
-_KERNEL_NAMES = frozenset({"workspace", "tiling", "half", "bfloat16_t", "tiling_data", "self"})
+# Global names besides the C library's that a kernel, a function with C linkage, would redefine.
+_GLOBAL_NAMES = frozenset({"main", "std", "opkit", "half", "bfloat16_t", "matmul", "ge", "gert"})
+
+FRAMEWORK_CLASSES = frozenset((
+    "CommentSection", "DYNAMIC", "DependScope", "FollowType", "FormatCheckOption", "IGNORE",
+    "OPTIONAL", "OpAICoreConfig", "OpAICoreDef", "OpAttrDef", "OpDef", "OpParamDef", "Option",
+    "REQUIRED",
+))  # fmt: skip
+"""What the framework declares where OpDef classes are: no operator can have these names."""
+
+# What a generated package has besides its operators; `name` is torch's own in each `torch.ops.*`.
+_PACKAGE_ATTRIBUTES = frozenset({"golden", "name"})
+
+# Packages that a project's own would hide: what it imports, its other folders, and where torch
+# keeps operators already.
+# fmt: off
+_PACKAGES = frozenset((
+    "ml_dtypes", "numpy", "opkit", "pip", "pybind11", "pytest", "scikit_build_core", "setuptools",
+    "torch", "torch_npu", "wheel",
+    "benchmarks", "build", "build_out", "dist", "numpy_ext", "op_host", "op_kernel", "scripts",
+    "tests", "torch_ext",
+    "aten", "c10d", "debug_mode_ops", "debugprims", "export", "higher_order", "inductor",
+    "inductor_prims", "loaded_libraries", "load_library", "mkl", "mkldnn", "mkldnn_prepacked",
+    "onednn", "prim", "prims", "profiler", "quantization", "quantized", "rngprims", "sparse",
+    "static_runtime", "symm_mem",
+))
+# fmt: on
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -49,7 +88,49 @@ def camel_case(name: str) -> str:
 
 def is_reserved(name: str) -> bool:
     """Return whether no parameter in C++ or Python could have this name."""
-    return name in _CPP_KEYWORDS or name in _KERNEL_NAMES or keyword.iskeyword(name)
+    return name in _CPP_KEYWORDS or keyword.iskeyword(name) or name == "__debug__"
+
+
+def operator_name(op: str) -> str:
+    """Return what an operator is called in files, Python and torch: its snake_case name.
+
+    With `_op` behind it where the languages, the generated package or torch use the word: `and_op`.
+    """
+    name = snake_case(op)
+    return f"{name}_op" if is_reserved(name) or name in _PACKAGE_ATTRIBUTES else name
+
+
+def package_name(name: str) -> str:
+    """Return the name of a project and its package: with `_ops` behind it where another package
+    that it needs, or one of its own folders, has that name."""
+    taken = name in _PACKAGES or name in sys.stdlib_module_names or is_reserved(name)
+    return f"{name}_ops" if taken else name
+
+
+def kernel_symbol(name: str) -> str:
+    """Return the name of an operator's kernel function: the operator's own.
+
+    With `_kernel` behind it where C or C++ has a function, variable or namespace of that name: two
+    functions of one name with C linkage are one.
+    """
+    base = re.sub(r"(f|l|f\d+x?)$", "", name)
+    taken = name in _GLOBAL_NAMES or name in _c_names() or (base != name and base in _c_names())
+    return f"{name}_kernel" if taken else name
+
+
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """Return a name that is not taken: the one wanted, with as many `_` behind it as that takes."""
+    used = frozenset(taken)
+    while wanted in used:
+        wanted += "_"
+    return wanted
+
+
+@functools.cache
+def _c_names() -> frozenset[str]:
+    text = resources.files("opkit.schema").joinpath("c_names.txt").read_text(encoding="utf-8")
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
+    return frozenset(word for line in lines for word in line.split())
 
 
 def nearest(value: str, choices: Iterable[str]) -> str | None:

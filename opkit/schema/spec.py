@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opkit.dtypes import DType
+from opkit.schema.names import kernel_symbol
 from opkit.schema.shape_rule import ShapeRule
 
 __all__ = ["AttrSpec", "AttrValue", "OpSpec", "TensorSpec"]
@@ -65,6 +66,11 @@ class OpSpec:
     """The JSON file it was read from."""
     pointer: str = field(default="", compare=False)
     """Where in that file: the JSON pointer of the operator."""
+
+    @property
+    def symbol(self) -> str:
+        """The kernel function that `opkit gen` writes: `name`, or what C leaves free."""
+        return kernel_symbol(self.name)
 
     @property
     def variant_count(self) -> int:

@@ -173,14 +173,16 @@ def kernel_units(
                 help=f'write it, or let "opkit gen" write it; {spec.source.name} names the kernel',
             )
         preamble = (preambles or {}).get(spec.op, KernelPreamble())
-        kernel = _find_kernel(source, spec.name)
+        kernel = _find_kernel(source, spec)
         for variant in kernel_variants(spec, chip.npu_arch):
             units.append(
                 CompileUnit(
                     name=variant.file,
                     kind="kernel",
                     source=source,
-                    text=_kernel_text(source.relative_to(project.root), kernel, preamble),
+                    text=_kernel_text(
+                        source.relative_to(project.root), spec.name, kernel, preamble
+                    ),
                     flags=(
                         *_common_flags(compiler, toolkit, optimise="-O2"),
                         # The unit lies elsewhere; this finds the user's file from the root, and
@@ -230,17 +232,17 @@ def with_instances(unit: CompileUnit, preprocessed: str) -> CompileUnit:
     instances = read_instances(
         preprocessed, op=spec.op, inputs=tensors[:count], outputs=tensors[count:]
     )
-    kernel = _find_kernel(unit.source, spec.name)
+    kernel = _find_kernel(unit.source, spec)
     entries = [
         _entry(
             spec.name,
-            f"{spec.name}<{', '.join(instance.arguments)}>",
+            f"{kernel.name}<{', '.join(instance.arguments)}>",
             TASK_TYPES[instance.task_type] if instance.task_type else kernel.mode,
             f"{instance.tiling_key}u",
         )
         for instance in instances
     ]
-    before, behind = tiling_structs(preprocessed, spec.name, instances)
+    before, behind = tiling_structs(preprocessed, kernel.name, instances)
     return replace(unit, text=f"{before}{unit.text}{behind}{_table(entries)}")
 
 
@@ -344,14 +346,15 @@ def _is_for_linker(flag: str) -> bool:
     return flag.startswith(("-l", "-L", "-Wl,"))
 
 
-def _find_kernel(source: Path, name: str) -> Kernel:
+def _find_kernel(source: Path, spec: OpSpec) -> Kernel:
     text = source.read_text(encoding="utf-8", errors="replace")
-    found = (kernel for kernel in scan_kernels(text) if kernel.name == name)
+    by_name = {kernel.name: kernel for kernel in scan_kernels(text)}
     # One that stands in a header is compiled as any other.
-    return next(found, Kernel(name, VECTOR, is_template=False))
+    usual = Kernel(spec.name, VECTOR, is_template=False)
+    return by_name.get(spec.name) or by_name.get(spec.symbol) or usual
 
 
-def _kernel_text(source: Path, kernel: Kernel, preamble: KernelPreamble) -> str:
+def _kernel_text(source: Path, name: str, kernel: Kernel, preamble: KernelPreamble) -> str:
     if preamble.tiling_default is None:
         structs = ""
     else:
@@ -364,19 +367,21 @@ def _kernel_text(source: Path, kernel: Kernel, preamble: KernelPreamble) -> str:
         f"{structs}"
         f'#include "{source.as_posix()}"\n'
         '#include "opkit/kernel_entry.h"\n\n'
-        f"{_plain_table(kernel)}"
+        f"{_plain_table(name, kernel)}"
     )
 
 
-def _plain_table(kernel: Kernel) -> str:
-    """Return the table of a kernel; nothing for a template, whose instances are not known yet."""
+def _plain_table(name: str, kernel: Kernel) -> str:
+    """Return the table of a kernel under its operator's name.
+
+    Nothing for a template, whose instances are not known yet.
+    """
     if kernel.is_template:
         return ""
-    name = kernel.name
-    if kernel.mode == VECTOR and not kernel.keyed_modes:
+    if kernel.name == name and kernel.mode == VECTOR and not kernel.keyed_modes:
         return f"OPKIT_KERNEL_TABLE({name})\n"
-    keyed = [_entry(name, name, mode, key) for key, mode in kernel.keyed_modes]
-    return _table([_entry(name, name, kernel.mode), *keyed])
+    keyed = [_entry(name, kernel.name, mode, key) for key, mode in kernel.keyed_modes]
+    return _table([_entry(name, kernel.name, kernel.mode), *keyed])
 
 
 def _entry(name: str, function: str, mode: str, key: str | None = None) -> str:

@@ -226,3 +226,44 @@ def test_a_prototype_read_back_overwrites_nothing(
     assert gen("--from-opdef", host, "-o", mine / "below.json") == 2
     assert gen("--from-opdef", host, "-o", tmp_path / "new.json") == 0
     assert json.loads((tmp_path / "new.json").read_text())["op"] == "AddCustom"
+
+
+def test_gen_alone_regenerates_the_project_around(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tmp_path / "add_custom"
+    assert gen("-i", PROTOTYPES / "add_custom.json", "-o", project, "-f", "aclnn", "-q") == 0
+    (project / "build.sh").unlink()
+    for folder in (project, project / "add_custom"):
+        monkeypatch.chdir(folder)
+        capsys.readouterr()
+        assert gen() == 0
+        actions = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
+        assert set(actions) <= {"create", "identical"}
+    assert (project / "build.sh").is_file()
+    assert not (project / "torch_ext").exists(), "the framework is the project's"
+
+
+def test_gen_outside_of_a_project_asks_for_a_prototype(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert gen() == 2
+    assert "opkit gen -i op.json" in capsys.readouterr().err
+
+
+def test_no_second_project_is_written_into_the_package_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`opkit gen -i add_custom.json` in add_custom/ wrote another into add_custom/add_custom."""
+    project = tmp_path / "add_custom"
+    assert gen("-i", PROTOTYPES / "add_custom.json", "-o", project, "-q") == 0
+    monkeypatch.chdir(project)
+    assert gen("-i", "add_custom.json", "-q") == 0
+    assert not (project / "add_custom" / "op_kernel").exists()
+    # Another prototype: which project is meant has to be said.
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "-q") == 2
+    assert "-m 1 adds" in capsys.readouterr().err
+    assert not (project / "gelu_custom").exists()
+    assert gen("-i", PROTOTYPES / "gelu_custom.json", "-m", "1", "-q") == 0
+    assert (project / "op_kernel" / "gelu_custom.cpp").is_file()

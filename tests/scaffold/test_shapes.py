@@ -26,22 +26,26 @@ def prototype(shape: object, **output: object) -> OpSpec:
 @pytest.mark.parametrize(
     ("shape", "cpp", "python"),
     [
-        ("same(y)", "*zShape = *yShape;", "torch.empty(y.shape,"),
-        ("broadcast(x, y)", "Broadcast({xShape, yShape}, zShape)", "_broadcast_shape(x, y)"),
+        ("same(y)", "*zShape = *yShape;", "lambda t, a: (t[1].shape,)"),
+        (
+            "broadcast(x, y)",
+            "Broadcast({xShape, yShape}, zShape)",
+            "_bridge.broadcast_shape(t[0], t[1])",
+        ),
         (
             "reduce(x, axis=axis)",
-            "Reduce(*xShape, {axis}, false, zShape)",
-            "_reduce_shape(x, axis=axis, keepdims=False)",
+            "Reduce(*xShape, {axisValue}, false, zShape)",
+            """_bridge.reduce_shape(t[0], axis=a["axis"], keepdims=False)""",
         ),
         (
             "matmul(x, y, transpose_b=true)",
             "MultiplyShapes(*xShape, *yShape, false, true, zShape)",
-            "_matmul_shape(x, y, transpose_a=False, transpose_b=True)",
+            "_bridge.matmul_shape(t[0], t[1], transpose_a=False, transpose_b=True)",
         ),
         (
             ["x[0] + axis", "y[-1] // 2"],
-            "gert::Shape({(Dim(*xShape, 0) + axis), (Dim(*yShape, -1) / 2)})",
-            "((x.shape[0] + axis), (y.shape[-1] // 2))",
+            "gert::Shape({(Dim(*xShape, 0) + axisValue), (Dim(*yShape, -1) / 2)})",
+            """((t[0].shape[0] + a["axis"]), (t[1].shape[-1] // 2))""",
         ),
     ],
 )

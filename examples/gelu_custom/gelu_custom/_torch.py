@@ -1,195 +1,70 @@
-"""gelu_custom in PyTorch: registers the operators, their shapes for the compiler, and their gradients.
+"""gelu_custom in PyTorch: what its operators are, for the compiler, autograd, vmap and autocast.
 
 Importing this loads torch; `import gelu_custom` does it by itself where torch is loaded already.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
+from opkit import torch_bridge as _bridge
+from opkit.torch_bridge import broadcast_shape as _broadcast_shape
 
-from gelu_custom import _ARTIFACT
+from gelu_custom import _opkit
 
 __all__ = ["GELUCustom", "operators"]
 
-_path = _ARTIFACT / "_torch.so"
-if not _path.is_file():
-    raise ImportError(f'{_path} does not exist: install torch, then run "opkit build" in the project')
-torch.ops.load_library(str(_path))
-
-operators = torch.ops.gelu_custom
-"""The registered operators, such as `operators.gelu_custom`."""
-
-# Input dtypes to output dtypes, for every supported combination.
-outputs_of: dict[str, dict[tuple[torch.dtype, ...], tuple[torch.dtype, ...]]] = {
-    "gelu_custom": {
-        (torch.float16,): (torch.float16,),
-    },
-    "gelu_custom_grad": {
-        (torch.float16, torch.float16): (torch.float16,),
-    },
-}
-
-
-def _result_dtypes(name: str, *tensors: torch.Tensor | None) -> tuple[torch.dtype, ...]:
-    """Return the dtypes of the outputs; an optional input left out takes what the others allow."""
-    given = tuple(None if tensor is None else tensor.dtype for tensor in tensors)
-    for wanted, results in outputs_of[name].items():
-        if all(dtype in (None, want) for dtype, want in zip(given, wanted, strict=True)):
-            return results
-    known = "; ".join(", ".join(map(str, wanted)) for wanted in outputs_of[name])
-    raise TypeError(f"{name} has no kernel for {', '.join(map(str, given))}; it takes {known}")
-
-
-def _broadcast_shape(*tensors: torch.Tensor | None) -> Sequence[int]:
-    return torch.broadcast_shapes(*(tensor.shape for tensor in tensors if tensor is not None))
-
-
-def _row_shape(shape: Sequence[int], *, keepdims: bool) -> Sequence[int]:
-    return (*shape[:-1], 1) if keepdims else tuple(shape[:-1])
-
-
-def _sum_to(gradient: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """Return the gradient of an input that was broadcast: summed over the axes it was repeated along."""
-    if gradient.shape == tensor.shape:
-        return gradient
-    # A value per row may have kept its last axis.
-    if tensor.dim() == gradient.dim() + 1 and tensor.shape[-1] == 1:
-        return gradient.unsqueeze(-1)
-    return gradient.sum_to_size(tensor.shape)
-
-
-def _register_derivative(name: str, formula: Callable[..., Any], input_count: int) -> None:
-    """Let torch differentiate a backward operator: in float32, by its formulas."""
-
-    def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs[:input_count])
-        ctx.attributes = inputs[input_count:]
-
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        creates_graph = torch.is_grad_enabled()
-        wanted = [i for i in range(input_count) if ctx.needs_input_grad[i]]
-        inputs = ctx.saved_tensors
-        with torch.enable_grad():
-            results = formula(*(tensor.float() for tensor in inputs), *ctx.attributes)
-            chosen = [(r, g.float()) for r, g in zip(results, gradients, strict=True) if r.requires_grad]
-            found = torch.autograd.grad(
-                [result for result, _ in chosen],
-                [inputs[i] for i in wanted],
-                [gradient for _, gradient in chosen],
-                create_graph=creates_graph,
-                allow_unused=True,
-            )
-        by_index = dict(zip(wanted, found, strict=True))
-        return (*(by_index.get(i) for i in range(input_count)), *(None for _ in ctx.attributes))
-
-    torch.library.register_autograd(f"gelu_custom::{name}", backward, setup_context=save)
-
-
-def _maximum(a: Any, b: Any) -> Any:
-    return torch.maximum(torch.as_tensor(a), torch.as_tensor(b))
-
-
-def _minimum(a: Any, b: Any) -> Any:
-    return torch.minimum(torch.as_tensor(a), torch.as_tensor(b))
-
-
-def _register_vmap(name: str, input_count: int, row_inputs: frozenset[int], works_by_row: bool) -> None:
-    """Let torch.vmap run an operator once for all: its batch axis becomes the first."""
-    tiles = [i for i in range(input_count) if i not in row_inputs]
-
-    def run(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-        tensors = [
-            tensor if axis is None else tensor.movedim(axis, 0)
-            for tensor, axis in zip(args[:input_count], in_dims, strict=False)
-        ]
-        own = [
-            tensor.shape if axis is None else tensor.shape[1:]
-            for tensor, axis in zip(tensors, in_dims, strict=False)
-        ]
-        whole = torch.broadcast_shapes(*(own[i] for i in tiles))
-        if works_by_row and not whole:
-            raise NotImplementedError(f"{name} needs an axis of its own besides the one of vmap")
-        is_first_batched = in_dims[tiles[0]] is not None
-        for i, axis in enumerate(in_dims[:input_count]):
-            shape = whole[:-1] if i in row_inputs else whole
-            if axis is None and is_first_batched and i not in row_inputs and own[i] == whole[-1:]:
-                continue  # the last axis alone is broadcast by the kernel
-            ones = (1,) * (len(shape) - len(own[i]))
-            batch = 1 if axis is None else info.batch_size
-            tensors[i] = tensors[i].reshape(batch, *ones, *own[i]).expand(info.batch_size, *shape)
-        result = getattr(operators, name)(*tensors, *args[input_count:])
-        return result, (0,) * len(result) if isinstance(result, tuple) else 0
-
-    torch.library.register_vmap(f"gelu_custom::{name}", run)
-
-
-_library = torch.library.Library("gelu_custom", "FRAGMENT")  # noqa: TOR901
-
-
-def _register_autocast(name: str, input_count: int) -> None:
-    """Under torch.autocast, give an operator's floating inputs the widest of their types."""
-
-    def run(*args: Any) -> Any:
-        floating = [t.dtype for t in args[:input_count] if t.is_floating_point()]
-        widest = floating[0] if floating else None
-        for dtype in floating[1:]:
-            widest = torch.promote_types(widest, dtype)
-        given = [t.to(widest) if t.is_floating_point() else t for t in args[:input_count]]
-        with torch.autocast("cpu", enabled=False):
-            return getattr(operators, name)(*given, *args[input_count:])
-
-    _library.impl(name, run, "AutocastCPU")
-
-
-_register_vmap("gelu_custom", 1, frozenset(), False)
-_register_vmap("gelu_custom_grad", 2, frozenset(), False)
-_register_autocast("gelu_custom_grad", 2)
-
-
-# The shapes here have to agree with InferShape in op_host/gelu_custom.cpp.
-@torch.library.register_fake("gelu_custom::gelu_custom")
-def _fake_gelu_custom(x) -> Any:
-    results_ = _result_dtypes("gelu_custom", x)
-    return torch.empty(x.shape, dtype=results_[0], device="cpu")
-
-
-# The shapes here have to agree with InferShape in op_host/gelu_custom_grad.cpp.
-@torch.library.register_fake("gelu_custom::gelu_custom_grad")
-def _fake_gelu_custom_grad(grad_y, x) -> Any:
-    results_ = _result_dtypes("gelu_custom_grad", grad_y, x)
-    return torch.empty(_broadcast_shape(grad_y, x), dtype=results_[0], device="cpu")
-
-
-def _save_gelu_custom(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    (x,) = inputs
-    ctx.save_for_backward(x)
-
-
-def _backward_gelu_custom(ctx: Any, grad_y: Any) -> Any:
-    (x,) = ctx.saved_tensors
-    grad_x = operators.gelu_custom_grad(grad_y, x)
-    return _sum_to(grad_x, x)
-
-torch.library.register_autograd(
-    "gelu_custom::gelu_custom", _backward_gelu_custom, setup_context=_save_gelu_custom
-)
-
 
 # What second and higher derivatives are taken of: the formulas of the backward operator, by torch.
-def _formula_gelu_custom_grad(grad_y: Any, x: Any) -> Any:
+def _formula_gelu_custom_grad(grad_y, x):
     shape_ = _broadcast_shape(grad_y, x)
     return ((grad_y*(1 + (1/100000)*x*torch.sqrt(torch.as_tensor(2))*(200000 + 26829*x**2)*torch.sigmoid(-2*x*torch.sqrt(torch.as_tensor(2))*(1 + 0.044715*x**2)/torch.sqrt(torch.as_tensor(math.pi)))/torch.sqrt(torch.as_tensor(math.pi)))*torch.sigmoid(2*x*torch.sqrt(torch.as_tensor(2))*(1 + 0.044715*x**2)/torch.sqrt(torch.as_tensor(math.pi)))).expand(shape_),)
 
 
-_register_derivative("gelu_custom_grad", _formula_gelu_custom_grad, 2)
+# The shapes here have to agree with InferShape in op_host/: `t` are the inputs, `a` the attributes.
+operators = _bridge.register_operators(
+    "gelu_custom",
+    _opkit.artifact,
+    [
+        _bridge.Operator(
+            "gelu_custom",
+            inputs=("x",),
+            outputs=("y",),
+            attributes=(),
+            dtypes=(
+                ("float16", "float16",),
+            ),
+            shapes=lambda t, a: (t[0].shape,),
+            works_by_row=False,
+            maps=True,
+            gradient=_bridge.Gradient(
+                "gelu_custom_grad",
+                inputs=("grad_y", "x",),
+                attributes=(),
+                outputs=("grad_x",),
+                formula=_formula_gelu_custom_grad,
+            ),
+        ),
+        _bridge.Operator(
+            "gelu_custom_grad",
+            inputs=("grad_y", "x",),
+            outputs=("grad_x",),
+            attributes=(),
+            dtypes=(
+                ("float16", "float16", "float16",),
+            ),
+            shapes=lambda t, a: (_bridge.elementwise_shape(t[0], t[1]),),
+            works_by_row=False,
+            maps=True,
+        ),
+    ],
+)
+"""The registered operators, such as `operators.gelu_custom`."""
 
 
-class GELUCustom(torch.nn.Module):
+class GELUCustom(_bridge.OperatorModule):
     """GELUCustom as a module."""
 
-    def forward(self, x: torch.Tensor) -> Any:
-        return operators.gelu_custom(x)
+    operator = operators.gelu_custom
+
+    def forward(self, x):
+        return self._run(x)

@@ -11,7 +11,7 @@ import pytest
 from opkit import runtime
 from opkit.testing import assert_close, bfloat16_to_float32, compare, to_bfloat16
 
-import gelu_custom
+import gelu_custom as package
 from gelu_custom import golden
 
 # One element, around one 32-byte block, a prime, several dimensions, several tiles, nothing at all.
@@ -118,7 +118,7 @@ def test_the_result_meets_the_precision_standard(
     if not hasattr(golden, operator):
         pytest.skip(f"no reference given: write {operator} in gelu_custom/golden.py")
     inputs = make_inputs(operator, dtypes, shape)
-    actual = getattr(gelu_custom, operator)(*inputs, **ATTRIBUTES[operator])
+    actual = getattr(package, operator)(*inputs, **ATTRIBUTES[operator])
     wide = [widen(array, dtype) for array, dtype in zip(inputs, dtypes)]
     with np.errstate(all="ignore"):
         expected = getattr(golden, operator)(*wide, **ATTRIBUTES[operator])
@@ -182,7 +182,7 @@ def test_torch_compiles_it_into_one_graph_for_any_shape(torch: ModuleType, dtype
 
 
 def test_torch_exports_it(torch: ModuleType) -> None:
-    module = gelu_custom._torch.GELUCustom(**ATTRIBUTES["gelu_custom"])
+    module = package.GELUCustom(**ATTRIBUTES["gelu_custom"])
     tensors = tuple(torch_inputs(torch, TORCH_VARIANTS[0], (4, 33)))
     exported = torch.export.export(module, tensors).module()
     torch.testing.assert_close(exported(*tensors), module(*tensors), equal_nan=True, rtol=0, atol=0)

@@ -11,7 +11,7 @@ import pytest
 from opkit import runtime
 from opkit.testing import assert_close, bfloat16_to_float32, compare, to_bfloat16
 
-import rmsnorm
+import rmsnorm as package
 from rmsnorm import golden
 
 # Two elements, around one 32-byte block, a prime, several dimensions, long rows, no rows at all.
@@ -122,7 +122,7 @@ def test_the_result_meets_the_precision_standard(
     if not hasattr(golden, operator):
         pytest.skip(f"no reference given: write {operator} in rmsnorm/golden.py")
     inputs = make_inputs(operator, dtypes, shape)
-    actual = getattr(rmsnorm, operator)(*inputs, **ATTRIBUTES[operator])
+    actual = getattr(package, operator)(*inputs, **ATTRIBUTES[operator])
     wide = [widen(array, dtype) for array, dtype in zip(inputs, dtypes)]
     with np.errstate(all="ignore"):
         expected = getattr(golden, operator)(*wide, **ATTRIBUTES[operator])
@@ -188,7 +188,7 @@ def test_torch_compiles_it_into_one_graph_for_any_shape(torch: ModuleType, dtype
 
 
 def test_torch_exports_it(torch: ModuleType) -> None:
-    module = rmsnorm._torch.Rmsnorm(**ATTRIBUTES["rmsnorm"])
+    module = package.Rmsnorm(**ATTRIBUTES["rmsnorm"])
     tensors = tuple(torch_inputs(torch, TORCH_VARIANTS[0], (4, 33)))
     exported = torch.export.export(module, tensors).module()
     torch.testing.assert_close(exported(*tensors), module(*tensors), equal_nan=True, rtol=0, atol=0)

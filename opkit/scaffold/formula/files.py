@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
+from pathlib import PurePosixPath
 
-import jinja2
-
+from opkit.scaffold.environment import render_template
+from opkit.scaffold.identifiers import choose_stems
 from opkit.schema import OpSpec
 
-from .view import view_kernel
+from .view import kernel_views
 
 __all__ = ["kernel_files"]
 
-_TEMPLATES = Path(__file__).parents[2] / "templates"
 _KERNELS = {
     "elementwise": "op_kernel/elementwise.cpp.jinja",
     "rowwise": "op_kernel/rowwise.cpp.jinja",
@@ -34,21 +34,20 @@ def kernel_files(
         SpecError: a formula is wrong, or does not fit the operator's data types.
         UsageError: an unknown compute unit, or one that the generated kernel cannot run on.
     """
-    view = view_kernel(spec, compute_units=compute_units)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-    )
-    parts = {
-        f"op_kernel/{spec.name}.cpp": _KERNELS[view.kind],
-        f"op_kernel/{spec.name}_tiling.h": "op_kernel/tiling.h.jinja",
-        f"op_host/{spec.name}.cpp": "op_host/operator.cpp.jinja",
-    }
-    return {
-        PurePosixPath(path): environment.get_template(template).render(operator=view)
-        for path, template in parts.items()
-    }
+    views = kernel_views(spec, compute_units=compute_units)
+
+    def render(stems: Mapping[str, str]) -> dict[PurePosixPath, str]:
+        view = views(stems)
+        parts = {
+            f"op_kernel/{spec.name}.cpp": _KERNELS[view.kind],
+            f"op_kernel/{spec.name}_tiling.h": "op_kernel/tiling.h.jinja",
+            f"op_host/{spec.name}.cpp": "op_host/operator.cpp.jinja",
+        }
+        return {
+            PurePosixPath(path): render_template(template, {"operator": view})
+            for path, template in parts.items()
+        }
+
+    names = [tensor.name for tensor in (*spec.inputs, *spec.outputs)]
+    names += [attr.name for attr in spec.attrs]
+    return render(choose_stems(names, lambda stems: render(stems).values()))

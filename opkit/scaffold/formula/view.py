@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import sympy
 
 from opkit.chips import find_chip
 from opkit.errors import SpecError, UsageError
+from opkit.scaffold.identifiers import camel, upper
 from opkit.scaffold.shapes import (
     default_rule,
     infer_shape_source,
@@ -23,55 +25,12 @@ from .plan import INTEGER_OPERATIONS, Plan
 from .reader import ParsedFormulas, parse
 from .text import to_cpp, to_note
 
-__all__ = ["AttrView", "KernelView", "ScalarView", "TensorView", "view_kernel"]
+__all__ = ["AttrView", "KernelView", "ScalarView", "TensorView", "kernel_views"]
 
 _FLOATING = frozenset({"float16", "float32", "bfloat16"})
 _INTEGERS = frozenset({"int32", "int16"})
-# Fields and variables of the generated code that a name from the prototype must not take.
-_RESERVED = frozenset(
-    [
-        "rows",
-        "columns",
-        "row",
-        "column",
-        "tile",
-        "block",
-        "count",
-        "offset",
-        "length",
-        "extra",
-        "tileLength",
-        "tileCount",
-        "tilesPerRow",
-        "tilesPerBlock",
-        "extraBlocks",
-        "tiles",
-        "blocks",
-        "rowsPerTile",
-        "rowsPerBlock",
-        "firstTile",
-        "lastTile",
-        "firstRow",
-        "lastRow",
-        "rest",
-        "pipe",
-        "workspace",
-        "tiling",
-        "reduceWork",
-        "scratch",
-        "masks",
-        "rowScratch",
-        "context",
-        "platform",
-        "cores",
-        "whole",
-        "total",
-        "share",
-        "attrs",
-        "next",
-        "source",
-        "i",
-    ]
+_OPDEF_MEMBERS = frozenset(
+    {"AICore", "Attr", "Input", "Output", "SetInferDataType", "SetInferShape"}
 )
 _ATTR_TYPES = {"int": "int64_t", "float": "float", "bool": "bool"}
 _PARAM_TYPES = {"required": "REQUIRED", "optional": "OPTIONAL", "dynamic": "DYNAMIC"}
@@ -166,21 +125,33 @@ class KernelView:
     shape_helpers: frozenset[str]
     op_file: str
     """The kernel's file where the framework would not find it by the operator's type."""
+    symbol: str
+    """The kernel function."""
+
+    @property
+    def base(self) -> str:
+        """How the OpDef class names its base's members, where it has the name of one itself."""
+        return "this->OpDef::" if self.op in _OPDEF_MEMBERS else "this->"
+
+    @property
+    def is_macro_like(self) -> bool:
+        """Whether the operator's type may be a macro of a header: `EOF`."""
+        return len(self.op) > 1 and self.op.isupper()
 
     @property
     def class_name(self) -> str:
         """The kernel class."""
-        return "Kernel" + _camel(self.name, upper=True)
+        return "Kernel" + upper(camel(self.name))
 
     @property
     def struct(self) -> str:
         """The tiling structure."""
-        return _camel(self.name, upper=True) + "TilingData"
+        return upper(camel(self.name)) + "TilingData"
 
     @property
     def prefix(self) -> str:
         """What the operator's constants start with."""
-        return "k" + _camel(self.name, upper=True)
+        return "k" + upper(camel(self.name))
 
     @property
     def tensors(self) -> tuple[TensorView, ...]:
@@ -224,8 +195,10 @@ class KernelView:
         return "Read" in self.operations
 
 
-def view_kernel(spec: OpSpec, *, compute_units: tuple[str, ...]) -> KernelView:
-    """Return what the templates need.
+def kernel_views(
+    spec: OpSpec, *, compute_units: tuple[str, ...]
+) -> Callable[[Mapping[str, str]], KernelView]:
+    """Return what gives the templates' view of an operator, for a choice of C++ stems by name.
 
     Raises:
         SpecError: a formula is wrong, or does not fit the operator's data types.
@@ -233,10 +206,9 @@ def view_kernel(spec: OpSpec, *, compute_units: tuple[str, ...]) -> KernelView:
     """
     chips = [find_chip(unit) for unit in compute_units]
     soc_configs = tuple(dict.fromkeys(chip.soc_config for chip in chips))
-    stems = _stems(spec)
     parsed = parse(spec) if spec.has_formula else None
     if parsed is None:
-        return _view(spec, stems, soc_configs, None, None, integer=False)
+        return lambda stems: _view(spec, stems, soc_configs, None, None, integer=False)
     for chip in chips:
         if chip.npu_arch_number != 2201:
             raise UsageError(
@@ -249,12 +221,12 @@ def view_kernel(spec: OpSpec, *, compute_units: tuple[str, ...]) -> KernelView:
     plan = lower(parsed, integer=integer)
     if integer:
         _check_integer(spec, plan)
-    return _view(spec, stems, soc_configs, parsed, plan, integer=integer)
+    return lambda stems: _view(spec, stems, soc_configs, parsed, plan, integer=integer)
 
 
 def _view(
     spec: OpSpec,
-    stems: dict[str, str],
+    stems: Mapping[str, str],
     soc_configs: tuple[str, ...],
     parsed: ParsedFormulas | None,
     plan: Plan | None,
@@ -276,7 +248,7 @@ def _view(
             index=index,
             name=one.name,
             stem=stems[one.name],
-            type=_upper(stems[one.name]),
+            type=upper(stems[one.name]),
             macro=f"DTYPE_{one.name.upper()}",
             param_type=_PARAM_TYPES[one.param_type],
             ge_dtypes=tuple(f"ge::{dtype.ge}" for dtype in one.dtypes),
@@ -340,7 +312,8 @@ def _view(
             () if parsed else infer_shape_source(spec, output, stems) for output in spec.outputs
         ),
         shape_helpers=shape_helpers(spec),
-        op_file=spec.name if spec.name != snake_case(spec.op) else "",
+        op_file="" if spec.symbol == snake_case(spec.op) else spec.name,
+        symbol=spec.symbol,
     )
 
 
@@ -355,29 +328,6 @@ def _getter(spec: OpSpec, index: int) -> str:
 def _compute_type(inputs: tuple[TensorView, ...]) -> str:
     first = inputs[0].type
     return f"typename std::conditional<std::is_integral<{first}>::value, {first}, float>::type"
-
-
-def _upper(stem: str) -> str:
-    return stem[:1].upper() + stem[1:]
-
-
-def _camel(name: str, *, upper: bool = False) -> str:
-    words = [word for word in name.split("_") if word]
-    text = "".join(_upper(word) for word in words)
-    return text if upper else text[:1].lower() + text[1:]
-
-
-def _stems(spec: OpSpec) -> dict[str, str]:
-    """Return a C++ stem for each name, distinct and none of the generated code's own names."""
-    stems: dict[str, str] = {}
-    taken = set(_RESERVED)
-    for name in [t.name for t in (*spec.inputs, *spec.outputs)] + [a.name for a in spec.attrs]:
-        stem = _camel(name) or "value"
-        while stem in taken or _upper(stem) in taken:
-            stem += "Value" if stem in _RESERVED else "_"
-        taken |= {stem, _upper(stem)}
-        stems[name] = stem
-    return stems
 
 
 def _attr(index: int, attr: AttrSpec, stem: str) -> AttrView:
@@ -409,7 +359,7 @@ def _cpp_value(kind: str, value: object) -> str:
 
 
 def _scalars(
-    spec: OpSpec, plan: Plan | None, stems: dict[str, str], integer: bool
+    spec: OpSpec, plan: Plan | None, stems: Mapping[str, str], integer: bool
 ) -> tuple[dict[sympy.Expr, str], tuple[ScalarView, ...]]:
     """Return the field of each expression over attributes; without a plan, a field for each
     attribute."""

@@ -1,13 +1,24 @@
-{# The attributes of a call, shared by both bindings. #}
+/// What the bindings of every project share: the attributes of a call, and where the artifact folder is.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "opkit/op_call.h"
+
+namespace opkit::extension {
+
 /// The attributes of one call. Strings and lists stay where the caller has them.
 class Attributes {
  public:
   void add(const char* name, int64_t value) { entry(name, OPKIT_ATTR_INT).int_value = value; }
   void add(const char* name, double value) { entry(name, OPKIT_ATTR_FLOAT).float_value = value; }
   void add(const char* name, bool value) { entry(name, OPKIT_ATTR_BOOL).int_value = value; }
-  void add(const char* name, const std::string& value) {
-    entry(name, OPKIT_ATTR_STRING).string_value = value.c_str();
-  }
+  void add(const char* name, const std::string& value) { entry(name, OPKIT_ATTR_STRING).string_value = value.c_str(); }
   void add(const char* name, const std::vector<int64_t>& values) {
     opkit_attr& attr = entry(name, OPKIT_ATTR_LIST_INT);
     attr.int_list = values.data();
@@ -55,10 +66,60 @@ class Attributes {
 };
 
 /// The folder that this library lies in: the artifact folder that `opkit build` wrote.
-std::string artifact_folder() {
+inline std::string artifact_folder() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<const void*>(&artifact_folder), &info) == 0 || info.dli_fname == nullptr) return ".";
   const std::string path = info.dli_fname;
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
+
+/// The artifact folder, opened on the first call. `check` throws for a status other than OPKIT_OK; the next call then
+/// tries again.
+template <typename Check>
+opkit_library* open_once(Check check) {
+  static opkit_library* opened = [&] {
+    opkit_library* result = nullptr;
+    check(opkit_library_open(artifact_folder().c_str(), &result));
+    return result;
+  }();
+  return opened;
+}
+
+/// The inputs of one call as the C interface takes them.
+class InputViews {
+ public:
+  void add(const opkit_tensor& tensor) {
+    lengths_.push_back(1);
+    tensors_.push_back(tensor);
+  }
+  void add_absent() { add({nullptr, nullptr, -1, 0}); }
+  /// A dynamic input; its tensors follow by `append`.
+  void begin_list(size_t length) {
+    if (list_length_ == kNoList) list_length_ = length;
+    lengths_.push_back(length);
+  }
+  void append(const opkit_tensor& tensor) { tensors_.push_back(tensor); }
+  /// The tensors of a dynamic output: as many as the first dynamic input has.
+  size_t list_length() const { return list_length_ == kNoList ? 0 : list_length_; }
+
+  opkit_call call_with(const Attributes& attributes) const {
+    opkit_call call = {};
+    call.inputs = tensors_.data();
+    call.input_count = tensors_.size();
+    call.attrs = attributes.data();
+    call.attr_count = attributes.size();
+    call.input_lengths = lengths_.data();
+    call.input_length_count = lengths_.size();
+    return call;
+  }
+
+ private:
+  static constexpr size_t kNoList = SIZE_MAX;
+
+  std::vector<opkit_tensor> tensors_;
+  std::vector<size_t> lengths_;  // tensors of each input
+  size_t list_length_ = kNoList;
+};
+
+}  // namespace opkit::extension

@@ -1,0 +1,147 @@
+"""Python names beside those of a prototype, and Python text in which the two do not meet."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from opkit.schema import OpSpec, free_name
+
+__all__ = ["PythonNames", "golden_module", "python_names", "torch_formula"]
+
+# What generated text of ours calls by these names, where a parameter of that name would hide it.
+_OWN = frozenset({"math", "np", "numpy", "torch"})
+
+
+@dataclass(frozen=True)
+class PythonNames:
+    """What the generated package calls what it needs itself."""
+
+    package: str
+    """Its OperatorPackage."""
+    package_class: str
+    bridge: str
+    """opkit.torch_bridge."""
+    self: str
+    """The first parameter of methods."""
+
+
+def python_names(specs: Sequence[OpSpec], project: str) -> PythonNames:
+    """Return names that neither an operator nor one of its inputs or attributes has."""
+    taken = {project}
+    for spec in specs:
+        taken |= {spec.name, spec.op, *_parameters(spec)}
+    return PythonNames(
+        package=free_name("_opkit", taken),
+        package_class=free_name("OperatorPackage", taken),
+        bridge=free_name("_bridge", taken),
+        self=free_name("self", taken),
+    )
+
+
+def golden_module(specs: Sequence[OpSpec]) -> str | None:
+    """Return the text of golden.py; None where no operator has formulas.
+
+    A function whose parameter has the name of something that the text needs goes by another name
+    of the parameter inside.
+    """
+    from opkit.scaffold import formula
+
+    text = formula.golden_source(*specs)
+    if text is None:
+        return None
+    clashes = {name for spec in specs for name in _clashes(_parameters(spec), text)}
+    if not clashes:
+        return text
+    new = {name: f"{name.strip('_') or 'value'}_value" for name in sorted(clashes)}
+    taken = {name for spec in specs for name in _parameters(spec)}
+    new = {name: free_name(other, taken) for name, other in new.items()}
+    text = formula.golden_source(*(_renamed(spec, new) for spec in specs)) or ""
+    return _with_old_keywords(text, {other: name for name, other in new.items()})
+
+
+def torch_formula(spec: OpSpec) -> str:
+    """Return the function that computes an operator's outputs with torch, its parameters renamed
+    where the text needs their names; they are given by position."""
+    from opkit.scaffold import formula
+
+    text = formula.torch_source(spec)
+    clashes = _clashes(_parameters(spec), text) | ({"shape_", "Any"} & set(_parameters(spec)))
+    new = {name: f"{name.strip('_') or 'value'}_value" for name in sorted(clashes)}
+    new = {name: free_name(other, _parameters(spec)) for name, other in new.items()}
+    if new:
+        text = formula.torch_source(_renamed(spec, new))
+    return text.replace(": Any", "").replace(" -> Any", "")
+
+
+def _parameters(spec: OpSpec) -> list[str]:
+    tensors = [tensor.name for tensor in (*spec.inputs, *spec.outputs)]
+    return [*tensors, *(attr.name for attr in spec.attrs)]
+
+
+def _clashes(names: Collection[str], text: str) -> set[str]:
+    """Return the names that text of ours may mean otherwise: modules, its own `_names`, and
+    builtins that it calls."""
+    return {
+        name
+        for name in names
+        if name in _OWN
+        or name.startswith("_")
+        or (hasattr(builtins, name) and re.search(rf"(?<![.\w]){name}\(", text))
+    }
+
+
+def _renamed(spec: OpSpec, new: Mapping[str, str]) -> OpSpec:
+    """Return an operator whose tensors and attributes have other names, also in its formulas."""
+    return replace(
+        spec,
+        inputs=tuple(replace(t, name=new.get(t.name, t.name)) for t in spec.inputs),
+        outputs=tuple(
+            replace(
+                t,
+                name=new.get(t.name, t.name),
+                formula=None if t.formula is None else _renamed_formula(t.formula, new),
+            )
+            for t in spec.outputs
+        ),
+        attrs=tuple(replace(a, name=new.get(a.name, a.name)) for a in spec.attrs),
+    )
+
+
+def _renamed_formula(text: str, new: Mapping[str, str]) -> str:
+    tree = ast.parse(text.strip(), mode="eval")
+    functions = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    if not any(isinstance(n, ast.Name) and n.id in new for n in ast.walk(tree)):
+        return text
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node not in functions:
+            node.id = new.get(node.id, node.id)
+    return ast.unparse(tree)
+
+
+def _with_old_keywords(text: str, old: Mapping[str, str]) -> str:
+    """Return a module whose functions take their keyword parameters under the old names."""
+    wrappers = []
+    for node in ast.parse(text).body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        keywords = [argument.arg for argument in node.args.kwonlyargs]
+        if not set(keywords) & set(old):
+            continue
+        inputs = [argument.arg for argument in node.args.args]
+        defaults = [
+            "" if value is None else f"={ast.unparse(value)}" for value in node.args.kw_defaults
+        ]
+        parameters = [old.get(k, k) + value for k, value in zip(keywords, defaults, strict=True)]
+        passed = [*inputs, *(f"{k}={old.get(k, k)}" for k in keywords)]
+        inner = f"_{node.name}"
+        text = re.sub(rf"^def {node.name}\(", f"def {inner}(", text, flags=re.MULTILINE)
+        wrappers.append(
+            f"\n\ndef {node.name}({', '.join([*inputs, '*', *parameters])}):\n"
+            f'    """Return the outputs, as {inner} computes them."""\n'
+            f"    return {inner}({', '.join(passed)})\n"
+        )
+    return text + "".join(wrappers)

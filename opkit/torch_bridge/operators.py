@@ -1,0 +1,365 @@
+"""Generated operators in torch: fake kernels, gradients, vmap, autocast, and modules.
+
+A project's `_torch.py` describes its operators; this registers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+__all__ = [
+    "Gradient",
+    "Operator",
+    "OperatorModule",
+    "maximum",
+    "minimum",
+    "register_operators",
+]
+
+Shapes = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """How an operator's backward operator is called."""
+
+    operator: str
+    """Its name."""
+    inputs: tuple[str, ...]
+    """`grad_<output>`, and the names of forward inputs."""
+    attributes: tuple[str, ...]
+    """Those of the forward operator that it takes."""
+    outputs: tuple[str, ...]
+    """`grad_<input>` each."""
+    formula: Callable[..., tuple[torch.Tensor, ...]] | None = None
+    """Its outputs by torch's own operators, from inputs and attributes: what second and higher
+    derivatives are taken of."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of a project's torch library."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: tuple[str, ...]
+    dtypes: tuple[tuple[str, ...], ...]
+    """For each supported combination, the types of inputs, then of outputs."""
+    shapes: Shapes
+    """The shapes of the outputs, from the inputs and the attributes by name; of a list output, a
+    list of them. Raises where the kernel refuses the inputs' shapes."""
+    row_inputs: frozenset[str] = frozenset()
+    """Inputs with one value per row."""
+    works_by_row: bool = False
+    """The last axis is more than one of many."""
+    maps: bool = False
+    """torch.vmap may run it once for all: a formula says what each element depends on."""
+    gradient: Gradient | None = None
+    missing_gradients: Mapping[str, str] = field(default_factory=dict)
+    """Inputs that the backward operator gives no gradient for, and why."""
+
+    def result_dtypes(self, inputs: Sequence[Any]) -> tuple[torch.dtype, ...]:
+        """Return the types of the outputs; an optional input left out takes what others allow.
+
+        Raises:
+            TypeError: there is no kernel for the inputs' types.
+        """
+        given = [_dtype(value) for value in inputs]
+        count = len(self.inputs)
+        for row in self.dtypes:
+            types = [_TYPES[name] for name in row]
+            if all(have in (None, want) for have, want in zip(given, types[:count], strict=True)):
+                return tuple(types[count:])
+        known = "; ".join(", ".join(row[:count]) for row in self.dtypes)
+        raise TypeError(
+            f"{self.name} has no kernel for {', '.join(map(str, given))}; it takes {known}"
+        )
+
+    @property
+    def mixes_no_floats(self) -> bool:
+        """Whether all floating inputs have one type in each combination, and there are some."""
+        floating = [set(self._floating(row)) for row in self.dtypes]
+        return all(len(names) <= 1 for names in floating) and any(floating)
+
+    def floating_types(self) -> list[torch.dtype]:
+        """Return the floating types that it takes."""
+        return list(dict.fromkeys(_TYPES[n] for row in self.dtypes for n in self._floating(row)))
+
+    def _floating(self, row: tuple[str, ...]) -> list[str]:
+        return [name for name in row[: len(self.inputs)] if _TYPES[name].is_floating_point]
+
+
+_TYPES = {
+    name: getattr(torch, name)
+    for name in (
+        *("float16", "float32", "bfloat16", "float64", "bool"),
+        *("int8", "uint8", "int16", "int32", "int64"),
+        *("uint16", "uint32", "uint64"),
+    )
+}
+
+# Registrations last as long as their libraries.
+_libraries: dict[str, Any] = {}
+
+# torch annotates neither of these.
+_ops: Any = torch.ops
+_new_library: Callable[..., Any] = torch.library.Library
+_broadcast_shapes: Callable[..., Sequence[int]] = torch.broadcast_shapes
+
+
+def register_operators(project: str, artifact: Path, operators: Sequence[Operator]) -> Any:
+    """Load a project's torch library, register what its operators need, and return `torch.ops`'
+    namespace of them.
+
+    Raises:
+        ImportError: there is no `_torch.so`.
+    """
+    path = artifact / "_torch.so"
+    if not path.is_file():
+        raise ImportError(
+            f'{path} does not exist: install torch, then run "opkit build" in the project'
+        )
+    _ops.load_library(str(path))
+    namespace = getattr(_ops, project)
+    _libraries[project] = _new_library(project, "FRAGMENT")
+    for operator in operators:
+        qualified = f"{project}::{operator.name}"
+        torch.library.register_fake(qualified, _fake(operator))
+        call = getattr(namespace, operator.name)
+        if operator.maps:
+            torch.library.register_vmap(qualified, _vmap(operator, call))
+        if operator.mixes_no_floats:
+            _libraries[project].impl(operator.name, _autocast(operator, call), "AutocastCPU")
+        if operator.gradient is not None:
+            _register_gradient(qualified, operator, getattr(namespace, operator.gradient.operator))
+            if operator.gradient.formula is not None:
+                _register_derivative(f"{project}::{operator.gradient.operator}", operator.gradient)
+    return namespace
+
+
+class OperatorModule(torch.nn.Module):
+    """An operator as a module; its attributes are given once."""
+
+    operator: Any
+    """Of the subclass: the registered operator."""
+
+    def __init__(self, attributes: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self._names = tuple(attributes or ())
+        self._values = tuple((attributes or {}).values())
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what torch.nn.Module itself does not have, so `forward` stays a method.
+        names = self.__dict__.get("_names", ())
+        if name in names:
+            return self._values[names.index(name)]
+        return super().__getattr__(name)
+
+    def extra_repr(self) -> str:
+        """Return the attributes, for `print(module)`."""
+        return ", ".join(f"{n}={v!r}" for n, v in zip(self._names, self._values, strict=True))
+
+    def _run(self, *inputs: Any) -> Any:
+        return type(self).operator(*inputs, *self._values)
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _dtype(value: Any) -> torch.dtype | None:
+    return next((tensor.dtype for tensor in _tensors(value)), None)
+
+
+def _split(operator: Operator, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the inputs, and the attributes by name; torch leaves trailing defaults out."""
+    count = len(operator.inputs)
+    inputs = (*args[:count], *(None,) * (count - len(args)))
+    return inputs, dict(zip(operator.attributes, args[count:], strict=False))
+
+
+def _fake(operator: Operator) -> Callable[..., Any]:
+    def fake(*args: Any) -> Any:
+        inputs, attributes = _split(operator, args)
+        dtypes = operator.result_dtypes(inputs)
+        given = next((tensor for value in inputs for tensor in _tensors(value)), None)
+        device = torch.device("cpu") if given is None else given.device
+
+        def empty(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+            return torch.empty(tuple(shape), dtype=dtype, device=device)
+
+        results = [
+            [empty(each, dtype) for each in shape]
+            if isinstance(shape, list) and (not shape or isinstance(shape[0], (tuple, torch.Size)))
+            else empty(shape, dtype)
+            for shape, dtype in zip(operator.shapes(inputs, attributes), dtypes, strict=True)
+        ]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return fake
+
+
+def _register_gradient(qualified: str, operator: Operator, backward_operator: Any) -> None:
+    gradient = operator.gradient
+    assert gradient is not None
+
+    def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        tensors, attributes = _split(operator, inputs)
+        ctx.save_for_backward(*tensors)
+        ctx.opkit_attributes = attributes
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        for name, reason in operator.missing_gradients.items():
+            if ctx.needs_input_grad[operator.inputs.index(name)]:
+                raise NotImplementedError(
+                    f"the gradient of {operator.name} for {name} is not supported: {reason}"
+                )
+        saved = dict(zip(operator.inputs, ctx.saved_tensors, strict=True))
+        upstream = {
+            f"grad_{name}": value for name, value in zip(operator.outputs, gradients, strict=True)
+        }
+        found = backward_operator(
+            *(upstream[name] if name in upstream else saved[name] for name in gradient.inputs),
+            *(ctx.opkit_attributes[name] for name in gradient.attributes),
+        )
+        found = found if isinstance(found, (tuple, list)) else (found,)
+        by_name = dict(zip(gradient.outputs, found, strict=True))
+        return (
+            *(
+                _sum_to(by_name[f"grad_{name}"], tensor) if f"grad_{name}" in by_name else None
+                for name, tensor in saved.items()
+            ),
+            *(None for _ in operator.attributes),
+        )
+
+    torch.library.register_autograd(qualified, backward, setup_context=save)
+
+
+def _sum_to(gradient: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of an input that was broadcast: summed over the axes it was repeated
+    along."""
+    if gradient.shape == tensor.shape:
+        return gradient
+    if gradient.numel() == tensor.numel():
+        # A value per row may have kept its last axis, and rows may be in another shape.
+        return gradient.reshape(tensor.shape)
+    return gradient.sum_to_size(tensor.shape)
+
+
+def _register_derivative(qualified: str, gradient: Gradient) -> None:
+    """Let torch differentiate a backward operator: in float32, by its formulas."""
+    formula = gradient.formula
+    assert formula is not None
+    count = len(gradient.inputs)
+
+    def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[:count])
+        ctx.opkit_attributes = inputs[count:]
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        creates_graph = torch.is_grad_enabled()
+        wanted = [i for i in range(count) if ctx.needs_input_grad[i]]
+        inputs = ctx.saved_tensors
+        with torch.enable_grad():
+            results = formula(*(tensor.float() for tensor in inputs), *ctx.opkit_attributes)
+            chosen = [
+                (result, upstream.float())
+                for result, upstream in zip(results, gradients, strict=True)
+                if result.requires_grad
+            ]
+            found = torch.autograd.grad(
+                [result for result, _ in chosen],
+                [inputs[i] for i in wanted],
+                [upstream for _, upstream in chosen],
+                create_graph=creates_graph,
+                allow_unused=True,
+            )
+        by_index = dict(zip(wanted, found, strict=True))
+        return (*(by_index.get(i) for i in range(count)), *(None for _ in ctx.opkit_attributes))
+
+    torch.library.register_autograd(qualified, backward, setup_context=save)
+
+
+def _vmap(operator: Operator, call: Any) -> Callable[..., Any]:
+    """Return what runs an operator once for a batch: the batch axis becomes the first."""
+    count = len(operator.inputs)
+    rows = {i for i, name in enumerate(operator.inputs) if name in operator.row_inputs}
+    tiles = [i for i in range(count) if i not in rows]
+
+    def run(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        tensors = [
+            tensor if axis is None else tensor.movedim(axis, 0)
+            for tensor, axis in zip(args[:count], in_dims, strict=False)
+        ]
+        own = [
+            tuple(tensor.shape if axis is None else tensor.shape[1:])
+            for tensor, axis in zip(tensors, in_dims, strict=False)
+        ]
+        whole = tuple(_broadcast_shapes(*(own[i] for i in tiles)))
+        if operator.works_by_row and not whole:
+            raise NotImplementedError(
+                f"{operator.name} needs an axis of its own besides the one of vmap"
+            )
+        is_first_batched = in_dims[tiles[0]] is not None
+        for i, axis in enumerate(in_dims[:count]):
+            if i in rows:
+                # One value per row, with or without a last axis of length 1.
+                batch = 1 if axis is None else info.batch_size
+                values = tensors[i].reshape(batch, *whole[:-1])
+                tensors[i] = values.expand(info.batch_size, *whole[:-1])
+                continue
+            if axis is None and is_first_batched and own[i] == whole[-1:]:
+                continue  # the last axis alone is broadcast by the kernel
+            ones = (1,) * (len(whole) - len(own[i]))
+            batch = 1 if axis is None else info.batch_size
+            spread = tensors[i].reshape(batch, *ones, *own[i])
+            tensors[i] = spread.expand(info.batch_size, *whole)
+        result = call(*tensors, *args[count:])
+        return result, (0,) * len(result) if isinstance(result, tuple) else 0
+
+    return run
+
+
+def _autocast(operator: Operator, call: Any) -> Callable[..., Any]:
+    """Return what gives an operator's floating inputs one type under torch.autocast.
+
+    The widest of their types; where there is no kernel for that, float32 or what there is.
+    """
+    known = operator.floating_types()
+
+    def run(*args: Any) -> Any:
+        inputs, count = args[: len(operator.inputs)], len(operator.inputs)
+        floating = [t.dtype for value in inputs for t in _tensors(value) if t.is_floating_point()]
+        wanted: torch.dtype | None = None
+        for dtype in floating:
+            wanted = dtype if wanted is None else torch.promote_types(wanted, dtype)
+        if wanted is not None and wanted not in known and wanted != torch.float64:
+            wanted = torch.float32 if torch.float32 in known else known[0]
+
+        def cast(value: Any) -> Any:
+            if isinstance(value, (list, tuple)):
+                return [cast(each) for each in value]
+            return value.to(wanted) if value is not None and value.is_floating_point() else value
+
+        with torch.autocast("cpu", enabled=False):
+            return call(*(cast(value) for value in inputs), *args[count:])
+
+    return run
+
+
+def maximum(a: Any, b: Any) -> torch.Tensor:
+    """Return the larger of two, either of which may be a number."""
+    return torch.maximum(torch.as_tensor(a), torch.as_tensor(b))
+
+
+def minimum(a: Any, b: Any) -> torch.Tensor:
+    """Return the smaller of two, either of which may be a number."""
+    return torch.minimum(torch.as_tensor(a), torch.as_tensor(b))

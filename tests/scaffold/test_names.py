@@ -1,0 +1,157 @@
+"""Names of a prototype and names of the generated text never meet."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from opkit import emulator
+from opkit.dtypes import DTYPES
+from opkit.errors import SpecError
+from opkit.scaffold import render
+from opkit.scaffold.identifiers import choose_stems
+from opkit.schema import OpSpec, kernel_symbol, operator_name, package_name, parse
+
+_FILE = Path(__file__).parents[2] / "benchmarks" / "names.py"
+
+
+def load_names():  # type: ignore[no-untyped-def]
+    spec = importlib.util.spec_from_file_location("names_benchmark", _FILE)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+names = load_names()
+
+
+def specs(entries: object) -> tuple[OpSpec, ...]:
+    return parse(json.dumps(entries), file=Path("names.json"))
+
+
+@pytest.mark.parametrize(
+    ("op", "name", "symbol", "package"),
+    [
+        ("GeluCustom", "gelu_custom", "gelu_custom", "gelu_custom"),
+        ("Exp", "exp", "exp_kernel", "exp"),
+        ("Expf", "expf", "expf_kernel", "expf"),
+        ("Select", "select", "select_kernel", "select_ops"),
+        ("And", "and_op", "and_op", "and_op"),
+        ("Main", "main", "main_kernel", "main"),
+        ("Std", "std", "std_kernel", "std"),
+        ("Opkit", "opkit", "opkit_kernel", "opkit_ops"),
+        ("Torch", "torch", "torch", "torch_ops"),
+        ("Golden", "golden_op", "golden_op", "golden_op"),
+    ],
+)
+def test_an_operator_gets_names_that_are_free(
+    op: str, name: str, symbol: str, package: str
+) -> None:
+    assert operator_name(op) == name
+    assert kernel_symbol(name) == symbol
+    assert package_name(name) == package
+
+
+@pytest.mark.parametrize("op", ["OpDef", "REQUIRED", "None"])
+def test_a_class_of_the_framework_is_no_operator(op: str) -> None:
+    with pytest.raises(SpecError, match="cannot name an operator"):
+        specs(names._prototype(op, ["x", "y"], ["z"], [], "elementwise"))
+
+
+def test_the_classes_that_are_refused_are_those_of_the_header() -> None:
+    from opkit.schema.names import FRAMEWORK_CLASSES
+
+    text = (emulator.include_dir() / "register" / "op_def.h").read_text(encoding="utf-8")
+    found = set(re.findall(r"^(?:class|enum class|enum|struct) (\w+)", text, re.MULTILINE))
+    found |= set(re.findall(r"\w+", re.findall(r"enum Option \{([^}]*)\}", text)[0])) - set("0123")
+    assert found - {"DescriptionBuilder"} == set(FRAMEWORK_CLASSES)
+
+
+def test_tensors_whose_names_differ_in_case_only_are_refused() -> None:
+    with pytest.raises(SpecError, match="differ in case only"):
+        specs(names._prototype("Twice", ["x", "X"], ["z"], [], "elementwise"))
+
+
+def test_a_stem_avoids_words_and_what_they_are_joined_to() -> None:
+    def text(stems: dict[str, str]) -> list[str]:
+        lines = [f"int {stem}Global; // tile" for stem in stems.values()]
+        return [*lines, 'float tile = exp(rest); log("half")']
+
+    found = choose_stems(["tile", "x", "x_global", "half", "errno"], text)  # type: ignore[arg-type]
+    assert found == {
+        "tile": "tileValue",
+        "x": "x",
+        "x_global": "xGlobalValue",
+        "half": "half",  # in a string only
+        "errno": "errnoValue",  # a macro
+    }
+
+
+@pytest.mark.parametrize("kind", ["elementwise", "rowwise", "blank"])
+def test_python_text_with_hostile_parameters_parses(kind: str) -> None:
+    hostile = ["np", "self", "torch", "_bridge", "math", "_shape", "_opkit", "operators", "abs"]
+    (spec,) = specs(names._prototype("Plain", hostile[:3], hostile[3:5], hostile[5:], kind))
+    for path, text in render(spec).items():
+        if path.suffix == ".py":
+            ast.parse(text, filename=str(path))
+    package = render(spec)[Path("plain/__init__.py")]  # type: ignore[index]
+    assert "_opkit_ = OperatorPackage(" in package
+
+
+def test_golden_takes_the_old_keyword_where_it_had_to_rename_it() -> None:
+    entry = names._prototype("Plain", ["x", "y"], ["z"], ["np"], "elementwise")
+    tree = {str(path): text for path, text in render(specs(entry)).items()}
+    scope: dict[str, object] = {}
+    exec(tree["plain/golden.py"].replace("from __future__ import annotations", ""), scope)
+    import numpy
+
+    result = scope["plain"](numpy.array([2.0]), numpy.array([1.0]), np=3.0)  # type: ignore[operator]
+    assert float(result[0]) == 2 + 1 + 3 * 2
+
+
+def test_the_tables_of_data_types_in_the_binding_headers_are_ours() -> None:
+    folder = emulator.include_dir() / "opkit" / "extension"
+    numpy_rows = re.findall(r"\{(\d+), '(.)', (\d+), \"(\w+)\"\}", (folder / "numpy.h").read_text())
+    kinds = {"float": "f", "uint": "u", "int": "i", "bool": "b"}
+    assert numpy_rows == [
+        (str(d.ge_value), kinds[d.name.rstrip("0123456789")], str(d.size_bytes), d.name)
+        for d in DTYPES
+        if d.numpy == d.name
+    ]
+    torch_rows = re.findall(r"\{(\d+), ScalarType::\w+\}", (folder / "torch.h").read_text())
+    assert torch_rows == [str(d.ge_value) for d in DTYPES if d.torch is not None]
+    test = (folder / "kernel_test.h").read_text()
+    for dtype in DTYPES:
+        assert f"  {dtype.ge} = {dtype.ge_value},\n" in test
+        assert re.search(rf"case {dtype.ge}:\s+return {dtype.size_bytes};", test)
+
+
+# A few that used to pass gen and fail to compile or to run, of each kind.
+SAMPLE_PARAMETERS = """
+t T target load store_ init process compute add narrow widen copy_in compute_type local_tensor ctx
+torch np alignment float_ x_value forward self errno std x x_global tile columns next_ EOF
+""".split()  # noqa: SIM905
+
+
+def test_a_sample_of_hostile_names_builds_and_runs(tmp_path: Path) -> None:
+    """All of them, and a thousand random ones: benchmarks/names.py."""
+    with_torch = importlib.util.find_spec("torch") is not None
+    entries = [
+        *names.prototypes(SAMPLE_PARAMETERS)[:1],
+        *names.operators(["Exp", "Printf", "Std", "EOF", "Input"]),
+    ]
+    count = names.run(entries, tmp_path, name="select_ops", with_torch=with_torch)
+    assert count == len(entries) == 6
+
+
+@pytest.mark.slow
+def test_every_reserved_looking_name_builds_and_runs(tmp_path: Path) -> None:
+    with_torch = importlib.util.find_spec("torch") is not None
+    entries = names.prototypes(names.PARAMETERS)
+    assert names.run(entries, tmp_path, name="parameters", with_torch=with_torch) == len(entries)
