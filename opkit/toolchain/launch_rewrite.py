@@ -84,6 +84,8 @@ class Kernel:
     """Offset of its first token."""
     is_branch: bool = False
     """Whether branches of a conditional declare it with different modes."""
+    branches: str = ""
+    """Lines that define `mode_in_scope` in the body of a template whose modes stand in branches."""
 
     @property
     def mode_in_scope(self) -> str:
@@ -152,17 +154,23 @@ def body_edits(text: str, *, asks_mode: bool) -> tuple[Edit, ...]:
     Where launches ask for the mode, it tells; a marked workspace becomes the system workspace.
     """
     edits: list[Edit] = []
+    bodies: set[int] = set()
     for kernel in _all_kernels(text):
-        if kernel.is_branch:
+        if kernel.is_branch and not kernel.branches:
             constant = f"constexpr ::opkit::KernelMode {kernel.mode_in_scope} = {kernel.mode}; "
             edits.append(Edit(kernel.head, kernel.head, constant))
         statements = ""
+        if kernel.branches and kernel.body is not None:
+            line = text.count("\n", 0, kernel.body) + 1
+            statements = f"\n{kernel.branches}#line {line}\n"
         if asks_mode:
             statements += f" if (::opkit::tells_mode({kernel.mode_in_scope})) return;"
         if kernel.workspace is not None:
             pointer = f"reinterpret_cast<uint8_t*>({kernel.workspace})"
             statements += f" ::opkit::set_system_workspace({pointer});"
-        if kernel.body is not None and statements:
+        # Heads in branches of a conditional may share one body.
+        if kernel.body is not None and statements and kernel.body not in bodies:
+            bodies.add(kernel.body)
             edits.append(Edit(kernel.body, kernel.body, statements))
     return tuple(edits)
 
@@ -173,10 +181,14 @@ def library_edits(text: str) -> tuple[Edit, ...]:
     An entry stands right behind its kernel, in the same namespace. Templates have none: which of
     their kernels are wanted, name expressions say.
     """
-    return tuple(
-        Edit(kernel.end, kernel.end, _library_entry(kernel.name, kernel.name, kernel.mode_in_scope))
+    ends = {
+        kernel.end: kernel
         for kernel in _all_kernels(text)
         if kernel.end is not None and not kernel.is_template
+    }
+    return tuple(
+        Edit(end, end, _library_entry(kernel.name, kernel.name, kernel.mode_in_scope))
+        for end, kernel in ends.items()
     )
 
 
@@ -250,12 +262,13 @@ def _all_kernels(text: str) -> list[Kernel]:
     if _MAYBE_KERNEL not in text:
         return []
     tokens = _outside_conditions(significant(tokenize(text)), text)
-    found = (
-        _kernel_at(text, tokens, index)
+    found = [
+        kernel
         for index, token in enumerate(tokens)
         if token.text == _MAYBE_KERNEL and token.kind is TokenKind.IDENTIFIER
-    )
-    return _with_branches([kernel for kernel in found if kernel is not None], text)
+        for kernel in _kernels_at(text, tokens, index)
+    ]
+    return _with_branches(found, text)
 
 
 def _outside_conditions(tokens: Sequence[Token], text: str) -> list[Token]:
@@ -284,38 +297,50 @@ def _with_branches(kernels: Sequence[Kernel], text: str) -> list[Kernel]:
         if len({head.mode for head in heads}) > 1
         and all(_OTHER_BRANCH.search(text, a.head, b.head) for a, b in pairwise(heads))
     }
-    return [replace(kernel, is_branch=kernel.name in branches) for kernel in kernels]
+    return [
+        replace(kernel, is_branch=kernel.is_branch or kernel.name in branches) for kernel in kernels
+    ]
 
 
-def _kernel_at(text: str, tokens: Sequence[Token], index: int) -> Kernel | None:
+def _kernels_at(text: str, tokens: Sequence[Token], index: int) -> tuple[Kernel, ...]:
+    """Return the kernel whose `__global__` is `tokens[index]`.
+
+    More than once where branches of a conditional behind the `__global__` give it different modes.
+    """
     begin = _head_begin(text, tokens, index)
-    is_template = any(token.text == "template" for token in tokens[begin:index])
-    mode: str | None = None
+    template = _template_begin(tokens, index)
+    is_template = template is not None
+    # (offset, mode) of each word that says one, up to the __global__ of another branch.
+    modes: list[tuple[int, str]] = []
+    is_other_head = False
     position = begin
     while position < len(tokens):
         token = tokens[position]
         if token.text in _STATEMENT_ENDS and not (token.text == "{" and position < index):
-            return None
+            return ()
         has_parenthesis = position + 1 < len(tokens) and tokens[position + 1].text == "("
-        if token.text == "__vector__":
-            mode = VECTOR
+        said = ""
+        if token.text == _MAYBE_KERNEL and position > index:
+            is_other_head = True
+        elif token.text == "__vector__":
+            said = VECTOR
         elif token.text == "__cube__":
-            mode = "::opkit::KernelMode::Cube"
+            said = "::opkit::KernelMode::Cube"
         elif has_parenthesis and token.kind is TokenKind.IDENTIFIER:
             close = matching_close(tokens, position + 1)
             if close is None:
-                return None
+                return ()
             if token.text == "__mix__":
                 inner = _source_of(tokens[position + 2 : close])
-                mode = f"::opkit::mix_mode({inner})"
+                said = f"::opkit::mix_mode({inner})"
             elif position > index and token.text not in ("__attribute__", "alignas"):
                 is_defined = close + 1 < len(tokens) and tokens[close + 1].text == "{"
                 last = matching_close(tokens, close + 1) if is_defined else None
                 workspace = _marked_workspace(tokens[position + 2 : close])
                 unmarked = VECTOR if workspace is None else MIXED
-                return Kernel(
+                kernel = Kernel(
                     token.text,
-                    mode or _task_type(tokens, close) or unmarked,
+                    modes[-1][1] if modes else _task_type(tokens, close) or unmarked,
                     is_template,
                     body=tokens[close + 1].end if is_defined else None,
                     end=tokens[last].end if last is not None else None,
@@ -323,9 +348,59 @@ def _kernel_at(text: str, tokens: Sequence[Token], index: int) -> Kernel | None:
                     workspace=workspace,
                     head=tokens[begin].start,
                 )
+                if template is not None and template < kernel.head:
+                    # No declaration may stand between the parameters of a template and its head.
+                    found = _conditional_modes(text, tokens, template, position)
+                    return (replace(kernel, is_branch=bool(found), branches=found),)
+                if not _say_branches(text, modes):
+                    return (kernel,)
+                return tuple(replace(kernel, head=head, mode=mode) for head, mode in modes)
             position = close
+        if said and not is_other_head:
+            modes.append((token.start, said))
         position += 1
+    return ()
+
+
+def _template_begin(tokens: Sequence[Token], index: int) -> int | None:
+    """Return where the template begins that `tokens[index]` is part of; None where it is none."""
+    while index > 0 and tokens[index - 1].text not in _STATEMENT_ENDS:
+        index -= 1
+        if tokens[index].text == "template":
+            return tokens[index].start
     return None
+
+
+def _conditional_modes(text: str, tokens: Sequence[Token], begin: int, name: int) -> str:
+    """Return the conditionals of a template's head with its modes as constants, one a line."""
+    places: list[tuple[int, str]] = [
+        (item.start(), item.group().strip())
+        for item in _CONDITION.finditer(text, begin, tokens[name].start)
+    ]
+    constant = f"constexpr ::opkit::KernelMode opkit_mode_of_{tokens[name].text} = "
+    count = len(places)
+    for position in range(name):
+        token = tokens[position]
+        if token.start < begin:
+            continue
+        if token.text == "__vector__":
+            places.append((token.start, f"{constant}{VECTOR};"))
+        elif token.text == "__cube__":
+            places.append((token.start, f"{constant}::opkit::KernelMode::Cube;"))
+        elif token.text == "__mix__":
+            close = matching_close(tokens, position + 1)
+            inner = _source_of(tokens[position + 2 : close]) if close is not None else ""
+            places.append((token.start, f"{constant}::opkit::mix_mode({inner});"))
+    if count == 0 or len(places) - count < 2:
+        return ""
+    return "".join(f"{line}\n" for _, line in sorted(places))
+
+
+def _say_branches(text: str, modes: Sequence[tuple[int, str]]) -> bool:
+    """Whether each of some words that say a mode stands in a branch of its own."""
+    return len(modes) > 1 and all(
+        _OTHER_BRANCH.search(text, first, second) for (first, _), (second, _) in pairwise(modes)
+    )
 
 
 def _head_begin(text: str, tokens: Sequence[Token], index: int) -> int:

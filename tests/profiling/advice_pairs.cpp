@@ -49,16 +49,16 @@ __aicore__ void queues(GM_ADDR x, GM_ADDR y) {
   }
 }
 
-// Rows of 64 bytes that lie 128 apart, or as many bytes in one run.
+// Rows of 64 bytes that lie 512 apart, or as many bytes in one run.
 template <bool rows>
 __aicore__ void bursts(GM_ADDR x, GM_ADDR y) {
   const Tensors gm(x, y, kTile * kTiles);
   for (uint32_t i = 0; i < kTiles; ++i) {
-    LocalTensor<half> local = place(0, kTile / 2);
+    LocalTensor<half> local = place(0, kTile / 8);
     if constexpr (rows) {
-      DataCopy(local, gm.in[i * kTile], DataCopyParams{kTile / 64, 2, 2, 0});
+      DataCopy(local, gm.in[i * kTile], DataCopyParams{16, 2, 14, 0});
     } else {
-      DataCopy(local, gm.in[i * kTile], kTile / 2);
+      DataCopy(local, gm.in[i * kTile], kTile / 8);
     }
   }
 }

@@ -16,7 +16,7 @@ TEXT = PAIRS.read_text("utf-8")
 # Pattern: tiling key of the kernel that shows it, blocks, text of the line that it must name.
 KERNELS = {
     "single-buffer": (0, 4, "DataCopy(a, gm.in"),
-    "short-bursts": (2, 4, "DataCopyParams{kTile / 64"),
+    "short-bursts": (2, 4, "DataCopyParams{16"),
     "small-copies": (4, 4, "DataCopy(place(0, length)"),
     "unaligned-rows": (6, 4, "gm.in[i * kTile + offset]"),
     "bank-conflicts": (8, 4, "Add(place(0x18000"),

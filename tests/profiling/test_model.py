@@ -151,7 +151,7 @@ def test_a_copy_takes_latency_and_its_bytes_at_the_cores_rate(time_streams: Time
 
 def test_short_bursts_are_slower_than_one_long_one(time_streams: Timer) -> None:
     long = time_streams([copy_in(0, 0, 32768)])
-    short = time_streams([copy_in(0, 0, 128, bursts=256, stride=4096)])
+    short = time_streams([copy_in(0, 0, 32, bursts=1024, stride=4096)])
     assert busy(short, "MTE2") > 1.5 * busy(long, "MTE2")
 
 

@@ -82,10 +82,13 @@ def test_every_unrolling_load_begins_anew(time_streams: Timer) -> None:
     assert busy(timeline, "MTE1") == pytest.approx(5 * (64 + 256 + 2 * startup))
 
 
-def test_a_cube_core_copies_in_faster_than_a_vector_core(time_streams: Timer) -> None:
-    stream = [copy_in(0, 65536, 1, 0)]
-    cube, vector = (busy(time_streams(stream, kind=kind), "MTE2") for kind in ("aic", "aiv"))
-    startup = NUMBER("timing.mte2.startup_cycles") + NUMBER("timing.mte2.instruction_cycles")
+def test_a_cube_core_reads_l2_faster_than_a_vector_core(time_streams: Timer) -> None:
+    once, twice = [copy_in(0, 65536, 1, 0)], [copy_in(0, 65536, 1, 0)] * 2
+    cube, vector = (
+        busy(time_streams(twice, kind=kind), "MTE2") - busy(time_streams(once, kind=kind), "MTE2")
+        for kind in ("aic", "aiv")
+    )
+    startup = NUMBER("timing.mte2.instruction_cycles")
     wider = NUMBER("timing.mte2.l2_hit_aic_bytes_per_cycle")
     wider /= NUMBER("timing.mte2.l2_hit_aiv_bytes_per_cycle")
     assert (vector - startup) / (cube - startup) == pytest.approx(wider, rel=0.01)

@@ -188,6 +188,53 @@ def test_the_branch_that_is_compiled_says_the_mode(tmp_path: Path) -> None:
     assert "::opkit::AskKernel()" in lines[6]
 
 
+@pytest.mark.parametrize(
+    ("head", "first", "second"),
+    [
+        (
+            "#if ONE\n__global__ __mix__(1, 1)\n#else\n__global__ __mix__(1, 2)\n#endif\n",
+            "{0}mix_mode(1, 1); __global__ __mix__(1, 1)",
+            "{0}mix_mode(1, 2); __global__ __mix__(1, 2)",
+        ),
+        (
+            "__global__\n#ifdef ONE\n__mix__(1, 1)\n#else\n__mix__(1, 2)\n#endif\n",
+            "{0}mix_mode(1, 1); __mix__(1, 1)",
+            "{0}mix_mode(1, 2); __mix__(1, 2)",
+        ),
+    ],
+)
+def test_a_conditional_inside_the_head_says_the_mode(
+    tmp_path: Path, head: str, first: str, second: str
+) -> None:
+    source = tmp_path / "main.asc"
+    text = head + "void k(int a) { work(); }\nvoid f() { k<<<1, 0, s>>>(2); }\n"
+    source.write_text(text)
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    rewritten = tree.files[0].rewritten.text
+    constant = "constexpr ::opkit::KernelMode opkit_mode_of_k = ::opkit::"
+    assert first.format(constant) in rewritten
+    assert second.format(constant) in rewritten
+    assert rewritten.count("tells_mode(opkit_mode_of_k)") == 1
+    assert len(rewritten.splitlines()) == len(text.splitlines()) + 1
+
+
+def test_a_conditional_behind_template_parameters_says_the_mode_in_the_body(tmp_path: Path) -> None:
+    source = tmp_path / "main.asc"
+    head = "#if ONE\n__global__ __mix__(1, 1)\n#else\n__global__ __mix__(1, 2)\n#endif\n"
+    source.write_text(
+        f"template <int n>\n{head}void k(int a)\n{{ work(); }}\n"
+        "void f() { k<3><<<1, 0, s>>>(2); }\n"
+    )
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    rewritten = tree.files[0].rewritten.text
+    constant = "constexpr ::opkit::KernelMode opkit_mode_of_k = ::opkit::"
+    expected = (
+        f"void k(int a)\n{{\n#if ONE\n{constant}mix_mode(1, 1);\n#else\n{constant}mix_mode(1, 2);\n"
+        "#endif\n#line 8\n if (::opkit::tells_mode(opkit_mode_of_k)) return; work(); }\n"
+    )
+    assert expected in rewritten
+
+
 def test_a_pointer_has_the_mode_that_all_kernels_share() -> None:
     text = "__global__ __cube__ void a(int) {}\nvoid f() { p<<<1, 0, s>>>(1); }"
     assert "::opkit::KernelMode::Cube" in rewrite(text)

@@ -58,11 +58,15 @@ struct CopyShape {
 };
 
 /// One instruction.
+/// What Op::LibraryWork stands for, in Instr::mode: of a Matmul object, its start, a block of C, a base block of K. The
+/// last three are the same with a tiling that the compiler knows.
+enum class LibraryWork : uint8_t { Start, Block, Step, StaticStart, StaticBlock, StaticStep, kCount };
+
 struct Instr {
   Op op = Op::kCount;
   MaskForm mask_form = MaskForm::Count;
   uint8_t source_count = 0;
-  uint8_t mode = 0;  ///< RoundMode, CMPMODE, SELMODE, ReduceOrder or Pipe, by op
+  uint8_t mode = 0;  ///< RoundMode, CMPMODE, SELMODE, ReduceOrder, Pipe or LibraryWork, by op
   DType scalar_dtype = DType::F32;
   Pipe pipe = Pipe::V;       ///< the queue it runs on; for flags the one that signals
   Pipe peer_pipe = Pipe::V;  ///< flags only: the queue that waits

@@ -18,6 +18,12 @@ constexpr uint32_t place_of(Pipe pipe) {
   }
 }
 
+/// The power of two that every burst's address is a multiple of.
+uint64_t granule(const CopyRecord& shape) {
+  const uint64_t places = shape.burst_count > 1 ? shape.address | shape.stride : shape.address;
+  return places & (~places + 1);
+}
+
 }  // namespace
 
 CoreReplay::CoreReplay(const TimingCosts& costs, const CoreRecord& record, size_t index, uint64_t event_limit,
@@ -59,7 +65,7 @@ CoreReplay::Step CoreReplay::advance(CrossReplay& cross, double& copy_start) {
         break;
       }
       case RecordKind::Copy:
-        follow_unit_flag(record);
+        enter_queue(record.pipe);
         copy_start = std::max(free_[record.pipe], scalar() + scalar_cycles(record));
         return Step::Copy;
     }
@@ -69,6 +75,7 @@ CoreReplay::Step CoreReplay::advance(CrossReplay& cross, double& copy_start) {
 
 double CoreReplay::scalar_cycles(const Record& record) const {
   if (lifted_.is(Limit::Scalar)) return 0;
+  if (lifted_.is(Limit::Tiling)) return record.scalar_cycles - static_cast<double>(record.library_cycles);
   if (lifted_.is(Limit::Elements)) return record.scalar_cycles - static_cast<double>(record.element_cycles);
   if (lifted_.is(Limit::SmallTiles)) {
     return (record.scalar_cycles + static_cast<double>(record.element_cycles)) / 2;
@@ -84,6 +91,7 @@ void CoreReplay::spend_scalar(const Record& record) {
 
 void CoreReplay::vector(const Record& record) {
   constexpr uint32_t kVector = at(Pipe::V);
+  enter_queue(kVector);
   double saved = 0;
   double first_stall = record.first_stall;
   if (lifted_.is(Limit::BankConflicts)) saved = static_cast<double>(record.conflict_cycles);
@@ -101,41 +109,68 @@ void CoreReplay::vector(const Record& record) {
   if (is_single) note(record.line, end - (busy - first_stall), end + costs_.vector_startup, 0);
   // The stall is the drain of the instruction before, which its own time covers.
   occupy(kVector, end - (busy - first_stall), end + costs_.vector_startup);
+  leave_queue(kVector, end - busy);
   free_[kVector] = vector_end_ = end;
   spend_scalar(record);
 }
 
 void CoreReplay::local(const Record& record) {
   const uint32_t pipe = record.pipe;
-  follow_unit_flag(record);
+  enter_queue(pipe);
   spend_scalar(record);
-  const double start = std::max(free_[pipe], scalar());
-  const double end = start + record.busy_cycles;
+  const double asked = std::max(free_[pipe], scalar());
+  const double start = unit_flag_start(record, asked);
+  const double end = unit_flag_end(record, start, start + record.busy_cycles);
   const double done = end + static_cast<double>(record.latency);
-  note(record.line, start, done, 0);
-  occupy(pipe, start, done);
+  note(record.line, asked, done, 0);
+  occupy(pipe, asked, done);
+  leave_queue(pipe, asked);
   free_[pipe] = end;
   if (pipe == at(Pipe::V)) vector_end_ = end;
 }
 
-/// With unit flags FIX waits for the product that it takes out. That M waits for room in L0C is not modelled.
-void CoreReplay::follow_unit_flag(const Record& record) {
-  const bool is_local = record.kind == RecordKind::Local || record.kind == RecordKind::Copy;
-  if (is_local && record.event != 0 && record.pipe == at(Pipe::FIX)) hold(at(Pipe::FIX), done_[at(Pipe::M)]);
+double CoreReplay::unit_flag_start(const Record& record, double start) const {
+  if (record.event == 0) return start;
+  if (record.pipe == at(Pipe::FIX)) return std::max(start, product_start_);
+  // A product fills L0C no sooner than FIX empties it, piece by piece.
+  return std::max(start, carried_out_ - record.busy_cycles);
 }
 
+double CoreReplay::unit_flag_end(const Record& record, double start, double end) {
+  if (record.pipe == at(Pipe::M)) {
+    product_start_ = start;
+    return end;
+  }
+  if (record.event == 0 || record.pipe != at(Pipe::FIX)) return end;
+  carried_out_ = std::max(end, done_[at(Pipe::M)]);
+  return carried_out_;
+}
+
+void CoreReplay::enter_queue(uint32_t pipe) {
+  const uint32_t depth = std::min(costs_.queue_instructions, kMostQueued);
+  // Vector cores' instructions are merged where there are many, so they cannot be counted.
+  if (depth == 0 || issued_[pipe] < depth || record_.kind == SubCore::AIV) return;
+  scalar() = std::max(scalar(), begun_[pipe][(issued_[pipe] - depth) % kMostQueued]);
+}
+
+void CoreReplay::leave_queue(uint32_t pipe, double start) { begun_[pipe][issued_[pipe]++ % kMostQueued] = start; }
+
 void CoreReplay::set_flag(const Record& record) {
+  enter_queue(record.pipe);
   spend_scalar(record);
   const double source = record.pipe == at(Pipe::S) ? scalar() : done_[record.pipe];
   Flag& flag = flags_[record.pipe][record.peer][record.event];
   flag = {std::max(scalar(), source), flag.last};
+  leave_queue(record.pipe, std::max(scalar(), free_[record.pipe]));
 }
 
 void CoreReplay::wait_flag(const Record& record) {
+  enter_queue(record.peer);
   spend_scalar(record);
   const Flag& flag = flags_[record.pipe][record.peer][record.event];
   const bool is_for_buffer = place_of(static_cast<Pipe>(record.peer)) < place_of(static_cast<Pipe>(record.pipe));
   hold(record.peer, is_for_buffer && lifted_.is(Limit::Buffers) ? flag.before : flag.last);
+  leave_queue(record.peer, std::max(scalar(), free_[record.peer]));
 }
 
 void CoreReplay::hold(uint32_t pipe, double cycle) {
@@ -171,8 +206,11 @@ bool CoreReplay::cross_core(const Record& record, CrossReplay& cross) {
   ++next_cross_;
   has_signalled_ = false;
   if (from == 0 || lifted_.is(Limit::CrossCore)) return true;
-  from += costs_.cross_core_cycles;
+  const bool is_message = call.op == Op::CubeServe || call.op == Op::CubeAwait;
+  from += is_message ? costs_.message_cycles : costs_.cross_core_cycles;
   const double begin = scalar();
+  // A core that asks for messages again and again is busy with that.
+  if (is_message) totals_.busy_cycles[at(Pipe::S)] += std::max(0.0, from - begin);
   for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) {
     if (is_all || pipe == record.pipe) hold(pipe, from);
   }
@@ -189,11 +227,10 @@ const CopyCosts& CoreReplay::law_of(bool is_read) const {
 /// needs.
 double CoreReplay::excess_bytes(const CopyRecord& shape) const {
   if (lifted_.is(Limit::Alignment) || is_aligned(costs_, shape) || shape.burst_bytes == 0) return 0;
-  const uint64_t places = shape.burst_count > 1 ? shape.address | shape.stride : shape.address;
-  const uint64_t granule = places & (~places + 1);
+  const uint64_t begins_at = granule(shape);
   const uint64_t tail = (shape.burst_bytes - 1) % costs_.alignment_bytes + 1;
   // Of bursts that begin anywhere on the granule, so many reach into one more unit, on average.
-  return tail > granule ? static_cast<double>(tail - granule) : 0;
+  return tail > begins_at ? static_cast<double>(tail - begins_at) : 0;
 }
 
 /// Cycles of the copy itself, without start-up, waiting for memory that cores share, and contention.
@@ -205,19 +242,13 @@ double CoreReplay::moving_cycles(const CopyRecord& shape, const BurstTraffic& tr
   const double share = touched == 0 ? 0 : static_cast<double>(traffic.hit_bytes) / static_cast<double>(touched);
   const bool is_slow = !lifted_.is(Limit::Alignment) && !is_aligned(costs_, shape);
   const double hit_rate = costs_.l2_hit_bytes_per_cycle[static_cast<uint32_t>(record_.kind)];
-  // So many bytes and so many bursts are under way at a time: what L2 answers sooner makes room sooner, and a cube core
-  // has as many more under way as its rate from L2 is higher.
-  const double wider = is_read ? hit_rate / costs_.l2_hit_bytes_per_cycle[1] : 1;
-  const double rate = law.bytes_per_cycle * wider * (is_slow ? law.unaligned_rate : 1);
-  const double reorder = shape.reorders && is_read ? costs_.nd_to_nz_factor : 1;
-  double shortest = lifted_.is(Limit::Bursts) ? 0 : law.burst_cycles / wider;
-  if (is_read && shape.bypasses_l2) shortest *= costs_.past_l2_factor;
-  double burst = (1 - share) * std::max(bytes / rate / reorder, shortest);
-  if (share > 0) {
-    burst += share * std::max(bytes / hit_rate / reorder, shortest * law.bytes_per_cycle * wider / hit_rate);
-  }
+  const bool is_split_block = is_slow && is_read && shape.reorders && granule(shape) < costs_.bank_bytes;
+  const double slow = is_split_block ? costs_.nd_to_nz_unaligned_rate : is_slow ? law.unaligned_rate : 1;
+  const double shortest = lifted_.is(Limit::Bursts) ? 0 : law.burst_cycles;
+  double burst = (1 - share) * std::max(bytes / (law.bytes_per_cycle * slow), shortest);
+  if (share > 0) burst += share * std::max(bytes / ((is_split_block ? slow : 1) * hit_rate), shortest);
   const double calls = lifted_.is(Limit::CopyStartup) ? 0 : lifted_.is(Limit::SmallTiles) ? 0.5 : 1;
-  return burst * shape.burst_count + law.instruction_cycles * calls;
+  return std::max(burst * shape.burst_count, static_cast<double>(shape.core_cycles)) + law.instruction_cycles * calls;
 }
 
 bool CoreReplay::copy(SharedMemory& memory) {
@@ -226,7 +257,8 @@ bool CoreReplay::copy(SharedMemory& memory) {
   const bool is_read = record.peer != 0;
   const bool is_shared = !lifted_.is(Limit::Hbm);
   spend_scalar(record);
-  const double start = std::max(free_[record.pipe], scalar());
+  asked_ = std::max(free_[record.pipe], scalar());
+  const double start = unit_flag_start(record, asked_);
 
   using Access = L2Contents::Access;
   const Access access = is_read ? (shape.bypasses_l2 ? Access::ReadPast : Access::Read)
@@ -256,29 +288,33 @@ bool CoreReplay::copy(SharedMemory& memory) {
       end = std::max(end, start + costs_.same_address_cycles * readers * static_cast<double>(lines));
     }
     if (is_shared && traffic.hbm_read_bytes > 0) {
-      const double overhead = lifted_.is(Limit::Bursts) ? 0 : costs_.hbm_burst_bytes;
+      // L2 fetches whole units: bursts that share one waste no more than one burst of its length would.
+      const double units = static_cast<double>(shape.burst_bytes) / costs_.alignment_bytes;
+      const double share = shape.bypasses_l2 ? 1 : std::min(1.0, units);
+      const double overhead = lifted_.is(Limit::Bursts) ? 0 : costs_.hbm_burst_bytes * share;
       const double wasted = (overhead + excess_bytes(shape)) * shape.burst_count;
-      read_start_ = start;
-      read_end_ = end;
+      transfer_end_ = end;
       memory.hbm.begin(start, static_cast<double>(traffic.hbm_read_bytes) + wasted, index_);
       return false;
     }
   } else if (is_shared) {
-    // Beyond what is posted, a core writes at its share of what all cores can write.
-    const double beyond = std::max(0.0, bytes - costs_.posted_bytes);
-    const double drain = costs_.write_bytes_per_cycle / memory.active_cores;
-    const double rate = law_of(is_read).bytes_per_cycle;
-    if (drain < rate) end += beyond / drain - beyond / rate;
-    if (pushed_out > 0) end = std::max(end, memory.evictions.take(start, pushed_out));
+    // What is posted has left the core; beyond it a write waits for room in L2, and for its share of the way there.
+    const double waits = std::max(0.0, pushed_out - costs_.posted_bytes);
+    if (waits > 0) end = std::max(end, memory.evictions.take(start, waits));
+    transfer_end_ = end;
+    memory.writes.begin(start, std::max(0.0, bytes - costs_.posted_bytes), index_);
+    return false;
   }
-  end_copy(start, end);
+  end_copy(end);
   return true;
 }
 
-void CoreReplay::end_read(double cycle) { end_copy(read_start_, std::max(read_end_, cycle)); }
+void CoreReplay::end_transfer(double cycle) { end_copy(std::max(transfer_end_, cycle)); }
 
-void CoreReplay::end_copy(double start, double end) {
+void CoreReplay::end_copy(double end) {
   const Record& record = record_.records[next_];
+  const double start = asked_;
+  end = unit_flag_end(record, start, end);
   const CopyCosts& law = law_of(record.peer != 0);
   const CopyRecord& shape = record_.copies[next_copy_++];
   ++next_;
@@ -288,6 +324,7 @@ void CoreReplay::end_copy(double start, double end) {
   note(record.line, start, end + latency, uint64_t{shape.burst_count} * shape.burst_bytes);
   copy_cycles_[record.line] += end - start;
   occupy(record.pipe, start, end + latency);
+  leave_queue(record.pipe, start);
   free_[record.pipe] = end;
 }
 

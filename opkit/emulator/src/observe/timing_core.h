@@ -26,14 +26,15 @@ struct SharedMemory {
   SharedMemory(const TimingCosts& costs, size_t core_count, Lifted lifted)
       : hbm(costs.hbm_bytes_per_cycle),
         evictions(costs.hbm_bytes_per_cycle),
+        writes(costs.write_bytes_per_cycle),
         l2(lifted.is(Limit::L2Reuse) ? ~0ull : costs.l2_bytes),
         reads(core_count) {}
 
   FairShare hbm;
   SharedBandwidth evictions;  ///< the same link, for how fast writes can push others out
+  FairShare writes;           ///< into L2
   L2Contents l2;
   SharedReads reads;
-  uint32_t active_cores = 1;  ///< sub-cores that run at once
 };
 
 class CoreReplay {
@@ -46,10 +47,10 @@ class CoreReplay {
   void begin(double cycle);
   /// Runs until the next copy through GM, whose start it gives, or until it must wait for another core.
   Step advance(CrossReplay& cross, double& copy_start);
-  /// Serves the copy that advance() stopped at. False: it is under way in `memory.hbm`, and end_read() ends it.
+  /// Serves the copy that advance() stopped at. False: it is under way in one of the links, and end_transfer() ends it.
   bool copy(SharedMemory& memory);
-  /// The read under way has got its last byte from HBM.
-  void end_read(double cycle);
+  /// The copy under way has got its last byte through the link.
+  void end_transfer(double cycle);
   /// Fills the core's totals and returns when it ended.
   double finish();
 
@@ -63,7 +64,12 @@ class CoreReplay {
   double scalar_cycles(const Record& record) const;
   void vector(const Record& record);
   void local(const Record& record);
-  void follow_unit_flag(const Record& record);
+  /// With a unit flag FIX takes out what the product before it has just computed, and M follows FIX.
+  double unit_flag_start(const Record& record, double start) const;
+  double unit_flag_end(const Record& record, double start, double end);
+  /// The scalar pipe waits while a pipe's queue is full; leave_queue() says when an instruction began.
+  void enter_queue(uint32_t pipe);
+  void leave_queue(uint32_t pipe, double start);
   const CopyCosts& law_of(bool is_read) const;
   void set_flag(const Record& record);
   void wait_flag(const Record& record);
@@ -72,7 +78,7 @@ class CoreReplay {
   double all_done() const;
   /// Holds a pipe until `cycle`.
   void hold(uint32_t pipe, double cycle);
-  void end_copy(double start, double end);
+  void end_copy(double end);
   double excess_bytes(const CopyRecord& shape) const;
   double moving_cycles(const CopyRecord& shape, const BurstTraffic& traffic, bool is_read) const;
   /// Counts a pipe busy from `begin` to `end`, what it overlaps with earlier work only once.
@@ -95,12 +101,17 @@ class CoreReplay {
   size_t next_ = 0;
   size_t next_copy_ = 0;
   size_t next_cross_ = 0;
-  double read_start_ = 0;       ///< of the read under way
-  double read_end_ = 0;         ///< the earliest, as far as the core itself goes
+  double asked_ = 0;            ///< when the copy under way reached the head of its queue
+  double transfer_end_ = 0;     ///< the earliest, as far as the core itself goes
   bool has_signalled_ = false;  ///< the call that advance() stopped at
   uint64_t ticket_ = 0;
   double start_ = 0;
   double vector_end_ = -1e300;
+  double product_start_ = 0;     ///< of M's last
+  double carried_out_ = -1e300;  ///< when FIX has last emptied L0C under a unit flag
+  static constexpr uint32_t kMostQueued = 64;
+  double begun_[kPipeCount][kMostQueued] = {};  ///< ring: starts of the last instructions
+  uint32_t issued_[kPipeCount] = {};
   double free_[kPipeCount] = {};  ///< earliest start of the pipe's next instruction; S: the scalar pipe's clock
   double done_[kPipeCount] = {};  ///< when all that it was given has taken effect
   Flag flags_[kPipeCount][kPipeCount][kEventCount] = {};

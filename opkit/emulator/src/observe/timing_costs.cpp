@@ -17,6 +17,11 @@ constexpr const char* kTypeKeys[] = {"float16", "bfloat16", "float32", "int8",  
                                      "int32",   "uint32",   "int64",   "uint64", "bool",  "float64", "int4"};
 static_assert(sizeof(kTypeKeys) / sizeof(kTypeKeys[0]) == kTypeCount, "one key for each DType");
 
+/// Key suffixes by LibraryWork.
+constexpr const char* kLibraryWorkKeys[] = {"start", "block", "step", "static_start", "static_block", "static_step"};
+static_assert(sizeof(kLibraryWorkKeys) / sizeof(kLibraryWorkKeys[0]) == static_cast<size_t>(LibraryWork::kCount),
+              "one key for each LibraryWork");
+
 /// The chip's numbers, some of them replaced.
 struct Numbers {
   const Chip& chip;
@@ -63,7 +68,7 @@ void read_cube(const Numbers& chip, TimingCosts& costs) {
                       optional("timing.mte1.bias_table_bytes_per_cycle")};
   costs.fixpipe.startup_cycles = chip.number("timing.fixpipe.startup_cycles");
   costs.fixpipe.bytes_per_cycle = optional("timing.fixpipe.to_gm_bytes_per_cycle");
-  costs.fixpipe.burst_cycles = optional("timing.fixpipe.burst_cycles");
+  costs.fixpipe_elements_per_cycle = optional("timing.fixpipe.to_gm_elements_per_cycle");
   costs.fixpipe_to_l1 = {costs.fixpipe.startup_cycles, 0, optional("timing.fixpipe.to_l1_fp16_bytes_per_cycle")};
   costs.fixpipe_b8_rate = optional("timing.fixpipe.to_l1_int8_bytes_per_cycle");
   costs.cube_startup = chip.number("timing.cube.startup_cycles");
@@ -156,6 +161,36 @@ double bank_cycles(const TimingCosts& costs, const Instr& instr) {
   return cycles / repeats;
 }
 
+constexpr uint64_t kBankRows = 128;
+
+/// Banks that one repeat of an operand takes, a bit for each.
+uint64_t banks_of(const TimingCosts& costs, const Instr& instr, const Operand& operand, uint64_t repeat) {
+  if (operand.space != Space::UB) return 0;
+  const bool contiguous = is_contiguous(instr, operand);
+  const uint64_t block_stride = contiguous ? 1 : operand.block_stride;
+  const uint64_t repeat_stride = contiguous ? kBlocksPerRepeat : operand.repeat_stride;
+  uint64_t banks = 0;
+  for (uint64_t block = 0; block < kBlocksPerRepeat; ++block) {
+    const uint64_t row = operand.address / costs.bank_bytes + repeat * repeat_stride + block * block_stride;
+    const uint64_t plane = row / (uint64_t{costs.bank_groups} * kBankRows);
+    banks |= uint64_t{1} << ((plane * costs.bank_groups + row % costs.bank_groups) % 64);
+  }
+  return banks;
+}
+
+/// Share of repeats that write a bank while the next one reads it.
+double read_write_conflicts(const TimingCosts& costs, const Instr& instr, uint64_t repeats) {
+  if (repeats < 2 || instr.dst.space != Space::UB || costs.read_write_conflict <= 0) return 0;
+  // Repeats alternate between the two halves of the bank groups: two neighbours show both.
+  uint32_t met = 0;
+  for (uint64_t repeat = 0; repeat < 2; ++repeat) {
+    uint64_t read = 0;
+    for (uint32_t i = 0; i < instr.source_count; ++i) read |= banks_of(costs, instr, instr.src[i], repeat + 1);
+    met += (read & banks_of(costs, instr, instr.dst, repeat)) != 0;
+  }
+  return met / 2.0;
+}
+
 }  // namespace
 
 double TimingCosts::launch_us(uint32_t block_dim, SubCore kind) const {
@@ -176,9 +211,8 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.mte2 = read_copy(chip, "timing.mte2.");
   costs.l2_hit_bytes_per_cycle[0] = chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle");
   costs.l2_hit_bytes_per_cycle[1] = chip.number("timing.mte2.l2_hit_aiv_bytes_per_cycle");
-  costs.nd_to_nz_factor = chip.number("timing.mte2.nd_to_nz_factor");
-  costs.past_l2_factor = chip.number("timing.mte2.past_l2_factor");
   costs.posted_bytes = chip.number("timing.mte3.posted_bytes");
+  costs.nd_to_nz_unaligned_rate = chip.number("timing.mte2.nd_to_nz_unaligned_rate");
   costs.same_address_cycles = chip.number("timing.l2.same_address_cycles");
   costs.mte3 = read_copy(chip, "timing.mte3.");
   costs.local_copy_bytes_per_cycle = chip.number("timing.local_copy.bytes_per_cycle");
@@ -193,6 +227,12 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.launch_all_cores_us = chip.number("timing.launch.all_cores_us");
   costs.entry_cycles = chip.number("timing.launch.entry_cycles");
   costs.cross_core_cycles = chip.number("timing.cross_core.signal_cycles");
+  costs.message_cycles = chip.number("timing.matmul.message_cycles");
+  costs.read_write_conflict = chip.number("timing.vector.read_write_conflict_cycles");
+  costs.queue_instructions = static_cast<uint32_t>(chip.number("timing.queue.instructions"));
+  for (const char* work : kLibraryWorkKeys) {
+    costs.library_cycles.push_back(static_cast<float>(chip.number(std::string("timing.matmul.") + work + "_cycles")));
+  }
   costs.core_limit[0] = std::max(1u, real_chip.aic_count);
   costs.core_limit[1] = std::max(1u, real_chip.aiv_count);
 
@@ -217,7 +257,11 @@ VectorWork vector_work(const TimingCosts& costs, const Core& core, const Instr& 
   work.elements = elements_of(core, instr, work.repeats);
   const DType type = instr.source_count > 0 ? instr.src[0].dtype : instr.dst.dtype;
   const double law = costs.repeat_cycles_of(instr.op, type);
-  const double banks = bank_cycles(costs, instr);
+  double banks = bank_cycles(costs, instr);
+  // Where reads wait for each other already, or the pipe for its arithmetic, a write finds its cycle.
+  if (banks <= 1 && law <= 1) {
+    banks = std::max(banks, law) + costs.read_write_conflict * read_write_conflicts(costs, instr, work.repeats);
+  }
   work.cycles = static_cast<double>(work.repeats) * std::max(law, banks);
   work.conflict_cycles = static_cast<double>(work.repeats) * std::max(0.0, banks - law);
   return work;

@@ -32,11 +32,11 @@ struct TimingCosts {
   uint32_t bank_bytes = 0;
   CopyCosts mte2;
   CopyCosts mte3;
-  CopyCosts fixpipe;                      ///< L0C to GM
+  CopyCosts fixpipe;                      ///< L0C to GM: bytes_per_cycle is the most for any type
+  double fixpipe_elements_per_cycle = 0;  ///< L0C to GM
   double l2_hit_bytes_per_cycle[2] = {};  ///< reads, by SubCore
-  double nd_to_nz_factor = 1;             ///< of the rate, while the copy reorders
   double posted_bytes = 0;                ///< of a write, what goes out at its own rate however busy the others are
-  double past_l2_factor = 1;              ///< of the shortest burst's time, for reads that bypass L2
+  double nd_to_nz_unaligned_rate = 1;     ///< of the rate, where a copy reorders rows that begin off a data block
   double same_address_cycles = 0;         ///< of a line of `alignment_bytes`, for each core that reads it in step
   double local_copy_bytes_per_cycle = 0;
   double local_copy_startup = 0;
@@ -57,11 +57,15 @@ struct TimingCosts {
   uint64_t l2_bytes = 0;
   double launch_one_core_us = 0;
   double launch_all_cores_us = 0;
-  double entry_cycles = 0;           ///< of the scalar pipe, before a core's first instruction
-  double cross_core_cycles = 0;      ///< from the last core's signal to the first waiting core that goes on
-  uint32_t core_limit[2] = {0, 0};   ///< sub-cores that run at once, by SubCore
-  std::vector<float> repeat_cycles;  ///< by Op, then DType
-  std::vector<float> issue_cycles;   ///< by Op: what the scalar pipe spends
+  double entry_cycles = 0;            ///< of the scalar pipe, before a core's first instruction
+  double cross_core_cycles = 0;       ///< from the last core's signal to the first waiting core that goes on
+  double message_cycles = 0;          ///< from a vector core's request to a Matmul object's cube core, and back
+  double read_write_conflict = 0;     ///< cycles of a repeat whose write meets the next one's reads in a bank
+  uint32_t queue_instructions = 0;    ///< that a pipe's queue holds before the scalar pipe waits
+  std::vector<float> library_cycles;  ///< by opkit::LibraryWork
+  uint32_t core_limit[2] = {0, 0};    ///< sub-cores that run at once, by SubCore
+  std::vector<float> repeat_cycles;   ///< by Op, then DType
+  std::vector<float> issue_cycles;    ///< by Op: what the scalar pipe spends
 
   double repeat_cycles_of(Op op, DType type) const {
     return repeat_cycles[static_cast<uint32_t>(op) * static_cast<uint32_t>(DType::kCount) +

@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace opkit {
+namespace {
+
+constexpr uint32_t kClients = 2;      // vector cores of a block
+constexpr uint32_t kTicketBits = 32;  // for each of them
+
+}  // namespace
 
 CrossReplay::CrossReplay(const std::vector<const CoreRecord*>& cores) : cores_(cores) {
   for (const CoreRecord* core : cores) vector_rank_.push_back(core->kind == SubCore::AIV ? vector_count_++ : 0);
@@ -82,6 +88,25 @@ uint64_t CrossReplay::signal(size_t core, const CrossRecord& call, double time) 
       has_news_ = true;
       return 0;
     }
+    case Op::CubePost:
+      requests_[{cores_[core]->block, cores_[core]->sub_block}].push_back(time);
+      has_news_ = true;
+      return 0;
+    case Op::CubeServe: {
+      // One number for each vector core whose request it is: how many of its requests came before, and one.
+      uint64_t ticket = 0;
+      for (uint32_t client = 0; client < kClients; ++client) {
+        if ((call.numbers[0] >> client & 1) == 0) continue;
+        ticket |= ++served_[{cores_[core]->block, client}] << (client * kTicketBits);
+      }
+      return ticket;
+    }
+    case Op::CubeFinish:
+      for (uint32_t client = 0; client < kClients; ++client) {
+        if ((call.numbers[0] >> client & 1) != 0) steps_[{cores_[core]->block, client}].push_back(time);
+      }
+      has_news_ = true;
+      return 0;
     case Op::GroupWait: {
       Group& group = groups_[call.address];
       group.waits.resize(std::max<size_t>(group.waits.size(), call.count));
@@ -113,6 +138,22 @@ bool CrossReplay::may_pass(size_t core, const CrossRecord& call, uint64_t ticket
       const std::vector<double>& turns = order_of(call).turns;
       if (turns.size() < ticket) return false;
       from = ticket == 0 ? 0 : turns[ticket - 1];
+      return true;
+    }
+    case Op::CubeServe:
+      for (uint32_t client = 0; client < kClients; ++client) {
+        const uint64_t number = ticket >> (client * kTicketBits) & ((uint64_t{1} << kTicketBits) - 1);
+        if (number == 0) continue;
+        const std::vector<double>& requests = requests_[{cores_[core]->block, client}];
+        if (requests.size() < number) return false;
+        from = std::max(from, requests[number - 1]);
+      }
+      return true;
+    case Op::CubeAwait: {
+      const std::vector<double>& steps = steps_[{cores_[core]->block, cores_[core]->sub_block}];
+      if (call.numbers[0] == 0) return true;
+      if (steps.size() < call.numbers[0]) return false;
+      from = steps[call.numbers[0] - 1];
       return true;
     }
     case Op::GroupWait:

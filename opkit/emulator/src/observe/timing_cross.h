@@ -61,6 +61,10 @@ class CrossReplay {
   std::map<std::tuple<uint64_t, uint64_t, uint64_t>, std::deque<double>> words_;  ///< IBSet's
   std::map<uint64_t, Order> orders_;
   std::map<uint64_t, Group> groups_;
+  /// By block and vector core: when each request was made, and each of their steps was done.
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<double>> requests_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<double>> steps_;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> served_;
 };
 
 }  // namespace opkit

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace opkit {
 namespace {
@@ -66,6 +67,7 @@ void FairShare::begin(double start, double bytes, size_t owner) {
 }
 
 double FairShare::next_end() const {
+  if (transfers_.empty()) return std::numeric_limits<double>::infinity();
   const double left = transfers_.top().first - level_;
   return now_ + std::max(0.0, left) * static_cast<double>(transfers_.size()) / bytes_per_cycle_;
 }

@@ -40,7 +40,7 @@ class FairShare {
   /// Begins a transfer at `start`, or now if that is over. `owner` is given back when it ends.
   void begin(double start, double bytes, size_t owner);
   bool is_idle() const { return transfers_.empty(); }
-  /// When the next transfer ends if no other begins before.
+  /// When the next transfer ends if no other begins before; infinity when there is none.
   double next_end() const;
   /// Ends that transfer and returns its owner.
   size_t end_next();

@@ -43,6 +43,7 @@ void CoreRecord::add(const Core& core, const Instr& instr) {
     case Cost::cross_core: add_cross(core, instr); return;
     case Cost::scalar_load:
     case Cost::scalar_store: add_scalar(instr, line_of(instr)); return;
+    case Cost::library: add_library(instr, line_of(instr)); return;
     case Cost::dma: add_copy(core, instr, line_of(instr)); return;
     case Cost::load_2d:
     case Cost::load_3d:
@@ -125,6 +126,20 @@ void CoreRecord::add_scalar(const Instr& instr, uint32_t line) {
                      static_cast<float>(cycles), 0});
 }
 
+void CoreRecord::add_library(const Instr& instr, uint32_t line) {
+  constexpr auto kFirstStatic = static_cast<uint32_t>(LibraryWork::StaticStart);
+  const double cycles = costs_.library_cycles[instr.mode];
+  const double saved = instr.mode < kFirstStatic ? cycles - costs_.library_cycles[instr.mode + kFirstStatic] : 0;
+  LineTotals& totals = lines[line];
+  ++totals.count;
+  totals.cycles += cycles;
+  if (records.empty() || records.back().kind != RecordKind::Scalar) {
+    records.push_back({RecordKind::Scalar, static_cast<uint8_t>(Pipe::S), 0, 0, line, 0, 0, 0, 0, 0, 0, 0, 0});
+  }
+  records.back().scalar_cycles += cycles;
+  records.back().library_cycles += static_cast<float>(saved);
+}
+
 void CoreRecord::add_copy(const Core& core, const Instr& instr, uint32_t line) {
   const CopyShape& copy = instr.copy;
   // The planes of ND2NZ and NZ2ND are the columns of one matrix: together they are whole rows of global memory.
@@ -138,7 +153,7 @@ void CoreRecord::add_copy(const Core& core, const Instr& instr, uint32_t line) {
   if (!is_read && !is_write) return add_local(instr, line, bytes);
   const bool reorders = instr.op == Op::DataCopyNd2Nz || instr.op == Op::DataCopyNz2Nd;
   add_global(core, instr, line, is_read,
-             {0, is_read ? copy.src_stride : copy.dst_stride, copy.burst_count, burst_bytes, false, reorders});
+             {0, is_read ? copy.src_stride : copy.dst_stride, copy.burst_count, burst_bytes, false, reorders, 0});
 }
 
 LineTotals& CoreRecord::count(const Instr& instr, uint32_t line) {
@@ -164,6 +179,9 @@ void CoreRecord::add_global(const Core& core, const Instr& instr, uint32_t line,
 }
 
 void CoreRecord::add_local(const Instr& instr, uint32_t line, uint64_t copy_bytes) {
+  if (instr.product != nullptr) {
+    l0c_bytes_used = std::max<uint64_t>(l0c_bytes_used, uint64_t{instr.product->m} * instr.product->n * 4);
+  }
   const LocalWork work = local_work(costs_, instr, copy_bytes);
   LineTotals& totals = count(instr, line);
   totals.bytes += work.bytes;
@@ -179,20 +197,23 @@ void CoreRecord::add_cube(const Core& core, const Instr& instr, uint32_t line) {
   if (instr.load != nullptr && instr.src[0].space == Space::GM) {
     const FractalLoad& load = *instr.load;
     return add_global(core, instr, line, true,
-                      {0, static_cast<uint64_t>(load.src_stride), load.repeat, kFractalBytes, false, false});
+                      {0, static_cast<uint64_t>(load.src_stride), load.repeat, kFractalBytes, false, false, 0});
   }
   if (instr.fixpipe != nullptr && instr.dst.space == Space::GM) {
     const FixpipeCopy& copy = *instr.fixpipe;
     const uint32_t size = size_bytes(instr.dst.dtype);
+    const double elements = static_cast<double>(copy.m) * copy.n;
+    const double rate = costs_.fixpipe_elements_per_cycle;
+    const auto cycles = static_cast<float>(rate > 0 ? elements / rate : 0);
     if (copy.is_nd) {
       for (uint32_t matrix = 0; matrix < copy.matrices; ++matrix) {
-        add_global(core, instr, line, false, {0, copy.dst_stride, copy.m, copy.n * size, false, false});
+        add_global(core, instr, line, false, {0, copy.dst_stride, copy.m, copy.n * size, false, false, cycles});
       }
       return;
     }
     return add_global(
         core, instr, line, false,
-        {0, copy.dst_stride, (copy.n + kCubeSide - 1) / kCubeSide, copy.m * kCubeSide * size, false, false});
+        {0, copy.dst_stride, (copy.n + kCubeSide - 1) / kCubeSide, copy.m * kCubeSide * size, false, false, cycles});
   }
   add_local(instr, line, 0);
 }
@@ -242,7 +263,8 @@ uint32_t CoreRecord::line_of(const Instr& instr) {
     totals.line = instr.where.line;
     totals.op = instr.op;
     const Cost cost = row_of(instr.op).cost;
-    const bool is_scalar = cost == Cost::scalar_load || cost == Cost::scalar_store || instr.pipe == Pipe::ALL;
+    const bool is_scalar =
+        cost == Cost::scalar_load || cost == Cost::scalar_store || cost == Cost::library || instr.pipe == Pipe::ALL;
     totals.pipe = is_scalar ? Pipe::S : instr.pipe;
     lines.push_back(totals);
     candidates.push_back(index);

@@ -35,11 +35,12 @@ struct Record {
   double scalar_cycles;
   double busy_cycles;
   double path_cycles;
-  double first_stall;     ///< of busy_cycles, what the first instruction waits for an earlier result
-  float conflict_cycles;  ///< of busy_cycles, what bank conflicts added
-  float stall_cycles;     ///< of busy_cycles, all that was waited for earlier results
-  float element_cycles;   ///< of scalar_cycles, what GetValue and SetValue took
-  float latency;          ///< Local: from the pipe's next start to the result
+  double first_stall;        ///< of busy_cycles, what the first instruction waits for an earlier result
+  float conflict_cycles;     ///< of busy_cycles, what bank conflicts added
+  float stall_cycles;        ///< of busy_cycles, all that was waited for earlier results
+  float element_cycles;      ///< of scalar_cycles, what GetValue and SetValue took
+  float latency;             ///< Local: from the pipe's next start to the result
+  float library_cycles = 0;  ///< of scalar_cycles, what a tiling that the compiler knows would save
 };
 
 struct CopyRecord {
@@ -48,7 +49,8 @@ struct CopyRecord {
   uint32_t burst_count;
   uint32_t burst_bytes;
   bool bypasses_l2;
-  bool reorders;  ///< ND2NZ, NZ2ND
+  bool reorders;      ///< ND2NZ, NZ2ND
+  float core_cycles;  ///< at the least, whatever memory does; of FIX
 };
 
 /// A call that signals other cores or waits for them.
@@ -97,10 +99,12 @@ class CoreRecord {
   std::vector<LineTotals> lines;
   uint64_t dropped = 0;  ///< instructions merged into runs: not on the timeline
   uint64_t ub_bytes_used = 0;
+  uint64_t l0c_bytes_used = 0;  ///< by one product
 
  private:
   void add_vector(const Core& core, const Instr& instr, uint32_t line);
   void add_scalar(const Instr& instr, uint32_t line);
+  void add_library(const Instr& instr, uint32_t line);
   void add_copy(const Core& core, const Instr& instr, uint32_t line);
   void add_cube(const Core& core, const Instr& instr, uint32_t line);
   void add_global(const Core& core, const Instr& instr, uint32_t line, bool is_read, CopyRecord shape);

@@ -25,7 +25,6 @@ class LaunchReplay {
     }
     for (uint32_t kind = 0; kind < 2; ++kind) {
       limit_[kind] = std::min<size_t>(costs.core_limit[kind], not_begun_[kind].size());
-      memory_.active_cores = std::max(memory_.active_cores, static_cast<uint32_t>(limit_[kind]));
     }
   }
 
@@ -83,18 +82,18 @@ class LaunchReplay {
 
   /// Serves what comes first in time, a copy that begins or one that ends; false when there is neither.
   bool serve_next() {
-    FairShare& hbm = memory_.hbm;
-    if (!pending_.empty() && (hbm.is_idle() || pending_.top().first <= hbm.next_end())) {
+    FairShare& link = memory_.hbm.next_end() <= memory_.writes.next_end() ? memory_.hbm : memory_.writes;
+    if (!pending_.empty() && pending_.top().first <= link.next_end()) {
       const size_t core = pending_.top().second;
       pending_.pop();
       if (cores_[core]->copy(memory_)) advance(core);
       return true;
     }
-    if (hbm.is_idle()) return false;
-    const double cycle = hbm.next_end();
-    const size_t core = hbm.end_next();
+    if (link.is_idle()) return false;
+    const double cycle = link.next_end();
+    const size_t core = link.end_next();
     if (core == FairShare::kNobody) return true;
-    cores_[core]->end_read(cycle);
+    cores_[core]->end_transfer(cycle);
     advance(core);
     return true;
   }
@@ -197,6 +196,7 @@ bool is_met(Limit limit, const std::vector<const CoreRecord*>& records, const La
       }
       return false;
     case Limit::SameAddress: return records.size() > 1;
+    case Limit::Tiling: return any([](const Record& record) { return record.library_cycles > 0; });
     default: return true;
   }
 }

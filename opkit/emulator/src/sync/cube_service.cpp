@@ -30,6 +30,14 @@ Instr instruction(Op op, bool is_to_cube, Where where) {
   return instr;
 }
 
+/// A bit for each vector core whose request the running cube core serves.
+uint64_t served_clients() {
+  const Core& core = *current_core();
+  std::lock_guard<std::mutex> guard(core.launch->wait_lock);
+  const CubeService& service = service_of(core);
+  return service.serves_both ? 3 : uint64_t{1} << service.served;
+}
+
 struct Wait {
   LaunchState* launch;
   CubeService* service;
@@ -158,6 +166,7 @@ void await_cube_step(uint64_t step, Where where) {
 
 void finish_cube_step(Where where) {
   Instr instr = instruction(Op::CubeFinish, false, where);
+  instr.scalar_bits[0] = served_clients();
   issue(instr);
 }
 
@@ -170,6 +179,9 @@ void serve_cube_requests(Where where) {
     instr.scalar_bits[1] = reinterpret_cast<uint64_t>(&has_request);
     issue(instr);
     if (!has_request) return;
+    Instr serve = instruction(Op::CubeServe, true, where);
+    serve.scalar_bits[0] = served_clients();
+    issue(serve);
     pending.request.serve(pending.payload.data());
   }
 }

@@ -48,6 +48,17 @@ static_assert(sizeof(CubeContext) <= kCoreExtensionBytes, "the core keeps a Cube
 
 inline CubeContext& cube_context() { return *static_cast<CubeContext*>(core_extension()); }
 
+/// Says what the library's own code spends on the scalar pipe: the timing model charges it, nothing else happens.
+inline void library_work(Where where, LibraryWork work, bool is_static) {
+  constexpr auto kFirstStatic = static_cast<uint8_t>(LibraryWork::StaticStart);
+  Instr instr;
+  instr.op = Op::LibraryWork;
+  instr.pipe = Pipe::S;
+  instr.mode = static_cast<uint8_t>(static_cast<uint8_t>(work) + (is_static ? kFirstStatic : 0));
+  instr.where = where;
+  issue(instr);
+}
+
 /// An event for the length of one operation.
 class Event {
  public:

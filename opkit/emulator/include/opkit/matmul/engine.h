@@ -25,6 +25,7 @@ class Engine {
   static constexpr bool kIsSparse = IsSparse<B_TYPE>::value;
   static constexpr int32_t kSparsity = kIsSparse ? 2 : 1;  ///< elements along K for each that B has
   static constexpr bool kIsPartial = kConfig.isPartialOutput;
+  static constexpr bool kIsStatic = is_static_tiling(MM_CFG);
   static constexpr bool kIsPacked = kConfig.doMultiDataLoad || kConfig.doSpecialMDL;
 
   explicit Engine(const State& state)
@@ -33,7 +34,8 @@ class Engine {
         load_a_({state.a, a_row(state), !state.is_a_transposed}, kConfig.intrinsicsCheck, state.where),
         load_b_({state.b, b_row(state), state.is_b_transposed}, kConfig.intrinsicsCheck, state.where),
         l1_free_(Pipe::MTE1, Pipe::MTE2, state.where),
-        l1_full_{{Pipe::MTE2, Pipe::MTE1, state.where}, {Pipe::MTE2, Pipe::MTE1, state.where}},
+        a_full_{{Pipe::MTE2, Pipe::MTE1, state.where}, {Pipe::MTE2, Pipe::MTE1, state.where}},
+        b_full_{{Pipe::MTE2, Pipe::MTE1, state.where}, {Pipe::MTE2, Pipe::MTE1, state.where}},
         l0_free_(Pipe::M, Pipe::MTE1, state.where),
         l0_full_{{Pipe::MTE1, Pipe::M, state.where}, {Pipe::MTE1, Pipe::M, state.where}},
         sum_full_(Pipe::M, Pipe::FIX, state.where),
@@ -55,36 +57,51 @@ class Engine {
   void compute(const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count, uint32_t ahead = 0) {
     sum_free_[sum_part(ahead)].wait();
     compute_at(sum_address(ahead), tile, keeps_sum, k_first, k_count);
+    sum_full_.set();
   }
-  void compute_at(uint32_t sum, const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count) {
+  /// The same with unit flags: FIX follows M piece by piece, and carry_out() with `follows_units` comes next.
+  void compute_in_units(const Tile& tile, int32_t k_first, int32_t k_count, const Tile* next) {
+    sum_free_[sum_part()].wait();
+    has_unit_flags_ = true;
+    compute_at(sum_address(), tile, false, k_first, k_count, next);
+    has_unit_flags_ = false;
+  }
+  /// Into a place of L0C that is free. `next`: the tile that follows, whose first blocks may be copied ahead.
+  void compute_at(uint32_t sum, const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count,
+                  const Tile* next = nullptr) {
     const bool adds_bias = state_.has_bias && !keeps_sum && k_first == 0;
+    library_work(state_.where, LibraryWork::Block, kIsStatic);
     if (adds_bias) load_bias(tile);
     const bool has_halves = halves() == 2;
-    const bool can_prefetch = (context_.a.count > 1 || LoadA::kIsLocal) && (context_.b.count > 1 || LoadB::kIsLocal);
+    const int32_t k_end = k_first + k_count;
     Step steps[2];
-    Step& first = steps[0];
-    begin_copy(tile, k_first, first, nullptr);
-    for (int32_t i = 0; i < k_count; ++i) {
+    for (int32_t k_index = k_first; k_index < k_end; ++k_index) {
+      const int32_t i = k_index - k_first;
       Step& step = steps[i % 2];
-      Step& other = steps[(i + 1) % 2];  // the one before until the next takes its place
-      const Step before = other;
-      const bool has_next = i + 1 < k_count;
-      if (has_next && can_prefetch) begin_copy(tile, k_first + i + 1, other, &step);
-      if (i > 0 && !has_halves) multiply(tile, before, sum, keeps_sum, adds_bias, i == 1);
+      const Step before = steps[(i + 1) % 2];
+      library_work(state_.where, LibraryWork::Step, kIsStatic);
+      step.k = std::min(tiling().baseK, state_.single_k - k_index * tiling().baseK);
+      // With one half of L0 its free flag covers the product before only once that is issued.
+      if (i > 0 && !has_halves) multiply(tile, before, sum, keeps_sum, adds_bias, i == 1, false);
+      step.a = take<true>(tile, k_index, k_end, next);
+      step.b = take<false>(tile, k_index, k_end, next);
       to_l0(tile, step);
-      if (i > 0 && has_halves) multiply(tile, before, sum, keeps_sum, adds_bias, i == 1);
-      if (has_next && !can_prefetch) begin_copy(tile, k_first + i + 1, other, nullptr);
+      if (i > 0 && has_halves) multiply(tile, before, sum, keeps_sum, adds_bias, i == 1, false);
     }
-    multiply(tile, steps[(k_count - 1) % 2], sum, keeps_sum, adds_bias, k_count == 1);
-    sum_full_.set();
+    multiply(tile, steps[(k_count - 1) % 2], sum, keeps_sum, adds_bias, k_count == 1, true);
   }
 
   /// Carries the block that compute() has left in L0C to memory.
   void carry_out(const Tile& tile, const Destination& destination) { carry_out(tile, &destination, 1); }
   void carry_out(const Tile& tile, const Destination* destinations, uint32_t count) {
     sum_full_.wait();
-    for (uint32_t i = 0; i < count; ++i) Out(state_, context_).write(tile, destinations[i], sum_address());
+    for (uint32_t i = 0; i < count; ++i) Out(state_, context_).write(tile, destinations[i], sum_address(), false);
     sum_free_[sum_part()].set();
+    ++context_.c_phase;
+  }
+  /// Carries out what compute_in_units() has left.
+  void carry_out_units(const Tile& tile, const Destination& destination) {
+    Out(state_, context_).write(tile, destination, sum_address(), true);
     ++context_.c_phase;
   }
 
@@ -97,6 +114,25 @@ class Engine {
       if (!is_wanted(tile)) continue;
       compute_step(tile, i, false);
       each(tile, i);
+    }
+  }
+  /// All of this core's C, block by block to the places that `place` names: unit flags and preloading where the
+  /// configuration has them.
+  template <typename Place>
+  void carry_out_each(Place&& place) {
+    const int32_t steps = Progress::steps(state_, kIsPartial);
+    for (int32_t i = 0; i < steps; ++i) {
+      const Tile tile = Progress::tile(state_, i, kIsPartial);
+      if (!is_wanted(tile)) continue;
+      if (!follows_units()) {
+        compute_step(tile, i, false);
+        carry_out(tile, place(i));
+        continue;
+      }
+      const bool has_next = i + 1 < steps;
+      const Tile next = has_next ? Progress::tile(state_, i + 1, kIsPartial) : Tile();
+      compute_in_units(tile, 0, state_.k_blocks(), has_next ? &next : nullptr);
+      carry_out_units(tile, place(i));
     }
   }
 
@@ -135,6 +171,12 @@ class Engine {
     HalfwayTo was_halfway_;
   };
 
+  /// Whether FIX can follow M in pieces: each block of C is one sum that goes to one place.
+  bool follows_units() const {
+    return kConfig.enUnitFlag && !kIsPartial && !kIsSparse && MM_CB::CopyOut == nullptr && !Out::kIsSplit &&
+           local_memory_bytes(Space::FB) > 0;
+  }
+
   /// What one operand gives to a base block of K.
   struct Part {
     Block block;
@@ -148,7 +190,16 @@ class Engine {
     Part b;
     int32_t k = 0;
     uint32_t phase = 0;  ///< half of L0A and L0B
-    uint32_t event = 0;
+  };
+
+  /// An operand's block in L1 that has been asked for.
+  struct Asked {
+    int32_t outer = -1;  ///< block of M or N; -1: nothing has been asked for
+    int32_t inner = 0;   ///< block of K in L1
+    int32_t event = -1;  ///< set when its copy is done; -1: L1 has held it
+    Part part;
+
+    bool is(int32_t outer_index, int32_t inner_index) const { return outer == outer_index && inner == inner_index; }
   };
 
   static int32_t a_row(const State& s) {
@@ -232,16 +283,60 @@ class Engine {
     return static_cast<uint32_t>(std::clamp(depth / step, 1, static_cast<int32_t>(kMaxSlots)));
   }
 
-  /// Starts copying what a base block of K needs, if L1 does not hold it. What `current` uses stays.
-  void begin_copy(const Tile& tile, int32_t k_index, Step& step, const Step* current) {
-    step.k = std::min(tiling().baseK, state_.single_k - k_index * tiling().baseK);
-    step.event = event_turn_++ % 2;
+  /// A's part (B's) in a base block of K. At the first of a block in L1 the next one is asked for, so that it is copied
+  /// while this one is multiplied: the flag that frees its place covers only what has been read so far.
+  template <bool is_left>
+  Part take(const Tile& tile, int32_t k_index, int32_t k_end, const Tile* next) {
+    using Load = std::conditional_t<is_left, LoadA, LoadB>;
+    if constexpr (Load::kIsLocal) {
+      bool is_copying = false;
+      return fetch<is_left>(tile, k_index, -1, is_copying);
+    }
+    const int32_t depth = is_left ? a_depth() : b_depth();
+    const int32_t outer = is_left ? tile.m_index : tile.n_index;
+    Asked& ahead = ahead_[is_left];
+    Asked& held = held_[is_left];
+    if (!held.is(outer, k_index / depth)) {
+      if (!ahead.is(outer, k_index / depth)) ask<is_left>(tile, k_index, -1);
+      held = ahead;
+      ahead = Asked();
+      const Slots& slots = is_left ? context_.a : context_.b;
+      if (slots.count > 1) ask_next<is_left>(tile, k_index / depth, k_end, held.part.slot, next);
+      if (held.event >= 0) full<is_left>(held.event).wait();
+    }
+    Part part = held.part;
+    part.k_offset = k_index % depth * tiling().baseK;
+    return part;
+  }
+
+  /// Starts copying the block of L1 that holds `k_index`, if L1 does not hold it. The slot `kept` is still in use.
+  template <bool is_left>
+  void ask(const Tile& tile, int32_t k_index, int32_t kept) {
+    Asked& ahead = ahead_[is_left];
+    // What was preloaded and is not what comes.
+    if (ahead.event >= 0) full<is_left>(ahead.event).wait();
+    ahead = Asked();
+    ahead.outer = is_left ? tile.m_index : tile.n_index;
+    ahead.inner = k_index / (is_left ? a_depth() : b_depth());
     bool is_copying = false;
-    const int32_t kept_a = current == nullptr ? -1 : current->a.slot;
-    const int32_t kept_b = current == nullptr ? -1 : current->b.slot;
-    step.a = fetch<true>(tile, k_index, kept_a, is_copying);
-    step.b = fetch<false>(tile, k_index, kept_b, is_copying);
-    if (is_copying) l1_full_[step.event].set();
+    ahead.part = fetch<is_left>(tile, k_index, kept, is_copying);
+    if (!is_copying) return;
+    ahead.event = static_cast<int32_t>(turn_[is_left]++ % 2);
+    full<is_left>(ahead.event).set();
+  }
+
+  /// Asks for what comes behind block `inner` of K: the next one, or with doMTE2Preload the first of the next tile.
+  template <bool is_left>
+  void ask_next(const Tile& tile, int32_t inner, int32_t k_end, int32_t kept, const Tile* next) {
+    const int32_t k_next = (inner + 1) * (is_left ? a_depth() : b_depth());
+    if (k_next < k_end) return ask<is_left>(tile, k_next, kept);
+    constexpr uint32_t kPreloads = is_left ? 1 : 2;
+    if (kConfig.doMultiDataLoad && kConfig.doMTE2Preload == kPreloads && next != nullptr) ask<is_left>(*next, 0, kept);
+  }
+
+  template <bool is_left>
+  Event& full(int32_t event) {
+    return (is_left ? a_full_ : b_full_)[event];
   }
 
   template <bool is_left>
@@ -336,7 +431,6 @@ class Engine {
   }
 
   void to_l0(const Tile& tile, Step& step) {
-    l1_full_[step.event].wait();
     l0_free_.order();
     step.phase = context_.phase++ % halves();
     load_a_.to_l0(step.phase * (local_memory_bytes(Space::L0A) / 2), step.a.block, step.a.k_offset, tile.m, step.k);
@@ -349,7 +443,8 @@ class Engine {
     l0_full_[step.phase].set();
   }
 
-  void multiply(const Tile& tile, const Step& step, uint32_t sum, bool keeps_sum, bool adds_bias, bool is_first) {
+  void multiply(const Tile& tile, const Step& step, uint32_t sum, bool keeps_sum, bool adds_bias, bool is_first,
+                bool is_last) {
     l0_full_[step.phase].wait();
     const AscendC::LocalTensor<SumT> c(AscendC::TPosition::CO1, sum, sum_bytes() / sizeof(SumT));
     const AscendC::LocalTensor<AT> a = l0_part<AT>(AscendC::TPosition::A2, Space::L0A, step.phase);
@@ -362,6 +457,7 @@ class Engine {
     params.cmatrixInitVal = is_first && !keeps_sum && !adds_bias;
     params.cmatrixSource = is_first && adds_bias;
     params.kDirectionAlign = load_a_.is_k_padded();
+    if (has_unit_flags_) params.unitFlag = is_last ? 3 : 2;
     if constexpr (kIsSparse) {
       AscendC::MmadWithSparse(c, a, b, params, state_.where);
     } else {
@@ -398,7 +494,7 @@ class Engine {
       params.dstNzC0Stride = 1;
       params.dstNzNStride = 1;
       AscendC::DataCopy(line, source, params, state_.where);
-      l1_full_[0].order();
+      a_full_[0].order();
     }
     l0_free_.order();
     const AscendC::LocalTensor<SumT> table(AscendC::TPosition::C2, 0, local_memory_bytes(Space::BT) / sizeof(SumT));
@@ -420,12 +516,16 @@ class Engine {
   LoadA load_a_;
   LoadB load_b_;
   Event l1_free_;
-  Event l1_full_[2];
+  Event a_full_[2];
+  Event b_full_[2];
   Event l0_free_;
   Event l0_full_[2];
   Event sum_full_;
   Event sum_free_[2];
-  uint32_t event_turn_ = 0;
+  Asked ahead_[2];  ///< by operand, A's at 1: not taken yet
+  Asked held_[2];   ///< what steps take their parts from
+  uint32_t turn_[2] = {0, 0};
+  bool has_unit_flags_ = false;
 };
 
 }  // namespace opkit::matmul

@@ -44,7 +44,10 @@ class Output {
     return int64_t{m} * columns(n);
   }
 
-  void write(const Tile& tile, const Destination& destination, uint32_t sum) {
+  static constexpr bool kIsSplit = is_split;
+
+  /// `follows_units`: the products that summed it up had unit flags.
+  void write(const Tile& tile, const Destination& destination, uint32_t sum, bool follows_units) {
     const AscendC::LocalTensor<SumT> block(AscendC::TPosition::CO1, sum,
                                            static_cast<uint32_t>(align_up(tile.m, 16) * align_up(tile.n, 16)));
     if constexpr (C_TYPE::pos == AscendC::TPosition::CO1) {
@@ -54,7 +57,7 @@ class Output {
       if constexpr (MM_CB::CopyOut != nullptr) {
         call_back(tile, destination, block);
       } else {
-        fixpipe(tile, destination, block);
+        fixpipe(tile, destination, block, follows_units);
       }
       if (destination.atomic != 0) AscendC::SetAtomicNone();
     }
@@ -77,8 +80,10 @@ class Output {
     return kIsNz ? n * align_up(state_.org_m, 16) + m * kNzWidth : m * row() + n;
   }
 
-  void fixpipe(const Tile& tile, const Destination& destination, const AscendC::LocalTensor<SumT>& block) {
+  void fixpipe(const Tile& tile, const Destination& destination, const AscendC::LocalTensor<SumT>& block,
+               bool follows_units) {
     AscendC::FixpipeParamsV220 params;
+    params.unitFlag = follows_units ? 3 : 0;
     params.mSize = static_cast<uint16_t>(tile.m);
     params.nSize = static_cast<uint16_t>(kIsNz ? align_up(tile.n, 16) : written_columns(tile.n));
     params.srcStride = static_cast<uint16_t>(align_up(tile.m, 16));

@@ -76,10 +76,10 @@ class Runner {
  private:
   static void all(const Request& request) {
     CubeEngine engine(request.state);
-    engine.for_each_tile([&](const Tile& tile, int32_t step) {
+    engine.carry_out_each([&](int32_t step) {
       Destination destination = request.destinations[0];
       if (destination.is_sequential) destination.address += static_cast<uint64_t>(step * tile_bytes(request.state));
-      engine.carry_out(tile, destination);
+      return destination;
     });
   }
 

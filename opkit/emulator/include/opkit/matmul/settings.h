@@ -38,6 +38,7 @@ class Settings {
     state_.single_n = t.singleCoreN;
     state_.single_k = t.singleCoreK;
     state_.where = where;
+    library_work(where, LibraryWork::Start, is_static_tiling(MM_CFG));
     if constexpr (kConfig.iterateOrder != IterateOrder::UNDEF) {
       state_.tiling.iterateOrder = kConfig.iterateOrder == IterateOrder::ORDER_N ? 1 : 0;
     }

@@ -119,6 +119,9 @@ constexpr int32_t align_up(int32_t value, int32_t to) { return ceil_div(value, t
 
 using AscendC::ToMatmulConfig;
 
+constexpr bool is_static_tiling(const AscendC::MatmulConfig&) { return false; }
+constexpr bool is_static_tiling(const AscendC::MatmulApiStaticTiling&) { return true; }
+
 /// Writes the numbers that the compiler knows over those that came from the host.
 inline void apply_static(TCubeTiling&, const AscendC::MatmulConfig&) {}
 inline void apply_static(TCubeTiling& tiling, const AscendC::MatmulApiStaticTiling& known) {
