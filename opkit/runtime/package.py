@@ -41,7 +41,9 @@ class OperatorPackage:
     def call(self, operator: str, inputs: Sequence[object], attributes: Sequence[object]) -> Any:
         """Run an operator on NumPy arrays, or on torch tensors where one of the inputs is one."""
         if self._modules and _holds_tensor(inputs):
-            return _torch_operator(self.name, operator)(*inputs, *attributes)
+            _is_registered(self.name)
+            namespace = getattr(sys.modules["torch"].ops, self.name)
+            return getattr(namespace, operator)(*inputs, *attributes)
         return getattr(self._numpy, operator)(*inputs, *attributes)
 
     def find_module(self, name: str) -> Any:
@@ -68,13 +70,15 @@ def _holds_tensor(inputs: Sequence[object]) -> bool:
     return False
 
 
-def _torch_operator(package: str, operator: str) -> Any:
-    return getattr(importlib.import_module(f"{package}._torch").operators, operator)
+def _is_registered(package: str) -> bool:
+    """Make torch know the operators; true. Tensors may come before anything else of torch did."""
+    importlib.import_module(f"{package}._torch")
+    return True
 
 
-# What torch.compiler.assume_constant_result sets: which operator it is does not change, and finding
-# it is nothing to trace. Without importing torch here.
-_torch_operator._dynamo_marked_constant = True  # type: ignore[attr-defined]
+# What torch.compiler.assume_constant_result sets, without importing torch here: the compiler runs
+# this when it meets it, and has nothing to trace in it.
+_is_registered._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _find_artifact(name: str, folders: Sequence[Path]) -> Path:

@@ -223,6 +223,12 @@ def _register_gradient(qualified: str, operator: Operator, backward_operator: An
                     f"the gradient of {operator.name} for {name} is not supported: {reason}"
                 )
         saved = dict(zip(operator.inputs, ctx.saved_tensors, strict=True))
+        if all(upstream.numel() == 0 for upstream in gradients):
+            # Rows of nothing: a sum over them is 0, and the backward kernel has none to take.
+            return (
+                *(torch.zeros_like(tensor) for tensor in saved.values()),
+                *(None for _ in operator.attributes),
+            )
         upstream = {
             f"grad_{name}": value for name, value in zip(operator.outputs, gradients, strict=True)
         }
