@@ -114,7 +114,7 @@ def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, st
             try:
                 found = explain_case(reference, library, rule)
                 texts[case.name] = "\n".join(
-                    explanation_text(one, run.project.root) for one in found
+                    explanation_text(one, run.project.folder) for one in found
                 )
             except UsageError as error:
                 texts[case.name] = f"  not explained: {error.message}"
@@ -166,7 +166,7 @@ def run_fuzz(
             )
         results.append((spec, result))
     failures = [result.failure for _, result in results if result.failure is not None]
-    path = project.root / CASE_FILES[0]
+    path = project.folder / CASE_FILES[0]
     for failure in failures:
         save_case(path, failure.case)
         console.status("saved", f"{failure.case.name} in {path}")

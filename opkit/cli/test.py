@@ -227,7 +227,7 @@ def _choose(
     if names:
         cases = tuple(case for case in pool if case.name in names)
     if last_failed:
-        cases = failed_last(project.root, cases)
+        cases = failed_last(project.folder, cases)
     chosen = cases if expression is None else select_cases(cases, expression)
     if not chosen:
         example = cases[0].name if cases else "none"

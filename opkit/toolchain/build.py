@@ -66,6 +66,9 @@ __all__ = [
 # As strerror(ENOSPC) says it; compilers run in the C locale.
 _NO_SPACE = "No space left on device"
 
+# What static_assert says of an instruction that lacks a data type (emulator/include/opkit/api).
+_LACKS_TYPE = "not supported on this chip"
+
 # The longest first, so that the last one to end is a short one.
 _ORDER = ("template", "numpy_ext", "op_host", "torch_ext", "op_api", "kernel")
 
@@ -113,7 +116,7 @@ class Artifact:
 
 def default_output(project: Project) -> Path:
     """Return a project's own artifact folder, `build/opkit`."""
-    return project.root / "build" / "opkit"
+    return project.folder / "build" / "opkit"
 
 
 def work_dir(out: Path) -> Path:
@@ -301,6 +304,7 @@ class _Build:
         )
         kernels, listed = self._instantiate(self._described_kernels(described), jobs)
         results.update({**listed, **self._compile_all((api, *kernels), jobs)})
+        self._leave_out_impossible(results, kernels)
         self._raise_if_failed(results)
         return {**headers, "op_proto.h": proto_header(described.operators)}
 
@@ -344,6 +348,11 @@ class _Build:
             text, default = described.tiling_text(operator.op)
             options = tree.kernel_options(operator.op, soc_config=soc_config)
             preambles[operator.op] = KernelPreamble(text, default, options)
+            if operator.unsupported is not None:
+                self.notes.append(
+                    f"{operator.op}: calls are refused, its OpDef uses {operator.unsupported},"
+                    " which opkit does not support"
+                )
             self.notes.extend(
                 f"{operator.op}: the combination {types} is not built: opkit lacks one of its types"
                 for types in operator.skipped
@@ -357,6 +366,35 @@ class _Build:
         return kernel_units(
             self.project, self._chip, self._toolkit, self._compiler, preambles=preambles
         )
+
+    def _leave_out_impossible(
+        self, results: dict[str, UnitResult], kernels: Sequence[CompileUnit]
+    ) -> None:
+        """Take away the kernels of data types that an instruction lacks, unless that is all.
+
+        An OpDef may list more data types than the chip has instructions for: such a combination
+        is told and left out, the others stay.
+        """
+        by_source: dict[Path, list[UnitResult]] = {}
+        for unit in kernels:
+            by_source.setdefault(unit.source, []).append(results[unit.name])
+        for made in by_source.values():
+            impossible = {
+                result.name: reason
+                for result in made
+                if result.status == "failed" and (reason := self._impossible(result))
+            }
+            if len(impossible) == len(made):
+                continue
+            for name, reason in sorted(impossible.items()):
+                del results[name]
+                self.notes.append(f"{name.removesuffix('.so')} is not built: {reason}")
+
+    def _impossible(self, result: UnitResult) -> str | None:
+        """Return which instruction lacks the data types of a rejected kernel."""
+        found = parse_diagnostics(result.log, root=self.project.root, foreign=())
+        texts = (item.message for item in found if item.severity == "error")
+        return next((text for text in texts if _LACKS_TYPE in text), None)
 
     def _instantiate(
         self, units: Sequence[CompileUnit], jobs: int

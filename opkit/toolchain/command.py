@@ -278,7 +278,7 @@ def library_units(
                 kind=folder,
                 source=source,
                 text=None,
-                flags=flags,
+                flags=(*flags, *_own_options(project, source)),
                 linked=False,
             )
             for source in project.sources(folder)
@@ -289,6 +289,12 @@ def library_units(
         objects.extend(members)
         links.append(LinkUnit(name, tuple(unit.name for unit in members), link_flags))
     return tuple(objects), tuple(links)
+
+
+def _own_options(project: Project, source: Path) -> tuple[str, ...]:
+    if project.tree is None or not source.is_relative_to(project.folder):
+        return ()
+    return project.tree.own_host_options
 
 
 def host_argv(compiler: Compiler, toolkit: Toolkit, *, source: Path, output: Path) -> list[str]:

@@ -70,6 +70,8 @@ class DescribedOperator:
     """Whether the OpDef has an AddConfig for this family of chips."""
     op_file: str | None
     """The kernel's file without its suffix, where the OpDef names one."""
+    unsupported: str | None
+    """What its OpDef uses that opkit lacks, so that calls are refused."""
     skipped: tuple[str, ...]
     """Combinations that were left out, as text."""
 
@@ -172,10 +174,6 @@ def parse_description(
 
 def _operator(entry: Mapping[str, Any], *, soc_config: str, source: Path) -> DescribedOperator:
     op = str(entry["op"])
-    if entry["unsupported"]:
-        raise BuildError(
-            f"the OpDef of {op} uses {entry['unsupported']}, which opkit does not support"
-        )
     config = next((c for c in entry["configs"] if c["soc_config"] == soc_config), None)
     overrides = config or {"inputs": [], "outputs": [], "op_file": ""}
     inputs = _overridden(entry["inputs"], overrides["inputs"])
@@ -216,6 +214,7 @@ def _operator(entry: Mapping[str, Any], *, soc_config: str, source: Path) -> Des
         spec=spec,
         is_configured=config is not None,
         op_file=overrides["op_file"] or None,
+        unsupported=entry["unsupported"] or None,
         skipped=skipped,
     )
 

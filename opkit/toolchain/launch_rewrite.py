@@ -48,6 +48,7 @@ ASK_KERNEL = "::opkit::AskKernel()"
 TASK_TYPES = {
     "KERNEL_TYPE_AIV_ONLY": VECTOR,
     "KERNEL_TYPE_MIX_AIV_1_0": VECTOR,
+    "KERNEL_TYPE_MIX_VECTOR_CORE": VECTOR,
     "KERNEL_TYPE_AIC_ONLY": "::opkit::KernelMode::Cube",
     "KERNEL_TYPE_MIX_AIC_1_0": "::opkit::KernelMode::Cube",
     "KERNEL_TYPE_MIX_AIC_1_1": "::opkit::KernelMode::Mix11",

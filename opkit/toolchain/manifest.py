@@ -32,7 +32,10 @@ def manifest_text(
         digests: hash by name of every file in the folder.
         sources: hash of every file of the project that was read, by its path below the root.
     """
-    variants = {spec.op: kernel_variants(spec, chip.npu_arch) for spec in project.operators}
+    variants = {
+        spec.op: [v for v in kernel_variants(spec, chip.npu_arch) if v.file in digests]
+        for spec in project.operators
+    }
     document = {
         "opkit": opkit.__version__,
         "abi_version": abi_version,

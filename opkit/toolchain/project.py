@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, load
+from opkit.toolchain.cache import default_cache_dir
 from opkit.toolchain.tree import LISTING_SUFFIX, KernelFile, Tree, read_folder, read_listing
 
 if sys.version_info >= (3, 11):
@@ -35,6 +37,13 @@ class Project:
     """Without a pyproject.toml: its sources, whose OpDefs describe its operators."""
     kernel_files: Mapping[str, KernelFile] = field(default_factory=dict)
     """Of a tree: each operator's kernel, by its OpDef name."""
+    own_folder: Path | None = None
+    """Of an operator of a library, whose root is the library's: the operator's folder."""
+
+    @property
+    def folder(self) -> Path:
+        """Where what is built goes, and tests and cases lie."""
+        return self.own_folder or self.root
 
     @property
     def package(self) -> str:
@@ -69,7 +78,7 @@ def load_project(path: Path | None = None) -> Project:
         UsageError: neither it nor a parent is a project, or its pyproject.toml is wrong.
         SpecError: one of its prototypes is wrong.
     """
-    start = (path or Path.cwd()).absolute()
+    start = Path(os.path.normpath((path or Path.cwd()).absolute()))
     if not start.exists():
         raise UsageError(f"there is no {start}", help='"opkit gen" writes a project')
     if start.suffix == LISTING_SUFFIX and start.is_file():
@@ -82,9 +91,11 @@ def load_project(path: Path | None = None) -> Project:
             table = document.get("tool", {}).get("opkit") if isinstance(document, dict) else None
             if isinstance(table, dict):
                 return _project(settings, document, table)
-        found = read_folder(folder)
+        found = read_folder(folder, cache=default_cache_dir())
         if found is not None:
-            return Project(root=folder, name=folder.name, operators=(), tree=found)
+            return Project(
+                root=found.root, name=folder.name, operators=(), tree=found, own_folder=folder
+            )
     raise UsageError(
         f"{start} is not in an operator project: no pyproject.toml with [tool.opkit], and no"
         " op_host/ with op_kernel/ beside it",

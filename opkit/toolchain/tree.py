@@ -11,11 +11,12 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opkit.errors import UsageError
 from opkit.schema import snake_case
+from opkit.toolchain.operator_library import OperatorLibrary, find_library
 
 __all__ = ["LISTING_SUFFIX", "KernelFile", "Tree", "read_folder", "read_listing"]
 
@@ -23,6 +24,20 @@ LISTING_SUFFIX = ".operators"
 """Of the files that `npu_op_package` writes."""
 
 _HOST, _KERNEL = "op_host", "op_kernel"
+_KEYWORDS = frozenset(
+    [
+        "OP_TYPE",
+        "KERNEL_DIR",
+        "KERNEL_FILE",
+        "COMPUTE_UNIT",
+        "OPTIONS",
+        "KERNEL_SRC",
+        "COMPUTE_UNITS",
+        "SIMPLIFIED_KEY",
+        "AUTO_SYNC",
+        "IMPL_MODE",
+    ]
+)
 _SUFFIXES = frozenset((".cpp", ".cc", ".cxx"))
 # Not the operators' own: unit tests, and sources for chips with another instruction set.
 _FOREIGN_FOLDERS = frozenset(("tests", "test", "ut", "arch35", "op_api", "build", "build_out"))
@@ -33,7 +48,10 @@ _KERNEL_SOURCES = re.compile(r"npu_op_kernel_sources\s*\(([^)]*)\)")
 _COMPILE_OPTIONS = re.compile(
     r"(?:add_ops_compile_options|npu_op_kernel_options)\s*\(([^)]*)\)", re.DOTALL
 )
+_LIBRARY_KERNEL_SOURCES = re.compile(r"add_kernel_sources\s*\(([^)]*)\)")
 _COMMENT = re.compile(r"#[^\n]*")
+# Data types of the graph are told to the engine in files of this name.
+_GRAPH_SOURCES = "op_graph/*_infer*.cpp"
 
 
 @dataclass(frozen=True)
@@ -75,6 +93,10 @@ class Tree:
     """Include folders and macros for the host sources."""
     named_kernels: tuple[_Named, ...] = ()
     named_options: tuple[_Named, ...] = ()
+    own_host_options: tuple[str, ...] = ()
+    """Further host options for the operator's own sources, where it shares others."""
+    kernel_includes: tuple[str, ...] = ()
+    """Include folders of the kernels."""
 
     def find_kernel(self, op: str, op_file: str | None, *, soc_config: str) -> KernelFile:
         """Return an operator's kernel.
@@ -110,7 +132,7 @@ class Tree:
         )
 
     def kernel_options(self, op: str, *, soc_config: str) -> tuple[str, ...]:
-        """Return the macros that CMake gives an operator's kernel."""
+        """Return an operator's kernel's macros, as CMake gives them, and its include folders."""
         options = [
             word
             for given in self.named_options
@@ -118,7 +140,7 @@ class Tree:
             for word in given.words
             if word.startswith(("-D", "-U", "-std="))
         ]
-        return tuple(dict.fromkeys(options))
+        return (*dict.fromkeys(options), *self.kernel_includes)
 
     def _where(self) -> str:
         if (self.root / _KERNEL).is_dir():
@@ -126,8 +148,14 @@ class Tree:
         return ", ".join(path.name for path in self.kernel_sources) or "no file at all"
 
 
-def read_folder(root: Path) -> Tree | None:
-    """Return the tree at a folder in msopgen's layout; None where there is none."""
+def read_folder(root: Path, *, cache: Path) -> Tree | None:
+    """Return the tree at a folder in msopgen's layout; None where there is none.
+
+    The tree of an operator of a library has the library's folder as its root.
+
+    Args:
+        cache: where links to a library's kernels are kept.
+    """
     host = _sources(root / _HOST)
     if not host or not (root / _KERNEL).is_dir():
         return None
@@ -148,7 +176,45 @@ def read_folder(root: Path) -> Tree | None:
             for op in before:
                 units = tuple(given.get("COMPUTE_UNIT", ()))
                 options.append(_Named(op, units, tuple(given.get("OPTIONS", ()))))
-    return Tree(root, host, _sources(root / _KERNEL), (), tuple(kernels), tuple(options))
+    tree = Tree(root, host, _sources(root / _KERNEL), (), tuple(kernels), tuple(options))
+    library = find_library(root)
+    return tree if library is None else _library_tree(library, root, tree, cache=cache)
+
+
+def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache: Path) -> Tree:
+    own_includes = (operator / _HOST,)
+    includes = library.host_includes(operator)
+    own = (
+        *tree.host_sources,
+        *sorted(operator.glob(_GRAPH_SOURCES)),
+        *library.dependency_sources(operator),
+    )
+    kernels, options = list(tree.named_kernels), list(tree.named_options)
+    for text in _cmake_texts(operator):
+        for body in _LIBRARY_KERNEL_SOURCES.findall(text):
+            given = _keywords(shlex.split(body))
+            units = tuple(given.get("COMPUTE_UNITS", ()))
+            if "KERNEL_SRC" in given:
+                file = operator / _KERNEL / given["KERNEL_SRC"][0]
+                kernels.append(_Named("ALL", units, (str(file.with_suffix(".cpp")),)))
+            options.append(_Named("ALL", units, tuple(given.get("OPTIONS", ()))))
+    return replace(
+        tree,
+        root=library.root,
+        host_sources=(*own, *library.companion_sources(own, (*own_includes, *includes))),
+        host_options=(
+            *(f"-D{name}" for name in library.host_definitions()),
+            *_include_options(includes),
+        ),
+        own_host_options=_include_options(own_includes),
+        named_kernels=tuple(kernels),
+        named_options=tuple(options),
+        kernel_includes=_include_options(library.kernel_includes(operator, cache=cache)),
+    )
+
+
+def _include_options(folders: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(option for folder in folders for option in ("-I", str(folder)))
 
 
 def read_listing(file: Path) -> tuple[str, Tree]:
@@ -202,7 +268,7 @@ def _keywords(words: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     values: list[str] = []
     for word in words:
-        if word in ("OP_TYPE", "KERNEL_DIR", "KERNEL_FILE", "COMPUTE_UNIT", "OPTIONS"):
+        if word in _KEYWORDS:
             values = found.setdefault(word, [])
         else:
             values.append(word)

@@ -112,7 +112,7 @@ def test_cmake_says_which_kernel_file_is_whose(tmp_path: Path) -> None:
     )
     (tmp_path / "op_host").mkdir()
     (tmp_path / "op_host/add_custom.cpp").touch()
-    tree = read_folder(tmp_path)
+    tree = read_folder(tmp_path, cache=tmp_path)
     assert tree is not None
     found = tree.find_kernel("AddCustom", None, soc_config="ascend910b")
     assert (found.source.name, found.entry) == ("other.cpp", "entry_of_add")

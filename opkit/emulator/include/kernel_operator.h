@@ -1,6 +1,7 @@
 /// The header that Ascend C kernels include: the public names of the kernel-side API.
 #pragma once
 
+#include "opkit/api/addressable.h"
 #include "opkit/api/atomic.h"
 #include "opkit/api/base.h"
 #include "opkit/api/builtin.h"

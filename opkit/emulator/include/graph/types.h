@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "graph/ge_error_codes.h"
 
@@ -11,6 +12,8 @@
 #endif
 
 namespace ge {
+
+using char_t = char;
 
 enum DataType : int32_t {
   DT_FLOAT = 0,
@@ -78,8 +81,57 @@ enum Format : int32_t {
   FORMAT_RESERVED = 40,
   FORMAT_ALL = 41,
   FORMAT_NULL = 42,
-  FORMAT_NCL = 47
+  FORMAT_NCL = 47,
+  FORMAT_FRACTAL_NZ_C0_16 = 50,
+  FORMAT_FRACTAL_NZ_C0_32 = 51,
+  FORMAT_FRACTAL_NZ_C0_2 = 52,
+  FORMAT_FRACTAL_NZ_C0_4 = 53,
+  FORMAT_FRACTAL_NZ_C0_8 = 54,
+  FORMAT_END,
+  FORMAT_MAX = 0xff
 };
+
+/// A format's low byte is the format itself; what lies above it (groups, the size of C0) refines it.
+constexpr Format GetPrimaryFormat(int32_t format) { return static_cast<Format>(format & 0xff); }
+constexpr int32_t GetSubFormat(int32_t format) { return (format >> 8) & 0xffff; }
+
+/// Such as "ND"; "RESERVED" for a number that is no format.
+constexpr const char* GetFormatName(Format format) {
+  switch (GetPrimaryFormat(format)) {
+    case FORMAT_NCHW: return "NCHW";
+    case FORMAT_NHWC: return "NHWC";
+    case FORMAT_ND: return "ND";
+    case FORMAT_NC1HWC0: return "NC1HWC0";
+    case FORMAT_FRACTAL_Z: return "FRACTAL_Z";
+    case FORMAT_NC1HWC0_C04: return "NC1HWC0_C04";
+    case FORMAT_CHWN: return "CHWN";
+    case FORMAT_HWCN: return "HWCN";
+    case FORMAT_C1HWNCoC0: return "C1HWNCoC0";
+    case FORMAT_NDHWC: return "NDHWC";
+    case FORMAT_FRACTAL_NZ: return "FRACTAL_NZ";
+    case FORMAT_NCDHW: return "NCDHW";
+    case FORMAT_DHWCN: return "DHWCN";
+    case FORMAT_NDC1HWC0: return "NDC1HWC0";
+    case FORMAT_FRACTAL_Z_3D: return "FRACTAL_Z_3D";
+    case FORMAT_NC: return "NC";
+    case FORMAT_DHWNC: return "DHWNC";
+    case FORMAT_ALL: return "ALL";
+    case FORMAT_NULL: return "NULL";
+    case FORMAT_NCL: return "NCL";
+    case FORMAT_FRACTAL_NZ_C0_16: return "FRACTAL_NZ_C0_16";
+    case FORMAT_FRACTAL_NZ_C0_32: return "FRACTAL_NZ_C0_32";
+    case FORMAT_FRACTAL_NZ_C0_2: return "FRACTAL_NZ_C0_2";
+    case FORMAT_FRACTAL_NZ_C0_4: return "FRACTAL_NZ_C0_4";
+    case FORMAT_FRACTAL_NZ_C0_8: return "FRACTAL_NZ_C0_8";
+    default: return "RESERVED";
+  }
+}
+
+// What shapes say of dimensions that are not known before a run; opkit's shapes always are.
+constexpr int64_t UNKNOWN_DIM = -1;
+constexpr int64_t UNKNOWN_DIM_NUM = -2;
+inline const std::vector<int64_t> UNKNOWN_SHAPE = {-1};
+inline const std::vector<int64_t> UNKNOWN_RANK = {-2};
 
 /// Bytes of one element; -1 for a type without a byte size of its own (strings, sub-byte types).
 constexpr int GetSizeByDataType(DataType type) {
@@ -110,6 +162,19 @@ constexpr int GetSizeByDataType(DataType type) {
     case DT_COMPLEX64: return 8;
     case DT_COMPLEX128: return 16;
     default: return -1;
+  }
+}
+
+/// Bytes of `count` elements, the last one's bits rounded up to a byte; -1 for a type without a size.
+constexpr int64_t GetSizeInBytes(int64_t count, DataType type) {
+  switch (type) {
+    case DT_INT4:
+    case DT_FLOAT4_E2M1:
+    case DT_FLOAT4_E1M2: return (count + 1) / 2;
+    case DT_INT2:
+    case DT_UINT2: return (count + 3) / 4;
+    case DT_UINT1: return (count + 7) / 8;
+    default: return GetSizeByDataType(type) < 0 ? -1 : count * GetSizeByDataType(type);
   }
 }
 

@@ -10,8 +10,22 @@
 #include <vector>
 
 #include "graph/ascend_string.h"
+#include "graph/operator.h"
 #include "graph/types.h"
 #include "register/op_impl_registry.h"
+#include "opkit/host/prelude.h"
+
+namespace optiling {
+
+using OP_CHECK_FUNC = ge::graphStatus (*)(const ge::Operator& op, ge::AscendString& result);
+
+/// Registers such a function by hand.
+class OpCheckFuncHelper {
+ public:
+  OpCheckFuncHelper(const ge::AscendString&, const ge::AscendString&, OP_CHECK_FUNC) {}
+};
+
+}  // namespace optiling
 
 namespace ops {
 
@@ -214,8 +228,19 @@ class OpAICoreConfig {
   std::string op_file_;
 };
 
+/// What the graph engine asks of an operator; opkit builds no graphs and never asks.
+#define FUNC_CHECK_SUPPORTED "check_supported"
+#define FUNC_OP_SELECT_FORMAT "op_select_format"
+using optiling::OP_CHECK_FUNC;
+
 class OpAICoreDef {
  public:
+  OpAICoreDef& SetCheckSupport(OP_CHECK_FUNC function) { return check_support_ = function, *this; }
+  OP_CHECK_FUNC& GetCheckSupport() { return check_support_; }
+  OpAICoreDef& SetOpSelectFormat(OP_CHECK_FUNC) { return *this; }
+  OpAICoreDef& SetOpSupportInfo(OP_CHECK_FUNC) { return *this; }
+  OpAICoreDef& SetOpSpecInfo(OP_CHECK_FUNC) { return *this; }
+  OpAICoreDef& SetParamGeneralize(OP_CHECK_FUNC) { return *this; }
   OpAICoreDef& SetTiling(gert::OpImplRegisterV2::TilingKernelFunc function) { return tiling_ = function, *this; }
   OpAICoreDef& AddConfig(const char* soc) {
     OpAICoreConfig config(soc);
@@ -235,6 +260,7 @@ class OpAICoreDef {
   friend class detail::DescriptionBuilder;
 
   gert::OpImplRegisterV2::TilingKernelFunc tiling_ = nullptr;
+  OP_CHECK_FUNC check_support_ = nullptr;
   std::deque<std::pair<std::string, OpAICoreConfig>> configs_;
   bool launches_with_empty_outputs_ = false;
 };

@@ -10,13 +10,13 @@
 
 #include "exe_graph/runtime/infer_datatype_context.h"
 #include "exe_graph/runtime/infer_shape_context.h"
+#include "exe_graph/runtime/infer_shape_range_context.h"
 #include "exe_graph/runtime/tiling_context.h"
 #include "exe_graph/runtime/tiling_parse_context.h"
 #include "opkit/host/abi.h"
+#include "opkit/host/prelude.h"
 
 namespace gert {
-
-class InferShapeRangeContext;
 
 class OpImplRegisterV2 {
  public:
@@ -40,6 +40,28 @@ class OpImplRegisterV2 {
     functions.infer_data_type = function;
     return submit(functions);
   }
+  /// Accepted and never called: it shortens the names of the vendor's kernel binaries.
+  OpImplRegisterV2& GenSimplifiedKey(ge::graphStatus (*)(TilingContext*, char*)) { return *this; }
+  /// Accepted and never called: they launch further operators inside the graph engine.
+  template <typename... Functions>
+  OpImplRegisterV2& OpExecuteFunc(Functions...) {
+    return *this;
+  }
+  template <typename... Functions>
+  OpImplRegisterV2& Op2StageExecuteFuncs(Functions...) {
+    return *this;
+  }
+  template <typename Function>
+  OpImplRegisterV2& OpSelectFormat(Function) {
+    return *this;
+  }
+  OpImplRegisterV2& InferOutDataTypeSameWithFirstInput() {
+    return InferDataType(
+        [](InferDataTypeContext* context) { return context->SetOutputDataType(0, context->GetInputDataType(0)); });
+  }
+  /// What the OpDef says by the method of that name.
+  OpImplRegisterV2& OutputShapeDependOnCompute(std::initializer_list<int32_t>) { return *this; }
+
   OpImplRegisterV2& Tiling(TilingKernelFunc function, size_t = 0) {
     auto functions = empty();
     functions.tiling = function;
@@ -58,6 +80,44 @@ class OpImplRegisterV2 {
   /// These inputs' values are read by InferShape and tiling.
   OpImplRegisterV2& InputsDataDependency(std::initializer_list<int32_t> inputs) { return depend(inputs); }
   OpImplRegisterV2& TilingInputsDataDependency(std::initializer_list<int32_t> inputs) { return depend(inputs); }
+  /// Where the vendor runs tiling makes no difference here.
+  template <typename Placements>
+  OpImplRegisterV2& TilingInputsDataDependency(std::initializer_list<int32_t> inputs, const Placements&) {
+    return depend(inputs);
+  }
+
+  /// An attribute behind those of the OpDef, which host functions read and callers do not give.
+  OpImplRegisterV2& PrivateAttr(const char* name) { return add_private(name, nullptr); }
+  OpImplRegisterV2& PrivateAttr(const char* name, int64_t value) {
+    opkit_attr attr = {};
+    attr.int_value = value;
+    return add_private(name, &attr);
+  }
+  OpImplRegisterV2& PrivateAttr(const char* name, bool value) {
+    opkit_attr attr = {};
+    attr.kind = OPKIT_ATTR_BOOL;
+    attr.int_value = value ? 1 : 0;
+    return add_private(name, &attr);
+  }
+  OpImplRegisterV2& PrivateAttr(const char* name, float value) {
+    opkit_attr attr = {};
+    attr.kind = OPKIT_ATTR_FLOAT;
+    attr.float_value = static_cast<double>(value);
+    return add_private(name, &attr);
+  }
+  OpImplRegisterV2& PrivateAttr(const char* name, const char* value) {
+    opkit_attr attr = {};
+    attr.kind = OPKIT_ATTR_STRING;
+    attr.string_value = value;
+    return add_private(name, &attr);
+  }
+  OpImplRegisterV2& PrivateAttr(const char* name, const std::vector<int64_t>& values) {
+    opkit_attr attr = {};
+    attr.kind = OPKIT_ATTR_LIST_INT;
+    attr.int_list = values.data();
+    attr.list_length = values.size();
+    return add_private(name, &attr);
+  }
 
  private:
   opkit::host::OpFunctions empty() const {
@@ -70,6 +130,16 @@ class OpImplRegisterV2 {
   OpImplRegisterV2& submit(const opkit::host::OpFunctions& functions) {
     opkit_register_functions(&functions);
     return *this;
+  }
+
+  OpImplRegisterV2& add_private(const char* name, const opkit_attr* value) {
+    opkit::host::AttrDescription attr = {};
+    attr.name = name;
+    attr.has_default = value != nullptr;
+    if (value != nullptr) attr.default_value = *value;
+    auto functions = empty();
+    functions.private_attr = &attr;
+    return submit(functions);
   }
 
   OpImplRegisterV2& depend(std::initializer_list<int32_t> inputs) {

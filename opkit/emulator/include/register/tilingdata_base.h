@@ -36,6 +36,7 @@
 
 #include "log/log.h"
 #include "opkit/host/abi.h"
+#include "opkit/host/prelude.h"
 
 namespace optiling {
 

@@ -72,6 +72,9 @@ BoundAttrs::BoundAttrs(const Operator& entry, const opkit_call& call) {
     }
     pointers_.push_back(store(value));
   }
+  for (const Attr& attr : entry.private_attrs) {
+    pointers_.push_back(attr.has_default ? store(attr.default_value) : nullptr);
+  }
   attrs_ = std::make_unique<gert::RuntimeAttrs>(pointers_.data(), pointers_.size());
 }
 

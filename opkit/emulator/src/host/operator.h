@@ -69,6 +69,7 @@ struct Operator {
   std::vector<Param> inputs;
   std::vector<Param> outputs;
   std::vector<Attr> attrs;
+  std::vector<Attr> private_attrs;  ///< behind `attrs`; callers do not give them
   std::vector<Config> configs;
   InferShapeFunction infer_shape = nullptr;
   InferDataTypeFunction infer_data_type = nullptr;

@@ -162,6 +162,9 @@ void opkit_register_functions(const opkit::host::OpFunctions* functions) {
   take(entry->create_compile_info, functions->create_compile_info);
   entry->value_dependent_inputs.insert(entry->value_dependent_inputs.end(), functions->value_dependent_inputs,
                                        functions->value_dependent_inputs + functions->value_dependent_count);
+  if (const AttrDescription* attr = functions->private_attr; attr != nullptr) {
+    entry->private_attrs.push_back({attr->name, attr->is_required, attr->has_default, attr_value(attr->default_value)});
+  }
 }
 
 void opkit_register_tiling_class(const opkit::host::TilingClass* description) {

@@ -7,6 +7,7 @@
 
 #include "exe_graph/runtime/storage_shape.h"
 #include "graph/types.h"
+#include "opkit/host/prelude.h"
 
 namespace gert {
 

@@ -67,6 +67,11 @@ class Float16 {
 using half = opkit::detail::Float16<opkit::detail::half_bits, opkit::detail::half_value>;
 using bfloat16_t = opkit::detail::Float16<opkit::detail::bfloat16_bits, opkit::detail::bfloat16_value>;
 
+// The vendor's compiler also has these names.
+using float16_t = half;
+using float32_t = float;
+#define __bf16 bfloat16_t
+
 namespace AscendC {
 
 /// Two of them share a byte. It names the elements of tensors; there are no scalars of it.

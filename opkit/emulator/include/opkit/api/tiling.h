@@ -45,9 +45,10 @@ enum KernelMetaType {
 
 namespace opkit {
 
-/// Types that the emulated chips have; which of them a kernel has, the toolchain reads from its source.
+/// Types that the emulated chips have; which of them a kernel has, the toolchain reads from its source. A kernel that
+/// asks for vector cores beside the AI cores runs on the cores that there are.
 constexpr bool is_task_type(KernelMetaType type) {
-  return type <= KERNEL_TYPE_MIX_AIC_1_2 || type == KERNEL_TYPE_AICORE;
+  return type <= KERNEL_TYPE_MIX_AIC_1_2 || type == KERNEL_TYPE_AICORE || type == KERNEL_TYPE_MIX_VECTOR_CORE;
 }
 
 }  // namespace opkit

@@ -8,6 +8,7 @@
 #include "opkit/api/half.h"
 #include "opkit/api/runtime_abi.h"
 #include "opkit/api/std.h"
+#include "opkit/api/vector_mask.h"
 
 namespace AscendC {
 
@@ -53,6 +54,15 @@ class AscendCUtils {
  public:
   /// 0: half and bfloat16_t results saturate; 1: they become infinite. Source: Mmad, constraints
   static void SetOverflow(uint64_t ctrlValue) { opkit::set_saturation(opkit::Saturation::Floats, ctrlValue == 0); }
+  /// The first `count` lanes, as SetVectorMask.
+  template <typename T, bool isSetMask = true>
+  static void SetMask(int32_t count) {
+    if constexpr (isSetMask) SetVectorMask<T, MaskMode::NORMAL>(count);
+  }
+  template <typename T, bool isSetMask = true>
+  static void SetMask(const uint64_t& maskHigh, const uint64_t& maskLow) {
+    if constexpr (isSetMask) SetVectorMask<T, MaskMode::NORMAL>(maskHigh, maskLow);
+  }
   static int32_t GetC0Size() { return 32; }
   static int32_t GetBitSize(int32_t byteSize) { return byteSize * 8; }
   static int32_t GetC0Count(const int32_t dtypeSize) { return dtypeSize == 0 ? 0 : 32 / dtypeSize; }

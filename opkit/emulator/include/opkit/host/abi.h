@@ -22,7 +22,7 @@ struct PlatFormInfos;
 namespace opkit::host {
 
 /// Changes with any type in this file and with the contexts under exe_graph/runtime.
-constexpr uint32_t kHostAbiVersion = 2;
+constexpr uint32_t kHostAbiVersion = 3;
 
 using InferShapeFunction = uint32_t (*)(gert::InferShapeContext*);
 using InferDataTypeFunction = uint32_t (*)(gert::InferDataTypeContext*);
@@ -105,6 +105,7 @@ struct OpFunctions {
   void* (*create_compile_info)();
   const size_t* value_dependent_inputs;  ///< indices in OpDef order
   size_t value_dependent_count;
+  const AttrDescription* private_attr;  ///< one that host functions find behind the OpDef's; callers do not give it
 };
 
 /// One field of tiling data that is defined by the macros of register/tilingdata_base.h.

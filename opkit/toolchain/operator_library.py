@@ -1,0 +1,214 @@
+"""Libraries of operators: one repository, a folder an operator, headers that they share.
+
+    LIBRARY/CMakeLists.txt
+    LIBRARY/cmake/variables.cmake               include folders of the host code, from the root
+    LIBRARY/common/inc/                         what host sources of all operators include
+    LIBRARY/[experimental/]CATEGORY/OPERATOR/   op_host/, op_kernel/, op_graph/, op_api/, tests/
+
+The vendor's build of such a library copies every operator's op_kernel/ beside the others', so
+kernels include each other as `../OPERATOR/file.h`, and links all host sources into one library, so
+one operator's host code calls what lies beside a header of another's. Here an operator is built by
+itself: its own sources, and those that lie beside the headers which they include.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["OperatorLibrary", "find_library", "find_operators"]
+
+_COMMON = Path("common") / "inc"
+_EXPERIMENTAL = "experimental"
+_SET_INCLUDE = re.compile(r"set\s*\(\s*OP_(?:TILING|PROTO)_INCLUDE\b([^)]*)\)")
+_FROM_ROOT = re.compile(r"\$\{\w+_DIR\}/([\w/]+)")
+_SWITCHED_DEFINITION = re.compile(r"\$<\$<BOOL:\$\{(\w+)\}>:(\w+)>")
+_SWITCHED_ON = re.compile(r"set\s*\(\s*(\w+)\s+(?:ON|TRUE)\s*\)")
+_DEPENDENCIES = re.compile(r"\bDEPENDENCIES((?:\s+[a-z]\w*)+)")
+_OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
+_SOURCE_SUFFIXES = (".cpp", ".cc")
+# For chips with another instruction set; for the graph engine; for unit tests.
+_FOREIGN_PARTS = frozenset(("arch35", "op_kernel", "tests", "test", "op_api", "op_kernel_aicpu"))
+
+
+@dataclass(frozen=True)
+class OperatorLibrary:
+    """A repository of operators."""
+
+    root: Path
+
+    def host_definitions(self) -> tuple[str, ...]:
+        """Return the macros of the host code that CMake switches on."""
+        definitions = []
+        for text in self._cmake_texts():
+            switched_on = set(_SWITCHED_ON.findall(text))
+            definitions += [
+                name for switch, name in _SWITCHED_DEFINITION.findall(text) if switch in switched_on
+            ]
+        return tuple(dict.fromkeys(definitions))
+
+    def host_includes(self, operator: Path) -> tuple[Path, ...]:
+        """Return the include folders of an operator's host code, the nearest first.
+
+        They are the same for all operators of a category, so that the sources which these share
+        are compiled once.
+        """
+        named = [
+            name
+            for text in self._cmake_texts()
+            for body in _SET_INCLUDE.findall(text)
+            for name in _FROM_ROOT.findall(body)
+        ]
+        folders = (
+            operator.parent,
+            self.root / operator.relative_to(self.root).parts[0],
+            self.root,
+            self.root / _COMMON,
+            *(self.root / name for name in named),
+        )
+        return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
+
+    def kernel_includes(self, operator: Path, *, cache: Path) -> tuple[Path, ...]:
+        """Return the include folders of an operator's kernel.
+
+        One of them is an empty folder between links to every op_kernel/, so that
+        `../OPERATOR/file.h` leads to that operator's kernel as in the vendor's flat tree.
+        """
+        return (
+            operator / "op_kernel",
+            self._flat_kernels(operator, cache=cache),
+            self.root,
+            self.root / _COMMON,
+        )
+
+    def dependency_sources(self, operator: Path) -> tuple[Path, ...]:
+        """Return the sources of what it depends on (DEPENDENCIES) that concern this operator.
+
+        Those of a folder of helpers, which defines no operator, all do; of another operator's
+        sources, those that name this one.
+        """
+        cmake = (operator / "CMakeLists.txt", operator / "op_host" / "CMakeLists.txt")
+        names = [
+            name
+            for file in cmake
+            if file.is_file()
+            for found in _DEPENDENCIES.findall(_text(file))
+            for name in found.split()
+        ]
+        own = [
+            op
+            for file in (operator / "op_host").glob("*_def*.cpp")
+            for op in _OP_ADD.findall(_text(file))
+        ]
+        named_own = re.compile(rf"\b(?:{'|'.join(own) or '$^'})\b")
+        return tuple(
+            source
+            for name in dict.fromkeys(names)
+            for folder in self._folders_of(name)
+            for source in sorted((folder / "op_host").rglob("*.cpp"))
+            if not _FOREIGN_PARTS & set(source.relative_to(self.root).parts)
+            and (
+                not any((folder / "op_host").glob("*_def*.cpp")) or named_own.search(_text(source))
+            )
+        )
+
+    def companion_sources(
+        self, sources: Sequence[Path], includes: Sequence[Path]
+    ) -> tuple[Path, ...]:
+        """Return the sources that lie beside the headers which these include, and so on."""
+        found: dict[Path, None] = {}
+        seen: set[Path] = set()
+        queue = list(sources)
+        while queue:
+            file = queue.pop()
+            for header in self._included(file, includes):
+                if header in seen:
+                    continue
+                seen.add(header)
+                queue.append(header)
+                for source in self._beside(header):
+                    if source not in sources and source not in found:
+                        found[source] = None
+                        queue.append(source)
+        return tuple(sorted(found))
+
+    def _cmake_texts(self) -> Iterable[str]:
+        return (_text(file) for file in sorted((self.root / "cmake").glob("*.cmake")))
+
+    def _folders_of(self, name: str) -> tuple[Path, ...]:
+        return (*self.root.glob(f"*/{name}"), *self.root.glob(f"{_EXPERIMENTAL}/*/{name}"))[:1]
+
+    def _included(self, file: Path, includes: Sequence[Path]) -> Iterable[Path]:
+        for name in _INCLUDE.findall(_text(file)):
+            for folder in (file.parent, *includes):
+                path = Path(os.path.normpath(folder / name))
+                if path.is_file():
+                    if path.is_relative_to(self.root):
+                        yield path
+                    break
+
+    def _beside(self, header: Path) -> Iterable[Path]:
+        if _FOREIGN_PARTS & set(header.relative_to(self.root).parts):
+            return
+        folders = [header.parent]
+        if header.is_relative_to(self.root / _COMMON):
+            below = header.parent.relative_to(self.root / _COMMON)
+            folders.append(self.root / "common" / "src" / below)
+        for folder in folders:
+            for suffix in _SOURCE_SUFFIXES:
+                source = (folder / header.name).with_suffix(suffix)
+                if source.is_file():
+                    yield source
+
+    def _flat_kernels(self, operator: Path, *, cache: Path) -> Path:
+        is_experimental = _EXPERIMENTAL in operator.relative_to(self.root).parts
+        areas = (_EXPERIMENTAL, "") if is_experimental else ("", _EXPERIMENTAL)
+        kernels: dict[str, Path] = {}
+        for area in areas:
+            for folder in sorted((self.root / area).glob("*/*/op_kernel")):
+                kernels.setdefault(folder.parent.name, folder)
+        names = "\n".join(f"{name}\t{folder}" for name, folder in sorted(kernels.items()))
+        flat = cache / "flat_kernels" / hashlib.sha256(names.encode()).hexdigest()[:16]
+        empty = flat / "from"
+        if not empty.is_dir():
+            flat.mkdir(parents=True, exist_ok=True)
+            for name, folder in kernels.items():
+                _link(flat / name, folder)
+            empty.mkdir(exist_ok=True)
+        return empty
+
+
+def find_library(folder: Path) -> OperatorLibrary | None:
+    """Return the library that a folder is of or in; None where it is of none."""
+    for root in (folder, *folder.parents):
+        if (root / _COMMON).is_dir() and (root / "CMakeLists.txt").is_file():
+            return OperatorLibrary(root)
+    return None
+
+
+def find_operators(library: OperatorLibrary, below: Path | None = None) -> tuple[Path, ...]:
+    """Return the folders of a library's operators that have a kernel and an OpDef, by path."""
+    start = below or library.root
+    return tuple(
+        sorted(
+            folder.parent
+            for folder in start.rglob("op_kernel")
+            if any((folder.parent / "op_host").glob("*_def*.cpp"))
+        )
+    )
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")
+
+
+def _link(place: Path, target: Path) -> None:
+    # Another build may be making the same links.
+    with contextlib.suppress(FileExistsError):
+        place.symlink_to(target, target_is_directory=True)

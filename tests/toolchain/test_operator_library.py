@@ -1,0 +1,69 @@
+"""Operators of a library: sources and headers that they share, data types that the chip lacks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opkit import runtime
+from opkit.errors import SetupError, UsageError
+from opkit.toolchain import Artifact, build, load_project
+from opkit.toolchain.operator_library import find_library, find_operators
+
+LIBRARY = Path(__file__).parent / "data" / "library"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("libraries") / "library"
+    shutil.copytree(LIBRARY, root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def notes() -> list[str]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def artifact(library: Path, notes: list[str]) -> Artifact:
+    return build(load_project(library / "math" / "shift"), warn=notes.append)
+
+
+def test_an_operator_is_built_from_what_its_library_shares(artifact: Artifact) -> None:
+    shift = runtime.open(artifact.folder)
+    x = np.arange(103, dtype=np.float32)
+    (y,) = shift.run("Shift", [x, None], {"by": 3})
+    np.testing.assert_array_equal(y, x + 3)
+    with pytest.raises(UsageError, match="the rank of x is 5: Ascend910B takes 4"):
+        shift.run("Shift", [np.zeros((1, 1, 1, 1, 2), dtype=np.float32), None])
+
+
+def test_it_is_built_into_its_own_folder(artifact: Artifact, library: Path) -> None:
+    assert artifact.folder == library / "math" / "shift" / "build" / "opkit"
+    sources = json.loads(artifact.manifest.read_text())["sources"]
+    assert "math/shift/op_kernel/shift.cpp" in sources
+    assert "common/src/op_host/shares.cpp" in sources
+
+
+def test_a_data_type_without_an_instruction_is_left_out_by_name(
+    artifact: Artifact, notes: list[str]
+) -> None:
+    assert [note for note in notes if note.startswith("shift.dav-2201.int8")]
+    assert any("Adds: this data type is not supported" in note for note in notes)
+    document = json.loads(artifact.manifest.read_text())
+    (operator,) = document["operators"]
+    assert [variant["dtypes"][0] for variant in operator["variants"]] == ["float32", "int32"]
+    with pytest.raises(SetupError, match=r"no kernel shift\.dav-2201\.int8"):
+        runtime.open(artifact.folder).run("Shift", [np.zeros(4, dtype=np.int8), None])
+
+
+def test_the_operators_of_a_library_are_those_with_a_kernel_and_an_opdef(library: Path) -> None:
+    found = find_library(library / "math")
+    assert found is not None
+    assert [folder.name for folder in find_operators(found)] == ["shift"]
+    assert find_library(library.parent) is None
