@@ -56,10 +56,17 @@ def expand(graph: Graph) -> Graph:
     result = work.finish()
     composite = any(
         OPERATORS[n.operator].expand is not None
-        or (OPERATORS[n.operator].kind == "reduction" and not n.settings["keepdims"])
+        or (OPERATORS[n.operator].kind == "reduction" and not _is_plain(result, n))
         for n in result.nodes
     )
     return expand(result) if composite else result
+
+
+def _is_plain(graph: Graph, node: Node) -> bool:
+    """Whether a reduction keeps the rank and runs along neighbouring axes."""
+    (source,) = graph.inputs_of(node)
+    axes = normal_axes(node.settings["axis"], len(source.shape))
+    return bool(node.settings["keepdims"]) and len(_runs(axes)) == 1
 
 
 def _retyped(value: Value, tensor: Tensor) -> Value:

@@ -101,7 +101,8 @@ def _kernels_of(fused: FusedGraph, group: Group, chip: Chip) -> tuple[VectorKern
             break
     if not found:
         last = group.nodes[-1]
-        sizes = str(_kernel(fused, group, domain, "parts", group.name).plan)
+        schedule = _schedules(domain, chip)[-1]
+        sizes = str(_kernel(fused, group, domain, schedule, group.name).plan)
         raise GraphError(
             f"not even 256 elements of each of its tensors fit the"
             f" {chip.count('memory.ub_bytes')} bytes of UB at once:\n{sizes}",
@@ -133,9 +134,7 @@ def _schedules(domain: Domain, chip: Chip) -> tuple[str, ...]:
     """Return the schedules worth having, the preferred one first."""
     single = len(domain.extents) == 2 and domain.rows == 1
     if domain.reduces == "rows":
-        raise GraphError(
-            "a reduction along an axis that is not the last has no kernel yet", location=None
-        )
+        return ("down",)
     if domain.reduces:
         return ("rows", "parts")
     if single:

@@ -86,6 +86,8 @@ class _Writer:
         self.outputs = [tensor for tensor, _ in self.program.outputs]
         self.stems = self._stems()
         self.by_rows = self.program.schedule == "rows"
+        self.down = self.program.schedule == "down"
+        self.column_room = "(tiling.partLength + 64)" if self.down else "(tiling.stride + 64)"
         self.compares = any(
             s.operation in ("Compare", "CompareScalar")
             for sec in self.program.sections
@@ -105,6 +107,11 @@ class _Writer:
                 wanted += "Out"
             found[tensor.name] = wanted
         return found
+
+    @property
+    def kept_space(self) -> str:
+        """The space of what a pass leaves for the next."""
+        return "column" if self.down else "one"
 
     # The file
 
@@ -188,11 +195,14 @@ class _Writer:
         out(f"__aicore__ inline void Init({parameters}, const {self.struct}& given)")
         out("{")
         out("tiling = given;")
-        unit = "Row" if self.by_rows or self.reduces else "Tile"
+        unit = "Row" if self.by_rows or self.down or self.reduces else "Tile"
         out("const int64_t block = GetBlockIdx();")
         out("const int64_t extra = tiling.extra;")
         out(f"first{unit} = block * tiling.perBlock + (block < extra ? block : extra);")
         out(f"last{unit} = first{unit} + tiling.perBlock + (block < extra ? 1 : 0);")
+        if self.by_rows:
+            out("columns = tiling.columns;")
+            out("stride = tiling.stride;")
         for tensor in self.tensors:
             stem, kind = self.stems[tensor.name], cpp_type(tensor.dtype)
             out(
@@ -206,15 +216,18 @@ class _Writer:
         counts = self.plan.counts
         if self.layout.has_gap and self.input_segments:
             out("ClearInput();")
+        if self.works:
+            out("pipe.InitBuffer(workBuffer, tiling.workLength * sizeof(float));")
+            out("work = workBuffer.Get<float>();")
         if counts["scratch"]:
             out(
                 f"pipe.InitBuffer(scratchBuffer, {counts['scratch']} *"
-                " tiling.tileLength * sizeof(float));"
+                " SlotLength() * sizeof(float));"
             )
             out("scratch = scratchBuffer.Get<float>();")
             if self.compares:
                 # Comparisons read whole repeats: past a short tile they must meet defined values.
-                out(f"Duplicate(scratch, 0.0f, {counts['scratch']} * tiling.tileLength);")
+                out(f"Duplicate(scratch, 0.0f, {counts['scratch']} * SlotLength());")
         if counts["mask"]:
             out(f"pipe.InitBuffer(maskBuffer, {counts['mask']} * MaskBytes());")
             out("masks = maskBuffer.Get<uint8_t>();")
@@ -237,10 +250,14 @@ class _Writer:
         if counts["one"]:
             found.append(("one", str(ONE_CAPACITY), counts["one"]))
         if counts["column"]:
-            found.append(("column", "tiling.stride", counts["column"]))
+            found.append(("column", self.column_room, counts["column"]))
         if "blocks" in self.helper_needs:
             found.append(("block", str(ROW_CAPACITY), 8))
         return found
+
+    @property
+    def works(self) -> bool:
+        return self.plan.reduces_rows and not self.down
 
     @property
     def helper_needs(self) -> frozenset[str]:
@@ -285,6 +302,8 @@ class _Writer:
         out("{")
         if self.by_rows:
             self.process_rows()
+        elif self.down:
+            self.process_down()
         elif self.reduces:
             self.process_passes()
         else:
@@ -376,6 +395,35 @@ class _Writer:
                 out(f"Finish{self.pass_name(index - 1)}(row);")
         out("}")
 
+    def process_down(self) -> None:
+        out = self.out
+        out("for (int64_t unit = firstRow; unit < lastRow; ++unit) {")
+        out("batch = unit / tiling.partsPerRow;")
+        out("column = unit % tiling.partsPerRow * tiling.partLength;")
+        out("const int64_t rest = tiling.columns - column;")
+        out("columns = rest < tiling.partLength ? static_cast<uint32_t>(rest) : tiling.partLength;")
+        out("stride = (columns + tiling.unit - 1) / tiling.unit * tiling.unit;")
+        if self.prepares:
+            out("Prepare(0);")
+        for index, section in enumerate(self.program.sections):
+            if section.name == "tile" and section.steps:
+                stores = index == self.last_pass and bool(self.output_segments)
+                if self.input_segments:
+                    out("CopyIn(0, RowsAt(0));")
+                out("for (int64_t row = 0; row < tiling.rowsPerBatch; row += tiling.rowsPerTile) {")
+                out("const uint32_t rows = RowsAt(row);")
+                if self.input_segments:
+                    out("if (row + rows < tiling.rowsPerBatch) {")
+                    out("CopyIn(row + rows, RowsAt(row + rows));")
+                    out("}")
+                out(f"Compute{self.pass_name(index)}(rows, row == 0);")
+                if stores:
+                    out("CopyOut(row, rows);")
+                out("}")
+            elif section.name == "finish" and section.steps:
+                out(f"Finish{self.pass_name(index - 1)}(0);")
+        out("}")
+
     @property
     def last_pass(self) -> int:
         return max(i for i, s in enumerate(self.program.sections) if s.name == "tile")
@@ -393,6 +441,8 @@ class _Writer:
         """Return an element's index for a row, counted over all batches, and a column."""
         varies = self.domain.varies[tensor.name]
         by_row, by_column = varies[-2:]
+        if self.down:
+            return self.offset_down(tensor, row)
         single_row = self.layout.has_single_row
         parts: list[str] = []
         stem = self.stems[tensor.name]
@@ -410,13 +460,27 @@ class _Writer:
             parts.append(column)
         return " + ".join(parts) or "0"
 
+    def offset_down(self, tensor: Tensor, row: str) -> str:
+        """Return an element's index for a row of the unit's batch and its first column."""
+        varies = self.domain.varies[tensor.name]
+        by_row, by_column = varies[-2:]
+        batched = any(varies[:-2])
+        parts = []
+        if batched:
+            parts.append(f"{_upper(self.stems[tensor.name])}Batch(batch)")
+        if by_row:
+            parts.append(f"{row} * tiling.columns" if by_column else row)
+        if by_column:
+            parts.append("column")
+        return " + ".join(parts) or "0"
+
     def batch_functions(self) -> None:
         """Write how a batch's index gives a tensor's place, for those that do not vary along every
         axis."""
         out = self.out
         for tensor in self.tensors:
             varies = self.domain.varies[tensor.name]
-            if not any(varies[:-2]) or all(varies[:-1]):
+            if not any(varies[:-2]) or (all(varies[:-1]) and not self.down):
                 continue
             stem = self.stems[tensor.name]
             terms = []
@@ -443,12 +507,12 @@ class _Writer:
         out = self.out
         if not self.input_segments:
             return
-        if self.by_rows:
+        if self.by_rows or self.down:
             out("__aicore__ inline void CopyIn(int64_t row, uint32_t rows)")
         else:
             out("__aicore__ inline void CopyIn(int64_t tile)")
         out("{")
-        if not self.by_rows:
+        if not (self.by_rows or self.down):
             self.part_position()
         out("LocalTensor<uint8_t> input = inputQueue.AllocTensor<uint8_t>();")
         for name, _, is_row in self.input_segments:
@@ -483,8 +547,8 @@ class _Writer:
         row, column = "row", "" if self.by_rows else "column"
         at = f"{stem}Global[{self.offset(tensor, row, column)}]"
         sizes = "1, count"
-        if self.by_rows:
-            sizes = "1, rows" if is_row else "rows, tiling.columns"
+        if self.by_rows or self.down:
+            sizes = "1, rows" if is_row else "rows, columns"
         source, target = (at, local) if is_in else (local, at)
         self.out(f"{'Load' if is_in else 'Store'}({target}, {source}, {sizes});")
 
@@ -492,12 +556,12 @@ class _Writer:
         out = self.out
         if not self.output_segments:
             return
-        if self.by_rows:
+        if self.by_rows or self.down:
             out("__aicore__ inline void CopyOut(int64_t row, uint32_t rows)")
         else:
             out("__aicore__ inline void CopyOut(int64_t tile)")
         out("{")
-        if not self.by_rows:
+        if not (self.by_rows or self.down):
             self.part_position()
         out("LocalTensor<uint8_t> output = outputQueue.DeQue<uint8_t>();")
         for name, _, is_row in self.output_segments:
@@ -523,7 +587,7 @@ class _Writer:
                 out("Order<HardEvent::S_MTE2>();")
         for step in loads:
             tensor = self.graph.tensors[step.mode]
-            count = "tiling.columns" if step.target.space == "column" else "1"
+            count = "columns" if step.target.space == "column" else "1"
             at = f"{self.stems[tensor.name]}Global[{self.offset(tensor, 'row', '')}]"
             out(f"Load({self.named(step.target, section)}, {at}, 1, {count});")
         if loads:
@@ -543,13 +607,15 @@ class _Writer:
         stores = index == self.last_pass and bool(self.output_segments)
         if self.by_rows:
             out("__aicore__ inline void Compute(uint32_t rows)")
+        elif self.down:
+            out(f"__aicore__ inline void Compute{name}(uint32_t rows, bool isFirst)")
         elif self.reduces:
             out(f"__aicore__ inline void Compute{name}(uint32_t length, bool isFirst)")
         else:
             out("__aicore__ inline void Compute(uint32_t length)")
         out("{")
-        if self.by_rows:
-            stride = "rows * tiling.stride"
+        if self.by_rows or self.down:
+            stride = "rows * stride"
             out(f"const uint32_t count = {f'RoundUp({stride}, 64)' if self.compares else stride};")
         else:
             out(f"const uint32_t count = {'RoundUp(length, 64)' if self.compares else 'length'};")
@@ -561,7 +627,7 @@ class _Writer:
         if self.compares:
             for step in section.steps:
                 if step.operation == "Load":
-                    loaded = "rows * tiling.stride" if self.by_rows else "length"
+                    loaded = "length" if not (self.by_rows or self.down) else "rows * stride"
                     end = "count"
                     if step.target.space == "row":
                         loaded, end = "rows", "RoundUp(rows, 64)"
@@ -584,12 +650,12 @@ class _Writer:
         for step in section.steps:
             self.step(step, section)
         for tensor, value in self.program.outputs:
-            if value.space == "one" and any(s.target == value for s in section.steps):
+            if value.space == self.kept_space and any(s.target == value for s in section.steps):
                 stem = self.stems[tensor.name]
                 out("Order<HardEvent::V_MTE3>();")
                 out(
                     f"Store({stem}Global[{self.offset(tensor, 'row', '')}],"
-                    f" {self.named(value, section)}, 1, 1);"
+                    f" {self.named(value, section)}, 1, {'columns' if self.down else '1'});"
                 )
                 out("Order<HardEvent::MTE3_V>();")
         out("}")
@@ -599,7 +665,7 @@ class _Writer:
         """Name the slots that a section uses, once for each type that they hold."""
         names: dict[str, str] = {}
         for step in section.steps:
-            operands = [step.target, *step.sources, *([step.work] if step.work else [])]
+            operands = [step.target, *step.sources]
             for each in operands:
                 if isinstance(each, Value) and step.operation != "Read":
                     names.setdefault(self.named(each, section), self.address(each))
@@ -658,17 +724,17 @@ class _Writer:
         if place.area == "mask":
             return f"masks[{place.index} * MaskBytes()]"
         size = {
-            "scratch": "tiling.tileLength",
+            "scratch": "SlotLength()",
             "row": str(ROW_CAPACITY),
             "one": str(ONE_CAPACITY),
-            "column": "tiling.stride",
+            "column": self.column_room,
         }[place.area]
         array = "scratch" if place.area == "scratch" else _slots(place.area)
         at = f"{array}[{place.index} * {size}]"
         return at if kind == "float" else f"{at}.ReinterpretCast<{kind}>()"
 
     def count(self, value: Value) -> str:
-        return {"tile": "count", "row": "rows", "one": "1", "column": "tiling.stride"}[value.space]
+        return {"tile": "count", "row": "rows", "one": "1", "column": "stride"}[value.space]
 
     def operand(self, operand: Operand, kind: str, section: Section) -> str:
         if isinstance(operand, Value):
@@ -722,12 +788,11 @@ class _Writer:
         elif name == "Accumulate":
             text = f"Accumulate{step.mode}({to}, {sources[0]}, {count}, isFirst);"
         elif name == "Fold":
-            assert step.work is not None
-            text = f"{step.mode}Part({to}, {sources[0]}, {self.named(step.work, section)});"
+            text = f"{step.mode}Part({to}, {sources[0]}, work);"
+            if self.down:
+                text = f"{step.mode}Down({to}, {sources[0]});"
         elif name == "Reduce":
-            assert step.work is not None
-            work = self.named(step.work, section)
-            text = f"{step.mode}Rows({to}, {sources[0]}, {work}, rows);"
+            text = f"{step.mode}Rows({to}, {sources[0]}, work, rows);"
         elif name == "Fill":
             source = step.sources[0]
             assert isinstance(source, Value)
@@ -750,15 +815,30 @@ class _Writer:
         self.batch_functions()
         if self.by_rows:
             out.all(HELPERS["RowsAtBatch" if self.layout.splits_batches else "RowsAt"])
+        elif self.down:
+            out.all(HELPERS["RowsDown"])
         else:
             out.all(HELPERS["CountOf" if not self.layout.has_single_row else "CountOfSingle"])
+        if self.down:
+            modes = {
+                s.mode for sec in self.program.sections for s in sec.steps if s.operation == "Fold"
+            }
+            for mode in sorted(modes):
+                out.all(HELPERS[f"{mode}Down"])
         for name in sorted(self.helper_needs - {"blocks"}):
             out.all(HELPERS[name])
         if self.input_segments or self.prepares:
-            out.all(HELPERS["Load" if not self.layout.has_gap else "LoadWithGap"])
-        out.all(HELPERS["Store" if not self.layout.has_gap else "StoreWithGap"])
+            way = "Down" if self.down else "WithGap" if self.layout.has_gap else ""
+            out.all(HELPERS[f"Load{way}"])
+        out.all(
+            HELPERS[
+                "StoreDown" if self.down else "StoreWithGap" if self.layout.has_gap else "Store"
+            ]
+        )
         if self.compares:
             out.all(HELPERS["FillTail"])
+        if self.plan.counts["scratch"]:
+            out.all(HELPERS["SlotLength"])
         if self.plan.counts["mask"]:
             out.all(HELPERS["MaskBytes"])
         if self.layout.has_gap and self.input_segments:
@@ -773,6 +853,9 @@ class _Writer:
             out("TQue<QuePosition::VECIN, BUFFERS> inputQueue;")
         if self.output_segments:
             out("TQue<QuePosition::VECOUT, BUFFERS> outputQueue;")
+        if self.works:
+            out("TBuf<QuePosition::VECCALC> workBuffer;")
+            out("LocalTensor<float> work;")
         if self.plan.counts["scratch"]:
             out("TBuf<QuePosition::VECCALC> scratchBuffer;")
             out("LocalTensor<float> scratch;")
@@ -784,9 +867,15 @@ class _Writer:
             out(f"LocalTensor<float> {_slots(area)};")
         for tensor in self.tensors:
             out(f"GlobalTensor<{cpp_type(tensor.dtype)}> {self.stems[tensor.name]}Global;")
-        unit = "Row" if self.by_rows or self.reduces else "Tile"
+        unit = "Row" if self.by_rows or self.down or self.reduces else "Tile"
         out(f"int64_t first{unit} = 0;")
         out(f"int64_t last{unit} = 0;")
+        if self.by_rows or self.down:
+            out("uint32_t columns = 0;")
+            out("uint32_t stride = 0;  // elements from row to row in the buffer")
+        if self.down:
+            out("int64_t batch = 0;")
+            out("int64_t column = 0;  // the first of the unit")
         scalars: dict[str, str] = {}
         for section in self.program.sections:
             for step in section.steps:

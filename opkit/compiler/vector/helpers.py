@@ -28,6 +28,36 @@ _BASE: Mapping[str, str] = {
         return rest < tiling.rowsPerTile ? static_cast<uint32_t>(rest) : tiling.rowsPerTile;
         }
     """,
+    "RowsDown": """
+        // Rows of the tile that begins at a row.
+        __aicore__ inline uint32_t RowsAt(int64_t row)
+        {
+        const int64_t rest = tiling.rowsPerBatch - row;
+        return rest < tiling.rowsPerTile ? static_cast<uint32_t>(rest) : tiling.rowsPerTile;
+        }
+    """,
+    "LoadDown": """
+        // A part of some rows, `stride` elements apart in the buffer.
+        template <typename T>
+        __aicore__ inline void Load(const LocalTensor<T>& to, const GlobalTensor<T>& from, uint32_t rows, uint32_t length)
+        {
+        const uint32_t bytes = length * sizeof(T);
+        const uint32_t skipped = rows > 1 ? (tiling.columns - length) * sizeof(T) : 0;
+        const uint32_t gap = rows > 1 ? stride * sizeof(T) / 32 - (bytes + 31) / 32 : 0;
+        DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, skipped, gap, 0},
+                    DataCopyPadExtParams<T>());
+        }
+    """,
+    "StoreDown": """
+        template <typename T>
+        __aicore__ inline void Store(const GlobalTensor<T>& to, const LocalTensor<T>& from, uint32_t rows, uint32_t length)
+        {
+        const uint32_t bytes = length * sizeof(T);
+        const uint32_t skipped = rows > 1 ? (tiling.columns - length) * sizeof(T) : 0;
+        const uint32_t gap = rows > 1 ? stride * sizeof(T) / 32 - (bytes + 31) / 32 : 0;
+        DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, gap, skipped, 0});
+        }
+    """,
     "CountOf": """
         // Elements of a tile: the last of a row may be short.
         __aicore__ inline uint32_t CountOf(int64_t tile)
@@ -59,7 +89,7 @@ _BASE: Mapping[str, str] = {
         __aicore__ inline void Load(const LocalTensor<T>& to, const GlobalTensor<T>& from, uint32_t rows, uint32_t length)
         {
         const uint32_t bytes = length * sizeof(T);
-        const uint32_t gap = rows > 1 ? tiling.stride * sizeof(T) / 32 - (bytes + 31) / 32 : 0;
+        const uint32_t gap = rows > 1 ? stride * sizeof(T) / 32 - (bytes + 31) / 32 : 0;
         DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, 0, gap, 0}, DataCopyPadExtParams<T>());
         }
     """,
@@ -76,7 +106,7 @@ _BASE: Mapping[str, str] = {
         __aicore__ inline void Store(const GlobalTensor<T>& to, const LocalTensor<T>& from, uint32_t rows, uint32_t length)
         {
         const uint32_t bytes = length * sizeof(T);
-        const uint32_t gap = rows > 1 ? tiling.stride * sizeof(T) / 32 - (bytes + 31) / 32 : 0;
+        const uint32_t gap = rows > 1 ? stride * sizeof(T) / 32 - (bytes + 31) / 32 : 0;
         DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, gap, 0, 0});
         }
     """,
@@ -100,6 +130,13 @@ _BASE: Mapping[str, str] = {
         Duplicate(input.ReinterpretCast<int16_t>(), static_cast<int16_t>(0), WORDS);
         inputQueue.FreeTensor(input);
         }
+        }
+    """,
+    "SlotLength": """
+        // Elements from one slot to the next: neighbours lie in different groups of banks.
+        __aicore__ inline uint32_t SlotLength()
+        {
+        return tiling.tileLength + 64;
         }
     """,
     "MaskBytes": """
@@ -161,7 +198,7 @@ _BASE: Mapping[str, str] = {
         {
         Order<HardEvent::V_S>();
         for (uint32_t row = 0; row < rows; ++row) {
-        Duplicate(to[row * tiling.stride], values.GetValue(row), tiling.stride);
+        Duplicate(to[row * stride], values.GetValue(row), stride);
         }
         Order<HardEvent::S_V>();
         }
@@ -172,7 +209,7 @@ _BASE: Mapping[str, str] = {
         __aicore__ inline void FillColumn(const LocalTensor<T>& to, const LocalTensor<T>& values, uint32_t rows)
         {
         for (uint32_t row = 0; row < rows; ++row) {
-        Adds(to[row * tiling.stride], values, static_cast<T>(0), tiling.stride);
+        Adds(to[row * stride], values, static_cast<T>(0), stride);
         }
         }
     """,
@@ -193,25 +230,33 @@ _BITS_PAIR = """
         }}
 """
 _BY_ROW = """
-        // Each row with its own number. Short rows: a repeat takes 64 columns of a row, and the next repeat the next row.
+        // Each row with its own number, spread over a block. Short rows: a repeat takes 64 columns of a row, and the next
+        // repeat the next row; long ones: an instruction a row.
         template <typename T>
         __aicore__ inline void {name}Row(const LocalTensor<T>& to, const LocalTensor<T>& from, const LocalTensor<T>& values,
                                       uint32_t rows)
         {{
-        if (tiling.byChunk != 0) {{
-        const uint8_t step = tiling.stride / 8;
         const LocalTensor<T> spread = blocks.template ReinterpretCast<T>();
         Brcb(spread, values, (rows + 7) / 8, {{1, 8}});
-        for (uint32_t column = 0; column < tiling.stride; column += 64) {{
-        {name}(to[column], from[column], spread, ChunkMask(tiling.stride, column), rows, {{1, 1, 0, step, step, 1}});
+        if (tiling.byChunk != 0) {{
+        const uint8_t step = stride / 8;
+        for (uint32_t column = 0; column < stride; column += 64) {{
+        {name}(to[column], from[column], spread, ChunkMask(stride, column), rows, {{1, 1, 0, step, step, 1}});
         }}
         return;
         }}
-        Order<HardEvent::V_S>();
         for (uint32_t row = 0; row < rows; ++row) {{
-        {name}s(to[row * tiling.stride], from[row * tiling.stride], values.GetValue(row), tiling.stride);
+        uint32_t at = row * stride;
+        for (uint32_t left = stride / 64; left > 0;) {{
+        const uint32_t repeats = left < 248 ? left : 248;
+        {name}(to[at], from[at], spread[row * 8], static_cast<uint64_t>(64), repeats, {{1, 1, 0, 8, 8, 0}});
+        at += repeats * 64;
+        left -= repeats;
         }}
-        Order<HardEvent::S_V>();
+        if (stride % 64 > 0) {{
+        {name}(to[at], from[at], spread[row * 8], static_cast<uint64_t>(stride % 64), 1, {{1, 1, 0, 8, 8, 0}});
+        }}
+        }}
         }}
 """
 _BY_COLUMN = """
@@ -221,14 +266,14 @@ _BY_COLUMN = """
                                          uint32_t rows)
         {{
         if (tiling.byChunk != 0) {{
-        const uint8_t step = tiling.stride / 8;
-        for (uint32_t column = 0; column < tiling.stride; column += 64) {{
-        {name}(to[column], from[column], values[column], ChunkMask(tiling.stride, column), rows, {{1, 1, 1, step, step, 0}});
+        const uint8_t step = stride / 8;
+        for (uint32_t column = 0; column < stride; column += 64) {{
+        {name}(to[column], from[column], values[column], ChunkMask(stride, column), rows, {{1, 1, 1, step, step, 0}});
         }}
         return;
         }}
         for (uint32_t row = 0; row < rows; ++row) {{
-        {name}(to[row * tiling.stride], from[row * tiling.stride], values, tiling.stride);
+        {name}(to[row * stride], from[row * stride], values, stride);
         }}
         }}
 """
@@ -237,27 +282,27 @@ _ROWS = """
         __aicore__ inline void {name}Rows(const LocalTensor<float>& to, const LocalTensor<float>& from,
                                        const LocalTensor<float>& work, uint32_t rows)
         {{
-        const uint32_t step = tiling.stride / 8;
-        if (tiling.columns <= 64) {{
-        WholeReduce{name}(to, from, static_cast<int32_t>(tiling.columns), rows, 1, 1, step{order});
+        const uint32_t step = stride / 8;
+        if (columns <= 64) {{
+        WholeReduce{name}(to, from, static_cast<int32_t>(columns), rows, 1, 1, step{order});
         }} else if (tiling.byChunk != 0) {{
         // 64 columns of every row an instruction, then eight to one, and again.
         const uint8_t apart = step;
         Adds(work, from, 0.0f, 64, rows, {{1, 1, 8, apart}});
-        for (uint32_t column = 64; column < tiling.columns; column += 64) {{
-        {pair}(work, work, from[column], ChunkMask(tiling.columns, column), rows, {{1, 1, 1, 8, 8, apart}});
+        for (uint32_t column = 64; column < columns; column += 64) {{
+        {pair}(work, work, from[column], ChunkMask(columns, column), rows, {{1, 1, 1, 8, 8, apart}});
         }}
         BlockReduce{name}(blocks, work, rows, 64, 1, 1, 8);
         BlockReduce{name}(to, blocks, (rows + 7) / 8, 64, 1, 1, 8);
-        }} else if (tiling.stride % 512 == 0 && tiling.columns == tiling.stride && tiling.stride <= 4096) {{
+        }} else if (stride % 512 == 0 && columns == stride && stride <= 4096) {{
         // Whole rows behind one another: eight to one for all of them, twice, then each row's rest.
-        const LocalTensor<float> eighths = work[rows * tiling.stride / 8];
-        BlockRepeats{name}(work, from, rows * tiling.stride / 64);
-        BlockRepeats{name}(eighths, work, rows * tiling.stride / 512);
-        WholeReduce{name}(to, eighths, static_cast<int32_t>(tiling.stride / 64), rows, 1, 1, tiling.stride / 512{order});
+        const LocalTensor<float> eighths = work[rows * stride / 8];
+        BlockRepeats{name}(work, from, rows * stride / 64);
+        BlockRepeats{name}(eighths, work, rows * stride / 512);
+        WholeReduce{name}(to, eighths, static_cast<int32_t>(stride / 64), rows, 1, 1, stride / 512{order});
         }} else {{
         for (uint32_t row = 0; row < rows; ++row) {{
-        {name}Row(to[row], from[row * tiling.stride], work, tiling.columns);
+        {name}Row(to[row], from[row * stride], work, columns);
         }}
         }}
         }}
@@ -300,6 +345,19 @@ _REPEATS = """
         }}
         }}
 """
+_DOWN = """
+        // One number for each column: the lower half of the rows onto the upper, until one is left.
+        __aicore__ inline void {name}Down(const LocalTensor<float>& to, const LocalTensor<float>& from)
+        {{
+        uint32_t rows = RowsAt(0);
+        while (rows > 1) {{
+        const uint32_t half = rows / 2;
+        {pair}(from, from, from[(rows - half) * stride], half * stride);
+        rows -= half;
+        }}
+        Adds(to, from, 0.0f, stride);
+        }}
+"""
 _ACCUMULATE = """
         __aicore__ inline void Accumulate{name}(const LocalTensor<float>& to, const LocalTensor<float>& value, uint32_t count,
                                              bool isFirst)
@@ -333,6 +391,7 @@ def _build() -> dict[str, list[str]]:
         texts[f"{name}Part"] = _PART.format(**parts)
         texts[f"{name}OfRow"] = _ROW.format(**parts).replace(f"{name}Row(", f"{name}OfRow(")
         texts[f"BlockRepeats{name}"] = _REPEATS.format(**parts)
+        texts[f"{name}Down"] = _DOWN.format(**parts)
         texts[f"Accumulate{name}"] = _ACCUMULATE.format(**parts)
         for caller in (f"{name}Rows", f"{name}Part"):
             texts[caller] = texts[caller].replace(f"{name}Row(", f"{name}OfRow(")
@@ -358,7 +417,7 @@ def needed_helpers(program: Program) -> frozenset[str]:
                     "ChunkMask",
                     "blocks",
                 }
-            elif name == "Fold":
+            elif name == "Fold" and program.schedule != "down":
                 found |= {f"{step.mode}Part", f"{step.mode}OfRow", f"BlockRepeats{step.mode}"}
             elif name == "Accumulate":
                 found.add(f"Accumulate{step.mode}")
@@ -369,7 +428,7 @@ def needed_helpers(program: Program) -> frozenset[str]:
             elif name in HELPERS and name != "Load":
                 found.add(name)
                 if name.endswith("Row"):
-                    found |= {"ChunkMask", "Order", "blocks"}
+                    found |= {"ChunkMask", "blocks"}
                 if name.endswith("Column"):
                     found.add("ChunkMask")
             if name in ("Compare", "CompareScalar"):

@@ -27,7 +27,7 @@ def lower_group(fused: FusedGraph, group: Group, domain: Domain, schedule: str) 
         fused: the whole program.
         group: one of its vector groups.
         domain: the group's loops.
-        schedule: `rows` or `parts`.
+        schedule: `rows`, `parts` or `down`.
 
     Raises:
         GraphError: an operator has no instructions for its data types; at the user's line.
@@ -57,6 +57,8 @@ class _Lowering:
         self.location: Location | None = None
         self.results: set[int] = set()
         self.loaded: dict[str, Tensor] = {}
+        self.kept_space: Space = "column" if schedule == "down" else "one"
+        """The space of what a reduction in passes gives."""
 
     # The order of work
 
@@ -75,7 +77,8 @@ class _Lowering:
         )
 
     def passes(self) -> tuple[list[Section], list[tuple[Tensor, Value]]]:
-        """A row in parts: a pass over the parts for each generation of reductions, and one for the
+        """Rows in parts, or columns in parts: a pass over the parts for each generation of
+        reductions, and one for the
         rest."""
         generations = self.generations()
         last = max([0, *generations.values()])
@@ -101,19 +104,19 @@ class _Lowering:
             for node, accumulator in accumulators:
                 self.location = node.location
                 mode = OPERATORS[node.operator].vector.partition(":")[2]
-                total = self.emit("Fold", "one", "float32", (accumulator,), mode=mode, work=True)
+                total = self.emit("Fold", self.kept_space, "float32", (accumulator,), mode=mode)
                 kind = self.kind_of(node.output)
                 self.kept[node.output.name] = self.convert(total, kind)
             if generation == last:
                 for name in self.outputs:
-                    if self.space(name) == "one":
+                    if self.space(name) == self.kept_space:
                         tensor = self.graph.tensors[name]
                         stored.append((tensor, self.store(tensor)))
             else:
                 # What the next pass reads as one number a row is computed between the passes.
                 for node in self.group.nodes:
                     is_next = generations[node.output.name] == generation + 1
-                    if is_next and self.space(node.output.name) == "one":
+                    if is_next and self.space(node.output.name) == self.kept_space:
                         self.value(node.output.name)
             sections.append(Section("finish", tuple(self.steps)))
         return [Section("prepare", tuple(self.prepare)), *sections], stored
@@ -170,7 +173,7 @@ class _Lowering:
         node = self.nodes.get(name)
         before = self.location
         self.location = node.location if node is not None else before
-        hoist = self.is_hoisted(space) and not (self.schedule == "parts" and self.depends(name))
+        hoist = self.is_hoisted(space) and not (self.schedule != "rows" and self.depends(name))
         saved, self.steps = self.steps, self.prepare if hoist else self.steps
         value = self.loaded_value(name) if node is None else self.computed(node, space)
         self.steps = saved
@@ -264,15 +267,10 @@ class _Lowering:
         sources: Sequence[Operand],
         *,
         mode: str = "",
-        work: bool = False,
     ) -> Value:
         target = Value(self.numbers, space, kind)
         self.numbers += 1
-        room = None
-        if work:
-            room = Value(self.numbers, "tile", "float32")
-            self.numbers += 1
-        self.steps.append(Step(operation, target, tuple(sources), mode, room, self.location))
+        self.steps.append(Step(operation, target, tuple(sources), mode, self.location))
         return target
 
     # Operators
@@ -360,7 +358,7 @@ class _Lowering:
             self.refuse_integer_sum(source)
         value = self.spread(self.operand(source.name, "float32", "tile"), "tile", "float32")
         space = self.space(node.output.name)
-        total = self.emit("Reduce", space, "float32", (value,), mode=mode, work=True)
+        total = self.emit("Reduce", space, "float32", (value,), mode=mode)
         return self.convert(total, self.kind_of(node.output))
 
     def refuse_integer_sum(self, source: Tensor) -> None:

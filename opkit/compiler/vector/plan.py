@@ -9,10 +9,12 @@ from opkit.dtypes import find_dtype
 
 from .steps import Derived, Operand, Program, Scalar, Section, Step, Value
 
-__all__ = ["ROW_CAPACITY", "Lifetime", "Place", "Plan", "plan_memory"]
+__all__ = ["ROW_CAPACITY", "SLOT_GAP", "Lifetime", "Place", "Plan", "plan_memory"]
 
 ROW_CAPACITY = 256
 """Elements of a buffer with one value a row."""
+SLOT_GAP = 256
+"""Bytes between slots: two that an instruction reads lie in different groups of banks then."""
 ONE_CAPACITY = 64
 """Elements of a buffer with a single value: what one repeat covers."""
 _KEEPS_READING = ("Reduce", "Fold")
@@ -63,12 +65,18 @@ class Plan:
         masks = self.counts.get("mask", 0) / 8
         return buffers * moved + 4 * self.counts.get("scratch", 0) + masks
 
+    @property
+    def reduces_rows(self) -> bool:
+        """Whether reductions need room for their intermediate results."""
+        steps = (step for section in self.program.sections for step in section.steps)
+        return any(step.operation in ("Reduce", "Fold") for step in steps)
+
     def fixed_bytes(self, buffers: int) -> int:
         """Return what does not grow with the tile; columns apart."""
         total = buffers * 4 * ROW_CAPACITY * (len(self.row_inputs) + len(self.row_outputs))
         total += 4 * ROW_CAPACITY * self.counts.get("row", 0)
         total += 4 * ONE_CAPACITY * self.counts.get("one", 0)
-        return total + 4 * 8 * ROW_CAPACITY + 2048
+        return total + 4 * 8 * ROW_CAPACITY + SLOT_GAP * (self.counts.get("scratch", 0) + 8) + 1024
 
     def __str__(self) -> str:
         lines = [f"{area}: {count} slots" for area, count in sorted(self.counts.items()) if count]
@@ -207,13 +215,9 @@ class _Planner:
         if in_place:
             for place in dying:
                 free.setdefault(_pool(place), []).append((place, position))
-        if step.work is not None:
-            room, _ = self.take(step.work, free, position)
-            self.places[step.work.number] = room
-            self.lifetimes.append(Lifetime(section, step.work, room, position, position, -1))
         if step.target.number not in self.places:
             if step.operation == "Load":
-                self.places[step.target.number] = self.load(step)
+                self.places[step.target.number] = self.load(step, free, everywhere)
                 waits = -1
             else:
                 # A total lives from tile to tile: no other value of a tile may use its slot.
@@ -233,10 +237,6 @@ class _Planner:
                     last.get(step.target.number, position),
                     waits,
                 )
-            )
-        if step.work is not None:
-            free.setdefault(_pool(self.places[step.work.number]), []).append(
-                (self.places[step.work.number], position)
             )
         if not in_place:
             for place in dying:
@@ -268,6 +268,8 @@ class _Planner:
             # Whole words of the queue's buffer serve as scratch, until it is freed.
             value = self.input_values.get(number)
             return value is not None and value.space == "tile" and _bytes(value.kind) == 4
+        if number in self.input_values and place.area == "scratch":
+            return False
         return place.area in ("scratch", "mask", "row")
 
     @property
@@ -279,8 +281,15 @@ class _Planner:
             if step.operation == "Load"
         }
 
-    def load(self, step: Step) -> Place:
+    def load(
+        self, step: Step, free: dict[str, list[tuple[Place, int]]], everywhere: frozenset[int]
+    ) -> Place:
         space = step.target.space
+        if space == "column" and _bytes(step.target.kind) < 4:
+            # Only what it is converted to stays: tiles' scratch is idle meanwhile. All loads of a
+            # section come first, so none takes another's slot.
+            pool = free.get("scratch", [])
+            return pool.pop(0)[0] if pool else self.fresh("scratch")
         if space in ("one", "column"):
             return self.fresh(space)
         key = f"in {step.mode}"

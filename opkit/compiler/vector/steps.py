@@ -80,8 +80,6 @@ class Step:
     sources: tuple[Operand, ...] = ()
     mode: str = ""
     """Rounding or comparison mode; for Load the tensor."""
-    work: Value | None = None
-    """A tile that it uses for itself."""
     location: Location | None = field(default=None, compare=False)
 
     def __str__(self) -> str:

@@ -23,6 +23,8 @@ __all__ = ["DoesNotFit", "Launch", "TilingField", "TilingLayout", "layout_of", "
 BUFFERS = 2
 _LARGEST_REPEAT = 248
 """Rows of a tile at most: one instruction repeats 255 times, and eight rows share a block."""
+_DOWN_WIDTH = 1024
+"""Columns of a unit where rows are reduced, at most."""
 _LEAST_TILE = 1024
 """Elements below which a tile is not worth a core of its own."""
 
@@ -89,16 +91,17 @@ def layout_of(plan: Plan, stems: Mapping[str, str]) -> TilingLayout:
     wide.append(TilingField("extra", "int64_t", "the first cores take one more"))
     wide.append(TilingField("rowsPerBatch", "int64_t"))
     wide.append(TilingField("partsPerRow", "int64_t"))
-    if program.schedule == "parts":
+    if program.schedule != "rows":
         wide.append(TilingField("columns", "int64_t", "elements of a row"))
     tensors = [*program.inputs, *(tensor for tensor, _ in program.outputs)]
     sizes = []
     strides: list[tuple[str, Dimension]] = []
     batch_axes = range(len(domain.batches))
+    down = program.schedule == "down"
     partial = [
         t
         for t in tensors
-        if any(domain.varies[t.name][:-2]) and not all(domain.varies[t.name][:-1])
+        if any(domain.varies[t.name][:-2]) and (down or not all(domain.varies[t.name][:-1]))
     ]
     for axis in batch_axes:
         if partial and axis > 0:
@@ -124,6 +127,15 @@ def layout_of(plan: Plan, stems: Mapping[str, str]) -> TilingLayout:
         narrow.append(
             TilingField("byChunk", "uint32_t", "1: one instruction for 64 columns of all rows")
         )
+    if plan.reduces_rows and not down:
+        narrow.append(TilingField("workLength", "uint32_t", "elements that reductions use"))
+    if down:
+        narrow.append(TilingField("partLength", "uint32_t", "columns of a unit, at most"))
+        narrow.append(
+            TilingField("unit", "uint32_t", "elements that a row's room is a multiple of")
+        )
+        narrow.append(TilingField("rowsPerTile", "uint32_t"))
+        narrow.append(TilingField("byChunk", "uint32_t", "1: one instruction for 64 columns"))
     field_of: dict[str, str] = {}
     for section in program.sections:
         for step in section.steps:
@@ -136,7 +148,7 @@ def layout_of(plan: Plan, stems: Mapping[str, str]) -> TilingLayout:
     if (len(narrow)) % 2:
         narrow.append(TilingField("reserved", "uint32_t"))
     moved = {size for _, size in (*plan.input_bytes, *plan.output_bytes)}
-    has_gap = program.schedule == "rows" and len(moved) > 1
+    has_gap = program.schedule in ("rows", "down") and len(moved) > 1
     return TilingLayout(plan, (*wide, *narrow), field_of, tuple(sizes), tuple(strides), has_gap)
 
 
@@ -162,10 +174,18 @@ def tile_for(plan: Plan, chip: Chip, columns: int) -> int:
     program = plan.program
     fixed = plan.fixed_bytes(BUFFERS)
     per_element = max(plan.bytes_per_element(BUFFERS), 1.0)
+    if program.schedule == "down":
+        columns = _DOWN_WIDTH
     if program.schedule == "parts":
+        if plan.reduces_rows:
+            per_element, fixed = per_element + 0.75, fixed + 1024
         return int((ub - fixed) / per_element) // 256 * 256
     stride = _stride(plan, columns)
-    fixed += 4 * stride * plan.counts.get("column", 0)
+    fixed += 4 * (stride + 64) * plan.counts.get("column", 0)
+    if plan.reduces_rows:
+        # Rows that reductions fold 64 columns at a time need those for every row.
+        per_element += 4 * (64 / stride if 64 < stride <= 2040 else 0) + 0.75
+        fixed += 1024
     room = int((ub - fixed) / per_element) // 256 * 256
     return room if room >= -(-stride // 256) * 256 else 0
 
@@ -213,6 +233,24 @@ def launch_for(
         }
         block_dim = min(used, rows)
         each, extra = divmod(rows, block_dim)
+    elif program.schedule == "down":
+        unit = max(8, _row_unit(plan))
+        batches = rows // per_batch
+        wanted = -(-columns * batches // cores)
+        part = min(_DOWN_WIDTH, max(64, -(-wanted // 64) * 64), -(-columns // unit) * unit)
+        parts = -(-columns // part)
+        stride = -(-part // unit) * unit
+        tile = min(_LARGEST_REPEAT, room // stride, per_batch)
+        cut = Split(batches * parts, 1, batches * parts, min(cores, batches * parts))
+        block_dim, (each, extra) = cut.cores, divmod(batches * parts, cut.cores)
+        values |= {
+            "partsPerRow": parts,
+            "partLength": stride,
+            "unit": unit,
+            "rowsPerTile": tile,
+            "tileLength": -(-tile * stride // 256) * 256,
+            "byChunk": int(stride <= 2040 and tile >= -(-stride // 64)),
+        }
     else:
         reduces = any(s.operation == "Accumulate" for sec in program.sections for s in sec.steps)
         if reduces:
@@ -230,6 +268,8 @@ def launch_for(
             block_dim, (each, extra) = cut.cores, divmod(rows * parts, cut.cores)
         values |= {"partsPerRow": parts, "tileLength": -(-tile // 256) * 256}
     values |= {"perBlock": each, "extra": extra}
+    chunked = 64 * (values["rowsPerTile"] if values.get("byChunk") else 0)
+    values["workLength"] = max(chunked, int(values["tileLength"]) // 64 * 10 + 128)
     for name, extents in layout.sizes:
         total = 1
         for extent in extents:
