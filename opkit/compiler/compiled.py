@@ -14,7 +14,8 @@ from opkit.errors import UsageError
 from .builder import TensorSpec, trace
 from .dimensions import bind_shapes, evaluate
 from .fusion import Group
-from .graph import Attribute, Graph, Node
+from .graph import Attribute, Graph, GraphError, Node
+from .movements import MOVEMENTS, run_movement
 from .native import NativeKernel, compile_text
 from .operators import OPERATORS
 from .stages import Stages, VectorKernel, compile_stages, source_of
@@ -92,8 +93,12 @@ class Compiled:
                 memory[node.output.name] = memory[node.inputs[0]].reshape(
                     tuple(evaluate(e, sizes) for e in node.output.shape)
                 )
+            elif group.kind in MOVEMENTS:
+                run_movement(self, group.nodes[0], memory, sizes)
             else:
-                raise UsageError(f"{group.kind} has no kernel yet")
+                raise GraphError(
+                    f"{group.kind} has no kernel yet", location=group.nodes[0].location
+                )
         found = {}
         for name, tensor in graph.outputs:
             if tensor in scalars:
@@ -136,22 +141,28 @@ class Compiled:
                     raise
                 continue
             break
-        graph = self.stages.graph
         arguments: list[object] = []
         for name in kernel.text.arguments:
-            if name not in memory:
-                tensor = graph.tensors[name]
-                row = find_dtype(tensor.dtype)
-                assert row is not None and row.numpy is not None
-                memory[name] = np.empty(tuple(evaluate(e, sizes) for e in tensor.shape), row.numpy)
-            arguments.append(memory[name])
+            arguments.append(self.room(name, memory, sizes))
         self._native(kernel).launch([*arguments, launch.data], launch.block_dim)
 
     def _native(self, kernel: VectorKernel) -> NativeKernel:
-        if kernel.name not in self._loaded:
-            source = source_of(kernel)
-            self._loaded[kernel.name] = compile_text(kernel.name, source, self.stages.chip)
-        return self._loaded[kernel.name]
+        return self.native(kernel.name, lambda: source_of(kernel))
+
+    def native(self, name: str, source: Callable[[], str]) -> NativeKernel:
+        """Return a kernel by name, compiled from its source at its first use."""
+        if name not in self._loaded:
+            self._loaded[name] = compile_text(name, source(), self.stages.chip)
+        return self._loaded[name]
+
+    def room(self, name: str, memory: dict[str, Any], sizes: Mapping[str, int]) -> Any:
+        """Return the array of a tensor, made where there is none yet."""
+        if name not in memory:
+            tensor = self.stages.graph.tensors[name]
+            row = find_dtype(tensor.dtype)
+            assert row is not None and row.numpy is not None
+            memory[name] = np.empty(tuple(evaluate(e, sizes) for e in tensor.shape), row.numpy)
+        return memory[name]
 
 
 def compile(

@@ -60,6 +60,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x, y: (x < y, x >= y, x.apply("not_equal", y)),
         (Spec("x", (40, 77), "int32"), Spec("y", (77,), "int32")),
     ),
+    "the first axis, with a tail": (lambda x: x.sum(axis=0), (Spec("x", (640, 7), "float32"),)),
+    "an axis in the middle": (
+        lambda x: x.apply("softmax", axis=1),
+        (Spec("x", (6, 33, 100), "float16"),),
+    ),
+    "axes that do not lie together": (
+        lambda x, b: x.mean(axis=(0, 2, 3), keepdims=True) * b,
+        (Spec("x", (4, 6, 5, 7), "float32"), Spec("b", (6, 1, 1), "float32")),
+    ),
     "bfloat16": (lambda x: x.apply("silu") + 1.0, (Spec("x", (33, 65), "bfloat16"),)),
 }
 

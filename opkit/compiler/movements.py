@@ -1,0 +1,75 @@
+"""Launching the kernels that move elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkit.dtypes import find_dtype
+
+from .dimensions import evaluate
+from .graph import Node
+from .moving import copy_data, lookup_data, pieces_of, write_copy, write_lookup
+from .reference import to_storage
+
+if TYPE_CHECKING:
+    from .compiled import Compiled
+
+__all__ = ["MOVEMENTS", "run_movement"]
+
+MOVEMENTS = ("transpose", "broadcast_to", "slice", "concat", "pad", "take")
+_HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
+
+
+def run_movement(
+    program: Compiled, node: Node, memory: dict[str, Any], sizes: Mapping[str, int]
+) -> None:
+    """Run a movement; its result appears in memory."""
+    arrays = [memory[name] for name in node.inputs]
+    result = program.room(node.output.name, memory, sizes)
+    chip = program.stages.chip
+    row = find_dtype(node.output.dtype)
+    assert row is not None
+    size = row.size_bytes
+    if result.size == 0:
+        return
+    if node.operator == "take":
+        axis = node.settings["axis"]
+        assert isinstance(axis, int)
+        table, indices = arrays
+        index_row = find_dtype(program.stages.graph.tensors[node.inputs[1]].dtype)
+        assert index_row is not None
+        cores, data = lookup_data(table.shape, axis, indices.size, size, chip)
+        name = f"lookup_{size}_{index_row.name}"
+        kernel = program.native(
+            name, lambda: _HEAD + write_lookup(name, size, index_row.kernel).render()
+        )
+        kernel.launch([table, indices, result, data], cores)
+        return
+    settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
+    pieces = pieces_of(node.operator, settings, [a.shape for a in arrays], result.shape)
+    bits = _bits(settings.get("value", 0.0), node.output.dtype, size)
+    count, cores, data = copy_data(pieces, [a.size for a in arrays], result.size, size, bits, chip)
+    name = f"copy_{len(arrays)}_{count}_{size}"
+    kernel = program.native(
+        name, lambda: _HEAD + write_copy(name, len(arrays), count, size).render()
+    )
+    kernel.launch([*arrays, result, data], cores)
+
+
+def _bound(value: object, sizes: Mapping[str, int]) -> object:
+    if isinstance(value, tuple):
+        return tuple(_bound(each, sizes) for each in value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return evaluate(value, sizes)
+
+
+def _bits(value: object, dtype: str, size_bytes: int) -> int:
+    """Return an element's bits, repeated to four bytes."""
+    stored = to_storage(np.asarray(value), dtype).tobytes()
+    if size_bytes > 4 and any(stored):
+        raise NotImplementedError("constants of eight bytes")
+    return int.from_bytes((stored * 4)[:4], "little")

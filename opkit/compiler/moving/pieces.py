@@ -1,0 +1,157 @@
+"""A movement as boxes of elements: where each lies in a source, and where in the result."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Piece", "pieces_of"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A box of elements, axis by axis, with their steps in the source and in the result."""
+
+    source: int
+    """Which input; -1 for a constant."""
+    source_offset: int
+    target_offset: int
+    axes: tuple[tuple[int, int, int], ...]
+    """Extent, elements from one index to the next in the source, and in the result."""
+
+
+def pieces_of(
+    operator: str,
+    settings: Mapping[str, object],
+    shapes: Sequence[tuple[int, ...]],
+    target: tuple[int, ...],
+) -> list[Piece]:
+    """Return the boxes of a movement, for the inputs' shapes and the result's."""
+    boxes = {
+        "transpose": _transpose,
+        "broadcast_to": _broadcast,
+        "slice": _slice,
+        "concat": _concat,
+        "pad": _pad,
+    }[operator](settings, shapes, target)
+    return [_merged(piece) for piece in boxes if all(extent for extent, _, _ in piece.axes)]
+
+
+def _steps(shape: Sequence[int]) -> list[int]:
+    steps = [1] * len(shape)
+    for axis in reversed(range(len(shape) - 1)):
+        steps[axis] = steps[axis + 1] * shape[axis + 1]
+    return steps
+
+
+def _transpose(
+    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+) -> list[Piece]:
+    (shape,) = shapes
+    order = settings["axes"]
+    assert isinstance(order, tuple)
+    source = _steps(shape)
+    axes = zip(target, (source[at] for at in order), _steps(target), strict=True)
+    return [Piece(0, 0, 0, tuple(axes))]
+
+
+def _broadcast(
+    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+) -> list[Piece]:
+    (shape,) = shapes
+    lead = len(target) - len(shape)
+    source = [0] * lead + [
+        0 if extent == 1 else step for extent, step in zip(shape, _steps(shape), strict=True)
+    ]
+    return [Piece(0, 0, 0, tuple(zip(target, source, _steps(target), strict=True)))]
+
+
+def _slice(
+    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+) -> list[Piece]:
+    (shape,) = shapes
+    axis, start, step = settings["axis"], settings["start"], settings["step"]
+    assert isinstance(axis, int) and isinstance(start, int) and isinstance(step, int)
+    source = _steps(shape)
+    offset = start * source[axis]
+    source[axis] *= step
+    return [Piece(0, offset, 0, tuple(zip(target, source, _steps(target), strict=True)))]
+
+
+def _concat(
+    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+) -> list[Piece]:
+    axis = settings["axis"]
+    assert isinstance(axis, int)
+    steps = _steps(target)
+    found, begin = [], 0
+    for index, shape in enumerate(shapes):
+        axes = tuple(zip(shape, _steps(shape), steps, strict=True))
+        found.append(Piece(index, 0, begin * steps[axis], axes))
+        begin += shape[axis]
+    return found
+
+
+def _pad(
+    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+) -> list[Piece]:
+    (shape,) = shapes
+    widths = settings["widths"]
+    assert isinstance(widths, tuple)
+    steps = _steps(target)
+    begin = sum(before * step for (before, _), step in zip(widths, steps, strict=True))
+    found = [Piece(0, 0, begin, tuple(zip(shape, _steps(shape), steps, strict=True)))]
+    # What lies around: for each axis the two slabs beside it, within the middle of the axes before.
+    for axis, (before, after) in enumerate(widths):
+        for extent, first in ((before, 0), (after, before + shape[axis])):
+            offset = first * steps[axis]
+            axes = []
+            for other, whole in enumerate(target):
+                if other == axis:
+                    axes.append((extent, 0, steps[other]))
+                elif other < axis:
+                    offset += widths[other][0] * steps[other]
+                    axes.append((shape[other], 0, steps[other]))
+                else:
+                    axes.append((whole, 0, steps[other]))
+            found.append(Piece(-1, 0, offset, tuple(axes)))
+    return found
+
+
+def _merged(piece: Piece) -> Piece:
+    """Return a box with axes of extent 1 left out, and neighbours that follow each other joined."""
+    axes: list[tuple[int, int, int]] = []
+    for extent, source, target in piece.axes:
+        if extent == 1:
+            continue
+        if axes:
+            before, source_before, target_before = axes[-1]
+            if source_before == source * extent and target_before == target * extent:
+                axes[-1] = (before * extent, source, target)
+                continue
+        axes.append((extent, source, target))
+    return Piece(piece.source, piece.source_offset, piece.target_offset, tuple(axes))
+
+
+def split_run(piece: Piece, longest: int) -> list[Piece]:
+    """Return a box in boxes whose innermost runs are no longer than what a buffer holds."""
+    if not piece.axes:
+        return [piece]
+    extent, source, target = piece.axes[-1]
+    if extent <= longest or (source, target) not in ((1, 1), (0, 1)):
+        return [piece]
+    whole, rest = divmod(extent, longest)
+    outer = piece.axes[:-1]
+    inner = ((whole, source * longest, target * longest), (longest, source, target))
+    found = [Piece(piece.source, piece.source_offset, piece.target_offset, (*outer, *inner))]
+    if rest:
+        done = whole * longest
+        offsets = (piece.source_offset + done * source, piece.target_offset + done * target)
+        found.append(Piece(piece.source, *offsets, (*outer, (rest, source, target))))
+    return found
+
+
+def joined(pieces: Sequence[list[Piece]]) -> list[Piece]:
+    """Return lists of boxes as one."""
+    return list(itertools.chain.from_iterable(pieces))

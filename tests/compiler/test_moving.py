@@ -1,0 +1,47 @@
+"""Kernels that move elements, under every check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkit import compiler as oc
+from opkit.compiler import TensorSpec as Spec
+
+Run = Callable[..., tuple[np.ndarray, ...]]
+
+
+def _joined(x: oc.Value, y: oc.Value) -> oc.Value:
+    return x.builder.apply("concat", x, y, axis=1)
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
+    "a transpose": (lambda x: x.T, (Spec("x", (64, 100), "float16"),)),
+    "axes in another order": (
+        lambda x: x.transpose(0, 2, 1, 3) + 1,
+        (Spec("x", (4, 6, 5, 7), "float32"),),
+    ),
+    "slices with a step": (lambda x: x[1:50:3, 2:9], (Spec("x", (64, 100), "float16"),)),
+    "joined": (_joined, (Spec("x", (64, 100), "float16"), Spec("y", (64, 3), "float16"))),
+    "padded": (
+        lambda x: x.apply("pad", widths=((1, 2), (0, 3), (2, 0)), value=1.5),
+        (Spec("x", (6, 10, 9), "float32"),),
+    ),
+    "looked up": (
+        lambda x, i: x.apply("take", i),
+        (Spec("x", (50, 100), "float16"), Spec("i", (7, 9), "uint8")),
+    ),
+    "moved, then reduced along the first axis": (
+        lambda x, y: (x.T + y).sum(axis=0),
+        (Spec("x", (64, 100), "float16"), Spec("y", (100, 64), "float16")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_movement_gives_what_numpy_gives_and_is_clean(name: str, run_program: Run) -> None:
+    function, specs = CASES[name]
+    run_program(function, *specs)
