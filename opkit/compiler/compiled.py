@@ -18,6 +18,7 @@ from .graph import Attribute, Graph, GraphError, Node
 from .movements import MOVEMENTS, run_movement
 from .native import NativeKernel, compile_text
 from .operators import OPERATORS
+from .products import product_source, run_product
 from .stages import Stages, VectorKernel, compile_stages, source_of
 from .vector import DoesNotFit, launch_for
 
@@ -44,7 +45,8 @@ class Compiled:
     @property
     def sources(self) -> Mapping[str, str]:
         """The Ascend C text of each kernel."""
-        return self.stages.texts
+        products = (g for g in self.stages.fused.groups if g.kind == "matmul")
+        return {**self.stages.texts, **dict(product_source(self, group) for group in products)}
 
     def load(self) -> Compiled:
         """Compile every kernel now instead of at its first launch."""
@@ -93,6 +95,8 @@ class Compiled:
                 memory[node.output.name] = memory[node.inputs[0]].reshape(
                     tuple(evaluate(e, sizes) for e in node.output.shape)
                 )
+            elif group.kind == "matmul":
+                run_product(self, group, memory, sizes)
             elif group.kind in MOVEMENTS:
                 run_movement(self, group.nodes[0], memory, sizes)
             else:
@@ -149,10 +153,10 @@ class Compiled:
     def _native(self, kernel: VectorKernel) -> NativeKernel:
         return self.native(kernel.name, lambda: source_of(kernel))
 
-    def native(self, name: str, source: Callable[[], str]) -> NativeKernel:
+    def native(self, name: str, source: Callable[[], str], *, mode: str = "Vector") -> NativeKernel:
         """Return a kernel by name, compiled from its source at its first use."""
         if name not in self._loaded:
-            self._loaded[name] = compile_text(name, source(), self.stages.chip)
+            self._loaded[name] = compile_text(name, source(), self.stages.chip, mode=mode)
         return self._loaded[name]
 
     def room(self, name: str, memory: dict[str, Any], sizes: Mapping[str, int]) -> Any:

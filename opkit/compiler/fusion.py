@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from .dimensions import same
 from .graph import Graph, Node
 from .operators import OPERATORS
 from .vector import UnfusableError, domain_of
@@ -144,6 +145,8 @@ def _join(
         return None, f"{node.operator} is a kernel of its own" if producers else ""
     why = ""
     for index in reversed(producers):
+        if _is_bias(graph, node, building[index], [p for p in producers if p > index]):
+            return index, ""
         if building[index][0] != "vector":
             why = why or f"it reads what {building[index][1][0].operator} gives"
             continue
@@ -158,6 +161,25 @@ def _join(
             continue
         return index, ""
     return None, why
+
+
+def _is_bias(
+    graph: Graph, node: Node, group: tuple[str, list[Node], str], later: Sequence[int]
+) -> bool:
+    """Whether a node adds one number a column to a product, which the cube does by itself."""
+    kind, nodes, _ = group
+    if kind != "matmul" or len(nodes) > 1 or node.operator != "add" or later:
+        return False
+    product = nodes[0].output
+    if len(graph.users[product.name]) > 1 or any(t == product.name for _, t in graph.outputs):
+        return False
+    others = [graph.tensors[name] for name in node.inputs if name != product.name]
+    if len(others) != 1 or others[0].dtype not in ("float16", "float32"):
+        return False
+    (bias,) = others
+    if bias.dtype != product.dtype or node.output.shape != product.shape:
+        return False
+    return len(bias.shape) == 1 and same(bias.shape[0], product.shape[-1])
 
 
 def _merge(

@@ -113,7 +113,7 @@ def write_lookup(name: str, size_bytes: int, index_type: str) -> Text:
             "};",
             "",
             f'extern "C" __global__ __aicore__ void {name}(GM_ADDR table,'
-            ' GM_ADDR index, GM_ADDR y,',
+            " GM_ADDR index, GM_ADDR y,",
             f"    {struct_name} tiling)",
             "{",
             f"Kernel{struct_name.removesuffix('Tiling')} op;",
