@@ -112,19 +112,20 @@ def check_prototype(prototype: Path, console: Console) -> None:
         SpecError, UsageError: it is wrong.
     """
     from opkit import schema
-    from opkit.scaffold import render, unsupported_gradients
+    from opkit.scaffold import render
 
     specs = schema.load(prototype)
     try:
         files = render(specs, name="checked", framework=_framework(specs))
-        gaps = {spec.op: unsupported_gradients(spec) for spec in specs}
+        gaps = gradient_notes(specs)
     except SpecError as err:
         raise schema.with_line(err) from err
     found = []
     for spec in specs:
         notes = list(_notes(spec))
-        if spec.has_formula:
-            notes += [f"no gradient for {gap.input}: {gap.reason}" for gap in gaps[spec.op]]
+        notes += [
+            gap.removeprefix(f"{spec.op}: ") for gap in gaps if gap.startswith(f"{spec.op}: ")
+        ]
         found.append({"op": spec.op, "name": spec.name, "notes": notes})
         console.status("ok", f"{spec.op}: {_summary(spec)}", tone="good")
         for note in notes:
@@ -133,6 +134,19 @@ def check_prototype(prototype: Path, console: Console) -> None:
         console.emit_json({"prototype": prototype, "operators": found, "files": len(files)})
         return
     console.result(f"{prototype} is a valid prototype of {_count(len(specs), 'operator')}")
+
+
+def gradient_notes(specs: Sequence[OpSpec]) -> tuple[str, ...]:
+    """Return a line for each input of each operator that no backward operator covers."""
+    from opkit.scaffold import gradient_gaps, own_gradients
+
+    own = own_gradients(specs)
+    return tuple(
+        f"{spec.op}: no gradient for {gap.input}: {gap.reason}"
+        for spec in specs
+        if spec not in own.values()
+        for gap in gradient_gaps(spec, own)
+    )
 
 
 def print_prototype(source: Path, target: Path | None, console: Console, *, chip: str) -> None:

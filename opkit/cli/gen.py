@@ -14,6 +14,7 @@ from opkit.cli._gen_modes import (
     check_prototype,
     enclosing_project,
     find_existing,
+    gradient_notes,
     merged_prototype,
     print_prototype,
     require_existing,
@@ -183,8 +184,13 @@ def command(
     for status in statuses:
         beside = f" (yours is kept; the new text is {status.new_text})" if status.new_text else ""
         console.status(status.action, f"{folder / status.path}{beside}", tone=_TONES[status.action])
+    gaps = gradient_notes(specs)
+    for note in gaps:
+        console.status("note", note, tone="warn")
     if console.json:
-        console.emit_json({"project": name, "directory": folder, "files": statuses})
+        console.emit_json(
+            {"project": name, "directory": folder, "files": statuses, "notes": list(gaps)}
+        )
     conflicts = [status for status in statuses if status.action == "conflict"]
     if conflicts:
         raise OperatorError(

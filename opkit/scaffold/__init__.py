@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opkit.scaffold.disk import RECORD, Action, FileStatus, write
     from opkit.scaffold.formula import UnsupportedGradient, unsupported_gradients
-    from opkit.scaffold.render import DEFAULT_COMPUTE_UNIT, FRAMEWORKS, render
+    from opkit.scaffold.render import (
+        DEFAULT_COMPUTE_UNIT,
+        FRAMEWORKS,
+        gradient_gaps,
+        own_gradients,
+        render,
+    )
     from opkit.scaffold.single_precision import formula_in_single_precision
 
 __all__ = [
@@ -19,6 +25,8 @@ __all__ = [
     "FileStatus",
     "UnsupportedGradient",
     "formula_in_single_precision",
+    "gradient_gaps",
+    "own_gradients",
     "render",
     "unsupported_gradients",
     "write",
@@ -32,6 +40,8 @@ _HOME = {
     "FileStatus": "disk",
     "UnsupportedGradient": "formula",
     "formula_in_single_precision": "single_precision",
+    "gradient_gaps": "render",
+    "own_gradients": "render",
     "render": "render",
     "unsupported_gradients": "formula",
     "write": "disk",

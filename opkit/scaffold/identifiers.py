@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from opkit.schema import is_reserved
+
 __all__ = ["camel", "choose_stems", "upper"]
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -60,7 +62,7 @@ def choose_stems(
     for index, name in enumerate(names):
         shapes = made.get(index, set()) | {("", "")}
         stem = camel(name)
-        while own & (words := _words(stem, shapes)) or any(map(_is_macro, words)):
+        while own & (words := _words(stem, shapes)) or any(map(_is_taken, words)):
             stem += "Value"
         own |= words
         stems[name] = stem
@@ -72,9 +74,9 @@ def _words(stem: str, shapes: Iterable[tuple[str, str]]) -> set[str]:
     return {f"{before}{form}{behind}" for before, behind in shapes for form in (stem, upper(stem))}
 
 
-def _is_macro(word: str) -> bool:
+def _is_taken(word: str) -> bool:
     # Two capitals or more and nothing else: headers keep such names for macros (EOF, NAN, SIGINT).
-    return len(word) > 1 and word.isupper()
+    return (len(word) > 1 and word.isupper()) or is_reserved(word)
 
 
 def _without_comments(text: str) -> str:

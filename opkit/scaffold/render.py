@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 import opkit
 from opkit.chips import find_chip
@@ -13,9 +14,12 @@ from opkit.scaffold.python_names import golden_module, python_names, torch_formu
 from opkit.scaffold.reference import reference
 from opkit.scaffold.shapes import output_shapes
 from opkit.scaffold.view import view_operator
-from opkit.schema import OpSpec, dump, package_name
+from opkit.schema import OpSpec, dump, gradient_gap, package_name
 
-__all__ = ["DEFAULT_COMPUTE_UNIT", "FRAMEWORKS", "render"]
+if TYPE_CHECKING:
+    from opkit.scaffold.formula import UnsupportedGradient
+
+__all__ = ["DEFAULT_COMPUTE_UNIT", "FRAMEWORKS", "gradient_gaps", "own_gradients", "render"]
 
 DEFAULT_COMPUTE_UNIT = "ai_core-Ascend910B2"
 FRAMEWORKS = ("pytorch", "aclnn")
@@ -75,14 +79,15 @@ def render(
             f'"{framework}" is not a framework', help=f"use one of {', '.join(FRAMEWORKS)}"
         )
     chips = [find_chip(unit) for unit in compute_units]
+    own = own_gradients(operators)
     names = {spec.name for spec in operators}
-    gradients = {spec.name: formula.backward(spec) for spec in operators}
-    # A backward operator that the prototype describes itself is the user's own: keep it.
-    gradients = {
-        key: spec if spec is not None and spec.name not in names else None
-        for key, spec in gradients.items()
-    }
-    derived = tuple(gradient for gradient in gradients.values() if gradient is not None)
+    gradients = {}
+    for spec in operators:
+        if spec.name not in own and spec not in own.values():
+            gradient = formula.backward(spec)
+            if gradient is not None and gradient.name not in names:
+                gradients[spec.name] = gradient
+    derived = tuple(gradients.values())
     torch = framework == "pytorch"
     views = tuple(view_operator(spec, torch=torch) for spec in (*operators, *derived))
     forward = views[: len(operators)]
@@ -98,21 +103,22 @@ def render(
         "gradients": {
             key: next(view for view in views if view.spec is gradient)
             for key, gradient in gradients.items()
-            if gradient is not None
         },
-        "backward_of": {
-            gradient.name: key for key, gradient in gradients.items() if gradient is not None
+        "own_gradients": {
+            key: next(view for view in views if view.spec is gradient)
+            for key, gradient in own.items()
         },
+        "backward_of": {gradient.name: key for key, gradient in gradients.items()},
         "unsupported_gradients": {
             spec.name: {
-                gap.input: gap.reason
-                for gap in formula.unsupported_gradients(spec)
-                if not gap.is_zero
+                gap.input: gap.reason for gap in gradient_gaps(spec, own) if not gap.is_zero
             }
             for spec in operators
         },
         "references": {view.name: reference(view.spec) for view in views},
-        "derivatives": {spec.name: torch_formula(spec) for spec in derived},
+        "derivatives": {
+            spec.name: torch_formula(spec) for spec in (*derived, *own.values()) if spec.has_formula
+        },
         "shapes": {view.name: output_shapes(view.spec) for view in views},
         "python": python_names((*operators, *derived), project),
         "prototypes": [f"{project}.json", *(f"{spec.name}.json" for spec in derived)],
@@ -137,3 +143,45 @@ def render(
     for spec in derived:
         tree[PurePosixPath(f"{spec.name}.json")] = dump(spec)
     return tree
+
+
+def own_gradients(operators: Sequence[OpSpec]) -> dict[str, OpSpec]:
+    """Return the operator that computes the gradients of another, where the prototype has it.
+
+    The one that `gradient` names; without that field, one that has the derived operator's name and
+    fits.
+    """
+    by_op = {spec.op: spec for spec in operators}
+    by_name = {spec.name: spec for spec in operators}
+    found = {}
+    for spec in operators:
+        gradient = by_op.get(spec.gradient) if isinstance(spec.gradient, str) else None
+        if spec.gradient is None:
+            gradient = by_name.get(f"{spec.name}_grad")
+            if gradient is not None and gradient_gap(spec, gradient) is not None:
+                gradient = None
+        if gradient is not None:
+            found[spec.name] = gradient
+    return found
+
+
+def gradient_gaps(spec: OpSpec, own: Mapping[str, OpSpec]) -> tuple[UnsupportedGradient, ...]:
+    """Return the inputs that have no gradient, each with the reason.
+
+    Args:
+        own: what `own_gradients` found.
+    """
+    from opkit.scaffold import formula
+
+    gradient = own.get(spec.name)
+    if gradient is None and isinstance(spec.gradient, str):
+        reason = f"{spec.gradient}, which the prototype names, is not part of this project"
+        return tuple(formula.UnsupportedGradient(tensor.name, reason) for tensor in spec.inputs)
+    if gradient is None:
+        return formula.unsupported_gradients(spec)
+    given = {tensor.name for tensor in gradient.outputs}
+    return tuple(
+        formula.UnsupportedGradient(tensor.name, f"{gradient.op} does not give it")
+        for tensor in spec.inputs
+        if f"grad_{tensor.name}" not in given
+    )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from opkit.schema.attributes import ATTR_SETTERS
 from opkit.schema.dump import dump
+from opkit.schema.gradients import gradient_gap
 from opkit.schema.load import load, parse, with_line
 from opkit.schema.names import (
     camel_case,
     free_name,
+    is_reserved,
     kernel_symbol,
     nearest,
     operator_name,
@@ -29,6 +31,8 @@ __all__ = [
     "camel_case",
     "dump",
     "free_name",
+    "gradient_gap",
+    "is_reserved",
     "json_schema",
     "kernel_symbol",
     "load",

@@ -32,6 +32,10 @@ def _operator(spec: OpSpec) -> dict[str, Json]:
     }
     if spec.name != snake_case(spec.op):
         entry["kernel_name"] = spec.name
+    if spec.gradient is not None:
+        entry["gradient"] = spec.gradient
+    if spec.fast_math:
+        entry["fast_math"] = True
     return entry
 
 

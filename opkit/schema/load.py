@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 from opkit.dtypes import DType, find_dtype
 from opkit.errors import SpecError, UsageError
 from opkit.schema.attributes import parse_default
+from opkit.schema.gradients import check_gradients
 from opkit.schema.json_text import Json, JsonDocument, parse_json
 from opkit.schema.names import FRAMEWORK_CLASSES, is_reserved, operator_name
 from opkit.schema.shape_rule import parse_shape_rule
@@ -50,6 +51,7 @@ def parse(text: str, *, file: Path) -> tuple[OpSpec, ...]:
         entries = [("", document.value)]
     specs = tuple(_operator(document, pointer, cast("_Entry", entry)) for pointer, entry in entries)
     _check_unique_operators(document, [pointer for pointer, _ in entries], specs)
+    check_gradients(document, specs)
     return specs
 
 
@@ -127,7 +129,17 @@ def _operator(document: JsonDocument, pointer: str, entry: _Entry) -> OpSpec:
             zip(cast("list[_Entry]", entry["output_desc"]), outputs, strict=True)
         )
     )
-    return OpSpec(op, name, inputs, outputs, attrs, document.file or Path(), pointer)
+    return OpSpec(
+        op,
+        name,
+        inputs,
+        outputs,
+        attrs,
+        document.file or Path(),
+        pointer,
+        gradient=cast("str | bool | None", entry.get("gradient")),
+        fast_math=cast(bool, entry.get("fast_math", False)),
+    )
 
 
 def _as_list(value: Json) -> list[Json]:
@@ -227,10 +239,20 @@ def _check_formula(document: JsonDocument, pointer: str, formula: str) -> None:
         ast.parse(formula.strip(), mode="eval")
     except SyntaxError as err:
         raise document.error(
-            f'column {err.offset} of "{formula}": not a formula: {err.msg}', pointer
+            f'column {err.offset} of "{_around(formula, err.offset)}": not a formula: {err.msg}',
+            pointer,
         ) from err
     except (ValueError, RecursionError, MemoryError) as err:
         raise document.error(f"not a formula: {err or type(err).__name__}", pointer) from err
+
+
+def _around(formula: str, column: int | None, reach: int = 60) -> str:
+    """Return a formula, of a long one what surrounds a column."""
+    if len(formula) <= 2 * reach:
+        return formula
+    start = max(0, (column or 1) - reach)
+    end = start + 2 * reach
+    return f"{'...' if start else ''}{formula[start:end]}{'...' if end < len(formula) else ''}"
 
 
 def _attributes(document: JsonDocument, pointer: str, entries: Json) -> tuple[AttrSpec, ...]:

@@ -66,6 +66,10 @@ class OpSpec:
     """The JSON file it was read from."""
     pointer: str = field(default="", compare=False)
     """Where in that file: the JSON pointer of the operator."""
+    gradient: str | bool | None = None
+    """The `op` of the operator that computes its gradients; False for none, None to derive it."""
+    fast_math: bool = False
+    """Whether formulas may be simplified where NaN, infinities and signed zeros would change."""
 
     @property
     def symbol(self) -> str:

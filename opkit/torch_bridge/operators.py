@@ -31,7 +31,7 @@ class Gradient:
     operator: str
     """Its name."""
     inputs: tuple[str, ...]
-    """`grad_<output>`, and the names of forward inputs."""
+    """`grad_<output>`, and the names of forward inputs and outputs."""
     attributes: tuple[str, ...]
     """Those of the forward operator that it takes."""
     outputs: tuple[str, ...]
@@ -62,7 +62,7 @@ class Operator:
     """torch.vmap may run it once for all: a formula says what each element depends on."""
     gradient: Gradient | None = None
     missing_gradients: Mapping[str, str] = field(default_factory=dict)
-    """Inputs that the backward operator gives no gradient for, and why."""
+    """Inputs that no backward operator gives a gradient for, and why."""
 
     def result_dtypes(self, inputs: Sequence[Any]) -> tuple[torch.dtype, ...]:
         """Return the types of the outputs; an optional input left out takes what others allow.
@@ -128,6 +128,7 @@ def register_operators(project: str, artifact: Path, operators: Sequence[Operato
     _ops.load_library(str(path))
     namespace = getattr(_ops, project)
     _libraries[project] = _new_library(project, "FRAGMENT")
+    differentiated = {o.gradient.operator for o in operators if o.gradient and o.gradient.formula}
     for operator in operators:
         qualified = f"{project}::{operator.name}"
         torch.library.register_fake(qualified, _fake(operator))
@@ -136,7 +137,10 @@ def register_operators(project: str, artifact: Path, operators: Sequence[Operato
             torch.library.register_vmap(qualified, _vmap(operator, call))
         if operator.mixes_no_floats:
             _libraries[project].impl(operator.name, _autocast(operator, call), "AutocastCPU")
-        if operator.gradient is not None:
+        if operator.gradient is None:
+            if operator.missing_gradients and operator.name not in differentiated:
+                _register_no_gradient(qualified, operator)
+        else:
             _register_gradient(qualified, operator, getattr(namespace, operator.gradient.operator))
             if operator.gradient.formula is not None:
                 _register_derivative(f"{project}::{operator.gradient.operator}", operator.gradient)
@@ -211,22 +215,22 @@ def _register_gradient(qualified: str, operator: Operator, backward_operator: An
     gradient = operator.gradient
     assert gradient is not None
 
+    read = [i for i, name in enumerate(operator.outputs) if name in gradient.inputs]
+    names = (*operator.inputs, *(operator.outputs[i] for i in read))
+
     def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         tensors, attributes = _split(operator, inputs)
-        ctx.save_for_backward(*tensors)
+        outputs = output if isinstance(output, tuple) else (output,)
+        ctx.save_for_backward(*tensors, *(outputs[i] for i in read))
         ctx.opkit_attributes = attributes
 
     def backward(ctx: Any, *gradients: Any) -> Any:
-        for name, reason in operator.missing_gradients.items():
-            if ctx.needs_input_grad[operator.inputs.index(name)]:
-                raise NotImplementedError(
-                    f"the gradient of {operator.name} for {name} is not supported: {reason}"
-                )
-        saved = dict(zip(operator.inputs, ctx.saved_tensors, strict=True))
+        _refuse_missing(ctx, operator)
+        saved = dict(zip(names, ctx.saved_tensors, strict=True))
         if all(upstream.numel() == 0 for upstream in gradients):
             # Rows of nothing: a sum over them is 0, and the backward kernel has none to take.
             return (
-                *(torch.zeros_like(tensor) for tensor in saved.values()),
+                *(torch.zeros_like(saved[name]) for name in operator.inputs),
                 *(None for _ in operator.attributes),
             )
         upstream = {
@@ -240,13 +244,31 @@ def _register_gradient(qualified: str, operator: Operator, backward_operator: An
         by_name = dict(zip(gradient.outputs, found, strict=True))
         return (
             *(
-                _sum_to(by_name[f"grad_{name}"], tensor) if f"grad_{name}" in by_name else None
-                for name, tensor in saved.items()
+                _sum_to(by_name[f"grad_{name}"], saved[name]) if f"grad_{name}" in by_name else None
+                for name in operator.inputs
             ),
             *(None for _ in operator.attributes),
         )
 
     torch.library.register_autograd(qualified, backward, setup_context=save)
+
+
+def _refuse_missing(ctx: Any, operator: Operator) -> None:
+    for name, reason in operator.missing_gradients.items():
+        if ctx.needs_input_grad[operator.inputs.index(name)]:
+            raise NotImplementedError(
+                f"the gradient of {operator.name} for {name} is not supported: {reason}"
+            )
+
+
+def _register_no_gradient(qualified: str, operator: Operator) -> None:
+    """Say that there is no gradient, where torch would give none without a word."""
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        _refuse_missing(ctx, operator)
+        return (None,) * (len(operator.inputs) + len(operator.attributes))
+
+    torch.library.register_autograd(qualified, backward)
 
 
 def _sum_to(gradient: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:

@@ -190,7 +190,10 @@ def test_check_writes_nothing_and_says_what_is_worth_knowing(
     (tmp_path / "blank.json").write_text(json.dumps(blank))
     assert gen("-i", "blank.json", "--check", "--json", "-q") == 0
     (operator,) = json.loads(capsys.readouterr().out)["operators"]
-    assert operator["notes"] == ["no formula: the kernel's Compute is yours to write"]
+    assert operator["notes"] == [
+        "no formula: the kernel's Compute is yours to write",
+        "no gradient for x: there is no formula and no gradient",
+    ]
     assert {path.name for path in tmp_path.iterdir()} == {"blank.json"}
 
 

@@ -17,7 +17,7 @@ __all__ = ["GELUCustom", "operators"]
 # What second and higher derivatives are taken of: the formulas of the backward operator, by torch.
 def _formula_gelu_custom_grad(grad_y, x):
     shape_ = _broadcast_shape(grad_y, x)
-    return ((grad_y*(1 + (1/100000)*x*torch.sqrt(torch.as_tensor(2))*(200000 + 26829*x**2)*torch.sigmoid(-2*x*torch.sqrt(torch.as_tensor(2))*(1 + 0.044715*x**2)/torch.sqrt(torch.as_tensor(math.pi)))/torch.sqrt(torch.as_tensor(math.pi)))*torch.sigmoid(2*x*torch.sqrt(torch.as_tensor(2))*(1 + 0.044715*x**2)/torch.sqrt(torch.as_tensor(math.pi)))).expand(shape_),)
+    return ((grad_y*torch.sigmoid(2*torch.sqrt(torch.as_tensor(2/math.pi))*(x + 0.044715*x**3))*(x*torch.sigmoid(-2*torch.sqrt(torch.as_tensor(2/math.pi))*(x + 0.044715*x**3))*torch.sqrt(torch.as_tensor(2/math.pi))*(0.26829*x**2 + 2) + 1)).expand(shape_),)
 
 
 # The shapes here have to agree with InferShape in op_host/: `t` are the inputs, `a` the attributes.

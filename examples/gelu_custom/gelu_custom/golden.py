@@ -27,7 +27,7 @@ def gelu_custom(x):
     if 0 in _shape:
         return np.zeros(_shape)
     with np.errstate(all="ignore"):
-        _result0 = x*_sigmoid(2*np.sqrt(2)*(x + 0.044715*x**3)/np.sqrt(np.pi))
+        _result0 = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
     _result0 = np.broadcast_to(_result0, _shape)
     return _result0
 
@@ -40,7 +40,7 @@ def gelu_custom_tuned(x):
 def gelu_custom_grad(grad_y, x):
     """Return the outputs of GELUCustomGrad.
 
-    grad_x = grad_y*(1 + (1/100000)*x*sqrt(2)*(200000 + 26829*x**2)*sigmoid(-2*x*sqrt(2)*(1 + 0.044715*x**2)/sqrt(pi))/sqrt(pi))*sigmoid(2*x*sqrt(2)*(1 + 0.044715*x**2)/sqrt(pi))
+    grad_x = grad_y*sigmoid(2*sqrt(2/pi)*(x + 0.044715*x**3))*(x*sigmoid(-2*sqrt(2/pi)*(x + 0.044715*x**3))*sqrt(2/pi)*(0.26829*x**2 + 2) + 1)
     """
     grad_y = _wide(grad_y)
     x = _wide(x)
@@ -48,6 +48,6 @@ def gelu_custom_grad(grad_y, x):
     if 0 in _shape:
         return np.zeros(_shape)
     with np.errstate(all="ignore"):
-        _result0 = grad_y*(1 + (1/100000)*x*np.sqrt(2)*(200000 + 26829*x**2)*_sigmoid(-2*x*np.sqrt(2)*(1 + 0.044715*x**2)/np.sqrt(np.pi))/np.sqrt(np.pi))*_sigmoid(2*x*np.sqrt(2)*(1 + 0.044715*x**2)/np.sqrt(np.pi))
+        _result0 = grad_y * _sigmoid(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) * (x * _sigmoid(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) * np.sqrt(2 / np.pi) * (0.26829 * x**2 + 2) + 1)
     _result0 = np.broadcast_to(_result0, _shape)
     return _result0

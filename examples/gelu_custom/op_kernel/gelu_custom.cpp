@@ -67,10 +67,10 @@ private:
         Mul(scratch1, xValue, xValue, count);                 // x**2
         Muls(scratch1, scratch1, -0.071354814f, count);
         Adds(scratch1, scratch1, -1.5957692f, count);
-        Mul(scratch1, scratch1, xValue, count);               // -2*sqrt(2)*(x + 0.044715*x**3)/sqrt(pi)
-        Exp(scratch1, scratch1, count);                       // exp(-2*sqrt(2)*(x + 0.044715*x**3)/sqrt(pi))
-        Adds(scratch1, scratch1, 1.0f, count);                // 1 + exp(-2*sqrt(2)*(x + 0.044715*x**3)/sqrt(pi))
-        Div(yValue, xValue, scratch1, count);                 // x*sigmoid(2*sqrt(2)*(x + 0.044715*x**3)/sqrt(pi))
+        Mul(scratch1, scratch1, xValue, count);               // -2*sqrt(2/pi)*(x + 0.044715*x**3)
+        Exp(scratch1, scratch1, count);                       // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3))
+        Adds(scratch1, scratch1, 1.0f, count);                // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
+        Div(yValue, xValue, scratch1, count);                 // x*sigmoid(2*sqrt(2/pi)*(x + 0.044715*x**3))
         Narrow(yLocal, yValue, count);
 
         yQueue.template EnQue<Y>(yLocal);

@@ -1,5 +1,5 @@
 // GELUCustomGrad, element by element:
-//     grad_x = grad_y*(1 + (1/100000)*x*sqrt(2)*(200000 + 26829*x**2)*sigmoid(-2*x*sqrt(2)*(1 + 0.044715*x**2)/sqrt(pi))/sqrt(pi))*sigmoid(2*x*sqrt(2)*(1 + 0.044715*x**2)/sqrt(pi))
+//     grad_x = grad_y*sigmoid(2*sqrt(2/pi)*(x + 0.044715*x**3))*(x*sigmoid(-2*sqrt(2/pi)*(x + 0.044715*x**3))*sqrt(2/pi)*(0.26829*x**2 + 2) + 1)
 // A core takes a range of tiles. Two buffers a queue let a tile be copied in while its neighbour computes.
 #include "kernel_operator.h"
 #include "gelu_custom_grad_tiling.h"
@@ -77,23 +77,23 @@ private:
         const LocalTensor<ComputeType> gradYValue = Widen(gradYLocal, scratch0, count);
         const LocalTensor<ComputeType> xValue = Widen(xLocal, scratch1, count);
         Mul(scratch2, xValue, xValue, count);                 // x**2
-        Muls(scratch3, scratch2, 26829.0f, count);
-        Adds(scratch3, scratch3, 200000.0f, count);
+        Muls(scratch3, scratch2, 0.26829f, count);
+        Adds(scratch3, scratch3, 2.0f, count);                // 0.26829*x**2 + 2
         Mul(scratch3, xValue, scratch3, count);
-        Muls(scratch2, scratch2, 0.044715f, count);
-        Adds(scratch2, scratch2, 1.0f, count);
-        Mul(scratch4, xValue, scratch2, count);
-        Muls(scratch4, scratch4, 1.5957692f, count);          // 2*x*sqrt(2)*(1 + 0.044715*x**2)/sqrt(pi)
-        Exp(scratch4, scratch4, count);                       // exp(2*x*sqrt(2)*(1 + 0.044715*x**2)/sqrt(pi))
-        Adds(scratch4, scratch4, 1.0f, count);                // 1 + exp(2*x*sqrt(2)*(1 + 0.044715*x**2)/sqrt(pi))
+        Muls(scratch4, scratch2, 0.071354814f, count);
+        Adds(scratch4, scratch4, 1.5957692f, count);
+        Mul(scratch4, scratch4, xValue, count);               // 2*sqrt(2/pi)*(x + 0.044715*x**3)
+        Exp(scratch4, scratch4, count);                       // exp(2*sqrt(2/pi)*(x + 0.044715*x**3))
+        Adds(scratch4, scratch4, 1.0f, count);                // exp(2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
         Div(scratch3, scratch3, scratch4, count);
-        Muls(scratch3, scratch3, 7.978846e-06f, count);
+        Muls(scratch3, scratch3, 0.7978846f, count);
         Adds(scratch3, scratch3, 1.0f, count);
         Mul(scratch0, gradYValue, scratch3, count);
-        Mul(scratch1, xValue, scratch2, count);
-        Muls(scratch1, scratch1, -1.5957692f, count);         // -2*x*sqrt(2)*(1 + 0.044715*x**2)/sqrt(pi)
-        Exp(scratch1, scratch1, count);                       // exp(-2*x*sqrt(2)*(1 + 0.044715*x**2)/sqrt(pi))
-        Adds(scratch1, scratch1, 1.0f, count);                // 1 + exp(-2*x*sqrt(2)*(1 + 0.044715*x**2)/sqrt(pi))
+        Muls(scratch2, scratch2, -0.071354814f, count);
+        Adds(scratch2, scratch2, -1.5957692f, count);
+        Mul(scratch1, scratch2, xValue, count);               // -2*sqrt(2/pi)*(x + 0.044715*x**3)
+        Exp(scratch1, scratch1, count);                       // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3))
+        Adds(scratch1, scratch1, 1.0f, count);                // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
         Div(gradXValue, scratch0, scratch1, count);
         Narrow(gradXLocal, gradXValue, count);
 

@@ -1,6 +1,6 @@
 // RmsnormGrad, row by row over the last axis:
-//     grad_x = (gamma*grad_y - x*mean(gamma*grad_y*x, axis=-1)/(epsilon + mean(x**2, axis=-1)))/sqrt(epsilon + mean(x**2, axis=-1))
-//     grad_gamma = grad_y*x/sqrt(epsilon + mean(x**2, axis=-1))
+//     grad_x = (grad_y*gamma - mean(grad_y*x*gamma, axis=-1)*x/sqrt(mean(x**2, axis=-1) + epsilon)**2)/sqrt(mean(x**2, axis=-1) + epsilon)
+//     grad_gamma = grad_y*x/sqrt(mean(x**2, axis=-1) + epsilon)
 // A core takes a range of rows, several to a tile where they are short. Two buffers a queue let a tile be copied in
 // while its neighbour computes; rows too long for that have one.
 #include "kernel_operator.h"
@@ -27,6 +27,7 @@ public:
         columns = static_cast<uint32_t>(tiling.columns);
         rowsPerTile = tiling.rowsPerTile;
         const uint32_t bufferCount = tiling.bufferCount;
+        isDoubleBuffered = bufferCount > 1;
         scratchLength = RoundUp(columns, 64);
         xBroadcast = tiling.xBroadcast != 0;
         gammaBroadcast = tiling.gammaBroadcast != 0;
@@ -67,12 +68,18 @@ public:
             Load(gammaQueue, gammaGlobal, 1, columns);
             gammaLocal = gammaQueue.template DeQue<Gamma>();
         }
+        CopyIn(firstRow, TileRows(firstRow));
         for (int64_t row = firstRow; row < lastRow; row += rowsPerTile) {
-            const int64_t rest = lastRow - row;
-            const uint32_t rows = rest < rowsPerTile ? static_cast<uint32_t>(rest) : rowsPerTile;
-            CopyIn(row, rows);
-            Compute(rows);
-            CopyOut(row, rows);
+            const int64_t next = row + rowsPerTile;
+            // Before Compute, which waits for scalars: the copy runs meanwhile, if it has a buffer.
+            if (isDoubleBuffered && next < lastRow) {
+                CopyIn(next, TileRows(next));
+            }
+            Compute(TileRows(row));
+            CopyOut(row, TileRows(row));
+            if (!isDoubleBuffered && next < lastRow) {
+                CopyIn(next, TileRows(next));
+            }
         }
         if (xBroadcast) {
             xQueue.FreeTensor(xLocal);
@@ -85,6 +92,13 @@ public:
 private:
     static constexpr int32_t BUFFER_COUNT = kRmsnormGradBufferCount;
     static constexpr uint32_t ROW_LENGTH = 64;
+
+    // Rows of the tile that starts at a row.
+    __aicore__ inline uint32_t TileRows(int64_t row) const
+    {
+        const int64_t rest = lastRow - row;
+        return rest < rowsPerTile ? static_cast<uint32_t>(rest) : rowsPerTile;
+    }
 
     __aicore__ inline void CopyIn(int64_t row, uint32_t rows)
     {
@@ -128,34 +142,37 @@ private:
         const LocalTensor<ComputeType> scratch1 = scratch[1 * scratchLength];
         const LocalTensor<ComputeType> scratch2 = scratch[2 * scratchLength];
         const LocalTensor<ComputeType> scratch3 = scratch[3 * scratchLength];
+        const LocalTensor<ComputeType> scratch4 = scratch[4 * scratchLength];
         const LocalTensor<ComputeType> row0 = rowScratch[0 * ROW_LENGTH];
         const LocalTensor<ComputeType> row1 = rowScratch[1 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row2 = rowScratch[2 * ROW_LENGTH];
 
-        LocalTensor<ComputeType> gradXValue = Target(gradXRow, scratch0);
-        LocalTensor<ComputeType> gradGammaValue = Target(gradGammaRow, scratch1);
-        const LocalTensor<ComputeType> gammaValue = Widen(gammaRow, scratch0, columns);
-        const LocalTensor<ComputeType> gradYValue = Widen(gradYRow, scratch1, columns);
-        Mul(scratch2, gammaValue, gradYValue, columns);       // gamma*grad_y
+        LocalTensor<ComputeType> gradXValue = Target(gradXRow, scratch1);
+        LocalTensor<ComputeType> gradGammaValue = Target(gradGammaRow, scratch0);
+        const LocalTensor<ComputeType> gradYValue = Widen(gradYRow, scratch0, columns);
+        const LocalTensor<ComputeType> gammaValue = Widen(gammaRow, scratch1, columns);
+        Mul(scratch2, gradYValue, gammaValue, columns);       // grad_y*gamma
         const LocalTensor<ComputeType> xValue = Widen(xRow, scratch3, columns);
-        Mul(scratch0, gammaValue, gradYValue, columns);
-        Mul(scratch0, scratch0, xValue, columns);             // gamma*grad_y*x
-        ReduceSum(row0, scratch0, reduceWork, columns);       // mean(gamma*grad_y*x)
-        Muls(row0, row0, factor0, 1);                         // mean(gamma*grad_y*x)
-        Mul(scratch0, xValue, xValue, columns);               // x**2
-        ReduceSum(row1, scratch0, reduceWork, columns);       // mean(x**2)
+        Mul(scratch4, gradYValue, xValue, columns);
+        Mul(scratch1, scratch4, gammaValue, columns);         // grad_y*x*gamma
+        ReduceSum(row0, scratch1, reduceWork, columns);       // mean(grad_y*x*gamma)
+        Muls(row0, row0, factor0, 1);                         // mean(grad_y*x*gamma)
+        Mul(scratch1, xValue, xValue, columns);               // x**2
+        ReduceSum(row1, scratch1, reduceWork, columns);       // mean(x**2)
         Muls(row1, row1, factor0, 1);                         // mean(x**2)
-        Adds(row1, row1, epsilon, 1);                         // epsilon + mean(x**2)
-        Div(row0, row0, row1, 1);                             // mean(gamma*grad_y*x)/(epsilon + mean(x**2))
-        const ComputeType rowScalar13 = ReadRow(row0);
-        Muls(scratch0, xValue, rowScalar13, columns);         // x*mean(gamma*grad_y*x)/(epsilon + mean(x**2))
-        Sub(scratch0, scratch2, scratch0, columns);           // gamma*grad_y - x*mean(gamma*grad_y*x)/(epsilon + mean(x**2))
+        Adds(row1, row1, epsilon, 1);                         // mean(x**2) + epsilon
+        Sqrt(row1, row1, 1);                                  // sqrt(mean(x**2) + epsilon)
+        Mul(row2, row1, row1, 1);                             // sqrt(mean(x**2) + epsilon)**2
+        Div(row0, row0, row2, 1);                             // mean(grad_y*x*gamma)/sqrt(mean(x**2) + epsilon)**2
+        const ComputeType rowScalar15 = ReadRow(row0);
+        Muls(scratch1, xValue, rowScalar15, columns);         // mean(grad_y*x*gamma)*x/sqrt(mean(x**2) + epsilon)**2
+        Sub(scratch1, scratch2, scratch1, columns);           // grad_y*gamma - mean(grad_y*x*gamma)*x/sqrt(mean(x**2) + epsilon)**2
         Duplicate(row0, 1.0f, 1);                             // 1
-        Sqrt(row1, row1, 1);                                  // sqrt(epsilon + mean(x**2))
-        Div(row0, row0, row1, 1);                             // 1/sqrt(epsilon + mean(x**2))
-        const ComputeType rowScalar19 = ReadRow(row0);
-        Muls(gradXValue, scratch0, rowScalar19, columns);
-        Mul(scratch1, gradYValue, xValue, columns);
-        Muls(gradGammaValue, scratch1, rowScalar19, columns);  // grad_y*x/sqrt(epsilon + mean(x**2))
+        Div(row0, row0, row1, 1);                             // 1/sqrt(mean(x**2) + epsilon)
+        const ComputeType rowScalar20 = ReadRow(row0);
+        Muls(gradXValue, scratch1, rowScalar20, columns);
+        Mul(scratch0, gradYValue, xValue, columns);
+        Muls(gradGammaValue, scratch0, rowScalar20, columns);  // grad_y*x/sqrt(mean(x**2) + epsilon)
         Narrow(gradXRow, gradXValue, columns);
         Narrow(gradGammaRow, gradGammaValue, columns);
     }
@@ -270,6 +287,7 @@ private:
     int64_t lastRow;
     uint32_t columns;
     uint32_t rowsPerTile;
+    bool isDoubleBuffered;
     uint32_t scratchLength;
     float factor0;
     float epsilon;

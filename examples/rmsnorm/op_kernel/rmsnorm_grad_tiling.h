@@ -6,9 +6,9 @@
 
 // What the kernel keeps in the unified buffer beside its queues; the host counts with the same numbers.
 constexpr uint32_t kRmsnormGradBufferCount = 2;      // buffers a queue, at most
-constexpr uint32_t kRmsnormGradScratchTensors = 4;   // of a tile's length, 4 bytes an element
+constexpr uint32_t kRmsnormGradScratchTensors = 5;   // of a tile's length, 4 bytes an element
 constexpr uint32_t kRmsnormGradMaskTensors = 0;      // of a tile's length, one bit an element
-constexpr uint32_t kRmsnormGradRowTensors = 2;       // of 256 bytes
+constexpr uint32_t kRmsnormGradRowTensors = 3;       // of 256 bytes
 
 struct RmsnormGradTilingData {
     int64_t rows;           // product of all axes but the last; 1 where all inputs have one shape

@@ -16,7 +16,7 @@ __all__ = ["Rmsnorm", "operators"]
 def _formula_rmsnorm_grad(grad_y, x, gamma, epsilon):
     epsilon = torch.as_tensor(epsilon)
     shape_ = _broadcast_shape(grad_y, x, gamma)
-    return (((gamma*grad_y - x*torch.mean(gamma*grad_y*x, dim=-1, keepdim=True)/(epsilon + torch.mean(x**2, dim=-1, keepdim=True)))/torch.sqrt(epsilon + torch.mean(x**2, dim=-1, keepdim=True))).expand(shape_), (grad_y*x/torch.sqrt(epsilon + torch.mean(x**2, dim=-1, keepdim=True))).expand(shape_),)
+    return (((grad_y*gamma - torch.mean(grad_y*x*gamma, dim=-1, keepdim=True)*x/torch.sqrt(torch.mean(x**2, dim=-1, keepdim=True) + epsilon)**2)/torch.sqrt(torch.mean(x**2, dim=-1, keepdim=True) + epsilon)).expand(shape_), (grad_y*x/torch.sqrt(torch.mean(x**2, dim=-1, keepdim=True) + epsilon)).expand(shape_),)
 
 
 # The shapes here have to agree with InferShape in op_host/: `t` are the inputs, `a` the attributes.

@@ -27,7 +27,7 @@ def rmsnorm(x, gamma, *, epsilon=1e-06):
     if 0 in _shape:
         return np.zeros(_shape)
     with np.errstate(all="ignore"):
-        _result0 = gamma*x/np.sqrt(epsilon + np.mean(x**2, axis=-1, keepdims=True))
+        _result0 = x * (1 / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + epsilon)) * gamma
     _result0 = np.broadcast_to(_result0, _shape)
     return _result0
 
@@ -35,8 +35,8 @@ def rmsnorm(x, gamma, *, epsilon=1e-06):
 def rmsnorm_grad(grad_y, x, gamma, *, epsilon=1e-06):
     """Return the outputs of RmsnormGrad.
 
-    grad_x = (gamma*grad_y - x*mean(gamma*grad_y*x, axis=-1)/(epsilon + mean(x**2, axis=-1)))/sqrt(epsilon + mean(x**2, axis=-1))
-    grad_gamma = grad_y*x/sqrt(epsilon + mean(x**2, axis=-1))
+    grad_x = (grad_y*gamma - mean(grad_y*x*gamma, axis=-1)*x/sqrt(mean(x**2, axis=-1) + epsilon)**2)/sqrt(mean(x**2, axis=-1) + epsilon)
+    grad_gamma = grad_y*x/sqrt(mean(x**2, axis=-1) + epsilon)
     """
     grad_y = _wide(grad_y)
     x = _wide(x)
@@ -45,8 +45,8 @@ def rmsnorm_grad(grad_y, x, gamma, *, epsilon=1e-06):
     if 0 in _shape:
         return np.zeros(_shape), np.zeros(_shape)
     with np.errstate(all="ignore"):
-        _result0 = (gamma*grad_y - x*np.mean(gamma*grad_y*x, axis=-1, keepdims=True)/(epsilon + np.mean(x**2, axis=-1, keepdims=True)))/np.sqrt(epsilon + np.mean(x**2, axis=-1, keepdims=True))
-        _result1 = grad_y*x/np.sqrt(epsilon + np.mean(x**2, axis=-1, keepdims=True))
+        _result0 = (grad_y * gamma - np.mean(grad_y * x * gamma, axis=-1, keepdims=True) * x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + epsilon)**2) / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + epsilon)
+        _result1 = grad_y * x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + epsilon)
     _result0 = np.broadcast_to(_result0, _shape)
     _result1 = np.broadcast_to(_result1, _shape)
     return _result0, _result1

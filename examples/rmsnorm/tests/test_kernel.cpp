@@ -57,11 +57,11 @@ bool test_rmsnorm_grad(opkit_library* library, const std::vector<int32_t>& types
   {
     Check check("grad_x", outputs[0]);
     for (int64_t row = 0; row < kRows; ++row) {
-      const double mean_0 = reduce_mean(columns, [&](int64_t column) { return ((in_gamma.at(row, column) * in_grad_y.at(row, column)) * in_x.at(row, column)); });
+      const double mean_0 = reduce_mean(columns, [&](int64_t column) { return ((in_grad_y.at(row, column) * in_x.at(row, column)) * in_gamma.at(row, column)); });
       const double mean_1 = reduce_mean(columns, [&](int64_t column) { return std::pow(in_x.at(row, column), 2.0); });
       const double mean_2 = reduce_mean(columns, [&](int64_t column) { return std::pow(in_x.at(row, column), 2.0); });
       for (int64_t column = 0; column < kColumns; ++column) {
-        check.element(row * kColumns + column, (((in_gamma.at(row, column) * in_grad_y.at(row, column)) - ((in_x.at(row, column) * mean_0) / (attr_epsilon + mean_1))) / (std::sqrt((attr_epsilon + mean_2)))));
+        check.element(row * kColumns + column, (((in_grad_y.at(row, column) * in_gamma.at(row, column)) - ((mean_0 * in_x.at(row, column)) / std::pow((std::sqrt((mean_1 + attr_epsilon))), 2.0))) / (std::sqrt((mean_2 + attr_epsilon)))));
       }
     }
     passed = passed && check.passed();
@@ -71,7 +71,7 @@ bool test_rmsnorm_grad(opkit_library* library, const std::vector<int32_t>& types
     for (int64_t row = 0; row < kRows; ++row) {
       const double mean_0 = reduce_mean(columns, [&](int64_t column) { return std::pow(in_x.at(row, column), 2.0); });
       for (int64_t column = 0; column < kColumns; ++column) {
-        check.element(row * kColumns + column, ((in_grad_y.at(row, column) * in_x.at(row, column)) / (std::sqrt((attr_epsilon + mean_0)))));
+        check.element(row * kColumns + column, ((in_grad_y.at(row, column) * in_x.at(row, column)) / (std::sqrt((mean_0 + attr_epsilon)))));
       }
     }
     passed = passed && check.passed();

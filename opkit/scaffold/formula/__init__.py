@@ -7,7 +7,7 @@ The language:
     `row(input)` for an input that has one value per row;
     `like(value, x)` around a whole formula, for a value per row that fills the row.
 
-Names load when they are first used, so that importing this package does not import sympy.
+Names load when they are first used: most commands of opkit need none of them.
 """
 
 from __future__ import annotations

@@ -1,35 +1,32 @@
-"""The backward operator, by symbolic differentiation."""
+"""The backward operator, by reverse-mode differentiation of the formulas.
+
+At ties and kinks it does what torch does: relu has 0 at 0; maximum and minimum of equal values give
+each half; a value between two bounds, minimum(maximum(u, low), high), has 0 at both, as hardtanh,
+relu6 and hardsigmoid do; abs has 0 at 0; elements that share a row's largest value share its
+gradient. What a `where` did not choose contributes 0, also where its own slope is infinite.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import sympy
-
+from opkit.errors import SpecError
 from opkit.schema import OpSpec, TensorSpec
 
-from .functions import (
-    COLUMNS,
-    EVENTS,
-    Equal,
-    FormulaFunction,
-    Reduction,
-    RowInput,
-    RowMax,
-    RowMean,
-    RowMin,
-    RowSum,
-    Sign,
-    Where,
-)
-from .reader import parse, space_of
+from .adjoint import gradients_of
+from .fast_math import simplify
+from .functions import EVENTS
+from .nodes import ZERO, Node, add, call, tensor
+from .reader import LONGEST_FORMULA, ParsedFormulas, parse
 from .stable import stabilise
 from .text import to_formula
 
 __all__ = ["UnsupportedGradient", "backward", "unsupported_gradients"]
 
 _FLOATING = frozenset({"float16", "float32", "bfloat16"})
+# A node of a formula's tree is a few characters of its text: beyond this it is not worth writing.
+_LARGEST_TREE = LONGEST_FORMULA
 
 
 @dataclass(frozen=True)
@@ -42,14 +39,6 @@ class UnsupportedGradient:
     """The formulas are steps of it, or do not use it: its gradient is zero, so none is right."""
 
 
-class _Absolute(FormulaFunction):
-    """Stands for Abs while differentiating: sympy's own derivative of Abs is written for complex
-    numbers."""
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        return Sign(self.args[0])
-
-
 def backward(spec: OpSpec) -> OpSpec | None:
     """Return the operator that computes the gradients, its formulas in the same language.
 
@@ -58,86 +47,110 @@ def backward(spec: OpSpec) -> OpSpec | None:
     where a forward input was broadcast over the leading axes, the caller sums its gradient over
     them.
 
-    Returns None without formulas, where no input has a gradient, or where two of its tensors would
-    have one name; `unsupported_gradients` says why.
+    Returns None without formulas, where the prototype names another operator or wants none, where
+    no input has a gradient, or where no operator can hold it; `unsupported_gradients` says why.
 
     Raises:
         SpecError: a formula is wrong.
     """
-    if not spec.has_formula:
+    if not spec.has_formula or spec.gradient is not None:
         return None
-    gradients = _gradients(spec)
+    parsed = parse(spec)
+    gradients = _gradients(parsed)
+    return None if _refusal(parsed, gradients) is not None else _derived(parsed, gradients)
+
+
+def _derived(parsed: ParsedFormulas, gradients: Mapping[str, Node]) -> OpSpec | None:
+    spec = parsed.spec
     variants = _floating_variants(spec)
-    if not gradients or not variants or _refusal(spec, gradients) is not None:
+    if not gradients or not variants:
         return None
 
-    def narrow(tensor: TensorSpec, name: str, formula: str | None = None) -> TensorSpec:
+    def narrow(one: TensorSpec, name: str, formula: str | None = None) -> TensorSpec:
         return TensorSpec(
             name=name,
-            param_type=tensor.param_type,
-            dtypes=tuple(tensor.dtypes[v] for v in variants),
-            formats=tuple(tensor.formats[v] for v in variants),
+            param_type=one.param_type,
+            dtypes=tuple(one.dtypes[v] for v in variants),
+            formats=tuple(one.formats[v] for v in variants),
             formula=formula,
         )
 
     inputs = [narrow(t, f"grad_{t.name}") for t in spec.outputs]
     inputs += [narrow(t, t.name) for t in spec.inputs]
-    by_name = {tensor.name: tensor for tensor in spec.inputs}
-    tiles = frozenset(sympy.Symbol(tensor.name, real=True) for tensor in inputs)
-
-    rows = parse(spec).row_inputs
-
-    def text(name: str, gradient: sympy.Expr) -> str:
-        # A gradient that is the same along a row still has the shape of its input.
-        shaped = name in rows or space_of(gradient, tiles) == "tile"
-        return to_formula(gradient) if shaped else f"like({to_formula(gradient)}, {name})"
-
-    outputs = [narrow(by_name[n], f"grad_{n}", text(n, e)) for n, e in gradients.items()]
+    by_name = {one.name: one for one in spec.inputs}
+    texts = {name: _text(parsed, name, gradient) for name, gradient in gradients.items()}
     return OpSpec(
         op=f"{spec.op}Grad",
         name=f"{spec.name}_grad",
         inputs=tuple(inputs),
-        outputs=tuple(outputs),
+        outputs=tuple(narrow(by_name[n], f"grad_{n}", text) for n, text in texts.items()),
         attrs=spec.attrs,
         source=spec.source,
         pointer=spec.pointer,
+        fast_math=spec.fast_math,
     )
 
 
 def unsupported_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
     """Return the inputs that `backward` gives no gradient for, each with the reason."""
-    if not spec.has_formula:
-        return tuple(UnsupportedGradient(t.name, "there is no formula") for t in spec.inputs)
-    gradients = _gradients(spec)
-    reason = _refusal(spec, gradients)
-    if reason is not None:
+    if isinstance(spec.gradient, str):
+        return ()
+    if spec.gradient is False:
+        reason = 'the prototype says "gradient": false'
         return tuple(UnsupportedGradient(t.name, reason) for t in spec.inputs)
+    if not spec.has_formula:
+        reason = "there is no formula and no gradient"
+        return tuple(UnsupportedGradient(t.name, reason) for t in spec.inputs)
+    parsed = parse(spec)
+    gradients = _gradients(parsed)
+    refused = _refusal(parsed, gradients)
+    if refused is not None:
+        return tuple(UnsupportedGradient(t.name, refused) for t in spec.inputs)
     variants = _floating_variants(spec)
     found = []
-    for tensor in spec.inputs:
-        if not variants or tensor.dtypes[variants[0]].name not in _FLOATING:
-            found.append(UnsupportedGradient(tensor.name, "it is not a floating-point tensor"))
-        elif tensor.name not in gradients:
+    for one in spec.inputs:
+        if not variants or one.dtypes[variants[0]].name not in _FLOATING:
+            found.append(UnsupportedGradient(one.name, "it is not a floating-point tensor"))
+        elif one.name not in gradients:
             reason = "it is zero, because no formula depends on it differentiably"
-            found.append(UnsupportedGradient(tensor.name, reason, is_zero=True))
+            found.append(UnsupportedGradient(one.name, reason, is_zero=True))
     return tuple(found)
 
 
-def _refusal(spec: OpSpec, gradients: Mapping[str, object]) -> str | None:
+def _text(parsed: ParsedFormulas, name: str, gradient: Node) -> str:
+    # A gradient that is the same along a row still has the shape of its input.
+    shaped = name in parsed.row_inputs or gradient.space == "tile"
+    return to_formula(gradient) if shaped else f"like({to_formula(gradient)}, {name})"
+
+
+def _refusal(parsed: ParsedFormulas, gradients: Mapping[str, Node]) -> str | None:
     """Return why no backward operator can be written, for all inputs alike."""
+    spec = parsed.spec
     clash = _clash(spec, gradients)
     if clash is not None:
         return f'the backward operator would have two tensors called "{clash}": rename the input'
     count = len(spec.inputs) + len(spec.outputs)
     if count > EVENTS:
         return f"the backward operator would have {count} inputs, more than the {EVENTS} possible"
+    for name, gradient in gradients.items():
+        if gradient.size > _LARGEST_TREE or len(_text(parsed, name, gradient)) > LONGEST_FORMULA:
+            return (
+                f"the formula of grad_{name} would have more than {LONGEST_FORMULA} characters:"
+                ' write the backward operator and name it with "gradient"'
+            )
+    try:
+        derived = _derived(parsed, gradients)
+        if derived is not None:
+            parse(derived)
+    except SpecError as err:
+        return f"the backward operator is none that a formula can say: {err.message}"
     return None
 
 
 def _clash(spec: OpSpec, gradients: Mapping[str, object]) -> str | None:
     """Return a name that two tensors of the backward operator would have."""
-    names = [f"grad_{tensor.name}" for tensor in spec.outputs]
-    names += [tensor.name for tensor in spec.inputs]
+    names = [f"grad_{one.name}" for one in spec.outputs]
+    names += [one.name for one in spec.inputs]
     names += [f"grad_{name}" for name in gradients]
     return next((name for name in names if names.count(name) > 1), None)
 
@@ -146,148 +159,34 @@ def _floating_variants(spec: OpSpec) -> tuple[int, ...]:
     return tuple(
         variant
         for variant in range(spec.variant_count)
-        if all(tensor.dtypes[variant].name in _FLOATING for tensor in spec.outputs)
-        and any(tensor.dtypes[variant].name in _FLOATING for tensor in spec.inputs)
+        if all(one.dtypes[variant].name in _FLOATING for one in spec.outputs)
+        and any(one.dtypes[variant].name in _FLOATING for one in spec.inputs)
     )
 
 
-def _gradients(spec: OpSpec) -> dict[str, sympy.Expr]:
+def _gradients(parsed: ParsedFormulas) -> dict[str, Node]:
     """Return the gradient of each floating input that the formulas depend on."""
-    parsed = parse(spec)
-    inputs = parsed.inputs
+    spec = parsed.spec
     variants = _floating_variants(spec)
-    cotangents = {}
+    wanted: dict[str, Node] = {}
+    for one in spec.inputs:
+        if variants and all(one.dtypes[v].name in _FLOATING for v in variants):
+            plain = parsed.inputs[one.name]
+            wanted[one.name] = call("row", plain) if one.name in parsed.row_inputs else plain
+    pulled: dict[str, list[Node]] = {name: [] for name in wanted}
     for output in parsed.outputs:
-        symbol = sympy.Symbol(f"grad_{output.name}", real=True)
-        cotangents[output.name] = RowInput(symbol) if output.per_row else symbol
-    tiles = frozenset([*inputs.values(), *(c for c in cotangents.values() if c.is_Symbol)])
-    gradients = {}
-    for tensor in spec.inputs:
-        floating = variants and all(tensor.dtypes[v].name in _FLOATING for v in variants)
-        if not floating:
-            continue
-        symbol = inputs[tensor.name]
-        total = sympy.Integer(0)
-        for output in parsed.outputs:
-            expression = stabilise(output.expression).replace(sympy.Abs, _Absolute)
-            tape = _Tape(expression, cotangents[output.name], tiles)
-            if tensor.name in parsed.row_inputs:
-                total += tape.row_gradient(RowInput(symbol), is_once_a_row=output.per_row)
-            else:
-                total += tape.gradient(symbol)
-        total = total.replace(_Absolute, sympy.Abs)
-        if total != 0:
-            gradients[tensor.name] = stabilise(sympy.factor_terms(total))
-    return gradients
+        symbol = tensor(f"grad_{output.name}")
+        cotangent = call("row", symbol) if output.per_row else symbol
+        node = output.expression
+        if spec.fast_math:
+            node = simplify(node)
+        node = stabilise(node, fast_math=True)
+        found = gradients_of(node, cotangent, _as_list(wanted))
+        for name, gradient in zip(wanted, found, strict=True):
+            if gradient != ZERO:
+                pulled[name].append(gradient)
+    return {name: add(*terms) for name, terms in pulled.items() if terms}
 
 
-class _Tape:
-    """Reverse-mode differentiation through reductions.
-
-    Every reduction becomes a symbol, so that what is left between them is elementwise and sympy can
-    differentiate it.
-    """
-
-    def __init__(
-        self, expression: sympy.Expr, cotangent: sympy.Expr, tiles: frozenset[sympy.Symbol]
-    ) -> None:
-        self.expression = expression
-        self.cotangent = cotangent
-        self.tiles = tiles
-        # A reduction comes before those inside it.
-        self.reductions: Sequence[Reduction] = sorted(
-            expression.atoms(Reduction), key=lambda r: (-len(r.atoms(Reduction)), str(r))
-        )
-        self.symbols = {r: sympy.Dummy("r", real=True) for r in self.reductions}
-        self.back = {symbol: reduction for reduction, symbol in self.symbols.items()}
-
-    def gradient(self, symbol: sympy.Symbol) -> sympy.Expr:
-        """Return the gradient of an input with one value per element."""
-        outer, inner = self.gradients(symbol)
-        return outer + inner
-
-    def row_gradient(self, row: RowInput, *, is_once_a_row: bool) -> sympy.Expr:
-        """Return the gradient of an input with one value per row: a value per row too.
-
-        Args:
-            row: the input, as the expression has it.
-            is_once_a_row: the expression has one value per row, so that it uses the input once.
-        """
-        symbol = sympy.Dummy("row", real=True)
-        replaced = _Tape(self.expression.xreplace({row: symbol}), self.cotangent, self.tiles)
-        outer, inner = (part.xreplace({symbol: row}) for part in replaced.gradients(symbol))
-        return (outer if is_once_a_row else self.over_row(outer)) + self.over_row(inner)
-
-    def gradients(self, symbol: sympy.Symbol) -> tuple[sympy.Expr, sympy.Expr]:
-        """Return the gradient through what is outside of reductions, and through what is inside."""
-        adjoints = dict.fromkeys(self.reductions, sympy.Integer(0))
-        outer = self.pull(self.expression, self.cotangent, symbol, adjoints)
-        inner = sympy.Integer(0)
-        for reduction in self.reductions:
-            adjoint = adjoints[reduction]
-            if adjoint == 0:
-                continue
-            (argument,) = reduction.args
-            inner += self.pull(argument, self.spread(reduction, adjoint), symbol, adjoints)
-        return outer, inner
-
-    def over_row(self, expression: sympy.Expr) -> sympy.Expr:
-        """Return the sum of a value over its row, also of one that is the same along it."""
-        terms = sympy.Add.make_args(sympy.expand_mul(expression))
-        return sympy.Add(
-            *(
-                self.row_sum(term) if space_of(term, self.tiles) == "tile" else term * COLUMNS
-                for term in terms
-            )
-        )
-
-    def pull(
-        self,
-        expression: sympy.Expr,
-        cotangent: sympy.Expr,
-        symbol: sympy.Symbol,
-        adjoints: dict[Reduction, sympy.Expr],
-    ) -> sympy.Expr:
-        """Return the gradient through an elementwise expression, and add to the adjoints of its
-        reductions."""
-        flat = expression.xreplace(self.symbols)
-        for reduction, dummy in self.symbols.items():
-            partial = flat.diff(dummy)
-            if partial != 0:
-                adjoints[reduction] += self.row_sum(cotangent * partial.xreplace(self.back))
-        return cotangent * sympy.factor_terms(flat.diff(symbol)).xreplace(self.back)
-
-    def row_sum(self, expression: sympy.Expr) -> sympy.Expr:
-        """Return the sum over a row, with the factors that are constant along it outside."""
-        if isinstance(expression, sympy.Add):
-            return sympy.Add(*(self.row_sum(term) for term in expression.args))
-        narrow: list[sympy.Expr] = []
-        wide: list[sympy.Expr] = []
-        for factor in sympy.Mul.make_args(expression):
-            (wide if space_of(factor, self.tiles) == "tile" else narrow).append(factor)
-        if not wide:
-            # A value per row reaches its reduction once a row, not once an element.
-            return expression
-        return sympy.Mul(*narrow) * RowSum(sympy.Mul(*wide))
-
-    def spread(self, reduction: Reduction, adjoint: sympy.Expr) -> sympy.Expr:
-        """Return the cotangent of a reduction's argument."""
-        if isinstance(reduction, RowSum):
-            return adjoint
-        if isinstance(reduction, RowMean):
-            terms = sympy.Add.make_args(adjoint)
-            return sympy.Add(*(_mean(term) for term in terms))
-        assert isinstance(reduction, RowMax | RowMin)
-        # Ties share the gradient, as the mean of the one-sided derivatives does.
-        hit = Where(Equal(reduction.args[0], reduction), 1, 0)
-        return adjoint * hit / RowSum(hit)
-
-
-def _mean(term: sympy.Expr) -> sympy.Expr:
-    """Return `term / columns`, through mean where the term holds a sum."""
-    factors = list(sympy.Mul.make_args(term))
-    for index, factor in enumerate(factors):
-        if isinstance(factor, RowSum):
-            factors[index] = RowMean(factor.args[0])
-            return sympy.Mul(*factors)
-    return term / COLUMNS
+def _as_list(wanted: Mapping[str, Node]) -> Sequence[Node]:
+    return list(wanted.values())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import sympy
+from opkit.errors import SpecError
 
 from .evaluate import evaluate
+from .nodes import Node
 from .plan import Operand, Plan, Scalar, Step, Value
 
 __all__ = ["float_literal", "statements"]
@@ -25,15 +26,22 @@ class _Statement:
     note: str
 
 
-def float_literal(value: sympy.Expr, *, integer: bool = False) -> str:
+def float_literal(value: Node, *, integer: bool = False) -> str:
     """Return a number as the shortest float literal that rounds to it; as an integer literal for
     integer kernels."""
     if integer:
-        return str(int(value))
+        return str(int(evaluate(value)))
     # Imported here: numpy prints the shortest decimal of a float32.
     import numpy as np
 
-    text = str(np.float32(evaluate(value)))
+    with np.errstate(over="ignore"):
+        single = np.float32(evaluate(value))
+    if not np.isfinite(single):
+        raise SpecError(
+            f"a constant of the formula comes to {evaluate(value):.3g}, more than float32 holds",
+            help="scale the formula so that its constants stay below 3.4e38",
+        )
+    text = str(single)
     mantissa, _, exponent = text.partition("e")
     if "." not in mantissa:
         mantissa += ".0"
@@ -45,7 +53,7 @@ def statements(
     *,
     tensors: Mapping[str, str],
     outputs: tuple[str, ...],
-    scalars: Mapping[sympy.Expr, str],
+    scalars: Mapping[Node, str],
     count: str,
     row_inputs: frozenset[str] = frozenset(),
     suffix: str = "Local",
@@ -72,7 +80,7 @@ class _Writer:
         plan: Plan,
         tensors: Mapping[str, str],
         outputs: tuple[str, ...],
-        scalars: Mapping[sympy.Expr, str],
+        scalars: Mapping[Node, str],
         count: str,
         row_inputs: frozenset[str],
         suffix: str,
@@ -119,7 +127,7 @@ class _Writer:
         return self.scalar(operand)
 
     def scalar(self, scalar: Scalar) -> str:
-        if not scalar.expression.free_symbols:
+        if scalar.expression.is_constant:
             literal = float_literal(scalar.expression, integer=self.integer)
         else:
             literal = self.scalars[scalar.expression]

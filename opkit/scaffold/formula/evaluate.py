@@ -1,76 +1,77 @@
-"""The value of an expression in which everything is a number."""
+"""The value of a formula in which everything is a number."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 
-import sympy
+from .functions import row_of
+from .nodes import Node, walk
 
-from .functions import (
-    Ceil,
-    Equal,
-    Expm1,
-    Floor,
-    Greater,
-    GreaterEqual,
-    Less,
-    LessEqual,
-    Maximum,
-    Minimum,
-    NotEqual,
-    Round,
-    Sigmoid,
-    Sign,
-    Softplus,
-    Tanh,
-    Where,
-)
+__all__ = ["evaluate", "value_of"]
 
-__all__ = ["evaluate"]
-
-_FUNCTIONS: dict[type[sympy.Basic], Callable[..., float]] = {
-    Tanh: math.tanh,
-    Sigmoid: lambda u: 1 / (1 + math.exp(-u)) if u > 0 else math.exp(u) / (1 + math.exp(u)),
-    Softplus: lambda u: max(u, 0.0) + math.log1p(math.exp(-abs(u))),
-    Expm1: math.expm1,
-    Sign: lambda u: float((u > 0) - (u < 0)),
-    Floor: math.floor,
-    Ceil: math.ceil,
-    Round: round,
-    Maximum: max,
-    Minimum: min,
-    Less: lambda a, b: float(a < b),
-    LessEqual: lambda a, b: float(a <= b),
-    Greater: lambda a, b: float(a > b),
-    GreaterEqual: lambda a, b: float(a >= b),
-    Equal: lambda a, b: float(a == b),
-    NotEqual: lambda a, b: float(a != b),
-    Where: lambda condition, a, b: a if condition else b,
-    sympy.exp: math.exp,
-    sympy.log: math.log,
-    sympy.Abs: abs,
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
 }
 
 
-def evaluate(expression: sympy.Expr, values: Mapping[sympy.Symbol, float] | None = None) -> float:
-    """Return an expression's value in double precision.
+def evaluate(node: Node, values: Mapping[str, float] | None = None) -> float:
+    """Return a value in double precision, infinite or NaN where IEEE 754 says so.
 
     Args:
-        expression: numbers, and the symbols in `values`.
+        node: numbers, and the attributes in `values`; `columns` is one of them.
     """
-    if expression in (values or {}):
-        return float((values or {})[expression])
-    own = _FUNCTIONS.get(type(expression))
-    if own is None and not expression.args:
-        return float(expression)
-    arguments = [evaluate(argument, values) for argument in expression.args]
-    if own is not None:
-        return float(own(*arguments))
-    if isinstance(expression, sympy.Add):
-        return math.fsum(arguments)
-    if isinstance(expression, sympy.Mul):
+    known: dict[Node, float] = {}
+    for one in walk(node):
+        known[one] = value_of(one, [known[arg] for arg in one.args], values or {})
+    return known[node]
+
+
+def value_of(node: Node, arguments: list[float], values: Mapping[str, float]) -> float:
+    """Return a node's value where its arguments' are known."""
+    if node.kind == "number":
+        return _quotient(node)
+    if node.kind == "constant":
+        return math.pi if node.name == "pi" else math.e
+    if node.kind in ("attr", "columns"):
+        return float(values[node.name])
+    if node.kind == "sum":
+        return math.fsum(arguments) if all(map(math.isfinite, arguments)) else sum(arguments)
+    if node.kind == "product":
         return math.prod(arguments)
-    if isinstance(expression, sympy.Pow):
-        return float(arguments[0] ** arguments[1])
-    raise NotImplementedError(f"no value for {type(expression).__name__}")
+    if node.kind in ("guard", "plus_zero", "opaque"):
+        return arguments[0]
+    if node.kind in _COMPARE:
+        return float(_COMPARE[node.kind](*arguments))
+    function: Callable[..., float] | None
+    if node.kind == "power":
+        function = operator.pow
+    else:
+        row = row_of(node.kind)
+        function = None if row is None else row.value
+    if function is None:
+        raise NotImplementedError(f"no value for {node.kind}")
+    try:
+        result = function(*arguments)
+    except OverflowError:
+        # cosh is the only one that is large and positive on both sides.
+        return math.inf
+    except ZeroDivisionError:
+        return math.copysign(math.inf, arguments[0]) if arguments else math.inf
+    except ValueError:
+        return -math.inf if arguments[0] == 0 else math.nan
+    # A root of a negative number is complex in Python.
+    return math.nan if isinstance(result, complex) else float(result)
+
+
+def _quotient(node: Node) -> float:
+    try:
+        return float(node.fraction)
+    except OverflowError:
+        return math.copysign(math.inf, node.fraction)

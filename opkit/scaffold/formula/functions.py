@@ -1,209 +1,38 @@
-"""The functions of the formula language as sympy classes, and one row for each name a formula may
-use.
+"""The functions of the formula language, a row each: how it is built, differentiated, evaluated and
+written in other languages.
 
-sympy's own tanh, Max and Piecewise rewrite and differentiate into forms that lose relative accuracy
-in float32 (1 - tanh(u)**2 for instance), so the language has its own, whose derivatives stay
-accurate.
+How a function is computed in float32 is in `lowerings`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
-import sympy
+from .nodes import ONE, ZERO, Node, add, call, negate, number, power, product
 
 __all__ = [
-    "COLUMNS",
-    "COMPARISONS",
+    "COMPARISON_SIGNS",
     "EVENTS",
     "FUNCTIONS",
-    "REDUCTIONS",
-    "Ceil",
-    "Comparison",
-    "Equal",
-    "Expm1",
-    "Floor",
-    "FormulaFunction",
-    "Greater",
-    "GreaterEqual",
-    "Less",
-    "LessEqual",
-    "Maximum",
-    "Minimum",
-    "NotEqual",
-    "Reduction",
-    "Round",
-    "RowInput",
-    "RowMax",
-    "RowMean",
-    "RowMin",
-    "RowSum",
-    "Sigmoid",
-    "Sign",
-    "Softplus",
-    "Tanh",
-    "Where",
-    "is_constant",
+    "INTERNAL",
+    "REDUCTION_NAMES",
+    "FunctionRow",
+    "row_of",
 ]
-
 
 EVENTS = 8
 """Events between two pipes, one for each buffer of a kernel's queues: at most so many
 inputs or outputs.
 Source: Ascend C API, AllocEventID: event ids 0 to 7."""
 
-COLUMNS = sympy.Symbol("columns", positive=True)
-"""The length of the last axis, `columns` in a formula; known when the kernel runs."""
+COMPARISON_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "Eq": "==", "NotEq": "!="}
+"""Python's name of each comparison, and its sign."""
 
-
-class FormulaFunction(sympy.Function):  # type: ignore[misc]
-    """A function of the language; real for real arguments."""
-
-    is_real = True
-
-
-class Tanh(FormulaFunction):
-    """tanh(u)."""
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        (u,) = self.args
-        # Equals 1 - tanh(u)**2 without the cancellation for large |u|.
-        return 4 * Sigmoid(2 * u) * Sigmoid(-2 * u)
-
-
-class Sigmoid(FormulaFunction):
-    """1 / (1 + exp(-u))."""
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        (u,) = self.args
-        return Sigmoid(u) * Sigmoid(-u)
-
-
-class Softplus(FormulaFunction):
-    """log(1 + exp(u))."""
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        return Sigmoid(self.args[0])
-
-
-class Expm1(FormulaFunction):
-    """exp(u) - 1."""
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        return sympy.exp(self.args[0])
-
-
-class Sign(FormulaFunction):
-    """-1, 0 or 1; its derivative is taken as 0 everywhere."""
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        return sympy.Integer(0)
-
-
-class Floor(Sign):
-    """The largest integer not above u."""
-
-
-class Ceil(Sign):
-    """The smallest integer not below u."""
-
-
-class Round(Sign):
-    """The nearest integer, halves to even."""
-
-
-class Maximum(FormulaFunction):
-    """The larger of two values; at a tie the derivative goes to the first."""
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        a, b = self.args
-        first = GreaterEqual(a, b)
-        return Where(first, 1, 0) if argindex == 1 else Where(first, 0, 1)
-
-
-class Minimum(FormulaFunction):
-    """The smaller of two values; at a tie the derivative goes to the first."""
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        a, b = self.args
-        first = LessEqual(a, b)
-        return Where(first, 1, 0) if argindex == 1 else Where(first, 0, 1)
-
-
-class Comparison(FormulaFunction):
-    """A condition; only the first argument of `where`."""
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        return sympy.Integer(0)
-
-
-class Less(Comparison):
-    """a < b."""
-
-
-class LessEqual(Comparison):
-    """a <= b."""
-
-
-class Greater(Comparison):
-    """a > b."""
-
-
-class GreaterEqual(Comparison):
-    """a >= b."""
-
-
-class Equal(Comparison):
-    """a == b."""
-
-
-class NotEqual(Comparison):
-    """a != b."""
-
-
-class Where(FormulaFunction):
-    """`a` where the condition holds, `b` elsewhere."""
-
-    @classmethod
-    def eval(cls, condition: sympy.Expr, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
-        return a if a == b else None
-
-    def fdiff(self, argindex: int = 1) -> sympy.Expr:
-        condition = self.args[0]
-        if argindex == 1:
-            return sympy.Integer(0)
-        return Where(condition, 1, 0) if argindex == 2 else Where(condition, 0, 1)
-
-    def _eval_derivative(self, symbol: sympy.Symbol) -> sympy.Expr:
-        # One select of two derivatives, instead of a sum of products with 0 and 1: those would turn
-        # an infinite derivative of the branch not taken into NaN.
-        condition, a, b = self.args
-        return Where(condition, a.diff(symbol), b.diff(symbol))
-
-
-class Reduction(FormulaFunction):
-    """A reduction over the last axis; its value is one per row and broadcasts back over the row."""
-
-
-class RowSum(Reduction):
-    """sum(u, axis=-1)."""
-
-
-class RowMean(Reduction):
-    """mean(u, axis=-1)."""
-
-
-class RowMax(Reduction):
-    """max(u, axis=-1)."""
-
-
-class RowMin(Reduction):
-    """min(u, axis=-1)."""
-
-
-class RowInput(FormulaFunction):
-    """row(input): an input that has one value per row."""
+REDUCTION_NAMES = {"sum": "row_sum", "mean": "row_mean", "max": "row_max", "min": "row_min"}
+"""What a reduction is called in a formula, and its kind."""
 
 
 @dataclass(frozen=True)
@@ -212,47 +41,168 @@ class FunctionRow:
 
     name: str
     arity: int
-    build: Callable[..., sympy.Expr]
-    integer: bool = False
-    """Whether int32 and int16 operands have it too."""
+    numpy: str
+    """A call over float64 arrays."""
+    torch: str
+    cpp: str
+    value: Callable[..., float]
+    """Of numbers, in double precision."""
+    derivative: Callable[[Node], Node] | None = None
+    """Of a function of one argument, without the chain rule; None: `derive` has its own."""
+    build: Callable[..., Node] | None = None
+    """What it stands for; None: a node of its own."""
+
+    def __call__(self, *arguments: Node) -> Node:
+        """Return the function of some values."""
+        return self.build(*arguments) if self.build else call(self.name, *arguments)
+
+
+def _sigmoid(u: float) -> float:
+    return 1 / (1 + math.exp(-u)) if u > 0 else math.exp(u) / (1 + math.exp(u))
+
+
+def _softplus(u: float) -> float:
+    return max(u, 0.0) + math.log1p(math.exp(-abs(u)))
+
+
+def _sign(u: float) -> float:
+    return u if math.isnan(u) else float((u > 0) - (u < 0))
+
+
+def _zero(u: Node) -> Node:
+    return ZERO
+
+
+def _call(name: str) -> Callable[[Node], Node]:
+    return lambda u: call(name, u)
+
+
+def _reciprocal(u: Node) -> Node:
+    return power(u, -1)
+
+
+def _tanh_slope(u: Node) -> Node:
+    # Equals 1 - tanh(u)**2 without the cancellation for large |u|.
+    twice = product(number(2), u)
+    return product(number(4), call("sigmoid", twice), call("sigmoid", negate(twice)))
+
+
+def _asinh_slope(u: Node) -> Node:
+    return power(call("sqrt", add(power(u, 2), ONE)), -1)
+
+
+def _atanh_slope(u: Node) -> Node:
+    return power(product(add(ONE, u), add(ONE, negate(u))), -1)
 
 
 _TABLE = (
-    FunctionRow("exp", 1, sympy.exp),
-    FunctionRow("expm1", 1, Expm1),
-    FunctionRow("log", 1, sympy.log),
-    FunctionRow("ln", 1, sympy.log),
-    FunctionRow("sqrt", 1, sympy.sqrt),
-    FunctionRow("rsqrt", 1, lambda u: 1 / sympy.sqrt(u)),
-    FunctionRow("abs", 1, sympy.Abs),
-    FunctionRow("tanh", 1, Tanh),
-    FunctionRow("sigmoid", 1, Sigmoid),
-    FunctionRow("softplus", 1, Softplus),
-    FunctionRow("relu", 1, lambda u: Maximum(u, 0), integer=True),
-    FunctionRow("square", 1, lambda u: u**2, integer=True),
-    FunctionRow("reciprocal", 1, lambda u: 1 / u),
-    FunctionRow("sign", 1, Sign, integer=True),
-    FunctionRow("floor", 1, Floor),
-    FunctionRow("ceil", 1, Ceil),
-    FunctionRow("round", 1, Round),
-    FunctionRow("maximum", 2, Maximum, integer=True),
-    FunctionRow("minimum", 2, Minimum, integer=True),
-    FunctionRow("pow", 2, lambda a, b: a**b, integer=True),
-    FunctionRow("where", 3, Where),
+    FunctionRow("exp", 1, "np.exp", "torch.exp", "std::exp", math.exp, _call("exp")),
+    FunctionRow("expm1", 1, "np.expm1", "torch.expm1", "std::expm1", math.expm1, _call("exp")),
+    FunctionRow("log", 1, "np.log", "torch.log", "std::log", math.log, _reciprocal),
+    FunctionRow("ln", 1, "np.log", "torch.log", "std::log", math.log, build=_call("log")),
+    FunctionRow(
+        "log1p",
+        1,
+        "np.log1p",
+        "torch.log1p",
+        "std::log1p",
+        math.log1p,
+        lambda u: power(add(ONE, u), -1),
+    ),
+    FunctionRow(
+        "sqrt",
+        1,
+        "np.sqrt",
+        "torch.sqrt",
+        "std::sqrt",
+        math.sqrt,
+        lambda u: product(number(Fraction(1, 2)), power(call("sqrt", u), -1)),
+    ),
+    FunctionRow(
+        "rsqrt",
+        1,
+        "1 / np.sqrt",
+        "torch.rsqrt",
+        "1.0 / std::sqrt",
+        lambda u: 1 / math.sqrt(u),
+        build=lambda u: power(call("sqrt", u), -1),
+    ),
+    FunctionRow("abs", 1, "np.abs", "torch.abs", "std::fabs", abs, _call("sign")),
+    FunctionRow("tanh", 1, "np.tanh", "torch.tanh", "std::tanh", math.tanh, _tanh_slope),
+    FunctionRow("sinh", 1, "np.sinh", "torch.sinh", "std::sinh", math.sinh, _call("cosh")),
+    FunctionRow("cosh", 1, "np.cosh", "torch.cosh", "std::cosh", math.cosh, _call("sinh")),
+    FunctionRow("asinh", 1, "np.arcsinh", "torch.asinh", "std::asinh", math.asinh, _asinh_slope),
+    FunctionRow("atanh", 1, "np.arctanh", "torch.atanh", "std::atanh", math.atanh, _atanh_slope),
+    FunctionRow(
+        "sigmoid",
+        1,
+        "_sigmoid",
+        "torch.sigmoid",
+        "sigmoid",
+        _sigmoid,
+        lambda u: product(call("sigmoid", u), call("sigmoid", negate(u))),
+    ),
+    FunctionRow(
+        "softplus",
+        1,
+        "_softplus",
+        "torch.nn.functional.softplus",
+        "softplus",
+        _softplus,
+        _call("sigmoid"),
+    ),
+    FunctionRow("relu", 1, "_relu", "torch.relu", "relu", lambda u: max(u, 0.0)),
+    FunctionRow("square", 1, "np.square", "torch.square", "", abs, build=lambda u: power(u, 2)),
+    FunctionRow("reciprocal", 1, "1 / ", "torch.reciprocal", "", abs, build=_reciprocal),
+    FunctionRow("sign", 1, "np.sign", "torch.sign", "sign", _sign, _zero),
+    FunctionRow("floor", 1, "np.floor", "torch.floor", "std::floor", math.floor, _zero),
+    FunctionRow("ceil", 1, "np.ceil", "torch.ceil", "std::ceil", math.ceil, _zero),
+    FunctionRow("round", 1, "np.rint", "torch.round", "std::nearbyint", round, _zero),
+    FunctionRow("maximum", 2, "np.maximum", "_maximum", "std::fmax", max),
+    FunctionRow("minimum", 2, "np.minimum", "_minimum", "std::fmin", min),
+    FunctionRow("pow", 2, "_power", "torch.pow", "std::pow", math.pow, build=lambda a, b: a),
+    FunctionRow("where", 3, "np.where", "torch.where", "", lambda c, a, b: a if c else b),
 )
 
 FUNCTIONS = {row.name: row for row in _TABLE}
-REDUCTIONS = {"sum": RowSum, "mean": RowMean, "max": RowMax, "min": RowMin}
-COMPARISONS = {
-    "Lt": Less,
-    "LtE": LessEqual,
-    "Gt": Greater,
-    "GtE": GreaterEqual,
-    "Eq": Equal,
-    "NotEq": NotEqual,
+
+
+# What stands for a cancelling or overflowing form until it is lowered; no formula can name them.
+# Names, what they compute, and the derivative in the language's own functions.
+def _mish_slope(u: Node) -> Node:
+    # tanh(softplus(u)) = n/(n + 2) with n = z*(z + 2) and z = exp(u); one is reached before 20.
+    z = call("exp", call("minimum", u, number(20)))
+    n = product(z, add(z, number(2)))
+    return product(number(4), z, add(z, ONE), power(add(n, number(2)), -2))
+
+
+INTERNAL = {
+    row.name: row
+    for row in (
+        FunctionRow(
+            "log_one_plus",
+            1,
+            "",
+            "",
+            "std::log1p",
+            math.log1p,
+            lambda u: power(add(ONE, u), -1),
+        ),
+        FunctionRow(
+            "tanhshrink",
+            1,
+            "",
+            "",
+            "",
+            lambda u: u - math.tanh(u),
+            lambda u: power(call("tanh", u), 2),
+        ),
+        FunctionRow("logcosh", 1, "", "", "", lambda u: math.log(math.cosh(u)), _call("tanh")),
+        FunctionRow("tanh_softplus", 1, "", "", "", lambda u: math.tanh(_softplus(u)), _mish_slope),
+    )
 }
 
 
-def is_constant(expression: sympy.Basic) -> bool:
-    """Return whether a value is known when the kernel is generated."""
-    return not expression.free_symbols
+def row_of(kind: str) -> FunctionRow | None:
+    """Return the row of a node's kind; None for what is no function."""
+    return FUNCTIONS.get(kind) or INTERNAL.get(kind)

@@ -1,15 +1,19 @@
-"""The reference implementation: a NumPy float64 module, which shares nothing with the lowering but
-`stabilise`."""
+"""The reference implementation: the formulas as they are written, over NumPy float64.
+
+It is made from the formula's text alone; nothing that the kernel is derived with touches it.
+"""
 
 from __future__ import annotations
+
+import ast
 
 from opkit.schema import AttrSpec, OpSpec
 
 from .derive import backward
-from .functions import RowInput
+from .fast_math import simplify
+from .functions import FUNCTIONS, REDUCTION_NAMES
 from .reader import ParsedFormulas, ParsedOutput, parse
-from .stable import stabilise
-from .text import to_numpy
+from .text import to_formula
 
 __all__ = ["golden_source"]
 
@@ -27,6 +31,12 @@ def _wide(value):
 '''
 
 _HELPERS = {
+    "_relu(": '''
+
+def _relu(u):
+    """Return the larger of u and 0."""
+    return np.maximum(u, 0)
+''',
     "_sigmoid(": '''
 
 def _sigmoid(u):
@@ -48,6 +58,22 @@ def _row(value, shape):
     """Return one value per row, with a last axis of length 1."""
     return value.reshape((*shape[:-1], 1))
 '''
+
+_BINARY: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+_COMPARISON, _SUM, _PRODUCT, _UNARY, _POWER, _ATOM = range(6)
+_RANKS: dict[type[ast.operator], int] = {
+    **{ast.Add: _SUM, ast.Sub: _SUM, ast.Mult: _PRODUCT, ast.Div: _PRODUCT},
+    **{ast.Pow: _POWER},
+}
+_CONSTANTS = {"pi": "np.pi", "e": "np.e", "columns": "_shape[-1]"}
 
 
 def golden_source(spec: OpSpec, *others: OpSpec) -> str | None:
@@ -88,7 +114,7 @@ def _function(parsed: ParsedFormulas) -> str:
         parameters.append("*")
     parameters += [_parameter(attr) for attr in spec.attrs]
     tiles = [t.name for t in spec.inputs if t.name not in parsed.row_inputs]
-    formulas = "\n    ".join(f"{o.name} = {o.text}" for o in parsed.outputs)
+    formulas = "\n    ".join(f"{o.name} = {' '.join(o.text.split())}" for o in parsed.outputs)
     lines = [
         "",
         "",
@@ -107,14 +133,21 @@ def _function(parsed: ParsedFormulas) -> str:
         lines += ["    if 0 in _shape:", f"        return {empty}"]
     lines.append('    with np.errstate(all="ignore"):')
     results = []
+    names = {*parsed.inputs, *parsed.attrs}
     for index, output in enumerate(parsed.outputs):
         result = f"_result{index}"
         results.append(result)
-        lines.append(f"        {result} = {_expression(output)}")
+        lines.append(f"        {result} = {_Writer(names).text(_formula(spec, output))}")
     for output, result in zip(parsed.outputs, results, strict=True):
         lines += [f"    {line}" for line in _shaping(output, result)]
     lines.append(f"    return {', '.join(results)}")
     return "\n".join(lines) + "\n"
+
+
+def _formula(spec: OpSpec, output: ParsedOutput) -> str:
+    """Return what an output's reference computes: what is written, or what `fast_math` makes of
+    it."""
+    return to_formula(simplify(output.expression)) if spec.fast_math else output.text
 
 
 def _parameter(attr: AttrSpec) -> str:
@@ -123,10 +156,74 @@ def _parameter(attr: AttrSpec) -> str:
     return f"{attr.name}={attr.default!r}"
 
 
-def _expression(output: ParsedOutput) -> str:
-    # The stable form: as written, exp(x)/(1 + exp(x)) would be NaN in float64 too, from x = 710 on.
-    expression = stabilise(output.expression).replace(RowInput, lambda symbol: symbol)
-    return to_numpy(expression, columns="_shape[-1]")
+class _Writer:
+    """A formula as NumPy, operation by operation; `parse` has accepted it before."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def text(self, formula: str) -> str:
+        source = " ".join(formula.split())
+        body = ast.parse(source, mode="eval").body
+        if (
+            isinstance(body, ast.Call)
+            and isinstance(body.func, ast.Name)
+            and body.func.id == "like"
+        ):
+            body = body.args[0]
+        self.source = source
+        return self.write(body)
+
+    def write(self, node: ast.expr, outer: int = 0) -> str:
+        """Return a value, in brackets where it binds less than what surrounds it."""
+        text, own = self.node(node)
+        return f"({text})" if own < outer else text
+
+    def node(self, node: ast.expr) -> tuple[str, int]:
+        if isinstance(node, ast.Constant):
+            return ast.get_source_segment(self.source, node) or repr(node.value), _ATOM
+        if isinstance(node, ast.Name):
+            return node.id if node.id in self.names else _CONSTANTS[node.id], _ATOM
+        if isinstance(node, ast.UnaryOp):
+            sign = "-" if isinstance(node.op, ast.USub) else "+"
+            return f"{sign}{self.write(node.operand, _UNARY)}", _UNARY
+        if isinstance(node, ast.BinOp):
+            return self.operation(node), _RANKS[type(node.op)]
+        if isinstance(node, ast.Compare):
+            sign = _COMPARE[type(node.ops[0])]
+            left, right = node.left, node.comparators[0]
+            return f"{self.write(left, _SUM)} {sign} {self.write(right, _SUM)}", _COMPARISON
+        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        return self.call(node, node.func.id)
+
+    def operation(self, node: ast.BinOp) -> str:
+        own = _RANKS[type(node.op)]
+        if own == _POWER:
+            # The exponent is a number, or the base is.
+            return f"{self.write(node.left, _ATOM)}**{self.write(node.right, _UNARY)}"
+        # A long sum leans to the left: a loop instead of a level for each of its terms.
+        links = [node]
+        while isinstance(links[-1].left, ast.BinOp) and _RANKS[type(links[-1].left.op)] == own:
+            links.append(links[-1].left)
+        text = self.write(links[-1].left, own)
+        for link in reversed(links):
+            text += f" {_BINARY[type(link.op)]} {self.write(link.right, own + 1)}"
+        return text
+
+    def call(self, node: ast.Call, name: str) -> tuple[str, int]:
+        if name == "row":
+            return self.node(node.args[0])
+        arguments = ", ".join(self.write(argument) for argument in node.args)
+        if name in REDUCTION_NAMES and len(node.args) == 1:
+            return f"np.{name}({arguments}, axis=-1, keepdims=True)", _ATOM
+        name = {"max": "maximum", "min": "minimum"}.get(name, name)
+        if name == "pow":
+            base, exponent = node.args
+            return f"{self.write(base, _ATOM)}**{self.write(exponent, _UNARY)}", _POWER
+        if name == "reciprocal":
+            return f"1 / {self.write(node.args[0], _UNARY)}", _PRODUCT
+        text = f"{FUNCTIONS[name].numpy}({arguments})"
+        return text, _PRODUCT if text.startswith("1 /") else _ATOM
 
 
 def _shaping(output: ParsedOutput, result: str) -> list[str]:

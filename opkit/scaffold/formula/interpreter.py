@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from .evaluate import evaluate
-from .functions import COLUMNS
 from .plan import Operand, Plan, Scalar, Step, Value
 
 __all__ = ["interpret"]
@@ -60,9 +59,7 @@ def interpret(
 
     def read(operand: Operand) -> np.ndarray:
         if isinstance(operand, Scalar):
-            names = {COLUMNS: shape[-1]} | {
-                s: values[s.name] for s in operand.expression.free_symbols if s != COLUMNS
-            }
+            names = {"columns": float(shape[-1]), **values}
             return np.asarray(evaluate(operand.expression, names)).astype(dtype)
         return registers[_place(operand)]
 

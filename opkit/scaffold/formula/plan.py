@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import sympy
+from .nodes import Node
 
 __all__ = ["Plan", "Scalar", "Step", "Value", "allocate"]
 
@@ -36,7 +36,7 @@ class Value:
 class Scalar:
     """An operand that is the same for every element."""
 
-    expression: sympy.Expr
+    expression: Node
     """A number, or an expression over attributes."""
 
 
@@ -74,12 +74,12 @@ class Plan:
         return frozenset(step.operation for step in self.steps)
 
     @property
-    def scalars(self) -> tuple[sympy.Expr, ...]:
+    def scalars(self) -> tuple[Node, ...]:
         """The expressions over attributes that steps take, each once, in order of use."""
-        found: dict[sympy.Expr, None] = {}
+        found: dict[Node, None] = {}
         for step in self.steps:
             for source in step.sources:
-                if isinstance(source, Scalar) and source.expression.free_symbols:
+                if isinstance(source, Scalar) and not source.expression.is_constant:
                     found.setdefault(source.expression)
         return tuple(found)
 

@@ -4,48 +4,66 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import sympy
+from .evaluate import evaluate
+from .nodes import ZERO, Node, as_power, factors_of, product, terms_of
 
 __all__ = ["Polynomial", "match_polynomial"]
 
 
 @dataclass(frozen=True)
 class Polynomial:
-    """generator**lowest * (c[0] + c[1]*q + c[2]*q**2 + ...) with q = generator**stride."""
+    """base**lowest * (c[0] + c[1]*q + c[2]*q**2 + ...) with q = base**stride."""
 
-    generator: sympy.Expr
-    coefficients: tuple[sympy.Expr, ...]
+    base: Node
+    coefficients: tuple[Node, ...]
+    """Known when the kernel is generated."""
     stride: int
     lowest: int
 
 
-def match_polynomial(expression: sympy.Expr) -> Polynomial | None:
-    """Return a sum, or a number times a sum, as a polynomial with two or more terms of numbers;
-    else None."""
-    factor, total = expression.as_independent(*expression.free_symbols, as_Add=False)
-    if not isinstance(total, sympy.Add) or factor.free_symbols:
+def match_polynomial(node: Node) -> Polynomial | None:
+    """Return a sum, or a number times a sum, as a polynomial with two or more terms, one of degree
+    2 or more; else None.
+
+    None too where Horner's scheme would not give what the sum gives at an infinity: x**2 - x is NaN
+    there, x*(x - 1) is not.
+    """
+    factor, total = _constant_part(node)
+    if total.kind != "sum":
         return None
-    powers: dict[int, sympy.Expr] = {}
-    generator: sympy.Expr | None = None
-    for term in total.args:
-        coefficient, rest = term.as_independent(*expression.free_symbols, as_Add=False)
-        base, exponent = rest.as_base_exp()
-        if rest == 1:
-            base, exponent = generator, sympy.Integer(0)
-        elif not (exponent.is_Integer and exponent > 0) or base == sympy.E:
-            base, exponent = rest, sympy.Integer(1)
-        if rest != 1 and isinstance(base, sympy.Mul | sympy.Add):
+    powers: dict[int, Node] = {}
+    base: Node | None = None
+    for term in terms_of(total):
+        coefficient, rest = _constant_part(term)
+        degree = 0
+        if not term.is_constant:
+            own, exponent = as_power(rest)
+            if own.kind in ("product", "sum") or exponent.denominator != 1 or exponent < 0:
+                return None
+            if base is not None and own != base:
+                return None
+            base, degree = own, int(exponent)
+        else:
+            coefficient = term
+        if degree in powers:
             return None
-        if generator is not None and base is not None and base != generator:
-            return None
-        generator = base if base is not None else generator
-        power = int(exponent)
-        powers[power] = powers.get(power, sympy.Integer(0)) + coefficient * factor
-    if generator is None or max(powers) < 2 or len(powers) < 2:
+        powers[degree] = product(coefficient, factor)
+    if base is None or base.space == "uniform" or max(powers) < 2 or len(powers) < 2:
+        return None
+    variable = {degree: evaluate(c) for degree, c in powers.items() if degree}
+    one_sign = len({c > 0 for c in variable.values()}) == 1 and 0 not in variable.values()
+    if not one_sign or len({degree % 2 for degree in variable}) > 1:
         return None
     lowest = min(powers)
-    even = all((power - lowest) % 2 == 0 for power in powers)
+    even = all((degree - lowest) % 2 == 0 for degree in powers)
     stride = 2 if even else 1
     count = (max(powers) - lowest) // stride + 1
-    coefficients = tuple(powers.get(lowest + k * stride, sympy.Integer(0)) for k in range(count))
-    return Polynomial(generator, coefficients, stride, lowest)
+    coefficients = tuple(powers.get(lowest + k * stride, ZERO) for k in range(count))
+    return Polynomial(base, coefficients, stride, lowest)
+
+
+def _constant_part(node: Node) -> tuple[Node, Node]:
+    """Return the factors that are known when the kernel is generated, and the others."""
+    constants = [factor for factor in factors_of(node) if factor.is_constant]
+    others = [factor for factor in factors_of(node) if not factor.is_constant]
+    return product(*constants), product(*others)

@@ -1,4 +1,4 @@
-"""Formula text to sympy, through an explicit list of what the language has; nothing is ever
+"""Formula text to a tree, through an explicit list of what the language has; nothing is ever
 evaluated as Python."""
 
 from __future__ import annotations
@@ -7,33 +7,57 @@ import ast
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, NoReturn
-
-import sympy
 
 from opkit.errors import SpecError
 from opkit.schema import OpSpec
 
-from .functions import COLUMNS, COMPARISONS, FUNCTIONS, REDUCTIONS, Comparison, Reduction, RowInput
+from .evaluate import evaluate
+from .functions import COMPARISON_SIGNS, FUNCTIONS, REDUCTION_NAMES
+from .nodes import (
+    COLUMNS,
+    COMPARISONS,
+    REDUCTIONS,
+    ZERO,
+    Node,
+    Space,
+    add,
+    attribute,
+    call,
+    constant,
+    divide,
+    negate,
+    number,
+    power,
+    product,
+    space_of,
+    subtract,
+    tensor,
+)
+from .refused import REFUSED_FUNCTIONS, REFUSED_SYNTAX
 
-__all__ = ["ParsedFormulas", "ParsedOutput", "parse", "space_of"]
+__all__ = ["LONGEST_FORMULA", "ParsedFormulas", "ParsedOutput", "parse", "space_of"]
 
 Kind = Literal["elementwise", "rowwise"]
-Space = Literal["uniform", "row", "tile"]
 
-_BINARY: dict[type[ast.operator], Callable[[sympy.Expr, sympy.Expr], sympy.Expr]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b,
-    ast.Pow: lambda a, b: a**b,
+_BINARY: dict[type[ast.operator], Callable[[Node, Node], Node]] = {
+    ast.Add: add,
+    ast.Sub: subtract,
+    ast.Mult: product,
+    ast.Div: divide,
+    ast.Pow: lambda a, b: a,
 }
-_CONSTANTS = {"pi": sympy.pi, "e": sympy.E, "columns": COLUMNS}
-# Deeper nesting than any formula needs would exhaust Python's stack in sympy rather than end in a
-# message.
+_CONSTANTS = {"pi": constant("pi"), "e": constant("e"), "columns": COLUMNS}
+# Deeper nesting than any formula needs would exhaust Python's stack rather than end in a message.
 _DEEPEST_NESTING = 60
-_LONGEST_FORMULA = 10_000
+LONGEST_FORMULA = 10_000
+"""Characters."""
 _LARGEST_EXPONENT = 64
+_LARGEST_FLOAT32 = 3.4e38
+# Characters of a long formula that a message shows on each side of the place.
+_CONTEXT = 40
+_ROW_KINDS = (*sorted(REDUCTIONS), "columns")
 
 
 @dataclass(frozen=True)
@@ -42,7 +66,7 @@ class ParsedOutput:
 
     name: str
     text: str
-    expression: sympy.Expr
+    expression: Node
     per_row: bool
     """Whether it has one value per row: every input appears inside a reduction."""
     keepdims: bool
@@ -55,8 +79,8 @@ class ParsedFormulas:
 
     spec: OpSpec
     outputs: tuple[ParsedOutput, ...]
-    inputs: dict[str, sympy.Symbol]
-    attrs: dict[str, sympy.Symbol]
+    inputs: dict[str, Node]
+    attrs: dict[str, Node]
     row_inputs: frozenset[str]
     """Inputs that have one value per row, marked `row(name)`."""
 
@@ -64,58 +88,44 @@ class ParsedFormulas:
     def kind(self) -> Kind:
         """`rowwise` if any formula reduces over the last axis or takes a per-row input, else
         `elementwise`."""
-        if self.row_inputs or any(o.expression.has(Reduction, COLUMNS) for o in self.outputs):
+        if self.row_inputs or any(o.expression.has(*_ROW_KINDS) for o in self.outputs):
             return "rowwise"
         return "elementwise"
 
-    def space(self, expression: sympy.Basic) -> Space:
+    def space(self, expression: Node) -> Space:
         """Return whether a value is the same everywhere, one per row, or one per element."""
-        return space_of(expression, frozenset(self.inputs.values()))
-
-
-def space_of(expression: sympy.Basic, inputs: frozenset[sympy.Symbol]) -> Space:
-    """Return whether a value is the same everywhere, one per row, or one per element of
-    `inputs`."""
-    if isinstance(expression, Reduction | RowInput):
-        return "row"
-    if isinstance(expression, sympy.Symbol):
-        return "tile" if expression in inputs else "uniform"
-    spaces = {space_of(argument, inputs) for argument in expression.args}
-    for space in ("tile", "row"):
-        if space in spaces:
-            return space
-    return "uniform"
+        return space_of(expression)
 
 
 def parse(spec: OpSpec) -> ParsedFormulas:
-    """Return the formulas of every output as sympy expressions.
+    """Return the formulas of every output as trees.
 
     Raises:
         SpecError: an output has no formula, or a formula is wrong; with the pointer to it and the
         column.
     """
-    inputs = {tensor.name: sympy.Symbol(tensor.name, real=True) for tensor in spec.inputs}
-    attrs = {attr.name: sympy.Symbol(attr.name, real=True) for attr in spec.attrs}
+    inputs = {one.name: tensor(one.name) for one in spec.inputs}
+    attrs = {attr.name: attribute(attr.name) for attr in spec.attrs}
     outputs: list[ParsedOutput] = []
     row_inputs: set[str] = set()
-    for index, tensor in enumerate(spec.outputs):
-        if tensor.formula is None:
+    for index, output in enumerate(spec.outputs):
+        if output.formula is None:
             raise SpecError(
-                f'output "{tensor.name}" has no formula',
+                f'output "{output.name}" has no formula',
                 file=spec.source,
                 pointer=_pointer(spec, index),
                 help="give every output of the operator a formula, or none",
             )
-        reader = _Reader(spec, index, tensor.formula, inputs, attrs)
+        reader = _Reader(spec, index, output.formula, inputs, attrs)
         expression = reader.read()
-        per_row = not reader.full and space_of(expression, frozenset(inputs.values())) == "row"
+        per_row = not reader.full and expression.space == "row"
         row_inputs |= reader.row_inputs
         outputs.append(
-            ParsedOutput(tensor.name, tensor.formula, expression, per_row, reader.keepdims)
+            ParsedOutput(output.name, output.formula, expression, per_row, reader.keepdims)
         )
-    for index, output in enumerate(outputs):
+    for index, parsed in enumerate(outputs):
         # Collected over all formulas: an input cannot be per row in one and per element in another.
-        mixed = sorted(n for n in row_inputs if _appears_plain(output.expression, inputs[n]))
+        mixed = sorted(n for n in row_inputs if _appears_plain(parsed.expression, inputs[n]))
         if mixed:
             raise SpecError(
                 f'"{mixed[0]}" is used both as row({mixed[0]}) and as {mixed[0]}',
@@ -130,12 +140,12 @@ def _pointer(spec: OpSpec, index: int) -> str:
     return f"{spec.pointer}/output_desc/{index}/formula"
 
 
-def _appears_plain(expression: sympy.Basic, symbol: sympy.Symbol) -> bool:
-    if isinstance(expression, RowInput):
+def _appears_plain(expression: Node, plain: Node) -> bool:
+    if expression.kind == "row":
         return False
-    if expression == symbol:
+    if expression == plain:
         return True
-    return any(_appears_plain(argument, symbol) for argument in expression.args)
+    return any(_appears_plain(argument, plain) for argument in expression.args)
 
 
 class _Reader:
@@ -146,28 +156,29 @@ class _Reader:
         spec: OpSpec,
         index: int,
         text: str,
-        inputs: dict[str, sympy.Symbol],
-        attrs: dict[str, sympy.Symbol],
+        inputs: dict[str, Node],
+        attrs: dict[str, Node],
     ) -> None:
         self.spec = spec
         self.index = index
         self.text = " ".join(text.split())
         self.inputs = inputs
         self.attrs = attrs
-        self.tiles = frozenset(inputs.values())
         self.keepdims = False
         self.full = False
         self.row_inputs: set[str] = set()
 
-    def read(self) -> sympy.Expr:
-        if len(self.text) > _LONGEST_FORMULA:
+    def read(self) -> Node:
+        if len(self.text) > LONGEST_FORMULA:
             self.fail(
-                f"the formula has {len(self.text)} characters, the limit is {_LONGEST_FORMULA}", 0
+                f"the formula has {len(self.text)} characters, the limit is {LONGEST_FORMULA}", 0
             )
         try:
             tree = ast.parse(self.text, mode="eval")
         except SyntaxError as error:
-            self.fail(f"not a formula: {error.msg}", (error.offset or len(self.text) + 1) - 1)
+            self.fail(
+                f"not a formula: {error.msg}", min(error.offset or 1 << 30, len(self.text) + 1) - 1
+            )
         except (RecursionError, MemoryError, ValueError):
             self.fail(
                 "the formula is nested too deeply or holds a character that no formula has", 0
@@ -182,27 +193,26 @@ class _Reader:
             if (
                 len(body.args) != 2
                 or body.keywords
-                or self.visit(body.args[1], 0) not in self.tiles
+                or not isinstance(body.args[1], ast.Name)
+                or body.args[1].id not in self.inputs
             ):
                 self.fail("like takes a value and the name of an input", body.col_offset)
             self.full = True
             body = body.args[0]
         expression = self.visit(body, 0)
-        if isinstance(expression, Comparison):
+        if expression.kind in COMPARISONS:
             self.fail("a comparison is not a value", 0, help="use where(condition, a, b)")
-        if expression.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.I):
-            self.fail("the formula is undefined: it divides by zero or leaves the real numbers", 0)
         return expression
 
     def fail(self, message: str, column: int, *, help: str | None = None) -> NoReturn:
         raise SpecError(
-            f'column {column + 1} of "{self.text}": {message}',
+            f'column {column + 1} of "{_excerpt(self.text, column)}": {message}',
             file=self.spec.source,
             pointer=_pointer(self.spec, self.index),
             help=help,
         )
 
-    def visit(self, node: ast.expr, depth: int) -> sympy.Expr:
+    def visit(self, node: ast.expr, depth: int) -> Node:
         if depth > _DEEPEST_NESTING:
             self.fail(f"nested more than {_DEEPEST_NESTING} levels deep", node.col_offset)
         if isinstance(node, ast.Constant):
@@ -211,38 +221,54 @@ class _Reader:
             return self.name(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
             value = self.value(node.operand, depth)
-            return -value if isinstance(node.op, ast.USub) else value
+            return negate(value) if isinstance(node.op, ast.USub) else value
         if isinstance(node, ast.BinOp):
             return self.binary(node, depth)
         if isinstance(node, ast.Compare):
             return self.comparison(node, depth)
         if isinstance(node, ast.Call):
-            return self.call(node, depth)
-        return self.fail(f"{_describe(node)} is not part of the formula language", node.col_offset)
+            return self.defined(self.call(node, depth), node)
+        return self.refuse(node, node.col_offset)
 
-    def value(self, node: ast.expr, depth: int) -> sympy.Expr:
+    def refuse(self, node: ast.AST, column: int) -> NoReturn:
+        """Say that a piece of Python is none of the language, and what to write instead."""
+        what, help = REFUSED_SYNTAX.get(type(node).__name__, (f'"{type(node).__name__}"', None))
+        self.fail(f"{what} is not part of the formula language", column, help=help)
+
+    def defined(self, value: Node, node: ast.expr) -> Node:
+        """Return a value if, being a constant, it is a number that float32 has."""
+        if value.space != "uniform" or not value.is_constant:
+            return value
+        found = evaluate(value)
+        if not abs(found) <= _LARGEST_FLOAT32:
+            text = ast.get_source_segment(self.text, node) or "it"
+            self.fail(
+                f"{_excerpt(text, 0)} is {found:.3g}: undefined, or more than float32 holds",
+                node.col_offset,
+            )
+        return value
+
+    def value(self, node: ast.expr, depth: int) -> Node:
         value = self.visit(node, depth + 1)
-        if isinstance(value, Comparison):
+        if value.kind in COMPARISONS:
             self.fail(
                 "a comparison is not a value", node.col_offset, help="use where(condition, a, b)"
             )
         return value
 
-    def number(self, node: ast.Constant) -> sympy.Expr:
+    def number(self, node: ast.Constant) -> Node:
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-            self.fail(f"{node.value!r} is not a number", node.col_offset)
+            self.fail(f"{_excerpt(repr(node.value), 0)} is not a number", node.col_offset)
         literal = ast.get_source_segment(self.text, node) or repr(node.value)
-        if isinstance(node.value, float) and not abs(node.value) <= 3.4e38:
-            self.fail(f"{literal} does not fit float32", node.col_offset)
-        # Exact, so that 0.1 stays 1/10 through simplification and is rounded once, when it is
+        if not abs(node.value) <= _LARGEST_FLOAT32:
+            self.fail(f"{_excerpt(literal, 0)} does not fit float32", node.col_offset)
+        # Exact, so that 0.1 stays 1/10 while numbers are gathered and is rounded once, when it is
         # written out.
-        return (
-            sympy.Rational(literal.replace("_", ""))
-            if isinstance(node.value, float)
-            else (sympy.Integer(node.value))
+        return number(
+            Fraction(literal.replace("_", "")) if isinstance(node.value, float) else node.value
         )
 
-    def name(self, node: ast.Name) -> sympy.Expr:
+    def name(self, node: ast.Name) -> Node:
         if node.id in self.inputs:
             return self.inputs[node.id]
         if node.id in self.attrs:
@@ -255,53 +281,71 @@ class _Reader:
             return self.attrs[node.id]
         if node.id in _CONSTANTS:
             return _CONSTANTS[node.id]
-        if node.id in FUNCTIONS or node.id in REDUCTIONS:
+        if node.id in FUNCTIONS or node.id in REDUCTION_NAMES:
             self.fail(f'"{node.id}" is a function: {node.id}(...)', node.col_offset)
         known = [*self.inputs, *self.attrs, *_CONSTANTS]
         return self.unknown(node.id, "an input, an attribute or a constant", known, node.col_offset)
 
     def unknown(self, name: str, what: str, known: list[str], column: int) -> NoReturn:
-        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
         help = f'did you mean "{nearest[0]}"?' if nearest else f"there are: {', '.join(known)}"
         self.fail(f'"{name}" is not {what}', column, help=help)
 
-    def binary(self, node: ast.BinOp, depth: int) -> sympy.Expr:
+    def binary(self, node: ast.BinOp, depth: int) -> Node:
+        # A long sum leans to the left: a loop instead of a level for each of its terms.
+        chain = [node]
+        while isinstance(chain[-1].left, ast.BinOp):
+            chain.append(chain[-1].left)
+        value = self.value(chain[-1].left, depth)
+        for one in reversed(chain):
+            value = self.defined(self.operation(one, value, depth), one)
+        return value
+
+    def operation(self, node: ast.BinOp, left: Node, depth: int) -> Node:
         build = _BINARY.get(type(node.op))
         if build is None:
-            self.fail(f"{_describe(node.op)} is not part of the formula language", node.col_offset)
-        left = self.value(node.left, depth)
+            self.refuse(node.op, node.col_offset)
         right = self.value(node.right, depth)
         if isinstance(node.op, ast.Pow):
             return self.power(left, right, node.right.col_offset)
-        if isinstance(node.op, ast.Div) and right == 0:
+        if isinstance(node.op, ast.Div) and right == ZERO:
             self.fail("division by zero", node.right.col_offset)
         return build(left, right)
 
-    def power(self, base: sympy.Expr, exponent: sympy.Expr, column: int) -> sympy.Expr:
-        if not exponent.free_symbols:
-            if abs(sympy.N(exponent)) > _LARGEST_EXPONENT:
+    def power(self, base: Node, exponent: Node, column: int) -> Node:
+        if exponent.is_constant:
+            value = exponent.fraction if exponent.is_number else Fraction(evaluate(exponent))
+            if abs(value) > _LARGEST_EXPONENT:
                 self.fail(f"the exponent is larger than {_LARGEST_EXPONENT}", column)
-            return base**exponent
-        if not base.free_symbols and base.is_positive:
-            return sympy.exp(exponent * sympy.log(base))
+            return power(base, value)
+        if base == _CONSTANTS["e"]:
+            return call("exp", exponent)
+        if base.is_constant and evaluate(base) > 0:
+            return call("exp", product(exponent, call("log", base)))
         return self.fail(
             "the exponent must be a number",
             column,
             help="for a positive base write exp(p*log(x)) instead of x**p",
         )
 
-    def comparison(self, node: ast.Compare, depth: int) -> sympy.Expr:
-        build = COMPARISONS.get(type(node.ops[0]).__name__)
-        if len(node.ops) != 1 or build is None:
+    def comparison(self, node: ast.Compare, depth: int) -> Node:
+        sign = COMPARISON_SIGNS.get(type(node.ops[0]).__name__)
+        if len(node.ops) != 1 or sign is None:
             self.fail("write one comparison of < <= > >= == !=", node.col_offset)
-        return build(self.value(node.left, depth), self.value(node.comparators[0], depth))
+        return call(sign, self.value(node.left, depth), self.value(node.comparators[0], depth))
 
-    def call(self, node: ast.Call, depth: int) -> sympy.Expr:
+    def call(self, node: ast.Call, depth: int) -> Node:
         if not isinstance(node.func, ast.Name):
             self.fail("only plain functions can be called", node.col_offset)
         name = node.func.id
+        if name in REFUSED_FUNCTIONS:
+            self.fail(
+                f'"{name}" is not a function of the formula language',
+                node.col_offset,
+                help=REFUSED_FUNCTIONS[name],
+            )
         reduces = any(k.arg == "axis" for k in node.keywords) or len(node.args) == 1
-        if name in REDUCTIONS and reduces:
+        if name in REDUCTION_NAMES and reduces:
             return self.reduction(node, name, depth)
         if node.keywords:
             self.fail(f"{name} has no option {node.keywords[0].arg}", node.col_offset)
@@ -312,23 +356,23 @@ class _Reader:
         name = {"max": "maximum", "min": "minimum"}.get(name, name)
         row = FUNCTIONS.get(name)
         if row is None:
-            known = [*FUNCTIONS, *REDUCTIONS, "row"]
+            known = [*FUNCTIONS, *REDUCTION_NAMES, "row"]
             self.unknown(name, "a function of the formula language", known, node.col_offset)
         if len(node.args) != row.arity:
             self.fail(f"{name} takes {row.arity} values, got {len(node.args)}", node.col_offset)
         if name == "where":
             condition = self.visit(node.args[0], depth + 1)
-            if not isinstance(condition, Comparison):
+            if condition.kind not in COMPARISONS:
                 self.fail(
                     "where starts with a comparison, as in where(x > 0, a, b)", node.col_offset
                 )
-            return row.build(condition, *(self.value(a, depth) for a in node.args[1:]))
+            return row(condition, *(self.value(a, depth) for a in node.args[1:]))
         arguments = [self.value(a, depth) for a in node.args]
         if name == "pow":
             return self.power(arguments[0], arguments[1], node.args[1].col_offset)
-        return row.build(*arguments)
+        return row(*arguments)
 
-    def reduction(self, node: ast.Call, name: str, depth: int) -> sympy.Expr:
+    def reduction(self, node: ast.Call, name: str, depth: int) -> Node:
         if len(node.args) != 1:
             self.fail(f"{name} over an axis takes one value", node.col_offset)
         axis_given = False
@@ -351,20 +395,28 @@ class _Reader:
                 help=f"{name}(x, axis=-1) reduces a row",
             )
         value = self.value(node.args[0], depth)
-        if space_of(value, frozenset(self.inputs.values())) != "tile":
+        if value.space != "tile":
             self.fail(
                 f"{name} reduces a value that is the same along the row",
                 node.args[0].col_offset,
                 help="its argument must use an input outside of other reductions",
             )
-        return REDUCTIONS[name](value)
+        return call(REDUCTION_NAMES[name], value)
 
-    def row_input(self, node: ast.Call) -> sympy.Expr:
+    def row_input(self, node: ast.Call) -> Node:
         argument = node.args[0] if len(node.args) == 1 else None
         if not isinstance(argument, ast.Name) or argument.id not in self.inputs:
             self.fail("row takes the name of one input", node.col_offset)
         self.row_inputs.add(argument.id)
-        return RowInput(self.inputs[argument.id])
+        return call("row", self.inputs[argument.id])
+
+
+def _excerpt(text: str, column: int) -> str:
+    """Return the formula, of a long one what surrounds a place."""
+    if len(text) <= 4 * _CONTEXT:
+        return text
+    start, end = max(0, column - _CONTEXT), column + _CONTEXT
+    return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
 
 
 def _literal(node: ast.expr) -> object:
@@ -372,9 +424,3 @@ def _literal(node: ast.expr) -> object:
         return ast.literal_eval(node)
     except ValueError:
         return None
-
-
-def _describe(node: ast.AST) -> str:
-    return {"Mod": "%", "FloorDiv": "//", "MatMult": "@"}.get(
-        type(node).__name__, f'"{type(node).__name__}"'
-    )

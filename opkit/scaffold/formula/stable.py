@@ -1,131 +1,324 @@
 """Rewrite a formula into the equal form that keeps its relative accuracy and does not overflow in
-float32."""
+float32.
+
+Equal means for every value: where the better form would lose the NaN that an infinity has as
+written, or the sign of a zero, it is wrapped. `guard(v, m)` is v + (m - m), NaN where m is
+infinite; `plus_zero(v)` is v + 0. With `fast_math` the better form stands alone.
+"""
 
 from __future__ import annotations
 
-import sympy
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
-from .functions import Expm1, Sigmoid, Softplus, Tanh
+from .evaluate import evaluate
+from .nodes import (
+    ONE,
+    ZERO,
+    Node,
+    add,
+    as_power,
+    call,
+    coefficient_of,
+    factors_of,
+    negate,
+    number,
+    power,
+    product,
+    rebuild,
+    terms_of,
+)
 
 __all__ = ["stabilise"]
 
+# f(-u) = -f(u), also at zeros: one of them is enough.
+_ODD = frozenset({"tanh", "sinh", "asinh", "atanh"})
 
-def stabilise(expression: sympy.Expr) -> sympy.Expr:
-    """Return an equal expression without the cancellations and overflows that have a known better
-    form.
+
+def stabilise(node: Node, *, fast_math: bool = False) -> Node:
+    """Return an equal value without the cancellations and overflows that have a known better form.
 
     1 + tanh(u) becomes 2*sigmoid(2*u), exp(u) - 1 becomes expm1(u), log(1 + exp(u)) becomes
     softplus(u), and so on.
+
+    Args:
+        fast_math: let go of what NaN, infinities and signed zeros would be.
     """
-    if not expression.args:
-        return expression
-    expression = expression.func(*(stabilise(argument) for argument in expression.args))
-    if isinstance(expression, sympy.Add):
-        return _sum(expression)
-    if isinstance(expression, sympy.Mul):
-        return _product(expression)
-    if isinstance(expression, sympy.Pow):
-        return _power(expression)
-    if isinstance(expression, sympy.log):
-        (argument,) = expression.args
-        exponent = _one_plus_exp(argument)
-        return expression if exponent is None else Softplus(exponent)
-    return expression
+    return _Rewriter(fast_math).rewrite(node)
 
 
-def _sum(expression: sympy.Add) -> sympy.Expr:
-    expression = _mirrored_sigmoids(expression)
-    if not isinstance(expression, sympy.Add):
-        return expression
-    constant, terms = expression.as_coeff_add()
-    if constant == 0:
-        return expression
-    for index, term in enumerate(terms):
-        coefficient, factor = term.as_coeff_Mul()
-        replacement = _with_one(constant, coefficient, factor)
-        if replacement is not None:
-            others = [*terms[:index], *terms[index + 1 :]]
-            return sympy.Add(replacement, *others)
-    return expression
+class _Rewriter:
+    def __init__(self, fast_math: bool) -> None:
+        self.fast_math = fast_math
+        self.known: dict[Node, Node] = {}
+
+    def rewrite(self, node: Node) -> Node:
+        if not node.args:
+            return node
+        if node not in self.known:
+            rebuilt = rebuild(node, tuple(self.rewrite(argument) for argument in node.args))
+            self.known[node] = self.improve(rebuilt)
+        return self.known[node]
+
+    def improve(self, node: Node) -> Node:
+        if node.kind == "sum":
+            return self.sum(node)
+        if node.kind == "product":
+            return self.product(node)
+        if node.kind == "power":
+            return _power(node)
+        if node.kind == "log":
+            return self.log(node)
+        if node.kind in _ODD and coefficient_of(node.args[0])[0] < 0:
+            return negate(self.improve(call(node.kind, negate(node.args[0]))))
+        if node.kind == "tanh" and node.args[0].kind == "softplus":
+            return call("tanh_softplus", *node.args[0].args)
+        if node.kind == "log1p" and node.args[0].kind == "exp":
+            return call("softplus", *node.args[0].args)
+        return node
+
+    def plus_zero(self, node: Node) -> Node:
+        return node if self.fast_math else Node("plus_zero", (node,))
+
+    def guard(self, node: Node, infinite: Node) -> Node:
+        return node if self.fast_math else Node("guard", (node, infinite))
+
+    # Sums
+
+    def sum(self, node: Node) -> Node:
+        for better in (self.with_number, self.mirrored, self.shrunk, self.log_of_cosh):
+            found = better(node)
+            if found is not None:
+                return found
+        return node
+
+    def with_number(self, node: Node) -> Node | None:
+        """Match `c + k*f` for the functions whose distance from 1 or -1 has a form of its own."""
+        constant = next((t.fraction for t in node.args if t.is_number), None)
+        if not constant:
+            return None
+        for index, term in enumerate(node.args):
+            coefficient, factor = coefficient_of(term)
+            replacement = self.from_one(constant, coefficient, factor)
+            if replacement is not None:
+                rest = [t for i, t in enumerate(node.args) if i != index and not t.is_number]
+                return add(replacement, *rest)
+        return None
+
+    def from_one(self, constant: Fraction, coefficient: Fraction, factor: Node) -> Node | None:
+        """Return an accurate form of `constant + coefficient*factor`, where there is one."""
+        same, opposite = coefficient == constant, coefficient == -constant
+        found: Node | None = None
+        if factor.kind == "tanh" and (same or opposite):
+            u = factor.args[0] if same else negate(factor.args[0])
+            found = product(number(2 * constant), call("sigmoid", product(number(2), u)))
+        elif factor.kind == "sigmoid" and opposite:
+            found = product(number(constant), call("sigmoid", negate(factor.args[0])))
+        elif factor.kind == "sigmoid" and coefficient == -2 * constant:
+            half = product(number(Fraction(1, 2)), factor.args[0])
+            return self.plus_zero(product(number(-constant), self.improve(call("tanh", half))))
+        elif factor.kind == "exp" and opposite:
+            return self.plus_zero(product(number(coefficient), call("expm1", factor.args[0])))
+        elif opposite and as_power(factor)[1] == 2 and as_power(factor)[0].kind == "tanh":
+            twice = product(number(2), as_power(factor)[0].args[0])
+            pair = (call("sigmoid", twice), call("sigmoid", negate(twice)))
+            found = product(number(4 * constant), *pair)
+        elif coefficient == -4 * constant:
+            # 1 - 4*sigmoid(u)*sigmoid(-u), which cancels near zero, is tanh(u/2)**2.
+            u_or_none = _mirrored_pair(factors_of(factor))
+            if u_or_none is not None:
+                half = product(number(Fraction(1, 2)), u_or_none)
+                found = product(number(constant), power(call("tanh", half), 2))
+        # Where a negative form vanishes, the difference was 0, not -0.
+        return self.plus_zero(found) if found is not None and constant < 0 else found
+
+    def mirrored(self, node: Node) -> Node | None:
+        """Match differences of a function at u and at -u, which cancel near zero."""
+        for i, j, coefficient, u in _differences(node, "sigmoid"):
+            half = product(number(Fraction(1, 2)), u)
+            found = product(number(coefficient), call("tanh", half))
+            return add(self.plus_zero(found), *_without(node, i, j))
+        for i, j, coefficient, u in _differences(node, "exp"):
+            found = product(number(2 * coefficient), call("sinh", u))
+            return add(self.plus_zero(found), *_without(node, i, j))
+        return None
+
+    def shrunk(self, node: Node) -> Node | None:
+        """Match `k*u - k*tanh(u)`."""
+        for i, term in enumerate(node.args):
+            coefficient, factor = coefficient_of(term)
+            if factor.kind != "tanh":
+                continue
+            whole = product(number(-coefficient), factor.args[0])
+            for j, other in enumerate(node.args):
+                if other == whole:
+                    found = product(number(-coefficient), call("tanhshrink", factor.args[0]))
+                    return add(self.plus_zero(found), *_without(node, i, j))
+        return None
+
+    def log_of_cosh(self, node: Node) -> Node | None:
+        """Match `u + softplus(-2*u) - log(2)`."""
+        for i, tail in enumerate(node.args):
+            if tail.kind != "softplus":
+                continue
+            u = product(number(Fraction(-1, 2)), tail.args[0])
+            for j, other in enumerate(node.args):
+                if other != u:
+                    continue
+                rest = _without(node, i, j)
+                if len(rest) == 1 and rest[0].is_constant:
+                    value = evaluate(rest[0])
+                    if math.isclose(value, -math.log(2), rel_tol=1e-9):
+                        return self.guard(call("logcosh", u), call("minimum", u, ZERO))
+        return None
+
+    # Products
+
+    def product(self, node: Node) -> Node:
+        factors = factors_of(node)
+        for i, first in enumerate(factors):
+            for j, second in enumerate(factors):
+                found = self.pair(first, second) if i != j else None
+                if found is not None:
+                    rest = [f for k, f in enumerate(factors) if k not in (i, j)]
+                    joined = product(found, *rest)
+                    return self.product(joined) if joined.kind == "product" else joined
+        return node
+
+    def pair(self, first: Node, second: Node) -> Node | None:
+        """Return an accurate form of a product of two factors, where there is one."""
+        if first.kind == "exp" and second == call("sigmoid", negate(first.args[0])):
+            # exp(u) overflows where sigmoid(-u) underflows; their product is sigmoid(u).
+            u = first.args[0]
+            return self.guard(call("sigmoid", u), call("maximum", u, ZERO))
+        odd = first.args[0] if first.kind == "plus_zero" else first
+        coefficient, function = coefficient_of(odd)
+        if function.kind == "expm1" and second == call("sigmoid", negate(function.args[0])):
+            # (exp(u) - 1)/(exp(u) + 1)
+            u = function.args[0]
+            tanh = self.improve(call("tanh", product(number(Fraction(1, 2)), u)))
+            return self.guard(product(number(coefficient), tanh), call("maximum", u, ZERO))
+        if function.kind == "sinh" and second.kind == "power" and second.args[1].fraction == -1:
+            u = function.args[0]
+            scale = _scale_of_cosh(second.args[0], u)
+            if scale:
+                tanh = product(number(coefficient / scale), call("tanh", u))
+                return self.guard(tanh, u)
+        return None
+
+    # Logarithms
+
+    def log(self, node: Node) -> Node:
+        (argument,) = node.args
+        if argument.kind == "exp":
+            return self.plus_zero(argument.args[0])
+        if argument.kind == "sigmoid":
+            return self.plus_zero(negate(call("softplus", negate(argument.args[0]))))
+        for better in (self.log_cosh, self.log_ratio, self.log_root, self.log_near_one):
+            found = better(argument)
+            if found is not None:
+                return found
+        return node
+
+    def log_cosh(self, argument: Node) -> Node | None:
+        """Match `log(cosh(u))` and `log((exp(u) + exp(-u))/2)`."""
+        outer, inner = coefficient_of(argument)
+        if inner.kind == "cosh":
+            u, scale = inner.args[0], outer
+        else:
+            found = next((_exponent(t) for t in terms_of(inner) if _exponent(t)), None)
+            if found is None:
+                return None
+            u, scale = found, outer * _scale_of_cosh(inner, found)
+        if scale <= 0:
+            return None
+        logcosh = call("logcosh", u)
+        return logcosh if scale == 1 else add(logcosh, call("log", number(scale)))
+
+    def log_ratio(self, argument: Node) -> Node | None:
+        """Match `log((1 + u)/(1 - u))`."""
+        factors = factors_of(argument)
+        if len(factors) != 2:
+            return None
+        for top, bottom in (factors, factors[::-1]):
+            base, exponent = as_power(bottom)
+            u = _beside_one(top)
+            if exponent == -1 and u is not None and _beside_one(base) == negate(u):
+                return self.plus_zero(product(number(2), call("atanh", u)))
+        return None
+
+    def log_root(self, argument: Node) -> Node | None:
+        """Match `log(u + sqrt(u**2 + 1))`."""
+        terms = terms_of(argument)
+        if len(terms) != 2:
+            return None
+        for u, root in (terms, terms[::-1]):
+            if root.kind == "sqrt" and _beside_one(root.args[0]) == power(u, 2):
+                return self.guard(call("asinh", u), call("minimum", u, ZERO))
+        return None
+
+    def log_near_one(self, argument: Node) -> Node | None:
+        """Match `log(1 + u)`."""
+        u = _beside_one(argument)
+        if u is None or u.space == "uniform":
+            return None
+        return call("softplus", *u.args) if u.kind == "exp" else call("log_one_plus", u)
 
 
-def _mirrored_sigmoids(expression: sympy.Add) -> sympy.Expr:
-    """Turn sigmoid(u) - sigmoid(-u), which cancels near zero, into tanh(u/2)."""
-    terms = [term.as_coeff_Mul() for term in expression.args]
+def _power(node: Node) -> Node:
+    base, exponent = node.args[0], node.args[1].fraction
+    if exponent.denominator == 1 and base.kind == "exp":
+        return call("exp", product(number(exponent), base.args[0]))
+    u = _beside_one(base)
+    if u is not None and u.kind == "exp" and exponent.denominator == 1 and exponent < 0:
+        return power(call("sigmoid", negate(u.args[0])), -exponent)
+    return node
+
+
+def _without(node: Node, *left_out: int) -> list[Node]:
+    return [term for index, term in enumerate(node.args) if index not in left_out]
+
+
+def _beside_one(node: Node) -> Node | None:
+    """Return u of `1 + u`, None for anything else."""
+    if node.kind != "sum" or ONE not in node.args:
+        return None
+    return add(*(term for term in node.args if term != ONE))
+
+
+def _differences(node: Node, kind: str) -> Iterator[tuple[int, int, Fraction, Node]]:
+    """Give where a sum has `c*f(u)` and `-c*f(-u)`, with c > 0, and u."""
+    terms = [coefficient_of(term) for term in node.args]
     for i, (coefficient, factor) in enumerate(terms):
         for j, (other, mirror) in enumerate(terms):
-            both = coefficient > 0 and isinstance(factor, Sigmoid) and isinstance(mirror, Sigmoid)
-            if (
-                both
-                and coefficient == -other
-                and sympy.expand(factor.args[0] + mirror.args[0]) == 0
-            ):
-                rest = [term for k, term in enumerate(expression.args) if k not in (i, j)]
-                return sympy.Add(coefficient * Tanh(factor.args[0] / 2), *rest)
-    return expression
+            if factor.kind == kind == mirror.kind and 0 < coefficient == -other:
+                u = factor.args[0]
+                if mirror.args[0] == negate(u):
+                    yield i, j, coefficient, u
 
 
-def _with_one(
-    constant: sympy.Expr, coefficient: sympy.Expr, factor: sympy.Expr
-) -> sympy.Expr | None:
-    """Return an accurate form of `constant + coefficient*factor`, where there is one."""
-    same = coefficient == constant
-    opposite = coefficient == -constant
-    if isinstance(factor, Tanh) and (same or opposite):
-        u = factor.args[0] if same else -factor.args[0]
-        return 2 * constant * Sigmoid(2 * u)
-    if isinstance(factor, Sigmoid) and opposite:
-        return constant * Sigmoid(-factor.args[0])
-    if isinstance(factor, sympy.exp) and opposite:
-        return coefficient * Expm1(factor.args[0])
-    if (
-        isinstance(factor, sympy.Pow)
-        and isinstance(factor.base, Tanh)
-        and factor.exp == 2
-        and opposite
-    ):
-        u = factor.base.args[0]
-        return 4 * constant * Sigmoid(2 * u) * Sigmoid(-2 * u)
-    if coefficient == -4 * constant and isinstance(factor, sympy.Mul) and len(factor.args) == 2:
-        a, b = factor.args
-        # 1 - 4*sigmoid(u)*sigmoid(-u), which cancels near zero, is tanh(u/2)**2.
-        if isinstance(a, Sigmoid) and isinstance(b, Sigmoid) and a.args[0] == -b.args[0]:
-            return constant * Tanh(a.args[0] / 2) ** 2
-    return None
-
-
-def _one_plus_exp(expression: sympy.Expr) -> sympy.Expr | None:
-    """Return u of `1 + exp(u)`, None for anything else."""
-    if not isinstance(expression, sympy.Add) or len(expression.args) != 2:
+def _mirrored_pair(factors: Sequence[Node]) -> Node | None:
+    """Return u of `sigmoid(u)*sigmoid(-u)`."""
+    if len(factors) != 2 or any(factor.kind != "sigmoid" for factor in factors):
         return None
-    one, other = expression.as_coeff_Add()
-    return other.args[0] if one == 1 and isinstance(other, sympy.exp) else None
+    u = factors[0].args[0]
+    return u if factors[1].args[0] == negate(u) else None
 
 
-def _power(expression: sympy.Pow) -> sympy.Expr:
-    exponent = _one_plus_exp(expression.base)
-    if exponent is None or not expression.exp.is_Integer or expression.exp > 0:
-        return expression
-    return Sigmoid(-exponent) ** (-expression.exp)
+def _exponent(term: Node) -> Node | None:
+    factor = coefficient_of(term)[1]
+    return factor.args[0] if factor.kind == "exp" else None
 
 
-def _product(expression: sympy.Mul) -> sympy.Expr:
-    factors = list(expression.args)
-    for i, exponential in enumerate(factors):
-        if not isinstance(exponential, sympy.exp):
-            continue
-        for j, sigmoid in enumerate(factors):
-            # exp(u) overflows where sigmoid(-u) underflows: inf * 0 instead of their product,
-            # sigmoid(u).
-            if (
-                isinstance(sigmoid, Sigmoid)
-                and sympy.expand(exponential.args[0] + sigmoid.args[0]) == 0
-            ):
-                rest = [f for k, f in enumerate(factors) if k not in (i, j)]
-                return _product_of([*rest, Sigmoid(exponential.args[0])])
-    return expression
-
-
-def _product_of(factors: list[sympy.Expr]) -> sympy.Expr:
-    product = sympy.Mul(*factors)
-    return _product(product) if isinstance(product, sympy.Mul) else product
+def _scale_of_cosh(node: Node, u: Node) -> Fraction:
+    """Return c of `c*cosh(u)`, also written with exponentials; 0 for anything else."""
+    scale, inner = coefficient_of(node)
+    if inner == call("cosh", u):
+        return scale
+    terms = terms_of(inner)
+    up, down = call("exp", u), call("exp", negate(u))
+    parts = [coefficient_of(term) for term in terms]
+    if len(parts) == 2 and {up, down} == {f for _, f in parts} and parts[0][0] == parts[1][0]:
+        return 2 * scale * parts[0][0]
+    return Fraction(0)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sympy
-
 from opkit.schema import OpSpec
 
-from .functions import RowInput
 from .reader import ParsedOutput, parse
-from .stable import stabilise
 from .text import to_torch
 
 __all__ = ["torch_source"]
@@ -39,15 +35,11 @@ def torch_source(spec: OpSpec) -> str:
 
 
 def _result(output: ParsedOutput) -> str:
-    expression = stabilise(output.expression).replace(RowInput, lambda symbol: symbol)
-    text = to_torch(expression, columns="shape_[-1]")
-    if not _has_tensor(expression):
+    # The gradient's own formulas: derived in forms that neither cancel nor overflow.
+    text = to_torch(output.expression, columns="shape_[-1]")
+    if not output.expression.has("input", "attr"):
         text = f"torch.as_tensor({text})"
     if not output.per_row:
         return f"({text}).expand(shape_)"
     row = f"({text}).expand((*shape_[:-1], 1))"
     return row if output.keepdims else f"{row}.squeeze(-1)"
-
-
-def _has_tensor(expression: sympy.Expr) -> bool:
-    return any(symbol.name != "columns" for symbol in expression.free_symbols)

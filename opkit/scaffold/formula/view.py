@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-import sympy
+from fractions import Fraction
 
 from opkit.chips import find_chip
 from opkit.errors import SpecError, UsageError
@@ -19,8 +18,9 @@ from opkit.scaffold.shapes import (
 from opkit.schema import ATTR_SETTERS, AttrSpec, OpSpec, TensorSpec, snake_case
 
 from .emit import float_literal, statements
-from .functions import COLUMNS, EVENTS
+from .functions import EVENTS
 from .lowering import lower
+from .nodes import ZERO, Node, number
 from .plan import INTEGER_OPERATIONS, Plan
 from .reader import ParsedFormulas, parse
 from .text import to_cpp, to_note
@@ -352,15 +352,18 @@ def _cpp_value(kind: str, value: object) -> str:
     if kind == "int":
         # The most negative number has no literal of its own in C++.
         return "INT64_MIN" if value == -(2**63) else str(value)
+    if kind == "float" and isinstance(value, float) and not abs(value) < 3.4028236e38:
+        # As the cast to float that every caller's double goes through.
+        return "__builtin_inff()" if value > 0 else "-__builtin_inff()"
     if kind == "float":
-        return float_literal(sympy.Float(value))
+        return float_literal(number(Fraction(float(str(value)))))
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def _scalars(
     spec: OpSpec, plan: Plan | None, stems: Mapping[str, str], integer: bool
-) -> tuple[dict[sympy.Expr, str], tuple[ScalarView, ...]]:
+) -> tuple[dict[Node, str], tuple[ScalarView, ...]]:
     """Return the field of each expression over attributes; without a plan, a field for each
     attribute."""
     types = {attr.name: attr.type for attr in spec.attrs}
@@ -368,12 +371,12 @@ def _scalars(
         fields = [(name, stems[name]) for name, kind in types.items() if kind in _ATTR_TYPES]
         views = [ScalarView(s, _ATTR_TYPES[types[n]], s, f"attribute {n}") for n, s in fields]
         return {}, tuple(views)
-    names: dict[sympy.Expr, str] = {}
+    names: dict[Node, str] = {}
     scalars: list[ScalarView] = []
     for expression in plan.scalars:
         symbols = {name: f"static_cast<double>({stems[name]})" for name in types}
-        symbols[COLUMNS.name] = "static_cast<double>(columns)"
-        if expression.is_Symbol and expression != COLUMNS:
+        symbols["columns"] = "static_cast<double>(columns)"
+        if expression.kind == "attr":
             field = stems[expression.name]
             kind = "int64_t" if integer and types[expression.name] == "int" else "float"
             value = f"static_cast<{kind}>({field})"
@@ -446,9 +449,9 @@ def _check_dtypes(spec: OpSpec) -> bool:
 def _check_integer(spec: OpSpec, plan: Plan) -> None:
     refused = sorted(plan.operations - INTEGER_OPERATIONS)
     fractions = any(
-        not (number.is_Integer or number.free_symbols)
+        one.is_constant and not (one.is_number and one.fraction.denominator == 1)
         for step in plan.steps
-        for number in (getattr(source, "expression", sympy.Integer(0)) for source in step.sources)
+        for one in (getattr(source, "expression", ZERO) for source in step.sources)
     )
     if refused or fractions:
         what = f"needs {', '.join(refused)}" if refused else "has a constant that is no integer"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -129,3 +131,21 @@ def test_a_value_per_row_that_goes_in_has_a_gradient_per_row(make_spec, formula,
     assert derived.outputs[-1].name == "grad_s"
     assert derived.outputs[-1].formula == gradient
     assert not unsupported_gradients(make_spec(formula, inputs=("x", "s")))
+
+
+def test_a_gradient_that_no_formula_can_hold_does_not_stop_the_forward_operator(make_spec):
+    x = "x"
+    for _ in range(12):
+        x = f"tanh({x}*b)*sigmoid({x}+b)" if len(x) < 900 else f"({x})*b"
+    spec = make_spec(x, inputs=("x", "b"))
+    assert backward(spec) is None
+    assert "characters" in unsupported_gradients(spec)[0].reason
+    assert golden_source(spec) is not None
+    # exp(50)**2 is written exp(100) in the gradient, which float32 does not hold.
+    assert golden_source(make_spec("x*exp(50)*exp(50)*exp(-50)")) is not None
+
+
+def test_a_prototype_may_want_no_gradient(make_spec):
+    spec = replace(make_spec("x*2"), gradient=False)
+    assert backward(spec) is None
+    assert '"gradient": false' in unsupported_gradients(spec)[0].reason

@@ -96,7 +96,9 @@ def check(actual, expected):
 
 @pytest.mark.parametrize("formula", ACCURATE)
 def test_a_lowered_formula_meets_the_precision_standard(make_spec, formula):
-    for actual, expected in run(make_spec(formula), {"x": ROWS}):
+    # Beyond 700 what is written overflows in the reference's float64 too.
+    rows = ROWS.clip(-700, 700) if formula == "exp(x)/(1+exp(x))" else ROWS
+    for actual, expected in run(make_spec(formula), {"x": rows}):
         check(actual, expected)
 
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
-import sympy
 
 from opkit.errors import SpecError
 from opkit.scaffold.formula import parse
+from opkit.scaffold.formula.nodes import number, product, tensor
 from opkit.scaffold.formula.text import to_formula
 
 
@@ -20,6 +22,10 @@ def expression(make_spec, formula, **options):
         ("exq(x)", 1, '"exq" is not a function'),
         ("x % 2", 1, "% is not part of the formula language"),
         ("x and x", 1, "BoolOp"),
+        ("x^2", 1, "^ is not part of the formula language"),
+        ("erf(x)", 1, '"erf" is not a function'),
+        ("x*exp(1000)", 3, "exp(1000) is inf"),
+        ("x + exp(89)", 5, "more than float32 holds"),
         ("__import__('os')", 1, '"__import__" is not a function'),
         ("x.real", 1, "Attribute"),
         ("[x for x in x]", 1, "ListComp"),
@@ -66,13 +72,42 @@ def test_an_extreme_formula_is_an_error_and_no_crash(make_spec, formula):
         parse(make_spec(formula))
 
 
+@pytest.mark.parametrize(
+    ("formula", "help"),
+    [
+        ("x^2", "a power is written x**2"),
+        ("erf(x)", "approximates erf"),
+        ("clip(x, 0, 1)", "minimum(maximum(x, low), high)"),
+        ("var(x, axis=-1)", "mean((x - mean(x, axis=-1))**2, axis=-1)"),
+        ("silu(x)", "x*sigmoid(x)"),
+        ("x if x > 0 else 0", "where(condition, a, b)"),
+        ("x // 2", "floor(x/y)"),
+    ],
+)
+def test_what_people_expect_is_refused_with_what_to_write(make_spec, formula, help):
+    # erf used to be "did you mean where?".
+    with pytest.raises(SpecError) as caught:
+        parse(make_spec(formula))
+    assert help in str(caught.value)
+
+
+def test_a_sum_of_700_terms_is_read_and_a_message_shows_only_the_place(make_spec):
+    terms = [f"{i}*x" for i in range(700)]
+    assert len(expression(make_spec, " + ".join(terms)).args) == 700
+    with pytest.raises(SpecError) as caught:
+        parse(make_spec(" + ".join([*terms[:350], "gama*x", *terms[350:]])))
+    assert '"gama" is not an input' in caught.value.message
+    assert "gama*x" in caught.value.message.split('"')[1]
+    assert len(str(caught.value)) < 400
+
+
 def test_decimals_are_exact(make_spec):
-    x = sympy.Symbol("x", real=True)
-    assert expression(make_spec, "0.1*x") == x / 10
+    tenth = number(Fraction(1, 10))
+    assert expression(make_spec, "0.1*x") == product(tenth, tensor("x"))
 
 
 def test_an_input_hides_a_constant(make_spec):
-    assert expression(make_spec, "e*2", inputs=("e",)) == 2 * sympy.Symbol("e", real=True)
+    assert expression(make_spec, "e*2", inputs=("e",)) == product(number(2), tensor("e"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,63 @@
+"""What people write that formulas do not have, and what to write instead."""
+
+from __future__ import annotations
+
+__all__ = ["REFUSED_FUNCTIONS", "REFUSED_SYNTAX"]
+
+_BY_HAND = "leave the formula out and write the kernel by hand"
+_ONE_AXIS = "only sum, mean, max and min of the last axis are reductions"
+
+REFUSED_SYNTAX: dict[str, tuple[str, str | None]] = {
+    "BitXor": ("^", "a power is written x**2"),
+    "Mod": ("%", "x - y*floor(x/y) is x % y"),
+    "FloorDiv": ("//", "floor(x/y) is x // y"),
+    "MatMult": ("@", f"there is no matrix product: {_BY_HAND}"),
+    "LShift": ("<<", "x * 2**n is x << n"),
+    "RShift": (">>", "floor(x / 2**n) is x >> n"),
+    "BitAnd": ("&", "for conditions, put one where into another"),
+    "BitOr": ("|", "for conditions, put one where into another"),
+    "Invert": ("~", "swap the two values of where"),
+    "BoolOp": (
+        "and/or (BoolOp)",
+        "put one where into another: where(a > 0, where(b > 0, x, y), y)",
+    ),
+    "Not": ("not", "swap the two values of where"),
+    "UnaryOp": ("not or ~", "swap the two values of where"),
+    "IfExp": ("if/else", "write where(condition, a, b)"),
+    "Subscript": ("a slice or an index", f"a formula sees whole rows: {_BY_HAND}"),
+    "Attribute": ('"Attribute" (a dot)', "name inputs, attributes and functions only"),
+    "NamedExpr": (":=", "repeat the value: what occurs twice is computed once"),
+    "Starred": ("*", None),
+}
+"""By the name of Python's node: what it is called, and what to write."""
+
+REFUSED_FUNCTIONS: dict[str, str] = {
+    "erf": "tanh(sqrt(2/pi)*(x + 0.044715*x**3)) approximates erf(x/sqrt(2)) to 5e-4",
+    "erfc": "1 - tanh(sqrt(2/pi)*(x + 0.044715*x**3)) approximates erfc(x/sqrt(2)) to 5e-4",
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2"), _BY_HAND),
+    "acosh": "for x above 1 write log(x + sqrt(x**2 - 1))",
+    "log2": "write log(x)/log(2)",
+    "log10": "write log(x)/log(10)",
+    "exp2": "write 2**x",
+    "cbrt": "for x above 0 write x**(1/3)",
+    "mod": "write x - y*floor(x/y)",
+    "fmod": "write x - y*floor(x/y), for x and y of one sign",
+    **dict.fromkeys(("clip", "clamp"), "write minimum(maximum(x, low), high)"),
+    "gelu": "write 0.5*x*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x**3)))",
+    **dict.fromkeys(("silu", "swish"), "write x*sigmoid(x)"),
+    "mish": "write x*tanh(softplus(x))",
+    "elu": "write where(x > 0, x, alpha*expm1(x))",
+    "leaky_relu": "write where(x > 0, x, slope*x)",
+    "relu6": "write minimum(maximum(x, 0), 6)",
+    "softmax": "write exp(x - max(x, axis=-1))/sum(exp(x - max(x, axis=-1)), axis=-1)",
+    "log_softmax": "write x - max(x, axis=-1) - log(sum(exp(x - max(x, axis=-1)), axis=-1))",
+    "logsigmoid": "write -softplus(-x)",
+    "var": "write mean((x - mean(x, axis=-1))**2, axis=-1)",
+    "std": "write sqrt(mean((x - mean(x, axis=-1))**2, axis=-1))",
+    "norm": "write sqrt(sum(x**2, axis=-1))",
+    **dict.fromkeys(("prod", "cumsum", "cumprod", "any", "all"), f"{_ONE_AXIS}; or {_BY_HAND}"),
+    **dict.fromkeys(("argmax", "argmin", "sort", "topk"), f"{_ONE_AXIS}; or {_BY_HAND}"),
+    **dict.fromkeys(("matmul", "dot", "transpose", "gather", "concat"), _BY_HAND),
+    **dict.fromkeys(("isnan", "isinf", "isfinite"), "x == x is false for NaN only"),
+}
+"""Names of functions, and what to write."""
