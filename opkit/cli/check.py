@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +16,9 @@ from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from opkit.sanitizer import CheckReport, CheckSettings
+    from numpy.typing import NDArray
+
+    from opkit.sanitizer import CheckReport, CheckSettings, Finding
     from opkit.testing import Case
     from opkit.toolchain import Project
 
@@ -299,7 +302,7 @@ def _run(
     console: Console,
 ) -> CheckReport:
     from opkit import runtime
-    from opkit.sanitizer import check_cases
+    from opkit.sanitizer import check_cases, unwritten_outputs
     from opkit.testing import make_inputs
     from opkit.toolchain import build
 
@@ -311,10 +314,31 @@ def _run(
     runtime.configure(artifact.chip.name)
     library = runtime.open(artifact.folder)
 
-    def launch(case: Case) -> None:
+    specs = {spec.op: spec for spec in artifact.project.operators}
+
+    def launch(case: Case) -> Sequence[Finding]:
         inputs = make_inputs(case)
         dtypes = [row.name for row in case.dtypes[: len(inputs)]]
-        library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
+
+        def run() -> Sequence[NDArray[Any]]:
+            return library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
+
+        def run_poisoned() -> Sequence[NDArray[Any]]:
+            runtime.configure(artifact.chip.name, poison=True)
+            try:
+                return run()
+            finally:
+                runtime.configure(artifact.chip.name)
+
+        spec = specs[case.op]
+        outputs = run()
+        if "initcheck" not in settings.checks.tools:
+            return ()
+        names = [tensor.name for tensor in spec.outputs]
+        if len(names) != len(outputs):
+            names = [f"output {index}" for index in range(len(outputs))]
+        source = artifact.project.kernel_source(spec)
+        return unwritten_outputs(names, outputs, run_poisoned, kernel=spec.name, source=source)
 
     with console.progress("check", len(cases)) as bar:
         return check_cases(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         find_mutants,
         run_mutants,
     )
+    from opkit.sanitizer.outputs import unwritten_outputs
     from opkit.sanitizer.program import check_program, check_script, findings_in, program_options
     from opkit.sanitizer.report import (
         finding_object,
@@ -71,6 +72,7 @@ __all__ = [
     "report_object",
     "run_mutants",
     "sarif_object",
+    "unwritten_outputs",
 ]
 
 _HOMES = {
@@ -81,6 +83,7 @@ _HOMES = {
         *("Caught", "Judgement", "MutantResult", "MutationReport"),
         *("find_mutants", "run_mutants"),
     ),
+    "outputs": ("unwritten_outputs",),
     "program": ("check_program", "check_script", "findings_in", "program_options"),
     "report": (
         "finding_object",

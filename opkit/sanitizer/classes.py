@@ -29,6 +29,8 @@ class FindingClass:
     """What happens on the chip, and what opkit looks at."""
     fault: str = ""
     """The fault category that ends a launch this way; empty where the launch goes on."""
+    needs_operator: bool = False
+    """Whether only a project's operators show it: a launch alone does not say what is an output."""
 
     @property
     def is_program(self) -> bool:
@@ -81,6 +83,15 @@ CLASSES: tuple[FindingClass, ...] = (
     ),
     FindingClass("INIT-READ", "initcheck", "an instruction reads bytes never written", _INIT),
     FindingClass("INIT-COPY-OUT", "initcheck", "a copy writes out bytes never written", _INIT),
+    FindingClass(
+        "INIT-OUTPUT",
+        "initcheck",
+        "an output, or a part of it, is never written",
+        "The operator was run on outputs of zeros and on outputs of ones, and what they held before "
+        "is still there. A kernel that is not finished, a tile that nothing copies out, or more "
+        "elements inferred than computed. Looked at in projects, where an output is all zeros.",
+        needs_operator=True,
+    ),
     FindingClass(
         "LEAK-TENSOR",
         "leakcheck",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -64,7 +64,7 @@ def check_cases(
     project: str,
     root: Path,
     cases: Iterable[CaseRun],
-    launch: Callable[[Any], object],
+    launch: Callable[[Any], Sequence[Finding]],
     *,
     settings: CheckSettings,
     progress: Callable[[str], None] | None = None,
@@ -72,7 +72,7 @@ def check_cases(
     """Launch every case under the checks and return what they found.
 
     Args:
-        launch: runs one case; its results are not looked at.
+        launch: runs one case and returns what its results show.
         progress: called with a case's name after it.
     Raises:
         UsageError: there are no cases.
@@ -83,9 +83,10 @@ def check_cases(
     hidden: dict[tuple[object, ...], Finding] = {}
     for case in cases:
         session = watch(settings)
+        shown: Sequence[Finding] = ()
         try:
             with session:
-                launch(case)
+                shown = launch(case)
         except KernelFault as fault:
             if fault.message not in {finding.message for finding in session.findings}:
                 raise
@@ -94,7 +95,9 @@ def check_cases(
                 raise
             # The others can still be checked.
             gaps.append(Gap("Refused", " ".join(str(error).split()), case.name, None))
-        kept, suppressed = split_findings(session.findings, settings, root, case.name)
+        kept, suppressed = split_findings(
+            (*session.findings, *shown), settings, root, case.name
+        )
         hidden |= suppressed
         results.append(CaseFindings(case.name, kept))
         if progress is not None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from opkit.chips import find_chip
 from opkit.errors import SpecError, UsageError
+from opkit.scaffold.gap import GAP_LINES, Layout, blank_layout
 from opkit.scaffold.identifiers import camel, upper
 from opkit.scaffold.shapes import (
     default_rule,
@@ -99,7 +100,9 @@ class KernelView:
     op: str
     name: str
     kind: str
-    """`elementwise`, `rowwise` or `blank`."""
+    """`elementwise`, `rowwise`, or `blank` where no tiling follows from the prototype."""
+    is_blank: bool
+    """There is no formula: Compute is to be written."""
     inputs: tuple[TensorView, ...]
     outputs: tuple[TensorView, ...]
     attrs: tuple[AttrView, ...]
@@ -208,7 +211,10 @@ def kernel_views(
     soc_configs = tuple(dict.fromkeys(chip.soc_config for chip in chips))
     parsed = parse(spec) if spec.has_formula else None
     if parsed is None:
-        return lambda stems: _view(spec, stems, soc_configs, None, None, integer=False)
+        layout = blank_layout(spec, npu_archs=[chip.npu_arch_number for chip in chips])
+        return lambda stems: _view(
+            spec, stems, soc_configs, None, None, integer=False, layout=layout
+        )
     for chip in chips:
         if chip.npu_arch_number != 2201:
             raise UsageError(
@@ -232,15 +238,18 @@ def _view(
     plan: Plan | None,
     *,
     integer: bool,
+    layout: Layout | None = None,
 ) -> KernelView:
     per_row = set(parsed.row_inputs) if parsed else set()
     per_row |= {output.name for output in parsed.outputs if output.per_row} if parsed else set()
+    per_row |= set(layout.per_row) if layout else set()
     tile_inputs = [t.name for t in spec.inputs if t.name not in per_row]
-    rowwise = parsed is not None and parsed.kind == "rowwise"
+    kind = parsed.kind if parsed else layout.kind if layout else "blank"
+    rowwise = kind == "rowwise"
     first = tile_inputs[0] if tile_inputs else ""
 
     def tensor(index: int, one: TensorSpec, is_input: bool) -> TensorView:
-        may_broadcast = parsed is not None and is_input and one.name in tile_inputs
+        may_broadcast = kind != "blank" and is_input and one.name in tile_inputs
         may_broadcast = may_broadcast and len(tile_inputs) > 1
         if rowwise and one.name == first:
             may_broadcast = False
@@ -262,7 +271,7 @@ def _view(
 
     attrs = tuple(_attr(index, attr, stems[attr.name]) for index, attr in enumerate(spec.attrs))
     names, scalars = _scalars(spec, plan, stems, integer)
-    body: tuple[str, ...] = ()
+    body = GAP_LINES if layout else ()
     if plan is not None and parsed is not None:
         body = statements(
             plan,
@@ -281,15 +290,17 @@ def _view(
     return KernelView(
         op=spec.op,
         name=spec.name,
-        kind=parsed.kind if parsed else "blank",
+        kind=kind,
+        is_blank=parsed is None,
         inputs=inputs,
         outputs=tuple(tensor(i, t, False) for i, t in enumerate(spec.outputs)),
         attrs=attrs,
         scalars=scalars,
         body=body,
         compute_type=_compute_type(inputs) if integer else "float",
-        tile_registers=plan.tile_registers if plan else 0,
-        row_registers=plan.row_registers if plan else 0,
+        # A gap gets a tensor to compute in, and a block for a row's values.
+        tile_registers=plan.tile_registers if plan else int(layout is not None),
+        row_registers=plan.row_registers if plan else int(rowwise),
         mask_registers=plan.mask_registers if plan else 0,
         operations=plan.operations if plan else frozenset(),
         keepdims=tuple(output.keepdims for output in parsed.outputs) if parsed else (),

@@ -1,0 +1,60 @@
+"""Kernels without a formula: what of them follows from the shapes that the prototype says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from opkit.scaffold.shapes import default_rule
+from opkit.schema import OpSpec
+
+__all__ = ["GAP_LINES", "Layout", "blank_layout"]
+
+GAP_LINES = (
+    "// NOT WRITTEN YET: compute the outputs from the inputs. Until then copies take out what the",
+    "// buffers hold, and `opkit check` says so.",
+)
+
+# What DataCopyPad and the queues of the generated kernels carry.
+_LARGEST_ELEMENT_BYTES = 4
+_DATA_COPY_PAD_ARCH = 2201
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a kernel walks its tensors."""
+
+    kind: Literal["elementwise", "rowwise"]
+    per_row: frozenset[str]
+    """Outputs with one value per row."""
+
+
+def blank_layout(spec: OpSpec, *, npu_archs: Sequence[int]) -> Layout | None:
+    """Return how a kernel without a formula walks its tensors; None where that does not follow.
+
+    Element by element where every output has the inputs' shape or what they broadcast to; row by
+    row where one reduces the last axis.
+    """
+    tensors = (*spec.inputs, *spec.outputs)
+    if not spec.inputs or any(tensor.param_type != "required" for tensor in tensors):
+        return None
+    if any(arch != _DATA_COPY_PAD_ARCH for arch in npu_archs):
+        return None
+    sizes = [dtype.size_bytes for tensor in tensors for dtype in tensor.dtypes]
+    if max(sizes) > _LARGEST_ELEMENT_BYTES or max(len(spec.inputs), len(spec.outputs)) > 8:
+        return None
+    per_row = set()
+    for output in spec.outputs:
+        rule = default_rule(spec, output)
+        if rule is None or rule.kind not in ("same", "broadcast", "reduce"):
+            return None
+        if rule.kind != "reduce":
+            continue
+        if rule.options["axis"] != (-1,) or rule.tensors[0] != spec.inputs[0].name:
+            return None
+        per_row.add(output.name)
+    if not per_row and len(spec.inputs) > 1 and any(o.shape is None for o in spec.outputs):
+        # Nothing says how the inputs' shapes belong together.
+        return None
+    return Layout("rowwise" if per_row else "elementwise", frozenset(per_row))
