@@ -191,7 +191,7 @@ def _notes(spec: OpSpec) -> Sequence[str]:
     if not spec.has_formula:
         notes.append("no formula: the kernel's Compute is yours to write")
         if spec.outputs[0].shape is None and len(spec.inputs) > 1:
-            notes.append("no `shape`: the outputs get the first input's")
+            notes.append("no `shape`: inputs count as of one shape, and outputs have it too")
     columns = [(spec.variant_dtypes(i), _formats(spec, i)) for i in range(spec.variant_count)]
     if len(set(columns)) < len(columns):
         notes.append("a combination of types and formats is listed twice")

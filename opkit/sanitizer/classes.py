@@ -87,7 +87,7 @@ CLASSES: tuple[FindingClass, ...] = (
         "INIT-OUTPUT",
         "initcheck",
         "an output, or a part of it, is never written",
-        "The operator was run on outputs of zeros and on outputs of ones, and what they held before "
+        "The operator was run on outputs of zeros and of something else, and what they held before "
         "is still there. A kernel that is not finished, a tile that nothing copies out, or more "
         "elements inferred than computed. Looked at in projects, where an output is all zeros.",
         needs_operator=True,

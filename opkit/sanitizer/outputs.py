@@ -50,7 +50,9 @@ def unwritten_outputs(
             Finding(
                 id="INIT-OUTPUT",
                 message=f"output never written: {name}, of {before.size} elements, {what}",
-                help="copy the results out to it" if whole else "copy out every tile, also the last",
+                help="copy the results out to it"
+                if whole
+                else "copy out every tile, also the last",
                 kernel=kernel,
                 location=_entry(source, kernel),
                 other=None,

@@ -95,9 +95,7 @@ def check_cases(
                 raise
             # The others can still be checked.
             gaps.append(Gap("Refused", " ".join(str(error).split()), case.name, None))
-        kept, suppressed = split_findings(
-            (*session.findings, *shown), settings, root, case.name
-        )
+        kept, suppressed = split_findings((*session.findings, *shown), settings, root, case.name)
         hidden |= suppressed
         results.append(CaseFindings(case.name, kept))
         if progress is not None:

@@ -28,6 +28,8 @@ class Layout:
     kind: Literal["elementwise", "rowwise"]
     per_row: frozenset[str]
     """Outputs with one value per row."""
+    infers_largest: bool = False
+    """No output has a `shape`: each gets the largest input's, not the first's."""
 
 
 def blank_layout(spec: OpSpec, *, npu_archs: Sequence[int]) -> Layout | None:
@@ -40,6 +42,8 @@ def blank_layout(spec: OpSpec, *, npu_archs: Sequence[int]) -> Layout | None:
     if not spec.inputs or any(tensor.param_type != "required" for tensor in tensors):
         return None
     if any(arch != _DATA_COPY_PAD_ARCH for arch in npu_archs):
+        return None
+    if any(dtype.name == "bool" for tensor in tensors for dtype in tensor.dtypes):
         return None
     sizes = [dtype.size_bytes for tensor in tensors for dtype in tensor.dtypes]
     if max(sizes) > _LARGEST_ELEMENT_BYTES or max(len(spec.inputs), len(spec.outputs)) > 8:
@@ -54,7 +58,9 @@ def blank_layout(spec: OpSpec, *, npu_archs: Sequence[int]) -> Layout | None:
         if rule.options["axis"] != (-1,) or rule.tensors[0] != spec.inputs[0].name:
             return None
         per_row.add(output.name)
-    if not per_row and len(spec.inputs) > 1 and any(o.shape is None for o in spec.outputs):
-        # Nothing says how the inputs' shapes belong together.
+    unsaid = [output for output in spec.outputs if output.shape is None]
+    if per_row or len(spec.inputs) == 1 or not unsaid:
+        return Layout("rowwise" if per_row else "elementwise", frozenset(per_row))
+    if len(unsaid) < len(spec.outputs):
         return None
-    return Layout("rowwise" if per_row else "elementwise", frozenset(per_row))
+    return Layout("elementwise", frozenset(), infers_largest=True)

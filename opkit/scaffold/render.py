@@ -7,9 +7,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import opkit
-from opkit.chips import find_chip
+from opkit.chips import Chip, find_chip
 from opkit.errors import UsageError
 from opkit.scaffold.environment import render_template
+from opkit.scaffold.gap import blank_layout
 from opkit.scaffold.python_names import golden_module, python_names, torch_formula
 from opkit.scaffold.reference import reference
 from opkit.scaffold.shapes import output_shapes
@@ -119,7 +120,10 @@ def render(
         "derivatives": {
             spec.name: torch_formula(spec) for spec in (*derived, *own.values()) if spec.has_formula
         },
-        "shapes": {view.name: output_shapes(view.spec) for view in views},
+        "shapes": {
+            view.name: output_shapes(view.spec, infers_largest=_infers_largest(view.spec, chips))
+            for view in views
+        },
         "python": python_names((*operators, *derived), project),
         "prototypes": [f"{project}.json", *(f"{spec.name}.json" for spec in derived)],
     }
@@ -185,3 +189,10 @@ def gradient_gaps(spec: OpSpec, own: Mapping[str, OpSpec]) -> tuple[UnsupportedG
         for tensor in spec.inputs
         if f"grad_{tensor.name}" not in given
     )
+
+
+def _infers_largest(spec: OpSpec, chips: Sequence[Chip]) -> bool:
+    layout = None
+    if not spec.has_formula:
+        layout = blank_layout(spec, npu_archs=[chip.npu_arch_number for chip in chips])
+    return layout is not None and layout.infers_largest

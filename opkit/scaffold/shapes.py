@@ -27,7 +27,7 @@ def default_rule(spec: OpSpec, output: TensorSpec) -> ShapeRule | None:
     return None if source is None else ShapeRule("same", (source,))
 
 
-def output_shapes(spec: OpSpec) -> tuple[str, ...]:
+def output_shapes(spec: OpSpec, *, infers_largest: bool = False) -> tuple[str, ...]:
     """Return one Python expression per output, over the inputs `t`, the attributes `a` by name, and
     `_bridge`, opkit's functions for torch.
 
@@ -35,10 +35,17 @@ def output_shapes(spec: OpSpec) -> tuple[str, ...]:
     input's shape; one that holds a value per row lacks its last axis, or has 1 there with keepdims.
     Without a formula it is what the output's `shape` says. A dynamic output has a list of them.
 
+    Args:
+        infers_largest: without formulas, as the kernel's `Layout` says: outputs are as the largest
+            input.
+
     Raises:
         SpecError: a formula is wrong.
     """
     where = {tensor.name: f"t[{index}]" for index, tensor in enumerate(spec.inputs)}
+    if not spec.has_formula and infers_largest:
+        whole = f"_bridge.elementwise_shape({', '.join(where.values())})"
+        return tuple(whole for _ in spec.outputs)
     if not spec.has_formula:
         return tuple(_rule_in_python(spec, output, where) for output in spec.outputs)
     from opkit.scaffold import formula

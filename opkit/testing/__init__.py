@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from opkit.testing.assertion import assert_close, assert_outputs
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
     from opkit.testing.case_files import CASE_FILES, load_cases, save_case
-    from opkit.testing.cases import Case, default_cases, make_case, make_inputs, works_by_row
+    from opkit.testing.cases import Case, default_cases, make_case, make_inputs, usual_shape, works_by_row
     from opkit.testing.comparison import Comparer, Comparison, Figure, Worst, compare
     from opkit.testing.determinism import DeterminismResult, Difference, Setting, check_determinism
     from opkit.testing.explanation import Explanation, Step, explain_case, explanation_text
@@ -115,6 +115,7 @@ __all__ = [
     "shape_rules",
     "standard_for",
     "to_bfloat16",
+    "usual_shape",
     "works_by_row",
     "write_st_report",
 ]
@@ -138,6 +139,7 @@ _HOMES = {
         "default_cases",
         "make_case",
         "make_inputs",
+        "usual_shape",
         "works_by_row",
     ),
     "comparison": (

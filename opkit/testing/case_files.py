@@ -8,7 +8,7 @@ Ours, in short; only `shape` is needed where the project has one operator:
         dtype: [float16, float32]       # of the first input; every variant without it
         shape: [2, 1023]                # a list of shapes makes a case of each
         shapes: {gamma: [1023]}         # inputs that differ from it; null: left out
-        attrs: {epsilon: 1.0e-5}
+        attrs: {epsilon: [1.0e-5, 0.1]} # several values make a case of each
         distribution: uniform           # or {x: uniform, gamma: ones}
         range: [-1, 1]                  # or {x: [-1, 1]}
         values: {x: [1, 2, 3]}          # or a file: {x: x.npy}
@@ -16,12 +16,15 @@ Ours, in short; only `shape` is needed where the project has one operator:
         standard: mixed
         golden: other_golden.py:function
         expect: failure                 # passes when the operator refuses or faults
+
+`generated: false` beside `cases` leaves the generated cases out. docs/cases.md says all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import yaml
@@ -33,7 +36,7 @@ from opkit.testing.cases import Case, Shape, ShapeRule, input_shapes, plain_attr
 from opkit.testing.standards import find_standard
 from opkit.testing.values import Source
 
-__all__ = ["CASE_FILES", "load_cases", "save_case"]
+__all__ = ["CASE_FILES", "load_cases", "replaces_generated", "save_case"]
 
 # Where a project's own cases are looked for, relative to its folder.
 CASE_FILES = ("tests/cases.yaml", "tests/cases.json")
@@ -66,7 +69,7 @@ def load_cases(
     if is_msopst(document):
         return _from(path, msopst_cases(path, document, specs, seed=seed))
     whole = Entry.of(path, "the file", document)
-    whole.only(["cases"])
+    whole.only(["cases", "generated"])
     listed = whole.fields.get("cases") or []
     if not isinstance(listed, Sequence) or isinstance(listed, str):
         raise whole.fail(f"cases is {listed!r}, expected a list")
@@ -78,6 +81,21 @@ def load_cases(
         rule = (shape_rules or {}).get(spec.name)
         cases += _entry_cases(entry, spec, seed, rule)
     return _from(path, distinct(cases))
+
+
+def replaces_generated(path: Path) -> bool:
+    """Return whether a file says `generated: false`: its cases are then all that there are.
+
+    Raises:
+        UsageError: the file cannot be read, or says something else.
+    """
+    document = read_document(path)
+    given = document.get("generated", True) if isinstance(document, Mapping) else True
+    if not isinstance(given, bool):
+        raise Entry.of(path, "the file", document).fail(
+            f"generated is {given!r}, expected true or false"
+        )
+    return not given
 
 
 def _from(path: Path, cases: Sequence[Case]) -> tuple[Case, ...]:
@@ -109,10 +127,11 @@ def _entry_cases(entry: Entry, spec: OpSpec, seed: int, rule: ShapeRule | None) 
     golden = entry.text("golden")
     usual, sources = _sources(entry, spec)
     name = entry.text("name")
+    choices = _attrs(entry, spec)
     many = len(variants) * len(shapes) > 1
     cases = []
-    for variant in variants:
-        for shape in shapes:
+    for variant, shape in product(variants, shapes):
+        for attrs, told in choices:
             case = Case(
                 op=spec.op,
                 kernel=spec.name,
@@ -120,7 +139,7 @@ def _entry_cases(entry: Entry, spec: OpSpec, seed: int, rule: ShapeRule | None) 
                 dtypes=spec.variant_dtypes(variant),
                 shape=shape,
                 shapes=_input_shapes(entry, spec, shape, rule),
-                attrs=_attrs(entry, spec),
+                attrs=attrs,
                 seed=own_seed,
                 distribution=usual,
                 input_names=tuple(tensor.name for tensor in spec.inputs),
@@ -129,8 +148,9 @@ def _entry_cases(entry: Entry, spec: OpSpec, seed: int, rule: ShapeRule | None) 
                 standard=standard,
                 golden=_beside(entry.path, golden),
             )
-            if name:
-                case = replace(case, label=f"{name}-{case.name}" if many else name)
+            label = f"{name}-{case.name}" if name and many else name
+            if label or told:
+                case = replace(case, label="-".join([label or case.name, *told]))
             cases.append(case)
     return cases
 
@@ -192,18 +212,52 @@ def _input_shapes(
     return tuple(result)
 
 
-def _attrs(entry: Entry, spec: OpSpec) -> tuple[tuple[str, AttrValue], ...]:
+_Attrs = tuple[tuple[str, AttrValue], ...]
+
+
+def _attrs(entry: Entry, spec: OpSpec) -> list[tuple[_Attrs, tuple[str, ...]]]:
+    """Return every choice of attributes, each with what its name says of it.
+
+    A list of values where the prototype's type takes one makes a choice of each; so does a list of
+    lists for an attribute that is a list.
+    """
     given = Entry.of(entry.path, f"{entry.where}.attrs", entry.fields.get("attrs") or {})
     given.only([attr.name for attr in spec.attrs])
-    return tuple(
+    values: list[list[tuple[AttrValue, str]]] = []
+    for attr in spec.attrs:
+        if attr.name not in given.fields:
+            values.append([(plain_attr(attr), "")])
+            continue
+        value = given.fields[attr.name]
+        depth = attr.type.count("list_")
+        if not _is_list_of(value, depth):
+            values.append([(attr_value(given, attr.type, value), "")])
+            continue
+        each = [attr_value(given, attr.type, item) for item in value]  # type: ignore[attr-defined]
+        values.append([(item, f"{attr.name}={_shown(item)}") for item in each])
+    names = [attr.name for attr in spec.attrs]
+    return [
         (
-            attr.name,
-            attr_value(given, attr.type, given.fields[attr.name])
-            if attr.name in given.fields
-            else plain_attr(attr),
+            tuple((name, value) for name, (value, _) in zip(names, row, strict=True)),
+            tuple(told for _, told in row if told),
         )
-        for attr in spec.attrs
-    )
+        for row in product(*values)
+    ]
+
+
+def _is_list_of(value: object, depth: int) -> bool:
+    """Whether a value is a list of values that are lists `depth` deep themselves."""
+    if not isinstance(value, list) or not value:
+        return False
+    return depth == 0 or all(isinstance(item, list) and _is_deep(item, depth) for item in value)
+
+
+def _is_deep(item: list[object], depth: int) -> bool:
+    return depth == 1 or all(isinstance(each, list) for each in item)
+
+
+def _shown(value: AttrValue) -> str:
+    return str(value).replace(" ", "").lower() if isinstance(value, (bool, tuple)) else str(value)
 
 
 def attr_value(entry: Entry, kind: str, value: object) -> AttrValue:
@@ -252,11 +306,12 @@ def save_case(path: Path, case: Case) -> None:
     """
     document = read_document(path) if path.is_file() else {"cases": []}
     whole = Entry.of(path, "the file", document)
-    whole.only(["cases"])
+    whole.only(["cases", "generated"])
     listed = list(whole.fields.get("cases") or [])  # type: ignore[call-overload]
     listed = [item for item in listed if item.get("name") != case.name]
     listed.append(_case_fields(case))
-    text = yaml.safe_dump({"cases": listed}, sort_keys=False, default_flow_style=None, width=100)
+    rest = {key: value for key, value in whole.fields.items() if key != "cases"}
+    text = yaml.safe_dump({**rest, "cases": listed}, sort_keys=False, default_flow_style=None, width=100)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with written_aside(path) as aside:

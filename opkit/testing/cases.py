@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ __all__ = [
     "make_inputs",
     "plain_attr",
     "row_inputs",
+    "usual_shape",
     "works_by_row",
 ]
 
@@ -100,6 +101,18 @@ def _joined_dtypes(dtypes: tuple[DType, ...]) -> str:
     return names[0] if len(set(names)) == 1 else "_".join(names)
 
 
+# Whatever a rule for shapes reads is there: four axes, the last two of one length, so that matrices
+# of one shape multiply.
+_MATRIX_SHAPES: tuple[Shape, ...] = (
+    (1, 1, 1, 1),
+    (1, 1, 15, 15),
+    (2, 3, 16, 16),
+    (1, 2, 33, 33),
+    (3, 1, 64, 64),
+    (1, 1, 255, 255),
+)
+
+
 def _main_shapes(size_bytes: int, by_row: bool) -> tuple[Shape, ...]:
     """Return the shapes that break kernels: around a 32-byte block, a tile, a core's share."""
     block = _DATA_BLOCK_BYTES // size_bytes
@@ -162,11 +175,12 @@ def default_cases(
     for variant in range(spec.variant_count):
         dtypes = spec.variant_dtypes(variant)
         widths = [dtype.size_bytes for dtype in dtypes[: len(spec.inputs)]]
-        shapes = _main_shapes(min(widths, default=4), by_row)
+        reads_axes = shape_rule is None and _reads_axes(spec)
+        shapes = _MATRIX_SHAPES if reads_axes else _main_shapes(min(widths, default=4), by_row)
         plan = [(shape, "normal") for shape in shapes]
-        plan.append(((31, 257), "uniform"))
+        plan.append(((1, 3, 31, 31) if reads_axes else (31, 257), "uniform"))
         if edge_values and any(is_float(dtype) for dtype in dtypes):
-            plan.append(((4, 1024), "edge"))
+            plan.append(((1, 4, 32, 32) if reads_axes else (4, 1024), "edge"))
         for shape, distribution in plan:
             case = make_case(
                 spec,
@@ -177,14 +191,52 @@ def default_cases(
                 shape_rule=shape_rule,
             )
             cases.append(case)
+        cases += _flag_cases(cases[-1], spec)
     return tuple({case.name: case for case in cases}.values())
 
 
+def _flag_cases(case: Case, spec: OpSpec) -> list[Case]:
+    """Return a case with the other value of each attribute that is true or false."""
+    values = dict(case.attrs)
+    flags = [attr.name for attr in spec.attrs if attr.type == "bool"]
+    return [
+        replace(
+            case,
+            attrs=tuple((name, not v if name == flag else v) for name, v in case.attrs),
+            label=f"{case.name}-{flag}={str(not values[flag]).lower()}",
+        )
+        for flag in flags
+    ]
+
+
+def _reads_axes(spec: OpSpec) -> bool:
+    """Whether a rule of the prototype takes axes that a row does not have."""
+    for tensor in spec.outputs:
+        rule = tensor.shape
+        if rule is None:
+            continue
+        axes = rule.options.get("axis", (-1,))
+        if rule.kind in ("matmul", "dims") or (rule.kind == "reduce" and axes != (-1,)):
+            return True
+    return False
+
+
 def works_by_row(spec: OpSpec, *, shape_rule: ShapeRule | None = None) -> bool:
-    """Return whether an operator treats the last axis apart, by formula or by shape rule."""
-    return shape_rule is not None or any(
-        word in (tensor.formula or "") for tensor in spec.outputs for word in _ROW_WORDS
+    """Return whether an operator treats the last axis apart: by formula, by an output's `shape`, or
+    by golden.py's rule for input shapes."""
+    reduces = any(tensor.shape and tensor.shape.kind == "reduce" for tensor in spec.outputs)
+    return (
+        shape_rule is not None
+        or reduces
+        or any(word in (tensor.formula or "") for tensor in spec.outputs for word in _ROW_WORDS)
     )
+
+
+def usual_shape(spec: OpSpec, *, shape_rule: ShapeRule | None = None) -> Shape:
+    """Return the shape that an operator is timed at where none is asked for."""
+    if shape_rule is None and _reads_axes(spec):
+        return (1, 1, 512, 512)
+    return (2048, 4096) if works_by_row(spec, shape_rule=shape_rule) else (1 << 20,)
 
 
 def make_case(

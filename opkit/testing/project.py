@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, nearest
-from opkit.testing.case_files import CASE_FILES, load_cases
+from opkit.testing.case_files import CASE_FILES, load_cases, replaces_generated
 from opkit.testing.cases import Case, ShapeRule, default_cases
 from opkit.testing.golden import Golden
 from opkit.testing.pairwise import pairwise_cases
@@ -40,18 +40,18 @@ def project_cases(
     """
     chosen = chosen_operators(project, op)
     rules = shape_rules(chosen, golden)
+    # A project that is only described, in tests, has no folder.
+    root = getattr(project, "root", None)
+    files = [root / name for name in CASE_FILES if (root / name).is_file()] if root else []
     cases: list[Case] = []
-    for spec in chosen:
+    for spec in () if any(map(replaces_generated, files)) else chosen:
         rule = rules[spec.name]
         if pairwise:
             cases += pairwise_cases(spec, seed=seed, shape_rule=rule)
         else:
             cases += default_cases(spec, seed=seed, shape_rule=rule, edge_values=edge_values)
-    for name in CASE_FILES:
-        # A project that is only described, in tests, has no folder.
-        path = getattr(project, "root", None)
-        if path is not None and (path / name).is_file():
-            cases += file_cases(project, path / name, golden=golden, op=op, seed=seed)
+    for path in files:
+        cases += file_cases(project, path, golden=golden, op=op, seed=seed)
     return tuple({case.name: case for case in cases}.values())
 
 

@@ -103,6 +103,8 @@ class KernelView:
     """`elementwise`, `rowwise`, or `blank` where no tiling follows from the prototype."""
     is_blank: bool
     """There is no formula: Compute is to be written."""
+    infers_by_rule: bool
+    """InferShape follows the prototype's `shape` rules; else outputs have the largest input's."""
     inputs: tuple[TensorView, ...]
     outputs: tuple[TensorView, ...]
     attrs: tuple[AttrView, ...]
@@ -271,7 +273,7 @@ def _view(
 
     attrs = tuple(_attr(index, attr, stems[attr.name]) for index, attr in enumerate(spec.attrs))
     names, scalars = _scalars(spec, plan, stems, integer)
-    body = GAP_LINES if layout else ()
+    body: tuple[str, ...] = GAP_LINES if layout else ()
     if plan is not None and parsed is not None:
         body = statements(
             plan,
@@ -292,6 +294,7 @@ def _view(
         name=spec.name,
         kind=kind,
         is_blank=parsed is None,
+        infers_by_rule=parsed is None and not (layout and layout.infers_largest),
         inputs=inputs,
         outputs=tuple(tensor(i, t, False) for i, t in enumerate(spec.outputs)),
         attrs=attrs,
