@@ -11,7 +11,7 @@ import click
 
 from opkit.chips import DEFAULT_CHIP
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import ProgramBehindDashes, jobs_option, output_option
+from opkit.cli.options import ProgramBehindDashes, jobs_option, output_option, parse_shape
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -262,7 +262,7 @@ def _cases(
     golden = load_golden(project.package_dir / "golden.py")
     cases = project_cases(project, golden=golden, op=op)
     if shape is not None:
-        sizes = _parse_shape(shape)
+        sizes = parse_shape(shape)
         specs = {spec.op: spec for spec in project.operators}
         rules = {op: golden.shape_rule(specs[op]) if golden else None for op in specs}
         variants = dict.fromkeys((case.op, case.variant) for case in cases)
@@ -284,15 +284,6 @@ def _cases(
         if not cases:
             raise UsageError(f"no case of {project.name} matches -k {expression!r}")
     return cases
-
-
-def _parse_shape(text: str) -> tuple[int, ...]:
-    parts = text.replace(",", "x").split("x")
-    if not all(part.strip().isdigit() for part in parts):
-        raise UsageError(
-            f"--shape {text!r} is not a shape", help="write sizes joined by x, such as 2048x4096"
-        )
-    return tuple(int(part) for part in parts)
 
 
 def _run(

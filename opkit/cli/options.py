@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from opkit.chips import DEFAULT_CHIP
+from opkit.errors import UsageError
 
 __all__ = [
     "ProgramBehindDashes",
@@ -17,6 +18,7 @@ __all__ = [
     "expression_option",
     "jobs_option",
     "output_option",
+    "parse_shape",
     "project_argument",
 ]
 
@@ -93,3 +95,17 @@ def output_option(name: str, what: str) -> _Decorator[Any]:
         metavar="FILE",
         help=f"Also write {what}.",
     )
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Return the sizes of `--shape`.
+
+    Raises:
+        UsageError: it is none.
+    """
+    parts = text.replace(",", "x").split("x")
+    if not all(part.strip().isdigit() for part in parts):
+        raise UsageError(
+            f"--shape {text!r} is not a shape", help="write sizes joined by x, such as 2048x4096"
+        )
+    return tuple(int(part) for part in parts)

@@ -11,7 +11,7 @@ import click
 from opkit.chips import DEFAULT_CHIP
 from opkit.cli._profile_output import Outputs, show_difference, show_timelines
 from opkit.cli.console import Console, common_options
-from opkit.cli.options import ProgramBehindDashes, output_option
+from opkit.cli.options import ProgramBehindDashes, output_option, parse_shape
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from opkit.toolchain import Project
 
 __all__ = ["command"]
-
-_DEFAULT_SHAPE = "1048576"
-_DEFAULT_ROWS = "2048x4096"
 
 
 @click.command(
@@ -42,7 +39,13 @@ _DEFAULT_ROWS = "2048x4096"
 @click.option(
     "--shape",
     metavar="SHAPE",
-    help=f"Sizes of the inputs joined by x; {_DEFAULT_SHAPE}, or {_DEFAULT_ROWS} for row-wise ops.",
+    help="Sizes of the inputs joined by x; 1048576, or 2048x4096 for row-wise ops.",
+)
+@click.option(
+    "--case",
+    "case_name",
+    metavar="NAME",
+    help="A case of `opkit test`, also of tests/cases.yaml, in place of --shape and --dtype.",
 )
 @click.option(
     "--dtype",
@@ -106,6 +109,7 @@ def command(
     program: tuple[str, ...],
     op: str | None,
     shape: str | None,
+    case_name: str | None,
     dtype: str | None,
     kernel: str | None,
     chip: str | None,
@@ -150,7 +154,10 @@ def command(
             f"{project} is a file, and a project is a folder",
             help=f'for a program or script write "opkit profile -- {project}"',
         )
-    _profile_project(_Wanted(project, op, shape, dtype, chip), events, outputs, lines, console)
+    if case_name is not None and (shape or dtype):
+        raise UsageError("--case has its own shape and dtype", help="leave --shape and --dtype out")
+    wanted = _Wanted(project, op, shape, dtype, chip, case_name)
+    _profile_project(wanted, events, outputs, lines, console)
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,7 @@ class _Wanted:
     shape: str | None
     dtype: str | None
     chip: str | None
+    case_name: str | None
 
 
 def _refuse(given: object, why: str) -> None:
@@ -212,8 +220,7 @@ def _profile_project(
     from opkit.toolchain import load_project
 
     found = load_project(wanted.project)
-    spec = _chosen(found, wanted.op)
-    case = _case(found, spec, wanted.shape, wanted.dtype)
+    case = _case(found, wanted)
     chip = find_chip(wanted.chip or DEFAULT_CHIP).name
     timelines = _run(found, case, chip, events, console)
     show_timelines(case.name, timelines, outputs, lines, console)
@@ -235,15 +242,42 @@ def _chosen(project: Project, op: str | None) -> OpSpec:
     )
 
 
-def _case(project: Project, spec: OpSpec, shape: str | None, dtype: str | None) -> Case:
-    """Return the launch to time: the project's own rules for input shapes, at one shape."""
-    from opkit.testing import load_golden, make_case, works_by_row
+def _case(project: Project, wanted: _Wanted) -> Case:
+    """Return the launch to time: a case of the tests, or one shape by the project's own rules.
+
+    Where tests/cases.yaml replaces the generated cases, that is the largest of them by default.
+    """
+    from math import prod
+
+    from opkit.schema import nearest
+    from opkit.testing import (
+        load_golden,
+        make_case,
+        project_cases,
+        replaces_generated_cases,
+        usual_shape,
+    )
 
     golden = load_golden(project.package_dir / "golden.py")
+    replaced = replaces_generated_cases(project)
+    if wanted.case_name is not None or (replaced and not wanted.shape and not wanted.dtype):
+        cases = project_cases(project, golden=golden, op=wanted.op)
+        if wanted.case_name is not None:
+            names = [case.name for case in cases]
+            if wanted.case_name in names:
+                return cases[names.index(wanted.case_name)]
+            near = nearest(wanted.case_name, names)
+            raise UsageError(
+                f'{project.name} has no case "{wanted.case_name}"',
+                help=f'did you mean "{near}"?' if near else "opkit test prints their names",
+            )
+        launched = [case for case in cases if not case.expects_failure]
+        if launched:
+            return max(launched, key=lambda case: prod(case.shape))
+    spec = _chosen(project, wanted.op)
     rule = golden.shape_rule(spec) if golden is not None else None
-    if shape is None:
-        shape = _DEFAULT_ROWS if works_by_row(spec, shape_rule=rule) else _DEFAULT_SHAPE
-    return make_case(spec, _parse_shape(shape), variant=_variant(spec, dtype), shape_rule=rule)
+    shape = parse_shape(wanted.shape) if wanted.shape else usual_shape(spec, shape_rule=rule)
+    return make_case(spec, shape, variant=_variant(spec, wanted.dtype), shape_rule=rule)
 
 
 def _variant(spec: OpSpec, dtype: str | None) -> int:
@@ -257,15 +291,6 @@ def _variant(spec: OpSpec, dtype: str | None) -> int:
         f'{spec.op} has no variant whose first tensor is "{dtype}"',
         help="it has " + ", ".join(dict.fromkeys(row.name for row in firsts)),
     )
-
-
-def _parse_shape(text: str) -> tuple[int, ...]:
-    parts = text.replace(",", "x").split("x")
-    if not all(part.strip().isdigit() for part in parts):
-        raise UsageError(
-            f"--shape {text!r} is not a shape", help="write sizes joined by x, such as 2048x4096"
-        )
-    return tuple(int(part) for part in parts)
 
 
 def _run(project: Project, case: Case, chip: str, events: int, console: Console) -> list[Timeline]:

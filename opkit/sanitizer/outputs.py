@@ -25,7 +25,7 @@ def unwritten_outputs(
     kernel: str,
     source: Path,
 ) -> tuple[Finding, ...]:
-    """Return a finding for each output of which an operator leaves bytes as they are.
+    """Return a finding where an operator leaves bytes of its outputs as they are; none elsewhere.
 
     Args:
         names: of the outputs.
@@ -36,39 +36,40 @@ def unwritten_outputs(
     """
     if not any(array.size and not _bytes(array).any() for array in zeroed):
         return ()
-    findings = []
+    shares, spans = [], []
     for name, before, after in zip(names, zeroed, run_poisoned(), strict=True):
         first, second = _bytes(before), _bytes(after)
         # A byte that was written is the same in both runs; the others hold what they held.
-        kept = np.flatnonzero((first == 0) & (second != first))
+        kept = np.flatnonzero(second != first)
         if first.any() or not kept.size:
             continue
-        elements = np.unique(kept // before.itemsize)
-        whole = elements.size == before.size
-        what = "is never written" if whole else f"has {elements.size} elements never written"
-        findings.append(
-            Finding(
-                id="INIT-OUTPUT",
-                message=f"output never written: {name}, of {before.size} elements, {what}",
-                help="copy the results out to it"
-                if whole
-                else "copy out every tile, also the last",
-                kernel=kernel,
-                location=_entry(source, kernel),
-                other=None,
-                block=0,
-                other_block=0,
-                sub_core="",
-                sub_block=0,
-                instruction=0,
-                space="GM",
-                begin=int(kept[0]),
-                end=int(kept[-1]) + 1,
-                count=1,
-                allocation=f"output {name}",
-            )
-        )
-    return tuple(findings)
+        elements = np.unique(kept // before.itemsize).size
+        share = "all" if elements == before.size else str(elements)
+        shares.append(f"{share} of the {before.size} elements of {name}")
+        spans.append((int(kept[0]), int(kept[-1]) + 1, name))
+    if not shares:
+        return ()
+    begin, end, name = spans[0]
+    return (
+        Finding(
+            id="INIT-OUTPUT",
+            message=f"output never written: {', '.join(shares)}",
+            help="copy the results out, those of the last tile too",
+            kernel=kernel,
+            location=_entry(source, kernel),
+            other=None,
+            block=0,
+            other_block=0,
+            sub_core="",
+            sub_block=0,
+            instruction=0,
+            space="GM",
+            begin=begin,
+            end=end,
+            count=1,
+            allocation=f"output {name}",
+        ),
+    )
 
 
 def _bytes(array: _Array) -> NDArray[np.uint8]:

@@ -31,7 +31,7 @@ def finding_text(finding: Finding, root: Path) -> str:
     if finding.location is not None:
         lines += _place("-->", finding.location, root)
         pipe = f", pipe {finding.location.pipe}" if finding.location.pipe else ""
-        if finding.kernel:
+        if finding.kernel and finding.sub_core:
             lines.append(f"      {where}{pipe}, instruction {finding.instruction}")
     else:
         lines.append(f"  --> {where}, instruction {finding.instruction}")

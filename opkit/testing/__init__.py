@@ -9,7 +9,14 @@ if TYPE_CHECKING:
     from opkit.testing.assertion import assert_close, assert_outputs
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
     from opkit.testing.case_files import CASE_FILES, load_cases, save_case
-    from opkit.testing.cases import Case, default_cases, make_case, make_inputs, usual_shape, works_by_row
+    from opkit.testing.cases import (
+        Case,
+        default_cases,
+        make_case,
+        make_inputs,
+        usual_shape,
+        works_by_row,
+    )
     from opkit.testing.comparison import Comparer, Comparison, Figure, Worst, compare
     from opkit.testing.determinism import DeterminismResult, Difference, Setting, check_determinism
     from opkit.testing.explanation import Explanation, Step, explain_case, explanation_text
@@ -22,7 +29,13 @@ if TYPE_CHECKING:
     from opkit.testing.pairwise import pairwise_cases
     from opkit.testing.parallel import Setup, run_parallel
     from opkit.testing.picture import ErrorPicture
-    from opkit.testing.project import chosen_operators, file_cases, project_cases, shape_rules
+    from opkit.testing.project import (
+        chosen_operators,
+        file_cases,
+        project_cases,
+        replaces_generated_cases,
+        shape_rules,
+    )
     from opkit.testing.references import Reference, find_reference
     from opkit.testing.report import (
         CASE_COLUMNS,
@@ -106,6 +119,7 @@ __all__ = [
     "project_cases",
     "read_budget",
     "remember_failures",
+    "replaces_generated_cases",
     "report_object",
     "run_case",
     "run_cases",
@@ -191,6 +205,7 @@ _HOMES = {
         "chosen_operators",
         "file_cases",
         "project_cases",
+        "replaces_generated_cases",
         "shape_rules",
     ),
     "references": (

@@ -311,7 +311,9 @@ def save_case(path: Path, case: Case) -> None:
     listed = [item for item in listed if item.get("name") != case.name]
     listed.append(_case_fields(case))
     rest = {key: value for key, value in whole.fields.items() if key != "cases"}
-    text = yaml.safe_dump({**rest, "cases": listed}, sort_keys=False, default_flow_style=None, width=100)
+    text = yaml.safe_dump(
+        {**rest, "cases": listed}, sort_keys=False, default_flow_style=None, width=100
+    )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with written_aside(path) as aside:

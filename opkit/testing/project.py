@@ -16,7 +16,13 @@ from opkit.testing.pairwise import pairwise_cases
 if TYPE_CHECKING:
     from opkit.toolchain import Project
 
-__all__ = ["chosen_operators", "file_cases", "project_cases", "shape_rules"]
+__all__ = [
+    "chosen_operators",
+    "file_cases",
+    "project_cases",
+    "replaces_generated_cases",
+    "shape_rules",
+]
 
 
 def project_cases(
@@ -40,19 +46,27 @@ def project_cases(
     """
     chosen = chosen_operators(project, op)
     rules = shape_rules(chosen, golden)
-    # A project that is only described, in tests, has no folder.
-    root = getattr(project, "root", None)
-    files = [root / name for name in CASE_FILES if (root / name).is_file()] if root else []
     cases: list[Case] = []
-    for spec in () if any(map(replaces_generated, files)) else chosen:
+    for spec in () if replaces_generated_cases(project) else chosen:
         rule = rules[spec.name]
         if pairwise:
             cases += pairwise_cases(spec, seed=seed, shape_rule=rule)
         else:
             cases += default_cases(spec, seed=seed, shape_rule=rule, edge_values=edge_values)
-    for path in files:
+    for path in _own_files(project):
         cases += file_cases(project, path, golden=golden, op=op, seed=seed)
     return tuple({case.name: case for case in cases}.values())
+
+
+def replaces_generated_cases(project: Project) -> bool:
+    """Return whether a file of the project's cases says that they are all there are."""
+    return any(replaces_generated(path) for path in _own_files(project))
+
+
+def _own_files(project: Project) -> list[Path]:
+    # A project that is only described, in tests, has no folder.
+    root = getattr(project, "root", None)
+    return [root / name for name in CASE_FILES if (root / name).is_file()] if root else []
 
 
 def file_cases(

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from opkit.errors import UsageError
-from opkit.schema import OpSpec
-from opkit.testing import Case, load_cases, make_inputs, save_case
+from opkit.schema import OpSpec, parse
+from opkit.testing import Case, load_cases, make_inputs, project_cases, save_case
+from opkit.toolchain import Project
 
 
 def read(tmp_path: Path, text: str, *specs: OpSpec) -> tuple[Case, ...]:
@@ -113,3 +114,45 @@ def test_a_saved_case_reads_back_with_the_same_inputs(tmp_path: Path, scale: OpS
     (again,) = load_cases(path, [scale])
     assert again.name == case.name
     np.testing.assert_array_equal(make_inputs(again)[0], make_inputs(case)[0])  # type: ignore[arg-type]
+
+
+def test_several_values_of_an_attribute_make_a_case_of_each(tmp_path: Path, scale: OpSpec) -> None:
+    cases = read(
+        tmp_path,
+        "cases: [{name: a, dtype: float32, shape: [4], attrs: {factor: [1, 2.5]}}, {shape: [4]}]",
+        scale,
+    )
+    assert [case.name for case in cases[:2]] == ["a-factor=1.0", "a-factor=2.5"]
+    assert [dict(case.attrs)["factor"] for case in cases[:3]] == [1.0, 2.5, 2.0]
+
+
+def test_a_list_attribute_takes_a_list_of_lists(tmp_path: Path) -> None:
+    (spec,) = parse(
+        json.dumps(
+            {
+                "op": "ListCustom",
+                "input_desc": [{"name": "x", "type": "float16"}],
+                "output_desc": [{"name": "y", "type": "float16"}],
+                "attr": [{"name": "axes", "type": "list_int"}],
+            }
+        ),
+        file=Path("list.json"),
+    )
+    one = read(tmp_path, "cases: [{name: a, shape: [4], attrs: {axes: [0, 2]}}]", spec)
+    assert [dict(case.attrs)["axes"] for case in one] == [(0, 2)]
+    two = read(tmp_path, "cases: [{name: a, shape: [4], attrs: {axes: [[0], [0, 2]]}}]", spec)
+    assert [dict(case.attrs)["axes"] for case in two] == [(0,), (0, 2)]
+    assert [case.name for case in two] == ["a-axes=(0,)", "a-axes=(0,2)"]
+
+
+def test_a_file_may_replace_the_generated_cases(tmp_path: Path, scale: OpSpec) -> None:
+    (tmp_path / "tests").mkdir()
+    path = tmp_path / "tests" / "cases.yaml"
+    project = Project(root=tmp_path, name="scale", operators=(scale,))
+    path.write_text("cases: [{name: mine, dtype: float32, shape: [4]}]\n")
+    assert len(project_cases(project, golden=None)) > 1
+    path.write_text("generated: false\n" + path.read_text())
+    assert [case.name for case in project_cases(project, golden=None)] == ["mine"]
+    path.write_text("generated: maybe\ncases: []\n")
+    with pytest.raises(UsageError, match="expected true or false"):
+        project_cases(project, golden=None)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
-from opkit.schema import AttrSpec, OpSpec
-from opkit.testing import bfloat16_to_float32, default_cases, make_inputs, select_cases
+from opkit.schema import AttrSpec, OpSpec, parse
+from opkit.testing import (
+    bfloat16_to_float32,
+    default_cases,
+    make_inputs,
+    select_cases,
+    usual_shape,
+    works_by_row,
+)
 
 
 def test_every_dtype_meets_one_element_tails_large_multi_dimensional_and_empty(
@@ -152,3 +161,35 @@ def test_k_chooses_by_parts_of_the_name(scale: OpSpec, expression: str, chosen: 
 def test_a_broken_k_is_a_usage_error(scale: OpSpec, expression: str) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         select_cases(default_cases(scale), expression)
+
+
+def shaped(shape: object) -> OpSpec:
+    entry = {
+        "op": "ShapedCustom",
+        "input_desc": [{"name": name, "type": "float16"} for name in ("a", "b")],
+        "output_desc": [{"name": "y", "type": "float16", "shape": shape}],
+        "attr": [
+            {"name": "flag", "type": "bool", "param_type": "optional", "default_value": False}
+        ],
+    }
+    return parse(json.dumps(entry), file=Path("shaped.json"))[0]
+
+
+def test_row_operators_written_by_hand_get_rows() -> None:
+    """They were tested on vectors of a million elements, which are one row, and refused them."""
+    spec = shaped("reduce(a, axis=-1)")
+    assert works_by_row(spec)
+    assert usual_shape(spec) == (2048, 4096)
+    assert max(case.shape[-1] for case in default_cases(spec)) <= 4099
+
+
+def test_rules_over_several_axes_get_several_axes() -> None:
+    for rule in ("matmul(a, b)", ["a[0]", "b[-1]"], "reduce(a, axis=(0, 2))"):
+        assert {len(case.shape) for case in default_cases(shaped(rule))} == {4}
+    assert usual_shape(shaped("same(a)")) == (1 << 20,)
+
+
+def test_an_attribute_that_is_true_or_false_is_tested_both_ways() -> None:
+    flags = [dict(case.attrs)["flag"] for case in default_cases(shaped("same(a)"))]
+    assert flags.count(True) == 1
+    assert flags.count(False) > 1

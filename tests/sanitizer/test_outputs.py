@@ -1,0 +1,51 @@
+"""Outputs that are never written, seen by a second run over other content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opkit.sanitizer import Finding, unwritten_outputs
+
+
+def look(before: object, after: object, tmp_path: Path) -> tuple[Finding, ...]:
+    source = tmp_path / "twice.cpp"
+    source.write_text('// twice\nextern "C" __global__ __aicore__ void twice(GM_ADDR y)\n{\n}\n')
+    return unwritten_outputs(
+        ["y"],
+        [np.asarray(before, np.float16)],
+        lambda: [np.asarray(after, np.float16)],
+        kernel="twice",
+        source=source,
+    )
+
+
+def test_what_stays_as_it_was_is_never_written(tmp_path: Path) -> None:
+    (found,) = look([0, 0, 0], [np.nan] * 3, tmp_path)
+    assert found.id == "INIT-OUTPUT"
+    assert found.message == "output never written: all of the 3 elements of y"
+    assert found.location is not None and found.location.line == 2
+
+
+def test_zeros_that_were_computed_are_no_finding(tmp_path: Path) -> None:
+    assert look([0, 0, 0], [0, 0, 0], tmp_path) == ()
+
+
+def test_a_part_is_counted(tmp_path: Path) -> None:
+    (found,) = look([0, 0, 0], [0, np.nan, np.nan], tmp_path)
+    assert "2 of the 3 elements" in found.message
+
+
+def test_an_output_with_values_costs_no_second_run(tmp_path: Path) -> None:
+    def fail() -> list[np.ndarray]:
+        raise AssertionError("run again")
+
+    values = [np.ones(3, np.float16)]
+    assert unwritten_outputs(["y"], values, fail, kernel="k", source=tmp_path / "k.cpp") == ()
+
+
+@pytest.mark.parametrize("count", [0])
+def test_an_empty_output_is_written(tmp_path: Path, count: int) -> None:
+    assert look([0] * count, [0] * count, tmp_path) == ()
