@@ -44,7 +44,8 @@ _GLOBAL_NAMES = frozenset({"main", "std", "opkit", "half", "bfloat16_t", "matmul
 
 FRAMEWORK_CLASSES = frozenset((
     "CommentSection", "DYNAMIC", "DependScope", "FollowType", "FormatCheckOption", "IGNORE",
-    "OPTIONAL", "OpAICoreConfig", "OpAICoreDef", "OpAttrDef", "OpDef", "OpParamDef", "Option",
+    "OPTIONAL", "OpAICoreConfig", "OpAICoreDef", "OpAttrDef", "OpCheckFuncHelper", "OpDef",
+    "OpParamDef", "Option",
     "REQUIRED",
 ))  # fmt: skip
 """What the framework declares where OpDef classes are: no operator can have these names."""

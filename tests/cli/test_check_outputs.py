@@ -38,7 +38,7 @@ def test_a_gap_and_a_kernel_that_writes_nothing_are_found(tmp_path: Path, capsys
     assert run("gen", "-q", "-i", prototype, "-o", project, "-f", "aclnn") == 0
     kernel = project / "op_kernel" / "row_blank.cpp"
     text = kernel.read_text()
-    for part in ("TQue<QuePosition::VECIN", "InitBuffer(xQueue", "CopyIn(row", "NOT WRITTEN YET"):
+    for part in ("TQue<QuePosition::VECIN", "InitBuffer(xQueue", "CopyIn(", "NOT WRITTEN YET"):
         assert part in text
     assert "rowsPerTile" in (project / "op_host" / "row_blank.cpp").read_text()
 
