@@ -57,8 +57,9 @@ py::list isa_table() {
     entry["name"] = row.name;
     entry["family"] = family_name(row.family);
     py::dict types;
-    types["dav-2201"] = dtype_codes(row.types_a2);
-    types["dav-2002"] = dtype_codes(row.types_310p);
+    for (size_t arch = 0; arch < kArchCount; ++arch) {
+      types[("dav-" + std::to_string(kArchs[arch].number)).c_str()] = dtype_codes(row.types.bits[arch]);
+    }
     entry["dtypes"] = types;
     entry["cost"] = cost_name(row.cost);
     entry["semantics"] = row.semantics;

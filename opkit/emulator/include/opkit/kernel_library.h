@@ -5,11 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "opkit/arch.h"
 #include "opkit/kernel_entry.h"
-
-#ifndef __NPU_ARCH__
-#define __NPU_ARCH__ 2201
-#endif
 
 namespace opkit {
 

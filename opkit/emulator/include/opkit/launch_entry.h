@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "opkit/arch.h"
 #include "opkit/export.h"
 #include "opkit/isa/ops.h"
 #include "opkit/kernel_entry.h"
@@ -26,10 +27,6 @@
 #endif
 #ifndef __gm__
 #define __gm__
-#endif
-
-#ifndef __NPU_ARCH__
-#define __NPU_ARCH__ 2201
 #endif
 
 namespace opkit {

@@ -28,21 +28,17 @@ void print_fault(const FaultReport& report) {
   if (!report.help.empty()) std::fprintf(stderr, "  help: %s\n", report.help.c_str());
 }
 
-uint32_t arch_number(const Chip& chip) {
-  return static_cast<uint32_t>(std::strtoul(chip.npu_arch.c_str() + chip.npu_arch.rfind('-') + 1, nullptr, 10));
-}
-
 /// Makes the device a chip that the kernel was compiled for, unless the user chose another.
 aclError fit_chip(Runtime& runtime, const LaunchConfig& config) {
   const Chip& chip = Device::get().chip();
-  if (arch_number(chip) == config.npu_arch) return ACL_SUCCESS;
+  if (chip.traits().number == config.npu_arch) return ACL_SUCCESS;
   if (runtime.is_chip_chosen) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, config.name,
                 "compiled for dav-%u, and the chosen chip %s is %s: build with --npu-arch=%s, or choose another chip",
                 config.npu_arch, chip.name.c_str(), chip.npu_arch.c_str(), chip.npu_arch.c_str());
   }
   for (const Chip& candidate : all_chips()) {
-    if (arch_number(candidate) != config.npu_arch) continue;
+    if (candidate.traits().number != config.npu_arch) continue;
     DeviceConfig device = Device::get().config();
     device.chip = &candidate;
     Device::get().configure(device);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "core/chip_rows.h"
@@ -28,6 +29,9 @@ Chip read_chip(const ChipRow& row) {
   Chip chip;
   chip.name = row.name;
   chip.npu_arch = row.npu_arch;
+  chip.arch = arch_index(
+      static_cast<uint32_t>(std::strtoul(row.npu_arch + std::string_view(row.npu_arch).find('-') + 1, nullptr, 10)));
+  if (chip.arch == kArchCount) throw std::out_of_range("chip " + chip.name + ": no tables for " + chip.npu_arch);
   chip.soc_config = row.soc_config;
   chip.row = &row;
   const auto bytes = [&chip](Space space, const char* key) {

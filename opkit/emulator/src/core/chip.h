@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "opkit/arch.h"
 #include "opkit/export.h"
 
 namespace opkit {
@@ -15,12 +16,15 @@ struct ChipRow;
 struct OPKIT_API Chip {
   std::string name;
   std::string npu_arch;    ///< such as dav-2201
+  size_t arch = 0;         ///< its column in the instruction tables
   std::string soc_config;  ///< the name in AddConfig, such as ascend910b
   uint32_t aic_count = 0;
   uint32_t aiv_count = 0;
   uint32_t space_bytes[8] = {};  ///< by Space; 0 for GM
   double clock_mhz = 0;
   const ChipRow* row = nullptr;
+
+  const ArchTraits& traits() const { return kArchs[arch]; }
 
   /// A number by its dotted key, such as timing.vector.startup_cycles; faults Internal when the chip lacks it.
   double number(std::string_view key) const;

@@ -81,7 +81,7 @@ void describe(const Chip& chip, Described& described) {
   fe::PlatFormInfos& info = described.info;
   info.soc_name = chip.name.c_str();
   info.soc_config = chip.soc_config.c_str();
-  info.npu_arch = static_cast<uint32_t>(std::strtoul(chip.npu_arch.c_str() + chip.npu_arch.find('-') + 1, nullptr, 10));
+  info.npu_arch = chip.traits().number;
   // On coupled chips both counts are those of the AI cores. Source: GetCoreNumAic, GetCoreNumAiv.
   const bool is_coupled = whole(chip, "cores.coupled") != 0;
   info.aic_count = chip.aic_count;

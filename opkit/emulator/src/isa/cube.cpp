@@ -8,29 +8,16 @@ namespace opkit {
 
 void check_cube(const Core& core, const Instr& instr, DType type) {
   const OpRow& row = row_of(instr.op);
-  const bool is_coupled = core.chip->npu_arch == "dav-2002";
+  const bool is_coupled = core.chip->traits().is_coupled;
   OPKIT_CHECK(is_coupled || core.kind == SubCore::AIC, IllegalOperand, &instr,
               "guard it with ASCEND_IS_AIC, or launch the kernel on cube cores (__cube__, __mix__)",
               "%s runs on the cube core, and this is a vector core", row.name);
-  const uint32_t types = is_coupled ? row.types_310p : row.types_a2;
+  const uint32_t types = row.types.bits[core.chip->arch];
   OPKIT_CHECK(types != 0, IllegalOperand, &instr, "`opkit isa` lists what each chip has", "%s does not exist on %s",
               row.name, core.chip->name.c_str());
   OPKIT_CHECK((types >> static_cast<uint32_t>(type) & 1) != 0, IllegalOperand, &instr,
               "`opkit isa` lists the types of each instruction", "%s does not take %s on %s", row.name,
               dtype_code(type), core.chip->name.c_str());
-}
-
-void cube_ranges(const Instr& instr, RangeCallback callback, void* context) {
-  switch (instr.op) {
-    case Op::Mmad: return mmad_ranges(instr, callback, context);
-    case Op::Fixpipe: return fixpipe_ranges(instr, callback, context);
-    case Op::MmadWithSparse: return mmad_ranges(instr, callback, context);
-    case Op::LoadDataWithSparse: return load_sparse_ranges(instr, callback, context);
-    case Op::LoadData3D: return load_image_ranges(instr, callback, context);
-    case Op::InitConstValue:
-    case Op::BroadCastVecToMM: return fill_ranges(instr, callback, context);
-    default: return load_fractals_ranges(instr, callback, context);
-  }
 }
 
 void for_each_move(const Instr& instr, MoveCallback callback, void* context) {

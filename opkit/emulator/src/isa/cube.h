@@ -39,14 +39,12 @@ void for_each_move(const Instr& instr, Function&& function) {
 }
 
 /// Footprints: a call for every range, reads before writes.
-void load_fractals_ranges(const Instr& instr, RangeCallback callback, void* context);
-void load_image_ranges(const Instr& instr, RangeCallback callback, void* context);
-void load_sparse_ranges(const Instr& instr, RangeCallback callback, void* context);
-void fill_ranges(const Instr& instr, RangeCallback callback, void* context);
-void mmad_ranges(const Instr& instr, RangeCallback callback, void* context);
-void fixpipe_ranges(const Instr& instr, RangeCallback callback, void* context);
-
-void cube_ranges(const Instr& instr, RangeCallback callback, void* context);
+void load_fractals_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+void load_image_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+void load_sparse_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+void fill_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+void mmad_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+void fixpipe_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
 
 /// Faults IllegalOperand on a vector core, and for element types that the row does not list for this chip.
 void check_cube(const Core& core, const Instr& instr, DType type);

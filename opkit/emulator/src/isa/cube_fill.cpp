@@ -12,7 +12,7 @@ constexpr uint32_t kMaxFills = 32767;
 
 }  // namespace
 
-void fill_ranges(const Instr& instr, RangeCallback callback, void* context) {
+void fill_ranges(const Core&, const Instr& instr, RangeCallback callback, void* context) {
   const MatrixFill& fill = *instr.fill;
   const uint64_t row_bytes = uint64_t{kCubeSide} * size_bytes(instr.dst.dtype);
   for (uint32_t repeat = 0; instr.source_count > 0 && repeat < fill.repeat; ++repeat) {

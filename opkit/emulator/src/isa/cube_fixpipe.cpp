@@ -284,7 +284,7 @@ void store_piece(const Core& core, const Instr& instr, const Piece& piece, const
 
 }  // namespace
 
-void fixpipe_ranges(const Instr& instr, RangeCallback callback, void* context) {
+void fixpipe_ranges(const Core&, const Instr& instr, RangeCallback callback, void* context) {
   const FixpipeCopy& copy = *instr.fixpipe;
   if (copy.m == 0 || copy.n == 0) return;
   constexpr uint32_t kRowBytes = kCubeSide * sizeof(float);

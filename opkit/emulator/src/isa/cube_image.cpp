@@ -209,7 +209,7 @@ void for_each_tile(const Geometry& geometry, Function&& function) {
 
 }  // namespace
 
-void load_image_ranges(const Instr& instr, RangeCallback callback, void* context) {
+void load_image_ranges(const Core&, const Instr& instr, RangeCallback callback, void* context) {
   if (is_empty(*instr.image)) return;
   const Geometry geometry(instr);
   for_each_tile(geometry, [&](uint32_t row_tile, uint32_t column_tile) {

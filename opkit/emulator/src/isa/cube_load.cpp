@@ -93,7 +93,7 @@ void check_load(const Core& core, const Instr& instr) {
 
 }  // namespace
 
-void load_fractals_ranges(const Instr& instr, RangeCallback callback, void* context) {
+void load_fractals_ranges(const Core&, const Instr& instr, RangeCallback callback, void* context) {
   const FractalLoad& load = *instr.load;
   const uint64_t square_bytes = uint64_t{load.fractals} * kFractalBytes;
   for (uint32_t repeat = 0; repeat < load.repeat; ++repeat) {

@@ -55,7 +55,7 @@ void check_parameters(const Core& core, const Instr& instr) {
   const MatrixProduct& product = *instr.product;
   const char* name = row_of(instr.op).name;
   const char* chip = core.chip->name.c_str();
-  const bool is_coupled = core.chip->npu_arch == "dav-2002";
+  const bool is_coupled = core.chip->traits().is_coupled;
   OPKIT_CHECK(product.unit_flag == 0 || product.unit_flag == 2 || product.unit_flag == 3, IllegalOperand, &instr,
               nullptr, "%s: unitFlag %u is not 0, 2 or 3", name, product.unit_flag);
   OPKIT_CHECK(!is_coupled || product.unit_flag == 0, IllegalOperand, &instr, "leave it 0", "%s: %s has no unitFlag",
@@ -140,7 +140,7 @@ void saturate_result(const Core& core, const Instr& instr, const ProductShape& s
 
 }  // namespace
 
-void mmad_ranges(const Instr& instr, RangeCallback callback, void* context) {
+void mmad_ranges(const Core&, const Instr& instr, RangeCallback callback, void* context) {
   const MatrixProduct& product = *instr.product;
   if (product.m == 0 || product.n == 0 || product.k == 0) return;
   const ProductShape shape = shape_of(instr);

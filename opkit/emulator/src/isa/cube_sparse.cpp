@@ -37,7 +37,7 @@ uint32_t picked(const Instr& instr, const uint8_t* indices, uint32_t depth) {
 
 }  // namespace
 
-void load_sparse_ranges(const Instr& instr, RangeCallback callback, void* context) {
+void load_sparse_ranges(const Core&, const Instr& instr, RangeCallback callback, void* context) {
   const uint64_t fractals = instr.load->repeat;
   if (fractals == 0) return;
   callback(context, {1, instr.src[0].address, fractals * kFractalBytes, false});

@@ -54,6 +54,21 @@ VectorUse repeat_reduce_use(const Core& core, const Instr& instr);
 /// One of the list operands of TransDataTo5HD; its VectorUse holds that operand alone.
 VectorUse trans_data_use(const Core& core, const Instr& instr, uint32_t item);
 
+/// Footprints of the rows that are no lanes: see footprint.h.
+void emit_ranges(const VectorUse& vector, RangeCallback callback, void* context);
+void copied_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+void filled_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+void no_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+void trans_data_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+void merge_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+void compare_mask_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+
+/// The footprint of a vector instruction, by the function that it is checked by.
+template <VectorUse (*use)(const Core&, const Instr&)>
+void ranges_of(const Core& core, const Instr& instr, RangeCallback callback, void* context) {
+  emit_ranges(use(core, instr), callback, context);
+}
+
 /// Item 0: what a merge writes; 1 to 4: what it reads of a queue, each alone.
 VectorUse merge_use(const Core& core, const Instr& instr, uint32_t item);
 

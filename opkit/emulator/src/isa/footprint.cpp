@@ -45,22 +45,6 @@ void emit_lanes(const Sink& sink, const LaneShape& shape, const OperandUse& use)
   }
 }
 
-void emit_all(const Sink& sink, const VectorUse& vector) {
-  if (vector.shape.repeat == 0) return;
-  for (uint32_t i = 0; i < vector.uses.count; ++i) {
-    const OperandUse& use = vector.uses.items[i];
-    switch (use.layout) {
-      case Layout::Lanes: emit_lanes(sink, vector.shape, use); break;
-      case Layout::Run: sink.emit(use, use.operand->address, use.bytes); break;
-      case Layout::Repeats:
-        for (uint32_t repeat = 0; repeat < vector.shape.repeat; ++repeat) {
-          sink.emit(use, use.operand->address + repeat * use.stride_bytes, use.bytes);
-        }
-        break;
-    }
-  }
-}
-
 void emit_plane(const Sink& sink, const Instr& instr, uint32_t plane, uint64_t burst_bytes) {
   const CopyShape& copy = instr.copy;
   const uint32_t element_bytes = size_bytes(instr.dst.dtype);
@@ -81,66 +65,60 @@ void emit_plane(const Sink& sink, const Instr& instr, uint32_t plane, uint64_t b
   }
 }
 
-void emit_copy(const Sink& sink, const Instr& instr) {
-  const CopyShape& copy = instr.copy;
-  if (instr.op == Op::InitOutput) {
-    sink.callback(sink.context, {0, instr.dst.address, uint64_t{instr.count} * size_bytes(instr.dst.dtype), true});
-    return;
-  }
-  for (uint32_t plane = 0; plane < copy.plane_count; ++plane) {
-    const bool is_last = plane > 0 && plane + 1 == copy.plane_count;
-    emit_plane(sink, instr, plane, is_last ? copy.last_plane_bytes : copy.burst_bytes);
+}  // namespace
+
+void emit_ranges(const VectorUse& vector, RangeCallback callback, void* context) {
+  const Sink sink = {callback, context};
+  if (vector.shape.repeat == 0) return;
+  for (uint32_t i = 0; i < vector.uses.count; ++i) {
+    const OperandUse& use = vector.uses.items[i];
+    switch (use.layout) {
+      case Layout::Lanes: emit_lanes(sink, vector.shape, use); break;
+      case Layout::Run: sink.emit(use, use.operand->address, use.bytes); break;
+      case Layout::Repeats:
+        for (uint32_t repeat = 0; repeat < vector.shape.repeat; ++repeat) {
+          sink.emit(use, use.operand->address + repeat * use.stride_bytes, use.bytes);
+        }
+        break;
+    }
   }
 }
 
-}  // namespace
+void copied_ranges(const Core&, const Instr& instr, RangeCallback callback, void* context) {
+  const CopyShape& copy = instr.copy;
+  for (uint32_t plane = 0; plane < copy.plane_count; ++plane) {
+    const bool is_last = plane > 0 && plane + 1 == copy.plane_count;
+    emit_plane({callback, context}, instr, plane, is_last ? copy.last_plane_bytes : copy.burst_bytes);
+  }
+}
+
+void filled_ranges(const Core&, const Instr& instr, RangeCallback callback, void* context) {
+  callback(context, {0, instr.dst.address, uint64_t{instr.count} * size_bytes(instr.dst.dtype), true});
+}
+
+void no_ranges(const Core&, const Instr&, RangeCallback, void*) {}
+
+void trans_data_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context) {
+  for (uint32_t item = 0; item < instr.list_count; ++item) {
+    emit_ranges(trans_data_use(core, instr, item), callback, context);
+  }
+}
+
+void merge_ranges(const Core& core, const Instr& instr, RangeCallback callback, void* context) {
+  for (uint32_t item = 0; item <= instr.list_count; ++item) {
+    emit_ranges(merge_use(core, instr, item), callback, context);
+  }
+}
+
+void compare_mask_ranges(const Core&, const Instr& instr, RangeCallback callback, void* context) {
+  constexpr uint64_t kRegisterBytes = 16;
+  const bool is_write = instr.op == Op::GetCmpMask;
+  const Operand& memory = is_write ? instr.dst : instr.src[0];
+  callback(context, {is_write ? 0u : 1u, memory.address, kRegisterBytes, is_write});
+}
 
 void for_each_range(const Core& core, const Instr& instr, RangeCallback callback, void* context) {
-  const Sink sink = {callback, context};
-  const OpRow& row = row_of(instr.op);
-  if (row.family == Family::DataCopy) return emit_copy(sink, instr);
-  if (row.family == Family::Control) return;
-  if (row.family == Family::Cube) return cube_ranges(instr, callback, context);
-  if (row.family != Family::VecSpecial) return emit_all(sink, elementwise_use(core, instr));
-  switch (instr.op) {
-    case Op::Compare:
-    case Op::CompareScalar:
-    case Op::CompareRegister: return emit_all(sink, compare_use(core, instr));
-    case Op::Select: return emit_all(sink, select_use(core, instr));
-    case Op::Brcb: return emit_all(sink, brcb_use(core, instr));
-    case Op::Gather: return emit_all(sink, gather_use(core, instr));
-    case Op::VectorPadding: return emit_all(sink, padding_use(core, instr));
-    case Op::Scatter: return emit_all(sink, scatter_use(core, instr));
-    case Op::Gatherb: return emit_all(sink, gather_blocks_use(core, instr));
-    case Op::GatherMask: return emit_all(sink, gather_mask_use(core, instr));
-    case Op::Transpose: return emit_all(sink, transpose_use(core, instr));
-    case Op::TransDataTo5HD:
-      for (uint32_t item = 0; item < instr.list_count; ++item) emit_all(sink, trans_data_use(core, instr, item));
-      return;
-    case Op::Sort32:
-    case Op::RpSort16:
-    case Op::ProposalConcat:
-    case Op::ProposalExtract: return emit_all(sink, sort_use(core, instr));
-    case Op::MrgSort:
-    case Op::MrgSort4:
-      for (uint32_t item = 0; item <= instr.list_count; ++item) emit_all(sink, merge_use(core, instr, item));
-      return;
-    case Op::ReduceSum:
-    case Op::ReduceMax:
-    case Op::ReduceMin: return emit_all(sink, reduce_use(core, instr));
-    case Op::GetCmpMask: callback(context, {0, instr.dst.address, 16, true}); return;
-    case Op::SetCmpMask: callback(context, {1, instr.src[0].address, 16, false}); return;
-    case Op::Copy: return emit_all(sink, copy_use(core, instr));
-    case Op::Cast:
-    case Op::AddReluCast:
-    case Op::SubReluCast:
-    case Op::MulCast:
-    case Op::AddDeqRelu:
-    case Op::CastDequant:
-    case Op::Duplicate:
-    case Op::CreateVecIndex: return emit_all(sink, elementwise_use(core, instr));
-    default: return emit_all(sink, repeat_reduce_use(core, instr));
-  }
+  row_of(instr.op).ranges(core, instr, callback, context);
 }
 
 }  // namespace opkit

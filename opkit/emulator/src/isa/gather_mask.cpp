@@ -21,7 +21,7 @@ LaneShape gather_mask_shape(const Core& core, const Instr& instr) {
   LaneShape shape;
   if (!is_counter(instr)) return whole_shape(instr.repeat, size_bytes(instr.dst.dtype));
   const uint32_t mask = static_cast<uint32_t>(instr.mask[0]);
-  if (core.chip->npu_arch == "dav-2201") {
+  if (core.chip->traits().gathers_by_repeat) {
     shape.repeat = instr.repeat;
     shape.lanes = shape.active = shape.tail = mask;
     return shape;
@@ -123,7 +123,7 @@ VectorUse gather_mask_use(const Core& core, const Instr& instr) {
 
 void execute_gather_mask(Core& core, const Instr& instr) {
   const uint32_t element_bytes = size_bytes(instr.dst.dtype);
-  const uint32_t last_pattern = core.chip->npu_arch == "dav-2201" ? 7 : 6;
+  const uint32_t last_pattern = core.chip->traits().last_pattern;
   OPKIT_CHECK(instr.source_count == 2 || (pattern_of(instr) >= 1 && pattern_of(instr) <= last_pattern), IllegalOperand,
               &instr, "the patterns are listed on the page of GatherMask",
               "GatherMask: pattern %u is not one of 1 to %u", pattern_of(instr), last_pattern);

@@ -98,7 +98,7 @@ Order order_of(const Instr& instr) { return static_cast<Order>(instr.mode); }
 
 /// Whether the count form of ReduceSum adds repeats one after the other; else it builds a tree of them too.
 bool adds_repeats_in_order(const Core& core, const Instr& instr) {
-  return instr.mask_form == MaskForm::Count && core.chip->npu_arch == "dav-2201";
+  return instr.mask_form == MaskForm::Count && core.chip->traits().adds_count_in_order;
 }
 
 /// Running sum over repeats: in order, or as levels of a binary tree whose width is a repeat's lanes.
@@ -371,7 +371,7 @@ void execute_repeat_reduce(Core& core, const Instr& instr) {
   const bool is_blocks =
       instr.op == Op::BlockReduceSum || instr.op == Op::BlockReduceMax || instr.op == Op::BlockReduceMin;
   const Order order = order_of(instr);
-  if (kind != Kind::Sum && !is_blocks && core.chip->npu_arch != "dav-2201") {
+  if (kind != Kind::Sum && !is_blocks && !core.chip->traits().reduces_to_one) {
     OPKIT_CHECK(order == Order::ValueIndex || order == Order::IndexValue, IllegalOperand, &instr, nullptr,
                 "%s: this chip has ORDER_VALUE_INDEX and ORDER_INDEX_VALUE only", row_of(instr.op).name);
   }

@@ -10,33 +10,38 @@ namespace {
 
 using namespace type_bits;  // the words of the rows' type columns
 
+using namespace trait;  // and of their traits
+
 constexpr OpRow kRows[] = {
-#define VEC_UNARY(name, a2, p310, cost, ...) \
-  {#name, Family::VecUnary, a2, p310, Cost::cost, #__VA_ARGS__, execute_elementwise},
+#define LANE_ROW(name, family, types, cost, traits, text) \
+  {#name, Family::family, types, Cost::cost, LANES | traits, text, execute_elementwise, ranges_of<elementwise_use>},
+#define VEC_UNARY(name, types, cost, ...) LANE_ROW(name, VecUnary, types, cost, PLAIN, #__VA_ARGS__)
 #include "opkit/isa/vec_unary.inc"
 #undef VEC_UNARY
-#define VEC_BINARY(name, a2, p310, cost, ...) \
-  {#name, Family::VecBinary, a2, p310, Cost::cost, #__VA_ARGS__, execute_elementwise},
+#define VEC_BINARY(name, types, cost, traits, ...) LANE_ROW(name, VecBinary, types, cost, traits, #__VA_ARGS__)
 #include "opkit/isa/vec_binary.inc"
 #undef VEC_BINARY
-#define VEC_BINARY_SCALAR(name, a2, p310, cost, ...) \
-  {#name, Family::VecBinaryScalar, a2, p310, Cost::cost, #__VA_ARGS__, execute_elementwise},
+#define VEC_BINARY_SCALAR(name, types, cost, ...) LANE_ROW(name, VecBinaryScalar, types, cost, PLAIN, #__VA_ARGS__)
 #include "opkit/isa/vec_binary_scalar.inc"
 #undef VEC_BINARY_SCALAR
-#define VEC_SPECIAL(name, a2, p310, cost, execute, text) \
-  {#name, Family::VecSpecial, a2, p310, Cost::cost, text, execute},
+#undef LANE_ROW
+#define VEC_SPECIAL(name, types, cost, traits, execute, ranges, text) \
+  {#name, Family::VecSpecial, types, Cost::cost, traits, text, execute, ranges},
 #include "opkit/isa/vec_special.inc"
 #undef VEC_SPECIAL
-#define DATA_COPY(name, a2, p310, cost, text) {#name, Family::DataCopy, a2, p310, Cost::cost, text, execute_data_copy},
+#define DATA_COPY(name, types, cost, ranges, text) \
+  {#name, Family::DataCopy, types, Cost::cost, PLAIN, text, execute_data_copy, ranges},
 #include "opkit/isa/data_copy.inc"
 #undef DATA_COPY
-#define CUBE(name, a2, p310, cost, execute, text) {#name, Family::Cube, a2, p310, Cost::cost, text, execute},
+#define CUBE(name, types, cost, execute, ranges, text) \
+  {#name, Family::Cube, types, Cost::cost, PLAIN, text, execute, ranges},
 #include "opkit/isa/cube.inc"
 #undef CUBE
-#define CONTROL(name, a2, p310, cost, text) {#name, Family::Control, a2, p310, Cost::cost, text, execute_control},
+#define CONTROL(name, types, cost, text) \
+  {#name, Family::Control, types, Cost::cost, PLAIN, text, execute_control, no_ranges},
 #include "opkit/isa/control.inc"
 #undef CONTROL
-    {"an instruction without a name", Family::Control, NONE, NONE, Cost::flag, "", nullptr},
+    {"an instruction without a name", Family::Control, types(NONE, NONE), Cost::flag, PLAIN, "", nullptr, no_ranges},
 };
 static_assert(sizeof(kRows) / sizeof(kRows[0]) == static_cast<size_t>(Op::kCount) + 1,
               "rows.inc and this file include the same families in the same order");

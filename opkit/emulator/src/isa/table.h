@@ -2,7 +2,9 @@
 #pragma once
 
 #include "core/core.h"
+#include "isa/footprint.h"
 #include "opkit/instr.h"
+#include "opkit/isa/type_bits.h"
 
 namespace opkit {
 
@@ -16,14 +18,29 @@ enum class Cost : uint8_t {
   kCount
 };
 
+/// What observers need to know of an instruction beyond the bytes it touches.
+namespace trait {
+constexpr uint32_t PLAIN = 0;
+constexpr uint32_t LANES = 1;         ///< lane i of the result comes from lane i of each source
+constexpr uint32_t MOVES = 2;         ///< results are elements of the sources, unchanged
+constexpr uint32_t SUMS = 4;          ///< results are sums of elements
+constexpr uint32_t APART = 8;         ///< the destination may lie over no source at all
+constexpr uint32_t INDEXED = 16;      ///< which bytes of src[0] it reads depends on data: they are not in its ranges
+constexpr uint32_t ACCUMULATES = 32;  ///< results may gather up in src1: one of the two stays at its place
+}  // namespace trait
+
 struct OpRow {
   const char* name;
   Family family;
-  uint32_t types_a2;    ///< bit per DType: element types accepted on arch 2201
-  uint32_t types_310p;  ///< on arch 2002
+  type_bits::ByArch types;  ///< element types accepted
   Cost cost;
+  uint32_t traits;        ///< bits of namespace trait
   const char* semantics;  ///< the row's own text
   void (*execute)(Core& core, const Instr& instr);
+  /// Calls back for each range of bytes that it reads or writes (see footprint.h).
+  void (*ranges)(const Core& core, const Instr& instr, RangeCallback callback, void* context);
+
+  bool has(uint32_t trait) const { return (traits & trait) != 0; }
 };
 
 OPKIT_API const OpRow& row_of(Op op);

@@ -110,7 +110,7 @@ VectorUse transpose_use(const Core& core, const Instr& instr) {
   use.shape = whole_shape(1, element_bytes);
   use.uses.add_run(instr.dst, 0, true, bytes);
   use.uses.add_run(instr.src[0], 1, false, bytes);
-  if (type == Type::Nd2NdB16 || core.chip->npu_arch != "dav-2201") return use;
+  if (type == Type::Nd2NdB16 || !core.chip->traits().has_transpose_work) return use;
   // The work tensor's least size. Source: Transpose, table of sharedTmpBuffer
   const uint64_t tile = (element_bytes == 1 ? 32 : 16) * uint64_t{kBlockBytes};
   use.uses.add_run(instr.src[1], 2, true, (type == Type::Nchw2Nhwc ? sizes.c + 2 : 2 * sizes.c + 1) * tile);

@@ -100,7 +100,25 @@ class CheckObserver final : public Observer {
 };
 
 std::mutex session_lock;
-std::unique_ptr<CheckObserver> session;  // null between checks
+/// Checks that run, the innermost last: each sees every launch, so that a check inside another takes nothing from it.
+std::vector<std::unique_ptr<CheckObserver>> sessions;
+CheckOptions watched;  // what any of them looks at
+
+CheckOptions united() {
+  CheckOptions all;
+  for (const auto& session : sessions) {
+    const CheckOptions& options = session->options();
+    all.race |= options.race;
+    all.cross |= options.cross;
+    all.init |= options.init;
+    all.free |= options.free;
+    all.overlap |= options.overlap;
+    all.memory |= options.memory;
+    all.leak |= options.leak;
+    all.unused |= options.unused;
+  }
+  return all;
+}
 
 bool* find_detector(CheckOptions& options, std::string_view name) {
   if (name == "race") return &options.race;
@@ -128,28 +146,29 @@ std::string choose_detectors(CheckOptions& options, std::string_view names) {
 
 void begin_checks(const CheckOptions& options) {
   const std::lock_guard<std::mutex> guard(session_lock);
-  if (session != nullptr) Device::get().detach(session.get());
-  session = std::make_unique<CheckObserver>(options);
-  Device::get().attach(session.get());
+  sessions.push_back(std::make_unique<CheckObserver>(options));
+  Device::get().attach(sessions.back().get());
+  watched = united();
 }
 
 const CheckOptions* running_checks() {
   const std::lock_guard<std::mutex> guard(session_lock);
-  return session == nullptr ? nullptr : &session->options();
+  return sessions.empty() ? nullptr : &watched;
 }
 
 void add_finding(Finding finding) {
   const std::lock_guard<std::mutex> guard(session_lock);
-  if (session != nullptr) session->add(std::move(finding));
+  for (const auto& session : sessions) session->add(finding);
 }
 
 std::vector<Finding> end_checks() {
   const std::lock_guard<std::mutex> guard(session_lock);
-  if (session == nullptr) return {};
+  if (sessions.empty()) return {};
+  const std::unique_ptr<CheckObserver> session = std::move(sessions.back());
+  sessions.pop_back();
+  watched = united();
   Device::get().detach(session.get());
-  std::vector<Finding> findings = session->take();
-  session.reset();
-  return findings;
+  return session->take();
 }
 
 }  // namespace opkit

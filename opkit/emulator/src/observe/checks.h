@@ -46,16 +46,17 @@ std::unique_ptr<Detector> make_free_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_overlap_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_leak_check(const CheckOptions& options);
 
-/// Attaches the detectors asked for to every later launch of the process, until end_checks().
+/// Attaches the detectors asked for to every later launch of the process, until end_checks(). Checks nest: an inner one
+/// and those around it all see its launches.
 OPKIT_API void begin_checks(const CheckOptions& options);
 
-/// What the checks that run now look at; null without checks.
+/// What any of the checks that run now looks at; null without checks.
 const CheckOptions* running_checks();
 
 /// Adds what was found outside launches; without checks it is dropped.
 void add_finding(Finding finding);
 
-/// Detaches the detectors and returns what they found, equal ones once, faults that ended launches among them.
+/// Ends the innermost check and returns what it found, equal ones once, faults that ended launches among them.
 OPKIT_API std::vector<Finding> end_checks();
 
 }  // namespace opkit

@@ -74,34 +74,20 @@ class Lanes {
 
 /// Two-source instructions that may gather up their results in src1: one of the two stays at its place.
 bool may_accumulate(const Instr& instr, uint32_t source) {
-  switch (instr.op) {
-    case Op::Add:
-    case Op::Sub:
-    case Op::Mul:
-    case Op::Max:
-    case Op::Min:
-    case Op::AddRelu:
-    case Op::SubRelu: break;
-    default: return false;
-  }
+  if (!row_of(instr.op).has(trait::ACCUMULATES)) return false;
   const DType type = instr.dst.dtype;
   const bool has_type = type == DType::F16 || type == DType::S32 || type == DType::F32;
   return has_type && source == 1 && (instr.src[1].repeat_stride == 0 || instr.dst.repeat_stride == 0);
 }
-
-/// Whether the destination may lie over no source at all.
-bool wants_apart(Op op) { return op == Op::Brcb || op == Op::Gather || op == Op::Gatherb || op == Op::MrgSort; }
 
 class OverlapCheck final : public CoreDetector<CoreFindings> {
  public:
   using CoreDetector::CoreDetector;
 
   void before(const Core& core, const Instr& instr) override {
-    if (wants_apart(instr.op)) return look_at_all(core, instr);
-    const Family family = row_of(instr.op).family;
-    const bool is_by_lanes = family == Family::VecUnary || family == Family::VecBinary ||
-                             family == Family::VecBinaryScalar || instr.op == Op::Cast;
-    if (!is_by_lanes || size_bytes(instr.dst.dtype) == 0) return;
+    const OpRow& row = row_of(instr.op);
+    if (row.has(trait::APART)) return look_at_all(core, instr);
+    if (!row.has(trait::LANES) || size_bytes(instr.dst.dtype) == 0) return;
     const LaneShape shape = lane_shape(core, instr, lane_bytes(instr));
     if (shape.repeat == 0) return;
     for (uint32_t i = 0; i < instr.source_count; ++i) look_at(core, instr, shape, i);
@@ -143,7 +129,7 @@ class OverlapCheck final : public CoreDetector<CoreFindings> {
     for_each_range(core, instr, [&](const ByteRange& range) {
       (range.is_write ? written : read).push_back({range.begin, range.begin + range.bytes});
     });
-    if (instr.op == Op::Gather || instr.op == Op::Gatherb) {
+    if (row_of(instr.op).has(trait::INDEXED)) {
       read.push_back({instr.src[0].address, instr.src[0].address + size_bytes(instr.src[0].dtype)});
     }
     for (const Range& result : written) {

@@ -43,32 +43,6 @@ struct Moved {
   uint64_t gm_address;
 };
 
-bool is_move(Op op) {
-  switch (op) {
-    case Op::Copy:
-    case Op::Select:
-    case Op::Brcb:
-    case Op::Gather:
-    case Op::Gatherb:
-    case Op::GatherMask:
-    case Op::TransDataTo5HD:
-    case Op::Transpose:
-    case Op::Sort32:
-    case Op::MrgSort:
-    case Op::ReduceMax:
-    case Op::ReduceMin:
-    case Op::WholeReduceMax:
-    case Op::WholeReduceMin:
-    case Op::BlockReduceMax:
-    case Op::BlockReduceMin: return true;
-    default: return false;
-  }
-}
-
-bool is_sum(Op op) {
-  return op == Op::ReduceSum || op == Op::WholeReduceSum || op == Op::BlockReduceSum || op == Op::PairReduceSum;
-}
-
 /// Calls back with (repeat, lane, address) of every lane that takes part.
 template <class Function>
 void for_each_lane(const LaneShape& shape, Function&& function) {
@@ -111,8 +85,8 @@ class WideObserver final : public Observer {
     if (row.family != Family::VecSpecial) return note_elementwise(core, instr);
     if (instr.op == Op::Cast) return note_cast(core, instr);
     if (instr.op == Op::Duplicate) return note_fill(core, instr);
-    if (is_sum(instr.op)) return note_sum(core, instr);
-    if (is_move(instr.op)) return note_move(core, instr);
+    if (row.has(trait::SUMS)) return note_sum(core, instr);
+    if (row.has(trait::MOVES)) return note_move(core, instr);
     forget_writes(core, instr, true);
   }
 
@@ -350,7 +324,7 @@ class WideObserver final : public Observer {
         moved_.push_back({cell->bits, source, 0});
       }
     };
-    if (instr.op == Op::Gather || instr.op == Op::Gatherb) {
+    if (row_of(instr.op).has(trait::INDEXED)) {
       add(instr.src[0], instr.src[0].begin, instr.src[0].end - instr.src[0].begin);
     } else {
       for_each_range(core, instr, [&](const ByteRange& range) {

@@ -3,11 +3,8 @@
 
 #include <cstdint>
 
+#include "opkit/arch.h"
 #include "opkit/types.h"
-
-#ifndef __NPU_ARCH__
-#define __NPU_ARCH__ 2201
-#endif
 
 #define __aicore__
 #define __global__
@@ -129,8 +126,8 @@ namespace opkit {
 constexpr Pipe first_pipe(AscendC::HardEvent event) { return static_cast<Pipe>(static_cast<uint8_t>(event) / 16); }
 constexpr Pipe second_pipe(AscendC::HardEvent event) { return static_cast<Pipe>(static_cast<uint8_t>(event) % 16); }
 
-/// Arch 2002 has no bias table: C2 is L0C itself, and cube and vector unit share UB.
-constexpr bool kIsCoupled = __NPU_ARCH__ == 2002;
+/// No bias table: C2 is L0C itself, and cube and vector unit share UB.
+constexpr bool kIsCoupled = kArchTraits.is_coupled;
 
 /// The memory behind a position. Source: Ascend C API, general notes, table of positions and memories.
 constexpr Space space_of(AscendC::TPosition position) {

@@ -35,7 +35,7 @@ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const
   const opkit::Operand source = src.operand();
   if (source.space != opkit::Space::L0C) return DataCopy(dst, src, intriParams, where);
   static_assert(sizeof(T) == 2 || sizeof(T) == 4, "DataCopy from L0C takes 2-byte and 4-byte types");
-  if (__NPU_ARCH__ != 2002) opkit::illegal_operand("DataCopy: only Ascend310P copies L0C to UB; use Fixpipe", where);
+  if (!opkit::kIsCoupled) opkit::illegal_operand("DataCopy: only Ascend310P copies L0C to UB; use Fixpipe", where);
   const bool is_plain = enhancedParams.blockMode == BlockMode::BLOCK_MODE_MATRIX &&
                         enhancedParams.deqScale == DeqScale::DEQ_NONE && !enhancedParams.isRelu;
   if (!is_plain) {

@@ -24,7 +24,7 @@ struct InitConstValueParams {
 template <typename T, typename U = PrimT<T>, std::enable_if_t<std::is_same_v<PrimT<T>, U>, bool> = true>
 inline void Fill(const LocalTensor<T>& dst, const InitConstValueParams<U>& initConstValueParams,
                  opkit::Where where = opkit::Where::here()) {
-  constexpr bool kHasBlocks = __NPU_ARCH__ != 2002;
+  constexpr bool kHasBlocks = !opkit::kIsCoupled;
   opkit::Instr instr;
   instr.op = opkit::Op::InitConstValue;
   instr.dst = dst.operand();
@@ -53,7 +53,7 @@ template <typename T, typename U>
 inline void BroadCastVecToMM(const LocalTensor<T>& dst, const LocalTensor<U>& src, const int32_t blockCount,
                              const uint8_t blockLen, const uint8_t srcGap, const uint8_t dstGap,
                              opkit::Where where = opkit::Where::here()) {
-  static_assert(__NPU_ARCH__ == 2002 && sizeof(T) > 0, "BroadCastVecToMM: this chip does not have it");
+  static_assert(opkit::kIsCoupled && sizeof(T) > 0, "BroadCastVecToMM: this chip does not have it");
   static_assert(std::is_same_v<T, U>, "BroadCastVecToMM: dst and src are of one type");
   if (blockCount < 1 || blockCount > 255) opkit::illegal_operand("BroadCastVecToMM: blockCount is not 1 to 255", where);
   constexpr uint64_t kRowBytes = opkit::kCubeSide * sizeof(T);

@@ -30,10 +30,10 @@ inline bool GetSaturationFlag() {
 }
 
 /// Bits of the control register; of them this chip documents the one that SaturationMode::FLOAT is about.
-#define OPKIT_ASSERT_CTRL(name, startBit, endBit)                                                                     \
-  static_assert(                                                                                                      \
-      (startBit) == ::opkit::kFloatSaturationBit && (endBit) == ::opkit::kFloatSaturationBit && __NPU_ARCH__ == 2201, \
-      name ": bit 48 on arch 2201 is the only one of the control register that is documented")
+#define OPKIT_ASSERT_CTRL(name, startBit, endBit)                                                         \
+  static_assert((startBit) == ::opkit::kFloatSaturationBit && (endBit) == ::opkit::kFloatSaturationBit && \
+                    ::opkit::kArchTraits.has_saturation_bit,                                              \
+                name ": bit 48 on arch 2201 is the only one of the control register that is documented")
 template <int8_t startBit, int8_t endBit>
 inline void SetCtrlSpr(int64_t value, opkit::Where where = opkit::Where::here()) {
   OPKIT_ASSERT_CTRL("SetCtrlSpr", startBit, endBit);

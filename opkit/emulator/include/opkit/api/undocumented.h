@@ -9,34 +9,37 @@
 #include "opkit/api/pointer_operand.h"
 #include "opkit/api/vector_transpose.h"
 
+/// Source: ops-nn masked_softmax_with_rel_pos_bias.
 #define PRELOAD(length) AscendC::ICachePreLoad(length)
 
 namespace AscendC {
 
-// SyncAll takes flags 11 to 14 for itself on the hardware (SyncAll, constraints). Which of them these two are is not
-// documented; here SyncAll takes none, so any of that range serves.
+// Sources: the sample cross_core_set_wait_flag's text and kernels of ops-nn (conv3d_backprop_input_v2) call them. SyncAll
+// takes flags 11 to 14 for itself on the hardware (SyncAll, constraints). Which of them these two are is not documented;
+// here SyncAll takes none, so any of that range serves.
 constexpr uint16_t SYNC_AIC_FLAG = 11;
 constexpr uint16_t SYNC_AIC_AIV_FLAG = 13;
 
-/// Elements that Brcb spreads in a repeat.
+/// Elements that Brcb spreads in a repeat. Sources: name, ops-nn add_layer_norm; number, the page of Brcb.
 constexpr uint32_t BRCB_BROADCAST_NUMBER = 8;
-/// What half of a buffer is its size divided by.
+/// What half of a buffer is its size divided by. Source: ops-nn conv3d_backprop_input_v2, TOTAL_UB_SIZE / HALF_FACTOR.
 constexpr uint32_t HALF_FACTOR = 2;
 
-/// The hardware counts flags between cores in memory; here they need none.
+/// The hardware counts flags between cores in memory; here they need none. Source: ops-nn matmul_v2_compress_dequant.
 inline void SetSyncBaseAddr(uint64_t) {}
 
 /// Global memory that the vendor's check of addresses shall let pass: constants of the kernel, which opkit knows.
+/// Source: ops-math lin_space.
 template <typename T>
 inline void OOMCheckAddrRange(T*, uint64_t) {}
 
-/// The bits of a number, as registers take them.
+/// The bits of a number, as registers take them. Source: ops-math arg_max_with_value.
 template <typename T>
 inline uint64_t GetScalarBitcodeValue(T scalarValue) {
   return opkit::bits_of(scalarValue);
 }
 
-/// DataCopy, from UB to global memory, of addresses.
+/// DataCopy, from UB to global memory, of addresses. Source: ops-math diag_flat.
 template <typename T>
 inline void DataCopyUB2GMImpl(T* dst, T* src, const DataCopyParams& intriParams,
                               opkit::Where where = opkit::Where::here()) {
@@ -44,7 +47,7 @@ inline void DataCopyUB2GMImpl(T* dst, T* src, const DataCopyParams& intriParams,
                     opkit::block_copy(intriParams, opkit::Space::GM), where);
 }
 
-/// DataCopyPad, from global memory to UB, of addresses.
+/// DataCopyPad, from global memory to UB, of addresses. Source: ops-nn matmul/common.
 template <typename T>
 inline void DataCopyPadGm2UBImpl(T* dst, T* src, const DataCopyExtParams& intriParams,
                                  const DataCopyPadExtParams<T>& padParams, opkit::Where where = opkit::Where::here()) {
@@ -52,7 +55,7 @@ inline void DataCopyPadGm2UBImpl(T* dst, T* src, const DataCopyExtParams& intriP
                     opkit::padded_copy(intriParams, padParams), where);
 }
 
-/// TransDataTo5HD of addresses.
+/// TransDataTo5HD of addresses. Source: ops-nn ge_glu_grad_v2.
 template <typename T>
 inline void TransDataTo5HDImpl(T* dstList[NCHW_CONV_ADDR_LIST_SIZE], T* srcList[NCHW_CONV_ADDR_LIST_SIZE],
                                const TransDataTo5HDParams& nchwconvParams, opkit::Where where = opkit::Where::here()) {
@@ -64,6 +67,7 @@ inline void TransDataTo5HDImpl(T* dstList[NCHW_CONV_ADDR_LIST_SIZE], T* srcList[
   opkit::vec::trans_data<T>(list, nchwconvParams, where);
 }
 
+/// Source, of the next two: ops-nn conv3d_backprop_input_v2.
 template <typename T, typename U, typename S>
 inline void MmadImpl(const LocalTensor<T>& dst, const LocalTensor<U>& fm, const LocalTensor<S>& filter,
                      const MmadParams& mmadParams, opkit::Where where = opkit::Where::here()) {
@@ -77,6 +81,7 @@ inline void LoadDataImpl(const LocalTensor<T>& dst, const LocalTensor<T>& src, c
   LoadData(dst, src, loadDataParams, where);
 }
 
+/// Source: ops-nn conv3d_v2.
 inline void Load3DSetFMatrixCal(uint16_t l1H, uint16_t l1W, const uint8_t padList[4],
                                 opkit::Where where = opkit::Where::here()) {
   SetFmatrix(l1H, l1W, padList, FmatrixMode::FMATRIX_LEFT, where);

@@ -25,12 +25,11 @@ constexpr uint32_t B32_DATA_NUM_PER_REPEAT = 64;
 constexpr uint32_t B16_DATA_NUM_PER_REPEAT = 128;
 constexpr uint64_t FULL_MASK = ~0ull;
 constexpr uint32_t BLOCK_CUBE = 16;
-// The sizes of the chip's memories. Source: the chip tables of `opkit targets`.
-constexpr int32_t TOTAL_UB_SIZE = (__NPU_ARCH__ == 2002 ? 256 : 192) * 1024;
-constexpr int32_t TOTAL_L1_SIZE = (__NPU_ARCH__ == 2002 ? 1024 : 512) * 1024;
+constexpr int32_t TOTAL_UB_SIZE = opkit::kArchTraits.ub_bytes;
+constexpr int32_t TOTAL_L1_SIZE = opkit::kArchTraits.l1_bytes;
 constexpr int32_t TOTAL_L0A_SIZE = 64 * 1024;
 constexpr int32_t TOTAL_L0B_SIZE = 64 * 1024;
-constexpr int32_t TOTAL_L0C_SIZE = (__NPU_ARCH__ == 2002 ? 256 : 128) * 1024;
+constexpr int32_t TOTAL_L0C_SIZE = opkit::kArchTraits.l0c_bytes;
 
 template <typename T, typename U>
 using IsSameType = std::is_same<T, U>;

@@ -87,7 +87,7 @@ namespace AscendC {
       const LocalTensor<T>& src1, mask_parameter, uint8_t hRepeat, bool repeatMode, uint16_t dstBlkStride,       \
       uint16_t vROffset, uint8_t vRepeat, const LocalTensor<uint8_t>& sharedTmpBuffer, OPKIT_HERE) {             \
     static_assert(std::is_same_v<T, half>, "BilinearInterpolation takes half");                                  \
-    static_assert(sizeof(T) > 0 && __NPU_ARCH__ == 2201,                                                         \
+    static_assert(sizeof(T) > 0 && !opkit::kIsCoupled,                                                           \
                   "BilinearInterpolation: not yet built for this chip; see `opkit isa --missing`");              \
     if (hRepeat == 0 || vRepeat == 0) {                                                                          \
       ::opkit::illegal_operand("BilinearInterpolation: hRepeat and vRepeat are 1 to 255", where);                \

@@ -10,10 +10,9 @@ namespace opkit::vec {
 /// The element types that the table gives an instruction on the chip that the kernel is compiled for.
 constexpr uint32_t accepted_types(Op op) {
   using namespace type_bits;
-  constexpr bool is_a2 = __NPU_ARCH__ == 2201;
   switch (op) {
-#define OPKIT_ROW(name, a2, p310, ...) \
-  case Op::name: return is_a2 ? (a2) : (p310);
+#define OPKIT_ROW(name, types, ...) \
+  case Op::name: return (types).bits[kArch];
 #include "opkit/isa/rows.inc"
 #undef OPKIT_ROW
     default: return 0;
@@ -33,9 +32,8 @@ constexpr bool accepts(Op op) {
 constexpr bool casts(DType dst, DType src) {
   constexpr uint32_t ROUND_NONE = 1, ROUND_RINT = 2, ROUND_ODD = 64, NO_ROUND = 0, RINT_TRUNC = 62, ANY_ROUND = 127;
   (void)ROUND_NONE, (void)ROUND_RINT, (void)ROUND_ODD, (void)NO_ROUND, (void)RINT_TRUNC, (void)ANY_ROUND;
-  constexpr bool is_a2 = __NPU_ARCH__ == 2201;
-#define CAST(from, to, a2, p310) \
-  if (src == DType::from && dst == DType::to) return (is_a2 ? (a2) : (p310)) != 0;
+#define CAST(from, to, ...) \
+  if (src == DType::from && dst == DType::to) return type_bits::types(__VA_ARGS__).bits[kArch] != 0;
 #include "opkit/isa/vec_cast.inc"
 #undef CAST
   return false;

@@ -44,7 +44,7 @@ constexpr bool mul_casts(DType dst, DType src) {
 constexpr bool deq_relus(DType dst, DType src) { return converts(dst, src, DType::S32, DType::F16); }
 constexpr bool dequantizes(DType dst, DType src) {
   return converts(dst, src, DType::S16, DType::S8) || converts(dst, src, DType::S16, DType::U8) ||
-         (__NPU_ARCH__ == 2201 && converts(dst, src, DType::S32, DType::F16));
+         (kArchTraits.dequantizes_s32 && converts(dst, src, DType::S32, DType::F16));
 }
 
 }  // namespace opkit::vec

@@ -20,14 +20,14 @@ inline T GetAccVal() {
 /// are stored as T; after ReduceMax and ReduceMin it is not defined.
 template <typename T>
 inline void GetReduceRepeatMaxMinSpr(T& maxMinValue, T& maxMinIndex) {
-  static_assert(sizeof(T) > 0 && __NPU_ARCH__ == 2201,
+  static_assert(sizeof(T) > 0 && opkit::kArchTraits.tells_extreme_index,
                 "GetReduceRepeatMaxMinSpr: this chip gives the value only, not its index");
   maxMinValue = opkit::value_of<T>(opkit::reduce_extreme_bits(0));
   maxMinIndex = opkit::value_of<T>(opkit::reduce_extreme_bits(1));
 }
 template <typename T>
 inline void GetReduceRepeatMaxMinSpr(T& maxMinValue) {
-  static_assert(sizeof(T) > 0 && __NPU_ARCH__ == 2002,
+  static_assert(sizeof(T) > 0 && !opkit::kArchTraits.tells_extreme_index,
                 "GetReduceRepeatMaxMinSpr: this chip gives the value and its index: pass both");
   maxMinValue = opkit::value_of<T>(opkit::reduce_extreme_bits(0));
 }

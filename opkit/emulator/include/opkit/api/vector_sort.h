@@ -39,7 +39,7 @@ struct MrgSort4Info {
 
 namespace opkit::vec {
 
-constexpr bool kSortsPairs = __NPU_ARCH__ == 2201;  ///< 8-byte pairs; else region proposals of eight elements
+constexpr bool kSortsPairs = kArchTraits.sorts_pairs;
 
 template <typename T>
 inline void merge(Op op, const AscendC::LocalTensor<T>& dst, const AscendC::MrgSortSrcList<T>& src,

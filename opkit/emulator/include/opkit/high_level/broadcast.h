@@ -91,7 +91,7 @@ inline void broadcast_row(const AscendC::LocalTensor<T>& dst, const AscendC::Loc
 template <typename T>
 constexpr bool broadcasts =
     std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t> || std::is_same_v<T, half> || std::is_same_v<T, float> ||
-    (__NPU_ARCH__ == 2201 &&
+    (kArchTraits.broadcasts_wide_types &&
      (std::is_same_v<T, bfloat16_t> || std::is_same_v<T, int16_t> || std::is_same_v<T, int32_t>));
 
 template <typename T>

@@ -1,6 +1,7 @@
 /// The words of the instruction table's type columns: a bit for each data type.
 #pragma once
 
+#include "opkit/arch.h"
 #include "opkit/types.h"
 
 namespace opkit::type_bits {
@@ -24,5 +25,22 @@ constexpr uint32_t ANY = (1u << static_cast<uint32_t>(DType::kCount)) - 1;
 constexpr uint32_t B16_B32 = F16 | BF16 | F32 | S16 | U16 | S32 | U32;  ///< 16- and 32-bit types, whatever they mean
 
 constexpr uint32_t B8_B16_B32 = S8 | U8 | B16_B32;  ///< and those of 8 bits
+
+/// A set of types for each architecture, in the order of kArchs.
+struct ByArch {
+  uint32_t bits[kArchCount];
+
+  constexpr uint32_t on_any() const {
+    uint32_t all = 0;
+    for (const uint32_t each : bits) all |= each;
+    return all;
+  }
+};
+
+template <typename... Bits>
+constexpr ByArch types(Bits... bits) {
+  static_assert(sizeof...(bits) == kArchCount, "a row has types for each architecture");
+  return {{bits...}};
+}
 
 }  // namespace opkit::type_bits

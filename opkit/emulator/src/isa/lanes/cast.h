@@ -3,6 +3,7 @@
 /// A conversion to an integer saturates; the documents do not say what NaN becomes: it is 0 here.
 #pragma once
 
+#include "opkit/isa/type_bits.h"
 #include "isa/lanes/formats.h"
 #include "isa/lanes/lanes.h"
 
@@ -292,7 +293,7 @@ constexpr void add_casts(LaneTable& table) {
   constexpr uint32_t RINT_TRUNC = ROUND_RINT | 1u << kFloor | 1u << kCeil | 1u << kRound | 1u << kTrunc;
   constexpr uint32_t ANY_ROUND = RINT_TRUNC | ROUND_NONE | ROUND_ODD;
   (void)NO_ROUND, (void)ANY_ROUND;
-#define CAST(src, dst, a2, p310) add_cast<DType::dst, DType::src, ((a2) | (p310))>(table);
+#define CAST(src, dst, ...) add_cast<DType::dst, DType::src, type_bits::types(__VA_ARGS__).on_any()>(table);
 #include "opkit/isa/vec_cast.inc"
 #undef CAST
 }
