@@ -15,6 +15,7 @@ from opkit.errors import KernelFault, UsageError
 from opkit.sanitizer import (
     CLASSES,
     CaseFindings,
+    Check,
     CheckReport,
     CheckSettings,
     Finding,
@@ -188,6 +189,17 @@ def test_a_tool_reports_its_own_classes_only(check_kernel: CheckKernel) -> None:
     text = find_class("RACE-RAW").example()
     assert check_kernel(text, tools=("initcheck", "leakcheck")) == ()
     assert [found.id for found in check_kernel(text, tools=("racecheck",))] == ["RACE-RAW"]
+
+
+def test_a_check_inside_another_takes_nothing_from_it(check_kernel: CheckKernel) -> None:
+    # The inner one used to replace the outer one, whose findings were gone.
+    text = find_class("RACE-RAW").example()
+    with Check(("racecheck",)) as outer:
+        inner = check_kernel(text, tools=("racecheck",))
+        again = check_kernel(text, tools=("initcheck",))
+    assert [found.id for found in inner] == ["RACE-RAW"]
+    assert again == ()
+    assert [(found.id, found.count) for found in outer.findings] == [("RACE-RAW", 2)]
 
 
 def test_a_wrong_tool_is_refused_with_the_names_there_are() -> None:
