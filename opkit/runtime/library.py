@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,10 @@ AttrValue: TypeAlias = (
     | Sequence[Sequence[int]]
 )
 _Array: TypeAlias = npt.NDArray[np.generic]
+GivenShapes: TypeAlias = Sequence[int] | Sequence[Sequence[int] | None]
+"""The shape of the one output, or one entry an output: its shape, or None where it is inferred."""
+GivenDtypes: TypeAlias = str | Sequence[str | None]
+"""The same of dtype names."""
 
 _BY_GE_VALUE = {row.ge_value: row for row in DTYPES}
 _REBUILD = 'run "opkit build" in the project again'
@@ -62,13 +66,17 @@ class Library:
         inputs: Sequence[npt.ArrayLike | None],
         attrs: Mapping[str, AttrValue] | None = None,
         dtypes: Sequence[str | None] | None = None,
+        *,
+        out_shape: GivenShapes | None = None,
+        out_dtype: GivenDtypes | None = None,
     ) -> list[OutputSpec]:
         """Return shape and dtype of each output, by the operator's InferShape and InferDataType.
 
         Takes what `run` takes, and raises what it raises; no kernel runs.
         """
         arrays, numbers = _bind(op_type, inputs, dtypes)
-        found = self._native.infer(op_type, arrays, numbers, _plain_attrs(attrs))
+        expected = _expected(op_type, out_shape, out_dtype)
+        found = self._native.infer(op_type, arrays, numbers, _plain_attrs(attrs), expected)
         return [OutputSpec(tuple(shape), _BY_GE_VALUE[dtype].name) for shape, dtype in found]
 
     def run(
@@ -77,29 +85,49 @@ class Library:
         inputs: Sequence[npt.ArrayLike | None],
         attrs: Mapping[str, AttrValue] | None = None,
         dtypes: Sequence[str | None] | None = None,
+        *,
+        out: Sequence[_Array | None] | _Array | None = None,
+        out_shape: GivenShapes | None = None,
+        out_dtype: GivenDtypes | None = None,
     ) -> list[_Array]:
         """Run an operator and return its outputs.
+
+        An output with the name of an input is that tensor, changed in place: what is returned
+        begins as a copy of the input, and the input itself stays as it is unless `out` names it.
 
         Args:
             op_type: its OpDef class, such as `GeluCustom`.
             inputs: arrays in OpDef order, None for an absent optional one, a list of arrays for a
-                dynamic one. Never written to.
+                dynamic one. Never written to, unless `out` holds the same array.
             attrs: by name; those left out take the OpDef's defaults.
             dtypes: dtype names of the inputs, where NumPy's own do not say it: bfloat16 is carried
                 as uint16. None stands for NumPy's.
+            out: C-contiguous arrays for the outputs, written and returned; one array for an
+                operator of one output, else one entry an output, None for a fresh one.
+            out_shape: shapes of outputs that the operator does not infer, as `out`; the operator's
+                own InferShape counts first.
+            out_dtype: dtype names of outputs that the operator does not infer, likewise.
         Returns:
-            Fresh C-contiguous arrays; bfloat16 as uint16.
+            Fresh C-contiguous arrays, or those of `out`; bfloat16 as uint16.
         Raises:
-            UsageError: the operator does not take these inputs or attributes, or rejects them.
+            UsageError: the operator does not take these inputs or attributes, or rejects them; or
+                it does not infer an output, and the call does not say it.
             SetupError: no kernel was built for these dtypes.
             KernelFault: the kernel faulted; the device can be used again.
         """
         arrays, numbers = _bind(op_type, inputs, dtypes)
         plain = _plain_attrs(attrs)
-        found = self._native.infer(op_type, arrays, numbers, plain)
+        given = _given_outputs(op_type, out)
+        expected = _expected(op_type, out_shape, out_dtype, given)
+        found = self._native.infer(op_type, arrays, numbers, plain, expected)
         rows = [_BY_GE_VALUE[dtype] for _, dtype in found]
+        if given and len(given) != len(found):
+            raise UsageError(f"[{op_type}] has {len(found)} outputs, but out has {len(given)}")
         # What a kernel leaves unwritten is the same in every run: zeros, or the device's poison.
-        outputs = [_zeros(op_type, shape, row) for (shape, _), row in zip(found, rows, strict=True)]
+        outputs = [
+            array if array is not None else _zeros(op_type, shape, row)
+            for (shape, _), row, array in zip(found, rows, given or [None] * len(rows), strict=True)
+        ]
         self._native.run(op_type, arrays, numbers, plain, outputs, [row.ge_value for row in rows])
         return outputs
 
@@ -167,6 +195,51 @@ def _zeros(op_type: str, shape: Sequence[int], row: DType) -> _Array:
             f"[{op_type}] this machine has no memory for an output of shape {tuple(shape)}",
             help="give it smaller inputs, or look at its InferShape",
         ) from err
+
+
+def _given_outputs(
+    op_type: str, out: Sequence[_Array | None] | _Array | None
+) -> list[_Array | None]:
+    if out is None:
+        return []
+    given: list[_Array | None] = []
+    given.extend([out] if isinstance(out, np.ndarray) else out)
+    for index, array in enumerate(given):
+        is_right = isinstance(array, np.ndarray) and array.flags.c_contiguous
+        if array is not None and not (is_right and array.flags.writeable):
+            raise UsageError(f"[{op_type}] out[{index}] is no C-contiguous array to be written")
+    return given
+
+
+def _expected(
+    op_type: str,
+    shapes: GivenShapes | None,
+    dtypes: GivenDtypes | None,
+    arrays: Sequence[_Array | None] = (),
+) -> list[tuple[list[int] | None, int]]:
+    """Return what the caller says of each output: its shape or None, its type's number or -1."""
+    is_one_shape = shapes is not None and all(
+        isinstance(item, (int, np.integer)) for item in shapes
+    )
+    every_shape = [shapes] if is_one_shape else list(shapes or ())
+    every_dtype = [dtypes] if isinstance(dtypes, str) else list(dtypes or ())
+    counts = {len(said) for said in (every_shape, every_dtype, arrays) if said}
+    if len(counts) > 1:
+        raise UsageError(f"[{op_type}] out, out_shape and out_dtype speak of different outputs")
+    expected: list[tuple[list[int] | None, int]] = []
+    for index in range(counts.pop() if counts else 0):
+        shape = every_shape[index] if every_shape else None
+        name = every_dtype[index] if every_dtype else None
+        array = arrays[index] if arrays else None
+        row = None
+        if array is not None:
+            shape = array.shape if shape is None else shape
+            row = _dtype_of(f"[{op_type}] out[{index}]", array, name)
+        elif name is not None and (row := find_dtype(name)) is None:
+            raise UsageError(f'[{op_type}] out_dtype "{name}" is not a data type of the AI core')
+        dims = None if shape is None else [int(dim) for dim in cast("Sequence[int]", shape)]
+        expected.append((dims, -1 if row is None else row.ge_value))
+    return expected
 
 
 def _bind(

@@ -14,12 +14,14 @@ from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, Diagnostic, SetupError, UsageError
+from opkit.toolchain.absent import absent_functions, absent_source
 from opkit.toolchain.cache import BuildCache, default_cache_dir, write_aside
 from opkit.toolchain.command import (
     HOST_LIBRARY,
     CompileUnit,
     KernelPreamble,
     LinkUnit,
+    absent_unit,
     kernel_units,
     kernel_variants,
     library_units,
@@ -280,6 +282,8 @@ class _Build:
                 objects[unit.name] = (place, result.digest)
         for link in links:
             result = self._session.link(link, self._place(link.name), objects)
+            if result.status == "failed" and self.project.own_folder is not None:
+                result = self._link_without_absent(link, objects, results, jobs) or result
             self._done(result)
             results[link.name] = result
         self._raise_if_failed(results)
@@ -290,6 +294,33 @@ class _Build:
             self._publish_headers(headers)
         self._cache.evict()
         return list(results.values())
+
+    def _link_without_absent(
+        self,
+        link: LinkUnit,
+        objects: dict[str, tuple[Path, str]],
+        results: dict[str, UnitResult],
+        jobs: int,
+    ) -> UnitResult | None:
+        """Link host code of a library's operator again, with what stands for absent functions."""
+        place = self._place(link.name)
+        plain = replace(link, flags=(*link.flags, "-Wl,--no-demangle"))
+        names = absent_functions(self._session.link(plain, place, objects).log)
+        if not names:
+            return None
+        unit = absent_unit(self.project, self._toolkit, self._compiler, absent_source(names))
+        made = self._compile_all((unit,), jobs)
+        results.update(made)
+        self._raise_if_failed(made)
+        result = made[unit.name]
+        if result.data is not None:
+            write_aside(self._place(unit.name), result.data)
+        every = {**objects, unit.name: (self._place(unit.name), result.digest)}
+        self.notes.append(
+            f"{len(names)} functions of the host code are defined by no source of this chip;"
+            " calls that need them are refused"
+        )
+        return self._session.link(replace(link, objects=(*link.objects, unit.name)), place, every)
 
     def _build_described(self, results: dict[str, UnitResult], jobs: int) -> dict[str, str]:
         """Build what follows from the host's OpDefs, and return the headers of its functions."""

@@ -28,6 +28,7 @@ __all__ = [
     "KernelPreamble",
     "LinkUnit",
     "Variant",
+    "absent_unit",
     "chip_macros",
     "compile_argv",
     "host_argv",
@@ -341,6 +342,18 @@ def opapi_unit(
         text=text,
         flags=flags,
         linked=file is not None,
+    )
+
+
+def absent_unit(project: Project, toolkit: Toolkit, compiler: Compiler, source: str) -> CompileUnit:
+    """Return the unit of what stands for functions that no host source defines."""
+    return CompileUnit(
+        name="op_host.absent.o",
+        kind="op_host",
+        source=project.root / "absent.cpp",
+        text=source,
+        flags=_common_flags(compiler, toolkit, optimise="-O1"),
+        linked=False,
     )
 
 

@@ -65,5 +65,41 @@ def test_a_data_type_without_an_instruction_is_left_out_by_name(
 def test_the_operators_of_a_library_are_those_with_a_kernel_and_an_opdef(library: Path) -> None:
     found = find_library(library / "math")
     assert found is not None
-    assert [folder.name for folder in find_operators(found)] == ["shift"]
+    assert [folder.name for folder in find_operators(found)] == ["running_sum", "shift"]
     assert find_library(library.parent) is None
+
+
+@pytest.fixture(scope="module")
+def running_sum(library: Path) -> runtime.Library:
+    return runtime.open(build(load_project(library / "math" / "running_sum")).folder)
+
+
+def test_an_output_named_as_an_input_begins_as_a_copy_of_it(running_sum: runtime.Library) -> None:
+    total, x = np.arange(10, dtype=np.float32), np.full(10, 5, dtype=np.float32)
+    result, first = running_sum.run("RunningSum", [total, x], out_shape=[None, (3,)])
+    np.testing.assert_array_equal(result, np.arange(10) + 5)
+    np.testing.assert_array_equal(first, [5, 6, 7])
+    np.testing.assert_array_equal(total, np.arange(10))
+
+
+def test_the_callers_array_changes_where_out_names_it(running_sum: runtime.Library) -> None:
+    total, first = np.arange(9, dtype=np.float32), np.zeros(2, dtype=np.float32)
+    x = np.ones(9, dtype=np.float32)
+    results = running_sum.run("RunningSum", [total, x], out=[total, first])
+    assert results[0] is total and results[1] is first
+    np.testing.assert_array_equal(total, np.arange(9) + 1)
+    np.testing.assert_array_equal(first, [1, 2])
+
+
+def test_an_output_that_nobody_infers_is_asked_for(running_sum: runtime.Library) -> None:
+    total = np.zeros(8, dtype=np.float32)
+    with pytest.raises(UsageError, match=r'output "first" .*give its shape with the call'):
+        running_sum.run("RunningSum", [total, total])
+    with pytest.raises(UsageError, match="speak of different outputs"):
+        running_sum.run("RunningSum", [total, total], out_shape=[None, (3,)], out_dtype="float")
+
+
+def test_host_code_of_another_chip_is_refused_when_it_is_called(artifact: Artifact) -> None:
+    shift = runtime.open(artifact.folder)
+    with pytest.raises(UsageError, match=r"shift_on_registers\(.*\) is defined by no source"):
+        shift.run("Shift", [np.zeros(4, dtype=np.float32), None], {"by": -77})

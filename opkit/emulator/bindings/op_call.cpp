@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -193,6 +194,9 @@ class Attrs {
   std::deque<std::vector<size_t>> lengths_;
 };
 
+/// What the caller says of each output: a shape or none, a dtype number or -1.
+using Expected = std::vector<std::pair<std::optional<std::vector<int64_t>>, int32_t>>;
+
 class Library {
  public:
   explicit Library(const std::string& folder) {
@@ -206,10 +210,18 @@ class Library {
 
   /// (shape, dtype number) of each output.
   std::vector<std::pair<py::tuple, int32_t>> infer(const std::string& op_type, const py::sequence& inputs,
-                                                   const std::vector<int32_t>& dtypes, const py::dict& attributes) {
+                                                   const std::vector<int32_t>& dtypes, const py::dict& attributes,
+                                                   const Expected& expected) {
     const Tensors tensors = Tensors::of(inputs, dtypes);
     const Attrs attrs(attributes);
-    const opkit_call call = tensors.call_with(attrs);
+    opkit_call call = tensors.call_with(attrs);
+    std::vector<opkit_tensor> outputs;
+    for (const auto& [shape, dtype] : expected) {
+      outputs.push_back(
+          {nullptr, shape ? shape->data() : nullptr, shape ? static_cast<int32_t>(shape->size()) : -1, dtype});
+    }
+    call.outputs = outputs.empty() ? nullptr : outputs.data();
+    call.output_count = outputs.size();
     std::vector<opkit_shape> shapes(kOutputRoom);
     size_t count = shapes.size();
     opkit_status status;
@@ -235,7 +247,9 @@ class Library {
     const Tensors tensors = Tensors::of(inputs, dtypes);
     const Tensors results = Tensors::of(outputs, output_dtypes);
     const Attrs attrs(attributes);
-    const opkit_call call = tensors.call_with(attrs);
+    opkit_call call = tensors.call_with(attrs);
+    call.outputs = results.data();
+    call.output_count = results.size();
     opkit_status status;
     {
       const py::gil_scoped_release release;
@@ -255,6 +269,7 @@ void bind_op_call(py::module_& module) {
   py::class_<Library>(module, "Library", "An artifact folder, open.")
       .def(py::init<const std::string&>(), py::arg("folder"))
       .def("infer", &Library::infer, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"), py::arg("attrs"),
+           py::arg("expected") = Expected(),
            "Return (shape, ge::DataType number) of each output; absent optional inputs are None, dynamic ones lists.")
       .def("run", &Library::run, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"), py::arg("attrs"),
            py::arg("outputs"), py::arg("output_dtypes"), "Run an operator; it writes into `outputs`.");

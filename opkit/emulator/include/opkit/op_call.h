@@ -72,8 +72,8 @@ typedef struct opkit_call {
   size_t input_length_count;
   const size_t* output_lengths;  // how many tensors each OpDef output has: 1, or 0 for an optional one that is not
   size_t output_length_count;    // wanted; null: one each, a dynamic output as many as the first dynamic input
-  const opkit_tensor* outputs;   // the caller's, where they are there before the call: shapes and types for what the
-  size_t output_count;           // operator itself does not infer; null otherwise
+  const opkit_tensor* outputs;   // the caller's, where they are there before the call: shapes (rank -1: none) and types
+  size_t output_count;           // (-1: none) for what the operator itself does not infer; null otherwise
 } opkit_call;
 
 typedef struct opkit_library opkit_library;

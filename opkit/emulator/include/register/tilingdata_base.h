@@ -52,6 +52,13 @@ class TilingDef {
     return align_up(end, alignment());
   }
 
+  /// From now on every set_ also writes the plain struct there. Reserved by the documents; host code calls it with the
+  /// raw tiling data in place of SaveToBuffer.
+  void SetDataPtr(void* data) {
+    followed_ = data;
+    follow();
+  }
+
   /// Writes the equivalent plain struct; writes nothing and logs an error when `capacity` is too small.
   void SaveToBuffer(void* buffer, size_t capacity) const {
     const size_t size_bytes = GetDataSize();
@@ -88,6 +95,9 @@ class TilingDef {
     fields_.push_back({{type, name, array_length}, offset_of(field), size_bytes, alignment, false});
     return true;
   }
+  void follow() const {
+    if (followed_ != nullptr) SaveToBuffer(followed_, GetDataSize());
+  }
   bool add_struct(const char* type, const char* name, const TilingDef* field) {
     fields_.push_back({{type, name, 0}, offset_of(field), field->GetDataSize(), field->alignment(), true});
     return true;
@@ -113,6 +123,7 @@ class TilingDef {
   }
 
   std::vector<Field> fields_;
+  void* followed_ = nullptr;
 };
 
 }  // namespace optiling
@@ -123,7 +134,10 @@ class TilingDef {
 
 #define TILING_DATA_FIELD_DEF(data_type, field_name)                                                        \
  public:                                                                                                    \
-  void set_##field_name(data_type value) { opkit_##field_name##_ = value; }                                 \
+  void set_##field_name(data_type value) {                                                                  \
+    opkit_##field_name##_ = value;                                                                          \
+    follow();                                                                                               \
+  }                                                                                                         \
   data_type get_##field_name() const { return opkit_##field_name##_; }                                      \
                                                                                                             \
  private:                                                                                                   \
@@ -138,6 +152,7 @@ class TilingDef {
  public:                                                                                                             \
   void set_##field_name(const element_type* values) {                                                                \
     std::memcpy(opkit_##field_name##_, values, sizeof opkit_##field_name##_);                                        \
+    follow();                                                                                                        \
   }                                                                                                                  \
   element_type* get_##field_name() { return opkit_##field_name##_; }                                                 \
                                                                                                                      \

@@ -25,6 +25,16 @@ void set_shape(gert::Tensor& tensor, const gert::Shape& shape) {
   tensor.MutableStorageShape() = shape;
 }
 
+/// Whether a shape has dimensions that are not known before the kernel ran: -1, or -2 for the rank.
+bool is_open(const gert::Shape& shape) {
+  bool has_open = false;
+  for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) {
+    if (shape[axis] < -2) return false;
+    has_open = has_open || shape[axis] < 0;
+  }
+  return has_open;
+}
+
 std::string given_dtypes(const std::vector<std::optional<int32_t>>& dtypes) {
   std::string text;
   for (const auto& dtype : dtypes) text += (text.empty() ? "" : ", ") + (dtype ? dtype_name(*dtype) : "absent");
@@ -179,10 +189,20 @@ void BoundCall::count_outputs(const opkit_call& call) {
   if (call.outputs == nullptr || call.output_count != outputs_.size()) return;
   for (const opkit_tensor* given = call.outputs; given != call.outputs + call.output_count; ++given) {
     opkit_shape& shape = expected_.emplace_back();
-    shape.rank = std::clamp(given->rank, 0, kMaxRank);
+    shape.rank = std::clamp(given->rank, -1, kMaxRank);
     shape.dtype = given->dtype;
-    std::copy(given->shape, given->shape + shape.rank, shape.dims);
+    if (shape.rank > 0) std::copy(given->shape, given->shape + shape.rank, shape.dims);
   }
+}
+
+bool BoundCall::gives_shape(size_t output) const { return !expected_.empty() && expected_[output].rank >= 0; }
+
+bool BoundCall::gives_dtype(size_t output) const { return !expected_.empty() && expected_[output].dtype >= 0; }
+
+gert::Shape BoundCall::given_shape(size_t output) const {
+  gert::Shape shape;
+  for (int32_t axis = 0; axis < expected_[output].rank; ++axis) shape.AppendDim(expected_[output].dims[axis]);
+  return shape;
 }
 
 void BoundCall::infer() {
@@ -199,6 +219,9 @@ void BoundCall::infer_dtypes() {
     const uint32_t status = call_host(entry_.type, "InferDataType", entry_.infer_data_type, &context);
     if (status != ge::GRAPH_SUCCESS) fail_here("its InferDataType function failed" + logged_reason());
     for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (outputs_[i].GetDataType() == ge::DT_UNDEFINED && gives_dtype(i)) {
+        outputs_[i].SetDataType(static_cast<ge::DataType>(expected_[i].dtype));
+      }
       if (outputs_[i].GetDataType() == ge::DT_UNDEFINED) {
         fail_here("its InferDataType function sets no type for output \"" + output_param(i).name + "\"");
       }
@@ -213,9 +236,14 @@ void BoundCall::infer_dtypes() {
       const bool is_followed = (param.follow_kinds & kFollowDtype) != 0 && signature_.inputs[j].name == param.follow;
       if (is_followed && input_dtypes_[j].has_value()) choices = {*input_dtypes_[j]};
     }
-    if (choices.size() > 1 && !expected_.empty()) choices = {expected_[i].dtype};
-    if (choices.size() > 1)
-      fail_here("needs an InferDataType function: output \"" + param.name + "\" has several types");
+    if (const gert::Tensor* input = same_named_input(i); choices.size() > 1 && input != nullptr) {
+      choices = {static_cast<int32_t>(input->GetDataType())};
+    }
+    if (choices.size() > 1 && gives_dtype(i)) choices = {expected_[i].dtype};
+    if (choices.size() > 1) {
+      fail_here("has no InferDataType function, and output \"" + param.name +
+                "\" has several types: give its type with the call");
+    }
     outputs_[i].SetDataType(static_cast<ge::DataType>(choices.front()));
   }
 }
@@ -256,16 +284,21 @@ void BoundCall::infer_shapes() {
   } else {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Param& param = output_param(i);
-      if (!expected_.empty()) {
-        gert::Shape shape;
-        for (int32_t axis = 0; axis < expected_[i].rank; ++axis) shape.AppendDim(expected_[i].dims[axis]);
-        set_shape(outputs_[i], shape);
+      if (gives_shape(i)) {
+        set_shape(outputs_[i], given_shape(i));
+        continue;
+      }
+      if (const gert::Tensor* input = same_named_input(i); input != nullptr) {
+        set_shape(outputs_[i], input->GetOriginShape());
         continue;
       }
       size_t j = 0;
       while (j < signature_.inputs.size() && signature_.inputs[j].name != param.follow) ++j;
       const bool follows = (param.follow_kinds & kFollowShape) != 0 && ir_inputs_[j].GetInstanceNum() != 0;
-      if (!follows) fail_here("has no InferShape function and output \"" + param.name + "\" follows no present input");
+      if (!follows) {
+        fail_here("has no InferShape function and output \"" + param.name +
+                  "\" follows no present input: give its shape with the call");
+      }
       const size_t relative = i - ir_outputs_[output_params_[i]].GetInstanceStart();
       const size_t last = ir_inputs_[j].GetInstanceNum() - 1;
       set_shape(outputs_[i], inputs_[ir_inputs_[j].GetInstanceStart() + std::min(relative, last)].GetOriginShape());
@@ -275,6 +308,13 @@ void BoundCall::infer_shapes() {
     const gert::Shape& shape = outputs_[i].GetOriginShape();
     bool has_negative = false;
     for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) has_negative = has_negative || shape[axis] < 0;
+    if (has_negative && gives_shape(i)) {
+      set_shape(outputs_[i], given_shape(i));
+      has_negative = false;
+    } else if (is_open(shape)) {
+      fail_here("its InferShape function leaves the shape of output \"" + output_param(i).name + "\" open, " +
+                shape_text(shape) + ": give its shape with the call");
+    }
     const int64_t elements = shape.GetShapeSize();
     if (has_negative || elements < 0 || elements > kMaxElements || shape.GetDimNum() > kMaxRank) {
       fail_here("its InferShape function gives output \"" + output_param(i).name + "\" the impossible shape " +
@@ -286,6 +326,33 @@ void BoundCall::infer_shapes() {
     }
     set_shape(outputs_[i], shape);
   }
+}
+
+std::optional<size_t> BoundCall::in_place_output(size_t input) const {
+  const size_t ir_input = input_params_[input];
+  for (size_t ir_output = 0; ir_output < signature_.outputs.size(); ++ir_output) {
+    if (signature_.outputs[ir_output].name != signature_.inputs[ir_input].name) continue;
+    const size_t relative = input - ir_inputs_[ir_input].GetInstanceStart();
+    if (relative >= ir_outputs_[ir_output].GetInstanceNum()) return std::nullopt;
+    const size_t output = ir_outputs_[ir_output].GetInstanceStart() + relative;
+    const bool is_same = outputs_[output].GetDataType() == inputs_[input].GetDataType() &&
+                         outputs_[output].GetOriginShape().GetShapeSize() == inputs_[input].GetShapeSize();
+    return is_same ? std::optional<size_t>(output) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// The present input of the same name as an output.
+const gert::Tensor* BoundCall::same_named_input(size_t output) const {
+  const size_t ir_output = output_params_[output];
+  for (size_t ir_input = 0; ir_input < signature_.inputs.size(); ++ir_input) {
+    if (signature_.inputs[ir_input].name != signature_.outputs[ir_output].name) continue;
+    const size_t relative = output - ir_outputs_[ir_output].GetInstanceStart();
+    if (relative < ir_inputs_[ir_input].GetInstanceNum()) {
+      return &inputs_[ir_inputs_[ir_input].GetInstanceStart() + relative];
+    }
+  }
+  return nullptr;
 }
 
 std::vector<int32_t> BoundCall::variant_dtypes() const {

@@ -67,6 +67,9 @@ class BoundCall {
   const Param& input_param(size_t index) const { return signature_.inputs[input_params_[index]]; }
   void* input_data(size_t index) const { return input_data_[index]; }
 
+  /// The output of the same name as a present input, which is the same tensor: the kernel changes it in place.
+  std::optional<size_t> in_place_output(size_t input) const;
+
  private:
   void bind_inputs(const opkit_call& call);
   void bind_input(size_t ir_index, const opkit_tensor& given);
@@ -75,6 +78,10 @@ class BoundCall {
   void infer_shapes();
   void infer_dtypes();
   void settle_column();
+  const gert::Tensor* same_named_input(size_t output) const;
+  bool gives_shape(size_t output) const;
+  bool gives_dtype(size_t output) const;
+  gert::Shape given_shape(size_t output) const;
   [[noreturn]] void fail_here(const std::string& message) const;
 
   const Operator& entry_;
@@ -85,7 +92,7 @@ class BoundCall {
   std::vector<size_t> input_params_;                  ///< by tensor of inputs_
   std::vector<void*> input_data_;
   std::vector<gert::Tensor> outputs_;
-  std::vector<opkit_shape> expected_;  ///< as the caller has the outputs; empty when it does not say
+  std::vector<opkit_shape> expected_;  ///< as the caller gives them, each rank and type -1 where it does not; or empty
   std::vector<size_t> output_params_;  ///< by tensor of outputs_
   std::vector<gert::AnchorInstanceInfo> ir_inputs_;
   std::vector<gert::AnchorInstanceInfo> ir_outputs_;

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <deque>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "dtypes.h"
+#include "staging.h"
 #include "core/names.h"
 
 namespace opkit::host {
@@ -104,6 +106,9 @@ std::vector<uint64_t> tensor_list(size_t start, size_t count, const ShapeOf& sha
   return words;
 }
 
+/// What lies behind a tensor, up to a whole block: NaN as a float.
+constexpr int kPaddingByte = 0xff;
+
 /// What an output holds before its kernel writes it: NaN in floats, a large number in whole numbers.
 int poison_byte(int32_t dtype) {
   switch (dtype) {
@@ -152,30 +157,50 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   const gert::ComputeNodeInfo& node = call.node();
   const auto input_shape = [&](size_t i) -> const gert::Shape& { return call.inputs()[i].GetOriginShape(); };
   const auto output_shape = [&](size_t i) -> const gert::Shape& { return call.outputs()[i].GetOriginShape(); };
+  std::vector<void*> input_data;
+  Staging staging;
   for (size_t i = 0; i < call.inputs().size(); ++i) {
-    touch("input " + call.input_param(i).name, call.input_data(i),
-          size_in_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType()), true);
+    const uint64_t size_bytes = size_in_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType());
+    input_data.push_back(call.input_data(i));
+    if (const std::optional<size_t> output = call.in_place_output(i)) {
+      // One name, one tensor: it is the output's memory, which begins as the input.
+      if (outputs[*output].data != input_data[i] && size_bytes != 0) {
+        std::memcpy(outputs[*output].data, input_data[i], size_bytes);
+      }
+      input_data[i] = outputs[*output].data;
+    }
+    staging.add(input_data[i], size_bytes);
   }
-  for (size_t i = 0; i < signature.inputs.size(); ++i) {
-    add_param(signature.inputs[i], *node.GetInputInstanceInfo(i), input_shape,
-              [&](size_t index) { return call.input_data(index); });
-  }
+  std::vector<bool> begins_written;
   for (size_t i = 0; i < call.outputs().size(); ++i) {
     const uint64_t size_bytes = size_in_bytes(output_shape(i).GetShapeSize(), outputs[i].dtype);
-    bool is_in_place = false;
-    for (size_t k = 0; k < call.inputs().size(); ++k) {
-      is_in_place = is_in_place || call.input_data(k) == outputs[i].data;
-    }
+    const bool is_in_place = std::find(input_data.begin(), input_data.end(), outputs[i].data) != input_data.end();
     if (poisons && size_bytes != 0 && !is_in_place) {
       std::memset(outputs[i].data, poison_byte(outputs[i].dtype), size_bytes);
     }
     const bool is_zeroed = tiling.needs_atomic && call.output_param(i).is_zero_initialised;
     if (is_zeroed) std::memset(outputs[i].data, 0, size_bytes);
-    touch("output " + call.output_param(i).name, outputs[i].data, size_bytes, is_in_place || is_zeroed);
+    begins_written.push_back(is_in_place || is_zeroed);
+    staging.add(outputs[i].data, size_bytes);
+  }
+  staging.copy_in(kPaddingByte);
+  for (size_t i = 0; i < input_data.size(); ++i) {
+    const uint64_t size_bytes = size_in_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType());
+    touch("input " + call.input_param(i).name, staging.address(input_data[i]),
+          staging.size_bytes(input_data[i], size_bytes), true);
+  }
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    add_param(signature.inputs[i], *node.GetInputInstanceInfo(i), input_shape,
+              [&](size_t index) { return staging.address(input_data[index]); });
+  }
+  for (size_t i = 0; i < call.outputs().size(); ++i) {
+    const uint64_t size_bytes = size_in_bytes(output_shape(i).GetShapeSize(), outputs[i].dtype);
+    touch("output " + call.output_param(i).name, staging.address(outputs[i].data),
+          staging.size_bytes(outputs[i].data, size_bytes), begins_written[i]);
   }
   for (size_t i = 0; i < signature.outputs.size(); ++i) {
     add_param(signature.outputs[i], *node.GetOutputInstanceInfo(i), output_shape,
-              [&](size_t index) { return outputs[index].data; });
+              [&](size_t index) { return staging.address(outputs[index].data); });
   }
   const Workspace own(workspace == nullptr ? tiling.workspace_bytes : 0, poisons);
   add("the workspace", workspace == nullptr ? own.data() : workspace, tiling.workspace_bytes, false);
@@ -192,7 +217,9 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   launch.block_dim = tiling.block_dim;
   launch.tiling_key = tiling.tiling_key;
   launch.gm = sorted_ranges(std::move(ranges));
-  return Device::get().run(launch);
+  LaunchRecord record = Device::get().run(launch);
+  for (size_t i = 0; i < call.outputs().size(); ++i) staging.copy_out(outputs[i].data);
+  return record;
 }
 
 std::string fault_text(const FaultReport& report) {

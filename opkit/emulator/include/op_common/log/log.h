@@ -39,6 +39,11 @@ __attribute__((format(printf, 5, 6))) inline void log_line(LogLevel level, const
   opkit_log(level, name, file, line, message);
 }
 
+/// A message alone, of no operator.
+inline void log_line(LogLevel level, const char* message, const char* file, uint32_t line) {
+  opkit_log(level, "", file, line, message);
+}
+
 inline std::string log_text(const char* text) { return text == nullptr ? "" : text; }
 inline std::string log_text(const std::string& text) { return text; }
 inline std::string log_text(const ge::AscendString& text) { return text.GetString(); }
@@ -92,23 +97,23 @@ inline const char* GetSafeStr(const std::string& text) { return text.c_str(); }
 
 #define OPKIT_HOST_LOG(level, name, ...)                                                           \
   ::opkit::host::log_line(::opkit::host::LogLevel::level, ::opkit::host::log_name(name), __FILE__, \
-                          static_cast<uint32_t>(__LINE__), __VA_ARGS__)
+                          static_cast<uint32_t>(__LINE__), ##__VA_ARGS__)
 
-#define OP_LOGD(name, ...) OPKIT_HOST_LOG(Debug, name, __VA_ARGS__)
-#define OP_LOGI(name, ...) OPKIT_HOST_LOG(Info, name, __VA_ARGS__)
-#define OP_LOGW(name, ...) OPKIT_HOST_LOG(Warning, name, __VA_ARGS__)
-#define OP_LOGE(name, ...) OPKIT_HOST_LOG(Error, name, __VA_ARGS__)
-#define OP_EVENT(name, ...) OPKIT_HOST_LOG(Info, name, __VA_ARGS__)
-#define OP_LOGE_WITHOUT_REPORT(name, ...) OPKIT_HOST_LOG(Error, name, __VA_ARGS__)
-#define D_OP_LOGD(name, ...) OPKIT_HOST_LOG(Debug, name, __VA_ARGS__)
-#define D_OP_LOGI(name, ...) OPKIT_HOST_LOG(Info, name, __VA_ARGS__)
-#define D_OP_LOGW(name, ...) OPKIT_HOST_LOG(Warning, name, __VA_ARGS__)
-#define D_OP_LOGE(name, ...) OPKIT_HOST_LOG(Error, name, __VA_ARGS__)
+#define OP_LOGD(name, ...) OPKIT_HOST_LOG(Debug, name, ##__VA_ARGS__)
+#define OP_LOGI(name, ...) OPKIT_HOST_LOG(Info, name, ##__VA_ARGS__)
+#define OP_LOGW(name, ...) OPKIT_HOST_LOG(Warning, name, ##__VA_ARGS__)
+#define OP_LOGE(name, ...) OPKIT_HOST_LOG(Error, name, ##__VA_ARGS__)
+#define OP_EVENT(name, ...) OPKIT_HOST_LOG(Info, name, ##__VA_ARGS__)
+#define OP_LOGE_WITHOUT_REPORT(name, ...) OPKIT_HOST_LOG(Error, name, ##__VA_ARGS__)
+#define D_OP_LOGD(name, ...) OPKIT_HOST_LOG(Debug, name, ##__VA_ARGS__)
+#define D_OP_LOGI(name, ...) OPKIT_HOST_LOG(Info, name, ##__VA_ARGS__)
+#define D_OP_LOGW(name, ...) OPKIT_HOST_LOG(Warning, name, ##__VA_ARGS__)
+#define D_OP_LOGE(name, ...) OPKIT_HOST_LOG(Error, name, ##__VA_ARGS__)
 
 // Reports by error code. The log beside them says the same, so the code alone adds nothing here.
-#define REPORT_INNER_ERR_MSG(code, ...) OPKIT_HOST_LOG(Info, code, __VA_ARGS__)
-#define REPORT_INNER_ERROR(code, ...) OPKIT_HOST_LOG(Info, code, __VA_ARGS__)
-#define REPORT_CALL_ERROR(code, ...) OPKIT_HOST_LOG(Info, code, __VA_ARGS__)
+#define REPORT_INNER_ERR_MSG(code, ...) OPKIT_HOST_LOG(Info, code, ##__VA_ARGS__)
+#define REPORT_INNER_ERROR(code, ...) OPKIT_HOST_LOG(Info, code, ##__VA_ARGS__)
+#define REPORT_CALL_ERROR(code, ...) OPKIT_HOST_LOG(Info, code, ##__VA_ARGS__)
 
 /// When `condition` holds: logs, then leaves with a value.
 #define OP_LOGE_IF(condition, value, name, ...) \

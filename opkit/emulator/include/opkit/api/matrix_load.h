@@ -4,6 +4,11 @@
 
 #include "opkit/api/tensor.h"
 
+namespace AscendC {}  // namespace AscendC
+
+/// What LoadData2DParams takes as addrMode, by the names of the vendor's compiler.
+enum addr_cal_mode_t : uint8_t { inc = 0, dec = 1 };
+
 namespace AscendC {
 
 /// Distances and startIndex in fractals of 512 bytes.

@@ -6,7 +6,10 @@
 namespace AscendC {
 
 constexpr int32_t K_MAX_DIM = 8;
+// Kernels may define it as a macro, to make tensors carry less.
+#ifndef K_MAX_SHAPE_DIM
 constexpr int32_t K_MAX_SHAPE_DIM = 8;
+#endif
 
 enum class DataFormat : uint8_t { ND = 0, NZ, NCHW, NC1HWC0, NHWC, NCDHW, NDC1HWC0, FRACTAL_Z_3D };
 

@@ -30,3 +30,6 @@
 #include <vector>
 
 #include "securec.h"
+
+// Host sources also write it without its namespace.
+using std::string;

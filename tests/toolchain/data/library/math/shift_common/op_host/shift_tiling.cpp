@@ -15,6 +15,9 @@
 
 namespace optiling {
 
+/// Defined by the sources of another chip.
+ge::graphStatus shift_on_registers(gert::TilingContext* context);
+
 struct CompileInfo {
   uint64_t ub_size;
   std::string version;
@@ -46,6 +49,7 @@ class ShiftTiling : public Ops::Base::TilingBaseClass {
     data->count = count_;
     data->per_core = shares::per_core(count_, cores);
     data->by = *context_->GetAttrs()->GetInt(0);
+    if (data->by == -77) return shift_on_registers(context_);
     context_->SetBlockDim(static_cast<uint32_t>(Ops::Base::CeilDiv(data->count, data->per_core)));
     return ge::GRAPH_SUCCESS;
   }
