@@ -101,13 +101,29 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     fixedBytes += RoundUp(scratchLength / 64 * 2 * sizeof(float), 32);
     // Two buffers a queue overlap copies and computing; a row that is too long for that gets one.
     const int64_t freeBytes = static_cast<int64_t>(ubBytes) - fixedBytes;
-    const int64_t bufferCount = freeBytes >= kRmsnormGradBufferCount * rowBytes ? kRmsnormGradBufferCount : 1;
-    const int64_t fittingRows = rowBytes == 0 ? 1 : freeBytes / (bufferCount * rowBytes);
+    int64_t bufferCount = freeBytes >= kRmsnormGradBufferCount * rowBytes ? kRmsnormGradBufferCount : 1;
+    int64_t fittingRows = rowBytes == 0 ? 1 : freeBytes / (bufferCount * rowBytes);
+    int64_t partLength = columns;
     if (freeBytes < 0 || fittingRows < 1) {
-        OP_LOGE(context->GetNodeName(),
-                "a row of %ld elements needs %ld bytes of the unified buffer, which has %lu: rows this long are not supported",
-                static_cast<long>(columns), static_cast<long>(fixedBytes + rowBytes), static_cast<unsigned long>(ubBytes));
-        return ge::GRAPH_FAILED;
+        // A row that does not fit is taken in parts, of whole repeats of 64 elements.
+        bufferCount = kRmsnormGradBufferCount;
+        fittingRows = 1;
+        int64_t elementBytes = 0;
+        int64_t lastingBytes = kRmsnormGradRowTensors * 256 + 5 * bufferCount * 32;
+        elementBytes += bufferCount * ge::GetSizeByDataType(context->GetInputDesc(0)->GetDataType());
+        elementBytes += bufferCount * ge::GetSizeByDataType(context->GetInputDesc(1)->GetDataType());
+        elementBytes += bufferCount * ge::GetSizeByDataType(context->GetInputDesc(2)->GetDataType());
+        elementBytes += bufferCount * ge::GetSizeByDataType(context->GetOutputDesc(0)->GetDataType());
+        elementBytes += bufferCount * ge::GetSizeByDataType(context->GetOutputDesc(1)->GetDataType());
+        elementBytes += kRmsnormGradScratchTensors * sizeof(float);
+        const int64_t repeatBytes = 64 * elementBytes + kRmsnormGradMaskTensors * 8 + 2 * static_cast<int64_t>(sizeof(float));
+        lastingBytes += 32 + kRmsnormGradMaskTensors * 32;  // what masks and the room of reductions are rounded up by
+        partLength = (static_cast<int64_t>(ubBytes) - lastingBytes) / repeatBytes * 64;
+        if (partLength < 64) {
+            OP_LOGE(context->GetNodeName(), "64 elements of a row do not fit the unified buffer of %lu bytes",
+                    static_cast<unsigned long>(ubBytes));
+            return ge::GRAPH_FAILED;
+        }
     }
 
     const int64_t blocks = std::max<int64_t>(1, std::min(cores, rows));
@@ -118,6 +134,7 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     tiling->columns = columns;
     tiling->rowsPerBlock = columns == 0 ? 0 : rows / blocks;
     tiling->extraBlocks = columns == 0 ? 0 : rows % blocks;
+    tiling->partLength = static_cast<uint32_t>(partLength);
     tiling->bufferCount = static_cast<uint32_t>(bufferCount);
     tiling->rowsPerTile = static_cast<uint32_t>(std::min({fittingRows, longestShare, longestCopy}));
     tiling->xBroadcast = xBroadcast ? 1 : 0;

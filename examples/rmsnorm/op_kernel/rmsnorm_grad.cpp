@@ -2,7 +2,8 @@
 //     grad_x = (grad_y*gamma - mean(grad_y*x*gamma, axis=-1)*x/sqrt(mean(x**2, axis=-1) + epsilon)**2)/sqrt(mean(x**2, axis=-1) + epsilon)
 //     grad_gamma = grad_y*x/sqrt(mean(x**2, axis=-1) + epsilon)
 // A core takes a range of rows, several to a tile where they are short. Two buffers a queue let a tile be copied in
-// while its neighbour computes; rows too long for that have one.
+// while its neighbour computes; rows too long for that have one. Longer rows still are taken in parts, once for every
+// reduction that waits for another.
 #include "kernel_operator.h"
 #include "rmsnorm_grad_tiling.h"
 
@@ -28,7 +29,8 @@ public:
         rowsPerTile = tiling.rowsPerTile;
         const uint32_t bufferCount = tiling.bufferCount;
         isDoubleBuffered = bufferCount > 1;
-        scratchLength = RoundUp(columns, 64);
+        partLength = tiling.partLength;
+        scratchLength = RoundUp(partLength, 64);
         xBroadcast = tiling.xBroadcast != 0;
         gammaBroadcast = tiling.gammaBroadcast != 0;
         factor0 = tiling.factor0;
@@ -39,13 +41,13 @@ public:
         gammaGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ Gamma*>(gamma), gammaBroadcast ? tiling.columns : tiling.rows * tiling.columns);
         gradXGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ GradX*>(gradX), tiling.rows * tiling.columns);
         gradGammaGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ GradGamma*>(gradGamma), tiling.rows * tiling.columns);
-        pipe.InitBuffer(gradYQueue, bufferCount, rowsPerTile * RowStride<GradY>(columns) * sizeof(GradY));
+        pipe.InitBuffer(gradYQueue, bufferCount, rowsPerTile * RowStride<GradY>(partLength) * sizeof(GradY));
         pipe.InitBuffer(xQueue, xBroadcast ? 1 : bufferCount,
-                        (xBroadcast ? 1 : rowsPerTile) * RowStride<X>(columns) * sizeof(X));
+                        (xBroadcast ? 1 : rowsPerTile) * RowStride<X>(partLength) * sizeof(X));
         pipe.InitBuffer(gammaQueue, gammaBroadcast ? 1 : bufferCount,
-                        (gammaBroadcast ? 1 : rowsPerTile) * RowStride<Gamma>(columns) * sizeof(Gamma));
-        pipe.InitBuffer(gradXQueue, bufferCount, rowsPerTile * RowStride<GradX>(columns) * sizeof(GradX));
-        pipe.InitBuffer(gradGammaQueue, bufferCount, rowsPerTile * RowStride<GradGamma>(columns) * sizeof(GradGamma));
+                        (gammaBroadcast ? 1 : rowsPerTile) * RowStride<Gamma>(partLength) * sizeof(Gamma));
+        pipe.InitBuffer(gradXQueue, bufferCount, rowsPerTile * RowStride<GradX>(partLength) * sizeof(GradX));
+        pipe.InitBuffer(gradGammaQueue, bufferCount, rowsPerTile * RowStride<GradGamma>(partLength) * sizeof(GradGamma));
         pipe.InitBuffer(scratchBuffer, kRmsnormGradScratchTensors * scratchLength * sizeof(ComputeType));
         scratch = scratchBuffer.template Get<ComputeType>();
         pipe.InitBuffer(rowBuffer, kRmsnormGradRowTensors * ROW_LENGTH * sizeof(ComputeType));
@@ -58,6 +60,12 @@ public:
     __aicore__ inline void Process()
     {
         if (firstRow == lastRow) {
+            return;
+        }
+        if (partLength < columns) {
+            for (int64_t row = firstRow; row < lastRow; ++row) {
+                ComputeInParts(row);
+            }
             return;
         }
         if (xBroadcast) {
@@ -177,6 +185,96 @@ private:
         Narrow(gradGammaRow, gradGammaValue, columns);
     }
 
+    // A row that does not fit the unified buffer.
+    __aicore__ inline void ComputeInParts(int64_t row)
+    {
+        const LocalTensor<ComputeType> scratch0 = scratch[0 * scratchLength];
+        const LocalTensor<ComputeType> scratch1 = scratch[1 * scratchLength];
+        const LocalTensor<ComputeType> scratch2 = scratch[2 * scratchLength];
+        const LocalTensor<ComputeType> scratch3 = scratch[3 * scratchLength];
+        const LocalTensor<ComputeType> row0 = rowScratch[0 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row1 = rowScratch[1 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row2 = rowScratch[2 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row3 = rowScratch[3 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row4 = rowScratch[4 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row5 = rowScratch[5 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row6 = rowScratch[6 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row7 = rowScratch[7 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row8 = rowScratch[8 * ROW_LENGTH];
+        const LocalTensor<ComputeType> row9 = rowScratch[9 * ROW_LENGTH];
+
+        const LocalTensor<ComputeType> partial = rowScratch[10 * ROW_LENGTH];
+        Duplicate(row8, 1.0f, 1);                             // 1
+        for (uint32_t start = 0; start < columns; start += partLength) {
+            const uint32_t rest = columns - start;
+            const uint32_t count = rest < partLength ? rest : partLength;
+            Load(gradYQueue, gradYGlobal[row * columns + start], 1, count);
+            LocalTensor<GradY> gradYRow = gradYQueue.template DeQue<GradY>();
+            Load(xQueue, xGlobal[(xBroadcast ? 0 : row * columns) + start], 1, count);
+            LocalTensor<X> xRow = xQueue.template DeQue<X>();
+            Load(gammaQueue, gammaGlobal[(gammaBroadcast ? 0 : row * columns) + start], 1, count);
+            LocalTensor<Gamma> gammaRow = gammaQueue.template DeQue<Gamma>();
+            const LocalTensor<ComputeType> gradYValue = Widen(gradYRow, scratch0, count);
+            const LocalTensor<ComputeType> gammaValue = Widen(gammaRow, scratch1, count);
+            const LocalTensor<ComputeType> xValue = Widen(xRow, scratch2, count);
+            Mul(scratch0, gradYValue, xValue, count);
+            Mul(scratch0, scratch0, gammaValue, count);           // grad_y*x*gamma
+            ReduceSum(start == 0 ? row0 : partial, scratch0, reduceWork, count);  // mean(grad_y*x*gamma)
+            if (start != 0) {
+                Add(row0, row0, partial, 1);
+            }
+            Mul(scratch0, xValue, xValue, count);                 // x**2
+            ReduceSum(start == 0 ? row2 : partial, scratch0, reduceWork, count);  // mean(x**2)
+            if (start != 0) {
+                Add(row2, row2, partial, 1);
+            }
+            gradYQueue.FreeTensor(gradYRow);
+            xQueue.FreeTensor(xRow);
+            gammaQueue.FreeTensor(gammaRow);
+        }
+        Muls(row1, row0, factor0, 1);                         // mean(grad_y*x*gamma)
+        Muls(row3, row2, factor0, 1);                         // mean(x**2)
+        Adds(row4, row3, epsilon, 1);                         // mean(x**2) + epsilon
+        Sqrt(row5, row4, 1);                                  // sqrt(mean(x**2) + epsilon)
+        Mul(row6, row5, row5, 1);                             // sqrt(mean(x**2) + epsilon)**2
+        Div(row7, row1, row6, 1);                             // mean(grad_y*x*gamma)/sqrt(mean(x**2) + epsilon)**2
+        const ComputeType rowScalar15 = ReadRow(row7);
+        Div(row9, row8, row5, 1);                             // 1/sqrt(mean(x**2) + epsilon)
+        const ComputeType rowScalar20 = ReadRow(row9);
+        for (uint32_t start = 0; start < columns; start += partLength) {
+            const uint32_t rest = columns - start;
+            const uint32_t count = rest < partLength ? rest : partLength;
+            Load(gradYQueue, gradYGlobal[row * columns + start], 1, count);
+            LocalTensor<GradY> gradYRow = gradYQueue.template DeQue<GradY>();
+            Load(xQueue, xGlobal[(xBroadcast ? 0 : row * columns) + start], 1, count);
+            LocalTensor<X> xRow = xQueue.template DeQue<X>();
+            Load(gammaQueue, gammaGlobal[(gammaBroadcast ? 0 : row * columns) + start], 1, count);
+            LocalTensor<Gamma> gammaRow = gammaQueue.template DeQue<Gamma>();
+            LocalTensor<GradX> gradXRow = gradXQueue.template AllocTensor<GradX>();
+            LocalTensor<GradGamma> gradGammaRow = gradGammaQueue.template AllocTensor<GradGamma>();
+            LocalTensor<ComputeType> gradXValue = Target(gradXRow, scratch1);
+            LocalTensor<ComputeType> gradGammaValue = Target(gradGammaRow, scratch0);
+            const LocalTensor<ComputeType> gradYValue = Widen(gradYRow, scratch0, count);
+            const LocalTensor<ComputeType> gammaValue = Widen(gammaRow, scratch1, count);
+            Mul(scratch1, gradYValue, gammaValue, count);         // grad_y*gamma
+            const LocalTensor<ComputeType> xValue = Widen(xRow, scratch2, count);
+            Muls(scratch3, xValue, rowScalar15, count);           // mean(grad_y*x*gamma)*x/sqrt(mean(x**2) + epsilon)**2
+            Sub(scratch1, scratch1, scratch3, count);             // grad_y*gamma - mean(grad_y*x*gamma)*x/sqrt(mean(x**2) + epsilon)**2
+            Muls(gradXValue, scratch1, rowScalar20, count);
+            Mul(scratch0, gradYValue, xValue, count);
+            Muls(gradGammaValue, scratch0, rowScalar20, count);   // grad_y*x/sqrt(mean(x**2) + epsilon)
+            Narrow(gradXRow, gradXValue, count);
+            Narrow(gradGammaRow, gradGammaValue, count);
+            gradYQueue.FreeTensor(gradYRow);
+            xQueue.FreeTensor(xRow);
+            gammaQueue.FreeTensor(gammaRow);
+            gradXQueue.template EnQue<GradX>(gradXRow);
+            Store(gradXGlobal[row * columns + start], gradXQueue, 1, count);
+            gradGammaQueue.template EnQue<GradGamma>(gradGammaRow);
+            Store(gradGammaGlobal[row * columns + start], gradGammaQueue, 1, count);
+        }
+    }
+
     __aicore__ inline void CopyOut(int64_t row, uint32_t rows)
     {
         Store(gradXGlobal[row * columns], gradXQueue, rows, columns);
@@ -286,6 +384,7 @@ private:
     int64_t firstRow;
     int64_t lastRow;
     uint32_t columns;
+    uint32_t partLength;
     uint32_t rowsPerTile;
     bool isDoubleBuffered;
     uint32_t scratchLength;

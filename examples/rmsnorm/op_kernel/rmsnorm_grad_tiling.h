@@ -8,7 +8,7 @@
 constexpr uint32_t kRmsnormGradBufferCount = 2;      // buffers a queue, at most
 constexpr uint32_t kRmsnormGradScratchTensors = 5;   // of a tile's length, 4 bytes an element
 constexpr uint32_t kRmsnormGradMaskTensors = 0;      // of a tile's length, one bit an element
-constexpr uint32_t kRmsnormGradRowTensors = 3;       // of 256 bytes
+constexpr uint32_t kRmsnormGradRowTensors = 11;       // of 256 bytes
 
 struct RmsnormGradTilingData {
     int64_t rows;           // product of all axes but the last; 1 where all inputs have one shape
@@ -16,6 +16,7 @@ struct RmsnormGradTilingData {
     int64_t rowsPerBlock;   // rows of every core
     int64_t extraBlocks;    // the first cores take one row more
     uint32_t rowsPerTile;
+    uint32_t partLength;    // elements of a row at once; columns where a row fits the unified buffer
     uint32_t bufferCount;   // buffers a queue
     uint32_t xBroadcast;  // 1: x is one row, the same for all
     uint32_t gammaBroadcast;  // 1: gamma is one row, the same for all

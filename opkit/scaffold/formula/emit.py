@@ -9,9 +9,10 @@ from opkit.errors import SpecError
 
 from .evaluate import evaluate
 from .nodes import Node
+from .passes import LongPlan
 from .plan import Operand, Plan, Scalar, Step, Value
 
-__all__ = ["float_literal", "statements"]
+__all__ = ["LongBody", "PassBody", "float_literal", "long_statements", "statements"]
 
 _PLAIN = frozenset(
     {"Add", "Sub", "Mul", "Div", "Max", "Min", "Adds", "Muls", "Maxs", "Mins"}
@@ -74,6 +75,45 @@ def statements(
     return _Writer(plan, tensors, outputs, scalars, count, row_inputs, suffix, integer).write()
 
 
+@dataclass(frozen=True)
+class PassBody:
+    """One pass over a long row."""
+
+    inputs: frozenset[str]
+    """Names of the inputs that each part needs."""
+    lines: tuple[str, ...]
+    """For each part."""
+    then: tuple[str, ...]
+    """After the last part."""
+    writes: bool
+    """Whether the parts of the outputs are written."""
+
+
+@dataclass(frozen=True)
+class LongBody:
+    """The statements for a row that is taken in parts."""
+
+    first: tuple[str, ...]
+    passes: tuple[PassBody, ...]
+    last: tuple[str, ...]
+    """Rounds the outputs that have one value per row."""
+
+
+def long_statements(
+    plan: LongPlan,
+    *,
+    tensors: Mapping[str, str],
+    outputs: tuple[str, ...],
+    scalars: Mapping[Node, str],
+    row_inputs: frozenset[str],
+    integer: bool,
+) -> LongBody:
+    """Return the statements of `plan`; arguments as those of `statements`."""
+    shell = Plan((), plan.outputs, 0, 0, 0)
+    writer = _Writer(shell, tensors, outputs, scalars, "count", row_inputs, "Row", integer)
+    return writer.write_long(plan)
+
+
 class _Writer:
     def __init__(
         self,
@@ -98,18 +138,71 @@ class _Writer:
         self.lines: list[_Statement] = []
 
     def write(self) -> tuple[str, ...]:
-        for name, value in zip(self.outputs, self.plan.outputs, strict=True):
-            stem = self.tensors[name]
-            self.names[value.number] = f"{stem}Value"
-            room = self.register(value)
-            self.add(f"LocalTensor<ComputeType> {stem}Value = Target({stem}{self.suffix}, {room});")
+        self.declare()
         for step in self.plan.steps:
             self.step(step)
-        for name, value in zip(self.outputs, self.plan.outputs, strict=True):
-            stem = self.tensors[name]
-            count = "1" if value.space == "row" else self.count
-            self.add(f"Narrow({stem}{self.suffix}, {stem}Value, {count});")
+        self.round()
         return tuple(self.render(line) for line in self.lines)
+
+    def write_long(self, plan: LongPlan) -> LongBody:
+        first = self.section(plan.first, "row", targets=True)
+        passes = []
+        for one in plan.passes:
+            row_names = dict(self.names)
+            lines = self.section(one.steps, "tile", targets=one.writes, results=one.writes)
+            self.names = row_names
+            inputs = {s.mode for s in one.steps if s.operation == "Widen"}
+            then = self.section(one.then)
+            passes.append(PassBody(frozenset(inputs), lines, then, one.writes))
+        return LongBody(first, tuple(passes), self.section((), "row", results=True))
+
+    def section(
+        self,
+        steps: tuple[Step, ...],
+        space: str = "",
+        *,
+        targets: bool = False,
+        results: bool = False,
+    ) -> tuple[str, ...]:
+        """Return the statements of some steps, and what the outputs of a space need around them."""
+        self.lines = []
+        if targets:
+            self.declare(space)
+        for step in steps:
+            if step.operation.startswith("Reduce"):
+                self.join(step)
+            else:
+                self.step(step)
+        if results:
+            self.round(space)
+        return tuple(self.render(line) for line in self.lines)
+
+    def join(self, step: Step) -> None:
+        """Reduce a part, and join it with those before."""
+        target, source = self.name(step.target), self.name(step.sources[0])
+        joined = {"ReduceSum": "Add", "ReduceMax": "Max", "ReduceMin": "Min"}[step.operation]
+        call = f"{step.operation}(start == 0 ? {target} : partial, {source}, reduceWork, count);"
+        self.add(call, step.note)
+        self.add("if (start != 0) {")
+        self.add(f"    {joined}({target}, {target}, partial, 1);")
+        self.add("}")
+
+    def declare(self, space: str = "") -> None:
+        for name, value in zip(self.outputs, self.plan.outputs, strict=True):
+            if space in ("", value.space):
+                stem = self.tensors[name]
+                self.names[value.number] = f"{stem}Value"
+                room = self.register(value)
+                self.add(
+                    f"LocalTensor<ComputeType> {stem}Value = Target({stem}{self.suffix}, {room});"
+                )
+
+    def round(self, space: str = "") -> None:
+        for name, value in zip(self.outputs, self.plan.outputs, strict=True):
+            if space in ("", value.space):
+                stem = self.tensors[name]
+                count = "1" if value.space == "row" else self.count
+                self.add(f"Narrow({stem}{self.suffix}, {stem}Value, {count});")
 
     def add(self, text: str, note: str = "") -> None:
         self.lines.append(_Statement(text, note))

@@ -3,6 +3,7 @@ text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -88,24 +89,41 @@ def _pool(value: Value) -> str:
     return value.space if value.space != "mask" else "mask"
 
 
-def allocate(steps: list[Step], outputs: list[Value]) -> Plan:
+def allocate(
+    steps: list[Step],
+    outputs: list[Value],
+    *,
+    fixed: Mapping[int, Value] | None = None,
+    first_mask: int = 0,
+) -> Plan:
     """Return the plan with a register for each value, reusing a register once its value was last
-    read."""
+    read.
+
+    Args:
+        steps: in order.
+        outputs: the values that are read after the last step.
+        fixed: values that have their register already and keep it, by number.
+        first_mask: the first mask register that may be given away.
+    """
+    fixed = fixed or {}
     last_use = {value.number: len(steps) for value in outputs}
     for position, step in enumerate(steps):
         for source in step.sources:
             if isinstance(source, Value):
                 last_use[source.number] = max(position, last_use.get(source.number, -1))
     free: dict[str, list[int]] = {"tile": [], "row": [], "mask": []}
-    count = {"tile": 0, "row": 0, "mask": 0}
-    placed: dict[int, Value] = {}
+    count = {"tile": 0, "row": 0, "mask": first_mask}
+    placed: dict[int, Value] = dict(fixed)
     placed_steps = []
     for position, step in enumerate(steps):
         sources = tuple(placed[s.number] if isinstance(s, Value) else s for s in step.sources)
         dying = {
             s.number: s
             for s in sources
-            if isinstance(s, Value) and s.space != "scalar" and last_use[s.number] == position
+            if isinstance(s, Value)
+            and s.space != "scalar"
+            and s.number not in fixed
+            and last_use[s.number] == position
         }
         # Elementwise instructions may write over a source; a reduction reads on after its first
         # write.
@@ -113,8 +131,8 @@ def allocate(steps: list[Step], outputs: list[Value]) -> Plan:
         if in_place:
             for value in dying.values():
                 free[_pool(value)].append(value.register)
-        target = step.target
-        if target.space != "scalar":
+        target = fixed.get(step.target.number, step.target)
+        if target.space != "scalar" and target.number not in fixed:
             pool = free[_pool(target)]
             if pool:
                 register = min(pool)

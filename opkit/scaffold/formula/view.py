@@ -18,10 +18,11 @@ from opkit.scaffold.shapes import (
 )
 from opkit.schema import ATTR_SETTERS, AttrSpec, OpSpec, TensorSpec, snake_case
 
-from .emit import float_literal, statements
+from .emit import LongBody, float_literal, long_statements, statements
 from .functions import EVENTS
-from .lowering import lower
+from .lowering import lower, lower_long
 from .nodes import ZERO, Node, number
+from .passes import LongPlan
 from .plan import INTEGER_OPERATIONS, Plan
 from .reader import ParsedFormulas, parse
 from .text import to_cpp, to_note
@@ -94,6 +95,15 @@ class ScalarView:
 
 
 @dataclass(frozen=True)
+class Registers:
+    """Scratch tensors of a piece of code."""
+
+    tile: int = 0
+    row: int = 0
+    mask: int = 0
+
+
+@dataclass(frozen=True)
 class KernelView:
     """One operator."""
 
@@ -110,10 +120,13 @@ class KernelView:
     attrs: tuple[AttrView, ...]
     scalars: tuple[ScalarView, ...]
     body: tuple[str, ...]
+    """Compute of a tile, or of a row that fits the unified buffer."""
+    long_body: LongBody | None
+    """Of a row that does not; None where there are no rows."""
     compute_type: str
-    tile_registers: int
-    row_registers: int
-    mask_registers: int
+    registers: Registers
+    """Of `body`."""
+    long_registers: Registers
     operations: frozenset[str]
     keepdims: tuple[bool, ...]
     inferred_dtypes: tuple[str, ...]
@@ -142,6 +155,22 @@ class KernelView:
     def is_macro_like(self) -> bool:
         """Whether the operator's type may be a macro of a header: `EOF`."""
         return len(self.op) > 1 and self.op.isupper()
+
+    @property
+    def tile_registers(self) -> int:
+        """Scratch tensors that the kernel keeps."""
+        return max(self.registers.tile, self.long_registers.tile)
+
+    @property
+    def row_registers(self) -> int:
+        """Scratch tensors of one value; one more joins the parts of a reduction."""
+        long_rows = self.long_registers.row + 1 if self.long_body else 0
+        return max(self.registers.row, long_rows)
+
+    @property
+    def mask_registers(self) -> int:
+        """Masks that the kernel keeps."""
+        return max(self.registers.mask, self.long_registers.mask)
 
     @property
     def class_name(self) -> str:
@@ -285,6 +314,17 @@ def _view(
             suffix="Row" if rowwise else "Local",
             integer=integer,
         )
+    long_plan = lower_long(parsed, integer=integer) if parsed is not None and rowwise else None
+    long_body: LongBody | None = None
+    if long_plan is not None and parsed is not None:
+        long_body = long_statements(
+            long_plan,
+            tensors=stems,
+            outputs=tuple(output.name for output in parsed.outputs),
+            scalars=names,
+            row_inputs=parsed.row_inputs,
+            integer=integer,
+        )
     inputs = tuple(tensor(i, t, True) for i, t in enumerate(spec.inputs))
     rules = () if parsed else tuple(default_rule(spec, output) for output in spec.outputs)
     read = {name for rule in rules if rule is not None for name in rule.tensors}
@@ -300,11 +340,11 @@ def _view(
         attrs=attrs,
         scalars=scalars,
         body=body,
+        long_body=long_body,
         compute_type=_compute_type(inputs) if integer else "float",
         # A gap gets a tensor to compute in, and a block for a row's values.
-        tile_registers=plan.tile_registers if plan else int(layout is not None),
-        row_registers=plan.row_registers if plan else int(rowwise),
-        mask_registers=plan.mask_registers if plan else 0,
+        registers=_registers(plan) if plan else Registers(int(layout is not None), int(rowwise)),
+        long_registers=_registers(long_plan),
         operations=plan.operations if plan else frozenset(),
         keepdims=tuple(output.keepdims for output in parsed.outputs) if parsed else (),
         inferred_dtypes=tuple(_inferred_dtype(spec, output) for output in spec.outputs),
@@ -329,6 +369,12 @@ def _view(
         op_file="" if spec.symbol == snake_case(spec.op) else spec.name,
         symbol=spec.symbol,
     )
+
+
+def _registers(plan: Plan | LongPlan | None) -> Registers:
+    if plan is None:
+        return Registers()
+    return Registers(plan.tile_registers, plan.row_registers, plan.mask_registers)
 
 
 def _getter(spec: OpSpec, index: int) -> str:
