@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from .split import Split, split
     from .stages import Stages, compile_stages
     from .table import Operator
+    from .verify import Difference, verify
 
 __all__ = [
     "OPERATORS",
     "Attribute",
     "Compiled",
+    "Difference",
     "Dimension",
     "FusedGraph",
     "Graph",
@@ -59,12 +61,14 @@ __all__ = [
     "simplify",
     "split",
     "trace",
+    "verify",
 ]
 
 _HOME = {
     "OPERATORS": "operators",
     "Attribute": "graph",
     "Compiled": "compiled",
+    "Difference": "verify",
     "Dimension": "dimensions",
     "FusedGraph": "fusion",
     "Graph": "graph",
@@ -90,6 +94,7 @@ _HOME = {
     "simplify": "rewrite",
     "split": "split",
     "trace": "builder",
+    "verify": "verify",
 }
 
 

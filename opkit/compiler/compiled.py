@@ -82,6 +82,23 @@ class Compiled:
     def run(self, given: Mapping[str, Any], attributes: Mapping[str, float]) -> dict[str, Any]:
         """Return the outputs by name, for contiguous arrays by name."""
         graph = self.stages.graph
+        memory, sizes = self.run_all(given, attributes)
+        scalars = self.scalars(sizes, attributes)
+        found = {}
+        for name, tensor in graph.outputs:
+            if tensor in scalars:
+                dtype = find_dtype(graph.tensors[tensor].dtype)
+                assert dtype is not None and dtype.numpy is not None
+                found[name] = np.asarray(scalars[tensor], dtype.numpy)
+            else:
+                found[name] = memory[tensor]
+        return found
+
+    def run_all(
+        self, given: Mapping[str, Any], attributes: Mapping[str, float]
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """Return every tensor that lies in global memory, and the named sizes."""
+        graph = self.stages.graph
         sizes = bind_shapes(
             ((t.name, t.shape) for t in graph.inputs), {n: a.shape for n, a in given.items()}
         )
@@ -103,15 +120,7 @@ class Compiled:
                 raise GraphError(
                     f"{group.kind} has no kernel yet", location=group.nodes[0].location
                 )
-        found = {}
-        for name, tensor in graph.outputs:
-            if tensor in scalars:
-                dtype = find_dtype(graph.tensors[tensor].dtype)
-                assert dtype is not None and dtype.numpy is not None
-                found[name] = np.asarray(scalars[tensor], dtype.numpy)
-            else:
-                found[name] = memory[tensor]
-        return found
+        return memory, sizes
 
     def scalars(
         self, sizes: Mapping[str, int], attributes: Mapping[str, float]

@@ -97,6 +97,23 @@ def fuse(graph: Graph) -> FusedGraph:
     one nest of
     loops computes both; what a kernel would have to wait for in another kernel stays outside of it.
     """
+    lasting = {tensor for _, tensor in graph.outputs}
+    while True:
+        fused = _fused(graph, frozenset(lasting))
+        wrong = {
+            name
+            for group in fused.groups
+            if group.kind == "vector"
+            for name in fused.outputs_of(group)
+            if not domain_of(graph, group.nodes).is_written_once(name)
+        }
+        if wrong <= lasting:
+            return fused
+        lasting |= wrong
+
+
+def _fused(graph: Graph, lasting: frozenset[str]) -> FusedGraph:
+    """Return a partition in which no tensor of `lasting` is computed more than once."""
     uniform: set[str] = set()
     building: list[tuple[str, list[Node], str]] = []
     home: dict[str, int] = {}
@@ -106,21 +123,28 @@ def fuse(graph: Graph) -> FusedGraph:
             continue
         kind = _kind(node)
         producers = sorted({home[name] for name in node.inputs if name in home})
-        index, why = _join(graph, node, kind, producers, building, home)
+        index, why = _join(graph, node, kind, producers, building, lasting)
         if index is None:
             building.append((kind, [node], why))
             index = len(building) - 1
         else:
             building[index][1].append(node)
         home[node.output.name] = index
-    building, home = _merge(graph, building, home)
+    building, home = _merge(graph, building, home, lasting)
     groups = []
-    order = _order(building, home)
-    for position, index in enumerate(order):
+    for position, index in enumerate(_order(building, home)):
         kind, nodes, why = building[index]
         name = graph.name if len(building) == 1 else f"{graph.name}_{position}"
         groups.append(Group(name, kind, tuple(nodes), why))
     return FusedGraph(graph, tuple(groups))
+
+
+def _check_loops(graph: Graph, nodes: Sequence[Node], lasting: frozenset[str]) -> None:
+    """Refuse loops that would compute a tensor that others read more than once."""
+    domain = domain_of(graph, nodes)
+    for node in nodes:
+        if node.output.name in lasting and not domain.is_written_once(node.output.name):
+            raise UnfusableError(f"{node.output.name} would be written more than once")
 
 
 def _kind(node: Node) -> str:
@@ -138,7 +162,7 @@ def _join(
     kind: str,
     producers: Sequence[int],
     building: Sequence[tuple[str, list[Node], str]],
-    home: dict[str, int],
+    lasting: frozenset[str],
 ) -> tuple[int | None, str]:
     """Return the kernel that a node joins, or why it begins another."""
     if kind != "vector":
@@ -155,7 +179,7 @@ def _join(
             why = why or "it also reads a later kernel's result"
             continue
         try:
-            domain_of(graph, [*building[index][1], node])
+            _check_loops(graph, [*building[index][1], node], lasting)
         except UnfusableError as err:
             why = why or err.message
             continue
@@ -183,7 +207,10 @@ def _is_bias(
 
 
 def _merge(
-    graph: Graph, building: list[tuple[str, list[Node], str]], home: dict[str, int]
+    graph: Graph,
+    building: list[tuple[str, list[Node], str]],
+    home: dict[str, int],
+    lasting: frozenset[str],
 ) -> tuple[list[tuple[str, list[Node], str]], dict[str, int]]:
     """Join kernels that run in the same loops where neither waits for the other through a third."""
     merged = True
@@ -198,7 +225,7 @@ def _merge(
                     continue
                 nodes = _in_order(graph, [*building[left][1], *building[right][1]])
                 try:
-                    domain_of(graph, nodes)
+                    _check_loops(graph, nodes, lasting)
                 except UnfusableError:
                     continue
                 building[left] = ("vector", nodes, building[left][2])

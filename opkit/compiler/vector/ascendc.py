@@ -139,7 +139,7 @@ class _Writer:
         for index, section in enumerate(self.program.sections):
             if section.name == "tile":
                 self.compute(index, section)
-            elif section.name == "finish" and section.steps:
+            elif section.name == "finish" and self.finishes(index, section):
                 self.finish(index, section)
         self.copy_out()
         self.helpers()
@@ -391,7 +391,7 @@ class _Writer:
                 if stores:
                     out("CopyOut(tile);")
                 out("}")
-            elif section.name == "finish" and section.steps:
+            elif section.name == "finish" and self.finishes(index, section):
                 out(f"Finish{self.pass_name(index - 1)}(row);")
         out("}")
 
@@ -420,7 +420,7 @@ class _Writer:
                 if stores:
                     out("CopyOut(row, rows);")
                 out("}")
-            elif section.name == "finish" and section.steps:
+            elif section.name == "finish" and self.finishes(index, section):
                 out(f"Finish{self.pass_name(index - 1)}(0);")
         out("}")
 
@@ -642,6 +642,12 @@ class _Writer:
         out("}")
         out()
 
+    def finishes(self, index: int, section: Section) -> bool:
+        """Whether anything happens once a row, or once a unit, after a pass."""
+        is_last = index == len(self.program.sections) - 1
+        kept = any(value.space == self.kept_space for _, value in self.program.outputs)
+        return bool(section.steps) or (is_last and kept)
+
     def finish(self, index: int, section: Section) -> None:
         out = self.out
         out(f"__aicore__ inline void Finish{self.pass_name(index - 1)}(int64_t row)")
@@ -650,7 +656,7 @@ class _Writer:
         for step in section.steps:
             self.step(step, section)
         for tensor, value in self.program.outputs:
-            if value.space == self.kept_space and any(s.target == value for s in section.steps):
+            if value.space == self.kept_space and index == len(self.program.sections) - 1:
                 stem = self.stems[tensor.name]
                 out("Order<HardEvent::V_MTE3>();")
                 out(

@@ -58,6 +58,19 @@ class Domain:
             return "tile" if by_column else "row"
         return "column" if by_column else "one"
 
+    def is_written_once(self, tensor: str) -> bool:
+        """Return whether no two points of the loops compute the same element of a tensor, but for
+        those that a reduction joins."""
+        reduced = {"columns": len(self.extents) - 1, "rows": len(self.extents) - 2}.get(
+            self.reduces, -1
+        )
+        return all(
+            varies or is_one(extent) or axis == reduced
+            for axis, (varies, extent) in enumerate(
+                zip(self.varies[tensor], self.extents, strict=True)
+            )
+        )
+
     def strides(self, tensor: str) -> tuple[Dimension, ...]:
         """Return the elements from one index to the next, axis by axis; 0 where it does not vary.
         Return the elements from one index to the next, axis by axis; 0 where it does not vary."""

@@ -1,0 +1,108 @@
+"""All stages of a program on the same inputs, and the first node that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .graph import Graph, Location
+from .reference import from_storage, run_graph, run_nodes, to_storage
+from .table import is_floating
+
+if TYPE_CHECKING:
+    from .compiled import Compiled
+
+__all__ = ["Difference", "verify"]
+
+_LIMITS = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first tensor that a stage computes otherwise than float64 does."""
+
+    stage: str
+    """`graph`: after rewriting; `kernel NAME`: what a kernel wrote."""
+    tensor: str
+    location: Location | None
+    error: float
+    """The largest difference, as a share of the larger of 1 and the value."""
+    limit: float
+
+    def __str__(self) -> str:
+        place = f"{self.location}: " if self.location else ""
+        return (
+            f"{place}{self.tensor} of {self.stage} differs by {self.error:.3g},"
+            f" more than {self.limit:.3g}"
+        )
+
+
+def verify(
+    program: Compiled, arrays: Sequence[Any], attributes: Mapping[str, float] | None = None
+) -> Difference | None:
+    """Return the first difference among the stages for these inputs; None where all agree.
+
+    The rewritten graph is held against the traced one, in float64; then each kernel against
+    float64 on what it read, so that a kernel is not blamed for the one before it.
+    """
+    attributes = attributes or {}
+    traced, graph = program.graph, program.stages.graph
+    given = {t.name: np.asarray(a) for t, a in zip(traced.inputs, arrays, strict=True)}
+    wanted = run_graph(traced, given, attributes)
+    rewritten = run_graph(graph, given, attributes)
+    for (name, before), (_, after) in zip(traced.outputs, graph.outputs, strict=True):
+        limit = 1e-5
+        error = difference(rewritten[after], wanted[before])
+        if error > limit:
+            return Difference("graph", name, _location(graph, after), error, limit)
+    memory, sizes = program.run_all(given, attributes)
+    for group in program.stages.fused.groups:
+        inputs = {n: memory[n] for n in program.stages.fused.inputs_of(group) if n in memory}
+        part = Graph(
+            group.name,
+            tuple(graph.tensors[name] for name in inputs),
+            (
+                *(n for n in graph.nodes if n.output.name in program.stages.fused.uniform),
+                *group.nodes,
+            ),
+            (),
+            graph.attributes,
+        )
+        expected = run_nodes(part, dict(inputs), attributes, sizes)
+        for name in program.stages.fused.outputs_of(group):
+            dtype = graph.tensors[name].dtype
+            limit = _LIMITS.get(dtype, 0.0)
+            actual = from_storage(memory[name], dtype)
+            reference = from_storage(to_storage(expected[name], dtype), dtype)
+            error = difference(actual, reference)
+            if error > limit:
+                return Difference(
+                    f"kernel {group.name}", name, _location(graph, name), error, limit
+                )
+    return None
+
+
+def difference(actual: Any, expected: Any) -> float:
+    """Return the largest difference as a share of the larger of 1 and the value; infinities and
+    what is no number must agree."""
+    actual, expected = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
+    if actual.shape != expected.shape:
+        return float("inf")
+    with np.errstate(all="ignore"):
+        same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
+        share = np.abs(actual - expected) / np.maximum(1.0, np.abs(expected))
+    share = np.where(same, 0.0, share)
+    return float(np.max(np.where(np.isnan(share), np.inf, share), initial=0.0))
+
+
+def _location(graph: Graph, tensor: str) -> Location | None:
+    node = graph.producers.get(tensor)
+    return node.location if node is not None else None
+
+
+def is_exact(dtype: str) -> bool:
+    """Return whether a data type holds no fractions."""
+    return not is_floating(dtype)
