@@ -19,6 +19,7 @@ __all__ = ["COMMANDS", "LazyGroup", "group", "main"]
 # the commands' own.
 COMMANDS = {
     "gen": "Write an operator project from a prototype JSON.",
+    "compile": "Compile a tensor program to fused kernels.",
     "build": "Compile a project's kernels, host code and bindings.",
     "test": "Check an operator's results against its golden.",
     "check": "Find memory, race, sync and queue bugs in kernels.",

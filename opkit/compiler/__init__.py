@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from .builder import GraphBuilder, Operand, TensorSpec, Value, trace
     from .compiled import Compiled, compile
     from .dimensions import Dimension, Shape, dimension
+    from .explain import KernelNote, explain, stage_text
     from .fusion import FusedGraph, Group, fuse
+    from .gradient import gradient
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
     from .operators import OPERATORS
-    from .reference import run_graph
+    from .program_file import load_program, tensor_spec
+    from .reference import random_arrays, run_graph
     from .rewrite import expand, simplify
     from .split import Split, split
     from .stages import Stages, compile_stages
@@ -42,6 +45,7 @@ __all__ = [
     "GraphBuilder",
     "GraphError",
     "Group",
+    "KernelNote",
     "Location",
     "Node",
     "Operand",
@@ -56,10 +60,16 @@ __all__ = [
     "compile_stages",
     "dimension",
     "expand",
+    "explain",
     "fuse",
+    "gradient",
+    "load_program",
+    "random_arrays",
     "run_graph",
     "simplify",
     "split",
+    "stage_text",
+    "tensor_spec",
     "trace",
     "verify",
 ]
@@ -75,6 +85,7 @@ _HOME = {
     "GraphBuilder": "builder",
     "GraphError": "graph",
     "Group": "fusion",
+    "KernelNote": "explain",
     "Location": "graph",
     "Node": "graph",
     "Operand": "builder",
@@ -89,10 +100,16 @@ _HOME = {
     "compile_stages": "stages",
     "dimension": "dimensions",
     "expand": "rewrite",
+    "explain": "explain",
     "fuse": "fusion",
+    "gradient": "gradient",
+    "load_program": "program_file",
+    "random_arrays": "reference",
     "run_graph": "reference",
     "simplify": "rewrite",
     "split": "split",
+    "stage_text": "explain",
+    "tensor_spec": "program_file",
     "trace": "builder",
     "verify": "verify",
 }

@@ -141,6 +141,16 @@ class GraphBuilder:
         kept = tuple((key, _frozen(value)) for key, value in sorted(full.items()))
         return self._node(operator, names, shape, dtype, kept, location)
 
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """What was applied so far."""
+        return self._nodes
+
+    def value(self, name: str) -> Value:
+        """Return a tensor that this builder knows, by name."""
+        tensors = (*self._inputs, *(node.output for node in self._nodes))
+        return Value(self, next(tensor for tensor in tensors if tensor.name == name))
+
     def output(self, name: str, value: Value) -> None:
         """Declare an output.
 

@@ -12,7 +12,7 @@ from .graph import Graph
 from .operators import OPERATORS
 from .table import is_floating
 
-__all__ = ["from_storage", "run_graph", "run_nodes", "to_storage"]
+__all__ = ["from_storage", "random_arrays", "run_graph", "run_nodes", "to_storage"]
 
 
 def run_graph(
@@ -53,6 +53,22 @@ def run_nodes(
             value = value.astype(np.int64) if is_floating(str(value.dtype)) else value
             value = value.astype(node.output.dtype)
         found[node.output.name] = np.asarray(value)
+    return found
+
+
+def random_arrays(graph: Graph, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
+    """Return arrays for a graph's inputs, from a seed: normal fractions, small whole numbers."""
+    random = np.random.default_rng(seed)
+    found = []
+    for tensor in graph.inputs:
+        shape = tuple(evaluate(extent, sizes) for extent in tensor.shape)
+        if tensor.dtype == "bool":
+            found.append(random.random(shape) < 0.5)
+        elif is_floating(tensor.dtype):
+            found.append(to_storage(random.normal(size=shape), tensor.dtype))
+        else:
+            low = 0 if tensor.dtype.startswith("u") else -50
+            found.append(random.integers(low, 50, shape).astype(tensor.dtype))
     return found
 
 

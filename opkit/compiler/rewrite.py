@@ -13,16 +13,19 @@ from .graph import Graph, Node, Tensor
 from .operators import OPERATORS
 from .table import is_floating, normal_axes
 
-__all__ = ["expand", "simplify"]
+__all__ = ["Rebuilder", "expand", "simplify"]
 
 
-class _Rebuilder:
+class Rebuilder:
     """Applies the nodes of a graph again, one by one, to a new graph with the same inputs."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, builder: GraphBuilder | None = None) -> None:
         self.graph = graph
-        self.builder = GraphBuilder(graph.name)
+        nested = builder is not None and bool(builder.nodes)
+        self.builder = builder or GraphBuilder(graph.name)
         self.values: dict[str, Value] = {}
+        if nested:
+            return
         for tensor in graph.inputs:
             value = self.builder.input(tensor.name, tensor.shape, tensor.dtype)
             self.values[tensor.name] = value
@@ -47,7 +50,7 @@ class _Rebuilder:
 def expand(graph: Graph) -> Graph:
     """Return the graph in operators that kernels compute: composites expanded, reductions over
     neighbouring axes that keep their rank, whole-number arithmetic where it has instructions."""
-    work = _Rebuilder(graph)
+    work = Rebuilder(graph)
     for node in graph.nodes:
         with work.builder.at(node.location):
             inputs = [work.values[name] for name in node.inputs]
@@ -73,7 +76,7 @@ def _retyped(value: Value, tensor: Tensor) -> Value:
     return value if value.dtype == tensor.dtype else value.astype(tensor.dtype)
 
 
-def _expanded(work: _Rebuilder, node: Node, inputs: Sequence[Value]) -> Value:
+def _expanded(work: Rebuilder, node: Node, inputs: Sequence[Value]) -> Value:
     row = OPERATORS[node.operator]
     if row.expand is not None:
         return row.expand(*inputs, **dict(node.attributes))
@@ -119,7 +122,7 @@ def simplify(graph: Graph) -> Graph:
     return graph
 
 
-class _Simplifier(_Rebuilder):
+class _Simplifier(Rebuilder):
     def run(self) -> Graph:
         for node in self.graph.nodes:
             with self.builder.at(node.location):

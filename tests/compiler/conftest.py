@@ -14,25 +14,6 @@ from opkit.sanitizer import Check
 _LIMITS = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 3e-6}
 
 
-def arrays_for(graph: oc.Graph, sizes: dict[str, int], seed: int = 0) -> list[np.ndarray]:
-    """Return arrays for a graph's inputs, from a seed."""
-    from opkit.compiler.dimensions import evaluate
-    from opkit.compiler.reference import to_storage
-
-    random = np.random.default_rng(seed)
-    found = []
-    for tensor in graph.inputs:
-        shape = tuple(evaluate(extent, sizes) for extent in tensor.shape)
-        if tensor.dtype == "bool":
-            found.append(random.random(shape) < 0.5)
-        elif "int" in tensor.dtype:
-            low = 0 if tensor.dtype.startswith("u") else -50
-            found.append(random.integers(low, 50, shape).astype(tensor.dtype))
-        else:
-            found.append(to_storage(random.normal(size=shape), tensor.dtype))
-    return found
-
-
 def check_program(
     kernel: oc.Compiled, arrays: list[np.ndarray], limit: float | None = None, **attributes: float
 ) -> tuple[np.ndarray, ...]:
@@ -70,6 +51,6 @@ def run_program() -> Callable[..., tuple[np.ndarray, ...]]:
         **sizes: int,
     ) -> tuple[np.ndarray, ...]:
         kernel = oc.compile(function, *specs)
-        return check_program(kernel, arrays_for(kernel.graph, sizes), limit)
+        return check_program(kernel, oc.random_arrays(kernel.graph, sizes), limit)
 
     return run

@@ -1,0 +1,145 @@
+"""`opkit compile`: a tensor program in Python to fused Ascend C kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opkit.cli.console import Console, common_options, write_text
+from opkit.cli.options import chip_option
+from opkit.errors import OperatorError, UsageError
+
+if TYPE_CHECKING:
+    from opkit.compiler import Compiled
+
+__all__ = ["command"]
+
+_STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
+
+
+@click.command("compile", short_help="Compile a tensor program to fused kernels.")
+@click.argument("program", metavar="PROGRAM[:FUNCTION]")
+@click.option("--dump", type=click.Choice(_STAGES), help="Print one stage instead of the kernels.")
+@click.option("--verify", is_flag=True, help="Run all stages on random inputs and compare them.")
+@click.option("--explain", is_flag=True, help="Say why kernels are not one, their tiles and cores.")
+@click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="A named dimension's size.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the kernels there.")
+@chip_option("compile for")
+@common_options
+def command(
+    *,
+    program: str,
+    dump: str | None,
+    verify: bool,
+    explain: bool,
+    sizes: tuple[str, ...],
+    output: Path | None,
+    chip: str,
+    console: Console,
+) -> None:
+    """Compile a tensor program to fused kernels.
+
+    PROGRAM is a Python file with a function whose parameters are annotated with what they are:
+    def norm(x: "float16[M, 4096]", weight: "float16[4096]"). Names stand for sizes known at launch.
+
+    Example: opkit compile norm.py --explain --size M=2048
+    """
+    from opkit import compiler
+
+    path, _, function = program.partition(":")
+    graph = compiler.load_program(Path(path).resolve(), function or None)
+    compiled = compiler.compile(graph, chip=chip)
+    given = _sizes(sizes, graph) if sizes or _is_fixed(graph) else None
+    if (dump == "split" or verify) and given is None:
+        raise UsageError("the program has named dimensions", help="give their sizes: --size M=2048")
+    found: dict[str, Any] = {"program": graph.name, "chip": compiled.stages.chip.name}
+    notes = compiler.explain(compiled.stages, given)
+    found["kernels"] = notes
+    if dump is not None:
+        found["stage"] = compiler.stage_text(compiled.stages, dump, given)
+    if verify:
+        assert given is not None
+        found["difference"] = _verify(compiled, given)
+    if output is not None:
+        found["files"] = _write(compiled, output, console)
+    if console.json:
+        console.emit_json(found)
+    else:
+        _print(compiled, console, found, explain=explain, quiet=output is not None or verify)
+    if found.get("difference"):
+        raise OperatorError(str(found["difference"]))
+
+
+def _is_fixed(graph: Any) -> bool:
+    return all(isinstance(e, int) for tensor in graph.inputs for e in tensor.shape)
+
+
+def _sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
+    found = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        if not number.isdigit() or int(number) < 1:
+            raise UsageError(f"--size {text!r}", help="write NAME=N, such as M=2048")
+        found[name] = int(number)
+    named = {
+        str(s)
+        for t in graph.inputs
+        for e in t.shape
+        if not isinstance(e, int)
+        for s in e.free_symbols
+    }
+    missing = sorted(named - set(found))
+    if missing:
+        raise UsageError(f"the size {missing[0]} lacks", help=f"add --size {missing[0]}=N")
+    return found
+
+
+def _verify(compiled: Compiled, sizes: dict[str, int]) -> str | None:
+    from opkit import compiler
+
+    found = compiler.verify(compiled, compiler.random_arrays(compiled.graph, sizes))
+    return str(found) if found is not None else None
+
+
+def _write(compiled: Compiled, folder: Path, console: Console) -> list[str]:
+    files = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise UsageError(f"{folder} cannot be made: {err.strerror}") from err
+    for name, text in compiled.sources.items():
+        path = folder / f"{name}.cpp"
+        write_text(path, text)
+        console.status("create", str(path))
+        files.append(str(path))
+    return files
+
+
+def _print(
+    compiled: Compiled, console: Console, found: dict[str, Any], *, explain: bool, quiet: bool
+) -> None:
+    if "stage" in found:
+        console.result(found["stage"])
+    elif explain:
+        for note in found["kernels"]:
+            console.result(f"kernel {note.name} ({note.kind}): {', '.join(note.operators)}")
+            if note.separate_because:
+                console.result(f"    not fused with what it reads: {note.separate_because}")
+            if note.schedule:
+                console.result(
+                    f"    schedule {note.schedule}, {note.scratch_slots} scratch slots,"
+                    f" {note.ub_bytes_per_element:g} bytes of UB for each element of a tile"
+                )
+            if note.largest_tile:
+                console.result(f"    largest tile: {note.largest_tile} elements")
+            if note.cores:
+                console.result(
+                    f"    {note.cores} cores, room for {note.tile} elements a tile,"
+                    f" {note.tiles} tiles or rows"
+                )
+    elif not quiet:
+        console.result("\n".join(compiled.sources.values()))
+    if "difference" in found and not found["difference"]:
+        console.result("all stages agree with float64")

@@ -1,0 +1,189 @@
+"""The gradient of a graph, by reverse accumulation over its simpler operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .builder import GraphBuilder, Value
+from .dimensions import Shape, is_one, same
+from .graph import Graph, GraphError, Node
+from .operators import OPERATORS
+from .rewrite import Rebuilder
+from .table import is_floating, normal_axes
+
+__all__ = ["gradient"]
+
+
+def gradient(graph: Graph, wanted: Sequence[str] | None = None) -> Graph:
+    """Return the program of the gradients: `grad_<output>` for each output, then the inputs, to
+    `grad_<input>`.
+
+    A gradient has its input's own shape: what was broadcast is summed. Inputs that are no
+    fractions have none; one
+    that no output depends on gets zeros.
+
+    Args:
+        graph: the program.
+        wanted: inputs; all of fractions without it.
+
+    Raises:
+        GraphError: an operator has no gradient; at the user's line.
+    """
+    differentiable = [t.name for t in graph.inputs if is_floating(t.dtype)]
+    names = list(wanted) if wanted is not None else differentiable
+    unknown = [name for name in names if name not in differentiable]
+    if unknown:
+        raise GraphError(f'"{unknown[0]}" is no input of fractions', location=None)
+    outputs = [(name, t) for name, t in graph.output_tensors if is_floating(t.dtype)]
+    builder = GraphBuilder(f"{graph.name}_grad")
+    seeds = {
+        tensor.name: builder.input(f"grad_{name}", tensor.shape, tensor.dtype)
+        for name, tensor in outputs
+    }
+    work = _Reverse(graph, builder)
+    work.forward()
+    for name, seed in seeds.items():
+        work.add(name, seed)
+    work.backward()
+    for name in names:
+        found = work.adjoints.get(name)
+        tensor = graph.tensors[name]
+        value = found if found is not None else work.values[name] * 0.0
+        builder.output(f"grad_{name}", _shaped(value, tensor.shape).astype(tensor.dtype))
+    return builder.graph()
+
+
+class _Reverse(Rebuilder):
+    def __init__(self, graph: Graph, builder: GraphBuilder) -> None:
+        super().__init__(graph, builder)
+        self.adjoints: dict[str, Value] = {}
+
+    def forward(self) -> None:
+        """Apply every node again; composites without a gradient of their own are taken apart."""
+        for node in self.graph.nodes:
+            with self.builder.at(node.location):
+                inputs = [self.values[name] for name in node.inputs]
+                row = OPERATORS[node.operator]
+                if row.gradient is None and row.expand is not None:
+                    value = row.expand(*inputs, **dict(node.attributes))
+                else:
+                    value = self.same(node, inputs)
+                self.values[node.output.name] = value
+
+    def add(self, name: str, value: Value) -> None:
+        """Add to the adjoint of a tensor of the given graph."""
+        self.accumulate(self.values[name].tensor.name, value)
+
+    def accumulate(self, name: str, value: Value) -> None:
+        known = self.adjoints.get(name)
+        self.adjoints[name] = value if known is None else known + value
+
+    def backward(self) -> None:
+        """Go back over the nodes, the last first; composites met on the way are taken apart."""
+        nodes = list(self.builder.nodes)
+        for node in reversed(nodes):
+            adjoint = self.adjoints.get(node.output.name)
+            if adjoint is None or not node.inputs:
+                continue
+            with self.builder.at(node.location):
+                self.pull(node, adjoint)
+
+    def pull(self, node: Node, adjoint: Value) -> None:
+        row = OPERATORS[node.operator]
+        inputs = [self.builder.value(name) for name in node.inputs]
+        output = self.builder.value(node.output.name)
+        adjoint = _shaped(adjoint, output.shape)
+        if row.gradient is None:
+            parts: Sequence[Value | None] = self.apart(node, inputs, adjoint)
+        else:
+            if row.kind == "reduction":
+                adjoint, output = _kept(node, inputs[0], adjoint), _kept(node, inputs[0], output)
+            parts = row.gradient(adjoint, *inputs, output, **dict(node.attributes))
+        for name, value, part in zip(node.inputs, inputs, parts, strict=True):
+            if part is not None and is_floating(value.dtype):
+                self.accumulate(name, _shaped(part, value.shape))
+
+    def apart(self, node: Node, inputs: Sequence[Value], adjoint: Value) -> Sequence[Value | None]:
+        """Return the gradients of an operator by those of what it is made of."""
+        row = OPERATORS[node.operator]
+        if row.expand is None:
+            return self.moved(node, inputs, adjoint)
+        inner = GraphBuilder("inner")
+        stand_ins = [
+            inner.input(f"i{at}", value.shape, value.dtype) for at, value in enumerate(inputs)
+        ]
+        inner.output("y", row.expand(*stand_ins, **dict(node.attributes)))
+        graph = inner.graph()
+        nested = _Reverse(graph, self.builder)
+        nested.values = {f"i{at}": value for at, value in enumerate(inputs)}
+        nested.forward()
+        first = {value.tensor.name for value in nested.values.values()}
+        inputs_of_inner = {value.tensor.name for value in inputs}
+        nested.add(graph.outputs[0][1], adjoint)
+        for each in reversed(list(self.builder.nodes)):
+            found = nested.adjoints.get(each.output.name)
+            if found is None or each.output.name not in first - inputs_of_inner or not each.inputs:
+                continue
+            nested.pull(each, found)
+        return [nested.adjoints.get(value.tensor.name) for value in inputs]
+
+    def moved(self, node: Node, inputs: Sequence[Value], adjoint: Value) -> Sequence[Value | None]:
+        """Return the gradients of slices, joins and pads: the parts that went to each place."""
+        settings: Mapping[str, Any] = node.settings
+        if node.operator == "slice" and settings["step"] == 1:
+            (x,) = inputs
+            axis, start, stop = (settings[key] for key in ("axis", "start", "stop"))
+            extent = x.shape[axis]
+            widths: list[tuple[Any, Any]] = [(0, 0)] * x.ndim
+            widths[axis] = (start, extent - stop)
+            return [adjoint.apply("pad", widths=tuple(widths), value=0.0)]
+        if node.operator == "concat":
+            axis, begin = settings["axis"], 0
+            found: list[Value | None] = []
+            for x in inputs:
+                stop = begin + x.shape[axis]
+                part = adjoint.apply("slice", axis=axis, start=begin, stop=stop, step=1)
+                found.append(part)
+                begin = stop
+            return found
+        if node.operator == "pad":
+            (x,) = inputs
+            part = adjoint
+            widths_of = settings["widths"]
+            for axis, (before, _) in enumerate(widths_of):
+                part = part.apply(
+                    "slice", axis=axis, start=before, stop=before + x.shape[axis], step=1
+                )
+            return [part]
+        raise GraphError(f'"{node.operator}" has no gradient yet', location=node.location)
+
+
+def _kept(node: Node, source: Value, value: Value) -> Value:
+    """Return a reduction's value with the axes that it lost, of extent 1."""
+    if node.settings["keepdims"]:
+        return value
+    axes = normal_axes(node.settings["axis"], source.ndim)
+    shape = tuple(1 if at in axes else e for at, e in enumerate(source.shape))
+    return value.reshape(*shape)
+
+
+def _shaped(value: Value, shape: Shape) -> Value:
+    """Return a gradient in the shape of what was broadcast, summed over where it was."""
+    if value.ndim == len(shape) and all(
+        same(a, b) for a, b in zip(value.shape, shape, strict=True)
+    ):
+        return value
+    lead = value.ndim - len(shape)
+    if lead > 0:
+        value = value.sum(axis=tuple(range(lead)))
+    axes = tuple(
+        at
+        for at, (own, goal) in enumerate(zip(value.shape, shape[-value.ndim :], strict=False))
+        if is_one(goal) and not is_one(own)
+    )
+    if axes:
+        value = value.sum(axis=axes, keepdims=True)
+    if value.shape != shape:
+        value = value.apply("broadcast_to", shape=shape)
+    return value

@@ -1,0 +1,74 @@
+"""`opkit compile`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from opkit.cli import main
+
+PROGRAM = """
+def norm(x: "float16[M, 64]", weight: "float16[64]"):
+    mean = (x * x).mean(axis=-1, keepdims=True)
+    return x / (mean + 1e-6).apply("sqrt") * weight
+"""
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as leaving:
+        main(["compile", *arguments])
+    captured = capsys.readouterr()
+    return int(leaving.value.code or 0), captured.out, captured.err
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "norm.py"
+    path.write_text(PROGRAM)
+    return str(path)
+
+
+def test_the_kernel_is_printed(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, program)
+    assert code == 0
+    assert "SumRows(" in out and "norm.py:3" in out
+
+
+@pytest.mark.parametrize("stage", ["traced", "graph", "fused", "steps", "plan", "ascendc"])
+def test_every_stage_is_printed(
+    stage: str, program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, program, "--dump", stage)
+    assert code == 0 and "norm" in out
+
+
+def test_stages_are_verified(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, program, "--verify", "--size", "M=5")
+    assert code == 0 and "all stages agree" in out
+
+
+def test_notes_come_as_json(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, program, "--json", "--size", "M=100")
+    (kernel,) = json.loads(out)["kernels"]
+    assert code == 0 and kernel["schedule"] == "rows" and kernel["cores"] > 0
+
+
+def test_kernels_are_written(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, _ = run(capsys, program, "-o", str(tmp_path / "out"))
+    assert code == 0 and (tmp_path / "out" / "norm.cpp").read_text().startswith("#include")
+
+
+def test_a_mistake_is_told_at_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text('def f(x: "float16[4, 8]"):\n    return x @ x\n')
+    code, _, err = run(capsys, str(path))
+    assert code == 2 and f"{path}:2: matmul" in err
+
+
+def test_a_size_that_lacks_is_asked_for(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, program, "--dump", "split")
+    assert code == 2 and "--size" in err

@@ -1,0 +1,70 @@
+"""Gradients against differences of float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkit import compiler as oc
+from opkit.compiler import TensorSpec as Spec
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
+    "a norm, summed to its vectors": (
+        lambda x, w, b: x.apply("layer_norm", w, b),
+        (Spec("x", (3, 5)), Spec("w", (5,)), Spec("b", (5,))),
+    ),
+    "softmax": (lambda x: x.apply("softmax"), (Spec("x", (3, 5)),)),
+    "a reduction of a gated unit": (
+        lambda x, y: (x.apply("gelu") * y).sum(axis=0),
+        (Spec("x", (3, 5)), Spec("y", (5,))),
+    ),
+    "a product": (lambda x, y: (x @ y).apply("tanh"), (Spec("x", (3, 5)), Spec("y", (5, 4)))),
+    "moved and divided": (
+        lambda x: (x.T[1:4] / (x.apply("abs") + 1).max(axis=0, keepdims=True).T[1:4]).apply("silu"),
+        (Spec("x", (3, 5)),),
+    ),
+    "joined and padded": (
+        lambda x: x.builder.apply("concat", x, x.apply("sin"), axis=1).apply(
+            "pad", widths=((1, 0), (0, 2)), value=0.0
+        ),
+        (Spec("x", (3, 5)),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_gradient_is_the_slope_in_its_inputs_own_shape(name: str) -> None:
+    function, specs = CASES[name]
+    graph = oc.trace(function, specs)
+    random = np.random.default_rng(0)
+    arrays = {spec.name: random.normal(size=spec.shape) for spec in specs}
+    seeds = {f"grad_{n}": random.normal(size=t.shape) for n, t in graph.output_tensors}
+    backward = oc.gradient(graph)
+    found = oc.run_graph(backward, {**seeds, **arrays})
+
+    def loss(values: dict[str, np.ndarray]) -> float:
+        run = oc.run_graph(graph, values)
+        return sum(float((run[t] * seeds[f"grad_{n}"]).sum()) for n, t in graph.outputs)
+
+    step = 1e-5
+    for output, tensor in backward.outputs:
+        array = arrays[output.removeprefix("grad_")]
+        assert found[tensor].shape == array.shape
+        for index in np.ndindex(array.shape):
+            before = array[index]
+            array[index] = before + step
+            above = loss(arrays)
+            array[index] = before - step
+            below = loss(arrays)
+            array[index] = before
+            assert found[tensor][index] == pytest.approx((above - below) / (2 * step), abs=1e-7)
+
+
+def test_an_operator_without_a_gradient_is_named_at_its_line() -> None:
+    spec = Spec("x", (4, 4))
+    graph = oc.trace(lambda x: x[::2], [spec])
+    with pytest.raises(oc.GraphError, match='"slice" has no gradient yet'):
+        oc.gradient(graph)

@@ -1,0 +1,30 @@
+"""Random programs: every kernel under every check and against float64."""
+
+from __future__ import annotations
+
+import pytest
+
+from opkit import compiler as oc
+from opkit.compiler.fuzzing import random_graph
+from opkit.sanitizer import Check
+
+
+def check_seed(seed: int) -> None:
+    graph = random_graph(seed)
+    program = oc.compile(graph)
+    with Check(()) as checks:
+        difference = oc.verify(program, oc.random_arrays(graph, {}, seed))
+    assert difference is None, str(difference)
+    assert not checks.findings, checks.findings[0]
+
+
+# 25 once had outputs that every core wrote, whatever its share.
+@pytest.mark.parametrize("seed", [3, 25, 41])
+def test_a_random_program_is_right_and_clean(seed: int) -> None:
+    check_seed(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1040))
+def test_more_random_programs_are_right_and_clean(seed: int) -> None:
+    check_seed(seed)
