@@ -262,7 +262,15 @@ def _mean(x: Value, axis: Any, keepdims: bool) -> Value:
     inverse = 1.0 / float(count) if isinstance(count, int) else 1.0 / x.builder.extent(count)
     if not is_floating(x.dtype):
         x = x.astype("float32")
-    return x.sum(axis=axis, keepdims=keepdims) * inverse
+    return _without(x.sum(axis=axis, keepdims=True) * inverse, axes, keepdims)
+
+
+def _without(value: Value, axes: Sequence[int], keepdims: bool) -> Value:
+    """Return a reduction's value without the axes of extent 1 that it keeps: last of all, so that
+    what follows the sum shares its kernel."""
+    if keepdims:
+        return value
+    return value.reshape(*(e for at, e in enumerate(value.shape) if at not in axes))
 
 
 def _var(x: Value, axis: Any, keepdims: bool, correction: int) -> Value:
@@ -274,7 +282,8 @@ def _var(x: Value, axis: Any, keepdims: bool, correction: int) -> Value:
         inverse: Value | float = 1.0 / (count - correction) if count != correction else math.nan
     else:
         inverse = 1.0 / (x.builder.extent(count) - float(correction))
-    return (centred * centred).sum(axis=axis, keepdims=keepdims) * inverse
+    total = (centred * centred).sum(axis=axis, keepdims=True) * inverse
+    return _without(total, normal_axes(axis, x.ndim), keepdims)
 
 
 def _softmax(x: Value, axis: int) -> Value:
@@ -291,10 +300,7 @@ def _logsumexp(x: Value, axis: Any, keepdims: bool) -> Value:
     # Infinity less infinity is no number: an infinite peak is taken off as 0.
     peak = x.max(axis=axis, keepdims=True)
     total = (x - peak).apply("exp").sum(axis=axis, keepdims=True).apply("log") + peak
-    if keepdims:
-        return total
-    axes = normal_axes(axis, x.ndim)
-    return total.reshape(*(e for at, e in enumerate(x.shape) if at not in axes))
+    return _without(total, normal_axes(axis, x.ndim), keepdims)
 
 
 def _layer_norm(x: Value, weight: Value, bias: Value, epsilon: float) -> Value:
