@@ -116,19 +116,24 @@ class Library:
             KernelFault: the kernel faulted; the device can be used again.
         """
         arrays, numbers = _bind(op_type, inputs, dtypes)
-        plain = _plain_attrs(attrs)
         given = _given_outputs(op_type, out)
         expected = _expected(op_type, out_shape, out_dtype, given)
-        found = self._native.infer(op_type, arrays, numbers, plain, expected)
-        rows = [_BY_GE_VALUE[dtype] for _, dtype in found]
-        if given and len(given) != len(found):
-            raise UsageError(f"[{op_type}] has {len(found)} outputs, but out has {len(given)}")
-        # What a kernel leaves unwritten is the same in every run: zeros, or the device's poison.
-        outputs = [
-            array if array is not None else _zeros(op_type, shape, row)
-            for (shape, _), row, array in zip(found, rows, given or [None] * len(rows), strict=True)
-        ]
-        self._native.run(op_type, arrays, numbers, plain, outputs, [row.ge_value for row in rows])
+
+        def allocate(inferred: Sequence[tuple[tuple[int, ...], int]]) -> list[_Array]:
+            if given and len(given) != len(inferred):
+                count = len(inferred)
+                raise UsageError(f"[{op_type}] has {count} outputs, but out has {len(given)}")
+            # What a kernel leaves unwritten is the same in every run: zeros, or poison.
+            return [
+                array if array is not None else _zeros(op_type, shape, _BY_GE_VALUE[dtype])
+                for (shape, dtype), array in zip(
+                    inferred, given or [None] * len(inferred), strict=True
+                )
+            ]
+
+        outputs: list[_Array] = self._native.run(
+            op_type, arrays, numbers, _plain_attrs(attrs), expected, allocate
+        )
         return outputs
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
-import tempfile
 import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from opkit.errors import UsageError
+from opkit.files import write_aside
 from opkit.scaffold.merge import merge_texts
 
 __all__ = ["RECORD", "Action", "FileStatus", "write"]
@@ -167,13 +166,5 @@ def _read_record(directory: Path) -> _Record:
 def _replace(target: Path, text: str) -> None:
     """Write a file whole or not at all; scripts become executable."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    aside = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-        aside.chmod(0o755 if target.name.removesuffix(".new").endswith(".sh") else 0o644)
-        aside.replace(target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    is_script = target.name.removesuffix(".new").endswith(".sh")
+    write_aside(target, text.encode(), mode=0o755 if is_script else 0o644)

@@ -31,8 +31,9 @@ import yaml
 
 from opkit.files import written_aside
 from opkit.schema import AttrValue, OpSpec
-from opkit.testing.case_reading import Entry, read_document
-from opkit.testing.cases import Case, Shape, ShapeRule, input_shapes, plain_attr
+from opkit.testing.case_reading import Entry, attr_value, read_document
+from opkit.testing.cases import Case, Shape, ShapeRule, distinct, input_shapes, plain_attr
+from opkit.testing.msopst import is_msopst, msopst_cases
 from opkit.testing.standards import find_standard
 from opkit.testing.values import Source
 
@@ -63,8 +64,6 @@ def load_cases(
     Raises:
         UsageError: the file is wrong; the text says where.
     """
-    from opkit.testing.msopst import is_msopst, msopst_cases
-
     document = read_document(path)
     if is_msopst(document):
         return _from(path, msopst_cases(path, document, specs, seed=seed))
@@ -100,16 +99,6 @@ def replaces_generated(path: Path) -> bool:
 
 def _from(path: Path, cases: Sequence[Case]) -> tuple[Case, ...]:
     return tuple(replace(case, origin=path) for case in cases)
-
-
-def distinct(cases: Sequence[Case]) -> tuple[Case, ...]:
-    """Return the cases with names made different by a number where two are the same."""
-    seen: dict[str, int] = {}
-    result = []
-    for case in cases:
-        count = seen[case.name] = seen.get(case.name, 0) + 1
-        result.append(case if count == 1 else replace(case, label=f"{case.name}-{count}"))
-    return tuple(result)
 
 
 def _entry_cases(entry: Entry, spec: OpSpec, seed: int, rule: ShapeRule | None) -> list[Case]:
@@ -258,23 +247,6 @@ def _is_deep(item: list[object], depth: int) -> bool:
 
 def _shown(value: AttrValue) -> str:
     return str(value).replace(" ", "").lower() if isinstance(value, (bool, tuple)) else str(value)
-
-
-def attr_value(entry: Entry, kind: str, value: object) -> AttrValue:
-    """Return a value as an attribute of that prototype type."""
-    if kind == "float":
-        return entry.number(value)
-    if kind == "list_float" and isinstance(value, list):
-        return tuple(entry.number(item) for item in value)
-    expected = {"int": int, "bool": bool, "string": str, "str": str}.get(kind.removeprefix("list_"))
-    items = value if kind.startswith("list_") and isinstance(value, list) else [value]
-    for item in items:
-        right = expected is not None and isinstance(item, expected)
-        if not right or (expected is int and isinstance(item, bool)):
-            raise entry.fail(f"an attribute of type {kind} cannot be {value!r}")
-    if kind.startswith("list_"):
-        return tuple(items)
-    return value  # type: ignore[return-value]
 
 
 def _sources(entry: Entry, spec: OpSpec) -> tuple[str, tuple[Source | None, ...]]:

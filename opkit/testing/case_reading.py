@@ -10,10 +10,10 @@ import yaml
 
 from opkit.dtypes import DType, dtype_names, find_dtype
 from opkit.errors import UsageError
-from opkit.schema import OpSpec, nearest
+from opkit.schema import AttrValue, OpSpec, nearest
 from opkit.testing.values import Source, check_distribution
 
-__all__ = ["Entry", "read_document"]
+__all__ = ["Entry", "attr_value", "read_document"]
 
 
 def read_document(path: Path) -> object:
@@ -137,3 +137,20 @@ def _flat(values: object) -> list[object]:
     if isinstance(values, Sequence) and not isinstance(values, str):
         return [item for value in values for item in _flat(value)]
     return [values]
+
+
+def attr_value(entry: Entry, kind: str, value: object) -> AttrValue:
+    """Return a value as an attribute of that prototype type."""
+    if kind == "float":
+        return entry.number(value)
+    if kind == "list_float" and isinstance(value, list):
+        return tuple(entry.number(item) for item in value)
+    expected = {"int": int, "bool": bool, "string": str, "str": str}.get(kind.removeprefix("list_"))
+    items = value if kind.startswith("list_") and isinstance(value, list) else [value]
+    for item in items:
+        right = expected is not None and isinstance(item, expected)
+        if not right or (expected is int and isinstance(item, bool)):
+            raise entry.fail(f"an attribute of type {kind} cannot be {value!r}")
+    if kind.startswith("list_"):
+        return tuple(items)
+    return value  # type: ignore[return-value]

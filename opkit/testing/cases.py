@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ __all__ = [
     "Shape",
     "ShapeRule",
     "default_cases",
+    "distinct",
     "input_shapes",
     "make_case",
     "make_inputs",
@@ -219,6 +220,16 @@ def _reads_axes(spec: OpSpec) -> bool:
         if rule.kind in ("matmul", "dims") or (rule.kind == "reduce" and axes != (-1,)):
             return True
     return False
+
+
+def distinct(cases: Sequence[Case]) -> tuple[Case, ...]:
+    """Return the cases with names made different by a number where two are the same."""
+    seen: dict[str, int] = {}
+    result = []
+    for case in cases:
+        count = seen[case.name] = seen.get(case.name, 0) + 1
+        result.append(case if count == 1 else replace(case, label=f"{case.name}-{count}"))
+    return tuple(result)
 
 
 def works_by_row(spec: OpSpec, *, shape_rule: ShapeRule | None = None) -> bool:

@@ -20,9 +20,8 @@ import numpy as np
 
 from opkit.errors import OperatorError, UsageError
 from opkit.schema import AttrValue, OpSpec
-from opkit.testing.case_files import attr_value, distinct
-from opkit.testing.case_reading import Entry
-from opkit.testing.cases import Case, Shape, plain_attr
+from opkit.testing.case_reading import Entry, attr_value
+from opkit.testing.cases import Case, Shape, distinct, plain_attr
 from opkit.testing.golden import load_function
 from opkit.testing.values import Source
 

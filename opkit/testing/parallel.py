@@ -85,6 +85,9 @@ def run_parallel(
 ) -> PrecisionReport:
     """Run cases in `jobs` processes; verdicts in the order of the cases, as `run_cases` gives them.
 
+    Args:
+        seed, options: for the line that runs a case again.
+
     Raises:
         OpkitError: a process died; our own bugs.
     """
@@ -108,4 +111,5 @@ def run_parallel(
             raise
     project = setup.project
     standards = operator_standards(project.root, project.operators, standard=setup.standard)
-    return PrecisionReport(project.name, standard_names(standards.values()), seed, tuple(results))
+    names = standard_names(standards.values())
+    return PrecisionReport(project.name, names, seed, tuple(results), tuple(options))

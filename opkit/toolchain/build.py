@@ -14,8 +14,9 @@ from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, Diagnostic, SetupError, UsageError
+from opkit.files import write_aside
 from opkit.toolchain.absent import absent_functions, absent_source
-from opkit.toolchain.cache import BuildCache, default_cache_dir, write_aside
+from opkit.toolchain.cache import BuildCache, default_cache_dir
 from opkit.toolchain.command import (
     HOST_LIBRARY,
     CompileUnit,

@@ -11,11 +11,11 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from opkit.files import write_aside
 from opkit.toolchain.digests import FileDigests
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "CacheEntry",
     "default_cache_dir",
     "unit_key",
-    "write_aside",
 ]
 
 DEFAULT_MAX_BYTES = 1 << 30
@@ -193,21 +192,6 @@ class BuildCache:
         # Eviction goes by time of use. A read-only cache is still a cache.
         with contextlib.suppress(OSError):
             os.utime(path)
-
-
-def write_aside(path: Path, content: bytes, *, mode: int = 0o644) -> None:
-    """Write a file whole or not at all: beside its place first, then renamed."""
-    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    aside = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        aside.chmod(mode)
-        aside.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-        raise
 
 
 def _discard(path: Path) -> None:

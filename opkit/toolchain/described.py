@@ -283,7 +283,13 @@ def _format(param: Mapping[str, Any], column: int, names: Mapping[int, str]) -> 
     formats = param["formats"]
     if not formats:
         return "ND"
-    return names.get(formats[min(column, len(formats) - 1)], "ND")
+    number = formats[min(column, len(formats) - 1)]
+    if number not in names:
+        raise BuildError(
+            f"the OpDef's {param['name']} has the format {number}, which ge::Format does not list",
+            help="use one of ge::FORMAT_*, such as ge::FORMAT_ND",
+        )
+    return names[number]
 
 
 def _format_names() -> dict[int, str]:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from opkit.errors import BuildError, SetupError, UsageError
+from opkit.files import write_aside
 from opkit.toolchain.build import Artifact, library_dir
-from opkit.toolchain.cache import write_aside
 from opkit.toolchain.command import compile_argv, opapi_unit
 from opkit.toolchain.compiler import find_compiler
 from opkit.toolchain.manifest import KERNEL_NAMES, MANIFEST_NAME, listed_files

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from opkit.toolchain.cache import write_aside
+from opkit.files import write_aside
 from opkit.toolchain.digests import FileStat
 
 __all__ = ["BuildState", "UnitState"]

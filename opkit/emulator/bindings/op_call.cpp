@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -197,6 +198,16 @@ class Attrs {
 /// What the caller says of each output: a shape or none, a dtype number or -1.
 using Expected = std::vector<std::pair<std::optional<std::vector<int64_t>>, int32_t>>;
 
+/// The same as the C interface takes it; it points into `expected`.
+std::vector<opkit_tensor> views_of(const Expected& expected) {
+  std::vector<opkit_tensor> views;
+  for (const auto& [shape, dtype] : expected) {
+    views.push_back(
+        {nullptr, shape ? shape->data() : nullptr, shape ? static_cast<int32_t>(shape->size()) : -1, dtype});
+  }
+  return views;
+}
+
 class Library {
  public:
   explicit Library(const std::string& folder) {
@@ -215,11 +226,7 @@ class Library {
     const Tensors tensors = Tensors::of(inputs, dtypes);
     const Attrs attrs(attributes);
     opkit_call call = tensors.call_with(attrs);
-    std::vector<opkit_tensor> outputs;
-    for (const auto& [shape, dtype] : expected) {
-      outputs.push_back(
-          {nullptr, shape ? shape->data() : nullptr, shape ? static_cast<int32_t>(shape->size()) : -1, dtype});
-    }
+    const std::vector<opkit_tensor> outputs = views_of(expected);
     call.outputs = outputs.empty() ? nullptr : outputs.data();
     call.output_count = outputs.size();
     std::vector<opkit_shape> shapes(kOutputRoom);
@@ -242,20 +249,40 @@ class Library {
     return result;
   }
 
-  void run(const std::string& op_type, const py::sequence& inputs, const std::vector<int32_t>& dtypes,
-           const py::dict& attributes, const py::sequence& outputs, const std::vector<int32_t>& output_dtypes) {
+  /// Infers the outputs once, lets `allocate` make them of their (shape, dtype number) pairs, and runs the operator.
+  py::list run(const std::string& op_type, const py::sequence& inputs, const std::vector<int32_t>& dtypes,
+               const py::dict& attributes, const Expected& expected, const py::function& allocate) {
     const Tensors tensors = Tensors::of(inputs, dtypes);
-    const Tensors results = Tensors::of(outputs, output_dtypes);
     const Attrs attrs(attributes);
+    const std::vector<opkit_tensor> told = views_of(expected);
     opkit_call call = tensors.call_with(attrs);
-    call.outputs = results.data();
-    call.output_count = results.size();
+    call.outputs = told.empty() ? nullptr : told.data();
+    call.output_count = told.size();
+    opkit_plan* prepared = nullptr;
     opkit_status status;
     {
       const py::gil_scoped_release release;
-      status = opkit_run(library_, op_type.c_str(), &call, results.data(), results.size());
+      status = opkit_prepare(library_, op_type.c_str(), &call, &prepared);
     }
     check(status);
+    const std::unique_ptr<opkit_plan, decltype(&opkit_plan_destroy)> plan(prepared, &opkit_plan_destroy);
+    size_t count = 0;
+    const opkit_shape* shapes = opkit_plan_outputs(plan.get(), &count);
+    py::list inferred;
+    std::vector<int32_t> numbers;
+    for (const opkit_shape* shape = shapes; shape != shapes + count; ++shape) {
+      const std::vector<int64_t> dims(shape->dims, shape->dims + shape->rank);
+      inferred.append(py::make_tuple(py::tuple(py::cast(dims)), shape->dtype));
+      numbers.push_back(shape->dtype);
+    }
+    const py::list outputs = allocate(inferred);
+    const Tensors results = Tensors::of(outputs, numbers);
+    {
+      const py::gil_scoped_release release;
+      status = opkit_plan_run(plan.get(), results.data(), results.size(), nullptr);
+    }
+    check(status);
+    return outputs;
   }
 
  private:
@@ -272,7 +299,8 @@ void bind_op_call(py::module_& module) {
            py::arg("expected") = Expected(),
            "Return (shape, ge::DataType number) of each output; absent optional inputs are None, dynamic ones lists.")
       .def("run", &Library::run, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"), py::arg("attrs"),
-           py::arg("outputs"), py::arg("output_dtypes"), "Run an operator; it writes into `outputs`.");
+           py::arg("expected"), py::arg("allocate"),
+           "Run an operator and return what `allocate` made of its (shape, dtype number) pairs.");
   module.def("raise_status", &raise_status, py::arg("status"), py::arg("message"),
              "Raise the exception for an opkit_status that this thread's last operator call returned.");
 }

@@ -1,0 +1,47 @@
+"""What a host library says of itself, as data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opkit.errors import BuildError
+from opkit.toolchain.described import parse_description
+
+PARAM = {
+    "param_type": "required",
+    "dtypes": [1],
+    "formats": [2],
+    "follows_dtype": False,
+    "is_dtype_list": False,
+    "follow": "",
+    "is_value_dependent": False,
+    "is_scalar": False,
+    "is_auto_contiguous": False,
+    "ignores_contiguous": False,
+}
+
+
+def document(**changed: Any) -> dict[str, Any]:
+    operator = {
+        "op": "Twice",
+        "unsupported": "",
+        "configs": [],
+        "attrs": [],
+        "inputs": [{**PARAM, "name": "x", **changed}],
+        "outputs": [{**PARAM, "name": "y"}],
+    }
+    return {"operators": [operator], "tiling_structs": []}
+
+
+def test_a_format_is_read_by_its_number() -> None:
+    found = parse_description(document(), soc_config="ascend910b", source=Path("twice.cpp"))
+    assert found.operators[0].spec.inputs[0].formats == ("ND",)
+
+
+def test_a_format_that_does_not_exist_is_an_error() -> None:
+    """It became ND, and so did what was meant."""
+    with pytest.raises(BuildError, match="x has the format 9999"):
+        parse_description(document(formats=[9999]), soc_config="ascend910b", source=Path("t.cpp"))
