@@ -217,7 +217,7 @@ def run(entries: Sequence[dict[str, object]], folder: Path, *, name: str, with_t
         )
         if done.returncode != 0:
             raise RuntimeError(
-                f"{' '.join(command[:6])}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+                f"{' '.join(command[:4])[:80]}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
             )
         printed = done.stdout
     return int(re.findall(r"\d+", printed)[-1])

@@ -56,7 +56,7 @@ def golden_module(specs: Sequence[OpSpec]) -> str | None:
     clashes = {name for spec in specs for name in _clashes(_parameters(spec), text)}
     if not clashes:
         return text
-    new = {name: f"{name.strip('_') or 'value'}_value" for name in sorted(clashes)}
+    new = {name: f"value_{name.strip('_')}" for name in sorted(clashes)}
     taken = {name for spec in specs for name in _parameters(spec)}
     new = {name: free_name(other, taken) for name, other in new.items()}
     text = formula.golden_source(*(_renamed(spec, new) for spec in specs)) or ""
@@ -70,7 +70,7 @@ def torch_formula(spec: OpSpec) -> str:
 
     text = formula.torch_source(spec)
     clashes = _clashes(_parameters(spec), text) | ({"shape_", "Any"} & set(_parameters(spec)))
-    new = {name: f"{name.strip('_') or 'value'}_value" for name in sorted(clashes)}
+    new = {name: f"value_{name.strip('_')}" for name in sorted(clashes)}
     new = {name: free_name(other, _parameters(spec)) for name, other in new.items()}
     if new:
         text = formula.torch_source(_renamed(spec, new))

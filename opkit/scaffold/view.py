@@ -100,10 +100,10 @@ class AttrView:
     def torch_parameter(self) -> str:
         """The parameter in a torch operator schema."""
         if self.default is None:
-            return f"{self.type.torch} {self.name}"
+            return f"{self.type.torch} {_torch_name(self.name)}"
         if self.torch_lacks_default:
-            return f"{self.type.torch}? {self.name}=None"
-        return f"{self.type.torch} {self.name}={_torch_literal(self.default)}"
+            return f"{self.type.torch}? {_torch_name(self.name)}=None"
+        return f"{self.type.torch} {_torch_name(self.name)}={_torch_literal(self.default)}"
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,8 @@ class OperatorView:
     def torch_schema(self) -> str:
         """The operator's schema as torch writes it."""
         inputs = [
-            f"{i.torch_type} {i.name}{'=None' if self._is_last(i) else ''}" for i in self.inputs
+            f"{i.torch_type} {_torch_name(i.name)}{'=None' if self._is_last(i) else ''}"
+            for i in self.inputs
         ]
         parameters = ", ".join([*inputs, *(attr.torch_parameter for attr in self.attrs)])
         returns = ", ".join("Tensor[]" if output.is_list else "Tensor" for output in self.outputs)
@@ -283,6 +284,11 @@ def _cpp_literal(value: int | float | bool | str) -> str:
         return repr(value)
     # JSON's escapes are C++'s for everything below U+0080; the rest stays UTF-8.
     return json.dumps(value, ensure_ascii=False)
+
+
+def _torch_name(name: str) -> str:
+    """Return the name of an argument in a torch schema, where one more word is a keyword."""
+    return "Ellipsis_" if name == "Ellipsis" else name
 
 
 def _torch_literal(value: AttrValue | tuple[object, ...]) -> str:
