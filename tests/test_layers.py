@@ -176,12 +176,13 @@ def test_every_package_states_its_surface() -> None:
     assert [str(path) for path in packages if not exported(package_of(path))] == []
 
 
-def test_only_the_torch_bridge_imports_torch() -> None:
+def test_only_the_torch_packages_import_torch() -> None:
     wrong = [
         place(item)
         for path, tree in TREES.items()
         for item in imports_of(path, tree)
-        if item.module.split(".")[0] == "torch" and room(module_of(path)) != "torch_bridge"
+        if item.module.split(".")[0] == "torch"
+        and room(module_of(path)) not in {"torch_npu", "torch_bridge"}
     ]
     assert wrong == []
 
@@ -216,6 +217,8 @@ def test_only_the_console_catches_every_exception() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path, tree in TREES.items()
         if path != ROOT / "opkit" / "cli" / "console.py"
+        # PyTorch calls it while it is imported: whatever it raised would end "import torch".
+        and path != ROOT / "opkit" / "torch_npu" / "autoload.py"
         for node in ast.walk(tree)
         if isinstance(node, ast.ExceptHandler) and catches_everything(node)
     ]

@@ -9,6 +9,7 @@ from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arg
 from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
 from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
+from opkit.toolchain.lock import locked
 from opkit.toolchain.opdef import read_opdefs
 from opkit.toolchain.own_command import OPKIT_COMMAND, WITHOUT_FOLDER
 from opkit.toolchain.project import Project, load_project
@@ -50,6 +51,7 @@ __all__ = [
     "find_home",
     "home_variables",
     "load_project",
+    "locked",
     "matching_close",
     "matching_open",
     "parse_driver_arguments",

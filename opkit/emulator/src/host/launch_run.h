@@ -1,6 +1,7 @@
 /// Launching the kernel of an operator.
 #pragma once
 
+#include "opkit/direct_launch.h"
 #include "bound_call.h"
 #include "core/launch.h"
 #include "tiling_run.h"
@@ -18,5 +19,8 @@ std::string fault_text(const FaultReport& report);
 
 /// The fault of the last operator call on this thread that ended in OPKIT_FAULT.
 OPKIT_API const FaultReport& last_fault();
+
+/// Runs a launch on the caller's own addresses; `error` says what was wrong where the status is not OPKIT_OK.
+opkit_status launch_direct(const opkit_direct_launch& given, std::string& error);
 
 }  // namespace opkit::host

@@ -208,3 +208,12 @@ opkit_status opkit_plan_run(opkit_plan* plan, const opkit_tensor* outputs, size_
 void opkit_plan_destroy(opkit_plan* plan) { delete plan; }
 
 const char* opkit_last_error(void) { return opkit::host::last_error.c_str(); }
+
+opkit_status opkit_launch_direct(const opkit_direct_launch* launch) {
+  return opkit::host::guarded([&] {
+    std::string error;
+    const opkit_status status = opkit::host::launch_direct(*launch, error);
+    if (status != OPKIT_OK) opkit::host::report(status, error);
+    return status;
+  });
+}

@@ -1,0 +1,28 @@
+// The table of this library's kernels.
+#include "kernel_operator.h"
+#include "opkit/kernel_entry.h"
+
+#define P GM_ADDR
+extern "C" __global__ __aicore__ void vector_program(P, P, P, P, P, P, P, P, P, P, P);
+extern "C" __global__ __aicore__ void copy_strided(P, P, P);
+extern "C" __global__ __aicore__ void gather_rows(P, P, P, P);
+extern "C" __global__ __aicore__ void add_rows(P, P, P, P);
+extern "C" __global__ __aicore__ void matmul_batched(P, P, P, P);
+#undef P
+
+namespace {
+
+using opkit::kernel_entry;
+using opkit::KernelMode;
+
+const opkit::KernelEntry kKernels[] = {
+    kernel_entry<&vector_program>("vector_program", KernelMode::Vector),
+    kernel_entry<&copy_strided>("copy_strided", KernelMode::Vector),
+    kernel_entry<&gather_rows>("gather_rows", KernelMode::Vector),
+    kernel_entry<&add_rows>("add_rows", KernelMode::Vector),
+    kernel_entry<&matmul_batched>("matmul_batched", KernelMode::Cube),
+};
+
+}  // namespace
+
+OPKIT_EXPORT_KERNELS(kKernels)

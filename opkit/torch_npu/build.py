@@ -1,0 +1,205 @@
+"""The device's two libraries, made once and kept in the cache.
+
+One is C++ against PyTorch's headers, for one release of torch; the other holds the kernels, which
+are Ascend C and know nothing of torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from opkit import emulator
+from opkit.errors import SetupError
+from opkit.toolchain import Toolkit, default_cache_dir, find_compiler, locked
+
+__all__ = ["backend_library", "is_built", "kernel_library", "kernels_are_built"]
+
+_SOURCES = Path(__file__).parent / "csrc"
+_KERNELS = Path(__file__).parents[1] / "kernels"
+_OPTIMISE = {"natives.cpp": "-O2", "vector_program.cpp": "-O2"}
+# Checked in a process of its own: a library that PyTorch does not take can end the process.
+_SMOKE_TEST = """
+import ctypes, sys, types, torch
+torch._register_device_module("privateuseone", types.ModuleType("npu"))
+ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+library = ctypes.CDLL(sys.argv[2])
+library.opkit_npu_start(1)
+x = torch.ones(2, 3, device="privateuseone:0")
+assert (x.cpu() + 1).sum().item() == 12
+"""
+
+
+def is_built() -> bool:
+    """Whether the device's library for this torch lies in the cache."""
+    return _backend_path().is_file()
+
+
+def backend_library() -> Path:
+    """Return the device's library for this torch, built where it is not there yet.
+
+    Raises:
+        SetupError: there is no compiler, or it does not compile.
+    """
+    target = _backend_path()
+    if target.is_file():
+        return target
+    with _made_once(target, "building opkit's npu device for this torch (once, about 30 s)"):
+        if not target.is_file():
+            _build_backend(target)
+    return target
+
+
+def kernels_are_built() -> bool:
+    """Whether the library of the kernels lies in the cache."""
+    return _kernel_path().is_file()
+
+
+def kernel_library() -> Path:
+    """Return the library of the device's kernels, built where it is not there yet.
+
+    Raises:
+        SetupError: there is no compiler, or it does not compile.
+    """
+    target = _kernel_path()
+    if target.is_file():
+        return target
+    with _made_once(target, "building the npu device's kernels (once)"):
+        if not target.is_file():
+            _build_kernels(target)
+    return target
+
+
+def _kernel_path() -> Path:
+    return _cache() / f"kernels-{_kernel_key()}.so"
+
+
+def _cache() -> Path:
+    return default_cache_dir() / "npu"
+
+
+@cache
+def _backend_path() -> Path:
+    parts = [torch.__version__, sys.implementation.cache_tag or "", str(emulator.library_path())]
+    parts += [*_stamps(_SOURCES.glob("*")), *_stamps([_interface()])]
+    return _cache() / f"device-{_digest(parts)}.so"
+
+
+@cache
+def _kernel_key() -> str:
+    headers = emulator.include_dir() / "opkit"
+    library = Toolkit.installed().library
+    parts = [*_stamps(_KERNELS.glob("*.*")), *_stamps(sorted(headers.rglob("*.h")))]
+    parts += _stamps(sorted(headers.rglob("*.inc")))
+    return _digest([*parts, str(library), *find_compiler().argv])
+
+
+def _interface() -> Path:
+    return emulator.include_dir() / "opkit" / "direct_launch.h"
+
+
+def _stamps(paths: Sequence[Path] | Iterator[Path]) -> list[str]:
+    # Times and sizes instead of contents: this is asked at every "import torch".
+    found = [(path, path.stat()) for path in sorted(paths)]
+    return [f"{path}:{status.st_size}:{status.st_mtime_ns}" for path, status in found]
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+def _made_once(target: Path, what: str) -> _Announced:
+    return _Announced(target, what)
+
+
+class _Announced:
+    """A lock on one file of the cache, and a line of progress for whoever makes it."""
+
+    def __init__(self, target: Path, what: str) -> None:
+        self._target = target
+        self._what = what
+
+    def __enter__(self) -> None:
+        try:
+            self._target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise SetupError(
+                f"{self._target.parent}: cannot be made: {err.strerror}",
+                help="set XDG_CACHE_HOME to a folder of yours",
+            ) from err
+        sys.stderr.write(f"opkit: {self._what}\n")
+        self._lock = locked(self._target.with_suffix(".lock"), waiting=lambda: None)
+        self._lock.__enter__()
+
+    def __exit__(self, *details: object) -> None:
+        self._lock.__exit__(None, None, None)
+
+
+def _build_backend(target: Path) -> None:
+    root = Path(torch.__file__).parent
+    flags = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-w"]
+    flags += [f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
+    flags += ["-isystem", str(root / "include"), "-I", str(emulator.include_dir())]
+    flags += ["-I", str(_KERNELS)]
+    library = emulator.library_path()
+    link = [f"-L{root / 'lib'}", f"-Wl,-rpath,{root / 'lib'}", "-ltorch_cpu", "-lc10"]
+    link += [str(library), f"-Wl,-rpath,{library.parent}"]
+    with tempfile.TemporaryDirectory(prefix="device-", dir=target.parent) as scratch:
+        made = _compile(sorted(_SOURCES.glob("*.cpp")), flags, link, Path(scratch))
+        test = [sys.executable, "-c", _SMOKE_TEST, str(library), str(made)]
+        environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        _run(test, "the npu device was built, and PyTorch does not take it", environment)
+        made.replace(target)
+
+
+def _build_kernels(target: Path) -> None:
+    toolkit = Toolkit.installed()
+    flags = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w", "-D__NPU_ARCH__=2201"]
+    flags += ["-D__CCE_AICORE__=220", "-ffp-contract=off", "-isystem", str(toolkit.include_dir)]
+    link = [str(toolkit.library), f"-Wl,-rpath,{Path(str(toolkit.library)).parent}"]
+    with tempfile.TemporaryDirectory(prefix="kernels-", dir=target.parent) as scratch:
+        made = _compile(sorted(_KERNELS.glob("*.cpp")), flags, link, Path(scratch))
+        made.replace(target)
+
+
+def _compile(
+    sources: Sequence[Path], flags: Sequence[str], link: Sequence[str], scratch: Path
+) -> Path:
+    """Compile sources side by side and return the library that they make."""
+    argv = find_compiler().argv
+    launcher = [found] if (found := shutil.which("ccache")) and "ccache" not in argv[0] else []
+
+    def compile_one(source: Path) -> Path:
+        made = scratch / f"{source.stem}.o"
+        optimise = _OPTIMISE.get(source.name, "-O1")
+        command = [*launcher, *argv, optimise, *flags, "-c", str(source), "-o", str(made)]
+        _run(command, f"{source.name} does not compile", None)
+        return made
+
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        objects = list(pool.map(compile_one, sources))
+    library = scratch / "library.so"
+    command = [*argv, "-shared", "-s", "-o", str(library), *map(str, objects), *link]
+    _run(command, "the library cannot be linked", None)
+    return library
+
+
+def _run(command: Sequence[str], failed: str, environment: dict[str, str] | None) -> None:
+    done = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", check=False, env=environment
+    )
+    if done.returncode != 0:
+        raise SetupError(
+            f"{failed}:\n{done.stderr.strip()[-4000:]}",
+            help='"opkit doctor" tells what this machine lacks',
+        )

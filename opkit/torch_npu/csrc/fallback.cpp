@@ -1,0 +1,346 @@
+#include "fallback.h"
+
+#include <ATen/TensorUtils.h>
+#include <ATen/core/List.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/StorageImpl.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "device.h"
+#include "opkit/device_memory.h"
+
+namespace opkit::npu {
+namespace {
+
+struct OperatorCounts {
+  uint64_t native = 0;
+  uint64_t fallback = 0;
+  double fallback_us = 0;
+  std::map<std::string, uint64_t> reasons;
+  bool has_warned = false;
+};
+
+std::mutex counts_lock;
+std::map<std::string, OperatorCounts>& all_counts() {
+  static auto* counts = new std::map<std::string, OperatorCounts>();
+  return *counts;
+}
+
+std::string name_of(const c10::OperatorHandle& op) {
+  const auto& name = op.operator_name();
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+std::atomic<int> fallback_mode{0};
+
+/// Tensors of the device seen as tensors of the CPU, for one call. Those that share a storage share one here too.
+class CpuView {
+ public:
+  at::Tensor see(const at::Tensor& tensor) {
+    if (!tensor.defined() || tensor.device().type() != kDevice) return tensor;
+    if (device_ < 0) device_ = tensor.device().index();
+    c10::StorageImpl* original = tensor.storage().unsafeGetStorageImpl();
+    for (const Pair& pair : pairs_) {
+      if (pair.original == original) return make(tensor, pair.seen);
+    }
+    void* data = original->mutable_data();
+    auto seen = c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+        c10::StorageImpl::use_byte_size_t(), original->nbytes(),
+        c10::DataPtr(data, c10::Device(c10::DeviceType::CPU)), c10::GetAllocator(c10::DeviceType::CPU),
+        original->resizable()));
+    pairs_.push_back({original, tensor.storage(), seen, data});
+    return make(tensor, seen);
+  }
+
+  /// The tensor of the device for a result of the CPU; `original`: what it was on the device where it was an argument.
+  at::Tensor bring(const at::Tensor& result) {
+    if (!result.defined() || result.device().type() != c10::DeviceType::CPU) return result;
+    c10::StorageImpl* seen = result.storage().unsafeGetStorageImpl();
+    for (const Pair& pair : pairs_) {
+      if (pair.seen.unsafeGetStorageImpl() == seen && seen->mutable_data() == pair.data) {
+        return rewrap(result, pair.original_storage);
+      }
+    }
+    if (!result.has_storage()) return result;
+    const auto found = brought_.find(seen);
+    if (found != brought_.end()) return rewrap(result, found->second);
+    c10::Storage storage = take_over(seen, result.storage().use_count());
+    brought_.emplace(seen, storage);
+    kept_.push_back(result);
+    return rewrap(result, storage);
+  }
+
+  /// After the call: an argument that the CPU has resized, or given other sizes, hands both on to the device's tensor.
+  void write_back(const at::Tensor& original, const at::Tensor& seen) {
+    if (!original.defined() || original.device().type() != kDevice) return;
+    c10::StorageImpl* storage = seen.storage().unsafeGetStorageImpl();
+    c10::StorageImpl* mine = original.storage().unsafeGetStorageImpl();
+    if (storage->mutable_data() != mine->mutable_data() || storage->nbytes() != mine->nbytes()) {
+      c10::Storage fresh = take_over(storage, 1);
+      mine->set_data_ptr_noswap(fresh.unsafeGetStorageImpl()->set_data_ptr(
+          c10::DataPtr(nullptr, c10::Device(kDevice, original.device().index()))));
+      mine->set_nbytes(fresh.nbytes());
+    }
+    if (original.sizes() != seen.sizes() || original.strides() != seen.strides() ||
+        original.storage_offset() != seen.storage_offset()) {
+      original.unsafeGetTensorImpl()->set_sizes_and_strides(seen.sizes(), seen.strides(), seen.storage_offset());
+    }
+  }
+
+  c10::DeviceIndex device() const { return device_ < 0 ? current_device() : device_; }
+  void set_device(c10::DeviceIndex device) { device_ = device; }
+
+ private:
+  struct Pair {
+    c10::StorageImpl* original;
+    c10::Storage original_storage;
+    c10::Storage seen;
+    void* data;
+  };
+
+  static at::Tensor make(const at::Tensor& tensor, const c10::Storage& storage) {
+    auto impl = c10::make_intrusive<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                     tensor.dtype());
+    impl->set_storage_offset(tensor.storage_offset());
+    impl->set_sizes_and_strides(tensor.sizes(), tensor.strides());
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
+    at::Tensor seen(std::move(impl));
+    if (tensor.is_conj()) seen._set_conj(true);
+    if (tensor.is_neg()) seen._set_neg(true);
+    return seen;
+  }
+
+  at::Tensor rewrap(const at::Tensor& result, const c10::Storage& storage) {
+    auto impl = c10::make_intrusive<c10::TensorImpl>(
+        c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), result.dtype());
+    impl->set_storage_offset(result.storage_offset());
+    impl->set_sizes_and_strides(result.sizes(), result.strides());
+    if (result.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
+    at::Tensor moved(std::move(impl));
+    if (result.is_conj()) moved._set_conj(true);
+    if (result.is_neg()) moved._set_neg(true);
+    return moved;
+  }
+
+  /// The memory of a storage of the CPU as a storage of the device: moved where it is the device's memory, else copied.
+  c10::Storage take_over(c10::StorageImpl* seen, size_t users) {
+    (void)users;
+    const c10::Device device(kDevice, this->device());
+    void* data = seen->mutable_data();
+    const size_t bytes = seen->nbytes();
+    c10::DataPtr pointer;
+    if (data == nullptr) {
+      pointer = c10::DataPtr(nullptr, device);
+    } else if (opkit_memory_device_of(data) == device.index() && opkit_memory_size_of(data) != 0) {
+      const c10::DataPtr& held = seen->data_ptr();
+      if (held.get_deleter() != nullptr && held.get_context() == data) {
+        c10::DataPtr taken = seen->set_data_ptr(c10::DataPtr(data, c10::Device(c10::DeviceType::CPU)));
+        const auto deleter = taken.get_deleter();
+        pointer = c10::DataPtr(data, taken.release_context(), deleter, device);
+      }
+    }
+    if (data != nullptr && pointer.get() == nullptr) {
+      void* copy = allocate(device.index(), bytes);
+      std::memcpy(copy, data, bytes);
+      pointer = c10::DataPtr(copy, copy, device_allocator()->raw_deleter(), device);
+    }
+    return c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
+                                                              std::move(pointer), device_allocator(), true));
+  }
+
+  c10::DeviceIndex device_ = -1;
+  c10::SmallVector<Pair, 6> pairs_;
+  std::unordered_map<c10::StorageImpl*, c10::Storage> brought_;
+  std::vector<at::Tensor> kept_;  // results whose storages are keys above
+};
+
+/// One argument that was replaced, to be written back.
+struct Replaced {
+  at::Tensor original;
+  at::Tensor seen;
+};
+
+void announce(const std::string& name, const char* reason) {
+  const int mode = fallback_mode.load(std::memory_order_relaxed);
+  if (mode == 0) return;
+  TORCH_CHECK_NOT_IMPLEMENTED(mode != 2, name, " has no kernel on npu for this call (", reason,
+                              "), and OPKIT_FALLBACK=error forbids the CPU");
+  {
+    const std::lock_guard<std::mutex> guard(counts_lock);
+    OperatorCounts& counts = all_counts()[name];
+    if (counts.has_warned) return;
+    counts.has_warned = true;
+  }
+  TORCH_WARN(name, " runs on the CPU: ", reason, " (said once; torch.npu.fallbacks() counts)");
+}
+
+c10::IValue see_value(CpuView& view, std::vector<Replaced>& replaced, const c10::IValue& value) {
+  const auto see = [&](const at::Tensor& tensor) {
+    at::Tensor seen = view.see(tensor);
+    if (!seen.is_same(tensor)) replaced.push_back({tensor, seen});
+    return seen;
+  };
+  if (value.isTensor()) return see(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(see(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
+      list.push_back(tensor.has_value() ? std::optional<at::Tensor>(see(*tensor)) : std::nullopt);
+    }
+    return list;
+  }
+  if (value.isDevice() && value.toDevice().type() == kDevice) {
+    if (value.toDevice().has_index()) view.set_device(value.toDevice().index());
+    return c10::Device(c10::DeviceType::CPU);
+  }
+  return value;
+}
+
+/// The device's tensor for a result: the argument itself where the operator returns one.
+c10::IValue bring_value(CpuView& view, const std::vector<Replaced>& replaced, const c10::IValue& value) {
+  const auto bring = [&](const at::Tensor& tensor) {
+    for (const Replaced& pair : replaced) {
+      if (pair.seen.is_same(tensor)) return pair.original;
+    }
+    return view.bring(tensor);
+  };
+  if (value.isTensor()) return bring(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(bring(tensor));
+    return list;
+  }
+  return value;
+}
+
+void check_one_device(const c10::OperatorHandle& op, const std::vector<Replaced>& replaced, c10::Stack* stack,
+                      size_t first) {
+  c10::DeviceIndex device = -1;
+  for (const Replaced& pair : replaced) {
+    const c10::DeviceIndex own = pair.original.device().index();
+    TORCH_CHECK(device < 0 || device == own, name_of(op), ": tensors on npu:", static_cast<int>(device), " and npu:",
+                static_cast<int>(own), "; move them to one device");
+    device = own;
+  }
+  for (size_t i = first; i < stack->size() && device >= 0; ++i) {
+    const c10::IValue& value = (*stack)[i];
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const at::Tensor& tensor = value.toTensor();
+    // A number in a tensor goes anywhere; whatever else lies elsewhere is the user's mistake, as on a chip.
+    const bool is_number = tensor.dim() == 0 && tensor.device().is_cpu();
+    TORCH_CHECK(tensor.device().type() == kDevice || is_number || tensor.device().is_meta() ||
+                    op.schema().name() == "aten::index" || op.schema().name() == "aten::_index_put_impl_" ||
+                    op.schema().name() == "aten::index_put_",
+                "Expected all tensors to be on the same device, but found at least two devices, npu:",
+                static_cast<int>(device), " and ", tensor.device(), "! (when checking argument ",
+                op.schema().arguments()[i - first].name(), " of ", name_of(op), ")");
+  }
+}
+
+}  // namespace
+
+at::Tensor as_cpu(const at::Tensor& tensor) {
+  CpuView view;
+  return view.see(tensor);
+}
+
+void count_native(const c10::OperatorHandle& op) {
+  const std::lock_guard<std::mutex> guard(counts_lock);
+  ++all_counts()[name_of(op)].native;
+}
+
+void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* reason) {
+  announce(name_of(op), reason);
+  const auto begin = std::chrono::steady_clock::now();
+  const size_t count = op.schema().arguments().size();
+  const size_t first = stack->size() - count;
+  CpuView view;
+  std::vector<Replaced> replaced;
+  check_one_device(op, [&] {
+    std::vector<Replaced> seen;
+    for (size_t i = first; i < stack->size(); ++i) {
+      const c10::IValue& value = (*stack)[i];
+      if (value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == kDevice) {
+        seen.push_back({value.toTensor(), {}});
+      }
+    }
+    return seen;
+  }(), stack, first);
+  for (size_t i = first; i < stack->size(); ++i) (*stack)[i] = see_value(view, replaced, (*stack)[i]);
+  {
+    const DeviceMemoryForCpu results_in(view.device());
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  }
+  for (const Replaced& pair : replaced) view.write_back(pair.original, pair.seen);
+  const size_t results = op.schema().returns().size();
+  for (size_t i = stack->size() - results; i < stack->size(); ++i) {
+    (*stack)[i] = bring_value(view, replaced, (*stack)[i]);
+  }
+  const double took_us =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  const std::lock_guard<std::mutex> guard(counts_lock);
+  OperatorCounts& counts = all_counts()[name_of(op)];
+  ++counts.fallback;
+  counts.fallback_us += took_us;
+  ++counts.reasons[reason];
+}
+
+std::string counts_json() {
+  const std::lock_guard<std::mutex> guard(counts_lock);
+  std::string text = "[";
+  for (const auto& [name, counts] : all_counts()) {
+    if (text.size() > 1) text += ',';
+    text += "{\"operator\":\"" + name + "\",\"native\":" + std::to_string(counts.native) +
+            ",\"fallback\":" + std::to_string(counts.fallback) +
+            ",\"fallback_us\":" + std::to_string(counts.fallback_us) + ",\"reasons\":{";
+    bool is_first = true;
+    for (const auto& [reason, times] : counts.reasons) {
+      text += std::string(is_first ? "" : ",") + "\"" + reason + "\":" + std::to_string(times);
+      is_first = false;
+    }
+    text += "}}";
+  }
+  return text + "]";
+}
+
+void reset_counts() {
+  const std::lock_guard<std::mutex> guard(counts_lock);
+  all_counts().clear();
+}
+
+void set_fallback_mode(int mode) { fallback_mode.store(mode); }
+
+}  // namespace opkit::npu
+
+namespace {
+
+void boxed_fallback(const c10::OperatorHandle& op, c10::Stack* stack) {
+  opkit::npu::run_on_cpu(op, stack, "no kernel for this operator");
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>()); }
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
+
+extern "C" __attribute__((visibility("default"))) const char* opkit_npu_counts(void) {
+  static thread_local std::string text;
+  text = opkit::npu::counts_json();
+  return text.c_str();
+}
+extern "C" __attribute__((visibility("default"))) void opkit_npu_reset_counts(void) { opkit::npu::reset_counts(); }
+extern "C" __attribute__((visibility("default"))) void opkit_npu_fallback_mode(int mode) {
+  opkit::npu::set_fallback_mode(mode);
+}

@@ -1,0 +1,29 @@
+/// Operators that no kernel serves: the CPU computes them on the device's own memory, and each is counted.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <string>
+
+namespace opkit::npu {
+
+/// Runs `op` on the CPU with the tensors of the stack seen as tensors of the CPU: nothing is copied, results move into
+/// tensors of the device. `reason` says why no kernel served it.
+void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* reason);
+
+/// A tensor of the CPU on the same memory.
+at::Tensor as_cpu(const at::Tensor& tensor);
+
+/// Counts a call that a kernel has served.
+void count_native(const c10::OperatorHandle& op);
+
+/// What was counted so far, as JSON.
+std::string counts_json();
+void reset_counts();
+
+/// What a fallback does: 0 nothing, 1 a warning once an operator, 2 an error.
+void set_fallback_mode(int mode);
+
+}  // namespace opkit::npu

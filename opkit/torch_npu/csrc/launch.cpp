@@ -1,0 +1,234 @@
+#include "launch.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+
+#include "device.h"
+#include "opkit/direct_launch.h"
+#include "opkit/kernel_entry.h"
+
+namespace opkit::npu {
+namespace {
+
+using kernels::kMaxOperands;
+using kernels::kOuter;
+using kernels::VectorProgram;
+
+struct KernelTables {
+  std::map<std::string, KernelEntry> entries;
+  KernelEntry vector_program{};
+};
+std::atomic<const KernelTables*> tables{nullptr};
+
+void run(const KernelEntry& entry, const char* name, void* const* arguments, const opkit_gm_range* ranges,
+         size_t range_count, uint32_t blocks, c10::DeviceIndex device) {
+  opkit_direct_launch launch{};
+  launch.kernel = name;
+  launch.invoke = entry.invoke;
+  launch.arguments = arguments;
+  launch.mode = static_cast<uint32_t>(entry.mode);
+  launch.block_dim = blocks;
+  launch.ranges = ranges;
+  launch.range_count = range_count;
+  opkit_status status = OPKIT_OK;
+  {
+    const StreamTimer timer(device);
+    status = opkit_launch_direct(&launch);
+  }
+  TORCH_CHECK(status == OPKIT_OK, name, " on npu: ", opkit_last_error());
+}
+
+uint32_t bytes_of(kernels::Kind kind) {
+  using kernels::Kind;
+  switch (kind) {
+    case Kind::S64: return 8;
+    case Kind::F32:
+    case Kind::S32: return 4;
+    case Kind::F16:
+    case Kind::BF16:
+    case Kind::S16: return 2;
+    default: return 1;
+  }
+}
+
+int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+/// The dims of a call as the kernel takes them: a row, and dims around it; those that are folded apart.
+struct Layout {
+  int row_dim = -1;  ///< in the call's shape
+  c10::SmallVector<int, 6> kept;
+  c10::SmallVector<int, 6> folded;
+};
+
+}  // namespace
+
+bool has_kernels() { return tables.load(std::memory_order_acquire) != nullptr; }
+
+std::string load_kernels(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return std::string("the npu device's kernels cannot be loaded: ") + dlerror();
+  const auto* table = static_cast<const KernelTable*>(dlsym(library, "opkit_kernel_table"));
+  if (table == nullptr || !is_compatible(*table)) return std::string(path) + " was built by another opkit";
+  auto* made = new KernelTables();
+  for (uint32_t i = 0; i < table->count; ++i) made->entries[table->entries[i].name] = table->entries[i];
+  made->vector_program = made->entries.at("vector_program");
+  tables.store(made, std::memory_order_release);
+  return "";
+}
+
+std::optional<kernels::Kind> kind_of(at::ScalarType type) {
+  using kernels::Kind;
+  switch (type) {
+    case at::kFloat: return Kind::F32;
+    case at::kHalf: return Kind::F16;
+    case at::kBFloat16: return Kind::BF16;
+    case at::kInt: return Kind::S32;
+    case at::kShort: return Kind::S16;
+    case at::kChar: return Kind::S8;
+    case at::kByte: return Kind::U8;
+    case at::kBool: return Kind::Bool;
+    case at::kLong: return Kind::S64;
+    default: return std::nullopt;
+  }
+}
+
+uint32_t vector_cores() {
+  static const uint32_t count = std::max(1u, opkit_core_count(1));
+  return count;
+}
+uint32_t cube_cores() {
+  static const uint32_t count = std::max(1u, opkit_core_count(0));
+  return count;
+}
+
+void launch(const char* kernel, const char* name, c10::ArrayRef<void*> pointers, c10::ArrayRef<Range> touched,
+            const void* plan, size_t plan_bytes, uint32_t blocks, c10::DeviceIndex device) {
+  const KernelTables* loaded = tables.load(std::memory_order_acquire);
+  c10::SmallVector<void*, 8> addresses(pointers.begin(), pointers.end());
+  addresses.push_back(const_cast<void*>(plan));
+  c10::SmallVector<void*, 8> arguments;
+  for (void*& address : addresses) arguments.push_back(&address);
+  c10::SmallVector<opkit_gm_range, 8> ranges;
+  for (const Range& range : touched) ranges.push_back({range.data, range.bytes, nullptr, range.is_written});
+  ranges.push_back({plan, plan_bytes, "the plan", 1});
+  run(loaded->entries.at(kernel), name, arguments.data(), ranges.data(), ranges.size(), blocks, device);
+}
+
+const char* run_program(const Program& program, const MapCall& call, c10::DeviceIndex device) {
+  const KernelTables* loaded = tables.load(std::memory_order_acquire);
+  const size_t input_count = call.inputs.size();
+  const size_t operand_count = input_count + call.outputs.size();
+  if (operand_count > kMaxOperands) return "more operands than the kernel takes";
+  const auto argument = [&](size_t i) -> const Argument& {
+    return i < input_count ? call.inputs[i] : call.outputs[i - input_count];
+  };
+  const int dims = static_cast<int>(call.shape.size());
+  VectorProgram data;
+  std::memset(&data, 0, offsetof(VectorProgram, steps));
+  data.bytes = sizeof(data);
+  data.is_whole = call.is_whole;
+  data.fold = call.fold;
+  data.register_count = program.register_count;
+  data.body_count = program.body_count;
+  data.step_count = static_cast<uint32_t>(program.steps.size());
+  data.fold_reg = program.fold_register;
+  data.acc_reg = program.folded_register;
+  std::memcpy(data.steps, program.steps.data(), program.steps.size() * sizeof(kernels::Instruction));
+  for (const NumberSlot& slot : program.slots) {
+    data.steps[slot.step].value = static_cast<float>(call.numbers[slot.number].real);
+    data.steps[slot.step].whole = call.numbers[slot.number].whole;
+  }
+  for (uint32_t d = 0; d < kOuter; ++d) data.outer[d] = data.fold_outer[d] = 1;
+  data.row = dims > 0 ? call.shape[0] : 1;
+  data.fold_row = dims > 0 && (call.folded & 1) != 0;
+  uint32_t kept = 0;
+  uint32_t folded = 0;
+  int kept_dims[kOuter] = {};
+  int folded_dims[kOuter] = {};
+  for (int d = 1; d < dims; ++d) {
+    const bool is_folded = (call.folded >> d & 1) != 0;
+    uint32_t& count = is_folded ? folded : kept;
+    if (count == kOuter) return "more dims than the kernel takes";
+    (is_folded ? data.fold_outer : data.outer)[count] = call.shape[d];
+    (is_folded ? folded_dims : kept_dims)[count] = d;
+    ++count;
+  }
+  void* addresses[kMaxOperands + 1];
+  opkit_gm_range ranges[kMaxOperands + 1];
+  uint32_t least_bytes = 8;
+  for (size_t i = 0; i < operand_count; ++i) {
+    const Argument& from = argument(i);
+    kernels::Operand& operand = data.operands[i];
+    const bool is_output = i >= input_count;
+    operand.kind = from.kind;
+    operand.is_output = is_output;
+    operand.reg = is_output ? program.output_registers[i - input_count] : program.input_registers[i];
+    operand.row_stride = dims > 0 ? from.strides[0] : 0;
+    if (data.row == 1) operand.row_stride = 1;
+    if (operand.row_stride != 0 && operand.row_stride != 1) return "elements of a row do not lie side by side";
+    for (uint32_t k = 0; k < kept; ++k) operand.strides[k] = from.strides[kept_dims[k]];
+    for (uint32_t k = 0; k < folded; ++k) data.fold_strides[i][k] = from.strides[folded_dims[k]];
+    addresses[i] = from.data;
+    ranges[i] = {from.data, from.extent_bytes, nullptr, !is_output};
+    least_bytes = std::min(least_bytes, bytes_of(from.kind));
+  }
+  data.operand_count = static_cast<uint32_t>(operand_count);
+
+  // Rows that are short share a tile; rows that are long are cut, unless a step goes over the whole of them.
+  const int64_t limit = std::min<int64_t>(program.tile_limit, 8192);
+  const int64_t pitch = round_up(data.row, std::max<int64_t>(8, 32 / least_bytes));
+  int64_t outer = 1;
+  for (uint32_t d = 0; d < kOuter; ++d) outer *= data.outer[d];
+  const uint32_t cores = vector_cores();
+  if (pitch <= limit / 2 && data.outer[0] > 1 && !call.is_whole) {
+    int64_t rows = std::min<int64_t>(limit / pitch, data.outer[0]);
+    // A part for each core, where there is enough for a part.
+    const int64_t fair = std::max<int64_t>(1, (outer + cores - 1) / cores);
+    rows = std::min<int64_t>(rows, std::max<int64_t>(fair, std::max<int64_t>(1, 2048 / pitch)));
+    // A store's gap between rows cannot be negative.
+    for (size_t i = input_count; i < operand_count; ++i) {
+      if (data.operands[i].strides[0] < (data.operands[i].row_stride == 0 ? 1 : data.row)) rows = 1;
+    }
+    data.rows = static_cast<uint32_t>(std::min<int64_t>(rows, 4095));
+    data.pitch = static_cast<uint32_t>(pitch);
+    data.tile = static_cast<uint32_t>(round_up(pitch * data.rows, 64));
+    if (data.tile == data.pitch) data.tile += 64;
+  } else if (program.has_rows) {
+    if (pitch >= limit) return "a row is longer than the core's memory takes";
+    data.rows = 1;
+    data.pitch = static_cast<uint32_t>(pitch);
+    data.tile = static_cast<uint32_t>(round_up(pitch + 1, 64));
+  } else {
+    const int64_t fair = round_up((data.row + cores - 1) / cores, 64);
+    const int64_t tile = std::min(limit, std::max<int64_t>(std::min<int64_t>(fair, limit), 2048));
+    data.tile = static_cast<uint32_t>(std::min(tile, round_up(data.row, 64)));
+    data.rows = 1;
+    data.pitch = data.tile;
+  }
+  const int64_t tiles = data.pitch < data.tile || data.fold_row ? 1 : (data.row + data.tile - 1) / data.tile;
+  const int64_t items = tiles * ((data.outer[0] + data.rows - 1) / data.rows) * (outer / data.outer[0]);
+  const int64_t work = outer * data.row * (call.is_whole ? 64 : 1);
+  const auto blocks = static_cast<uint32_t>(
+      std::max<int64_t>(1, std::min<int64_t>({items, cores, (work + 4095) / 4096})));
+
+  const VectorProgram* address = &data;
+  void* arguments[kMaxOperands + 1];
+  for (size_t i = operand_count; i < kMaxOperands; ++i) addresses[i] = nullptr;
+  for (size_t i = 0; i < kMaxOperands; ++i) arguments[i] = &addresses[i];
+  arguments[kMaxOperands] = &address;
+  ranges[operand_count] = {&data, sizeof(data), "the program", 1};
+  run(loaded->vector_program, call.name, arguments, ranges, operand_count + 1, blocks, device);
+  return nullptr;
+}
+
+}  // namespace opkit::npu
+
+extern "C" __attribute__((visibility("default"))) const char* opkit_npu_kernels(const char* path) {
+  static thread_local std::string error;
+  error = opkit::npu::load_kernels(path);
+  return error.empty() ? nullptr : error.c_str();
+}

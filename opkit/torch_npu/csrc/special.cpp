@@ -1,0 +1,259 @@
+// Operators that are more than one formula over equal shapes: copies, reductions, softmax, norms, products, rows.
+#include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/WrapDimUtils.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "device.h"
+#include "fallback.h"
+#include "launch.h"
+#include "natives.h"
+#include "registry.h"
+
+namespace opkit::npu {
+namespace {
+
+using c10::IValue;
+using c10::OperatorHandle;
+using c10::Stack;
+
+constexpr const char* kNoType = "the chip has no such data type";
+
+at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type) {
+  return at::detail::empty_generic(sizes, device_allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   type, std::nullopt);
+}
+
+/// A view of a tensor: its memory, other sizes and strides.
+at::Tensor view_of(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides) {
+  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::Storage(tensor.storage()),
+                                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), tensor.dtype());
+  impl->set_storage_offset(tensor.storage_offset());
+  impl->set_sizes_and_strides(sizes, strides);
+  return at::Tensor(std::move(impl));
+}
+
+uint64_t extent_of(const at::Tensor& tensor) {
+  uint64_t last = 0;
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.size(d) == 0) return 0;
+    last += static_cast<uint64_t>(tensor.stride(d)) * static_cast<uint64_t>(tensor.size(d) - 1);
+  }
+  return (last + 1) * tensor.element_size();
+}
+
+bool is_float_kind(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kHalf ||
+         tensor.scalar_type() == at::kBFloat16;
+}
+
+/// A program by its formula, compiled once.
+const Program& program_of(const char* formula, const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& numbers, const std::vector<std::string>& outputs) {
+  static std::mutex lock;
+  static auto* programs = new std::map<std::string, Program>();
+  std::string key = formula;
+  for (const auto* names : {&inputs, &numbers, &outputs}) {
+    key += '|';
+    for (const std::string& name : *names) key += name + ",";
+  }
+  const std::lock_guard<std::mutex> guard(lock);
+  const auto found = programs->find(key);
+  if (found != programs->end()) return found->second;
+  return programs->emplace(key, compile(formula, inputs, numbers, outputs)).first->second;
+}
+
+struct Named {
+  const char* name;
+  at::Tensor tensor;
+};
+
+/// Runs a formula over `shape`; inputs broadcast to it, outputs have it, or 1 where the formula folds or ends a row.
+/// `folded`: a bit for each dim of `shape` that is folded. Adjacent dims are merged where every operand allows it.
+const char* run_formula(const char* op, const char* formula, at::IntArrayRef shape, c10::ArrayRef<Named> inputs,
+                        c10::ArrayRef<Named> outputs, c10::ArrayRef<std::pair<const char*, double>> numbers,
+                        kernels::Fold fold = kernels::Fold::None, uint64_t folded = 0) {
+  std::vector<std::string> input_names;
+  std::vector<std::string> number_names;
+  std::vector<std::string> output_names;
+  MapCall call;
+  call.name = op;
+  call.fold = fold;
+  c10::DeviceIndex device = -1;
+  std::vector<std::vector<int64_t>> strides;
+  for (const auto* list : {&inputs, &outputs}) {
+    for (const Named& named : *list) {
+      if (!kind_of(named.tensor.scalar_type())) return kNoType;
+      (list == &inputs ? input_names : output_names).push_back(named.name);
+      device = named.tensor.device().index();
+      // Broadcast from the right; a dim of size 1 stands still.
+      std::vector<int64_t> own(shape.size(), 0);
+      const int64_t shift = static_cast<int64_t>(shape.size()) - named.tensor.dim();
+      for (int64_t d = 0; d < named.tensor.dim(); ++d) {
+        if (named.tensor.size(d) != 1) own[d + shift] = named.tensor.stride(d);
+      }
+      strides.push_back(std::move(own));
+    }
+  }
+  for (const auto& [name, value] : numbers) {
+    number_names.emplace_back(name);
+    call.numbers.push_back({value, static_cast<int64_t>(value)});
+  }
+  for (const int64_t size : shape) {
+    if (size == 0) return "an empty tensor";
+  }
+  // Innermost first, dims of one merged with the next where all strides continue.
+  std::vector<std::vector<int64_t>> merged(strides.size());
+  for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
+    if (shape[d] == 1) continue;
+    const bool is_folded = (folded >> d & 1) != 0;
+    const size_t last = call.shape.size();
+    bool can_merge = last > 0 && ((call.folded >> (last - 1) & 1) != 0) == is_folded;
+    for (size_t i = 0; i < strides.size() && can_merge; ++i) {
+      can_merge = strides[i][d] == merged[i][last - 1] * call.shape[last - 1];
+    }
+    if (can_merge) {
+      call.shape[last - 1] *= shape[d];
+      continue;
+    }
+    if (is_folded) call.folded |= uint64_t{1} << last;
+    call.shape.push_back(shape[d]);
+    for (size_t i = 0; i < strides.size(); ++i) merged[i].push_back(strides[i][d]);
+  }
+  size_t i = 0;
+  for (const auto* list : {&inputs, &outputs}) {
+    for (const Named& named : *list) {
+      Argument argument;
+      argument.data = static_cast<char*>(named.tensor.data_ptr());
+      argument.kind = *kind_of(named.tensor.scalar_type());
+      argument.extent_bytes = extent_of(named.tensor);
+      argument.strides.assign(merged[i].begin(), merged[i].end());
+      if (list == &inputs) {
+        call.inputs.push_back(std::move(argument));
+      } else {
+        call.outputs.push_back(std::move(argument));
+      }
+      ++i;
+    }
+  }
+  return run_program(program_of(formula, input_names, number_names, output_names), call, device);
+}
+
+// ---- copies
+
+/// Moves elements as they are; a reason where the kernel cannot.
+const char* move_elements(const at::Tensor& source, const at::Tensor& destination) {
+  const size_t item = destination.element_size();
+  if (item > 8) return kNoType;
+  kernels::CopyPlan plan{};
+  plan.element_bytes = static_cast<uint32_t>(item);
+  for (uint32_t d = 0; d < kernels::kCopyDims; ++d) plan.sizes[d] = 1;
+  // Innermost is where the destination's elements lie closest.
+  c10::SmallVector<int64_t, 6> order;
+  for (int64_t d = 0; d < destination.dim(); ++d) {
+    if (destination.size(d) != 1) order.push_back(d);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return destination.stride(a) > destination.stride(b); });
+  uint32_t dims = 0;
+  for (size_t k = order.size(); k-- > 0;) {
+    const int64_t d = order[k];
+    const int64_t size = destination.size(d), from = source.stride(d), to = destination.stride(d);
+    if (dims > 0 && from == plan.source_strides[dims - 1] * plan.sizes[dims - 1] &&
+        to == plan.destination_strides[dims - 1] * plan.sizes[dims - 1]) {
+      plan.sizes[dims - 1] *= size;
+      continue;
+    }
+    if (dims == kernels::kCopyDims) return "more dims than the kernel takes";
+    plan.sizes[dims] = size;
+    plan.source_strides[dims] = from;
+    plan.destination_strides[dims] = to;
+    ++dims;
+  }
+  if (dims == 0) plan.source_strides[0] = plan.destination_strides[0] = 1;
+  plan.has_rows = plan.source_strides[0] == 1 && plan.destination_strides[0] == 1;
+  if (!plan.has_rows && plan.sizes[0] > 1 && plan.source_strides[0] == 0 && destination.numel() > 65536) {
+    return "one element to many places";
+  }
+  if (plan.destination_strides[0] == 0 && plan.sizes[0] > 1) return "many elements to one place";
+  for (uint32_t d = 1; d < dims; ++d) {
+    if (plan.destination_strides[d] < (d == 1 && plan.has_rows ? plan.sizes[0] : 1)) return "an overlapping target";
+    if (std::max(plan.source_strides[d], plan.destination_strides[d]) * static_cast<int64_t>(item) > UINT32_MAX) {
+      return "a stride beyond 4 GiB";
+    }
+  }
+  const Range ranges[] = {{source.data_ptr(), extent_of(source), true},
+                          {destination.data_ptr(), extent_of(destination), false}};
+  const auto blocks = static_cast<uint32_t>(
+      std::clamp<int64_t>(destination.numel() * static_cast<int64_t>(item) / 16384, 1, vector_cores()));
+  launch("copy_strided", "aten::copy_", {source.data_ptr(), destination.data_ptr()}, ranges, &plan, sizeof(plan),
+         blocks, destination.device().index());
+  return nullptr;
+}
+
+bool may_overlap(const at::Tensor& a, const at::Tensor& b) {
+  const auto* from = static_cast<const char*>(a.data_ptr());
+  const auto* to = static_cast<const char*>(b.data_ptr());
+  return from < to + extent_of(b) && to < from + extent_of(a);
+}
+
+const char* copy_or_reason(const at::Tensor& given, const at::Tensor& destination) {
+  if (!has_kernels()) return "the device's kernels are still being compiled";
+  if (destination.numel() == 0) return "an empty tensor";
+  if (given.is_conj() != destination.is_conj() || given.is_neg() != destination.is_neg()) return "a lazy conjugate";
+  // Seen with the sizes of the destination.
+  c10::SmallVector<int64_t, 6> strides(destination.dim(), 0);
+  const int64_t shift = destination.dim() - given.dim();
+  for (int64_t d = 0; d < given.dim(); ++d) {
+    if (given.size(d) != 1) strides[d + shift] = given.stride(d);
+  }
+  const at::Tensor source = view_of(given, destination.sizes(), strides);
+  if (may_overlap(source, destination)) return "source and target overlap";
+  const at::ScalarType from = source.scalar_type();
+  const at::ScalarType to = destination.scalar_type();
+  if (from == to) return move_elements(source, destination);
+  if (!kind_of(from) || !kind_of(to)) return kNoType;
+  const bool to_float = at::isFloatingType(to);
+  if (!to_float && !at::isFloatingType(from) && to != at::kBool && from != at::kBool) {
+    return "whole numbers of another width";
+  }
+  if (from == at::kLong && to == at::kBool) return "whole numbers of another width";
+  // A conversion works on rows: what is not one on either side is moved to one first.
+  const auto has_rows = [](const at::Tensor& tensor) {
+    for (int64_t d = tensor.dim() - 1; d >= 0; --d) {
+      if (tensor.size(d) != 1) return tensor.stride(d) == 1 || tensor.stride(d) == 0;
+    }
+    return true;
+  };
+  const bool is_direct = has_rows(source) && has_rows(destination) && destination.is_contiguous();
+  const char* formula = to == at::kBool ? "x != 0" : "x";
+  if (is_direct) return run_formula("aten::copy_", formula, destination.sizes(), {{"x", source}}, {{"y", destination}}, {});
+  at::Tensor packed = source;
+  if (!has_rows(source)) {
+    packed = empty(source.sizes(), from);
+    if (const char* reason = move_elements(source, packed)) return reason;
+  }
+  at::Tensor made = empty(destination.sizes(), to);
+  const char* reason = run_formula("aten::copy_", formula, destination.sizes(), {{"x", packed}}, {{"y", made}}, {});
+  return reason != nullptr ? reason : move_elements(made, destination);
+}
+
+#include "special_rows.inc"
+
+}  // namespace
+
+bool copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
+  const c10::DeviceGuard guard(destination.device());
+  return destination.numel() == 0 || copy_or_reason(source, destination) == nullptr;
+}
+
+void add_special() { add_special_rows(); }
+
+}  // namespace opkit::npu

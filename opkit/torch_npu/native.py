@@ -1,0 +1,84 @@
+"""The device's native library, loaded at most once a process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+
+from opkit.errors import UsageError
+from opkit.torch_npu.build import backend_library, is_built, kernel_library
+
+__all__ = ["device_count", "is_built", "library", "load"]
+
+COUNT = "OPKIT_NPU_COUNT"
+_MODES = {"silent": 0, "warn": 1, "error": 2}
+_lock = threading.Lock()
+_loaded: ctypes.CDLL | None = None
+
+
+def device_count() -> int:
+    """Return how many devices there are: `OPKIT_NPU_COUNT`, one where it is not set."""
+    text = os.environ.get(COUNT, "1")
+    if not text.isdigit() or int(text) > 64:
+        raise UsageError(f"{COUNT} is {text!r}, expected a number from 0 to 64")
+    return int(text)
+
+
+def load() -> ctypes.CDLL:
+    """Return the native library; the first call loads it, and builds it where it has to.
+
+    Raises:
+        SetupError: it cannot be built.
+        UsageError: a variable of the environment has a wrong value.
+    """
+    global _loaded
+    if _loaded is not None:
+        return _loaded
+    with _lock:
+        if _loaded is None:
+            _loaded = _load()
+    return _loaded
+
+
+def library() -> ctypes.CDLL:
+    """Return the native library."""
+    return _loaded if _loaded is not None else load()
+
+
+def _load() -> ctypes.CDLL:
+    from opkit.runtime import load_emulator
+
+    mode = os.environ.get("OPKIT_FALLBACK", "silent")
+    if mode not in _MODES:
+        raise UsageError(f"OPKIT_FALLBACK is {mode!r}, expected one of {', '.join(_MODES)}")
+    load_emulator()
+    found = ctypes.CDLL(str(backend_library()))
+    for name in ("opkit_npu_start", "opkit_npu_counts", "opkit_npu_which", "opkit_npu_kernels", "opkit_npu_chip"):
+        getattr(found, name).restype = ctypes.c_char_p
+    found.opkit_npu_stream_us.restype = ctypes.c_double
+    found.opkit_npu_stream_us.argtypes = [ctypes.c_int, ctypes.c_int64]
+    found.opkit_npu_current_stream.restype = ctypes.c_int64
+    found.opkit_npu_set_stream.argtypes = [ctypes.c_int, ctypes.c_int64]
+    error = found.opkit_npu_start(device_count())
+    if error is not None:
+        raise UsageError(error.decode())
+    found.opkit_npu_fallback_mode(_MODES[mode])
+    _build_kernels_aside(found)
+    return found
+
+
+def _build_kernels_aside(found: ctypes.CDLL) -> None:
+    """Hand the kernels over as soon as they are there; until then the CPU serves every operator."""
+    from opkit.torch_npu.build import kernels_are_built
+
+    if kernels_are_built():
+        _take_kernels(found)
+        return
+    threading.Thread(target=_take_kernels, args=(found,), name="opkit-npu-kernels").start()
+
+
+def _take_kernels(found: ctypes.CDLL) -> None:
+    error = found.opkit_npu_kernels(str(kernel_library()).encode())
+    if error is not None:
+        raise UsageError(error.decode())

@@ -1,0 +1,400 @@
+"""`torch.npu`: devices, streams, random numbers, memory, and which kernel ran what.
+
+PyTorch looks its own names up here (`_lazy_init`, `get_rng_state`, `get_amp_supported_dtype`, ...).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from opkit.torch_npu.memory import (
+    empty_cache,
+    mem_get_info,
+    memory_allocated,
+    memory_dump_snapshot,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_summary,
+    max_memory_allocated,
+    max_memory_reserved,
+    record_memory_history,
+    reset_accumulated_memory_stats,
+    reset_peak_memory_stats,
+    set_allocator_settings,
+    set_per_process_memory_fraction,
+)
+from opkit.torch_npu.native import device_count, library, load
+
+__all__ = [
+    "DeviceProperties",
+    "Event",
+    "Fallback",
+    "Stream",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "empty_cache",
+    "fallbacks",
+    "get_amp_supported_dtype",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "kernel_calls",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_dump_snapshot",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_summary",
+    "record_memory_history",
+    "reset_accumulated_memory_stats",
+    "reset_fallbacks",
+    "reset_peak_memory_stats",
+    "seed",
+    "set_allocator_settings",
+    "set_device",
+    "set_per_process_memory_fraction",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "synchronize",
+    "which",
+]
+
+
+def _lazy_init() -> None:
+    load()
+
+
+def _is_in_bad_fork() -> bool:
+    # The emulator starts threads of its own in a child: nothing of the device is lost by a fork.
+    return False
+
+
+def init() -> None:
+    """Load the device now rather than at its first use."""
+    load()
+
+
+def is_initialized() -> bool:
+    """Whether the device's library is loaded."""
+    from opkit.torch_npu import native
+
+    return native._loaded is not None
+
+
+def is_available() -> bool:
+    """Whether there is a device."""
+    return device_count() > 0
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the chip computes in bfloat16."""
+    return True
+
+
+def _index(device: Any = None) -> int:
+    if device is None:
+        return current_device()
+    if isinstance(device, int):
+        return device
+    found = torch.device(device)
+    if found.type != "npu":
+        raise ValueError(f"{device} is no npu")
+    return current_device() if found.index is None else found.index
+
+
+def current_device() -> int:
+    """Return the number of this thread's device."""
+    load()
+    return torch._C._accelerator_hooks_get_current_device()
+
+
+def set_device(device: Any) -> None:
+    """Make a device this thread's."""
+    load()
+    torch._C._accelerator_hooks_set_current_device(_index(device))
+
+
+class device:
+    """Makes a device the thread's inside a `with` block."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = _index(device)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        self.prev_idx = current_device()
+        set_device(self.idx)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        set_device(self.prev_idx)
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait for the device: every launch has ended when its call returns, so this returns at once."""
+    load()
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """What is known of the emulated chip."""
+
+    name: str
+    total_memory: int
+    """Bytes."""
+    cube_core_num: int
+    vector_core_num: int
+
+    @property
+    def multi_processor_count(self) -> int:
+        """Cores that kernels run on."""
+        return self.vector_core_num
+
+
+def get_device_properties(device: Any = None) -> DeviceProperties:
+    """Return name, memory and cores of the emulated chip."""
+    found = load()
+    total = mem_get_info(_index(device))[1]
+    cube, vector = found.opkit_npu_cores(0), found.opkit_npu_cores(1)
+    return DeviceProperties(get_device_name(device), total, cube, vector)
+
+
+def get_device_name(device: Any = None) -> str:
+    """Return the name of the emulated chip, such as `Ascend910B2`."""
+    name: bytes = load().opkit_npu_chip()
+    return name.decode()
+
+
+def get_device_capability(device: Any = None) -> None:
+    """Return None: an Ascend chip has no such number."""
+
+
+Stream = torch.Stream
+
+
+def current_stream(device: Any = None) -> torch.Stream:
+    """Return the stream that this thread's launches go to."""
+    load()
+    stream = library().opkit_npu_current_stream(_index(device))
+    return torch.Stream(stream_id=stream, device_index=_index(device), device_type=20)
+
+
+def default_stream(device: Any = None) -> torch.Stream:
+    """Return the stream that a device starts with."""
+    load()
+    return torch.Stream(stream_id=0, device_index=_index(device), device_type=20)
+
+
+def set_stream(stream: torch.Stream) -> None:
+    """Make a stream this thread's."""
+    library().opkit_npu_set_stream(stream.device_index, stream.stream_id)
+
+
+@contextlib.contextmanager
+def stream(stream: torch.Stream | None) -> Iterator[None]:
+    """Make a stream the thread's inside a `with` block."""
+    if stream is None:
+        yield
+        return
+    before = current_stream(stream.device_index)
+    set_stream(stream)
+    try:
+        yield
+    finally:
+        set_stream(before)
+
+
+class Event:
+    """A point in a stream. `elapsed_time` is in milliseconds of the chip's timing model.
+
+    Launches are modelled from the first event with `enable_timing` on. Operators that the CPU
+    served take no modelled time: `torch.npu.fallbacks()` lists them.
+    """
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        load()
+        self._event = torch.Event("npu", enable_timing=enable_timing)
+
+    def record(self, stream: torch.Stream | None = None) -> None:
+        """Note the point that a stream has come to."""
+        self._event.record(current_stream() if stream is None else stream)
+
+    def wait(self, stream: torch.Stream | None = None) -> None:
+        """Have a stream wait for the point."""
+        self._event.wait(current_stream() if stream is None else stream)
+
+    def query(self) -> bool:
+        """Whether the point has been reached."""
+        return bool(self._event.query())
+
+    def synchronize(self) -> None:
+        """Wait for the point."""
+        self._event.synchronize()
+
+    def elapsed_time(self, end: Event) -> float:
+        """Return the modelled milliseconds from this event to `end`."""
+        return float(self._event.elapsed_time(end._event))
+
+
+def _generator(device: Any = None) -> torch.Generator:
+    load()
+    generator: torch.Generator = torch.ops.opkit_npu.default_generator(_index(device))
+    return generator
+
+
+def manual_seed(seed: int) -> None:
+    """Seed this device's random numbers; they are those of the CPU with the same seed."""
+    if is_initialized():
+        _generator().manual_seed(int(seed))
+    else:
+        _seeds["all"] = int(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed the random numbers of all devices."""
+    if not is_initialized():
+        _seeds["all"] = int(seed)
+        return
+    for index in range(device_count()):
+        _generator(index).manual_seed(int(seed))
+
+
+_seeds: dict[str, int] = {}
+
+
+def seed() -> None:
+    """Seed this device's random numbers with a number of chance."""
+    _generator().seed()
+
+
+def initial_seed() -> int:
+    """Return the seed of this device's random numbers."""
+    return _generator().initial_seed()
+
+
+def get_rng_state(device: Any = "npu") -> torch.Tensor:
+    """Return the state of a device's random numbers, a tensor of bytes on the CPU."""
+    return _generator(device).get_state()
+
+
+def set_rng_state(new_state: torch.Tensor, device: Any = "npu") -> None:
+    """Set the state of a device's random numbers."""
+    _generator(device).set_state(new_state.cpu())
+
+
+def get_rng_state_all() -> list[torch.Tensor]:
+    """Return the states of all devices' random numbers."""
+    return [get_rng_state(index) for index in range(device_count())]
+
+
+def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
+    """Set the states of all devices' random numbers."""
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    """Return what `torch.autocast("npu")` can compute in."""
+    return [torch.float16, torch.bfloat16, torch.float32]
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """How often one operator ran where."""
+
+    operator: str
+    native: int
+    """Calls that a kernel on the emulated chip served."""
+    fallback: int
+    """Calls that the CPU served, on the device's memory."""
+    fallback_us: float
+    """What those took on this machine; they have no modelled time."""
+    reasons: dict[str, int]
+
+
+class Table(list[Fallback]):
+    """Rows that print as a table."""
+
+    def __str__(self) -> str:
+        lines = [f"{'operator':44} {'native':>8} {'cpu':>8} {'cpu us':>10}  why"]
+        for row in self:
+            why = "; ".join(row.reasons)
+            lines.append(
+                f"{row.operator:44} {row.native:8} {row.fallback:8} {row.fallback_us:10.0f}  {why}"
+            )
+        return "\n".join(lines)
+
+
+def kernel_calls() -> Table:
+    """Return every operator that was called: how often natively, how often on the CPU."""
+    rows = json.loads(load().opkit_npu_counts())
+    return Table(Fallback(**row) for row in rows)
+
+
+def fallbacks() -> Table:
+    """Return the operators that the CPU served, the most frequent first, with the reasons."""
+    rows = [row for row in kernel_calls() if row.fallback]
+    return Table(sorted(rows, key=lambda row: -row.fallback))
+
+
+def reset_fallbacks() -> None:
+    """Start counting anew."""
+    load().opkit_npu_reset_counts()
+
+
+def which(op: Any, *args: Any, **kwargs: Any) -> str:
+    """Say which kernel would serve a call and why; nothing is computed on the tensors given.
+
+    Args:
+        op: an operator such as `torch.ops.aten.add.Tensor` or `torch.add`.
+        args: the call's arguments; tensors of the device.
+    """
+    reset = kernel_calls()
+    before = {row.operator: row for row in reset}
+    copies = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach().clone(), (args, kwargs))
+    mark = {row.operator: row for row in kernel_calls()}
+    op(*copies[0], **copies[1])
+    lines = []
+    for row in kernel_calls():
+        old = mark.get(row.operator) or before.get(row.operator)
+        natives = row.native - (old.native if old else 0)
+        cpus = row.fallback - (old.fallback if old else 0)
+        if natives:
+            kernels = json.loads(load().opkit_npu_which(row.operator.encode(), -1))
+            names = ", ".join(f"{k['kernel']} ({k['table']}, priority {k['priority']})" for k in kernels)
+            lines.append(f"{row.operator}: kernel {names or 'copy_strided or vector_program'}")
+        if cpus:
+            why = [r for r, n in row.reasons.items() if n > (old.reasons.get(r, 0) if old else 0)]
+            lines.append(f"{row.operator}: the CPU, because: {'; '.join(why)}")
+    return "\n".join(lines)

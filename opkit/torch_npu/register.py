@@ -1,0 +1,23 @@
+"""Naming the device, and its module `torch.npu`."""
+
+from __future__ import annotations
+
+import torch
+
+from opkit.torch_npu import native, npu
+
+__all__ = ["register"]
+
+
+def register() -> None:
+    """Name PyTorch's private device `npu`.
+
+    The native library is loaded at once where it has been built; else at the device's first use.
+    """
+    torch.utils.rename_privateuse1_backend("npu")
+    torch._register_device_module("npu", npu)
+    torch.utils.generate_methods_for_privateuse1_backend(
+        for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
+    )
+    if native.is_built():
+        native.load()

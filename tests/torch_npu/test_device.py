@@ -1,0 +1,199 @@
+"""The device as users of PyTorch see it."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_tensor_goes_there_and_back() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    there = x.to("npu")
+    assert there.device == torch.device("npu", 0)
+    assert there.is_npu
+    assert torch.equal(there.cpu(), x)
+    assert torch.equal(x.npu().t().cpu(), x.t())
+
+
+def test_tensors_print() -> None:
+    text = repr(torch.ones(2, device="npu"))
+    assert "1." in text and "npu:0" in text
+
+
+def test_a_saved_tensor_is_loaded_to_either_side() -> None:
+    buffer = io.BytesIO()
+    torch.save(torch.ones(3, device="npu"), buffer)
+    buffer.seek(0)
+    assert torch.load(buffer).device.type == "npu"
+    buffer.seek(0)
+    assert torch.load(buffer, map_location="cpu").device.type == "cpu"
+
+
+def test_the_accelerator_is_the_npu() -> None:
+    assert torch.accelerator.current_accelerator().type == "npu"
+    assert torch.accelerator.device_count() == torch.npu.device_count()
+
+
+def test_random_numbers_follow_the_seed() -> None:
+    torch.npu.manual_seed(3)
+    first = torch.randn(5, device="npu")
+    torch.npu.manual_seed(3)
+    assert torch.equal(first.cpu(), torch.randn(5, device="npu").cpu())
+    state = torch.npu.get_rng_state()
+    again = torch.randn(5, device="npu").cpu()
+    torch.npu.set_rng_state(state)
+    assert torch.equal(again, torch.randn(5, device="npu").cpu())
+
+
+def test_pinned_memory_is_known() -> None:
+    x = torch.ones(4).pin_memory()
+    assert x.is_pinned()
+    assert not torch.ones(4).is_pinned()
+    assert torch.equal(x.to("npu", non_blocking=True).cpu(), x)
+
+
+def test_mixed_devices_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.cumsum(torch.ones(2, device="npu"), 0) + torch.ones(2)
+
+
+def test_what_the_cpu_computes_moves_into_device_memory() -> None:
+    before = torch.npu.memory_allocated()
+    x = torch.arange(1000.0, device="npu")
+    y = torch.cumsum(x, 0)
+    assert torch.npu.memory_allocated() - before == 2 * 4096
+    assert torch.equal(y.cpu(), torch.cumsum(x.cpu(), 0))
+
+
+def test_fallbacks_are_counted_with_their_reason() -> None:
+    torch.npu.reset_fallbacks()
+    torch.cumsum(torch.ones(3, device="npu"), 0)
+    row = next(row for row in torch.npu.fallbacks() if row.operator.startswith("aten::cumsum"))
+    assert row.fallback == 1
+    assert list(row.reasons) == ["no kernel for this operator"]
+
+
+def test_memory_runs_out_with_the_sizes() -> None:
+    total = torch.npu.mem_get_info()[1]
+    with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate .* MiB .*total capacity"):
+        torch.empty(total + 1, dtype=torch.uint8, device="npu")
+    assert torch.ones(1, device="npu").item() == 1
+
+
+def test_figures_of_the_allocator_are_those_of_a_hand_count() -> None:
+    torch.npu.empty_cache()
+    before = torch.npu.memory_allocated()
+    torch.npu.reset_peak_memory_stats()
+    small = torch.empty(100, dtype=torch.uint8, device="npu")  # 512 bytes
+    large = torch.empty(3 << 20, dtype=torch.uint8, device="npu")  # as it is
+    assert torch.npu.memory_allocated() - before == 512 + (3 << 20)
+    del large
+    assert torch.npu.memory_allocated() - before == 512
+    assert torch.npu.max_memory_allocated() - before == 512 + (3 << 20)
+    assert "Allocated memory" in torch.npu.memory_summary()
+    del small
+
+
+def test_the_snapshot_names_the_line_that_allocated() -> None:
+    torch.npu.record_memory_history()
+    x = torch.empty(5 << 20, dtype=torch.uint8, device="npu")
+    snapshot = torch.npu.memory_snapshot()
+    torch.npu.record_memory_history(None)
+    blocks = [b for s in snapshot["segments"] for b in s["blocks"] if b["address"] == x.data_ptr()]
+    assert blocks[0]["state"] == "active_allocated"
+    assert any(frame["filename"] == __file__ for frame in blocks[0]["frames"])
+    assert any(event["action"] == "alloc" for event in snapshot["device_traces"][0])
+
+
+def test_settings_of_the_allocator_are_checked() -> None:
+    from opkit.errors import UsageError
+
+    torch.npu.set_allocator_settings(max_split_size_mb=128, garbage_collection_threshold=0.8)
+    with pytest.raises(UsageError, match="no setting"):
+        torch.npu.set_allocator_settings(max_split=1)
+    with pytest.raises(UsageError, match="max_split_size_mb is 20 or more"):
+        torch.npu.set_allocator_settings("max_split_size_mb:1")
+    torch.npu.set_allocator_settings(max_split_size_mb=-1, garbage_collection_threshold=0)
+
+
+def test_threads_share_the_device() -> None:
+    results: list[float] = []
+
+    def work() -> None:
+        x = torch.ones(100, device="npu")
+        results.append(float((x + x).sum()))
+
+    threads = [threading.Thread(target=work) for _ in range(200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [200.0] * 200
+
+
+def test_events_measure_modelled_time() -> None:
+    begin, end = torch.npu.Event(enable_timing=True), torch.npu.Event(enable_timing=True)
+    x = torch.ones(1 << 16, device="npu")
+    begin.record()
+    x = x + x
+    end.record()
+    one = begin.elapsed_time(end)
+    begin.record()
+    for _ in range(3):
+        x = x + x
+    end.record()
+    assert one > 0
+    assert begin.elapsed_time(end) == pytest.approx(3 * one, rel=0.3)
+
+
+@pytest.mark.slow
+def test_the_entry_point_makes_the_device() -> None:
+    done = run("import torch; print(torch.ones(3, device='npu').sum().item())")
+    assert done.stdout.strip() == "3.0", done.stderr
+
+
+@pytest.mark.slow
+def test_the_device_can_be_left_off() -> None:
+    done = run("import torch; print(hasattr(torch, 'npu'))", OPKIT_NPU="0")
+    assert done.stdout.strip() == "False", done.stderr
+
+
+@pytest.mark.slow
+def test_there_are_as_many_devices_as_asked_for() -> None:
+    code = """
+import torch
+x = torch.ones(3, device="npu:1")
+y = torch.ones(3, device="npu:0")
+try:
+    x + y
+except RuntimeError as error:
+    print("device" in str(error))
+print(x.device, (x * 2).device, torch.npu.device_count())
+"""
+    done = run(code, OPKIT_NPU_COUNT="2")
+    assert done.stdout.split("\n")[:2] == ["True", "npu:1 npu:1 2"], done.stderr
+
+
+@pytest.mark.slow
+def test_fallbacks_can_be_forbidden() -> None:
+    done = run(
+        "import torch; torch.cumsum(torch.ones(3, device='npu'), 0)", OPKIT_FALLBACK="error"
+    )
+    assert "aten::cumsum" in done.stderr and "OPKIT_FALLBACK=error" in done.stderr
