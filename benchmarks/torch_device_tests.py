@@ -2,14 +2,15 @@
 
     python benchmarks/torch_device_tests.py [--samples 2] [--every 1] [--only REGEX] [--json FILE]
 
-For each operator, each type that the chip has and the CPU supports, the first samples run on both
-devices; what the CPU refuses is no sample. Prints the pass rate, the share of operators and of calls
-that kernels served, and every failure. A pass on the CPU fallback is a pass, and counts as fallback.
+For each operator and each type that the chip has and the CPU supports, the first samples run on
+both devices; what the CPU refuses is no sample. Prints the pass rate, the share of samples and of
+calls that kernels served, and every failure. A pass on the CPU fallback counts as fallback.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import time
@@ -94,7 +95,9 @@ def main() -> None:
             if not op.supports_dtype(dtype, "cpu"):
                 continue
             try:
-                samples = list(zip(range(options.samples), op.sample_inputs("cpu", dtype)))
+                samples = list(
+                    enumerate(itertools.islice(op.sample_inputs("cpu", dtype), options.samples))
+                )
             except Exception:  # what PyTorch cannot make for the CPU is no sample
                 continue
             for index, sample in samples:

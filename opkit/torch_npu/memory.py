@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import json
 import pickle
+import sys
+import threading
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,8 +38,10 @@ __all__ = [
 
 _SETTINGS = {"max_split_size_mb": -1.0, "garbage_collection_threshold": 0.0}
 _fraction = 1.0
-_STACK = ctypes.CFUNCTYPE(ctypes.c_char_p)
+# An address: what a callback returns as c_char_p is never freed.
+_STACK = ctypes.CFUNCTYPE(ctypes.c_void_p)
 _kept: list[Any] = []
+_texts: dict[int, ctypes.Array[ctypes.c_char]] = {}
 
 
 def _index(device: Any) -> int:
@@ -113,16 +117,25 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
         ("Segments", "segment", 0),
         ("Inactive splits", "inactive_split", 0),
     ]
-    pools = [("", "all")] if abbreviated else [("", "all"), ("small", "small_pool"), ("large", "large_pool")]
+    pools = (
+        [("", "all")]
+        if abbreviated
+        else [("", "all"), ("small", "small_pool"), ("large", "large_pool")]
+    )
     title = f"npu:{_index(device)} memory"
     lines = [title, f"{'':26}{'now':>14}{'peak':>14}{'added':>14}{'removed':>14}"]
     for text, name, is_bytes in rows:
         for label, pool in pools:
-            figures = [stats.get(f"{name}.{pool}.{k}", 0) for k in ("current", "peak", "allocated", "freed")]
+            figures = [
+                stats.get(f"{name}.{pool}.{k}", 0)
+                for k in ("current", "peak", "allocated", "freed")
+            ]
             shown = [_size(value) if is_bytes else str(value) for value in figures]
             head = f"  {label}" if label else text
             lines.append(f"{head:26}" + "".join(f"{value:>14}" for value in shown))
-    lines.append(f"out of memory: {stats.get('num_ooms', 0)}, retries: {stats.get('num_alloc_retries', 0)}")
+    lines.append(
+        f"out of memory: {stats.get('num_ooms', 0)}, retries: {stats.get('num_alloc_retries', 0)}"
+    )
     return "\n".join(lines)
 
 
@@ -136,7 +149,7 @@ def _size(count: int) -> str:
 
 
 def record_memory_history(enabled: str | bool | None = "all", max_entries: int = 100_000) -> None:
-    """Keep allocations with the Python lines that made them, for `memory_snapshot`; None ends it."""
+    """Keep allocations and the Python lines that made them, for `memory_snapshot`; None ends it."""
     native = load_emulator()
     load()
     native.opkit_memory_record.argtypes = [ctypes.c_uint64, ctypes.c_void_p]
@@ -148,11 +161,19 @@ def record_memory_history(enabled: str | bool | None = "all", max_entries: int =
     native.opkit_memory_record(max_entries, ctypes.cast(callback, ctypes.c_void_p))
 
 
-def _python_stack() -> bytes:
-    frames = traceback.extract_stack(limit=12)[:-1]
-    text = "\n".join(f"{f.filename}\t{f.lineno}\t{f.name}" for f in reversed(frames))
-    _kept[1:] = [text.encode()]  # the caller copies it before it asks again
-    return _kept[1]
+def _python_stack() -> int:
+    # An autograd thread has no Python frame but this one. Nothing may be raised from here.
+    caller = sys._getframe(0).f_back
+    frames = (
+        traceback.StackSummary.extract(traceback.walk_stack(caller), limit=16, lookup_lines=False)
+        if caller is not None
+        else []
+    )
+    text = "\n".join(f"{f.filename}\t{f.lineno}\t{f.name}" for f in frames)
+    # The caller copies it before this thread can be here again. Not thread-local: a thread that is
+    # not Python's loses what is when this returns.
+    buffer = _texts[threading.get_ident()] = ctypes.create_string_buffer(text.encode())
+    return ctypes.addressof(buffer)
 
 
 def memory_snapshot() -> dict[str, Any]:
@@ -200,7 +221,9 @@ def set_allocator_settings(settings: str | None = None, **keywords: float) -> No
     given.update(keywords)
     for name in given:
         if name not in _SETTINGS:
-            raise UsageError(f'"{name}" is no setting of the allocator; there is {", ".join(_SETTINGS)}')
+            raise UsageError(
+                f'"{name}" is no setting of the allocator; there is {", ".join(_SETTINGS)}'
+            )
     _apply({**_SETTINGS, **given}, _fraction)
     _SETTINGS.update(given)
 
@@ -208,7 +231,7 @@ def set_allocator_settings(settings: str | None = None, **keywords: float) -> No
 def _pairs(text: str) -> Mapping[str, float]:
     pairs = {}
     for part in text.split(","):
-        name, colon, value = part.partition(":")
+        name, _, value = part.partition(":")
         try:
             pairs[name.strip()] = float(value)
         except ValueError:

@@ -54,7 +54,13 @@ def _load() -> ctypes.CDLL:
         raise UsageError(f"OPKIT_FALLBACK is {mode!r}, expected one of {', '.join(_MODES)}")
     load_emulator()
     found = ctypes.CDLL(str(backend_library()))
-    for name in ("opkit_npu_start", "opkit_npu_counts", "opkit_npu_which", "opkit_npu_kernels", "opkit_npu_chip"):
+    for name in (
+        "opkit_npu_start",
+        "opkit_npu_counts",
+        "opkit_npu_which",
+        "opkit_npu_kernels",
+        "opkit_npu_chip",
+    ):
         getattr(found, name).restype = ctypes.c_char_p
     found.opkit_npu_stream_us.restype = ctypes.c_double
     found.opkit_npu_stream_us.argtypes = [ctypes.c_int, ctypes.c_int64]

@@ -16,6 +16,8 @@ import torch
 
 from opkit.torch_npu.memory import (
     empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
     mem_get_info,
     memory_allocated,
     memory_dump_snapshot,
@@ -23,8 +25,6 @@ from opkit.torch_npu.memory import (
     memory_snapshot,
     memory_stats,
     memory_summary,
-    max_memory_allocated,
-    max_memory_reserved,
     record_memory_history,
     reset_accumulated_memory_stats,
     reset_peak_memory_stats,
@@ -160,7 +160,7 @@ class device:
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait for the device: every launch has ended when its call returns, so this returns at once."""
+    """Wait for the device: at once, because every launch has ended when its call returns."""
     load()
 
 
@@ -380,21 +380,23 @@ def which(op: Any, *args: Any, **kwargs: Any) -> str:
         op: an operator such as `torch.ops.aten.add.Tensor` or `torch.add`.
         args: the call's arguments; tensors of the device.
     """
-    reset = kernel_calls()
-    before = {row.operator: row for row in reset}
-    copies = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach().clone(), (args, kwargs))
-    mark = {row.operator: row for row in kernel_calls()}
-    op(*copies[0], **copies[1])
+    moved = torch.utils._pytree.tree_map_only(
+        torch.Tensor, lambda tensor: tensor.detach().clone(), (args, kwargs)
+    )
+    before = {row.operator: row for row in kernel_calls()}
+    op(*moved[0], **moved[1])
     lines = []
     for row in kernel_calls():
-        old = mark.get(row.operator) or before.get(row.operator)
-        natives = row.native - (old.native if old else 0)
-        cpus = row.fallback - (old.fallback if old else 0)
-        if natives:
-            kernels = json.loads(load().opkit_npu_which(row.operator.encode(), -1))
-            names = ", ".join(f"{k['kernel']} ({k['table']}, priority {k['priority']})" for k in kernels)
-            lines.append(f"{row.operator}: kernel {names or 'copy_strided or vector_program'}")
-        if cpus:
-            why = [r for r, n in row.reasons.items() if n > (old.reasons.get(r, 0) if old else 0)]
+        old = before.get(row.operator, Fallback(row.operator, 0, 0, 0.0, {}))
+        if row.native > old.native:
+            lines.append(f"{row.operator}: {_kernels_of(row.operator)}")
+        if row.fallback > old.fallback:
+            why = [r for r, count in row.reasons.items() if count > old.reasons.get(r, 0)]
             lines.append(f"{row.operator}: the CPU, because: {'; '.join(why)}")
     return "\n".join(lines)
+
+
+def _kernels_of(operator: str) -> str:
+    rows = json.loads(load().opkit_npu_which(operator.encode(), -1))
+    names = [f"{row['kernel']} ({row['table']} table, priority {row['priority']})" for row in rows]
+    return f"kernel {', '.join(names)}" if names else "a kernel"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.utils import backend_registration
 
 from opkit.torch_npu import native, npu
 
@@ -14,9 +15,9 @@ def register() -> None:
 
     The native library is loaded at once where it has been built; else at the device's first use.
     """
-    torch.utils.rename_privateuse1_backend("npu")
-    torch._register_device_module("npu", npu)
-    torch.utils.generate_methods_for_privateuse1_backend(
+    backend_registration.rename_privateuse1_backend("npu")
+    torch._register_device_module("npu", npu)  # type: ignore[no-untyped-call]
+    backend_registration.generate_methods_for_privateuse1_backend(
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     if native.is_built():

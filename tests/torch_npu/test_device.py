@@ -114,8 +114,10 @@ def test_figures_of_the_allocator_are_those_of_a_hand_count() -> None:
 def test_the_snapshot_names_the_line_that_allocated() -> None:
     torch.npu.record_memory_history()
     x = torch.empty(5 << 20, dtype=torch.uint8, device="npu")
-    snapshot = torch.npu.memory_snapshot()
-    torch.npu.record_memory_history(None)
+    try:
+        snapshot = torch.npu.memory_snapshot()
+    finally:
+        torch.npu.record_memory_history(None)
     blocks = [b for s in snapshot["segments"] for b in s["blocks"] if b["address"] == x.data_ptr()]
     assert blocks[0]["state"] == "active_allocated"
     assert any(frame["filename"] == __file__ for frame in blocks[0]["frames"])
@@ -193,7 +195,5 @@ print(x.device, (x * 2).device, torch.npu.device_count())
 
 @pytest.mark.slow
 def test_fallbacks_can_be_forbidden() -> None:
-    done = run(
-        "import torch; torch.cumsum(torch.ones(3, device='npu'), 0)", OPKIT_FALLBACK="error"
-    )
+    done = run("import torch; torch.cumsum(torch.ones(3, device='npu'), 0)", OPKIT_FALLBACK="error")
     assert "aten::cumsum" in done.stderr and "OPKIT_FALLBACK=error" in done.stderr

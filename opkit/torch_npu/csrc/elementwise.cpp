@@ -15,7 +15,7 @@
 namespace opkit::npu {
 namespace {
 
-enum class Typing { promote, to_float, to_bool, exact, bits, select, whole_only };
+enum class Typing { promote, to_float, to_bool, exact, bits, select, masked, whole_only };
 
 /// Above this, whole numbers are the CPU's: the scalar unit takes them one by one.
 constexpr int64_t kWholeLimit = 1 << 16;
@@ -26,6 +26,7 @@ struct Bound {
   std::vector<size_t> numbers;  ///< positions of numbers
   int output = -1;              ///< position of the tensor that is written; -1: a new one
   int text = -1;                ///< position of the text argument that picks the formula
+  int fixed = -1;               ///< position of the number that picks it
   Program program;
   Program with_bool;  ///< with "!= 0" behind it, for results of yes or no
 };
@@ -59,6 +60,7 @@ class Elementwise {
     std::call_once(bound_once_, [&] { bind(op.schema()); });
     const size_t count = op.schema().arguments().size();
     const c10::IValue* arguments = &(*stack)[stack->size() - count];
+    if (!applies(arguments)) return "another exponent than this one";
     if (bound_.text >= 0 && arguments[bound_.text].toStringRef() != text_value_) return "another mode than this one";
 
     at::Tensor out = bound_.output >= 0 ? arguments[bound_.output].toTensor() : at::Tensor();
@@ -76,6 +78,12 @@ class Elementwise {
   }
 
  private:
+  bool applies(const c10::IValue* arguments) const {
+    if (bound_.fixed < 0) return true;
+    const c10::IValue& value = arguments[bound_.fixed];
+    return (value.isInt() || value.isDouble()) && value.toScalar().toDouble() == std::stod(text_value_);
+  }
+
   void bind(const c10::FunctionSchema& schema) {
     std::vector<std::string> inputs;
     std::vector<std::string> numbers;
@@ -84,7 +92,9 @@ class Elementwise {
       const bool is_written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
       const auto kind = argument.type()->kind();
       const bool is_tensor = kind == c10::TypeKind::TensorType;
-      if (argument.name() == text_name_) bound_.text = static_cast<int>(i);
+      if (argument.name() == text_name_) {
+        (kind == c10::TypeKind::NumberType ? bound_.fixed : bound_.text) = static_cast<int>(i);
+      }
       if (is_written) bound_.output = static_cast<int>(i);
       if (is_tensor && !argument.is_out()) {
         inputs.push_back(argument.name());
@@ -108,7 +118,9 @@ class Elementwise {
     config.add_output(out);
     for (const at::Tensor& tensor : tensors) config.add_const_input(tensor);
     config.allow_cpu_scalars(true).set_check_mem_overlap(true);
-    if (typing_ == Typing::select) {
+    if (typing_ == Typing::masked) {
+      config.check_all_same_dtype(false);
+    } else if (typing_ == Typing::select) {
       config.check_all_same_dtype(false);
       const at::ScalarType type = tensors.back().dim() > 0 || tensors.size() < 3
                                       ? c10::promoteTypes(tensors[tensors.size() - 2].scalar_type(),
@@ -185,7 +197,8 @@ class Elementwise {
     for (int d = 0; d < iter.ndim(); ++d) call.shape.push_back(iter.shape()[d]);
     if (call.shape.size() > kernels::kOuter + 1) return "more dims than the kernel takes";
     const at::TensorBase& out = iter.output(0);
-    const at::ScalarType common = typing_ == Typing::select || typing_ == Typing::to_bool
+    const at::ScalarType common = typing_ == Typing::masked ? out.scalar_type()
+                                  : typing_ == Typing::select || typing_ == Typing::to_bool
                                       ? common_type(iter)
                                       : iter.common_dtype();
     bool has_float = at::isFloatingType(common);
@@ -199,7 +212,7 @@ class Elementwise {
     if (typing_ == Typing::whole_only && has_float) return "remainders of floats";
     if (typing_ == Typing::bits && common != at::kBool && iter.numel() > kWholeLimit) return kTooMany;
     call.is_whole = !has_float && !(is_small && (typing_ == Typing::to_bool || typing_ == Typing::exact ||
-                                                 typing_ == Typing::select ||
+                                                 typing_ == Typing::select || typing_ == Typing::masked ||
                                                  (typing_ == Typing::bits && common == at::kBool)));
     if (call.is_whole) {
       if (iter.numel() > kWholeLimit) return kTooMany;

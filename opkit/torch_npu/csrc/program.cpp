@@ -279,6 +279,8 @@ class Compiler {
       if (program.register_count == kernels::kMaxRegisters) wrong("too many values at once");
       return static_cast<uint8_t>(program.register_count++);
     };
+    // Before the body's own registers: it must not be one that the body gives back.
+    if (folded_ >= 0) place[folded_] = allocate();
     for (size_t i = 0; i < input_count_; ++i) {
       program.is_input_used.push_back(is_needed[i]);
       place[i] = is_needed[i] ? allocate() : 0;
@@ -288,7 +290,6 @@ class Compiler {
       if (!is_needed[i]) continue;
       const Node& node = nodes_[i];
       if (node.is_folded) {
-        place[i] = allocate();
         program.body_count = static_cast<uint32_t>(program.steps.size());
         program.has_fold = true;
         program.folded_register = static_cast<uint8_t>(place[i]);

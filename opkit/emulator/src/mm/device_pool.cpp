@@ -84,10 +84,10 @@ uint64_t DevicePool::size_of(const void* pointer) const {
   return found == used_.end() ? 0 : found->second->bytes;
 }
 
-void DevicePool::note(const char* action, uint64_t address, uint64_t bytes, uint64_t stream, const Recorder& recorder) {
+void DevicePool::note(const char* action, uint64_t address, uint64_t bytes, uint64_t stream, const Recorder& recorder,
+                      const std::string& stack) {
   if (recorder.limit == 0) return;
-  const char* stack = recorder.stack == nullptr ? nullptr : recorder.stack();
-  trace_.push_back({action, device_, address, bytes, stream, now_us(), stack == nullptr ? "" : stack});
+  trace_.push_back({action, device_, address, bytes, stream, now_us(), stack});
   if (trace_.size() > recorder.limit) trace_.pop_front();
 }
 
@@ -257,6 +257,9 @@ void DevicePool::collect(uint64_t wanted, const Recorder& recorder) {
 
 void* DevicePool::allocate(uint64_t bytes, uint64_t stream, const Recorder& recorder, opkit_memory_shortage& shortage) {
   if (bytes == 0) return nullptr;
+  // Before the lock: whoever tells the stack may wait for a lock that another thread holds while it frees.
+  const char* caller = recorder.limit != 0 && recorder.stack != nullptr ? recorder.stack() : nullptr;
+  const std::string stack = caller == nullptr ? "" : caller;
   const std::lock_guard<std::mutex> guard(lock_);
   // Beyond every memory there is; it also keeps the rounding from overflowing.
   const bool is_possible = bytes <= total_bytes_;
@@ -288,18 +291,18 @@ void* DevicePool::allocate(uint64_t bytes, uint64_t stream, const Recorder& reco
                 static_cast<uint64_t>(figures_.allocated_bytes[OPKIT_MEMORY_ALL].current),
                 reserved,
                 base_ == 0};
-    note("oom", shortage.free_bytes, bytes, stream, recorder);
+    note("oom", shortage.free_bytes, bytes, stream, recorder, stack);
     return nullptr;
   }
   if (may_split(block->bytes, rounded, is_small)) split(block, rounded);
   block->is_used = true;
   block->requested = bytes;
-  block->stack = recorder.limit != 0 && recorder.stack != nullptr ? recorder.stack() : "";
+  block->stack = stack;
   used_[block->begin] = block;
   change(figures_.allocations, is_small, 1);
   change(figures_.allocated_bytes, is_small, static_cast<int64_t>(block->bytes));
   change(figures_.requested_bytes, is_small, static_cast<int64_t>(bytes));
-  note("alloc", block->begin, block->bytes, stream, recorder);
+  note("alloc", block->begin, block->bytes, stream, recorder, stack);
   return reinterpret_cast<void*>(block->begin);
 }
 

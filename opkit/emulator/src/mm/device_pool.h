@@ -94,7 +94,8 @@ class DevicePool {
   Block* merge(Block* block);
   void collect(uint64_t wanted, const Recorder& recorder);
   void learn(uint64_t bytes);
-  void note(const char* action, uint64_t address, uint64_t bytes, uint64_t stream, const Recorder& recorder);
+  void note(const char* action, uint64_t address, uint64_t bytes, uint64_t stream, const Recorder& recorder,
+            const std::string& stack = {});
   uint64_t reserve_range(uint64_t bytes);
   void return_range(uint64_t begin, uint64_t bytes);
   bool may_split(uint64_t block_bytes, uint64_t bytes, bool is_small) const;
