@@ -218,7 +218,7 @@ def _mutate(
 
 
 def _check_program(program: tuple[str, ...], settings: _Settings, console: Console) -> CheckReport:
-    from opkit import runtime
+    from opkit import runtime, torch_npu
     from opkit.chips import find_chip
     from opkit.sanitizer import check_program, check_script
 
@@ -229,6 +229,7 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
         if not path.is_file():
             raise UsageError(f"{path}: there is no such script")
         runtime.configure(chip)
+        torch_npu.offer()
         return check_script(path, program[1:], settings=settings.checks)
     return check_program(
         path, program[1:], settings=settings.checks, unused=settings.unused, chip=chip

@@ -186,7 +186,7 @@ def _profile_program(
     lines: int,
     console: Console,
 ) -> int:
-    from opkit import runtime
+    from opkit import runtime, torch_npu
     from opkit.chips import find_chip
     from opkit.profiling import profile_program, profile_script
 
@@ -196,6 +196,7 @@ def _profile_program(
     if path.suffix == ".py":
         if not path.is_file():
             raise UsageError(f"{path}: there is no such script")
+        torch_npu.offer()
         runtime.configure(name)
         timelines, code = profile_script(
             path, program[1:], kernel=kernel or "*", event_limit=events

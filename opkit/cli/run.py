@@ -114,8 +114,9 @@ def _run_script(
     poison: bool,
     seed: int | None,
 ) -> None:
-    from opkit import runtime
+    from opkit import runtime, torch_npu
 
+    torch_npu.offer()
     runtime.configure(chip, threads=threads, poison=poison, seed=seed)
     click.get_current_context().exit(exit_code(runtime.run_script(script, arguments)))
 

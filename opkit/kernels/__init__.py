@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-__all__: list[str] = ["folder"]
-
 from pathlib import Path
+
+__all__ = ["folder"]
 
 
 def folder() -> Path:

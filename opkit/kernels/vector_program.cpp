@@ -223,8 +223,7 @@ class Runner {
   }
 
   template <typename T>
-  __aicore__ inline void convert(uint32_t i, int64_t at, const LocalTensor<float>& to, uint32_t count,
-                                 RoundMode mode) {
+  __aicore__ inline void convert(uint32_t i, int64_t at, const LocalTensor<float>& to, uint32_t count, RoundMode mode) {
     const LocalTensor<T> stage = stage_.Get<T>();
     fetch(i, at, stage);
     PipeBarrier<PIPE_ALL>();
@@ -333,8 +332,8 @@ class Runner {
   }
 
   /// 1 where the comparison holds, else 0.
-  __aicore__ inline void compare(const LocalTensor<float>& to, const LocalTensor<float>& a,
-                                 const LocalTensor<float>& b, CMPMODE mode, uint32_t count) {
+  __aicore__ inline void compare(const LocalTensor<float>& to, const LocalTensor<float>& a, const LocalTensor<float>& b,
+                                 CMPMODE mode, uint32_t count) {
     const LocalTensor<uint8_t> bits = mask_.Get<uint8_t>();
     const LocalTensor<float> ones = work_.Get<float>();
     Compare(bits, a, b, mode, count);

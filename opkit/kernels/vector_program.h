@@ -61,8 +61,8 @@ struct VectorProgram {
   uint8_t fold_row;  ///< whether the row itself is folded
   uint8_t fold_reg;  ///< what the body leaves, and where the folded value is
   uint8_t acc_reg;
-  int64_t row;            ///< elements
-  int64_t outer[kOuter];  ///< sizes; [0] is the one that tiles batch rows of
+  int64_t row;                 ///< elements
+  int64_t outer[kOuter];       ///< sizes; [0] is the one that tiles batch rows of
   int64_t fold_outer[kOuter];  ///< sizes of the dims that are folded, 1 elsewhere; outer is 1 there
   int64_t fold_strides[kMaxOperands][kOuter];
   Operand operands[kMaxOperands];

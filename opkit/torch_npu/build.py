@@ -19,14 +19,14 @@ from pathlib import Path
 
 import torch
 
-from opkit import emulator
+from opkit import emulator, kernels
 from opkit.errors import SetupError
 from opkit.toolchain import Toolkit, default_cache_dir, find_compiler, locked
 
 __all__ = ["backend_library", "is_built", "kernel_library", "kernels_are_built"]
 
 _SOURCES = Path(__file__).parent / "csrc"
-_KERNELS = Path(__file__).parents[1] / "kernels"
+_KERNELS = kernels.folder()
 _OPTIMISE = {"natives.cpp": "-O2", "vector_program.cpp": "-O2"}
 # Checked in a process of its own: a library that PyTorch does not take can end the process.
 _SMOKE_TEST = """

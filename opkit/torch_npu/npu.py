@@ -87,6 +87,8 @@ __all__ = [
 
 def _lazy_init() -> None:
     load()
+    if "all" in _seeds:
+        manual_seed_all(_seeds.pop("all"))
 
 
 def _is_in_bad_fork() -> bool:

@@ -87,8 +87,8 @@ void release_device(void* pointer) { opkit_memory_free(pointer); }
   const auto mib = [](uint64_t bytes) { return c10::str(static_cast<double>(bytes) / (1 << 20), " MiB"); };
   TORCH_CHECK_WITH(OutOfMemoryError, why.host_refused == 0,
                    "NPU out of memory: this machine has no addresses left for npu:", static_cast<int>(device));
-  TORCH_CHECK_WITH(OutOfMemoryError, false, "NPU out of memory. Tried to allocate ", mib(why.wanted_bytes), " (npu:",
-                   static_cast<int>(device), "; ", mib(why.total_bytes), " total capacity; ",
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "NPU out of memory. Tried to allocate ", mib(why.wanted_bytes),
+                   " (npu:", static_cast<int>(device), "; ", mib(why.total_bytes), " total capacity; ",
                    mib(why.allocated_bytes), " already allocated; ", mib(why.free_bytes), " free; ",
                    mib(why.reserved_bytes),
                    " reserved in total). torch.npu.memory_summary() shows what is held; where much more is reserved "
@@ -125,7 +125,7 @@ class NpuAllocator final : public c10::DeviceAllocator {
     opkit_memory_figures figures;
     opkit_memory_get_figures(device, &figures);
     c10::CachingDeviceAllocator::DeviceStats stats;
-    const auto fill = [](c10::CachingAllocator::StatArray& to, const opkit_memory_figure (&from)[OPKIT_MEMORY_POOLS]) {
+    const auto fill = [](c10::CachingAllocator::StatArray& to, const opkit_memory_figure(&from)[OPKIT_MEMORY_POOLS]) {
       using c10::CachingAllocator::StatType;
       constexpr StatType kTypes[] = {StatType::AGGREGATE, StatType::SMALL_POOL, StatType::LARGE_POOL};
       for (int pool = 0; pool < OPKIT_MEMORY_POOLS; ++pool) {
@@ -333,7 +333,8 @@ struct Hooks final : public at::PrivateUse1HooksInterface {
   }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
     c10::DataPtr fresh = storage.allocator()->allocate(bytes);
-    if (storage.nbytes() != 0 && bytes != 0) std::memcpy(fresh.get(), storage.data(), std::min(storage.nbytes(), bytes));
+    if (storage.nbytes() != 0 && bytes != 0)
+      std::memcpy(fresh.get(), storage.data(), std::min(storage.nbytes(), bytes));
     storage.unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(fresh));
     storage.unsafeGetStorageImpl()->set_nbytes(bytes);
   }

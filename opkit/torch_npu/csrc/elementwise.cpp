@@ -122,10 +122,10 @@ class Elementwise {
       config.check_all_same_dtype(false);
     } else if (typing_ == Typing::select) {
       config.check_all_same_dtype(false);
-      const at::ScalarType type = tensors.back().dim() > 0 || tensors.size() < 3
-                                      ? c10::promoteTypes(tensors[tensors.size() - 2].scalar_type(),
-                                                          tensors.back().scalar_type())
-                                      : tensors[tensors.size() - 2].scalar_type();
+      const at::ScalarType type =
+          tensors.back().dim() > 0 || tensors.size() < 3
+              ? c10::promoteTypes(tensors[tensors.size() - 2].scalar_type(), tensors.back().scalar_type())
+              : tensors[tensors.size() - 2].scalar_type();
       if (!out.defined()) config.declare_static_dtype(type);
     } else {
       config.promote_inputs_to_common_dtype(true);
@@ -197,10 +197,9 @@ class Elementwise {
     for (int d = 0; d < iter.ndim(); ++d) call.shape.push_back(iter.shape()[d]);
     if (call.shape.size() > kernels::kOuter + 1) return "more dims than the kernel takes";
     const at::TensorBase& out = iter.output(0);
-    const at::ScalarType common = typing_ == Typing::masked ? out.scalar_type()
-                                  : typing_ == Typing::select || typing_ == Typing::to_bool
-                                      ? common_type(iter)
-                                      : iter.common_dtype();
+    const at::ScalarType common = typing_ == Typing::masked                                 ? out.scalar_type()
+                                  : typing_ == Typing::select || typing_ == Typing::to_bool ? common_type(iter)
+                                                                                            : iter.common_dtype();
     bool has_float = at::isFloatingType(common);
     bool is_small = true;  // whether floats hold all values
     for (int i = 0; i < iter.ninputs(); ++i) {

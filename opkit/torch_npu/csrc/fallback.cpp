@@ -1,5 +1,7 @@
 #include "fallback.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/core/List.h>
 #include <c10/core/DeviceGuard.h>
@@ -53,9 +55,8 @@ class CpuView {
     }
     void* data = original->mutable_data();
     auto seen = c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-        c10::StorageImpl::use_byte_size_t(), original->nbytes(),
-        c10::DataPtr(data, c10::Device(c10::DeviceType::CPU)), c10::GetAllocator(c10::DeviceType::CPU),
-        original->resizable()));
+        c10::StorageImpl::use_byte_size_t(), original->nbytes(), c10::DataPtr(data, c10::Device(c10::DeviceType::CPU)),
+        c10::GetAllocator(c10::DeviceType::CPU), original->resizable()));
     pairs_.push_back({original, tensor.storage(), seen, data});
     return make(tensor, seen);
   }
@@ -162,6 +163,40 @@ class CpuView {
   std::vector<at::Tensor> kept_;  // results whose storages are keys above
 };
 
+/// The state of a generator of the device, lent to one of the CPU for the time of a call.
+class LentGenerator {
+ public:
+  ~LentGenerator() {
+    if (!own_.defined()) return;
+    const std::lock_guard<std::mutex> guard(own_.mutex());
+    move_state(*at::check_generator<at::CPUGeneratorImpl>(seen_),
+               *static_cast<at::CPUGeneratorImpl*>(own_.unsafeGetGeneratorImpl()));
+  }
+  c10::IValue see(const at::Generator& generator) {
+    own_ = generator;
+    seen_ = at::make_generator<at::CPUGeneratorImpl>();
+    const std::lock_guard<std::mutex> guard(own_.mutex());
+    move_state(*static_cast<at::CPUGeneratorImpl*>(own_.unsafeGetGeneratorImpl()),
+               *at::check_generator<at::CPUGeneratorImpl>(seen_));
+    return c10::IValue(seen_);
+  }
+
+ private:
+  static void move_state(at::CPUGeneratorImpl& from, at::CPUGeneratorImpl& to) {
+    to.set_engine(from.engine());
+    to.set_next_float_normal_sample(from.next_float_normal_sample());
+    to.set_next_double_normal_sample(from.next_double_normal_sample());
+  }
+  at::Generator own_;
+  at::Generator seen_;
+};
+
+bool is_generator(const c10::Argument& argument) {
+  const auto optional = argument.type()->cast<c10::OptionalType>();
+  return argument.type()->kind() == c10::TypeKind::GeneratorType ||
+         (optional != nullptr && optional->getElementType()->kind() == c10::TypeKind::GeneratorType);
+}
+
 /// One argument that was replaced, to be written back.
 struct Replaced {
   at::Tensor original;
@@ -230,8 +265,8 @@ void check_one_device(const c10::OperatorHandle& op, const std::vector<Replaced>
   c10::DeviceIndex device = -1;
   for (const Replaced& pair : replaced) {
     const c10::DeviceIndex own = pair.original.device().index();
-    TORCH_CHECK(device < 0 || device == own, name_of(op), ": tensors on npu:", static_cast<int>(device), " and npu:",
-                static_cast<int>(own), "; move them to one device");
+    TORCH_CHECK(device < 0 || device == own, name_of(op), ": tensors on npu:", static_cast<int>(device),
+                " and npu:", static_cast<int>(own), "; move them to one device");
     device = own;
   }
   for (size_t i = first; i < stack->size() && device >= 0; ++i) {
@@ -268,18 +303,30 @@ void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* re
   const size_t first = stack->size() - count;
   CpuView view;
   std::vector<Replaced> replaced;
-  check_one_device(op, [&] {
-    std::vector<Replaced> seen;
-    for (size_t i = first; i < stack->size(); ++i) {
-      const c10::IValue& value = (*stack)[i];
-      if (value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == kDevice) {
-        seen.push_back({value.toTensor(), {}});
-      }
-    }
-    return seen;
-  }(), stack, first);
+  check_one_device(
+      op,
+      [&] {
+        std::vector<Replaced> seen;
+        for (size_t i = first; i < stack->size(); ++i) {
+          const c10::IValue& value = (*stack)[i];
+          if (value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == kDevice) {
+            seen.push_back({value.toTensor(), {}});
+          }
+        }
+        return seen;
+      }(),
+      stack, first);
   for (size_t i = first; i < stack->size(); ++i) (*stack)[i] = see_value(view, replaced, (*stack)[i]);
   {
+    LentGenerator lent;
+    for (size_t i = first; i < stack->size(); ++i) {
+      if (!is_generator(op.schema().arguments()[i - first])) continue;
+      c10::IValue& value = (*stack)[i];
+      const at::Generator given = value.isNone()
+                                      ? at::globalContext().defaultGenerator(c10::Device(kDevice, view.device()))
+                                      : value.toGenerator();
+      if (given.device().type() == kDevice) value = lent.see(given);
+    }
     const DeviceMemoryForCpu results_in(view.device());
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
   }
@@ -288,8 +335,7 @@ void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* re
   for (size_t i = stack->size() - results; i < stack->size(); ++i) {
     (*stack)[i] = bring_value(view, replaced, (*stack)[i]);
   }
-  const double took_us =
-      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  const double took_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
   const std::lock_guard<std::mutex> guard(counts_lock);
   OperatorCounts& counts = all_counts()[name_of(op)];
   ++counts.fallback;

@@ -212,8 +212,8 @@ const char* run_program(const Program& program, const MapCall& call, c10::Device
   const int64_t tiles = data.pitch < data.tile || data.fold_row ? 1 : (data.row + data.tile - 1) / data.tile;
   const int64_t items = tiles * ((data.outer[0] + data.rows - 1) / data.rows) * (outer / data.outer[0]);
   const int64_t work = outer * data.row * (call.is_whole ? 64 : 1);
-  const auto blocks = static_cast<uint32_t>(
-      std::max<int64_t>(1, std::min<int64_t>({items, cores, (work + 4095) / 4096})));
+  const auto blocks =
+      static_cast<uint32_t>(std::max<int64_t>(1, std::min<int64_t>({items, cores, (work + 4095) / 4096})));
 
   const VectorProgram* address = &data;
   void* arguments[kMaxOperands + 1];

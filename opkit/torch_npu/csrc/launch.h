@@ -25,7 +25,7 @@ std::optional<kernels::Kind> kind_of(at::ScalarType type);
 struct Argument {
   char* data = nullptr;
   kernels::Kind kind = kernels::Kind::F32;
-  uint64_t extent_bytes = 0;  ///< from its first element to its last
+  uint64_t extent_bytes = 0;             ///< from its first element to its last
   c10::SmallVector<int64_t, 6> strides;  ///< elements, innermost first
 };
 

@@ -137,9 +137,8 @@ class Compiler {
 
   int comparison() {
     int left = sum();
-    static const std::pair<std::string_view, Step> kComparisons[] = {{"<=", Step::Le}, {">=", Step::Ge},
-                                                                     {"==", Step::Eq}, {"!=", Step::Ne},
-                                                                     {"<", Step::Lt},  {">", Step::Gt}};
+    static const std::pair<std::string_view, Step> kComparisons[] = {
+        {"<=", Step::Le}, {">=", Step::Ge}, {"==", Step::Eq}, {"!=", Step::Ne}, {"<", Step::Lt}, {">", Step::Gt}};
     for (const auto& [token, step] : kComparisons) {
       if (take(token)) return make(step, left, sum());
     }

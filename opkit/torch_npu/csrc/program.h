@@ -32,9 +32,9 @@ struct Program {
   uint8_t fold_register = 0;
   uint8_t folded_register = 0;
   bool has_fold = false;
-  bool has_rows = false;       ///< whether a step goes over rows
-  bool is_whole_able = true;   ///< whether every step is there for whole numbers
-  uint32_t tile_limit = 0;     ///< floats of a register that UB has room for
+  bool has_rows = false;      ///< whether a step goes over rows
+  bool is_whole_able = true;  ///< whether every step is there for whole numbers
+  uint32_t tile_limit = 0;    ///< floats of a register that UB has room for
 };
 
 /// Compiles a formula; throws c10::Error for a wrong one, which is our bug.

@@ -105,12 +105,11 @@ void add_native(const std::string& op, const char* kernel, Serve serve) {
 }
 
 void register_natives() {
-  static auto* library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__,
-                                            __LINE__);
+  static auto* library =
+      new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   for (const std::string& op : native_ops()) {
-    library->impl(op.c_str(),
-                  torch::CppFunction::makeFromBoxedKernel(c10::BoxedKernel::makeFromFunctor<Dispatch>(
-                      std::make_unique<Dispatch>("aten::" + op))));
+    library->impl(op.c_str(), torch::CppFunction::makeFromBoxedKernel(c10::BoxedKernel::makeFromFunctor<Dispatch>(
+                                  std::make_unique<Dispatch>("aten::" + op))));
   }
 }
 
@@ -123,8 +122,11 @@ extern "C" __attribute__((visibility("default"))) const char* opkit_npu_which(co
   const auto type = dtype < 0 ? std::nullopt : std::optional<c10::ScalarType>(static_cast<c10::ScalarType>(dtype));
   for (const opkit::npu::Kernel* kernel : opkit::npu::Registry::get().candidates(name, type)) {
     if (text.size() > 1) text += ',';
-    text += "{\"kernel\":\"" + kernel->name + "\",\"priority\":" + std::to_string(kernel->priority) +
-            ",\"table\":\"" + (kernel->dtype ? "type" : kernel->device.empty() ? "global" : "device") + "\"}";
+    text += "{\"kernel\":\"" + kernel->name + "\",\"priority\":" + std::to_string(kernel->priority) + ",\"table\":\"" +
+            (kernel->dtype            ? "type"
+             : kernel->device.empty() ? "global"
+                                      : "device") +
+            "\"}";
   }
   text += "]";
   return text.c_str();

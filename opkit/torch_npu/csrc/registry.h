@@ -16,10 +16,10 @@ namespace opkit::npu {
 using Serve = std::function<const char*(const c10::OperatorHandle&, c10::Stack*)>;
 
 struct Kernel {
-  std::string op;      ///< such as aten::add.out
-  std::string name;    ///< of the kernel, for messages
-  int priority = 0;    ///< the highest that can serve a call does
-  std::string device;  ///< the chip that it is for; empty: any
+  std::string op;                        ///< such as aten::add.out
+  std::string name;                      ///< of the kernel, for messages
+  int priority = 0;                      ///< the highest that can serve a call does
+  std::string device;                    ///< the chip that it is for; empty: any
   std::optional<c10::ScalarType> dtype;  ///< of the first tensor; none: any
   Serve serve;
 };

@@ -27,8 +27,8 @@ using c10::Stack;
 constexpr const char* kNoType = "the chip has no such data type";
 
 at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type) {
-  return at::detail::empty_generic(sizes, device_allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-                                   type, std::nullopt);
+  return at::detail::empty_generic(sizes, device_allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type,
+                                   std::nullopt);
 }
 
 /// A view of a tensor: its memory, other sizes and strides.
@@ -236,7 +236,8 @@ const char* copy_or_reason(const at::Tensor& given, const at::Tensor& destinatio
   };
   const bool is_direct = has_rows(source) && has_rows(destination) && destination.is_contiguous();
   const char* formula = to == at::kBool ? "x != 0" : "x";
-  if (is_direct) return run_formula("aten::copy_", formula, destination.sizes(), {{"x", source}}, {{"y", destination}}, {});
+  if (is_direct)
+    return run_formula("aten::copy_", formula, destination.sizes(), {{"x", source}}, {{"y", destination}}, {});
   at::Tensor packed = source;
   if (!has_rows(source)) {
     packed = empty(source.sizes(), from);
@@ -249,6 +250,8 @@ const char* copy_or_reason(const at::Tensor& given, const at::Tensor& destinatio
 
 #include "special_rows.inc"
 
+#include "special_more.inc"
+
 }  // namespace
 
 bool copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
@@ -256,6 +259,9 @@ bool copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
   return destination.numel() == 0 || copy_or_reason(source, destination) == nullptr;
 }
 
-void add_special() { add_special_rows(); }
+void add_special() {
+  add_special_rows();
+  add_more();
+}
 
 }  // namespace opkit::npu

@@ -1,5 +1,5 @@
-// What every device of PyTorch brings along: empty tensors, views, storages, copies, and the operators that PyTorch asks
-// a foreign device for by names of their own.
+// What every device of PyTorch brings along: empty tensors, views, storages, copies, and the operators that PyTorch
+// asks a foreign device for by names of their own.
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/TensorUtils.h>
@@ -43,15 +43,15 @@ at::Tensor operator-(const at::Scalar& a, const at::Tensor& b) { return at::rsub
 at::Tensor empty_memory_format(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
                                std::optional<at::Device> device, std::optional<bool>,
                                std::optional<at::MemoryFormat> memory_format) {
-  const c10::DeviceGuard guard(c10::Device(
-      kDevice, device.has_value() && device->has_index() ? device->index() : current_device()));
+  const c10::DeviceGuard guard(
+      c10::Device(kDevice, device.has_value() && device->has_index() ? device->index() : current_device()));
   return at::detail::empty_generic(size, device_allocator(), kKeys, c10::dtype_or_default(dtype), memory_format);
 }
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
                          std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
-  const c10::DeviceGuard guard(c10::Device(
-      kDevice, device.has_value() && device->has_index() ? device->index() : current_device()));
+  const c10::DeviceGuard guard(
+      c10::Device(kDevice, device.has_value() && device->has_index() ? device->index() : current_device()));
   return at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(dtype));
 }
 

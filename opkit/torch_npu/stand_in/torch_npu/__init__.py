@@ -1,0 +1,135 @@
+"""torch_npu's most used names on opkit's emulated device; values are as documented there."""
+
+from __future__ import annotations
+
+import torch
+
+import opkit
+from opkit.torch_npu import autoload
+
+if not hasattr(torch, "npu"):
+    autoload()
+
+npu = getattr(torch, "npu")  # noqa: B009
+__version__ = f"{torch.__version__.split('+')[0]}+opkit.{opkit.__version__}"
+
+__all__ = [
+    "get_npu_format",
+    "npu",
+    "npu_format_cast",
+    "npu_format_cast_",
+    "npu_fusion_attention",
+    "npu_rms_norm",
+    "npu_rotary_mul",
+    "npu_swiglu",
+]
+
+_ND = 2
+
+
+def npu_format_cast(tensor: torch.Tensor, acl_format: int) -> torch.Tensor:
+    """Return the tensor: on the emulated device a format is a matter of kernels, not of tensors."""
+    return tensor
+
+
+def npu_format_cast_(tensor: torch.Tensor, acl_format: int) -> torch.Tensor:
+    """Return the tensor."""
+    return tensor
+
+
+def get_npu_format(tensor: torch.Tensor) -> int:
+    """Return ACL_FORMAT_ND."""
+    return _ND
+
+
+def npu_rms_norm(
+    self: torch.Tensor, gamma: torch.Tensor, epsilon: float = 1e-6
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return self / rms(self) * gamma, and 1 / rms in float, over the dims of gamma."""
+    dims = tuple(range(-gamma.dim(), 0))
+    wide = self.float()
+    rstd = torch.rsqrt((wide * wide).mean(dims, keepdim=True) + epsilon)
+    return (wide * rstd * gamma.float()).to(self.dtype), rstd
+
+
+def npu_swiglu(self: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    """Return silu(first half) * second half along a dim."""
+    first, second = torch.chunk(self, 2, dim)
+    return torch.nn.functional.silu(first) * second
+
+
+def npu_rotary_mul(
+    self: torch.Tensor, r1: torch.Tensor, r2: torch.Tensor, rotary_mode: str = "half"
+) -> torch.Tensor:
+    """Return self * r1 + rotated * r2, as rotary position embeddings do."""
+    if rotary_mode == "half":
+        first, second = torch.chunk(self, 2, -1)
+        rotated = torch.cat([-second, first], -1)
+    elif rotary_mode == "interleave":
+        pairs = torch.stack([-self[..., 1::2], self[..., ::2]], -1)
+        rotated = pairs.flatten(-2)
+    else:
+        raise ValueError(f"rotary_mode is {rotary_mode!r}, expected 'half' or 'interleave'")
+    return self * r1 + rotated * r2
+
+
+def npu_fusion_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    head_num: int,
+    input_layout: str,
+    pse: torch.Tensor | None = None,
+    padding_mask: torch.Tensor | None = None,
+    atten_mask: torch.Tensor | None = None,
+    scale: float = 1.0,
+    keep_prob: float = 1.0,
+    **others: object,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, int, int, int]:
+    """Return attention as the fused operator gives it: result, row maxima, row sums, then rest.
+
+    Raises:
+        NotImplementedError: a layout or option that opkit's lacks.
+    """
+    if padding_mask is not None or others.get("sparse_mode", 0) or others.get("actual_seq_qlen"):
+        raise NotImplementedError("opkit's npu_fusion_attention has no padding and sparse masks")
+    q, k, v = (_to_bnsd(each, head_num, input_layout) for each in (query, key, value))
+    groups = q.shape[1] // k.shape[1]
+    if groups > 1:
+        k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+    scores = (q @ k.transpose(-1, -2)).float()
+    if pse is not None:
+        scores = scores + pse
+    scores = scores * scale
+    if atten_mask is not None:
+        scores = scores.masked_fill(atten_mask.bool(), float(torch.finfo(torch.float32).min))
+    largest = scores.amax(-1, keepdim=True)
+    weights = torch.exp(scores - largest)
+    sums = weights.sum(-1, keepdim=True)
+    probabilities = torch.nn.functional.dropout(weights / sums, 1 - keep_prob)
+    out = _from_bnsd(probabilities.to(query.dtype) @ v, input_layout)
+    statistics = (8,)
+    wide = [t.expand(*t.shape[:-1], *statistics).contiguous() for t in (largest, sums)]
+    return out, wide[0], wide[1], torch.empty(0, device=query.device), 0, 0, 0
+
+
+def _to_bnsd(x: torch.Tensor, heads: int, layout: str) -> torch.Tensor:
+    if layout == "BNSD":
+        return x
+    if layout == "BSND":
+        return x.transpose(1, 2)
+    if layout == "BSH":
+        return x.reshape(*x.shape[:-1], heads, -1).transpose(1, 2)
+    if layout == "SBH":
+        return x.reshape(*x.shape[:-1], heads, -1).permute(1, 2, 0, 3)
+    raise NotImplementedError(f"opkit's npu_fusion_attention has no layout {layout}")
+
+
+def _from_bnsd(x: torch.Tensor, layout: str) -> torch.Tensor:
+    if layout == "BNSD":
+        return x
+    if layout == "BSND":
+        return x.transpose(1, 2)
+    if layout == "BSH":
+        return x.transpose(1, 2).flatten(-2)
+    return x.permute(2, 0, 1, 3).flatten(-2)
