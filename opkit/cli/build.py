@@ -60,13 +60,34 @@ def command(
 
     PROJECT is its folder, or any folder inside it; the working directory by default. What has not
     changed is not compiled again. CMake's npu_op_package gives the NAME.operators that it wrote.
+    The folder of a library of operators, or of a part of it, builds each of them.
 
     Example: opkit build gelu_custom
     """
-    from opkit.toolchain import build, build_library, build_wheel, clean_output, load_project
+    from opkit.cli._build_library import report_library
+    from opkit.toolchain import (
+        build,
+        build_library,
+        build_wheel,
+        clean_output,
+        load_project,
+        operators_below,
+    )
 
     if library_file is not None and library is None:
         raise UsageError("--library-file names a library", help="give --library shared, too")
+    folders = operators_below(project or Path.cwd())
+    if folders:
+        if wheel or library is not None or clean:
+            raise UsageError(
+                "--wheel, --library and --clean are for one project",
+                help="give the folder of one operator",
+            )
+        if not report_library(
+            console, folders, chip=chip, into=into, jobs=jobs, cache_dir=cache_dir
+        ):
+            raise click.exceptions.Exit(1)
+        return
     found = load_project(project)
     if clean:
         clean_output(found, out=into)

@@ -8,6 +8,7 @@ from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
 from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
+from opkit.toolchain.library_build import OperatorBuild, build_operators, operators_below
 from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
 from opkit.toolchain.lock import locked
 from opkit.toolchain.opdef import read_opdefs
@@ -36,12 +37,14 @@ __all__ = [
     "Compiler",
     "DriverRequest",
     "DriverResult",
+    "OperatorBuild",
     "Project",
     "Token",
     "TokenKind",
     "Toolkit",
     "build",
     "build_library",
+    "build_operators",
     "build_wheel",
     "check_machine",
     "clean_output",
@@ -54,6 +57,7 @@ __all__ = [
     "locked",
     "matching_close",
     "matching_open",
+    "operators_below",
     "parse_driver_arguments",
     "plain_code",
     "read_opdefs",

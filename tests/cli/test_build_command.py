@@ -133,3 +133,26 @@ def test_an_unknown_chip_exits_2_and_names_the_nearest(
 ) -> None:
     assert run_guarded(group, ["build", str(root), "-c", "910b9"]) == 2
     assert "did you mean Ascend910B2" in capsys.readouterr().err
+
+
+def test_a_library_builds_each_operator_and_counts_causes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "common" / "inc").mkdir(parents=True)
+    (tmp_path / "CMakeLists.txt").write_text("project(library)\n")
+    for name in ("first", "second"):
+        host = tmp_path / "math" / name / "op_host"
+        host.mkdir(parents=True)
+        (host.parent / "op_kernel").mkdir()
+        (host / f"{name}_def.cpp").write_text('#include "is_not_there.h"\n')
+    code = run_guarded(group, ["build", str(tmp_path / "math"), "--json"])
+    told = capsys.readouterr()
+    assert code == 1
+    assert "built 0 of 2 operators" in " ".join(told.err.split())
+    assert "cause 2 x No such file or directory" in " ".join(told.err.split())
+    document = json.loads(told.out)
+    assert [operator["artifact"] for operator in document["operators"]] == [None, None]
+    assert document["operators"][0]["cause"].startswith("first_def.cpp:1: is_not_there.h")
+    # One operator of it is an ordinary build.
+    assert run_guarded(group, ["build", str(tmp_path / "math" / "first")]) == 1
+    assert "first_def.cpp" in capsys.readouterr().err

@@ -5,9 +5,9 @@
 ///     END_TILING_DATA_DEF;
 ///     REGISTER_TILING_DATA_CLASS(AddCustom, AddCustomTilingData)
 ///
-/// On the host this is a class with set_ and get_ functions; in a kernel's translation unit (__CCE_AICORE__
-/// defined) the same lines are a plain struct, with the same functions because a program's host code lies in it, too.
-/// SaveToBuffer writes the layout of that struct.
+/// A line may end in a semicolon or not. On the host this is a class with set_ and get_ functions; in a kernel's
+/// translation unit (__CCE_AICORE__ defined) the same lines are a plain struct, with the same functions because a
+/// program's host code lies in it, too. SaveToBuffer writes the layout of that struct.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,15 @@
 #define BEGIN_TILING_DATA_DEF(class_name) \
   struct class_name {                     \
     OPKIT_PLAIN_TILING()
-#define TILING_DATA_FIELD_DEF(data_type, field_name) OPKIT_PLAIN_TILING_FIELD(data_type, field_name)
+#define TILING_DATA_FIELD_DEF(data_type, field_name) OPKIT_PLAIN_TILING_FIELD(data_type, field_name);
 #define TILING_DATA_FIELD_DEF_ARR(element_type, element_count, field_name)                                    \
   void set_##field_name(const element_type* values) { ::std::memcpy(field_name, values, sizeof field_name); } \
   element_type* get_##field_name() { return field_name; }                                                     \
-  element_type field_name[element_count] = {}
-#define TILING_DATA_FIELD_DEF_STRUCT(struct_type, field_name) struct_type field_name
-#define END_TILING_DATA_DEF }
+  element_type field_name[element_count] = {};
+#define TILING_DATA_FIELD_DEF_STRUCT(struct_type, field_name) struct_type field_name;
+#define END_TILING_DATA_DEF \
+  }                         \
+  ;
 #define REGISTER_TILING_DATA_CLASS(op_type, class_name)
 
 #else
@@ -145,8 +147,7 @@ class TilingDef {
   bool opkit_##field_name##_is_listed_ =                                                                    \
       add_field(#data_type, #field_name, 0, &opkit_##field_name##_, sizeof(data_type), alignof(data_type)); \
                                                                                                             \
- public:                                                                                                    \
-  static_assert(true, "")
+ public:
 
 #define TILING_DATA_FIELD_DEF_ARR(element_type, element_count, field_name)                                           \
  public:                                                                                                             \
@@ -161,8 +162,7 @@ class TilingDef {
   bool opkit_##field_name##_is_listed_ = add_field(#element_type, #field_name, element_count, opkit_##field_name##_, \
                                                    sizeof opkit_##field_name##_, alignof(element_type));             \
                                                                                                                      \
- public:                                                                                                             \
-  static_assert(true, "")
+ public:
 
 #define TILING_DATA_FIELD_DEF_STRUCT(struct_type, field_name)                                \
  public:                                                                                     \
@@ -171,10 +171,11 @@ class TilingDef {
  private:                                                                                    \
   bool opkit_##field_name##_is_listed_ = add_struct(#struct_type, #field_name, &field_name); \
                                                                                              \
- public:                                                                                     \
-  static_assert(true, "")
+ public:
 
-#define END_TILING_DATA_DEF }
+#define END_TILING_DATA_DEF \
+  }                         \
+  ;
 
 #define OPKIT_TILING_JOIN_INNER(a, b) a##b
 #define OPKIT_TILING_JOIN(a, b) OPKIT_TILING_JOIN_INNER(a, b)

@@ -11,9 +11,23 @@
 
 namespace gert {
 
+/// A format as the caller sees it and as the data lies in memory.
+class StorageFormat {
+ public:
+  StorageFormat() = default;
+  StorageFormat(ge::Format origin, ge::Format storage) : origin_(origin), storage_(storage) {}
+  ge::Format GetOriginFormat() const { return origin_; }
+  ge::Format GetStorageFormat() const { return storage_; }
+
+ private:
+  ge::Format origin_ = ge::FORMAT_ND;
+  ge::Format storage_ = ge::FORMAT_ND;
+};
+
 /// Data type and formats, without a shape.
 class CompileTimeTensorDesc {
  public:
+  StorageFormat GetFormat() const { return {origin_format_, storage_format_}; }
   ge::DataType GetDataType() const { return dtype_; }
   ge::Format GetOriginFormat() const { return origin_format_; }
   ge::Format GetStorageFormat() const { return storage_format_; }

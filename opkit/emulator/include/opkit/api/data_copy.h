@@ -46,6 +46,8 @@ struct DataCopyPadExtParams {
   DataCopyPadExtParams(bool is_padded, uint8_t left, uint8_t right, U value)
       : isPad(is_padded), leftPadding(left), rightPadding(right), paddingValue(static_cast<T>(value)) {}
 };
+template <typename T>
+DataCopyPadExtParams(bool, uint8_t, uint8_t, T) -> DataCopyPadExtParams<T>;
 
 /// The older form, whose padding value is 64 bits of any type.
 struct DataCopyPadParams {

@@ -17,7 +17,7 @@ inline __aicore__ void shift_part(GM_ADDR x, GM_ADDR y, T number, uint32_t begin
   GlobalTensor<T> from, to;
   from.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x) + begin);
   to.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(y) + begin);
-  DataCopyPad(values, from, {1, bytes, 0, 0, 0}, DataCopyPadExtParams<T>{false, 0, 0, 0});
+  DataCopyPad(values, from, {1, bytes, 0, 0, 0}, DataCopyPadExtParams{false, 0, 0, T(0)});
   PipeBarrier<PIPE_ALL>();
   instruction(values, values, number, static_cast<int32_t>(count));
   PipeBarrier<PIPE_ALL>();
