@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import shutil
 import signal
 import subprocess
@@ -10,6 +12,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,3 +72,53 @@ def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ke
         return Kernel(library, source, "kernel")
 
     return compile_text
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+_BROWSER_OPTIONS = (
+    "--headless --no-sandbox --disable-gpu --no-first-run --disable-sync --enable-logging=stderr"
+    " --disable-background-networking --disable-component-update --dump-dom"
+)
+_LOOK = """
+const style = getComputedStyle(document.body);
+document.title = JSON.stringify({
+  wide: document.documentElement.scrollWidth - window.innerWidth,
+  paper: style.backgroundColor,
+  ink: style.color,
+  extra: window.opkitLook ? window.opkitLook() : null,
+});
+"""
+
+
+@pytest.fixture
+def open_page(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Return a function that opens the text of a page in a browser and says how it looks.
+
+    `wide`: by how many pixels it overflows; `paper`, `ink`: its colours; `extra`: what
+    `window.opkitLook` of the script given returns. Anything on the console is an error.
+    """
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+
+    def look(page: str, *, width: int, dark: bool = False, script: str = "") -> dict[str, Any]:
+        path = tmp_path / "page.html"
+        path.write_text(
+            page.replace("</body>", f"<script>{script}{_LOOK}</script></body>"), "utf-8"
+        )
+        options = [*_BROWSER_OPTIONS.split(), f"--window-size={width},900"]
+        if dark:
+            options.append("--blink-settings=preferredColorScheme=0")
+        done = subprocess.run(
+            [CHROMIUM, *options, f"--user-data-dir={tmp_path / 'user'}", path.as_uri()],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=180,
+        )
+        assert "CONSOLE" not in done.stderr, done.stderr
+        title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
+        assert title is not None
+        found: dict[str, Any] = json.loads(title[1])
+        return found
+
+    return look

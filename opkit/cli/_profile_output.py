@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import opkit
 from opkit.cli.console import Console, write_text
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
     from opkit.profiling import Change, Timeline
 
-__all__ = ["Outputs", "show_difference", "show_timelines"]
+__all__ = ["Outputs", "made_text", "show_difference", "show_timelines"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ def show_timelines(
     from opkit.profiling import summary_text
 
     longest = max(timelines, key=lambda timeline: timeline.task_us)
-    _write(longest, outputs, console)
+    _write(longest, name, outputs, console)
     if console.json:
         console.emit_json(_fields(longest, timelines, name))
         return
@@ -42,11 +45,11 @@ def show_timelines(
     console.result(summary_text(longest, line_count=lines))
 
 
-def _write(timeline: Timeline, outputs: Outputs, console: Console) -> None:
+def _write(timeline: Timeline, name: str, outputs: Outputs, console: Console) -> None:
     from opkit.profiling import csv_texts, html_page, trace_text
 
     if outputs.html is not None:
-        write_text(outputs.html, html_page(timeline))
+        write_text(outputs.html, html_page(timeline, case=name, made=made_text()))
         console.status("wrote", str(outputs.html))
     if outputs.trace is not None:
         write_text(outputs.trace, trace_text(timeline))
@@ -59,6 +62,13 @@ def _write(timeline: Timeline, outputs: Outputs, console: Console) -> None:
         for file, text in csv_texts(timeline).items():
             write_text(outputs.csv_folder / file, text)
         console.status("wrote", f"{outputs.csv_folder}, {len(csv_texts(timeline))} CSV files")
+
+
+def made_text() -> str:
+    """Return when a report was made, and by what."""
+    now = datetime.datetime.now().astimezone()
+    version = ".".join(map(str, sys.version_info[:3]))
+    return f"{now:%Y-%m-%d %H:%M %z}, opkit {opkit.__version__}, Python {version}"
 
 
 def _list_launches(timelines: list[Timeline], longest: Timeline, console: Console) -> None:

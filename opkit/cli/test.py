@@ -256,13 +256,14 @@ def _write(
     st_report: Path | None,
     console: Console,
 ) -> None:
+    from opkit.cli._profile_output import made_text
     from opkit.testing import html_report, junit_xml, write_st_report
 
     if junit is not None:
         write_text(junit, junit_xml(report))
         console.status("wrote", str(junit))
     if html is not None:
-        write_text(html, html_report(report, tuple(explanations.items())))
+        write_text(html, html_report(report, tuple(explanations.items()), made=made_text()))
         console.status("wrote", str(html))
     if st_report is not None:
         write_st_report(st_report, report, sys.argv)

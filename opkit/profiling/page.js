@@ -8,6 +8,8 @@
   const shownCores = document.getElementById("opkit-cores");
   const ROW = 14, GAP = 8, LABEL = 150, FEW = 8;
   let rows = [], view = [0, data.end], drag = null;
+  // The page's colours, light or dark.
+  const colour = (name) => getComputedStyle(document.querySelector(".opkit")).getPropertyValue(name).trim();
 
   function layOut() {
     const limit = shownCores.value === "all" ? data.cores.length : Math.min(FEW, data.cores.length);
@@ -52,9 +54,9 @@
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
     for (const row of rows) {
-      pen.fillStyle = "#59636e";
+      pen.fillStyle = colour("--quiet");
       pen.fillText(`${data.cores[row.core]}  ${row.pipe}`, 4, row.top + ROW / 2);
-      pen.fillStyle = "#f6f8fa";
+      pen.fillStyle = colour("--stripe");
       pen.fillRect(LABEL, row.top, width - LABEL, ROW - 2);
       let painted = -1;
       for (let i = firstAt(row.events, view[0]); i < row.events.length; ++i) {
@@ -82,7 +84,7 @@
     const pen = axis.getContext("2d");
     pen.clearRect(0, 0, width, 22);
     pen.font = "11px system-ui, sans-serif";
-    pen.fillStyle = "#59636e";
+    pen.fillStyle = colour("--quiet");
     const total = span() / data.mhz;
     let step = Math.pow(10, Math.floor(Math.log10(total / 4)));
     for (const factor of [5, 2]) if (total / (step * factor) >= 4) { step *= factor; break; }
@@ -148,6 +150,7 @@
   document.getElementById("opkit-fit").addEventListener("click", () => { view = [0, data.end]; draw(); });
   shownCores.addEventListener("change", layOut);
   window.addEventListener("resize", layOut);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   // What is in view, in cycles: for tests and for the curious.
   window.opkitTimeline = {view: () => [...view], rows: () => rows.length, eventAt};
   layOut();

@@ -24,11 +24,18 @@ _COLOURS = {
     "FIX": "#bc4c00",
 }
 _LINES_SHOWN = 40
+_LONGEST_SOURCE = 90
+_BODY = "body.opkit { margin: 0 auto; padding: 1.5rem; max-width: 78rem; background: var(--paper) }"
 _CORE_WIDTH, _CORE_HEIGHT = 12, 90
 
 
-def html_page(timeline: Timeline) -> str:
-    """Return the page: times, advice, timeline by core and pipe, roofline, lines, memory, cores."""
+def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
+    """Return the page: times, advice, timeline by core and pipe, roofline, lines, memory, cores.
+
+    Args:
+        case: what was launched: operator, data types, shape.
+        made: when, and by which versions.
+    """
     here = Path(__file__)
     style = here.with_name("page.css").read_text("utf-8")
     script = here.with_name("page.js").read_text("utf-8")
@@ -36,10 +43,13 @@ def html_page(timeline: Timeline) -> str:
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width">',
+        '<meta name="color-scheme" content="light dark">',
         f"<title>{escape(title)}</title>",
-        f"<style>body {{ margin: 2rem auto; max-width: 78rem }}\n{style}</style></head>",
-        '<body><main class="opkit">',
+        f"<style>{_BODY}\n{style}</style></head>",
+        '<body class="opkit"><main>',
         _head(timeline),
+        *(f'<p class="quiet">{escape(text)}</p>' for text in (case, made) if text),
         _advice(timeline),
         _timeline_view(timeline),
         '<div class="columns">',
@@ -202,6 +212,9 @@ def _lines(timeline: Timeline, count: int = _LINES_SHOWN) -> str:
 def _line(line: LineTime, timeline: Timeline, total: float) -> tuple[str, ...]:
     share = line.cycles / total
     where = f'<code title="{escape(line.file)}">{escape(line.where)}</code>'
+    text = _source(line)
+    if text:
+        where += f'<br><code class="source">{escape(text)}</code>'
     conflicts = 100 * line.conflict_cycles / line.cycles if line.cycles else 0.0
     return (
         where,
@@ -214,6 +227,16 @@ def _line(line: LineTime, timeline: Timeline, total: float) -> tuple[str, ...]:
         f"{line.bytes / line.bursts:.0f}" if line.bursts else "",
         f"{conflicts:.0f} %" if conflicts else "",
     )
+
+
+def _source(line: LineTime) -> str:
+    """Return the text of a line; empty where its file cannot be read any more."""
+    try:
+        lines = Path(line.file).read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    text = lines[line.line - 1].strip() if 0 < line.line <= len(lines) else ""
+    return text if len(text) <= _LONGEST_SOURCE else f"{text[:_LONGEST_SOURCE]}…"
 
 
 def _bar(share: float, colour: str) -> str:

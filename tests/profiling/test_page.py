@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -130,3 +131,15 @@ def test_the_timeline_draws_zooms_moves_and_names_instructions_in_a_browser(
     assert found["moved"][1] - found["moved"][0] == pytest.approx(1000)
     assert found["wheeled"][1] - found["wheeled"][0] == pytest.approx(1600)
     assert found["tip"].startswith("Add  gelu.cpp:20\n0.500 us + 1.500 us, 1500 cycles")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(500, False), (900, True), (1600, False)])
+def test_the_page_opens_without_errors_and_fits(
+    record: dict[str, Any], open_page: Callable[..., dict[str, Any]], width: int, dark: bool
+) -> None:
+    page = html_page(read_timeline(record), case="gelu_custom-float16-4096", made="2026-01-01")
+    assert len(page.encode()) < 1_000_000
+    assert "gelu_custom-float16-4096" in page and "2026-01-01" in page
+    found = open_page(page, width=width, dark=dark)
+    assert found["wide"] <= 0, "the page is wider than its window"
+    assert found["paper"] == ("rgb(13, 17, 23)" if dark else "rgb(255, 255, 255)")
