@@ -10,7 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from .nodes import ONE, Node, add, call, divide, negate, number, power, product, subtract
+from .nodes import (
+    ONE,
+    Node,
+    add,
+    call,
+    coefficient_of,
+    divide,
+    negate,
+    number,
+    power,
+    product,
+    subtract,
+)
 
 __all__ = ["LOWERINGS", "opaque"]
 
@@ -23,6 +35,12 @@ _MISH_LIMIT = 20
 def opaque(node: Node) -> Node:
     """Return a value that no folding takes apart, so that it is computed once."""
     return node if not node.args or node.kind == "opaque" else Node("opaque", (node,))
+
+
+def _magnitude(u: Node) -> Node:
+    """Return |u|, the same for -u: what is computed of it is then shared between the two."""
+    inner = u.args[0] if u.kind == "opaque" else u
+    return call("abs", opaque(negate(inner)) if coefficient_of(inner)[0] < 0 else u)
 
 
 def _poly(q: Node, *coefficients: int | Fraction) -> Node:
@@ -82,7 +100,7 @@ def _log1p(z: Node) -> Node:
 
 
 def _softplus(u: Node) -> Node:
-    z = opaque(call("exp", negate(call("abs", u))))
+    z = opaque(call("exp", negate(_magnitude(u))))
     logarithm = _log_one_plus(z, may_exceed_one=False)
     return add(call("maximum", u, number(0)), opaque(logarithm))
 
@@ -121,7 +139,7 @@ def _logcosh(u: Node) -> Node:
     sinh = opaque(_sinh_small(opaque(product(number(Fraction(1, 2)), u))))
     excess = opaque(product(number(2), sinh, sinh))
     small = _log_one_plus(excess, may_exceed_one=False)
-    magnitude = opaque(call("abs", u))
+    magnitude = opaque(_magnitude(u))
     z = opaque(call("exp", product(number(-2), magnitude)))
     tail = opaque(_log_one_plus(z, may_exceed_one=False))
     log2 = call("log", number(2))

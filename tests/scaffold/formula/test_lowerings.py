@@ -66,7 +66,7 @@ def test_small_arguments_keep_their_relative_accuracy(make_spec):
         np.testing.assert_allclose(actual, truth, rtol=1e-5)
 
 
-def test_mish_takes_six_instructions_and_softplus_ten(make_spec):
+def test_mish_takes_seven_instructions_and_softplus_ten(make_spec):
     def count(formula):
         return len(lower(parse(make_spec(formula))).steps) - 1  # without the conversion to float
 
@@ -76,3 +76,8 @@ def test_mish_takes_six_instructions_and_softplus_ten(make_spec):
 
 def test_every_function_without_an_instruction_has_its_lowering():
     assert {"tanh", "sigmoid", "softplus", "log1p", "asinh"} <= set(LOWERINGS)
+
+
+def test_softplus_of_both_signs_shares_its_logarithm(make_spec):
+    plan = lower(parse(make_spec("log(sigmoid(x)) + log(1 - sigmoid(x))")))
+    assert [step.operation for step in plan.steps].count("Ln") == 1
