@@ -160,7 +160,10 @@ class Compiled:
         self._native(kernel).launch([*arguments, launch.data], launch.block_dim)
 
     def _native(self, kernel: VectorKernel) -> NativeKernel:
-        return self.native(kernel.name, lambda: source_of(kernel))
+        # The compiler gets the user's lines: faults, findings and profiles name the program's own.
+        return self.native(
+            kernel.name, lambda: source_of(kernel, with_lines=True, file=f"{kernel.name}.cpp")
+        )
 
     def native(self, name: str, source: Callable[[], str], *, mode: str = "Vector") -> NativeKernel:
         """Return a kernel by name, compiled from its source at its first use."""
@@ -176,6 +179,11 @@ class Compiled:
             assert row is not None and row.numpy is not None
             memory[name] = np.empty(tuple(evaluate(e, sizes) for e in tensor.shape), row.numpy)
         return memory[name]
+
+
+_MOST_KNOWN = 256
+_KNOWN: dict[tuple[object, ...], Compiled] = {}
+"""Programs of this process: what was traced again alike need not be compiled again."""
 
 
 def compile(
@@ -203,7 +211,12 @@ def compile(
         if isinstance(program, Graph)
         else trace(program, inputs, name=name, attributes=attributes)
     )
-    return Compiled(compile_stages(graph, find_chip(chip)))
+    key = (graph, chip, tuple(node.location for node in graph.nodes))
+    if key not in _KNOWN:
+        while len(_KNOWN) >= _MOST_KNOWN:
+            del _KNOWN[next(iter(_KNOWN))]
+        _KNOWN[key] = Compiled(compile_stages(graph, find_chip(chip)))
+    return _KNOWN[key]
 
 
 def _number(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from opkit.chips import Chip
+from opkit.errors import UsageError
 
 from .dimensions import evaluate
 from .fusion import FusedGraph, Group, fuse
@@ -70,7 +71,13 @@ def compile_stages(graph: Graph, chip: Chip) -> Stages:
 
     Raises:
         GraphError: it cannot be compiled; at the user's line.
+        UsageError: the kernels do not run on this chip.
     """
+    if chip.npu_arch_number != 2201:
+        raise UsageError(
+            f"compiled programs do not run on {chip.name} yet",
+            help="they copy with DataCopyPad, which architecture 2201 has: --chip Ascend910B2",
+        )
     simple = simplify(expand(graph))
     fused = fuse(simple)
     kernels = {

@@ -142,7 +142,8 @@ class Text:
             line = f"{'    ' * level}{text}" if text else ""
             if with_lines:
                 if location is not None:
-                    result.append(f'#line {location.line} "{location.file}"')
+                    quoted = location.file.replace("\\", "\\\\").replace('"', '\\"')
+                    result.append(f'#line {location.line} "{quoted}"')
                     own = False
                 elif not own:
                     result.append(f'#line {len(result) + 2} "{file}"')

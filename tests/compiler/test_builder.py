@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from opkit import compiler as oc
+from opkit.errors import UsageError
 
 SPEC = oc.TensorSpec("x", (4, 8))
 
@@ -58,3 +59,13 @@ def test_the_articles_example_comes_out_literally() -> None:
         [8, 9, 10, 11],
         [12, 13, 14, 15],
     ]
+
+
+def test_a_chip_that_kernels_do_not_run_on_is_refused() -> None:
+    with pytest.raises(UsageError, match="do not run on Ascend310P3"):
+        oc.compile(lambda x: x + 1, SPEC, chip="Ascend310P3")
+
+
+def test_a_tensor_that_the_vector_unit_does_not_compute_is_told_at_its_line() -> None:
+    with pytest.raises(oc.GraphError, match="int64"):
+        oc.compile(lambda x: x + 1, oc.TensorSpec("x", (4,), "int64"))

@@ -94,3 +94,23 @@ def test_a_number_comes_with_the_launch() -> None:
     x_array = np.arange(35, dtype=np.float32).reshape(5, 7)
     np.testing.assert_array_equal(kernel(x_array), x_array * 2 + 1)
     np.testing.assert_array_equal(kernel(x_array, scale=3), x_array * 3 + 1)
+
+
+def test_a_profile_names_the_users_line() -> None:
+    from opkit.profiling import Profile
+
+    kernel = oc.compile(lambda x: x.apply("exp") + 1.0, Spec("x", (4, 300)), name="lines")
+    with Profile() as session:
+        kernel(np.zeros((4, 300), np.float32))
+    (timeline,) = session.timelines
+    files = {str(line.file) for line in timeline.lines if line.instruction == "Exp"}
+    assert files == {__file__}
+
+
+def test_the_same_program_is_compiled_once() -> None:
+    def program(x: oc.Value) -> oc.Value:
+        return x.apply("exp")
+
+    first = oc.compile(program, Spec("x", (4, 300)))
+    assert oc.compile(program, Spec("x", (4, 300))) is first
+    assert oc.compile(program, Spec("x", (4, 301))) is not first
