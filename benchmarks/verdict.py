@@ -94,7 +94,7 @@ def planned(spec: OpSpec, case: Case, inputs: list) -> list[np.ndarray]:
     found = formula_in_single_precision(spec, single, attrs)
     dtypes = [dtype for _, dtype in output_tensors(case, spec)]
     return [
-        narrow(np.ascontiguousarray(output).astype(np.float64), dtype)
+        narrow(np.array(output, np.float64), dtype)
         for output, dtype in zip(found, dtypes, strict=True)
     ]
 

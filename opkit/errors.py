@@ -14,10 +14,12 @@ Only `cli/console.py` catches `Exception`; it prints `str(error)` and exits with
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
+    "FAULT_IDS",
     "BuildError",
     "Diagnostic",
     "KernelFault",
@@ -27,7 +29,20 @@ __all__ = [
     "SetupError",
     "SpecError",
     "UsageError",
+    "cannot_write",
 ]
+
+# A fault that is the kernel's, and what `opkit check` and `opkit explain` call it.
+FAULT_IDS = {
+    "Deadlock": "SYNC-DEADLOCK",
+    "OutOfBounds": "MEM-BOUNDS",
+    "UseAfterFree": "MEM-FREED",
+    "Misaligned": "MEM-ALIGN",
+    "Crash": "MEM-CRASH",
+    "QueueMisuse": "QUEUE-MISUSE",
+    "IllegalOperand": "API-OPERAND",
+    "Assertion": "API-ASSERT",
+}
 
 
 class OpkitError(Exception):
@@ -117,7 +132,9 @@ class BuildError(OperatorError):
 class KernelFault(OperatorError):
     """A launch ended early; the device can be used again.
 
-    `category` is one of the names of `opkit::Fault` (include/opkit/fault.h), such as `OutOfBounds`.
+    `category` is one of the names of `opkit::Fault` (include/opkit/fault.h), such as `OutOfBounds`;
+    `id` the class that `opkit explain` knows, such as `MEM-BOUNDS`, and the category where it is no
+    fault of the kernel's.
     """
 
     def __init__(
@@ -136,6 +153,7 @@ class KernelFault(OperatorError):
     ) -> None:
         super().__init__(message, help=help)
         self.category = category
+        self.id = FAULT_IDS.get(category, category)
         self.file = file
         self.line = line
         self.kernel = kernel
@@ -145,7 +163,7 @@ class KernelFault(OperatorError):
         self.instruction = instruction
 
     def __str__(self) -> str:
-        lines = [f"{self.message} [{self.category}]"]
+        lines = [f"{self.message} [{self.id}]"]
         if self.file is not None:
             lines.append(
                 f"  --> {self.file}:{self.line}      {self.kernel} block {self.block}"
@@ -164,3 +182,23 @@ class SetupError(OpkitError):
     """Something is missing on this machine: a compiler, a package, disk space."""
 
     exit_code = 3
+
+
+_OF_THE_MACHINE = {
+    errno.ENOSPC: "free some space there, or name another place",
+    errno.EDQUOT: "your quota there is used up: free some space, or name another place",
+    errno.EROFS: "that file system cannot be written: name another place",
+    errno.EIO: "the disk reports an error: name another place",
+}
+
+
+def cannot_write(path: Path | str, error: OSError, *, help: str | None = None) -> OpkitError:
+    """Return the error of a file or folder that cannot be written, by who must act.
+
+    A full or read-only disk is the machine's; a path that cannot be, or is not one's own, the
+    user's, with `help` as advice.
+    """
+    text = f"{path}: cannot be written: {error.strerror or error}"
+    if error.errno in _OF_THE_MACHINE:
+        return SetupError(text, help=_OF_THE_MACHINE[error.errno])
+    return UsageError(text, help=help)

@@ -63,7 +63,7 @@ def test_a_fault_names_category_place_and_core() -> None:
         help="use DataCopyPad",
     )
     assert str(error).splitlines() == [
-        "writes past the end [OutOfBounds]",
+        "writes past the end [MEM-BOUNDS]",
         "  --> op_kernel/x.cpp:42      x block 3 aiv0, pipe V, instruction 118",
         "  help: use DataCopyPad",
     ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import opkit
 from opkit.cli.console import Console, write_text
-from opkit.errors import UsageError
+from opkit.errors import cannot_write
 
 if TYPE_CHECKING:
     from opkit.profiling import Change, Timeline
@@ -58,7 +58,7 @@ def _write(timeline: Timeline, name: str, outputs: Outputs, console: Console) ->
         try:
             outputs.csv_folder.mkdir(parents=True, exist_ok=True)
         except OSError as err:
-            raise UsageError(f"{outputs.csv_folder}: cannot be made: {err.strerror}") from err
+            raise cannot_write(outputs.csv_folder, err) from err
         for file, text in csv_texts(timeline).items():
             write_text(outputs.csv_folder / file, text)
         console.status("wrote", f"{outputs.csv_folder}, {len(csv_texts(timeline))} CSV files")

@@ -43,6 +43,8 @@ class Run:
     jobs: int
     pictures: bool
     keep: int
+    timeout_seconds: float
+    """How long a launch may go on without progress; 0: for ever."""
 
     def report(self, cases: tuple[Case, ...], console: Console) -> PrecisionReport:
         """Run the cases, here or in processes, and return their verdicts."""
@@ -64,6 +66,7 @@ class Run:
                     self.asked,
                     pictures=self.pictures,
                     keep=self.keep,
+                    timeout_seconds=self.timeout_seconds,
                 )
                 return run_parallel(
                     setup,
@@ -75,18 +78,19 @@ class Run:
                 )
             # Poison: what the kernel never writes must not look like a right zero.
             runtime.configure(chip, poison=True)
-            return run_cases(
-                self.project,
-                cases,
-                library=runtime.open(self.artifact.folder),
-                golden=self.golden,
-                standard=self.standards,
-                seed=self.seed,
-                pictures=self.pictures,
-                keep=self.keep,
-                options=options,
-                progress=advance,
-            )
+            with runtime.time_limit(self.timeout_seconds):
+                return run_cases(
+                    self.project,
+                    cases,
+                    library=runtime.open(self.artifact.folder),
+                    golden=self.golden,
+                    standard=self.standards,
+                    seed=self.seed,
+                    pictures=self.pictures,
+                    keep=self.keep,
+                    options=options,
+                    progress=advance,
+                )
 
 
 def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, str]:

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opkit.chips import DEFAULT_CHIP
+from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import ProgramBehindDashes, jobs_option, output_option, parse_shape
+from opkit.cli.options import (
+    ProgramBehindDashes,
+    jobs_option,
+    output_option,
+    parse_shape,
+    timeout_option,
+)
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -98,9 +105,11 @@ __all__ = ["command"]
 @click.option(
     "-c",
     "--chip",
+    shell_complete=complete_chip,
     metavar="CHIP",
     help=f'The chip to check on, {DEFAULT_CHIP} for projects; "opkit targets" lists them.',
 )
+@timeout_option()
 @click.option(
     "--mutate",
     is_flag=True,
@@ -127,6 +136,7 @@ def command(
     junit: Path | None,
     print_limit: int,
     chip: str | None,
+    timeout: float,
     mutate: bool,
     jobs: int | None,
     program: tuple[str, ...],
@@ -151,7 +161,7 @@ def command(
     checks = CheckSettings(
         *(chosen_tools(tools), not no_auto_sync, block, kernel), witness=witness, suppressions=known
     )
-    settings = _Settings(checks, unused, chip)
+    settings = _Settings(checks, unused, chip, timeout)
     if mutate:
         if program or shape or dtype:
             raise UsageError(
@@ -193,6 +203,7 @@ class _Settings:
     checks: CheckSettings
     unused: bool
     chip: str | None
+    timeout_seconds: float
 
 
 def _mutate(
@@ -230,7 +241,8 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
             raise UsageError(f"{path}: there is no such script")
         runtime.configure(chip)
         torch_npu.offer()
-        return check_script(path, program[1:], settings=settings.checks)
+        with runtime.time_limit(settings.timeout_seconds):
+            return check_script(path, program[1:], settings=settings.checks)
     return check_program(
         path, program[1:], settings=settings.checks, unused=settings.unused, chip=chip
     )
@@ -332,7 +344,8 @@ def _run(
         source = artifact.project.kernel_source(spec)
         return unwritten_outputs(names, outputs, run_poisoned, kernel=spec.name, source=source)
 
-    with console.progress("check", len(cases)) as bar:
+    limit = runtime.time_limit(settings.timeout_seconds)
+    with limit, console.progress("check", len(cases)) as bar:
         return check_cases(
             project.name,
             project.root,

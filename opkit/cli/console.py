@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import functools
 import json as json_module
 import os
@@ -34,7 +35,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opkit.errors import BuildError, Diagnostic, OpkitError, UsageError
+from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, cannot_write
 from opkit.files import written_aside
 
 if TYPE_CHECKING:
@@ -193,7 +194,13 @@ class Console:
 
     def emit_json(self, value: object) -> None:
         """Print one JSON document on stdout; takes what `to_json` takes."""
-        click.echo(json_module.dumps(to_json(value), indent=2, ensure_ascii=False))
+        text = json_module.dumps(to_json(value), indent=2, ensure_ascii=False)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            # The name of a file that is not UTF-8.
+            text = json_module.dumps(to_json(value), indent=2)
+        click.echo(text, file=_results[-1] if _results else None)
 
     def table(
         self,
@@ -266,12 +273,14 @@ def write_text(path: Path, text: str) -> None:
 
     Raises:
         UsageError: its folder does not exist or cannot be written.
+        SetupError: the disk is full or cannot be written.
     """
     try:
         with written_aside(path) as aside:
-            aside.write_text(text, encoding="utf-8")
+            # Names of files need not be UTF-8: they go out as they came in.
+            aside.write_text(text, encoding="utf-8", errors="surrogateescape")
     except OSError as err:
-        raise UsageError(f"{path}: cannot be written: {err.strerror}") from err
+        raise cannot_write(path, err) from err
 
 
 def run_guarded(command: click.Command, arguments: Sequence[str]) -> int:
@@ -281,17 +290,45 @@ def run_guarded(command: click.Command, arguments: Sequence[str]) -> int:
         json="--json" in options,
         verbose=int(any(_is_verbose(option) for option in options)),
     )
+    if sys.stdout is None:
+        return _report(_no_stdout("it is closed"), Console())
+    try:
+        with _only_json(console.json):
+            return _run(command, arguments, console)
+    except BrokenPipeError:
+        return _closed_pipe()
+    except OSError as error:
+        # What was left to write, at the end.
+        _discard_stdout()
+        return _report(_no_stdout(error.strerror or str(error)), Console())
+
+
+def _run(command: click.Command, arguments: Sequence[str], console: Console) -> int:
     try:
         if "_OPKIT_COMPLETE" in os.environ:
             command.main(args=list(arguments), prog_name="opkit")
         # Not command.main(): it exits 1 on a closed pipe before we can tell.
         with _termination_unwinds(), command.make_context("opkit", list(arguments)) as context:
             command.invoke(context)
-        sys.stdout.flush()
     except click.exceptions.Exit as done:
         return done.exit_code
     except BrokenPipeError:
-        return _closed_pipe()
+        raise
+    except OSError as error:
+        if error.filename is None and error.errno in (errno.ENOSPC, errno.EBADF, errno.EIO):
+            raise
+        found = cannot_write(error.filename or "a file", error)
+        if not isinstance(found, SetupError):
+            return _report_bug(error, console)
+        return _report(found, console)
+    except UnicodeError as error:
+        if not _names_outside_utf8(arguments):
+            return _report_bug(error, console)
+        return _report(_not_utf8(), console)
+    except MemoryError:
+        return _report(
+            SetupError("this machine's memory is used up", help="use smaller shapes"), console
+        )
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
@@ -334,10 +371,60 @@ def _is_verbose(option: str) -> bool:
     return option == "--verbose" or (option.startswith("-v") and set(option[1:]) == {"v"})
 
 
-def _closed_pipe() -> int:
+# The stream of the results while everything else that writes to stdout goes to stderr.
+_results: list[IO[str]] = []
+
+
+@contextlib.contextmanager
+def _only_json(asked: bool) -> Iterator[None]:
+    """Keep stdout for the one JSON document: what kernels, host code and golden print is not it."""
+    is_the_process = sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__
+    if not asked or not is_the_process or sys.stderr is None or sys.stdout.fileno() != 1:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(sys.stderr.fileno(), 1)
+    with open(kept, "w", encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
+        _results.append(stream)
+        try:
+            yield
+            sys.stdout.flush()
+            stream.flush()
+        finally:
+            _results.pop()
+
+
+def _discard_stdout() -> None:
     # Python flushes stdout once more at exit; give it somewhere harmless to write.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _closed_pipe() -> int:
+    _discard_stdout()
     return EXIT_PIPE_CLOSED
+
+
+def _no_stdout(why: str) -> SetupError:
+    return SetupError(
+        f"standard output cannot be written: {why}", help="write to another place, or free space"
+    )
+
+
+def _names_outside_utf8(arguments: Sequence[str]) -> bool:
+    """Whether a name that the command got, or runs in, is no UTF-8 text."""
+    return any("\udc80" <= letter <= "\udcff" for letter in "".join((*arguments, os.getcwd())))  # noqa: PTH109
+
+
+def _not_utf8() -> SetupError:
+    return SetupError(
+        "the name of a folder here is not UTF-8, which compilers and Python's own tools want",
+        help="rename it, or work in another folder",
+    )
 
 
 def _report(error: OpkitError, console: Console) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from opkit.cli.console import Console, common_options, write_text
-from opkit.errors import SetupError, UsageError
+from opkit.errors import SetupError, UsageError, cannot_write
 
 __all__ = ["command"]
 
@@ -159,7 +159,7 @@ def _claim(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as err:
-        raise UsageError(f"{directory}: cannot be made: {err.strerror}") from err
+        raise cannot_write(directory, err) from err
 
 
 def _run(step: Step, console: Console) -> int:

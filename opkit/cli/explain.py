@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opkit.cli.completion import complete_class
 from opkit.cli.console import Console, common_options
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ __all__ = ["command"]
 
 
 @click.command("explain", short_help="Tell what a class of finding means and how to mend it.")
-@click.argument("id", metavar="[CLASS]", required=False)
+@click.argument("id", metavar="[CLASS]", required=False, shell_complete=complete_class)
 @common_options
 def command(*, id: str | None, console: Console) -> None:
     """Tell what a class of finding means and how to mend it.

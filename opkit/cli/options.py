@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from opkit.chips import DEFAULT_CHIP
+from opkit.cli.completion import complete_chip
 from opkit.errors import UsageError
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "output_option",
     "parse_shape",
     "project_argument",
+    "timeout_option",
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -51,6 +53,7 @@ def chip_option(purpose: str) -> _Decorator[Any]:
         "--chip",
         default=DEFAULT_CHIP,
         show_default=True,
+        shell_complete=complete_chip,
         metavar="CHIP",
         help=f'The chip to {purpose}; "opkit targets" lists them.',
     )
@@ -87,6 +90,33 @@ def expression_option(what: str, example: str) -> _Decorator[Any]:
     )
 
 
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Return the sizes of `--shape 2048x4096`.
+
+    Raises:
+        UsageError: it is no shape.
+    """
+    parts = text.replace(",", "x").split("x")
+    # isascii: there are digits that int() does not take.
+    if not all(part.strip().isdigit() and part.isascii() for part in parts):
+        raise UsageError(
+            f"--shape {text!r} is not a shape", help="write sizes joined by x, such as 2048x4096"
+        )
+    return tuple(int(part) for part in parts)
+
+
+def timeout_option() -> _Decorator[Any]:
+    """`--timeout SECONDS`, of a case; the parameter is `timeout`."""
+    return click.option(
+        "--timeout",
+        type=click.FloatRange(min=0),
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="End a launch of which no core has ended for so long; 0: never.",
+    )
+
+
 def output_option(name: str, what: str) -> _Decorator[Any]:
     """An option that names a file to write beside the printed result."""
     return click.option(
@@ -95,17 +125,3 @@ def output_option(name: str, what: str) -> _Decorator[Any]:
         metavar="FILE",
         help=f"Also write {what}.",
     )
-
-
-def parse_shape(text: str) -> tuple[int, ...]:
-    """Return the sizes of `--shape`.
-
-    Raises:
-        UsageError: it is none.
-    """
-    parts = text.replace(",", "x").split("x")
-    if not all(part.strip().isdigit() for part in parts):
-        raise UsageError(
-            f"--shape {text!r} is not a shape", help="write sizes joined by x, such as 2048x4096"
-        )
-    return tuple(int(part) for part in parts)

@@ -10,8 +10,14 @@ import click
 
 from opkit.chips import DEFAULT_CHIP
 from opkit.cli._profile_output import Outputs, show_difference, show_timelines
+from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
-from opkit.cli.options import ProgramBehindDashes, output_option, parse_shape
+from opkit.cli.options import (
+    ProgramBehindDashes,
+    output_option,
+    parse_shape,
+    timeout_option,
+)
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -60,6 +66,7 @@ __all__ = ["command"]
 @click.option(
     "-c",
     "--chip",
+    shell_complete=complete_chip,
     metavar="CHIP",
     help=f'The chip to model, {DEFAULT_CHIP} for projects; "opkit targets" lists them.',
 )
@@ -102,6 +109,7 @@ __all__ = ["command"]
     metavar="N",
     help="Source lines to list.",
 )
+@timeout_option()
 @common_options
 def command(
     *,
@@ -120,6 +128,7 @@ def command(
     limit: float,
     events: int,
     lines: int,
+    timeout: float,
     console: Console,
 ) -> None:
     """Time an operator on the modelled chip, pipe by pipe.
@@ -142,9 +151,12 @@ def command(
             raise click.exceptions.Exit(1)
         return
     outputs = Outputs(html, trace, csv_folder)
+    from opkit import runtime
+
     if program:
         _refuse(project or op or shape or dtype, "a program is profiled as it is")
-        code = _profile_program(program, kernel, chip, events, outputs, lines, console)
+        with runtime.time_limit(timeout):
+            code = _profile_program(program, kernel, chip, events, outputs, lines, console)
         if code != 0:
             console.warn(f"{program[0]} itself ended with code {code}")
             raise click.exceptions.Exit(1)
@@ -157,7 +169,8 @@ def command(
     if case_name is not None and (shape or dtype):
         raise UsageError("--case has its own shape and dtype", help="leave --shape and --dtype out")
     wanted = _Wanted(project, op, shape, dtype, chip, case_name)
-    _profile_project(wanted, events, outputs, lines, console)
+    with runtime.time_limit(timeout):
+        _profile_project(wanted, events, outputs, lines, console)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
 
 __all__ = ["command", "exit_code"]
@@ -19,6 +20,7 @@ __all__ = ["command", "exit_code"]
 @click.option(
     "-c",
     "--chip",
+    shell_complete=complete_chip,
     metavar="CHIP",
     help="The chip to emulate; by default the one that the program was compiled for.",
 )

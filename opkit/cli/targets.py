@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
+from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
 
 __all__ = ["command"]
 
 
 @click.command("targets", short_help="List the chips that can be emulated.")
-@click.argument("chip", required=False)
+@click.argument("chip", required=False, shell_complete=complete_chip)
 @common_options
 def command(*, chip: str | None, console: Console) -> None:
     """List the chips that can be emulated.

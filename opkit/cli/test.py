@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from opkit.chips import DEFAULT_CHIP
+from opkit.cli.completion import complete_case, complete_chip, complete_standard
 from opkit.cli.console import Console, common_options, write_text
+from opkit.cli.options import timeout_option
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +31,14 @@ _TONES = {"pass": "good", "pass (cancellation)": "warn", "no reference given": "
     metavar="EXPR",
     help='Only cases whose name this matches, such as "float16 and not 1000003".',
 )
-@click.option("--case", "names", multiple=True, metavar="NAME", help="Only this case, repeatable.")
+@click.option(
+    "--case",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_case,
+    help="Only this case, repeatable.",
+)
 @click.option("--last-failed", is_flag=True, help="Only what failed last time; all if nothing did.")
 @click.option("--op", metavar="NAME", help="Only this operator; all of the project by default.")
 @click.option(
@@ -54,6 +63,7 @@ _TONES = {"pass": "good", "pass (cancellation)": "warn", "no reference given": "
 @click.option(
     "--standard",
     metavar="NAME",
+    shell_complete=complete_standard,
     help="The precision standard, the project's own by default; a wrong name lists them.",
 )
 @click.option(
@@ -101,11 +111,13 @@ _TONES = {"pass": "good", "pass (cancellation)": "warn", "no reference given": "
     metavar="FOLDER",
     help="Also write msOpST's st_report.json and error CSVs.",
 )
+@timeout_option()
 @click.option(
     "-c",
     "--chip",
     default=DEFAULT_CHIP,
     show_default=True,
+    shell_complete=complete_chip,
     metavar="CHIP",
     help='The chip to test on; "opkit targets" lists them.',
 )
@@ -129,6 +141,7 @@ def command(
     junit: Path | None,
     html: Path | None,
     st_report: Path | None,
+    timeout: float,
     chip: str,
     console: Console,
 ) -> None:
@@ -140,6 +153,7 @@ def command(
 
     Example: opkit test gelu_custom -k "float16 and not 1000003"
     """
+    from opkit import runtime
     from opkit.cli import _test_modes as modes
     from opkit.testing import ERROR_ROWS, load_golden, operator_standards, remember_failures
     from opkit.toolchain import load_project
@@ -149,13 +163,15 @@ def command(
     golden = load_golden(found.package_dir / "golden.py")
     if fuzz is not None:
         artifact = _build(found, chip, console)
-        modes.run_fuzz(found, golden, artifact, standards, fuzz, op, seed, console)
+        with runtime.time_limit(timeout):
+            modes.run_fuzz(found, golden, artifact, standards, fuzz, op, seed, console)
         return
     pool = _pool(found, golden, op, files, seed, edge_values, pairwise, names)
     cases = _choose(found, pool, expression, names, last_failed)
     artifact = _build(found, chip, console)
     if determinism:
-        modes.run_determinism(found, cases, artifact, console)
+        with runtime.time_limit(timeout):
+            modes.run_determinism(found, cases, artifact, console)
         return
     run = modes.Run(
         project=found,
@@ -167,6 +183,7 @@ def command(
         jobs=jobs,
         pictures=html is not None,
         keep=ERROR_ROWS if st_report is not None else 8,
+        timeout_seconds=timeout,
     )
     report = run.report(cases, console)
     explanations = modes.explain(run, report, console) if explain else {}

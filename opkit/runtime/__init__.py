@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from opkit.runtime.package import OperatorPackage
     from opkit.runtime.program import find_program, program_variables, run_program
     from opkit.runtime.script import run_script
+    from opkit.runtime.watchdog import DEFAULT_TIMEOUT_SECONDS, time_limit
 
 __all__ = [
+    "DEFAULT_TIMEOUT_SECONDS",
     "Configuration",
     "Library",
     "OperatorPackage",
@@ -25,9 +27,11 @@ __all__ = [
     "raise_status",
     "run_program",
     "run_script",
+    "time_limit",
 ]
 
 _MODULES = {
+    "DEFAULT_TIMEOUT_SECONDS": "watchdog",
     "Configuration": "device",
     "Library": "library",
     "OperatorPackage": "package",
@@ -41,6 +45,7 @@ _MODULES = {
     "raise_status": "library",
     "run_program": "program",
     "run_script": "script",
+    "time_limit": "watchdog",
 }
 
 

@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
-from opkit.errors import UsageError
+from opkit.errors import FAULT_IDS, UsageError
 
 __all__ = ["CLASSES", "TOOLS", "FindingClass", "class_of_fault", "find_class"]
 
@@ -27,10 +27,13 @@ class FindingClass:
     """What is wrong, in a few words."""
     explanation: str
     """What happens on the chip, and what opkit looks at."""
-    fault: str = ""
-    """The fault category that ends a launch this way; empty where the launch goes on."""
     needs_operator: bool = False
     """Whether only a project's operators show it: a launch alone does not say what is an output."""
+
+    @property
+    def fault(self) -> str:
+        """The fault category that ends a launch this way; empty where the launch goes on."""
+        return next((name for name, id in FAULT_IDS.items() if id == self.id), "")
 
     @property
     def is_program(self) -> bool:
@@ -139,7 +142,6 @@ CLASSES: tuple[FindingClass, ...] = (
         "a wait that nothing will end",
         "A WaitFlag without a SetFlag before it, or cores that wait for each other. On the chip "
         "the launch hangs; here it ends and says who waits for what.",
-        fault="Deadlock",
     ),
     FindingClass(
         "MEM-BOUNDS",
@@ -147,7 +149,6 @@ CLASSES: tuple[FindingClass, ...] = (
         "bytes outside a tensor, a buffer or a memory",
         "Each operand is checked against its own buffer, its memory's size on this chip, and in "
         "global memory against the tensors of the launch, for lanes that are really touched.",
-        fault="OutOfBounds",
     ),
     FindingClass(
         "MEM-FREED",
@@ -155,7 +156,6 @@ CLASSES: tuple[FindingClass, ...] = (
         "device memory used after aclrtFree",
         "The program has given the memory back: on the chip another allocation may lie there by "
         "now. Looked at for kernels and for copies, also those of a stream that run later.",
-        fault="UseAfterFree",
     ),
     FindingClass(
         "MEM-FREED-TENSOR",
@@ -188,7 +188,6 @@ CLASSES: tuple[FindingClass, ...] = (
         "memcheck",
         "an address that is not aligned",
         "Instructions want local operands at multiples of 32 bytes, some at their element's size.",
-        fault="Misaligned",
     ),
     FindingClass(
         "MEM-CRASH",
@@ -196,7 +195,6 @@ CLASSES: tuple[FindingClass, ...] = (
         "raw memory access outside everything, or a division by zero",
         "The kernel's own C++ touched memory that is not there, overflowed its stack, or divided "
         "an integer by zero: tiling fields that are zero are the usual cause.",
-        fault="Crash",
     ),
     FindingClass(
         "QUEUE-MISUSE",
@@ -204,7 +202,6 @@ CLASSES: tuple[FindingClass, ...] = (
         "a queue, buffer or event call out of order",
         "DeQue of an empty queue, EnQue or FreeTensor twice, AllocTensor with no buffer left, a "
         "tensor of another queue, a queue without InitBuffer.",
-        fault="QueueMisuse",
     ),
     FindingClass(
         "API-OPERAND",
@@ -212,7 +209,6 @@ CLASSES: tuple[FindingClass, ...] = (
         "a parameter outside its documented domain",
         "Repeat counts, strides, masks, event ids, modes and types have limits that the chip does "
         "not check.",
-        fault="IllegalOperand",
     ),
     FindingClass(
         "API-OVERLAP",
@@ -228,21 +224,20 @@ CLASSES: tuple[FindingClass, ...] = (
         "apicheck",
         "an assertion of the kernel's own failed",
         "The kernel says itself that something must hold, and it does not.",
-        fault="Assertion",
     ),
 )
 
 _BY_ID = {row.id: row for row in CLASSES}
-_BY_FAULT = {row.fault: row for row in CLASSES if row.fault}
+_BY_FAULT = {category: _BY_ID[id] for category, id in FAULT_IDS.items()}
 
 
 def find_class(id: str) -> FindingClass:
-    """Return the class of that id, in any case.
+    """Return the class of that id, in any case, or of a fault category such as `OutOfBounds`.
 
     Raises:
         UsageError: there is none.
     """
-    row = _BY_ID.get(id.upper())
+    row = _BY_ID.get(id.upper()) or _BY_FAULT.get(id)
     if row is not None:
         return row
     near = difflib.get_close_matches(id.upper(), _BY_ID, n=1, cutoff=0.4)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict
 from pathlib import Path
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from opkit.sanitizer.classes import CLASSES, find_class
@@ -161,6 +163,7 @@ def sarif_object(report: CheckReport, *, version: str) -> dict[str, object]:
     for finding in report.findings:
         text = f"{finding.message}. {finding.help}" if finding.help else finding.message
         result: dict[str, object] = {
+            "partialFingerprints": {"opkit/v1": _fingerprint(finding, report.root)},
             "ruleId": finding.id,
             "ruleIndex": order[finding.id],
             "level": "error",
@@ -182,15 +185,48 @@ def sarif_object(report: CheckReport, *, version: str) -> dict[str, object]:
     return {
         "$schema": _SARIF_SCHEMA,
         "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
+        "runs": [
+            {
+                "tool": {"driver": driver},
+                "originalUriBaseIds": {_BASE_ID: {"uri": _repository(report.root).as_uri() + "/"}},
+                "results": results,
+            }
+        ],
     }
+
+
+_BASE_ID = "SRCROOT"
+
+
+def _repository(root: Path) -> Path:
+    """Return the folder that code hosts name files by: the repository that holds a project."""
+    root = root.resolve()
+    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+
+
+def _artifact(file: Path, root: Path) -> dict[str, object]:
+    """Return a file's SARIF location, relative to the repository where it lies in it."""
+    repository = _repository(root)
+    whole = file if file.is_absolute() else root.resolve() / file
+    if whole.is_relative_to(repository):
+        return {"uri": quote(str(whole.relative_to(repository))), "uriBaseId": _BASE_ID}
+    return {"uri": whole.as_uri()}
+
+
+def _fingerprint(finding: Finding, root: Path) -> str:
+    """Return what tells a finding from others and stays when lines move: its class and its text."""
+    parts = [finding.id, finding.kernel]
+    for location in (finding.location, finding.other):
+        if location is not None:
+            parts += [str(_artifact(location.file, root)["uri"]), location.source_line()]
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def _sarif_places(location: Location | None, root: Path) -> list[dict[str, object]]:
     if location is None:
         return []
     physical: dict[str, object] = {
-        "artifactLocation": {"uri": shown_path(location.file, root)},
+        "artifactLocation": _artifact(location.file, root),
     }
     if location.line > 0:
         physical["region"] = {"startLine": location.line}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from opkit.errors import UsageError
+from opkit.errors import UsageError, cannot_write
 from opkit.files import write_aside
 from opkit.scaffold.merge import merge_texts
 
@@ -73,10 +73,7 @@ def write(
         text = json.dumps(record, indent=2, sort_keys=True) + "\n"
         _replace(directory / RECORD, text)
     except OSError as err:
-        raise UsageError(
-            f"{directory}: cannot be written: {err.strerror or err}",
-            help="name another folder with -o",
-        ) from err
+        raise cannot_write(directory, err, help="name another folder with -o") from err
     return statuses
 
 
@@ -87,6 +84,7 @@ _Record = dict[str, dict[str, str]]
 
 def _write_file(directory: Path, path: PurePosixPath, text: str, record: _Record) -> FileStatus:
     target = directory / path
+    _refuse_links(directory, path)
     beside = path.with_name(f"{path.name}.new")
     new_hash = _hash(text.encode())
     known = record.get(str(path), {})
@@ -115,6 +113,18 @@ def _write_file(directory: Path, path: PurePosixPath, text: str, record: _Record
     _replace(directory / beside, text)
     record[str(path)] = {**known, "offered": new_hash}
     return FileStatus(path, "conflict", beside)
+
+
+def _refuse_links(directory: Path, path: PurePosixPath) -> None:
+    """Raise UsageError where a link would lead the file out of the project."""
+    place = directory
+    for part in path.parts:
+        place = place / part
+        if place.is_symlink():
+            raise UsageError(
+                f"{place} is a link to {place.readlink()}, and opkit writes through no link",
+                help="delete the link, or put what it leads to in its place",
+            )
 
 
 def _merge(target: Path, text: str, packed: str | None) -> str | None:

@@ -29,6 +29,7 @@ from pathlib import Path
 
 import yaml
 
+from opkit.errors import cannot_write
 from opkit.files import written_aside
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.case_reading import Entry, attr_value, read_document
@@ -291,7 +292,7 @@ def save_case(path: Path, case: Case) -> None:
         with written_aside(path) as aside:
             aside.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise whole.fail(f"cannot be written: {error.strerror}") from error
+        raise cannot_write(path, error) from error
 
 
 def _case_fields(case: Case) -> dict[str, object]:

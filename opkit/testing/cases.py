@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
+import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -339,14 +341,36 @@ def plain_attr(attr: AttrSpec) -> AttrValue:
     return plain[attr.type]
 
 
+def _check_memory(case: Case) -> None:
+    sizes = [
+        math.prod(shape) * dtype.size_bytes
+        for shape, dtype in zip(case.shapes, case.dtypes, strict=False)
+        if shape is not None
+    ]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if sum(sizes) > memory:
+        shape = "x".join(map(str, case.shape))
+        raise UsageError(
+            f"the inputs of {case.op} at shape {shape} take {_amount(sum(sizes))}, and this machine"
+            f" has {_amount(memory)} of memory",
+            help="choose a smaller shape",
+        )
+
+
+def _amount(size_bytes: int) -> str:
+    return f"{size_bytes / 2**30:,.1f} GiB"
+
+
 def make_inputs(case: Case) -> list[Input]:
     """Return the case's inputs as their dtypes are stored; the same bits for the same case.
 
     An optional input that the case leaves out is None; a dynamic one is a list.
 
     Raises:
-        UsageError: a file of values, or a list, does not fit the shape.
+        UsageError: a file of values, or a list, does not fit the shape, or the inputs this
+            machine's memory.
     """
+    _check_memory(case)
     stream = np.random.default_rng([case.seed, zlib.crc32(case.name.encode())])
     sources = case.sources or (None,) * len(case.shapes)
     usual = Source(case.distribution)

@@ -23,7 +23,15 @@ from opkit.testing.arrays import Array, Input, tensors_of
 from opkit.testing.measures import format_numbers
 from opkit.testing.traced import Cancellation, Role, Traced, Tracer, tracing
 
-__all__ = ["FACTOR", "STEP", "Evaluation", "allowed_errors", "cancellation", "rounding"]
+__all__ = [
+    "FACTOR",
+    "STEP",
+    "Allowance",
+    "Evaluation",
+    "allowance",
+    "cancellation",
+    "rounding",
+]
 
 STEP = 2.0**-24
 """Half a step of float32, the type that kernels compute in: what one rounding moves a value by."""
@@ -64,30 +72,55 @@ def rounding(golden: Array, allowed: Array, dtype: DType) -> Array:
     return result
 
 
-def allowed_errors(evaluation: Evaluation) -> list[Array]:
-    """Return what each element of each output may be off by, flat, without the output's rounding.
+@dataclass(frozen=True)
+class Allowance:
+    """What a right result may be, for one output, flat, without the output's rounding."""
 
-    Not finite golden elements are allowed nothing.
-    """
+    golden: Array
+    errors: Array
+    """How far an element may be off; nothing where the golden is not finite."""
+    others: tuple[Array, ...]
+    """What it may be instead: the golden with one computed value decided the other way."""
+
+    def excused(self, actual: Array, places: Array, dtype: DType, relative: float) -> Array:
+        """Return which elements at some places are right by their condition.
+
+        `relative`: what an element of another decision may be off by, relative to itself.
+        """
+        golden, errors = self.golden[places].astype(np.float64), self.errors[places]
+        found: Array = np.abs(actual - golden) <= errors + rounding(golden, errors, dtype)
+        for other in self.others:
+            value = other[places]
+            limit = errors + relative * np.abs(value) + rounding(value, errors, dtype)
+            found |= np.isfinite(value) & (np.abs(actual - value) <= limit)
+        return found
+
+
+def allowance(evaluation: Evaluation) -> list[Allowance]:
+    """Return what the elements of each output may be."""
     base = evaluation(evaluation.inputs)
+    others: list[list[Array]] = [[] for _ in base]
     total = [np.zeros(output.shape) for output in base]
 
-    def add(moved: list[Array] | None, factor: float) -> None:
-        for number, change in enumerate(moved or []):
-            total[number] += factor * change
+    def add(changes: list[Array]) -> None:
+        for number, change in enumerate(changes):
+            total[number] += FACTOR * change
 
     for index, value in enumerate(evaluation.inputs):
         if _is_floating(value):
-            add(_input_changes(evaluation, base, index), FACTOR)
+            add(_input_changes(evaluation, base, index))
     for index, kind in enumerate(_site_kinds(evaluation, base)):
         step = _DECISION_STEP if kind == "decision" else STEP
         ends = [_traced_run(evaluation, Tracer(index, sign * step)) for sign in (1.0, -1.0)]
-        if kind == "decision":
-            # A jump, all of it and no more: the value decided otherwise.
-            add([_larger(b, up, down) for b, up, down in zip(base, *ends, strict=True)], 1.0)
-        else:
-            add([_smaller(b, up, down) for b, up, down in zip(base, *ends, strict=True)], FACTOR)
-    return total
+        if kind != "decision":
+            add([_smaller(b, up, down) for b, up, down in zip(base, *ends, strict=True)])
+            continue
+        for end in ends:
+            for number, (usual, other) in enumerate(zip(base, end, strict=True)):
+                if other.shape == usual.shape and not np.array_equal(other, usual, equal_nan=True):
+                    others[number].append(other)
+    rows = zip(base, total, others, strict=True)
+    return [Allowance(golden, errors, tuple(found)) for golden, errors, found in rows]
 
 
 def cancellation(evaluation: Evaluation, output: int, position: int) -> Cancellation | None:
@@ -139,10 +172,6 @@ def _input_changes(evaluation: Evaluation, base: list[Array], index: int) -> lis
 def _smaller(base: Array, up: Array, down: Array) -> Array:
     """Return the smaller of the two ways' changes: a jump at an exact input is no rounding."""
     return np.minimum(_change(base, up), _change(base, down))
-
-
-def _larger(base: Array, up: Array, down: Array) -> Array:
-    return np.maximum(_change(base, up), _change(base, down))
 
 
 def _change(base: Array, moved: Array) -> Array:

@@ -88,7 +88,8 @@ class Golden:
     ) -> object:
         try:
             return function(*arguments, **named)
-        except Exception as error:
+        # A golden that calls sys.exit would end the run, and with 0 look like success.
+        except (Exception, SystemExit) as error:
             raise _failed(self.path, error) from error
 
 
@@ -135,12 +136,12 @@ def load_golden(path: Path) -> Golden | None:
     module = importlib.util.module_from_spec(module_spec)
     try:
         module_spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _failed(path, error) from error
     return Golden(path, module)
 
 
-def _failed(path: Path, error: Exception) -> OperatorError:
+def _failed(path: Path, error: Exception | SystemExit) -> OperatorError:
     """Return the user's own error, at the last line of golden.py that it went through."""
     lines = [
         frame.lineno
@@ -149,4 +150,9 @@ def _failed(path: Path, error: Exception) -> OperatorError:
     ]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
     where = f"{path}:{line}" if line is not None else str(path)
+    if isinstance(error, SystemExit):
+        return OperatorError(
+            f"{where}: it calls sys.exit({error.code!r})",
+            help="return the result, or raise an exception",
+        )
     return OperatorError(f"{where}: {type(error).__name__}: {error}")

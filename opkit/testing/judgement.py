@@ -13,7 +13,7 @@ from opkit.errors import PrecisionError
 from opkit.testing.arrays import Array, Input, is_float, widen
 from opkit.testing.cases import output_tensors
 from opkit.testing.comparison import Comparer, Comparison
-from opkit.testing.condition import Evaluation, allowed_errors, cancellation, rounding
+from opkit.testing.condition import Evaluation, allowance, cancellation
 from opkit.testing.references import Part, Reference
 from opkit.testing.standards import Standard
 
@@ -136,7 +136,11 @@ def judge_parts(
         comparer.suspects if miss else np.empty(0, np.int64)
         for comparer, miss in zip(comparers, missed, strict=True)
     ]
-    excuses = _excuses(conditioned, inputs, flat, dtypes, suspects)
+    limits = [
+        standard.numbers_for(dtype)["T"] if m else 0.0
+        for dtype, m in zip(dtypes, missed, strict=True)
+    ]
+    excuses = _excuses(conditioned, inputs, flat, dtypes, suspects, limits)
     if not any(excuse.positions.size for excuse in excuses):
         return plain
     again = [comparer.finish() for comparer in compared([e.mask for e in excuses])]
@@ -170,8 +174,9 @@ def _excuses(
     flat: Sequence[Array],
     dtypes: Sequence[DType],
     suspects: Sequence[Array],
+    limits: Sequence[float],
 ) -> list[_Excuse]:
-    """Return which suspects each output is excused."""
+    """Return which suspects each output is excused; `limits`: each one's T."""
     found: list[list[Array]] = [[] for _ in flat]
     texts = [""] * len(flat)
     sizes = [array.size for array in flat]
@@ -180,21 +185,18 @@ def _excuses(
         some = [places[start : start + _SUSPECTS] for places in suspects]
         few, moved = conditioned.around(inputs, sizes, some)
         evaluation = conditioned.evaluation(few)
-        golden = evaluation(evaluation.inputs)
-        allowed = allowed_errors(evaluation)
+        allowed = allowance(evaluation)
         for number, (places, there) in enumerate(zip(some, moved, strict=True)):
             if not places.size:
                 continue
-            right = golden[number][there].astype(np.float64)
-            may = allowed[number][there]
             values = widen(flat[number][places], dtypes[number])
-            error = np.abs(values - right)
-            excused = error <= may + rounding(right, may, dtypes[number])
+            excused = allowed[number].excused(values, there, dtypes[number], limits[number])
             if not excused.any():
                 continue
             found[number].append(places[excused])
             if not texts[number]:
-                relative = np.where(excused, error / (np.abs(right) + 1e-7), -1.0)
+                right = allowed[number].golden[there]
+                relative = np.where(excused, np.abs(values - right) / (np.abs(right) + 1e-7), -1.0)
                 worst = int(there[int(relative.argmax())])
                 texts[number] = str(cancellation(evaluation, number, worst) or "")
     result = []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opkit.files import written_aside
 from opkit.testing.cases import Case
-from opkit.testing.run import PrecisionReport, Verdict
+from opkit.testing.run import PrecisionReport
 
 __all__ = ["failed_last", "remember_failures"]
 
@@ -21,7 +21,7 @@ def _file(root: Path) -> Path:
 def remember_failures(root: Path, report: PrecisionReport) -> None:
     """Note a run's failures in the project's build folder; cases that did not run keep theirs."""
     ran = {result.case.name for result in report.results}
-    failed = [r.case.name for r in report.results if r.verdict is not Verdict.PASS]
+    failed = [r.case.name for r in report.results if not r.verdict.passed]
     path = _file(root)
     kept = [name for name in _names(path) if name not in ran]
     text = json.dumps({"failed": kept + failed}, indent=1) + "\n"

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from opkit.errors import UsageError
+from opkit.errors import cannot_write
 from opkit.files import written_aside
 from opkit.testing.run import CaseResult, OutputResult, PrecisionReport, Verdict
 
@@ -110,4 +110,4 @@ def write_st_report(folder: Path, report: PrecisionReport, command: Sequence[str
             with written_aside(path) as aside:
                 aside.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+            raise cannot_write(path, error) from error

@@ -37,6 +37,8 @@ class Setup:
     pictures: bool
     keep: int
     """Worst elements to list."""
+    timeout_seconds: float = 0.0
+    """How long a launch may go on without progress; 0: for ever."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,16 @@ def _run(case: Case) -> CaseResult:
     spec = next(spec for spec in worker.setup.project.operators if spec.op == case.op)
     standard = worker.standards[case.kernel]
     setup = worker.setup
-    return run_case(
-        worker.library,
-        case,
-        spec,
-        worker.golden,
-        standard,
-        pictures=setup.pictures,
-        keep=setup.keep,
-    )
+    with runtime.time_limit(setup.timeout_seconds):
+        return run_case(
+            worker.library,
+            case,
+            spec,
+            worker.golden,
+            standard,
+            pictures=setup.pictures,
+            keep=setup.keep,
+        )
 
 
 def run_parallel(

@@ -168,7 +168,7 @@ class Reference:
             try:
                 with np.errstate(all="ignore"):
                     return as_outputs(function(*arguments, **named))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 text = f"{case.golden}: {type(error).__name__}: {error}"
                 raise OperatorError(text) from error
         assert self.golden is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -33,7 +34,7 @@ from opkit.toolchain.command import (
 )
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.described import HostDescription, ask_host, parse_description
-from opkit.toolchain.diagnostics import parse_diagnostics
+from opkit.toolchain.diagnostics import compiler_crash, parse_diagnostics
 from opkit.toolchain.digests import FileStat
 from opkit.toolchain.lock import locked
 from opkit.toolchain.manifest import (
@@ -202,9 +203,10 @@ def build(
             results = job.run((*objects, *kernels), links, jobs or _usable_cores())
             project = job.project
     except OSError as err:
+        advice = "choose another folder with --into"
         raise SetupError(
             f"{folder} cannot be written: {err.strerror or err}",
-            help="free some space there, or choose another folder with --into",
+            help=f"free some space there, or {advice}" if err.errno == errno.ENOSPC else advice,
         ) from err
     for text in (*job.notes, *_format_notes(project, target)):
         (warn or _silent)(text)
@@ -523,6 +525,9 @@ class _Build:
                 f"a disk is full: {full[0].strip()}",
                 help="free some space there, or choose another folder with --into",
             )
+        for result in failed:
+            if (crash := compiler_crash(result.log)) is not None:
+                raise crash
         diagnostics = self.diagnose(failed)
         errors = [item for item in diagnostics if item.severity == "error"]
         names = ", ".join(sorted(result.name for result in failed))

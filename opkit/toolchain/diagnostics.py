@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opkit.errors import Diagnostic
+from opkit.errors import Diagnostic, SetupError
 
 __all__ = ["parse_diagnostics"]
 
@@ -201,3 +201,26 @@ def _lines(file: Path) -> list[str]:
         return file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
+
+
+# What compilers say when they themselves end: GCC, clang, and the driver of either; of a process
+# that a signal has ended we say it.
+_CRASHES = (
+    "internal compiler error",
+    "PLEASE submit a bug report",
+    "signal terminated program",
+    "unable to execute command",
+    "killed by signal",
+)
+
+
+def compiler_crash(log: str) -> SetupError | None:
+    """Return the error of a compiler that crashed or was killed; None where it did not."""
+    lines = [line for line in log.splitlines() if any(words in line for words in _CRASHES)]
+    if not lines:
+        return None
+    return SetupError(
+        f"the compiler itself failed: {lines[0].strip()}",
+        help="no fault of the source: if memory ran out compile fewer at a time (-j 1), else set"
+        " CXX to another compiler",
+    )

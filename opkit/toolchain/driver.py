@@ -19,7 +19,7 @@ from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
 from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, UsageError
 from opkit.toolchain.command import chip_macros
 from opkit.toolchain.compiler import Compiler, find_compiler
-from opkit.toolchain.diagnostics import parse_diagnostics
+from opkit.toolchain.diagnostics import compiler_crash, parse_diagnostics
 from opkit.toolchain.driver_arguments import DriverRequest, Input, parse_driver_arguments
 from opkit.toolchain.launch_rewrite import Rewritten
 from opkit.toolchain.launch_tree import LaunchTree, read_launch_tree
@@ -296,7 +296,9 @@ class _Run:
             for item in found
         )
 
-    def _refusal(self, message: str, diagnostics: tuple[Diagnostic, ...], log: str) -> BuildError:
+    def _refusal(self, message: str, diagnostics: tuple[Diagnostic, ...], log: str) -> OpkitError:
+        if (crash := compiler_crash(log)) is not None:
+            return crash
         if any(diagnostic.severity == "error" for diagnostic in diagnostics):
             return BuildError(message, diagnostics=diagnostics, log=log)
         # Nothing in it that we can read: show it as it is.

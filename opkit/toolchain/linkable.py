@@ -17,6 +17,7 @@ from opkit.files import write_aside
 from opkit.toolchain.build import Artifact, library_dir
 from opkit.toolchain.command import compile_argv, opapi_unit
 from opkit.toolchain.compiler import find_compiler
+from opkit.toolchain.diagnostics import compiler_crash
 from opkit.toolchain.manifest import KERNEL_NAMES, MANIFEST_NAME, listed_files
 from opkit.toolchain.opapi import OPAPI_LIBRARY, api_header, api_source, header_name
 from opkit.toolchain.toolkit import Toolkit
@@ -155,4 +156,6 @@ def _run(argv: Sequence[str], verbose: Callable[[list[str]], None]) -> None:
         check=False,
     )
     if done.returncode != 0:
+        if (crash := compiler_crash(done.stderr)) is not None:
+            raise crash
         raise BuildError(f"{Path(argv[0]).name} failed: {done.stderr.strip()}", log=done.stderr)

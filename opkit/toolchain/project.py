@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opkit.errors import UsageError
+from opkit.errors import SetupError, UsageError
 from opkit.schema import OpSpec, load
 from opkit.toolchain.cache import default_cache_dir
 from opkit.toolchain.tree import LISTING_SUFFIX, KernelFile, Tree, read_folder, read_listing
@@ -77,8 +77,16 @@ def load_project(path: Path | None = None) -> Project:
     Raises:
         UsageError: neither it nor a parent is a project, or its pyproject.toml is wrong.
         SpecError: one of its prototypes is wrong.
+        SetupError: the folder's name is no text.
     """
     start = Path(os.path.normpath((path or Path.cwd()).absolute()))
+    try:
+        str(start).encode()
+    except UnicodeEncodeError as err:
+        raise SetupError(
+            f"{str(start)!a}: the name of the folder is not UTF-8, and libraries are loaded by it",
+            help="rename it, or put the project elsewhere",
+        ) from err
     if not start.exists():
         raise UsageError(f"there is no {start}", help='"opkit gen" writes a project')
     if start.suffix == LISTING_SUFFIX and start.is_file():

@@ -12,6 +12,7 @@ import pytest
 
 from opkit.emulator import _emulator
 from opkit.errors import KernelFault, UsageError
+from opkit.runtime import time_limit
 
 WRITE_BLOCK = """
 extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
@@ -175,6 +176,76 @@ def test_an_interrupt_ends_a_launch_and_the_device_works_again(compile_kernel, t
         run(np.zeros(4, dtype=np.int32), block_dim=4)
     timer.join()
     run(np.ones(4, dtype=np.int32), block_dim=4)
+
+
+# The loop of the second one has no instruction, so that only a signal reaches it.
+ENDLESS = {
+    "of instructions": "while (out.GetValue(0) == 0) {}",
+    "of plain C++": "volatile bool goes_on = flag == 0; while (goes_on) {}",
+}
+
+
+def endless(compile_kernel, loop: str):
+    return compile_kernel(
+        """
+        extern "C" __global__ __aicore__ void kernel(GM_ADDR y, uint32_t flag) {
+          GlobalTensor<int32_t> out;
+          out.SetGlobalBuffer((__gm__ int32_t*)y);
+          if (flag == 1) return;
+          LOOP
+        }
+        """.replace("LOOP", ENDLESS[loop])
+    )
+
+
+def number(value: int) -> bytes:
+    return np.uint32(value).tobytes()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("loop", ENDLESS)
+def test_the_first_interrupt_ends_a_loop_without_instructions_too(
+    compile_kernel, loop, threads
+) -> None:
+    configure(threads=threads)
+    run = endless(compile_kernel, loop)
+    y = np.zeros(8, dtype=np.int32)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(y, number(0), block_dim=4)
+    timer.join()
+    run(y, number(1), block_dim=4)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("loop", ENDLESS)
+def test_a_launch_without_progress_ends_by_its_time_limit(compile_kernel, loop, threads) -> None:
+    configure(threads=threads)
+    run = endless(compile_kernel, loop)
+    y = np.zeros(8, dtype=np.int32)
+    with time_limit(0.5), pytest.raises(KernelFault, match=r"no core has ended for 0\.5 s") as info:
+        run(y, number(0), block_dim=4)
+    assert info.value.category == "Interrupted"
+    if loop == "of instructions":
+        assert info.value.line
+    with time_limit(0.5):
+        run(y, number(1), block_dim=4)
+
+
+def test_what_a_launch_prints_is_capped(compile_kernel, capfd) -> None:
+    run = compile_kernel(
+        """
+        extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+          for (uint32_t i = 0; i < 200000; ++i) AscendC::printf("line %u\\n", i);
+        }
+        """
+    )
+    for _ in range(2):
+        run(np.zeros(8, dtype=np.int32))
+        printed = capfd.readouterr().out
+        assert 900_000 < len(printed) < 1_200_000
+        assert printed.rstrip().endswith("the rest of what this launch prints is left out")
 
 
 def _launch_in_child(library: str) -> None:

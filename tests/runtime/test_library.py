@@ -263,8 +263,9 @@ def crashing_host(build_artifact, host_text) -> Path:
 def test_a_crash_of_a_host_function_is_an_error(crashing_host, scale) -> None:
     library = runtime.open(crashing_host)
     for _ in range(2):
-        with pytest.raises(UsageError, match=re.escape(CRASHES[scale][1])):
+        with pytest.raises(KernelFault, match=re.escape(CRASHES[scale][1])) as caught:
             library.run("ScaleAdd", [X], {"scale": float(scale)})
+        assert caught.value.category == "Crash"
     np.testing.assert_array_equal(library.run("ScaleAdd", [X])[0], 2 * X)
 
 

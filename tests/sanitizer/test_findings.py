@@ -304,9 +304,10 @@ def test_a_check_without_cases_is_refused(root: Path) -> None:
 
 
 def test_a_fault_of_a_case_becomes_its_finding_and_the_next_case_runs(root: Path) -> None:
-    def launch(case: SimpleNamespace) -> None:
+    def launch(case: SimpleNamespace) -> tuple[Finding, ...]:
         if case.name == "one":
             raise KernelFault("reads outside", category="OutOfBounds")
+        return ()
 
     cases = [SimpleNamespace(name="one", op="Add"), SimpleNamespace(name="two", op="Add")]
     done = check_cases("add", root, cases, launch, settings=CheckSettings(("memcheck",)))
@@ -344,9 +345,10 @@ def test_blocks_that_fault_at_the_same_address_are_no_race(check_kernel: CheckKe
 
 def test_a_call_that_the_operator_refuses_does_not_end_the_check(root: Path) -> None:
     # It used to, and the cases behind it were not checked.
-    def launch(case: SimpleNamespace) -> None:
+    def launch(case: SimpleNamespace) -> tuple[Finding, ...]:
         if case.name == "one":
             raise UsageError("[Add] its tiling function failed:\n    a row is too long")
+        return ()
 
     cases = [SimpleNamespace(name=name, op="Add") for name in ("one", "two")]
     report = check_cases("add", root, cases, launch, settings=CheckSettings(()))
@@ -356,3 +358,32 @@ def test_a_call_that_the_operator_refuses_does_not_end_the_check(root: Path) -> 
         "one was not run to its end: [Add] its tiling function failed: a row is too long [Refused]"
     )
     assert not report.clean
+
+
+def test_sarif_names_files_as_the_repository_does_and_keeps_its_fingerprints(
+    finding: Finding, root: Path
+) -> None:
+    repository = root.parent
+    (repository / ".git").mkdir(exist_ok=True)
+
+    def result() -> tuple[dict, dict]:
+        log = json.loads(json.dumps(sarif_object(report(root, finding), version="1")))
+        (run,) = log["runs"]
+        return run, run["results"][0]
+
+    run, before = result()
+    place = before["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place["uriBaseId"] == "SRCROOT"
+    assert place["uri"].startswith(root.name + "/")
+    assert run["originalUriBaseIds"]["SRCROOT"]["uri"] == repository.resolve().as_uri() + "/"
+    # A line that moves down by another one above it is the same finding.
+    source = root / place["uri"].removeprefix(root.name + "/")
+    if source.is_file():
+        source.write_text("// a comment\n" + source.read_text())
+        moved = replace(
+            finding,
+            location=replace(finding.location, line=finding.location.line + 1),
+            other=replace(finding.other, line=finding.other.line + 1),
+        )
+        log = json.loads(json.dumps(sarif_object(report(root, moved), version="1")))
+        assert log["runs"][0]["results"][0]["partialFingerprints"] == before["partialFingerprints"]

@@ -7,7 +7,7 @@ import pytest
 
 from opkit.errors import PrecisionError
 from opkit.testing import assert_outputs
-from opkit.testing.condition import Evaluation, allowed_errors, cancellation
+from opkit.testing.condition import Evaluation, allowance, cancellation
 from opkit.testing.golden import load_golden
 
 GOLDEN = """
@@ -39,6 +39,14 @@ def softmax_slope(g, x):
     e = np.exp(x - np.max(x, axis=-1, keepdims=True))
     y = e/np.sum(e, axis=-1, keepdims=True)
     return y*(g - np.sum(g*y, axis=-1, keepdims=True))
+
+def largest_slope(g, x):
+    g, x = _wide(g), _wide(x)
+    y = 0.7 + x + x
+    return np.where(y == np.max(y, axis=-1, keepdims=True), g, 0.0)
+
+def tenths(x):
+    return np.floor(10*_wide(x))
 
 def floor_of(x):
     return np.floor(_wide(x))
@@ -141,6 +149,21 @@ def test_a_step_at_an_exact_input_excuses_nothing(golden: object) -> None:
     assert not passes(golden.floor_of, np.ceil(x) - 1, x)
 
 
+def test_a_computed_value_may_decide_the_other_way_and_gives_that_result(golden: object) -> None:
+    x = (np.arange(1, 200) / 10).astype(np.float32)
+    right = np.floor(np.float32(10) * x)
+    assert (right != golden.tenths(x)).any()
+    assert passes(golden.tenths, right, x)
+    assert not passes(golden.tenths, right + np.float32(2), x)
+
+
+def test_what_a_comparison_chooses_is_not_excused_itself(golden: object) -> None:
+    g, x = normal(64, 100), normal(64, 100)
+    right = golden.largest_slope(g, x).astype(np.float32)
+    assert passes(golden.largest_slope, right, g, x)
+    assert not passes(golden.largest_slope, right * np.float32(1.002), g, x)
+
+
 def test_the_line_that_cancels_is_told(golden: object, tmp_path: Path) -> None:
     x = np.array([0.25, -1.2784645])
     evaluation = Evaluation(lambda inputs: (golden.silu_slope(*inputs),), (x,), True, vars(golden))
@@ -156,8 +179,8 @@ def test_a_golden_that_is_not_traced_still_has_the_condition_of_its_inputs() -> 
         return (np.array([float(value) + 1000.0 - 1000.0 for value in x]),)
 
     x = np.array([1.0, 2.0])
-    (allowed,) = allowed_errors(Evaluation(lists, (x,), True))
-    assert np.allclose(allowed, 8 * 2.0**-24 * x, rtol=1e-3)
+    (allowed,) = allowance(Evaluation(lists, (x,), True))
+    assert np.allclose(allowed.errors, 8 * 2.0**-24 * x, rtol=1e-3)
 
 
 def test_attributes_reach_the_reference_in_single_precision() -> None:

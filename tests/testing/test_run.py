@@ -115,7 +115,7 @@ def test_a_fault_is_its_own_verdict_with_the_faults_text(run: Run) -> None:
 
     report = run(faulty)
     assert verdicts(report) == {Verdict.FAULT}
-    assert "[OutOfBounds]" in report.results[0].message
+    assert "[MEM-BOUNDS]" in report.results[0].message
 
 
 def test_a_refusal_of_the_host_code_is_an_error_and_the_next_case_runs(run: Run) -> None:

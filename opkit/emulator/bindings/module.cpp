@@ -11,6 +11,7 @@
 #include "core/launch.h"
 #include "core/names.h"
 #include "isa/table.h"
+#include "sched/signals.h"
 
 namespace py = pybind11;
 
@@ -160,6 +161,15 @@ PYBIND11_MODULE(_emulator, module) {
   module.def("configure", &opkit::configure, py::arg("chip"), py::arg("threads"), py::arg("poison"), py::arg("profile"),
              py::arg("seed") = 0, "Set what later launches run on; threads 0 means one for each host core.");
   module.def("configuration", &opkit::configuration, "Return what launches run on.");
+  module.def(
+      "launch_progress",
+      [] {
+        const opkit::LaunchProgress progress = opkit::launch_progress();
+        return std::make_pair(progress.steps, progress.is_running);
+      },
+      "Return a number that grows as launches and cores end, and whether a launch runs.");
+  module.def("stop_launch", &opkit::stop_launch, py::arg("seconds"), py::call_guard<py::gil_scoped_release>(),
+             "End the launch that runs, because no core of it has ended for so long.");
   module.def("launch", &opkit::launch, py::arg("path"), py::arg("name"), py::arg("arguments"), py::arg("block_dim"),
              py::arg("tiling_key") = 0,
              "Run one kernel of a shared object: arrays are passed as global memory, bytes as values.");

@@ -177,6 +177,7 @@ std::string artifact_of(const void* address) {
 aclnnStatus code_of(opkit_status status, aclnnStatus usage) {
   switch (status) {
     case OPKIT_OK: return ACLNN_SUCCESS;
+    case OPKIT_FAULT:  // of a host function: this operator cannot be called so
     case OPKIT_USAGE: return usage;
     case OPKIT_MISSING: return ACLNN_ERR_INNER_FIND_KERNEL_ERROR;
     default: return ACLNN_ERR_INNER;
@@ -216,7 +217,8 @@ aclError execute(acl::Runtime& runtime, aclOpExecutor& executor, const std::stri
   const opkit_status status =
       opkit_plan_run(executor.plan, arguments.outputs.data(), arguments.outputs.size(), workspace);
   std::fflush(stdout);
-  if (status == OPKIT_FAULT) return acl::fail_device(runtime, host::last_fault());
+  const bool is_kernels = status == OPKIT_FAULT && !host::last_fault().kernel.empty();
+  if (is_kernels) return acl::fail_device(runtime, host::last_fault());
   if (status != OPKIT_OK) {
     return fail(code_of(status, ACLNN_ERR_PARAM_INVALID), function.c_str(), "%s", opkit_last_error());
   }

@@ -76,7 +76,8 @@ void LaunchState::record(FaultReport report, uint32_t core_index) {
   report.kernel = launch->kernel;
   fault = std::move(report);
   faulted_core = core_index;
-  stop_from.store(core_index + 1, std::memory_order_relaxed);
+  // A launch that was stopped as a whole stays so.
+  if (core_index + 1 < stop_from.load()) stop_from.store(core_index + 1, std::memory_order_relaxed);
 }
 
 void LaunchState::report_deadlock() {

@@ -1,5 +1,6 @@
 #include "core/launch_state.h"
 #include "isa/table.h"
+#include "sched/signals.h"
 
 namespace opkit {
 
@@ -46,7 +47,7 @@ void issue(Instr& instr) {
   Core& core = running->core;
   LaunchState& launch = *core.launch;
   // A lower core's fault or the user ends the launch: this one has nothing left to compute for.
-  if (__builtin_expect(core.index >= launch.stop_from.load(std::memory_order_relaxed), 0)) abandon_fiber();
+  if (__builtin_expect(core.index >= launch.stop_from.load(std::memory_order_relaxed), 0)) leave_stopped_launch(&instr);
 
   ++core.issued;
   running->last_where = instr.where;

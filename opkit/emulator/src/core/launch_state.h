@@ -33,6 +33,7 @@ struct LaunchState {
   std::atomic<uint32_t> next_core{0};
   std::vector<uint32_t> order;  ///< which core starts as the n-th; empty: the n-th
   std::atomic<uint64_t> instructions{0};
+  std::atomic<uint64_t> printed_bytes{0};
   /// Cores from this index on leave at their next instruction: those above the lowest one that has faulted, or all
   /// when the user interrupts. Those below run on, so that the fault reported does not depend on the number of threads.
   std::atomic<uint32_t> stop_from{~0u};

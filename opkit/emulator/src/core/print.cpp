@@ -13,6 +13,22 @@ namespace {
 
 using Kind = PrintArgument::Kind;
 
+/// What a launch may print: 1 MiB. A loop that prints would fill a disk, or somebody's log.
+constexpr uint64_t kMostBytes = uint64_t{1} << 20;
+
+/// Writes whole lines, up to the limit of the launch.
+void write_lines(LaunchState& launch, const char* text, size_t size) {
+  const uint64_t before = launch.printed_bytes.fetch_add(size);
+  if (before + size <= kMostBytes) {
+    std::fwrite(text, 1, size, stdout);
+  } else if (before <= kMostBytes) {
+    std::fputs("[opkit] the kernel has printed 1 MiB: the rest of what this launch prints is left out\n", stdout);
+  } else {
+    return;
+  }
+  std::fflush(stdout);
+}
+
 Instr at(Where where) {
   Instr instr;
   instr.op = Op::PipeBarrier;
@@ -33,8 +49,7 @@ void print_text(const std::string& text) {
   printed += text;
   const size_t end = printed.rfind('\n');
   if (end == std::string::npos) return;
-  std::fwrite(printed.data(), 1, end + 1, stdout);
-  std::fflush(stdout);
+  write_lines(*require_core().core.launch, printed.data(), end + 1);
   printed.erase(0, end + 1);
 }
 
@@ -230,10 +245,7 @@ bool is_in_kernel() { return running_core() != nullptr; }
 void flush_printed(RunningCore& core) {
   if (core.printed.empty()) return;
   core.printed += '\n';
-  if (core.core.launch->reorder == nullptr) {
-    std::fwrite(core.printed.data(), 1, core.printed.size(), stdout);
-    std::fflush(stdout);
-  }
+  if (core.core.launch->reorder == nullptr) write_lines(*core.core.launch, core.printed.data(), core.printed.size());
   core.printed.clear();
 }
 

@@ -130,8 +130,9 @@ uint32_t call_host(const std::string& op_type, const char* what, Function functi
   };
   const std::optional<int> crash = crash_of(run, &call);
   const std::string where = "[" + op_type + "] its " + what + " function ";
-  if (crash.has_value()) fail(OPKIT_USAGE, where + crash_text(*crash) + logged_before_crash());
-  if (call.thrown.has_value()) fail(OPKIT_USAGE, where + "threw: " + *call.thrown);
+  // The operator's fault, whatever it was called with: as a fault of its kernel.
+  if (crash.has_value()) fail(OPKIT_FAULT, where + crash_text(*crash) + logged_before_crash());
+  if (call.thrown.has_value()) fail(OPKIT_FAULT, where + "threw: " + *call.thrown);
   return call.status;
 }
 

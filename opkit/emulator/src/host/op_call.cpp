@@ -29,6 +29,12 @@ opkit_status guarded(Body body) {
   try {
     return body();
   } catch (const CallError& error) {
+    if (error.status == OPKIT_FAULT) {
+      // Of a host function: no kernel ran, and the device is as it was.
+      fault_of_last_call = FaultReport();
+      fault_of_last_call.fault = Fault::Crash;
+      fault_of_last_call.message = error.message;
+    }
     return report(error.status, error.message);
   } catch (const std::bad_alloc&) {
     return report(OPKIT_MISSING, "this machine has not enough memory for the call");

@@ -218,7 +218,9 @@ LaunchRecord Device::run(const Launch& launch) {
   record.block_dim = launch.block_dim;
   record.instructions = job.instructions.load();
   record.fault = job.fault;
-  if (job.is_interrupted.load()) {
+  // Where a time limit has ended it, a core says so.
+  if (job.is_interrupted.load() && record.fault.fault != Fault::Interrupted) {
+    record.fault = FaultReport();
     record.fault.fault = Fault::Interrupted;
     record.fault.kernel = launch.kernel;
     record.fault.message = "the launch was interrupted";

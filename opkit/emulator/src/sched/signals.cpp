@@ -1,8 +1,13 @@
 #include "sched/signals.h"
 
+#include <link.h>
+#include <pthread.h>
+#include <ucontext.h>
+
 #include <csetjmp>
 #include <csignal>
 
+#include <array>
 #include <atomic>
 #include <iterator>
 #include <memory>
@@ -16,10 +21,23 @@ namespace {
 
 constexpr size_t kSignalStackBytes = 64 * 1024;
 constexpr int kCrashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+constexpr int kStop = SIGURG;  ///< to a worker's thread: ignored where nobody handles it
+constexpr size_t kMostThreads = 1024;
 
 struct sigaction previous_actions[std::size(kCrashes)];
 struct sigaction previous_interrupt;
+struct sigaction previous_stop;
 std::atomic<LaunchState*> interruptible{nullptr};
+std::mutex interruptible_lock;         ///< held while another thread looks at it, and while it changes
+std::atomic<double> stopped_after{0};  ///< seconds; 0: no time limit has ended the launch
+std::atomic<uint64_t> progress_steps{0};
+std::array<std::atomic<pthread_t>, kMostThreads> worker_threads{};  ///< of the launch; 0: free
+
+/// The code that the launch's kernel was linked into.
+struct CodeRange {
+  std::atomic<uintptr_t> begin{0};
+  std::atomic<uintptr_t> end{0};
+} kernel_code;
 thread_local jmp_buf* host_exit = nullptr;  ///< where a crash of a host function goes on
 thread_local bool is_passing_on = false;
 
@@ -69,8 +87,66 @@ void pass_on(const struct sigaction& previous, int signal, siginfo_t* info, void
   is_passing_on = false;
 }
 
-/// The cores leave at their next instruction. Kernel code that loops without one ends only with the process: the second
-/// interrupt does that.
+int find_code(dl_phdr_info* info, size_t, void* context) {
+  const auto wanted = *static_cast<uintptr_t*>(context);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr) & part = info->dlpi_phdr[i];
+    const uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+    if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+    if (wanted < begin || wanted >= begin + part.p_memsz) continue;
+    kernel_code.begin = begin;
+    kernel_code.end = begin + part.p_memsz;
+    return 1;
+  }
+  return 0;
+}
+
+/// Asked of the loader once for each kernel that comes after another one: it takes longer than a small launch.
+void note_kernel_code(const LaunchState& launch) {
+  static uintptr_t known = 0;
+  auto invoke = reinterpret_cast<uintptr_t>(launch.launch->invoke);
+  if (invoke == known) return;
+  known = invoke;
+  kernel_code.begin = kernel_code.end = 0;
+  dl_iterate_phdr(find_code, &invoke);
+}
+
+uintptr_t program_counter(const void* context) {
+  const auto* machine = &static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return static_cast<uintptr_t>(machine->gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return static_cast<uintptr_t>(machine->pc);
+#else
+  return static_cast<void>(machine), 0;
+#endif
+}
+
+/// A core whose launch was stopped leaves where it is, if that is the kernel's own code: there no lock is held and
+/// nothing of the emulator is half done. `context` is where a signal has stopped this thread.
+void leave_kernel_code(const void* context) {
+  const Worker* worker = this_thread_worker();
+  if (worker == nullptr || worker->running_slot() == nullptr) return;
+  const Core& core = worker->running_slot()->running.core;
+  const uintptr_t at = program_counter(context);
+  if (core.index < core.launch->stop_from.load() || at < kernel_code.begin || at >= kernel_code.end) return;
+  leave_stopped_launch(nullptr);
+}
+
+void on_stop(int signal, siginfo_t* info, void* context) {
+  leave_kernel_code(context);
+  if (this_thread_worker() == nullptr && previous_stop.sa_handler != SIG_DFL) {
+    pass_on(previous_stop, signal, info, context);
+  }
+}
+
+void wake_workers() {
+  for (const std::atomic<pthread_t>& place : worker_threads) {
+    if (const pthread_t thread = place.load(); thread != 0) pthread_kill(thread, kStop);
+  }
+}
+
+/// The cores leave at their next instruction, or in the kernel's own code. The second interrupt ends the process.
 void on_interrupt(int signal, siginfo_t* info, void* context) {
   LaunchState* launch = interruptible.load();
   if (launch == nullptr || launch->is_interrupted.exchange(true)) {
@@ -80,6 +156,8 @@ void on_interrupt(int signal, siginfo_t* info, void* context) {
   }
   launch->stop_from.store(0);
   pass_on(previous_interrupt, signal, info, context);
+  wake_workers();
+  leave_kernel_code(context);
 }
 
 [[noreturn]] void raise_crash(int signal, const siginfo_t* info) {
@@ -132,6 +210,12 @@ void install_handlers() {
     sigaction(kCrashes[i], &action, &found);
     if (!is_ours(found)) previous_actions[i] = found;
   }
+  struct sigaction stop{};
+  stop.sa_sigaction = on_stop;
+  stop.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
+  struct sigaction before{};
+  sigaction(kStop, &stop, &before);
+  if (before.sa_sigaction != on_stop) previous_stop = before;
 }
 
 }  // namespace
@@ -168,7 +252,50 @@ std::optional<int> crash_of(void (*body)(void*), void* context) {
   return std::nullopt;
 }
 
+LaunchProgress launch_progress() { return {progress_steps.load(), interruptible.load() != nullptr}; }
+
+void count_progress() { progress_steps.fetch_add(1, std::memory_order_relaxed); }
+
+void stop_launch(double seconds) {
+  const std::lock_guard<std::mutex> guard(interruptible_lock);
+  LaunchState* launch = interruptible.load();
+  if (launch == nullptr) return;
+  if (!launch->is_interrupted.exchange(true)) stopped_after.store(seconds);
+  launch->stop_from.store(0);
+  wake_workers();
+}
+
+void leave_stopped_launch(const Instr* instr) {
+  const double seconds = stopped_after.load();
+  RunningCore& running = *running_core();
+  if (seconds == 0) abandon_fiber();
+  Instr last;
+  last.pipe = Pipe::S;
+  if (instr == nullptr && running.core.issued > 0) {
+    last.where = running.last_where;
+    instr = &last;
+  }
+  raise_fault(Fault::Interrupted, instr, "look for a loop that never ends; --timeout allows more time",
+              "no core has ended for %g s, and this one is still at work", seconds);
+}
+
+WorkerThread::WorkerThread() : place_(0) {
+  for (;; place_ = (place_ + 1) % kMostThreads) {
+    pthread_t free = 0;
+    if (worker_threads[place_].compare_exchange_strong(free, pthread_self())) return;
+  }
+}
+
+WorkerThread::~WorkerThread() {
+  // Not while another thread sends signals: this one may be gone by then.
+  const std::lock_guard<std::mutex> guard(interruptible_lock);
+  worker_threads[place_].store(0);
+}
+
 InterruptGuard::InterruptGuard(LaunchState& launch) {
+  note_kernel_code(launch);
+  count_progress();
+  stopped_after.store(0);
   struct sigaction action{};
   action.sa_sigaction = on_interrupt;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
@@ -177,7 +304,10 @@ InterruptGuard::InterruptGuard(LaunchState& launch) {
 }
 
 InterruptGuard::~InterruptGuard() {
-  interruptible.store(nullptr);
+  {
+    const std::lock_guard<std::mutex> guard(interruptible_lock);
+    interruptible.store(nullptr);
+  }
   sigaction(SIGINT, &previous_interrupt, nullptr);
 }
 

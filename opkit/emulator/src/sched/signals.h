@@ -1,10 +1,15 @@
 /// Signals: a crash of code that is not opkit's ends what it was called for, not the process.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+
+#include "opkit/export.h"
 
 namespace opkit {
 
+struct Instr;
 struct LaunchState;
 
 /// Sees to it that crashes on this thread reach opkit, whoever has installed handlers since the last time. Crashes of
@@ -18,6 +23,34 @@ std::optional<int> crash_of(void (*body)(void*), void* context);
 
 /// What a signal says of the code that it stopped, such as "aborts (...)".
 const char* crash_text(int signal);
+
+/// How far the process's launches are, for who waits for them: a number that grows with each launch and each core that
+/// ends, and whether one runs.
+struct LaunchProgress {
+  uint64_t steps;
+  bool is_running;
+};
+OPKIT_API LaunchProgress launch_progress();
+void count_progress();
+
+/// Ends the launch that runs now, if one does, because no core of it has ended for so long: each core leaves at its
+/// next instruction, or where it is, when that is code of the kernel itself. Called from another thread, and again
+/// until the launch has ended: a core may be in code that is not the kernel's.
+OPKIT_API void stop_launch(double seconds);
+
+/// What a core does at an instruction once its launch has been stopped: it leaves, and says why where time is the
+/// reason.
+[[noreturn]] void leave_stopped_launch(const Instr* instr);
+
+/// While it lives, stop_launch() and an interrupt reach this thread's core.
+class WorkerThread {
+ public:
+  WorkerThread();
+  ~WorkerThread();
+
+ private:
+  size_t place_;
+};
 
 /// While it lives, an interrupt from the keyboard ends the launch; afterwards it goes where it went before.
 class InterruptGuard {

@@ -54,6 +54,7 @@ void CoreSlot::map_memories(const Chip& chip) {
 
 void Worker::work(LaunchState& launch, const DeviceConfig& config) {
   watch_crashes();
+  const WorkerThread reachable;
   thread_worker = this;
   launch_ = &launch;
   config_ = config;
@@ -128,6 +129,7 @@ void Worker::enter(std::unique_ptr<CoreSlot> slot, bool is_new) {
 }
 
 void Worker::finish(std::unique_ptr<CoreSlot> slot) {
+  count_progress();
   flush_printed(slot->running);
   end_cube_client(slot->running.core);
   launch_->instructions.fetch_add(slot->running.core.issued);

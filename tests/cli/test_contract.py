@@ -1,0 +1,266 @@
+"""What every command keeps to: whose fault an exit code is, what stdout holds, no hanging."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from opkit.cli import group
+from opkit.cli.console import run_guarded
+from opkit.toolchain import OPKIT_COMMAND
+
+PROTOTYPE = {
+    "op": "Plus",
+    "input_desc": [{"name": "x", "type": ["float32"]}],
+    "output_desc": [{"name": "y", "type": ["float32"], "formula": "x + 1"}],
+}
+LOOP = "volatile bool goesOn = true; while (goesOn) {}"
+PRINT = 'AscendC::printf("from the kernel\\n");'
+
+
+def opkit(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [*OPKIT_COMMAND, *map(str, arguments)]
+    settings = {"capture_output": True, "text": True, "check": False, "timeout": 300, **options}
+    return subprocess.run(command, **settings)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("contract")
+    (folder / "plus.json").write_text(json.dumps([PROTOTYPE]))
+    assert (
+        run_guarded(
+            group, ["gen", "-q", "-i", str(folder / "plus.json"), "-o", str(folder / "plus")]
+        )
+        == 0
+    )
+    return folder / "plus"
+
+
+@pytest.fixture
+def project(generated: Path, tmp_path: Path) -> Path:
+    import shutil
+
+    root = tmp_path / "plus"
+    shutil.copytree(generated, root)
+    return root
+
+
+def insert(project: Path, text: str) -> None:
+    """Put a statement at the start of the kernel's Compute."""
+    path = project / "op_kernel" / "plus.cpp"
+    source = path.read_text()
+    at = source.index("{", source.index("void Compute(")) + 1
+    path.write_text(source[:at] + f"\n    {text}\n" + source[at:])
+
+
+FEW = ("-k", "plus-float32-15-normal or plus-float32-7-normal", "--op", "plus")
+
+
+@pytest.mark.slow
+def test_a_looping_kernel_is_named_and_ends_test_check_and_profile(project: Path) -> None:
+    insert(project, LOOP)
+    tested = opkit("test", project, *FEW, "--timeout", "1")
+    assert tested.returncode == 1, tested.stderr
+    assert "plus-float32-7-normal: fault" in tested.stdout
+    assert "no core has ended for 1 s" in tested.stdout
+    checked = opkit("check", project, *FEW, "--timeout", "1")
+    assert checked.returncode == 1
+    assert "plus-float32-7-normal was not run to its end: no core has ended" in checked.stdout
+    profiled = opkit("profile", project, "--shape", "64", "--timeout", "1")
+    assert profiled.returncode == 1
+    assert "no core has ended for 1 s" in profiled.stderr
+
+
+@pytest.mark.slow
+def test_the_first_interrupt_ends_the_test_of_a_looping_kernel(project: Path) -> None:
+    insert(project, LOOP)
+    assert opkit("build", project).returncode == 0
+    run = subprocess.Popen(
+        [*OPKIT_COMMAND, "test", str(project), *FEW],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(8)
+    run.send_signal(signal.SIGINT)
+    _, printed = run.communicate(timeout=60)
+    assert run.returncode == 130, printed
+
+
+@pytest.mark.slow
+def test_under_json_stdout_holds_the_document_alone(project: Path) -> None:
+    insert(project, PRINT)
+    golden = project / "plus" / "golden.py"
+    golden.write_text(golden.read_text() + "\nprint('from the golden')\n")
+    for arguments in (("test", project, *FEW), ("check", project, *FEW)):
+        done = opkit(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        json.loads(done.stdout)
+        assert "from the kernel" in done.stderr
+        assert "from the golden" in done.stderr
+    profiled = opkit("profile", project, "--shape", "64", "--json")
+    json.loads(profiled.stdout)
+    assert "from the kernel" in profiled.stderr
+
+
+@pytest.mark.slow
+def test_a_crash_of_host_code_is_the_operators_in_profile_and_in_test(project: Path) -> None:
+    host = project / "op_host" / "plus.cpp"
+    source = host.read_text()
+    at = source.index("{", source.index("TilingFunc(")) + 1
+    host.write_text(source[:at] + "\n    *reinterpret_cast<volatile int*>(8) = 1;\n" + source[at:])
+    assert opkit("test", project, *FEW).returncode == 1
+    done = opkit("profile", project, "--shape", "64")
+    assert done.returncode == 1, done.stderr
+
+
+def test_a_golden_that_exits_fails_the_run(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    golden = project / "plus" / "golden.py"
+    golden.write_text("import sys\nsys.exit(0)\n")
+    assert run_guarded(group, ["test", str(project)]) == 1
+    assert "golden.py:2: it calls sys.exit(0)" in capsys.readouterr().err
+
+
+def test_a_shape_that_no_machine_holds_is_wrong_usage(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from types import SimpleNamespace
+
+    artifact = SimpleNamespace(
+        compiled=0, cached=0, folder=project, chip=SimpleNamespace(name="Ascend910B2")
+    )
+    monkeypatch.setattr("opkit.toolchain.build", lambda *a, **k: artifact)
+    monkeypatch.setattr("opkit.runtime.open", lambda folder: None)
+    assert run_guarded(group, ["profile", str(project), "--shape", "1000000000000"]) == 2
+    assert "1000000000000 take 3,725.3 GiB" in capsys.readouterr().err
+
+
+def test_a_full_stdout_is_the_machines() -> None:
+    with Path("/dev/full").open("w") as full:
+        for arguments in (("targets",), ("targets", "--json"), ("--help",)):
+            done = opkit(*arguments, stdout=full, stderr=subprocess.PIPE, capture_output=False)
+            assert done.returncode == 3, (arguments, done.stderr)
+            assert "standard output cannot be written" in done.stderr
+
+
+def test_a_closed_stdout_is_the_machines() -> None:
+    command = " ".join(f"'{word}'" for word in (*OPKIT_COMMAND, "targets"))
+    done = subprocess.run(
+        ["sh", "-c", f"{command} >&-"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "it is closed" in done.stderr
+
+
+@pytest.mark.parametrize("code", ["ENOSPC", "EROFS", "EDQUOT"])
+def test_a_disk_that_cannot_be_written_is_the_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], code: str
+) -> None:
+    import errno
+
+    number = getattr(errno, code)
+
+    def refuse(self: Path, *arguments: object, **options: object) -> None:
+        raise OSError(number, os.strerror(number), str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    (tmp_path / "plus.json").write_text(json.dumps([PROTOTYPE]))
+    arguments = ["-i", str(tmp_path / "plus.json"), "-o", str(tmp_path / "plus")]
+    assert run_guarded(group, ["gen", *arguments]) == 3
+    told = capsys.readouterr().err
+    assert os.strerror(number) in told
+    assert ("free some space" in told) == (code != "EROFS")
+
+
+def test_a_folder_that_is_not_utf8_works_or_is_said(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(folder)  # noqa: PTH102
+    (tmp_path / "plus.json").write_text(json.dumps([PROTOTYPE]))
+    generated = opkit("gen", "-q", "-i", tmp_path / "plus.json", "-o", "plus", cwd=folder)
+    assert generated.returncode in (0, 3), generated.stderr
+    listed = opkit("targets", "--json", cwd=folder)
+    assert listed.returncode == 0
+    if generated.returncode == 0:
+        tested = opkit("test", "plus", *FEW, "--json", cwd=folder)
+        assert tested.returncode in (0, 3), tested.stdout + tested.stderr
+
+
+def test_generated_files_go_through_no_link(
+    tmp_path: Path, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (project / "op_kernel").rename(elsewhere)
+    (project / "op_kernel").symlink_to(elsewhere)
+    before = {path.name: path.read_text() for path in elsewhere.iterdir()}
+    prototype = tmp_path / "plus.json"
+    prototype.write_text(json.dumps([PROTOTYPE]).replace("x + 1", "x + 2"))
+    assert run_guarded(group, ["gen", "-i", str(prototype), "-o", str(project)]) == 2
+    assert "is a link to" in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in elsewhere.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("opkit targets Asc", "Ascend910B2"),
+        ("opkit explain RACE", "RACE-RAW"),
+        ("opkit test --standard eco", "ecosystem"),
+    ],
+)
+def test_the_shell_completes_names(words: str, expected: str) -> None:
+    variables = {
+        **os.environ,
+        "_OPKIT_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    done = opkit(env=variables)
+    assert expected in done.stdout.replace("plain,", "").split()
+
+
+def test_the_shell_completes_cases_of_the_project(generated: Path) -> None:
+    words = f"opkit test {generated} --case plus-float32-20"
+    variables = {
+        **os.environ,
+        "_OPKIT_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    assert "plain,plus-float32-2047-normal" in opkit(env=variables).stdout.split()
+
+
+def test_a_checkout_does_not_shadow_the_installed_package(tmp_path: Path) -> None:
+    # It used to: the folder's own opkit/, which has no compiled parts, came first.
+    import opkit as package
+
+    source = Path(package.__file__).parent
+    installed = tmp_path / "site" / "opkit"
+    (installed / "emulator").mkdir(parents=True)
+    (installed / "__init__.py").write_text((source / "__init__.py").read_text())
+    (installed / "marker.py").write_text("here = 'installed'\n")
+    from importlib.machinery import EXTENSION_SUFFIXES
+
+    (installed / "emulator" / f"_emulator{EXTENSION_SUFFIXES[0]}").touch()
+    checkout = tmp_path / "checkout" / "opkit"
+    checkout.mkdir(parents=True)
+    (checkout / "__init__.py").write_text((source / "__init__.py").read_text())
+    text = "import opkit, opkit.marker; print(opkit.marker.here, opkit.__file__)"
+    variables = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", text],
+        cwd=checkout.parent,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["installed", str(installed / "__init__.py")], done.stderr
