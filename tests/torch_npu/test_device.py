@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -197,3 +198,61 @@ print(x.device, (x * 2).device, torch.npu.device_count())
 def test_fallbacks_can_be_forbidden() -> None:
     done = run("import torch; torch.cumsum(torch.ones(3, device='npu'), 0)", OPKIT_FALLBACK="error")
     assert "aten::cumsum" in done.stderr and "OPKIT_FALLBACK=error" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_script_under_opkit_run_imports_torch_npu(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch, torch_npu\n"
+        "q = torch.randn(1, 2, 8, 16, device='npu')\n"
+        "out = torch_npu.npu_fusion_attention(q, q, q, 2, 'BNSD', scale=0.25)[0]\n"
+        "ref = torch.nn.functional.scaled_dot_product_attention(q.cpu(), q.cpu(), q.cpu())\n"
+        "print(torch.allclose(out.cpu(), ref, atol=1e-5), torch_npu.npu.is_available())\n",
+        encoding="utf-8",
+    )
+    argv = [sys.executable, "-m", "opkit", "run", str(script)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "True True", done.stderr
+
+
+@pytest.mark.slow
+def test_a_model_is_checked_and_profiled_operator_by_operator(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\n"
+        "x = torch.randn(32, 32, device='npu').requires_grad_()\n"
+        "torch.nn.functional.gelu(x @ x).sum().backward()\n",
+        encoding="utf-8",
+    )
+    for command, expected in (("check", "no findings"), ("profile", "gelu_backward")):
+        argv = [sys.executable, "-m", "opkit", command, "--", str(script)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert expected in done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_many_steps_leave_memory_where_it_was() -> None:
+    model = torch.nn.Linear(4, 4).to("npu")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.randn(2, 4, device="npu")
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+
+    for _ in range(10):
+        step()
+    before = torch.npu.memory_allocated(), torch.npu.memory_reserved()
+    for _ in range(10_000):
+        step()
+    assert (torch.npu.memory_allocated(), torch.npu.memory_reserved()) == before
+
+
+def test_scratch_memory_of_the_cpu_finds_its_allocator_again() -> None:
+    # A convolution asks for its scratch by raw pointers: giving it back ended the process.
+    x, weight = torch.randn(1, 2, 4, 4, 4), torch.randn(2, 2, 3, 3, 3)
+    actual = torch.nn.functional.conv_transpose3d(x.npu(), weight.npu())
+    expected = torch.nn.functional.conv_transpose3d(x, weight)
+    torch.testing.assert_close(actual.cpu(), expected)

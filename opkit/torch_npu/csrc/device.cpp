@@ -157,20 +157,24 @@ class NpuAllocator final : public c10::DeviceAllocator {
 /// The CPU's own allocator, except while DeviceMemoryForCpu lives.
 class CpuOrDeviceAllocator final : public c10::Allocator {
  public:
-  explicit CpuOrDeviceAllocator(c10::Allocator* cpu) : cpu_(cpu) {}
+  explicit CpuOrDeviceAllocator(c10::Allocator* cpu) : cpu_(cpu) { cpu_deleter = cpu->raw_deleter(); }
   c10::DataPtr allocate(size_t bytes) override {
     if (cpu_memory_device < 0) return cpu_->allocate(bytes);
     void* memory = npu::allocate(cpu_memory_device, bytes);
     return {memory, memory, &release, c10::Device(c10::DeviceType::CPU)};
   }
-  // raw_allocate and raw_deallocate have to agree on one function, so they cannot go to two allocators.
-  c10::DeleterFnPtr raw_deleter() const override { return cpu_memory_device < 0 ? cpu_->raw_deleter() : nullptr; }
+  // What one of the two allocators gave is given back through this, wherever the thread is by then.
+  c10::DeleterFnPtr raw_deleter() const override { return &release_either; }
   void copy_data(void* destination, const void* source, size_t count) const override {
     cpu_->copy_data(destination, source, count);
   }
 
  private:
   static void release(void* pointer) { opkit_memory_free(pointer); }
+  static void release_either(void* pointer) {
+    if (pointer != nullptr && opkit_memory_free(pointer) != 0) cpu_deleter(pointer);
+  }
+  static inline c10::DeleterFnPtr cpu_deleter = nullptr;
   c10::Allocator* cpu_;
 };
 
