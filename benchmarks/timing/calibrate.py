@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fit import PARAMETERS, Errors, Fit, errors, fit, fit_half, left_out_errors
-from published import ORDERS, PUBLISHED, Model
+from fit import PARAMETERS, Errors, Fit, errors, fit, left_out_errors
+from published import CLOCK_MHZ, ORDERS, PUBLISHED, Model
 
 from opkit import runtime
-from opkit.profiling import BAND
+from opkit.profiling import BAND, advise, read_timeline
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "profile.md"
@@ -27,83 +29,187 @@ BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
 
 BAND_SHARE = 0.8
 """A band holds this share of the times that were left out of the fit."""
+CLASSES = ("vector", "cube", "matmul", "mixed")
+QUANTITIES = ("task", "V", "M", "MTE1", "MTE2", "MTE3", "S", "FIX")
+FEWEST = 5
+"""Times below which a kind of kernel is judged together with the others, and more widely."""
+BEYOND = 1.3
+"""How much wider than the worst of few times a band is."""
 
 
-def bands(left_out: Errors) -> dict[str, float]:
-    """Return the half-width of each quantity's error band: a whole number of percent, by key."""
+def shown(quantity: str) -> str:
+    """Return the quantity whose band holds for it: the slowest core is the task's time."""
+    return "task" if quantity == "core" else quantity
+
+
+def off(error: float) -> float:
+    """Return how far the truth is from the model, as a share of the model's time or of itself."""
+    return max(abs(error), abs(1 / (1 + error) - 1))
+
+
+def bands(rows: Sequence[Model], left_out: Errors) -> dict[str, float]:
+    """Return the half-widths of the error bands: whole numbers of percent, by key."""
+    classes = {model.row.row: model.row.kernel_class for model in rows}
     result = {}
-    for wanted in dict.fromkeys(quantity for _, quantity in left_out):
-        found = sorted(
-            abs(error) for (_, quantity), error in left_out.items() if quantity == wanted
-        )
-        worst = found[min(int(BAND_SHARE * len(found)), len(found) - 1)]
-        result[BAND.format(quantity=wanted)] = float(max(1, round(100 * worst)))
+    for kernel_class in CLASSES:
+        for wanted in QUANTITIES:
+            every = [
+                (classes[row], off(error))
+                for (row, quantity), error in left_out.items()
+                if row in classes and shown(quantity) == wanted
+            ]
+            own = sorted(error for found, error in every if found == kernel_class)
+            others = sorted(error for _, error in every)
+            if not others:
+                continue
+            wide = _quantile(others)
+            if len(own) < FEWEST:
+                wide = max(wide, BEYOND * max(own, default=0.0)) if own else BEYOND * wide
+            else:
+                wide = _quantile(own)
+            key = BAND.format(kernel_class=kernel_class, quantity=wanted)
+            result[key] = float(max(1, math.ceil(100 * wide)))
     return result
 
 
-def table(full: Fit, left_out: Errors, halves: tuple[Errors, Errors]) -> str:
+def _quantile(ordered: Sequence[float]) -> float:
+    """Return what so many of all times, not only of these, are expected to stay below."""
+    place = math.ceil(BAND_SHARE * (len(ordered) + 1)) - 1
+    return ordered[place] if place < len(ordered) else BEYOND * ordered[-1]
+
+
+def coverage(rows: Sequence[Model], left_out: Errors) -> dict[str, tuple[int, int]]:
+    """Return by quantity how many times bands from the other families hold, and of how many."""
+    result: dict[str, list[int]] = {}
+    for family in dict.fromkeys(model.row.family for model in rows):
+        found = bands([model for model in rows if model.row.family != family], left_out)
+        for model in rows:
+            if model.row.family != family:
+                continue
+            for quantity in model.row.measured:
+                wanted = shown(quantity)
+                key = BAND.format(kernel_class=model.row.kernel_class, quantity=wanted)
+                if key not in found:
+                    continue
+                count = result.setdefault(wanted, [0, 0])
+                count[0] += 100 * off(left_out[model.row.row, quantity]) <= found[key]
+                count[1] += 1
+    return {quantity: (held, of) for quantity, (held, of) in result.items()}
+
+
+def table(full: Fit, left_out: Errors) -> str:
     """Return the comparison as Markdown, with the mean errors below it.
 
     Args:
-        left_out: with constants fitted to all rows but the one.
-        halves: by half: errors of the other half's rows with constants fitted to this half.
+        left_out: with constants fitted to the rows of all other families.
     """
     fitted = errors(full.models, full.numbers)
+    models = full.models
     lines = [
-        "| row | configuration | quantity | measured us | fitted to all | left out | half |",
-        "|---|---|---|--:|--:|--:|---|",
+        "| row | family | kind | configuration | quantity | measured us | fitted to all |"
+        " left out |",
+        "|---|---|---|---|---|--:|--:|--:|",
     ]
-    for model in full.models:
+    for model in models:
         row = model.row
         for quantity, measured in row.measured.items():
             key = (row.row, quantity)
             lines.append(
-                f"| {row.row} | {row.what} | {quantity} | {measured:.1f} |"
-                f" {100 * fitted[key]:+.1f} % | {100 * left_out[key]:+.1f} % |"
-                f" {'AB'[row.half]} |"
+                f"| {row.row} | {row.family} | {row.kernel_class} | {row.what} | {quantity} |"
+                f" {measured:.1f} | {100 * fitted[key]:+.1f} % | {100 * left_out[key]:+.1f} % |"
             )
     lines += [
         "",
-        f"| mean absolute error | {' | '.join(_QUANTITIES)} |",
-        f"|---|{'--:|' * len(_QUANTITIES)}",
+        f"| mean absolute error | {' | '.join(QUANTITIES)} |",
+        f"|---|{'--:|' * len(QUANTITIES)}",
     ]
     lines += [
-        f"| {what} | " + " | ".join(_mean(found, pipe) for pipe in _QUANTITIES) + " |"
+        f"| {what} | " + " | ".join(_mean(models, found, pipe) for pipe in QUANTITIES) + " |"
         for what, found in (
             ("fitted to all rows", fitted),
-            ("each row left out of its own fit", left_out),
-            ("fitted to half A, on half B", halves[0]),
-            ("fitted to half B, on half A", halves[1]),
+            ("each family left out of its own fit", left_out),
         )
     ]
-    lines += ["", "| faster | slower | because of | measured | model |", "|---|---|---|--:|--:|"]
-    times = {model.row.row: _time(model, model.predict(full.numbers)) for model in full.models}
-    measured_times = {model.row.row: _time(model, model.row.measured) for model in full.models}
-    for faster, slower, why in ORDERS:
-        measured_ratio = measured_times[slower] / measured_times[faster]
-        ratio = times[slower] / times[faster]
-        lines.append(f"| {faster} | {slower} | {why} | {measured_ratio:.2f} x | {ratio:.2f} x |")
-    tasks = sum("task" in model.row.measured for model in full.models)
+    lines += [
+        f"| of these, {kernel_class} | "
+        + " | ".join(_mean(models, left_out, pipe, (kernel_class,)) for pipe in QUANTITIES)
+        + " |"
+        for kernel_class in CLASSES
+    ]
+    lines += _coverage_lines(models, left_out) + _order_lines(full)
+    everything = _mean(models, left_out, "task")
+    without = _mean(models, left_out, "task", ("vector", "cube"))
+    objects = _mean(models, left_out, "task", ("matmul", "mixed"))
     lines += [
         "",
-        f"Mean absolute error: {tasks} task times {_mean(fitted, 'task')} with constants fitted"
-        f" to all rows, {_mean(left_out, 'task')} with each row left out of its own fit;"
-        f" vector pipe {_mean(left_out, 'V')}, cube {_mean(left_out, 'M')}.",
+        f"Mean absolute error of task times with the row's family left out of the fit:"
+        f" {everything}; without Matmul objects {without}, with Matmul objects {objects}."
+        f" Fitted to all rows it is {_mean(models, fitted, 'task')}.",
     ]
     return "\n".join(lines)
 
 
-_QUANTITIES = ("task", "V", "M", "MTE1", "MTE2", "MTE3", "S")
+def _coverage_lines(models: Sequence[Model], left_out: Errors) -> list[str]:
+    held = coverage(models, left_out)
+    total, of = (sum(count[i] for count in held.values()) for i in (0, 1))
+    cells = " | ".join(
+        f"{held[pipe][0]} of {held[pipe][1]}" if pipe in held else "-" for pipe in QUANTITIES
+    )
+    return [
+        "",
+        f"| within bands from the other families | {' | '.join(QUANTITIES)} |",
+        f"|---|{'--:|' * len(QUANTITIES)}",
+        f"| {total} of {of}, {100 * total / max(1, of):.0f} % | {cells} |",
+    ]
 
 
-def _mean(found: Errors, wanted: str) -> str:
-    values = [abs(error) for (_, quantity), error in found.items() if quantity == wanted]
+def _order_lines(full: Fit) -> list[str]:
+    """Return the pairs, before and after, and what advice the model gives to the slower."""
+    lines = ["", "| faster | slower | because of | measured | model | advice |"]
+    lines.append("|---|---|---|--:|--:|---|")
+    models = {model.row.row: model for model in full.models}
+    right = hits = advised = 0
+    for faster, slower, why, remedies in ORDERS:
+        after, before = models[faster], models[slower]
+        measured = _time(before.row.measured) / _time(after.row.measured)
+        ratio = _time(before.predict(full.numbers)) / _time(after.predict(full.numbers))
+        right += (ratio > 1) == (measured > 1)
+        advice = "-"
+        if remedies:
+            text = before.streams.time(
+                "Ascend910B2", 0, CLOCK_MHZ, lift_limits=True, numbers=list(full.numbers.items())
+            )
+            given = [item.pattern for item in advise(read_timeline(json.loads(text)))]
+            place = next((i for i, item in enumerate(given, 1) if item in remedies), 0)
+            advice = f"{given[place - 1]}, place {place}" if place else f"none of {remedies}"
+            hits += 0 < place <= 3
+            advised += 1
+        lines.append(
+            f"| {faster} | {slower} | {why} | {measured:.2f} x | {ratio:.2f} x | {advice} |"
+        )
+    lines += [
+        "",
+        f"{right} of {len(ORDERS)} pairs are in the right order;"
+        f" the remedy is among the first three pieces of advice for {hits} of {advised}.",
+    ]
+    return lines
+
+
+def _mean(
+    models: Sequence[Model], found: Errors, wanted: str, classes: Sequence[str] = CLASSES
+) -> str:
+    values = [
+        abs(found[model.row.row, quantity])
+        for model in models
+        if model.row.kernel_class in classes
+        for quantity in model.row.measured
+        if shown(quantity) == wanted
+    ]
     return f"{100 * sum(values) / len(values):.1f} %" if values else "-"
 
 
-def _time(model: Model, times: dict[str, float] | object) -> float:
-    assert isinstance(times, dict)
-    return float(times.get("task", times.get("V", times.get("M", 0.0))))
+def _time(times: Mapping[str, float]) -> float:
+    return next(times[key] for key in ("task", "core", "V", "M") if key in times)
 
 
 def write_document(text: str) -> None:
@@ -113,10 +219,25 @@ def write_document(text: str) -> None:
     _replace(DOCUMENT, f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
 
 
+_BAND_SOURCE = (
+    "benchmarks/timing/calibrate.py: four of five published times of the kind are closer than this"
+    " to the model fitted to other families"
+)
+
+
 def write_chip(full: Fit, found_bands: dict[str, float]) -> None:
     """Put the fitted constants and the bands into the chip's file, line by line."""
-    values = {key: float(f"{value:.4g}") for key, value in full.numbers.items()} | found_bands
-    lines = CHIP.read_text(encoding="utf-8").splitlines()
+    values = {key: float(f"{value:.4g}") for key, value in full.numbers.items()}
+    lines = [
+        line
+        for line in CHIP.read_text(encoding="utf-8").splitlines()
+        if not line.strip().startswith('"accuracy.')
+    ]
+    first = next(i for i, line in enumerate(lines) if line.strip().startswith('"timing.'))
+    lines[first:first] = [
+        f"    {json.dumps(key)}: {json.dumps({'value': value, 'source': _BAND_SOURCE})},"
+        for key, value in sorted(found_bands.items())
+    ]
     for index, line in enumerate(lines):
         key, _, entry = line.strip().partition(": ")
         name = key.strip('"')
@@ -145,14 +266,9 @@ def main() -> None:
     models = [row.load() for row in PUBLISHED]
     print(f"{len(models)} rows, {len(PARAMETERS)} fitted constants", file=sys.stderr)
     full = fit(models)
-    halves = [[model for model in models if model.row.half == half] for half in (0, 1)]
-    others = (
-        errors(halves[1], fit_half(full, 0)),
-        errors(halves[0], fit_half(full, 1)),
-    )
     left_out = left_out_errors(full)
-    found_bands = bands(left_out)
-    text = table(full, left_out, others)
+    found_bands = bands(full.models, left_out)
+    text = table(full, left_out)
     print(text)
     print("\n" + "\n".join(f"{key} {value:.4g}" for key, value in full.numbers.items()))
     print("\n".join(f"{key} {value:g}" for key, value in found_bands.items()))

@@ -2,7 +2,10 @@
 
 Figures: public Ascend C samples, READMEs of add_high_performance, data_copy, bank_conflict_ub,
 bank_conflict_nd2nz, matmul_basic_api_high_performance, matmul_high_performance and
-quant_group_matmul_high_performance.
+quant_group_matmul_high_performance; rows that begin with `guide` are from the programming guide's
+cases of Matmul optimization: MDL, constant tilings, pure cube mode, MTE2 preload. Its cases of
+UnitFlag, NBuffer33 and multi-core split of K are left out: they took 14 to 37 us where the others
+of the same or more work took 8 to 11, so something beside the kernel is in them.
 """
 
 from __future__ import annotations
@@ -12,15 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from products import KNOWN, MDL, NORM, NORM_TURNED, PRELOAD, Product
 from streams import (
-    INT8,
     Instr,
     add_tiles,
     fill_l2,
     matmul,
     nd_to_nz,
-    products_back_to_back,
-    products_one_by_one,
     read_matrix,
     read_shared,
     repeated_add,
@@ -39,25 +40,38 @@ class Published:
     what: str
     cores: int
     measured: Mapping[str, float]
-    """Microseconds: `task`, or the busy time of a pipe, mean of the cores."""
-    stream: Callable[[int], Iterator[Instr]]
-    half: int
-    """The half of the rows that it belongs to, 0 or 1; each family is split between both."""
-    part: int = 1
+    """Microseconds: `task`, the slowest `core`, or the busy time of a pipe, mean of the cores."""
+    stream: Callable[[int], Iterator[Instr]] | Product
+    family: str
+    """The public sample or document that it is from: rows of one are left out together."""
+    part: float = 1
     """The stream is this fraction of the published work; busy times are multiplied by it."""
     kind: str = "aiv"
-    before: Callable[[int], Iterator[Instr]] | None = None
-    """What fills L2 first; its own time does not count."""
+    before: Callable[[int], Iterator[Instr]] | Product | None = None
+    """What fills L2 first, or the same work cut shorter; its own time does not count."""
+
+    @property
+    def kernel_class(self) -> str:
+        """`vector`, `cube`, `matmul` (a Matmul object), or `mixed`."""
+        if isinstance(self.stream, Product):
+            return "matmul" if self.stream.mode == "Cube" else "mixed"
+        return "vector" if self.kind == "aiv" else "cube"
 
     def load(self) -> Model:
         """Return the row's instructions, read once."""
+        if isinstance(self.stream, Product):
+            before_product = self.before.run() if isinstance(self.before, Product) else None
+            return Model(self, self.stream.run(), before_product)
+        assert not isinstance(self.before, Product)
         if self.before is None:
             return Model(self, self._read(self.stream))
         before = self.before
 
+        stream = self.stream
+
         def both(core: int) -> Iterator[Instr]:
             yield from before(core)
-            yield from self.stream(core)
+            yield from stream(core)
 
         return Model(self, self._read(both), self._read(before))
 
@@ -82,9 +96,9 @@ class Model:
         Args:
             numbers: stand in for the chip's own, by key.
         """
-        times, launch_us = _times(self.streams, self.row.measured, numbers)
+        times, launch_us = _times(self.streams, self.row.measured, numbers, self.row.kind)
         if self.before is not None:
-            spent, _ = _times(self.before, self.row.measured, numbers)
+            spent, _ = _times(self.before, self.row.measured, numbers, self.row.kind)
             times = {quantity: times[quantity] - spent[quantity] for quantity in times}
         times = {quantity: time * self.row.part for quantity, time in times.items()}
         if "task" in times:
@@ -92,8 +106,12 @@ class Model:
         return times
 
 
+_KIND_OF = {"V": "aiv", "MTE3": "aiv", "M": "aic", "MTE1": "aic", "FIX": "aic"}
+"""Which cores have a pipe that does work; those of the others are the row's own."""
+
+
 def _times(
-    streams: Any, quantities: Iterable[str], numbers: Mapping[str, float]
+    streams: Any, quantities: Iterable[str], numbers: Mapping[str, float], kind: str
 ) -> tuple[dict[str, float], float]:
     """Return microseconds, the task's without its launch, and what the launch takes."""
     text = streams.time("Ascend910B2", 0, CLOCK_MHZ, numbers=list(numbers.items()))
@@ -103,7 +121,11 @@ def _times(
         if quantity == "task":
             result[quantity] = record["task_us"] - record["launch_us"]
             continue
-        cycles = [core["busy_cycles"][quantity] for core in record["cores"]]
+        if quantity == "core":
+            result[quantity] = record["total_cycles"] / CLOCK_MHZ
+            continue
+        cores = [core for core in record["cores"] if core["kind"] == _KIND_OF.get(quantity, kind)]
+        cycles = [core["busy_cycles"][quantity] for core in cores]
         result[quantity] = sum(cycles) / len(cycles) / CLOCK_MHZ
     return result, record["launch_us"]
 
@@ -121,7 +143,13 @@ def _add(
 
 
 def _read(
-    tile: tuple[int, int], *, cores: int = 48, rounds: int = 1, part: int = 1, reorder: bool = False
+    tile: tuple[int, int],
+    *,
+    cores: int = 48,
+    rounds: int = 1,
+    part: int = 1,
+    parts: int = 1,
+    reorder: bool = False,
 ) -> Callable[[int], Iterator[Instr]]:
     def stream(core: int) -> Iterator[Instr]:
         return read_matrix(
@@ -133,6 +161,7 @@ def _read(
             tile_columns=tile[1],
             rounds=rounds,
             part=part,
+            parts=parts,
             reorder=reorder,
         )
 
@@ -157,6 +186,22 @@ def _shared(staggered: bool) -> Callable[[int], Iterator[Instr]]:
 MATMUL_ROWS = 512
 """Rows of A that the model multiplies, of 8192."""
 
+_BASE = (128, 256, 64)
+_DEEP = {"stepKa": 4, "stepKb": 4, "depthA1": 8, "depthB1": 8}
+_PRELOADED = {"stepKa": 8, "stepKb": 8, "depthA1": 8, "depthB1": 16}
+
+
+def _quantized(blocks: int, mode: str, slots: int) -> Product:
+    """Return 24 rows of `blocks` blocks of 128 x 256, K 1024, handed over to vector cores.
+
+    The published run has 2048 blocks in 86 turns of 24 cores.
+    """
+    fields = {"stepKa": 8, "stepKb": 4, "depthA1": 16, "depthB1": 8}
+    single = (128, 256 * blocks, 1024)
+    rows, base = 24 * 128, (128, 256, 128)
+    return Product(rows, 256 * blocks, 1024, base, 24, single, MDL, fields, mode, slots)
+
+
 PUBLISHED = (
     Published(
         "M0177",
@@ -164,7 +209,7 @@ PUBLISHED = (
         1,
         {"task": 1239689.1, "S": 1233742.5, "MTE2": 5916.3, "MTE3": 2485.5},
         _add(1, 4096, 1, part=1024, scalar=True),
-        half=0,
+        family="add",
         part=1024,
     ),
     Published(
@@ -173,7 +218,7 @@ PUBLISHED = (
         1,
         {"task": 6909.6, "V": 761.65, "S": 231.17, "MTE2": 6208.8, "MTE3": 2613.2},
         _add(1, 4096, 1),
-        half=0,
+        family="add",
     ),
     Published(
         "M0179",
@@ -181,7 +226,7 @@ PUBLISHED = (
         48,
         {"task": 306.58, "V": 15.885, "S": 8.219, "MTE2": 215.485, "MTE3": 54.33},
         _add(48, 4096, 1),
-        half=1,
+        family="add",
     ),
     Published(
         "M0181",
@@ -189,7 +234,7 @@ PUBLISHED = (
         48,
         {"task": 264.02, "V": 12.846, "S": 2.796, "MTE2": 250.528, "MTE3": 84.988},
         _add(48, 16384, 2),
-        half=0,
+        family="add",
     ),
     Published(
         "M0138",
@@ -197,7 +242,7 @@ PUBLISHED = (
         48,
         {"task": 151.42, "V": 47.79, "S": 6.586, "MTE2": 113.856, "MTE3": 76.76},
         lambda core: nd_to_nz(core, size=8192, dst_stride=144),
-        half=1,
+        family="nd2nz",
     ),
     Published(
         "M0448",
@@ -205,7 +250,7 @@ PUBLISHED = (
         48,
         {"task": 564.84, "MTE2": 548.161},
         _read((1, 64), part=8),
-        half=0,
+        family="data_copy",
         part=8,
     ),
     Published(
@@ -214,7 +259,7 @@ PUBLISHED = (
         48,
         {"task": 215.82, "MTE2": 202.657},
         _read((64, 1024)),
-        half=1,
+        family="data_copy",
     ),
     Published(
         "M0455",
@@ -222,7 +267,7 @@ PUBLISHED = (
         24,
         {"task": 230.24, "MTE2": 214.519},
         _read((64, 256), cores=24, reorder=True),
-        half=0,
+        family="data_copy",
         kind="aic",
     ),
     Published(
@@ -231,7 +276,7 @@ PUBLISHED = (
         48,
         {"task": 828.06},
         _read((64, 1024), rounds=4),
-        half=1,
+        family="data_copy",
     ),
     Published(
         "M0470",
@@ -239,15 +284,15 @@ PUBLISHED = (
         48,
         {"task": 539.42, "MTE2": 474.717},
         _shared(staggered=False),
-        half=0,
+        family="data_copy",
     ),
     Published(
-        "staggered",
+        "M0471",
         "as M0470, each core from its own rows on",
         48,
-        {"task": 329.0},
+        {"task": 328.88, "MTE2": 307.38},
         _shared(staggered=True),
-        half=1,
+        family="data_copy",
     ),
     Published(
         "M0478",
@@ -255,7 +300,7 @@ PUBLISHED = (
         1,
         {"V": 2390 * 0.02},
         lambda core: repeated_add(1000, 0x10100),
-        half=0,
+        family="bank_conflict",
     ),
     Published(
         "M0479",
@@ -263,56 +308,218 @@ PUBLISHED = (
         1,
         {"V": 4167 * 0.02},
         lambda core: repeated_add(1000, 0x8000),
-        half=1,
+        family="bank_conflict",
     ),
     Published(
         "M0112",
         "Matmul 8192 cubed fp16, 24 cores, two buffers, unit flags",
         24,
-        {"task": 4121.16, "M": 3081.664, "MTE1": 2538.348, "MTE2": 3552.248},
+        {"task": 4121.16, "M": 3081.664, "MTE1": 2538.348, "MTE2": 3552.248, "FIX": 160.405},
         lambda core: matmul(core, size=8192, rows=MATMUL_ROWS),
-        half=1,
+        family="matmul_basic",
         part=8192 // MATMUL_ROWS,
         kind="aic",
         before=lambda core: fill_l2(core, cores=24, size=8192, rows=MATMUL_ROWS),
     ),
     Published(
-        "M0120",
-        "products of 64 x 64 x 64 fp16, one at a time, of a 8192 cubed",
-        1,
-        {"M": 141699.459},
-        lambda core: products_one_by_one(1024, 64, 64, 64),
-        half=0,
-        part=128**3 // 1024,
+        "M0449",
+        "read 12288x12288 fp16, tiles of 64x64",
+        48,
+        {"task": 233.54, "MTE2": 220.772},
+        _read((64, 64), part=4),
+        family="data_copy",
+        part=4,
+    ),
+    Published(
+        "M0463",
+        "read 12288x12288 fp16 four times, a quarter of the columns after the other",
+        48,
+        {"task": 365.74},
+        _read((64, 1024), rounds=4, parts=4),
+        family="data_copy",
+    ),
+    Published(
+        "M0467",
+        "ND2NZ to L1 four times, a quarter of the columns after the other, tiles of 64x1024",
+        24,
+        {"task": 414.96},
+        _read((64, 1024), cores=24, rounds=4, parts=4, reorder=True),
+        family="data_copy",
         kind="aic",
     ),
     Published(
-        "M0123",
-        "products of 128 x 256 x 64 fp16, one at a time, of a 8192 cubed on 24 cores",
+        "M0482",
+        "Add x 1000 in UB, 64 repeats, results beside a source in one bank",
         1,
-        {"M": 3394.884},
-        lambda core: products_one_by_one(8192 // 24, 128, 256, 64),
-        half=1,
-        part=32,
+        {"V": 3751 * 0.02},
+        lambda core: repeated_add(1000, 0x10100, 0x4020),
+        family="bank_conflict",
+    ),
+    Published(
+        "M0120",
+        "Matmul object 8192 cubed fp16, 1 core, blocks of 64x64x64 one at a time",
+        1,
+        {"task": 759363.98, "M": 141699.459, "S": 508787.509, "MTE1": 162104.184}
+        | {"MTE2": 582515.828, "FIX": 34303.063},
+        Product(64, 192, 8192, (64, 64, 64), 1, (64, 192, 8192), NORM_TURNED),
+        family="matmul",
+        part=128 * 64,
+        kind="aic",
+        before=Product(64, 64, 8192, (64, 64, 64), 1, (64, 64, 8192), NORM_TURNED),
+    ),
+    Published(
+        "M0121",
+        "Matmul object 8192 cubed fp16, 1 core, blocks of 128x256x64 one at a time",
+        1,
+        {"task": 249467.08, "M": 81477.188, "S": 63608.818, "MTE1": 52003.703}
+        | {"MTE2": 195613.432, "FIX": 11313.746},
+        Product(128, 768, 8192, _BASE, 1, (128, 768, 8192), NORM_TURNED),
+        family="matmul",
+        part=64 * 16,
+        kind="aic",
+        before=Product(128, 256, 8192, _BASE, 1, (128, 256, 8192), NORM_TURNED),
+    ),
+    Published(
+        "M0123",
+        "Matmul object 8192 cubed fp16, 24 cores, blocks of 128x256x64 one at a time",
+        24,
+        {"task": 12283.84, "M": 3394.884, "S": 2656.33, "MTE1": 2166.824, "MTE2": 8616.671},
+        Product(1024, 8192, 2048, _BASE, 24, (256, 1536, 2048), NORM_TURNED),
+        family="matmul",
+        part=16 * 4,
+        kind="aic",
+        before=Product(512, 8192, 2048, _BASE, 24, (128, 1536, 2048), NORM_TURNED),
+    ),
+    Published(
+        "guide MDL, before",
+        "Matmul object 128x30720x1024 fp16, 24 cores, Norm",
+        24,
+        {"core": 83.68, "MTE2": 75.64},
+        Product(128, 30720, 1024, _BASE, 24, (128, 1280, 1024), NORM, _DEEP),
+        family="guide MDL",
+        kind="aic",
+    ),
+    Published(
+        "guide MDL, after",
+        "Matmul object 128x30720x1024 fp16, 24 cores, MDL",
+        24,
+        {"core": 53.4, "MTE2": 46.24},
+        Product(128, 30720, 1024, _BASE, 24, (128, 1280, 1024), MDL, _DEEP),
+        family="guide MDL",
+        kind="aic",
+    ),
+    Published(
+        "guide tiling, before",
+        "Matmul object 128x30720x64 fp16, 24 cores, MDL",
+        24,
+        {"core": 10.62, "S": 6.32},
+        Product(128, 30720, 64, _BASE, 24, (128, 1280, 64), MDL, _DEEP),
+        family="guide tiling",
+        kind="aic",
+    ),
+    Published(
+        "guide tiling, after",
+        "the same with a tiling that the compiler knows",
+        24,
+        {"core": 7.87, "S": 3.38},
+        Product(128, 30720, 64, _BASE, 24, (128, 1280, 64), KNOWN, _DEEP),
+        family="guide tiling",
+        kind="aic",
+    ),
+    Published(
+        "guide cube, before",
+        "Matmul object 128x30720x64 fp16, requests of 48 vector cores",
+        24,
+        {"core": 17.85, "S": 15.02},
+        Product(128, 30720, 64, _BASE, 24, (128, 640, 64), NORM, _DEEP, mode="Mix12"),
+        family="guide cube mode",
+        kind="aic",
+    ),
+    Published(
+        "guide cube, after",
+        "Matmul object 128x30720x64 fp16, 24 cube cores alone",
+        24,
+        {"core": 11.21, "S": 5.17},
+        Product(128, 30720, 64, _BASE, 24, (128, 1280, 64), NORM, _DEEP),
+        family="guide cube mode",
+        kind="aic",
+    ),
+    Published(
+        "guide preload, before",
+        "Matmul object 128x24576x512 fp16, 24 cores, MDL",
+        24,
+        {"core": 30.88},
+        Product(128, 24576, 512, (128, 128, 64), 24, (128, 1024, 512), MDL, _PRELOADED),
+        family="guide preload",
+        kind="aic",
+    ),
+    Published(
+        "guide preload, after",
+        "the same with doMTE2Preload",
+        24,
+        {"core": 28.5},
+        Product(128, 24576, 512, (128, 128, 64), 24, (128, 1024, 512), PRELOAD, _PRELOADED),
+        family="guide preload",
         kind="aic",
     ),
     Published(
         "M0200",
-        "products of 128 x 256 x 128 int8, back to back, of 8192 x 8192 x 1024 on 24 cores",
-        1,
-        {"M": 192.02},
-        lambda core: products_back_to_back(64 * 32 * 8 // 24, 128, 256, 128, INT8),
-        half=0,
+        "int8 product, one vector core a block dequantizes, one slot",
+        24,
+        {"task": 583.512, "M": 192.02, "S": 115.317, "MTE1": 168.645, "MTE2": 141.648}
+        | {"FIX": 79.47, "V": 471.71},
+        _quantized(12, "Mix11", 1),
+        family="quant",
+        part=86 / 8,
         kind="aic",
+        before=_quantized(4, "Mix11", 1),
+    ),
+    Published(
+        "M0202",
+        "int8 product, two vector cores a block dequantize, four slots",
+        24,
+        {"task": 299.286, "M": 193.576, "S": 196.668, "MTE1": 173.003, "MTE2": 170.193}
+        | {"FIX": 167.936, "V": 235.872},
+        _quantized(12, "Mix12", 4),
+        family="quant",
+        part=86 / 8,
+        kind="aic",
+        before=_quantized(4, "Mix12", 4),
     ),
 )
 
 ORDERS = (
-    ("M0178", "M0177", "vector instructions instead of a scalar loop"),
-    ("M0179", "M0178", "48 cores instead of one"),
-    ("M0181", "M0179", "longer tiles and a second buffer"),
-    ("M0450", "M0448", "longer copies"),
-    ("staggered", "M0470", "cores that do not read the same addresses at once"),
-    ("M0478", "M0479", "sources in different bank groups"),
+    ("M0178", "M0177", "vector instructions instead of a scalar loop", ("element-loop",)),
+    ("M0179", "M0178", "48 cores instead of one", ("idle-cores",)),
+    (
+        "M0181",
+        "M0179",
+        "longer tiles and a second buffer",
+        ("single-buffer", "small-copies", "small-tiles"),
+    ),
+    ("M0450", "M0448", "longer copies", ("small-copies", "short-bursts", "small-tiles")),
+    ("M0471", "M0470", "cores that do not read the same addresses at once", ("same-addresses",)),
+    ("M0449", "M0448", "64 bursts a copy instead of one", ("small-copies",)),
+    ("M0450", "M0449", "longer bursts", ("short-bursts",)),
+    ("M0463", "M0462", "a part that fits L2 at a time", ("l2-reuse-lost",)),
+    ("M0121", "M0120", "larger base blocks", ("small-base-blocks",)),
+    ("M0123", "M0121", "24 cores instead of one", ("idle-cores",)),
+    ("M0202", "M0200", "second vector core, four slots", ("one-vector-core", "shallow-pipeline")),
+    (
+        "guide MDL, after",
+        "guide MDL, before",
+        "several base blocks a copy",
+        ("short-bursts", "small-copies"),
+    ),
+    (
+        "guide tiling, after",
+        "guide tiling, before",
+        "a tiling that the compiler knows",
+        ("variable-tiling",),
+    ),
+    ("guide cube, after", "guide cube, before", "no messages to the cube core", ("core-waits",)),
+    ("guide preload, after", "guide preload, before", "B preloaded", ()),
+    ("M0478", "M0479", "sources in different bank groups", ("bank-conflicts",)),
+    ("M0478", "M0482", "results in other banks than sources", ("bank-conflicts",)),
 )
-"""Before and after: the first row is faster than the second, and why."""
+"""Before and after: the first row is faster than the second, why, and what advice says so."""

@@ -11,7 +11,6 @@ from typing import Any
 Instr = dict[str, Any]
 
 GM, UB, L1, L0A, L0B, L0C = range(6)
-INT8 = 3
 FLOAT16, FLOAT32 = 0, 2
 
 # Tensors lie in address ranges that never meet.
@@ -117,18 +116,21 @@ def read_matrix(
     tile_columns: int,
     rounds: int = 1,
     part: int = 1,
+    parts: int = 1,
     reorder: bool = False,
 ) -> Iterator[Instr]:
     """Read a core's rows of a float16 matrix tile by tile, or the first `part`-th of them.
 
+    `parts`: of the columns, each read `rounds` times before the next.
     `reorder`: into L1 as columns of 32 bytes, with ND2NZ.
     """
     pitch = 2 * columns
     share = rows // cores
     first = core * share
-    for _ in range(rounds):
+    width = columns // parts
+    for begin in (begin for begin in range(0, columns, width) for _ in range(rounds)):
         for row in range(first, first + share // part, tile_rows):
-            for column in range(0, columns, tile_columns):
+            for column in range(begin, begin + width, tile_columns):
                 at = row * pitch + 2 * column
                 tile = copy_in(at, 0, 2 * tile_columns, tile_rows, pitch)
                 yield as_nd_to_nz(tile) if reorder else tile
@@ -211,9 +213,9 @@ def nd_to_nz(core: int, *, size: int, dst_stride: int) -> Iterator[Instr]:
         yield signal("MTE3", "V", slot)
 
 
-def repeated_add(times: int, second: int) -> Iterator[Instr]:
+def repeated_add(times: int, second: int, result: int = 0x20000) -> Iterator[Instr]:
     """Repeat one float32 Add of 4096 elements in UB, onto the same result."""
-    instr = add(4096, 0x20000, 0, second, FLOAT32)
+    instr = add(4096, result, 0, second, FLOAT32)
     for _ in range(times):
         yield instr
 
@@ -259,24 +261,6 @@ def fixpipe(gm: int, m: int, n: int, pitch: int, *, unit_flag: int = 0) -> Instr
         "src": [{"space": L0C, "dtype": FLOAT32}],
         "fixpipe": {"m": m, "n": n, "is_nd": True, "unit_flag": unit_flag, "dst_stride": pitch},
     }
-
-
-def products_one_by_one(steps: int, m: int, n: int, k: int) -> Iterator[Instr]:
-    """Load, multiply, load, multiply: each product begins on an idle pipe."""
-    for step in range(steps):
-        if step:
-            yield wait("M", "MTE1")
-        yield load_2d(L0A, 2 * m * k)
-        yield load_2d(L0B, 2 * k * n)
-        yield signal("MTE1", "M")
-        yield wait("MTE1", "M")
-        yield mmad(m, n, k)
-        yield signal("M", "MTE1")
-
-
-def products_back_to_back(steps: int, m: int, n: int, k: int, dtype: int) -> Iterator[Instr]:
-    for _ in range(steps):
-        yield mmad(m, n, k, dtype)
 
 
 def fill_l2(core: int, *, cores: int, size: int, rows: int) -> Iterator[Instr]:

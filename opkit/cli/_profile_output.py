@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 import opkit
 from opkit.cli.console import Console, write_text
 from opkit.errors import cannot_write
@@ -16,7 +18,7 @@ from opkit.errors import cannot_write
 if TYPE_CHECKING:
     from opkit.profiling import Change, Timeline
 
-__all__ = ["Outputs", "made_text", "show_difference", "show_timelines"]
+__all__ = ["Outputs", "made_text", "show_difference", "show_fault", "show_timelines"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ def show_timelines(
     """Print the longest launch, list the others, and write the files asked for."""
     from opkit.profiling import summary_text
 
+    faulted = next((timeline for timeline in timelines if timeline.fault), None)
+    if faulted is not None:
+        show_fault(name, faulted.kernel, faulted.chip, faulted.fault, console)
+        raise click.exceptions.Exit(1)
     longest = max(timelines, key=lambda timeline: timeline.task_us)
     _write(longest, name, outputs, console)
     if console.json:
@@ -43,6 +49,15 @@ def show_timelines(
     if len(timelines) > 1:
         _list_launches(timelines, longest, console)
     console.result(summary_text(longest, line_count=lines))
+
+
+def show_fault(name: str, kernel: str, chip: str, fault: str, console: Console) -> None:
+    """Say that a launch faulted: what it got to has no time worth telling."""
+    if console.json:
+        fields = {"case": name, "kernel": kernel, "chip": chip, "faulted": True, "fault": fault}
+        console.emit_json(fields)
+    else:
+        console.result(f"{name}: {kernel} faulted, so there is no time: {fault}")
 
 
 def _write(timeline: Timeline, name: str, outputs: Outputs, console: Console) -> None:
@@ -107,6 +122,7 @@ def _fields(timeline: Timeline, timelines: list[Timeline], name: str) -> dict[st
         "case": name,
         "kind": "model, not a measurement",
         **fields,
+        "faulted": False,
         "band_percent": timeline.band_percent(),
         "guesses": timeline.guesses,
         "core_us": timeline.core_us,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opkit.chips import DEFAULT_CHIP
-from opkit.cli._profile_output import Outputs, show_difference, show_timelines
+from opkit.cli._profile_output import Outputs, show_difference, show_fault, show_timelines
 from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import (
@@ -19,7 +19,7 @@ from opkit.cli.options import (
     timeout_option,
 )
 from opkit.dtypes import find_dtype
-from opkit.errors import UsageError
+from opkit.errors import KernelFault, UsageError
 
 if TYPE_CHECKING:
     from opkit.profiling import Timeline
@@ -321,8 +321,13 @@ def _run(project: Project, case: Case, chip: str, events: int, console: Console)
     library = runtime.open(artifact.folder)
     inputs = make_inputs(case)
     dtypes = [row.name for row in case.dtypes[: len(inputs)]]
-    with Profile(event_limit=events, lift_limits=True) as session:
-        library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
+    try:
+        with Profile(event_limit=events, lift_limits=True) as session:
+            library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
+    except KernelFault as err:
+        if console.json:
+            show_fault(case.name, case.op, chip, str(err), console)
+        raise
     if not session.timelines:
         raise UsageError(
             f"{case.name} launched no kernel, so there is nothing to time",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         PipeTime,
         Timeline,
         TimelineEvent,
+        read_timeline,
     )
     from opkit.profiling.trace import trace_object, trace_text
 
@@ -59,6 +60,7 @@ __all__ = [
     "profile_program",
     "profile_script",
     "read_report",
+    "read_timeline",
     "roofline_points",
     "summary_text",
     "time_text",
@@ -75,7 +77,16 @@ _HOMES = {
     "roofline": ("Ceiling", "RooflinePoint", "ceilings", "roofline_points"),
     "session": ("Profile", "profile", "profile_all"),
     "summary": ("summary_text", "time_text"),
-    "timeline": ("BAND", "PIPES", "CoreTime", "LineTime", "PipeTime", "Timeline", "TimelineEvent"),
+    "timeline": (
+        "BAND",
+        "PIPES",
+        "CoreTime",
+        "LineTime",
+        "PipeTime",
+        "Timeline",
+        "TimelineEvent",
+        "read_timeline",
+    ),
     "trace": ("trace_object", "trace_text"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -222,9 +222,33 @@ def _cores_wait(timeline: Timeline, line: LineTime | None) -> str:
 
 
 def _lost(timeline: Timeline, line: LineTime | None) -> str:
-    return (
+    again = (
         f"{timeline.l2_lost_bytes / 2**20:.0f} MiB are read from HBM again, after L2 gave them up"
     )
+    pushed = f"{timeline.hbm_write_bytes / 2**20:.0f} MiB of results leave L2 to make room"
+    return again if timeline.l2_lost_bytes > 0 else pushed
+
+
+def _library(timeline: Timeline, line: LineTime | None) -> str:
+    cycles = sum(item.cycles for item in timeline.lines if item.instruction == "LibraryWork")
+    return f"Matmul objects read their tilings for {_share(timeline, cycles)} of the time"
+
+
+def _blocks(timeline: Timeline, line: LineTime | None) -> str:
+    return "blocks of C fill only a part of L0C, so A and B are copied in more often"
+
+
+def _in_turns(timeline: Timeline, line: LineTime | None) -> str:
+    return "M and FIX take turns: a result leaves L0C only when all of it is there"
+
+
+def _one_vector_core(timeline: Timeline, line: LineTime | None) -> str:
+    return "one vector core works for each cube core; there are two"
+
+
+def _no_room(timeline: Timeline, line: LineTime | None) -> str:
+    assert line is not None
+    return f"cube cores wait {line.count} times until vector cores have taken their results"
 
 
 def _same(timeline: Timeline, line: LineTime | None) -> str:
@@ -246,7 +270,10 @@ def _has_room(timeline: Timeline) -> bool:
 
 
 _ELEMENT_ACCESS = ("GetValue", "SetValue")
-_NEIGHBOURS = ("SyncAll", "CrossCoreWaitFlag", "IBWait", "GroupWait", "WaitPreBlock")
+_NEIGHBOURS = (
+    *("SyncAll", "CrossCoreWaitFlag", "IBWait", "GroupWait", "WaitPreBlock"),
+    *("CubeServe", "CubeAwait"),
+)
 
 _PATTERNS = (
     _Pattern(
@@ -320,7 +347,7 @@ _PATTERNS = (
         "finish with a part that fits L2 before the next; bypass L2 for what is read once",
         _is_copy_in,
         lambda line: line.bytes,
-        when=lambda timeline: timeline.l2_lost_bytes > 0,
+        when=lambda timeline: timeline.l2_lost_bytes > 0 or timeline.hbm_write_bytes > 0,
     ),
     _Pattern(
         "same-addresses",
@@ -338,6 +365,46 @@ _PATTERNS = (
         _is_copy_in,
         lambda line: line.count,
         when=_has_room,
+    ),
+    _Pattern(
+        "small-base-blocks",
+        "BaseBlocks",
+        _blocks,
+        "choose baseM and baseN that fill L0C, such as 128 and 256",
+        lambda line: line.instruction == "Mmad",
+        _cycles,
+    ),
+    _Pattern(
+        "variable-tiling",
+        "Tiling",
+        _library,
+        "give the Matmul object a tiling that the compiler knows: GetMatmulApiTiling",
+        lambda line: line.instruction == "LibraryWork",
+        _cycles,
+    ),
+    _Pattern(
+        "no-unit-flag",
+        "UnitFlags",
+        _in_turns,
+        "set enUnitFlag in the MatmulConfig, or unitFlag of Mmad and Fixpipe",
+        lambda line: line.pipe == "FIX",
+        _cycles,
+    ),
+    _Pattern(
+        "one-vector-core",
+        "VectorCores",
+        _one_vector_core,
+        "launch __mix__(1, 2), and share the work between both vector cores",
+        lambda line: line.pipe == "V",
+        _cycles,
+    ),
+    _Pattern(
+        "shallow-pipeline",
+        "HandOver",
+        _no_room,
+        "hand over through more slots, so that cube cores run ahead of vector cores",
+        lambda line: line.instruction == "CrossCoreWaitFlag",
+        lambda line: line.count,
     ),
     _Pattern(
         "dependent-chain",

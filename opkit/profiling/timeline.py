@@ -21,8 +21,15 @@ __all__ = [
     "read_timeline",
 ]
 
-BAND = "accuracy.{quantity}_band_percent"
-"""The chip's number for how far a time may be off; `quantity` is `task` or a pipe."""
+BAND = "accuracy.{kernel_class}.{quantity}_band_percent"
+"""The chip's number for how far a time may be off: by the kind of kernel, and `task` or a pipe."""
+
+WIDENING = "accuracy.widening"
+"""The number of a chip without published times: how much wider than Ascend910B2's its bands are."""
+
+_MEASURED_CHIP = "Ascend910B2"
+_LIBRARY = "LibraryWork"
+_OTHER_CORES = frozenset({"SyncAll", "CrossCoreWaitFlag", "IBWait", "GroupWait", "WaitPreBlock"})
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """In-order queues of a sub-core, in the order that reports list them."""
@@ -148,22 +155,55 @@ class Timeline:
     """Written lines that left L2 during the launch; the rest is still in L2 at its end."""
     l2_lost_bytes: int = 0
     """Of what HBM was read for, what L2 had held before and given up."""
+    fault: str = ""
+    """Why the launch did not come to its end; its times are those of what it got to."""
     ub_bytes_used: int = 0
     """The highest UB address that any core used."""
     lifted_cycles: Mapping[str, float] = field(default_factory=dict)
     """By limit (`emulator/src/observe/timing_limits.inc`): `total_cycles` without it; empty unless
     asked for."""
 
+    @property
+    def kernel_class(self) -> str:
+        """`vector`, `cube`, `matmul` (by a Matmul object) or `mixed`."""
+        kinds = {core.kind for core in self.cores}
+        if len(kinds) > 1:
+            return "mixed"
+        if "aic" not in kinds:
+            return "vector"
+        return "matmul" if any(line.instruction == _LIBRARY for line in self.lines) else "cube"
+
+    @property
+    def guessed_share(self) -> float:
+        """Share of the cores' time that rests on guesses, 0 to 1: library code, waits for cores."""
+        total = sum(core.cycles for core in self.cores)
+        if total == 0:
+            return 0.0
+        signal = find_chip(self.chip).number("timing.cross_core.signal_cycles")
+        library = sum(line.cycles for line in self.lines if line.instruction == _LIBRARY)
+        waits = sum(line.count for line in self.lines if line.instruction in _OTHER_CORES) * signal
+        return min(1.0, (library + waits) / total)
+
     def band_percent(self, quantity: str = "task") -> float | None:
         """Return how far a time may be off, either way; None where nothing is published to tell.
 
+        The truth is to lie between `time / (1 + band)` and `time * (1 + band)`.
+
         Args:
             quantity: `task`, or a pipe for its busy time.
-        Source: the chip's numbers `accuracy.*_band_percent`, from published times of other kernels.
+        Source: the chip's numbers `accuracy.*_band_percent`, from published times of kernels of
+        other families; wider by the share of the time that rests on guesses, and for chips that
+        only share Ascend910B2's architecture.
         """
         numbers = find_chip(self.chip).numbers
-        key = BAND.format(quantity=quantity)
-        return numbers[key].value if key in numbers else None
+        widening = 1.0
+        if WIDENING in numbers:
+            widening = numbers[WIDENING].value
+            numbers = find_chip(_MEASURED_CHIP).numbers
+        key = BAND.format(kernel_class=self.kernel_class, quantity=quantity)
+        if key not in numbers:
+            return None
+        return float(round(numbers[key].value * widening * (1 + self.guessed_share)))
 
     @property
     def guesses(self) -> tuple[str, ...]:

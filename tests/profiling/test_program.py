@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from opkit.cli.cc import command as cc
 from opkit.cli.console import run_guarded
+from opkit.cli.profile import command as profile
 from opkit.errors import UsageError
 from opkit.profiling import profile_program, profile_script
 
@@ -94,3 +96,41 @@ def test_a_script_that_launches_nothing_is_refused(tmp_path: Path) -> None:
     script.write_text(SCRIPT)
     with pytest.raises(UsageError, match=r"script\.py launched no kernel"):
         profile_script(script, ["hello"])
+
+
+FAULTY = """
+#include "kernel_operator.h"
+#include "acl/acl.h"
+using namespace AscendC;
+__global__ __aicore__ void faulty(GM_ADDR x) {
+  GlobalTensor<half> in;
+  in.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(x), 64);
+  LocalTensor<half> local(TPosition::VECCALC, 0, 4096);
+  DataCopy(local, in, 4096);
+}
+int main() {
+  aclInit(nullptr);
+  aclrtSetDevice(0);
+  aclrtStream stream = nullptr;
+  aclrtCreateStream(&stream);
+  void* x = nullptr;
+  aclrtMalloc(&x, 128, ACL_MEM_MALLOC_HUGE_FIRST);
+  faulty<<<1, nullptr, stream>>>(reinterpret_cast<uint8_t*>(x));
+  aclrtSynchronizeStream(stream);
+  return 0;
+}
+"""
+
+
+def test_a_launch_that_faulted_has_no_time(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, program = tmp_path / "faulty.asc", tmp_path / "faulty"
+    source.write_text(FAULTY)
+    assert run_guarded(cc, [str(source), "-o", str(program)]) == 0
+    capfd.readouterr()
+    assert run_guarded(profile, ["--json", "--", str(program)]) == 1
+    shown = json.loads(capfd.readouterr().out)
+    assert shown["faulted"] is True
+    assert shown["kernel"] == "faulty"
+    assert "task_us" not in shown

@@ -11,7 +11,7 @@ from opkit.profiling.timeline import read_timeline
 
 def test_it_names_the_chip_and_says_that_it_is_a_model(record: dict[str, Any]) -> None:
     head = summary_text(read_timeline(record)).splitlines()[0]
-    band = find_chip("Ascend910B2").number("accuracy.task_band_percent")
+    band = find_chip("Ascend910B2").number("accuracy.vector.task_band_percent")
     assert head == (
         f"gelu_custom: 3.00 us ± {band:g} % on Ascend910B2 at 1000 MHz (a model, not a measurement)"
     )
@@ -19,7 +19,7 @@ def test_it_names_the_chip_and_says_that_it_is_a_model(record: dict[str, Any]) -
 
 def test_every_pipe_has_the_band_of_its_own(record: dict[str, Any]) -> None:
     text = summary_text(read_timeline(record))
-    band = find_chip("Ascend910B2").number("accuracy.V_band_percent")
+    band = find_chip("Ascend910B2").number("accuracy.vector.V_band_percent")
     assert f"0.75 us ± {band:g} % busy" in text
 
 

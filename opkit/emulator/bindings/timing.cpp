@@ -9,6 +9,7 @@
 #include "core/names.h"
 #include "isa/table.h"
 #include "observe/timing.h"
+#include "observe/timing_kept.h"
 #include "opkit/matrix.h"
 
 namespace py = pybind11;
@@ -151,7 +152,7 @@ class Streams {
         for (const Instr& instr : core) issue(instr);
       });
     }
-    return timing_json(time_instructions(*chip, {event_limit, clock_mhz, lift_limits, numbers}, streams, kind_));
+    return timing_json(time_instructions(*chip, {event_limit, clock_mhz, lift_limits, false, numbers}, streams, kind_));
   }
 
  private:
@@ -165,16 +166,37 @@ class Streams {
 void bind_timing(py::module_& module) {
   module.def(
       "timing_options",
-      [](uint64_t event_limit, double clock_mhz, bool lift_limits) {
-        set_timing_options({event_limit, clock_mhz, lift_limits});
+      [](uint64_t event_limit, double clock_mhz, bool lift_limits, bool keeps_instructions) {
+        set_timing_options({event_limit, clock_mhz, lift_limits, keeps_instructions});
       },
       py::arg("event_limit"), py::arg("clock_mhz") = 0.0, py::arg("lift_limits") = false,
+      py::arg("keeps_instructions") = false,
       "Set how many timeline events a profiled launch keeps, the clock (0 is the chip's own), and whether the launch "
       "is "
       "timed again without each of its limits.");
   module.def(
       "take_timings", [] { return json_list(take_timings()); },
       "Return what was timed since the last call, one JSON text a launch; see opkit.profiling.Timeline.");
+  py::class_<KeptLaunch, std::shared_ptr<KeptLaunch>>(module, "KeptLaunch", "A launch's instructions, to time again.")
+      .def(
+          "time",
+          [](const KeptLaunch& launch, const std::string& chip_name, uint64_t event_limit, double clock_mhz,
+             bool lift_limits, const Numbers& numbers) {
+            const Chip* chip = find_chip(chip_name);
+            if (chip == nullptr) throw py::value_error("\"" + chip_name + "\" is not a chip that this build knows");
+            return timing_json(launch.time(*chip, {event_limit, clock_mhz, lift_limits, false, numbers}));
+          },
+          py::arg("chip"), py::arg("event_limit") = 100000, py::arg("clock_mhz") = 0.0, py::arg("lift_limits") = false,
+          py::arg("numbers") = Numbers(),
+          "Return the JSON text of the timed launch; `numbers` stand in for the chip's own.");
+  module.def(
+      "take_kept_launches",
+      [] {
+        py::list result;
+        for (const auto& launch : take_kept_launches()) result.append(std::const_pointer_cast<KeptLaunch>(launch));
+        return result;
+      },
+      "Return the launches kept since the last call, where timing_options asks for it; oldest first.");
   py::class_<Streams>(module, "InstructionStreams",
                       "Instructions, one iterable of dicts a core, that nothing executes.")
       .def(py::init<const py::list&, const std::string&>(), py::arg("cores"), py::arg("kind") = "aiv")

@@ -58,9 +58,9 @@ struct CopyShape {
 };
 
 /// One instruction.
-/// What Op::LibraryWork stands for, in Instr::mode: of a Matmul object, its start, a block of C, a base block of K. The
-/// last three are the same with a tiling that the compiler knows.
-enum class LibraryWork : uint8_t { Start, Block, Step, StaticStart, StaticBlock, StaticStep, kCount };
+/// What Op::LibraryWork stands for, in Instr::mode: of a Matmul object its start, a block of C, a base block of K, a
+/// copy to L1. The last four are the same with a tiling that the compiler knows.
+enum class LibraryWork : uint8_t { Start, Block, Step, Copy, StaticStart, StaticBlock, StaticStep, StaticCopy, kCount };
 
 struct Instr {
   Op op = Op::kCount;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "observe/builtin.h"
+#include "observe/timing_kept.h"
 #include "observe/timing_replay.h"
 
 namespace opkit {
@@ -25,12 +26,15 @@ struct TimingObserver::State {
   TimingOptions options;
   TimingCosts costs;  // of `chip` and `options`
   std::string kernel;
+  std::string fault;
   const Chip* chip = nullptr;
   uint32_t block_dim = 0;
   uint64_t detail_per_core = 0;
   std::vector<std::unique_ptr<CoreRecord>> cores;
   std::mutex lock;
   std::vector<LaunchTiming> finished;
+  std::shared_ptr<KeptLaunch> kept;  // what runs, where instructions are kept
+  std::vector<std::shared_ptr<const KeptLaunch>> kept_launches;
 };
 
 TimingObserver::TimingObserver(const TimingOptions& options) : state_(std::make_unique<State>()) {
@@ -58,18 +62,35 @@ void TimingObserver::launch_begin(const LaunchInfo& info) {
   state_->detail_per_core = std::max(kFewestEventsPerCore, state_->options.event_limit / core_count);
   state_->cores.clear();
   state_->cores.resize(core_count);
+  state_->kept.reset();
+  if (!state_->options.keeps_instructions) return;
+  state_->kept = std::make_shared<KeptLaunch>();
+  state_->kept->info = info;
+  state_->kept->cores.resize(core_count);
 }
 
 void TimingObserver::before(const Core& core, const Instr& instr) {
   std::unique_ptr<CoreRecord>& record = state_->cores[core.index];
   if (record == nullptr) record = std::make_unique<CoreRecord>(state_->costs, core, state_->detail_per_core);
   record->add(core, instr);
+  if (state_->kept == nullptr) return;
+  std::unique_ptr<KeptCore>& kept = state_->kept->cores[core.index];
+  if (kept == nullptr) {
+    kept = std::make_unique<KeptCore>();
+    kept->block = core.block;
+    kept->sub_block = core.sub_block;
+    kept->kind = core.kind;
+  }
+  kept->keep(core, instr);
 }
 
 void TimingObserver::block_end(const Core& core) { (void)core; }
 
+void TimingObserver::launch_fault(const FaultReport& report) { state_->fault = report.message; }
+
 void TimingObserver::launch_end() {
   LaunchTiming timing;
+  timing.fault = std::exchange(state_->fault, {});
   timing.kernel = state_->kernel;
   timing.chip = state_->chip->name;
   timing.block_dim = state_->block_dim;
@@ -85,6 +106,7 @@ void TimingObserver::launch_end() {
   state_->cores.clear();
   const std::lock_guard<std::mutex> guard(state_->lock);
   state_->finished.push_back(std::move(timing));
+  if (state_->kept != nullptr) state_->kept_launches.push_back(std::move(state_->kept));
 }
 
 std::vector<LaunchTiming> TimingObserver::take() {
@@ -95,6 +117,13 @@ std::vector<LaunchTiming> TimingObserver::take() {
 Observer* timing_observer() { return &process_observer(); }
 
 void set_timing_options(const TimingOptions& options) { process_observer().set_options(options); }
+
+std::vector<std::shared_ptr<const KeptLaunch>> TimingObserver::take_kept() {
+  const std::lock_guard<std::mutex> guard(state_->lock);
+  return std::exchange(state_->kept_launches, {});
+}
+
+std::vector<std::shared_ptr<const KeptLaunch>> take_kept_launches() { return process_observer().take_kept(); }
 
 std::vector<LaunchTiming> take_timings() { return process_observer().take(); }
 

@@ -25,9 +25,10 @@ constexpr uint32_t kLimitCount = static_cast<uint32_t>(Limit::kCount);
 const char* limit_name(Limit limit);
 
 struct TimingOptions {
-  uint64_t event_limit = 200000;  ///< timeline events kept per launch; totals always count everything
-  double clock_mhz = 0;           ///< 0: the chip's own
-  bool lift_limits = false;       ///< also time the launch without each limit in turn
+  uint64_t event_limit = 200000;    ///< timeline events kept per launch; totals always count everything
+  double clock_mhz = 0;             ///< 0: the chip's own
+  bool lift_limits = false;         ///< also time the launch without each limit in turn
+  bool keeps_instructions = false;  ///< for take_kept_launches()
   /// Numbers that stand in for the chip's own, by key: for calibration.
   std::vector<std::pair<std::string, double>> numbers = {};
 };
@@ -80,6 +81,7 @@ struct LaunchTiming {
   std::string chip;
   uint32_t block_dim = 0;
   double clock_mhz = 0;
+  std::string fault;     ///< why the launch did not come to its end; empty where it did
   double launch_us = 0;  ///< what the task takes beside its slowest core
   double task_us = 0;
   double total_cycles = 0;
@@ -98,6 +100,8 @@ struct LaunchTiming {
   std::vector<double> lifted_cycles;
 };
 
+struct KeptLaunch;
+
 class TimingObserver final : public Observer {
  public:
   explicit TimingObserver(const TimingOptions& options = {});
@@ -106,12 +110,14 @@ class TimingObserver final : public Observer {
   void launch_begin(const LaunchInfo& info) override;
   void before(const Core& core, const Instr& instr) override;
   void block_end(const Core& core) override;
+  void launch_fault(const FaultReport& report) override;
   void launch_end() override;
 
   /// For launches that begin later.
   void set_options(const TimingOptions& options);
   /// The launches timed since the last call, oldest first.
   std::vector<LaunchTiming> take();
+  std::vector<std::shared_ptr<const KeptLaunch>> take_kept();
 
  private:
   struct State;

@@ -1,6 +1,7 @@
 #include "observe/timing_core.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace opkit {
 namespace {
@@ -35,7 +36,8 @@ CoreReplay::CoreReplay(const TimingCosts& costs, const CoreRecord& record, size_
       lifted_(lifted),
       timing_(timing),
       totals_(timing.cores[index]),
-      copy_cycles_(record.lines.size(), 0.0) {}
+      copy_cycles_(record.lines.size(), 0.0),
+      is_second_vector_core_there_(lifted.is(Limit::VectorCores) && record.kind == SubCore::AIV) {}
 
 void CoreReplay::begin(double cycle) {
   start_ = cycle;
@@ -76,6 +78,8 @@ CoreReplay::Step CoreReplay::advance(CrossReplay& cross, double& copy_start) {
 double CoreReplay::scalar_cycles(const Record& record) const {
   if (lifted_.is(Limit::Scalar)) return 0;
   if (lifted_.is(Limit::Tiling)) return record.scalar_cycles - static_cast<double>(record.library_cycles);
+  if (lifted_.is(Limit::BaseBlocks)) return record.scalar_cycles * base_block_share() * base_block_share();
+  if (is_second_vector_core_there_) return record.scalar_cycles / 2;
   if (lifted_.is(Limit::Elements)) return record.scalar_cycles - static_cast<double>(record.element_cycles);
   if (lifted_.is(Limit::SmallTiles)) {
     return (record.scalar_cycles + static_cast<double>(record.element_cycles)) / 2;
@@ -100,6 +104,7 @@ void CoreReplay::vector(const Record& record) {
   if (lifted_.is(Limit::VectorStalls)) first_stall = 0;
   if (lifted_.is(Limit::SmallTiles)) first_stall /= 2;
   const double issue = scalar_cycles(record);
+  if (is_second_vector_core_there_) saved += (record.busy_cycles - saved) / 2;
   const double busy = record.busy_cycles - saved;
   // The pipe cannot be through sooner than the scalar pipe has issued, or than its own work takes.
   const double path = std::max(record.path_cycles - saved - (record.scalar_cycles - issue), std::min(busy, issue));
@@ -120,7 +125,8 @@ void CoreReplay::local(const Record& record) {
   spend_scalar(record);
   const double asked = std::max(free_[pipe], scalar());
   const double start = unit_flag_start(record, asked);
-  const double end = unit_flag_end(record, start, start + record.busy_cycles);
+  const double share = pipe == at(Pipe::MTE1) ? base_block_share() : 1;
+  const double end = unit_flag_end(record, start, start + record.busy_cycles * share);
   const double done = end + static_cast<double>(record.latency);
   note(record.line, asked, done, 0);
   occupy(pipe, asked, done);
@@ -129,8 +135,13 @@ void CoreReplay::local(const Record& record) {
   if (pipe == at(Pipe::V)) vector_end_ = end;
 }
 
+double CoreReplay::base_block_share() const {
+  if (!lifted_.is(Limit::BaseBlocks) || record_.l0c_bytes_used == 0 || costs_.l0c_bytes == 0) return 1;
+  return std::sqrt(std::min(1.0, static_cast<double>(record_.l0c_bytes_used) / static_cast<double>(costs_.l0c_bytes)));
+}
+
 double CoreReplay::unit_flag_start(const Record& record, double start) const {
-  if (record.event == 0) return start;
+  if (!has_unit_flag(record)) return start;
   if (record.pipe == at(Pipe::FIX)) return std::max(start, product_start_);
   // A product fills L0C no sooner than FIX empties it, piece by piece.
   return std::max(start, carried_out_ - record.busy_cycles);
@@ -141,7 +152,7 @@ double CoreReplay::unit_flag_end(const Record& record, double start, double end)
     product_start_ = start;
     return end;
   }
-  if (record.event == 0 || record.pipe != at(Pipe::FIX)) return end;
+  if (!has_unit_flag(record) || record.pipe != at(Pipe::FIX)) return end;
   carried_out_ = std::max(end, done_[at(Pipe::M)]);
   return carried_out_;
 }
@@ -168,9 +179,11 @@ void CoreReplay::wait_flag(const Record& record) {
   enter_queue(record.peer);
   spend_scalar(record);
   const Flag& flag = flags_[record.pipe][record.peer][record.event];
+  leave_queue(record.peer, std::max(scalar(), free_[record.peer]));
+  const auto is_between = [&](Pipe one, Pipe other) { return record.pipe == at(one) && record.peer == at(other); };
+  if (lifted_.is(Limit::UnitFlags) && (is_between(Pipe::M, Pipe::FIX) || is_between(Pipe::FIX, Pipe::M))) return;
   const bool is_for_buffer = place_of(static_cast<Pipe>(record.peer)) < place_of(static_cast<Pipe>(record.pipe));
   hold(record.peer, is_for_buffer && lifted_.is(Limit::Buffers) ? flag.before : flag.last);
-  leave_queue(record.peer, std::max(scalar(), free_[record.peer]));
 }
 
 void CoreReplay::hold(uint32_t pipe, double cycle) {
@@ -205,7 +218,8 @@ bool CoreReplay::cross_core(const Record& record, CrossReplay& cross) {
   if (!cross.may_pass(index_, call, ticket_, from)) return false;
   ++next_cross_;
   has_signalled_ = false;
-  if (from == 0 || lifted_.is(Limit::CrossCore)) return true;
+  const bool is_room = call.op == Op::CrossCoreWaitFlag && record_.kind == SubCore::AIC;
+  if (from == 0 || lifted_.is(Limit::CrossCore) || (is_room && lifted_.is(Limit::HandOver))) return true;
   const bool is_message = call.op == Op::CubeServe || call.op == Op::CubeAwait;
   from += is_message ? costs_.message_cycles : costs_.cross_core_cycles;
   const double begin = scalar();
@@ -248,7 +262,9 @@ double CoreReplay::moving_cycles(const CopyRecord& shape, const BurstTraffic& tr
   double burst = (1 - share) * std::max(bytes / (law.bytes_per_cycle * slow), shortest);
   if (share > 0) burst += share * std::max(bytes / ((is_split_block ? slow : 1) * hit_rate), shortest);
   const double calls = lifted_.is(Limit::CopyStartup) ? 0 : lifted_.is(Limit::SmallTiles) ? 0.5 : 1;
-  return std::max(burst * shape.burst_count, static_cast<double>(shape.core_cycles)) + law.instruction_cycles * calls;
+  double cycles = std::max(burst * shape.burst_count, static_cast<double>(shape.core_cycles));
+  if (is_read) cycles *= base_block_share();
+  return (cycles + law.instruction_cycles * calls) / (is_second_vector_core_there_ ? 2 : 1);
 }
 
 bool CoreReplay::copy(SharedMemory& memory) {

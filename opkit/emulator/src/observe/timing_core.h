@@ -79,6 +79,9 @@ class CoreReplay {
   /// Holds a pipe until `cycle`.
   void hold(uint32_t pipe, double cycle);
   void end_copy(double end);
+  /// What one step of a copy or a load of this core is of its length, with BaseBlocks lifted.
+  double base_block_share() const;
+  bool has_unit_flag(const Record& record) const { return record.event != 0 || lifted_.is(Limit::UnitFlags); }
   double excess_bytes(const CopyRecord& shape) const;
   double moving_cycles(const CopyRecord& shape, const BurstTraffic& traffic, bool is_read) const;
   /// Counts a pipe busy from `begin` to `end`, what it overlaps with earlier work only once.
@@ -98,6 +101,7 @@ class CoreReplay {
   LaunchTiming& timing_;
   CoreTiming& totals_;
   std::vector<double> copy_cycles_;
+  bool is_second_vector_core_there_;
   size_t next_ = 0;
   size_t next_copy_ = 0;
   size_t next_cross_ = 0;

@@ -18,7 +18,8 @@ constexpr const char* kTypeKeys[] = {"float16", "bfloat16", "float32", "int8",  
 static_assert(sizeof(kTypeKeys) / sizeof(kTypeKeys[0]) == kTypeCount, "one key for each DType");
 
 /// Key suffixes by LibraryWork.
-constexpr const char* kLibraryWorkKeys[] = {"start", "block", "step", "static_start", "static_block", "static_step"};
+constexpr const char* kLibraryWorkKeys[] = {"start",        "block",        "step",        "copy",
+                                            "static_start", "static_block", "static_step", "static_copy"};
 static_assert(sizeof(kLibraryWorkKeys) / sizeof(kLibraryWorkKeys[0]) == static_cast<size_t>(LibraryWork::kCount),
               "one key for each LibraryWork");
 
@@ -223,6 +224,7 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.hbm_burst_bytes = chip.number("timing.hbm.burst_overhead_bytes");
   costs.write_bytes_per_cycle = chip.number("timing.mte3.all_cores_bytes_per_second") / cycles_per_second;
   costs.l2_bytes = static_cast<uint64_t>(chip.number("memory.l2_bytes"));
+  costs.l0c_bytes = static_cast<uint64_t>(chip.number("memory.l0c_bytes"));
   costs.launch_one_core_us = chip.number("timing.launch.one_core_us");
   costs.launch_all_cores_us = chip.number("timing.launch.all_cores_us");
   costs.entry_cycles = chip.number("timing.launch.entry_cycles");

@@ -55,6 +55,7 @@ struct TimingCosts {
   double hbm_burst_bytes = 0;        ///< HBM time that each burst wastes, as bytes
   double write_bytes_per_cycle = 0;  ///< all cores together, into L2
   uint64_t l2_bytes = 0;
+  uint64_t l0c_bytes = 0;
   double launch_one_core_us = 0;
   double launch_all_cores_us = 0;
   double entry_cycles = 0;            ///< of the scalar pipe, before a core's first instruction

@@ -130,6 +130,7 @@ std::string timing_json(const LaunchTiming& timing) {
   json.field("chip", timing.chip);
   json.field("block_dim", timing.block_dim);
   json.field("clock_mhz", timing.clock_mhz);
+  json.field("fault", timing.fault);
   json.field("launch_us", timing.launch_us);
   json.field("task_us", timing.task_us);
   json.field("total_cycles", timing.total_cycles);

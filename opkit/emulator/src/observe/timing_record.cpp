@@ -273,8 +273,7 @@ uint32_t CoreRecord::line_of(const Instr& instr) {
   return index;
 }
 
-/// The same number on every run: host addresses differ from run to run, places in an allocation do not.
-uint64_t CoreRecord::launch_relative(const Core& core, uint64_t address) const {
+uint64_t launch_relative(const Core& core, uint64_t address) {
   if (core.launch == nullptr) return address;
   const std::vector<GmRange>& ranges = core.launch->launch->gm;
   const auto behind = std::upper_bound(ranges.begin(), ranges.end(), address,

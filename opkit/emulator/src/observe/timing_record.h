@@ -67,6 +67,9 @@ struct CrossRecord {
 /// Whether every burst begins at an address that global memory likes.
 bool is_aligned(const TimingCosts& costs, const CopyRecord& copy);
 
+/// The same number on every run: host addresses differ from run to run, places in an allocation do not.
+uint64_t launch_relative(const Core& core, uint64_t address);
+
 struct LineTotals {
   const char* file = "";
   uint32_t line = 0;
@@ -117,7 +120,6 @@ class CoreRecord {
   }
   uint32_t line_of(const Instr& instr);
   double dependence_stall(const Instr& instr, uint64_t repeats);
-  uint64_t launch_relative(const Core& core, uint64_t address) const;
 
   /// What a recent vector instruction wrote.
   struct Written {

@@ -196,6 +196,25 @@ bool is_met(Limit limit, const std::vector<const CoreRecord*>& records, const La
       }
       return false;
     case Limit::SameAddress: return records.size() > 1;
+    case Limit::BaseBlocks:
+      return std::any_of(records.begin(), records.end(),
+                         [](const CoreRecord* core) { return core->l0c_bytes_used > 0; });
+    case Limit::UnitFlags:
+      return any([](const Record& record) {
+        return record.event == 0 && record.pipe == static_cast<uint8_t>(Pipe::FIX) &&
+               (record.kind == RecordKind::Copy || record.kind == RecordKind::Local);
+      });
+    case Limit::VectorCores: {
+      const auto of_kind = [&](SubCore kind) {
+        return std::count_if(records.begin(), records.end(),
+                             [&](const CoreRecord* core) { return core->kind == kind; });
+      };
+      return of_kind(SubCore::AIC) > 0 && of_kind(SubCore::AIC) == of_kind(SubCore::AIV);
+    }
+    case Limit::HandOver:
+      return any([](const Record& record) { return record.kind == RecordKind::Cross; }) &&
+             std::any_of(records.begin(), records.end(),
+                         [](const CoreRecord* core) { return core->kind == SubCore::AIC; });
     case Limit::Tiling: return any([](const Record& record) { return record.library_cycles > 0; });
     default: return true;
   }

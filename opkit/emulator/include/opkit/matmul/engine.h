@@ -34,6 +34,8 @@ class Engine {
         load_a_({state.a, a_row(state), !state.is_a_transposed}, kConfig.intrinsicsCheck, state.where),
         load_b_({state.b, b_row(state), state.is_b_transposed}, kConfig.intrinsicsCheck, state.where),
         l1_free_(Pipe::MTE1, Pipe::MTE2, state.where),
+        a_free_{{Pipe::MTE1, Pipe::MTE2, state.where}, {Pipe::MTE1, Pipe::MTE2, state.where}},
+        b_free_{{Pipe::MTE1, Pipe::MTE2, state.where}, {Pipe::MTE1, Pipe::MTE2, state.where}},
         a_full_{{Pipe::MTE2, Pipe::MTE1, state.where}, {Pipe::MTE2, Pipe::MTE1, state.where}},
         b_full_{{Pipe::MTE2, Pipe::MTE1, state.where}, {Pipe::MTE2, Pipe::MTE1, state.where}},
         l0_free_(Pipe::M, Pipe::MTE1, state.where),
@@ -54,9 +56,10 @@ class Engine {
 
   /// Sums one block of C in L0C over `k_count` base blocks of K. With `keeps_sum` to what L0C holds, else to 0 or the
   /// bias. `ahead` of as many blocks as L0C holds already.
-  void compute(const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count, uint32_t ahead = 0) {
+  void compute(const Tile& tile, bool keeps_sum, int32_t k_first, int32_t k_count, uint32_t ahead = 0,
+               const Tile* next = nullptr) {
     sum_free_[sum_part(ahead)].wait();
-    compute_at(sum_address(ahead), tile, keeps_sum, k_first, k_count);
+    compute_at(sum_address(ahead), tile, keeps_sum, k_first, k_count, next);
     sum_full_.set();
   }
   /// The same with unit flags: FIX follows M piece by piece, and carry_out() with `follows_units` comes next.
@@ -124,15 +127,18 @@ class Engine {
     for (int32_t i = 0; i < steps; ++i) {
       const Tile tile = Progress::tile(state_, i, kIsPartial);
       if (!is_wanted(tile)) continue;
-      if (!follows_units()) {
-        compute_step(tile, i, false);
-        carry_out(tile, place(i));
-        continue;
-      }
       const bool has_next = i + 1 < steps;
       const Tile next = has_next ? Progress::tile(state_, i + 1, kIsPartial) : Tile();
-      compute_in_units(tile, 0, state_.k_blocks(), has_next ? &next : nullptr);
-      carry_out_units(tile, place(i));
+      if (follows_units()) {
+        compute_in_units(tile, 0, state_.k_blocks(), has_next ? &next : nullptr);
+        carry_out_units(tile, place(i));
+      } else if (kIsPartial) {
+        compute_step(tile, i, false);
+        carry_out(tile, place(i));
+      } else {
+        compute(tile, false, 0, state_.k_blocks(), 0, has_next ? &next : nullptr);
+        carry_out(tile, place(i));
+      }
     }
   }
 
@@ -297,6 +303,7 @@ class Engine {
     Asked& ahead = ahead_[is_left];
     Asked& held = held_[is_left];
     if (!held.is(outer, k_index / depth)) {
+      leave<is_left>(held.part.slot);
       if (!ahead.is(outer, k_index / depth)) ask<is_left>(tile, k_index, -1);
       held = ahead;
       ahead = Asked();
@@ -339,6 +346,22 @@ class Engine {
     return (is_left ? a_full_ : b_full_)[event];
   }
 
+  /// MTE1 has been given all that it reads of a slot. Slots share two events: a later signal covers an earlier one.
+  template <bool is_left>
+  void leave(int32_t slot) {
+    if (slot < 0) return;
+    Event& free = (is_left ? a_free_ : b_free_)[slot % 2];
+    free.wait();
+    free.set();
+  }
+  /// MTE2 waits until it may overwrite a slot; at first also for what others have done with L1.
+  template <bool is_left>
+  void reuse(uint32_t slot) {
+    if (!has_begun_[is_left]) l1_free_.order();
+    has_begun_[is_left] = true;
+    (is_left ? a_free_ : b_free_)[slot % 2].wait();
+  }
+
   template <bool is_left>
   const auto& load() const {
     if constexpr (is_left) {
@@ -367,7 +390,7 @@ class Engine {
     const int32_t inner = k_index / depth;
     const int32_t k_begin = inner * depth * tiling().baseK;
     const int32_t k = std::min(depth * tiling().baseK, state_.single_k - k_begin);
-    const uint32_t slot = place(slots, outer_index, inner, kept, is_copying);
+    const uint32_t slot = place<is_left>(slots, outer_index, inner, kept, is_copying);
     const bool is_new = (slot & kIsNew) != 0;
     part.k_offset = k_index % depth * tiling().baseK;
     part.slot = static_cast<int32_t>(slot & ~kIsNew);
@@ -417,6 +440,7 @@ class Engine {
   static constexpr uint32_t kIsNew = 1u << 31;
 
   /// The slot of a block, with kIsNew where it has to be filled; `kept` is not given away.
+  template <bool is_left>
   uint32_t place(Slots& slots, int32_t outer, int32_t inner, int32_t kept, bool& is_copying) {
     const int32_t found = slots.find(outer, inner);
     if (found >= 0) return static_cast<uint32_t>(found);
@@ -425,7 +449,8 @@ class Engine {
     slots.next = (slots.next + 1) % slots.count;
     slots.outer[slot] = outer;
     slots.inner[slot] = inner;
-    if (!is_copying) l1_free_.order();
+    reuse<is_left>(slot);
+    library_work(state_.where, LibraryWork::Copy, kIsStatic);
     is_copying = true;
     return slot | kIsNew;
   }
@@ -516,6 +541,8 @@ class Engine {
   LoadA load_a_;
   LoadB load_b_;
   Event l1_free_;
+  Event a_free_[2];
+  Event b_free_[2];
   Event a_full_[2];
   Event b_full_[2];
   Event l0_free_;
@@ -525,6 +552,7 @@ class Engine {
   Asked ahead_[2];  ///< by operand, A's at 1: not taken yet
   Asked held_[2];   ///< what steps take their parts from
   uint32_t turn_[2] = {0, 0};
+  bool has_begun_[2] = {false, false};
   bool has_unit_flags_ = false;
 };
 
