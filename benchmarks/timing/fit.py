@@ -116,8 +116,8 @@ def _at(models: Sequence[Model], logs: np.ndarray) -> Fit:
 
 
 _PRIOR = 0.3
-"""Weight of a starting value's trust against a relative error of one: documents count for as much as
-a row each, or a family that alone depends on a constant would decide it when others are left out."""
+"""Weight of a starting value's trust against a relative error of one. What documents say counts as
+a row does: else a family that alone tells of a constant decides it, and leaving it out shows."""
 
 
 def _residuals(model: Model, logs: np.ndarray) -> np.ndarray:

@@ -61,11 +61,26 @@ def test_it_is_named_in_one_line(record: dict[str, Any]) -> None:
     assert repr(read_timeline(record)) == "<Timeline gelu_custom: 3 us on Ascend910B2>"
 
 
-def test_a_chip_without_published_times_has_no_band(record: dict[str, Any]) -> None:
-    assert read_timeline(record).band_percent() is not None
-    other = read_timeline({**record, "chip": "Ascend910B4"})
-    assert other.band_percent() is None
-    assert "timing.mte2.startup_cycles" in other.guesses
+def test_a_chip_without_published_times_has_wider_bands_or_none(record: dict[str, Any]) -> None:
+    measured = read_timeline(record).band_percent()
+    assert measured is not None
+    for chip in ("Ascend910B1", "Ascend910B3", "Ascend910B4", "Ascend910_9391"):
+        scaled = read_timeline({**record, "chip": chip}).band_percent()
+        assert scaled is not None
+        assert scaled > measured
+    assert read_timeline({**record, "chip": "Ascend310P3"}).band_percent() is None
+
+
+def test_cube_cores_and_matmul_objects_have_bands_of_their_own(record: dict[str, Any]) -> None:
+    cores = [{**core, "kind": "aic"} for core in record["cores"]]
+    cube = read_timeline({**record, "cores": cores})
+    assert cube.kernel_class == "cube"
+    assert cube.band_percent("FIX") is not None
+    library = {**record["lines"][0], "instruction": "LibraryWork", "cycles": 300.0}
+    product = read_timeline({**record, "cores": cores, "lines": [*record["lines"], library]})
+    assert product.kernel_class == "matmul"
+    assert product.guessed_share == 0.1
+    assert read_timeline({**record, "cores": [*cores, record["cores"][0]]}).kernel_class == "mixed"
 
 
 def test_a_launch_that_hbm_holds_back_is_bound_by_it(record: dict[str, Any]) -> None:
