@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from opkit.chips import all_chips
 from opkit.schema import AttrSpec, AttrValue, OpSpec
 from opkit.testing.arrays import is_float
 from opkit.testing.cases import Case, Shape, ShapeRule, make_case, plain_attr, works_by_row
@@ -21,8 +22,7 @@ __all__ = ["cover_pairs", "pairwise_cases"]
 Choice = TypeVar("Choice", bound=Hashable)
 
 _BLOCK_BYTES = 32
-# Vector cores of the largest chip here: its shares end at multiples of this many blocks.
-_CORES = 48
+_REPEAT_BYTES = 256
 _FLOAT_VALUES = ("normal", "uniform", "zeros", "subnormal", "extreme", "nonfinite", "ties")
 _WHOLE_VALUES = ("normal", "uniform", "edge")
 
@@ -75,13 +75,15 @@ class _ShapeClass:
 
 def _shape_classes(size_bytes: int, by_row: bool) -> list[_ShapeClass]:
     block = _BLOCK_BYTES // size_bytes
-    core = _CORES * block
+    # Of the largest chip: its shares end at multiples of this many blocks.
+    cores = max(chip.count("cores.aiv") for chip in all_chips())
+    core = cores * block
     lengths = {
         "one": 1,
         "block-1": block - 1,
         "block": block,
         "block+1": block + 1,
-        "repeat+1": 256 // size_bytes + 1,
+        "repeat+1": _REPEAT_BYTES // size_bytes + 1,
         "tile-1": 8191,
         "tile": 8192,
         "tile+1": 8193,
@@ -93,7 +95,7 @@ def _shape_classes(size_bytes: int, by_row: bool) -> list[_ShapeClass]:
     }
     if by_row:
         classes = [_ShapeClass(name, (3, n)) for name, n in lengths.items() if n < 1 << 17]
-        classes += [_ShapeClass("large", (256, 4096)), _ShapeClass("rows", (_CORES + 1, block))]
+        classes += [_ShapeClass("large", (256, 4096)), _ShapeClass("rows", (cores + 1, block))]
     else:
         classes = [_ShapeClass(name, (n,)) for name, n in lengths.items()]
     ranks = {2: (7, 33), 3: (2, 3, 17), 4: (2, 3, 5, 16), 5: (2, 1, 3, 2, 9)}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opkit.scaffold.formula.functions import FUNCTIONS, FunctionRow
 from opkit.scaffold.reference import reference
 from opkit.schema import OpSpec, parse
 
@@ -87,3 +88,9 @@ def test_a_row_input_is_named() -> None:
     found = reference(spec_of("x*row(g)"))
     assert found is not None
     assert found.row_inputs == {"g"}
+
+
+@pytest.mark.parametrize("row", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_every_function_of_the_language_has_a_loop(row: FunctionRow) -> None:
+    arguments = ("x > 1", "x", "g")[-row.arity :]
+    assert reference(spec_of(f"x + {row.name}({', '.join(arguments)})")) is not None
