@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from opkit.dtypes import find_dtype
 
 from ..graph import Graph, Tensor
 from ..text import Text, identifier
 from .helpers import HELPERS, needed_helpers
-from .plan import ONE_CAPACITY, ROW_CAPACITY, Place, Plan
-from .steps import Derived, Field, Number, Operand, Program, Scalar, Section, Step, Value
+from .plan import ONE_CAPACITY, ROW_CAPACITY, Plan
+from .statements import StatementWriter, cpp_type, slots, upper
+from .steps import Program, Section
 from .tiling import TilingLayout
 
 __all__ = ["KernelText", "write_kernel"]
-
-_CPP = {
-    "float32": "float",
-    "float16": "half",
-    "bfloat16": "bfloat16_t",
-    "int32": "int32_t",
-    "mask": "uint8_t",
-    "bool": "uint8_t",
-}
-_SPELLED = {"float": "", "int32_t": "Whole", "half": "Half", "bfloat16_t": "Brain"}
 
 
 @dataclass(frozen=True)
@@ -37,43 +26,12 @@ class KernelText:
     """The tensors behind its GM addresses, in order; its tiling data comes last, by value."""
 
 
-def cpp_type(kind: str) -> str:
-    """Return the Ascend C type of a kind of value."""
-    if kind in _CPP:
-        return _CPP[kind]
-    row = find_dtype(kind)
-    assert row is not None, kind
-    return row.kernel
-
-
 def write_kernel(name: str, graph: Graph, plan: Plan, layout: TilingLayout) -> KernelText:
     """Return a kernel's class, tiling structure and entry point."""
     return _Writer(name, graph, plan, layout).write()
 
 
-def literal(value: float | int, kind: str) -> str:
-    """Return a number as C++ spells it."""
-    if kind not in ("float32", "float16"):
-        return str(int(value))
-    number = float(value)
-    if number != number:
-        return "NAN"
-    if number in (float("inf"), float("-inf")):
-        return "INFINITY" if number > 0 else "-INFINITY"
-    import numpy as np
-
-    with np.errstate(over="ignore"):
-        short = np.float32(number)
-    if np.isinf(short):
-        return "INFINITY" if number > 0 else "-INFINITY"
-    text = str(short)
-    mantissa, _, exponent = text.partition("e")
-    if "." not in mantissa:
-        mantissa += ".0"
-    return f"{mantissa}e{exponent}f" if exponent else f"{mantissa}f"
-
-
-class _Writer:
+class _Writer(StatementWriter):
     def __init__(self, name: str, graph: Graph, plan: Plan, layout: TilingLayout) -> None:
         self.name = name
         self.graph = graph
@@ -163,11 +121,11 @@ class _Writer:
 
     @property
     def class_name(self) -> str:
-        return "Kernel" + _upper(identifier(self.name))
+        return "Kernel" + upper(identifier(self.name))
 
     @property
     def struct(self) -> str:
-        return _upper(identifier(self.name)) + "Tiling"
+        return upper(identifier(self.name)) + "Tiling"
 
     def comment(self) -> None:
         if self.by_rows:
@@ -234,10 +192,10 @@ class _Writer:
         small = self.small_buffers
         for area, size, total in small:
             out(f"pipe.InitBuffer({area}Buffer, {total} * {size} * sizeof(float));")
-            out(f"{_slots(area)} = {area}Buffer.Get<float>();")
+            out(f"{slots(area)} = {area}Buffer.Get<float>();")
         for area, size, total in small:
             # Instructions over whole repeats meet defined values past the last row.
-            out(f"Duplicate({_slots(area)}, 0.0f, {total} * {size});")
+            out(f"Duplicate({slots(area)}, 0.0f, {total} * {size});")
         out("}")
         out()
 
@@ -262,37 +220,6 @@ class _Writer:
     @property
     def helper_needs(self) -> frozenset[str]:
         return needed_helpers(self.program)
-
-    @property
-    def input_segments(self) -> list[tuple[str, int, bool]]:
-        tiles = [(name, size, False) for name, size in self.plan.input_bytes]
-        dtypes = self.graph.tensors
-        return tiles + [(n, _size(dtypes[n].dtype), True) for n in self.plan.row_inputs]
-
-    @property
-    def output_segments(self) -> list[tuple[str, int, bool]]:
-        tiles = [(name, size, False) for name, size in self.plan.output_bytes]
-        dtypes = self.graph.tensors
-        return tiles + [(n, _size(dtypes[n].dtype), True) for n in self.plan.row_outputs]
-
-    @staticmethod
-    def queue_bytes(segments: Sequence[tuple[str, int, bool]]) -> str:
-        per_element = sum(size for _, size, is_row in segments if not is_row)
-        fixed = sum(4 * ROW_CAPACITY for _, _, is_row in segments if is_row)
-        parts = [f"{per_element} * tiling.tileLength"] if per_element else []
-        parts += [str(fixed)] if fixed else []
-        return " + ".join(parts)
-
-    def segment(self, segments: Sequence[tuple[str, int, bool]], name: str) -> str:
-        """Return where a tensor begins in its queue's buffer, in bytes."""
-        ahead, fixed = 0, 0
-        for each, size, is_row in segments:
-            if each == name:
-                break
-            ahead, fixed = (ahead, fixed + 4 * ROW_CAPACITY) if is_row else (ahead + size, fixed)
-        parts = [f"{ahead} * tiling.tileLength"] if ahead else []
-        parts += [str(fixed)] if fixed else []
-        return " + ".join(parts) or "0"
 
     # Process
 
@@ -452,7 +379,7 @@ class _Writer:
                 parts.append(f"{row} * {step}" if step else row)
             else:
                 if any(varies[:-2]):
-                    parts.append(f"{_upper(stem)}Batch({row} / tiling.rowsPerBatch)")
+                    parts.append(f"{upper(stem)}Batch({row} / tiling.rowsPerBatch)")
                 if by_row:
                     step = " * tiling.columns" if by_column else ""
                     parts.append(f"{row} % tiling.rowsPerBatch{step}")
@@ -467,7 +394,7 @@ class _Writer:
         batched = any(varies[:-2])
         parts = []
         if batched:
-            parts.append(f"{_upper(self.stems[tensor.name])}Batch(batch)")
+            parts.append(f"{upper(self.stems[tensor.name])}Batch(batch)")
         if by_row:
             parts.append(f"{row} * tiling.columns" if by_column else row)
         if by_column:
@@ -495,7 +422,7 @@ class _Writer:
                 if axis > 0:
                     index = f"{index} % tiling.extent{axis}"
                 terms.append(f"{index} * tiling.{stem}Stride{axis}")
-            out(f"__aicore__ inline int64_t {_upper(stem)}Batch(int64_t batch)")
+            out(f"__aicore__ inline int64_t {upper(stem)}Batch(int64_t batch)")
             out("{")
             out(f"return {' + '.join(terms)};")
             out("}")
@@ -667,153 +594,6 @@ class _Writer:
         out("}")
         out()
 
-    def declare(self, section: Section) -> None:
-        """Name the slots that a section uses, once for each type that they hold."""
-        names: dict[str, str] = {}
-        for step in section.steps:
-            operands = [step.target, *step.sources]
-            for each in operands:
-                if isinstance(each, Value) and step.operation != "Read":
-                    names.setdefault(self.named(each, section), self.address(each))
-        for name, address in names.items():
-            if name != address:
-                kind = (
-                    address[address.rindex("<") + 1 : address.rindex(">")] if "<" in address else ""
-                )
-                kind = kind or ("uint8_t" if address.startswith("masks") else "float")
-                self.out(f"const LocalTensor<{kind}> {name} = {address};")
-
-    def named(self, value: Value, section: Section) -> str:
-        place = self.plan.places[value.number]
-        suffix = _SPELLED.get(cpp_type(value.kind), _upper(value.kind))
-        if place.area in ("input", "output"):
-            tensor = self.segment_name(place)
-            stem = self.stems[tensor]
-            own = cpp_type(self.graph.tensors[tensor].dtype) == cpp_type(value.kind)
-            return f"{stem}Local" if own else f"{stem}{suffix or 'Float'}"
-        if place.area == "mask":
-            return f"mask{place.index}"
-        if section.name == "prepare" or place.area in ("one", "column"):
-            return self.address(value)
-        if value.kind == "mask":
-            return f"{place.area}{place.index}Mask"
-        return f"{place.area}{place.index}{suffix}"
-
-    def segment_name(self, place: Place) -> str:
-        for name, _, _ in self.input_segments:
-            if self.plan_segment("in", name) == place:
-                return name
-        for name, _, _ in self.output_segments:
-            if self.plan_segment("out", name) == place:
-                return name
-        raise AssertionError(place)
-
-    def plan_segment(self, way: str, name: str) -> Place | None:
-        if way == "out":
-            number = next(v.number for t, v in self.program.outputs if t.name == name)
-            return self.plan.places[number]
-        for section in self.program.sections:
-            for step in section.steps:
-                if step.operation == "Load" and step.mode == name:
-                    return self.plan.places[step.target.number]
-        return None
-
-    def address(self, value: Value) -> str:
-        place = self.plan.places[value.number]
-        kind = cpp_type(value.kind)
-        if place.area in ("input", "output"):
-            name = self.segment_name(place)
-            segments = self.input_segments if place.area == "input" else self.output_segments
-            at = self.segment(segments, name)
-            base = place.area if at == "0" else f"{place.area}[{at}]"
-            return f"{base}.ReinterpretCast<{kind}>()"
-        if place.area == "mask":
-            return f"masks[{place.index} * MaskBytes()]"
-        size = {
-            "scratch": "SlotLength()",
-            "row": str(ROW_CAPACITY),
-            "one": str(ONE_CAPACITY),
-            "column": self.column_room,
-        }[place.area]
-        array = "scratch" if place.area == "scratch" else _slots(place.area)
-        at = f"{array}[{place.index} * {size}]"
-        return at if kind == "float" else f"{at}.ReinterpretCast<{kind}>()"
-
-    def count(self, value: Value) -> str:
-        return {"tile": "count", "row": "rows", "one": "1", "column": "stride"}[value.space]
-
-    def operand(self, operand: Operand, kind: str, section: Section) -> str:
-        if isinstance(operand, Value):
-            return self.named(operand, section)
-        if isinstance(operand, Number):
-            return literal(operand.value, kind)
-        if isinstance(operand, Field):
-            return f"tiling.{self.layout.field_of[operand.tensor]}"
-        if isinstance(operand, Scalar):
-            return f"scalar{operand.value.number}"
-        inner = self.operand(operand.operand, kind, section)
-        return f"-{inner}" if operand.how == "-" else f"1.0f / {inner}"
-
-    def step(self, step: Step, section: Section) -> None:
-        out, target = self.out, step.target
-        name = step.operation
-        if name == "Read":
-            kind = cpp_type(target.kind)
-            read = f"ReadScalar<{kind}>({self.named(target, section)})"
-            out(f"scalar{target.number} = {read};", step.location)
-            return
-        count = self.count(target)
-        kinds = target.kind
-        if kinds == "mask":
-            kinds = next((s.kind for s in step.sources if isinstance(s, Value)), "float32")
-        sources = [self.operand(source, kinds, section) for source in step.sources]
-        to = self.named(target, section)
-        whole = count if target.space == "tile" else f"RoundUp({count}, 64)"
-        if name in _PLAIN:
-            text = f"{name}({', '.join([to, *sources, count])});"
-        elif name == "Cast":
-            text = f"Cast({to}, {sources[0]}, RoundMode::{step.mode}, {count});"
-        elif name in ("Compare", "CompareScalar"):
-            text = f"{name}({to}, {sources[0]}, {sources[1]}, CMPMODE::{step.mode}, {whole});"
-        elif name == "Selects":
-            text = f"Select({to}, {', '.join(sources)}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});"
-        elif name == "Select":
-            sources = [sources[0], *(self.as_float(s, step) for s in sources[1:])]
-            to = self.as_float(to, step)
-            text = f"Select({to}, {', '.join(sources)}, SELMODE::VSEL_TENSOR_TENSOR_MODE, {count});"
-        elif name.startswith("Mask"):
-            text = f"{name}({', '.join([to, *sources, whole])});"
-        elif name.startswith("Bits"):
-            text = f"{name}({', '.join([to, *sources, count])});"
-        elif name in ("ShiftRightUnsigned", "ShiftLeftUnsigned"):
-            views = [f"{each}.ReinterpretCast<uint32_t>()" for each in (to, sources[0])]
-            text = (
-                f"{name.removesuffix('Unsigned')}({views[0]}, {views[1]},"
-                f" static_cast<uint32_t>({sources[1]}), {count});"
-            )
-        elif name == "Accumulate":
-            text = f"Accumulate{step.mode}({to}, {sources[0]}, {count}, isFirst);"
-        elif name == "Fold":
-            text = f"{step.mode}Part({to}, {sources[0]}, work);"
-            if self.down:
-                text = f"{step.mode}Down({to}, {sources[0]});"
-        elif name == "Reduce":
-            text = f"{step.mode}Rows({to}, {sources[0]}, work, rows);"
-        elif name == "Fill":
-            source = step.sources[0]
-            assert isinstance(source, Value)
-            kind = "Row" if source.space == "row" else "Column"
-            text = f"Fill{kind}({to}, {sources[0]}, rows);"
-        elif name.endswith(("Row", "Column")):
-            text = f"{name}({', '.join([to, *sources])}, rows);"
-        else:
-            raise AssertionError(f"no Ascend C for {name}")
-        out(text, step.location)
-
-    @staticmethod
-    def as_float(name: str, step: Step) -> str:
-        return name if step.target.kind == "float32" else f"{name}.ReinterpretCast<float>()"
-
     # The rest of the class
 
     def helpers(self) -> None:
@@ -870,7 +650,7 @@ class _Writer:
             out("LocalTensor<uint8_t> masks;")
         for area, _, _ in self.small_buffers:
             out(f"TBuf<QuePosition::VECCALC> {area}Buffer;")
-            out(f"LocalTensor<float> {_slots(area)};")
+            out(f"LocalTensor<float> {slots(area)};")
         for tensor in self.tensors:
             out(f"GlobalTensor<{cpp_type(tensor.dtype)}> {self.stems[tensor.name]}Global;")
         unit = "Row" if self.by_rows or self.down or self.reduces else "Tile"
@@ -890,36 +670,3 @@ class _Writer:
         for name, kind in scalars.items():
             out(f"{kind} {name} = 0;")
         out(f"{self.struct} tiling;")
-
-
-_PLAIN = frozenset(
-    {"Add", "Sub", "Mul", "Div", "Max", "Min", "Adds", "Muls", "Maxs", "Mins"}
-    | {"Exp", "Ln", "Abs", "Sqrt", "Duplicate", "ShiftLeft", "ShiftRight"}
-)
-
-
-def _slots(area: str) -> str:
-    return "blocks" if area == "block" else f"{area}Slots"
-
-
-def _size(dtype: str) -> int:
-    row = find_dtype(dtype)
-    assert row is not None
-    return row.size_bytes
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def section_steps(sections: Sequence[Section]) -> Mapping[str, int]:
-    """Return the number of steps of each kind of section, for `--explain`."""
-    found: dict[str, int] = {}
-    for section in sections:
-        found[section.name] = found.get(section.name, 0) + len(section.steps)
-    return found
-
-
-def derived_of(operand: Operand) -> bool:
-    """Return whether the scalar unit makes an operand of another."""
-    return isinstance(operand, Derived)
