@@ -49,12 +49,7 @@ PAIRS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
         on_cubes(p, p.MDL, BASE, 1280, 64),
         on_cubes(p, p.KNOWN, BASE, 1280, 64),
     ),
-    "no-unit-flag": lambda p: (
-        on_cubes(p, p.MDL, BASE, 2048, 512),
-        on_cubes(p, p.UNITS, BASE, 2048, 512),
-    ),
     "one-vector-core": lambda p: (handed_over(p, "Mix11", 4), handed_over(p, "Mix12", 4)),
-    "shallow-pipeline": lambda p: (handed_over(p, "Mix12", 1), handed_over(p, "Mix12", 4)),
 }
 
 
@@ -64,7 +59,7 @@ def test_following_the_advice_brings_the_gain_that_it_promised(products: Any, pa
     found = {item.pattern: item for item in advise(before) if item.pattern != "idle-cores"}
     assert pattern in list(found)[:3], f"only {list(found)}"
     gain = before.task_us - after.task_us
-    assert gain == pytest.approx(found[pattern].gain_us, rel=0.3)
+    assert found[pattern].gain_us == pytest.approx(gain, rel=0.3)
     again = [item for item in advise(after) if item.pattern == pattern]
     assert all(item.gain_us < 0.5 * found[pattern].gain_us for item in again)
 
