@@ -127,9 +127,9 @@ def prototypes(names: Sequence[str], *, prefix: str = "Named") -> list[dict[str,
 
 def operators(ops: Sequence[str]) -> list[dict[str, object]]:
     """Return an operator of each name that is legal."""
-    made = [
-        _prototype(op, ["x", "y"], ["z"], ["alpha"], "elementwise") for op in dict.fromkeys(ops)
-    ]
+    # One project has one operator of each name in files: not both of Eof and EOF.
+    by_name = {op.lower(): op for op in ops}
+    made = [_prototype(op, ["x", "y"], ["z"], ["alpha"], "elementwise") for op in by_name.values()]
     return [entry for entry in made if is_legal(entry)]
 
 

@@ -58,7 +58,9 @@ def golden_module(specs: Sequence[OpSpec]) -> str | None:
         return text
     new = {name: f"value_{name.strip('_')}" for name in sorted(clashes)}
     taken = {name for spec in specs for name in _parameters(spec)}
-    new = {name: free_name(other, taken) for name, other in new.items()}
+    for name, other in new.items():
+        new[name] = free_name(other, taken)
+        taken.add(new[name])
     text = formula.golden_source(*(_renamed(spec, new) for spec in specs)) or ""
     return _with_old_keywords(text, {other: name for name, other in new.items()})
 

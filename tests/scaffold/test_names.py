@@ -105,14 +105,14 @@ def test_python_text_with_hostile_parameters_parses(kind: str) -> None:
 
 
 def test_golden_takes_the_old_keyword_where_it_had_to_rename_it() -> None:
-    entry = names._prototype("Plain", ["x", "y"], ["z"], ["np"], "elementwise")
+    entry = names._prototype("Plain", ["x", "y"], ["z"], ["np", "_x", "__x"], "elementwise")
     tree = {str(path): text for path, text in render(specs(entry)).items()}
     scope: dict[str, object] = {}
     exec(tree["plain/golden.py"].replace("from __future__ import annotations", ""), scope)
     import numpy
 
-    result = scope["plain"](numpy.array([2.0]), numpy.array([1.0]), np=3.0)  # type: ignore[operator]
-    assert float(result[0]) == 2 + 1 + 3 * 2
+    result = scope["plain"](numpy.array([2.0]), numpy.array([1.0]), np=3.0, _x=0.0, __x=1.0)  # type: ignore[operator]
+    assert float(result[0]) == 2 + 1 + 3 * 2 + 1 * 2
 
 
 def test_the_tables_of_data_types_in_the_binding_headers_are_ours() -> None:
