@@ -27,7 +27,7 @@ TOLERANCE = {torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 4e-2}
 # Their results are of chance, or memory that nobody wrote.
 NO_REFERENCE = re.compile(
     r"empty|rand|normal|bernoulli|multinomial|dropout|uniform|exponential|cauchy|geometric|"
-    r"log_normal|poisson|new_empty|resize|rrelu"
+    r"log_normal|poisson|new_empty|resize|rrelu|jiterator"
 )
 
 

@@ -256,3 +256,10 @@ def test_scratch_memory_of_the_cpu_finds_its_allocator_again() -> None:
     actual = torch.nn.functional.conv_transpose3d(x.npu(), weight.npu())
     expected = torch.nn.functional.conv_transpose3d(x, weight)
     torch.testing.assert_close(actual.cpu(), expected)
+
+
+def test_lazily_conjugated_tensors_are_copied() -> None:
+    # Resolving the conjugate of a copy's source copied it, and so on until the stack ended.
+    x = torch.randn(3, dtype=torch.complex64)
+    assert torch.equal(x.npu().conj().clone().cpu(), x.conj().resolve_conj())
+    assert torch.equal(x.npu().conj().cpu(), x.conj())

@@ -221,6 +221,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_thnn_fused_gru_cell_backward", TORCH_FN(gru_cell_backward));
 }
 
+// A copy reads lazily conjugated and negated tensors itself, as copy_ does; resolving them first would copy, without end.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+
 namespace {
 
 at::Generator default_generator(int64_t device) {
