@@ -235,7 +235,8 @@ def measured_copy(dtype: str, folder: Path) -> Measured:
     def seconds(times: int) -> float:
         rounds = np.array([times], dtype=np.int32)
         return median_seconds(
-            lambda: _emulator.launch(str(library), "copy_loop", [tile, rounds], 1, 0), rounds=9
+            lambda: _emulator.Kernel(str(library), "copy_loop").launch([tile, rounds], 1, 0),
+            rounds=9,
         )
 
     copies = 10 * TIMES

@@ -99,7 +99,7 @@ def build(folder: Path, *options: str) -> Path:
 
 def launcher(library: Path, case: Case, kernel: str = "product") -> Callable[[], object]:
     arguments = [case.a, case.b, case.c, case.numbers]
-    return lambda: _emulator.launch(str(library), kernel, arguments, _BLOCKS, 0)
+    return lambda: _emulator.Kernel(str(library), kernel).launch(arguments, _BLOCKS, 0)
 
 
 def check(case: Case) -> None:

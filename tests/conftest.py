@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkit import emulator
+from opkit import runtime, toolchain
+from opkit.errors import SetupError
 
 PROLOGUE = '#include "kernel_operator.h"\nusing namespace AscendC;\n'
 
@@ -35,41 +36,35 @@ class Kernel:
     library: Path
     source: Path
     name: str
+    launched: runtime.Kernel
 
     def __call__(
         self, *arguments: np.ndarray | bytes, block_dim: int = 1, tiling_key: int = 0
-    ) -> dict[str, object]:
-        from opkit.emulator import _emulator
+    ) -> runtime.LaunchResult:
+        return self.launched.launch(arguments, block_dim, tiling_key=tiling_key)
 
-        return _emulator.launch(
-            str(self.library), self.name, list(arguments), block_dim, tiling_key
-        )
+
+MODES = {"Vector": "vector", "Cube": "cube", "Mix11": "mix 1:1", "Mix12": "mix 1:2"}
+CHIPS = {2201: "Ascend910B2", 2002: "Ascend310P3"}
 
 
 @pytest.fixture(scope="session")
 def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Kernel]:
     """Return a function that compiles the text of a kernel named `kernel`, once for each text."""
     folder = tmp_path_factory.mktemp("kernels")
-    compiler = shutil.which("c++") or shutil.which("g++")
-    if compiler is None:
+    try:
+        toolchain.find_compiler()
+    except SetupError:
         pytest.skip("no C++ compiler")
 
-    def compile_text(body: str, mode: str = "Vector", arch: int = 2201) -> Kernel:
+    def compile_text(body: str, mode: str | None = None, arch: int = 2201) -> Kernel:
         text = PROLOGUE + textwrap.dedent(body)
-        stem = hashlib.sha256(f"{mode}{arch}{text}".encode()).hexdigest()[:16]
-        source, library = folder / f"{stem}.cpp", folder / f"{stem}.so"
-        if not library.exists():
-            source.write_text(f"{text}\nOPKIT_KERNEL_TABLE_AS(kernel, {mode})\n")
-            command = [
-                *(compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"),
-                *("-fno-gnu-unique", f"-D__NPU_ARCH__={arch}"),
-                *("-isystem", str(emulator.include_dir())),
-                *(str(source), "-o", str(library)),
-                *("-L", str(emulator.library_path().parent), "-lopkit_emulator"),
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr
-        return Kernel(library, source, "kernel")
+        source = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.cpp"
+        source.write_text(text)
+        image = toolchain.compile_kernel(
+            source, CHIPS[arch], kernels=["kernel"], mode=mode and MODES[mode], cache_dir=folder
+        )
+        return Kernel(image.library, source, "kernel", runtime.Kernel(image))
 
     return compile_text
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opkit.runtime.device import Configuration, configuration, configure, load_emulator
+    from opkit.runtime.kernel import DeviceMemory, Kernel, LaunchResult
     from opkit.runtime.library import Library, OutputSpec, open, raise_status
     from opkit.runtime.package import OperatorPackage
     from opkit.runtime.program import find_program, program_variables, run_program
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_TIMEOUT_SECONDS",
     "Configuration",
+    "DeviceMemory",
+    "Kernel",
+    "LaunchResult",
     "Library",
     "OperatorPackage",
     "OutputSpec",
@@ -33,6 +37,9 @@ __all__ = [
 _MODULES = {
     "DEFAULT_TIMEOUT_SECONDS": "watchdog",
     "Configuration": "device",
+    "DeviceMemory": "kernel",
+    "Kernel": "kernel",
+    "LaunchResult": "kernel",
     "Library": "library",
     "OperatorPackage": "package",
     "OutputSpec": "library",

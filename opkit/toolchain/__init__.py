@@ -9,6 +9,14 @@ from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arg
 from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
 from opkit.toolchain.library_build import OperatorBuild, build_operators, operators_below
+from opkit.toolchain.image import (
+    MODES,
+    ImageKernel,
+    KernelImage,
+    TilingUse,
+    compile_kernel,
+    open_image,
+)
 from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
 from opkit.toolchain.lock import locked
 from opkit.toolchain.opdef import read_opdefs
@@ -29,6 +37,7 @@ from opkit.toolchain.wheel import build_wheel
 __all__ = [
     "CMAKE_DIR",
     "LIBRARY_KINDS",
+    "MODES",
     "OPKIT_COMMAND",
     "WITHOUT_FOLDER",
     "Artifact",
@@ -38,7 +47,10 @@ __all__ = [
     "DriverRequest",
     "DriverResult",
     "OperatorBuild",
+    "ImageKernel",
+    "KernelImage",
     "Project",
+    "TilingUse",
     "Token",
     "TokenKind",
     "Toolkit",
@@ -48,6 +60,7 @@ __all__ = [
     "build_wheel",
     "check_machine",
     "clean_output",
+    "compile_kernel",
     "default_cache_dir",
     "default_output",
     "find_compiler",
@@ -58,6 +71,7 @@ __all__ = [
     "matching_close",
     "matching_open",
     "operators_below",
+    "open_image",
     "parse_driver_arguments",
     "plain_code",
     "read_opdefs",

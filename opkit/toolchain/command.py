@@ -16,8 +16,11 @@ from opkit.chips import Chip
 from opkit.errors import SetupError, UsageError
 from opkit.schema import OpSpec
 from opkit.toolchain.compiler import Compiler
+from opkit.toolchain.flags import common_flags, kernel_flags, link_flags
+from opkit.toolchain.kernel_table import TableEntry, kernel_table
 from opkit.toolchain.kernel_templates import LIST_TEMPLATES, read_instances
-from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel, scan_kernels
+from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel
+from opkit.toolchain.launch_tree import read_kernels
 from opkit.toolchain.opapi import OPAPI_LIBRARY
 from opkit.toolchain.project import Project
 from opkit.toolchain.tiling_structs import tiling_structs
@@ -29,7 +32,6 @@ __all__ = [
     "LinkUnit",
     "Variant",
     "absent_unit",
-    "chip_macros",
     "compile_argv",
     "host_argv",
     "kernel_units",
@@ -46,9 +48,6 @@ HOST_LIBRARY = "libop_host.so"
 TORCH_LIBRARY = "_torch.so"
 # torch >= 2.10 at run time: the oldest release whose stable ABI has what the bindings use.
 TORCH_TARGET_VERSION = "0x020a000000000000"
-
-# Predefined by the vendor's compiler. Source: programming guide, built-in keywords (__NPU_ARCH__).
-_CCE_AICORE = {2201: 220, 2002: 200}
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,8 @@ def compile_argv(
         depfile: gets the names of all headers that were read.
     """
     mode = "-shared" if unit.linked else "-c"
-    inputs = ["-MD", "-MF", str(depfile), "-MT", "unit", "-o", str(output), str(source)]
+    dependencies = [] if "-MMD" in unit.flags else ["-MD"]
+    inputs = [*dependencies, "-MF", str(depfile), "-MT", "unit", "-o", str(output), str(source)]
     libraries = [flag for flag in unit.flags if _is_for_linker(flag)]
     flags = [flag for flag in unit.flags if flag not in libraries]
     # The linker reads libraries after the objects that need them.
@@ -174,7 +174,7 @@ def kernel_units(
                 help=f'write it, or let "opkit gen" write it; {spec.source.name} names the kernel',
             )
         preamble = (preambles or {}).get(spec.op, KernelPreamble())
-        kernel = _find_kernel(source, spec)
+        kernel = _find_kernel(source, spec, toolkit)
         for variant in kernel_variants(spec, chip.npu_arch):
             units.append(
                 CompileUnit(
@@ -185,17 +185,15 @@ def kernel_units(
                         source.relative_to(project.root), spec.name, kernel, preamble
                     ),
                     flags=(
-                        *_common_flags(compiler, toolkit, optimise="-O2"),
+                        *kernel_flags(compiler, toolkit, chip),
                         # The unit lies elsewhere; this finds the user's file from the root, and
                         # takes the "./" that it puts before it off again.
                         "-iquote",
                         ".",
                         "-fmacro-prefix-map=./=",
-                        "-s",
-                        *chip_macros(chip),
                         *_variant_macros(variant),
                         *preamble.options,
-                        *_link_flags(toolkit, strict=True),
+                        *link_flags(toolkit, strict=True),
                     ),
                     linked=True,
                     template=variant if kernel.is_template else None,
@@ -233,18 +231,18 @@ def with_instances(unit: CompileUnit, preprocessed: str) -> CompileUnit:
     instances = read_instances(
         preprocessed, op=spec.op, inputs=tensors[:count], outputs=tensors[count:]
     )
-    kernel = _find_kernel(unit.source, spec)
+    kernel = _find_kernel(unit.source, spec, toolkit)
     entries = [
-        _entry(
+        TableEntry(
             spec.name,
-            f"{kernel.name}<{', '.join(instance.arguments)}>",
-            TASK_TYPES[instance.task_type] if instance.task_type else kernel.mode,
-            f"{instance.tiling_key}u",
+            function=f"{kernel.name}<{', '.join(instance.arguments)}>",
+            mode=TASK_TYPES[instance.task_type] if instance.task_type else None,
+            tiling_key=instance.tiling_key,
         )
         for instance in instances
     ]
     before, behind = tiling_structs(preprocessed, kernel.name, instances)
-    return replace(unit, text=f"{before}{unit.text}{behind}{_table(entries)}")
+    return replace(unit, text=f"{before}{unit.text}{behind}{kernel_table(entries)}")
 
 
 def library_units(
@@ -272,7 +270,7 @@ def library_units(
         libraries.append((TORCH_LIBRARY, "torch_ext", _torch_flags(torch), "-O1", False))
     objects, links = [], []
     for name, folder, extra, optimise, strict in libraries:
-        flags = (*_common_flags(compiler, toolkit, optimise=optimise), *extra)
+        flags = (*common_flags(compiler, toolkit, optimise=optimise), *extra)
         members = [
             CompileUnit(
                 name=_object_name(source.relative_to(project.root)),
@@ -284,11 +282,11 @@ def library_units(
             )
             for source in project.sources(folder)
         ]
-        link_flags = _link_flags(toolkit, strict=strict)
+        libraries_of = link_flags(toolkit, strict=strict)
         if folder == "torch_ext" and torch is not None:
-            link_flags = (*_torch_link_flags(torch), *link_flags)
+            libraries_of = (*_torch_link_flags(torch), *libraries_of)
         objects.extend(members)
-        links.append(LinkUnit(name, tuple(unit.name for unit in members), link_flags))
+        links.append(LinkUnit(name, tuple(unit.name for unit in members), libraries_of))
     return tuple(objects), tuple(links)
 
 
@@ -300,8 +298,8 @@ def _own_options(project: Project, source: Path) -> tuple[str, ...]:
 
 def host_argv(compiler: Compiler, toolkit: Toolkit, *, source: Path, output: Path) -> list[str]:
     """Return the command that makes a host library of one source."""
-    flags = _common_flags(compiler, toolkit, optimise="-O0")
-    libraries = _link_flags(toolkit, strict=False)
+    flags = common_flags(compiler, toolkit, optimise="-O0")
+    libraries = link_flags(toolkit, strict=False)
     return [*compiler.argv, *flags, "-shared", "-o", str(output), str(source), *libraries]
 
 
@@ -332,9 +330,9 @@ def opapi_unit(
     text = source
     for name, header in headers.items():
         text = text.replace(f'#include "{name}"\n', header)
-    flags = _common_flags(compiler, toolkit, optimise="-O1")
+    flags = common_flags(compiler, toolkit, optimise="-O1")
     if file is not None:
-        flags = (*flags, "-s", f"-Wl,-soname,{file}", *_link_flags(toolkit, strict=True))
+        flags = (*flags, "-s", f"-Wl,-soname,{file}", *link_flags(toolkit, strict=True))
     return CompileUnit(
         name=file or "op_api.o",
         kind="op_api",
@@ -352,7 +350,7 @@ def absent_unit(project: Project, toolkit: Toolkit, compiler: Compiler, source: 
         kind="op_host",
         source=project.root / "absent.cpp",
         text=source,
-        flags=_common_flags(compiler, toolkit, optimise="-O1"),
+        flags=common_flags(compiler, toolkit, optimise="-O1"),
         linked=False,
     )
 
@@ -365,15 +363,15 @@ def _is_for_linker(flag: str) -> bool:
     return flag.startswith(("-l", "-L", "-Wl,"))
 
 
-def _find_kernel(source: Path, spec: OpSpec) -> Kernel:
-    text = source.read_text(encoding="utf-8", errors="replace")
-    by_name = {kernel.name: kernel for kernel in scan_kernels(text)}
-    # One that stands in a header is compiled as any other.
+def _find_kernel(source: Path, spec: OpSpec, toolkit: Toolkit) -> Kernel:
+    found = read_kernels(source, foreign=(toolkit.include_dir,))
+    by_name = {kernel.name: kernel for kernel in found}
     usual = Kernel(spec.name, VECTOR, is_template=False)
     return by_name.get(spec.name) or by_name.get(spec.symbol) or usual
 
 
 def _kernel_text(source: Path, name: str, kernel: Kernel, preamble: KernelPreamble) -> str:
+    entry = TableEntry(name, function=None if kernel.name == name else kernel.name)
     if preamble.tiling_default is None:
         structs = ""
     else:
@@ -386,69 +384,9 @@ def _kernel_text(source: Path, name: str, kernel: Kernel, preamble: KernelPreamb
         f"{structs}"
         f'#include "{source.as_posix()}"\n'
         '#include "opkit/kernel_entry.h"\n\n'
-        f"{_plain_table(name, kernel)}"
+        # A template's table follows when its instances are known.
+        f"{'' if kernel.is_template else kernel_table([entry])}"
     )
-
-
-def _plain_table(name: str, kernel: Kernel) -> str:
-    """Return the table of a kernel under its operator's name.
-
-    Nothing for a template, whose instances are not known yet.
-    """
-    if kernel.is_template:
-        return ""
-    if kernel.name == name and kernel.mode == VECTOR and not kernel.keyed_modes:
-        return f"OPKIT_KERNEL_TABLE({name})\n"
-    keyed = [_entry(name, kernel.name, mode, key) for key, mode in kernel.keyed_modes]
-    return _table([_entry(name, kernel.name, kernel.mode), *keyed])
-
-
-def _entry(name: str, function: str, mode: str, key: str | None = None) -> str:
-    told = f", {key}" if key is not None else ""
-    return f'    ::opkit::kernel_entry<&{function}>("{name}", {mode}{told}),\n'
-
-
-def _table(entries: Sequence[str]) -> str:
-    return (
-        "namespace {\n"
-        f"const ::opkit::KernelEntry opkit_kernel_entries[] = {{\n{''.join(entries)}}};\n"
-        "}  // namespace\n"
-        "OPKIT_EXPORT_KERNELS(opkit_kernel_entries)\n"
-    )
-
-
-def _common_flags(compiler: Compiler, toolkit: Toolkit, *, optimise: str) -> tuple[str, ...]:
-    gcc_only = ("-fno-gnu-unique",) if compiler.family == "gcc" else ()
-    return (
-        "-std=c++17",
-        optimise,
-        "-fPIC",
-        "-fvisibility=hidden",
-        # One rounding an operation, as on the chip.
-        "-ffp-contract=off",
-        # Kernels copy tiling structs word by word, through pointers of another type.
-        "-fno-strict-aliasing",
-        *gcc_only,
-        "-Wall",
-        # Position, message and nothing else: we print the source line ourselves.
-        "-fmessage-length=0",
-        "-fno-diagnostics-show-caret" if compiler.family == "gcc" else "-fno-caret-diagnostics",
-        # System headers: their warnings are not the user's.
-        "-isystem",
-        str(toolkit.include_dir),
-    )
-
-
-def chip_macros(chip: Chip) -> tuple[str, ...]:
-    """Return the macros by which kernel source tells chips apart.
-
-    Raises:
-        UsageError: kernels cannot be compiled for this chip yet.
-    """
-    arch = chip.npu_arch_number
-    if arch not in _CCE_AICORE:
-        raise UsageError(f"{chip.name}: kernels cannot be compiled for {chip.npu_arch} yet")
-    return (f"-D__CCE_AICORE__={_CCE_AICORE[arch]}", f"-D__NPU_ARCH__={arch}")
 
 
 def _variant_macros(variant: Variant) -> tuple[str, ...]:
@@ -464,16 +402,6 @@ def _variant_macros(variant: Variant) -> tuple[str, ...]:
 
 def _formats(spec: OpSpec, index: int) -> tuple[str, ...]:
     return tuple(tensor.formats[index] for tensor in (*spec.inputs, *spec.outputs))
-
-
-def _link_flags(toolkit: Toolkit, *, strict: bool) -> tuple[str, ...]:
-    # No rpath: Python loads the emulator first, and its soname then answers for it, so an artifact
-    # holds no path of the machine it was built on.
-    if toolkit.library is None:
-        return ()
-    name = toolkit.library.name.removeprefix("lib").removesuffix(".so")
-    undefined = ("-Wl,--no-undefined",) if strict else ()
-    return (*undefined, f"-L{toolkit.library.parent}", f"-l{name}")
 
 
 def _numpy_flags() -> tuple[str, ...]:

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
 from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, UsageError
-from opkit.toolchain.command import chip_macros
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.diagnostics import compiler_crash, parse_diagnostics
 from opkit.toolchain.driver_arguments import DriverRequest, Input, parse_driver_arguments
+from opkit.toolchain.flags import chip_macros
 from opkit.toolchain.launch_rewrite import Rewritten
 from opkit.toolchain.launch_tree import LaunchTree, read_launch_tree
 from opkit.toolchain.toolkit import Toolkit

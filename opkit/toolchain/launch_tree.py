@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from opkit.toolchain.launch_rewrite import (
     scan_kernels,
 )
 
-__all__ = ["LaunchTree", "RewrittenFile", "read_launch_tree"]
+__all__ = ["LaunchTree", "RewrittenFile", "read_kernels", "read_launch_tree"]
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?P<name>\"[^\"\n]+\"|<[^>\n]+>)", re.MULTILINE)
 
@@ -67,6 +67,21 @@ class _File:
     edits: tuple[Edit, ...] = ()
 
 
+def read_kernels(
+    source: Path, *, include_dirs: Sequence[Path] = (), foreign: Iterable[Path] = ()
+) -> tuple[Kernel, ...]:
+    """Return the kernels that a source and the headers that it includes declare or define.
+
+    Args:
+        include_dirs: folders of `-I`, searched in order.
+        foreign: folders whose headers have no kernels and are not looked into.
+    Raises:
+        UsageError: the source cannot be read.
+    """
+    files = _read_all(source, include_dirs, tuple(str(path) + os.sep for path in foreign))
+    return _kernels_of(files)
+
+
 def read_launch_tree(
     source: Path,
     *,
@@ -91,12 +106,9 @@ def read_launch_tree(
     """
     foreign_dirs = tuple(str(path) + os.sep for path in foreign)
     files = _read_all(source, include_dirs, foreign_dirs)
-    kernels: dict[str, Kernel] = {}
+    kernels = _kernels_of(files)
     for file in files.values():
-        for kernel in scan_kernels(file.text):
-            kernels.setdefault(kernel.name, kernel)
-    for file in files.values():
-        file.edits = launch_edits(file.text, file=file.path, kernels=kernels.values())
+        file.edits = launch_edits(file.text, file=file.path, kernels=kernels)
     asks = any(ASK_KERNEL in edit.text for file in files.values() for edit in file.edits)
     for file in files.values():
         file.edits += body_edits(file.text, asks_mode=asks)
@@ -105,7 +117,7 @@ def read_launch_tree(
         for file in files.values():
             file.edits += library_edits(file.text)
         first = next(iter(files.values()))
-        first.edits += expression_edits(first.text, name_expressions, kernels.values())
+        first.edits += expression_edits(first.text, name_expressions, kernels)
     changed = _changed(files)
     names = {path: copies / str(index) / path.name for index, path in enumerate(changed)}
     rewritten = []
@@ -115,7 +127,7 @@ def read_launch_tree(
         edits = [*file.edits, *(edit for edit in links if edit is not None)]
         result = apply_edits(file.text, edits, file=file.path)
         rewritten.append(RewrittenFile(file.path, names[path], result))
-    return LaunchTree(files=tuple(rewritten), kernels=tuple(kernels.values()))
+    return LaunchTree(files=tuple(rewritten), kernels=kernels)
 
 
 def _read_all(
@@ -139,6 +151,14 @@ def _read_all(
             file.includes.append((found.start("name"), found.end("name"), name, target))
             waiting.append(target)
     return files
+
+
+def _kernels_of(files: Mapping[Path, _File]) -> tuple[Kernel, ...]:
+    kernels: dict[str, Kernel] = {}
+    for file in files.values():
+        for kernel in scan_kernels(file.text):
+            kernels.setdefault(kernel.name, kernel)
+    return tuple(kernels.values())
 
 
 def _read(path: Path, *, is_source: bool) -> str:

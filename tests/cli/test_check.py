@@ -183,7 +183,7 @@ SCRIPT = """
 import sys
 import numpy as np
 from opkit.emulator import _emulator
-_emulator.launch(sys.argv[1], "kernel", [np.zeros(128, np.float32)] * 2, 1)
+_emulator.Kernel(sys.argv[1], "kernel").launch([np.zeros(128, np.float32)] * 2, 1)
 raise SystemExit(int(sys.argv[2]))
 """
 

@@ -250,7 +250,7 @@ def test_what_a_launch_prints_is_capped(compile_kernel, capfd) -> None:
 
 def _launch_in_child(library: str) -> None:
     y = np.zeros(8, dtype=np.int32)
-    _emulator.launch(library, "kernel", [y], 8)
+    _emulator.Kernel(library, "kernel").launch([y], 8)
     assert y[7] == 708
 
 

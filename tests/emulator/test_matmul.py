@@ -352,7 +352,7 @@ def test_a_cube_kernel_has_no_vector_cores_that_ask(compile_kernel) -> None:
 
 
 def test_a_kernel_that_says_no_type_runs_on_what_its_objects_need(compile_kernel) -> None:
-    kernel = compile_kernel(ON_VECTOR, mode="Vector")
+    kernel = compile_kernel(ON_VECTOR)
     a, b = numbers((32, 16), np.float16, 1), numbers((16, 16), np.float16, 2)
     c = np.zeros((32, 16), np.float32)
     t = tiling(16, 16, 16, (16, 16, 16))

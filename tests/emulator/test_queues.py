@@ -60,7 +60,7 @@ MISUSE = {
 
 
 def test_a_queue_used_in_order_runs(compile_kernel) -> None:
-    assert compile_kernel(KERNEL % CORRECT)(np.zeros(1))["instructions"] > 0
+    assert compile_kernel(KERNEL % CORRECT)(np.zeros(1)).instructions > 0
 
 
 @pytest.mark.parametrize("case", MISUSE)

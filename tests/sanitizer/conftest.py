@@ -44,7 +44,7 @@ def check_library() -> CheckKernel:
         session = Check(tools, **options)
         try:
             with session:
-                _emulator.launch(str(library), kernel, list(arguments), block_dim)
+                _emulator.Kernel(str(library), kernel).launch(list(arguments), block_dim)
         except KernelFault:
             assert session.findings, "a fault that is no finding"
         return session.findings

@@ -25,7 +25,7 @@ from opkit.errors import KernelFault
 def launch(name):
     runtime.load_emulator()
     from opkit.emulator import _emulator
-    _emulator.launch(name, "kernel", [np.zeros(128, np.float32) for _ in range(2)], 1)
+    _emulator.Kernel(name, "kernel").launch([np.zeros(128, np.float32) for _ in range(2)], 1)
 
 def test_a_launch(): launch("./unpaired.so")
 def test_another_launch(): launch("./paired.so")

@@ -1,11 +1,6 @@
 // opkit.emulator._emulator: the device, its chips and the instruction table, for Python.
-#include <dlfcn.h>
-#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-
-#include <algorithm>
-#include <cstring>
 
 #include "bindings.h"
 #include "core/launch.h"
@@ -91,66 +86,6 @@ py::dict configuration() {
   return result;
 }
 
-KernelEntry find_kernel(const std::string& path, const std::string& name, uint64_t tiling_key) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) raise_usage(std::string("cannot load the kernel library: ") + dlerror());
-  const auto* table = static_cast<const KernelTable*>(dlsym(library, "opkit_kernel_table"));
-  if (table == nullptr) raise_usage(path + " exports no opkit_kernel_table");
-  if (!is_compatible(*table)) raise_usage(path + " was built for another version of opkit: build it again");
-  if (const auto entry = find_entry(*table, name.c_str(), tiling_key)) return *entry;
-  raise_usage(path + " has no kernel \"" + name + "\"");
-}
-
-/// Runs one kernel of a shared object. Arrays are passed as GM addresses, bytes objects as values.
-py::dict launch(const std::string& path, const std::string& name, const py::sequence& arguments, uint32_t block_dim,
-                uint64_t tiling_key) {
-  const KernelEntry entry = find_kernel(path, name, tiling_key);
-  if (py::len(arguments) != entry.argument_count) {
-    raise_usage(name + " takes " + std::to_string(entry.argument_count) + " arguments, not " +
-                std::to_string(py::len(arguments)));
-  }
-  if (block_dim == 0) raise_usage("block_dim must be at least 1");
-  std::vector<uint64_t> addresses(entry.argument_count);
-  std::vector<std::string> values(entry.argument_count);
-  std::vector<void*> storage(entry.argument_count);
-  std::vector<py::array> kept;
-  Launch launch;
-  for (size_t i = 0; i < entry.argument_count; ++i) {
-    const py::object argument = arguments[i];
-    if (py::isinstance<py::bytes>(argument)) {
-      values[i] = argument.cast<std::string>();
-      values[i].resize(std::max<size_t>(values[i].size(), 8));
-      storage[i] = values[i].data();
-      continue;
-    }
-    const auto array = argument.cast<py::array>();
-    if ((array.flags() & py::array::c_style) == 0) raise_usage("arguments must be C-contiguous arrays");
-    kept.push_back(array);
-    addresses[i] = reinterpret_cast<uint64_t>(array.data());
-    launch.gm.push_back(
-        {addresses[i], addresses[i] + static_cast<uint64_t>(array.nbytes()), true, "argument " + std::to_string(i)});
-    storage[i] = &addresses[i];
-  }
-  std::sort(launch.gm.begin(), launch.gm.end(), [](const GmRange& a, const GmRange& b) { return a.begin < b.begin; });
-  launch.kernel = entry.name;
-  launch.invoke = entry.invoke;
-  launch.arguments = storage.data();
-  launch.mode = entry.mode;
-  launch.block_dim = block_dim;
-  launch.tiling_key = tiling_key;
-  LaunchRecord record;
-  {
-    const py::gil_scoped_release release;
-    record = Device::get().run(launch);
-  }
-  if (record.fault.fault != Fault::None) raise_kernel_fault(record.fault);
-  py::dict result;
-  result["kernel"] = record.kernel;
-  result["block_dim"] = record.block_dim;
-  result["instructions"] = record.instructions;
-  return result;
-}
-
 }  // namespace
 }  // namespace opkit
 
@@ -170,10 +105,8 @@ PYBIND11_MODULE(_emulator, module) {
       "Return a number that grows as launches and cores end, and whether a launch runs.");
   module.def("stop_launch", &opkit::stop_launch, py::arg("seconds"), py::call_guard<py::gil_scoped_release>(),
              "End the launch that runs, because no core of it has ended for so long.");
-  module.def("launch", &opkit::launch, py::arg("path"), py::arg("name"), py::arg("arguments"), py::arg("block_dim"),
-             py::arg("tiling_key") = 0,
-             "Run one kernel of a shared object: arrays are passed as global memory, bytes as values.");
   opkit::bind_check(module);
+  opkit::bind_kernel(module);
   opkit::bind_lanes(module);
   opkit::bind_describe(module);
   opkit::bind_op_call(module);

@@ -36,10 +36,6 @@ void raise_status(int status, const std::string& message) {
   }
 }
 
-void check(opkit_status status) {
-  if (status != OPKIT_OK) raise_status(status, opkit_last_error());
-}
-
 /// Tensors in the C form; keeps the arrays and shapes that they point at.
 class Tensors {
  public:
@@ -216,7 +212,7 @@ class Library {
       const py::gil_scoped_release release;
       status = opkit_library_open(folder.c_str(), &library_);
     }
-    check(status);
+    check_status(status);
   }
 
   /// (shape, dtype number) of each output.
@@ -240,7 +236,7 @@ class Library {
         status = opkit_infer(library_, op_type.c_str(), &call, shapes.data(), &count);
       }
     }
-    check(status);
+    check_status(status);
     std::vector<std::pair<py::tuple, int32_t>> result;
     for (size_t i = 0; i < count; ++i) {
       const std::vector<int64_t> dims(shapes[i].dims, shapes[i].dims + shapes[i].rank);
@@ -264,7 +260,7 @@ class Library {
       const py::gil_scoped_release release;
       status = opkit_prepare(library_, op_type.c_str(), &call, &prepared);
     }
-    check(status);
+    check_status(status);
     const std::unique_ptr<opkit_plan, decltype(&opkit_plan_destroy)> plan(prepared, &opkit_plan_destroy);
     size_t count = 0;
     const opkit_shape* shapes = opkit_plan_outputs(plan.get(), &count);
@@ -281,7 +277,7 @@ class Library {
       const py::gil_scoped_release release;
       status = opkit_plan_run(plan.get(), results.data(), results.size(), nullptr);
     }
-    check(status);
+    check_status(status);
     return outputs;
   }
 
@@ -291,6 +287,10 @@ class Library {
 };
 
 }  // namespace
+
+void check_status(int status) {
+  if (status != OPKIT_OK) raise_status(status, opkit_last_error());
+}
 
 void bind_op_call(py::module_& module) {
   py::class_<Library>(module, "Library", "An artifact folder, open.")

@@ -13,12 +13,6 @@
 #include "opkit/kernel_entry.h"
 #include "opkit/types.h"
 
-// The compiler driver has read the mode from these; they mean nothing to the host's compiler.
-#ifndef __vector__
-#define __vector__
-#define __cube__
-#define __mix__(...)
-#endif
 #ifndef __global__
 #define __global__
 #endif

@@ -76,22 +76,6 @@ uint64_t size_in_bytes(int64_t elements, int32_t dtype) {
   return static_cast<uint64_t>(elements) * find_dtype(dtype)->size_bytes;
 }
 
-/// Sorted and without overlap: a tensor passed twice, or an output written in place, is one range.
-std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
-  std::sort(ranges.begin(), ranges.end(), [](const GmRange& a, const GmRange& b) { return a.begin < b.begin; });
-  std::vector<GmRange> out;
-  for (const GmRange& range : ranges) {
-    if (range.begin == range.end) continue;
-    if (!out.empty() && range.begin < out.back().end) {
-      out.back().end = std::max(out.back().end, range.end);
-      out.back().is_written = out.back().is_written || range.is_written;
-    } else {
-      out.push_back(range);
-    }
-  }
-  return out;
-}
-
 /// Tensors as a kernel's ListTensorDesc reads them. Source: ListTensorDesc, its data structure.
 template <typename ShapeOf, typename DataOf>
 std::vector<uint64_t> tensor_list(size_t start, size_t count, const ShapeOf& shape_of, const DataOf& data_of) {
@@ -121,6 +105,21 @@ int poison_byte(int32_t dtype) {
 }
 
 }  // namespace
+
+std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const GmRange& a, const GmRange& b) { return a.begin < b.begin; });
+  std::vector<GmRange> out;
+  for (const GmRange& range : ranges) {
+    if (range.begin == range.end) continue;
+    if (!out.empty() && range.begin < out.back().end) {
+      out.back().end = std::max(out.back().end, range.end);
+      out.back().is_written = out.back().is_written || range.is_written;
+    } else {
+      out.push_back(range);
+    }
+  }
+  return out;
+}
 
 LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
                         TilingResult& tiling, void* workspace, bool poisons) {

@@ -14,6 +14,9 @@ namespace opkit::host {
 LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
                         TilingResult& tiling, void* workspace, bool poisons);
 
+/// Sorted and without overlap: a tensor passed twice, or an output written in place, is one range.
+std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges);
+
 /// A fault as text: what happened, where, and what to do.
 std::string fault_text(const FaultReport& report);
 
@@ -22,5 +25,8 @@ OPKIT_API const FaultReport& last_fault();
 
 /// Runs a launch on the caller's own addresses; `error` says what was wrong where the status is not OPKIT_OK.
 opkit_status launch_direct(const opkit_direct_launch& given, std::string& error);
+
+/// Instructions of the last kernel call on this thread.
+OPKIT_API uint64_t last_instruction_count();
 
 }  // namespace opkit::host

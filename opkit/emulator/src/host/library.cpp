@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "call_error.h"
+#include "kernel_file.h"
 #include "describe.h"
 #include "dtypes.h"
 #include "opkit/types.h"
@@ -82,19 +83,6 @@ std::string built_variants(const fs::path& folder, const std::string& kernel) {
   std::string text;
   for (const std::string& name : found) text += (text.empty() ? "" : ", ") + name;
   return text.empty() ? "no variant of it" : text;
-}
-
-const KernelTable* load_kernels(const fs::path& file) {
-  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) fail(OPKIT_MISSING, std::string("a kernel cannot be loaded: ") + dlerror());
-  const auto* table = static_cast<const KernelTable*>(dlsym(handle, "opkit_kernel_table"));
-  if (table == nullptr) fail(OPKIT_MISSING, file.string() + " is not a kernel: it exports no opkit_kernel_table");
-  if (!is_compatible(*table)) {
-    fail(OPKIT_MISSING, file.string() + " was built for another version of opkit (kernel ABI " +
-                            std::to_string(table->abi_version) + ", this one has " + std::to_string(kAbiVersion) +
-                            ", or another instruction table): run \"opkit build\" again");
-  }
-  return table;
 }
 
 }  // namespace
@@ -175,7 +163,7 @@ KernelEntry find_kernel(opkit_library& library, const std::string& op_type, cons
     fail(OPKIT_MISSING, "[" + op_type + "] there is no kernel " + file_name + " in " + library.folder.string() +
                             ", which holds " + built_variants(library.folder, kernel) + "; run \"opkit build\" again");
   }
-  if (table == nullptr) table = load_kernels(library.load_folder / file_name);
+  if (table == nullptr) table = &load_kernel_file((library.load_folder / file_name).string());
   if (const auto entry = find_entry(*table, kernel.c_str(), tiling_key)) return *entry;
   std::string keys;
   for (uint32_t i = 0; i < table->count; ++i) {

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <optional>
 #include <vector>
 
 #include "bound_call.h"
 #include "dtypes.h"
+#include "guarded.h"
 #include "launch_run.h"
 #include "library.h"
 #include "tiling_run.h"
@@ -18,32 +18,6 @@ namespace {
 
 thread_local std::string last_error;
 thread_local FaultReport fault_of_last_call;
-
-opkit_status report(opkit_status status, const std::string& message) {
-  last_error = message;
-  return status;
-}
-
-template <typename Body>
-opkit_status guarded(Body body) {
-  try {
-    return body();
-  } catch (const CallError& error) {
-    if (error.status == OPKIT_FAULT) {
-      // Of a host function: no kernel ran, and the device is as it was.
-      fault_of_last_call = FaultReport();
-      fault_of_last_call.fault = Fault::Crash;
-      fault_of_last_call.message = error.message;
-    }
-    return report(error.status, error.message);
-  } catch (const std::bad_alloc&) {
-    return report(OPKIT_MISSING, "this machine has not enough memory for the call");
-  } catch (const std::exception& error) {
-    return report(OPKIT_INTERNAL, std::string("opkit failed: ") + error.what());
-  } catch (...) {
-    return report(OPKIT_INTERNAL, "opkit failed for an unknown reason");
-  }
-}
 
 void check_call(const opkit_library* library, const opkit_call* call) {
   if (library == nullptr) fail(OPKIT_USAGE, "the library is null: opkit_library_open has failed or was not called");
@@ -102,6 +76,24 @@ opkit_status infer(opkit_library* library, const char* op_type, const opkit_call
 }
 
 }  // namespace
+
+opkit_status report(opkit_status status, const std::string& message) {
+  last_error = message;
+  return status;
+}
+
+opkit_status report_fault(const FaultReport& fault) {
+  fault_of_last_call = fault;
+  return report(OPKIT_FAULT, fault_text(fault));
+}
+
+opkit_status report_crash(const std::string& message) {
+  fault_of_last_call = FaultReport();
+  fault_of_last_call.fault = Fault::Crash;
+  fault_of_last_call.message = message;
+  return report(OPKIT_FAULT, message);
+}
+
 }  // namespace opkit::host
 
 struct opkit_plan {
@@ -144,8 +136,7 @@ struct opkit_plan {
     const bool poisons = opkit::Device::get().config().poison;
     const opkit::LaunchRecord record = run_kernel(kernel, call, given, *tiling, workspace, poisons);
     if (record.fault.fault == opkit::Fault::None) return OPKIT_OK;
-    fault_of_last_call = record.fault;
-    return report(OPKIT_FAULT, fault_text(record.fault));
+    return report_fault(record.fault);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "opkit/arch.h"
+#include "opkit/kernel_notes.h"
 #include "opkit/types.h"
 
 #define __aicore__

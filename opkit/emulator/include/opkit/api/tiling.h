@@ -45,8 +45,8 @@ enum KernelMetaType {
 
 namespace opkit {
 
-/// Types that the emulated chips have; which of them a kernel has, the toolchain reads from its source. A kernel that
-/// asks for vector cores beside the AI cores runs on the cores that there are.
+/// Types that the emulated chips have. A kernel that asks for vector cores beside the AI cores runs on the cores that
+/// there are.
 constexpr bool is_task_type(KernelMetaType type) {
   return type <= KERNEL_TYPE_MIX_AIC_1_2 || type == KERNEL_TYPE_AICORE || type == KERNEL_TYPE_MIX_VECTOR_CORE;
 }
@@ -62,9 +62,21 @@ inline uint8_t* GetUserWorkspace(uint8_t* workspace) {
 
 }  // namespace AscendC
 
-#define KERNEL_TASK_TYPE_DEFAULT(type) \
-  static_assert(::opkit::is_task_type(type), #type " is a type of kernel that no emulated chip has")
-#define KERNEL_TASK_TYPE(key, type) KERNEL_TASK_TYPE_DEFAULT(type)
+/// Notes the type in the kernel's shared object: see opkit/kernel_notes.h.
+#define OPKIT_NOTE_TASK_TYPE(keyed, tiling_key, type)                                                   \
+  do {                                                                                                  \
+    static_assert(::opkit::is_task_type(type), #type " is a type of kernel that no emulated chip has"); \
+    static constexpr const char* opkit_function = __func__;                                             \
+    struct OpkitSaid {                                                                                  \
+      static const char* function() { return opkit_function; }                                          \
+      static ::opkit::KernelMode mode() { return ::opkit::mode_of_task_type(type); }                    \
+      static bool has_key() { return keyed; }                                                           \
+      static uint64_t key() { return static_cast<uint64_t>(tiling_key); }                               \
+    };                                                                                                  \
+    (void)&::opkit::detail::NotesMode<OpkitSaid>::kIsEntered;                                           \
+  } while (false)
+#define KERNEL_TASK_TYPE_DEFAULT(type) OPKIT_NOTE_TASK_TYPE(false, 0, type)
+#define KERNEL_TASK_TYPE(key, type) OPKIT_NOTE_TASK_TYPE(true, key, type)
 
 #define TILING_KEY_IS(key) (::opkit::tiling_key_is(key))
 #define TILING_KEY_LIST(first_key, second_key) (::opkit::tiling_key_is(first_key) || ::opkit::tiling_key_is(second_key))
@@ -86,10 +98,24 @@ using OpkitTilingDefault = OPKIT_TILING_DEFAULT;
 #define OPKIT_TILING_SELECTED OpkitTilingDefault
 #endif
 
-#define GET_TILING_DATA(tiling_data, tiling) \
-  [[maybe_unused]] auto tiling_data = ::opkit::read_tiling_as<OPKIT_TILING_SELECTED>(tiling)
-#define GET_TILING_DATA_WITH_STRUCT(tiling_struct, tiling_data, tiling) \
-  [[maybe_unused]] tiling_struct tiling_data = ::opkit::read_tiling_as<tiling_struct>(tiling)
+/// Notes the struct in the kernel's shared object: see opkit/kernel_notes.h.
+#define OPKIT_NOTE_TILING(variable)                                                   \
+  do {                                                                                \
+    static constexpr const char* opkit_function = __func__;                           \
+    using OpkitStruct = std::decay_t<decltype(variable)>;                             \
+    struct OpkitSaid {                                                                \
+      static const char* function() { return opkit_function; }                        \
+      static const char* name() { return ::opkit::detail::type_text<OpkitStruct>(); } \
+      static uint64_t size_bytes() { return sizeof(OpkitStruct); }                    \
+    };                                                                                \
+    (void)&::opkit::detail::NotesTiling<OpkitSaid>::kIsEntered;                       \
+  } while (false)
+#define GET_TILING_DATA(tiling_data, tiling)                                                  \
+  [[maybe_unused]] auto tiling_data = ::opkit::read_tiling_as<OPKIT_TILING_SELECTED>(tiling); \
+  OPKIT_NOTE_TILING(tiling_data)
+#define GET_TILING_DATA_WITH_STRUCT(tiling_struct, tiling_data, tiling)                        \
+  [[maybe_unused]] tiling_struct tiling_data = ::opkit::read_tiling_as<tiling_struct>(tiling); \
+  OPKIT_NOTE_TILING(tiling_data)
 #define GET_TILING_DATA_MEMBER(tiling_struct, member, variable, tiling) \
   [[maybe_unused]] auto variable =                                      \
       ::opkit::read_tiling_as<std::decay_t<decltype(tiling_struct::member)>>(tiling, offsetof(tiling_struct, member))

@@ -19,7 +19,7 @@ void init_objects(AscendC::TPipe* pipe, MatmulObject& object, const TCubeTiling*
 template <bool is_direct>
 struct NeedsCubeCores {
   static inline const bool kIsTold =
-      (unmarked_kernel_mode = is_direct ? KernelMode::Cube : KernelMode::Mix12) != KernelMode::Vector;
+      (kernel_notes.unmarked = is_direct ? KernelMode::Cube : KernelMode::Mix12) != KernelMode::Vector;
 };
 
 /// For REGIST_MATMUL_OBJ. True on a cube core that has served vector cores: its part of the kernel is over.

@@ -1,0 +1,75 @@
+"""Compiler flags, each said once: what builds, programs and single kernels are compiled with."""
+
+from __future__ import annotations
+
+from opkit.chips import Chip
+from opkit.errors import UsageError
+from opkit.toolchain.compiler import Compiler
+from opkit.toolchain.toolkit import Toolkit
+
+__all__ = ["KERNEL_OPTIMISE", "chip_macros", "common_flags", "kernel_flags", "link_flags"]
+
+KERNEL_OPTIMISE = "-O2"
+"""How kernels are optimised: most of their time is spent in the library."""
+
+# Predefined by the vendor's compiler. Source: programming guide, built-in keywords (__NPU_ARCH__).
+_CCE_AICORE = {2201: 220, 2002: 200}
+
+
+def common_flags(compiler: Compiler, toolkit: Toolkit, *, optimise: str) -> tuple[str, ...]:
+    """Return what every unit is compiled with: kernels, host code and bindings."""
+    gcc_only = ("-fno-gnu-unique",) if compiler.family == "gcc" else ()
+    return (
+        "-std=c++17",
+        optimise,
+        "-fPIC",
+        "-fvisibility=hidden",
+        # One rounding an operation, as on the chip.
+        "-ffp-contract=off",
+        # Kernels copy tiling structs word by word, through pointers of another type.
+        "-fno-strict-aliasing",
+        *gcc_only,
+        "-Wall",
+        # Position, message and nothing else: we print the source line ourselves.
+        "-fmessage-length=0",
+        "-fno-diagnostics-show-caret" if compiler.family == "gcc" else "-fno-caret-diagnostics",
+        # System headers: their warnings are not the user's.
+        "-isystem",
+        str(toolkit.include_dir),
+    )
+
+
+def chip_macros(chip: Chip) -> tuple[str, ...]:
+    """Return the macros by which kernel source tells chips apart.
+
+    Raises:
+        UsageError: kernels cannot be compiled for this chip yet.
+    """
+    arch = chip.npu_arch_number
+    if arch not in _CCE_AICORE:
+        raise UsageError(f"{chip.name}: kernels cannot be compiled for {chip.npu_arch} yet")
+    return (f"-D__CCE_AICORE__={_CCE_AICORE[arch]}", f"-D__NPU_ARCH__={arch}")
+
+
+def kernel_flags(compiler: Compiler, toolkit: Toolkit, chip: Chip) -> tuple[str, ...]:
+    """Return what every kernel is compiled with, whoever asks for it; libraries come behind it.
+
+    Raises:
+        UsageError: kernels cannot be compiled for this chip yet.
+    """
+    return (*common_flags(compiler, toolkit, optimise=KERNEL_OPTIMISE), "-s", *chip_macros(chip))
+
+
+def link_flags(toolkit: Toolkit, *, strict: bool) -> tuple[str, ...]:
+    """Return what links a unit to the emulator.
+
+    Args:
+        strict: refuse undefined symbols.
+    """
+    # No rpath: Python loads the emulator first, and its soname then answers for it, so an artifact
+    # holds no path of the machine it was built on.
+    if toolkit.library is None:
+        return ()
+    name = toolkit.library.name.removeprefix("lib").removesuffix(".so")
+    undefined = ("-Wl,--no-undefined",) if strict else ()
+    return (*undefined, f"-L{toolkit.library.parent}", f"-l{name}")
