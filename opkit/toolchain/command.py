@@ -81,6 +81,8 @@ class CompileUnit:
     """Whether the compiler also links, so that `name` is a shared object."""
     template: Variant | None = None
     """For a kernel that is a template: its variant. Its instances are still to be read."""
+    function: str = ""
+    """The function of a kernel, without template arguments."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,7 @@ def kernel_units(
                     ),
                     linked=True,
                     template=variant if kernel.is_template else None,
+                    function=kernel.name,
                 )
             )
     return tuple(units)
@@ -231,17 +234,16 @@ def with_instances(unit: CompileUnit, preprocessed: str) -> CompileUnit:
     instances = read_instances(
         preprocessed, op=spec.op, inputs=tensors[:count], outputs=tensors[count:]
     )
-    kernel = _find_kernel(unit.source, spec, toolkit)
     entries = [
         TableEntry(
             spec.name,
-            function=f"{kernel.name}<{', '.join(instance.arguments)}>",
+            function=f"{unit.function}<{', '.join(instance.arguments)}>",
             mode=TASK_TYPES[instance.task_type] if instance.task_type else None,
             tiling_key=instance.tiling_key,
         )
         for instance in instances
     ]
-    before, behind = tiling_structs(preprocessed, kernel.name, instances)
+    before, behind = tiling_structs(preprocessed, unit.function, instances)
     return replace(unit, text=f"{before}{unit.text}{behind}{kernel_table(entries)}")
 
 
