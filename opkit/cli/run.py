@@ -117,10 +117,14 @@ def _run_script(
     seed: int | None,
 ) -> None:
     from opkit import runtime, torch_npu
+    from opkit.pypto import as_pypto
 
     torch_npu.offer()
     runtime.configure(chip, threads=threads, poison=poison, seed=seed)
-    click.get_current_context().exit(exit_code(runtime.run_script(script, arguments)))
+    # Programs that say `import pypto` need no edits.
+    with as_pypto():
+        code = runtime.run_script(script, arguments)
+    click.get_current_context().exit(exit_code(code))
 
 
 def exit_code(given: int | str | None) -> int:

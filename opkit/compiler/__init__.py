@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
     from .operators import OPERATORS
     from .program_file import load_program, tensor_spec
-    from .reference import random_arrays, run_graph
+    from .reference import random_arrays, run_graph, to_storage
     from .rewrite import expand, simplify
     from .split import Split, split
     from .stages import Stages, compile_stages
@@ -70,6 +70,7 @@ __all__ = [
     "split",
     "stage_text",
     "tensor_spec",
+    "to_storage",
     "trace",
     "verify",
 ]
@@ -110,6 +111,7 @@ _HOME = {
     "split": "split",
     "stage_text": "explain",
     "tensor_spec": "program_file",
+    "to_storage": "reference",
     "trace": "builder",
     "verify": "verify",
 }

@@ -165,7 +165,9 @@ class Compiled:
             kernel.name, lambda: source_of(kernel, with_lines=True, file=f"{kernel.name}.cpp")
         )
 
-    def native(self, name: str, source: Callable[[], str], *, mode: str = "Vector") -> NativeKernel:
+    def native(
+        self, name: str, source: Callable[[], str], *, mode: str | None = None
+    ) -> NativeKernel:
         """Return a kernel by name, compiled from its source at its first use."""
         if name not in self._loaded:
             self._loaded[name] = compile_text(name, source(), self.stages.chip, mode=mode)

@@ -79,7 +79,7 @@ def run_product(
     cores, data = product_data(
         shape, program.stages.graph.tensors[node.inputs[0]].dtype, program.stages.chip
     )
-    kernel = program.native(group.name, lambda: product_source(program, group)[1], mode="Cube")
+    kernel = program.native(group.name, lambda: product_source(program, group)[1], mode="cube")
     bias = bias_of(program, group)
     extra = [memory[bias]] if bias else []
     kernel.launch([left, right, *extra, result, data], cores)

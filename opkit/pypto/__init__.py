@@ -1,0 +1,88 @@
+"""PyPTO programs: the surface of the article and the names most used of the public project's.
+
+    from opkit import pypto
+
+    @pypto.jit
+    def gate(x, weight, bias):
+        return pypto.relu(pypto.matmul(x, weight) + bias)
+
+    y = gate(x, weight, bias)      # NumPy arrays, or torch tensors on the CPU
+
+A function is traced once for each kind of arguments and run by the kernels that opkit.compiler
+makes of it. Programs that say `import pypto` run under `opkit run`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .annotations import DYNAMIC, STATIC, Tensor
+    from .diagnostics import PyptoWarning
+    from .foreign import as_pypto
+    from .jit import Function, Program, function, jit
+
+__all__ = [
+    "DYNAMIC",
+    "STATIC",
+    "Function",
+    "Program",
+    "PyptoWarning",
+    "Tensor",
+    "as_pypto",
+    "function",
+    "jit",
+]
+
+_HOME = {
+    "DYNAMIC": "annotations",
+    "STATIC": "annotations",
+    "Tensor": "annotations",
+    "PyptoWarning": "diagnostics",
+    "as_pypto": "foreign",
+    "Function": "jit",
+    "Program": "jit",
+    "function": "jit",
+    "jit": "jit",
+}
+
+
+class RunMode:
+    """Where the public project runs programs; opkit runs both on the emulated chip."""
+
+    NPU = "npu"
+    SIM = "sim"
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in _HOME:
+        value: Any = getattr(import_module(f".{_HOME[name]}", __name__), name)
+        # A module of the same name (`jit`) has just been bound: the function wins.
+        globals()[name] = value
+        return value
+    if name.startswith("DT_"):
+        return _data_type(name)
+    if name == "frontend":
+        from .jit import function, jit
+
+        return SimpleNamespace(jit=jit, function=function)
+    from .functions import FUNCTIONS
+
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
+    import difflib
+
+    near = difflib.get_close_matches(name, [*FUNCTIONS, *_HOME], n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise AttributeError(f"opkit has no pypto.{name}{hint}", name=name)
+
+
+def _data_type(name: str) -> str:
+    from .functions import dtype_name
+
+    dtype_name(name)
+    return name

@@ -1,0 +1,333 @@
+"""The functions of both surfaces, by name: most are rows of the compiler's table under another
+name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opkit.compiler import GraphBuilder, GraphError
+
+from .diagnostics import check_heads, check_tile_shapes, depends_on
+from .traced import Traced, here, new_value
+
+__all__ = ["FUNCTIONS", "building", "current_builder", "dtype_name"]
+
+_builders: list[GraphBuilder] = []
+_DTYPES = {
+    "DT_FP32": "float32",
+    "DT_FP16": "float16",
+    "DT_BF16": "bfloat16",
+    "DT_INT8": "int8",
+    "DT_UINT8": "uint8",
+    "DT_INT16": "int16",
+    "DT_INT32": "int32",
+    "DT_INT64": "int64",
+    "DT_BOOL": "bool",
+}
+
+
+class building:
+    """What is traced inside of the block belongs to this builder."""
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        self._builder = builder
+
+    def __enter__(self) -> GraphBuilder:
+        _builders.append(self._builder)
+        return self._builder
+
+    def __exit__(self, *_: object) -> None:
+        _builders.pop()
+
+
+def current_builder() -> GraphBuilder:
+    """Return the builder of the program that is being traced.
+
+    Raises:
+        GraphError: none is.
+    """
+    if not _builders:
+        raise GraphError(
+            "pypto's functions work inside of functions that @pypto.jit marks",
+            location=here(),
+            help="put @pypto.jit above the function, and call it with arrays",
+        )
+    return _builders[-1]
+
+
+def dtype_name(dtype: object) -> str:
+    """Return the name of a data type: `DT_FP16`, `numpy.float16` or "float16".
+
+    Raises:
+        GraphError: there is none.
+    """
+    from opkit.dtypes import find_dtype
+
+    text = _DTYPES.get(str(dtype), str(getattr(dtype, "__name__", dtype)).rpartition(".")[2])
+    row = find_dtype(text)
+    if row is None:
+        raise GraphError(f"{dtype} is no data type that opkit has", location=here())
+    return row.name
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def call(*operands: Any, **settings: object) -> Traced:
+        return new_value(current_builder(), name, *operands, **settings)
+
+    call.__name__ = name
+    return call
+
+
+def _number_or(name: str, number: Callable[[float], float]) -> Callable[..., Any]:
+    """Functions of tensors that also take Python's numbers, as `pypto.sqrt(head_dim)` does."""
+
+    def call(x: Any) -> Any:
+        return number(x) if isinstance(x, int | float) else new_value(current_builder(), name, x)
+
+    call.__name__ = name
+    return call
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    def call(
+        x: Traced, axis: Any = None, keepdim: bool = False, keepdims: bool = False, dim: Any = None
+    ) -> Traced:
+        over = dim if axis is None else axis
+        return new_value(current_builder(), name, x, axis=over, keepdims=bool(keepdim or keepdims))
+
+    call.__name__ = name
+    return call
+
+
+def _softmax(x: Traced, axis: int = -1, dim: int | None = None) -> Traced:
+    over = axis if dim is None else dim
+    check_heads(x, over)
+    return new_value(current_builder(), "softmax", x, axis=over)
+
+
+def _matmul(
+    a: Traced,
+    b: Traced,
+    out_dtype: object = None,
+    *,
+    a_trans: bool = False,
+    b_trans: bool = False,
+    **options: object,
+) -> Traced:
+    unknown = [name for name, value in options.items() if value]
+    if unknown:
+        raise GraphError(f"matmul: opkit has no {unknown[0]}", location=here())
+    if a.dtype != b.dtype:
+        raise GraphError(
+            f"matmul takes equal data types, not {a.dtype} and {b.dtype}",
+            location=here(),
+            help="cast one of them",
+        )
+    result = new_value(current_builder(), "matmul", a, b, transpose_a=a_trans, transpose_b=b_trans)
+    wanted = result.dtype if out_dtype is None else dtype_name(out_dtype)
+    return result if wanted == result.dtype else result.apply("cast", dtype=wanted)
+
+
+def _filled(shape: Sequence[int], value: float, dtype: object = "float32") -> Traced:
+    name = dtype_name(dtype)
+    with current_builder().at(here()):
+        number = current_builder().constant(value, name)
+        full = number.apply("broadcast_to", shape=tuple(shape))
+    return Traced(current_builder(), full)
+
+
+def _zeros(shape: Sequence[int] | int, dtype: object = "float32") -> Traced:
+    return _filled((shape,) if isinstance(shape, int) else shape, 0.0, dtype)
+
+
+def _tensor(shape: Sequence[int], dtype: object = "float32", name: str = "") -> Traced:
+    return Traced(current_builder(), None, shape=tuple(shape), dtype=dtype_name(dtype))
+
+
+def _empty_like(x: Traced) -> Traced:
+    return Traced(current_builder(), None, shape=x.shape, dtype=x.dtype)
+
+
+def _reshape(x: Traced, shape: Sequence[int], **_: object) -> Traced:
+    return x.reshape(*shape)
+
+
+def _transpose(x: Traced, *axes: Any) -> Traced:
+    if len(axes) == 2 and all(isinstance(axis, int) for axis in axes) and x.ndim != 2:
+        order = list(range(x.ndim))
+        order[axes[0]], order[axes[1]] = order[axes[1]], order[axes[0]]
+        return x.transpose(*order)
+    return x.transpose(*axes)
+
+
+def _cast(x: Traced, dtype: object, *_: object) -> Traced:
+    return x.apply("cast", dtype=dtype_name(dtype))
+
+
+def _view(
+    x: Traced,
+    shape: Sequence[int],
+    offsets: Sequence[int],
+    *,
+    valid_shape: Sequence[int] | None = None,
+    dtype: object = None,
+) -> Traced:
+    """The part of `x` at some offsets; behind `valid_shape` it holds zeros."""
+    if dtype is not None:
+        raise GraphError("view: opkit has no dtype= yet", location=here(), help="cast the tensor")
+    if not len(shape) == len(offsets) == x.ndim:
+        raise GraphError(
+            f"view of a tensor with {x.ndim} axes: {len(shape)} extents, {len(offsets)} offsets",
+            location=here(),
+        )
+    valid = tuple(valid_shape) if valid_shape is not None else tuple(shape)
+    for axis, (extent, there, offset, own) in enumerate(
+        zip(shape, valid, offsets, x.shape, strict=True)
+    ):
+        if there > extent or offset < 0 or offset + there > own:
+            what = "valid_shape" if valid_shape is not None else "shape"
+            raise GraphError(
+                f"view: {what} says {there} elements from {offset} on along axis {axis}, where the"
+                f" view has {extent} and the tensor {own}",
+                location=here(),
+                help=f"valid_shape={max(0, min(extent, own - offset))} along this axis fits",
+            )
+    part = x[tuple(slice(o, o + n) for o, n in zip(offsets, valid, strict=True))]
+    if valid == tuple(shape):
+        return part
+    widths = tuple((0, extent - there) for extent, there in zip(shape, valid, strict=True))
+    return part.apply("pad", widths=widths)
+
+
+def _assemble(x: Any, offsets: Any = None, out: Any = None, **_: object) -> None:
+    """Write a tile, or a list of (tile, offsets), into a tensor."""
+    if isinstance(x, list | tuple):
+        for tile, place in x:
+            _assemble(tile, place, offsets if out is None else out)
+        return
+    if depends_on(x, out):
+        raise GraphError(
+            "this assembles into a tensor that the tile was viewed from: a cycle",
+            location=here(),
+            help="assemble into a tensor of its own",
+        )
+    for axis, (offset, extent, own) in enumerate(zip(offsets, x.shape, out.shape, strict=True)):
+        if offset < 0 or offset + extent > own:
+            raise GraphError(
+                f"assemble: {extent} elements from {offset} on do not fit into axis {axis}, which"
+                f" has {own}",
+                location=here(),
+                help="view the tile with a valid_shape, and assemble that part",
+            )
+    out[tuple(slice(o, o + e) for o, e in zip(offsets, x.shape, strict=True))] = x
+
+
+def _concat(tensors: Sequence[Traced], dim: int = 0, axis: int | None = None) -> Traced:
+    over = dim if axis is None else axis
+    return new_value(current_builder(), "concat", *tensors, axis=over)
+
+
+def _clip(x: Traced, low: float = -math.inf, high: float = math.inf) -> Traced:
+    return x.apply("clamp", low=float(low), high=float(high))
+
+
+def _unsqueeze(x: Traced, dim: int) -> Traced:
+    at = dim % (x.ndim + 1)
+    return x.reshape(*x.shape[:at], 1, *x.shape[at:])
+
+
+def _expand_clone(x: Traced, shape: Sequence[int], **_: object) -> Traced:
+    return x.apply("broadcast_to", shape=tuple(shape))
+
+
+def _loop(*bounds: int, **_: object) -> range:
+    """The indices of a loop; sizes are known when a program is traced, so they are numbers."""
+    return range(*(int(each) for each in bounds))
+
+
+def _loop_unroll(*bounds: int, unroll_list: Sequence[int] = (1,), **_: object) -> Any:
+    given = slice(*bounds)
+    start, stop, step = given.start or 0, given.stop, given.step or 1
+    while start < stop:
+        fits = [n for n in sorted(unroll_list, reverse=True) if start + (n - 1) * step < stop]
+        factor = fits[0] if fits else 1
+        yield start, factor
+        start += factor * step
+
+
+def _cond(condition: Any) -> bool:
+    return bool(condition)
+
+
+def _set_vec_tile_shapes(*sizes: int) -> None:
+    check_tile_shapes(sizes)
+
+
+def _ignored(*_: object, **__: object) -> None:
+    """Settings of the vendor's compiler that change time, never results."""
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    # What both surfaces share.
+    **{
+        name: _operator(name)
+        for name in (
+            *("add", "sub", "mul", "div", "relu", "maximum", "minimum", "exp", "log", "neg", "abs"),
+            *(
+                "sigmoid",
+                "tanh",
+                "erf",
+                "erfc",
+                "floor",
+                "ceil",
+                "round",
+                "trunc",
+                "expm1",
+                "log1p",
+            ),
+            *("rsqrt", "reciprocal", "square", "where", "pow", "logical_not", "logical_and"),
+            *("logical_or", "gelu", "silu", "sin", "cos", "sign", "layer_norm", "rms_norm"),
+        )
+    },
+    "sqrt": _number_or("sqrt", math.sqrt),
+    "zeros": _zeros,
+    "ones": lambda shape, dtype="float32": _filled(shape, 1.0, dtype),
+    "full": lambda shape, value, dtype="float32", **_: _filled(shape, value, dtype),
+    "empty_like": _empty_like,
+    "zeros_like": lambda x: _filled(x.shape, 0.0, x.dtype),
+    "matmul": _matmul,
+    "softmax": _softmax,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    **{name: _reduction(name) for name in ("sum", "mean", "var", "max", "min")},
+    "amax": _reduction("max"),
+    "amin": _reduction("min"),
+    # The public project's.
+    "tensor": _tensor,
+    "cast": _cast,
+    "view": _view,
+    "assemble": _assemble,
+    "concat": _concat,
+    "clip": _clip,
+    "clone": lambda x: x + 0,
+    "unsqueeze": _unsqueeze,
+    "expand_clone": _expand_clone,
+    "gather": lambda x, dim, index: new_value(current_builder(), "take", x, index, axis=dim),
+    "loop": _loop,
+    "loop_unroll": _loop_unroll,
+    "is_loop_begin": lambda index, start=0: index == start,
+    "is_loop_end": lambda index, last: index == last,
+    "cond": _cond,
+    "symbolic_scalar": int,
+    "ceildiv": lambda a, b: -(-a // b),
+    "set_vec_tile_shapes": _set_vec_tile_shapes,
+    **dict.fromkeys(
+        (
+            *("set_cube_tile_shapes", "set_semantic_label", "set_pass_options"),
+            *("set_host_options", "set_codegen_options", "set_verify_options", "set_debug_options"),
+        ),
+        _ignored,
+    ),
+}

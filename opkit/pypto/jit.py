@@ -1,0 +1,330 @@
+"""`@pypto.jit`: a Python function, traced once for each kind of arguments, then run as kernels."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from opkit import compiler
+from opkit.compiler import Graph, GraphBuilder, GraphError, Location
+
+from .annotations import check_annotation
+from .diagnostics import check_backward, undefined_name
+from .functions import building
+from .traced import Traced, here
+
+__all__ = ["Function", "Program", "function", "jit"]
+
+
+@dataclass
+class Program:
+    """One function for arguments of certain shapes and data types."""
+
+    graph: Graph | None
+    """None where it computes nothing: it returns an argument, or nothing."""
+    returned: Any
+    """The result, with the names of outputs and arguments in place of arrays."""
+    written: Mapping[str, str]
+    """Output by the argument that it is written to."""
+    inputs: tuple[str, ...]
+    """The arguments that the graph reads."""
+    compiled: compiler.Compiled | None = None
+    reason: str = ""
+    """Why it runs in NumPy; empty where kernels run."""
+
+    @property
+    def runs_in(self) -> str:
+        """`kernels`, or `numpy` where opkit has no kernels for it yet."""
+        return "kernels" if self.compiled is not None else "numpy"
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a result goes: an output of the graph, or an argument as it was given."""
+
+    name: str
+    is_argument: bool
+
+
+@dataclass
+class _Arguments:
+    """The arrays among a call's arguments by name, and the arguments with names in their place."""
+
+    arrays: dict[str, Any] = field(default_factory=dict)
+    shape: list[object] = field(default_factory=list)
+    """What decides on the program besides: shapes, types, and numbers as they are."""
+
+
+class Function:
+    """A function that @pypto.jit marks; call it with NumPy arrays or torch tensors on the CPU."""
+
+    def __init__(self, traced: Callable[..., Any], options: Mapping[str, object]) -> None:
+        functools.update_wrapper(self, traced)
+        self._function = traced
+        self._signature = inspect.signature(traced)
+        self._programs: dict[str, Program] = {}
+        self.options = dict(options)
+        self.last: Program | None = None
+        """The program of the last call."""
+
+    def __repr__(self) -> str:
+        return f"<pypto function {self._function.__name__}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program on arrays; inside of another program, become part of it.
+
+        Raises:
+            GraphError: the program is wrong, at its line.
+        """
+        if _has_traced((args, kwargs)):
+            return self._function(*args, **kwargs)
+        check_backward()
+        bound, arguments = self._bind(args, kwargs)
+        key = repr(arguments.shape)
+        program = self._programs.get(key)
+        if program is None:
+            program = self._programs[key] = self._trace(bound, arguments)
+        self.last = program
+        results = _run(program, {name: _array(a) for name, a in arguments.arrays.items()})
+        for name, output in program.written.items():
+            _copy_to(arguments.arrays[name], results[output])
+        like_torch = any(type(a).__module__ == "torch" for a in arguments.arrays.values())
+        return _filled(program.returned, results, arguments.arrays, like_torch)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Program:
+        """Return the program for arguments like these, without running it."""
+        return self._trace(*self._bind(args, kwargs))
+
+    def _bind(self, args: Any, kwargs: Any) -> tuple[inspect.BoundArguments, _Arguments]:
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as err:
+            raise GraphError(f"{self._function.__name__}: {err}", location=here()) from err
+        bound.apply_defaults()
+        arguments = _Arguments()
+        for name, value in bound.arguments.items():
+            bound.arguments[name] = _flatten(name, value, arguments)
+            check_annotation(self._function, name, value)
+        return bound, arguments
+
+    def _trace(self, bound: inspect.BoundArguments, arguments: _Arguments) -> Program:
+        builder = GraphBuilder(_kernel_name(self._function.__name__))
+        tensors = {}
+        for name, array in arguments.arrays.items():
+            shape, dtype = _kind(array)
+            tensors[name] = Traced(builder, builder.input(name, shape, dtype))
+        with building(builder):
+            try:
+                result = self._function(*_with(bound.args, tensors), **_with(bound.kwargs, tensors))
+            except NameError as err:
+                raise undefined_name(err) from err
+            return self._finish(builder, tensors, result)
+
+    def _finish(self, builder: GraphBuilder, tensors: Mapping[str, Traced], result: Any) -> Program:
+        names = {id(tensor): name for name, tensor in tensors.items()}
+        written: dict[str, str] = {}
+        for name, tensor in tensors.items():
+            if tensor.is_written:
+                written[name] = f"{name}_out"
+                builder.output(written[name], tensor.value)
+        count = 0
+
+        def placed(value: Any) -> Any:
+            nonlocal count
+            if isinstance(value, Traced):
+                if id(value) in names:
+                    return _Place(names[id(value)], is_argument=True)
+                count += 1
+                builder.output(f"result{count}", value.value)
+                return _Place(f"result{count}", is_argument=False)
+            if isinstance(value, dict):
+                return {key: placed(each) for key, each in value.items()}
+            if isinstance(value, list | tuple):
+                return type(value)(placed(each) for each in value)
+            return value
+
+        returned = placed(result)
+        if not written and result is None:
+            code = self._function.__code__
+            raise GraphError(
+                f"{self._function.__name__} returns nothing and writes to none of its arguments",
+                location=Location(code.co_filename, code.co_firstlineno),
+                help="return the result, or write it: out[:] = result, pypto.assemble(..., out)",
+            )
+        if not written and count == 0:
+            return Program(None, returned, written, ())
+        graph = builder.graph()
+        used = {name for node in graph.nodes for name in node.inputs}
+        used |= {tensor for _, tensor in graph.outputs}
+        inputs = tuple(t for t in graph.inputs if t.name in used)
+        graph = Graph(graph.name, inputs, graph.nodes, graph.outputs, graph.attributes)
+        program = Program(graph, returned, written, tuple(t.name for t in inputs))
+        _compile(program)
+        return program
+
+
+# A kernel's text grows with the operators; element by element programs are for NumPy.
+_MOST_OPERATORS = 400
+
+
+def _compile(program: Program) -> None:
+    from opkit import runtime
+
+    graph = program.graph
+    assert graph is not None
+    if len(graph.nodes) > _MOST_OPERATORS:
+        program.reason = f"{len(graph.nodes)} operators, one element each: no kernel pays for them"
+        return
+    try:
+        program.compiled = compiler.compile(graph, chip=runtime.configuration().chip)
+    except GraphError as err:
+        program.reason = str(err)
+
+
+def _run(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    graph = program.graph
+    if graph is None:
+        return {}
+    given = {name: arrays[name] for name in program.inputs}
+    if program.compiled is not None:
+        import numpy as np
+
+        try:
+            whole = {name: np.ascontiguousarray(array) for name, array in given.items()}
+            return program.compiled.run(whole, {})
+        except GraphError as err:
+            # The compiler has no kernel for some operator: said by Program.reason, never silently.
+            program.compiled, program.reason = None, str(err)
+    values = compiler.run_graph(graph, given)
+    return {
+        name: compiler.to_storage(values[tensor], graph.tensors[tensor].dtype)
+        for name, tensor in graph.outputs
+    }
+
+
+def jit(
+    traced: Callable[..., Any] | None = None,
+    *,
+    fusion: bool = True,
+    unroll_factor: int = 1,
+    **options: object,
+) -> Any:
+    """Mark a function as a program.
+
+    Args:
+        fusion: whether operators share kernels; they always do, where they can.
+        unroll_factor: how many rounds of a loop are written out; a traced loop is, all of it.
+        options: the public project's `host_options`, `runtime_options` and so on; they change how
+            a program is run, never what it gives.
+    """
+    known = {
+        *("host_options", "pass_options", "runtime_options", "verify_options"),
+        *("debug_options", "codegen_options", "infer_controlflow_shape"),
+    }
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise GraphError(
+            f'jit has no option "{unknown[0]}"',
+            location=here(),
+            help=f"it has fusion, unroll_factor, {', '.join(sorted(known))}",
+        )
+    given = {"fusion": fusion, "unroll_factor": unroll_factor, **options}
+    if traced is None:
+        return lambda each: Function(each, given)
+    return Function(traced, given)
+
+
+def function(traced: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a helper of programs; it is traced where it is called."""
+    return traced
+
+
+def _kernel_name(name: str) -> str:
+    """Return a function's name as C++ takes it: lambdas have none, and some are C++'s own words."""
+    return "".join(each if each.isalnum() else "_" for each in name).strip("_") + "_program"
+
+
+def _flatten(path: str, value: Any, found: _Arguments) -> Any:
+    """Return a value with places instead of arrays, which `found` collects."""
+    if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
+        found.arrays[path] = value
+        found.shape.append((path, *_kind(value)))
+        return _Place(path, is_argument=True)
+    if isinstance(value, dict):
+        return {key: _flatten(f"{path}_{key}", each, found) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        parts = [_flatten(f"{path}_{at}", each, found) for at, each in enumerate(value)]
+        return type(value)(parts)
+    found.shape.append((path, value))
+    return value
+
+
+def _kind(array: Any) -> tuple[tuple[int, ...], str]:
+    name = str(array.dtype).rpartition(".")[2]
+    return tuple(int(extent) for extent in array.shape), name
+
+
+def _with(value: Any, tensors: Mapping[str, Traced]) -> Any:
+    if isinstance(value, _Place):
+        return tensors[value.name]
+    if isinstance(value, dict):
+        return {key: _with(each, tensors) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_with(each, tensors) for each in value)
+    return value
+
+
+def _filled(
+    value: Any, results: Mapping[str, Any], arguments: Mapping[str, Any], like_torch: bool
+) -> Any:
+    if isinstance(value, _Place):
+        if value.is_argument:
+            return arguments[value.name]
+        return _torch_tensor(results[value.name]) if like_torch else results[value.name]
+    if isinstance(value, dict):
+        return {k: _filled(v, results, arguments, like_torch) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_filled(v, results, arguments, like_torch) for v in value)
+    return value
+
+
+def _has_traced(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_traced(each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return any(_has_traced(each) for each in value)
+    return isinstance(value, Traced)
+
+
+def _array(value: Any) -> Any:
+    """Return the memory of an argument as an array; a bfloat16 tensor's as uint16."""
+    if type(value).__module__ != "torch":
+        return value
+    if value.requires_grad:
+        value = value.detach()
+    if str(value.dtype) == "torch.bfloat16":
+        return value.contiguous().view(_torch().uint16).numpy()
+    return value.contiguous().numpy()
+
+
+def _torch_tensor(array: Any) -> Any:
+    return _torch().from_numpy(array)
+
+
+def _torch() -> Any:
+    """Return torch, which whoever passes its tensors has loaded."""
+    return sys.modules["torch"]
+
+
+def _copy_to(target: Any, values: Any) -> None:
+    if type(target).__module__ != "torch":
+        target[...] = values
+        return
+    torch = _torch()
+    given = torch.from_numpy(values)
+    with torch.no_grad():
+        target.copy_(given.view(torch.bfloat16) if target.dtype == torch.bfloat16 else given)

@@ -1,0 +1,381 @@
+"""Tensors while a program is traced: read and written as arrays are, recorded as operators."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from opkit.compiler import GraphBuilder, GraphError, Location, Value
+
+__all__ = ["Traced", "here", "new_value"]
+
+_OURS = tuple(str(Path(__file__).parents[1] / name) + os.sep for name in ("pypto", "compiler"))
+Box: TypeAlias = tuple[tuple[int, int], ...]
+Operand: TypeAlias = "Traced | float | int | bool"
+
+
+def here() -> Location | None:
+    """Return the line of the user's program that is running."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((*_OURS, "<frozen")):
+            return Location(name, frame.f_lineno)
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return None
+
+
+@dataclass(frozen=True)
+class _Write:
+    """A part of a tensor and what was written there."""
+
+    box: Box
+    value: Value
+
+
+class Traced:
+    """A tensor of a program that is being traced; shapes are known, values are not."""
+
+    __array_priority__ = 1000
+
+    def __init__(
+        self,
+        builder: GraphBuilder,
+        value: Value | None,
+        *,
+        shape: tuple[int, ...] | None = None,
+        dtype: str | None = None,
+        parent: tuple[Traced, Box] | None = None,
+    ) -> None:
+        """`value` None: nothing is written yet, as of `pypto.tensor(shape, dtype)`."""
+        self.builder = builder
+        self._value = value
+        self._writes: list[_Write] = []
+        self._parent = parent
+        self.shape: tuple[int, ...] = (
+            shape if shape is not None else tuple(int(e) for e in value.shape)  # type: ignore[union-attr]
+        )
+        self.dtype: str = dtype if dtype is not None else value.dtype  # type: ignore[union-attr]
+        self.is_written = False
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        total = 1
+        for extent in self.shape:
+            total *= extent
+        return total
+
+    @property
+    def value(self) -> Value:
+        """What it holds now.
+
+        Raises:
+            GraphError: nothing has been written to some part of it.
+        """
+        if self._writes:
+            with self.builder.at(here()):
+                whole = tuple((0, extent) for extent in self.shape)
+                self._value = self._part(whole, self._writes)
+            self._writes = []
+        if self._value is None:
+            raise GraphError(
+                f"a tensor of {self.shape} is read, and nothing has been written to it",
+                location=here(),
+                help="assemble its tiles first, or start from pypto.zeros",
+            )
+        return self._value
+
+    def _part(self, box: Box, writes: Sequence[_Write]) -> Value:
+        """Return what a part holds after these writes."""
+        hit = [write for write in writes if _meets(write.box, box)]
+        for at in reversed(range(len(hit))):
+            if _holds(hit[at].box, box):
+                hit = hit[at:]
+                break
+        if not hit:
+            if self._value is None:
+                raise GraphError(
+                    f"{_box_text(box)} of a tensor of {self.shape} is read, and nothing has been"
+                    " written there",
+                    location=here(),
+                    help="assemble every tile, or start from pypto.zeros",
+                )
+            return _cut(self._value, box)
+        last = hit[-1]
+        if len(hit) == 1 and _holds(last.box, box):
+            return _cut(
+                last.value,
+                tuple((a - w, b - w) for (a, b), (w, _) in zip(box, last.box, strict=True)),
+            )
+        axis, cuts = _best_cuts(box, hit)
+        edges = [box[axis][0], *cuts, box[axis][1]]
+        parts = [
+            self._part((*box[:axis], (a, b), *box[axis + 1 :]), hit)
+            for a, b in itertools.pairwise(edges)
+        ]
+        return self.builder.apply("concat", *parts, axis=axis)
+
+    # Reading
+
+    def __getitem__(self, key: object) -> Traced:
+        box, shape = self._box(key)
+        with self.builder.at(here()):
+            part = _cut(self.value, box)
+            if tuple(part.shape) != shape:
+                part = part.reshape(*shape)
+        return Traced(self.builder, part, parent=(self, box))
+
+    @property
+    def T(self) -> Traced:
+        """The transpose: all axes in reverse."""
+        return self.transpose()
+
+    def transpose(self, *axes: int | Sequence[int]) -> Traced:
+        """Return the axes in another order; in reverse without one."""
+        given = axes[0] if len(axes) == 1 and isinstance(axes[0], list | tuple) else axes
+        order = tuple(given) or tuple(reversed(range(self.ndim)))
+        return self.apply("transpose", axes=order)
+
+    def reshape(self, *shape: int | Sequence[int]) -> Traced:
+        """Return the same elements in another shape; one extent may be -1."""
+        given = shape[0] if len(shape) == 1 and isinstance(shape[0], list | tuple) else shape
+        return self.apply("reshape", shape=tuple(given))
+
+    def apply(self, operator: str, *others: Operand, **settings: object) -> Traced:
+        """Return an operator's result with this tensor as its first operand."""
+        return new_value(self.builder, operator, self, *others, **settings)
+
+    # Writing
+
+    def __setitem__(self, key: object, value: Operand) -> None:
+        box, shape = self._box(key)
+        with self.builder.at(here()):
+            given = value.value if isinstance(value, Traced) else self.builder.constant(value)
+            if given.dtype != self.dtype:
+                given = given.astype(self.dtype)
+            wide = tuple(b - a for a, b in box)
+            if tuple(given.shape) != shape:
+                _check_fits(tuple(int(e) for e in given.shape), shape)
+                given = given.apply("broadcast_to", shape=shape)
+            if shape != wide:
+                given = given.reshape(*wide)
+        self._write(box, given)
+
+    def _write(self, box: Box, value: Value) -> None:
+        self.is_written = True
+        self._writes.append(_Write(box, value))
+        if self._parent is not None:
+            # NumPy's slices are views: what is written to one is written to the whole.
+            whole, place = self._parent
+            if len(place) == len(box):
+                moved = tuple((o + a, o + b) for (a, b), (o, _) in zip(box, place, strict=True))
+                whole._write(moved, value)
+
+    def _in_place(self, operator: str, other: Operand) -> Traced:
+        given = other.shape if isinstance(other, Traced) else ()
+        padded = (1,) * (self.ndim - len(given)) + given
+        fits = len(given) <= self.ndim and all(
+            g in (1, own) for g, own in zip(padded, self.shape, strict=False)
+        )
+        if not fits:
+            raise GraphError(
+                f"a tensor of {self.shape} cannot take {given} elements in place",
+                location=here(),
+                help="a tile at the edge is smaller than the others: allocate it as small,"
+                " min(TILE, extent - start) along each axis",
+            )
+        result = self.apply(operator, other)
+        self[...] = result
+        return self
+
+    def __iadd__(self, other: Operand) -> Traced:
+        return self._in_place("add", other)
+
+    def __isub__(self, other: Operand) -> Traced:
+        return self._in_place("sub", other)
+
+    def __imul__(self, other: Operand) -> Traced:
+        return self._in_place("mul", other)
+
+    def __itruediv__(self, other: Operand) -> Traced:
+        return self._in_place("div", other)
+
+    def _box(self, key: object) -> tuple[Box, tuple[int, ...]]:
+        """Return the part that an index names, and its shape without the axes of whole numbers."""
+        keys = list(key) if isinstance(key, tuple) else [key]
+        if any(each is Ellipsis for each in keys):
+            at = next(i for i, each in enumerate(keys) if each is Ellipsis)
+            keys[at : at + 1] = [slice(None)] * (self.ndim - len(keys) + 1)
+        keys += [slice(None)] * (self.ndim - len(keys))
+        if len(keys) > self.ndim:
+            raise GraphError(f"{len(keys)} indices for {self.ndim} axes", location=here())
+        box: list[tuple[int, int]] = []
+        shape: list[int] = []
+        for axis, (each, extent) in enumerate(zip(keys, self.shape, strict=True)):
+            if isinstance(each, slice):
+                start, stop, step = each.indices(extent)
+                if step != 1:
+                    raise GraphError(f"a step of {step} cannot be traced", location=here())
+                box.append((start, max(start, stop)))
+                shape.append(max(0, stop - start))
+            elif isinstance(each, int) and not isinstance(each, bool):
+                if not -extent <= each < extent:
+                    raise GraphError(
+                        f"index {each} is outside of axis {axis}, which has {extent} elements",
+                        location=here(),
+                        help="pad the tensor, or stop the loop earlier",
+                    )
+                box.append((each % extent, each % extent + 1))
+            else:
+                raise GraphError(
+                    f"an index of type {type(each).__name__} cannot be traced",
+                    location=here(),
+                    help="use whole numbers, slices or `...`; pypto.gather looks up by a tensor",
+                )
+        return tuple(box), tuple(shape)
+
+    # Arithmetic
+
+    def __add__(self, other: Operand) -> Traced:
+        return self.apply("add", other)
+
+    def __radd__(self, other: Operand) -> Traced:
+        return new_value(self.builder, "add", other, self)
+
+    def __sub__(self, other: Operand) -> Traced:
+        return self.apply("sub", other)
+
+    def __rsub__(self, other: Operand) -> Traced:
+        return new_value(self.builder, "sub", other, self)
+
+    def __mul__(self, other: Operand) -> Traced:
+        return self.apply("mul", other)
+
+    def __rmul__(self, other: Operand) -> Traced:
+        return new_value(self.builder, "mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Traced:
+        return self.apply("div", other)
+
+    def __rtruediv__(self, other: Operand) -> Traced:
+        return new_value(self.builder, "div", other, self)
+
+    def __matmul__(self, other: Traced) -> Traced:
+        return self.apply("matmul", other)
+
+    def __pow__(self, other: Operand) -> Traced:
+        return self.apply("pow", other)
+
+    def __neg__(self) -> Traced:
+        return self.apply("neg")
+
+    def __lt__(self, other: Operand) -> Traced:
+        return self.apply("less", other)
+
+    def __le__(self, other: Operand) -> Traced:
+        return self.apply("less_equal", other)
+
+    def __gt__(self, other: Operand) -> Traced:
+        return self.apply("greater", other)
+
+    def __ge__(self, other: Operand) -> Traced:
+        return self.apply("greater_equal", other)
+
+    __hash__ = object.__hash__
+
+    # What a value that is not there yet cannot do
+
+    def __bool__(self) -> bool:
+        raise GraphError(
+            "an `if` on a tensor's values cannot be traced: they are not known yet",
+            location=here(),
+            help="choose with pypto.where(condition, a, b)",
+        )
+
+    def __iter__(self) -> Iterator[Traced]:
+        raise GraphError(
+            "a loop over a tensor cannot be traced",
+            location=here(),
+            help="loop over range(x.shape[0]) and index, or use operators on the whole tensor",
+        )
+
+    def __float__(self) -> float:
+        raise GraphError(
+            "a tensor's value is not known while the program is traced",
+            location=here(),
+            help="keep it a tensor; print results after the call",
+        )
+
+    __int__ = __index__ = __float__
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<pypto tensor {self.dtype}{list(self.shape)}>"
+
+
+def new_value(builder: GraphBuilder, operator: str, *operands: Any, **settings: object) -> Traced:
+    """Return an operator's result, at the user's line."""
+    location = here()
+    given = [each.value if isinstance(each, Traced) else each for each in operands]
+    with builder.at(location):
+        return Traced(builder, builder.apply(operator, *given, **settings))
+
+
+def _cut(value: Value, box: Box) -> Value:
+    for axis, (start, stop) in enumerate(box):
+        if (start, stop) != (0, value.shape[axis]):
+            value = value.apply("slice", axis=axis, start=start, stop=stop)
+    return value
+
+
+def _meets(a: Box, b: Box) -> bool:
+    return all(x[0] < y[1] and y[0] < x[1] for x, y in zip(a, b, strict=True))
+
+
+def _holds(outer: Box, inner: Box) -> bool:
+    return all(x[0] <= y[0] and y[1] <= x[1] for x, y in zip(outer, inner, strict=True))
+
+
+def _best_cuts(box: Box, writes: Sequence[_Write]) -> tuple[int, list[int]]:
+    """Return an axis and the places to cut it at: where the fewest writes are cut through."""
+    best: tuple[int, int, list[int]] | None = None
+    for axis, (start, stop) in enumerate(box):
+        edges = {edge for write in writes for edge in write.box[axis]}
+        cuts = sorted(edge for edge in edges if start < edge < stop)
+        if not cuts:
+            continue
+        split = sum(w.box[axis][0] < cut < w.box[axis][1] for w in writes for cut in cuts)
+        if best is None or split < best[0]:
+            best = (split, axis, cuts)
+    assert best is not None
+    return best[1], best[2]
+
+
+def _check_fits(given: tuple[int, ...], place: tuple[int, ...]) -> None:
+    padded = (1,) * (len(place) - len(given)) + given
+    if len(given) > len(place) or any(g not in (1, p) for g, p in zip(padded, place, strict=True)):
+        raise GraphError(
+            f"{given} elements are written to a part of {place}",
+            location=here(),
+            help="a tile at the edge is smaller than the others: cut the value to the part,"
+            " or allocate it with min(TILE, extent - start)",
+        )
+
+
+def _box_text(box: Box) -> str:
+    return "[" + ", ".join(f"{a}:{b}" for a, b in box) + "]"
