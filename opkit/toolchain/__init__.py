@@ -8,7 +8,6 @@ from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
 from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
-from opkit.toolchain.library_build import OperatorBuild, build_operators, operators_below
 from opkit.toolchain.image import (
     MODES,
     ImageKernel,
@@ -17,6 +16,7 @@ from opkit.toolchain.image import (
     compile_kernel,
     open_image,
 )
+from opkit.toolchain.library_build import OperatorBuild, build_operators, operators_below
 from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
 from opkit.toolchain.lock import locked
 from opkit.toolchain.opdef import read_opdefs
@@ -46,9 +46,9 @@ __all__ = [
     "Compiler",
     "DriverRequest",
     "DriverResult",
-    "OperatorBuild",
     "ImageKernel",
     "KernelImage",
+    "OperatorBuild",
     "Project",
     "TilingUse",
     "Token",
@@ -70,8 +70,8 @@ __all__ = [
     "locked",
     "matching_close",
     "matching_open",
-    "operators_below",
     "open_image",
+    "operators_below",
     "parse_driver_arguments",
     "plain_code",
     "read_opdefs",

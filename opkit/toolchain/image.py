@@ -18,7 +18,8 @@ from typing import Any
 
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, SetupError, UsageError
-from opkit.toolchain.cache import BuildCache, default_cache_dir, unit_key, write_aside
+from opkit.files import write_aside
+from opkit.toolchain.cache import BuildCache, default_cache_dir, unit_key
 from opkit.toolchain.command import CompileUnit
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.diagnostics import parse_diagnostics
