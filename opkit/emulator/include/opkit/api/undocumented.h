@@ -14,9 +14,9 @@
 
 namespace AscendC {
 
-// Sources: the sample cross_core_set_wait_flag's text and kernels of ops-nn (conv3d_backprop_input_v2) call them. SyncAll
-// takes flags 11 to 14 for itself on the hardware (SyncAll, constraints). Which of them these two are is not documented;
-// here SyncAll takes none, so any of that range serves.
+// Sources: the text of the sample cross_core_set_wait_flag and kernels of ops-nn (conv3d_backprop_input_v2) use them.
+// SyncAll takes flags 11 to 14 for itself on the hardware (SyncAll, constraints). Which of them these two are is not
+// documented; here SyncAll takes none, so any of that range serves.
 constexpr uint16_t SYNC_AIC_FLAG = 11;
 constexpr uint16_t SYNC_AIC_AIV_FLAG = 13;
 
