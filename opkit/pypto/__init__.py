@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .annotations import DYNAMIC, STATIC, Tensor
     from .diagnostics import PyptoWarning
     from .foreign import as_pypto
-    from .jit import Function, Program, function, jit
+    from .programs import Function, Program, function, jit
 
 __all__ = [
     "DYNAMIC",
@@ -42,10 +42,10 @@ _HOME = {
     "Tensor": "annotations",
     "PyptoWarning": "diagnostics",
     "as_pypto": "foreign",
-    "Function": "jit",
-    "Program": "jit",
-    "function": "jit",
-    "jit": "jit",
+    "Function": "programs",
+    "Program": "programs",
+    "function": "programs",
+    "jit": "programs",
 }
 
 
@@ -61,13 +61,12 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     if name in _HOME:
         value: Any = getattr(import_module(f".{_HOME[name]}", __name__), name)
-        # A module of the same name (`jit`) has just been bound: the function wins.
         globals()[name] = value
         return value
     if name.startswith("DT_"):
         return _data_type(name)
     if name == "frontend":
-        from .jit import function, jit
+        from .programs import function, jit
 
         return SimpleNamespace(jit=jit, function=function)
     from .functions import FUNCTIONS
