@@ -110,7 +110,7 @@ def names() -> str:
 def accuracy() -> str:
     """Return the one line of docs/profile.md that sums the timing model's errors up."""
     text = (ROOT / "docs" / "profile.md").read_text(encoding="utf-8")
-    found = re.search(r"^Mean absolute error: .*$", text, re.MULTILINE)
+    found = re.search(r"^Mean absolute error .*$", text, re.MULTILINE)
     if found is None:
         raise ValueError("docs/profile.md has no line that starts with: Mean absolute error")
     return f"  {found[0]}"

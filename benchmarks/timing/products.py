@@ -53,9 +53,8 @@ class Product:
         with Profile(event_limit=0):
             emulator.timing_options(0, keeps_instructions=True)
             arguments = [a, b, c, workspace, self._tiling(), self._form()]
-            emulator.launch(
-                str(_library(self.mode, self.slots > 0)), "kernel", arguments, self.cores, 0
-            )
+            kernel = emulator.Kernel(str(_library(self.mode, self.slots > 0)), "kernel")
+            kernel.launch(arguments, self.cores)
             (launch,) = emulator.take_kept_launches()
             emulator.timing_options(0)
         return launch

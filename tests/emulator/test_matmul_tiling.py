@@ -89,7 +89,7 @@ int refused() {
   CALL(SetAlignSplit(0, -1, 64));
   CALL(SetFixSplit(32, -1, -1));
   CALL(SetBufferSpace(-1, -1, -1));
-  CALL(SetBufferSpace(1 << 19, 1 << 17, 0, 1024));
+  CALL(SetBufferSpace((1 << 19) - 256, 1 << 17, 0, 1024));  // what GetCoreMemSize says of L1
   CALL(SetBatchInfoForNormal(4, 2, 16, 16, 16));
   return 0;
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from opkit import runtime
-from opkit.errors import SetupError, UsageError
+from opkit.errors import KernelFault, SetupError, UsageError
 from opkit.toolchain import Artifact, build, load_project
 from opkit.toolchain.operator_library import find_library, find_operators
 
@@ -101,5 +101,5 @@ def test_an_output_that_nobody_infers_is_asked_for(running_sum: runtime.Library)
 
 def test_host_code_of_another_chip_is_refused_when_it_is_called(artifact: Artifact) -> None:
     shift = runtime.open(artifact.folder)
-    with pytest.raises(UsageError, match=r"shift_on_registers\(.*\) is defined by no source"):
+    with pytest.raises(KernelFault, match=r"shift_on_registers\(.*\) is defined by no source"):
         shift.run("Shift", [np.zeros(4, dtype=np.float32), None], {"by": -77})
