@@ -131,8 +131,9 @@ def register_operators(project: str, artifact: Path, operators: Sequence[Operato
     differentiated = {o.gradient.operator for o in operators if o.gradient and o.gradient.formula}
     for operator in operators:
         qualified = f"{project}::{operator.name}"
-        torch.library.register_fake(qualified, _fake(operator))
         call = getattr(namespace, operator.name)
+        defaults = _attribute_defaults(operator, call.default._schema)
+        torch.library.register_fake(qualified, _fake(operator, defaults))
         if operator.maps:
             torch.library.register_vmap(qualified, _vmap(operator, call))
         if operator.mixes_no_floats:
@@ -141,7 +142,8 @@ def register_operators(project: str, artifact: Path, operators: Sequence[Operato
             if operator.missing_gradients and operator.name not in differentiated:
                 _register_no_gradient(qualified, operator)
         else:
-            _register_gradient(qualified, operator, getattr(namespace, operator.gradient.operator))
+            backward = getattr(namespace, operator.gradient.operator)
+            _register_gradient(qualified, operator, defaults, backward)
             if operator.gradient.formula is not None:
                 _register_derivative(f"{project}::{operator.gradient.operator}", operator.gradient)
     return namespace
@@ -183,16 +185,25 @@ def _dtype(value: Any) -> torch.dtype | None:
     return next((tensor.dtype for tensor in _tensors(value)), None)
 
 
-def _split(operator: Operator, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _attribute_defaults(operator: Operator, schema: Any) -> tuple[Any, ...]:
+    """Return the attributes' defaults of a registered operator, None for one that has none."""
+    return tuple(argument.default_value for argument in schema.arguments[len(operator.inputs) :])
+
+
+def _split(
+    operator: Operator, args: Sequence[Any], defaults: Sequence[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the inputs, and the attributes by name; torch leaves trailing defaults out."""
     count = len(operator.inputs)
     inputs = (*args[:count], *(None,) * (count - len(args)))
-    return inputs, dict(zip(operator.attributes, args[count:], strict=False))
+    given = args[count:]
+    values = (*given, *defaults[len(given) :])
+    return inputs, dict(zip(operator.attributes, values, strict=True))
 
 
-def _fake(operator: Operator) -> Callable[..., Any]:
+def _fake(operator: Operator, defaults: Sequence[Any]) -> Callable[..., Any]:
     def fake(*args: Any) -> Any:
-        inputs, attributes = _split(operator, args)
+        inputs, attributes = _split(operator, args, defaults)
         dtypes = operator.result_dtypes(inputs)
         given = next((tensor for value in inputs for tensor in _tensors(value)), None)
         device = torch.device("cpu") if given is None else given.device
@@ -211,7 +222,9 @@ def _fake(operator: Operator) -> Callable[..., Any]:
     return fake
 
 
-def _register_gradient(qualified: str, operator: Operator, backward_operator: Any) -> None:
+def _register_gradient(
+    qualified: str, operator: Operator, defaults: Sequence[Any], backward_operator: Any
+) -> None:
     gradient = operator.gradient
     assert gradient is not None
 
@@ -219,7 +232,7 @@ def _register_gradient(qualified: str, operator: Operator, backward_operator: An
     names = (*operator.inputs, *(operator.outputs[i] for i in read))
 
     def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        tensors, attributes = _split(operator, inputs)
+        tensors, attributes = _split(operator, inputs, defaults)
         outputs = output if isinstance(output, tuple) else (output,)
         ctx.save_for_backward(*tensors, *(outputs[i] for i in read))
         ctx.opkit_attributes = attributes

@@ -185,3 +185,24 @@ def test_a_dynamic_graph_serves_any_number_of_rows(ops: Any) -> None:
     )
     for rows in (3, 4, 7):
         assert compiled(torch.ones(rows, 5), torch.ones(5)).shape == (rows, 5)
+
+
+def test_attributes_that_torch_leaves_out_have_their_defaults() -> None:
+    # Fake tensors of such a call raised KeyError, for the name of the attribute.
+    from opkit.torch_bridge import operators as bridge
+
+    operator = bridge.Operator(
+        "reduce",
+        inputs=("x",),
+        outputs=("y",),
+        attributes=("axes", "keep"),
+        dtypes=(("float32", "float32"),),
+        shapes=lambda t, a: (),
+    )
+    schema = torch._C.parse_schema(
+        "ops::reduce(Tensor x, int[] axes=[0], bool keep=False) -> Tensor"
+    )
+    defaults = bridge._attribute_defaults(operator, schema)
+    x = torch.ones(3)
+    assert bridge._split(operator, (x,), defaults)[1] == {"axes": [0], "keep": False}
+    assert bridge._split(operator, (x, [1]), defaults)[1] == {"axes": [1], "keep": False}
