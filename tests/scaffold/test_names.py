@@ -148,10 +148,3 @@ def test_a_sample_of_hostile_names_builds_and_runs(tmp_path: Path) -> None:
     ]
     count = names.run(entries, tmp_path, name="select_ops", with_torch=with_torch)
     assert count == len(entries) == 6
-
-
-@pytest.mark.slow
-def test_every_reserved_looking_name_builds_and_runs(tmp_path: Path) -> None:
-    with_torch = importlib.util.find_spec("torch") is not None
-    entries = names.prototypes(names.PARAMETERS)
-    assert names.run(entries, tmp_path, name="parameters", with_torch=with_torch) == len(entries)
