@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .builder import GraphBuilder, Operand, TensorSpec, Value, trace
     from .compiled import Compiled, compile
+    from .differentiation import gradient
     from .dimensions import Dimension, Shape, dimension
-    from .explain import KernelNote, explain, stage_text
+    from .explanation import KernelNote, explain, stage_text
     from .fusion import FusedGraph, Group, fuse
-    from .gradient import gradient
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
     from .operators import OPERATORS
     from .program_file import load_program, tensor_spec
     from .reference import random_arrays, run_graph, to_storage
     from .rewrite import expand, simplify
-    from .split import Split, split
     from .stages import Stages, compile_stages
     from .table import Operator
-    from .verify import Difference, verify
+    from .tiles import Split, split
+    from .verification import Difference, verify
 
 __all__ = [
     "OPERATORS",
@@ -79,20 +79,20 @@ _HOME = {
     "OPERATORS": "operators",
     "Attribute": "graph",
     "Compiled": "compiled",
-    "Difference": "verify",
+    "Difference": "verification",
     "Dimension": "dimensions",
     "FusedGraph": "fusion",
     "Graph": "graph",
     "GraphBuilder": "builder",
     "GraphError": "graph",
     "Group": "fusion",
-    "KernelNote": "explain",
+    "KernelNote": "explanation",
     "Location": "graph",
     "Node": "graph",
     "Operand": "builder",
     "Operator": "table",
     "Shape": "dimensions",
-    "Split": "split",
+    "Split": "tiles",
     "Stages": "stages",
     "Tensor": "graph",
     "TensorSpec": "builder",
@@ -101,19 +101,19 @@ _HOME = {
     "compile_stages": "stages",
     "dimension": "dimensions",
     "expand": "rewrite",
-    "explain": "explain",
+    "explain": "explanation",
     "fuse": "fusion",
-    "gradient": "gradient",
+    "gradient": "differentiation",
     "load_program": "program_file",
     "random_arrays": "reference",
     "run_graph": "reference",
     "simplify": "rewrite",
-    "split": "split",
-    "stage_text": "explain",
+    "split": "tiles",
+    "stage_text": "explanation",
     "tensor_spec": "program_file",
     "to_storage": "reference",
     "trace": "builder",
-    "verify": "verify",
+    "verify": "verification",
 }
 
 

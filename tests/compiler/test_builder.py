@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,3 +70,9 @@ def test_a_chip_that_kernels_do_not_run_on_is_refused() -> None:
 def test_a_tensor_that_the_vector_unit_does_not_compute_is_told_at_its_line() -> None:
     with pytest.raises(oc.GraphError, match="int64"):
         oc.compile(lambda x: x + 1, oc.TensorSpec("x", (4,), "int64"))
+
+
+def test_no_module_hides_a_name_of_the_package() -> None:
+    # Reading a module sets it on its package: `split` was a module once that had been read.
+    modules = {path.stem for path in Path(oc.__file__).parent.iterdir()}
+    assert modules & set(oc.__all__) == set()

@@ -13,8 +13,8 @@ from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
 from ..dimensions import Dimension, evaluate
-from ..split import Split, split
 from ..text import identifier
+from ..tiles import Split, split
 from .plan import ROW_CAPACITY, Plan
 from .steps import Derived, Field, Operand
 
