@@ -122,6 +122,6 @@ def __getattr__(name: str) -> object:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{home}", __name__), name)
-    # A submodule of the same name (`split`) has just been bound: the function wins.
+    # Bound once: the next access does not come here.
     globals()[name] = value
     return value
