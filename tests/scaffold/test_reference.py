@@ -62,10 +62,11 @@ def test_the_loops_compute_what_numpy_does(tmp_path: Path) -> None:
         (output,) = found.outputs
         assert not output.per_row
         body = "\n".join(output.rows)
-        functions += f"""void f{index}() {{ Values x, g; (void)x; (void)g; const double a = 0.25;
-          (void)a; const int64_t columns_ = 5;
-          for (int64_t row_ = 0; row_ < 3; ++row_) {{ {body}
-            for (int64_t column_ = 0; column_ < 5; ++column_)
+        functions += f"""void f{index}() {{
+          Values in_x, in_g; (void)in_x; (void)in_g; const double attr_a = 0.25;
+          (void)attr_a; const int64_t columns = 5;
+          for (int64_t row = 0; row < 3; ++row) {{ {body}
+            for (int64_t column = 0; column < 5; ++column)
               std::printf("%.17g ", {output.value}); }} std::printf("\\n"); }}\n"""
         calls += f"f{index}();"
     source = tmp_path / "loops.cpp"
