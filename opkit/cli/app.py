@@ -25,6 +25,8 @@ COMMANDS = {
     "check": "Find memory, race, sync and queue bugs in kernels.",
     "explain": "Tell what a class of finding means and how to mend it.",
     "profile": "Time an operator on the modelled chip, pipe by pipe.",
+    "serve": "Serve operators over HTTP, version by version.",
+    "dash": "Show a live page of a service and of reports.",
     "demo": "Take one operator the whole way, command by command.",
     "cc": "Compile Ascend C sources with kernel launches to programs.",
     "run": "Run a program or Python script on the emulated device.",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         compare_reports,
         read_report,
     )
-    from opkit.profiling.page import html_page
+    from opkit.profiling.page import PageParts, html_page, page_parts
     from opkit.profiling.program import profile_program, profile_script
     from opkit.profiling.roofline import (
         Ceiling,
@@ -44,6 +44,7 @@ __all__ = [
     "Change",
     "CoreTime",
     "LineTime",
+    "PageParts",
     "PipeTime",
     "Profile",
     "ProfileDifference",
@@ -55,6 +56,7 @@ __all__ = [
     "compare_reports",
     "csv_texts",
     "html_page",
+    "page_parts",
     "profile",
     "profile_all",
     "profile_program",
@@ -72,7 +74,7 @@ _HOMES = {
     "advice": ("Advice", "advise"),
     "csv_files": ("csv_texts",),
     "difference": ("Change", "ProfileDifference", "compare_reports", "read_report"),
-    "page": ("html_page",),
+    "page": ("PageParts", "html_page", "page_parts"),
     "program": ("profile_program", "profile_script"),
     "roofline": ("Ceiling", "RooflinePoint", "ceilings", "roofline_points"),
     "session": ("Profile", "profile", "profile_all"),

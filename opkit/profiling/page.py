@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from opkit.profiling.roofline import roofline_svg
 from opkit.profiling.summary import basis_text, bound_text, size_text, time_text
 from opkit.profiling.timeline import PIPES, LineTime, Timeline
 
-__all__ = ["fragment", "html_page"]
+__all__ = ["PageParts", "fragment", "html_page", "page_parts"]
 
 _COLOURS = {
     "S": "#6e7781",
@@ -29,6 +30,28 @@ _BODY = "body.opkit { margin: 0 auto; padding: 1.5rem; max-width: 78rem; backgro
 _CORE_WIDTH, _CORE_HEIGHT = 12, 90
 
 
+@dataclass(frozen=True)
+class PageParts:
+    """What other pages of opkit share with this one."""
+
+    style: str
+    """For elements of the class `opkit`, and a body of it."""
+    script: str
+    """Draws the timeline whose data the element `opkit-timeline-data` holds."""
+    timeline: str
+    """The elements that the script draws in."""
+    colours: Mapping[str, str]
+    """By pipe."""
+
+
+def page_parts() -> PageParts:
+    """Return the parts that other pages are made of."""
+    here = Path(__file__)
+    style = here.with_name("page.css").read_text("utf-8")
+    script = here.with_name("page.js").read_text("utf-8")
+    return PageParts(f"{_BODY}\n{style}", script, _timeline_view(0), _COLOURS)
+
+
 def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
     """Return the page: times, advice, timeline by core and pipe, roofline, lines, memory, cores.
 
@@ -36,9 +59,7 @@ def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
         case: what was launched: operator, data types, shape.
         made: when, and by which versions.
     """
-    here = Path(__file__)
-    style = here.with_name("page.css").read_text("utf-8")
-    script = here.with_name("page.js").read_text("utf-8")
+    shared = page_parts()
     title = f"{timeline.kernel} on {timeline.chip}"
     parts = [
         "<!doctype html>",
@@ -46,12 +67,12 @@ def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
         '<meta name="viewport" content="width=device-width">',
         '<meta name="color-scheme" content="light dark">',
         f"<title>{escape(title)}</title>",
-        f"<style>{_BODY}\n{style}</style></head>",
+        f"<style>{shared.style}</style></head>",
         '<body class="opkit"><main>',
         _head(timeline),
         *(f'<p class="quiet">{escape(text)}</p>' for text in (case, made) if text),
         _advice(timeline),
-        _timeline_view(timeline),
+        _timeline_view(timeline.events_dropped),
         '<div class="columns">',
         f"<section><h2>Roofline</h2>{roofline_svg(timeline)}</section>",
         f"<section><h2>Memory traffic</h2>{_traffic(timeline)}</section>",
@@ -60,7 +81,7 @@ def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
         f"<section><h2>Hottest lines</h2>{_lines(timeline)}</section>",
         "</main>",
         f'<script type="application/json" id="opkit-timeline-data">{_data(timeline)}</script>',
-        f"<script>{script}</script>",
+        f"<script>{shared.script}</script>",
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -119,10 +140,10 @@ def _advice(timeline: Timeline) -> str:
     return f'{head}{table}<p class="quiet">{note}</p>'
 
 
-def _timeline_view(timeline: Timeline) -> str:
+def _timeline_view(events_dropped: int) -> str:
     note = "wheel: zoom; drag: move; hover: instruction and line"
-    if timeline.events_dropped:
-        note += f"; {timeline.events_dropped} later instructions are in the totals only"
+    if events_dropped:
+        note += f"; {events_dropped} later instructions are in the totals only"
     choice = '<option value="few">first 8 cores</option><option value="all">all cores</option>'
     return (
         '<section><h2>Timeline</h2><div class="opkit-tools">'

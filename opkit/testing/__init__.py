@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from opkit.testing.arrays import narrow, widen_input
     from opkit.testing.assertion import assert_close, assert_outputs
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
     from opkit.testing.case_files import CASE_FILES, load_cases, save_case
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
         replaces_generated_cases,
         shape_rules,
     )
-    from opkit.testing.references import Reference, find_reference
+    from opkit.testing.references import Reference, find_reference, in_single_precision
     from opkit.testing.report import (
         CASE_COLUMNS,
         cancellation_texts,
@@ -109,11 +110,13 @@ __all__ = [
     "find_standard",
     "fuzz",
     "html_report",
+    "in_single_precision",
     "junit_xml",
     "load_cases",
     "load_golden",
     "make_case",
     "make_inputs",
+    "narrow",
     "operator_standards",
     "pairwise_cases",
     "project_cases",
@@ -130,11 +133,16 @@ __all__ = [
     "standard_for",
     "to_bfloat16",
     "usual_shape",
+    "widen_input",
     "works_by_row",
     "write_st_report",
 ]
 
 _HOMES = {
+    "arrays": (
+        "narrow",
+        "widen_input",
+    ),
     "assertion": (
         "assert_close",
         "assert_outputs",
@@ -211,6 +219,7 @@ _HOMES = {
     "references": (
         "Reference",
         "find_reference",
+        "in_single_precision",
     ),
     "report": (
         "CASE_COLUMNS",
