@@ -18,7 +18,7 @@ from .graph import Attribute, Graph, GraphError, Node
 from .movements import MOVEMENTS, run_movement
 from .native import NativeKernel, compile_text
 from .operators import OPERATORS
-from .products import product_source, run_product
+from .products import run_product
 from .stages import Stages, VectorKernel, compile_stages, source_of
 from .vector import DoesNotFit, launch_for
 
@@ -45,8 +45,7 @@ class Compiled:
     @property
     def sources(self) -> Mapping[str, str]:
         """The Ascend C text of each kernel."""
-        products = (g for g in self.stages.fused.groups if g.kind == "matmul")
-        return {**self.stages.texts, **dict(product_source(self, group) for group in products)}
+        return self.stages.texts
 
     def load(self) -> Compiled:
         """Compile every kernel now instead of at its first launch."""
@@ -113,7 +112,7 @@ class Compiled:
                     tuple(evaluate(e, sizes) for e in node.output.shape)
                 )
             elif group.kind == "matmul":
-                run_product(self, group, memory, sizes)
+                run_product(self, group, memory, sizes, scalars)
             elif group.kind in MOVEMENTS:
                 run_movement(self, group.nodes[0], memory, sizes)
             else:

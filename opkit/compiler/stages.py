@@ -12,6 +12,7 @@ from opkit.errors import UsageError
 from .dimensions import evaluate
 from .fusion import FusedGraph, Group, fuse
 from .graph import Graph, GraphError
+from .products import ProductKernel, product_kernel
 from .rewrite import expand, simplify
 from .text import identifier
 from .vector import (
@@ -56,14 +57,20 @@ class Stages:
     fused: FusedGraph
     kernels: Mapping[str, tuple[VectorKernel, ...]]
     """The kernels of each vector group: the first that fits a launch's shapes serves it."""
+    products: Mapping[str, ProductKernel]
+    """The kernel of each group that begins with a product."""
     chip: Chip
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """Each kernel's source as people read it."""
-        return {
-            kernel.name: source_of(kernel) for group in self.kernels.values() for kernel in group
-        }
+        """Each kernel's source as people read it, in the order in which they run."""
+        found: dict[str, str] = {}
+        for group in self.fused.groups:
+            for kernel in self.kernels.get(group.name, ()):
+                found[kernel.name] = source_of(kernel)
+            if group.name in self.products:
+                found[group.name] = self.products[group.name].source()
+        return found
 
 
 def compile_stages(graph: Graph, chip: Chip) -> Stages:
@@ -85,7 +92,10 @@ def compile_stages(graph: Graph, chip: Chip) -> Stages:
         for group in fused.groups
         if group.kind == "vector"
     }
-    return Stages(graph, simple, fused, kernels, chip)
+    products = {
+        group.name: product_kernel(fused, group) for group in fused.groups if group.kind == "matmul"
+    }
+    return Stages(graph, simple, fused, kernels, products, chip)
 
 
 def source_of(kernel: VectorKernel, *, with_lines: bool = False, file: str = "") -> str:
