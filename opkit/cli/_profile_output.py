@@ -28,6 +28,8 @@ class Outputs:
     html: Path | None
     trace: Path | None
     csv_folder: Path | None
+    has_operators: bool = False
+    """Whether the launches are those of a program, which has operators to sum up."""
 
 
 def show_timelines(
@@ -42,6 +44,8 @@ def show_timelines(
         raise click.exceptions.Exit(1)
     longest = max(timelines, key=lambda timeline: timeline.task_us)
     _write(longest, name, outputs, console)
+    if outputs.csv_folder is not None and outputs.has_operators:
+        _write_operators(timelines, outputs.csv_folder, console)
     if console.json:
         console.emit_json(_fields(longest, timelines, name))
         return
@@ -77,6 +81,17 @@ def _write(timeline: Timeline, name: str, outputs: Outputs, console: Console) ->
         for file, text in csv_texts(timeline).items():
             write_text(outputs.csv_folder / file, text)
         console.status("wrote", f"{outputs.csv_folder}, {len(csv_texts(timeline))} CSV files")
+
+
+def _write_operators(timelines: list[Timeline], folder: Path, console: Console) -> None:
+    from opkit.profiling import write_operator_files
+    from opkit.torch_npu import operator_counts
+
+    try:
+        paths = write_operator_files(folder, timelines, operator_counts())
+    except OSError as err:
+        raise cannot_write(folder, err) from err
+    console.status("wrote", ", ".join(map(str, paths)))
 
 
 def made_text() -> str:

@@ -32,6 +32,7 @@ COMMANDS = {
     "run": "Run a program or Python script on the emulated device.",
     "targets": "List the chips that can be emulated.",
     "doctor": "Check this machine for what opkit needs.",
+    "log": "Show the log of opkit's components.",
     "compat": "Try other people's samples, or scan which names they use.",
     "isa": "List the instructions that the emulator has.",
 }

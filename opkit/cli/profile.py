@@ -77,7 +77,8 @@ __all__ = ["command"]
     "csv_folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Also write the CSV files of msprof op, with its names, into this folder.",
+    help="Also write the CSV files of msprof op, with its names, into this folder; of a program"
+    " also operator_summary.csv and kernel_details.csv, over all launches.",
 )
 @click.option(
     "--diff",
@@ -150,7 +151,7 @@ def command(
         if show_difference(*diff, limit, lines, console):
             raise click.exceptions.Exit(1)
         return
-    outputs = Outputs(html, trace, csv_folder)
+    outputs = Outputs(html, trace, csv_folder, has_operators=bool(program))
     from opkit import runtime
 
     if program:

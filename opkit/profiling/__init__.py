@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         compare_reports,
         read_report,
     )
+    from opkit.profiling.operators import OperatorCount, operator_files, write_operator_files
     from opkit.profiling.page import PageParts, html_page, page_parts
     from opkit.profiling.program import profile_program, profile_script
     from opkit.profiling.roofline import (
@@ -44,6 +45,7 @@ __all__ = [
     "Change",
     "CoreTime",
     "LineTime",
+    "OperatorCount",
     "PageParts",
     "PipeTime",
     "Profile",
@@ -56,6 +58,7 @@ __all__ = [
     "compare_reports",
     "csv_texts",
     "html_page",
+    "operator_files",
     "page_parts",
     "profile",
     "profile_all",
@@ -68,12 +71,14 @@ __all__ = [
     "time_text",
     "trace_object",
     "trace_text",
+    "write_operator_files",
 ]
 
 _HOMES = {
     "advice": ("Advice", "advise"),
     "csv_files": ("csv_texts",),
     "difference": ("Change", "ProfileDifference", "compare_reports", "read_report"),
+    "operators": ("OperatorCount", "operator_files", "write_operator_files"),
     "page": ("PageParts", "html_page", "page_parts"),
     "program": ("profile_program", "profile_script"),
     "roofline": ("Ceiling", "RooflinePoint", "ceilings", "roofline_points"),

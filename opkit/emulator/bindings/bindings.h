@@ -18,6 +18,7 @@ void bind_describe(pybind11::module_& module);  ///< what host libraries registe
 void bind_kernel(pybind11::module_& module);    ///< kernels of compiled images (bindings/kernel.cpp)
 void bind_lanes(pybind11::module_& module);     ///< lane targets (bindings/lanes.cpp)
 void bind_op_call(pybind11::module_& module);   ///< operator libraries (bindings/op_call.cpp)
+void bind_process(pybind11::module_& module);   ///< log and state of this process (bindings/process.cpp)
 void bind_timing(pybind11::module_& module);    ///< timelines (bindings/timing.cpp)
 void bind_wide(pybind11::module_& module);      ///< the wider run (bindings/wide.cpp)
 

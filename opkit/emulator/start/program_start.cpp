@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "opkit/check_options.h"
+#include "opkit/direct_launch.h"
+#include "opkit/process_files.h"
 #include "opkit/profile_options.h"
 #include "opkit/run_options.h"
 
@@ -61,10 +63,7 @@ void begin_checks(const opkit_check_options& options) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGTERM}) std::signal(signal, write_and_die);
 }
 
-__attribute__((constructor)) void apply_run_options() {
-  const char* text = std::getenv("OPKIT_RUN_OPTIONS");
-  if (text == nullptr || opkit_options_are_applied) return;
-  opkit_options_are_applied = true;
+void apply(const char* text) {
   std::string chip;
   std::string detectors;
   opkit_run_options options{};
@@ -118,6 +117,14 @@ __attribute__((constructor)) void apply_run_options() {
     opkit_begin_profile(&profile);
     std::atexit(write_timelines);
   }
+}
+
+__attribute__((constructor)) void apply_run_options() {
+  if (opkit_options_are_applied) return;
+  opkit_options_are_applied = true;
+  opkit::process::start_log();
+  if (const char* text = std::getenv("OPKIT_RUN_OPTIONS")) apply(text);
+  opkit::process::State::get().start(opkit_chip_name(), 1);
 }
 
 }  // namespace

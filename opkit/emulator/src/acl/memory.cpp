@@ -9,6 +9,7 @@
 
 #include "acl/caller.h"
 #include "acl/memory_check.h"
+#include "core/log.h"
 
 namespace opkit::acl {
 namespace {
@@ -25,6 +26,11 @@ std::string name_of(const Allocation& allocation) {
   const std::string text = "an allocation of " + std::to_string(allocation.bytes) + " bytes";
   if (allocation.usable_bytes == allocation.bytes) return text;
   return text + " (rounded up to " + std::to_string(allocation.usable_bytes) + ")";
+}
+
+void publish(const Allocation& allocation, int64_t sign) {
+  const auto bytes = sign * static_cast<int64_t>(allocation.usable_bytes);
+  publish_memory(0, bytes, bytes);
 }
 
 bool is_intact(uint8_t byte) { return byte == kRedZone; }
@@ -65,6 +71,7 @@ void* Memory::allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is
   allocation.caller = Caller::current();
   if (is_followed) allocation.written = std::make_shared<WrittenBits>(allocation.usable_bytes, fill.value_or(0));
   device_[allocation.begin] = allocation;
+  publish(allocation, 1);
   return reinterpret_cast<void*>(allocation.begin);
 }
 
@@ -85,6 +92,7 @@ aclError Memory::free_device(void* pointer) {
   const auto found = device_.find(address);
   if (found != device_.end()) {
     report_unused(found->second);
+    publish(found->second, -1);
     retire(found->second);
     device_.erase(found);
     return ACL_SUCCESS;
@@ -126,7 +134,10 @@ aclError Memory::free_host(void* pointer) {
 }
 
 void Memory::free_all_device() {
-  for (const auto& entry : device_) retire(entry.second);
+  for (const auto& entry : device_) {
+    publish(entry.second, -1);
+    retire(entry.second);
+  }
   device_.clear();
 }
 
