@@ -16,6 +16,7 @@ from pathlib import Path
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, Diagnostic, SetupError, UsageError
 from opkit.files import write_aside
+from opkit.log import info as log_info
 from opkit.toolchain.absent import absent_functions, absent_source
 from opkit.toolchain.cache import BuildCache, default_cache_dir
 from opkit.toolchain.command import (
@@ -214,6 +215,8 @@ def build(
     for name, reason in skipped:
         report(BuildEvent("skip", name, detail=reason))
     made = [result.status for result in results]
+    counts = {name: made.count(name) for name in ("compile", "link", "cached", "fresh")}
+    log_info("TOOLCHAIN", f"{project.name} is built for {target.name}", **counts)
     return Artifact(
         folder=folder,
         project=project,

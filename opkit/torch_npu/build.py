@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from opkit import emulator, kernels
+from opkit import emulator, kernels, log
 from opkit.errors import SetupError
 from opkit.toolchain import Toolkit, default_cache_dir, find_compiler, locked
 
@@ -138,6 +138,7 @@ class _Announced:
                 help="set XDG_CACHE_HOME to a folder of yours",
             ) from err
         sys.stderr.write(f"opkit: {self._what}\n")
+        log.info("TORCH", self._what, file=str(self._target))
         self._lock = locked(self._target.with_suffix(".lock"), waiting=lambda: None)
         self._lock.__enter__()
 

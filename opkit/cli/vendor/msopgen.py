@@ -39,7 +39,7 @@ def command() -> None:
     """
 
 
-class _Wrong(UsageError):
+class MsopgenError(UsageError):
     """A wrong argument, with the exit code that the vendor's tool gives it."""
 
     def __init__(self, code: int, message: str, *, help: str | None = None) -> None:
@@ -74,14 +74,14 @@ def gen(
         arguments += ["-f", chosen]
     if mode is not None:
         if mode not in ("0", "1"):
-            raise _Wrong(MODE_ERROR, f"-m {mode}: expected 0 or 1")
+            raise MsopgenError(MODE_ERROR, f"-m {mode}: expected 0 or 1")
         arguments += ["-m", mode]
     if operator is not None:
         _check_operator(prototype, operator)
         arguments += ["-op", operator]
     if folder is not None:
         if folder.exists() and not folder.is_dir():
-            raise _Wrong(OUTPUT_ERROR, f"-out {folder}: is no folder")
+            raise MsopgenError(OUTPUT_ERROR, f"-out {folder}: is no folder")
         arguments += ["-o", str(folder)]
     if quiet:
         arguments.append("-q")
@@ -91,24 +91,24 @@ def gen(
 
 def _check_input(prototype: Path) -> None:
     if prototype.suffix.lower() in (".xlsx", ".xls", ".txt"):
-        raise _Wrong(
+        raise MsopgenError(
             INPUT_ERROR,
             f"-i {prototype}: opkit reads JSON, neither tables nor TensorFlow IR",
             help="write the operator as JSON: docs/operators.md",
         )
     if not prototype.is_file():
-        raise _Wrong(INPUT_ERROR, f"-i {prototype}: there is no such file")
+        raise MsopgenError(INPUT_ERROR, f"-i {prototype}: there is no such file")
     try:
         json.loads(prototype.read_text("utf-8"))
     except (UnicodeDecodeError, ValueError) as err:
-        raise _Wrong(JSON_ERROR, f"-i {prototype}: not JSON: {err}") from err
+        raise MsopgenError(JSON_ERROR, f"-i {prototype}: not JSON: {err}") from err
 
 
 def _check_operator(prototype: Path, operator: str) -> None:
     found = json.loads(prototype.read_text("utf-8"))
     names = [str(row.get("op")) for row in (found if isinstance(found, list) else [found])]
     if operator not in names:
-        raise _Wrong(
+        raise MsopgenError(
             OPERATOR_ERROR, f"-op {operator}: {prototype} has {', '.join(names)}", help=None
         )
 
@@ -119,15 +119,15 @@ def _chips(unit: str) -> list[str]:
     for part in units:
         core, _, chip = part.partition("-")
         if core.lower() in ("aicpu", "ai_cpu"):
-            raise _Wrong(UNIT_ERROR, f"-c {part}: opkit has no AI CPU, only AI cores")
+            raise MsopgenError(UNIT_ERROR, f"-c {part}: opkit has no AI CPU, only AI cores")
         if core.lower() not in _CORES or not chip:
-            raise _Wrong(UNIT_ERROR, f"-c {part}: expected ai_core-CHIP or vector_core-CHIP")
+            raise MsopgenError(UNIT_ERROR, f"-c {part}: expected ai_core-CHIP or vector_core-CHIP")
         try:
             find_chip(chip)
         except UsageError as err:
-            raise _Wrong(UNIT_ERROR, f"-c {part}: {err.message}", help=err.help) from err
+            raise MsopgenError(UNIT_ERROR, f"-c {part}: {err.message}", help=err.help) from err
     if not units:
-        raise _Wrong(UNIT_ERROR, "-c is empty: expected ai_core-CHIP")
+        raise MsopgenError(UNIT_ERROR, "-c is empty: expected ai_core-CHIP")
     return units
 
 
@@ -138,7 +138,7 @@ def _framework(name: str | None) -> str | None:
     if name.lower() in _WITHOUT_PLUGIN:
         click.echo(f"note: -f {name}: opkit writes the operator and no plug-in", err=True)
         return "aclnn"
-    raise _Wrong(FRAMEWORK_ERROR, f"-f {name}: expected aclnn, pytorch, tf, ms or onnx")
+    raise MsopgenError(FRAMEWORK_ERROR, f"-f {name}: expected aclnn, pytorch, tf, ms or onnx")
 
 
 @command.command("compile")

@@ -47,10 +47,11 @@ def run_tool(name: str, arguments: Sequence[str]) -> int:
         click.echo(f"opkit: {real} is the vendor's own {name}, so opkit's steps aside", err=True)
         os.execv(real, [str(real), *arguments])
     module = importlib.import_module(f"opkit.cli.vendor.{TOOLS[name]}")
-    command, rest = module.command, list(arguments)
     # msprof is three commands, told apart by their first words.
-    if name == "msprof":
-        command, rest = module.choose(rest)
+    if hasattr(module, "choose"):
+        command, rest = module.choose(list(arguments))
+    else:
+        command, rest = module.command, list(arguments)
     return run_guarded(command, rest, name=name)
 
 
