@@ -23,6 +23,7 @@ COMMANDS = {
     "build": "Compile a project's kernels, host code and bindings.",
     "test": "Check an operator's results against its golden.",
     "check": "Find memory, race, sync and queue bugs in kernels.",
+    "debug": "Step through a kernel, forwards and backwards.",
     "explain": "Tell what a class of finding means and how to mend it.",
     "profile": "Time an operator on the modelled chip, pipe by pipe.",
     "serve": "Serve operators over HTTP, version by version.",

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from opkit.chips import DEFAULT_CHIP
+from opkit.cli._cases import build_project, case_pool, choose_cases
 from opkit.cli.completion import complete_case, complete_chip, complete_standard
 from opkit.cli.console import Console, common_options, write_text
 from opkit.cli.options import timeout_option
-from opkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from opkit.testing import Case, Golden, PrecisionReport
-    from opkit.toolchain import Artifact, Project
+    from opkit.testing import PrecisionReport
 
 __all__ = ["command"]
 
@@ -162,13 +161,13 @@ def command(
     standards = operator_standards(found.root, found.operators, standard=standard)
     golden = load_golden(found.package_dir / "golden.py")
     if fuzz is not None:
-        artifact = _build(found, chip, console)
+        artifact = build_project(found, chip, console)
         with runtime.time_limit(timeout):
             modes.run_fuzz(found, golden, artifact, standards, fuzz, op, seed, console)
         return
-    pool = _pool(found, golden, op, files, seed, edge_values, pairwise, names)
-    cases = _choose(found, pool, expression, names, last_failed)
-    artifact = _build(found, chip, console)
+    pool = case_pool(found, golden, op, files, seed, edge_values, pairwise, names)
+    cases = choose_cases(found, pool, expression, names, last_failed)
+    artifact = build_project(found, chip, console)
     if determinism:
         with runtime.time_limit(timeout):
             modes.run_determinism(found, cases, artifact, console)
@@ -192,77 +191,6 @@ def command(
     _show(report, explanations, console)
     if not report.passed:
         raise click.exceptions.Exit(1)
-
-
-def _pool(
-    project: Project,
-    golden: Golden | None,
-    op: str | None,
-    files: tuple[Path, ...],
-    seed: int,
-    edge_values: bool,
-    pairwise: bool,
-    names: tuple[str, ...],
-) -> tuple[Case, ...]:
-    """Return the cases to choose from; those of every kind where cases are named."""
-    from opkit.testing import file_cases, project_cases
-
-    if files:
-        return tuple(
-            case
-            for file in files
-            for case in file_cases(project, file, golden=golden, op=op, seed=seed)
-        )
-    edges = edge_values or bool(names)
-    cases = project_cases(
-        project, golden=golden, op=op, seed=seed, edge_values=edges, pairwise=pairwise
-    )
-    if not names or pairwise:
-        return cases
-    more = project_cases(project, golden=golden, op=op, seed=seed, pairwise=True)
-    return tuple({case.name: case for case in (*more, *cases)}.values())
-
-
-def _choose(
-    project: Project,
-    pool: tuple[Case, ...],
-    expression: str | None,
-    names: tuple[str, ...],
-    last_failed: bool,
-) -> tuple[Case, ...]:
-    from opkit.schema import nearest
-    from opkit.testing import failed_last, select_cases
-
-    cases = pool
-    for name in names:
-        if name not in {case.name for case in pool}:
-            near = nearest(name, [case.name for case in pool])
-            raise UsageError(
-                f'{project.name} has no case "{name}"',
-                help=f'did you mean "{near}"?' if near else "-k takes a part of a name",
-            )
-    if names:
-        cases = tuple(case for case in pool if case.name in names)
-    if last_failed:
-        cases = failed_last(project.folder, cases)
-    chosen = cases if expression is None else select_cases(cases, expression)
-    if not chosen:
-        example = cases[0].name if cases else "none"
-        raise UsageError(
-            f"no case of {project.name} matches -k {expression!r}",
-            help=f"names look like {example}",
-        )
-    return chosen
-
-
-def _build(project: Project, chip: str, console: Console) -> Artifact:
-    from opkit.toolchain import build
-
-    artifact = build(project, chip=chip, verbose=console.command_line, warn=console.warn)
-    made = artifact.compiled + artifact.cached
-    if made:
-        console.status("built", f"{project.name}, {made} files in {artifact.seconds:.1f} s")
-    return artifact
 
 
 def _write(

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opkit.testing.arrays import narrow, widen_input
+    from opkit.testing.arrays import is_float, narrow, tensors_of, widen, widen_input
     from opkit.testing.assertion import assert_close, assert_outputs
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
     from opkit.testing.case_files import CASE_FILES, load_cases, save_case
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         default_cases,
         make_case,
         make_inputs,
+        output_tensors,
         usual_shape,
         works_by_row,
     )
@@ -111,6 +112,7 @@ __all__ = [
     "fuzz",
     "html_report",
     "in_single_precision",
+    "is_float",
     "junit_xml",
     "load_cases",
     "load_golden",
@@ -118,6 +120,7 @@ __all__ = [
     "make_inputs",
     "narrow",
     "operator_standards",
+    "output_tensors",
     "pairwise_cases",
     "project_cases",
     "read_budget",
@@ -131,8 +134,10 @@ __all__ = [
     "select_cases",
     "shape_rules",
     "standard_for",
+    "tensors_of",
     "to_bfloat16",
     "usual_shape",
+    "widen",
     "widen_input",
     "works_by_row",
     "write_st_report",
@@ -140,7 +145,10 @@ __all__ = [
 
 _HOMES = {
     "arrays": (
+        "is_float",
         "narrow",
+        "tensors_of",
+        "widen",
         "widen_input",
     ),
     "assertion": (
@@ -157,6 +165,7 @@ _HOMES = {
         "save_case",
     ),
     "cases": (
+        "output_tensors",
         "Case",
         "default_cases",
         "make_case",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opkit.toolchain.build import Artifact, BuildEvent, build, clean_output, default_output
 from opkit.toolchain.cache import default_cache_dir
+from opkit.toolchain.command import host_argv
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
 from opkit.toolchain.health import Check, check_machine
@@ -66,6 +67,7 @@ __all__ = [
     "find_compiler",
     "find_home",
     "home_variables",
+    "host_argv",
     "load_project",
     "locked",
     "matching_close",

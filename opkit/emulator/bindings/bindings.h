@@ -14,6 +14,7 @@ namespace opkit {
 void check_status(int status);
 
 void bind_check(pybind11::module_& module);     ///< detectors and findings (bindings/check.cpp)
+void bind_debug(pybind11::module_& module);     ///< recordings of launches (bindings/debug.cpp)
 void bind_describe(pybind11::module_& module);  ///< what host libraries register (bindings/describe.cpp)
 void bind_kernel(pybind11::module_& module);    ///< kernels of compiled images (bindings/kernel.cpp)
 void bind_lanes(pybind11::module_& module);     ///< lane targets (bindings/lanes.cpp)

@@ -108,6 +108,7 @@ PYBIND11_MODULE(_emulator, module) {
   opkit::bind_check(module);
   opkit::bind_kernel(module);
   opkit::bind_lanes(module);
+  opkit::bind_debug(module);
   opkit::bind_describe(module);
   opkit::bind_op_call(module);
   opkit::bind_process(module);

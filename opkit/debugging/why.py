@@ -1,0 +1,511 @@
+"""Why a value is what it is: what it was made of, and the first step on the way that is off.
+
+What is off is judged by evidence that needs no knowledge of the operator: a fault; memory that
+nothing wrote, or that an earlier tile left; copies that leave gaps in a tensor or cover some of it
+twice; what `opkit check` finds. Only then is the arithmetic compared, with itself in double
+precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opkit.debugging.queues import missing_call
+from opkit.debugging.recording import SPACES, Instruction, Piece, Range, Recording
+from opkit.debugging.session import Session
+from opkit.debugging.source_names import source_file
+from opkit.debugging.tensors import Tensor, values_of
+from opkit.errors import UsageError
+from opkit.sanitizer import Finding
+from opkit.testing import widen
+
+__all__ = ["Answer", "Link", "Reason", "explain", "explain_launch"]
+
+_MOST_NODES = 4000
+# Bytes that no instruction has to care for: what padding up to whole blocks leaves.
+_BLOCK_BYTES = 32
+_MOST_COPIES = 20_000
+
+
+@dataclass(frozen=True)
+class Link:
+    """One instruction on the way to a value."""
+
+    step: int
+    core: int
+    op: str
+    file: Path
+    line: int
+    result: str
+    """What it wrote of what was asked for, by name."""
+    value: float | int | None
+    """The first element of that."""
+    operands: tuple[tuple[str, float | int | None], ...]
+    """Name and first element of each source."""
+    scalar: float | int | None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Something that is off."""
+
+    kind: str
+    """`fault`, `unwritten`, `stale`, `place`, `finding` or `precision`."""
+    file: Path | None
+    line: int
+    step: int | None
+    text: str
+    other_line: int = 0
+    """A second line that it names; 0: none."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Why a value is what it is."""
+
+    asked: str
+    value: float | int | None
+    golden: float | None
+    chain: tuple[Link, ...]
+    """In program order."""
+    origins: tuple[str, ...]
+    """What it was made of that no instruction wrote: inputs, or memory that holds nothing."""
+    is_cut: bool
+    """Whether the chain is longer than what is told."""
+    reasons: tuple[Reason, ...]
+    """What is off, the most likely first."""
+
+    @property
+    def first(self) -> Reason | None:
+        """The first thing that is off."""
+        return self.reasons[0] if self.reasons else None
+
+
+def explain(
+    session: Session,
+    tensor: Tensor,
+    index: int,
+    *,
+    precision: Callable[[], Reason | None] | None = None,
+) -> Answer:
+    """Return why an element is what it is at the session's place.
+
+    Args:
+        index: flat.
+        precision: asked last: the first step whose rounding is too coarse.
+    Raises:
+        UsageError: the tensor has no such element.
+    """
+    if not 0 <= index < tensor.count:
+        raise UsageError(f"{tensor.name} has {tensor.count} elements, there is no [{index}]")
+    recording = session.recording
+    position = session.position
+    address = tensor.address + index * tensor.dtype.size_bytes
+    core = max(tensor.core, 0)
+    nodes, origins, is_cut = recording.slice(
+        position, tensor.space, address, tensor.dtype.size_bytes, core=core, most=_MOST_NODES
+    )
+    nodes.reverse()
+    instructions = [recording.instruction(node["step"]) for node in nodes]
+    element = tensor.part(index, index + 1)
+    found = values_of(recording, element, position)
+    golden = session.goldens.get(tensor.name)
+    links = tuple(
+        _link(session, node, instruction)
+        for node, instruction in zip(nodes, instructions, strict=True)
+    )
+    reasons = list(
+        _reasons(session, tensor, index, nodes, instructions, [piece for _, piece in origins])
+    )
+    if not reasons and precision is not None and not _is_right(session, tensor, index):
+        reason = precision()
+        reasons += [] if reason is None else [reason]
+    if not reasons:
+        reasons += [_finding_reason(session, finding) for finding in session.findings]
+    names = session.names
+    texts = [
+        names.place_text(max(owner, 0), piece.space, piece.begin, piece.size_bytes, position)
+        + ("" if piece.space == "GM" else ", which nothing has written")
+        for owner, piece in origins
+    ]
+    return Answer(
+        asked=_element_name(tensor, index),
+        value=None if found is None else found[0].item(),
+        golden=None if golden is None else float(golden.reshape(-1)[index]),
+        chain=links,
+        origins=tuple(texts[:16]),
+        is_cut=is_cut,
+        reasons=tuple(reasons),
+    )
+
+
+def explain_launch(session: Session) -> Answer | None:
+    """Return why a launch ended early, or what is wrong with it though its results are not.
+
+    None where it ran to its end and nothing was found.
+    """
+    reasons = list(_fault_reasons(session))
+    reasons += [_finding_reason(session, finding) for finding in session.findings]
+    if not reasons:
+        return None
+    return Answer("the launch", None, None, (), (), False, tuple(reasons))
+
+
+def _is_right(session: Session, tensor: Tensor, index: int) -> bool:
+    wrong = session.wrong.get(tensor.name)
+    return wrong is not None and not bool(wrong.reshape(-1)[index])
+
+
+def _element_name(tensor: Tensor, index: int) -> str:
+    if len(tensor.shape) > 1:
+        numbers = (str(int(number)) for number in np.unravel_index(index, tensor.shape))
+        return f"{tensor.name}[{', '.join(numbers)}]"
+    return f"{tensor.name}[{index}]"
+
+
+def _link(session: Session, node: dict[str, Any], instruction: Instruction) -> Link:
+    recording, names = session.recording, session.names
+    step, core = instruction.step, instruction.core
+
+    def told(piece: Piece, at: int) -> tuple[str, float | int | None]:
+        name = names.place_text(core, piece.space, piece.begin, piece.size_bytes, at)
+        raw = recording.read(at, piece.space, piece.begin, piece.dtype.size_bytes, core=core)
+        if raw is None or len(raw) != piece.dtype.size_bytes:
+            return name, None
+        return name, widen(np.frombuffer(raw, piece.dtype.numpy), piece.dtype)[0].item()
+
+    texts = names.operand_texts(step)
+
+    def named(piece: Piece, at: int) -> tuple[str, float | int | None]:
+        name, value = told(piece, at)
+        written = texts[piece.operand] if piece.operand < len(texts) else ""
+        return (f"{written} ({name})" if written else name), value
+
+    # The sources first: reading forwards in time costs nothing.
+    operands = tuple(named(piece, step) for piece in node["sources"][:4])
+    wanted: Sequence[Piece] = node["wanted"]
+    result, value = named(wanted[0], step + 1) if wanted else ("", None)
+    return Link(
+        step,
+        core,
+        instruction.op,
+        instruction.file,
+        instruction.line,
+        result,
+        value,
+        operands,
+        instruction.scalar,
+    )
+
+
+def _reasons(
+    session: Session,
+    tensor: Tensor,
+    index: int,
+    nodes: Sequence[dict[str, Any]],
+    instructions: Sequence[Instruction],
+    origins: Sequence[Piece],
+) -> list[Reason]:
+    """Return what is off on the way to an element, the most likely first."""
+    if _is_right(session, tensor, index) and session.recording.fault is None:
+        return []
+    reasons: list[Reason] = []
+    is_output = tensor.space == "GM" and not nodes
+    if is_output:
+        reasons += _fault_reasons(session)
+        reasons += _unwritten(session, tensor, index)
+    reasons += _holes(session, nodes, instructions)
+    reasons += _misplaced(session, tensor, instructions, origins)
+    reasons += _found_on_the_way(session, instructions)
+    reasons += [] if is_output else _fault_reasons(session)
+    unique = {(r.kind, r.file, r.line): r for r in reversed(reasons)}
+    return list(reversed(unique.values()))
+
+
+def _fault_reasons(session: Session) -> list[Reason]:
+    fault = session.recording.fault
+    if fault is None:
+        return []
+    text = f"{fault.message} [{fault.category}]"
+    missing = missing_call(session)
+    if missing is not None:
+        file, line, why = missing
+        return [
+            Reason("fault", file, line, session.fault_step(), f"{why}; then: {text}", fault.line)
+        ]
+    return [Reason("fault", fault.file, fault.line, session.fault_step(), text)]
+
+
+def _unwritten(session: Session, tensor: Tensor, index: int) -> list[Reason]:
+    """Nothing wrote the element: the copy that came nearest."""
+    recording = session.recording
+    writers = session.writers(tensor)
+    size = tensor.dtype.size_bytes
+    address = tensor.address + index * size
+    if not len(writers):
+        text = f"nothing writes {tensor.name} in this launch"
+        place = source_of_kernel(recording)
+        return [Reason("unwritten", place, 0, None, text)]
+    _, begin, end = recording.hulls
+    below = writers[end[writers] <= address]
+    above = writers[begin[writers] > address]
+    # A copy that ends early ends right in front of what is missing; one that begins late, behind.
+    nearest_below = below[np.argmax(end[below])] if len(below) else None
+    nearest_above = above[np.argmin(begin[above])] if len(above) else None
+    inside = writers[(begin[writers] <= address) & (end[writers] > address)]
+    chosen = int(inside[0]) if len(inside) else None
+    text = "goes around it"
+    if chosen is None and nearest_below is not None:
+        chosen = int(nearest_below)
+        last = (int(end[chosen]) - tensor.address) // size
+        text = f"ends at {tensor.name}[{last - 1}]"
+    if nearest_above is not None and not len(inside):
+        other = int(nearest_above)
+        is_first_of_core = nearest_below is None or (
+            recording.core_of[other] != recording.core_of[int(nearest_below)]
+        )
+        if nearest_below is None or (is_first_of_core and _begins_late(recording, other, tensor)):
+            chosen = other
+            first = (int(begin[other]) - tensor.address) // size
+            text = f"begins at {tensor.name}[{first}]"
+    assert chosen is not None
+    instruction = recording.instruction(chosen)
+    return [
+        Reason(
+            "unwritten",
+            instruction.file,
+            instruction.line,
+            chosen,
+            f"nothing writes {_element_name(tensor, index)}: the nearest copy {text}",
+        )
+    ]
+
+
+def _begins_late(recording: Recording, step: int, tensor: Tensor) -> bool:
+    """Whether copies of one site all lie one way off whole copies from the tensor's start."""
+    _, begin, end = recording.hulls
+    length = int(end[step] - begin[step])
+    return length > 0 and (int(begin[step]) - tensor.address) % length != 0
+
+
+def source_of_kernel(recording: Recording) -> Path | None:
+    """Return the file that most of a launch's instructions come from."""
+    if not recording.step_count:
+        return None
+    sites, counts = np.unique(recording.site_of, return_counts=True)
+    most: int = sites[np.argmax(counts)]
+    return recording.sites[most][0]
+
+
+def _holes(
+    session: Session, nodes: Sequence[dict[str, Any]], instructions: Sequence[Instruction]
+) -> list[Reason]:
+    """Operands of which a part was never written, or is what an earlier tile left."""
+    found = []
+    for node, instruction in zip(nodes, instructions, strict=True):
+        used = {piece.operand for piece in node["sources"]}
+        for piece in instruction.read:
+            if piece.space == "GM" or piece.operand not in used:
+                continue
+            asked = [p for p in node["sources"] if p.operand == piece.operand]
+            reason = _hole(session, instruction, piece, asked)
+            if reason is not None:
+                found.append(reason)
+    return found
+
+
+def _hole(
+    session: Session, instruction: Instruction, piece: Piece, asked: Sequence[Piece]
+) -> Reason | None:
+    recording = session.recording
+    space, begin, end = recording.hulls
+    mine = recording.steps_of[instruction.core]
+    mine = mine[: np.searchsorted(mine, instruction.step)]
+    meets = (
+        (space[mine] == SPACES.index(piece.space))
+        & (begin[mine] < piece.end)
+        & (end[mine] > piece.begin)
+    )
+    writers = mine[meets][::-1]
+    tile = recording.tile_of[instruction.step]
+    element = piece.dtype.size_bytes
+    owner = np.full(piece.size_bytes // element or 1, -1, np.int64)
+    for step in writers[:256]:
+        first = max(0, (int(begin[step]) - piece.begin) // element)
+        last = (int(end[step]) - piece.begin + element - 1) // element
+        part = owner[first:last]
+        part[part < 0] = step
+        if (owner >= 0).all():
+            break
+    fresh = (owner >= 0) & (recording.tile_of[np.maximum(owner, 0)] == tile)
+    if fresh.all() or not fresh.any():
+        whole = owner < 0
+        if not whole.any():
+            return None  # of one age: a constant, or what the last tile left on purpose
+        if whole.all():
+            fresh = ~whole
+    hole = ~fresh if fresh.any() else owner < 0
+    in_hole = any(
+        hole[
+            (p.begin - piece.begin) // element : (p.end - piece.begin + element - 1) // element
+        ].any()
+        for p in asked
+    )
+    if not in_hole and int(hole.sum()) * element <= _BLOCK_BYTES:
+        return None
+    never = bool((owner[hole] < 0).any())
+    names = session.names
+    first, last = int(np.flatnonzero(hole)[0]), int(np.flatnonzero(hole)[-1]) + 1
+    place = names.place_text(
+        instruction.core,
+        piece.space,
+        piece.begin + first * element,
+        (last - first) * element,
+        instruction.step,
+    )
+    what = "nothing has written" if never else "an earlier tile has left"
+    kind = "unwritten" if never else "stale"
+    text = f"{instruction.op} reads {(last - first)} elements at {place} that {what}"
+    culprit = _short_or_shifted(recording, instruction, piece, owner, hole)
+    chosen = recording.instruction(culprit) if culprit is not None else instruction
+    if culprit is not None:
+        text += f"; {chosen.op} at line {chosen.line} fills the rest of the operand"
+    return Reason(kind, chosen.file, chosen.line, chosen.step, text, instruction.line)
+
+
+def _short_or_shifted(
+    recording: Recording,
+    instruction: Instruction,
+    piece: Piece,
+    owner: NDArray[np.int64],
+    hole: NDArray[np.bool_],
+) -> int | None:
+    """Return who has written too little; None where the reader itself begins elsewhere."""
+    writers = owner[~hole]
+    if not len(writers):
+        return None
+    _, begin, end = recording.hulls
+    newest = int(writers.max())
+    starts_behind = piece.begin > int(begin[newest])
+    is_behind = bool(hole[-1]) and int(end[newest]) < piece.end
+    # It reads from the middle of what was written to behind its end.
+    if starts_behind and is_behind:
+        return None
+    return newest
+
+
+def _misplaced(
+    session: Session,
+    tensor: Tensor,
+    instructions: Sequence[Instruction],
+    origins: Sequence[Piece],
+) -> list[Reason]:
+    """Copies that leave gaps in a tensor of the launch, or cover some of it twice."""
+    recording = session.recording
+    reasons = []
+    outs = [i for i in instructions if i.dst is not None and i.dst.space == "GM"]
+    if tensor.space == "GM" and outs:
+        counts = _coverage(session, tensor.address, tensor.count, tensor.dtype.size_bytes, True)
+        gap, twice = _first_run(counts == 0), _first_run(counts > 1)
+        if gap is not None and recording.fault is None:
+            last = outs[-1]
+            text = f"copies to {tensor.name} leave {tensor.name}[{gap[0]}:{gap[1]}] out"
+            if twice is not None:
+                text += f" and write {tensor.name}[{twice[0]}:{twice[1]}] more than once"
+            reasons.append(Reason("place", last.file, last.line, last.step, text))
+    for piece in origins:
+        known = recording.range_at(piece.begin) if piece.space == "GM" else None
+        if known is None or not known.name.startswith("input "):
+            continue
+        reader = next((i for i in instructions if _reads(i, known)), None)
+        if reader is None:
+            continue
+        size = next(s.dtype.size_bytes for s in reader.sources if s.space == "GM")
+        counts = _coverage(session, known.begin, known.size_bytes // size, size, False)
+        gap = _first_run(counts == 0)
+        if gap is not None and recording.fault is None:
+            text = f"{known.short_name}[{gap[0]}:{gap[1]}] is never read"
+            reasons.append(Reason("place", reader.file, reader.line, reader.step, text))
+    return reasons
+
+
+def _reads(instruction: Instruction, known: Range) -> bool:
+    return any(
+        s.space == "GM" and known.begin <= s.address < known.end for s in instruction.sources
+    )
+
+
+def _coverage(
+    session: Session, address: int, count: int, size: int, is_write: bool
+) -> NDArray[np.int64]:
+    """Return how often each element is written (or read) by the launch's instructions."""
+    recording = session.recording
+    counts = np.zeros(count + 1, np.int64)
+    names = recording.op_names
+    if is_write:
+        space, begin, end = recording.hulls
+        steps = np.flatnonzero((space == 0) & (end > address) & (begin < address + count * size))
+    else:
+        copies = [n for n, name in enumerate(names) if name.startswith(("DataCopy", "GetValue"))]
+        steps = np.flatnonzero(np.isin(recording.op_of, copies))
+    if len(steps) > _MOST_COPIES:
+        return np.ones(count, np.int64)  # too many to tell
+    for step in steps:
+        for piece in recording.instruction(int(step)).pieces:
+            if piece.space != "GM" or piece.is_write is not is_write:
+                continue
+            first = max(0, (piece.begin - address) // size)
+            last = min(count, (piece.end - address + size - 1) // size)
+            if first < last:
+                counts[first] += 1
+                counts[last] -= 1
+    return np.cumsum(counts)[:count]
+
+
+def _first_run(mask: NDArray[np.bool_]) -> tuple[int, int] | None:
+    found = np.flatnonzero(mask)
+    if not len(found):
+        return None
+    breaks = np.flatnonzero(np.diff(found) > 1)
+    last = found[breaks[0]] if len(breaks) else found[-1]
+    return int(found[0]), int(last) + 1
+
+
+def _found_on_the_way(session: Session, instructions: Sequence[Instruction]) -> list[Reason]:
+    """Findings of `opkit check` at lines that the value came by."""
+    lines = {(instruction.file, instruction.line) for instruction in instructions}
+    return [
+        _finding_reason(session, finding)
+        for finding in session.findings
+        if any(
+            place is not None and (place.file, place.line) in lines
+            for place in (finding.location, finding.other)
+        )
+    ]
+
+
+def _finding_reason(session: Session, finding: Finding) -> Reason:
+    steps = session.finding_steps(finding)
+    place = finding.location
+    text = f"{finding.message} [{finding.id}]"
+    if finding.help:
+        text += f"; {finding.help}"
+    return Reason(
+        "finding",
+        None if place is None else place.file,
+        0 if place is None else place.line,
+        steps[0] if steps else None,
+        text,
+        0 if finding.other is None else finding.other.line,
+    )
+
+
+def line_text(reason: Reason) -> str:
+    """Return the source line that a reason names."""
+    return "" if reason.file is None else source_file(reason.file).line(reason.line)
