@@ -16,14 +16,16 @@ class Background:
 
     def __init__(self) -> None:
         self._jobs: queue.Queue[Callable[[], None] | None] = queue.Queue(_MOST_WAITING)
-        self._thread = threading.Thread(target=self._run, name="opkit-background", daemon=True)
         self._is_closed = False
-        self._thread.start()
+        self._thread = self._begin()
 
     def offer(self, job: Callable[[], None]) -> bool:
         """Do something soon; false where too much is waiting already."""
         if self._is_closed:
             return False
+        if not self._thread.is_alive():
+            # A job that ended in an exception of ours took the thread with it.
+            self._thread = self._begin()
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
@@ -46,6 +48,11 @@ class Background:
                 break
         self._jobs.put(None)
         self._thread.join(timeout=30)
+
+    def _begin(self) -> threading.Thread:
+        thread = threading.Thread(target=self._run, name="opkit-background", daemon=True)
+        thread.start()
+        return thread
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:

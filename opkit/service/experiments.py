@@ -153,7 +153,8 @@ def _finite(interval: Interval) -> list[float | None]:
 
 
 def _rate(interval: Interval) -> str:
-    return f"{100 * interval.value:.2g} % ({100 * interval.low:.2g} to {100 * interval.high:.2g} %)"
+    value, low, high = (float(f"{100 * part:.2g}") for part in vars(interval).values())
+    return f"{value:g} % ({low:g} to {high:g} %)"
 
 
 def _ratio(interval: Interval) -> str:

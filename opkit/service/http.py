@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -17,13 +17,16 @@ from starlette.exceptions import HTTPException
 import opkit
 from opkit.errors import OpkitError, UsageError
 from opkit.service.dash_page import PAGE_HEADERS, dash_page
-from opkit.service.inference import Inference, error_response, read_body
+from opkit.service.inference import Inference, error_reply, read_body
 from opkit.service.metrics import CONTENT_TYPE
 from opkit.service.security import Guard, read_tokens
 from opkit.service.service import Service
 from opkit.service.settings import Name, validation_text
 from opkit.service.store import Revision
 from opkit.service.tensors import DATATYPES, InferRequest
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = ["make_app"]
 
@@ -68,10 +71,33 @@ class RollBack(_Message):
 _Read = TypeVar("_Read", bound=_Message)
 
 
-def make_app(service: Service) -> FastAPI:
-    """Return the ASGI application of a service; closing it does not close the service."""
-    inference = Inference(service)
+def make_app(service: Service) -> ASGIApp:
+    """Return the ASGI application of a service; closing it does not close the service.
 
+    Raises:
+        UsageError: the file of tokens does not protect.
+    """
+    http = service.settings.http
+    app = _Door(Inference(service), service)
+    return Guard(app, tokens=read_tokens(http.tokens), host=http.host)
+
+
+class _Door:
+    """Requests for inference go one way, all others go FastAPI's."""
+
+    def __init__(self, inference: Inference, service: Service) -> None:
+        self._inference = inference
+        self._others = _fastapi(service, inference)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        target = self._inference.target(scope) if scope["type"] == "http" else None
+        if target is None:
+            await self._others(scope, receive, send)
+        else:
+            await self._inference.answer(scope, receive, send, *target)
+
+
+def _fastapi(service: Service, inference: Inference) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
@@ -85,10 +111,8 @@ def make_app(service: Service) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    http = service.settings.http
-    app.add_middleware(Guard, tokens=read_tokens(http.tokens), host=http.host)
     _add_errors(app)
-    _add_inference(app, service, inference)
+    _document_inference(app)
     _add_protocol(app, service)
     _add_admin(app, service)
     _add_pages(app, service)
@@ -106,30 +130,31 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse({"error": "; ".join(lines)[:4000]}, 400)
 
     @app.exception_handler(OpkitError)
-    async def _opkit(_: Request, error: OpkitError) -> JSONResponse:
-        return error_response(error)
+    async def _opkit(_: Request, error: OpkitError) -> Response:
+        reply = error_reply(error)
+        headers = {name.decode(): value.decode() for name, value in reply.headers}
+        return Response(reply.body, reply.status, headers)
 
     @app.exception_handler(Exception)
     async def _bug(_: Request, error: Exception) -> JSONResponse:
         return JSONResponse({"error": f"a bug in opkit: {type(error).__name__}"}, 500)
 
 
-def _add_inference(app: FastAPI, service: Service, inference: Inference) -> None:
+def _document_inference(app: FastAPI) -> None:
+    """Put into the OpenAPI document what `_Door` answers before it comes here."""
     documented = _documented(InferRequest)
 
     @app.post("/v2/models/{model}/infer", tags=["inference"], openapi_extra=documented)
-    async def infer(request: Request, model: str) -> Response:
+    async def infer(model: str) -> None:
         """Call an operator; JSON, or with Inference-Header-Content-Length JSON and binary."""
-        return await inference.answer(request, model, None)
 
     @app.post(
         "/v2/models/{model}/versions/{version}/infer",
         tags=["inference"],
         openapi_extra=documented,
     )
-    async def infer_version(request: Request, model: str, version: str) -> Response:
+    async def infer_version(model: str, version: str) -> None:
         """Call a version of an operator first; the answer says which version gave it."""
-        return await inference.answer(request, model, version)
 
 
 def _add_protocol(app: FastAPI, service: Service) -> None:
@@ -190,7 +215,9 @@ def _add_protocol(app: FastAPI, service: Service) -> None:
 
 def _add_admin(app: FastAPI, service: Service) -> None:
     async def read(request: Request, kind: type[_Read]) -> _Read:
-        body = await read_body(request, _ADMIN_BODY_BYTES, service.settings.http.body_seconds)
+        headers = dict(request.scope["headers"])
+        seconds = service.settings.http.body_seconds
+        body = await read_body(request.receive, headers, _ADMIN_BODY_BYTES, seconds)
         try:
             return kind.model_validate_json(body)
         except ValidationError as err:

@@ -92,7 +92,10 @@ class WorkerProcess:
                 self.problem = f"it has not loaded in {_LOAD_SECONDS:g} seconds"
                 self.end("hang")
             return False
-        greeting = receive(self._channel)
+        try:
+            greeting = receive(self._channel)
+        except ValueError as err:
+            greeting = {"message": f"it greets with no message: {err}"}
         if greeting is None:
             self._process.wait()
             self.problem = f"its process ended while it loaded: {self._ending()}"

@@ -87,6 +87,9 @@ class ServedVersion:
     """Signatures that the timing model has been asked for."""
     on_trial: bool = False
     """Whether a trial call is under way."""
+    evidence: Request | None = None
+    """A call that it failed: the first of its trial calls, so that what is wrong for one shape
+    does not come back because it is right for others."""
 
     @property
     def label(self) -> str:
@@ -185,7 +188,7 @@ class ServedOperator:
                 ran, checked = self._attempt(served, request, signature, left)
             except AttemptFailed as failure:
                 attempts.append(Attempt(served.label, failure.kind, failure.message))
-                self._count_failure(served, signature, failure, arm)
+                self._count_failure(served, request, signature, failure, arm)
                 continue
             seconds = time.perf_counter() - started
             self._count_answer(served, request, signature, ran, seconds, arm)
@@ -256,7 +259,7 @@ class ServedOperator:
 
             missing = samples_missing(usable, meter)
             if missing and random.random() < _EXPLORE:
-                copy = Request(copied(request.inputs), request.attributes, request.seconds)
+                copy = _copy(request)
                 self._background.offer(lambda: self._explore(missing, copy, signature))
             choice = choose_measured(usable, meter, signature.bucket)
             lasts = 1 if missing else _CHOICE_LASTS
@@ -351,13 +354,20 @@ class ServedOperator:
     # What is counted.
 
     def _count_failure(
-        self, served: ServedVersion, signature: Signature, failure: AttemptFailed, arm: str
+        self,
+        served: ServedVersion,
+        request: Request,
+        signature: Signature,
+        failure: AttemptFailed,
+        arm: str,
     ) -> None:
         self._metrics.meter(self.name, served.label, signature.bucket).failed(failure.kind)
         # A refusal counts when another version takes the same inputs, and not before.
         if failure.kind in NEUTRAL or failure.kind == "refused":
             return
         served.breaker.fail(failure.kind, failure.message)
+        if served.evidence is None:
+            served.evidence = _copy(request)
         if arm == served.label:
             self.experiment.add(arm, 0.0, failed=True)
 
@@ -400,7 +410,7 @@ class ServedOperator:
         for served in versions:
             if text in served.asked or len(served.asked) >= _MOST_MODELLED:
                 continue
-            copy = Request(copied(request.inputs), request.attributes, request.seconds)
+            copy = _copy(request)
 
             def ask(served: ServedVersion = served, copy: Request = copy) -> None:
                 seconds = 10 * self.settings.limits.attempt_seconds
@@ -425,7 +435,7 @@ class ServedOperator:
         if not served.runner.is_ready:
             return
         served.on_trial = True
-        copy = Request(copied(request.inputs), request.attributes, request.seconds)
+        copy = served.evidence or _copy(request)
         if not self._background.offer(lambda: self._try(served, copy)):
             served.on_trial = False
 
@@ -437,7 +447,11 @@ class ServedOperator:
             wrong = self._judge(request, ran, seconds)
             if wrong:
                 raise AttemptFailed("wrong", wrong)
+            served.evidence = None
             served.breaker.try_succeed()
+            if served.breaker.is_closed:
+                # Whoever comes back is looked at as whoever is new.
+                self._firsts = {k: n for k, n in list(self._firsts.items()) if k[0] != served.label}
         except AttemptFailed as failure:
             if failure.kind not in NEUTRAL:
                 served.breaker.try_fail(failure.kind, failure.message)
@@ -460,7 +474,7 @@ class ServedOperator:
 
     def _shadow(self, label: str, request: Request, ran: Ran) -> None:
         served, report = self.versions[label], self.shadows[label]
-        copy = Request(copied(request.inputs), request.attributes, request.seconds)
+        copy = _copy(request)
         outputs = [(array.copy(), dtype) for array, dtype in ran.outputs]
 
         def run() -> None:
@@ -480,6 +494,11 @@ class ServedOperator:
 
         if not self._background.offer(run):
             report.add("left_out")
+
+
+def _copy(request: Request) -> Request:
+    """Return a call that stays as it is when its caller goes on."""
+    return Request(copied(request.inputs), request.attributes, request.seconds)
 
 
 def _any_odd(inputs: Inputs) -> bool:

@@ -181,7 +181,13 @@ class WorkerPool:
                 is_full = len(self._all) >= self._limits.workers
                 if self._is_closed or is_full or time.monotonic() < self._begin_at:
                     return
-                worker = WorkerProcess(self._folder, self._limits, reference=self._reference)
+                try:
+                    worker = WorkerProcess(self._folder, self._limits, reference=self._reference)
+                except OSError as err:
+                    # No process or memory to be had now: again a little later.
+                    self.problem = f"no process for it: {err}"
+                    self._begin_at = time.monotonic() + 1.0
+                    return
                 self._all.append(worker)
                 self._starting.append(worker)
 

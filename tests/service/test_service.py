@@ -264,3 +264,22 @@ def test_traces_go_to_a_file(open_service: OpenService, tmp_path: Path) -> None:
     service.close()
     (span,) = [json.loads(line) for line in file.read_text().splitlines()]
     assert span["attributes"]["opkit.version"] == "v1"
+
+
+def test_a_version_does_not_come_back_by_shapes_that_it_is_right_for(
+    open_service: OpenService,
+) -> None:
+    service = open_service(
+        {"v2": "wrong_at_5", "v1": "good"},
+        breaker={"open_seconds": 0.001, "longest_seconds": 0.001, "trials": 1},
+        checks={"sample_rate": 0, "first_calls": 1},
+    )
+    assert service.call("twice", [np.ones(5, np.float32)]).attempts[0].kind == "wrong"
+    for _ in range(20):
+        assert service.call("twice", [X]).version == "v1"
+        service.settle()
+    for _ in range(5):
+        assert service.call("twice", [np.ones(5, np.float32)]).outputs[0][0].tolist() == [2.0] * 5
+    trials = service.metrics.counters["trial_calls", "twice"]
+    assert trials > 3
+    assert not service.operator("twice").versions["v2"].breaker.is_closed
