@@ -275,11 +275,13 @@ def test_a_version_does_not_come_back_by_shapes_that_it_is_right_for(
         checks={"sample_rate": 0, "first_calls": 1},
     )
     assert service.call("twice", [np.ones(5, np.float32)]).attempts[0].kind == "wrong"
-    for _ in range(20):
+    for _ in range(5000):
         assert service.call("twice", [X]).version == "v1"
         service.settle()
+        if service.metrics.counters.get(("trial_calls", "twice"), 0) > 3:
+            break
+    else:
+        pytest.fail("the version gets no trial calls")
     for _ in range(5):
         assert service.call("twice", [np.ones(5, np.float32)]).outputs[0][0].tolist() == [2.0] * 5
-    trials = service.metrics.counters["trial_calls", "twice"]
-    assert trials > 3
     assert not service.operator("twice").versions["v2"].breaker.is_closed
