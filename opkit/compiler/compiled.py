@@ -11,6 +11,7 @@ from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
+from .attention import attention_arrays, attention_data, workspaces
 from .builder import TensorSpec, trace
 from .dimensions import bind_shapes, evaluate
 from .fusion import Group
@@ -19,7 +20,7 @@ from .movements import MOVEMENTS, run_movement
 from .native import NativeKernel, compile_text
 from .operators import OPERATORS
 from .products import run_product
-from .stages import Stages, VectorKernel, compile_stages, source_of
+from .stages import Stages, VectorKernel, attention_source, compile_stages, source_of
 from .vector import DoesNotFit, launch_for
 
 __all__ = ["Compiled", "compile"]
@@ -113,6 +114,8 @@ class Compiled:
                 )
             elif group.kind == "matmul":
                 run_product(self, group, memory, sizes, scalars)
+            elif group.kind == "attention":
+                self._attend(group, memory, sizes)
             elif group.kind in MOVEMENTS:
                 run_movement(self, group.nodes[0], memory, sizes)
             else:
@@ -157,6 +160,18 @@ class Compiled:
         for name in kernel.text.arguments:
             arguments.append(self.room(name, memory, sizes))
         self._native(kernel).launch([*arguments, launch.data], launch.block_dim)
+
+    def _attend(self, group: Group, memory: dict[str, Any], sizes: Mapping[str, int]) -> None:
+        (node,) = group.nodes
+        arrays = attention_arrays([memory[name] for name in node.inputs])
+        result = self.room(node.output.name, memory, sizes)
+        if result.size == 0:
+            return
+        kernel = self.stages.attentions[group.name]
+        cores, data = attention_data(node, arrays, self.stages.chip)
+        slots = workspaces(cores, result.shape[-1], kernel.dtype)
+        native = self.native(group.name, lambda: attention_source(kernel, with_lines=True))
+        native.launch([*arrays, result, *slots, data], cores)
 
     def _native(self, kernel: VectorKernel) -> NativeKernel:
         # The compiler gets the user's lines: faults, findings and profiles name the program's own.

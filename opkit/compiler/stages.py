@@ -9,6 +9,7 @@ from functools import cached_property
 from opkit.chips import Chip
 from opkit.errors import UsageError
 
+from .attention import AttentionKernel, attention_kernel, recognise_attention, write_attention
 from .dimensions import evaluate
 from .fusion import FusedGraph, Group, fuse
 from .graph import Graph, GraphError
@@ -28,7 +29,7 @@ from .vector import (
     write_kernel,
 )
 
-__all__ = ["Stages", "VectorKernel", "compile_stages"]
+__all__ = ["Stages", "VectorKernel", "attention_source", "compile_stages", "source_of"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Stages:
     """The kernels of each vector group: the first that fits a launch's shapes serves it."""
     products: Mapping[str, ProductKernel]
     """The kernel of each group that begins with a product."""
+    attentions: Mapping[str, AttentionKernel]
     chip: Chip
 
     @cached_property
@@ -70,6 +72,8 @@ class Stages:
                 found[kernel.name] = source_of(kernel)
             if group.name in self.products:
                 found[group.name] = self.products[group.name].source()
+            if group.name in self.attentions:
+                found[group.name] = attention_source(self.attentions[group.name])
         return found
 
 
@@ -85,7 +89,7 @@ def compile_stages(graph: Graph, chip: Chip) -> Stages:
             f"compiled programs do not run on {chip.name} yet",
             help="they copy with DataCopyPad, which architecture 2201 has: --chip Ascend910B2",
         )
-    simple = simplify(expand(graph))
+    simple = simplify(expand(recognise_attention(graph)))
     fused = fuse(simple)
     kernels = {
         group.name: _kernels_of(fused, group, chip)
@@ -95,14 +99,27 @@ def compile_stages(graph: Graph, chip: Chip) -> Stages:
     products = {
         group.name: product_kernel(fused, group) for group in fused.groups if group.kind == "matmul"
     }
-    return Stages(graph, simple, fused, kernels, products, chip)
+    attentions = {
+        group.name: attention_kernel(simple, group.name, group.nodes[0])
+        for group in fused.groups
+        if group.kind == "attention"
+    }
+    return Stages(graph, simple, fused, kernels, products, attentions, chip)
+
+
+_HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
+
+
+def attention_source(kernel: AttentionKernel, *, with_lines: bool = False) -> str:
+    """Return an attention kernel's whole source file."""
+    body = write_attention(kernel).render(with_lines=with_lines, file=f"{kernel.name}.cpp")
+    return _HEAD + body
 
 
 def source_of(kernel: VectorKernel, *, with_lines: bool = False, file: str = "") -> str:
     """Return a kernel's whole source file."""
-    head = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
     body = kernel.text.text.render(with_lines=with_lines, file=file)
-    return head + body
+    return _HEAD + body
 
 
 def _kernels_of(fused: FusedGraph, group: Group, chip: Chip) -> tuple[VectorKernel, ...]:
