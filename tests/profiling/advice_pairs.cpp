@@ -138,6 +138,7 @@ template <bool staggered>
 __aicore__ void shared(GM_ADDR x, GM_ADDR y) {
   GlobalTensor<half> in;
   in.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(x), kTile * kTiles);
+  in.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);
   for (uint32_t i = 0; i < kTiles; ++i) {
     const uint32_t tile = (staggered ? i + GetBlockIdx() : i) % kTiles;
     DataCopy(place(i % 2 * 0x4000, kTile), in[tile * kTile], kTile);

@@ -67,6 +67,8 @@ class CoreReplay {
   /// With a unit flag FIX takes out what the product before it has just computed, and M follows FIX.
   double unit_flag_start(const Record& record, double start) const;
   double unit_flag_end(const Record& record, double start, double end);
+  /// Whether it waits until a vector core makes room for a result, and more room would let it pass.
+  bool has_more_room(const CrossRecord& call, const CrossReplay& cross);
   /// The scalar pipe waits while a pipe's queue is full; leave_queue() says when an instruction began.
   void enter_queue(uint32_t pipe);
   void leave_queue(uint32_t pipe, double start);
@@ -107,12 +109,21 @@ class CoreReplay {
   size_t next_cross_ = 0;
   double asked_ = 0;            ///< when the copy under way reached the head of its queue
   double transfer_end_ = 0;     ///< the earliest, as far as the core itself goes
+  double served_after_ = 0;     ///< that, for others that read the same lines
+  bool is_hit_ = false;         ///< it reads L2 alone
   bool has_signalled_ = false;  ///< the call that advance() stopped at
+  uint32_t handed_over_ = 0;    ///< signals to vector cores of the block
+  uint32_t has_passed_ = 0;     ///< by flag, a bit for each: the first wait for room, with HandOver lifted
   uint64_t ticket_ = 0;
   double start_ = 0;
   double vector_end_ = -1e300;
-  double product_start_ = 0;     ///< of M's last
-  double carried_out_ = -1e300;  ///< when FIX has last emptied L0C under a unit flag
+  /// A fractal of L0C under unit flags.
+  struct Sum {
+    double product_start = 0;  ///< of M's last into it
+    double product_end = 0;
+    double carried_out = -1e300;  ///< when FIX has last emptied it
+  };
+  std::vector<Sum> sums_;
   static constexpr uint32_t kMostQueued = 64;
   double begun_[kPipeCount][kMostQueued] = {};  ///< ring: starts of the last instructions
   uint32_t issued_[kPipeCount] = {};

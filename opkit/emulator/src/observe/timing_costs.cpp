@@ -215,6 +215,8 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.posted_bytes = chip.number("timing.mte3.posted_bytes");
   costs.nd_to_nz_unaligned_rate = chip.number("timing.mte2.nd_to_nz_unaligned_rate");
   costs.same_address_cycles = chip.number("timing.l2.same_address_cycles");
+  costs.same_address_others = static_cast<uint32_t>(chip.number("timing.l2.same_address_others"));
+  costs.l2_hit_startup = chip.number("timing.mte2.l2_hit_startup_cycles");
   costs.mte3 = read_copy(chip, "timing.mte3.");
   costs.local_copy_bytes_per_cycle = chip.number("timing.local_copy.bytes_per_cycle");
   costs.local_copy_startup = chip.number("timing.local_copy.startup_cycles");
@@ -224,6 +226,7 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.hbm_burst_bytes = chip.number("timing.hbm.burst_overhead_bytes");
   costs.write_bytes_per_cycle = chip.number("timing.mte3.all_cores_bytes_per_second") / cycles_per_second;
   costs.l2_bytes = static_cast<uint64_t>(chip.number("memory.l2_bytes"));
+  costs.has_inputs_in_l2 = chip.number("timing.l2.has_inputs") != 0;
   costs.l0c_bytes = static_cast<uint64_t>(chip.number("memory.l0c_bytes"));
   costs.launch_one_core_us = chip.number("timing.launch.one_core_us");
   costs.launch_all_cores_us = chip.number("timing.launch.all_cores_us");
@@ -232,6 +235,7 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.message_cycles = chip.number("timing.matmul.message_cycles");
   costs.read_write_conflict = chip.number("timing.vector.read_write_conflict_cycles");
   costs.queue_instructions = static_cast<uint32_t>(chip.number("timing.queue.instructions"));
+  costs.queue_share_of_library = chip.number("timing.matmul.queue_share");
   for (const char* work : kLibraryWorkKeys) {
     costs.library_cycles.push_back(static_cast<float>(chip.number(std::string("timing.matmul.") + work + "_cycles")));
   }

@@ -1,4 +1,5 @@
 // A timed launch as JSON text: the one form in which it leaves the emulator.
+#include <charconv>
 #include <cinttypes>
 #include <cstdio>
 
@@ -49,8 +50,8 @@ class JsonText {
   void number(double value) {
     separate();
     char digits[32];
-    std::snprintf(digits, sizeof digits, "%.12g", value);
-    text_ += digits;
+    const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 12).ptr;
+    text_.append(digits, end);
   }
   void number(uint64_t value) {
     separate();

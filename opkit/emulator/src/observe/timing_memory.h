@@ -39,7 +39,12 @@ class FairShare {
 
   /// Begins a transfer at `start`, or now if that is over. `owner` is given back when it ends.
   void begin(double start, double bytes, size_t owner);
+  /// The same for a link that is hardly ever full: where `start` is over, because the core could go on only after others
+  /// had gone further, the transfer has had its share since. False: it has ended as well.
+  bool begin_late(double start, double bytes, size_t owner);
   bool is_idle() const { return transfers_.empty(); }
+  /// What a byte of one more transfer would take.
+  double cycles_per_byte() const { return static_cast<double>(transfers_.size()) / bytes_per_cycle_; }
   /// When the next transfer ends if no other begins before; infinity when there is none.
   double next_end() const;
   /// Ends that transfer and returns its owner.
@@ -63,6 +68,8 @@ struct BurstTraffic {
   uint64_t hbm_write_bytes = 0;  ///< written past L2, or written lines that left L2 to make room
   uint64_t lost_bytes = 0;       ///< of hbm_read_bytes, what L2 had held before
 };
+
+constexpr uint32_t kL2LineBytes = 128;
 
 /// Contents of L2 by lines of 128 bytes, kept in pages of 32 lines; the oldest pages leave first, written ones before
 /// others, which is the closed form HBM writes = min(W, max(0, R + W - L2 size)) of published Add runs.

@@ -26,6 +26,8 @@ class LaunchReplay {
     for (uint32_t kind = 0; kind < 2; ++kind) {
       limit_[kind] = std::min<size_t>(costs.core_limit[kind], not_begun_[kind].size());
     }
+    if (!costs.has_inputs_in_l2) return;
+    for (const CoreRecord* record : records) fill_l2(*record);
   }
 
   void run() {
@@ -47,6 +49,20 @@ class LaunchReplay {
 
  private:
   using Pending = std::pair<double, size_t>;  // start of the next copy, core
+
+  /// With all that a core reads.
+  void fill_l2(const CoreRecord& core) {
+    size_t next = 0;
+    BurstTraffic traffic;
+    for (const Record& record : core.records) {
+      if (record.kind != RecordKind::Copy) continue;
+      const CopyRecord& copy = core.copies[next++];
+      if (record.peer == 0 || copy.bypasses_l2) continue;
+      for (uint32_t burst = 0; burst < copy.burst_count; ++burst) {
+        memory_.l2.touch(copy.address + burst * copy.stride, copy.burst_bytes, L2Contents::Access::Read, traffic);
+      }
+    }
+  }
 
   uint32_t kind_of(size_t core) const { return static_cast<uint32_t>(cores_[core]->record().kind); }
 
