@@ -3,7 +3,7 @@
 Figures: public Ascend C samples, READMEs of add_high_performance, data_copy, bank_conflict_ub,
 bank_conflict_nd2nz, matmul_basic_api_high_performance, matmul_high_performance and
 quant_group_matmul_high_performance; rows that begin with `guide` are from the programming guide's
-cases of Matmul optimization: MDL, constant tilings, pure cube mode, MTE2 preload. Its cases of
+cases of Matmul optimization: MDL, constant tilings, pure cube mode, MTE2 preload, K order. Those of
 UnitFlag, NBuffer33 and multi-core split of K are left out: they took 14 to 37 us where the others
 of the same or more work took 8 to 11, so something beside the kernel is in them.
 """
@@ -197,8 +197,8 @@ _PRELOADED = {"stepKa": 8, "stepKb": 8, "depthA1": 8, "depthB1": 16}
 def _quantized(blocks: int, mode: str, slots: int) -> Product:
     """Return 24 rows of `blocks` blocks of 128 x 256, K 1024, handed over to vector cores.
 
-    The published run has 2048 blocks in 86 turns of 24 cores. Blocks side by side come one after the
-    other, so cores share rows of A; columns of B come again with the next rows, from L2.
+    The published run has 2048 blocks in 86 turns of 24 cores. Blocks side by side come one after
+    the other, so cores share rows of A; columns of B come again with the next rows, from L2.
     """
     fields = {"stepKa": 8, "stepKb": 4, "depthA1": 16, "depthB1": 8}
     single = (128, 256 * blocks, 1024)

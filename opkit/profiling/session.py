@@ -43,7 +43,9 @@ class Profile:
     def timelines(self) -> tuple[Timeline, ...]:
         """One a launch, oldest first; empty before the block ends."""
         if self._timelines is None:
-            self._timelines = tuple(read_timeline(json.loads(item.json())) for item in self._launches)
+            self._timelines = tuple(
+                read_timeline(json.loads(item.json())) for item in self._launches
+            )
         return self._timelines
 
     def __enter__(self) -> Profile:

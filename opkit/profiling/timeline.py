@@ -42,7 +42,7 @@ class PipeTime:
     pipe: str
     """One of `PIPES`."""
     mean_us: float
-    """Busy time, mean of the cores."""
+    """Busy time, mean of the cores of the kinds that use it."""
     max_us: float
     """Busy time of the core on which the pipe was busiest."""
     utilisation: float
@@ -224,9 +224,11 @@ class Timeline:
         """Return the pipes that did anything, busiest first."""
         result = []
         for pipe in PIPES:
-            busy = [core.busy_cycles.get(pipe, 0.0) for core in self.cores]
-            if not any(busy):
+            kinds = {core.kind for core in self.cores if core.busy_cycles.get(pipe, 0.0) > 0}
+            if not kinds:
                 continue
+            cores = [core for core in self.cores if core.kind in kinds]
+            busy = [core.busy_cycles.get(pipe, 0.0) for core in cores]
             mean = sum(busy) / len(busy)
             share = mean / self.total_cycles if self.total_cycles else 0.0
             result.append(
@@ -236,11 +238,19 @@ class Timeline:
 
     @property
     def bound_by(self) -> str:
-        """The pipe that is busiest, or `launch` where launching takes longer than the cores run."""
+        """The pipe that is busiest, or `launch` where launching takes longer than the cores run.
+
+        A scalar pipe that asks for another core's messages is busy, but bounds nothing.
+        """
         pipes = self.pipes()
         if not pipes or self.launch_us > self.core_us:
             return "launch"
-        return pipes[0].pipe
+        waits = sum(core.wait_cycles.get("S", 0.0) for core in self.cores) / len(self.cores)
+
+        def working_us(time: PipeTime) -> float:
+            return time.mean_us - (waits / self.clock_mhz if time.pipe == "S" else 0.0)
+
+        return max(pipes, key=working_us).pipe
 
     @property
     def is_hbm_bound(self) -> bool:

@@ -85,9 +85,7 @@ def test_every_unrolling_load_begins_anew(time_streams: Timer) -> None:
 def test_a_cube_core_reads_l2_faster_than_a_vector_core(time_streams: Timer) -> None:
     def spent(copies: int, kind: str) -> float:
         stream = [copy_in(0, 65536, 1, 0)] * copies
-        return busy(
-            time_streams(stream, kind=kind, numbers={"timing.l2.has_inputs": 1.0}), "MTE2"
-        )
+        return busy(time_streams(stream, kind=kind, numbers={"timing.l2.has_inputs": 1.0}), "MTE2")
 
     cube, vector = (spent(2, kind) - spent(1, kind) for kind in ("aic", "aiv"))
     startup = NUMBER("timing.mte2.instruction_cycles")

@@ -170,8 +170,8 @@ void bind_timing(py::module_& module) {
       "timed again without each of its limits.");
   py::class_<LaunchTiming>(module, "TimedLaunch", "A launch that was timed.")
       .def("json", &timing_json, "Return it as JSON text; see opkit.profiling.Timeline.");
-  module.def(
-      "take_timings", &take_timings, "Return what was timed since the last call, a TimedLaunch each, oldest first.");
+  module.def("take_timings", &take_timings,
+             "Return what was timed since the last call, a TimedLaunch each, oldest first.");
   py::class_<KeptLaunch, std::shared_ptr<KeptLaunch>>(module, "KeptLaunch", "A launch's instructions, to time again.")
       .def(
           "time",

@@ -134,7 +134,8 @@ double CoreReplay::unit_flag_start(const Record& record, double start) const {
   if (!has_unit_flag(record)) return start;
   for (size_t i = record.l0c_first; i <= record.l0c_last && i < sums_.size(); ++i) {
     // A product fills L0C no sooner than FIX empties it, piece by piece.
-    const double from = record.pipe == at(Pipe::FIX) ? sums_[i].product_start : sums_[i].carried_out - record.busy_cycles;
+    const double from =
+        record.pipe == at(Pipe::FIX) ? sums_[i].product_start : sums_[i].carried_out - record.busy_cycles;
     start = std::max(start, from);
   }
   return start;
@@ -354,9 +355,7 @@ void CoreReplay::end_copy(double end) {
   const CopyRecord& shape = record_.copies[next_copy_++];
   ++next_;
   const double startup = is_hit_ ? costs_.l2_hit_startup : law.startup_cycles;
-  const double latency = lifted_.is(Limit::CopyStartup)  ? 0
-                         : lifted_.is(Limit::SmallTiles) ? startup / 2
-                                                         : startup;
+  const double latency = lifted_.is(Limit::CopyStartup) ? 0 : lifted_.is(Limit::SmallTiles) ? startup / 2 : startup;
   note(record.line, start, end + latency, uint64_t{shape.burst_count} * shape.burst_bytes);
   copy_cycles_[record.line] += end - start;
   occupy(record.pipe, start, end + latency);

@@ -57,7 +57,7 @@ struct TimingCosts {
   double hbm_burst_bytes = 0;        ///< HBM time that each burst wastes, as bytes
   double write_bytes_per_cycle = 0;  ///< all cores together, into L2
   uint64_t l2_bytes = 0;
-  bool has_inputs_in_l2 = false;     ///< when the launch begins
+  bool has_inputs_in_l2 = false;  ///< when the launch begins
   uint64_t l0c_bytes = 0;
   double launch_one_core_us = 0;
   double launch_all_cores_us = 0;
@@ -65,7 +65,7 @@ struct TimingCosts {
   double cross_core_cycles = 0;       ///< from the last core's signal to the first waiting core that goes on
   double message_cycles = 0;          ///< from a vector core's request to a Matmul object's cube core, and back
   double read_write_conflict = 0;     ///< cycles of a repeat whose write meets the next one's reads in a bank
-  uint32_t queue_instructions = 0;      ///< that a pipe's queue holds before the scalar pipe waits
+  uint32_t queue_instructions = 0;    ///< that a pipe's queue holds before the scalar pipe waits
   double queue_share_of_library = 1;  ///< of a place, what an instruction takes on cores that run Matmul objects
   std::vector<float> library_cycles;  ///< by opkit::LibraryWork
   uint32_t core_limit[2] = {0, 0};    ///< sub-cores that run at once, by SubCore

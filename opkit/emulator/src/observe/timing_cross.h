@@ -59,7 +59,7 @@ class CrossReplay {
 
   const std::vector<const CoreRecord*>& cores_;
   std::map<uint32_t, uint32_t> set_by_vectors_;  ///< by block, a bit for each flag: in mode 2
-  std::vector<uint32_t> vector_rank_;  ///< place among the vector cores
+  std::vector<uint32_t> vector_rank_;            ///< place among the vector cores
   uint32_t vector_count_ = 0;
   bool has_news_ = false;
   std::vector<std::deque<double>> arrivals_;  ///< by core and flag: signals that their group has not completed

@@ -85,7 +85,8 @@ void CoreRecord::note_buffer(const Instr& instr, RecordKind kind) {
     ++consumed_[to];
     return;
   }
-  records.back().has_other = instr.mode == matmul::kLibraryOrder || consumed_[from] != signalled_at_[from][to][instr.event_id % kEventCount];
+  records.back().has_other =
+      instr.mode == matmul::kLibraryOrder || consumed_[from] != signalled_at_[from][to][instr.event_id % kEventCount];
   last_wait_[to] = records.size() - 1;
 }
 

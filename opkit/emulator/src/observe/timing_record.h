@@ -51,16 +51,16 @@ struct Record {
   double scalar_cycles;
   double busy_cycles;
   double path_cycles;
-  double first_stall;        ///< of busy_cycles, what the first instruction waits for an earlier result
-  float conflict_cycles;     ///< of busy_cycles, what bank conflicts added
-  float stall_cycles;        ///< of busy_cycles, all that was waited for earlier results
-  float element_cycles;      ///< of scalar_cycles, what GetValue and SetValue took
-  float latency;             ///< Local: from the pipe's next start to the result
-  float library_cycles = 0;  ///< of scalar_cycles, what a tiling that the compiler knows would save
-  uint8_t l0c_first = 1;     ///< of M and FIX: the first fractal of L0C that they take
-  uint8_t l0c_last = 0;      ///< and the last one; before the first: none
-  uint32_t instructions = 1; ///< of Vector, in the run
-  bool has_other = false;    ///< WaitFlag: another buffer was handed on since this one's signal
+  double first_stall;         ///< of busy_cycles, what the first instruction waits for an earlier result
+  float conflict_cycles;      ///< of busy_cycles, what bank conflicts added
+  float stall_cycles;         ///< of busy_cycles, all that was waited for earlier results
+  float element_cycles;       ///< of scalar_cycles, what GetValue and SetValue took
+  float latency;              ///< Local: from the pipe's next start to the result
+  float library_cycles = 0;   ///< of scalar_cycles, what a tiling that the compiler knows would save
+  uint8_t l0c_first = 1;      ///< of M and FIX: the first fractal of L0C that they take
+  uint8_t l0c_last = 0;       ///< and the last one; before the first: none
+  uint32_t instructions = 1;  ///< of Vector, in the run
+  bool has_other = false;     ///< WaitFlag: another buffer was handed on since this one's signal
 };
 
 struct CopyRecord {
@@ -124,7 +124,7 @@ class CoreRecord {
   std::vector<LineTotals> lines;
   uint64_t dropped = 0;  ///< instructions merged into runs: not on the timeline
   uint64_t ub_bytes_used = 0;
-  uint64_t l0c_bytes_used = 0;  ///< by one product
+  uint64_t l0c_bytes_used = 0;    ///< by one product
   bool has_library_work = false;  ///< of a Matmul object
 
  private:
@@ -169,7 +169,7 @@ class CoreRecord {
   double vector_clock_ = 0;
   Written recent_[kRecentWrites];
   uint32_t next_recent_ = 0;
-  uint32_t consumed_[kPipeCount] = {};                       ///< waits for pipes before it in the way of data
+  uint32_t consumed_[kPipeCount] = {};                               ///< waits for pipes before it in the way of data
   uint32_t signalled_at_[kPipeCount][kPipeCount][kEventCount] = {};  ///< consumed_ of the signalling pipe then
   static constexpr size_t kNone = ~size_t{0};
   size_t last_wait_[kPipeCount];  ///< the pipe's last record of a wait, until its next instruction; else kNone
