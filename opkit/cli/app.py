@@ -28,6 +28,7 @@ COMMANDS = {
     "profile": "Time an operator on the modelled chip, pipe by pipe.",
     "serve": "Serve operators over HTTP, version by version.",
     "dash": "Show a live page of a service and of reports.",
+    "tune": "Search tile sizes, buffers and blocks on the timing model.",
     "demo": "Take one operator the whole way, command by command.",
     "cc": "Compile Ascend C sources with kernel launches to programs.",
     "run": "Run a program or Python script on the emulated device.",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opkit.testing import Case
     from opkit.toolchain import Project
 
-__all__ = ["command"]
+__all__ = ["chosen_operator", "chosen_variant", "command"]
 
 
 @click.command(
@@ -241,7 +241,8 @@ def _profile_project(
     show_timelines(case.name, timelines, outputs, lines, console)
 
 
-def _chosen(project: Project, op: str | None) -> OpSpec:
+def chosen_operator(project: Project, op: str | None) -> OpSpec:
+    """Return an operator by its class or snake_case name; the first where none is named."""
     from opkit.schema import nearest
 
     if op is None:
@@ -289,13 +290,14 @@ def _case(project: Project, wanted: _Wanted) -> Case:
         launched = [case for case in cases if not case.expects_failure]
         if launched:
             return max(launched, key=lambda case: prod(case.shape))
-    spec = _chosen(project, wanted.op)
+    spec = chosen_operator(project, wanted.op)
     rule = golden.shape_rule(spec) if golden is not None else None
     shape = parse_shape(wanted.shape) if wanted.shape else usual_shape(spec, shape_rule=rule)
-    return make_case(spec, shape, variant=_variant(spec, wanted.dtype), shape_rule=rule)
+    return make_case(spec, shape, variant=chosen_variant(spec, wanted.dtype), shape_rule=rule)
 
 
-def _variant(spec: OpSpec, dtype: str | None) -> int:
+def chosen_variant(spec: OpSpec, dtype: str | None) -> int:
+    """Return the variant whose first tensor has a data type; the first where none is named."""
     if dtype is None:
         return 0
     wanted = find_dtype(dtype)

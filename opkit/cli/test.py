@@ -12,9 +12,10 @@ from opkit.chips import DEFAULT_CHIP
 from opkit.cli._cases import build_project, case_pool, choose_cases
 from opkit.cli.completion import complete_case, complete_chip, complete_standard
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import timeout_option
+from opkit.cli.options import chosen_executor, executor_option, timeout_option
 
 if TYPE_CHECKING:
+    from opkit.executor import Executor
     from opkit.testing import PrecisionReport
 
 __all__ = ["command"]
@@ -87,11 +88,10 @@ _TONES = {"pass": "good", "pass (cancellation)": "warn", "no reference given": "
     "-j",
     "--jobs",
     type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
     metavar="N",
-    help="Processes that run cases.",
+    help="Processes that run cases; this one alone by default.",
 )
+@executor_option("Cases")
 @click.option(
     "--junit",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -136,7 +136,8 @@ def command(
     explain: bool,
     determinism: bool,
     seed: int,
-    jobs: int,
+    jobs: int | None,
+    executor: str | None,
     junit: Path | None,
     html: Path | None,
     st_report: Path | None,
@@ -154,16 +155,25 @@ def command(
     """
     from opkit import runtime
     from opkit.cli import _test_modes as modes
-    from opkit.testing import ERROR_ROWS, load_golden, operator_standards, remember_failures
+    from opkit.testing import (
+        ERROR_ROWS,
+        load_golden,
+        operator_standards,
+        read_budget,
+        remember_failures,
+    )
     from opkit.toolchain import load_project
 
     found = load_project(project)
     standards = operator_standards(found.root, found.operators, standard=standard)
     golden = load_golden(found.package_dir / "golden.py")
+    workers = _executor(executor, jobs)
     if fuzz is not None:
+        budget = read_budget(fuzz)
         artifact = build_project(found, chip, console)
+        hunt = modes.Fuzz(found, golden, artifact, standard, standards, budget, seed, timeout)
         with runtime.time_limit(timeout):
-            modes.run_fuzz(found, golden, artifact, standards, fuzz, op, seed, console)
+            hunt.run(op, workers, console)
         return
     pool = case_pool(found, golden, op, files, seed, edge_values, pairwise, names)
     cases = choose_cases(found, pool, expression, names, last_failed)
@@ -179,7 +189,7 @@ def command(
         standards=standards,
         asked=standard,
         seed=seed,
-        jobs=jobs,
+        executor=workers,
         pictures=html is not None,
         keep=ERROR_ROWS if st_report is not None else 8,
         timeout_seconds=timeout,
@@ -191,6 +201,15 @@ def command(
     _show(report, explanations, console)
     if not report.passed:
         raise click.exceptions.Exit(1)
+
+
+def _executor(text: str | None, jobs: int | None) -> Executor:
+    from opkit.executor import HereExecutor
+
+    # One job is this process: what the golden prints is seen, a debugger stops in it.
+    if text is None and jobs in (None, 1):
+        return HereExecutor()
+    return chosen_executor(text, jobs)
 
 
 def _write(

@@ -6,7 +6,7 @@ from opkit.compat.api import ApiName, api_names
 from opkit.compat.declared import Declared, read_declared, read_refused
 from opkit.compat.discover import Sample, find_samples
 from opkit.compat.outcome import Outcome, Verdict
-from opkit.compat.run import Task, plan, run_tasks
+from opkit.compat.run import Machine, Task, plan, try_task
 from opkit.compat.scan import KernelNames, ScanReport, Want, find_kernels, names_used, scan, wants
 from opkit.compat.select import select_samples
 
@@ -14,6 +14,7 @@ __all__ = [
     "ApiName",
     "Declared",
     "KernelNames",
+    "Machine",
     "Outcome",
     "Sample",
     "ScanReport",
@@ -27,8 +28,8 @@ __all__ = [
     "plan",
     "read_declared",
     "read_refused",
-    "run_tasks",
     "scan",
     "select_samples",
+    "try_task",
     "wants",
 ]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         read_report,
     )
     from opkit.profiling.operators import OperatorCount, operator_files, write_operator_files
-    from opkit.profiling.page import PageParts, html_page, page_parts
+    from opkit.profiling.page import PageParts, framed, html_page, page_parts, table_html
     from opkit.profiling.program import profile_program, profile_script
     from opkit.profiling.roofline import (
         Ceiling,
@@ -57,6 +57,7 @@ __all__ = [
     "ceilings",
     "compare_reports",
     "csv_texts",
+    "framed",
     "html_page",
     "operator_files",
     "page_parts",
@@ -68,6 +69,7 @@ __all__ = [
     "read_timeline",
     "roofline_points",
     "summary_text",
+    "table_html",
     "time_text",
     "trace_object",
     "trace_text",
@@ -79,7 +81,7 @@ _HOMES = {
     "csv_files": ("csv_texts",),
     "difference": ("Change", "ProfileDifference", "compare_reports", "read_report"),
     "operators": ("OperatorCount", "operator_files", "write_operator_files"),
-    "page": ("PageParts", "html_page", "page_parts"),
+    "page": ("PageParts", "framed", "html_page", "page_parts", "table_html"),
     "program": ("profile_program", "profile_script"),
     "roofline": ("Ceiling", "RooflinePoint", "ceilings", "roofline_points"),
     "session": ("Profile", "profile", "profile_all"),

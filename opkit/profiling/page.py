@@ -13,7 +13,7 @@ from opkit.profiling.roofline import roofline_svg
 from opkit.profiling.summary import basis_text, bound_text, size_text, time_text
 from opkit.profiling.timeline import PIPES, LineTime, Timeline
 
-__all__ = ["PageParts", "fragment", "html_page", "page_parts"]
+__all__ = ["PageParts", "fragment", "framed", "html_page", "page_parts", "table_html"]
 
 _COLOURS = {
     "S": "#6e7781",
@@ -59,16 +59,8 @@ def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
         case: what was launched: operator, data types, shape.
         made: when, and by which versions.
     """
-    shared = page_parts()
     title = f"{timeline.kernel} on {timeline.chip}"
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{escape(title)}</title>",
-        f"<style>{shared.style}</style></head>",
-        '<body class="opkit"><main>',
         _head(timeline),
         *(f'<p class="quiet">{escape(text)}</p>' for text in (case, made) if text),
         _advice(timeline),
@@ -79,12 +71,27 @@ def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
         "</div>",
         f"<section><h2>Cores</h2>{_cores(timeline)}</section>",
         f"<section><h2>Hottest lines</h2>{_lines(timeline)}</section>",
+    ]
+    data = f'<script type="application/json" id="opkit-timeline-data">{_data(timeline)}</script>'
+    return framed(title, parts, scripts=(data, f"<script>{page_parts().script}</script>"))
+
+
+def framed(title: str, parts: Sequence[str], *, scripts: Sequence[str] = ()) -> str:
+    """Return parts of HTML as a page in the style of all of opkit's."""
+    lines = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{page_parts().style}</style></head>",
+        '<body class="opkit"><main>',
+        *parts,
         "</main>",
-        f'<script type="application/json" id="opkit-timeline-data">{_data(timeline)}</script>',
-        f"<script>{shared.script}</script>",
+        *scripts,
         "</body></html>",
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def fragment(timeline: Timeline) -> str:
@@ -114,7 +121,7 @@ def _head(timeline: Timeline) -> str:
         f"<h1>{escape(timeline.kernel)}</h1>"
         f'<p><span class="time">{time_text(timeline.task_us, band)}</span>'
         f" a model, not a measurement</p><p>{escape(facts)}</p>"
-        f"{_table(('pipe', 'busy, mean of the cores', '', 'time'), bars, html=(1,))}"
+        f"{table_html(('pipe', 'busy, mean of the cores', '', 'time'), bars, html=(1,))}"
         f'<p class="quiet">{escape(basis_text(timeline))}</p>'
     )
 
@@ -136,7 +143,9 @@ def _advice(timeline: Timeline) -> str:
         for item in found
     ]
     note = "Each gain is the model's, with that limit alone left out; gains do not add up."
-    table = _table(("would save", "pattern", "line", "why, and what to do"), rows, html=range(4))
+    table = table_html(
+        ("would save", "pattern", "line", "why, and what to do"), rows, html=range(4)
+    )
     return f'{head}{table}<p class="quiet">{note}</p>'
 
 
@@ -199,7 +208,7 @@ def _traffic(timeline: Timeline) -> str:
     lost = ""
     if timeline.l2_lost_bytes:
         lost = f"<p>{size_text(timeline.l2_lost_bytes)} were read again after L2 gave them up.</p>"
-    return _table(("way", "", "bytes", "rate"), rows, html=range(2)) + lost
+    return table_html(("way", "", "bytes", "rate"), rows, html=range(2)) + lost
 
 
 def _cores(timeline: Timeline) -> str:
@@ -227,7 +236,7 @@ def _lines(timeline: Timeline, count: int = _LINES_SHOWN) -> str:
     rows = [_line(line, timeline, total) for line in timeline.lines[:count]]
     columns = ["line", "pipe", "instruction", "share of all cores' time", "time", "times"]
     columns += ["bytes", "bytes a burst", "bank conflicts"]
-    return _table(columns, rows, html=(0, 3), numbers=range(4, 9))
+    return table_html(columns, rows, html=(0, 3), numbers=range(4, 9))
 
 
 def _line(line: LineTime, timeline: Timeline, total: float) -> tuple[str, ...]:
@@ -266,7 +275,7 @@ def _bar(share: float, colour: str) -> str:
     return f'<span class="track">{fill}</span>'
 
 
-def _table(
+def table_html(
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
     from opkit.testing.golden import Golden, load_golden
     from opkit.testing.html_page import html_report
-    from opkit.testing.judgement import OutputResult
+    from opkit.testing.judgement import OutputResult, judge
     from opkit.testing.last_run import failed_last, remember_failures
     from opkit.testing.msopst_report import ERROR_ROWS, write_st_report
     from opkit.testing.pairwise import pairwise_cases
-    from opkit.testing.parallel import Setup, run_parallel
+    from opkit.testing.parallel import Setup, cases_work, kept_result, run_on
     from opkit.testing.picture import ErrorPicture
     from opkit.testing.project import (
         chosen_operators,
@@ -97,6 +97,7 @@ __all__ = [
     "cancellation_texts",
     "case_rows",
     "case_standard",
+    "cases_work",
     "check_determinism",
     "chosen_operators",
     "compare",
@@ -113,7 +114,9 @@ __all__ = [
     "html_report",
     "in_single_precision",
     "is_float",
+    "judge",
     "junit_xml",
+    "kept_result",
     "load_cases",
     "load_golden",
     "make_case",
@@ -129,7 +132,7 @@ __all__ = [
     "report_object",
     "run_case",
     "run_cases",
-    "run_parallel",
+    "run_on",
     "save_case",
     "select_cases",
     "shape_rules",
@@ -203,7 +206,7 @@ _HOMES = {
         "load_golden",
     ),
     "html_page": ("html_report",),
-    "judgement": ("OutputResult",),
+    "judgement": ("OutputResult", "judge"),
     "last_run": (
         "failed_last",
         "remember_failures",
@@ -215,7 +218,9 @@ _HOMES = {
     "pairwise": ("pairwise_cases",),
     "parallel": (
         "Setup",
-        "run_parallel",
+        "cases_work",
+        "kept_result",
+        "run_on",
     ),
     "picture": ("ErrorPicture",),
     "project": (

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from opkit.cli.cc import _cmake_arguments
-from opkit.compat import Outcome, Verdict, find_samples, plan, run_tasks
+from opkit.cli._compat_worker import compat_work
+from opkit.compat import Outcome, Verdict, find_samples, plan
+from opkit.executor import LocalExecutor
 
 pytestmark = pytest.mark.usefixtures("built_emulator")
 
 
 def outcomes(folder: Path, *, seconds: float = 120) -> dict[str, Outcome]:
-    seen: list[Outcome] = []
-    found = run_tasks(
-        plan(find_samples(folder)),
-        cmake_arguments=_cmake_arguments(),
-        compiler=(sys.executable, "-m", "opkit", "cc"),
-        environment={},
-        jobs=2,
-        seconds=seconds,
-        show=lambda argv: None,
-        done=seen.append,
-    )
-    assert sorted(seen, key=str) == sorted(found, key=str)
+    samples = find_samples(folder)
+    work = compat_work(samples, defines=(), seconds=seconds, check=False)
+    with LocalExecutor(2).open(work) as crew:
+        tried = crew.run(plan(samples))
+    found = [one.outcome for one in tried if one.outcome is not None]
     return {f"{outcome.sample} {outcome.scenario}".strip(): outcome for outcome in found}
 
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "log/log.h"
 #include "register/op_def_registry.h"
@@ -34,6 +35,40 @@ int64_t RoundUp(int64_t value, int64_t multiple)
 int64_t RowBytes(int64_t length, ge::DataType type)
 {
     return RoundUp(length * ge::GetSizeByDataType(type), 32);
+}
+
+// What "opkit tune" found; 0 leaves a size to TilingFunc.
+struct Tuned {
+    int64_t tiles = 0;    // of the longest share of a core
+    int64_t buffers = 0;  // a queue
+    int64_t blocks = 0;
+    int64_t parts = 0;    // of a row
+};
+
+// The smallest power of two that is not below a number: shapes of one bucket have the same sizes.
+[[maybe_unused]] int64_t Bucket(int64_t value)
+{
+    int64_t bucket = 1;
+    while (bucket < value) {
+        bucket *= 2;
+    }
+    return bucket;
+}
+
+// Returns what rmsnorm_grad_tuning.inc has for this chip, the first input's data type and shapes like this one.
+Tuned FindTuned(gert::TilingContext* context, [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t columns)
+{
+    std::string chip;
+    context->GetPlatformInfo()->GetPlatformRes("version", "SoC_version", chip);
+    [[maybe_unused]] const ge::DataType type = context->GetInputDesc(0)->GetDataType();
+    Tuned tuned;
+#define TUNED(CHIP, TYPE, ROWS, COLUMNS, TILES, BUFFERS, BLOCKS, PARTS) \
+    if (chip == CHIP && type == TYPE && Bucket(rows) == ROWS && Bucket(columns) == COLUMNS) { \
+        tuned = {TILES, BUFFERS, BLOCKS, PARTS}; \
+    }
+#include "rmsnorm_grad_tuning.inc"
+#undef TUNED
+    return tuned;
 }
 
 }  // namespace
@@ -99,14 +134,18 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     fixedBytes += kRmsnormGradScratchTensors * scratchLength * sizeof(float);
     fixedBytes += kRmsnormGradRowTensors * 256;
     fixedBytes += RoundUp(scratchLength / 64 * 2 * sizeof(float), 32);
+    const Tuned tuned = FindTuned(context, rows, columns);
     // Two buffers a queue overlap copies and computing; a row that is too long for that gets one.
     const int64_t freeBytes = static_cast<int64_t>(ubBytes) - fixedBytes;
-    int64_t bufferCount = freeBytes >= kRmsnormGradBufferCount * rowBytes ? kRmsnormGradBufferCount : 1;
+    const int64_t wanted =
+        tuned.buffers > 0 ? std::min<int64_t>(tuned.buffers, 2) : kRmsnormGradBufferCount;
+    int64_t bufferCount = freeBytes >= wanted * rowBytes ? wanted : 1;
     int64_t fittingRows = rowBytes == 0 ? 1 : freeBytes / (bufferCount * rowBytes);
     int64_t partLength = columns;
-    if (freeBytes < 0 || fittingRows < 1) {
+    const bool inParts = tuned.parts > 1 && columns > 64;
+    if (inParts || freeBytes < 0 || fittingRows < 1) {
         // A row that does not fit is taken in parts, of whole repeats of 64 elements.
-        bufferCount = kRmsnormGradBufferCount;
+        bufferCount = wanted;
         fittingRows = 1;
         int64_t elementBytes = 0;
         int64_t lastingBytes = kRmsnormGradRowTensors * 256 + 5 * bufferCount * 32;
@@ -124,11 +163,16 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
                     static_cast<unsigned long>(ubBytes));
             return ge::GRAPH_FAILED;
         }
+        if (inParts) {
+            partLength = std::min(partLength, RoundUp((columns + tuned.parts - 1) / tuned.parts, 64));
+        }
     }
 
-    const int64_t blocks = std::max<int64_t>(1, std::min(cores, rows));
+    const int64_t limit = tuned.blocks > 0 ? std::min(tuned.blocks, cores) : cores;
+    const int64_t blocks = std::max<int64_t>(1, std::min(limit, rows));
     const int64_t longestShare = std::max<int64_t>(1, (rows + blocks - 1) / blocks);
     constexpr int64_t longestCopy = 4095;  // blocks of one DataCopyPad
+    const int64_t longestTile = tuned.tiles > 0 ? (longestShare + tuned.tiles - 1) / tuned.tiles : longestShare;
 
     tiling->rows = rows;
     tiling->columns = columns;
@@ -136,7 +180,7 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     tiling->extraBlocks = columns == 0 ? 0 : rows % blocks;
     tiling->partLength = static_cast<uint32_t>(partLength);
     tiling->bufferCount = static_cast<uint32_t>(bufferCount);
-    tiling->rowsPerTile = static_cast<uint32_t>(std::min({fittingRows, longestShare, longestCopy}));
+    tiling->rowsPerTile = static_cast<uint32_t>(std::min({fittingRows, longestTile, longestCopy}));
     tiling->xBroadcast = xBroadcast ? 1 : 0;
     tiling->gammaBroadcast = gammaBroadcast ? 1 : 0;
     const gert::RuntimeAttrs* attrs = context->GetAttrs();

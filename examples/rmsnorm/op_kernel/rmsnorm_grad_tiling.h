@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // What the kernel keeps in the unified buffer beside its queues; the host counts with the same numbers.
-constexpr uint32_t kRmsnormGradBufferCount = 2;      // buffers a queue, at most
+constexpr uint32_t kRmsnormGradBufferCount = 2;      // buffers a queue, unless a tuned size says otherwise
 constexpr uint32_t kRmsnormGradScratchTensors = 5;   // of a tile's length, 4 bytes an element
 constexpr uint32_t kRmsnormGradMaskTensors = 0;      // of a tile's length, one bit an element
 constexpr uint32_t kRmsnormGradRowTensors = 11;       // of 256 bytes

@@ -25,6 +25,8 @@ def kernel_files(
 ) -> dict[PurePosixPath, str]:
     """Return the text of op_kernel/<name>.cpp, op_kernel/<name>_tiling.h and op_host/<name>.cpp.
 
+    And of op_host/<name>_tuning.inc, where `opkit tune` writes, for kernels that walk in tiles.
+
     Without a formula the kernel launches and its Compute is a marked gap.
 
     Args:
@@ -43,6 +45,8 @@ def kernel_files(
             f"op_kernel/{spec.name}_tiling.h": "op_kernel/tiling.h.jinja",
             f"op_host/{spec.name}.cpp": "op_host/operator.cpp.jinja",
         }
+        if view.is_tuned:
+            parts[f"op_host/{spec.name}_tuning.inc"] = "op_host/tuning.inc.jinja"
         return {
             PurePosixPath(path): render_template(template, {"operator": view})
             for path, template in parts.items()
