@@ -14,7 +14,7 @@ from opkit.errors import OperatorError, UsageError
 if TYPE_CHECKING:
     from opkit.compiler import Compiled
 
-__all__ = ["command"]
+__all__ = ["command", "read_sizes"]
 
 _STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
 
@@ -43,6 +43,8 @@ def command(
 
     PROGRAM is a Python file with a function whose parameters are annotated with what they are:
     def norm(x: "float16[M, 4096]", weight: "float16[4096]"). Names stand for sizes known at launch.
+    What opkit tune has found lies beside it, in PROGRAM.tuning.json, and counts for the sizes of
+    --size.
 
     Example: opkit compile norm.py --explain --size M=2048
     """
@@ -50,8 +52,11 @@ def command(
 
     path, _, function = program.partition(":")
     graph = compiler.load_program(Path(path).resolve(), function or None)
-    compiled = compiler.compile(graph, chip=chip)
-    given = _sizes(sizes, graph) if sizes or _is_fixed(graph) else None
+    tuned = Path(path).with_suffix(".tuning.json")
+    compiled = compiler.compile(graph, chip=chip, tuning=tuned if tuned.exists() else None)
+    given = read_sizes(sizes, graph) if sizes or _is_fixed(graph) else None
+    if given is not None:
+        compiled = compiled.variant(given)
     if (dump == "split" or verify) and given is None:
         raise UsageError("the program has named dimensions", help="give their sizes: --size M=2048")
     found: dict[str, Any] = {"program": graph.name, "chip": compiled.stages.chip.name}
@@ -76,7 +81,12 @@ def _is_fixed(graph: Any) -> bool:
     return all(isinstance(e, int) for tensor in graph.inputs for e in tensor.shape)
 
 
-def _sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
+def read_sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
+    """Return the size of each named dimension of a graph, from `M=2048`.
+
+    Raises:
+        UsageError: one is missing, or no number.
+    """
     found = {}
     for text in texts:
         name, _, number = text.partition("=")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opkit.toolchain import Artifact, Project
     from opkit.tuning import Budget, Subject, TuningReport
 
-__all__ = ["command"]
+__all__ = ["Search", "command"]
 
 
 @click.command(
@@ -137,12 +137,11 @@ def command(
     from opkit.chips import find_chip
     from opkit.executor import open_executor
 
-    search = _Search(
+    search = Search(
         _budget(budget), seed, state, html, executor, timeout, find_chip(chip).name, dry_run
     )
     # Wrong words are told before anything is built.
-    workers = open_executor(executor or "local")
-    del workers
+    open_executor(executor or "local")
     if program:
         if project is not None or op or shapes or dtype or sizes:
             raise UsageError(
@@ -152,7 +151,7 @@ def command(
         from opkit.cli._tune_others import program_subject_of
 
         subject, where = program_subject_of(
-            program, constants, fields, build_line, verify_line, search.chip, timeout, knobs
+            program, constants, fields, build_line, verify_line, search, knobs
         )
         report = search.run(subject, where, console)
         search.show([report], console)
@@ -179,7 +178,7 @@ def command(
 
 
 @dataclass(frozen=True)
-class _Search:
+class Search:
     """How to search, and where to."""
 
     budget: Budget
@@ -249,7 +248,7 @@ def _tune_project(
     dtype: str | None,
     knobs: tuple[str, ...],
     standard: str | None,
-    search: _Search,
+    search: Search,
     console: Console,
 ) -> None:
     from opkit.toolchain import build, load_project

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .builder import GraphBuilder, Operand, TensorSpec, Value, trace
+    from .choices import Choices, ChoicesRow, bucket_of, read_choices
     from .compiled import Compiled, compile
     from .differentiation import gradient
     from .dimensions import Dimension, Shape, dimension
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = [
     "OPERATORS",
     "Attribute",
+    "Choices",
+    "ChoicesRow",
     "Compiled",
     "Difference",
     "Dimension",
@@ -56,6 +59,7 @@ __all__ = [
     "Tensor",
     "TensorSpec",
     "Value",
+    "bucket_of",
     "compile",
     "compile_stages",
     "dimension",
@@ -65,6 +69,7 @@ __all__ = [
     "gradient",
     "load_program",
     "random_arrays",
+    "read_choices",
     "run_graph",
     "simplify",
     "split",
@@ -78,6 +83,8 @@ __all__ = [
 _HOME = {
     "OPERATORS": "operators",
     "Attribute": "graph",
+    "Choices": "choices",
+    "ChoicesRow": "choices",
     "Compiled": "compiled",
     "Difference": "verification",
     "Dimension": "dimensions",
@@ -97,6 +104,7 @@ _HOME = {
     "Tensor": "graph",
     "TensorSpec": "builder",
     "Value": "builder",
+    "bucket_of": "choices",
     "compile": "compiled",
     "compile_stages": "stages",
     "dimension": "dimensions",
@@ -106,6 +114,7 @@ _HOME = {
     "gradient": "differentiation",
     "load_program": "program_file",
     "random_arrays": "reference",
+    "read_choices": "choices",
     "run_graph": "reference",
     "simplify": "rewrite",
     "split": "tiles",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from opkit.errors import UsageError
 
 from .attention import attention_arrays, attention_data, workspaces
 from .builder import TensorSpec, trace
+from .choices import Choices, ChoicesRow, read_choices
 from .dimensions import bind_shapes, evaluate
 from .fusion import Group
 from .graph import Attribute, Graph, GraphError, Node
@@ -34,8 +36,10 @@ class Compiled:
     of the outputs. Arrays have the inputs' data types; bfloat16 comes and goes as uint16.
     """
 
-    def __init__(self, stages: Stages) -> None:
+    def __init__(self, stages: Stages, rows: Sequence[ChoicesRow] = ()) -> None:
+        """Take the stages; `rows` are what was tuned for some sizes."""
         self.stages = stages
+        self._rows = tuple(rows)
         self._loaded: dict[str, NativeKernel] = {}
 
     @property
@@ -47,6 +51,15 @@ class Compiled:
     def sources(self) -> Mapping[str, str]:
         """The Ascend C text of each kernel."""
         return self.stages.texts
+
+    def variant(self, sizes: Mapping[str, int]) -> Compiled:
+        """Return the program as it was tuned for named sizes; itself where it was not."""
+        graph, chip = self.graph, self.stages.chip.name
+        dtypes = [tensor.dtype for tensor in graph.inputs]
+        for row in self._rows:
+            if row.fits(graph.name, chip, dtypes, sizes) and row.choices != self.stages.choices:
+                return compile(graph, chip=chip, choices=row.choices)
+        return self
 
     def load(self) -> Compiled:
         """Compile every kernel now instead of at its first launch."""
@@ -102,6 +115,9 @@ class Compiled:
         sizes = bind_shapes(
             ((t.name, t.shape) for t in graph.inputs), {n: a.shape for n, a in given.items()}
         )
+        tuned = self.variant(sizes)
+        if tuned is not self:
+            return tuned.run_all(given, attributes)
         scalars = self.scalars(sizes, attributes)
         memory: dict[str, Any] = dict(given)
         for group in self.stages.fused.groups:
@@ -150,7 +166,9 @@ class Compiled:
         candidates = self.stages.kernels[group.name]
         for kernel in candidates:
             try:
-                launch = launch_for(kernel.layout, self.stages.chip, sizes, scalars)
+                launch = launch_for(
+                    kernel.layout, self.stages.chip, sizes, scalars, self.stages.choices
+                )
             except DoesNotFit:
                 if kernel is candidates[-1]:
                     raise
@@ -208,6 +226,8 @@ def compile(
     chip: str = DEFAULT_CHIP,
     name: str | None = None,
     attributes: Sequence[Attribute] = (),
+    choices: Choices | None = None,
+    tuning: Path | None = None,
 ) -> Compiled:
     """Return a program compiled for a chip.
 
@@ -217,21 +237,24 @@ def compile(
         chip: the chip's name.
         name: the kernel's name; the function's own without one.
         attributes: numbers that come with every call.
+        choices: in place of the compiler's own, for all sizes.
+        tuning: a file of `opkit tune`: its choices for the sizes of a call.
 
     Raises:
         GraphError: the program is wrong, at the user's line.
-        UsageError: no such chip.
+        UsageError: no such chip, or the tuning file is damaged.
     """
     graph = (
         program
         if isinstance(program, Graph)
         else trace(program, inputs, name=name, attributes=attributes)
     )
-    key = (graph, chip, tuple(node.location for node in graph.nodes))
+    rows = read_choices(tuning) if tuning is not None else ()
+    key = (graph, chip, tuple(node.location for node in graph.nodes), choices, str(rows))
     if key not in _KNOWN:
         while len(_KNOWN) >= _MOST_KNOWN:
             del _KNOWN[next(iter(_KNOWN))]
-        _KNOWN[key] = Compiled(compile_stages(graph, find_chip(chip)))
+        _KNOWN[key] = Compiled(compile_stages(graph, find_chip(chip), choices), rows)
     return _KNOWN[key]
 
 

@@ -62,7 +62,7 @@ def _note(stages: Stages, group: Group, sizes: Mapping[str, int] | None) -> Kern
         names,
         group.why,
         kernel.plan.program.schedule,
-        kernel.plan.bytes_per_element(2),
+        kernel.plan.bytes_per_element(),
         kernel.plan.counts["scratch"],
         largest,
         cores,

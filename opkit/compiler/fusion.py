@@ -89,8 +89,8 @@ def is_uniform_node(node: Node, known: set[str] | frozenset[str]) -> bool:
     )
 
 
-def fuse(graph: Graph) -> FusedGraph:
-    """Return the graph with each node in one kernel.
+def fuse(graph: Graph, *, apart: bool = False) -> FusedGraph:
+    """Return the graph with each node in one kernel; `apart`: each in one of its own.
 
     Element-wise operators and reductions along one axis join the kernel of what they read where
     one nest of
@@ -98,7 +98,7 @@ def fuse(graph: Graph) -> FusedGraph:
     """
     lasting = {tensor for _, tensor in graph.outputs}
     while True:
-        fused = _fused(graph, frozenset(lasting))
+        fused = _fused(graph, frozenset(lasting), apart)
         wrong = {
             name
             for group in fused.groups
@@ -119,7 +119,7 @@ def fuse(graph: Graph) -> FusedGraph:
         lasting |= wrong
 
 
-def _fused(graph: Graph, lasting: frozenset[str]) -> FusedGraph:
+def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
     """Return a partition in which no tensor of `lasting` is computed more than once."""
     uniform: set[str] = set()
     building: list[tuple[str, list[Node], str]] = []
@@ -131,13 +131,16 @@ def _fused(graph: Graph, lasting: frozenset[str]) -> FusedGraph:
         kind = _kind(node)
         producers = sorted({home[name] for name in node.inputs if name in home})
         index, why = _join(graph, node, kind, producers, building, home, lasting)
+        if apart and index is not None:
+            index, why = None, "operators were asked to be apart"
         if index is None:
             building.append((kind, [node], why))
             index = len(building) - 1
         else:
             building[index][1].append(node)
         home[node.output.name] = index
-    building, home = _merge(graph, building, home, lasting)
+    if not apart:
+        building, home = _merge(graph, building, home, lasting)
     groups = []
     for position, index in enumerate(_order(building, home)):
         kind, nodes, why = building[index]

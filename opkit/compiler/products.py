@@ -11,12 +11,14 @@ import numpy as np
 
 from opkit.chips import Chip
 
+from .choices import OWN_CHOICES, Choices
 from .cube import (
     SLOTS,
     BlockProduct,
     Cut,
     Epilogue,
     ProductShape,
+    chosen_cut,
     cut_product,
     epilogue_data,
     epilogue_of,
@@ -142,8 +144,18 @@ def _bias_of(graph: Graph, group: Group) -> str | None:
     return bias.name if fits else None
 
 
-def cut_of(kernel: ProductKernel, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> Cut:
-    """Return the blocks of a launch for named sizes."""
+def cut_of(
+    kernel: ProductKernel,
+    graph: Graph,
+    chip: Chip,
+    sizes: Mapping[str, int],
+    choices: Choices = OWN_CHOICES,
+) -> Cut:
+    """Return the blocks of a launch for named sizes; `choices` in place of our own.
+
+    Raises:
+        UsageError: blocks as large as was chosen do not fit.
+    """
     node = kernel.group.nodes[0]
     left, right = graph.inputs_of(node)
     *outer, m, n = (evaluate(extent, sizes) for extent in node.output.shape)
@@ -154,7 +166,14 @@ def cut_of(kernel: ProductKernel, graph: Graph, chip: Chip, sizes: Mapping[str, 
 
     batches = int(np.prod(outer))
     shape = ProductShape(batches, m, n, k, is_shared(left.shape), is_shared(right.shape))
-    return cut_product(shape, chip)
+    return chosen_cut(
+        cut_product(shape, chip),
+        chip,
+        rows=choices.base_m,
+        columns=choices.base_n,
+        band=choices.band,
+        cores=choices.cores,
+    )
 
 
 def run_product(
@@ -178,7 +197,8 @@ def run_product(
         lambda: kernel.source(with_lines=True),
         mode="cube" if kernel.epilogue is None else None,
     )
-    cut = cut_of(kernel, graph, chip, sizes)
+    choices = program.stages.choices
+    cut = cut_of(kernel, graph, chip, sizes, choices)
     if kernel.epilogue is not None:
         slots, data = epilogue_data(kernel.epilogue, cut, chip, sizes, scalars)
         arguments = [
@@ -189,7 +209,7 @@ def run_product(
         ]
         native.launch([left, right, *arguments, data], cut.cores)
     elif kernel.uses_object:
-        cores, data = product_data(cut.shape, kernel.block.dtype, chip)
+        cores, data = product_data(cut.shape, kernel.block.dtype, chip, choices)
         extra = [memory[kernel.bias]] if kernel.bias else []
         native.launch([left, right, *extra, outputs[0], data], cores)
     else:

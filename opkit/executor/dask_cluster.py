@@ -58,53 +58,66 @@ class DaskExecutor:
                 opkit.
         """
         try:
-            import distributed
+            import distributed  # noqa: F401
         except ImportError as err:
             raise SetupError(
                 "dask: needs Dask's distributed", help='install it: pip install "opkit[scale]"'
             ) from err
-        self._patience_seconds = patience_seconds
-        try:
-            # Heartbeats and logs of its own are no part of a report.
-            self._client: Client = distributed.Client(  # type: ignore[no-untyped-call, unused-ignore]
-                address, timeout=_CONNECT_SECONDS, set_as_default=False
-            )
-        except (OSError, TimeoutError) as err:
-            raise SetupError(
-                f"no Dask scheduler answers at {address}: {err}",
-                help="start one: dask scheduler; and on each machine: dask worker ADDRESS",
-            ) from err
         self._address = address
-        self._check_workers()
+        self._patience_seconds = patience_seconds
+        # Asked once, so that what is missing is told before anything is built.
+        client = _connect(address)
+        try:
+            self._workers = _checked_workers(client, address)
+        finally:
+            client.close()
 
     @property
     def workers(self) -> int:
-        """Threads of the cluster's workers now; it may grow and shrink."""
-        return max(1, int(sum(self._client.nthreads().values())))
+        """Threads of the cluster's workers when it was asked; it may grow and shrink."""
+        return self._workers
 
     def open(self, work: Work) -> DaskCrew:
         """Return the cluster's workers for a piece of work."""
-        return DaskCrew(self._client, work, patience_seconds=self._patience_seconds)
+        client = _connect(self._address)
+        return DaskCrew(client, work, patience_seconds=self._patience_seconds)
 
-    def _check_workers(self) -> None:
-        try:
-            found = self._client.run(version)
-        except Exception as err:
+
+def _connect(address: str) -> Client:
+    import distributed
+
+    try:
+        return distributed.Client(  # type: ignore[no-untyped-call, unused-ignore]
+            address, timeout=_CONNECT_SECONDS, set_as_default=False
+        )
+    except (OSError, TimeoutError) as err:
+        raise SetupError(
+            f"no Dask scheduler answers at {address}: {err}",
+            help="start one: dask scheduler; and on each machine: dask worker ADDRESS",
+        ) from err
+
+
+def _checked_workers(client: Client, address: str) -> int:
+    """Return how many threads the workers have, once each has this opkit."""
+    try:
+        found = client.run(version)
+    except Exception as err:
+        raise SetupError(
+            f"the workers of {address} cannot import opkit: {err}",
+            help=f"install opkit {opkit.__version__} where they run",
+        ) from err
+    if not found:
+        raise SetupError(
+            f"the scheduler at {address} has no workers",
+            help=f"start some: dask worker {address}",
+        )
+    for worker, other in found.items():
+        if other != opkit.__version__:
             raise SetupError(
-                f"the workers of {self._address} cannot import opkit: {err}",
-                help=f"install opkit {opkit.__version__} where they run",
-            ) from err
-        if not found:
-            raise SetupError(
-                f"the scheduler at {self._address} has no workers",
-                help=f"start some: dask worker {self._address}",
+                f"{worker} has opkit {other}, and this is {opkit.__version__}",
+                help="install the same version on every worker",
             )
-        for address, other in found.items():
-            if other != opkit.__version__:
-                raise SetupError(
-                    f"{address} has opkit {other}, and this is {opkit.__version__}",
-                    help="install the same version on every worker",
-                )
+    return max(1, int(sum(client.nthreads().values())))
 
 
 class DaskCrew(Crew):
@@ -147,8 +160,10 @@ class DaskCrew(Crew):
         futures = [chunk.future for chunk in self._open]
         self._open.clear()
         with contextlib.suppress(OSError, TimeoutError):
-            self._client.cancel(futures, force=True)
-            self._client.run(close_crews, self._key, wait=False)
+            if self._client.status == "running":
+                self._client.cancel(futures, force=True)
+                self._client.run(close_crews, self._key, wait=False)
+                self._client.close(timeout=_CONNECT_SECONDS)
 
     def _submit(
         self,

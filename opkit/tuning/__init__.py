@@ -6,7 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from opkit.tuning.compiled import compiled_subject, save_choices
     from opkit.tuning.measurement import Measurement, PipeLoad, Relief
+    from opkit.tuning.program import SourceKnob, program_subject, read_source_knob
     from opkit.tuning.project import project_state, project_subject, save_project_row
     from opkit.tuning.report import landscape_page, report_object, report_text
     from opkit.tuning.search import Budget
@@ -19,20 +21,27 @@ __all__ = [
     "Measurement",
     "PipeLoad",
     "Relief",
+    "SourceKnob",
     "Space",
     "Subject",
     "Trial",
     "TuningReport",
+    "compiled_subject",
     "landscape_page",
+    "program_subject",
     "project_state",
     "project_subject",
+    "read_source_knob",
     "report_object",
     "report_text",
+    "save_choices",
     "save_project_row",
     "tune",
 ]
 
 _HOMES = {
+    "compiled": ("compiled_subject", "save_choices"),
+    "program": ("SourceKnob", "program_subject", "read_source_knob"),
     "measurement": ("Measurement", "PipeLoad", "Relief"),
     "project": ("project_state", "project_subject", "save_project_row"),
     "report": ("landscape_page", "report_object", "report_text"),

@@ -103,29 +103,29 @@ def tune(
             f"{subject.name}: there is nothing to choose, every knob has one value",
             help="give values with --knob NAME=1,2,4",
         )
-    with Journal(state, f"{subject.name} on {subject.chip} {subject.identity}") as journal:
-        with executor.open(subject.work) as crew:
-            best_us: list[float] = []
+    whole_name = f"{subject.name} on {subject.chip} {subject.identity}"
+    with Journal(state, whole_name) as journal, executor.open(subject.work) as crew:
+        best_us: list[float] = []
 
-            def run(kind: str, candidates: Sequence[Candidate]) -> list[Measurement]:
-                missing = [c for c in candidates if (kind, c) not in journal.known]
-                for at, result in crew.stream([(kind, c) for c in missing]):
-                    if isinstance(result, Lost):
-                        result = Measurement(0.0, wrong=str(result), findings=(result.reason,))
-                    journal.add(kind, missing[at], result)
-                return [journal.known[kind, c] for c in candidates]
+        def run(kind: str, candidates: Sequence[Candidate]) -> list[Measurement]:
+            missing = [c for c in candidates if (kind, c) not in journal.known]
+            for at, result in crew.stream([(kind, c) for c in missing]):
+                if isinstance(result, Lost):
+                    result = Measurement(0.0, wrong=str(result), findings=(result.reason,))
+                journal.add(kind, missing[at], result)
+            return [journal.known[kind, c] for c in candidates]
 
-            def run_timed(candidates: Sequence[Candidate]) -> list[Measurement]:
-                found = run("time", candidates)
-                if subject.space.start in candidates:
-                    _refuse_start(subject, found[list(candidates).index(subject.space.start)])
-                best_us.extend(m.task_us for m in found if m.verified)
-                if progress is not None:
-                    progress(f"{min(best_us):.2f} us", len(candidates))
-                return found
+        def run_timed(candidates: Sequence[Candidate]) -> list[Measurement]:
+            found = run("time", candidates)
+            if subject.space.start in candidates:
+                _refuse_start(subject, found[list(candidates).index(subject.space.start)])
+            best_us.extend(m.task_us for m in found if m.verified)
+            if progress is not None:
+                progress(f"{min(best_us):.2f} us", len(candidates))
+            return found
 
-            tried = search(subject.space, run_timed, budget=limit, seed=seed)
-            best, checked = _cleanest(subject, tried, run)
+        tried = search(subject.space, run_timed, budget=limit, seed=seed)
+        best, checked = _cleanest(subject, tried, run)
     trials = tuple(Trial(c, checked.get(c, m)) for c, m in tried.items())
     return TuningReport(
         subject.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .blocks import SLOTS, BlockProduct, write_cube_class, write_plain_product
-from .cutting import Cut, ProductShape, cut_product
+from .cutting import Cut, ProductShape, chosen_cut, cut_product
 from .epilogue import Epilogue, epilogue_data, epilogue_of, write_epilogue
 from .product import product_data, write_object_cube, write_product
 
@@ -13,6 +13,7 @@ __all__ = [
     "Cut",
     "Epilogue",
     "ProductShape",
+    "chosen_cut",
     "cut_product",
     "epilogue_data",
     "epilogue_of",

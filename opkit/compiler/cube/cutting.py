@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from opkit.chips import Chip
+from opkit.errors import UsageError
 
-__all__ = ["BLOCK_FIELDS", "K_CHUNK", "K_STEP", "Cut", "ProductShape", "cut_product"]
+__all__ = ["BLOCK_FIELDS", "K_CHUNK", "K_STEP", "Cut", "ProductShape", "chosen_cut", "cut_product"]
 
 _SIDE = 16
 K_CHUNK = 256
@@ -149,6 +150,31 @@ def cut_product(shape: ProductShape, chip: Chip) -> Cut:
         chip.number("timing.cube.macs_per_cycle.fp16"),
         chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle"),
     )
+
+
+def chosen_cut(
+    cut: Cut, chip: Chip, *, rows: int = 0, columns: int = 0, band: int = 0, cores: int = 0
+) -> Cut:
+    """Return a cut with what was chosen in place of its own: the sides of blocks, and the rest.
+
+    Raises:
+        UsageError: blocks that large do not fit L0C, or a side of them L0A or L0B.
+    """
+    if not (rows or columns or band or cores):
+        return cut
+    shape = cut.shape
+    down = -(-shape.m // rows) if rows else cut.down
+    across = -(-shape.n // columns) if columns else cut.across
+    high, wide = _most(shape.m, down), _most(shape.n, across)
+    if high * wide > chip.count("memory.l0c_bytes") // 4 or max(high, wide) > _MOST_SIDE:
+        raise UsageError(
+            f"blocks of {high} x {wide} sums do not fit: L0C has room for"
+            f" {chip.count('memory.l0c_bytes') // 4}, a side of at most {_MOST_SIDE}",
+            help="choose smaller blocks",
+        )
+    limit = chip.count("cores.aic")
+    used = min(cores or limit, limit, shape.batches * down * across)
+    return Cut(shape, down, across, min(band, across) or _band(shape, down, across, used), used)
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ import struct
 from opkit.chips import Chip
 from opkit.dtypes import find_dtype
 
+from ..choices import OWN_CHOICES, Choices
 from ..text import Text
 from .blocks import FREE, READY, SLOTS, BlockProduct, cpp
 from .cutting import ProductShape
@@ -271,14 +272,17 @@ uint32_t handed = 0;
 """
 
 
-def product_data(shape: ProductShape, dtype: str, chip: Chip) -> tuple[int, bytes]:
-    """Return the cores and the tiling data of a product.
+def product_data(
+    shape: ProductShape, dtype: str, chip: Chip, choices: Choices = OWN_CHOICES
+) -> tuple[int, bytes]:
+    """Return the cores and the tiling data of a product; `choices` in place of our own.
 
     Tiles are 128 x 256 where the result fills all cores with them, and narrower where it does not.
     """
     row = find_dtype(dtype)
     assert row is not None
     cores = chip.count("cores.aic")
+    cores = min(cores, choices.cores or cores)
     base_m = min(_BASE_M, _up(shape.m))
     base_n = min(_BASE_N, _up(shape.n))
 
@@ -289,6 +293,8 @@ def product_data(shape: ProductShape, dtype: str, chip: Chip) -> tuple[int, byte
         base_n = _up(base_n // 2)
     while tiles(base_m, base_n) < cores and base_m > 32:
         base_m = _up(base_m // 2)
+    base_m = min(choices.base_m or base_m, _up(shape.m))
+    base_n = min(choices.base_n or base_n, _up(shape.n))
     base_k = min(_BASE_K_BYTES // row.size_bytes, _up(shape.k))
     total = tiles(base_m, base_n)
     used = min(cores, total)
@@ -297,7 +303,7 @@ def product_data(shape: ProductShape, dtype: str, chip: Chip) -> tuple[int, byte
     right = 0 if shape.right_is_shared else shape.k * shape.n
     values = (
         *(shape.batches, left, right, each, extra),
-        *(shape.m, shape.n, shape.k, base_m, base_n, base_k, _DEPTH),
+        *(shape.m, shape.n, shape.k, base_m, base_n, base_k, choices.depth or _DEPTH),
         *(-(-shape.m // base_m), -(-shape.n // base_n)),
     )
     return used, struct.pack(f"={len(_FIELDS)}q", *values)

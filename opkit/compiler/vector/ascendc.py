@@ -666,7 +666,7 @@ class KernelWriter(StatementWriter):
 
     def members(self) -> None:
         out = self.out
-        out("static constexpr int32_t BUFFERS = 2;")
+        out(f"static constexpr int32_t BUFFERS = {self.plan.buffers};")
         out("TPipe pipe;")
         if self.input_segments:
             out("TQue<QuePosition::VECIN, BUFFERS> inputQueue;")

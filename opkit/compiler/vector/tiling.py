@@ -12,6 +12,7 @@ from opkit.chips import Chip
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
+from ..choices import OWN_CHOICES, Choices
 from ..dimensions import Dimension, evaluate
 from ..text import identifier
 from ..tiles import Split, split
@@ -33,7 +34,6 @@ __all__ = [
     "tile_for",
 ]
 
-BUFFERS = 2
 LARGEST_REPEAT = 248
 """Rows of a tile at most: one instruction repeats 255 times, and eight rows share a block."""
 _DOWN_WIDTH = 1024
@@ -197,8 +197,8 @@ def tile_for(plan: Plan, chip: Chip, columns: int) -> int:
     """Return the elements of the largest tile for rows of this length; 0 where no row fits."""
     ub = chip.count("memory.ub_bytes")
     program = plan.program
-    fixed = plan.fixed_bytes(BUFFERS)
-    per_element = max(plan.bytes_per_element(BUFFERS), 1.0)
+    fixed = plan.fixed_bytes()
+    per_element = max(plan.bytes_per_element(), 1.0)
     if program.schedule == "down":
         columns = _DOWN_WIDTH
     if program.schedule == "parts":
@@ -216,9 +216,16 @@ def tile_for(plan: Plan, chip: Chip, columns: int) -> int:
 
 
 def launch_for(
-    layout: TilingLayout, chip: Chip, sizes: Mapping[str, int], scalars: Mapping[str, float]
+    layout: TilingLayout,
+    chip: Chip,
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, float],
+    choices: Choices = OWN_CHOICES,
 ) -> Launch:
     """Return the launch of a kernel for named sizes.
+
+    Args:
+        choices: limits on cores and tiles; what does not fit the chip is made to.
 
     Raises:
         DoesNotFit: a row is too long for the schedule of whole rows, or even the least tile for
@@ -233,9 +240,11 @@ def launch_for(
     for extent in domain.batches:
         rows *= evaluate(extent, sizes)
     cores = chip.count("cores.aiv") or chip.count("cores.aic")
+    cores = min(cores, choices.cores or cores)
+    rounds = choices.tiles or 1
     room = tile_for(plan, chip, columns)
     if room == 0:
-        need = plan.fixed_bytes(BUFFERS) + int(plan.bytes_per_element(BUFFERS) * 256)
+        need = plan.fixed_bytes() + int(plan.bytes_per_element() * 256)
         raise DoesNotFit(
             f"a row of {columns} elements takes more than the"
             f" {chip.count('memory.ub_bytes')} bytes of UB"
@@ -247,8 +256,9 @@ def launch_for(
         most = min(LARGEST_REPEAT, room // stride)
         least = max(1, _LEAST_TILE // stride)
         used = min(cores, max(1, -(-rows // least)))
-        cut = split(rows, cores=used, width=most * BUFFERS, buffers=BUFFERS)
-        tile = min(cut.tile, per_batch)
+        cut = split(rows, cores=used, width=most * plan.buffers, buffers=plan.buffers)
+        longest = -(-rows // used)
+        tile = min(cut.tile, per_batch, -(-longest // rounds))
         chunks = -(-stride // 64)
         values |= {
             "stride": stride,
@@ -265,7 +275,7 @@ def launch_for(
         part = min(_DOWN_WIDTH, max(64, -(-wanted // 64) * 64), -(-columns // unit) * unit)
         parts = -(-columns // part)
         stride = -(-part // unit) * unit
-        tile = min(LARGEST_REPEAT, room // stride, per_batch)
+        tile = min(LARGEST_REPEAT, room // stride, -(-per_batch // rounds))
         cut = Split(batches * parts, 1, batches * parts, min(cores, batches * parts))
         block_dim, (each, extra) = cut.cores, divmod(batches * parts, cut.cores)
         values |= {
@@ -279,16 +289,19 @@ def launch_for(
     else:
         reduces = any(s.operation == "Accumulate" for sec in program.sections for s in sec.steps)
         if reduces:
-            tile = min(room, -(-columns // 256) * 256)
+            tile = min(room, -(-columns // (256 * rounds)) * 256)
             parts = -(-columns // tile)
             cut = Split(rows, 1, rows, min(cores, rows))
             block_dim, (each, extra) = cut.cores, divmod(rows, cut.cores)
         else:
             used = min(cores, max(1, -(-rows * columns // _LEAST_TILE)))
             per_row = max(1, used // rows) if rows < used else 1
-            row_cut = split(columns, cores=per_row, width=room * BUFFERS, buffers=BUFFERS, unit=256)
-            tile = row_cut.tile
-            parts = row_cut.tiles
+            row_cut = split(
+                columns, cores=per_row, width=room * plan.buffers, buffers=plan.buffers, unit=256
+            )
+            share = -(-columns // per_row)
+            tile = min(row_cut.tile, -(-share // (256 * rounds)) * 256)
+            parts = -(-columns // tile)
             cut = Split(rows * columns, tile, rows * parts, min(used, rows * parts))
             block_dim, (each, extra) = cut.cores, divmod(rows * parts, cut.cores)
         values |= {"partsPerRow": parts, "tileLength": -(-tile // 256) * 256}
