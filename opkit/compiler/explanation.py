@@ -77,7 +77,7 @@ def _launched(
     uniform = dict.fromkeys(stages.fused.uniform, 0.0)
     for kernel in kernels:
         try:
-            launch = launch_for(kernel.layout, stages.chip, sizes, uniform)
+            launch = launch_for(kernel.layout, stages.chip, sizes, uniform, stages.choices)
         except DoesNotFit:
             continue
         return kernel, launch.block_dim, int(launch.values["tileLength"]), launch.split.tiles
@@ -103,7 +103,9 @@ def stage_text(stages: Stages, stage: str, sizes: Mapping[str, int] | None = Non
         for group in stages.kernels.values():
             for kernel in group:
                 try:
-                    launch = launch_for(kernel.layout, stages.chip, sizes or {}, uniform)
+                    launch = launch_for(
+                        kernel.layout, stages.chip, sizes or {}, uniform, stages.choices
+                    )
                 except DoesNotFit:
                     continue
                 parts.append(f"kernel {kernel.name}\n{launch.split}")
