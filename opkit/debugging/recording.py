@@ -122,6 +122,11 @@ class Instruction:
     pieces: tuple[Piece, ...]
 
     @property
+    def site_key(self) -> tuple[Path, int]:
+        """File and line."""
+        return self.file, self.line
+
+    @property
     def written(self) -> tuple[Piece, ...]:
         """What it writes."""
         return tuple(piece for piece in self.pieces if piece.is_write)

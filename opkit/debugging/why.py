@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opkit.debugging.queues import missing_call
-from opkit.debugging.recording import SPACES, Instruction, Piece, Range, Recording
+from opkit.debugging.provenance import definition_line, length_line, origins
+from opkit.debugging.queues import missing_call, slots_at
+from opkit.debugging.recording import SPACES, Instruction, Operand, Piece, Range, Recording
 from opkit.debugging.session import Session
 from opkit.debugging.source_names import source_file
 from opkit.debugging.tensors import Tensor, values_of
@@ -239,7 +240,130 @@ def _fault_reasons(session: Session) -> list[Reason]:
         return [
             Reason("fault", file, line, session.fault_step(), f"{why}; then: {text}", fault.line)
         ]
+    traced = _traced_fault(session)
+    if traced is not None:
+        line, why = traced
+        whole = f"{why}; then: {text}"
+        return [Reason("fault", fault.file, line, session.fault_step(), whole, fault.line)]
     return [Reason("fault", fault.file, fault.line, session.fault_step(), text)]
+
+
+def _traced_fault(session: Session) -> tuple[int, str] | None:
+    """Return the line that the fault's operand got its address or length from, and how."""
+    fault, step = session.recording.fault, session.fault_step()
+    if fault is None or fault.file is None:
+        return None
+    if fault.category == "Assertion":
+        line = definition_line(fault.file, fault.line, fault.message.partition(":")[2])
+        return (line, "what the assertion looks at is given its value here") if line else None
+    if step is None or fault.category not in ("OutOfBounds", "Misaligned"):
+        return None
+    instruction = session.recording.instruction(step)
+    if instruction.line != fault.line:
+        return None
+    for number, operand in enumerate((instruction.dst, *instruction.sources)):
+        if operand is None:
+            continue
+        if operand.space == "GM" and "global memory" in fault.message:
+            return _global_origin(session, instruction, number, operand)
+        if operand.space == "GM" or "global memory" in fault.message:
+            continue
+        told = f"has {operand.end - operand.begin} bytes"
+        if fault.category == "OutOfBounds" and told not in fault.message:
+            continue
+        if fault.category == "Misaligned" and f" {operand.address} " not in fault.message:
+            continue
+        return _local_origin(session, instruction, number, operand)
+    return None
+
+
+def _hints(session: Session, instruction: Instruction) -> list[str]:
+    """Return the queues and buffers that an instruction's local operands belong to."""
+    slots = slots_at(session.recording, instruction.step, instruction.core)
+    operands = [o for o in (instruction.dst, *instruction.sources) if o is not None]
+    return [
+        slot.name
+        for slot in slots
+        for operand in operands
+        if slot.name
+        and slot.space == operand.space
+        and slot.address <= operand.address < slot.address + slot.size_bytes
+    ]
+
+
+def _global_origin(
+    session: Session, instruction: Instruction, number: int, operand: Operand
+) -> tuple[int, str] | None:
+    """Say where an address in global memory goes wrong: base, offset or length."""
+    recording = session.recording
+    texts = session.names.operand_texts(instruction.step)
+    if number >= len(texts):
+        return None
+    path = origins(instruction.file, instruction.line, texts[number], _hints(session, instruction))
+    known = recording.range_at(operand.begin)
+    if known is None:
+        known = min(
+            (r for r in recording.ranges if r.end <= operand.begin),
+            key=lambda r: operand.begin - r.end,
+            default=None,
+        )
+    if known is None:
+        return None
+    bases, offsets = _least(session, known, instruction.site_key)
+    buffer = next((origin for origin in path if origin.kind == "buffer"), None)
+    if bases and buffer is not None:
+        return buffer.line, f"the tensor begins {bases} bytes behind the start of {known.name}"
+    offset = next((origin for origin in reversed(path) if origin.has_offset), None)
+    if offsets and offset is not None:
+        return offset.line, f"no copy comes nearer than {offsets} bytes to the tensor's start"
+    operands = 1 + len(instruction.sources)
+    line = length_line(instruction.file, instruction.line, _called(instruction.op), operands)
+    return (line, "the length is decided here") if line != instruction.line else None
+
+
+def _called(op: str) -> str:
+    return "DataCopy" if op.startswith("DataCopyN") else op
+
+
+def _least(session: Session, known: Range, key: tuple[Path, int]) -> tuple[int, int]:
+    """Return how far behind a range's start its tensors begin, and their copies behind that: the
+    least of all, in bytes."""
+    recording = session.recording
+    bases, offsets = [], []
+    sites = [i for i, site in enumerate(recording.sites) if site == key]
+    steps = np.flatnonzero(np.isin(recording.site_of, sites))
+    for step in steps[:2000]:
+        instruction = recording.instruction(int(step))
+        for operand in (instruction.dst, *instruction.sources):
+            if operand is None or operand.space != "GM":
+                continue
+            base = operand.begin or operand.address
+            if known.begin <= base <= known.end + (1 << 20):
+                bases.append(base - known.begin)
+                offsets.append(operand.address - base)
+    return min(bases, default=0), min(offsets, default=0)
+
+
+def _local_origin(
+    session: Session, instruction: Instruction, number: int, operand: Operand
+) -> tuple[int, str] | None:
+    texts = session.names.operand_texts(instruction.step)
+    if number >= len(texts):
+        return None
+    path = origins(instruction.file, instruction.line, texts[number], _hints(session, instruction))
+    if operand.address != operand.begin:
+        offset = next((origin for origin in reversed(path) if origin.has_offset), None)
+        if offset is not None and offset.line != instruction.line:
+            away = operand.address - operand.begin
+            return offset.line, f"the operand begins {away} bytes into its buffer by this offset"
+        return None
+    if operand.address % _BLOCK_BYTES == 0:
+        line = length_line(
+            instruction.file, instruction.line, instruction.op, 1 + len(instruction.sources)
+        )
+        return (line, "the length is decided here") if line != instruction.line else None
+    placed = [origin for origin in path if origin.kind == "definition"]
+    return (placed[-1].line, "the tensor is placed here") if placed else None
 
 
 def _unwritten(session: Session, tensor: Tensor, index: int) -> list[Reason]:
@@ -276,15 +400,16 @@ def _unwritten(session: Session, tensor: Tensor, index: int) -> list[Reason]:
             text = f"begins at {tensor.name}[{first}]"
     assert chosen is not None
     instruction = recording.instruction(chosen)
-    return [
-        Reason(
-            "unwritten",
-            instruction.file,
-            instruction.line,
-            chosen,
-            f"nothing writes {_element_name(tensor, index)}: the nearest copy {text}",
-        )
-    ]
+    line = instruction.line
+    whole = f"nothing writes {_element_name(tensor, index)}: the nearest copy {text}"
+    if text.startswith("begins") and instruction.dst is not None:
+        traced = _global_origin(session, instruction, 0, instruction.dst)
+        line = traced[0] if traced is not None else line
+        whole += f"; {traced[1]}" if traced is not None else ""
+    else:
+        operands = 1 + len(instruction.sources)
+        line = length_line(instruction.file, line, _called(instruction.op), operands)
+    return [Reason("unwritten", instruction.file, line, chosen, whole, instruction.line)]
 
 
 def _begins_late(recording: Recording, step: int, tensor: Tensor) -> bool:
@@ -374,9 +499,20 @@ def _hole(
     text = f"{instruction.op} reads {(last - first)} elements at {place} that {what}"
     culprit = _short_or_shifted(recording, instruction, piece, owner, hole)
     chosen = recording.instruction(culprit) if culprit is not None else instruction
+    line, other = chosen.line, instruction.line
     if culprit is not None:
         text += f"; {chosen.op} at line {chosen.line} fills the rest of the operand"
-    return Reason(kind, chosen.file, chosen.line, chosen.step, text, instruction.line)
+        decided = length_line(chosen.file, line, _called(chosen.op), 1 + len(chosen.sources))
+        line, other = decided, chosen.line if decided != line else other
+    else:
+        operand = (chosen.dst, *chosen.sources)[min(piece.operand, len(chosen.sources))]
+        traced = None
+        if operand is not None:
+            traced = _local_origin(session, chosen, piece.operand, operand)
+        if traced is not None:
+            line, other = traced[0], chosen.line
+            text += f"; {traced[1]}"
+    return Reason(kind, chosen.file, line, chosen.step, text, other)
 
 
 def _short_or_shifted(
@@ -418,7 +554,7 @@ def _misplaced(
             text = f"copies to {tensor.name} leave {tensor.name}[{gap[0]}:{gap[1]}] out"
             if twice is not None:
                 text += f" and write {tensor.name}[{twice[0]}:{twice[1]}] more than once"
-            reasons.append(Reason("place", last.file, last.line, last.step, text))
+            reasons.append(_place_reason(session, last, text))
     for piece in origins:
         known = recording.range_at(piece.begin) if piece.space == "GM" else None
         if known is None or not known.name.startswith("input "):
@@ -431,8 +567,21 @@ def _misplaced(
         gap = _first_run(counts == 0)
         if gap is not None and recording.fault is None:
             text = f"{known.short_name}[{gap[0]}:{gap[1]}] is never read"
-            reasons.append(Reason("place", reader.file, reader.line, reader.step, text))
+            reasons.append(_place_reason(session, reader, text))
     return reasons
+
+
+def _place_reason(session: Session, instruction: Instruction, text: str) -> Reason:
+    """A copy at the wrong place, told where its address goes wrong."""
+    for number, operand in enumerate((instruction.dst, *instruction.sources)):
+        if operand is not None and operand.space == "GM":
+            traced = _global_origin(session, instruction, number, operand)
+            if traced is not None:
+                line, why = traced
+                whole = f"{text}; {why}"
+                place = instruction.file
+                return Reason("place", place, line, instruction.step, whole, instruction.line)
+    return Reason("place", instruction.file, instruction.line, instruction.step, text)
 
 
 def _reads(instruction: Instruction, known: Range) -> bool:
