@@ -11,7 +11,12 @@ from enum import Enum
 
 from opkit.service.settings import BreakerSettings
 
-__all__ = ["Breaker", "BreakerEvent", "BreakerState"]
+__all__ = ["AT_ONCE", "Breaker", "BreakerEvent", "BreakerState"]
+
+AT_ONCE = frozenset({"wrong", "crash", "hang", "memory"})
+"""Failures of which one is enough: an answer that is wrong, and what costs a process."""
+_SOON = 10
+"""Times that it stayed out: a version that fails again within so long stays out longer."""
 
 
 class BreakerState(Enum):
@@ -58,6 +63,7 @@ class Breaker:
         self._recent: deque[bool] = deque(maxlen=settings.window)
         self._open_seconds = settings.open_seconds
         self._until = 0.0
+        self._closed_at = float("-inf")
         self._right_trials = 0
         self._state = BreakerState.CLOSED
         self.reason = ""
@@ -90,14 +96,17 @@ class Breaker:
         self._recent.append(False)
 
     def fail(self, kind: str, message: str) -> None:
-        """Count an attempt that failed; a wrong answer opens at once."""
+        """Count an attempt that failed; a wrong answer or a lost process opens at once."""
         with self._lock:
             if self._state is not BreakerState.CLOSED:
                 return
             self._recent.append(True)
             failures = sum(self._recent)
-            if kind != "wrong" and failures < self._settings.failures:
+            if kind not in AT_ONCE and failures < self._settings.failures:
                 return
+            # Soon after it came back: trial calls do not show what is wrong with it.
+            was_soon = self._clock() - self._closed_at < _SOON * self._open_seconds
+            self._open_seconds = self._longer() if was_soon else self._settings.open_seconds
             event = self._open(f"{kind}: {message}")
         self._tell(event)
 
@@ -110,7 +119,7 @@ class Breaker:
             if self._right_trials < self._settings.trials:
                 return
             self._recent.clear()
-            self._open_seconds = self._settings.open_seconds
+            self._closed_at = self._clock()
             event = self._move(BreakerState.CLOSED, f"{self._right_trials} trial calls were right")
             self.reason = ""
         self._tell(event)
@@ -120,10 +129,12 @@ class Breaker:
         with self._lock:
             if self._state is not BreakerState.TRIAL:
                 return
-            doubled = 2 * self._open_seconds
-            self._open_seconds = min(doubled, self._settings.longest_seconds)
+            self._open_seconds = self._longer()
             event = self._open(f"trial call: {kind}: {message}")
         self._tell(event)
+
+    def _longer(self) -> float:
+        return min(2 * self._open_seconds, self._settings.longest_seconds)
 
     def _open(self, reason: str) -> BreakerEvent:
         self._until = self._clock() + self._open_seconds

@@ -91,10 +91,11 @@ class BreakerSettings(_Settings):
     """When a version is taken out, and how it comes back."""
 
     failures: Annotated[int, Field(ge=1)] = 3
-    """Failed attempts among the last `window` that open the breaker; one wrong answer does."""
+    """Failed attempts among the last `window` that open the breaker; one wrong answer does, and one
+    crash, hang or process that fills memory."""
     window: Annotated[int, Field(ge=1)] = 20
     open_seconds: Seconds = 5.0
-    """How long it stays out at first; each time longer, twofold, up to `longest_seconds`."""
+    """How long it stays out at first; twofold when its trial calls fail or it fails soon again."""
     longest_seconds: Seconds = 300.0
     trials: Annotated[int, Field(ge=1)] = 3
     """Trial calls, each checked, that have to be right in a row before it is back."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from opkit.service.breaker import Breaker, BreakerEvent, BreakerState
 from opkit.service.settings import BreakerSettings
 
@@ -22,11 +24,11 @@ def make() -> tuple[Breaker, Clock, list[BreakerEvent]]:
 def test_it_opens_at_the_third_failure_of_the_window() -> None:
     breaker, _, events = make()
     for _ in range(2):
-        breaker.fail("crash", "SIGSEGV")
+        breaker.fail("error", "a fault")
     assert breaker.is_closed
-    breaker.fail("crash", "SIGSEGV")
+    breaker.fail("error", "a fault")
     assert breaker.state is BreakerState.OPEN
-    assert breaker.reason == "crash: SIGSEGV"
+    assert breaker.reason == "error: a fault"
     assert [event.after for event in events] == [BreakerState.OPEN]
 
 
@@ -39,10 +41,26 @@ def test_failures_that_are_long_ago_do_not_count() -> None:
     assert breaker.is_closed
 
 
-def test_one_wrong_answer_opens_it() -> None:
+@pytest.mark.parametrize("kind", ["wrong", "crash", "hang", "memory"])
+def test_one_wrong_answer_or_lost_process_opens_it(kind: str) -> None:
     breaker, _, _ = make()
-    breaker.fail("wrong", "missed")
+    breaker.fail(kind, "once")
     assert not breaker.is_closed
+
+
+def test_a_version_that_fails_soon_after_it_came_back_stays_out_longer() -> None:
+    breaker, clock, _ = make()
+    waits = []
+    for pause in (0, 5, 5, 1000):
+        clock.now += pause
+        breaker.fail("crash", "SIGSEGV")
+        waits.append(breaker.seconds_left)
+        clock.now += breaker.seconds_left
+        assert breaker.state is BreakerState.TRIAL
+        breaker.try_succeed()
+        breaker.try_succeed()
+        assert breaker.is_closed
+    assert waits == [10, 20, 35, 10]
 
 
 def test_right_trials_in_a_row_close_it() -> None:
