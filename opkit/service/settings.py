@@ -106,9 +106,9 @@ class LimitSettings(_Settings):
 
     workers: Annotated[int, Field(ge=1, le=64)] = 1
     """Worker processes of each version."""
-    attempt_seconds: Seconds = 2.0
+    attempt_seconds: Seconds = 5.0
     """A version that takes longer for a call hangs: its process is ended."""
-    call_seconds: Seconds = 10.0
+    call_seconds: Seconds = 30.0
     """All attempts of a call together."""
     queue: Annotated[int, Field(ge=1)] = 64
     """Calls of this operator at a time, waiting ones included; more are refused."""

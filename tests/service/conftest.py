@@ -147,6 +147,9 @@ MANIFEST = {
 }
 GOLDEN = "def twice(x):\n    return 2 * x\n"
 
+# Nothing here is late because the machine is busy.
+PATIENT = {"limits": {"attempt_seconds": 120, "call_seconds": 300}}
+
 VersionMaker = Callable[..., Path]
 
 
@@ -223,7 +226,7 @@ def open_service(make_version: VersionMaker, tmp_path: Path) -> Iterator[Callabl
                 "isolation": isolation,
                 "http": http or {},
                 "telemetry": telemetry or {},
-                "operators": [{"name": "twice", "versions": sources, **operator}],
+                "operators": [{"name": "twice", "versions": sources, **PATIENT, **operator}],
             }
         )
         service = Service(settings)

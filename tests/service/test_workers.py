@@ -15,7 +15,6 @@ from opkit.errors import UsageError
 
 X = np.arange(4, dtype=np.float32)
 OpenService = Callable[..., Any]
-LIMITS = {"attempt_seconds": 1.0, "memory_bytes": 256 << 20}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +27,12 @@ def test_a_version_that_goes_astray_costs_attempts_and_no_call(
     service = open_service(
         {"v2": f"{mode} 2", "v1": "good"},
         isolation="process",
-        limits=LIMITS,
+        limits={
+            # Only a hang has to wait for the end of it, however busy the machine is.
+            "attempt_seconds": 5 if mode == "hang" else 120,
+            "call_seconds": 300,
+            "memory_bytes": 256 << 20,
+        },
         checks={"sample_rate": 0, "first_calls": 0},
         breaker={"failures": 1},
     )
@@ -41,16 +45,22 @@ def test_a_version_that_goes_astray_costs_attempts_and_no_call(
     assert not service.operator("twice").versions["v2"].breaker.is_closed
 
 
-def test_a_worker_that_was_killed_is_replaced(open_service: OpenService) -> None:
-    service = open_service({"v1": "good"}, isolation="process")
+def test_a_worker_that_was_killed_is_replaced_and_the_version_comes_back(
+    open_service: OpenService,
+) -> None:
+    breaker = {"open_seconds": 0.01, "trials": 1}
+    service = open_service({"v1": "good"}, isolation="process", breaker=breaker)
     pool = service.operator("twice").versions["v1"].runner
     (worker,) = pool._all
     os.kill(worker.pid, signal.SIGKILL)
     deadline = time.monotonic() + 60
-    while (pool.restarts < 1 or not pool.is_ready) and time.monotonic() < deadline:
-        assert service.call("twice", [X]).outputs[0][0].tolist() == (2 * X).tolist()
+    versions = [""]
+    while (pool.restarts < 1 or versions[-1] != "v1") and time.monotonic() < deadline:
+        answer = service.call("twice", [X])
+        assert answer.outputs[0][0].tolist() == (2 * X).tolist()
+        versions.append(answer.version)
         time.sleep(0.05)
-    assert service.call("twice", [X]).version == "v1"
+    assert versions[-1] == "v1"
 
 
 def test_closing_leaves_no_process(open_service: OpenService) -> None:
@@ -86,7 +96,7 @@ def test_modelled_choice_names_its_figures(open_service: OpenService) -> None:
 
 
 def test_big_tensors_grow_the_shared_memory(open_service: OpenService) -> None:
-    service = open_service({"v1": "good"}, isolation="process", limits={"attempt_seconds": 60})
+    service = open_service({"v1": "good"}, isolation="process")
     large = np.arange(1_500_000, dtype=np.float32)
     answer = service.call("twice", [large], seconds=120)
     assert np.array_equal(answer.outputs[0][0], 2 * large)
