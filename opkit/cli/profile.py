@@ -328,9 +328,10 @@ def _run(project: Project, case: Case, chip: str, events: int, console: Console)
         with Profile(event_limit=events, lift_limits=True) as session:
             library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
     except KernelFault as err:
-        if console.json:
-            show_fault(case.name, case.op, chip, str(err), console)
-        raise
+        if not console.json:
+            raise
+        show_fault(case.name, case.op, chip, str(err), console)
+        raise click.exceptions.Exit(1) from None
     if not session.timelines:
         raise UsageError(
             f"{case.name} launched no kernel, so there is nothing to time",
