@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from opkit.torch_npu.autoload import autoload
 from opkit.torch_npu.counts import operator_counts
+from opkit.torch_npu.extension import extension_include_dirs, extension_link_flags
 from opkit.torch_npu.stand_in import offer
 
-__all__ = ["autoload", "offer", "operator_counts"]
+__all__ = [
+    "autoload",
+    "extension_include_dirs",
+    "extension_link_flags",
+    "offer",
+    "operator_counts",
+]

@@ -10,6 +10,7 @@
 #include "acl/caller.h"
 #include "acl/memory_check.h"
 #include "core/log.h"
+#include "opkit/device_memory.h"
 
 namespace opkit::acl {
 namespace {
@@ -106,6 +107,10 @@ aclError Memory::free_device(void* pointer) {
       return fail_memory("MEM-FREE", "aclrtFree", "pass what aclrtMalloc returned",
                          "%p is host memory; free it with aclrtFreeHost", pointer);
     case Side::Device:
+      if (allocation == nullptr) {
+        return fail_memory("MEM-FREE", "aclrtFree", "pass what aclrtMalloc returned",
+                           "%p is memory of a tensor, not what aclrtMalloc returned", pointer);
+      }
       return fail_memory("MEM-FREE", "aclrtFree", "pass what aclrtMalloc returned",
                          "%p lies %llu bytes behind the start of its allocation", pointer,
                          static_cast<unsigned long long>(address - allocation->begin));
@@ -173,6 +178,8 @@ Side Memory::side_of(const void* pointer, const Allocation** allocation) const {
     side = Side::Host;
   } else if ((found = find(freed_, address)) != nullptr) {
     side = Side::Freed;
+  } else if (opkit_memory_device_of(pointer) >= 0) {
+    side = Side::Device;
   }
   if (allocation != nullptr) *allocation = found;
   return side;
