@@ -1,6 +1,6 @@
 """What `opkit debug` takes, and whether `why` names the line that was changed.
 
-    python benchmarks/debug.py [--part steps|run|classes|mutants|random] [--every N] [--list]
+    python benchmarks/debug.py [--part steps|run|classes|mutants|random] [--every N] [--first N] [--list]
 
     steps    a step back in GELU of 1 Mi elements and in RMSNorm of 2048 x 4096, by instruction, line
              and tile, from places drawn at random
@@ -70,7 +70,7 @@ def launches() -> Iterator[tuple[str, Callable[[], object]]]:
         _, norm = open_project("rmsnorm", Path(name))
         rows = draw.standard_normal((2048, 4096)).astype(np.float16)
         gamma = draw.standard_normal(4096).astype(np.float16)
-        yield "RMSNorm 2048x4096", lambda: norm.run("RMSNorm", [rows, gamma])
+        yield "RMSNorm 2048x4096", lambda: norm.run("Rmsnorm", [rows, gamma])
 
 
 def record(launch: Callable[[], object]) -> Session:
@@ -225,12 +225,12 @@ def _launch(
     return arrays, watch, Debugger(Target(label, session, ()))
 
 
-def score_mutants(every: int, tells: bool) -> None:
+def score_mutants(every: int, first: int, tells: bool) -> None:
     """Score mutants of the examples' kernels by the first case that shows them."""
     score = Score()
     for name in _EXAMPLES:
         root = _ROOT / "examples" / name
-        mutants = find_mutants(root, sorted((root / "op_kernel").glob("*.cpp")))[::every]
+        mutants = find_mutants(root, sorted((root / "op_kernel").glob("*.cpp")))[first::every]
         for number, (file, mutant) in enumerate(mutants):
             with tempfile.TemporaryDirectory() as folder:
                 copy = Path(folder) / str(number) / name
@@ -243,8 +243,11 @@ def score_mutants(every: int, tells: bool) -> None:
                 hit, said = is_named(found, "why", lines, calls)
                 score.add(hit, f"{file}:{mutant.line} {mutant.label[:70]}: {said}")
                 if tells:
-                    print(f"    {'named ' if hit else 'MISSED'} {file}:{mutant.line}"
-                          f" {mutant.label[:60]} -> {said}", flush=True)
+                    print(
+                        f"    {'named ' if hit else 'MISSED'} {file}:{mutant.line}"
+                        f" {mutant.label[:60]} -> {said}",
+                        flush=True,
+                    )
     score.show("why, mutants that change a result", False)
 
 
@@ -349,6 +352,7 @@ def main() -> None:
     parts = ("steps", "run", "classes", "mutants", "random")
     parser.add_argument("--part", choices=parts, action="append")
     parser.add_argument("--every", type=int, default=1, metavar="N")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="leave N mutants out")
     parser.add_argument("--list", action="store_true", help="tell what was missed")
     arguments = parser.parse_args()
     chosen = arguments.part or parts
@@ -360,7 +364,7 @@ def main() -> None:
     if "classes" in chosen:
         score_classes(arguments.list)
     if "mutants" in chosen:
-        score_mutants(arguments.every, arguments.list)
+        score_mutants(arguments.every, arguments.first, arguments.list)
     if "random" in chosen:
         random_sessions()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from opkit.toolchain import Token, TokenKind, matching_close, significant, tokenize
 
-__all__ = ["Origin", "definition_line", "length_line", "origins"]
+__all__ = ["Origin", "Trail", "definition_line", "length_line", "origins"]
 
 _NO_FUNCTIONS = {"if", "for", "while", "switch", "catch", "return", "sizeof", "constexpr"}
 _MOST_HOPS = 6
@@ -90,25 +90,7 @@ class _Code:
         return self.tokens[index].text if 0 <= index < len(self.tokens) else ""
 
     def _arguments(self, opening: int, closing: int) -> list[str]:
-        found = []
-        first = opening + 1
-        index = first
-        depth = 0
-        while index < closing:
-            word = self.tokens[index].text
-            if word in ("(", "[", "{"):
-                index = matching_close(self.tokens, index) or closing
-            elif word == "<" and self.tokens[index - 1].kind is TokenKind.IDENTIFIER:
-                depth += 1
-            elif word == ">" and depth:
-                depth -= 1
-            elif word == "," and not depth:
-                found.append(self._between(first, index))
-                first = index + 1
-            index += 1
-        if first < closing:
-            found.append(self._between(first, closing))
-        return found
+        return _split(self.tokens, opening, closing, self.text)
 
     def _between(self, first: int, last: int) -> str:
         return (
@@ -137,6 +119,31 @@ class _Code:
                 continue
             found.append((self.lines[index], self._arguments(opening, closing)))
         return found
+
+    def passed_through(self, text: str) -> str:
+        """Return the argument of a call that the called function may hand back; empty where the
+        text is no such call."""
+        found = re.match(r"^\s*([A-Za-z_]\w*)\s*\((.*)\)\s*$", text, re.DOTALL)
+        function = next((f for f in self.functions if found and f.name == found[1]), None)
+        if found is None or function is None:
+            return ""
+        body = range(function.first, function.last - 2)
+        returned = [
+            self._text(i + 1)
+            for i in body
+            if self._text(i) == "return" and self._text(i + 2) == ";"
+        ]
+        tokens = significant(tokenize(text))
+        opening = _opening(tokens, 0)
+        closing = None if opening is None else matching_close(tokens, opening)
+        if opening is None or closing is None:
+            return ""
+        arguments = _split(tokens, opening, closing, text)
+        for name in returned:
+            if name in function.parameters:
+                place = function.parameters.index(name)
+                return arguments[place] if place < len(arguments) else ""
+        return ""
 
     def arguments_at(self, line: int, op: str) -> list[str]:
         """Return the arguments of a call at a line; none where there is no such call."""
@@ -204,24 +211,43 @@ def _code(path: Path) -> _Code:
     return _Code(path)
 
 
-def origins(path: Path, line: int, text: str, hints: Sequence[str] = ()) -> list[Origin]:
+@dataclass(frozen=True)
+class Trail:
+    """What a launch tells of the way to an instruction."""
+
+    buffers: Sequence[str] = ()
+    """Names that calls of a function around it pass where they are meant: queues."""
+    executed: frozenset[int] = frozenset()
+    """Lines of the source that instructions came from."""
+    instructions: frozenset[str] = frozenset()
+    """Names of all instructions."""
+    has_offset: bool = False
+    """Whether the address is not the start of its tensor: something has added to it."""
+
+
+def origins(path: Path, line: int, text: str, trail: Trail | None = None) -> list[Origin]:
     """Return where an operand's address comes through, from the call at `line` outwards.
 
     Args:
         text: the argument of the call.
-        hints: names that calls of the enclosing function pass where they are meant: queues.
+        trail: tells apart the calls that a function around it has.
     """
     code = _code(path)
+    trail = trail or Trail()
     found = [Origin(line, text, "argument")]
     for _ in range(_MOST_HOPS):
         here = found[-1]
+        passed = code.passed_through(here.text)
+        if passed:
+            found.append(Origin(here.line, passed, "argument"))
+            continue
         base = _base_name(here.text)
         if not base:
             break
         function = code.function_at(here.line)
         step = None
         if function is not None and base in function.parameters:
-            step = _outwards(code, function, function.parameters.index(base), hints)
+            step = _outwards(code, function, function.parameters.index(base), trail)
         if step is None:
             given = code.definition(base, here.line)
             if given is None or (given[0] == here.line and given[1] == here.text):
@@ -235,18 +261,33 @@ def origins(path: Path, line: int, text: str, hints: Sequence[str] = ()) -> list
     return found
 
 
-def _outwards(code: _Code, function: _Function, place: int, hints: Sequence[str]) -> Origin | None:
+def _outwards(code: _Code, function: _Function, place: int, trail: Trail) -> Origin | None:
     calls = [(line, args) for line, args in code.calls(function.name) if len(args) > place]
-    named = [
+    passing = [
         (line, args)
         for line, args in calls
-        if any(re.search(rf"\b{re.escape(hint)}\b", arg) for hint in hints for arg in args)
+        if any(re.search(rf"\b{re.escape(n)}\b", arg) for n in trail.buffers for arg in args)
     ]
-    chosen = named or calls
-    if not chosen or (len(calls) > 1 and not named):
+    calls = passing or calls
+    run = [(line, args) for line, args in calls if _may_have_run(code, line, trail)]
+    calls = run or calls
+    if trail.has_offset:
+        calls = [(line, args) for line, args in calls if "[" in args[place]] or calls
+    if len(calls) != 1:
         return None
-    line, args = chosen[0]
+    ((line, args),) = calls
     return Origin(line, args[place], "argument")
+
+
+def _may_have_run(code: _Code, line: int, trail: Trail) -> bool:
+    """Whether the function around a line has run: not so where it issues instructions itself, and
+    the launch has none of them."""
+    function = code.function_at(line)
+    if function is None:
+        return True
+    inside = range(function.first, function.last)
+    issues = {code.lines[i] for i in inside if code.tokens[i].text in trail.instructions}
+    return not issues or bool(issues & trail.executed)
 
 
 def length_line(path: Path, line: int, op: str, operands: int) -> int:
@@ -277,6 +318,29 @@ def definition_line(path: Path, line: int, text: str) -> int:
         if given is not None and given[0] < line:
             return given[0]
     return 0
+
+
+def _split(tokens: Sequence[Token], opening: int, closing: int, text: str) -> list[str]:
+    """Return the texts of the arguments between two parentheses."""
+    found = []
+    first = opening + 1
+    index = first
+    depth = 0
+    while index < closing:
+        word = tokens[index].text
+        if word in ("(", "[", "{"):
+            index = matching_close(tokens, index) or closing
+        elif word == "<" and tokens[index - 1].kind is TokenKind.IDENTIFIER:
+            depth += 1
+        elif word == ">" and depth:
+            depth -= 1
+        elif word == "," and not depth:
+            found.append(text[tokens[first].start : tokens[index - 1].end])
+            first = index + 1
+        index += 1
+    if first < closing:
+        found.append(text[tokens[first].start : tokens[closing - 1].end])
+    return found
 
 
 def _opening(tokens: Sequence[Token], index: int) -> int | None:

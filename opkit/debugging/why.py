@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opkit.debugging.provenance import definition_line, length_line, origins
+from opkit.debugging.provenance import Trail, definition_line, length_line, origins
 from opkit.debugging.queues import missing_call, slots_at
 from opkit.debugging.recording import SPACES, Instruction, Operand, Piece, Range, Recording
 from opkit.debugging.session import Session
@@ -269,7 +269,9 @@ def _traced_fault(session: Session) -> tuple[int, str] | None:
         if operand.space == "GM" or "global memory" in fault.message:
             continue
         told = f"has {operand.end - operand.begin} bytes"
-        if fault.category == "OutOfBounds" and told not in fault.message:
+        first = f" bytes {operand.address - operand.begin}.."
+        is_it = told in fault.message and first in fault.message
+        if fault.category == "OutOfBounds" and not is_it:
             continue
         if fault.category == "Misaligned" and f" {operand.address} " not in fault.message:
             continue
@@ -277,18 +279,22 @@ def _traced_fault(session: Session) -> tuple[int, str] | None:
     return None
 
 
-def _hints(session: Session, instruction: Instruction) -> list[str]:
-    """Return the queues and buffers that an instruction's local operands belong to."""
-    slots = slots_at(session.recording, instruction.step, instruction.core)
+def _trail(session: Session, instruction: Instruction, operand: Operand) -> Trail:
+    """Return what tells the calls apart that an instruction's function has."""
+    recording = session.recording
+    slots = slots_at(recording, instruction.step, instruction.core)
     operands = [o for o in (instruction.dst, *instruction.sources) if o is not None]
-    return [
+    buffers = [
         slot.name
         for slot in slots
-        for operand in operands
+        for one in operands
         if slot.name
-        and slot.space == operand.space
-        and slot.address <= operand.address < slot.address + slot.size_bytes
+        and slot.space == one.space
+        and slot.address <= one.address < slot.address + slot.size_bytes
     ]
+    lines = frozenset(line for file, line in recording.sites if file == instruction.file)
+    is_moved = bool(operand.begin) and operand.address != operand.begin
+    return Trail(buffers, lines, frozenset(recording.op_names), is_moved)
 
 
 def _global_origin(
@@ -299,21 +305,17 @@ def _global_origin(
     texts = session.names.operand_texts(instruction.step)
     if number >= len(texts):
         return None
-    path = origins(instruction.file, instruction.line, texts[number], _hints(session, instruction))
-    known = recording.range_at(operand.begin)
-    if known is None:
-        known = min(
-            (r for r in recording.ranges if r.end <= operand.begin),
-            key=lambda r: operand.begin - r.end,
-            default=None,
-        )
+    path = origins(
+        instruction.file, instruction.line, texts[number], _trail(session, instruction, operand)
+    )
+    known = _range_of_base(recording, operand)
     if known is None:
         return None
     bases, offsets = _least(session, known, instruction.site_key)
     buffer = next((origin for origin in path if origin.kind == "buffer"), None)
     if bases and buffer is not None:
         return buffer.line, f"the tensor begins {bases} bytes behind the start of {known.name}"
-    offset = next((origin for origin in reversed(path) if origin.has_offset), None)
+    offset = next((origin for origin in path if origin.has_offset), None)
     if offsets and offset is not None:
         return offset.line, f"no copy comes nearer than {offsets} bytes to the tensor's start"
     operands = 1 + len(instruction.sources)
@@ -325,21 +327,31 @@ def _called(op: str) -> str:
     return "DataCopy" if op.startswith("DataCopyN") else op
 
 
+def _range_of_base(recording: Recording, operand: Operand) -> Range | None:
+    """Return the range that a tensor of global memory begins in, or behind."""
+    base = operand.begin or operand.address
+    before = [known for known in recording.ranges if known.begin <= base]
+    return max(before, key=lambda known: known.begin, default=None)
+
+
 def _least(session: Session, known: Range, key: tuple[Path, int]) -> tuple[int, int]:
-    """Return how far behind a range's start its tensors begin, and their copies behind that: the
-    least of all, in bytes."""
+    """Return how far behind a range's start its tensors begin, in any instruction, and how far
+    behind that those of one line lie: the least of all, in bytes."""
     recording = session.recording
     bases, offsets = [], []
-    sites = [i for i, site in enumerate(recording.sites) if site == key]
-    steps = np.flatnonzero(np.isin(recording.site_of, sites))
-    for step in steps[:2000]:
+    names = recording.op_names
+    moves = [n for n, name in enumerate(names) if name.startswith(("DataCopy", "Fixpipe"))]
+    steps = np.flatnonzero(np.isin(recording.op_of, moves))
+    for step in steps[:_MOST_COPIES]:
         instruction = recording.instruction(int(step))
         for operand in (instruction.dst, *instruction.sources):
             if operand is None or operand.space != "GM":
                 continue
+            if _range_of_base(recording, operand) != known:
+                continue
             base = operand.begin or operand.address
-            if known.begin <= base <= known.end + (1 << 20):
-                bases.append(base - known.begin)
+            bases.append(base - known.begin)
+            if instruction.site_key == key:
                 offsets.append(operand.address - base)
     return min(bases, default=0), min(offsets, default=0)
 
@@ -350,7 +362,9 @@ def _local_origin(
     texts = session.names.operand_texts(instruction.step)
     if number >= len(texts):
         return None
-    path = origins(instruction.file, instruction.line, texts[number], _hints(session, instruction))
+    path = origins(
+        instruction.file, instruction.line, texts[number], _trail(session, instruction, operand)
+    )
     if operand.address != operand.begin:
         offset = next((origin for origin in reversed(path) if origin.has_offset), None)
         if offset is not None and offset.line != instruction.line:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opkit.debugging.provenance import definition_line, length_line, origins
+from opkit.debugging.provenance import Trail, definition_line, length_line, origins
 
 SOURCE = """\
 struct Kernel {
@@ -37,14 +37,14 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_a_parameter_leads_to_the_call_with_the_queue_and_on_to_the_buffer(source: Path) -> None:
-    found = origins(source, 14, "source", ["yQueue"])
+    found = origins(source, 14, "source", Trail(["yQueue"]))
     assert [(origin.line, origin.kind) for origin in found] == [
         (14, "argument"),
         (8, "argument"),
         (4, "buffer"),
     ]
     assert found[1].text == "yGlobal[row]" and found[1].has_offset
-    assert "first" in origins(source, 14, "source", ["xQueue"])[-1].text
+    assert "first" in origins(source, 14, "source", Trail(["xQueue"]))[-1].text
 
 
 def test_of_several_calls_none_is_guessed(source: Path) -> None:
