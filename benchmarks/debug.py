@@ -1,14 +1,15 @@
 """What `opkit debug` takes, and whether `why` names the line that was changed.
 
-    python benchmarks/debug.py [--part steps|run|classes|mutants|random] [--every N] [--first N] [--list]
+    python benchmarks/debug.py [--part PART] [--every N] [--first N] [--list]
 
-    steps    a step back in GELU of 1 Mi elements and in RMSNorm of 2048 x 4096, by instruction, line
-             and tile, from places drawn at random
+    steps    a step back in GELU of 1 Mi elements and in RMSNorm of 2048 x 4096, by instruction,
+             line and tile, from places drawn at random
     run      recording a launch and going to a breakpoint, beside the launch alone; processor time
              of one thread
     classes  the bug museum: of each class the example that `opkit explain` shows. Counted are those
-             whose result differs from the corrected twin's, in the launch or in the order that loses
-    mutants  every N-th mutant (`opkit check --mutate`) of the examples' kernels that changes a result
+             whose result differs from the corrected twin's, in the launch or in the losing order
+    mutants  every N-th mutant (`opkit check --mutate`) of the examples' kernels that changes a
+             result, by the first of some cases that shows it
     random   sessions of 1000 random commands, against a state played forwards once
 
 A change is named where the first thing that is off is at its line; where a call was left out or
@@ -196,7 +197,9 @@ def score_classes(tells: bool) -> None:
                 f.witness is not None and (f.witness.differing or f.witness.fault)
                 for f in watch.findings
             )
-            differs = any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(wrong, right))
+            differs = any(
+                not np.array_equal(a, b, equal_nan=True) for a, b in zip(wrong, right, strict=True)
+            )
             faults = debugger.session.recording.fault is not None
             if not (loses or differs or faults):
                 continue
