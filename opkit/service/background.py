@@ -9,6 +9,8 @@ from collections.abc import Callable
 __all__ = ["Background"]
 
 _MOST_WAITING = 64
+_LAST_SECONDS = 2.0
+"""How long closing waits for what is under way."""
 
 
 class Background:
@@ -47,7 +49,7 @@ class Background:
             except queue.Empty:
                 break
         self._jobs.put(None)
-        self._thread.join(timeout=30)
+        self._thread.join(timeout=_LAST_SECONDS)
 
     def _begin(self) -> threading.Thread:
         thread = threading.Thread(target=self._run, name="opkit-background", daemon=True)

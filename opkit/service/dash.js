@@ -156,8 +156,10 @@
       if (f.kind === "check") return [head, facts([["verdict", f.clean ? tone("good", "clean") : tone("bad", `${f.findings.length} findings`)], ["cases", String(f.cases)]]),
         f.findings.length ? table(["class", "where", "kernel", ">times", "what", "help"], f.findings.map((x) => [h("code", {}, x.id), h("code", {}, x.where), x.kernel, number(x.count), x.message, x.help])) : null];
       if (f.kind === "trace") return [head, facts([["task, modelled", time(f.task_us)], ["kernel", f.kernel], ["chip", f.chip], ["blocks", f.block_dim]])];
-      return [head, facts(Object.entries(f.facts).map(([name, value]) => [name, String(value)])),
-        Object.entries(f.tables).map(([name, rows]) => { const columns = [...new Set(rows.flatMap(Object.keys))]; return [h("h2", {}, name), table(columns.map((c) => typeof rows[0][c] === "number" ? `>${c}` : c), rows.map((r) => columns.map((c) => typeof r[c] === "number" ? number(r[c], 6) : String(r[c] ?? ""))))]; })];
+      return [head, f.reports.map((r) => { const most = Math.max(...r.trials.map((t) => t.task_us || 0), 1e-9); return [
+        h("h2", {}, `${r.name} on ${r.chip}`),
+        facts([["best, modelled", time(r.best_us)], ["of the start", number(r.ratio)], ["start", time(r.start_us)], ["candidates", `${number(r.candidates, 6)} of ${number(r.space, 6)}, ${r.searched}`], ["relieves", r.relief || "no single pipe"]]),
+        table(["candidate", ">time, modelled", "", "does not count"], r.trials.map((t) => [t.values, t.task_us === null ? "" : time(t.task_us), t.task_us === null ? "" : bar(t.task_us / most, "time"), t.wrong ? tone("bad", t.wrong.slice(0, 200)) : ""]))]; })];
     },
   };
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ __all__ = ["DashFiles", "read_dash_file"]
 _LARGEST_BYTES = 256 << 20
 _ROWS_SHOWN = 500
 _EVENTS_SHOWN = 100_000
+_TRIALS_SHOWN = 60
 _PROFILE_FACTS = (
     *("kernel", "chip", "case", "block_dim", "task_us", "band_percent", "bound_by"),
     *("ub_bytes_used", "gm_read_bytes", "gm_write_bytes", "hbm_read_bytes", "l2_hit_bytes"),
@@ -70,13 +71,12 @@ def read_dash_file(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as err:
         raise UsageError(f"it is no JSON: {err}") from err
-    if isinstance(value, dict):
-        for kind, (keys, read) in _KINDS.items():
-            if keys <= value.keys():
-                try:
-                    return {"kind": kind, "problem": "", **read(value)}
-                except (KeyError, TypeError, ValueError, AttributeError) as err:
-                    raise UsageError(f"it looks like {kind} and is not: {err!r}") from err
+    kind, read = _kind_of(value)
+    if read is not None:
+        try:
+            return {"kind": kind, "problem": "", **read(value)}
+        except (KeyError, TypeError, ValueError, AttributeError) as err:
+            raise UsageError(f"it looks like {kind} and is not: {err!r}") from err
     raise UsageError("it is none of opkit's: profile, test, check, tune --json, or a trace")
 
 
@@ -143,24 +143,35 @@ def _place(location: Mapping[str, Any] | None) -> str:
     return f"{location['file']}:{location['line']}" if location else ""
 
 
-def _tune(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables of a tuner's report, whatever their columns are."""
-    tables = {}
-    for name, rows in value.items():
-        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
-            tables[name] = [
-                {key: _plain(item) for key, item in row.items()} for row in rows[:_ROWS_SHOWN]
-            ]
-    facts = {
-        name: _plain(item) for name, item in value.items() if name not in tables and name != "kind"
-    }
-    return {"facts": facts, "tables": tables}
-
-
-def _plain(value: object) -> object:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return json.dumps(value)[:300]
+def _tune(value: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what is shown of `opkit tune --json`: one report an operator and shape."""
+    reports = []
+    for report in value:
+        trials = [
+            {
+                "values": ", ".join(f"{name} {item}" for name, item in trial["values"].items()),
+                "task_us": trial["task_us"],
+                "wrong": str(trial["wrong"] or ", ".join(trial["findings"] or ())),
+            }
+            for trial in report["trials"]
+        ]
+        # The shortest first; those that do not count last.
+        trials.sort(key=lambda trial: (trial["task_us"] is None, trial["task_us"] or 0.0))
+        reports.append(
+            {
+                "name": report["name"],
+                "chip": report["chip"],
+                "ratio": report["ratio"],
+                "searched": report["searched"],
+                "candidates": len(trials),
+                "space": report["space"]["size"],
+                "start_us": report["start"]["task_us"],
+                "best_us": report["best"]["task_us"],
+                "relief": (report.get("relief") or {}).get("pipe", ""),
+                "trials": trials[:_TRIALS_SHOWN],
+            }
+        )
+    return {"reports": reports}
 
 
 def _trace(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,14 +220,23 @@ def _trace(value: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "timeline": data}
 
 
-_Reader = Callable[[Mapping[str, Any]], dict[str, Any]]
+_Reader = Callable[[Any], dict[str, Any]]
 _KINDS: dict[str, tuple[frozenset[str], _Reader]] = {
     "trace": (frozenset({"traceEvents"}), _trace),
     "profile": (frozenset({"task_us", "pipes", "lines"}), _profile),
     "test": (frozenset({"project", "standard", "counts", "cases"}), _test),
     "check": (frozenset({"project", "findings", "clean", "cases"}), _check),
-    "tune": (frozenset({"best"}), _tune),
-    "tuning": (frozenset({"candidates"}), _tune),
-    "tuned": (frozenset({"trials"}), _tune),
 }
 """By kind: the keys that its files have, and what reads them."""
+_TUNE_KEYS = frozenset({"start", "best", "trials", "space"})
+
+
+def _kind_of(value: object) -> tuple[str, _Reader | None]:
+    if isinstance(value, list) and value:
+        reports = all(isinstance(item, dict) and item.keys() >= _TUNE_KEYS for item in value)
+        return ("tune", _tune) if reports else ("", None)
+    if isinstance(value, dict):
+        for kind, (keys, read) in _KINDS.items():
+            if keys <= value.keys():
+                return kind, read
+    return "", None

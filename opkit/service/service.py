@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,20 +14,23 @@ from typing import Any
 import numpy.typing as npt
 
 from opkit.errors import OpkitError, UsageError
+from opkit.service.aside import Modelling
 from opkit.service.attempts import Runner
 from opkit.service.background import Background
 from opkit.service.binding import bind
 from opkit.service.breaker import Breaker, BreakerEvent, BreakerState
+from opkit.service.calls import Answer, Request, attributes_of
 from opkit.service.deployment import Deployment
 from opkit.service.interface import Interface
 from opkit.service.loaded import Inputs, load
 from opkit.service.local import LocalRunner
-from opkit.service.metrics import Gauges, Metrics
+from opkit.service.metrics import REFERENCE, Gauges, Metrics
 from opkit.service.modelled import Modelled
 from opkit.service.process import WorkerProcess
 from opkit.service.report import operator_report, service_report
-from opkit.service.serving import Answer, Request, ServedOperator, ServedVersion, attributes_of
+from opkit.service.serving import ServedOperator, ServedVersion
 from opkit.service.settings import (
+    NAME,
     LimitSettings,
     OperatorSettings,
     ServiceSettings,
@@ -71,7 +75,11 @@ class Service:
         self.tracing = Tracing(settings.telemetry)
         self._store = Store(settings.store)
         self._background = Background()
-        self._supervisor = Supervisor() if settings.isolation == "process" else None
+        self._supervisor: Supervisor | None = None
+        self._modelling: Modelling | None = None
+        if settings.isolation == "process":
+            self._supervisor = Supervisor()
+            self._modelling = Modelling(Background(), self._start_modeller, self._keep_modelled)
         try:
             configured = {operator.name: operator for operator in settings.operators}
             for operator in settings.operators:
@@ -105,6 +113,8 @@ class Service:
     def close(self) -> None:
         """End the workers and let go of the store; calls that are under way fail."""
         self._background.close()
+        if self._modelling is not None:
+            self._modelling.background.close()
         if self._supervisor is not None:
             self._supervisor.close()
         self._store.close()
@@ -296,6 +306,8 @@ class Service:
     def settle(self) -> None:
         """Wait until what nobody waits for is done; for scripts and tests."""
         self._background.settle()
+        if self._modelling is not None:
+            self._modelling.background.settle()
 
     def report(self) -> dict[str, Any]:
         """Return what a page shows of the service, as JSON has it."""
@@ -325,6 +337,12 @@ class Service:
     def _keep(
         self, operator: str, label: str, version: VersionSettings, limits: LimitSettings
     ) -> Version:
+        if label == REFERENCE or re.fullmatch(NAME, label) is None:
+            raise UsageError(
+                f"{label[:80]!r} is no label for a version",
+                help=f'letters, digits, "_", "." and "-", 64 at most, and not "{REFERENCE}"',
+            )
+
         def fill(folder: Path) -> tuple[str, Interface, bool]:
             staged = stage(
                 version.source, folder, base=self._base, op=version.op, golden=version.golden
@@ -358,7 +376,7 @@ class Service:
             settings,
             metrics=self.metrics,
             background=self._background,
-            keep_modelled=self._keep_modelled if self._supervisor is not None else None,
+            modelling=self._modelling,
         )
         labels = [version.label for version in versions]
         order = [label for label in settings.versions if label in labels]
@@ -443,6 +461,13 @@ class Service:
             shares=dict(deployment.shares),
         )
         return revision
+
+    def _start_modeller(self, settings: OperatorSettings, version: Version) -> Runner:
+        limits = settings.limits.model_copy(update={"workers": 1})
+        runner = self._runner(version.folder, limits, reference=False)
+        if isinstance(runner, WorkerPool):
+            runner.wait_until_ready(60.0)
+        return runner
 
     def _keep_modelled(self, version: Version, signature: str, modelled: Modelled) -> None:
         self._store.keep_modelled(version.digest, version.interface.op, signature, modelled)

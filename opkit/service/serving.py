@@ -5,73 +5,34 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from opkit.errors import BusyError, OperatorError, UsageError
+from opkit.service.aside import Aside, Modelling
 from opkit.service.attempts import NEUTRAL, AttemptFailed, Ran, Runner
 from opkit.service.background import Background
-from opkit.service.breaker import Breaker, BreakerState
+from opkit.service.breaker import Breaker
+from opkit.service.calls import Answer, Attempt, Request, kept_copy
 from opkit.service.choice import Choice, choose_measured, choose_modelled, samples_missing
 from opkit.service.deployment import Deployment, place_of
 from opkit.service.experiments import Experiment
-from opkit.service.loaded import Attributes, Inputs, has_odd_values
+from opkit.service.loaded import Inputs, has_odd_values
 from opkit.service.metrics import REFERENCE, Meter, Metrics
 from opkit.service.modelled import Modelled
 from opkit.service.settings import OperatorSettings
-from opkit.service.shadow import ShadowReport, copied, largest_difference
+from opkit.service.shadow import ShadowReport
 from opkit.service.shared_memory import Tensor
 from opkit.service.signature import Signature, Signatures
 from opkit.service.store import Version
 
-__all__ = ["Answer", "Attempt", "Request", "ServedOperator", "ServedVersion", "attributes_of"]
+__all__ = ["ServedOperator", "ServedVersion"]
 
-_MOST_MODELLED = 1024
+_MOST_CHOSEN = 1024
 _MOST_FIRSTS = 16384
 _CHOICE_LASTS = 64
 """Calls for which a choice by measured times is kept."""
 _EXPLORE = 0.1
 """Share of the calls of which versions that have too few measured times get a copy."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """One call."""
-
-    inputs: Inputs
-    attributes: Attributes
-    seconds: float
-    caller: str | None = None
-    """Who calls, for pins and shares by caller."""
-    version: str | None = None
-    """A version that the caller wants."""
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """A version that gave no answer."""
-
-    version: str
-    kind: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a call came to."""
-
-    outputs: list[Tensor]
-    version: str
-    """The label of the version that answered, or `reference`."""
-    digest: str
-    """Its content; "" of the reference."""
-    reason: str
-    """Why the call went to the version that it went to first."""
-    attempts: tuple[Attempt, ...]
-    """The versions that gave no answer before."""
-    checked: bool
-    """Whether the answer was held against the reference."""
-    seconds: float
 
 
 @dataclass
@@ -85,6 +46,8 @@ class ServedVersion:
     """By signature."""
     asked: set[str] = field(default_factory=set)
     """Signatures that the timing model has been asked for."""
+    modeller: Runner | None = None
+    """Asks the timing model, which takes long, in a process that no call waits for."""
     on_trial: bool = False
     """Whether a trial call is under way."""
     evidence: Request | None = None
@@ -105,13 +68,9 @@ class ServedOperator:
         *,
         metrics: Metrics,
         background: Background,
-        keep_modelled: Callable[[Version, str, Modelled], None] | None,
+        modelling: Modelling | None,
     ) -> None:
-        """Begin without versions.
-
-        Args:
-            keep_modelled: told what the timing model says; None where it is not to be asked.
-        """
+        """Begin without versions; without `modelling` the timing model is not asked."""
         self.name = settings.name
         self.settings = settings
         self.versions: dict[str, ServedVersion] = {}
@@ -121,9 +80,8 @@ class ServedOperator:
         self.shadows: dict[str, ShadowReport] = {}
         self.last_choice: dict[str, str] = {}
         """By signature: why a version was chosen."""
-        self._metrics = metrics
-        self._background = background
-        self._keep_modelled = keep_modelled
+        self.metrics = metrics
+        self._aside = Aside(self, background, modelling)
         self._signatures = Signatures()
         self._chain: tuple[ServedVersion, ...] = ()
         self._room = threading.BoundedSemaphore(settings.limits.queue)
@@ -158,7 +116,7 @@ class ServedOperator:
             OperatorError: no version answers, and there is no reference.
         """
         if not self._room.acquire(blocking=False):
-            self._metrics.count("refused_busy", self.name)
+            self.metrics.count("refused_busy", self.name)
             raise BusyError(
                 f"{self.name}: {self.settings.limits.queue} calls are under way",
                 help="call again a little later",
@@ -178,7 +136,7 @@ class ServedOperator:
         attempts: list[Attempt] = []
         for served in chain:
             if not served.breaker.is_closed:
-                self._maybe_try(served, request)
+                self._aside.maybe_try(served, request)
                 continue
             left = request.seconds - (time.perf_counter() - begin)
             if left <= 0:
@@ -246,7 +204,7 @@ class ServedOperator:
             self._chosen[signature.text] = (known, calls - 1)
             return known
         if self.deployment.choice == "modelled":
-            self._ask_models(chain, request, signature)
+            self._aside.ask_models(chain, request, signature)
             times = {
                 v.label: v.modelled[signature.text] for v in chain if signature.text in v.modelled
             }
@@ -255,15 +213,14 @@ class ServedOperator:
         else:
 
             def meter(label: str) -> Meter:
-                return self._metrics.meter(self.name, label, signature.bucket)
+                return self.metrics.meter(self.name, label, signature.bucket)
 
             missing = samples_missing(usable, meter)
             if missing and random.random() < _EXPLORE:
-                copy = _copy(request)
-                self._background.offer(lambda: self._explore(missing, copy, signature))
+                self._aside.explore(missing, request, signature)
             choice = choose_measured(usable, meter, signature.bucket)
             lasts = 1 if missing else _CHOICE_LASTS
-        if len(self._chosen) > _MOST_MODELLED:
+        if len(self._chosen) > _MOST_CHOSEN:
             self._chosen.clear()
             self.last_choice.clear()
         if choice is not None:
@@ -272,6 +229,14 @@ class ServedOperator:
         return choice
 
     # One attempt.
+
+    def forget_choice(self, signature: str) -> None:
+        """Choose anew for a signature: there are new figures."""
+        self._chosen.pop(signature, None)
+
+    def forget_checks(self, label: str) -> None:
+        """Check the first calls of a version again."""
+        self._firsts = {k: n for k, n in list(self._firsts.items()) if k[0] != label}
 
     def _attempt(
         self, served: ServedVersion, request: Request, signature: Signature, left: float
@@ -283,8 +248,8 @@ class ServedOperator:
         is_due = self._is_check_due(served.label, signature)
         if not is_due and not (ran.odd and not _any_odd(request.inputs)):
             return ran, False
-        wrong = self._judge(request, ran, seconds)
-        meter = self._metrics.meter(self.name, served.label, signature.bucket)
+        wrong = self.judge(request, ran, seconds)
+        meter = self.metrics.meter(self.name, served.label, signature.bucket)
         meter.judged(done=wrong is not None)
         if wrong:
             raise AttemptFailed("wrong", wrong)
@@ -301,7 +266,7 @@ class ServedOperator:
             return True
         return random.random() < checks.sample_rate
 
-    def _judge(self, request: Request, ran: Ran, seconds: float) -> str | None:
+    def judge(self, request: Request, ran: Ran, seconds: float) -> str | None:
         """Return why an answer is wrong, "" where it is right, None where nobody can tell."""
         if self.reference is None:
             return None
@@ -311,7 +276,7 @@ class ServedOperator:
                 request.inputs, request.attributes, ran.outputs, standard, seconds
             )
         except AttemptFailed:
-            self._metrics.count("reference_failed", self.name)
+            self.metrics.count("reference_failed", self.name)
             return None
 
     def _by_reference(
@@ -338,7 +303,7 @@ class ServedOperator:
         try:
             ran = self.reference.run(request.inputs, request.attributes, left)
         except AttemptFailed as failure:
-            self._metrics.meter(self.name, REFERENCE, signature.bucket).failed(failure.kind)
+            self.metrics.meter(self.name, REFERENCE, signature.bucket).failed(failure.kind)
             if failure.kind == "refused":
                 raise UsageError(failure.message) from failure
             if failure.kind in NEUTRAL:
@@ -346,7 +311,7 @@ class ServedOperator:
                 raise BusyError(text.rstrip(". ")) from failure
             text = f"{self.name}: reference: {failure.kind}: {failure.message}; {tried}"
             raise OperatorError(text) from failure
-        meter = self._metrics.meter(self.name, REFERENCE, signature.bucket)
+        meter = self.metrics.meter(self.name, REFERENCE, signature.bucket)
         now = time.perf_counter()
         meter.answered(now - started, ran.seconds, 0.0, 0.0)
         return Answer(ran.outputs, REFERENCE, "", reason, tuple(attempts), True, now - begin)
@@ -361,13 +326,13 @@ class ServedOperator:
         failure: AttemptFailed,
         arm: str,
     ) -> None:
-        self._metrics.meter(self.name, served.label, signature.bucket).failed(failure.kind)
+        self.metrics.meter(self.name, served.label, signature.bucket).failed(failure.kind)
         # A refusal counts when another version takes the same inputs, and not before.
         if failure.kind in NEUTRAL or failure.kind == "refused":
             return
         served.breaker.fail(failure.kind, failure.message)
         if served.evidence is None:
-            served.evidence = _copy(request)
+            served.evidence = kept_copy(request)
         if arm == served.label:
             self.experiment.add(arm, 0.0, failed=True)
 
@@ -388,117 +353,15 @@ class ServedOperator:
         served.breaker.succeed()
         modelled = served.modelled.get(signature.text)
         device_us, energy = (modelled.task_us, modelled.energy_uj) if modelled else (0.0, 0.0)
-        meter = self._metrics.meter(self.name, served.label, signature.bucket)
+        meter = self.metrics.meter(self.name, served.label, signature.bucket)
         meter.answered(seconds, ran.seconds, device_us, energy)
         if arm == served.label:
             self.experiment.add(arm, seconds, failed=False)
         if modelled is None and signature.text not in served.asked:
-            self._ask_models((served,), request, signature)
+            self._aside.ask_models((served,), request, signature)
         for label, rate in self.deployment.shadow.items():
             if label != served.label and random.random() < rate:
-                self._shadow(label, request, ran)
-
-    # What nobody waits for.
-
-    def _ask_models(
-        self, versions: tuple[ServedVersion, ...], request: Request, signature: Signature
-    ) -> None:
-        keep = self._keep_modelled
-        if keep is None:
-            return
-        text = signature.text
-        for served in versions:
-            if text in served.asked or len(served.asked) >= _MOST_MODELLED:
-                continue
-            copy = _copy(request)
-
-            def ask(served: ServedVersion = served, copy: Request = copy) -> None:
-                seconds = 10 * self.settings.limits.attempt_seconds
-                try:
-                    found = served.runner.model(copy.inputs, copy.attributes, seconds)
-                except AttemptFailed as failure:
-                    if failure.kind == "unavailable":
-                        served.asked.discard(text)
-                    return
-                served.modelled[text] = found
-                self._chosen.pop(text, None)
-                keep(served.version, text, found)
-
-            served.asked.add(text)
-            if not self._background.offer(ask):
-                served.asked.discard(text)
-
-    def _maybe_try(self, served: ServedVersion, request: Request) -> None:
-        """Give a version that is out a copy of a call, when its time has come."""
-        if served.breaker.state is not BreakerState.TRIAL or served.on_trial:
-            return
-        if not served.runner.is_ready:
-            return
-        served.on_trial = True
-        copy = served.evidence or _copy(request)
-        if not self._background.offer(lambda: self._try(served, copy)):
-            served.on_trial = False
-
-    def _try(self, served: ServedVersion, request: Request) -> None:
-        seconds = self.settings.limits.attempt_seconds
-        self._metrics.count("trial_calls", self.name)
-        try:
-            ran = served.runner.run(request.inputs, request.attributes, seconds)
-            wrong = self._judge(request, ran, seconds)
-            if wrong:
-                raise AttemptFailed("wrong", wrong)
-            served.evidence = None
-            served.breaker.try_succeed()
-            if served.breaker.is_closed:
-                # Whoever comes back is looked at as whoever is new.
-                self._firsts = {k: n for k, n in list(self._firsts.items()) if k[0] != served.label}
-        except AttemptFailed as failure:
-            if failure.kind not in NEUTRAL:
-                served.breaker.try_fail(failure.kind, failure.message)
-        finally:
-            served.on_trial = False
-
-    def _explore(self, labels: list[str], request: Request, signature: Signature) -> None:
-        seconds = self.settings.limits.attempt_seconds
-        for label in labels:
-            served = self.versions[label]
-            meter = self._metrics.meter(self.name, label, signature.bucket)
-            try:
-                ran = served.runner.run(request.inputs, request.attributes, seconds)
-            except AttemptFailed as failure:
-                if failure.kind not in NEUTRAL:
-                    meter.failed(failure.kind)
-                    served.breaker.fail(failure.kind, failure.message)
-                continue
-            meter.own_recent.append(ran.seconds)
-
-    def _shadow(self, label: str, request: Request, ran: Ran) -> None:
-        served, report = self.versions[label], self.shadows[label]
-        copy = _copy(request)
-        outputs = [(array.copy(), dtype) for array, dtype in ran.outputs]
-
-        def run() -> None:
-            seconds = self.settings.limits.attempt_seconds
-            try:
-                mine = served.runner.run(copy.inputs, copy.attributes, seconds)
-            except AttemptFailed as failure:
-                report.add("failed", problem=f"{failure.kind}: {failure.message}")
-                return
-            difference = largest_difference(mine.outputs, outputs)
-            if difference == 0:
-                report.add("same_bits")
-                return
-            wrong = self._judge(copy, mine, seconds)
-            kind = "wrong" if wrong or (wrong is None and difference is None) else "right"
-            report.add(kind, difference or 0.0, wrong or "")
-
-        if not self._background.offer(run):
-            report.add("left_out")
-
-
-def _copy(request: Request) -> Request:
-    """Return a call that stays as it is when its caller goes on."""
-    return Request(copied(request.inputs), request.attributes, request.seconds)
+                self._aside.shadow(label, request, ran)
 
 
 def _any_odd(inputs: Inputs) -> bool:
@@ -506,11 +369,3 @@ def _any_odd(inputs: Inputs) -> bool:
     for value in inputs:
         flat += value if isinstance(value, list) else [] if value is None else [value]
     return has_odd_values(flat)
-
-
-def attributes_of(value: Mapping[str, object] | None) -> Attributes:
-    """Return attributes with NumPy's scalars and arrays as Python's own."""
-    return {
-        name: item.tolist() if hasattr(item, "tolist") else item
-        for name, item in (value or {}).items()
-    }

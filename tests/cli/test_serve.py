@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -103,6 +104,28 @@ def test_it_answers_and_ends_with_0_when_it_is_told_to(
         assert each.wait(timeout=60) == 0
 
 
+def test_a_call_that_is_under_way_is_answered_when_the_service_is_told_to_stop(
+    served: tuple[subprocess.Popen[str], str],
+) -> None:
+    process, address = served
+    wait_until_ready(address)
+    item = {"name": "x", "shape": [2], "datatype": "FP32", "data": [1, 2]}
+    body = json.dumps({"inputs": [item]}).encode()
+    with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 60) as stream:
+        head = b"POST /v2/models/scale/infer HTTP/1.1\r\nHost: localhost\r\n"
+        stream.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body[:5])
+        # Whoever answers the next request has begun this one.
+        assert get(f"{address}/v2/health/live") == {"live": True}
+        process.send_signal(signal.SIGTERM)
+        stream.sendall(body[5:])
+        answer = b""
+        while chunk := stream.recv(1 << 16):
+            answer += chunk
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b'"data":[3.0,6.0]' in answer
+    assert process.wait(timeout=60) == 0
+
+
 def test_a_killed_service_leaves_no_worker(served: tuple[subprocess.Popen[str], str]) -> None:
     process, address = served
     assert get(f"{address}/v2/health/live") == {"live": True}
@@ -165,8 +188,6 @@ def test_what_is_wrong_with_the_configuration_is_said(
 
 
 def test_a_port_in_use_is_said_so(capsys: pytest.CaptureFixture[str]) -> None:
-    import socket
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

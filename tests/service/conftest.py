@@ -183,18 +183,35 @@ def twice_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def make_version(twice_libraries: Path, tmp_path: Path) -> VersionMaker:
-    """Return a function that gives the source of a version; it misbehaves from its n-th call on."""
+@pytest.fixture(scope="session")
+def write_version(twice_libraries: Path) -> Callable[..., Path]:
+    """Return a function that writes the source of a version into a folder."""
 
-    def make(name: str, mode: str = "good", after: int | str = 0, *, golden: str = GOLDEN) -> Path:
-        root = tmp_path / "sources" / name
+    def write(
+        folder: Path,
+        name: str,
+        mode: str = "good",
+        after: int | str = 0,
+        *,
+        golden: str = GOLDEN,
+    ) -> Path:
+        root = folder / name
         shutil.copytree(twice_libraries, root / "_lib")
         # The name is part of the content, so that every version is one of its own.
         (root / "_lib" / "mode").write_text(f"{mode} {after} {name}\n")
         if golden:
             (root / "golden.py").write_text(golden)
         return root
+
+    return write
+
+
+@pytest.fixture
+def make_version(write_version: Callable[..., Path], tmp_path: Path) -> VersionMaker:
+    """Return a function that gives the source of a version; it misbehaves from its n-th call on."""
+
+    def make(name: str, *mode: str, golden: str = GOLDEN) -> Path:
+        return write_version(tmp_path / "sources", name, *mode, golden=golden)
 
     return make
 
@@ -261,7 +278,7 @@ class Served:
         self._socket.__exit__(None, None, None)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def serve() -> Iterator[Callable[[Any], str]]:
     """Return a function that serves an application and gives its address."""
     served: list[Served] = []

@@ -59,7 +59,20 @@ CHECK = {
         }
     ],
 }
-TUNE = {"best": {"tile": 4096}, "operator": "gelu", "trials": [{"tile": 1024, "task_us": 3.0}]}
+TRIAL = {"values": {"tile": 1024}, "task_us": 3.0, "wrong": "", "findings": []}
+TUNE = [
+    {
+        "name": "gelu 4096",
+        "chip": "Ascend910B2",
+        "ratio": 0.5,
+        "searched": "all",
+        "space": {"size": 2, "knobs": {"tile": [1024, 2048]}},
+        "start": TRIAL,
+        "best": {**TRIAL, "task_us": 1.5, "values": {"tile": 2048}},
+        "relief": None,
+        "trials": [TRIAL, {**TRIAL, "task_us": None, "wrong": "missed"}, {**TRIAL, "task_us": 1.5}],
+    }
+]
 TRACE = {
     "traceEvents": [
         {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "args": {"name": "aiv block 0"}},
@@ -92,7 +105,9 @@ def test_each_kind_of_file_is_known(folder: Path) -> None:
     assert found["profile.json"]["lines"][0]["where"] == "b.cpp:7"
     assert [case["name"] for case in found["test.json"]["cases"]] == ["two", "one"]
     assert found["check.json"]["findings"][0]["where"] == "k.cpp:3"
-    assert found["tune.json"]["tables"]["trials"] == [{"tile": 1024, "task_us": 3.0}]
+    (tuned,) = found["tune.json"]["reports"]
+    assert (tuned["best_us"], tuned["ratio"], tuned["candidates"]) == (1.5, 0.5, 3)
+    assert [trial["task_us"] for trial in tuned["trials"]] == [1.5, 3.0, None]
     timeline = found["trace.json"]["timeline"]
     assert timeline["rows"] == [{"core": 0, "pipe": "V", "events": [[0.5, 1.5, 0, 0]]}]
     assert timeline["lines"] == [{"name": "Mul", "where": "k.cpp:7"}]
@@ -115,6 +130,7 @@ def test_a_file_is_read_again_when_it_changes(folder: Path) -> None:
         ("[]", "none of opkit's"),
         ('{"a": 1}', "none of opkit's"),
         ('{"task_us": 1, "pipes": 2, "lines": 3}', "looks like profile and is not"),
+        ('[{"start": 1, "best": 2, "trials": 3, "space": 4}]', "looks like tune and is not"),
         ('{"traceEvents": [{"ph": "X"}]}', "looks like trace and is not"),
     ],
 )
@@ -197,7 +213,14 @@ def luminance(colour: str) -> float:
     return 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1300, False), (1300, True), (500, False)])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        pytest.param(1300, False, marks=pytest.mark.slow),
+        (1300, True),
+        pytest.param(500, False, marks=pytest.mark.slow),
+    ],
+)
 def test_every_view_works_in_a_browser(
     open_page: Callable[..., dict[str, Any]],
     open_service: Callable[..., Any],
@@ -226,7 +249,7 @@ def test_every_view_works_in_a_browser(
     assert "gelu<b>" in unescape(found["file/1"]["text"])
     assert "two" in found["file/2"]["text"]
     assert found["file/3"]["timeline"] == 1
-    assert "1,024" in found["file/4"]["text"]
+    assert "tile 1024" in found["file/4"]["text"]
     assert found["file/4"]["timeline"] == 0
     assert max(view["wide"] for name, view in found.items() if "/" in name) <= 0
     assert all(view["focus"] == "content" for name, view in found.items() if "/" in name)

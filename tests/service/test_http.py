@@ -7,7 +7,7 @@ import json
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from opkit.errors import UsageError
-from opkit.service import Client, make_app
+from opkit.service import Client, Service, ServiceSettings, make_app
 
 X = np.arange(4, dtype=np.float32)
 JSON_X = {"name": "x", "shape": [4], "datatype": "FP32", "data": [0, 1, 2, 3]}
@@ -41,6 +41,25 @@ def ask(
     return answer.status, json.loads(text) if is_json else text, found
 
 
+@pytest.fixture(scope="module")
+def shared(
+    write_version: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    serve: Callable[[Any], str],
+) -> Iterator[str]:
+    """The address of a service that no test changes."""
+    folder = tmp_path_factory.mktemp("shared")
+    versions = {n: {"source": str(write_version(folder, n))} for n in ("v1", "v2")}
+    settings = {
+        "store": folder / "store",
+        "isolation": "none",
+        "http": {"body_bytes": 100_000, "body_seconds": 1},
+        "operators": [{"name": "twice", "versions": versions}],
+    }
+    with Service(ServiceSettings.model_validate(settings)) as service:
+        yield serve(make_app(service))
+
+
 @pytest.fixture
 def url(open_service: Callable[..., Any], serve: Callable[[Any], str]) -> str:
     service = open_service(
@@ -51,39 +70,39 @@ def url(open_service: Callable[..., Any], serve: Callable[[Any], str]) -> str:
     return serve(make_app(service))
 
 
-def test_json_and_binary_give_the_same_answer(url: str) -> None:
+def test_json_and_binary_give_the_same_answer(shared: str) -> None:
     request = {"id": "7", "inputs": [JSON_X]}
-    status, answer, _ = ask(url, "POST", "/v2/models/twice/infer", request)
+    status, answer, _ = ask(shared, "POST", "/v2/models/twice/infer", request)
     assert status == 200
     assert (answer["id"], answer["model_name"], answer["model_version"]) == ("7", "twice", "v1")
     (output,) = answer["outputs"]
     assert output == {"name": "y", "shape": [4], "datatype": "FP32", "data": [0, 2, 4, 6]}
-    with Client(url) as client:
+    with Client(shared) as client:
         found = client.call("twice", {"x": X}, caller="test")
         assert found.outputs[0].tolist() == [0, 2, 4, 6]
         assert found.version == "v1"
         assert client.call("twice", {"x": X}, version="v2").version == "v2"
 
 
-def test_the_protocols_pages_say_what_there_is(url: str) -> None:
-    assert ask(url, "GET", "/v2")[1]["extensions"] == ["binary_tensor_data"]
-    assert ask(url, "GET", "/v2/health/live")[:2] == (200, {"live": True})
-    assert ask(url, "GET", "/v2/health/ready")[:2] == (200, {"ready": True})
-    status, model, _ = ask(url, "GET", "/v2/models/twice")
+def test_the_protocols_pages_say_what_there_is(shared: str) -> None:
+    assert ask(shared, "GET", "/v2")[1]["extensions"] == ["binary_tensor_data"]
+    assert ask(shared, "GET", "/v2/health/live")[:2] == (200, {"live": True})
+    assert ask(shared, "GET", "/v2/health/ready")[:2] == (200, {"ready": True})
+    status, model, _ = ask(shared, "GET", "/v2/models/twice")
     assert (status, model["versions"]) == (200, ["v1", "v2"])
     assert model["inputs"] == [{"name": "x", "datatype": "FP32", "shape": [-1]}]
-    assert ask(url, "GET", "/v2/models/none")[0] == 400
-    assert b"opkit_attempts" in ask(url, "GET", "/metrics")[1]
-    paths = ask(url, "GET", "/openapi.json")[1]["paths"]
+    assert ask(shared, "GET", "/v2/models/none")[0] == 400
+    assert b"opkit_attempts" in ask(shared, "GET", "/metrics")[1]
+    paths = ask(shared, "GET", "/openapi.json")[1]["paths"]
     assert "/v2/models/{model}/infer" in paths
     assert "/opkit/v1/operators/{operator}/rollback" in paths
 
 
-def test_pages_load_nothing_from_elsewhere(url: str) -> None:
+def test_pages_load_nothing_from_elsewhere(shared: str) -> None:
     for path in ("/docs", "/dash"):
-        status, page, headers = ask(url, "GET", path)
+        status, page, headers = ask(shared, "GET", path)
         assert status == 200
-        assert not re.search(rb"""(src|href)\s*=\s*["']?http|@import|url\(""", page)
+        assert not re.search(rb"""(src|href)\s*=\s*["']?http|@import|shared\(""", page)
         assert "default-src 'none'" in headers["content-security-policy"]
 
 
@@ -102,9 +121,9 @@ BAD_INPUTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("item", "reason"), BAD_INPUTS, ids=[reason for _, reason in BAD_INPUTS])
 def test_a_tensor_that_is_none_is_refused_with_the_reason(
-    url: str, item: dict[str, Any], reason: str
+    shared: str, item: dict[str, Any], reason: str
 ) -> None:
-    status, answer, _ = ask(url, "POST", "/v2/models/twice/infer", {"inputs": [item]})
+    status, answer, _ = ask(shared, "POST", "/v2/models/twice/infer", {"inputs": [item]})
     assert status == 400
     assert reason in answer["error"]
 
@@ -131,15 +150,15 @@ def test_a_tensor_that_is_none_is_refused_with_the_reason(
     ],
 )
 def test_a_request_that_is_none_is_refused_with_the_reason(
-    url: str, body: bytes, headers: dict[str, str], status: int, reason: str
+    shared: str, body: bytes, headers: dict[str, str], status: int, reason: str
 ) -> None:
-    found, answer, _ = ask(url, "POST", "/v2/models/twice/infer", body, headers)
+    found, answer, _ = ask(shared, "POST", "/v2/models/twice/infer", body, headers)
     assert found == status
     assert reason in answer["error"]
 
 
-def test_a_body_without_a_length_is_cut_at_the_limit(url: str) -> None:
-    parts = urlsplit(url)
+def test_a_body_without_a_length_is_cut_at_the_limit(shared: str) -> None:
+    parts = urlsplit(shared)
     with socket.create_connection((str(parts.hostname), int(parts.port or 0)), 60) as stream:
         stream.sendall(
             b"POST /v2/models/twice/infer HTTP/1.1\r\nHost: localhost\r\n"
@@ -150,8 +169,8 @@ def test_a_body_without_a_length_is_cut_at_the_limit(url: str) -> None:
         assert stream.recv(100).startswith(b"HTTP/1.1 413")
 
 
-def test_a_body_that_does_not_come_is_refused(url: str) -> None:
-    parts = urlsplit(url)
+def test_a_body_that_does_not_come_is_refused(shared: str) -> None:
+    parts = urlsplit(shared)
     with socket.create_connection((str(parts.hostname), int(parts.port or 0)), 60) as stream:
         stream.sendall(
             b"POST /v2/models/twice/infer HTTP/1.1\r\nHost: localhost\r\n"
@@ -204,8 +223,8 @@ def test_deployments_change_and_roll_back(url: str) -> None:
         (b"[]", "should be an object"),
     ],
 )
-def test_a_change_that_does_not_fit_is_refused(url: str, body: Any, reason: str) -> None:
-    status, answer, _ = ask(url, "POST", "/opkit/v1/operators/twice/deployment", body)
+def test_a_change_that_does_not_fit_is_refused(shared: str, body: Any, reason: str) -> None:
+    status, answer, _ = ask(shared, "POST", "/opkit/v1/operators/twice/deployment", body)
     assert status == 400
     assert reason in answer["error"]
 
@@ -220,8 +239,8 @@ def test_versions_are_added_while_calls_go_on(url: str, make_version: Any) -> No
             client.post("/opkit/v1/operators/twice/versions", {"label": "v4", "source": "nowhere"})
 
 
-def test_another_hosts_name_is_refused(url: str) -> None:
-    status, answer, _ = ask(url, "GET", "/v2", None, {"Host": "evil.example"})
+def test_another_hosts_name_is_refused(shared: str) -> None:
+    status, answer, _ = ask(shared, "GET", "/v2", None, {"Host": "evil.example"})
     assert status == 421
     assert "evil.example" in answer["error"]
 
@@ -248,6 +267,6 @@ def test_tokens_say_who_may_call_and_who_may_change(
         assert client.call("twice", {"x": X}).version == "v1"
 
 
-def test_unknown_paths_and_methods_are_json_too(url: str) -> None:
-    assert ask(url, "GET", "/nowhere")[:2] == (404, {"error": "Not Found"})
-    assert ask(url, "DELETE", "/v2")[:2] == (405, {"error": "Method Not Allowed"})
+def test_unknown_paths_and_methods_are_json_too(shared: str) -> None:
+    assert ask(shared, "GET", "/nowhere")[:2] == (404, {"error": "Not Found"})
+    assert ask(shared, "DELETE", "/v2")[:2] == (405, {"error": "Method Not Allowed"})

@@ -195,6 +195,9 @@ def test_versions_never_change(open_service: OpenService, make_version: Any) -> 
     with pytest.raises(UsageError, match="is the content of v2 already"):
         service.add_version("twice", "v3", str(other))
     assert service.call("twice", [X], version="v2").version == "v2"
+    for label in ("reference", "", "a b", "../v1"):
+        with pytest.raises(UsageError, match="is no label"):
+            service.add_version("twice", label, str(other))
 
 
 def test_shadow_calls_are_compared_and_nobody_sees_them(open_service: OpenService) -> None:

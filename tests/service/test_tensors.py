@@ -87,7 +87,7 @@ REQUEST = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(request=REQUEST, binary=st.binary(max_size=40), length=st.none() | st.integers(0, 500))
 def test_whatever_is_sent_is_read_or_refused(
     request: dict[str, Any], binary: bytes, length: int | None
@@ -99,7 +99,7 @@ def test_whatever_is_sent_is_read_or_refused(
         assert error.message
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(body=st.binary(max_size=200), length=st.none() | st.integers(0, 300))
 def test_random_bytes_are_refused(body: bytes, length: int | None) -> None:
     with pytest.raises(UsageError):
