@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
     from .operators import OPERATORS
     from .program_file import load_program, tensor_spec
+    from .pto import tile_program
     from .reference import random_arrays, run_graph, to_storage
     from .rewrite import expand, simplify
     from .stages import Stages, compile_stages
@@ -75,6 +76,7 @@ __all__ = [
     "split",
     "stage_text",
     "tensor_spec",
+    "tile_program",
     "to_storage",
     "trace",
     "verify",
@@ -120,6 +122,7 @@ _HOME = {
     "split": "tiles",
     "stage_text": "explanation",
     "tensor_spec": "program_file",
+    "tile_program": "pto",
     "to_storage": "reference",
     "trace": "builder",
     "verify": "verification",

@@ -31,13 +31,13 @@ from .cube import (
 )
 from .dimensions import evaluate, product, same
 from .fusion import FusedGraph, Group
-from .graph import Graph, GraphError
+from .graph import Graph, GraphError, Node
 from .text import Text
 
 if TYPE_CHECKING:
     from .compiled import Compiled
 
-__all__ = ["ProductKernel", "cut_of", "product_kernel", "run_product"]
+__all__ = ["ProductKernel", "cut_of", "cut_shape", "product_kernel", "run_product"]
 
 _TYPES = ("float16", "bfloat16", "float32", "int8")
 _HALVES = ("float16", "bfloat16")
@@ -144,6 +144,19 @@ def _bias_of(graph: Graph, group: Group) -> str | None:
     return bias.name if fits else None
 
 
+def cut_shape(node: Node, graph: Graph, sizes: Mapping[str, int]) -> ProductShape:
+    """Return the sizes of a product's launch for named sizes."""
+    left, right = graph.inputs_of(node)
+    *outer, m, n = (evaluate(extent, sizes) for extent in node.output.shape)
+    k = evaluate(left.shape[-2 if node.settings["transpose_a"] else -1], sizes)
+
+    def is_shared(shape: Any) -> bool:
+        return evaluate(product(shape[:-2]), sizes) == 1
+
+    batches = int(np.prod(outer))
+    return ProductShape(batches, m, n, k, is_shared(left.shape), is_shared(right.shape))
+
+
 def cut_of(
     kernel: ProductKernel,
     graph: Graph,
@@ -156,18 +169,8 @@ def cut_of(
     Raises:
         UsageError: blocks as large as was chosen do not fit.
     """
-    node = kernel.group.nodes[0]
-    left, right = graph.inputs_of(node)
-    *outer, m, n = (evaluate(extent, sizes) for extent in node.output.shape)
-    k = evaluate(left.shape[-2 if kernel.block.transpose_left else -1], sizes)
-
-    def is_shared(shape: Any) -> bool:
-        return evaluate(product(shape[:-2]), sizes) == 1
-
-    batches = int(np.prod(outer))
-    shape = ProductShape(batches, m, n, k, is_shared(left.shape), is_shared(right.shape))
     return chosen_cut(
-        cut_product(shape, chip),
+        cut_product(cut_shape(kernel.group.nodes[0], graph, sizes), chip),
         chip,
         rows=choices.base_m,
         columns=choices.base_n,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from opkit import compiler as oc
+from opkit.compiler import TensorSpec as Spec
 from opkit.compiler import pto
 from opkit.errors import UsageError
 from opkit.sanitizer import Check
@@ -115,3 +117,34 @@ def test_an_output_with_a_gap_is_an_error() -> None:
     p.store(y, p.load(x, (0, 0), (4, 8)))
     with pytest.raises(UsageError, match="nothing writes"):
         p.graph()
+
+
+def norm(x, w, r):
+    scaled = x.apply("rms_norm", w)
+    return (scaled > r).apply("where", scaled, 0.5) @ x.T
+
+
+def test_a_graph_becomes_a_tile_program_with_the_same_results() -> None:
+    specs = (Spec("x", (12, 40)), Spec("w", (40,)), Spec("r", (12, 1)))
+    graph = oc.trace(norm, specs)
+    tiles = pto.tile_program(graph)
+    for name in (
+        "pto.trowsum",
+        "pto.trowexpandmul",
+        "pto.tcolexpandmul",
+        "pto.tsel",
+        "pto.tmatmul",
+    ):
+        assert name in str(tiles)
+    x, w, r = oc.random_arrays(graph, {})
+    wanted = oc.run_graph(graph, {"x": x, "w": w, "r": r})[graph.outputs[0][1]]
+    (got,) = tiles.run(x, w.reshape(1, 40), r).values()
+    np.testing.assert_allclose(got, wanted, rtol=1e-9)
+
+
+def test_what_is_no_tile_operation_says_so_at_its_line() -> None:
+    with pytest.raises(UsageError, match="floor is no tile operation") as raised:
+        pto.tile_program(oc.trace(lambda x: x.apply("floor"), (Spec("x", (4, 4)),)))
+    assert raised.value.location.file == __file__
+    with pytest.raises(UsageError, match="matrices of fixed size"):
+        pto.tile_program(oc.trace(lambda x: x * 2.0, (Spec("x", (2, 4, 4)),)))

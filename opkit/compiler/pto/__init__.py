@@ -14,8 +14,18 @@ Names and meanings: PTO-ISA's executable specification of tile operations (BSD-3
 
 from __future__ import annotations
 
+from .from_graph import tile_program
 from .instructions import INSTRUCTIONS, Instruction
 from .parts import Condition, Index, Memory, Tile
 from .program import Program
 
-__all__ = ["INSTRUCTIONS", "Condition", "Index", "Instruction", "Memory", "Program", "Tile"]
+__all__ = [
+    "INSTRUCTIONS",
+    "Condition",
+    "Index",
+    "Instruction",
+    "Memory",
+    "Program",
+    "Tile",
+    "tile_program",
+]

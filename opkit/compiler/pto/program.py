@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from opkit.chips import DEFAULT_CHIP
 from opkit.errors import UsageError
 
 from ..builder import GraphBuilder, Value, here
@@ -210,10 +211,9 @@ class Program:
         """
         return lower(self.name, self._memories, self._body)
 
-    def compile(self, **options: Any) -> Compiled:
-        """Return the program compiled for the emulated chip; `options` are those of
-        `opkit.compiler.compile`."""
-        return compile(self.graph(), **options)
+    def compile(self, *, chip: str = DEFAULT_CHIP) -> Compiled:
+        """Return the program compiled for the emulated chip."""
+        return compile(self.graph(), chip=chip)
 
     def run(self, *arrays: Any) -> dict[str, Any]:
         """Return the outputs by name, computed by NumPy in float64."""
