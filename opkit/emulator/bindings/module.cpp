@@ -111,6 +111,7 @@ PYBIND11_MODULE(_emulator, module) {
   opkit::bind_debug(module);
   opkit::bind_describe(module);
   opkit::bind_op_call(module);
+  opkit::bind_optimisers(module);
   opkit::bind_process(module);
   opkit::bind_timing(module);
   opkit::bind_wide(module);
