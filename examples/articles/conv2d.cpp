@@ -1,13 +1,14 @@
-// y = x convolved with 64 filters of 3 x 3 over 3 channels, one pixel of zeros around; halves, sums in float32. Images are
-// (channels, 224, 224). Once with nothing reused, once with 64 channels as lanes and every pixel read three times in all.
+// y = x convolved with 64 filters of 3 x 3 over 3 channels, one pixel of zeros around; halves, sums in float32. Images
+// are (channels, 224, 224). Once with nothing reused, once with 64 channels as lanes and every pixel read three times
+// in all.
 #include "kernel_operator.h"
 
 using namespace AscendC;
 
 namespace {
 
-constexpr uint32_t kSize = 224;      // rows and columns of an image
-constexpr uint32_t kIn = 3;          // channels
+constexpr uint32_t kSize = 224;  // rows and columns of an image
+constexpr uint32_t kIn = 3;      // channels
 constexpr uint32_t kOut = 64;
 constexpr uint32_t kTaps = kIn * 9;  // weights of a filter
 constexpr uint64_t kImage = static_cast<uint64_t>(kSize) * kSize;
@@ -102,7 +103,8 @@ class Optimised {
   __aicore__ inline void read_weights() {
     LocalTensor<half> rows = narrow_.Get<half>();
     LocalTensor<half> turned = rows[kOut * 32];
-    DataCopyPad(rows, w_, DataCopyExtParams(kOut, kTaps * sizeof(half), 0, 0, 0), DataCopyPadExtParams<half>(true, 0, 5, half(0.0f)));
+    DataCopyPad(rows, w_, DataCopyExtParams(kOut, kTaps * sizeof(half), 0, 0, 0),
+                DataCopyPadExtParams<half>(true, 0, 5, half(0.0f)));
     SetFlag<HardEvent::MTE2_V>(EVENT_ID0);
     WaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
     for (uint32_t filters = 0; filters < kOut; filters += 16) {
@@ -131,7 +133,8 @@ class Optimised {
         if (from < 0 || from >= static_cast<int32_t>(kSize)) continue;
         // The left half begins with a zero, the right one ends with one.
         const uint64_t begin = channel * kImage + from * kSize + (is_right ? kHalf - 1 : 0);
-        DataCopyPad(pixels[(channel * 3 + i) * kRow], x_[begin], DataCopyExtParams(1, (kHalf + 1) * sizeof(half), 0, 0, 0),
+        DataCopyPad(pixels[(channel * 3 + i) * kRow], x_[begin],
+                    DataCopyExtParams(1, (kHalf + 1) * sizeof(half), 0, 0, 0),
                     DataCopyPadExtParams<half>(true, is_right ? 0 : 1, is_right ? 1 : 0, half(0.0f)));
       }
     }
@@ -157,8 +160,8 @@ class Optimised {
     for (uint32_t tap = 0; tap < kTaps; ++tap) {
       const int32_t from = row + static_cast<int32_t>(tap % 9 / 3) - 1;
       if (from < 0 || from >= static_cast<int32_t>(kSize)) continue;
-      MulAddDst(sums, spread[(tap / 3 * kRow + tap % 3) * 8], weights_.Get<float>()[tap * kOut], static_cast<uint64_t>(64),
-                static_cast<uint8_t>(kHalf), BinaryRepeatParams(1, 0, 1, 8, 1, 0));
+      MulAddDst(sums, spread[(tap / 3 * kRow + tap % 3) * 8], weights_.Get<float>()[tap * kOut],
+                static_cast<uint64_t>(64), static_cast<uint8_t>(kHalf), BinaryRepeatParams(1, 0, 1, 8, 1, 0));
       PipeBarrier<PIPE_V>();
     }
     Cast(narrow, sums, RoundMode::CAST_RINT, kOut * kHalf);

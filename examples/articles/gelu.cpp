@@ -1,5 +1,5 @@
-// y = 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), halves: number by number on the scalar unit with a fraction for
-// tanh, as article 001 has it, and with vector instructions.
+// y = 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), halves: number by number on the scalar unit with a fraction
+// for tanh, as article 001 has it, and with vector instructions.
 #include "kernel_operator.h"
 
 using namespace AscendC;

@@ -1,5 +1,5 @@
-// c = a b, halves, by a Matmul object: what makes it fast is how the host cuts the matrices, so both kernels are one text
-// with two tilings.
+// c = a b, halves, by a Matmul object: what makes it fast is how the host cuts the matrices, so both kernels are one
+// text with two tilings.
 #define ASCENDC_CUBE_ONLY
 #include "kernel_operator.h"
 #include "lib/matmul_intf.h"
@@ -43,7 +43,8 @@ __aicore__ inline void multiply(GM_ADDR a, GM_ADDR b, GM_ADDR c, int32_t size, c
   REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), object, &tiling);
   const int32_t down = size / cut.base_m;
   const int32_t across = size / cut.base_n;
-  for (int32_t block = static_cast<int32_t>(GetBlockIdx()); block < down * across; block += static_cast<int32_t>(GetBlockNum())) {
+  for (int32_t block = static_cast<int32_t>(GetBlockIdx()); block < down * across;
+       block += static_cast<int32_t>(GetBlockNum())) {
     const int32_t m = block % down * cut.base_m;
     const int32_t n = block / down * cut.base_n;
     object.SetTensorA(matrix(a, static_cast<uint64_t>(m) * size));

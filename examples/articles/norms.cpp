@@ -173,7 +173,8 @@ class RowsAtOnce {
     in_.EnQue(x);
   }
 
-  __aicore__ inline void read(const GlobalTensor<half>& from, const LocalTensor<half>& narrow, const LocalTensor<float>& to) {
+  __aicore__ inline void read(const GlobalTensor<half>& from, const LocalTensor<half>& narrow,
+                              const LocalTensor<float>& to) {
     SetFlag<HardEvent::V_MTE2>(EVENT_ID0);
     WaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
     DataCopy(narrow, from, norm_.width);
@@ -213,10 +214,12 @@ class RowsAtOnce {
     PipeBarrier<PIPE_V>();
     spread_out(square, rows);
     with_numbers<false>(wide, spread, rows);
-    for (uint32_t i = 0; i < rows; ++i) Mul(wide[i * norm_.width], wide[i * norm_.width], weights_.Get<float>(), static_cast<int32_t>(norm_.width));
+    for (uint32_t i = 0; i < rows; ++i)
+      Mul(wide[i * norm_.width], wide[i * norm_.width], weights_.Get<float>(), static_cast<int32_t>(norm_.width));
     PipeBarrier<PIPE_V>();
     if (norm_.has_mean) {
-      for (uint32_t i = 0; i < rows; ++i) Add(wide[i * norm_.width], wide[i * norm_.width], biases_.Get<float>(), static_cast<int32_t>(norm_.width));
+      for (uint32_t i = 0; i < rows; ++i)
+        Add(wide[i * norm_.width], wide[i * norm_.width], biases_.Get<float>(), static_cast<int32_t>(norm_.width));
       PipeBarrier<PIPE_V>();
     }
     LocalTensor<half> y = out_.AllocTensor<half>();
@@ -245,14 +248,17 @@ class RowsAtOnce {
 
   /// Each row plus or times its number, of which a block holds eight.
   template <bool is_sum>
-  __aicore__ inline void with_numbers(const LocalTensor<float>& values, const LocalTensor<float>& spread, uint32_t rows) {
+  __aicore__ inline void with_numbers(const LocalTensor<float>& values, const LocalTensor<float>& spread,
+                                      uint32_t rows) {
     const BinaryRepeatParams strides(1, 1, 0, 8, 8, 0);
     const uint8_t repeats = static_cast<uint8_t>(norm_.width / kLanes);
     for (uint32_t i = 0; i < rows; ++i) {
       if (is_sum) {
-        Add(values[i * norm_.width], values[i * norm_.width], spread[i * 8], static_cast<uint64_t>(kLanes), repeats, strides);
+        Add(values[i * norm_.width], values[i * norm_.width], spread[i * 8], static_cast<uint64_t>(kLanes), repeats,
+            strides);
       } else {
-        Mul(values[i * norm_.width], values[i * norm_.width], spread[i * 8], static_cast<uint64_t>(kLanes), repeats, strides);
+        Mul(values[i * norm_.width], values[i * norm_.width], spread[i * 8], static_cast<uint64_t>(kLanes), repeats,
+            strides);
       }
     }
     PipeBarrier<PIPE_V>();
@@ -269,13 +275,13 @@ class RowsAtOnce {
 
 }  // namespace
 
-extern "C" __global__ __vector__ void layer_norm_naive(GM_ADDR x, GM_ADDR weight, GM_ADDR bias, GM_ADDR y, uint32_t rows,
-                                                       uint32_t width, float epsilon) {
+extern "C" __global__ __vector__ void layer_norm_naive(GM_ADDR x, GM_ADDR weight, GM_ADDR bias, GM_ADDR y,
+                                                       uint32_t rows, uint32_t width, float epsilon) {
   RowByRow<true>(x, weight, bias, y, {rows, width, epsilon, true}).run();
 }
 
-extern "C" __global__ __vector__ void layer_norm_optimised(GM_ADDR x, GM_ADDR weight, GM_ADDR bias, GM_ADDR y, uint32_t rows,
-                                                           uint32_t width, float epsilon) {
+extern "C" __global__ __vector__ void layer_norm_optimised(GM_ADDR x, GM_ADDR weight, GM_ADDR bias, GM_ADDR y,
+                                                           uint32_t rows, uint32_t width, float epsilon) {
   RowsAtOnce(x, weight, bias, y, {rows, width, epsilon, true}).run();
 }
 
@@ -284,7 +290,7 @@ extern "C" __global__ __vector__ void rms_norm_rows(GM_ADDR x, GM_ADDR weight, G
   RowByRow<false>(x, weight, weight, y, {rows, width, epsilon, false}).run();
 }
 
-extern "C" __global__ __vector__ void rms_norm_vector(GM_ADDR x, GM_ADDR weight, GM_ADDR y, uint32_t rows, uint32_t width,
-                                                      float epsilon) {
+extern "C" __global__ __vector__ void rms_norm_vector(GM_ADDR x, GM_ADDR weight, GM_ADDR y, uint32_t rows,
+                                                      uint32_t width, float epsilon) {
   RowsAtOnce(x, weight, weight, y, {rows, width, epsilon, false}).run();
 }

@@ -32,7 +32,7 @@ class Thresholds:
     blocks_below: float
     """Of elements (the article) or of blocks of 64 x 64 (the model): blocks on the cube cores."""
     strip_direct_below: float
-    """Of 64 rows, inside `blocks`: row by row after all."""
+    """Of 64 rows, inside `blocks`: row by row after all; 0 where a second launch costs more."""
 
 
 ARTICLE_THRESHOLDS = Thresholds(0.10, 0.30, 0.15)
@@ -183,7 +183,7 @@ class SparseMatMulOptimizer:
         The kernels are launched once for each shape.
         """
         matrix = SparseMatrix.of(a)
-        analysis = self.analyze_sparsity(matrix)
+        analysis = self._native.analyze(self._tensor(matrix))
         found = self._native.costs(*matrix.shape, n)
         return Costs(
             dense_us=found.dense_us,
@@ -192,7 +192,7 @@ class SparseMatMulOptimizer:
             thresholds=Thresholds(
                 found.direct_below,
                 found.blocks_below,
-                found.strip_direct_below(analysis.block_density),
+                self._native.strip_direct_below(analysis, found),
             ),
         )
 

@@ -32,7 +32,8 @@ def test_a_program_uses_every_class(tmp_path: Path) -> None:
     done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
     assert done.stdout.endswith("right\n"), done.stdout + done.stderr
     if shutil.which("addr2line"):
-        assert re.search(r"copy waits for event \d at \S*program.cpp:\d+, which compute", done.stdout)
+        place = r"copy waits for event \d at \S*program.cpp:\d+, which compute"
+        assert re.search(place, done.stdout)
 
 
 SHARED = """
@@ -41,7 +42,8 @@ struct Sum : td::NpuOpImpl {
   std::string refuse(const td::TensorArgs& inputs) const override {
     return inputs.size() == 2 && inputs[0].rank == 1 ? "" : "it takes two vectors";
   }
-  void execute(const td::TensorArgs& in, const td::TensorArgs& out, const td::OpAttributes& attrs) override {
+  void execute(const td::TensorArgs& in, const td::TensorArgs& out,
+               const td::OpAttributes& attrs) override {
     const double alpha = static_cast<double>(attrs.find("alpha")->int_value);
     for (int64_t i = 0; i < in[0].shape[0]; ++i) {
       static_cast<float*>(out[0].data)[i] = static_cast<float>(

@@ -229,8 +229,7 @@ void bind_sparse(py::module_& module) {
       .def("direct_us", &td::SparseCosts::direct, py::arg("density"))
       .def("blocks_us", &td::SparseCosts::in_blocks, py::arg("block_density"))
       .def_property_readonly("direct_below", &td::SparseCosts::direct_below)
-      .def_property_readonly("blocks_below", &td::SparseCosts::blocks_below)
-      .def("strip_direct_below", &td::SparseCosts::strip_direct_below, py::arg("block_density"));
+      .def_property_readonly("blocks_below", &td::SparseCosts::blocks_below);
   py::class_<SparseMatMulOptimizer>(module, "SparseMatMulOptimizer")
       .def(py::init<>())
       .def("analyze", &SparseMatMulOptimizer::analyze_sparsity)
@@ -241,6 +240,10 @@ void bind_sparse(py::module_& module) {
       .def("choose_by_model",
            [](const SparseMatMulOptimizer&, const SparsityAnalysis& analysis, const td::SparseCosts& costs) {
              return name_of(SparseMatMulOptimizer::choose(analysis, costs));
+           })
+      .def("strip_direct_below",
+           [](const SparseMatMulOptimizer&, const SparsityAnalysis& analysis, const td::SparseCosts& costs) {
+             return SparseMatMulOptimizer::strip_direct_below(analysis, costs);
            })
       .def("costs",
            [](SparseMatMulOptimizer& self, int64_t m, int64_t k, int64_t n) {

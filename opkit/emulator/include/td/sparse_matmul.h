@@ -85,6 +85,7 @@ enum class ComputeStrategy { SPARSE_DIRECT, BLOCK_SPARSE, DENSE_FALLBACK };
 /// 64 rows of a matrix.
 struct StripAnalysis {
   int64_t nonzeros = 0;
+  double density = 0;
   std::vector<int32_t> blocks;  ///< columns / 64 of the blocks that are not empty
 };
 
@@ -114,10 +115,6 @@ struct SparseCosts {
   /// The density of elements below which direct is faster than dense, and that of blocks below which blocks are.
   double direct_below() const { return std::clamp((dense_us - direct_us) / direct_us_per_density, 0.0, 1.0); }
   double blocks_below() const { return std::clamp((dense_us - blocks_us) / blocks_us_per_density, 0.0, 1.0); }
-  /// The density of a strip of blocks below which its elements take the vector cores less time than its blocks would.
-  double strip_direct_below(double block_density) const {
-    return std::clamp(block_density * blocks_us_per_density / direct_us_per_density, 0.0, 1.0);
-  }
 };
 
 class SparseMatMulOptimizer {
@@ -139,6 +136,8 @@ class SparseMatMulOptimizer {
         if (is_there[static_cast<size_t>(block)] != 0) own.blocks.push_back(static_cast<int32_t>(block));
       }
       own.nonzeros = end - begin;
+      const int64_t rows = std::min(a.rows - strip * kSparseBlock, kSparseBlock);
+      if (a.columns > 0) own.density = static_cast<double>(own.nonzeros) / static_cast<double>(rows * a.columns);
       analysis.blocks += static_cast<int64_t>(own.blocks.size());
       analysis.strips.push_back(std::move(own));
     }
@@ -166,6 +165,24 @@ class SparseMatMulOptimizer {
     return blocks <= costs.dense_us ? ComputeStrategy::BLOCK_SPARSE : ComputeStrategy::DENSE_FALLBACK;
   }
 
+  /// Below which density 64 rows of a matrix in blocks are computed directly: where their elements take the vector
+  /// cores less time than their blocks the cube cores. 0 where all of them would not make up for a second launch.
+  static double strip_direct_below(const SparsityAnalysis& analysis, const SparseCosts& costs) {
+    if (analysis.blocks == 0 || !std::isfinite(costs.blocks_us)) return 0;
+    const double strips = static_cast<double>(analysis.strips.size());
+    const double per_block =
+        costs.blocks_us_per_density * analysis.block_density / static_cast<double>(analysis.blocks);
+    const double limit =
+        std::min(1.0, costs.blocks_us_per_density * analysis.block_density / costs.direct_us_per_density);
+    double gain = -costs.direct_us;
+    for (const StripAnalysis& strip : analysis.strips) {
+      if (strip.density >= limit) continue;
+      gain +=
+          static_cast<double>(strip.blocks.size()) * per_block - strip.density / strips * costs.direct_us_per_density;
+    }
+    return gain > 0 ? limit : 0;
+  }
+
   /// c (rows, n) = a (rows, columns) b (columns, n), all float16, sums in float32; by what the model says for the
   /// shape.
   ComputeStrategy sparse_matmul(const SparseTensor& a, const void* b, int64_t n, void* c) {
@@ -173,7 +190,7 @@ class SparseMatMulOptimizer {
     check_product(a, b, n, c);
     const SparseCosts& costs = costs_of(a.rows, a.columns, n);
     const ComputeStrategy strategy = choose(analysis, costs);
-    run(strategy, a, analysis, b, n, c, costs.strip_direct_below(analysis.block_density));
+    run(strategy, a, analysis, b, n, c, strip_direct_below(analysis, costs));
     return strategy;
   }
 
@@ -196,9 +213,7 @@ class SparseMatMulOptimizer {
       std::vector<int32_t> strips;
       for (size_t i = 0; i < analysis.strips.size(); ++i) {
         const int64_t first = static_cast<int64_t>(i) * kSparseBlock, behind = std::min(a.rows, first + kSparseBlock);
-        const double density =
-            static_cast<double>(analysis.strips[i].nonzeros) / static_cast<double>((behind - first) * a.columns);
-        if (density < strip_direct_below) {
+        if (analysis.strips[i].density < strip_direct_below) {
           for (int64_t row = first; row < behind; ++row) direct_rows.push_back(static_cast<int32_t>(row));
         } else {
           strips.push_back(static_cast<int32_t>(i));
