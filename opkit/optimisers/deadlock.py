@@ -177,22 +177,8 @@ def _cycles_of(tasks: Sequence[Task]) -> list[Cycle]:
 
 
 def _report(links: Sequence[Link]) -> str:
-    names = [link.stream for link in links]
-    lines = [f"deadlock risk: {' -> '.join([*names, names[0]])}"]
-    for link, other in zip(links, [*links[1:], links[0]], strict=True):
-        lines.append(
-            f"  {link.stream} waits for {link.event} at {link.wait},"
-            f" which {other.stream} records at {link.record}"
-        )
-    if len(links) == 1:
-        lines.append(f"  advice: record {links[0].event} before {names[0]} waits for it")
-    elif len(links) == 2:
-        lines.append(f"  advice: 1. put the tasks of {names[0]} and {names[1]} into one stream")
-        lines.append("          2. synchronise explicitly between the two")
-    else:
-        lines.append("  advice: 1. design the dependencies anew")
-        lines.append("          2. schedule all of it on one stream")
-    return "\n".join(lines) + "\n"
+    rows = [(link.stream, link.event, link.wait, link.record) for link in links]
+    return str(native().deadlock_report(rows))
 
 
 def calling_line() -> tuple[str, int] | None:

@@ -1,4 +1,4 @@
-"""The kernels of article 001's table: right, clean, and faster than the first version by the article's factor."""
+"""The kernels of article 001's table: right, clean, and as much faster as the article says."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,27 +32,25 @@ ALL = [*operators.OPERATORS, operators.rms_norm_operator(1), operators.rms_norm_
 
 
 @pytest.mark.parametrize("operator", ALL, ids=lambda operator: f"{operator.name} {operator.size}")
-def test_every_version_is_right_and_the_last_as_much_faster_as_the_article_says(
-    operator: object,
-) -> None:
-    arrays = operator.make(np.random.default_rng(0))  # type: ignore[attr-defined]
-    expected = operator.reference(*(x.astype(np.float64) for x in arrays[:-1]))  # type: ignore[attr-defined]
+def test_the_last_version_is_as_much_faster_as_the_article_says(operator: Any) -> None:
+    arrays = operator.make(np.random.default_rng(0))
+    expected = operator.reference(*(x.astype(np.float64) for x in arrays[:-1]))
     times = []
-    for kernel in operator.kernels:  # type: ignore[attr-defined]
+    for kernel in operator.kernels:
         arrays[-1][...] = np.nan
         with Profile(event_limit=0) as session:
-            result = operator.run(kernel, arrays)  # type: ignore[attr-defined]
+            result = operator.run(kernel, arrays)
         times.append(session.timelines[0].task_us)
         assert np.abs(result - expected).max() <= 2e-3 * np.abs(expected).max()
-    if operator.name != "RMSNorm":  # type: ignore[attr-defined]
-        assert times[0] / times[-1] >= operator.article_gain  # type: ignore[attr-defined]
+    if operator.name != "RMSNorm":
+        assert times[0] / times[-1] >= operator.article_gain
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", ALL, ids=lambda operator: f"{operator.name} {operator.size}")
-def test_no_check_has_anything_to_say(operator: object) -> None:
-    arrays = operator.make(np.random.default_rng(0))  # type: ignore[attr-defined]
-    for kernel in operator.kernels:  # type: ignore[attr-defined]
+def test_no_check_has_anything_to_say(operator: Any) -> None:
+    arrays = operator.make(np.random.default_rng(0))
+    for kernel in operator.kernels:
         with Check(()) as checks:
-            operator.run(kernel, arrays)  # type: ignore[attr-defined]
+            operator.run(kernel, arrays)
         assert not checks.findings

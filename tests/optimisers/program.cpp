@@ -54,6 +54,10 @@ int sparse() {
   for (size_t i = 0; i < b.size(); ++i) EXPECT(c[i] == b[(63 - i / 16) * 16 + i % 16]);
   EXPECT(td::SparseMatMulOptimizer::choose(optimizer.analyze_sparsity(a)) == td::ComputeStrategy::SPARSE_DIRECT);
   EXPECT(opkit_are_launches_timed() == 0);
+  const auto blocks = td::SparseTensor::from_blocks(4, 4, 2, {0, 1, 2}, {1, 0}, {1, 2, 0, 4, 5, 6, 7, 8});
+  EXPECT((blocks.row_starts == std::vector<int32_t>{0, 2, 3, 5, 7}));
+  EXPECT((blocks.column_indices == std::vector<int32_t>{2, 3, 3, 0, 1, 0, 1}));
+  EXPECT((blocks.values == std::vector<uint16_t>{1, 2, 4, 5, 6, 7, 8}));
   return 0;
 }
 

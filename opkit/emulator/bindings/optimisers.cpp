@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bindings.h"
@@ -311,7 +312,15 @@ py::list links(const DeadlockDetector::Cycle& cycle) {
   return all;
 }
 
+/// The report of a circle found elsewhere: (stream, event, where it waits, where that is recorded) of each link.
+std::string report_of(const std::vector<std::tuple<std::string, std::string, std::string, std::string>>& rows) {
+  DeadlockDetector::Cycle cycle;
+  for (const auto& [stream, event, wait, record] : rows) cycle.push_back({0, stream, event, {wait}, {record}});
+  return DeadlockDetector::report(cycle);
+}
+
 void bind_detector(py::module_& module) {
+  module.def("deadlock_report", &report_of);
   py::class_<DeadlockDetector>(module, "DeadlockDetector")
       .def(py::init([] {
         auto* detector = new DeadlockDetector();

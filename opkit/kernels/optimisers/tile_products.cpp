@@ -64,10 +64,13 @@ class Tiles {
     const int32_t sums = tile_count_++ % kBuffers;
     const int32_t first = is_sparse ? step_starts_.GetValue(list) : 0;
     const int32_t steps = is_sparse ? step_starts_.GetValue(list + 1) - first : (k_ + kStage - 1) / kStage;
+    // Cores that have one part of a, or of b, begin at different places of k: in step they would wait for each other.
+    const int32_t turn =
+        is_sparse ? 0 : static_cast<int32_t>(GetBlockIdx()) * steps / static_cast<int32_t>(GetBlockNum());
     for (int32_t step = 0; step < steps; ++step) {
       const int32_t stage = stage_count_++ % kStages;
       // A strip without blocks has one of zeros, of which a part is enough: c is written in any case.
-      const int32_t from = is_sparse ? step_rows_.GetValue(first + step) : step * kStage;
+      const int32_t from = is_sparse ? step_rows_.GetValue(first + step) : (step + turn) % steps * kStage;
       const int32_t k0 = from < 0 ? 0 : from;
       const int32_t depth = from < 0 ? kSide : smaller(k_ - k0, kStage);
       const LocalTensor<half> a1 = a1_[stage * kTileM * kStage];
@@ -179,5 +182,5 @@ extern "C" __global__ __cube__ void block_sparse(GM_ADDR a, GM_ADDR b, GM_ADDR c
 
 extern "C" __global__ __cube__ void dense_product(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_ADDR starts, GM_ADDR tiles,
                                                   GM_ADDR step_starts, GM_ADDR step_rows, GM_ADDR plan) {
-  multiply<128, 256, 2, false>({a, b, c, starts, tiles, step_starts, step_rows, plan});
+  multiply<128, 128, 4, false>({a, b, c, starts, tiles, step_starts, step_rows, plan});
 }

@@ -62,6 +62,37 @@ struct SparseTensor {
     }
   }
 
+  /// From blocks of `size` x `size` (BSR): the blocks of row r of blocks are those from block_starts[r] on, each by
+  /// rows. Zeros in them are left out. Throws std::invalid_argument where the lists do not fit.
+  static SparseTensor from_blocks(int64_t rows, int64_t columns, int64_t size, const std::vector<int32_t>& block_starts,
+                                  const std::vector<int32_t>& block_columns, const std::vector<uint16_t>& values) {
+    const bool is_whole = size > 0 && rows % size == 0 && columns % size == 0;
+    if (!is_whole || static_cast<int64_t>(block_starts.size()) != rows / size + 1 ||
+        values.size() != block_columns.size() * static_cast<size_t>(size * size) || block_starts.front() != 0 ||
+        block_starts.back() != static_cast<int64_t>(block_columns.size())) {
+      throw std::invalid_argument("[SparseTensor] " + std::to_string(block_columns.size()) + " blocks of " +
+                                  std::to_string(size) + " do not make a matrix of " + std::to_string(rows) + " x " +
+                                  std::to_string(columns));
+    }
+    SparseTensor made;
+    made.rows = rows;
+    made.columns = columns;
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto strip = static_cast<size_t>(row / size);
+      for (int32_t block = block_starts[strip]; block < block_starts[strip + 1]; ++block) {
+        const uint16_t* own = values.data() + (block * size + row % size) * size;
+        for (int64_t i = 0; i < size; ++i) {
+          if ((own[i] & 0x7fff) == 0) continue;
+          made.column_indices.push_back(static_cast<int32_t>(block_columns[static_cast<size_t>(block)] * size + i));
+          made.values.push_back(own[i]);
+        }
+      }
+      made.row_starts.push_back(static_cast<int32_t>(made.values.size()));
+    }
+    made.check();
+    return made;
+  }
+
   /// From a dense matrix: everything but zeros.
   static SparseTensor from_dense(const uint16_t* data, int64_t rows, int64_t columns) {
     SparseTensor made;
@@ -347,9 +378,14 @@ class SparseMatMulOptimizer {
     const MultiCoreLoadBalancer balancer;
     if (cores % across == 0) {
       // As many cores for each column of tiles: they read one part of b from HBM together, so none has more misses.
+      // Those with the same rows begin with different ones: in step they would wait for each other.
       const auto partition = balancer.sparse_aware_partition(work, cores / across);
       for (int32_t column = 0; column < across; ++column) {
-        for (const auto& own : partition.items) add(own, column);
+        for (std::vector<int64_t> own : partition.items) {
+          const auto first = column * static_cast<int64_t>(own.size()) / across;
+          std::rotate(own.begin(), own.begin() + first, own.end());
+          add(own, column);
+        }
       }
     } else {
       std::vector<double> tile_work;
