@@ -49,10 +49,18 @@ def operator_files(
         timelines: the launches, in their order.
         counts: of the framework that launched them, for operators that the CPU served.
     """
+    # Some launches go by the operator's name without its namespace.
+    full = {count.operator.rpartition("::")[2]: count.operator for count in counts}
+    launches = [(full.get(timeline.kernel, timeline.kernel), timeline) for timeline in timelines]
     return {
-        "operator_summary.csv": _summary(timelines, counts),
-        "kernel_details.csv": _details(timelines),
+        "operator_summary.csv": _summary(launches, counts),
+        "kernel_details.csv": _details(launches),
     }
+
+
+def _type(name: str) -> str:
+    """Return an operator's type: its name without namespace and overload."""
+    return name.rpartition("::")[2].partition(".")[0]
 
 
 def write_operator_files(
@@ -72,18 +80,18 @@ def write_operator_files(
     return paths
 
 
-def _summary(timelines: Sequence[Timeline], counts: Sequence[OperatorCount]) -> str:
+def _summary(launches: Sequence[tuple[str, Timeline]], counts: Sequence[OperatorCount]) -> str:
     by_name: dict[str, list[Timeline]] = {}
-    for timeline in timelines:
-        by_name.setdefault(timeline.kernel, []).append(timeline)
-    total = sum(timeline.task_us for timeline in timelines)
+    for name, timeline in launches:
+        by_name.setdefault(name, []).append(timeline)
+    total = sum(timeline.task_us for _, timeline in launches)
     rows: list[Mapping[str, object]] = []
     for name, group in sorted(by_name.items(), key=lambda item: -_sum(item[1])):
         times = [timeline.task_us for timeline in group]
         rows.append(
             {
                 "Op Name": name,
-                "OP Type": name.rpartition("::")[2],
+                "OP Type": _type(name),
                 "Core Type": _CORES[group[0].kernel_class],
                 "Count": len(group),
                 "Duration(us)": _time(sum(times)),
@@ -96,7 +104,7 @@ def _summary(timelines: Sequence[Timeline], counts: Sequence[OperatorCount]) -> 
         )
     for count in counts:
         if count.fallback:
-            row = {"Op Name": count.operator, "OP Type": count.operator.rpartition("::")[2]}
+            row = {"Op Name": count.operator, "OP Type": _type(count.operator)}
             rows.append({**row, "Core Type": "HOST_CPU", "Count": count.fallback})
     columns = (
         *("Op Name", "OP Type", "Core Type", "Count", "Duration(us)", "Min Duration(us)"),
@@ -109,18 +117,18 @@ def _sum(group: Sequence[Timeline]) -> float:
     return sum(timeline.task_us for timeline in group)
 
 
-def _details(timelines: Sequence[Timeline]) -> str:
+def _details(launches: Sequence[tuple[str, Timeline]]) -> str:
     rows: list[Mapping[str, object]] = []
     start_us = 0.0
-    for number, timeline in enumerate(timelines):
+    for number, (name, timeline) in enumerate(launches):
         kinds = [core.kind for core in timeline.cores]
         row: dict[str, object] = {
             "Device_id": 0,
             "Model ID": _NOT_AVAILABLE,
             "Task ID": number,
             "Stream ID": 0,
-            "Name": timeline.kernel,
-            "Type": timeline.kernel.rpartition("::")[2],
+            "Name": name,
+            "Type": _type(name),
             "OP State": "dynamic",
             "Accelerator Core": _CORES[timeline.kernel_class],
             "Start Time(us)": _time(start_us),

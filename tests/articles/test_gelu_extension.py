@@ -14,7 +14,6 @@ import opkit
 from opkit.cli import group
 from opkit.cli.console import run_guarded
 from opkit.cli.vendor import run_tool
-from opkit.toolchain.diagnostics import parse_diagnostics
 
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]
 torch = pytest.importorskip("torch")
@@ -115,30 +114,6 @@ def test_the_kernels_own_spelling_gets_the_real_names(
         line = next(line for line in printed.splitlines() if f"'{wrong}'" in line)
         assert right in line
     assert "Ascend C has no literal of half: write half(1.0f)" in printed
-
-
-@pytest.mark.parametrize(
-    ("compiler", "says"),
-    [
-        ("error: 'class Tensor' has no member named 'set_global_buffer'", "SetGlobalBuffer"),
-        ("error: no member named 'init_buffer' in 'AscendC::TPipe'", "InitBuffer"),
-        ("error: use of undeclared identifier 'data_copy'", "DataCopy"),
-        ("error: invalid suffix 'h' on floating constant", "half(1.0f)"),
-    ],
-)
-def test_messages_of_both_compilers_get_the_real_name(
-    tmp_path: Path, compiler: str, says: str
-) -> None:
-    (tmp_path / "k.cpp").write_text("x\n")
-    (found,) = parse_diagnostics(f"k.cpp:1:1: {compiler}", root=tmp_path)
-    assert says in found.message
-
-
-def test_a_name_that_is_none_of_the_api_gets_no_hint(tmp_path: Path) -> None:
-    (tmp_path / "k.cpp").write_text("x\n")
-    text = "k.cpp:1:1: error: 'class Kernel' has no member named 'fast_tanh'"
-    (found,) = parse_diagnostics(text, root=tmp_path)
-    assert "Ascend C" not in found.message
 
 
 @pytest.mark.slow
