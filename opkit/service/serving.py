@@ -86,6 +86,10 @@ class ServedOperator:
         self._chain: tuple[ServedVersion, ...] = ()
         self._room = threading.BoundedSemaphore(settings.limits.queue)
         self._firsts: dict[tuple[str, str], int] = {}
+        self._blocks: dict[str, tuple[int, int]] = {}
+        """By version: answers left in the block, and which of them is checked."""
+        self._owed: set[str] = set()
+        """Versions of which a check could not be done: their next answer is checked instead."""
         self._chosen: dict[str, tuple[Choice | None, int]] = {}
 
     def use(self, deployment: Deployment) -> None:
@@ -248,15 +252,22 @@ class ServedOperator:
         is_due = self._is_check_due(served.label, signature)
         if not is_due and not (ran.odd and not _any_odd(request.inputs)):
             return ran, False
-        wrong = self.judge(request, ran, seconds)
+        # A check may take what is left of the call: the reference is not on trial.
+        wrong = self.judge(request, ran, max(seconds, left / 2))
         meter = self.metrics.meter(self.name, served.label, signature.bucket)
         meter.judged(done=wrong is not None)
+        if wrong is None:
+            self._owed.add(served.label)
+        else:
+            self._owed.discard(served.label)
         if wrong:
             raise AttemptFailed("wrong", wrong)
         return ran, wrong is not None
 
     def _is_check_due(self, label: str, signature: Signature) -> bool:
         checks = self.settings.checks
+        if label in self._owed:
+            return True
         key = (label, signature.text)
         count = self._firsts.get(key, 0)
         if count < checks.first_calls:
@@ -264,7 +275,22 @@ class ServedOperator:
                 self._firsts.clear()
             self._firsts[key] = count + 1
             return True
-        return random.random() < checks.sample_rate
+        return self._is_sampled(label)
+
+    def _is_sampled(self, label: str) -> bool:
+        """Whether it is this answer's turn: one of each block of answers is, at a random place.
+
+        So never more than two blocks, less two answers, go out between two checks.
+        """
+        rate = self.settings.checks.sample_rate
+        if rate <= 0:
+            return False
+        size = max(1, int(1 / rate))
+        left, chosen = self._blocks.get(label, (0, 0))
+        if left == 0:
+            left, chosen = size, random.randrange(size) + 1
+        self._blocks[label] = (left - 1, chosen)
+        return left == chosen
 
     def judge(self, request: Request, ran: Ran, seconds: float) -> str | None:
         """Return why an answer is wrong, "" where it is right, None where nobody can tell."""

@@ -80,7 +80,7 @@ class CheckSettings(_Settings):
     """How answers are held against the reference before they go out."""
 
     sample_rate: Share = 0.02
-    """Share of all calls that are checked."""
+    """Share of a version's answers that are checked: one of each 1 / sample_rate in a row."""
     first_calls: Annotated[int, Field(ge=0, le=1000)] = 2
     """Calls that are checked for each version and each combination of shapes and data types."""
     standard: str = "conditioned"

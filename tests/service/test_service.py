@@ -288,3 +288,29 @@ def test_a_version_does_not_come_back_by_shapes_that_it_is_right_for(
     for _ in range(5):
         assert service.call("twice", [np.ones(5, np.float32)]).outputs[0][0].tolist() == [2.0] * 5
     assert not service.operator("twice").versions["v2"].breaker.is_closed
+
+
+def test_of_every_ten_answers_in_a_row_one_is_checked(open_service: OpenService) -> None:
+    checks = {"sample_rate": 0.1, "first_calls": 0}
+    service = open_service({"v1": "good"}, checks=checks)
+    checked = [service.call("twice", [X]).checked for _ in range(300)]
+    assert [sum(checked[at : at + 10]) for at in range(0, 300, 10)] == [1] * 30
+
+
+def test_a_check_that_could_not_be_done_is_made_up_for(open_service: OpenService) -> None:
+    from opkit.service.attempts import AttemptFailed
+
+    checks = {"sample_rate": 0, "first_calls": 1}
+    service = open_service({"v1": "good"}, checks=checks)
+    reference = service.operator("twice").reference
+    judge = reference.judge
+
+    def unavailable(*_: object) -> str:
+        raise AttemptFailed("unavailable", "for a while")
+
+    reference.judge = unavailable
+    assert [service.call("twice", [X]).checked for _ in range(3)] == [False] * 3
+    reference.judge = judge
+    assert [service.call("twice", [X]).checked for _ in range(3)] == [True, False, False]
+    (meter,) = service.metrics.meters.values()
+    assert (meter.checked, meter.unchecked) == (1, 3)
