@@ -154,6 +154,7 @@ def changed_lines(wrong: str, right: str) -> tuple[set[int], set[str]]:
         lines |= set(range(a + 1, b + 1))
         for text in (*before[a:b], *after[c:d]):
             calls |= set(re.findall(r"(\w+\.\w+)\s*(?:<[^()]*>)?\(", text))
+            calls |= set(re.findall(r"SetFlag<[^()]*>", text))
         if tag != "replace":
             # What stands around a call that is left out, or too much.
             lines |= {_call(before, a - 1, -1), _call(before, b, 1)}

@@ -106,7 +106,11 @@ def missing_call(session: Session) -> tuple[Path, int, str] | None:
     """Return where a queue's call is missing that a queue's fault is about: (file, line, why)."""
     recording = session.recording
     fault = recording.fault
-    if fault is None or fault.category != "QueueMisuse":
+    if fault is None:
+        return None
+    if fault.category == "Deadlock" and fault.message.startswith("WaitFlag: "):
+        return _missing_signal(session)
+    if fault.category != "QueueMisuse":
         return None
     core = next(
         (
@@ -130,6 +134,16 @@ def missing_call(session: Session) -> tuple[Path, int, str] | None:
             return found
         return _held(session, core, [s for s in named if s.state == "enqueued"], "DeQue")
     return None
+
+
+def _missing_signal(session: Session) -> tuple[Path, int, str] | None:
+    """Return the WaitFlag whose SetFlag is missing."""
+    step = session.fault_step()
+    if step is None:
+        return None
+    waits = session.recording.instruction(step)
+    event = f"{waits.pipe}_{waits.peer_pipe}"
+    return waits.file, waits.line, f"SetFlag<HardEvent::{event}> is missing in front of this line"
 
 
 def _held(

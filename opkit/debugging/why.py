@@ -512,11 +512,21 @@ def _hole(
     kind = "unwritten" if never else "stale"
     text = f"{instruction.op} reads {(last - first)} elements at {place} that {what}"
     culprit = _short_or_shifted(recording, instruction, piece, owner, hole)
+    is_elsewhere = False
+    if culprit is None and (owner < 0).all():
+        culprit = _writer_elsewhere(session, instruction, piece)
+        is_elsewhere = culprit is not None
     chosen = recording.instruction(culprit) if culprit is not None else instruction
     line, other = chosen.line, instruction.line
     if culprit is not None:
-        text += f"; {chosen.op} at line {chosen.line} fills the rest of the operand"
-        decided = length_line(chosen.file, line, _called(chosen.op), 1 + len(chosen.sources))
+        does = (
+            "writes elsewhere in this tensor" if is_elsewhere else "fills the rest of the operand"
+        )
+        text += f"; {chosen.op} at line {chosen.line} {does}"
+        operands = 1 + len(chosen.sources)
+        decided = line
+        if not is_elsewhere:
+            decided = length_line(chosen.file, line, _called(chosen.op), operands)
         line, other = decided, chosen.line if decided != line else other
     else:
         operand = (chosen.dst, *chosen.sources)[min(piece.operand, len(chosen.sources))]
@@ -527,6 +537,25 @@ def _hole(
             line, other = traced[0], chosen.line
             text += f"; {traced[1]}"
     return Reason(kind, chosen.file, line, chosen.step, text, other)
+
+
+def _writer_elsewhere(session: Session, instruction: Instruction, piece: Piece) -> int | None:
+    """Return the last instruction that wrote the same tensor, by its name, at another place."""
+    recording, names = session.recording, session.names
+    texts = names.operand_texts(instruction.step)
+    name = texts[piece.operand].partition("[")[0].strip() if piece.operand < len(texts) else ""
+    operand = (instruction.dst, *instruction.sources)[min(piece.operand, len(instruction.sources))]
+    if not name or operand is None:
+        return None
+    space, begin, end = recording.hulls
+    mine = recording.steps_of[instruction.core]
+    mine = mine[: np.searchsorted(mine, instruction.step)]
+    inside = (space[mine] == SPACES.index(piece.space)) & (begin[mine] >= operand.begin)
+    for step in mine[inside & (end[mine] <= operand.end)][::-1][:256]:
+        told = names.operand_texts(int(step))
+        if told and told[0].partition("[")[0].strip() == name:
+            return int(step)
+    return None
 
 
 def _short_or_shifted(
