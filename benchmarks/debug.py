@@ -155,7 +155,8 @@ def changed_lines(wrong: str, right: str) -> tuple[set[int], set[str]]:
         for text in (*before[a:b], *after[c:d]):
             calls |= set(re.findall(r"(\w+\.\w+)\s*(?:<[^()]*>)?\(", text))
             calls |= set(re.findall(r"SetFlag<[^()]*>", text))
-        if tag != "replace":
+        is_left_out = not "".join(after[c:d]).strip() or not "".join(before[a:b]).strip()
+        if tag != "replace" or is_left_out:
             # What stands around a call that is left out, or too much.
             lines |= {_call(before, a - 1, -1), _call(before, b, 1)}
     return lines, calls

@@ -273,10 +273,12 @@ def _outwards(code: _Code, function: _Function, place: int, trail: Trail) -> Ori
     calls = run or calls
     if trail.has_offset:
         calls = [(line, args) for line, args in calls if "[" in args[place]] or calls
-    if len(calls) != 1:
+    bases = {_base_name(args[place]) for _, args in calls}
+    if not calls or len(bases) != 1:
         return None
-    ((line, args),) = calls
-    return Origin(line, args[place], "argument")
+    line, args = calls[0]
+    # Of several calls with one tensor only the tensor is known.
+    return Origin(line, args[place] if len(calls) == 1 else bases.pop(), "argument")
 
 
 def _may_have_run(code: _Code, line: int, trail: Trail) -> bool:

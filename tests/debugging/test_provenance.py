@@ -47,6 +47,14 @@ def test_a_parameter_leads_to_the_call_with_the_queue_and_on_to_the_buffer(sourc
     assert "first" in origins(source, 14, "source", Trail(["xQueue"]))[-1].text
 
 
+def test_of_several_calls_with_one_tensor_the_tensor_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "twice.cpp"
+    path.write_text(SOURCE.replace("yGlobal[row]", "xGlobal[row]").replace("yQueue", "xQueue"))
+    found = origins(path, 14, "source", Trail(["xQueue"]))
+    assert [(origin.line, origin.text) for origin in found][1:2] == [(7, "xGlobal")]
+    assert found[-1].line == 3
+
+
 def test_of_several_calls_none_is_guessed(source: Path) -> None:
     assert [origin.line for origin in origins(source, 14, "source")] == [14]
 
