@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .explanation import KernelNote, explain, stage_text
     from .fusion import FusedGraph, Group, fuse
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
+    from .native import generated_source
     from .operators import OPERATORS
     from .program_file import load_program, tensor_spec
     from .pto import tile_program
@@ -67,6 +68,7 @@ __all__ = [
     "expand",
     "explain",
     "fuse",
+    "generated_source",
     "gradient",
     "load_program",
     "random_arrays",
@@ -113,6 +115,7 @@ _HOME = {
     "expand": "rewrite",
     "explain": "explanation",
     "fuse": "fusion",
+    "generated_source": "native",
     "gradient": "differentiation",
     "load_program": "program_file",
     "random_arrays": "reference",

@@ -664,7 +664,8 @@ class Debugger:
             off = np.flatnonzero(wrong)
             if not len(off):
                 continue
-            return self._explained_in_the_end(session.names.tensors[name], int(off[0]))
+            worst = session.worst.get(name, int(off[0]))
+            return self._explained_in_the_end(session.names.tensors[name], worst)
         answer = explain_launch(session)
         if answer is None:
             raise UsageError(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from opkit.debugging.source_names import source_file
 from opkit.toolchain import Token, TokenKind, matching_close, significant, tokenize
 
 __all__ = ["Origin", "Trail", "definition_line", "length_line", "origins"]
@@ -51,10 +52,7 @@ class _Code:
     """One source as tokens with lines and functions."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            self.text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            self.text = ""
+        self.text = source_file(path).text
         self.tokens = significant(tokenize(self.text))
         self.lines = []
         line, at = 1, 0

@@ -75,6 +75,8 @@ class Session:
     """What outputs should be, by name, flat."""
     wrong: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     """Which of their elements miss the standard, by name, flat."""
+    worst: dict[str, int] = field(default_factory=dict)
+    """Of outputs that miss the standard the element that is furthest off, by name, flat."""
     findings: tuple[Finding, ...] = ()
     """What `opkit check` says of the launch."""
     position: int = 0

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from opkit.compiler import generated_source
 from opkit.toolchain import Token, TokenKind, matching_close, significant, tokenize
 
 __all__ = ["SourceFile", "source_file"]
@@ -22,16 +23,13 @@ class SourceFile:
     """One source: its lines, and the names in its calls."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            text = ""
+        text = _text_of(path)
         self.path = path
+        self.text = text
         self.lines: Sequence[str] = text.splitlines()
         self._offsets = [0]
         for line in text.splitlines(keepends=True):
             self._offsets.append(self._offsets[-1] + len(line))
-        self._text = text
 
     def line(self, number: int) -> str:
         """Return a line without its indentation; empty where there is none."""
@@ -50,7 +48,7 @@ class SourceFile:
             opening = _opening(tokens, index)
             if opening is None:
                 continue
-            return tuple(_arguments(tokens, opening, self._text))
+            return tuple(_arguments(tokens, opening, self.text))
         return ()
 
     def element_name(self, line: int) -> str:
@@ -91,8 +89,31 @@ class SourceFile:
         end = self._offsets[min(line - 1 + _MOST_LINES, len(self.lines))]
         return [
             Token(token.kind, token.text, token.start + start)
-            for token in significant(tokenize(self._text[start:end]))
+            for token in significant(tokenize(self.text[start:end]))
         ]
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        # What the compiler of tensor programs has made is no file.
+        return _own_lines(generated_source(path.name) or "", path.name)
+
+
+def _own_lines(text: str, name: str) -> str:
+    """Return the lines of a generated text that are its own, by the numbers that #line gives."""
+    lines: dict[int, str] = {}
+    is_own, number = True, 1
+    for line in text.splitlines():
+        told = re.match(r'#line (\d+) "(.*)"', line)
+        if told is not None:
+            is_own, number = told[2] == name, int(told[1])
+            continue
+        if is_own:
+            lines[number] = line
+        number += 1
+    return "".join(f"{lines.get(n, '')}\n" for n in range(1, max(lines, default=0) + 1))
 
 
 @cache

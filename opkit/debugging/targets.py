@@ -109,7 +109,9 @@ def debug_case(
         actual = outputs[number] if outputs else _final(session, name, dtype, shape)
         if actual is not None and actual.shape == wants[number].shape:
             session.goldens[name] = np.asarray(wants[number]).reshape(-1)
-            session.wrong[name] = _wrong(actual, wants[number], dtype, standard)
+            session.wrong[name], worst = _wrong(actual, wants[number], dtype, standard)
+            if worst is not None:
+                session.worst[name] = worst
 
     def precision() -> Reason | None:
         return _precision(session, reference, library, standard)
@@ -227,26 +229,30 @@ def _final(
 
 def _wrong(
     actual: NDArray[Any], golden: NDArray[Any], dtype: DType, standard: Standard
-) -> NDArray[np.bool_]:
-    """Return which elements are off by more than the standard gives one of them."""
+) -> tuple[NDArray[np.bool_], int | None]:
+    """Return which elements are off by more than the standard gives one of them, and the worst."""
     wide = widen(actual, dtype).reshape(-1)
     wanted = np.asarray(golden).reshape(-1)
     if not is_float(dtype):
-        return np.asarray(wide != wanted)
+        unequal = np.asarray(wide != wanted)
+        return unequal, int(np.argmax(unequal)) if unequal.any() else None
     second = golden if standard.needs_second else None
     judged = compare(actual, golden, dtype=dtype.name, standard=standard, second=second)
-    if judged.passed:
-        return np.zeros(wide.shape, np.bool_)
+    if judged.passed or judged.worst is None:
+        return np.zeros(wide.shape, np.bool_), None
     limit = _limit(standard, dtype)
     with np.errstate(all="ignore"):
         error = np.abs(wide - wanted) / (np.abs(wanted) + 1e-7)
     unlike = np.isnan(wide) != np.isnan(wanted)
     unlike |= np.isinf(wide) != np.isinf(wanted)
     off = np.asarray((error > limit) | unlike)
-    if not off.any() and judged.worst is not None:
-        place = judged.worst.index
-        off.reshape(golden.shape)[place] = True
-    return off
+    # Where something is no number at all, that comes first: the rest may be rounding.
+    place = judged.worst.index
+    worst = int(np.argmax(unlike)) if unlike.any() else 0
+    if not unlike.any():
+        worst = int(np.ravel_multi_index(place, golden.shape)) if golden.shape else 0
+    off[worst] = True
+    return off, worst
 
 
 def _limit(standard: Standard, dtype: DType) -> float:
