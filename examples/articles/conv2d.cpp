@@ -122,15 +122,21 @@ class Optimised {
     PipeBarrier<PIPE_V>();
   }
 
+  /// Whether one of the three rows around a row of y is one of the image.
+  __aicore__ inline bool is_inside(int32_t row, uint32_t which) const {
+    const int32_t from = row + static_cast<int32_t>(which) - 1;
+    return from >= 0 && from < static_cast<int32_t>(kSize);
+  }
+
   /// Three rows of three channels, columns -1 to 112 of the half, with zeros outside the image.
   __aicore__ inline void copy_in(uint32_t item) {
     const int32_t row = static_cast<int32_t>(item / 2);
     const bool is_right = item % 2 != 0;
     LocalTensor<half> pixels = in_.AllocTensor<half>();
     for (uint32_t channel = 0; channel < kIn; ++channel) {
-      for (int32_t i = 0; i < 3; ++i) {
-        const int32_t from = row + i - 1;
-        if (from < 0 || from >= static_cast<int32_t>(kSize)) continue;
+      for (uint32_t i = 0; i < 3; ++i) {
+        if (!is_inside(row, i)) continue;
+        const int32_t from = row + static_cast<int32_t>(i) - 1;
         // The left half begins with a zero, the right one ends with one.
         const uint64_t begin = channel * kImage + from * kSize + (is_right ? kHalf - 1 : 0);
         DataCopyPad(pixels[(channel * 3 + i) * kRow], x_[begin],
@@ -149,6 +155,7 @@ class Optimised {
     const LocalTensor<half> narrow = narrow_.Get<half>();
     LocalTensor<half> pixels = in_.DeQue<half>();
     for (uint32_t line = 0; line < kIn * 3; ++line) {
+      if (!is_inside(row, line % 3)) continue;
       Cast(wide, pixels[line * kRow], RoundMode::CAST_NONE, kRow);
       PipeBarrier<PIPE_V>();
       Brcb(spread[line * kRow * 8], wide, static_cast<uint8_t>(kRow / 8), BrcbRepeatParams(1, 8));
@@ -158,8 +165,7 @@ class Optimised {
     Duplicate(sums, 0.0f, static_cast<int32_t>(kOut * kHalf));
     PipeBarrier<PIPE_V>();
     for (uint32_t tap = 0; tap < kTaps; ++tap) {
-      const int32_t from = row + static_cast<int32_t>(tap % 9 / 3) - 1;
-      if (from < 0 || from >= static_cast<int32_t>(kSize)) continue;
+      if (!is_inside(row, tap % 9 / 3)) continue;
       MulAddDst(sums, spread[(tap / 3 * kRow + tap % 3) * 8], weights_.Get<float>()[tap * kOut],
                 static_cast<uint64_t>(64), static_cast<uint8_t>(kHalf), BinaryRepeatParams(1, 0, 1, 8, 1, 0));
       PipeBarrier<PIPE_V>();

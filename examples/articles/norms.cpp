@@ -139,6 +139,7 @@ class RowsAtOnce {
     weight_.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(weight));
     bias_.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(bias));
     y_.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(y));
+    pipe_.InitBuffer(parameters_, 1, norm.width * sizeof(half));
     pipe_.InitBuffer(in_, 2, tile_ * norm.width * sizeof(half));
     pipe_.InitBuffer(out_, 2, tile_ * norm.width * sizeof(half));
     pipe_.InitBuffer(wide_, tile_ * norm.width * sizeof(float));
@@ -152,10 +153,8 @@ class RowsAtOnce {
   __aicore__ inline void run() {
     if (first_ >= end_) return;
     copy_in(first_);
-    LocalTensor<half> narrow = out_.AllocTensor<half>();
-    read(weight_, narrow, weights_.Get<float>());
-    if (norm_.has_mean) read(bias_, narrow, biases_.Get<float>());
-    out_.FreeTensor(narrow);
+    read(weight_, weights_.Get<float>());
+    if (norm_.has_mean) read(bias_, biases_.Get<float>());
     for (uint32_t row = first_; row < end_; row += tile_) {
       if (row + tile_ < end_) copy_in(row + tile_);
       compute(row, end_ - row < tile_ ? end_ - row : tile_);
@@ -173,14 +172,13 @@ class RowsAtOnce {
     in_.EnQue(x);
   }
 
-  __aicore__ inline void read(const GlobalTensor<half>& from, const LocalTensor<half>& narrow,
-                              const LocalTensor<float>& to) {
-    SetFlag<HardEvent::V_MTE2>(EVENT_ID0);
-    WaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
+  __aicore__ inline void read(const GlobalTensor<half>& from, const LocalTensor<float>& to) {
+    LocalTensor<half> narrow = parameters_.AllocTensor<half>();
     DataCopy(narrow, from, norm_.width);
-    SetFlag<HardEvent::MTE2_V>(EVENT_ID0);
-    WaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    parameters_.EnQue(narrow);
+    narrow = parameters_.DeQue<half>();
     Cast(to, narrow, RoundMode::CAST_NONE, norm_.width);
+    parameters_.FreeTensor(narrow);
   }
 
   __aicore__ inline void compute(uint32_t row, uint32_t rows) {
@@ -267,6 +265,7 @@ class RowsAtOnce {
   const Norm norm_;
   uint32_t first_, end_, tile_;
   TPipe pipe_;
+  TQue<TPosition::VECIN, 1> parameters_;
   TQue<TPosition::VECIN, 2> in_;
   TQue<TPosition::VECOUT, 2> out_;
   TBuf<TPosition::VECCALC> wide_, other_, weights_, biases_, numbers_, spread_;

@@ -86,6 +86,20 @@ def test_a_fork_copies_the_block_that_it_writes_to() -> None:
     assert np.array_equal(cache.keys(second), np.concatenate([k[:6], k[7:]]))
 
 
+def test_a_block_that_is_written_over_is_shared_no_more() -> None:
+    # The second user's block once stayed known by the tokens of the first, who had left it.
+    cache = IncrementalKVCacheManager(HEADS, WIDTH, block_tokens=4)
+    k = rows(8)
+    first = cache.add_sequence()
+    cache.update_kv_cache(first, k[:4], k[:4], 0, tokens=[1, 2, 3, 4])
+    second = cache.add_sequence([1, 2, 3, 4, 5])
+    cache.update_kv_cache(second, k[:0], k[:0], 2, tokens=[])
+    cache.remove_sequence(first)
+    cache.update_kv_cache(second, k[7], k[7], 2, tokens=[9])
+    assert cache.length(cache.add_sequence([1, 2, 3, 4, 5])) == 0
+    assert np.array_equal(cache.keys(second), np.concatenate([k[:2], k[7:]]))
+
+
 def test_the_longest_unused_block_makes_room() -> None:
     cache = IncrementalKVCacheManager(
         HEADS, WIDTH, block_tokens=4, max_tokens=12, initial_tokens=12

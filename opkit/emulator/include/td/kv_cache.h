@@ -347,6 +347,8 @@ class IncrementalKVCacheManager {
       release(shared);
       sequence.blocks.back() = own;
     }
+    // A block of its own that it goes on in: what was known of its rows behind `position` ends here.
+    if (count > 0 && position % size != 0) forget(sequence.blocks.back());
     while (static_cast<int64_t>(sequence.blocks.size()) < needed) sequence.blocks.push_back(fresh());
   }
 
@@ -388,7 +390,8 @@ class IncrementalKVCacheManager {
     block.key = {};
   }
 
-  /// Gives up what a sequence holds from `length` on. The block that stays half full loses its known content.
+  /// Gives up what a sequence holds from `length` on. A block that stays half full keeps its rows until they are
+  /// written.
   void truncate(Sequence& sequence, int64_t length) {
     if (length == sequence.length) return;
     const int64_t size = config_.block_tokens;
@@ -396,10 +399,6 @@ class IncrementalKVCacheManager {
     while (sequence.blocks.size() > kept) {
       release(sequence.blocks.back());
       sequence.blocks.pop_back();
-    }
-    if (length % size != 0) {
-      const int64_t last = sequence.blocks.back();
-      if (blocks_[static_cast<size_t>(last)].users == 1) forget(last);
     }
     sequence.length = length;
     if (static_cast<int64_t>(sequence.tokens.size()) > length) sequence.tokens.resize(static_cast<size_t>(length));
