@@ -131,7 +131,7 @@ def _fields(timeline: Timeline, timelines: list[Timeline], name: str) -> dict[st
     fields: dict[str, object] = {
         field.name: getattr(timeline, field.name)
         for field in dataclasses.fields(timeline)
-        if field.name != "events"
+        if field.name not in ("events", "waits", "scalar")
     }
     return {
         "case": name,
@@ -155,11 +155,17 @@ def _fields(timeline: Timeline, timelines: list[Timeline], name: str) -> dict[st
     }
 
 
-def show_difference(before: Path, after: Path, limit: float, lines: int, console: Console) -> bool:
+def show_difference(
+    before: Path, after: Path, limit: float, lines: int, html: Path | None, console: Console
+) -> bool:
     """Print what changed from one file of --json to another; whether it is slower than allowed."""
-    from opkit.profiling import compare_reports, read_report, time_text
+    from opkit.profiling import compare_reports, difference_page, read_report, time_text
 
     found = compare_reports(read_report(before), read_report(after), limit_percent=limit)
+    if html is not None:
+        page = difference_page(found, (before.stem, after.stem), made=made_text())
+        write_text(html, page)
+        console.status("wrote", str(html))
     if console.json:
         import dataclasses
 

@@ -249,7 +249,12 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
         with runtime.time_limit(settings.timeout_seconds):
             return check_script(path, program[1:], settings=settings.checks)
     return check_program(
-        path, program[1:], settings=settings.checks, unused=settings.unused, chip=chip
+        path,
+        program[1:],
+        settings=settings.checks,
+        unused=settings.unused,
+        chip=chip,
+        timeout_seconds=settings.timeout_seconds,
     )
 
 

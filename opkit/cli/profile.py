@@ -84,7 +84,7 @@ __all__ = ["chosen_operator", "chosen_variant", "command"]
     "--diff",
     type=(click.Path(path_type=Path), click.Path(path_type=Path)),
     metavar="A B",
-    help="Compare two files of --json and profile nothing; exit 1 if B is slower.",
+    help="Compare two files of --json, with --html side by side; exit 1 if B is slower.",
 )
 @click.option(
     "--limit",
@@ -148,7 +148,7 @@ def command(
     """
     if diff is not None:
         _refuse(project or program or op or shape, "--diff compares two files and runs nothing")
-        if show_difference(*diff, limit, lines, console):
+        if show_difference(*diff, limit, lines, html, console):
             raise click.exceptions.Exit(1)
         return
     outputs = Outputs(html, trace, csv_folder, has_operators=bool(program))
@@ -156,8 +156,7 @@ def command(
 
     if program:
         _refuse(project or op or shape or dtype, "a program is profiled as it is")
-        with runtime.time_limit(timeout):
-            code = _profile_program(program, kernel, chip, events, outputs, lines, console)
+        code = _profile_program(program, kernel, chip, events, timeout, outputs, lines, console)
         if code != 0:
             console.warn(f"{program[0]} itself ended with code {code}")
             raise click.exceptions.Exit(1)
@@ -196,6 +195,7 @@ def _profile_program(
     kernel: str | None,
     chip: str | None,
     events: int,
+    timeout: float,
     outputs: Outputs,
     lines: int,
     console: Console,
@@ -212,9 +212,10 @@ def _profile_program(
             raise UsageError(f"{path}: there is no such script")
         torch_npu.offer()
         runtime.configure(name)
-        timelines, code = profile_script(
-            path, program[1:], kernel=kernel or "*", event_limit=events
-        )
+        with runtime.time_limit(timeout):
+            timelines, code = profile_script(
+                path, program[1:], kernel=kernel or "*", event_limit=events
+            )
     else:
         timelines, code = profile_program(
             path,
@@ -223,6 +224,7 @@ def _profile_program(
             kernel=kernel or "*",
             event_limit=events,
             quiet_stdout=console.json,
+            timeout_seconds=timeout,
         )
     show_timelines(path.name, timelines, outputs, lines, console)
     return code

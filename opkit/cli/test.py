@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_TONES = {"pass": "good", "pass (cancellation)": "warn", "no reference given": "warn"}
+_TONES = {
+    "pass": "good",
+    "pass (cancellation)": "warn",
+    "pass (range)": "warn",
+    "no reference given": "warn",
+}
 
 
 @click.command("test", short_help="Check an operator's results against its golden.")

@@ -14,8 +14,9 @@ Names load when they are first used, so that importing this package imports neit
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .builder import GraphBuilder, Operand, TensorSpec, Value, trace
@@ -84,59 +85,26 @@ __all__ = [
     "verify",
 ]
 
-_HOME = {
-    "OPERATORS": "operators",
-    "Attribute": "graph",
-    "Choices": "choices",
-    "ChoicesRow": "choices",
-    "Compiled": "compiled",
-    "Difference": "verification",
-    "Dimension": "dimensions",
-    "FusedGraph": "fusion",
-    "Graph": "graph",
-    "GraphBuilder": "builder",
-    "GraphError": "graph",
-    "Group": "fusion",
-    "KernelNote": "explanation",
-    "Location": "graph",
-    "Node": "graph",
-    "Operand": "builder",
-    "Operator": "table",
-    "Shape": "dimensions",
-    "Split": "tiles",
-    "Stages": "stages",
-    "Tensor": "graph",
-    "TensorSpec": "builder",
-    "Value": "builder",
-    "bucket_of": "choices",
-    "compile": "compiled",
-    "compile_stages": "stages",
-    "dimension": "dimensions",
-    "expand": "rewrite",
-    "explain": "explanation",
-    "fuse": "fusion",
-    "generated_source": "native",
-    "gradient": "differentiation",
-    "load_program": "program_file",
-    "random_arrays": "reference",
-    "read_choices": "choices",
-    "run_graph": "reference",
-    "simplify": "rewrite",
-    "split": "tiles",
-    "stage_text": "explanation",
-    "tensor_spec": "program_file",
-    "tile_program": "pto",
-    "to_storage": "reference",
-    "trace": "builder",
-    "verify": "verification",
-}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    # Bound once: the next access does not come here.
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "builder": ("GraphBuilder", "Operand", "TensorSpec", "Value", "trace"),
+        "choices": ("Choices", "ChoicesRow", "bucket_of", "read_choices"),
+        "compiled": ("Compiled", "compile"),
+        "differentiation": ("gradient",),
+        "dimensions": ("Dimension", "Shape", "dimension"),
+        "explanation": ("KernelNote", "explain", "stage_text"),
+        "fusion": ("FusedGraph", "Group", "fuse"),
+        "graph": ("Attribute", "Graph", "GraphError", "Location", "Node", "Tensor"),
+        "native": ("generated_source",),
+        "operators": ("OPERATORS",),
+        "program_file": ("load_program", "tensor_spec"),
+        "pto": ("tile_program",),
+        "reference": ("random_arrays", "run_graph", "to_storage"),
+        "rewrite": ("expand", "simplify"),
+        "stages": ("Stages", "compile_stages"),
+        "table": ("Operator",),
+        "tiles": ("Split", "split"),
+        "verification": ("Difference", "verify"),
+    },
+)

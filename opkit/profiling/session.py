@@ -9,7 +9,8 @@ from typing import Any, ParamSpec
 
 from opkit import runtime
 from opkit.errors import UsageError
-from opkit.profiling.timeline import Timeline, read_timeline
+from opkit.profiling.shown import read_timeline
+from opkit.profiling.timeline import Timeline
 
 __all__ = ["Profile", "profile", "profile_all"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from opkit.testing.arrays import is_float, narrow, tensors_of, widen, widen_input
@@ -146,134 +147,62 @@ __all__ = [
     "write_st_report",
 ]
 
-_HOMES = {
-    "arrays": (
-        "is_float",
-        "narrow",
-        "tensors_of",
-        "widen",
-        "widen_input",
-    ),
-    "assertion": (
-        "assert_close",
-        "assert_outputs",
-    ),
-    "bfloat16": (
-        "bfloat16_to_float32",
-        "to_bfloat16",
-    ),
-    "case_files": (
-        "CASE_FILES",
-        "load_cases",
-        "save_case",
-    ),
-    "cases": (
-        "output_tensors",
-        "Case",
-        "default_cases",
-        "make_case",
-        "make_inputs",
-        "usual_shape",
-        "works_by_row",
-    ),
-    "comparison": (
-        "Comparer",
-        "Comparison",
-        "Figure",
-        "Worst",
-        "compare",
-    ),
-    "determinism": (
-        "DeterminismResult",
-        "Difference",
-        "Setting",
-        "check_determinism",
-    ),
-    "explanation": (
-        "Explanation",
-        "Step",
-        "explain_case",
-        "explanation_text",
-    ),
-    "fuzzing": (
-        "FuzzBudget",
-        "FuzzResult",
-        "fuzz",
-        "read_budget",
-    ),
-    "golden": (
-        "Golden",
-        "load_golden",
-    ),
-    "html_page": ("html_report",),
-    "judgement": ("OutputResult", "judge"),
-    "last_run": (
-        "failed_last",
-        "remember_failures",
-    ),
-    "msopst_report": (
-        "ERROR_ROWS",
-        "write_st_report",
-    ),
-    "pairwise": ("pairwise_cases",),
-    "parallel": (
-        "Setup",
-        "cases_work",
-        "kept_result",
-        "run_on",
-    ),
-    "picture": ("ErrorPicture",),
-    "project": (
-        "chosen_operators",
-        "file_cases",
-        "project_cases",
-        "replaces_generated_cases",
-        "shape_rules",
-    ),
-    "references": (
-        "Reference",
-        "find_reference",
-        "in_single_precision",
-    ),
-    "report": (
-        "CASE_COLUMNS",
-        "cancellation_texts",
-        "case_rows",
-        "failure_text",
-        "junit_xml",
-        "report_object",
-    ),
-    "run": (
-        "CaseResult",
-        "Library",
-        "PrecisionReport",
-        "Verdict",
-        "case_standard",
-        "run_case",
-        "run_cases",
-    ),
-    "selection": ("select_cases",),
-    "settings": (
-        "operator_standards",
-        "standard_for",
-    ),
-    "standards": (
-        "STANDARDS",
-        "Standard",
-        "double_level",
-        "find_standard",
-    ),
-    "values": (
-        "DISTRIBUTIONS",
-        "EDGES",
-        "Source",
-    ),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "arrays": ("is_float", "narrow", "tensors_of", "widen", "widen_input"),
+        "assertion": ("assert_close", "assert_outputs"),
+        "bfloat16": ("bfloat16_to_float32", "to_bfloat16"),
+        "case_files": ("CASE_FILES", "load_cases", "save_case"),
+        "cases": (
+            "Case",
+            "default_cases",
+            "make_case",
+            "make_inputs",
+            "output_tensors",
+            "usual_shape",
+            "works_by_row",
+        ),
+        "comparison": ("Comparer", "Comparison", "Figure", "Worst", "compare"),
+        "determinism": ("DeterminismResult", "Difference", "Setting", "check_determinism"),
+        "explanation": ("Explanation", "Step", "explain_case", "explanation_text"),
+        "fuzzing": ("FuzzBudget", "FuzzResult", "fuzz", "read_budget"),
+        "golden": ("Golden", "load_golden"),
+        "html_page": ("html_report",),
+        "judgement": ("OutputResult", "judge"),
+        "last_run": ("failed_last", "remember_failures"),
+        "msopst_report": ("ERROR_ROWS", "write_st_report"),
+        "pairwise": ("pairwise_cases",),
+        "parallel": ("Setup", "cases_work", "kept_result", "run_on"),
+        "picture": ("ErrorPicture",),
+        "project": (
+            "chosen_operators",
+            "file_cases",
+            "project_cases",
+            "replaces_generated_cases",
+            "shape_rules",
+        ),
+        "references": ("Reference", "find_reference", "in_single_precision"),
+        "report": (
+            "CASE_COLUMNS",
+            "cancellation_texts",
+            "case_rows",
+            "failure_text",
+            "junit_xml",
+            "report_object",
+        ),
+        "run": (
+            "CaseResult",
+            "Library",
+            "PrecisionReport",
+            "Verdict",
+            "case_standard",
+            "run_case",
+            "run_cases",
+        ),
+        "selection": ("select_cases",),
+        "settings": ("operator_standards", "standard_for"),
+        "standards": ("STANDARDS", "Standard", "double_level", "find_standard"),
+        "values": ("DISTRIBUTIONS", "EDGES", "Source"),
+    },
+)

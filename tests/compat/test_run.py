@@ -42,7 +42,7 @@ def test_each_sample_gets_its_verdict_and_stays_as_it_is(samples: Path) -> None:
     }
     assert files(samples) == before
     assert found["missing_name"].missing == ("WishParams", "Wish")
-    assert found["out_of_bounds"].cause.startswith("OutOfBounds: DataCopy writes bytes 0..2048")
+    assert found["out_of_bounds"].cause.startswith("MEM-BOUNDS: DataCopy writes bytes 0..2048")
     assert "out_of_bounds.asc:12" in found["out_of_bounds"].cause
     assert found["doubles SCENARIO_NUM=1"].cause == "verify_result.py: test pass!"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from opkit.profiling import Timeline, advise
-from opkit.profiling.timeline import read_timeline
+from opkit.profiling.shown import read_timeline
 
 PRODUCTS = Path(__file__).parents[2] / "benchmarks" / "timing" / "products.py"
 BASE = (128, 256, 64)

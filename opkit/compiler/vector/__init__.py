@@ -5,8 +5,9 @@ Names load when they are first used: fusion asks for loops only, lowering asks f
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .ascendc import KernelText, KernelWriter, write_kernel
@@ -56,35 +57,19 @@ __all__ = [
     "write_kernel",
 ]
 
-_HOME = {
-    "DoesNotFit": "tiling",
-    "Domain": "domain",
-    "KernelText": "ascendc",
-    "KernelWriter": "ascendc",
-    "LARGEST_REPEAT": "tiling",
-    "Launch": "tiling",
-    "Plan": "plan",
-    "Program": "steps",
-    "TilingField": "tiling",
-    "TilingLayout": "tiling",
-    "UnfusableError": "domain",
-    "cpp_type": "statements",
-    "domain_of": "domain",
-    "fill_values": "tiling",
-    "launch_for": "tiling",
-    "layout_of": "tiling",
-    "lower_group": "lower",
-    "pack_values": "tiling",
-    "plan_memory": "plan",
-    "row_stride": "tiling",
-    "row_unit": "tiling",
-    "tile_for": "tiling",
-    "write_kernel": "ascendc",
-}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{home}", __name__), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "ascendc": ("KernelText", "KernelWriter", "write_kernel"),
+        "domain": ("Domain", "UnfusableError", "domain_of"),
+        "lower": ("lower_group",),
+        "plan": ("Plan", "plan_memory"),
+        "statements": ("cpp_type",),
+        "steps": ("Program",),
+        "tiling": (
+            *("DoesNotFit", "LARGEST_REPEAT", "Launch", "TilingField", "TilingLayout"),
+            *("fill_values", "launch_for", "layout_of", "pack_values", "row_stride", "row_unit"),
+            "tile_for",
+        ),
+    },
+)

@@ -107,6 +107,8 @@ void apply(const char* text) {
       options.poison = static_cast<int32_t>(number(key, value));
     } else if (key == "seed") {
       options.seed = number(key, value);
+    } else if (key == "timeout_ms") {
+      options.timeout_ms = number(key, value);
     } else if (key == "check") {
       detectors = value;
     } else if (key == "check_block") {

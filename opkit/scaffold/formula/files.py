@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from opkit.scaffold.environment import render_template
 from opkit.scaffold.identifiers import choose_stems
 from opkit.schema import OpSpec
+from opkit.templating import render_template
 
 from .view import kernel_views
 

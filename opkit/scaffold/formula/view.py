@@ -235,6 +235,11 @@ class KernelView:
         return any(name.startswith("Reduce") for name in self.operations)
 
     @property
+    def folds(self) -> tuple[str, ...]:
+        """Of the reductions, those that fold a row onto itself first: ReduceMax, ReduceMin."""
+        return tuple(sorted({"ReduceMax", "ReduceMin"} & set(self.operations)))
+
+    @property
     def reads_rows(self) -> bool:
         """Whether any step takes a row value as a scalar."""
         return "Read" in self.operations

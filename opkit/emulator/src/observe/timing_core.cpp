@@ -20,6 +20,8 @@ CoreReplay::CoreReplay(const TimingCosts& costs, const CoreRecord& record, size_
       record_(record),
       index_(index),
       events_left_(event_limit),
+      waits_left_(event_limit),
+      spans_left_(event_limit),
       lifted_(lifted),
       timing_(timing),
       totals_(timing.cores[index]),
@@ -34,6 +36,7 @@ void CoreReplay::begin(double cycle) {
   if (lifted_.is(Limit::Scalar)) return;
   scalar() += costs_.entry_cycles;
   totals_.busy_cycles[at(Pipe::S)] += costs_.entry_cycles;
+  note_scalar(cycle, scalar());
 }
 
 CoreReplay::Step CoreReplay::advance(CrossReplay& cross, double& copy_start) {
@@ -56,7 +59,7 @@ CoreReplay::Step CoreReplay::advance(CrossReplay& cross, double& copy_start) {
       }
       case RecordKind::Copy:
         enter_queue(record.pipe);
-        copy_start = unit_flag_start(record, std::max(free_[record.pipe], scalar() + scalar_cycles(record)));
+        copy_start = unit_flag_start(record, std::max(free_[record.pipe], issued_at() + scalar_cycles(record)));
         return Step::Copy;
     }
   }
@@ -77,8 +80,21 @@ double CoreReplay::scalar_cycles(const Record& record) const {
 
 void CoreReplay::spend_scalar(const Record& record) {
   const double cycles = scalar_cycles(record);
+  const double begin = scalar();
   scalar() += cycles;
   totals_.busy_cycles[at(Pipe::S)] += cycles;
+  note_scalar(begin, scalar());
+}
+
+void CoreReplay::note_scalar(double begin, double end) {
+  if (spans_left_ == 0 || end <= begin) return;
+  std::vector<ScalarSpan>& spans = timing_.scalar;
+  if (!spans.empty() && spans.back().core == index_ && spans.back().end_cycle >= begin) {
+    spans.back().end_cycle = end;
+    return;
+  }
+  --spans_left_;
+  spans.push_back({static_cast<uint32_t>(index_), begin, end});
 }
 
 void CoreReplay::vector(const Record& record) {
@@ -187,12 +203,30 @@ void CoreReplay::wait_flag(const Record& record) {
   const bool is_for_buffer = place_of(static_cast<Pipe>(record.peer)) < place_of(static_cast<Pipe>(record.pipe)) &&
                              !is_between(Pipe::FIX, Pipe::M);
   const bool is_only_one = is_for_buffer && !record.has_other && !record_.lines[record.line].rotates;
-  hold(record.peer, is_only_one && lifted_.is(Limit::Buffers) ? flag.before : flag.last);
+  const double cycle = is_only_one && lifted_.is(Limit::Buffers) ? flag.before : flag.last;
+  if (is_between(Pipe::V, Pipe::S) && cycle > scalar()) {
+    if (has_copied_since_read_) read_back_ = 0;
+    has_copied_since_read_ = false;
+    read_back_ += cycle - scalar();
+  }
+  hold(record.peer, cycle, is_for_buffer ? WaitReason::Buffer : WaitReason::Data, record.pipe);
 }
 
-void CoreReplay::hold(uint32_t pipe, double cycle) {
-  totals_.wait_cycles[pipe] += std::max(0.0, cycle - std::max(free_[pipe], scalar()));
+double CoreReplay::issued_at() const {
+  const double now = free_[at(Pipe::S)];
+  const bool is_copy_in = record_.records[next_].peer != 0;
+  return lifted_.is(Limit::ReadBack) && is_copy_in ? now - read_back_ : now;
+}
+
+void CoreReplay::hold(uint32_t pipe, double cycle, WaitReason reason, uint32_t cause) {
+  const double begin = std::max(free_[pipe], scalar());
   free_[pipe] = std::max(free_[pipe], cycle);
+  if (cycle <= begin) return;
+  totals_.wait_cycles[pipe] += cycle - begin;
+  if (waits_left_ == 0) return;
+  --waits_left_;
+  timing_.waits.push_back(
+      {static_cast<uint32_t>(index_), static_cast<Pipe>(pipe), reason, static_cast<Pipe>(cause), begin, cycle});
 }
 
 double CoreReplay::all_done() const { return *std::max_element(done_, done_ + kPipeCount); }
@@ -200,12 +234,12 @@ double CoreReplay::all_done() const { return *std::max_element(done_, done_ + kP
 void CoreReplay::barrier(const Record& record) {
   spend_scalar(record);
   if (record.pipe != at(Pipe::ALL)) {
-    hold(record.pipe, done_[record.pipe]);
+    hold(record.pipe, done_[record.pipe], WaitReason::Barrier, record.pipe);
     return;
   }
   if (lifted_.is(Limit::Barriers)) return;
   const double all = std::max(scalar(), all_done());
-  for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) hold(pipe, all);
+  for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) hold(pipe, all, WaitReason::Barrier, pipe);
 }
 
 bool CoreReplay::cross_core(const Record& record, CrossReplay& cross) {
@@ -229,7 +263,7 @@ bool CoreReplay::cross_core(const Record& record, CrossReplay& cross) {
   // A core that asks for messages again and again is busy with that.
   if (is_message) totals_.busy_cycles[at(Pipe::S)] += std::max(0.0, from - begin);
   for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) {
-    if (is_all || pipe == record.pipe) hold(pipe, from);
+    if (is_all || pipe == record.pipe) hold(pipe, from, WaitReason::Cores, pipe);
   }
   if (is_all) note(record.line, begin, std::max(begin, from), 0);
   return true;
@@ -288,8 +322,9 @@ bool CoreReplay::copy(SharedMemory& memory) {
   const bool is_shared = !lifted_.is(Limit::Hbm);
   const bool is_from_cube = record.pipe == at(Pipe::FIX);
   spend_scalar(record);
-  asked_ = std::max(free_[record.pipe], scalar());
+  asked_ = std::max(free_[record.pipe], issued_at());
   served_after_ = 0;
+  has_copied_since_read_ |= is_read;
   const double start = unit_flag_start(record, asked_);
 
   using Access = L2Contents::Access;

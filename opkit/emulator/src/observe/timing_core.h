@@ -61,6 +61,7 @@ class CoreReplay {
   static constexpr uint32_t at(Pipe pipe) { return static_cast<uint32_t>(pipe); }
   double& scalar() { return free_[at(Pipe::S)]; }
   void spend_scalar(const Record& record);
+  void note_scalar(double begin, double end);
   double scalar_cycles(const Record& record) const;
   void vector(const Record& record);
   void local(const Record& record);
@@ -79,7 +80,9 @@ class CoreReplay {
   bool cross_core(const Record& record, CrossReplay& cross);
   double all_done() const;
   /// Holds a pipe until `cycle`.
-  void hold(uint32_t pipe, double cycle);
+  void hold(uint32_t pipe, double cycle, WaitReason reason, uint32_t cause);
+  /// When the scalar pipe gets to a copy into the core.
+  double issued_at() const;
   void end_copy(double end);
   /// What one step of a copy or a load of this core is of its length, with BaseBlocks lifted.
   double base_block_share() const;
@@ -99,6 +102,8 @@ class CoreReplay {
   const CoreRecord& record_;
   size_t index_;
   uint64_t events_left_;
+  uint64_t waits_left_;
+  uint64_t spans_left_;
   Lifted lifted_;
   LaunchTiming& timing_;
   CoreTiming& totals_;
@@ -124,6 +129,8 @@ class CoreReplay {
     double carried_out = -1e300;  ///< when FIX has last emptied it
   };
   std::vector<Sum> sums_;
+  double read_back_ = 0;               ///< what the scalar pipe has waited for V since the copy before
+  bool has_copied_since_read_ = true;  ///< a copy into the core, since the scalar pipe last waited for V
   static constexpr uint32_t kMostQueued = 64;
   double begun_[kPipeCount][kMostQueued] = {};  ///< ring: starts of the last instructions
   uint32_t issued_[kPipeCount] = {};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <stdexcept>
 #include <string>
 
 #include "isa/table.h"
@@ -10,6 +12,8 @@ namespace opkit {
 namespace {
 
 constexpr uint32_t kTypeCount = static_cast<uint32_t>(DType::kCount);
+constexpr uint32_t kMostBankGroups = 64;
+constexpr uint32_t kMostBankBytes = 1024;
 constexpr uint32_t kOpCount = static_cast<uint32_t>(Op::kCount);
 
 /// Key suffixes by DType: the names that opkit/dtypes.py uses.
@@ -35,6 +39,14 @@ struct Numbers {
     return chip.number(key);
   }
   bool has_number(const std::string& key) const { return chip.has_number(key); }
+
+  /// A whole number from 1 to `most`.
+  uint32_t count(const std::string& key, uint32_t most) const {
+    const double value = number(key);
+    if (value >= 1 && value <= most && value == std::floor(value)) return static_cast<uint32_t>(value);
+    throw std::out_of_range("chip " + chip.name + ": " + key + " is " + std::to_string(value) +
+                            ", and the timing model takes whole numbers from 1 to " + std::to_string(most));
+  }
 };
 
 /// The most specific number: of the instruction, else of its cost class; for the type, else for any type.
@@ -122,7 +134,7 @@ bool is_contiguous(const Instr& instr, const Operand& operand) {
 /// Most accesses that one bank group gets from `operands` in one repeat.
 uint32_t accesses_per_group(const TimingCosts& costs, const Instr& instr, const Operand* operands, uint32_t count,
                             uint64_t repeat) {
-  std::array<uint8_t, 64> accesses{};
+  std::array<uint8_t, kMostBankGroups> accesses{};
   uint32_t most = 1;
   for (uint32_t i = 0; i < count; ++i) {
     const Operand& operand = operands[i];
@@ -207,8 +219,8 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.clock_mhz = options.clock_mhz > 0 ? options.clock_mhz : real_chip.clock_mhz;
   const double cycles_per_second = costs.clock_mhz * 1e6;
   costs.vector_startup = chip.number("timing.vector.startup_cycles");
-  costs.bank_groups = static_cast<uint32_t>(chip.number("memory.ub_bank_groups"));
-  costs.bank_bytes = static_cast<uint32_t>(chip.number("memory.ub_bank_bytes"));
+  costs.bank_groups = chip.count("memory.ub_bank_groups", kMostBankGroups);
+  costs.bank_bytes = chip.count("memory.ub_bank_bytes", kMostBankBytes);
   costs.mte2 = read_copy(chip, "timing.mte2.");
   costs.l2_hit_bytes_per_cycle[0] = chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle");
   costs.l2_hit_bytes_per_cycle[1] = chip.number("timing.mte2.l2_hit_aiv_bytes_per_cycle");

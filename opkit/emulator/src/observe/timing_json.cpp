@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cinttypes>
 #include <cstdio>
+#include <iterator>
 
 #include "core/names.h"
 #include "isa/table.h"
@@ -85,6 +86,12 @@ class JsonText {
   bool needs_comma_ = false;
 };
 
+const char* wait_name(WaitReason reason) {
+  static constexpr const char* kNames[] = {"data", "buffer", "barrier", "cores"};
+  static_assert(std::size(kNames) == static_cast<size_t>(WaitReason::kCount), "a name for each reason");
+  return kNames[static_cast<size_t>(reason)];
+}
+
 void add_core(JsonText& json, const CoreTiming& core) {
   json.open('{');
   json.field("block", core.block);
@@ -166,6 +173,29 @@ std::string timing_json(const LaunchTiming& timing) {
     json.number(event.start_cycle);
     json.number(event.end_cycle);
     json.number(event.bytes);
+    json.close(']');
+  }
+  json.close(']');
+  json.key("waits");
+  json.open('[');
+  for (const TimelineWait& wait : timing.waits) {
+    json.open('[');
+    json.number(uint64_t{wait.core});
+    json.string(pipe_name(wait.pipe));
+    json.string(wait_name(wait.reason));
+    json.string(pipe_name(wait.cause));
+    json.number(wait.start_cycle);
+    json.number(wait.end_cycle);
+    json.close(']');
+  }
+  json.close(']');
+  json.key("scalar");
+  json.open('[');
+  for (const ScalarSpan& span : timing.scalar) {
+    json.open('[');
+    json.number(uint64_t{span.core});
+    json.number(span.start_cycle);
+    json.number(span.end_cycle);
     json.close(']');
   }
   json.close(']');

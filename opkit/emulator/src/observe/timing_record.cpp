@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/launch_state.h"
+#include "isa/footprint.h"
 #include "isa/table.h"
 #include "opkit/matmul/core_extension.h"
 
@@ -109,7 +110,12 @@ void CoreRecord::add_vector(const Core& core, const Instr& instr, uint32_t line)
   vector_clock_ += stall + work.cycles;
   const uint64_t written_bytes = reach_bytes(instr, instr.dst, work.repeats);
   recent_[next_recent_] = {instr.dst.address, instr.dst.address + written_bytes, vector_clock_};
-  use_ub(instr.dst, written_bytes);
+  // The reach is that of lanes: a comparison writes bits, a reduction less than it reads.
+  if (instr.dst.space == Space::UB && instr.dst.address + written_bytes > ub_bytes_used) {
+    for_each_range(core, instr, [this](const ByteRange& range) {
+      if (range.operand == 0) ub_bytes_used = std::max(ub_bytes_used, range.begin + range.bytes);
+    });
+  }
   next_recent_ = (next_recent_ + 1) % kRecentWrites;
 
   LineTotals& totals = lines[line];

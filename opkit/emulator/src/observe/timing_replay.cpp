@@ -200,6 +200,11 @@ bool is_met(Limit limit, const std::vector<const CoreRecord*>& records, const La
     case Limit::BankConflicts: return any([](const Record& record) { return record.conflict_cycles > 0; });
     case Limit::VectorStalls: return any([](const Record& record) { return record.stall_cycles > 0; });
     case Limit::Elements: return any([](const Record& record) { return record.element_cycles > 0; });
+    case Limit::ReadBack:
+      return any([](const Record& record) {
+        return record.kind == RecordKind::WaitFlag && record.pipe == static_cast<uint8_t>(Pipe::V) &&
+               record.peer == static_cast<uint8_t>(Pipe::S);
+      });
     case Limit::Barriers:
       return any([](const Record& record) {
         return record.kind == RecordKind::Barrier && record.pipe == static_cast<uint8_t>(Pipe::ALL);

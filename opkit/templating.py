@@ -1,4 +1,4 @@
-"""The templates' environment: one for all generated text."""
+"""The templates' environment: one for all generated text, and for the pages of reports."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        # C++, Python and CMake, no markup; pages of HTML escape in theirs.
-        autoescape=False,
+        # What is not markup, such as C++, Python and CMake, is written as it is.
+        autoescape=lambda name: name is not None and ".html" in name,
     )
