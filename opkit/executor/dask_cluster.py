@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import functools
 import hashlib
@@ -99,14 +101,25 @@ def _connect(address: str) -> Client:
 
 def _checked_workers(client: Client, address: str) -> int:
     """Return how many threads the workers have, once each has this opkit."""
+
+    async def ask() -> dict[str, str]:
+        # On the client's own loop: there it waits for nothing else.
+        answers: dict[str, str] = await client.run(version)
+        return answers
+
+    asked = asyncio.run_coroutine_threadsafe(ask(), client.loop.asyncio_loop)
     try:
-        found = client.run(version)
+        found = asked.result(_CONNECT_SECONDS)
+    except concurrent.futures.TimeoutError:
+        # A worker that hangs never answers, and the others can still work.
+        asked.cancel()
+        found = {}
     except Exception as err:
         raise SetupError(
             f"the workers of {address} cannot import opkit: {err}",
             help=f"install opkit {opkit.__version__} where they run",
         ) from err
-    if not found:
+    if not client.nthreads():
         raise SetupError(
             f"the scheduler at {address} has no workers",
             help=f"start some: dask worker {address}",
@@ -222,9 +235,10 @@ class DaskCrew(Crew):
         if now - self._looked < min(5.0, self._patience_seconds / 4):
             return
         self._looked = now
-        self._client.run_on_scheduler(
-            _remover({chunk.future.key for chunk in self._open}, self._patience_seconds)
-        )
+        keys = {chunk.future.key for chunk in self._open}
+        # What all chunks read: whoever asks a silent worker for it waits as well.
+        keys |= {future.key for future in (self._work, *self._folders)}
+        self._client.run_on_scheduler(_remover(keys, self._patience_seconds))
 
 
 def _remover(keys: set[str], patience_seconds: float) -> Callable[..., Awaitable[None]]:
@@ -233,7 +247,7 @@ def _remover(keys: set[str], patience_seconds: float) -> Callable[..., Awaitable
         from time import time as now
 
         for state in list(dask_scheduler.workers.values()):
-            held = {str(task.key) for task in state.processing}
+            held = {str(task.key) for task in (*state.processing, *state.has_what)}
             if held & keys and now() - state.last_seen > patience_seconds:
                 await dask_scheduler.remove_worker(state.address, stimulus_id="opkit-silent")
 

@@ -30,6 +30,8 @@ __all__ = ["FuzzBudget", "FuzzResult", "fuzz", "read_budget"]
 
 _MOST_ELEMENTS = 1 << 16
 _BATCH = 50
+# Cases that are drawn before any runs, so that a long hunt need not hold them all.
+_MOST_DRAWN = 2000
 # A case this small is saved with its numbers written out.
 _WRITTEN_OUT = 16
 _FAILURES = (Verdict.FAIL, Verdict.FAULT)
@@ -114,7 +116,7 @@ def fuzz(
     end = time.monotonic() + (budget.seconds or math.inf)
     phases = (hypothesis.Phase.generate, hypothesis.Phase.shrink)
     settings = hypothesis.settings(
-        max_examples=budget.cases or _BATCH,
+        max_examples=min(budget.cases or _BATCH, _MOST_DRAWN),
         deadline=None,
         database=None,
         phases=phases[:1],
@@ -139,7 +141,8 @@ def fuzz(
         return result.verdict in _FAILURES
 
     batch = 0
-    while failing is None and (batch == 0 or (budget.seconds and time.monotonic() < end)):
+    most = budget.cases or math.inf
+    while failing is None and (batch == 0 or _goes_on(runs, most, batch, time.monotonic() < end)):
         seeded = hypothesis.seed(seed * 1_000_003 + batch)
         drawn: list[Case] = []
         seeded(settings(hypothesis.given(cases)(_into(drawn))))()
@@ -175,6 +178,13 @@ def _into(drawn: list[Case]) -> Callable[[Case], None]:
         drawn.append(case)
 
     return keep
+
+
+def _goes_on(runs: int, most: float, batch: int, has_time: bool) -> bool:
+    """Return whether to draw again; hypothesis may find fewer cases than it was asked for."""
+    if math.isinf(most):
+        return has_time
+    return runs < most and batch < most / _MOST_DRAWN
 
 
 class _Again:
