@@ -131,6 +131,14 @@ bool is_contiguous(const Instr& instr, const Operand& operand) {
   return instr.mask_form == MaskForm::Count || (operand.block_stride == 1 && operand.repeat_stride == kBlocksPerRepeat);
 }
 
+// Banks come in powers of two, and these laws are asked at each instruction: no division where a shift will do.
+uint64_t quotient(uint64_t value, uint64_t divisor) {
+  return (divisor & (divisor - 1)) == 0 ? value >> __builtin_ctzll(divisor) : value / divisor;
+}
+uint64_t remainder(uint64_t value, uint64_t divisor) {
+  return (divisor & (divisor - 1)) == 0 ? value & (divisor - 1) : value % divisor;
+}
+
 /// Most accesses that one bank group gets from `operands` in one repeat.
 uint32_t accesses_per_group(const TimingCosts& costs, const Instr& instr, const Operand* operands, uint32_t count,
                             uint64_t repeat) {
@@ -142,11 +150,11 @@ uint32_t accesses_per_group(const TimingCosts& costs, const Instr& instr, const 
     const bool contiguous = is_contiguous(instr, operand);
     const uint64_t block_stride = contiguous ? 1 : operand.block_stride;
     const uint64_t repeat_stride = contiguous ? kBlocksPerRepeat : operand.repeat_stride;
-    const uint64_t first = operand.address / costs.bank_bytes + repeat * repeat_stride;
+    const uint64_t first = quotient(operand.address, costs.bank_bytes) + repeat * repeat_stride;
     // Blocks at stride 0 are one block, read once.
     const uint32_t blocks = block_stride == 0 ? 1 : kBlocksPerRepeat;
     for (uint32_t block = 0; block < blocks; ++block) {
-      const uint32_t group = static_cast<uint32_t>((first + block * block_stride) % costs.bank_groups);
+      const uint32_t group = static_cast<uint32_t>(remainder(first + block * block_stride, costs.bank_groups));
       most = std::max<uint32_t>(most, ++accesses[group]);
     }
   }
@@ -159,7 +167,8 @@ double bank_cycles(const TimingCosts& costs, const Instr& instr) {
   for (uint32_t i = 0; i < instr.source_count; ++i) all_contiguous &= is_contiguous(instr, instr.src[i]);
   if (all_contiguous && instr.source_count < 2) return 1;
   if (all_contiguous && instr.source_count == 2 && instr.src[0].space == Space::UB && instr.src[1].space == Space::UB) {
-    const uint64_t distance = (instr.src[1].address - instr.src[0].address) / costs.bank_bytes % costs.bank_groups;
+    const uint64_t rows = quotient(instr.src[1].address - instr.src[0].address, costs.bank_bytes);
+    const uint64_t distance = remainder(rows, costs.bank_groups);
     // Eight neighbouring groups each: they miss each other only at a distance of eight in both directions.
     return distance >= kBlocksPerRepeat && costs.bank_groups - distance >= kBlocksPerRepeat ? 1 : 2;
   }
@@ -176,17 +185,26 @@ double bank_cycles(const TimingCosts& costs, const Instr& instr) {
 
 constexpr uint64_t kBankRows = 128;
 
-/// Banks that one repeat of an operand takes, a bit for each.
-uint64_t banks_of(const TimingCosts& costs, const Instr& instr, const Operand& operand, uint64_t repeat) {
-  if (operand.space != Space::UB) return 0;
+/// Banks that one repeat of an operand takes, a bit for each; `first_row` is where its first repeat begins.
+uint64_t banks_of(const TimingCosts& costs, const Instr& instr, const Operand& operand, uint64_t first_row,
+                  uint64_t repeat) {
   const bool contiguous = is_contiguous(instr, operand);
   const uint64_t block_stride = contiguous ? 1 : operand.block_stride;
   const uint64_t repeat_stride = contiguous ? kBlocksPerRepeat : operand.repeat_stride;
+  const uint64_t first = first_row + repeat * repeat_stride;
+  const uint64_t group = remainder(first, costs.bank_groups);
+  const uint64_t plane_rows = uint64_t{costs.bank_groups} * kBankRows;
+  // What nearly every operand is: neighbouring groups of one plane, known without a look at each block.
+  if (block_stride == 1 && group + kBlocksPerRepeat <= costs.bank_groups) {
+    constexpr uint64_t kNeighbours = (uint64_t{1} << kBlocksPerRepeat) - 1;
+    const uint64_t shift = (quotient(first, plane_rows) * costs.bank_groups + group) % 64;
+    if (shift + kBlocksPerRepeat <= 64) return kNeighbours << shift;
+  }
   uint64_t banks = 0;
   for (uint64_t block = 0; block < kBlocksPerRepeat; ++block) {
-    const uint64_t row = operand.address / costs.bank_bytes + repeat * repeat_stride + block * block_stride;
-    const uint64_t plane = row / (uint64_t{costs.bank_groups} * kBankRows);
-    banks |= uint64_t{1} << ((plane * costs.bank_groups + row % costs.bank_groups) % 64);
+    const uint64_t row = first + block * block_stride;
+    const uint64_t plane = quotient(row, plane_rows);
+    banks |= uint64_t{1} << ((plane * costs.bank_groups + remainder(row, costs.bank_groups)) % 64);
   }
   return banks;
 }
@@ -194,14 +212,20 @@ uint64_t banks_of(const TimingCosts& costs, const Instr& instr, const Operand& o
 /// Share of repeats that write a bank while the next one reads it.
 double read_write_conflicts(const TimingCosts& costs, const Instr& instr, uint64_t repeats) {
   if (repeats < 2 || instr.dst.space != Space::UB || costs.read_write_conflict <= 0) return 0;
+  const uint64_t target = quotient(instr.dst.address, costs.bank_bytes);
+  const uint64_t written[2] = {banks_of(costs, instr, instr.dst, target, 0),
+                               banks_of(costs, instr, instr.dst, target, 1)};
   // Repeats alternate between the two halves of the bank groups: two neighbours show both.
-  uint32_t met = 0;
-  for (uint64_t repeat = 0; repeat < 2; ++repeat) {
-    uint64_t read = 0;
-    for (uint32_t i = 0; i < instr.source_count; ++i) read |= banks_of(costs, instr, instr.src[i], repeat + 1);
-    met += (read & banks_of(costs, instr, instr.dst, repeat)) != 0;
+  bool met[2] = {};
+  for (uint32_t i = 0; i < instr.source_count; ++i) {
+    const Operand& source = instr.src[i];
+    if (source.space != Space::UB) continue;
+    const uint64_t first = quotient(source.address, costs.bank_bytes);
+    for (uint64_t repeat = 0; repeat < 2; ++repeat) {
+      met[repeat] |= (banks_of(costs, instr, source, first, repeat + 1) & written[repeat]) != 0;
+    }
   }
-  return met / 2.0;
+  return (met[0] + met[1]) / 2.0;
 }
 
 }  // namespace

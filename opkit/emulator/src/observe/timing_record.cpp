@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "core/launch_state.h"
 #include "isa/footprint.h"
@@ -29,14 +30,16 @@ bool is_aligned(const TimingCosts& costs, const CopyRecord& copy) {
   return copy.address % costs.alignment_bytes == 0 && distance_is;
 }
 
-CoreRecord::CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit)
+CoreRecord::CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit, std::vector<Record> storage)
     : index(core.index),
       block(core.block),
       sub_block(core.sub_block),
       kind(core.kind),
+      records(std::move(storage)),
       costs_(costs),
       detail_left_(detail_limit),
       line_cache_(kLineCacheSize) {
+  records.clear();
   std::fill(last_wait_, last_wait_ + kPipeCount, kNone);
 }
 
@@ -308,11 +311,13 @@ uint32_t CoreRecord::line_of(const Instr& instr) {
   const uint64_t hash = line_hash(instr);
   CachedLine& cached = line_cache_[hash >> 56];
   if (cached.file == instr.where.file && cached.line == instr.where.line && cached.op == instr.op) return cached.index;
-  std::vector<uint32_t>& candidates = line_index_[hash];
+  const auto [begin, end] = line_index_.equal_range(hash);
   uint32_t index = static_cast<uint32_t>(lines.size());
-  for (uint32_t candidate : candidates) {
-    const LineTotals& known = lines[candidate];
-    if (known.file == instr.where.file && known.line == instr.where.line && known.op == instr.op) index = candidate;
+  for (auto candidate = begin; candidate != end; ++candidate) {
+    const LineTotals& known = lines[candidate->second];
+    if (known.file == instr.where.file && known.line == instr.where.line && known.op == instr.op) {
+      index = candidate->second;
+    }
   }
   if (index == lines.size()) {
     LineTotals totals;
@@ -324,7 +329,7 @@ uint32_t CoreRecord::line_of(const Instr& instr) {
         cost == Cost::scalar_load || cost == Cost::scalar_store || cost == Cost::library || instr.pipe == Pipe::ALL;
     totals.pipe = is_scalar ? Pipe::S : instr.pipe;
     lines.push_back(totals);
-    candidates.push_back(index);
+    line_index_.emplace(hash, index);
   }
   cached = {instr.where.file, instr.where.line, instr.op, index};
   return index;

@@ -110,7 +110,8 @@ struct LineTotals {
 
 class CoreRecord {
  public:
-  CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit);
+  /// `storage`: what an earlier launch has left, to be filled anew; fresh pages cost more than what they hold.
+  CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit, std::vector<Record> storage = {});
 
   void add(const Core& core, const Instr& instr);
 
@@ -174,7 +175,7 @@ class CoreRecord {
   static constexpr size_t kNone = ~size_t{0};
   size_t last_wait_[kPipeCount];  ///< the pipe's last record of a wait, until its next instruction; else kNone
   std::vector<CachedLine> line_cache_;
-  std::unordered_map<uint64_t, std::vector<uint32_t>> line_index_;
+  std::unordered_multimap<uint64_t, uint32_t> line_index_;  ///< by hash
 };
 
 }  // namespace opkit

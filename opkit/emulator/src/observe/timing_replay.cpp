@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <queue>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -154,13 +155,13 @@ std::vector<const CoreRecord*> present(const std::vector<std::unique_ptr<CoreRec
 
 /// Joins the cores' line totals by file, line, instruction and pipe, and renames the events' lines to match.
 void join_lines(const std::vector<std::unique_ptr<CoreReplay>>& cores, LaunchTiming& timing) {
-  std::map<std::tuple<std::string, uint32_t, Op, Pipe>, uint32_t> known;
+  std::map<std::tuple<std::string_view, uint32_t, Op, Pipe>, uint32_t> known;
   std::vector<std::vector<uint32_t>> renamed(cores.size());
   for (size_t core = 0; core < cores.size(); ++core) {
     const std::vector<LineTotals>& lines = cores[core]->record().lines;
     for (size_t i = 0; i < lines.size(); ++i) {
       const LineTotals& totals = lines[i];
-      const auto key = std::make_tuple(std::string(totals.file), totals.line, totals.op, totals.pipe);
+      const auto key = std::make_tuple(std::string_view(totals.file), totals.line, totals.op, totals.pipe);
       const auto [found, is_new] = known.emplace(key, static_cast<uint32_t>(timing.lines.size()));
       if (is_new) {
         LineTiming line;
