@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -323,7 +324,10 @@ def _serve(target: Any, port: int | None, console: Console) -> None:
         raise UsageError("the protocol has a form of its own: leave --json out")
     if port is None:
         # What the program under debug prints must not come between the protocol's messages.
-        serve_streams(target, sys.stdin.buffer, sys.stdout.buffer)
+        sys.stdout.flush()
+        with os.fdopen(os.dup(1), "wb") as taken:
+            os.dup2(2, 1)
+            serve_streams(target, sys.stdin.buffer, taken)
         return
     serve_port(target, port, lambda number: console.result(f"127.0.0.1:{number}"))
 

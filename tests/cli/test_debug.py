@@ -156,6 +156,27 @@ def test_a_script_is_recorded(tmp_path: Path, capfd: Capture) -> None:
     assert "to (argument 1[3]) = 6" in out
 
 
+def test_the_protocol_on_streams_is_not_mixed_with_what_a_program_prints(
+    programs: dict[str, Path],
+) -> None:
+    def message(command: str) -> bytes:
+        raw = json.dumps({"seq": 1, "type": "request", "command": command}).encode()
+        return b"Content-Length: %d\r\n\r\n" % len(raw) + raw
+
+    argv = [sys.executable, "-m", "opkit", "debug", "--dap", "--", str(programs["right"])]
+    given = b"".join(map(message, ("initialize", "launch", "configurationDone", "disconnect")))
+    done = subprocess.run(argv, input=given, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"done" in done.stderr and b"done\n" not in done.stdout
+    rest, events = done.stdout, []
+    while rest:
+        head, _, rest = rest.partition(b"\r\n\r\n")
+        length = int(head.partition(b":")[2])
+        events.append(json.loads(rest[:length]).get("event"))
+        rest = rest[length:]
+    assert {"initialized", "stopped", "terminated"} <= set(events)
+
+
 def test_a_project_and_a_program_are_not_given_together(capfd: Capture) -> None:
     assert debug(EXAMPLE, "--", "./program") == 2
     assert "not both" in capfd.readouterr().err
