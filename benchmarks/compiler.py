@@ -199,7 +199,7 @@ def product() -> None:
         print_figure(
             label,
             f"{ideal / taken:.0%} of the cube's peak",
-            f"{taken:.1f} us, {len(timelines)} kernels",
+            f"{taken:.1f} us, {len(timelines)} kernel{'s' if len(timelines) > 1 else ''}",
         )
 
 

@@ -282,7 +282,7 @@ SetFlag<HardEvent::FIX_M>(i);
 }
 CopyIn(chunk, 0);
 for (uint32_t slot = 0; chunk.index < tiling.blocks; slot = 1 - slot) {
-const Chunk next = chunk.IsLast(tiling.k) ? ChunkAt(chunk.index + GetBlockNum(), 0) : ChunkAt(chunk.index, chunk.k + chunk.depth);
+const Chunk next = chunk.isLast ? ChunkAt(chunk.index + GetBlockNum(), 0) : ChunkAt(chunk.index, chunk.turn + 1);
 if (next.index < tiling.blocks) {
 CopyIn(next, 1 - slot);
 }
@@ -302,28 +302,38 @@ WaitFlag<HardEvent::FIX_M>(i);
 private:
 // Some of a block's products: those of `depth` elements of K.
 struct Chunk {
-__aicore__ inline bool IsLast(int64_t all) const
-{
-return k + depth == all;
-}
-
 int64_t index;
 Block block;
+int64_t turn;  // how many chunks of the block come before
 int64_t k;
 uint32_t depth;
+bool isFirst;
+bool isLast;
 };
 
-__aicore__ inline Chunk ChunkAt(int64_t index, int64_t k) const
+__aicore__ inline Chunk ChunkAt(int64_t index, int64_t turn) const
 {
 Chunk chunk;
 chunk.index = index;
-chunk.k = k;
-if (index < tiling.blocks) {
-chunk.block = BlockAt(index);
+chunk.turn = turn;
+if (index >= tiling.blocks) {
+return chunk;
 }
-// The first chunks of all are short, so that the cube has something to do soon.
-const int64_t longest = index == GetBlockIdx() && k < CHUNK ? CHUNK / 2 : CHUNK;
-chunk.depth = Shorter(tiling.k - k, longest);
+chunk.block = BlockAt(index);
+const int64_t all = (tiling.k + CHUNK - 1) / CHUNK;
+// Of the cores that have rows or columns in common half begin a chunk later, so that fewer read the same lines in step.
+const int64_t shift = (GetBlockIdx() / chunk.block.wide + chunk.block.place) % 2 % all;
+// The first chunk of all comes in halves, so that the cube has something to do soon.
+const bool isSplit = index == GetBlockIdx() && (shift + 1) * CHUNK <= tiling.k;
+const int64_t number = isSplit && turn > 0 ? turn - 1 : turn;
+chunk.k = (number + shift) % all * CHUNK;
+chunk.depth = Shorter(tiling.k - chunk.k, CHUNK);
+if (isSplit && turn < 2) {
+chunk.k += turn * (CHUNK / 2);
+chunk.depth = CHUNK / 2;
+}
+chunk.isFirst = turn == 0;
+chunk.isLast = number == all - 1 && !(isSplit && turn == 0);
 return chunk;
 }
 
@@ -354,16 +364,16 @@ __aicore__ inline void Multiply(const Chunk& chunk, uint32_t slot)
 WaitFlag<HardEvent::MTE2_MTE1>(slot);
 const uint32_t columns = RoundUp(chunk.block.columns);
 // At both ends of its sums a block comes in parts: one is carried out while the next multiplies.
-const bool isWhole = chunk.k > 0 && !chunk.IsLast(tiling.k);
+const bool isWhole = !chunk.isFirst && !chunk.isLast;
 const uint32_t width = isWhole ? columns : PartOf(columns);
 int32_t part = 0;
 for (uint32_t begin = 0; begin < columns; begin += width) {
 const uint32_t end = begin + width < columns ? begin + width : columns;
-if (chunk.k == 0) {
+if (chunk.isFirst) {
 Claim(chunk.block, part, end == columns);
 }
 Part(chunk, slot, begin, end);
-if (chunk.IsLast(tiling.k)) {
+if (chunk.isLast) {
 SetFlag<HardEvent::M_FIX>(part);
 WaitFlag<HardEvent::M_FIX>(part);
 CopyOut(chunk.block, begin, end < chunk.block.columns ? end : chunk.block.columns);
@@ -412,7 +422,7 @@ for (uint32_t i = 0; i < length / 16; ++i) {
 SetFlag<HardEvent::MTE1_M>(step);
 WaitFlag<HardEvent::MTE1_M>(step);
 const uint32_t real = chunk.depth - k < length ? chunk.depth - k : length;
-Mmad(sums, leftStep, rightStep, MmadParams(realRows, realColumns, real, 0, false, chunk.k + k == 0));
+Mmad(sums, leftStep, rightStep, MmadParams(realRows, realColumns, real, 0, false, chunk.isFirst && k == 0));
 if (rows * (end - begin) < 2560) {
 // So short a product has not written its sums when the next one reads them.
 PipeBarrier<PIPE_M>();
