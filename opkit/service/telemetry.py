@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from opkit import log
 from opkit.errors import SetupError, UsageError, cannot_write
 from opkit.service.settings import TelemetrySettings
 
@@ -44,6 +45,9 @@ class EventLog:
         }
         self._kept.append(record)
         LOGGER.log(level, event, extra={"opkit_record": record})
+        # Python's levels are tens from debug on, those of the common log ones from 0 on.
+        common = min(max(level // 10 - 1, 0), 3)
+        log.write(common, "SERVICE", event, fields=short)
 
     def kept(self) -> list[dict[str, Any]]:
         """Return the last events, oldest first."""
