@@ -108,7 +108,8 @@ def test_the_tree_is_the_documented_one() -> None:
         gelu_custom/__init__.py gelu_custom/__init__.pyi gelu_custom/_torch.py
         gelu_custom/golden.py gelu_custom/py.typed
         gelu_custom_grad.json numpy_ext/gelu_custom_module.cpp op_host/CMakeLists.txt
-        op_host/gelu_custom.cpp op_host/gelu_custom_grad.cpp op_kernel/CMakeLists.txt
+        op_host/gelu_custom.cpp op_host/gelu_custom_grad.cpp op_host/gelu_custom_grad_tuning.inc
+        op_host/gelu_custom_tuning.inc op_kernel/CMakeLists.txt
         op_kernel/gelu_custom.cpp op_kernel/gelu_custom_grad.cpp
         op_kernel/gelu_custom_grad_tiling.h op_kernel/gelu_custom_tiling.h pyproject.toml
         scripts/build.sh scripts/profile.sh tests/test_gelu_custom.py tests/test_kernel.cpp
