@@ -15,7 +15,7 @@ from pathlib import Path
 from table import print_figure, print_head
 
 from opkit.compiler import TensorSpec, trace
-from opkit.executor import LocalExecutor
+from opkit.executor import HereExecutor, LocalExecutor
 from opkit.scaffold import render, write
 from opkit.schema import load
 from opkit.testing import load_golden, make_case
@@ -126,17 +126,18 @@ def _nearness(gelu: Project, place: Path, workers: int) -> None:
 
 def _rate(gelu: Project, place: Path) -> None:
     subject = _subject(gelu, (1 << 20,))
-    # Once before: the worker's start and the golden are paid once, whatever the number.
+    # In this process, by its processor time: what else the machine does is not in it. Twice, so
+    # that the search's start and the one comparison with the golden are paid by both.
     seconds = []
     for count in (16, 336):
-        begin = time.monotonic()
-        _tuned(subject, place, 1, Budget(count))
-        seconds.append(time.monotonic() - begin)
-    rate = 320 / (seconds[1] - seconds[0])
-    whole = 336 / seconds[1]
+        with tempfile.TemporaryDirectory(dir=place) as name:
+            state = Path(name) / "state.jsonl"
+            begin = time.process_time()
+            tune(subject, executor=HereExecutor(), state=state, budget=Budget(count))
+            seconds.append(time.process_time() - begin)
     print_figure(
         "candidates a second and core, GELU 1 Mi, verified",
-        f"{rate:.0f} ({whole:.0f} with the worker's start)",
+        f"{320 / (seconds[1] - seconds[0]):.0f}",
         ">= 20",
     )
 
