@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from opkit.folders import state_folder
+
 __all__ = [
     "LEVELS",
     "Record",
@@ -107,8 +109,7 @@ def log_folder() -> Path:
         return Path(given)
     if work := os.environ.get("ASCEND_WORK_PATH"):
         return Path(work) / "log"
-    base = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(base) if base.startswith("/") else Path.home() / ".local/state") / "opkit/log"
+    return state_folder() / "log"
 
 
 def write(

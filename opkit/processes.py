@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DeviceProcess", "device_processes", "state_folder"]
+from opkit.folders import runtime_folder
+
+__all__ = ["DeviceProcess", "device_folder", "device_processes"]
 
 _DEVICES = 64
 _FIGURES = struct.Struct(f"<{2 * _DEVICES}q")
@@ -35,20 +36,15 @@ class DeviceProcess:
     """By device: that, and what is kept for the next allocations."""
 
 
-def state_folder() -> Path:
+def device_folder() -> Path:
     """Return where processes leave their files: `$XDG_RUNTIME_DIR`, else the user's cache."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if runtime.startswith("/"):
-        return Path(runtime) / "opkit" / "devices"
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(cache) if cache.startswith("/") else Path.home() / ".cache"
-    return base / "opkit" / "devices"
+    return runtime_folder() / "devices"
 
 
 def device_processes() -> list[DeviceProcess]:
     """Return the processes of this user that use emulated devices, by their numbers."""
     found = []
-    for path in sorted(state_folder().glob("*.state")):
+    for path in sorted(device_folder().glob("*.state")):
         process = _read(path)
         if process is None:
             with contextlib.suppress(OSError):

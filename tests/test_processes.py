@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from opkit.cli.vendor import run_tool
-from opkit.processes import device_processes, state_folder
+from opkit.processes import device_processes, device_folder
 
 # Holds 3 MiB and 100 bytes, says so, waits, frees them, waits.
 HOLDER = """
@@ -37,7 +37,7 @@ sys.stdin.readline()
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.delenv("OPKIT_NPU_COUNT", raising=False)
-    return state_folder()
+    return device_folder()
 
 
 def start() -> subprocess.Popen[str]:

@@ -60,12 +60,13 @@ def choose_cases(
     from opkit.testing import failed_last, select_cases
 
     cases = pool
+    first = pool[0].name if pool else "none"
     for name in names:
         if name not in {case.name for case in pool}:
             near = nearest(name, [case.name for case in pool])
             raise UsageError(
                 f'{project.name} has no case "{name}"',
-                help=f'did you mean "{near}"?' if near else "-k takes a part of a name",
+                help=f'did you mean "{near}"?' if near else f"names look like {first}",
             )
     if names:
         cases = tuple(case for case in pool if case.name in names)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-import os
 import pickle
 import shutil
 import tarfile
@@ -19,6 +18,7 @@ from pathlib import Path
 import opkit
 from opkit.executor.local import LocalCrew
 from opkit.executor.work import Work
+from opkit.folders import cache_folder
 
 __all__ = ["as_it_is", "close_crews", "run_chunk", "version"]
 
@@ -83,7 +83,7 @@ def _crew(key: str, data: bytes, folders: tuple[tuple[str, bytes], ...]) -> Loca
 
 def _unpacked(digest: str, content: bytes) -> Path:
     """Return the folder with this content, unpacked once on a machine."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opkit" / "work"
+    cache = cache_folder() / "work"
     folder = cache / digest
     if not folder.is_dir():
         cache.mkdir(parents=True, exist_ok=True)

@@ -50,7 +50,8 @@ def _share(value: float, limit: float) -> float:
 
 
 def failure_text(result: CaseResult, report: PrecisionReport) -> str:
-    """Return what went wrong in one case, and the line that runs it again; "" where it passed."""
+    """Return what went wrong in one case, the line that runs it again, and the one that looks for
+    the cause; "" where it passed."""
     if result.verdict.passed:
         return ""
     lines = [f"{result.case.name}: {result.verdict.value}"]
@@ -61,10 +62,14 @@ def failure_text(result: CaseResult, report: PrecisionReport) -> str:
             if output.comparison.worst is not None:
                 lines.append(f"  worst {output.comparison.worst}")
     case = result.case
-    again = ["opkit", "test", "--case", case.name, "--seed", str(report.seed), *report.options]
-    if case.origin is not None:
-        again += ["--cases", str(case.origin)]
+    origin = [] if case.origin is None else ["--cases", str(case.origin)]
+    named = ["--case", case.name]
+    again = ["opkit", "test", *named, "--seed", str(report.seed), *report.options, *origin]
     lines.append(f"  again: {shlex.join(again)}")
+    # opkit debug draws a case's values as seed 0 does.
+    if report.seed == 0 and result.outputs:
+        cause = ["opkit", "debug", *named, *origin, "-e", "why"]
+        lines.append(f"  cause: {shlex.join(cause)}")
     return "\n".join(lines)
 
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, Diagnostic, SetupError, UsageError
 from opkit.files import write_aside
+from opkit.folders import cache_folder
 from opkit.log import info as log_info
 from opkit.toolchain.absent import absent_functions, absent_source
-from opkit.toolchain.cache import BuildCache, default_cache_dir
+from opkit.toolchain.cache import BuildCache
 from opkit.toolchain.command import (
     HOST_LIBRARY,
     CompileUnit,
@@ -197,7 +198,7 @@ def build(
                 folder=folder,
                 toolkit=kit,
                 compiler=compiler,
-                cache=BuildCache(cache_dir or default_cache_dir(), warn=warn or _silent),
+                cache=BuildCache(cache_dir or cache_folder(), warn=warn or _silent),
                 verbose=verbose or (lambda argv: None),
                 report=report,
             )

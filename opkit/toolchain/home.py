@@ -17,7 +17,7 @@ from pathlib import Path
 
 from opkit import emulator
 from opkit.errors import SetupError
-from opkit.toolchain.cache import default_cache_dir
+from opkit.folders import cache_folder
 from opkit.toolchain.compiler import find_compiler
 from opkit.toolchain.driver_arguments import COVERED_LIBRARIES
 from opkit.toolchain.own_command import OPKIT_COMMAND
@@ -53,7 +53,7 @@ def find_home(*, cache_dir: Path | None = None) -> Path:
         *sorted(COVERED_LIBRARIES),
     ]
     key = hashlib.sha256("\0".join(parts).encode() + start).hexdigest()[:16]
-    home = (cache_dir or default_cache_dir()) / "home" / key
+    home = (cache_dir or cache_folder()) / "home" / key
     if home.is_dir():
         return home
     try:

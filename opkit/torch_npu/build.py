@@ -21,7 +21,8 @@ import torch
 
 from opkit import emulator, kernels, log
 from opkit.errors import SetupError
-from opkit.toolchain import Toolkit, default_cache_dir, find_compiler, locked
+from opkit.folders import cache_folder
+from opkit.toolchain import Toolkit, find_compiler, locked
 
 __all__ = ["backend_library", "is_built", "kernel_library", "kernels_are_built"]
 
@@ -85,7 +86,7 @@ def _kernel_path() -> Path:
 
 
 def _cache() -> Path:
-    return default_cache_dir() / "npu"
+    return cache_folder() / "npu"
 
 
 @cache

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from opkit.errors import BuildError, UsageError
-from opkit.toolchain import default_cache_dir, find_compiler
+from opkit.folders import cache_folder
+from opkit.toolchain import find_compiler
 
 from ..calls import ProgramCalls
 from ..dimensions import evaluate
@@ -93,7 +94,7 @@ class HostProgram(ProgramCalls):
         compiler = find_compiler()
         words = "\0".join((*compiler.argv, compiler.identity, _processor(), *_FLAGS, self.source))
         digest = hashlib.sha256(words.encode()).hexdigest()
-        path = default_cache_dir() / "host" / f"{digest}.so"
+        path = cache_folder() / "host" / f"{digest}.so"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
