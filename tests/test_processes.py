@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from opkit.cli.vendor import run_tool
-from opkit.processes import device_processes, device_folder
+from opkit.processes import device_folder, device_processes
 
 # Holds 3 MiB and 100 bytes, says so, waits, frees them, waits.
 HOLDER = """
