@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opkit.chips import DEFAULT_CHIP
-from opkit.cli.completion import complete_case, complete_chip, complete_standard
+from opkit.cli.completion import complete_case, complete_standard
 from opkit.cli.console import Console, common_options
-from opkit.cli.options import ProgramBehindDashes, timeout_option
+from opkit.cli.options import ProgramBehindDashes, chip_option, timeout_option
 from opkit.errors import OpkitError, SetupError, UsageError
 
 if TYPE_CHECKING:
@@ -99,15 +98,7 @@ _GIGABYTE = 1 << 30
 )
 @click.option("--no-check", is_flag=True, help="Leave out what opkit check looks for.")
 @timeout_option()
-@click.option(
-    "-c",
-    "--chip",
-    default=DEFAULT_CHIP,
-    show_default=True,
-    shell_complete=complete_chip,
-    metavar="CHIP",
-    help='The chip to run on; "opkit targets" lists them.',
-)
+@chip_option("run on")
 @common_options
 def command(
     *,

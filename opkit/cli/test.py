@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opkit.chips import DEFAULT_CHIP
 from opkit.cli._cases import build_project, case_pool, choose_cases
-from opkit.cli.completion import complete_case, complete_chip, complete_standard
+from opkit.cli.completion import complete_case, complete_standard
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import chosen_executor, executor_option, timeout_option
+from opkit.cli.options import chip_option, chosen_executor, executor_option, timeout_option
 
 if TYPE_CHECKING:
     from opkit.executor import Executor
@@ -116,15 +115,7 @@ _TONES = {
     help="Also write msOpST's st_report.json and error CSVs.",
 )
 @timeout_option()
-@click.option(
-    "-c",
-    "--chip",
-    default=DEFAULT_CHIP,
-    show_default=True,
-    shell_complete=complete_chip,
-    metavar="CHIP",
-    help='The chip to test on; "opkit targets" lists them.',
-)
+@chip_option("test on")
 @common_options
 def command(
     *,
