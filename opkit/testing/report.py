@@ -67,7 +67,7 @@ def failure_text(result: CaseResult, report: PrecisionReport) -> str:
     again = ["opkit", "test", *named, "--seed", str(report.seed), *report.options, *origin]
     lines.append(f"  again: {shlex.join(again)}")
     # opkit debug draws a case's values as seed 0 does.
-    if report.seed == 0 and result.outputs:
+    if report.seed == 0 and result.verdict in (Verdict.FAIL, Verdict.FAULT):
         cause = ["opkit", "debug", *named, *origin, "-e", "why"]
         lines.append(f"  cause: {shlex.join(cause)}")
     return "\n".join(lines)
