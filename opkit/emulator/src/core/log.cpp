@@ -24,6 +24,8 @@ void publish_memory(int32_t device, int64_t held, int64_t reserved) {
 }  // namespace opkit
 
 void opkit_set_log(opkit_log_sink sink, int32_t lowest_level) {
+  // The first stays: a library that is loaded later brings its own, and may be unloaded before the next record.
+  if (sink != nullptr && opkit::log_sink.load() != nullptr) return;
   opkit::log_level.store(sink == nullptr ? static_cast<int32_t>(OPKIT_LOG_NONE) : lowest_level);
   opkit::log_sink.store(sink);
 }
