@@ -12,21 +12,14 @@ __all__ = ["write_aside", "written_aside"]
 
 
 @contextlib.contextmanager
-def written_aside(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
-    """Give an empty file to write to; it takes its place at the end, or is gone after any error.
-
-    Several processes and threads may write the same file.
+def written_aside(path: Path) -> Iterator[Path]:
+    """Give the path to write to; the file takes its place at the end, or is gone after any error.
 
     Raises:
         OSError: the folder does not exist or cannot be written.
     """
-    descriptor, name = tempfile.mkstemp(
-        prefix=f".{path.name[:64]}.", suffix=".tmp", dir=path.parent
-    )
-    os.close(descriptor)
-    aside = Path(name)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        aside.chmod(mode)
         yield aside
         aside.replace(path)
     except BaseException:
@@ -37,10 +30,19 @@ def written_aside(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
 
 
 def write_aside(path: Path, content: bytes, *, mode: int = 0o644) -> None:
-    """Write a file whole or not at all.
+    """Write a file whole or not at all; several processes and threads may write the same one.
 
     Raises:
         OSError: the folder does not exist or cannot be written.
     """
-    with written_aside(path, mode=mode) as aside:
-        aside.write_bytes(content)
+    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+    aside = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        aside.chmod(mode)
+        aside.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+        raise

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,13 +13,11 @@ from opkit.cli.console import Console, Progress
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from opkit.executor import Executor
     from opkit.schema import OpSpec
     from opkit.testing import (
         Case,
         CaseResult,
         DeterminismResult,
-        FuzzBudget,
         FuzzResult,
         Golden,
         PrecisionReport,
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     )
     from opkit.toolchain import Artifact, Project
 
-__all__ = ["Fuzz", "Run", "explain", "run_determinism"]
+__all__ = ["Run", "explain", "run_determinism", "run_fuzz"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Run:
     asked: str | None
     """The standard that the user named."""
     seed: int
-    executor: Executor
+    jobs: int
     pictures: bool
     keep: int
     timeout_seconds: float
@@ -50,35 +48,49 @@ class Run:
 
     def report(self, cases: tuple[Case, ...], console: Console) -> PrecisionReport:
         """Run the cases, here or in processes, and return their verdicts."""
-        from opkit.testing import Setup, run_on
+        from opkit import runtime
+        from opkit.testing import Setup, run_cases, run_parallel
 
         options = ("--standard", self.asked) if self.asked else ()
-        setup = Setup(
-            self.project,
-            self.artifact.folder,
-            self.artifact.chip.name,
-            self.asked,
-            pictures=self.pictures,
-            keep=self.keep,
-            timeout_seconds=self.timeout_seconds,
-            threads=_threads(self.executor),
-        )
+        chip = self.artifact.chip.name
         with console.progress("test", len(cases)) as bar:
 
             def advance(result: CaseResult) -> None:
                 bar.advance(result.case.name)
 
-            return run_on(
-                self.executor, setup, cases, seed=self.seed, options=options, progress=advance
-            )
-
-
-def _threads(executor: Executor) -> int:
-    """Return the host threads of a launch: all cores where nothing else runs beside it."""
-    from opkit import runtime
-    from opkit.executor import HereExecutor
-
-    return runtime.configuration().threads if isinstance(executor, HereExecutor) else 1
+            if self.jobs > 1 and len(cases) > 1:
+                setup = Setup(
+                    self.project,
+                    self.artifact.folder,
+                    chip,
+                    self.asked,
+                    pictures=self.pictures,
+                    keep=self.keep,
+                    timeout_seconds=self.timeout_seconds,
+                )
+                return run_parallel(
+                    setup,
+                    cases,
+                    jobs=self.jobs,
+                    seed=self.seed,
+                    options=options,
+                    progress=advance,
+                )
+            # Poison: what the kernel never writes must not look like a right zero.
+            runtime.configure(chip, poison=True)
+            with runtime.time_limit(self.timeout_seconds):
+                return run_cases(
+                    self.project,
+                    cases,
+                    library=runtime.open(self.artifact.folder),
+                    golden=self.golden,
+                    standard=self.standards,
+                    seed=self.seed,
+                    pictures=self.pictures,
+                    keep=self.keep,
+                    options=options,
+                    progress=advance,
+                )
 
 
 def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, str]:
@@ -114,86 +126,57 @@ def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, st
     return texts
 
 
-@dataclass(frozen=True)
-class Fuzz:
-    """A built project, and how long to look for failing cases."""
+def run_fuzz(
+    project: Project,
+    golden: Golden | None,
+    artifact: Artifact,
+    standards: Mapping[str, Standard],
+    budget_text: str,
+    op: str | None,
+    seed: int,
+    console: Console,
+) -> None:
+    """Look for a failing case of each operator; save the smallest and exit 1 if there is one."""
+    from opkit import runtime
+    from opkit.testing import (
+        CASE_FILES,
+        chosen_operators,
+        fuzz,
+        read_budget,
+        run_case,
+        save_case,
+        shape_rules,
+    )
 
-    project: Project
-    golden: Golden | None
-    artifact: Artifact
-    asked: str | None
-    """The standard that the user named."""
-    standards: Mapping[str, Standard]
-    budget: FuzzBudget
-    seed: int
-    timeout_seconds: float
+    budget = read_budget(budget_text)
+    specs = chosen_operators(project, op)
+    rules = shape_rules(specs, golden)
+    runtime.configure(artifact.chip.name, poison=True)
+    library = runtime.open(artifact.folder)
+    results: list[tuple[OpSpec, FuzzResult]] = []
+    for spec in specs:
 
-    def run(self, op: str | None, executor: Executor, console: Console) -> None:
-        """Look for a failing case of each operator; save the smallest, exit 1 if there is one."""
-        from opkit import runtime
-        from opkit.testing import (
-            CASE_FILES,
-            Setup,
-            cases_work,
-            chosen_operators,
-            fuzz,
-            kept_result,
-            run_case,
-            save_case,
-            shape_rules,
-        )
+        def launch(case: Case, spec: OpSpec = spec) -> CaseResult:
+            return run_case(library, case, spec, golden, standards[spec.name])
 
-        project, golden, chip = self.project, self.golden, self.artifact.chip.name
-        specs = chosen_operators(project, op)
-        rules = shape_rules(specs, golden)
-        threads = _threads(executor)
-        runtime.configure(chip, poison=True)
-        library = runtime.open(self.artifact.folder)
-        setup = Setup(
-            project,
-            self.artifact.folder,
-            chip,
-            self.asked,
-            timeout_seconds=self.timeout_seconds,
-            threads=threads,
-        )
-        results: list[tuple[OpSpec, FuzzResult]] = []
-        with executor.open(cases_work(setup)) as crew:
-
-            def launch_all(cases: Sequence[Case]) -> Iterator[CaseResult]:
-                # In the order of the cases, as soon as those before have come.
-                waiting: dict[int, CaseResult] = {}
-                due = 0
-                for index, result in crew.stream(cases):
-                    waiting[index] = kept_result(cases[index], result)
-                    while due in waiting:
-                        yield waiting.pop(due)
-                        due += 1
-
-            for spec in specs:
-
-                def launch(case: Case, spec: OpSpec = spec) -> CaseResult:
-                    return run_case(library, case, spec, golden, self.standards[spec.name])
-
-                with console.progress(spec.name, self.budget.cases or 0) as bar:
-                    result = fuzz(
-                        spec,
-                        launch,
-                        budget=self.budget,
-                        seed=self.seed,
-                        shape_rule=rules[spec.name],
-                        run_many=launch_all,
-                        progress=functools.partial(_advance, bar),
-                    )
-                results.append((spec, result))
-        failures = [result.failure for _, result in results if result.failure is not None]
-        path = project.folder / CASE_FILES[0]
-        for failure in failures:
-            save_case(path, failure.case)
-            console.status("saved", f"{failure.case.name} in {path}")
-        _show_fuzz(project, results, self.seed, console)
-        if failures:
-            raise click.exceptions.Exit(1)
+        with console.progress(spec.name, budget.cases or 0) as bar:
+            result = fuzz(
+                spec,
+                launch,
+                budget=budget,
+                seed=seed,
+                shape_rule=rules[spec.name],
+                progress=functools.partial(_advance, bar),
+            )
+        results.append((spec, result))
+    failures = [result.failure for _, result in results if result.failure is not None]
+    path = project.folder / CASE_FILES[0]
+    for failure in failures:
+        save_case(path, failure.case)
+        console.status("saved", f"{failure.case.name} in {path}")
+    _show_fuzz(project, results, seed, console)
+    if failures:
+        raise click.exceptions.Exit(1)
 
 
 def _advance(bar: Progress, runs: int) -> None:
@@ -224,19 +207,11 @@ def _show_fuzz(
             {
                 spec.name: {
                     "runs": result.runs,
-                    "failure": _without_times(report_object(report)) if result.failure else None,
+                    "failure": report_object(report)["cases"] if result.failure else None,
                 }
                 for spec, result, report in reports
             }
         )
-
-
-def _without_times(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the cases of a report; what this machine took for them is no part of what is found."""
-    return [
-        {name: value for name, value in case.items() if name != "seconds"}
-        for case in report["cases"]
-    ]
 
 
 def run_determinism(

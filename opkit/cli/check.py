@@ -14,8 +14,6 @@ from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options, write_text
 from opkit.cli.options import (
     ProgramBehindDashes,
-    chosen_executor,
-    executor_option,
     jobs_option,
     output_option,
     parse_shape,
@@ -27,7 +25,6 @@ from opkit.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opkit.executor import Executor
     from opkit.sanitizer import CheckReport, CheckSettings, Finding
     from opkit.testing import Case
     from opkit.toolchain import Project
@@ -119,7 +116,6 @@ __all__ = ["command"]
     help="Score the checks and the tests on wrong versions of the project's kernels.",
 )
 @jobs_option("Mutants")
-@executor_option("With --mutate: mutants")
 @common_options
 def command(
     *,
@@ -143,7 +139,6 @@ def command(
     timeout: float,
     mutate: bool,
     jobs: int | None,
-    executor: str | None,
     program: tuple[str, ...],
     console: Console,
 ) -> None:
@@ -173,10 +168,8 @@ def command(
                 "--mutate scores a project on its own cases: --op and -k choose among them",
                 help="leave out the program, --shape and --dtype",
             )
-        _mutate(project, op, expression, settings, chosen_executor(executor, jobs), console)
+        _mutate(project, op, expression, settings, jobs, console)
         return
-    if executor is not None:
-        raise UsageError("--executor is for --mutate", help="leave it out, or add --mutate")
     if program:
         if project is not None or op or shape or dtype or expression:
             raise UsageError(
@@ -218,9 +211,11 @@ def _mutate(
     op: str | None,
     expression: str | None,
     settings: _Settings,
-    executor: Executor,
+    jobs: int | None,
     console: Console,
 ) -> None:
+    import os
+
     from opkit.cli._check_mutants import mutate_project, show_mutation
     from opkit.toolchain import load_project
 
@@ -229,7 +224,7 @@ def _mutate(
         word for name, value in options.items() if value is not None for word in (name, value)
     ]
     project = load_project(folder)
-    report = mutate_project(project, op, arguments, executor, console)
+    report = mutate_project(project, op, arguments, jobs or os.cpu_count() or 1, console)
     show_mutation([report], console)
 
 
@@ -249,12 +244,7 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
         with runtime.time_limit(settings.timeout_seconds):
             return check_script(path, program[1:], settings=settings.checks)
     return check_program(
-        path,
-        program[1:],
-        settings=settings.checks,
-        unused=settings.unused,
-        chip=chip,
-        timeout_seconds=settings.timeout_seconds,
+        path, program[1:], settings=settings.checks, unused=settings.unused, chip=chip
     )
 
 

@@ -8,7 +8,6 @@ import click
 
 from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
-from opkit.cli.options import timeout_option
 
 __all__ = ["command", "exit_code"]
 
@@ -41,7 +40,6 @@ __all__ = ["command", "exit_code"]
     metavar="N",
     help="Draw the order of blocks and the bytes of new memory from N; 0 draws nothing.",
 )
-@timeout_option()
 @click.argument("program", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @common_options
@@ -52,7 +50,6 @@ def command(
     deterministic: bool,
     poison: bool,
     seed: int | None,
-    timeout: float,
     program: Path,
     arguments: tuple[str, ...],
     console: Console,
@@ -86,13 +83,9 @@ def command(
     name = find_chip(chip).name if chip is not None else None
     found = runtime.find_program(program)
     if found.suffix == ".py":
-        with runtime.time_limit(timeout):
-            _run_script(found, arguments, chip=name, threads=threads, poison=poison, seed=seed)
+        _run_script(found, arguments, chip=name, threads=threads, poison=poison, seed=seed)
         return
-    options = {
-        **{"chip": name, "threads": threads, "poison": int(poison), "seed": seed},
-        **runtime.timeout_option(timeout),
-    }
+    options = {"chip": name, "threads": threads, "poison": int(poison), "seed": seed}
     code = _run_program(found, arguments, options, console)
     click.get_current_context().exit(code)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import composites, movement, primitives
-from .attention_operator import ATTENTION
 from .table import Operator
 
 __all__ = ["OPERATORS"]
 
 OPERATORS: Mapping[str, Operator] = {
-    row.name: row for row in (*primitives.ROWS, *composites.ROWS, *movement.ROWS, ATTENTION)
+    row.name: row for row in (*primitives.ROWS, *composites.ROWS, *movement.ROWS)
 }

@@ -74,13 +74,9 @@ def load_emulator() -> ctypes.CDLL:
     """
     path = emulator.library_path()
     try:
-        library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as err:
         raise SetupError(
             f"the emulator cannot be loaded: {err}",
             help='install opkit again with "pip install --force-reinstall opkit"',
         ) from err
-    import opkit.emulator._emulator as _emulator
-
-    _emulator.start_log()
-    return library

@@ -19,10 +19,9 @@ from pathlib import Path
 
 import torch
 
-from opkit import emulator, kernels, log
+from opkit import emulator, kernels
 from opkit.errors import SetupError
-from opkit.folders import cache_folder
-from opkit.toolchain import Toolkit, find_compiler, locked
+from opkit.toolchain import Toolkit, default_cache_dir, find_compiler, locked
 
 __all__ = ["backend_library", "is_built", "kernel_library", "kernels_are_built"]
 
@@ -86,7 +85,7 @@ def _kernel_path() -> Path:
 
 
 def _cache() -> Path:
-    return cache_folder() / "npu"
+    return default_cache_dir() / "npu"
 
 
 @cache
@@ -139,7 +138,6 @@ class _Announced:
                 help="set XDG_CACHE_HOME to a folder of yours",
             ) from err
         sys.stderr.write(f"opkit: {self._what}\n")
-        log.info("TORCH", self._what, file=str(self._target))
         self._lock = locked(self._target.with_suffix(".lock"), waiting=lambda: None)
         self._lock.__enter__()
 

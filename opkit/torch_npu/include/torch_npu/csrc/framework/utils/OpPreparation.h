@@ -1,4 +1,0 @@
-/// Tensors for the results of operators.
-#pragma once
-
-#include "opkit_npu/preparation.h"
