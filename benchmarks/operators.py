@@ -107,7 +107,7 @@ def main() -> None:
     cores = os.sched_getaffinity(0)
     with tempfile.TemporaryDirectory() as name:
         build(_ROOT / "examples" / "gelu_custom", Path(name))
-        build(_ROOT / "examples" / "rmsnorm", Path(name))
+        norm = build(_ROOT / "examples" / "rmsnorm", Path(name))
         issue_loop = build(_ROOT / "benchmarks" / "issue_loop", Path(name))
         pin_to_one_core()
         torch.set_num_threads(1)
@@ -118,7 +118,10 @@ def main() -> None:
         gamma = torch.randn(4096, dtype=torch.float16)
         long = torch.randn(1 << 24, dtype=torch.float16)
         tuned = torch.ops.gelu_custom_tuned.gelu_custom_tuned
-        rmsnorm = torch.ops.rmsnorm.rmsnorm
+
+        def rmsnorm() -> torch.Tensor:
+            return torch.from_numpy(norm.run("Rmsnorm", [rows.numpy(), gamma.numpy()])[0])
+
         functional = torch.nn.functional
 
         print_head()
@@ -130,14 +133,14 @@ def main() -> None:
         )
         figure_beside_torch(
             "RMSNorm 2048x4096 float16, emulated / torch layer_norm",
-            lambda: rmsnorm(rows, gamma),
+            rmsnorm,
             lambda: functional.layer_norm(rows, (4096,), gamma),
             "<= 3, goal 1",
         )
         figure_of_two_threads(lambda: tuned(long), cores)
         figure_of_issue(issue_loop)
         figure_of_bits("GELU", lambda: tuned(x))
-        figure_of_bits("RMSNorm", lambda: rmsnorm(rows, gamma))
+        figure_of_bits("RMSNorm", rmsnorm)
 
 
 if __name__ == "__main__":

@@ -73,8 +73,10 @@ KNOWN = tuple(
         "log((exp(x) + exp(-x))/2)", "log(x + sqrt(x*x + 1))", "2*sigmoid(x) - 1", "x*exp(-x)",
         "abs(x)**1.5", "x*abs(x)", "sign(x)*sqrt(abs(x))",
         # Losses, elementwise.
-        "(x - y)*(x - y)", "abs(x - y)", "where(abs(x - y) < 1, 0.5*(x - y)**2, abs(x - y) - 0.5)",
-        "maximum(x, 0) - x*y + log(1 + exp(-abs(x)))", "log(1 + exp(-x*y))", "maximum(1 - x*y, 0)",
+        "(x - y)*(x - y)", "maximum(abs(x - y) - 0.1, 0)",
+        "where(abs(x - y) < 1, 0.5*(x - y)**2, abs(x - y) - 0.5)",
+        "maximum(x, 0) - x*y + log(1 + exp(-abs(x)))", "log(1 + exp(-x*y))",
+        "maximum(1 - x*y, 0)",
         "exp(x) - y*x", "x - y*log(abs(x) + 0.001)", "sqrt((x - y)**2 + 0.0001)",
         # Optimizers and others.
         "x - 0.01*y", "0.9*x + 0.1*y", "0.999*x + 0.001*y*y", "x - 0.001*y/(sqrt(abs(z)) + 0.0001)",
@@ -93,6 +95,25 @@ KNOWN = tuple(
         "mean((x - mean(x, axis=-1))**2, axis=-1)", "sum(abs(x), axis=-1)",
         "x/(sum(abs(x), axis=-1) + 1)",
         "x*sigmoid(x)/(1 + mean(x*x, axis=-1))", "x + y - mean(x + y, axis=-1)",
+        "y*(x - mean(x, axis=-1))/sqrt(mean((x - mean(x, axis=-1))**2, axis=-1) + 0.00001) + z",
+        "(x + y)/sqrt(mean((x + y)**2, axis=-1) + 0.00001)", "x/(max(abs(x), axis=-1) + 0.001)",
+        "x/(abs(sum(x, axis=-1)) + 1)",
+        "sum(x*y, axis=-1)/(sqrt(sum(x*x, axis=-1))*sqrt(sum(y*y, axis=-1)) + 0.0001)",
+        # Gated units.
+        "x*tanh(y)", "0.5*x*(1 + tanh(0.7978845608*(x + 0.044715*x**3)))*y",
+        "x*sigmoid(1.702*x)*y", "x*minimum(maximum(x + 3, 0), 6)/6*y", "log(1 + exp(x))*y",
+        # More activations.
+        "maximum(x, 0)**2", "maximum(x, 0.2*x)", "where(x > 0, x, y*x)", "x/(1 + exp(-y*x))",
+        "where(x > 20, x, log(1 + exp(x)))", "maximum(x, 0) + minimum(0, exp(x) - 1)",
+        "where(abs(x) > 0.5, x - 0.5*sign(x), 0)", "log(sigmoid(x))",
+        # More losses.
+        "-y*log(sigmoid(x)) - (1 - y)*log(1 - sigmoid(x))", "(1 - sigmoid(x))**2*log(1 + exp(-x))",
+        "maximum(0, 0.5 - x*y)", "log((exp(x - y) + exp(y - x))/2)", "y*(log(abs(y) + 0.1) - x)",
+        "sqrt(1 + (x - y)**2) - 1", "where(abs(x - y) < 0.5, (x - y)**2, abs(x - y) - 0.25)",
+        # More optimizers.
+        "0.9*x + (1 - 0.9)*y", "x - 0.01*(0.9*y + z)", "x - 0.01*sign(0.9*y + 0.1*z)",
+        "x - 0.01*(y/(1 - 0.9))/(sqrt(abs(z)/(1 - 0.999)) + 0.0001)",
+        "x - 0.01*y/sqrt(abs(z) + 0.0001)", "sign(x)*maximum(abs(x) - 0.1, 0)",
     )
 )  # fmt: skip
 

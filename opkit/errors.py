@@ -8,6 +8,7 @@
     │   ├── KernelFault       exit 1    it faulted on the emulated core
     │   └── PrecisionError    exit 1    its result misses the precision standard
     └── SetupError            exit 3    something is missing on this machine
+        └── BusyError         exit 3    a service has no room or no time for a call now
 
 Only `cli/console.py` catches `Exception`; it prints `str(error)` and exits with `error.exit_code`.
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 __all__ = [
     "FAULT_IDS",
     "BuildError",
+    "BusyError",
     "Diagnostic",
     "KernelFault",
     "OperatorError",
@@ -182,6 +184,10 @@ class SetupError(OpkitError):
     """Something is missing on this machine: a compiler, a package, disk space."""
 
     exit_code = 3
+
+
+class BusyError(SetupError):
+    """A service has no room or no time for a call now; the same call may be made again."""
 
 
 _OF_THE_MACHINE = {

@@ -12,14 +12,21 @@ __all__ = ["write_aside", "written_aside"]
 
 
 @contextlib.contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
-    """Give the path to write to; the file takes its place at the end, or is gone after any error.
+def written_aside(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
+    """Give an empty file to write to; it takes its place at the end, or is gone after any error.
+
+    Several processes and threads may write the same file.
 
     Raises:
         OSError: the folder does not exist or cannot be written.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor, name = tempfile.mkstemp(
+        prefix=f".{path.name[:64]}.", suffix=".tmp", dir=path.parent
+    )
+    os.close(descriptor)
+    aside = Path(name)
     try:
+        aside.chmod(mode)
         yield aside
         aside.replace(path)
     except BaseException:
@@ -30,19 +37,10 @@ def written_aside(path: Path) -> Iterator[Path]:
 
 
 def write_aside(path: Path, content: bytes, *, mode: int = 0o644) -> None:
-    """Write a file whole or not at all; several processes and threads may write the same one.
+    """Write a file whole or not at all.
 
     Raises:
         OSError: the folder does not exist or cannot be written.
     """
-    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    aside = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        aside.chmod(mode)
-        aside.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-        raise
+    with written_aside(path, mode=mode) as aside:
+        aside.write_bytes(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -27,6 +28,14 @@ def pytest_configure() -> None:
     # Jobs that a shell starts in the background ignore interrupts, and so would what tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def log_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Keep what tests log, errors that they expect above all, out of the user's own log."""
+    folder = tmp_path_factory.mktemp("log")
+    os.environ["ASCEND_PROCESS_LOG_PATH"] = str(folder)
+    return folder
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["numpy", "sympy", "torch", "jinja2", "jsonschema", "opkit.emulator._emulator"]
+HEAVY += ["alembic", "fastapi", "prometheus_client", "pydantic", "sqlalchemy", "uvicorn"]
 HELP = "from opkit.cli import group\nfrom opkit.cli.console import run_guarded\n"
 
 

@@ -25,6 +25,7 @@ from opkit.profiling import BAND, advise, read_timeline
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "profile.md"
 CHIP = ROOT / "opkit" / "emulator" / "chips" / "ascend910b2.json"
+ASSUMED = "assumed: as on 910B"
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
 
 BAND_SHARE = 0.8
@@ -249,6 +250,21 @@ def write_chip(full: Fit, found_bands: dict[str, float]) -> None:
     if values:
         raise SystemExit(f"{CHIP.name} lacks {', '.join(values)}")
     _replace(CHIP, "\n".join(lines) + "\n")
+    for other in CHIP.parent.glob("*.json"):
+        write_assumed(other)
+
+
+def write_assumed(chip: Path) -> None:
+    """Bring what a chip's file assumes to be as on the 910B up to date."""
+    numbers = json.loads(CHIP.read_text(encoding="utf-8"))["numbers"]
+    lines = chip.read_text(encoding="utf-8").splitlines()
+    for index, line in enumerate(lines):
+        if f'"source": "{ASSUMED}' in line:
+            key, _, entry = line.strip().partition(": ")
+            found = json.loads(entry.rstrip(","))
+            found["value"] = numbers[key.strip('"')]["value"]
+            lines[index] = f"    {key}: {json.dumps(found)}{',' if line.endswith(',') else ''}"
+    _replace(chip, "\n".join(lines) + "\n")
 
 
 def _replace(path: Path, text: str) -> None:

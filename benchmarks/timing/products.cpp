@@ -22,6 +22,8 @@ GlobalTensor<T> tensor(GM_ADDR address, uint64_t element = 0) {
 
 constexpr MatmulConfig kPreload = GetMDLConfig(false, false, 2);
 constexpr MatmulConfig kUnits = GetMDLConfig(false, false, 0, false, false, false, true);
+constexpr MatmulConfig kReordered =
+    GetMDLConfig(false, false, 0, false, false, false, false, true, true, false, false, true);
 constexpr MatmulConfig kKnownShape =
     GetMMConfig<MatmulConfigMode::CONFIG_MDL>(MatmulShapeParams{128, 1280, 64, 128, 256, 64});
 constexpr auto kKnown = GetMatmulApiTiling<Gm<half>, Gm<half>, Gm<float>, Gm<float>>(kKnownShape);
@@ -66,8 +68,9 @@ void hand_over(const Buffers& x, TCubeTiling& t, uint32_t slots) {
     using B = MatmulType<TPosition::GM, CubeFormat::NZ, int8_t>;
     Matmul<Gm<int8_t>, B, Gm<int32_t>, Gm<int32_t>, CFG_MDL> mm;
     REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t);
-    mm.SetTensorA(tensor<int8_t>(x.a, static_cast<uint64_t>(core) * kM * t.Ka));
-    mm.SetTensorB(tensor<int8_t>(x.b));
+    // Cores that work side by side share rows of A, and have columns of B of their own.
+    mm.SetTensorA(tensor<int8_t>(x.a));
+    mm.SetTensorB(tensor<int8_t>(x.b, static_cast<uint64_t>(core) * t.N * t.Kb));
     for (uint32_t task = 0; mm.Iterate(); ++task) {
       if (task >= slots) CrossCoreWaitFlag(kRoom);
       mm.GetTensorC(tensor<int32_t>(x.workspace, slot(task)), 0, true);
@@ -76,25 +79,31 @@ void hand_over(const Buffers& x, TCubeTiling& t, uint32_t slots) {
     for (uint32_t i = 0; i < std::min(slots, blocks); ++i) CrossCoreWaitFlag(kRoom);
     return;
   }
-  TQue<TPosition::VECIN, 1> in;
+  TQue<TPosition::VECIN, 1> in, columns, tokens;
   TQue<TPosition::VECOUT, 1> out;
   TBuf<TPosition::VECCALC> work;
   pipe.InitBuffer(in, 2, kRows * kN * 4);
   pipe.InitBuffer(out, 2, kRows * kN * 2);
-  pipe.InitBuffer(work, 4 * kRows * kN * 4 + kN * 4 + kRows * 4);
+  pipe.InitBuffer(columns, 2, kN * 4);
+  pipe.InitBuffer(tokens, 2, kRows * 4);
+  pipe.InitBuffer(work, 4 * kRows * kN * 4);
   const auto part = [&](uint32_t index, uint32_t count) {
     return work.GetWithOffset<float>(count, index * kRows * kN * 4);
   };
   const LocalTensor<float> scaled = part(0, kRows * kN), of_row = part(1, kRows * kN), y32 = part(3, kRows * kN);
   const LocalTensor<float> product = part(2, kRows * kN);
-  const LocalTensor<float> of_column = part(4, kN);
-  const LocalTensor<float> token = work.GetWithOffset<float>(kRows, 4 * kRows * kN * 4 + kN * 4);
   const auto scratch = [&](uint32_t index) {
     return work.GetWithOffset<uint8_t>(2 * kRows * kN * 4, index * kRows * kN * 4);
   };
-  Duplicate(of_column, 0.5f, kN);
-  Duplicate(token, 0.5f, kRows);
+  // The scales' values do not matter here; they are read where C will be written.
+  const auto read = [&](TQue<TPosition::VECIN, 1>& queue, uint64_t element, uint32_t count) {
+    LocalTensor<float> scales = queue.AllocTensor<float>();
+    DataCopy(scales, tensor<float>(x.c, element), count);
+    queue.EnQue(scales);
+    return queue.DeQue<float>();
+  };
   for (uint32_t task = 0; task < blocks; ++task) {
+    LocalTensor<float> of_column = read(columns, task * kN, kN);
     CrossCoreWaitFlag(kDone);
     for (uint32_t row = 0, turn = 1; row < kM; row += kRows, ++turn) {
       if (turn % GetTaskRation() != GetSubBlockIdx()) continue;
@@ -102,11 +111,13 @@ void hand_over(const Buffers& x, TCubeTiling& t, uint32_t slots) {
       LocalTensor<int32_t> sums = in.AllocTensor<int32_t>();
       DataCopy(sums, tensor<int32_t>(x.workspace, slot(task) + row * kN), count);
       in.EnQue(sums);
+      LocalTensor<float> token = read(tokens, row, kRows);
       sums = in.DeQue<int32_t>();
       const uint32_t rows_now = count / kN;
       const uint32_t wide[2] = {rows_now, kN}, narrow[2] = {rows_now, 1};
       LocalTensor<uint8_t> late = scratch(2), early = scratch(0);
       BroadCast<float, 2, 1>(of_row, token, wide, narrow, late);
+      tokens.FreeTensor(token);
       AscendDequant(scaled, sums, of_column, late, {rows_now, kN, kN});
       PipeBarrier<PIPE_V>();
       in.FreeTensor(sums);
@@ -126,6 +137,7 @@ void hand_over(const Buffers& x, TCubeTiling& t, uint32_t slots) {
       DataCopy(tensor<half>(x.c, (static_cast<uint64_t>(core) * kM + row) * t.N + task * kN), y, rows);
       out.FreeTensor(y);
     }
+    columns.FreeTensor(of_column);
     CrossCoreSetFlag<2, PIPE_MTE2>(kRoom);
   }
 }
@@ -146,6 +158,7 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM
     case 2: return share<half, float, false, CFG_MDL>(x, t);
     case 3: return share<half, float, false, kPreload>(x, t);
     case 5: return share<half, float, false, kUnits>(x, t);
+    case 6: return share<half, float, false, kReordered>(x, t);
 #ifndef ON_REQUEST
     case 4: return share<half, float, false, kKnown>(x, t);
 #endif

@@ -15,7 +15,7 @@ import numpy as np
 
 SOURCE = Path(__file__).with_name("products.cpp")
 
-NORM_TURNED, NORM, MDL, PRELOAD, KNOWN, UNITS = range(6)
+NORM_TURNED, NORM, MDL, PRELOAD, KNOWN, UNITS, REORDERED = range(7)
 """What `form` means to the kernel: how the Matmul object is configured."""
 
 _DEFINES = {"Cube": (), "Mix12": ("ON_REQUEST",)}
@@ -46,7 +46,8 @@ class Product:
         from opkit.profiling import Profile
 
         element = np.int8 if self.slots else np.float16
-        a, b = np.zeros((self.m, self.k), element), np.zeros((self.k, self.n), element)
+        copies = self.cores if self.slots else 1
+        a, b = np.zeros((self.m, self.k), element), np.zeros((self.k, self.n * copies), element)
         half = self.slots or self.form == NORM_TURNED
         c = np.zeros((self.m, self.n), np.float16 if half else np.float32)
         workspace = np.zeros(max(self.slots, 1) * self.cores * 128 * 256, np.int32)

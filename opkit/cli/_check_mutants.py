@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,18 @@ from opkit.cli.console import Console
 from opkit.errors import OperatorError, OpkitError, UsageError
 
 if TYPE_CHECKING:
+    from opkit.executor import Executor
     from opkit.sanitizer import Judgement, Mutant, MutationReport
     from opkit.toolchain import Project
 
-__all__ = ["mutate_project", "show_mutation"]
+__all__ = ["begin_mutants", "mutate_project", "show_mutation"]
 
 _SECONDS = 300.0
-_COPY_IGNORES = shutil.ignore_patterns("build", "__pycache__", ".git")
+_NOT_COPIED = ("build", "__pycache__", ".git")
 
 
 def mutate_project(
-    project: Project, op: str | None, arguments: Sequence[str], jobs: int, console: Console
+    project: Project, op: str | None, arguments: Sequence[str], executor: Executor, console: Console
 ) -> MutationReport:
     """Check and test every mutant of a project's kernels, each in a copy of its own.
 
@@ -35,39 +36,49 @@ def mutate_project(
         OperatorError: the project itself is not clean or does not pass.
         UsageError: it has no kernel to mutate.
     """
+    from opkit.executor import Work, folder_of
     from opkit.sanitizer import find_mutants, run_mutants
 
     kernels = sorted((project.root / "op_kernel").glob(f"{op or '*'}.cpp"))
     mutants = find_mutants(project.root, kernels)
     if not mutants:
         raise UsageError(f"{project.name} has nothing to mutate in op_kernel")
-    with tempfile.TemporaryDirectory(prefix="opkit-mutate-") as name:
-        scratch = Path(name).resolve()
+    # Under the project's own name: its package is found by it.
+    setup = (project.root.resolve().name, tuple(arguments))
+    folders = {"project": folder_of(project.root, left_out=_NOT_COPIED)}
+    plain = begin_mutants(setup, {"project": project.root})(None)
+    if not plain.compiles or plain.findings or plain.test != "pass":
+        raise OperatorError(
+            f"{project.name} itself has findings {', '.join(plain.findings) or 'none'} and its"
+            f" test ends with {plain.test or 'a build error'}: only mutants of a correct kernel"
+            " tell anything",
+            help='mend what "opkit check" and "opkit test" show first',
+        )
+    # Twice: check and test are two processes, each with a limit of its own.
+    work = Work(begin_mutants, setup, folders, seconds=2.5 * _SECONDS)
+    with console.progress("mutate", len(mutants)) as bar:
+        return run_mutants(project.name, mutants, work, executor=executor, progress=bar.advance)
 
-        def judge(index: int, file: Path | None, mutant: Mutant | None) -> Judgement:
-            # Under the project's own name: its package is found by it.
-            copy = scratch / str(index) / project.root.resolve().name
-            shutil.copytree(project.root, copy, ignore=_COPY_IGNORES)
-            try:
-                if file is not None and mutant is not None:
-                    source = copy / file
-                    text = source.read_text(encoding="utf-8", errors="surrogateescape")
-                    mutated = mutant.apply(text)
-                    source.write_text(mutated, encoding="utf-8", errors="surrogateescape")
-                return _judge(copy, arguments)
-            finally:
-                shutil.rmtree(copy.parent, ignore_errors=True)
 
-        plain = judge(-1, None, None)
-        if not plain.compiles or plain.findings or plain.test != "pass":
-            raise OperatorError(
-                f"{project.name} itself has findings {', '.join(plain.findings) or 'none'} and its"
-                f" test ends with {plain.test or 'a build error'}: only mutants of a correct kernel"
-                " tell anything",
-                help='mend what "opkit check" and "opkit test" show first',
-            )
-        with console.progress("mutate", len(mutants)) as bar:
-            return run_mutants(project.name, mutants, judge, jobs=jobs, progress=bar.advance)
+def begin_mutants(
+    setup: tuple[str, tuple[str, ...]], folders: Mapping[str, Path]
+) -> Callable[[tuple[Path, Mutant] | None], Judgement]:
+    """Return what judges a mutant of a project, or the project itself."""
+    name, arguments = setup
+
+    def run(changed: tuple[Path, Mutant] | None) -> Judgement:
+        with tempfile.TemporaryDirectory(prefix="opkit-mutate-") as scratch:
+            copy = Path(scratch).resolve() / name
+            shutil.copytree(folders["project"], copy, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+            if changed is not None:
+                file, mutant = changed
+                source = copy / file
+                text = source.read_text(encoding="utf-8", errors="surrogateescape")
+                mutated = mutant.apply(text)
+                source.write_text(mutated, encoding="utf-8", errors="surrogateescape")
+            return _judge(copy, arguments)
+
+    return run
 
 
 def _judge(project: Path, arguments: Sequence[str]) -> Judgement:

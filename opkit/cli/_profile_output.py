@@ -28,6 +28,8 @@ class Outputs:
     html: Path | None
     trace: Path | None
     csv_folder: Path | None
+    has_operators: bool = False
+    """Whether the launches are those of a program, which has operators to sum up."""
 
 
 def show_timelines(
@@ -42,6 +44,8 @@ def show_timelines(
         raise click.exceptions.Exit(1)
     longest = max(timelines, key=lambda timeline: timeline.task_us)
     _write(longest, name, outputs, console)
+    if outputs.csv_folder is not None and outputs.has_operators:
+        _write_operators(timelines, outputs.csv_folder, console)
     if console.json:
         console.emit_json(_fields(longest, timelines, name))
         return
@@ -77,6 +81,17 @@ def _write(timeline: Timeline, name: str, outputs: Outputs, console: Console) ->
         for file, text in csv_texts(timeline).items():
             write_text(outputs.csv_folder / file, text)
         console.status("wrote", f"{outputs.csv_folder}, {len(csv_texts(timeline))} CSV files")
+
+
+def _write_operators(timelines: list[Timeline], folder: Path, console: Console) -> None:
+    from opkit.profiling import write_operator_files
+    from opkit.torch_npu import operator_counts
+
+    try:
+        paths = write_operator_files(folder, timelines, operator_counts())
+    except OSError as err:
+        raise cannot_write(folder, err) from err
+    console.status("wrote", ", ".join(map(str, paths)))
 
 
 def made_text() -> str:
@@ -116,7 +131,7 @@ def _fields(timeline: Timeline, timelines: list[Timeline], name: str) -> dict[st
     fields: dict[str, object] = {
         field.name: getattr(timeline, field.name)
         for field in dataclasses.fields(timeline)
-        if field.name != "events"
+        if field.name not in ("events", "waits", "scalar")
     }
     return {
         "case": name,
@@ -140,11 +155,17 @@ def _fields(timeline: Timeline, timelines: list[Timeline], name: str) -> dict[st
     }
 
 
-def show_difference(before: Path, after: Path, limit: float, lines: int, console: Console) -> bool:
+def show_difference(
+    before: Path, after: Path, limit: float, lines: int, html: Path | None, console: Console
+) -> bool:
     """Print what changed from one file of --json to another; whether it is slower than allowed."""
-    from opkit.profiling import compare_reports, read_report, time_text
+    from opkit.profiling import compare_reports, difference_page, read_report, time_text
 
     found = compare_reports(read_report(before), read_report(after), limit_percent=limit)
+    if html is not None:
+        page = difference_page(found, (before.stem, after.stem), made=made_text())
+        write_text(html, page)
+        console.status("wrote", str(html))
     if console.json:
         import dataclasses
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,11 +13,13 @@ from opkit.cli.console import Console, Progress
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from opkit.executor import Executor
     from opkit.schema import OpSpec
     from opkit.testing import (
         Case,
         CaseResult,
         DeterminismResult,
+        FuzzBudget,
         FuzzResult,
         Golden,
         PrecisionReport,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     )
     from opkit.toolchain import Artifact, Project
 
-__all__ = ["Run", "explain", "run_determinism", "run_fuzz"]
+__all__ = ["Fuzz", "Run", "explain", "run_determinism"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Run:
     asked: str | None
     """The standard that the user named."""
     seed: int
-    jobs: int
+    executor: Executor
     pictures: bool
     keep: int
     timeout_seconds: float
@@ -48,49 +50,35 @@ class Run:
 
     def report(self, cases: tuple[Case, ...], console: Console) -> PrecisionReport:
         """Run the cases, here or in processes, and return their verdicts."""
-        from opkit import runtime
-        from opkit.testing import Setup, run_cases, run_parallel
+        from opkit.testing import Setup, run_on
 
         options = ("--standard", self.asked) if self.asked else ()
-        chip = self.artifact.chip.name
+        setup = Setup(
+            self.project,
+            self.artifact.folder,
+            self.artifact.chip.name,
+            self.asked,
+            pictures=self.pictures,
+            keep=self.keep,
+            timeout_seconds=self.timeout_seconds,
+            threads=_threads(self.executor),
+        )
         with console.progress("test", len(cases)) as bar:
 
             def advance(result: CaseResult) -> None:
                 bar.advance(result.case.name)
 
-            if self.jobs > 1 and len(cases) > 1:
-                setup = Setup(
-                    self.project,
-                    self.artifact.folder,
-                    chip,
-                    self.asked,
-                    pictures=self.pictures,
-                    keep=self.keep,
-                    timeout_seconds=self.timeout_seconds,
-                )
-                return run_parallel(
-                    setup,
-                    cases,
-                    jobs=self.jobs,
-                    seed=self.seed,
-                    options=options,
-                    progress=advance,
-                )
-            # Poison: what the kernel never writes must not look like a right zero.
-            runtime.configure(chip, poison=True)
-            with runtime.time_limit(self.timeout_seconds):
-                return run_cases(
-                    self.project,
-                    cases,
-                    library=runtime.open(self.artifact.folder),
-                    golden=self.golden,
-                    standard=self.standards,
-                    seed=self.seed,
-                    pictures=self.pictures,
-                    keep=self.keep,
-                    options=options,
-                    progress=advance,
-                )
+            return run_on(
+                self.executor, setup, cases, seed=self.seed, options=options, progress=advance
+            )
+
+
+def _threads(executor: Executor) -> int:
+    """Return the host threads of a launch: all cores where nothing else runs beside it."""
+    from opkit import runtime
+    from opkit.executor import HereExecutor
+
+    return runtime.configuration().threads if isinstance(executor, HereExecutor) else 1
 
 
 def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, str]:
@@ -126,57 +114,86 @@ def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, st
     return texts
 
 
-def run_fuzz(
-    project: Project,
-    golden: Golden | None,
-    artifact: Artifact,
-    standards: Mapping[str, Standard],
-    budget_text: str,
-    op: str | None,
-    seed: int,
-    console: Console,
-) -> None:
-    """Look for a failing case of each operator; save the smallest and exit 1 if there is one."""
-    from opkit import runtime
-    from opkit.testing import (
-        CASE_FILES,
-        chosen_operators,
-        fuzz,
-        read_budget,
-        run_case,
-        save_case,
-        shape_rules,
-    )
+@dataclass(frozen=True)
+class Fuzz:
+    """A built project, and how long to look for failing cases."""
 
-    budget = read_budget(budget_text)
-    specs = chosen_operators(project, op)
-    rules = shape_rules(specs, golden)
-    runtime.configure(artifact.chip.name, poison=True)
-    library = runtime.open(artifact.folder)
-    results: list[tuple[OpSpec, FuzzResult]] = []
-    for spec in specs:
+    project: Project
+    golden: Golden | None
+    artifact: Artifact
+    asked: str | None
+    """The standard that the user named."""
+    standards: Mapping[str, Standard]
+    budget: FuzzBudget
+    seed: int
+    timeout_seconds: float
 
-        def launch(case: Case, spec: OpSpec = spec) -> CaseResult:
-            return run_case(library, case, spec, golden, standards[spec.name])
+    def run(self, op: str | None, executor: Executor, console: Console) -> None:
+        """Look for a failing case of each operator; save the smallest, exit 1 if there is one."""
+        from opkit import runtime
+        from opkit.testing import (
+            CASE_FILES,
+            Setup,
+            cases_work,
+            chosen_operators,
+            fuzz,
+            kept_result,
+            run_case,
+            save_case,
+            shape_rules,
+        )
 
-        with console.progress(spec.name, budget.cases or 0) as bar:
-            result = fuzz(
-                spec,
-                launch,
-                budget=budget,
-                seed=seed,
-                shape_rule=rules[spec.name],
-                progress=functools.partial(_advance, bar),
-            )
-        results.append((spec, result))
-    failures = [result.failure for _, result in results if result.failure is not None]
-    path = project.folder / CASE_FILES[0]
-    for failure in failures:
-        save_case(path, failure.case)
-        console.status("saved", f"{failure.case.name} in {path}")
-    _show_fuzz(project, results, seed, console)
-    if failures:
-        raise click.exceptions.Exit(1)
+        project, golden, chip = self.project, self.golden, self.artifact.chip.name
+        specs = chosen_operators(project, op)
+        rules = shape_rules(specs, golden)
+        threads = _threads(executor)
+        runtime.configure(chip, poison=True)
+        library = runtime.open(self.artifact.folder)
+        setup = Setup(
+            project,
+            self.artifact.folder,
+            chip,
+            self.asked,
+            timeout_seconds=self.timeout_seconds,
+            threads=threads,
+        )
+        results: list[tuple[OpSpec, FuzzResult]] = []
+        with executor.open(cases_work(setup)) as crew:
+
+            def launch_all(cases: Sequence[Case]) -> Iterator[CaseResult]:
+                # In the order of the cases, as soon as those before have come.
+                waiting: dict[int, CaseResult] = {}
+                due = 0
+                for index, result in crew.stream(cases):
+                    waiting[index] = kept_result(cases[index], result)
+                    while due in waiting:
+                        yield waiting.pop(due)
+                        due += 1
+
+            for spec in specs:
+
+                def launch(case: Case, spec: OpSpec = spec) -> CaseResult:
+                    return run_case(library, case, spec, golden, self.standards[spec.name])
+
+                with console.progress(spec.name, self.budget.cases or 0) as bar:
+                    result = fuzz(
+                        spec,
+                        launch,
+                        budget=self.budget,
+                        seed=self.seed,
+                        shape_rule=rules[spec.name],
+                        run_many=launch_all,
+                        progress=functools.partial(_advance, bar),
+                    )
+                results.append((spec, result))
+        failures = [result.failure for _, result in results if result.failure is not None]
+        path = project.folder / CASE_FILES[0]
+        for failure in failures:
+            save_case(path, failure.case)
+            console.status("saved", f"{failure.case.name} in {path}")
+        _show_fuzz(project, results, self.seed, console)
+        if failures:
+            raise click.exceptions.Exit(1)
 
 
 def _advance(bar: Progress, runs: int) -> None:
@@ -207,11 +224,19 @@ def _show_fuzz(
             {
                 spec.name: {
                     "runs": result.runs,
-                    "failure": report_object(report)["cases"] if result.failure else None,
+                    "failure": _without_times(report_object(report)) if result.failure else None,
                 }
                 for spec, result, report in reports
             }
         )
+
+
+def _without_times(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the cases of a report; what this machine took for them is no part of what is found."""
+    return [
+        {name: value for name, value in case.items() if name != "seconds"}
+        for case in report["cases"]
+    ]
 
 
 def run_determinism(

@@ -9,7 +9,7 @@ import click
 
 from opkit.cli.console import Console, common_options
 
-__all__ = ["command"]
+__all__ = ["cmake_arguments", "command"]
 
 # Of common_options; no compiler has others by these names.
 _COMMON = ("--json", "-v", "--verbose", "-q", "--quiet")
@@ -78,7 +78,7 @@ def command(
         click.echo(str(CMAKE_DIR))
         return
     if cmake_args:
-        click.echo(" ".join(_cmake_arguments()))
+        click.echo(" ".join(cmake_arguments()))
         return
     from opkit.toolchain import parse_driver_arguments, run_driver
 
@@ -111,7 +111,7 @@ def _shell_lines() -> str:
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
 
 
-def _cmake_arguments() -> list[str]:
+def cmake_arguments() -> list[str]:
     from opkit.toolchain import CMAKE_DIR, OPKIT_COMMAND
 
     arguments = [f"-DCMAKE_MODULE_PATH={CMAKE_DIR}", f"-DCMAKE_PREFIX_PATH={CMAKE_DIR}"]

@@ -14,6 +14,8 @@ from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options, write_text
 from opkit.cli.options import (
     ProgramBehindDashes,
+    chosen_executor,
+    executor_option,
     jobs_option,
     output_option,
     parse_shape,
@@ -25,6 +27,7 @@ from opkit.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from opkit.executor import Executor
     from opkit.sanitizer import CheckReport, CheckSettings, Finding
     from opkit.testing import Case
     from opkit.toolchain import Project
@@ -116,6 +119,7 @@ __all__ = ["command"]
     help="Score the checks and the tests on wrong versions of the project's kernels.",
 )
 @jobs_option("Mutants")
+@executor_option("With --mutate: mutants")
 @common_options
 def command(
     *,
@@ -139,6 +143,7 @@ def command(
     timeout: float,
     mutate: bool,
     jobs: int | None,
+    executor: str | None,
     program: tuple[str, ...],
     console: Console,
 ) -> None:
@@ -168,8 +173,10 @@ def command(
                 "--mutate scores a project on its own cases: --op and -k choose among them",
                 help="leave out the program, --shape and --dtype",
             )
-        _mutate(project, op, expression, settings, jobs, console)
+        _mutate(project, op, expression, settings, chosen_executor(executor, jobs), console)
         return
+    if executor is not None:
+        raise UsageError("--executor is for --mutate", help="leave it out, or add --mutate")
     if program:
         if project is not None or op or shape or dtype or expression:
             raise UsageError(
@@ -211,11 +218,9 @@ def _mutate(
     op: str | None,
     expression: str | None,
     settings: _Settings,
-    jobs: int | None,
+    executor: Executor,
     console: Console,
 ) -> None:
-    import os
-
     from opkit.cli._check_mutants import mutate_project, show_mutation
     from opkit.toolchain import load_project
 
@@ -224,7 +229,7 @@ def _mutate(
         word for name, value in options.items() if value is not None for word in (name, value)
     ]
     project = load_project(folder)
-    report = mutate_project(project, op, arguments, jobs or os.cpu_count() or 1, console)
+    report = mutate_project(project, op, arguments, executor, console)
     show_mutation([report], console)
 
 
@@ -244,7 +249,12 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
         with runtime.time_limit(settings.timeout_seconds):
             return check_script(path, program[1:], settings=settings.checks)
     return check_program(
-        path, program[1:], settings=settings.checks, unused=settings.unused, chip=chip
+        path,
+        program[1:],
+        settings=settings.checks,
+        unused=settings.unused,
+        chip=chip,
+        timeout_seconds=settings.timeout_seconds,
     )
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -16,11 +13,17 @@ from typing import TYPE_CHECKING
 import click
 
 from opkit.cli.console import Console, common_options
-from opkit.cli.options import expression_option, jobs_option
+from opkit.cli.options import (
+    chosen_executor,
+    executor_option,
+    expression_option,
+    jobs_option,
+)
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
     from opkit.compat import Outcome, Sample, ScanReport, Verdict, Want
+    from opkit.executor import Executor
     from opkit.sanitizer import Finding
 
 __all__ = ["command"]
@@ -32,7 +35,7 @@ _WANTS_SHOWN = 25
 class _How:
     """How samples are tried."""
 
-    jobs: int
+    executor: Executor
     seconds: float
     """The limit of each step."""
     defines: tuple[str, ...]
@@ -44,6 +47,7 @@ class _How:
 @click.option("--scan", is_flag=True, help="Only read: which names are used, and which are here.")
 @expression_option("samples whose path", "reduce and not sum")
 @jobs_option("Samples tried")
+@executor_option("Samples")
 @click.option(
     "--timeout",
     "seconds",
@@ -76,6 +80,7 @@ def command(
     scan: bool,
     expression: str | None,
     jobs: int | None,
+    executor: str | None,
     seconds: float,
     defines: tuple[str, ...],
     check: bool,
@@ -105,13 +110,12 @@ def command(
         _scan(folder, expression, console)
         return
     samples = _samples(folder, expression)
-    how = _How(jobs or os.cpu_count() or 1, seconds, defines)
-    with tempfile.TemporaryDirectory(prefix="opkit-compat-check-") as name:
-        scratch = Path(name).resolve()
-        if mutate:
-            _mutate(samples, how, scratch, console)
-            return
-        outcomes, found = _try(samples, how, scratch if check else None, console)
+    how = _How(chosen_executor(executor, jobs), seconds, defines)
+    if mutate:
+        with tempfile.TemporaryDirectory(prefix="opkit-compat-mutate-") as name:
+            _mutate(samples, how, Path(name).resolve(), console)
+        return
+    outcomes, found = _try(samples, how, check, console)
     missing = compat.wants([outcome.missing for outcome in outcomes if outcome.missing])
     _show_outcomes(outcomes, missing, found if check else None, console)
     if any(outcome.verdict in _failures() for outcome in outcomes) or any(found):
@@ -131,33 +135,29 @@ def _samples(folder: Path, expression: str | None) -> tuple[Sample, ...]:
 
 
 def _try(
-    samples: Sequence[Sample],
-    how: _How,
-    reports: Path | None,
-    console: Console,
+    samples: Sequence[Sample], how: _How, check: bool, console: Console
 ) -> tuple[tuple[Outcome, ...], list[tuple[Finding, ...] | None]]:
-    """Return what became of every scenario and, where reports are kept, what it showed."""
+    """Return what became of every scenario and, where it was checked, what it showed."""
     from opkit import compat
-    from opkit.cli.cc import _cmake_arguments
-    from opkit.toolchain import OPKIT_COMMAND, find_home, home_variables
+    from opkit.cli._compat_worker import Tried, compat_work
+    from opkit.executor import Lost
 
     tasks = compat.plan(samples)
-    defines = [f"-D{define}" for define in how.defines]
-    # Debug information, for the lines of findings in host code.
-    debug = ["-DCMAKE_ASC_FLAGS=-g"] if reports else []
-    with console.progress("compat", total=len(tasks)) as bar:
-        outcomes = compat.run_tasks(
-            tasks,
-            cmake_arguments=[*_cmake_arguments(), *defines, *debug],
-            compiler=(*OPKIT_COMMAND, "cc"),
-            environment=home_variables(find_home(), os.environ),
-            jobs=how.jobs,
-            seconds=how.seconds,
-            show=console.command_line,
-            done=lambda outcome: bar.advance(f"{outcome.sample} {outcome.verdict.value}"),
-            variables=lambda task: _check_variables(reports, task.sample.name, task.scenario.name),
-        )
-    return outcomes, [_findings(reports, outcome) for outcome in outcomes]
+    work = compat_work(samples, defines=how.defines, seconds=how.seconds, check=check)
+    found: dict[int, tuple[Outcome, tuple[Finding, ...] | None]] = {}
+    with console.progress("compat", total=len(tasks)) as bar, how.executor.open(work) as crew:
+        for index, result in crew.stream(tasks):
+            sample, scenario = tasks[index].sample.name, tasks[index].scenario.name
+            if isinstance(result, Lost):
+                fault = compat.Outcome(sample, scenario, compat.Verdict.FAULT, str(result))
+                result = Tried(fault, None, ())
+            for line in result.commands:
+                console.detail(f"$ {line}")
+            if result.outcome is not None:
+                found[index] = (result.outcome, result.findings)
+            bar.advance(f"{sample} {result.outcome.verdict.value if result.outcome else ''}")
+    ordered = [found[index] for index in sorted(found)]
+    return tuple(outcome for outcome, _ in ordered), [findings for _, findings in ordered]
 
 
 def _mutate(samples: Sequence[Sample], how: _How, scratch: Path, console: Console) -> None:
@@ -165,38 +165,10 @@ def _mutate(samples: Sequence[Sample], how: _How, scratch: Path, console: Consol
     from opkit.cli._compat_mutants import Ran, mutate_samples
 
     def run(some: Sequence[Sample]) -> Ran:
-        outcomes, found = _try(some, how, scratch / "reports", console)
-        shown = [findings or () for findings in found]
-        shutil.rmtree(scratch / "reports", ignore_errors=True)
-        return list(zip(outcomes, shown, strict=True))
+        outcomes, found = _try(some, how, True, console)
+        return list(zip(outcomes, [findings or () for findings in found], strict=True))
 
-    show_mutation(mutate_samples(samples, run, scratch / "mutants", console), console)
-
-
-def _report_folder(reports: Path, sample: str, scenario: str) -> Path:
-    return reports / hashlib.sha256(f"{sample}\n{scenario}".encode()).hexdigest()[:16]
-
-
-def _check_variables(reports: Path | None, sample: str, scenario: str) -> dict[str, str]:
-    """Return what makes a scenario's programs leave findings; nothing where none are wanted."""
-    if reports is None:
-        return {}
-    from opkit.runtime import program_variables
-    from opkit.sanitizer import TOOLS, program_options
-
-    folder = _report_folder(reports, sample, scenario)
-    folder.mkdir(parents=True)
-    return program_variables(program_options(TOOLS, folder))
-
-
-def _findings(reports: Path | None, outcome: Outcome) -> tuple[Finding, ...] | None:
-    """Return what a scenario's programs showed; None where none of them was checked."""
-    if reports is None:
-        return None
-    from opkit.sanitizer import TOOLS, findings_in
-
-    found = findings_in(_report_folder(reports, outcome.sample, outcome.scenario), TOOLS)
-    return found.findings if found is not None else None
+    show_mutation(mutate_samples(samples, run, scratch, console), console)
 
 
 def _chosen(samples: tuple[Sample, ...], expression: str) -> tuple[Sample, ...]:

@@ -14,8 +14,9 @@ from opkit.errors import OperatorError, UsageError
 if TYPE_CHECKING:
     from opkit.compiler import Compiled
 
-__all__ = ["command"]
+__all__ = ["command", "read_sizes"]
 
+TARGETS = ("ascendc", "cpp", "pto")
 _STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
 
 
@@ -26,6 +27,13 @@ _STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
 @click.option("--explain", is_flag=True, help="Say why kernels are not one, their tiles and cores.")
 @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="A named dimension's size.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the kernels there.")
+@click.option(
+    "--target",
+    type=click.Choice(TARGETS),
+    default="ascendc",
+    show_default=True,
+    help="What to make of it: kernels for the chip, C++ for this machine, or PTO text.",
+)
 @chip_option("compile for")
 @common_options
 def command(
@@ -36,6 +44,7 @@ def command(
     explain: bool,
     sizes: tuple[str, ...],
     output: Path | None,
+    target: str,
     chip: str,
     console: Console,
 ) -> None:
@@ -43,6 +52,8 @@ def command(
 
     PROGRAM is a Python file with a function whose parameters are annotated with what they are:
     def norm(x: "float16[M, 4096]", weight: "float16[4096]"). Names stand for sizes known at launch.
+    What opkit tune has found lies beside it, in PROGRAM.tuning.json, and counts for the sizes of
+    --size.
 
     Example: opkit compile norm.py --explain --size M=2048
     """
@@ -50,8 +61,16 @@ def command(
 
     path, _, function = program.partition(":")
     graph = compiler.load_program(Path(path).resolve(), function or None)
-    compiled = compiler.compile(graph, chip=chip)
-    given = _sizes(sizes, graph) if sizes or _is_fixed(graph) else None
+    if target != "ascendc":
+        if dump is not None or explain:
+            raise UsageError(f"--target {target} has no stages", help="leave --dump, --explain out")
+        _other_target(target, graph, sizes, output, console, verify=verify)
+        return
+    tuned = Path(path).with_suffix(".tuning.json")
+    compiled = compiler.compile(graph, chip=chip, tuning=tuned if tuned.exists() else None)
+    given = read_sizes(sizes, graph) if sizes or _is_fixed(graph) else None
+    if given is not None:
+        compiled = compiled.variant(given)
     if (dump == "split" or verify) and given is None:
         raise UsageError("the program has named dimensions", help="give their sizes: --size M=2048")
     found: dict[str, Any] = {"program": graph.name, "chip": compiled.stages.chip.name}
@@ -72,11 +91,56 @@ def command(
         raise OperatorError(str(found["difference"]))
 
 
+def _other_target(
+    target: str,
+    graph: Any,
+    sizes: tuple[str, ...],
+    output: Path | None,
+    console: Console,
+    *,
+    verify: bool,
+) -> None:
+    """Print, write or verify what a target without stages makes of a program."""
+    from opkit import compiler
+
+    found: dict[str, Any] = {"program": graph.name, "target": target}
+    given = read_sizes(sizes, graph) if verify else {}
+    if target == "cpp":
+        program = compiler.compile(graph, target="cpp")
+        text, name = program.source, f"{graph.name}.cpp"
+    else:
+        tiles = compiler.tile_program(graph)
+        text, name = f"{tiles}\n", f"{graph.name}.pto"
+        program = None
+        if verify:
+            graph = tiles.graph()
+    if verify:
+        runs = program if program is not None else compiler.compile(graph)
+        difference = compiler.verify(runs, compiler.random_arrays(graph, given))
+        found["difference"] = str(difference) if difference is not None else None
+    if output is not None:
+        found["files"] = _write_texts({name: text}, output, console)
+    if console.json:
+        console.emit_json(found if output is not None else {**found, "text": text})
+    elif verify:
+        if not found["difference"]:
+            console.result("all stages agree with float64")
+    elif output is None:
+        console.result(text)
+    if found.get("difference"):
+        raise OperatorError(str(found["difference"]))
+
+
 def _is_fixed(graph: Any) -> bool:
     return all(isinstance(e, int) for tensor in graph.inputs for e in tensor.shape)
 
 
-def _sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
+def read_sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
+    """Return the size of each named dimension of a graph, from `M=2048`.
+
+    Raises:
+        UsageError: one is missing, or no number.
+    """
     found = {}
     for text in texts:
         name, _, number = text.partition("=")
@@ -104,13 +168,18 @@ def _verify(compiled: Compiled, sizes: dict[str, int]) -> str | None:
 
 
 def _write(compiled: Compiled, folder: Path, console: Console) -> list[str]:
+    texts = {f"{name}.cpp": text for name, text in compiled.sources.items()}
+    return _write_texts(texts, folder, console)
+
+
+def _write_texts(texts: dict[str, str], folder: Path, console: Console) -> list[str]:
     files = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as err:
         raise UsageError(f"{folder} cannot be made: {err.strerror}") from err
-    for name, text in compiled.sources.items():
-        path = folder / f"{name}.cpp"
+    for name, text in texts.items():
+        path = folder / name
         write_text(path, text)
         console.status("create", str(path))
         files.append(str(path))
@@ -128,10 +197,11 @@ def _print(
             if note.separate_because:
                 console.result(f"    not fused with what it reads: {note.separate_because}")
             if note.schedule:
-                console.result(
-                    f"    schedule {note.schedule}, {note.scratch_slots} scratch slots,"
-                    f" {note.ub_bytes_per_element:g} bytes of UB for each element of a tile"
+                room = (
+                    f", {note.scratch_slots} scratch slots, {note.ub_bytes_per_element:g} bytes of"
+                    " UB for each element of a tile"
                 )
+                console.result(f"    schedule {note.schedule}{room if note.scratch_slots else ''}")
             if note.largest_tile:
                 console.result(f"    largest tile: {note.largest_tile} elements")
             if note.cores:

@@ -35,6 +35,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from opkit import log
 from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, cannot_write
 from opkit.files import written_aside
 
@@ -283,8 +284,12 @@ def write_text(path: Path, text: str) -> None:
         raise cannot_write(path, err) from err
 
 
-def run_guarded(command: click.Command, arguments: Sequence[str]) -> int:
-    """Run a click command and return the exit code of its outcome; prints the error, if any."""
+def run_guarded(command: click.Command, arguments: Sequence[str], *, name: str = "opkit") -> int:
+    """Run a click command and return the exit code of its outcome; prints the error, if any.
+
+    Args:
+        name: what usage lines call the program.
+    """
     options = _options_before_dashes(arguments)
     console = Console(
         json="--json" in options,
@@ -294,7 +299,7 @@ def run_guarded(command: click.Command, arguments: Sequence[str]) -> int:
         return _report(_no_stdout("it is closed"), Console())
     try:
         with _only_json(console.json):
-            return _run(command, arguments, console)
+            return _run(command, arguments, console, name)
     except BrokenPipeError:
         return _closed_pipe()
     except OSError as error:
@@ -303,12 +308,12 @@ def run_guarded(command: click.Command, arguments: Sequence[str]) -> int:
         return _report(_no_stdout(error.strerror or str(error)), Console())
 
 
-def _run(command: click.Command, arguments: Sequence[str], console: Console) -> int:
+def _run(command: click.Command, arguments: Sequence[str], console: Console, name: str) -> int:
     try:
         if "_OPKIT_COMPLETE" in os.environ:
             command.main(args=list(arguments), prog_name="opkit")
         # Not command.main(): it exits 1 on a closed pipe before we can tell.
-        with _termination_unwinds(), command.make_context("opkit", list(arguments)) as context:
+        with _termination_unwinds(), command.make_context(name, list(arguments)) as context:
             command.invoke(context)
     except click.exceptions.Exit as done:
         return done.exit_code
@@ -428,6 +433,7 @@ def _not_utf8() -> SetupError:
 
 
 def _report(error: OpkitError, console: Console) -> int:
+    log.error("CLI", str(error), kind=type(error).__name__, exit_code=error.exit_code)
     if console.json:
         console.emit_json({"error": _error_object(error, error.exit_code)})
         return error.exit_code
@@ -452,6 +458,7 @@ def _report_click(error: click.ClickException, console: Console) -> int:
 
 def _report_bug(error: Exception, console: Console) -> int:
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    log.error("CLI", text, kind=type(error).__name__, exit_code=EXIT_OUR_BUG)
     if console.json:
         bug = {**_error_object(error, EXIT_OUR_BUG), "traceback": text}
         console.emit_json({"error": bug})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,10 +12,15 @@ from opkit.chips import DEFAULT_CHIP
 from opkit.cli.completion import complete_chip
 from opkit.errors import UsageError
 
+if TYPE_CHECKING:
+    from opkit.executor import Executor
+
 __all__ = [
     "ProgramBehindDashes",
     "cache_dir_option",
     "chip_option",
+    "chosen_executor",
+    "executor_option",
     "expression_option",
     "jobs_option",
     "output_option",
@@ -68,6 +73,29 @@ def jobs_option(what: str) -> _Decorator[Any]:
         metavar="N",
         help=f"{what} at a time; as many as there are cores by default.",
     )
+
+
+def executor_option(what: str) -> _Decorator[Any]:
+    """`--executor`; `what` names the things that run there. None where it is not given."""
+    return click.option(
+        "--executor",
+        metavar="local[:N]|dask:URL",
+        help=f"{what} run in N processes here, or on the Dask cluster of tcp://HOST:PORT.",
+    )
+
+
+def chosen_executor(text: str | None, jobs: int | None = None) -> Executor:
+    """Return what `--executor` and `-j` ask for; a process for each core where neither does.
+
+    Raises:
+        UsageError: both are given, or the former is no executor.
+        SetupError: Dask or its scheduler is not there.
+    """
+    from opkit.executor import open_executor
+
+    if text is not None and jobs is not None:
+        raise UsageError("-j and --executor say the same", help="write --executor local:N")
+    return open_executor(text or (f"local:{jobs}" if jobs is not None else "local"))
 
 
 def cache_dir_option(purpose: str) -> _Decorator[Any]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opkit.testing import Case
     from opkit.toolchain import Project
 
-__all__ = ["command"]
+__all__ = ["chosen_operator", "chosen_variant", "command"]
 
 
 @click.command(
@@ -77,13 +77,14 @@ __all__ = ["command"]
     "csv_folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Also write the CSV files of msprof op, with its names, into this folder.",
+    help="Also write the CSV files of msprof op, with its names, into this folder; of a program"
+    " also operator_summary.csv and kernel_details.csv, over all launches.",
 )
 @click.option(
     "--diff",
     type=(click.Path(path_type=Path), click.Path(path_type=Path)),
     metavar="A B",
-    help="Compare two files of --json and profile nothing; exit 1 if B is slower.",
+    help="Compare two files of --json, with --html side by side; exit 1 if B is slower.",
 )
 @click.option(
     "--limit",
@@ -147,16 +148,15 @@ def command(
     """
     if diff is not None:
         _refuse(project or program or op or shape, "--diff compares two files and runs nothing")
-        if show_difference(*diff, limit, lines, console):
+        if show_difference(*diff, limit, lines, html, console):
             raise click.exceptions.Exit(1)
         return
-    outputs = Outputs(html, trace, csv_folder)
+    outputs = Outputs(html, trace, csv_folder, has_operators=bool(program))
     from opkit import runtime
 
     if program:
         _refuse(project or op or shape or dtype, "a program is profiled as it is")
-        with runtime.time_limit(timeout):
-            code = _profile_program(program, kernel, chip, events, outputs, lines, console)
+        code = _profile_program(program, kernel, chip, events, timeout, outputs, lines, console)
         if code != 0:
             console.warn(f"{program[0]} itself ended with code {code}")
             raise click.exceptions.Exit(1)
@@ -195,6 +195,7 @@ def _profile_program(
     kernel: str | None,
     chip: str | None,
     events: int,
+    timeout: float,
     outputs: Outputs,
     lines: int,
     console: Console,
@@ -211,9 +212,10 @@ def _profile_program(
             raise UsageError(f"{path}: there is no such script")
         torch_npu.offer()
         runtime.configure(name)
-        timelines, code = profile_script(
-            path, program[1:], kernel=kernel or "*", event_limit=events
-        )
+        with runtime.time_limit(timeout):
+            timelines, code = profile_script(
+                path, program[1:], kernel=kernel or "*", event_limit=events
+            )
     else:
         timelines, code = profile_program(
             path,
@@ -222,6 +224,7 @@ def _profile_program(
             kernel=kernel or "*",
             event_limit=events,
             quiet_stdout=console.json,
+            timeout_seconds=timeout,
         )
     show_timelines(path.name, timelines, outputs, lines, console)
     return code
@@ -240,7 +243,8 @@ def _profile_project(
     show_timelines(case.name, timelines, outputs, lines, console)
 
 
-def _chosen(project: Project, op: str | None) -> OpSpec:
+def chosen_operator(project: Project, op: str | None) -> OpSpec:
+    """Return an operator by its class or snake_case name; the first where none is named."""
     from opkit.schema import nearest
 
     if op is None:
@@ -288,13 +292,14 @@ def _case(project: Project, wanted: _Wanted) -> Case:
         launched = [case for case in cases if not case.expects_failure]
         if launched:
             return max(launched, key=lambda case: prod(case.shape))
-    spec = _chosen(project, wanted.op)
+    spec = chosen_operator(project, wanted.op)
     rule = golden.shape_rule(spec) if golden is not None else None
     shape = parse_shape(wanted.shape) if wanted.shape else usual_shape(spec, shape_rule=rule)
-    return make_case(spec, shape, variant=_variant(spec, wanted.dtype), shape_rule=rule)
+    return make_case(spec, shape, variant=chosen_variant(spec, wanted.dtype), shape_rule=rule)
 
 
-def _variant(spec: OpSpec, dtype: str | None) -> int:
+def chosen_variant(spec: OpSpec, dtype: str | None) -> int:
+    """Return the variant whose first tensor has a data type; the first where none is named."""
     if dtype is None:
         return 0
     wanted = find_dtype(dtype)
@@ -325,9 +330,10 @@ def _run(project: Project, case: Case, chip: str, events: int, console: Console)
         with Profile(event_limit=events, lift_limits=True) as session:
             library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
     except KernelFault as err:
-        if console.json:
-            show_fault(case.name, case.op, chip, str(err), console)
-        raise
+        if not console.json:
+            raise
+        show_fault(case.name, case.op, chip, str(err), console)
+        raise click.exceptions.Exit(1) from None
     if not session.timelines:
         raise UsageError(
             f"{case.name} launched no kernel, so there is nothing to time",

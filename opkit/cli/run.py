@@ -8,6 +8,7 @@ import click
 
 from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
+from opkit.cli.options import timeout_option
 
 __all__ = ["command", "exit_code"]
 
@@ -40,6 +41,7 @@ __all__ = ["command", "exit_code"]
     metavar="N",
     help="Draw the order of blocks and the bytes of new memory from N; 0 draws nothing.",
 )
+@timeout_option()
 @click.argument("program", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @common_options
@@ -50,6 +52,7 @@ def command(
     deterministic: bool,
     poison: bool,
     seed: int | None,
+    timeout: float,
     program: Path,
     arguments: tuple[str, ...],
     console: Console,
@@ -83,9 +86,13 @@ def command(
     name = find_chip(chip).name if chip is not None else None
     found = runtime.find_program(program)
     if found.suffix == ".py":
-        _run_script(found, arguments, chip=name, threads=threads, poison=poison, seed=seed)
+        with runtime.time_limit(timeout):
+            _run_script(found, arguments, chip=name, threads=threads, poison=poison, seed=seed)
         return
-    options = {"chip": name, "threads": threads, "poison": int(poison), "seed": seed}
+    options = {
+        **{"chip": name, "threads": threads, "poison": int(poison), "seed": seed},
+        **runtime.timeout_option(timeout),
+    }
     code = _run_program(found, arguments, options, console)
     click.get_current_context().exit(code)
 

@@ -11,6 +11,14 @@ from opkit.cli.console import Console, common_options
 __all__ = ["command"]
 
 
+PROGRAM_TARGETS = (
+    ("ascendc", "on the emulated Ascend910B2; not run on hardware"),
+    ("cpp", "on this machine's processor"),
+    ("pto", "text; by NumPy and on the emulated Ascend910B2; not run by a PTO toolchain"),
+)
+"""What `opkit compile` makes of programs, and where it was run."""
+
+
 @click.command("targets", short_help="List the chips that can be emulated.")
 @click.argument("chip", required=False, shell_complete=complete_chip)
 @common_options
@@ -41,6 +49,7 @@ def command(*, chip: str | None, console: Console) -> None:
         for item in chips
     ]
     console.table(columns, rows, right=("UB KiB", "L1 KiB", "L0C KiB", "MHz"))
+    console.table(("opkit compile --target", "verified"), PROGRAM_TARGETS)
 
 
 def _show(chip: Chip, console: Console) -> None:

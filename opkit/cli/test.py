@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opkit.chips import DEFAULT_CHIP
-from opkit.cli.completion import complete_case, complete_chip, complete_standard
+from opkit.cli._cases import build_project, case_pool, choose_cases
+from opkit.cli.completion import complete_case, complete_standard
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import timeout_option
-from opkit.errors import UsageError
+from opkit.cli.options import chip_option, chosen_executor, executor_option, timeout_option
 
 if TYPE_CHECKING:
-    from opkit.testing import Case, Golden, PrecisionReport
-    from opkit.toolchain import Artifact, Project
+    from opkit.executor import Executor
+    from opkit.testing import PrecisionReport
 
 __all__ = ["command"]
 
-_TONES = {"pass": "good", "pass (cancellation)": "warn", "no reference given": "warn"}
+_TONES = {
+    "pass": "good",
+    "pass (cancellation)": "warn",
+    "pass (range)": "warn",
+    "no reference given": "warn",
+}
 
 
 @click.command("test", short_help="Check an operator's results against its golden.")
@@ -88,11 +92,10 @@ _TONES = {"pass": "good", "pass (cancellation)": "warn", "no reference given": "
     "-j",
     "--jobs",
     type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
     metavar="N",
-    help="Processes that run cases.",
+    help="Processes that run cases; this one alone by default.",
 )
+@executor_option("Cases")
 @click.option(
     "--junit",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -112,15 +115,7 @@ _TONES = {"pass": "good", "pass (cancellation)": "warn", "no reference given": "
     help="Also write msOpST's st_report.json and error CSVs.",
 )
 @timeout_option()
-@click.option(
-    "-c",
-    "--chip",
-    default=DEFAULT_CHIP,
-    show_default=True,
-    shell_complete=complete_chip,
-    metavar="CHIP",
-    help='The chip to test on; "opkit targets" lists them.',
-)
+@chip_option("test on")
 @common_options
 def command(
     *,
@@ -137,7 +132,8 @@ def command(
     explain: bool,
     determinism: bool,
     seed: int,
-    jobs: int,
+    jobs: int | None,
+    executor: str | None,
     junit: Path | None,
     html: Path | None,
     st_report: Path | None,
@@ -155,20 +151,29 @@ def command(
     """
     from opkit import runtime
     from opkit.cli import _test_modes as modes
-    from opkit.testing import ERROR_ROWS, load_golden, operator_standards, remember_failures
+    from opkit.testing import (
+        ERROR_ROWS,
+        load_golden,
+        operator_standards,
+        read_budget,
+        remember_failures,
+    )
     from opkit.toolchain import load_project
 
     found = load_project(project)
     standards = operator_standards(found.root, found.operators, standard=standard)
     golden = load_golden(found.package_dir / "golden.py")
+    workers = _executor(executor, jobs)
     if fuzz is not None:
-        artifact = _build(found, chip, console)
+        budget = read_budget(fuzz)
+        artifact = build_project(found, chip, console)
+        hunt = modes.Fuzz(found, golden, artifact, standard, standards, budget, seed, timeout)
         with runtime.time_limit(timeout):
-            modes.run_fuzz(found, golden, artifact, standards, fuzz, op, seed, console)
+            hunt.run(op, workers, console)
         return
-    pool = _pool(found, golden, op, files, seed, edge_values, pairwise, names)
-    cases = _choose(found, pool, expression, names, last_failed)
-    artifact = _build(found, chip, console)
+    pool = case_pool(found, golden, op, files, seed, edge_values, pairwise, names)
+    cases = choose_cases(found, pool, expression, names, last_failed)
+    artifact = build_project(found, chip, console)
     if determinism:
         with runtime.time_limit(timeout):
             modes.run_determinism(found, cases, artifact, console)
@@ -180,7 +185,7 @@ def command(
         standards=standards,
         asked=standard,
         seed=seed,
-        jobs=jobs,
+        executor=workers,
         pictures=html is not None,
         keep=ERROR_ROWS if st_report is not None else 8,
         timeout_seconds=timeout,
@@ -194,75 +199,13 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _pool(
-    project: Project,
-    golden: Golden | None,
-    op: str | None,
-    files: tuple[Path, ...],
-    seed: int,
-    edge_values: bool,
-    pairwise: bool,
-    names: tuple[str, ...],
-) -> tuple[Case, ...]:
-    """Return the cases to choose from; those of every kind where cases are named."""
-    from opkit.testing import file_cases, project_cases
+def _executor(text: str | None, jobs: int | None) -> Executor:
+    from opkit.executor import HereExecutor
 
-    if files:
-        return tuple(
-            case
-            for file in files
-            for case in file_cases(project, file, golden=golden, op=op, seed=seed)
-        )
-    edges = edge_values or bool(names)
-    cases = project_cases(
-        project, golden=golden, op=op, seed=seed, edge_values=edges, pairwise=pairwise
-    )
-    if not names or pairwise:
-        return cases
-    more = project_cases(project, golden=golden, op=op, seed=seed, pairwise=True)
-    return tuple({case.name: case for case in (*more, *cases)}.values())
-
-
-def _choose(
-    project: Project,
-    pool: tuple[Case, ...],
-    expression: str | None,
-    names: tuple[str, ...],
-    last_failed: bool,
-) -> tuple[Case, ...]:
-    from opkit.schema import nearest
-    from opkit.testing import failed_last, select_cases
-
-    cases = pool
-    for name in names:
-        if name not in {case.name for case in pool}:
-            near = nearest(name, [case.name for case in pool])
-            raise UsageError(
-                f'{project.name} has no case "{name}"',
-                help=f'did you mean "{near}"?' if near else "-k takes a part of a name",
-            )
-    if names:
-        cases = tuple(case for case in pool if case.name in names)
-    if last_failed:
-        cases = failed_last(project.folder, cases)
-    chosen = cases if expression is None else select_cases(cases, expression)
-    if not chosen:
-        example = cases[0].name if cases else "none"
-        raise UsageError(
-            f"no case of {project.name} matches -k {expression!r}",
-            help=f"names look like {example}",
-        )
-    return chosen
-
-
-def _build(project: Project, chip: str, console: Console) -> Artifact:
-    from opkit.toolchain import build
-
-    artifact = build(project, chip=chip, verbose=console.command_line, warn=console.warn)
-    made = artifact.compiled + artifact.cached
-    if made:
-        console.status("built", f"{project.name}, {made} files in {artifact.seconds:.1f} s")
-    return artifact
+    # One job is this process: what the golden prints is seen, a debugger stops in it.
+    if text is None and jobs in (None, 1):
+        return HereExecutor()
+    return chosen_executor(text, jobs)
 
 
 def _write(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from opkit.compat.api import ApiName, api_names
 from opkit.compat.declared import Declared, read_declared, read_refused
 from opkit.compat.discover import Sample, find_samples
-from opkit.compat.outcome import Outcome, Verdict
-from opkit.compat.run import Task, plan, run_tasks
+from opkit.compat.outcome import Outcome, Verdict, says_fail, says_pass
+from opkit.compat.run import Machine, Task, plan, try_task
 from opkit.compat.scan import KernelNames, ScanReport, Want, find_kernels, names_used, scan, wants
 from opkit.compat.select import select_samples
 
@@ -14,6 +14,7 @@ __all__ = [
     "ApiName",
     "Declared",
     "KernelNames",
+    "Machine",
     "Outcome",
     "Sample",
     "ScanReport",
@@ -27,8 +28,10 @@ __all__ = [
     "plan",
     "read_declared",
     "read_refused",
-    "run_tasks",
+    "says_fail",
+    "says_pass",
     "scan",
     "select_samples",
+    "try_task",
     "wants",
 ]

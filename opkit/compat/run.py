@@ -1,14 +1,12 @@
-"""Building, running and verifying samples, several at a time."""
+"""Building, running and verifying samples."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,7 +45,7 @@ from opkit.compat.steps import Workplace
 from opkit.compat.texts import is_file, read_text
 from opkit.toolchain import plain_code
 
-__all__ = ["Task", "plan", "run_tasks"]
+__all__ = ["Machine", "Task", "plan", "try_task"]
 
 _ARCHITECTURES = "CMAKE_ASC_ARCHITECTURES"
 _NOT_COPIED = shutil.ignore_patterns(".git", "build", "__pycache__")
@@ -81,64 +79,50 @@ def plan(samples: Sequence[Sample]) -> tuple[Task, ...]:
     return tuple(tasks)
 
 
-def run_tasks(
-    tasks: Sequence[Task],
+@dataclass(frozen=True)
+class Machine:
+    """What trying samples takes of the machine that does it."""
+
+    cmake_arguments: tuple[str, ...]
+    """What makes CMake find the language ASC."""
+    compiler: tuple[str, ...]
+    """How to call `opkit cc`, for samples without CMake."""
+    environment: Mapping[str, str]
+    """Variables of every step, over those of the process."""
+
+
+def try_task(
+    task: Task,
+    place: Path,
     *,
-    cmake_arguments: Sequence[str],
-    compiler: Sequence[str],
-    environment: Mapping[str, str],
-    jobs: int,
+    machine: Machine,
     seconds: float,
-    show: Callable[[Sequence[str]], None],
-    done: Callable[[Outcome], None],
-    variables: Callable[[Task], Mapping[str, str]] = lambda _: {},
-) -> tuple[Outcome, ...]:
-    """Return the outcome of each task, in the tasks' order.
+    show: Callable[[Sequence[str]], None] = lambda _: None,
+) -> Outcome | None:
+    """Return the outcome of a task; None where the sample's own CMake refuses the value tried.
 
     Args:
-        cmake_arguments: what makes CMake find the language ASC.
-        compiler: how to call `opkit cc`, for samples without CMake.
-        environment: variables of every step, over those of this process.
-        jobs: how many tasks run at a time.
-        seconds: the limit of each step of a task.
-        show: called with each command before it runs, from any thread.
-        done: called with each outcome when it is known, from this thread.
-        variables: more of them, for one task's steps.
-    A task whose own CMake refuses the value that was tried has no outcome.
+        place: a folder of its own, which is gone afterwards.
+        seconds: the limit of each step.
+        show: called with each command before it runs.
     """
     running = Running()
-    outcomes: dict[Task, Outcome] = {}
-    with tempfile.TemporaryDirectory(prefix="opkit-compat-") as scratch:
-        pool = ThreadPoolExecutor(max_workers=jobs)
-        try:
-            waiting = {}
-            for index, task in enumerate(tasks):
-                place = Path(scratch).resolve() / str(index)
-                attempt = _Attempt(
-                    task=task,
-                    place=place,
-                    running=running,
-                    cmake_arguments=tuple(cmake_arguments),
-                    compiler=tuple(compiler),
-                    environment={
-                        **environment,
-                        # A package of operators is installed for its own scenario only.
-                        "ASCEND_OPP_PATH": str(place / "opp"),
-                        **variables(task),
-                    },
-                    seconds=seconds,
-                    show=show,
-                )
-                waiting[pool.submit(attempt.outcome)] = task
-            for future in as_completed(waiting):
-                outcome = future.result()
-                if outcome is not None:
-                    outcomes[waiting[future]] = outcome
-                    done(outcome)
-        finally:
-            running.stop()
-            pool.shutdown(wait=True, cancel_futures=True)
-    return tuple(outcomes[task] for task in tasks if task in outcomes)
+    attempt = _Attempt(
+        task=task,
+        place=place,
+        running=running,
+        cmake_arguments=machine.cmake_arguments,
+        compiler=machine.compiler,
+        # A package of operators is installed for its own scenario only.
+        environment={**machine.environment, "ASCEND_OPP_PATH": str(place / "opp")},
+        seconds=seconds,
+        show=show,
+    )
+    try:
+        return attempt.outcome()
+    finally:
+        # Whatever ends this, too: no compiler and no program outlives it.
+        running.stop()
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,23 @@ Names load when they are first used, so that importing this package imports neit
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .builder import GraphBuilder, Operand, TensorSpec, Value, trace
+    from .choices import Choices, ChoicesRow, bucket_of, read_choices
     from .compiled import Compiled, compile
     from .differentiation import gradient
     from .dimensions import Dimension, Shape, dimension
     from .explanation import KernelNote, explain, stage_text
     from .fusion import FusedGraph, Group, fuse
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
+    from .native import generated_source
     from .operators import OPERATORS
     from .program_file import load_program, tensor_spec
+    from .pto import tile_program
     from .reference import random_arrays, run_graph, to_storage
     from .rewrite import expand, simplify
     from .stages import Stages, compile_stages
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = [
     "OPERATORS",
     "Attribute",
+    "Choices",
+    "ChoicesRow",
     "Compiled",
     "Difference",
     "Dimension",
@@ -56,72 +62,49 @@ __all__ = [
     "Tensor",
     "TensorSpec",
     "Value",
+    "bucket_of",
     "compile",
     "compile_stages",
     "dimension",
     "expand",
     "explain",
     "fuse",
+    "generated_source",
     "gradient",
     "load_program",
     "random_arrays",
+    "read_choices",
     "run_graph",
     "simplify",
     "split",
     "stage_text",
     "tensor_spec",
+    "tile_program",
     "to_storage",
     "trace",
     "verify",
 ]
 
-_HOME = {
-    "OPERATORS": "operators",
-    "Attribute": "graph",
-    "Compiled": "compiled",
-    "Difference": "verification",
-    "Dimension": "dimensions",
-    "FusedGraph": "fusion",
-    "Graph": "graph",
-    "GraphBuilder": "builder",
-    "GraphError": "graph",
-    "Group": "fusion",
-    "KernelNote": "explanation",
-    "Location": "graph",
-    "Node": "graph",
-    "Operand": "builder",
-    "Operator": "table",
-    "Shape": "dimensions",
-    "Split": "tiles",
-    "Stages": "stages",
-    "Tensor": "graph",
-    "TensorSpec": "builder",
-    "Value": "builder",
-    "compile": "compiled",
-    "compile_stages": "stages",
-    "dimension": "dimensions",
-    "expand": "rewrite",
-    "explain": "explanation",
-    "fuse": "fusion",
-    "gradient": "differentiation",
-    "load_program": "program_file",
-    "random_arrays": "reference",
-    "run_graph": "reference",
-    "simplify": "rewrite",
-    "split": "tiles",
-    "stage_text": "explanation",
-    "tensor_spec": "program_file",
-    "to_storage": "reference",
-    "trace": "builder",
-    "verify": "verification",
-}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    # Bound once: the next access does not come here.
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "builder": ("GraphBuilder", "Operand", "TensorSpec", "Value", "trace"),
+        "choices": ("Choices", "ChoicesRow", "bucket_of", "read_choices"),
+        "compiled": ("Compiled", "compile"),
+        "differentiation": ("gradient",),
+        "dimensions": ("Dimension", "Shape", "dimension"),
+        "explanation": ("KernelNote", "explain", "stage_text"),
+        "fusion": ("FusedGraph", "Group", "fuse"),
+        "graph": ("Attribute", "Graph", "GraphError", "Location", "Node", "Tensor"),
+        "native": ("generated_source",),
+        "operators": ("OPERATORS",),
+        "program_file": ("load_program", "tensor_spec"),
+        "pto": ("tile_program",),
+        "reference": ("random_arrays", "run_graph", "to_storage"),
+        "rewrite": ("expand", "simplify"),
+        "stages": ("Stages", "compile_stages"),
+        "table": ("Operator",),
+        "tiles": ("Split", "split"),
+        "verification": ("Difference", "verify"),
+    },
+)

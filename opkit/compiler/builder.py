@@ -39,7 +39,9 @@ def here() -> Location | None:
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_HERE) and not name.startswith("<frozen"):
+        # A block that `with` opens is entered by contextlib.
+        is_ours = name.startswith((_HERE, "<frozen")) or name.endswith("/contextlib.py")
+        if not is_ours:
             return Location(name, frame.f_lineno)
         if frame.f_back is None:
             return None

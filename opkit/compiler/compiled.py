@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from opkit.chips import DEFAULT_CHIP, find_chip
-from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
+from .attention import attention_arrays, attention_data, workspaces
 from .builder import TensorSpec, trace
-from .dimensions import bind_shapes, evaluate
-from .fusion import Group
-from .graph import Attribute, Graph, GraphError, Node
+from .calls import ProgramCalls
+from .choices import Choices, ChoicesRow, read_choices
+from .dimensions import bind_shapes
+from .fusion import FusedGraph, Group
+from .graph import Attribute, Graph, GraphError
 from .movements import MOVEMENTS, run_movement
 from .native import NativeKernel, compile_text
-from .operators import OPERATORS
-from .products import product_source, run_product
-from .stages import Stages, VectorKernel, compile_stages, source_of
+from .products import run_product
+from .stages import Stages, VectorKernel, attention_source, compile_stages, source_of
 from .vector import DoesNotFit, launch_for
 
-__all__ = ["Compiled", "compile"]
+if TYPE_CHECKING:
+    from .host import HostProgram
+
+__all__ = ["TARGETS", "Compiled", "compile"]
 
 
-class Compiled:
+class Compiled(ProgramCalls):
     """A program for one chip, for all sizes that its named dimensions stand for.
 
     Call it with the inputs' arrays in order, attributes by name; it returns one array, or a tuple
@@ -33,8 +36,10 @@ class Compiled:
     of the outputs. Arrays have the inputs' data types; bfloat16 comes and goes as uint16.
     """
 
-    def __init__(self, stages: Stages) -> None:
+    def __init__(self, stages: Stages, rows: Sequence[ChoicesRow] = ()) -> None:
+        """Take the stages; `rows` are what was tuned for some sizes."""
         self.stages = stages
+        self._rows = tuple(rows)
         self._loaded: dict[str, NativeKernel] = {}
 
     @property
@@ -45,8 +50,16 @@ class Compiled:
     @property
     def sources(self) -> Mapping[str, str]:
         """The Ascend C text of each kernel."""
-        products = (g for g in self.stages.fused.groups if g.kind == "matmul")
-        return {**self.stages.texts, **dict(product_source(self, group) for group in products)}
+        return self.stages.texts
+
+    def variant(self, sizes: Mapping[str, int]) -> Compiled:
+        """Return the program as it was tuned for named sizes; itself where it was not."""
+        graph, chip = self.graph, self.stages.chip.name
+        dtypes = [tensor.dtype for tensor in graph.inputs]
+        for row in self._rows:
+            if row.fits(graph.name, chip, dtypes, sizes) and row.choices != self.stages.choices:
+                return compile(graph, chip=chip, choices=row.choices)
+        return self
 
     def load(self) -> Compiled:
         """Compile every kernel now instead of at its first launch."""
@@ -54,89 +67,40 @@ class Compiled:
             self._native(group[0])
         return self
 
-    def __call__(self, *arrays: Any, **attributes: float) -> Any:
-        """Return the outputs for these inputs.
-
-        Raises:
-            UsageError: an array does not fit its input.
-            KernelFault: a kernel faulted.
-        """
-        graph = self.graph
-        if len(arrays) != len(graph.inputs):
-            raise UsageError(f"{graph.name} takes {len(graph.inputs)} arrays, not {len(arrays)}")
-        given: dict[str, Any] = {}
-        for tensor, array in zip(graph.inputs, arrays, strict=True):
-            row = find_dtype(tensor.dtype)
-            assert row is not None
-            array = np.asarray(array)
-            if str(array.dtype) != row.numpy:
-                raise UsageError(
-                    f'"{tensor.name}" has elements of {array.dtype}, expected {row.numpy}',
-                    help="convert it with astype()",
-                )
-            given[tensor.name] = np.ascontiguousarray(array)
-        results = self.run(given, attributes)
-        outputs = tuple(results[name] for name, _ in graph.outputs)
-        return outputs[0] if len(outputs) == 1 else outputs
-
-    def run(self, given: Mapping[str, Any], attributes: Mapping[str, float]) -> dict[str, Any]:
-        """Return the outputs by name, for contiguous arrays by name."""
-        graph = self.stages.graph
-        memory, sizes = self.run_all(given, attributes)
-        scalars = self.scalars(sizes, attributes)
-        found = {}
-        for name, tensor in graph.outputs:
-            if tensor in scalars:
-                dtype = find_dtype(graph.tensors[tensor].dtype)
-                assert dtype is not None and dtype.numpy is not None
-                found[name] = np.asarray(scalars[tensor], dtype.numpy)
-            else:
-                found[name] = memory[tensor]
-        return found
+    @property
+    def lowered(self) -> FusedGraph:
+        """The program in kernels."""
+        return self.stages.fused
 
     def run_all(
         self, given: Mapping[str, Any], attributes: Mapping[str, float]
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Return every tensor that lies in global memory, and the named sizes."""
-        graph = self.stages.graph
-        sizes = bind_shapes(
-            ((t.name, t.shape) for t in graph.inputs), {n: a.shape for n, a in given.items()}
-        )
-        scalars = self.scalars(sizes, attributes)
-        memory: dict[str, Any] = dict(given)
-        for group in self.stages.fused.groups:
-            if group.kind == "vector":
-                self._launch(group, memory, sizes, scalars)
-            elif group.kind == "view":
-                (node,) = group.nodes
-                memory[node.output.name] = memory[node.inputs[0]].reshape(
-                    tuple(evaluate(e, sizes) for e in node.output.shape)
-                )
-            elif group.kind == "matmul":
-                run_product(self, group, memory, sizes)
-            elif group.kind in MOVEMENTS:
-                run_movement(self, group.nodes[0], memory, sizes)
-            else:
-                raise GraphError(
-                    f"{group.kind} has no kernel yet", location=group.nodes[0].location
-                )
-        return memory, sizes
+        shapes = {name: array.shape for name, array in given.items()}
+        sizes = bind_shapes(((t.name, t.shape) for t in self.lowered.graph.inputs), shapes)
+        tuned = self.variant(sizes)
+        if tuned is not self:
+            return tuned.run_all(given, attributes)
+        return super().run_all(given, attributes)
 
-    def scalars(
-        self, sizes: Mapping[str, int], attributes: Mapping[str, float]
-    ) -> dict[str, float]:
-        """Return the numbers that the host computes for a launch."""
-        graph = self.stages.graph
-        known = {each.name: each.default for each in graph.attributes}
-        for name, value in attributes.items():
-            if name not in known:
-                raise UsageError(f'{graph.name} has no attribute "{name}"')
-            known[name] = value
-        found: dict[str, float] = {}
-        for node in graph.nodes:
-            if node.output.name in self.stages.fused.uniform:
-                found[node.output.name] = _number(node, found, known, sizes)
-        return found
+    def run_group(
+        self,
+        group: Group,
+        memory: dict[str, Any],
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, float],
+    ) -> None:
+        """Run one kernel; its results appear in memory."""
+        if group.kind == "vector":
+            self._launch(group, memory, sizes, scalars)
+        elif group.kind == "matmul":
+            run_product(self, group, memory, sizes, scalars)
+        elif group.kind == "attention":
+            self._attend(group, memory, sizes)
+        elif group.kind in MOVEMENTS:
+            run_movement(self, group.nodes[0], memory, sizes)
+        else:
+            raise GraphError(f"{group.kind} has no kernel yet", location=group.nodes[0].location)
 
     def _launch(
         self,
@@ -148,7 +112,9 @@ class Compiled:
         candidates = self.stages.kernels[group.name]
         for kernel in candidates:
             try:
-                launch = launch_for(kernel.layout, self.stages.chip, sizes, scalars)
+                launch = launch_for(
+                    kernel.layout, self.stages.chip, sizes, scalars, self.stages.choices
+                )
             except DoesNotFit:
                 if kernel is candidates[-1]:
                     raise
@@ -158,6 +124,18 @@ class Compiled:
         for name in kernel.text.arguments:
             arguments.append(self.room(name, memory, sizes))
         self._native(kernel).launch([*arguments, launch.data], launch.block_dim)
+
+    def _attend(self, group: Group, memory: dict[str, Any], sizes: Mapping[str, int]) -> None:
+        (node,) = group.nodes
+        arrays = attention_arrays([memory[name] for name in node.inputs])
+        result = self.room(node.output.name, memory, sizes)
+        if result.size == 0:
+            return
+        kernel = self.stages.attentions[group.name]
+        cores, data = attention_data(node, arrays, self.stages.chip)
+        slots = workspaces(cores, result.shape[-1], kernel.dtype)
+        native = self.native(group.name, lambda: attention_source(kernel, with_lines=True))
+        native.launch([*arrays, result, *slots, data], cores)
 
     def _native(self, kernel: VectorKernel) -> NativeKernel:
         # The compiler gets the user's lines: faults, findings and profiles name the program's own.
@@ -173,66 +151,76 @@ class Compiled:
             self._loaded[name] = compile_text(name, source(), self.stages.chip, mode=mode)
         return self._loaded[name]
 
-    def room(self, name: str, memory: dict[str, Any], sizes: Mapping[str, int]) -> Any:
-        """Return the array of a tensor, made where there is none yet."""
-        if name not in memory:
-            tensor = self.stages.graph.tensors[name]
-            row = find_dtype(tensor.dtype)
-            assert row is not None and row.numpy is not None
-            memory[name] = np.empty(tuple(evaluate(e, sizes) for e in tensor.shape), row.numpy)
-        return memory[name]
-
 
 _MOST_KNOWN = 256
 _KNOWN: dict[tuple[object, ...], Compiled] = {}
 """Programs of this process: what was traced again alike need not be compiled again."""
 
 
+TARGETS = ("ascendc", "cpp")
+
+
+@overload
+def compile(
+    program: Graph | Callable[..., object],
+    *inputs: TensorSpec,
+    chip: str = ...,
+    target: Literal["ascendc"] = ...,
+    name: str | None = ...,
+    attributes: Sequence[Attribute] = ...,
+    choices: Choices | None = ...,
+    tuning: Path | None = ...,
+) -> Compiled: ...
+@overload
+def compile(
+    program: Graph | Callable[..., object],
+    *inputs: TensorSpec,
+    chip: str = ...,
+    target: Literal["cpp"],
+    name: str | None = ...,
+    attributes: Sequence[Attribute] = ...,
+) -> HostProgram: ...
 def compile(
     program: Graph | Callable[..., object],
     *inputs: TensorSpec,
     chip: str = DEFAULT_CHIP,
+    target: str = "ascendc",
     name: str | None = None,
     attributes: Sequence[Attribute] = (),
-) -> Compiled:
-    """Return a program compiled for a chip.
+    choices: Choices | None = None,
+    tuning: Path | None = None,
+) -> Compiled | HostProgram:
+    """Return a program compiled for a chip, or for the machine at hand.
 
     Args:
         program: a graph, or a Python function over tensors, which is traced.
         inputs: the function's inputs.
         chip: the chip's name.
+        target: `ascendc`, for the chip; `cpp`, plain C++ with threads for this machine.
         name: the kernel's name; the function's own without one.
         attributes: numbers that come with every call.
+        choices: in place of the compiler's own, for all sizes.
+        tuning: a file of `opkit tune`: its choices for the sizes of a call.
 
     Raises:
         GraphError: the program is wrong, at the user's line.
-        UsageError: no such chip.
+        UsageError: no such chip, no such target, or the tuning file is damaged.
     """
+    if target not in TARGETS:
+        raise UsageError(f'there is no target "{target}"', help=f"there is {', '.join(TARGETS)}")
     graph = (
         program
         if isinstance(program, Graph)
         else trace(program, inputs, name=name, attributes=attributes)
     )
-    key = (graph, chip, tuple(node.location for node in graph.nodes))
+    if target == "cpp":
+        from .host import compile_host
+
+        return compile_host(graph)
+    rows = read_choices(tuning) if tuning is not None else ()
+    key = (graph, chip, tuple(node.location for node in graph.nodes), choices, str(rows))
     if key not in _KNOWN:
         while len(_KNOWN) >= _MOST_KNOWN:
             del _KNOWN[next(iter(_KNOWN))]
-        _KNOWN[key] = Compiled(compile_stages(graph, find_chip(chip)))
+        _KNOWN[key] = Compiled(compile_stages(graph, find_chip(chip), choices), rows)
     return _KNOWN[key]
-
-
-def _number(
-    node: Node, found: Mapping[str, float], known: Mapping[str, Any], sizes: Mapping[str, int]
-) -> float:
-    settings = node.settings
-    if node.operator == "constant":
-        return settings["value"]  # type: ignore[return-value]
-    if node.operator == "extent":
-        return float(evaluate(settings["extent"], sizes))
-    if node.operator == "attribute":
-        value = known[str(settings["name"])]
-        if value is None:
-            raise UsageError(f'the attribute "{settings["name"]}" is missing')
-        return value  # type: ignore[no-any-return]
-    arrays = [np.asarray(found[each]) for each in node.inputs]
-    return float(OPERATORS[node.operator].reference(*arrays, **settings).item())

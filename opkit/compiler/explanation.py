@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .fusion import Group
+from .products import cut_of
 from .vector import DoesNotFit, launch_for, tile_for
 
 if TYPE_CHECKING:
@@ -46,6 +47,14 @@ def explain(stages: Stages, sizes: Mapping[str, int] | None = None) -> list[Kern
 def _note(stages: Stages, group: Group, sizes: Mapping[str, int] | None) -> KernelNote:
     names = tuple(node.operator for node in group.nodes)
     kernels = stages.kernels.get(group.name, ())
+    if group.name in stages.products and sizes is not None:
+        cut = cut_of(stages.products[group.name], stages.graph, stages.chip, sizes, stages.choices)
+        tile = cut.most_rows * cut.most_columns
+        schedule = "blocks" if len(group.nodes) == 1 else "blocks, finished by vector cores"
+        return KernelNote(
+            *(group.name, group.kind, names, group.why, schedule, 0.0, 0, 0),
+            *(cut.cores, tile, cut.blocks),
+        )
     if not kernels:
         return KernelNote(group.name, group.kind, names, group.why, "", 0.0, 0, 0, 0, 0, 0)
     kernel = kernels[0]
@@ -62,7 +71,7 @@ def _note(stages: Stages, group: Group, sizes: Mapping[str, int] | None) -> Kern
         names,
         group.why,
         kernel.plan.program.schedule,
-        kernel.plan.bytes_per_element(2),
+        kernel.plan.bytes_per_element(),
         kernel.plan.counts["scratch"],
         largest,
         cores,
@@ -77,7 +86,7 @@ def _launched(
     uniform = dict.fromkeys(stages.fused.uniform, 0.0)
     for kernel in kernels:
         try:
-            launch = launch_for(kernel.layout, stages.chip, sizes, uniform)
+            launch = launch_for(kernel.layout, stages.chip, sizes, uniform, stages.choices)
         except DoesNotFit:
             continue
         return kernel, launch.block_dim, int(launch.values["tileLength"]), launch.split.tiles
@@ -100,10 +109,15 @@ def stage_text(stages: Stages, stage: str, sizes: Mapping[str, int] | None = Non
     if stage == "split":
         uniform = dict.fromkeys(stages.fused.uniform, 0.0)
         parts = []
+        for product in stages.products.values():
+            cut = cut_of(product, stages.graph, stages.chip, sizes or {}, stages.choices)
+            parts.append(f"kernel {product.name}\n{cut}")
         for group in stages.kernels.values():
             for kernel in group:
                 try:
-                    launch = launch_for(kernel.layout, stages.chip, sizes or {}, uniform)
+                    launch = launch_for(
+                        kernel.layout, stages.chip, sizes or {}, uniform, stages.choices
+                    )
                 except DoesNotFit:
                     continue
                 parts.append(f"kernel {kernel.name}\n{launch.split}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .dimensions import same
-from .graph import Graph, Node
+from .graph import Graph, Node, Tensor
 from .operators import OPERATORS
 from .vector import UnfusableError, domain_of
 
@@ -41,8 +41,7 @@ class FusedGraph:
     groups: tuple[Group, ...]
 
     def inputs_of(self, group: Group) -> tuple[str, ...]:
-        """Return the tensors that a group reads from memory; single numbers come with the launch.
-        Return the tensors that a group reads from memory; single numbers come with the launch."""
+        """Return the tensors that a group reads from memory; numbers come with the launch."""
         uniform = self.uniform
         found: dict[str, None] = {}
         for node in group.nodes:
@@ -90,8 +89,8 @@ def is_uniform_node(node: Node, known: set[str] | frozenset[str]) -> bool:
     )
 
 
-def fuse(graph: Graph) -> FusedGraph:
-    """Return the graph with each node in one kernel.
+def fuse(graph: Graph, *, apart: bool = False) -> FusedGraph:
+    """Return the graph with each node in one kernel; `apart`: each in one of its own.
 
     Element-wise operators and reductions along one axis join the kernel of what they read where
     one nest of
@@ -99,7 +98,7 @@ def fuse(graph: Graph) -> FusedGraph:
     """
     lasting = {tensor for _, tensor in graph.outputs}
     while True:
-        fused = _fused(graph, frozenset(lasting))
+        fused = _fused(graph, frozenset(lasting), apart)
         wrong = {
             name
             for group in fused.groups
@@ -107,12 +106,20 @@ def fuse(graph: Graph) -> FusedGraph:
             for name in fused.outputs_of(group)
             if not domain_of(graph, group.nodes).is_written_once(name)
         }
+        # A product that is also read as it is does not stay in the cube's hands.
+        wrong |= {
+            group.nodes[0].output.name
+            for group in fused.groups
+            if group.kind == "matmul"
+            and len(group.nodes) > 1
+            and group.nodes[0].output.name in fused.outputs_of(group)
+        }
         if wrong <= lasting:
             return fused
         lasting |= wrong
 
 
-def _fused(graph: Graph, lasting: frozenset[str]) -> FusedGraph:
+def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
     """Return a partition in which no tensor of `lasting` is computed more than once."""
     uniform: set[str] = set()
     building: list[tuple[str, list[Node], str]] = []
@@ -123,14 +130,17 @@ def _fused(graph: Graph, lasting: frozenset[str]) -> FusedGraph:
             continue
         kind = _kind(node)
         producers = sorted({home[name] for name in node.inputs if name in home})
-        index, why = _join(graph, node, kind, producers, building, lasting)
+        index, why = _join(graph, node, kind, producers, building, home, lasting)
+        if apart and index is not None:
+            index, why = None, "operators were asked to be apart"
         if index is None:
             building.append((kind, [node], why))
             index = len(building) - 1
         else:
             building[index][1].append(node)
         home[node.output.name] = index
-    building, home = _merge(graph, building, home, lasting)
+    if not apart:
+        building, home = _merge(graph, building, home, lasting)
     groups = []
     for position, index in enumerate(_order(building, home)):
         kind, nodes, why = building[index]
@@ -162,6 +172,7 @@ def _join(
     kind: str,
     producers: Sequence[int],
     building: Sequence[tuple[str, list[Node], str]],
+    home: dict[str, int],
     lasting: frozenset[str],
 ) -> tuple[int | None, str]:
     """Return the kernel that a node joins, or why it begins another."""
@@ -169,14 +180,19 @@ def _join(
         return None, f"{node.operator} is a kernel of its own" if producers else ""
     why = ""
     for index in reversed(producers):
-        if _is_bias(graph, node, building[index], [p for p in producers if p > index]):
-            return index, ""
+        if building[index][0] == "matmul":
+            fits, reason = _finishes(graph, node, building[index][1], lasting)
+            later = [other for other in producers if other != index]
+            if fits and not _waits(building, home, later, index):
+                return index, ""
+            why = why or reason or "it also reads what waits for that product"
+            continue
         if building[index][0] != "vector":
             why = why or f"it reads what {building[index][1][0].operator} gives"
             continue
         # Everything else that it reads must be computed before that kernel begins.
-        if any(other > index for other in producers):
-            why = why or "it also reads a later kernel's result"
+        if _waits(building, home, [other for other in producers if other != index], index):
+            why = why or "it also reads what waits for that kernel"
             continue
         try:
             _check_loops(graph, [*building[index][1], node], lasting)
@@ -187,23 +203,48 @@ def _join(
     return None, why
 
 
-def _is_bias(
-    graph: Graph, node: Node, group: tuple[str, list[Node], str], later: Sequence[int]
+def _waits(
+    building: Sequence[tuple[str, list[Node], str]],
+    home: dict[str, int],
+    kernels: Sequence[int],
+    goal: int,
 ) -> bool:
-    """Whether a node adds one number a column to a product, which the cube does by itself."""
-    kind, nodes, _ = group
-    if kind != "matmul" or len(nodes) > 1 or node.operator != "add" or later:
-        return False
+    """Whether one of some kernels needs what another computes."""
+    reads = _reads(building, home)
+    stack, seen = list(kernels), set(kernels)
+    while stack:
+        for index in reads[stack.pop()]:
+            if index == goal:
+                return True
+            if index not in seen:
+                seen.add(index)
+                stack.append(index)
+    return False
+
+
+def _finishes(
+    graph: Graph, node: Node, nodes: Sequence[Node], lasting: frozenset[str]
+) -> tuple[bool, str]:
+    """Return whether the vector cores can apply a node to a product's blocks as the cube hands them
+    over, or why not."""
     product = nodes[0].output
-    if len(graph.users[product.name]) > 1 or any(t == product.name for _, t in graph.outputs):
-        return False
-    others = [graph.tensors[name] for name in node.inputs if name != product.name]
-    if len(others) != 1 or others[0].dtype not in ("float16", "float32"):
-        return False
-    (bias,) = others
-    if bias.dtype != product.dtype or node.output.shape != product.shape:
-        return False
-    return len(bias.shape) == 1 and same(bias.shape[0], product.shape[-1])
+    if product.name in lasting:
+        return False, f"{product.name} is also read as it is"
+    if OPERATORS[node.operator].kind == "reduction":
+        return False, "a block that the cube hands over is no whole row"
+    own = {each.output.name for each in nodes}
+    for name in node.inputs:
+        if name in own and not _has_shape_of(graph.tensors[name], product):
+            return False, f"{name} does not have an element for each of the product's"
+    if not _has_shape_of(node.output, product):
+        return False, f"{node.output.name} does not have an element for each of the product's"
+    return True, ""
+
+
+def _has_shape_of(tensor: Tensor, product: Tensor) -> bool:
+    return len(tensor.shape) == len(product.shape) and all(
+        same(a, b) for a, b in zip(tensor.shape, product.shape, strict=True)
+    )
 
 
 def _merge(

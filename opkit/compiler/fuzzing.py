@@ -30,16 +30,19 @@ _COMPARISONS = ("less", "less_equal", "greater", "greater_equal")
 _REDUCTIONS = ("sum", "mean", "max", "min")
 
 
-def random_graph(seed: int, *, depth: int = 8) -> Graph:
+def random_graph(seed: int, *, depth: int = 8, products: bool = False) -> Graph:
     """Return a program of up to `depth` operators, one after another or side by side.
 
-    Comparisons are of inputs only, so that no rounding can turn one over.
+    With `products` some of them multiply by a matrix of the program's. Comparisons are of inputs
+    only, so that no rounding can turn one over.
     """
-    return _Random(seed, depth).build()
+    return _Random(seed, depth, products).build()
 
 
 class _Random:
-    def __init__(self, seed: int, depth: int) -> None:
+    def __init__(self, seed: int, depth: int, products: bool) -> None:
+        self.products = products
+        self.matrices = 0
         self.random = random.Random(seed)
         self.depth = self.random.randint(1, depth)
         self.builder = GraphBuilder(f"random_{seed}")
@@ -76,6 +79,8 @@ class _Random:
     def step(self, values: list[Value], inputs: list[Value]) -> Value:
         kind = self.random.random()
         x = self.random.choice(values[-3:])
+        if self.products and x.ndim >= 2 and self.random.random() < 0.3:
+            return self.product(x)
         if kind < 0.35:
             name = self.random.choice(_UNARY)
             # What grows stays small: squares of squares leave float16.
@@ -90,6 +95,17 @@ class _Random:
         if kind < 0.93:
             return self.choice(x, inputs)
         return self.moved(x)
+
+    def product(self, x: Value) -> Value:
+        depth = int(x.shape[-1])
+        columns = self.random.choice(_EXTENTS[2:])
+        turned = self.random.random() < 0.5
+        shape = (columns, depth) if turned else (depth, columns)
+        matrix = self.builder.input(f"w{self.matrices}", shape, x.dtype)
+        self.matrices += 1
+        # Sums as large as what is summed.
+        small = x.apply("clamp", low=-4.0, high=4.0) * float(depth**-0.5)
+        return small.apply("matmul", matrix, transpose_b=turned)
 
     def binary(self, x: Value, y: Value) -> Value:
         if not self.fits(x, y):

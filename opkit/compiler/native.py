@@ -11,7 +11,10 @@ from opkit.toolchain import KernelImage, compile_kernel
 if TYPE_CHECKING:
     from opkit.runtime import Kernel
 
-__all__ = ["NativeKernel", "compile_text"]
+__all__ = ["NativeKernel", "compile_text", "generated_source"]
+
+# What this process has compiled, by the name that messages and the debugger know it by.
+_sources: dict[str, str] = {}
 
 
 class NativeKernel:
@@ -34,5 +37,11 @@ class NativeKernel:
 
 def compile_text(name: str, source: str, chip: Chip, *, mode: str | None = None) -> NativeKernel:
     """Return a kernel compiled from its text; from the cache where the same was compiled before."""
+    _sources[f"{name}.cpp"] = source
     image = compile_kernel(source, chip, kernels=[name], mode=mode, name=f"{name}.cpp")
     return NativeKernel(image, name)
+
+
+def generated_source(name: str) -> str | None:
+    """Return the text that this process has compiled last under a name; None for another's."""
+    return _sources.get(name)

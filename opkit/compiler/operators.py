@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import composites, movement, primitives
+from .attention_operator import ATTENTION
 from .table import Operator
 
 __all__ = ["OPERATORS"]
 
 OPERATORS: Mapping[str, Operator] = {
-    row.name: row for row in (*primitives.ROWS, *composites.ROWS, *movement.ROWS)
+    row.name: row for row in (*primitives.ROWS, *composites.ROWS, *movement.ROWS, ATTENTION)
 }

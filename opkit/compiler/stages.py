@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from opkit.chips import Chip
 from opkit.errors import UsageError
 
+from .attention import AttentionKernel, attention_kernel, recognise_attention, write_attention
+from .choices import OWN_CHOICES, Choices
 from .dimensions import evaluate
 from .fusion import FusedGraph, Group, fuse
 from .graph import Graph, GraphError
+from .products import ProductKernel, product_kernel
 from .rewrite import expand, simplify
 from .text import identifier
 from .vector import (
@@ -27,7 +30,7 @@ from .vector import (
     write_kernel,
 )
 
-__all__ = ["Stages", "VectorKernel", "compile_stages"]
+__all__ = ["Stages", "VectorKernel", "attention_source", "compile_stages", "source_of"]
 
 
 @dataclass(frozen=True)
@@ -56,18 +59,28 @@ class Stages:
     fused: FusedGraph
     kernels: Mapping[str, tuple[VectorKernel, ...]]
     """The kernels of each vector group: the first that fits a launch's shapes serves it."""
+    products: Mapping[str, ProductKernel]
+    """The kernel of each group that begins with a product."""
+    attentions: Mapping[str, AttentionKernel]
     chip: Chip
+    choices: Choices = OWN_CHOICES
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """Each kernel's source as people read it."""
-        return {
-            kernel.name: source_of(kernel) for group in self.kernels.values() for kernel in group
-        }
+        """Each kernel's source as people read it, in the order in which they run."""
+        found: dict[str, str] = {}
+        for group in self.fused.groups:
+            for kernel in self.kernels.get(group.name, ()):
+                found[kernel.name] = source_of(kernel)
+            if group.name in self.products:
+                found[group.name] = self.products[group.name].source()
+            if group.name in self.attentions:
+                found[group.name] = attention_source(self.attentions[group.name])
+        return found
 
 
-def compile_stages(graph: Graph, chip: Chip) -> Stages:
-    """Return all stages of a graph for a chip.
+def compile_stages(graph: Graph, chip: Chip, choices: Choices | None = None) -> Stages:
+    """Return all stages of a graph for a chip; `choices` in place of the compiler's own.
 
     Raises:
         GraphError: it cannot be compiled; at the user's line.
@@ -78,29 +91,50 @@ def compile_stages(graph: Graph, chip: Chip) -> Stages:
             f"compiled programs do not run on {chip.name} yet",
             help="they copy with DataCopyPad, which architecture 2201 has: --chip Ascend910B2",
         )
-    simple = simplify(expand(graph))
-    fused = fuse(simple)
+    simple = simplify(expand(recognise_attention(graph)))
+    chosen = choices or OWN_CHOICES
+    fused = fuse(simple, apart=chosen.fusion == "none")
     kernels = {
-        group.name: _kernels_of(fused, group, chip)
+        group.name: _kernels_of(fused, group, chip, chosen)
         for group in fused.groups
         if group.kind == "vector"
     }
-    return Stages(graph, simple, fused, kernels, chip)
+    products = {
+        group.name: product_kernel(fused, group) for group in fused.groups if group.kind == "matmul"
+    }
+    attentions = {
+        group.name: attention_kernel(simple, group.name, group.nodes[0])
+        for group in fused.groups
+        if group.kind == "attention"
+    }
+    return Stages(graph, simple, fused, kernels, products, attentions, chip, chosen)
+
+
+_HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
+
+
+def attention_source(kernel: AttentionKernel, *, with_lines: bool = False) -> str:
+    """Return an attention kernel's whole source file."""
+    body = write_attention(kernel).render(with_lines=with_lines, file=f"{kernel.name}.cpp")
+    return _HEAD + body
 
 
 def source_of(kernel: VectorKernel, *, with_lines: bool = False, file: str = "") -> str:
     """Return a kernel's whole source file."""
-    head = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
     body = kernel.text.text.render(with_lines=with_lines, file=file)
-    return head + body
+    return _HEAD + body
 
 
-def _kernels_of(fused: FusedGraph, group: Group, chip: Chip) -> tuple[VectorKernel, ...]:
+def _kernels_of(
+    fused: FusedGraph, group: Group, chip: Chip, choices: Choices
+) -> tuple[VectorKernel, ...]:
     domain = domain_of(fused.graph, group.nodes)
     found: list[VectorKernel] = []
-    for schedule in _schedules(domain, chip):
+    # The one asked for first; what it cannot do the others still can.
+    schedules = sorted(_schedules(domain, chip), key=lambda name: name != choices.schedule)
+    for schedule in schedules:
         name = group.name if not found else f"{group.name}_{schedule}"
-        kernel = _kernel(fused, group, domain, schedule, name)
+        kernel = _kernel(fused, group, domain, schedule, name, choices)
         if isinstance(domain.columns, int) and not tile_for(kernel.plan, chip, domain.columns):
             continue
         found.append(kernel)
@@ -109,7 +143,7 @@ def _kernels_of(fused: FusedGraph, group: Group, chip: Chip) -> tuple[VectorKern
     if not found:
         last = group.nodes[-1]
         schedule = _schedules(domain, chip)[-1]
-        sizes = str(_kernel(fused, group, domain, schedule, group.name).plan)
+        sizes = str(_kernel(fused, group, domain, schedule, group.name, choices).plan)
         raise GraphError(
             f"not even 256 elements of each of its tensors fit the"
             f" {chip.count('memory.ub_bytes')} bytes of UB at once:\n{sizes}",
@@ -120,10 +154,17 @@ def _kernels_of(fused: FusedGraph, group: Group, chip: Chip) -> tuple[VectorKern
 
 
 def _kernel(
-    fused: FusedGraph, group: Group, domain: Domain, schedule: str, name: str
+    fused: FusedGraph,
+    group: Group,
+    domain: Domain,
+    schedule: str,
+    name: str,
+    choices: Choices,
 ) -> VectorKernel:
     program = lower_group(fused, group, domain, schedule)
     plan = plan_memory(program)
+    if choices.buffers:
+        plan = replace(plan, buffers=choices.buffers)
     names = {tensor: output for output, tensor in fused.graph.outputs}
     tensors = [*program.inputs, *(tensor for tensor, _ in program.outputs)]
     stems: dict[str, str] = {}

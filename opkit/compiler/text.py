@@ -127,6 +127,10 @@ class Text:
         for line in lines:
             self(line)
 
+    def extend(self, other: Text) -> None:
+        """Add another text's lines."""
+        self._lines += [(self._indent + level, text, place) for level, text, place in other._lines]
+
     def render(self, *, with_lines: bool = False, file: str = "") -> str:
         """Return the text.
 

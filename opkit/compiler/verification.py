@@ -13,7 +13,7 @@ from .reference import from_storage, run_graph, run_nodes, to_storage
 from .table import is_floating
 
 if TYPE_CHECKING:
-    from .compiled import Compiled
+    from .calls import ProgramCalls
 
 __all__ = ["Difference", "verify"]
 
@@ -41,7 +41,7 @@ class Difference:
 
 
 def verify(
-    program: Compiled, arrays: Sequence[Any], attributes: Mapping[str, float] | None = None
+    program: ProgramCalls, arrays: Sequence[Any], attributes: Mapping[str, float] | None = None
 ) -> Difference | None:
     """Return the first difference among the stages for these inputs; None where all agree.
 
@@ -49,7 +49,7 @@ def verify(
     float64 on what it read, so that a kernel is not blamed for the one before it.
     """
     attributes = attributes or {}
-    traced, graph = program.graph, program.stages.graph
+    traced, graph = program.graph, program.lowered.graph
     given = {t.name: np.asarray(a) for t, a in zip(traced.inputs, arrays, strict=True)}
     wanted = run_graph(traced, given, attributes)
     rewritten = run_graph(graph, given, attributes)
@@ -59,20 +59,20 @@ def verify(
         if error > limit:
             return Difference("graph", name, _location(graph, after), error, limit)
     memory, sizes = program.run_all(given, attributes)
-    for group in program.stages.fused.groups:
-        inputs = {n: memory[n] for n in program.stages.fused.inputs_of(group) if n in memory}
+    for group in program.lowered.groups:
+        inputs = {n: memory[n] for n in program.lowered.inputs_of(group) if n in memory}
         part = Graph(
             group.name,
             tuple(graph.tensors[name] for name in inputs),
             (
-                *(n for n in graph.nodes if n.output.name in program.stages.fused.uniform),
+                *(n for n in graph.nodes if n.output.name in program.lowered.uniform),
                 *group.nodes,
             ),
             (),
             graph.attributes,
         )
         expected = run_nodes(part, dict(inputs), attributes, sizes)
-        for name in program.stages.fused.outputs_of(group):
+        for name in program.lowered.outputs_of(group):
             dtype = graph.tensors[name].dtype
             limit = _LIMITS.get(dtype, 0.0)
             actual = from_storage(memory[name], dtype)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from opkit.profiling.advice import Advice, advise
@@ -14,7 +15,15 @@ if TYPE_CHECKING:
         compare_reports,
         read_report,
     )
-    from opkit.profiling.page import html_page
+    from opkit.profiling.operators import OperatorCount, operator_files, write_operator_files
+    from opkit.profiling.page import (
+        PageParts,
+        difference_page,
+        framed,
+        html_page,
+        page_parts,
+        table_html,
+    )
     from opkit.profiling.program import profile_program, profile_script
     from opkit.profiling.roofline import (
         Ceiling,
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
         roofline_points,
     )
     from opkit.profiling.session import Profile, profile, profile_all
+    from opkit.profiling.shown import read_timeline
     from opkit.profiling.summary import summary_text, time_text
     from opkit.profiling.timeline import (
         BAND,
@@ -30,9 +40,10 @@ if TYPE_CHECKING:
         CoreTime,
         LineTime,
         PipeTime,
+        ScalarSpan,
         Timeline,
         TimelineEvent,
-        read_timeline,
+        TimelineWait,
     )
     from opkit.profiling.trace import trace_object, trace_text
 
@@ -44,17 +55,25 @@ __all__ = [
     "Change",
     "CoreTime",
     "LineTime",
+    "OperatorCount",
+    "PageParts",
     "PipeTime",
     "Profile",
     "ProfileDifference",
     "RooflinePoint",
+    "ScalarSpan",
     "Timeline",
     "TimelineEvent",
+    "TimelineWait",
     "advise",
     "ceilings",
     "compare_reports",
     "csv_texts",
+    "difference_page",
+    "framed",
     "html_page",
+    "operator_files",
+    "page_parts",
     "profile",
     "profile_all",
     "profile_program",
@@ -63,37 +82,44 @@ __all__ = [
     "read_timeline",
     "roofline_points",
     "summary_text",
+    "table_html",
     "time_text",
     "trace_object",
     "trace_text",
+    "write_operator_files",
 ]
 
-_HOMES = {
-    "advice": ("Advice", "advise"),
-    "csv_files": ("csv_texts",),
-    "difference": ("Change", "ProfileDifference", "compare_reports", "read_report"),
-    "page": ("html_page",),
-    "program": ("profile_program", "profile_script"),
-    "roofline": ("Ceiling", "RooflinePoint", "ceilings", "roofline_points"),
-    "session": ("Profile", "profile", "profile_all"),
-    "summary": ("summary_text", "time_text"),
-    "timeline": (
-        "BAND",
-        "PIPES",
-        "CoreTime",
-        "LineTime",
-        "PipeTime",
-        "Timeline",
-        "TimelineEvent",
-        "read_timeline",
-    ),
-    "trace": ("trace_object", "trace_text"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "advice": ("Advice", "advise"),
+        "csv_files": ("csv_texts",),
+        "difference": ("Change", "ProfileDifference", "compare_reports", "read_report"),
+        "operators": ("OperatorCount", "operator_files", "write_operator_files"),
+        "page": (
+            "PageParts",
+            "difference_page",
+            "framed",
+            "html_page",
+            "page_parts",
+            "table_html",
+        ),
+        "program": ("profile_program", "profile_script"),
+        "roofline": ("Ceiling", "RooflinePoint", "ceilings", "roofline_points"),
+        "session": ("Profile", "profile", "profile_all"),
+        "shown": ("read_timeline",),
+        "summary": ("summary_text", "time_text"),
+        "timeline": (
+            "BAND",
+            "PIPES",
+            "CoreTime",
+            "LineTime",
+            "PipeTime",
+            "Timeline",
+            "ScalarSpan",
+            "TimelineEvent",
+            "TimelineWait",
+        ),
+        "trace": ("trace_object", "trace_text"),
+    },
+)

@@ -211,6 +211,14 @@ def _elements(timeline: Timeline, line: LineTime | None) -> str:
     return f"{found} accesses to single elements on the scalar pipe"
 
 
+def _read_back(timeline: Timeline, line: LineTime | None) -> str:
+    waits = sum(core.wait_cycles.get("S", 0.0) for core in timeline.cores)
+    return (
+        f"the scalar pipe waits {_share(timeline, waits)} of the time for results that it reads,"
+        " and the next copy waits behind it"
+    )
+
+
 def _barriers(timeline: Timeline, line: LineTime | None) -> str:
     assert line is not None
     return f"{line.count} barriers of all pipes, each waiting for the slowest"
@@ -323,6 +331,14 @@ _PATTERNS = (
         "use vector instructions instead of GetValue and SetValue in a loop",
         lambda line: line.instruction in _ELEMENT_ACCESS,
         lambda line: line.count,
+    ),
+    _Pattern(
+        "late-copy-in",
+        "ReadBack",
+        _read_back,
+        "copy the next tile in before computing this one: CopyIn(i + 1), then Compute(i)",
+        _is_copy_in,
+        _cycles,
     ),
     _Pattern(
         "full-barriers",

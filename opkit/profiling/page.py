@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from markupsafe import Markup
+
 from opkit.profiling.advice import advise
-from opkit.profiling.roofline import roofline_svg
+from opkit.profiling.difference import Change, ProfileDifference
+from opkit.profiling.roofline import roofline_drawing
 from opkit.profiling.summary import basis_text, bound_text, size_text, time_text
 from opkit.profiling.timeline import PIPES, LineTime, Timeline
+from opkit.templating import render_template
 
-__all__ = ["fragment", "html_page"]
+__all__ = [
+    "PageParts",
+    "difference_page",
+    "fragment",
+    "framed",
+    "html_page",
+    "page_parts",
+    "table_html",
+]
 
 _COLOURS = {
     "S": "#6e7781",
@@ -23,10 +34,43 @@ _COLOURS = {
     "MTE3": "#cf222e",
     "FIX": "#bc4c00",
 }
+_LAUNCH_COLOUR = "#9a6700"
+_OTHER_COLOUR = "#57606a"
 _LINES_SHOWN = 40
 _LONGEST_SOURCE = 90
-_BODY = "body.opkit { margin: 0 auto; padding: 1.5rem; max-width: 78rem; background: var(--paper) }"
 _CORE_WIDTH, _CORE_HEIGHT = 12, 90
+
+_View = dict[str, object]
+
+
+@dataclass(frozen=True)
+class PageParts:
+    """What other pages of opkit share with this one."""
+
+    style: str
+    """For elements of the class `opkit`, and a body of it."""
+    script: str
+    """Draws the timeline whose data the element `opkit-timeline-data` holds."""
+    timeline: str
+    """The elements that the script draws in."""
+    colours: Mapping[str, str]
+    """By pipe."""
+
+
+def page_parts() -> PageParts:
+    """Return the parts that other pages are made of."""
+    style = "".join(render_template(f"pages/{name}.css", {}) for name in ("body", "profile"))
+    timeline = render_template("pages/timeline.html.jinja", {"view": _drawn(0)})
+    return PageParts(style, render_template("pages/profile.js", {}), timeline, _COLOURS)
+
+
+def _drawn(events_dropped: int) -> _View:
+    """Return what the timeline's surroundings show."""
+    return {
+        "dropped": events_dropped,
+        "launch_colour": _LAUNCH_COLOUR,
+        "scalar_colour": _COLOURS["S"],
+    }
 
 
 def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
@@ -36,127 +80,178 @@ def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
         case: what was launched: operator, data types, shape.
         made: when, and by which versions.
     """
-    here = Path(__file__)
-    style = here.with_name("page.css").read_text("utf-8")
-    script = here.with_name("page.js").read_text("utf-8")
-    title = f"{timeline.kernel} on {timeline.chip}"
-    parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{escape(title)}</title>",
-        f"<style>{_BODY}\n{style}</style></head>",
-        '<body class="opkit"><main>',
-        _head(timeline),
-        *(f'<p class="quiet">{escape(text)}</p>' for text in (case, made) if text),
-        _advice(timeline),
-        _timeline_view(timeline),
-        '<div class="columns">',
-        f"<section><h2>Roofline</h2>{roofline_svg(timeline)}</section>",
-        f"<section><h2>Memory traffic</h2>{_traffic(timeline)}</section>",
-        "</div>",
-        f"<section><h2>Cores</h2>{_cores(timeline)}</section>",
-        f"<section><h2>Hottest lines</h2>{_lines(timeline)}</section>",
-        "</main>",
-        f'<script type="application/json" id="opkit-timeline-data">{_data(timeline)}</script>',
-        f"<script>{script}</script>",
-        "</body></html>",
-    ]
-    return "\n".join(parts) + "\n"
+    view = {
+        **_summary(timeline, _LINES_SHOWN),
+        **_drawn(timeline.events_dropped),
+        "roofline": roofline_drawing(timeline),
+        "lost": size_text(timeline.l2_lost_bytes) if timeline.l2_lost_bytes else "",
+        "traffic": _traffic(timeline),
+        **_cores(timeline),
+        "data": _data(timeline),
+    }
+    return render_template("pages/profile.html.jinja", {"view": view, "case": case, "made": made})
 
 
 def fragment(timeline: Timeline) -> str:
     """Return what a notebook shows: times, pipes and advice, without a script."""
-    style = Path(__file__).with_name("page.css").read_text("utf-8")
-    shown = f"{_head(timeline)}{_advice(timeline)}{_lines(timeline, 8)}"
-    return f'<style>{style}</style><div class="opkit">{shown}</div>'
+    return render_template("pages/fragment.html.jinja", {"view": _summary(timeline, 8)})
 
 
-def _head(timeline: Timeline) -> str:
+def framed(title: str, parts: Sequence[str], *, scripts: Sequence[str] = ()) -> str:
+    """Return parts of HTML as a page in the style of all of opkit's; only the title is escaped."""
+    context = {
+        "title": title,
+        "parts": [Markup(part) for part in parts],
+        "scripts": [Markup(script) for script in scripts],
+    }
+    return render_template("pages/framed.html.jinja", context)
+
+
+def table_html(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    html: Iterable[int] = (),
+    numbers: Iterable[int] = (),
+) -> str:
+    """Return a table; cells of the columns `html` are HTML already."""
+    ready, right = set(html), set(numbers)
+    cells = [
+        [Markup(cell) if index in ready else cell for index, cell in enumerate(row)] for row in rows
+    ]
+    context = {"columns": columns, "rows": cells, "right": right}
+    return render_template("pages/table.html.jinja", context)
+
+
+def difference_page(
+    difference: ProfileDifference, names: tuple[str, str], *, made: str = "", line_count: int = 40
+) -> str:
+    """Return the page of two runs side by side: task, pipes, traffic and the lines that changed.
+
+    Args:
+        names: of the two reports.
+    """
+    change = difference.task
+    title = f"{names[0]} and {names[1]} on {difference.chip}"
+    sections: list[_View] = [
+        {"title": "Task", "rows": [_change(change, time_text)]},
+        {
+            "title": "Pipes, busy, mean of the cores",
+            "rows": [_change(item, time_text) for item in difference.pipes],
+        },
+        {
+            "title": "Memory traffic",
+            "rows": [
+                _change(item, lambda size: size_text(int(size)))
+                for item in difference.traffic
+                if item.before or item.after
+            ],
+        },
+        {
+            "title": "Lines that changed most",
+            "rows": [_change(item, time_text) for item in difference.lines[:line_count]],
+        },
+    ]
+    context = {
+        "title": title,
+        "names": names,
+        "made": made,
+        "task": f"{time_text(change.before)} → {time_text(change.after)}",
+        "sections": [section for section in sections if section["rows"]],
+    }
+    return render_template("pages/difference.html.jinja", context)
+
+
+def _change(change: Change, text: Callable[[float], str]) -> _View:
+    most = max(change.before, change.after) or 1.0
+    return {
+        "name": change.name.removesuffix("_bytes").replace("_", " "),
+        "before": text(change.before),
+        "after": text(change.after),
+        "before_share": change.before / most,
+        "after_share": change.after / most,
+        "change": "new" if change.percent is None else f"{change.percent:+.1f} %",
+        "colour": _COLOURS.get(change.name, _OTHER_COLOUR),
+    }
+
+
+def _summary(timeline: Timeline, line_count: int) -> _View:
     band = timeline.band_percent()
-    facts = (
-        f"{timeline.chip} at {timeline.clock_mhz:g} MHz, {timeline.block_dim} blocks:"
-        f" {time_text(timeline.launch_us)} launch + {time_text(timeline.core_us, band)} slowest"
-        f" core; bound by {bound_text(timeline)}"
-    )
-    bars = [
-        (
-            time.pipe,
-            _bar(time.utilisation, _COLOURS[time.pipe]),
-            f"{100 * time.utilisation:.1f} %",
-            time_text(time.mean_us, timeline.band_percent(time.pipe)),
-        )
-        for time in timeline.pipes()
-    ]
-    return (
-        f"<h1>{escape(timeline.kernel)}</h1>"
-        f'<p><span class="time">{time_text(timeline.task_us, band)}</span>'
-        f" a model, not a measurement</p><p>{escape(facts)}</p>"
-        f"{_table(('pipe', 'busy, mean of the cores', '', 'time'), bars, html=(1,))}"
-        f'<p class="quiet">{escape(basis_text(timeline))}</p>'
-    )
+    return {
+        "title": f"{timeline.kernel} on {timeline.chip}",
+        "kernel": timeline.kernel,
+        "time": time_text(timeline.task_us, band),
+        "facts": (
+            f"{timeline.chip} at {timeline.clock_mhz:g} MHz, {timeline.block_dim} blocks:"
+            f" {time_text(timeline.launch_us)} launch + {time_text(timeline.core_us, band)} slowest"
+            f" core; bound by {bound_text(timeline)}"
+        ),
+        "basis": basis_text(timeline),
+        "pipes": [
+            {
+                "name": time.pipe,
+                "share": time.utilisation,
+                "colour": _COLOURS[time.pipe],
+                "time": time_text(time.mean_us, timeline.band_percent(time.pipe)),
+            }
+            for time in timeline.pipes()
+        ],
+        "has_advice": bool(timeline.lifted_cycles),
+        "advice": [
+            {
+                "gain": f"{time_text(item.gain_us)} ({item.gain_percent:.0f} %)",
+                "pattern": item.pattern,
+                "where": item.where,
+                "text": f"{item.finding}; {item.change}",
+            }
+            for item in advise(timeline)
+        ],
+        "lines": [_line(line, timeline) for line in timeline.lines[:line_count]],
+    }
 
 
-def _advice(timeline: Timeline) -> str:
-    head = "<h2>What to change first</h2>"
-    if not timeline.lifted_cycles:
-        return ""
-    found = advise(timeline)
-    if not found:
-        return f"{head}<p>Nothing that the model knows would save 2 % or more.</p>"
-    rows = [
-        (
-            f'<span class="gain">{time_text(item.gain_us)} ({item.gain_percent:.0f} %)</span>',
-            escape(item.pattern),
-            f"<code>{escape(item.where)}</code>",
-            escape(f"{item.finding}; {item.change}"),
-        )
-        for item in found
-    ]
-    note = "Each gain is the model's, with that limit alone left out; gains do not add up."
-    table = _table(("would save", "pattern", "line", "why, and what to do"), rows, html=range(4))
-    return f'{head}{table}<p class="quiet">{note}</p>'
+def _data(timeline: Timeline) -> _View:
+    """Return what profile.js draws."""
+    rows: dict[tuple[int, int], _View] = {}
 
+    def row(core: int, pipe: str) -> _View:
+        key = (core, PIPES.index(pipe))
+        empty: _View = {"core": core, "pipe": pipe, "events": [], "waits": [], "spans": []}
+        return rows.setdefault(key, empty)
 
-def _timeline_view(timeline: Timeline) -> str:
-    note = "wheel: zoom; drag: move; hover: instruction and line"
-    if timeline.events_dropped:
-        note += f"; {timeline.events_dropped} later instructions are in the totals only"
-    choice = '<option value="few">first 8 cores</option><option value="all">all cores</option>'
-    return (
-        '<section><h2>Timeline</h2><div class="opkit-tools">'
-        '<button id="opkit-in">+</button> <button id="opkit-out">−</button>'
-        ' <button id="opkit-fit">all</button>'
-        f' <select id="opkit-cores">{choice}</select> <span class="quiet">{note}</span></div>'
-        '<canvas id="opkit-axis" class="opkit-axis"></canvas>'
-        '<div class="opkit-scroll"><canvas id="opkit-timeline"></canvas></div>'
-        '<div id="opkit-tip" class="opkit-tip"></div></section>'
-    )
+    def add(where: _View, kind: str, item: list[object]) -> None:
+        items = where[kind]
+        assert isinstance(items, list)
+        items.append(item)
 
-
-def _data(timeline: Timeline) -> str:
-    """Return what page.js draws, as JSON that may stand inside a script element."""
-    rows: dict[tuple[int, int], list[list[float]]] = {}
     for event in timeline.events:
-        pipe = PIPES.index(timeline.lines[event.line].pipe)
         start, end = round(event.start_cycle, 1), round(event.end_cycle, 1)
-        rows.setdefault((event.core, pipe), []).append([start, end, event.line, event.bytes])
-    value = {
+        pipe = timeline.lines[event.line].pipe
+        add(row(event.core, pipe), "events", [start, end, event.line, event.bytes])
+    for wait in timeline.waits:
+        start, end = round(wait.start_cycle, 1), round(wait.end_cycle, 1)
+        add(row(wait.core, wait.pipe), "waits", [start, end, wait.reason, wait.cause])
+    for span in timeline.scalar:
+        start, end = round(span.start_cycle, 1), round(span.end_cycle, 1)
+        add(row(span.core, "S"), "spans", [start, end])
+    for found in rows.values():
+        for kind in ("events", "waits", "spans"):
+            items = found[kind]
+            assert isinstance(items, list)
+            items.sort()
+    return {
         "mhz": timeline.clock_mhz,
         "end": max(1.0, timeline.total_cycles),
+        "launch": timeline.launch_us * timeline.clock_mhz,
+        "launchColour": _LAUNCH_COLOUR,
         "cores": [f"{core.kind} block {core.block}" for core in timeline.cores],
         "colours": _COLOURS,
         "lines": [{"name": line.instruction, "where": line.where} for line in timeline.lines],
-        "rows": [
-            {"core": core, "pipe": PIPES[pipe], "events": sorted(rows[core, pipe])}
-            for core, pipe in sorted(rows)
-        ],
+        "rows": [rows[key] for key in sorted(rows)],
     }
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _traffic(timeline: Timeline) -> str:
+def _traffic(timeline: Timeline) -> list[_View]:
     moved: dict[tuple[str, str], int] = {}
     for line in timeline.lines:
         if line.bytes and line.source and line.target:
@@ -166,67 +261,62 @@ def _traffic(timeline: Timeline) -> str:
     ways += [("reads that hit L2", timeline.l2_hit_bytes)]
     ways += [(f"{source} → {target}", size) for (source, target), size in sorted(moved.items())]
     most = max((size for _, size in ways), default=0) or 1
-    rows = [
-        (
-            escape(way),
-            _bar(size / most, "#57606a"),
-            size_text(size),
-            f"{size / (timeline.core_us * 1e-6) / 1e9:.0f} GB/s" if timeline.core_us else "",
-        )
-        for way, size in ways
+    seconds = timeline.core_us * 1e-6
+    return [
+        {
+            "name": name,
+            "share": size / most,
+            "size": size_text(size),
+            "rate": f"{size / seconds / 1e9:.0f} GB/s" if seconds else "",
+        }
+        for name, size in ways
     ]
-    lost = ""
-    if timeline.l2_lost_bytes:
-        lost = f"<p>{size_text(timeline.l2_lost_bytes)} were read again after L2 gave them up.</p>"
-    return _table(("way", "", "bytes", "rate"), rows, html=range(2)) + lost
 
 
-def _cores(timeline: Timeline) -> str:
+def _cores(timeline: Timeline) -> _View:
     longest = max((core.end_cycle for core in timeline.cores), default=0.0) or 1.0
     bars = []
     for index, core in enumerate(timeline.cores):
         height = _CORE_HEIGHT * core.cycles / longest
         below = _CORE_HEIGHT * core.start_cycle / longest
-        x, y = index * _CORE_WIDTH, _CORE_HEIGHT - height - below
-        text = f"{core.kind} block {core.block}: {time_text(core.cycles / timeline.clock_mhz)}"
+        time = time_text(core.cycles / timeline.clock_mhz)
         bars.append(
-            f'<rect x="{x}" y="{y:.1f}" width="{_CORE_WIDTH - 2}" height="{height:.1f}"'
-            f' fill="#0969da"><title>{escape(text)}</title></rect>'
+            {
+                "x": index * _CORE_WIDTH,
+                "y": _CORE_HEIGHT - height - below,
+                "width": _CORE_WIDTH - 2,
+                "height": height,
+                "text": f"{core.kind} block {core.block}: {time}",
+            }
         )
-    width = max(60, _CORE_WIDTH * len(timeline.cores))
     balance = f"balance {100 * timeline.balance:.0f} %: mean of the cores over the slowest"
-    return (
-        f'<p>{len(timeline.cores)} cores, {balance}</p><div style="overflow-x: auto">'
-        f'<svg width="{width}" height="{_CORE_HEIGHT}" role="img">{"".join(bars)}</svg></div>'
-    )
+    return {
+        "core_text": f"{len(timeline.cores)} cores, {balance}",
+        "cores_width": max(60, _CORE_WIDTH * len(timeline.cores)),
+        "cores_height": _CORE_HEIGHT,
+        "cores": bars,
+    }
 
 
-def _lines(timeline: Timeline, count: int = _LINES_SHOWN) -> str:
-    total = len(timeline.cores) * timeline.total_cycles or 1.0
-    rows = [_line(line, timeline, total) for line in timeline.lines[:count]]
-    columns = ["line", "pipe", "instruction", "share of all cores' time", "time", "times"]
-    columns += ["bytes", "bytes a burst", "bank conflicts"]
-    return _table(columns, rows, html=(0, 3), numbers=range(4, 9))
-
-
-def _line(line: LineTime, timeline: Timeline, total: float) -> tuple[str, ...]:
-    share = line.cycles / total
-    where = f'<code title="{escape(line.file)}">{escape(line.where)}</code>'
-    text = _source(line)
-    if text:
-        where += f'<br><code class="source">{escape(text)}</code>'
+def _line(line: LineTime, timeline: Timeline) -> _View:
+    share = line.cycles / (len(timeline.cores) * timeline.total_cycles or 1.0)
     conflicts = 100 * line.conflict_cycles / line.cycles if line.cycles else 0.0
-    return (
-        where,
-        line.pipe,
-        line.instruction,
-        f"{_bar(min(1.0, share), _COLOURS.get(line.pipe, '#57606a'))} {100 * share:.1f} %",
-        time_text(line.cycles / timeline.clock_mhz / max(1, len(timeline.cores))),
-        str(line.count),
-        size_text(line.bytes) if line.bytes else "",
-        f"{line.bytes / line.bursts:.0f}" if line.bursts else "",
-        f"{conflicts:.0f} %" if conflicts else "",
-    )
+    return {
+        "file": line.file,
+        "where": line.where,
+        "source": _source(line),
+        "pipe": line.pipe,
+        "instruction": line.instruction,
+        "share": share,
+        "colour": _COLOURS.get(line.pipe, _OTHER_COLOUR),
+        "numbers": (
+            time_text(line.cycles / timeline.clock_mhz / max(1, len(timeline.cores))),
+            str(line.count),
+            size_text(line.bytes) if line.bytes else "",
+            f"{line.bytes / line.bursts:.0f}" if line.bursts else "",
+            f"{conflicts:.0f} %" if conflicts else "",
+        ),
+    }
 
 
 def _source(line: LineTime) -> str:
@@ -237,35 +327,3 @@ def _source(line: LineTime) -> str:
         return ""
     text = lines[line.line - 1].strip() if 0 < line.line <= len(lines) else ""
     return text if len(text) <= _LONGEST_SOURCE else f"{text[:_LONGEST_SOURCE]}…"
-
-
-def _bar(share: float, colour: str) -> str:
-    width = 100 * min(1.0, max(0.0, share))
-    fill = f'<span class="fill" style="width: {width:.1f}%; background: {colour}"></span>'
-    return f'<span class="track">{fill}</span>'
-
-
-def _table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    html: Iterable[int] = (),
-    numbers: Iterable[int] = (),
-) -> str:
-    """Return a table; cells of the columns `html` are not escaped again."""
-    ready, right = set(html), set(numbers)
-
-    def mark(index: int) -> str:
-        return ' class="number"' if index in right else ""
-
-    head = "".join(f"<th{mark(i)}>{escape(name)}</th>" for i, name in enumerate(columns))
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f"<td{mark(i)}>{cell if i in ready else escape(cell)}</td>"
-            for i, cell in enumerate(row)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table><tr>{head}</tr>{body}</table>"

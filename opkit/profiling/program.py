@@ -12,7 +12,8 @@ from pathlib import Path
 from opkit import runtime
 from opkit.errors import UsageError
 from opkit.profiling.session import DEFAULT_EVENT_LIMIT, Profile
-from opkit.profiling.timeline import Timeline, read_timeline
+from opkit.profiling.shown import read_timeline
+from opkit.profiling.timeline import Timeline
 
 __all__ = ["profile_program", "profile_script"]
 
@@ -26,6 +27,7 @@ def profile_program(
     event_limit: int = DEFAULT_EVENT_LIMIT,
     lift_limits: bool = True,
     quiet_stdout: bool = False,
+    timeout_seconds: float = 0.0,
 ) -> tuple[list[Timeline], int]:
     """Run a program and return the timelines of its launches, and its exit code.
 
@@ -33,6 +35,7 @@ def profile_program(
         chip: the one that it was compiled for by default.
         kernel: only launches of kernels of this name; `*` and `?` match anything.
         quiet_stdout: what the program prints goes to stderr.
+        timeout_seconds: see `runtime.time_limit`.
     Raises:
         UsageError: there is no such program, or it left no timelines: it is not linked to opkit, or
             ended in a way that leaves no time to write them; or it launched no such kernel.
@@ -44,6 +47,7 @@ def profile_program(
             "profile_events": event_limit,
             "profile_limits": int(lift_limits),
             "profile_report": name,
+            **runtime.timeout_option(timeout_seconds),
         }
         output = sys.stderr if quiet_stdout else None
         code = runtime.run_program(found, arguments, options, output=output)
@@ -54,7 +58,9 @@ def profile_program(
             f"{program} {ended} and has left no times",
             help='link it with "opkit cc" of this version, and let it end by return or exit',
         )
-    timelines = [read_timeline(record) for text in texts for record in json.loads(text)]
+    timelines: list[Timeline] = [
+        read_timeline(record) for text in texts for record in json.loads(text)
+    ]
     return _chosen(timelines, kernel, program.name), code
 
 

@@ -5,15 +5,46 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 
 from opkit.chips import Chip, find_chip
 from opkit.profiling.timeline import Timeline
 
-__all__ = ["Ceiling", "RooflinePoint", "ceilings", "roofline_points", "roofline_svg"]
+__all__ = ["Ceiling", "RooflinePoint", "ceilings", "roofline_drawing", "roofline_points"]
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 460, 260, 46, 34
 _TOP_SPACE = 1.6
+_GRID_COLOUR = "#8c959f55"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A stroke of the drawing, in pixels."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    colour: str
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text, or a point with its text, in pixels."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What a page draws."""
+
+    width: int
+    height: int
+    lines: tuple[Line, ...]
+    marks: tuple[Label, ...]
+    labels: tuple[Label, ...]
 
 
 @dataclass(frozen=True)
@@ -71,11 +102,11 @@ def roofline_points(timeline: Timeline) -> tuple[RooflinePoint, ...]:
     return tuple(points)
 
 
-def roofline_svg(timeline: Timeline) -> str:
-    """Return the drawing, both axes logarithmic."""
+def roofline_drawing(timeline: Timeline) -> Drawing | None:
+    """Return the drawing, both axes logarithmic; None where there is nothing to draw."""
     points = roofline_points(timeline)
     if not points:
-        return "<p>The launch moved or computed nothing.</p>"
+        return None
     is_cube = any(point.unit == "cube" for point in points)
     kind = "aic" if is_cube else "aiv"
     every = ceilings(find_chip(timeline.chip), kind)
@@ -95,7 +126,7 @@ def roofline_svg(timeline: Timeline) -> str:
         share = (math.log10(rate) - bottom) / (top - bottom)
         return (1 - share) * (_HEIGHT - _BOTTOM)
 
-    parts = [_grid(left, right, bottom, top, x_of, y_of)]
+    lines, labels = _grid(left, right, bottom, top, x_of, y_of)
     roof = max(compute)
     for item in shown:
         if item.bytes_per_second:
@@ -104,32 +135,30 @@ def roofline_svg(timeline: Timeline) -> str:
             end = min(2**right, knee)
             x, y = x_of(begin), y_of(begin * item.bytes_per_second)
             label = f"{item.name} {item.bytes_per_second / 1e12:.2g} TB/s"
-            parts.append(_line(x, y, x_of(end), y_of(end * item.bytes_per_second), "#1a7f37"))
-            parts.append(_text(x + 4, y - 8, label))
+            lines.append(Line(x, y, x_of(end), y_of(end * item.bytes_per_second), "#1a7f37"))
+            labels.append(Label(x + 4, y - 8, label))
         elif item.operations_per_second:
             y = y_of(item.operations_per_second)
             label = f"{item.name} {item.operations_per_second / 1e12:.3g} T/s"
-            parts.append(_line(_LEFT, y, _WIDTH, y, "#0969da"))
-            parts.append(_text(_WIDTH - 150, y - 4, label))
+            lines.append(Line(_LEFT, y, _WIDTH, y, "#0969da"))
+            labels.append(Label(_WIDTH - 150, y - 4, label))
+    marks = []
     for point in points:
-        parts.append(
-            _mark(point, x_of(point.operations_per_byte), y_of(point.operations_per_second))
-        )
-    return (
-        f'<svg width="{_WIDTH + 10}" height="{_HEIGHT}" role="img">{"".join(parts)}'
-        f"{_text(_WIDTH / 2 - 60, _HEIGHT - 3, 'operations a byte of global memory')}</svg>"
-    )
+        mark = _mark(point, x_of(point.operations_per_byte), y_of(point.operations_per_second))
+        marks.append(mark)
+        # Where the right edge is near, the text stands on the left.
+        place = mark.x + 8 if mark.x < _WIDTH / 2 else mark.x - 8 - 5.6 * len(mark.text)
+        labels.append(Label(place, mark.y + 4, mark.text))
+    labels.append(Label(_WIDTH / 2 - 60, _HEIGHT - 3, "operations a byte of global memory"))
+    return Drawing(_WIDTH + 10, _HEIGHT, tuple(lines), tuple(marks), tuple(labels))
 
 
-def _mark(point: RooflinePoint, x: float, y: float) -> str:
+def _mark(point: RooflinePoint, x: float, y: float) -> Label:
     text = (
         f"{point.unit}: {point.operations_per_second / 1e12:.3g} T operations/s,"
         f" {point.operations_per_byte:.3g} a byte"
     )
-    # Where the right edge is near, the text stands on the left.
-    place = x + 8 if x < _WIDTH / 2 else x - 8 - 5.6 * len(text)
-    dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="#cf222e"><title>{escape(text)}</title>'
-    return f"{dot}</circle>{_text(place, y + 4, text)}"
+    return Label(x, y, text)
 
 
 def _grid(
@@ -139,23 +168,14 @@ def _grid(
     top: float,
     x_of: Callable[[float], float],
     y_of: Callable[[float], float],
-) -> str:
-    parts = []
+) -> tuple[list[Line], list[Label]]:
+    lines, labels = [], []
     for power in range(math.ceil(left), math.floor(right) + 1, 2):
         x = x_of(2.0**power)
-        parts.append(_line(x, 0, x, _HEIGHT - _BOTTOM, "#eaeef2"))
-        parts.append(_text(x - 6, _HEIGHT - _BOTTOM + 13, f"{2.0**power:g}"))
+        lines.append(Line(x, 0, x, _HEIGHT - _BOTTOM, _GRID_COLOUR))
+        labels.append(Label(x - 6, _HEIGHT - _BOTTOM + 13, f"{2.0**power:g}"))
     for power in range(math.ceil(bottom), math.floor(top) + 1):
         y = y_of(10.0**power)
-        parts.append(_line(_LEFT, y, _WIDTH, y, "#eaeef2"))
-        parts.append(_text(0, y + 4, f"{10.0 ** (power - 12):g} T/s"))
-    return "".join(parts)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
-    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-    return f'<line {ends} stroke="{colour}"/>'
-
-
-def _text(x: float, y: float, text: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+        lines.append(Line(_LEFT, y, _WIDTH, y, _GRID_COLOUR))
+        labels.append(Label(0, y + 4, f"{10.0 ** (power - 12):g} T/s"))
+    return lines, labels

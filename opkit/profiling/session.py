@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from types import TracebackType
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from opkit import runtime
 from opkit.errors import UsageError
-from opkit.profiling.timeline import Timeline, read_timeline
+from opkit.profiling.shown import read_timeline
+from opkit.profiling.timeline import Timeline
 
 __all__ = ["Profile", "profile", "profile_all"]
 
@@ -33,7 +34,7 @@ class Profile:
         """
         if event_limit < 0:
             raise UsageError(f"event_limit is {event_limit}, expected 0 or more")
-        self._records: tuple[str, ...] = ()
+        self._launches: tuple[Any, ...] = ()
         self._timelines: tuple[Timeline, ...] | None = None
         self._event_limit = event_limit
         self._lift_limits = lift_limits
@@ -43,7 +44,9 @@ class Profile:
     def timelines(self) -> tuple[Timeline, ...]:
         """One a launch, oldest first; empty before the block ends."""
         if self._timelines is None:
-            self._timelines = tuple(read_timeline(json.loads(text)) for text in self._records)
+            self._timelines = tuple(
+                read_timeline(json.loads(item.json())) for item in self._launches
+            )
         return self._timelines
 
     def __enter__(self) -> Profile:
@@ -65,9 +68,9 @@ class Profile:
         import opkit.emulator._emulator as emulator
 
         runtime.configure(profile=self._was_on)
-        records = tuple(emulator.take_timings())
+        launches = tuple(emulator.take_timings())
         # A launch that faulted has timed only what it got to.
-        self._records = () if kind else records
+        self._launches = () if kind else launches
         self._timelines = None
 
 

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from opkit.chips import find_chip
 
@@ -16,9 +15,10 @@ __all__ = [
     "CoreTime",
     "LineTime",
     "PipeTime",
+    "ScalarSpan",
     "Timeline",
     "TimelineEvent",
-    "read_timeline",
+    "TimelineWait",
 ]
 
 BAND = "accuracy.{kernel_class}.{quantity}_band_percent"
@@ -42,7 +42,7 @@ class PipeTime:
     pipe: str
     """One of `PIPES`."""
     mean_us: float
-    """Busy time, mean of the cores."""
+    """Busy time, mean of the cores of the kinds that use it."""
     max_us: float
     """Busy time of the core on which the pipe was busiest."""
     utilisation: float
@@ -127,6 +127,31 @@ class TimelineEvent:
     bytes: int
 
 
+@dataclass(frozen=True)
+class TimelineWait:
+    """What a pipe waited for while it had work to do."""
+
+    core: int
+    """Index into `Timeline.cores`."""
+    pipe: str
+    reason: str
+    """`data` or `buffer`, each by a flag, `barrier` or `cores`: other ones."""
+    cause: str
+    """The pipe that sets the flag; of barriers and other cores the pipe itself."""
+    start_cycle: float
+    end_cycle: float
+
+
+@dataclass(frozen=True)
+class ScalarSpan:
+    """A stretch in which the scalar pipe of a core issued without a gap."""
+
+    core: int
+    """Index into `Timeline.cores`."""
+    start_cycle: float
+    end_cycle: float
+
+
 @dataclass(frozen=True, repr=False)
 class Timeline:
     """One launch on the modelled chip: a model, not a measurement."""
@@ -162,6 +187,8 @@ class Timeline:
     lifted_cycles: Mapping[str, float] = field(default_factory=dict)
     """By limit (`emulator/src/observe/timing_limits.inc`): `total_cycles` without it; empty unless
     asked for."""
+    waits: tuple[TimelineWait, ...] = ()
+    scalar: tuple[ScalarSpan, ...] = ()
 
     @property
     def kernel_class(self) -> str:
@@ -224,9 +251,11 @@ class Timeline:
         """Return the pipes that did anything, busiest first."""
         result = []
         for pipe in PIPES:
-            busy = [core.busy_cycles.get(pipe, 0.0) for core in self.cores]
-            if not any(busy):
+            kinds = {core.kind for core in self.cores if core.busy_cycles.get(pipe, 0.0) > 0}
+            if not kinds:
                 continue
+            cores = [core for core in self.cores if core.kind in kinds]
+            busy = [core.busy_cycles.get(pipe, 0.0) for core in cores]
             mean = sum(busy) / len(busy)
             share = mean / self.total_cycles if self.total_cycles else 0.0
             result.append(
@@ -236,11 +265,19 @@ class Timeline:
 
     @property
     def bound_by(self) -> str:
-        """The pipe that is busiest, or `launch` where launching takes longer than the cores run."""
+        """The pipe that is busiest, or `launch` where launching takes longer than the cores run.
+
+        A scalar pipe that asks for another core's messages is busy, but bounds nothing.
+        """
         pipes = self.pipes()
         if not pipes or self.launch_us > self.core_us:
             return "launch"
-        return pipes[0].pipe
+        waits = sum(core.wait_cycles.get("S", 0.0) for core in self.cores) / len(self.cores)
+
+        def working_us(time: PipeTime) -> float:
+            return time.mean_us - (waits / self.clock_mhz if time.pipe == "S" else 0.0)
+
+        return max(pipes, key=working_us).pipe
 
     @property
     def is_hbm_bound(self) -> bool:
@@ -269,18 +306,8 @@ class Timeline:
         """Return one flat row a core: times by pipe in microseconds, traffic in bytes."""
         return [_core_row(core, self.clock_mhz) for core in self.cores]
 
-    def __str__(self) -> str:
-        from opkit.profiling.summary import summary_text
-
-        return summary_text(self)
-
     def __repr__(self) -> str:
         return f"<Timeline {self.kernel}: {self.task_us:.6g} us on {self.chip}>"
-
-    def _repr_html_(self) -> str:
-        from opkit.profiling.page import fragment
-
-        return fragment(self)
 
     @property
     def gm_bytes_per_second(self) -> float:
@@ -306,20 +333,3 @@ def _core_row(core: CoreTime, clock_mhz: float) -> dict[str, object]:
     for name in traffic:
         row[f"{name}_bytes"] = getattr(core, f"{name}_bytes")
     return row
-
-
-def read_timeline(record: Mapping[str, Any]) -> Timeline:
-    """Return a launch's timeline from the object that the emulator's JSON text holds."""
-    order = sorted(range(len(record["lines"])), key=lambda i: -record["lines"][i]["cycles"])
-    place = {old: new for new, old in enumerate(order)}
-    return Timeline(
-        **{
-            **record,
-            "cores": tuple(CoreTime(**core) for core in record["cores"]),
-            "lines": tuple(LineTime(**record["lines"][i]) for i in order),
-            "events": tuple(
-                TimelineEvent(core, place[line], start, end, size)
-                for core, line, start, end, size in record["events"]
-            ),
-        }
-    )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opkit.lazy import lazy_names
+
 if TYPE_CHECKING:
     from opkit.runtime.device import Configuration, configuration, configure, load_emulator
     from opkit.runtime.kernel import DeviceMemory, Kernel, LaunchResult
     from opkit.runtime.library import Library, OutputSpec, open, raise_status
     from opkit.runtime.package import OperatorPackage
-    from opkit.runtime.program import find_program, program_variables, run_program
+    from opkit.runtime.program import find_program, program_variables, run_program, timeout_option
     from opkit.runtime.script import run_script
     from opkit.runtime.watchdog import DEFAULT_TIMEOUT_SECONDS, time_limit
 
@@ -32,34 +34,18 @@ __all__ = [
     "run_program",
     "run_script",
     "time_limit",
+    "timeout_option",
 ]
 
-_MODULES = {
-    "DEFAULT_TIMEOUT_SECONDS": "watchdog",
-    "Configuration": "device",
-    "DeviceMemory": "kernel",
-    "Kernel": "kernel",
-    "LaunchResult": "kernel",
-    "Library": "library",
-    "OperatorPackage": "package",
-    "OutputSpec": "library",
-    "configuration": "device",
-    "configure": "device",
-    "load_emulator": "device",
-    "open": "library",
-    "find_program": "program",
-    "program_variables": "program",
-    "raise_status": "library",
-    "run_program": "program",
-    "run_script": "script",
-    "time_limit": "watchdog",
-}
-
-
-def __getattr__(name: str) -> object:
-    # On first use: what they import loads NumPy and the compiled module.
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "device": ("Configuration", "configuration", "configure", "load_emulator"),
+        "kernel": ("DeviceMemory", "Kernel", "LaunchResult"),
+        "library": ("Library", "OutputSpec", "open", "raise_status"),
+        "package": ("OperatorPackage",),
+        "program": ("find_program", "program_variables", "run_program", "timeout_option"),
+        "script": ("run_script",),
+        "watchdog": ("DEFAULT_TIMEOUT_SECONDS", "time_limit"),
+    },
+)

@@ -74,9 +74,13 @@ def load_emulator() -> ctypes.CDLL:
     """
     path = emulator.library_path()
     try:
-        return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as err:
         raise SetupError(
             f"the emulator cannot be loaded: {err}",
             help='install opkit again with "pip install --force-reinstall opkit"',
         ) from err
+    import opkit.emulator._emulator as _emulator
+
+    _emulator.start_log()
+    return library

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import opkit
+from opkit import log
 from opkit.dtypes import DTYPES, DType, dtype_names, find_dtype
 from opkit.errors import SetupError, UsageError
 from opkit.runtime.device import load_emulator
@@ -148,6 +149,7 @@ def open(folder: str | Path) -> Library:
 
     path = Path(folder)
     _check_manifest(path, abi_version=_emulator.abi_version)
+    log.debug("RUNTIME", f"{path} is opened")
     return Library(path, _emulator.Library(str(path)))
 
 

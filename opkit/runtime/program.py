@@ -11,10 +11,15 @@ from typing import IO
 
 from opkit.errors import UsageError
 
-__all__ = ["find_program", "program_variables", "run_program"]
+__all__ = ["find_program", "program_variables", "run_program", "timeout_option"]
 
 # Read by what `opkit cc` links into programs: emulator/start/program_start.cpp.
 _OPTIONS_VARIABLE = "OPKIT_RUN_OPTIONS"
+
+
+def timeout_option(seconds: float) -> dict[str, str | int | None]:
+    """Return the option that ends launches without progress; 0 seconds stand for none."""
+    return {"timeout_ms": max(1, round(1000 * seconds)) if seconds > 0 else None}
 
 
 def program_variables(options: Mapping[str, str | int | None]) -> dict[str, str]:

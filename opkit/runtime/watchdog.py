@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,7 +10,6 @@ from opkit.runtime.device import load_emulator
 __all__ = ["DEFAULT_TIMEOUT_SECONDS", "time_limit"]
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
-_LOOKS_PER_LIMIT = 20
 
 
 @contextmanager
@@ -26,24 +23,10 @@ def time_limit(seconds: float = DEFAULT_TIMEOUT_SECONDS) -> Iterator[None]:
         yield
         return
     load_emulator()
-    is_over = threading.Event()
-    thread = threading.Thread(target=_watch, args=(seconds, is_over), daemon=True)
-    thread.start()
+    import opkit.emulator._emulator as emulator
+
+    limit = emulator.TimeLimit(seconds)
     try:
         yield
     finally:
-        is_over.set()
-        thread.join()
-
-
-def _watch(seconds: float, is_over: threading.Event) -> None:
-    import opkit.emulator._emulator as emulator
-
-    seen, since = emulator.launch_progress(), time.monotonic()
-    while not is_over.wait(min(0.25, seconds / _LOOKS_PER_LIMIT)):
-        now = emulator.launch_progress()
-        if now != seen or not now[1]:
-            seen, since = now, time.monotonic()
-        elif time.monotonic() - since >= seconds:
-            # Again at each look until it has ended: a core may be where it cannot leave.
-            emulator.stop_launch(seconds)
+        del limit

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from opkit.sanitizer.classes import CLASSES, TOOLS, FindingClass, find_class
@@ -75,35 +76,34 @@ __all__ = [
     "unwritten_outputs",
 ]
 
-_HOMES = {
-    "classes": ("CLASSES", "TOOLS", "FindingClass", "find_class"),
-    "finding": ("Finding", "Gap", "Location", "fault_finding", "group_findings"),
-    "mutants": ("Mutant", "MutantKind", "mutants_of"),
-    "mutation": (
-        *("Caught", "Judgement", "MutantResult", "MutationReport"),
-        *("find_mutants", "run_mutants"),
-    ),
-    "outputs": ("unwritten_outputs",),
-    "program": ("check_program", "check_script", "findings_in", "program_options"),
-    "report": (
-        "finding_object",
-        "finding_text",
-        "gap_text",
-        "junit_xml",
-        "report_object",
-        "sarif_object",
-    ),
-    "run": ("CaseFindings", "CheckReport", "check_cases"),
-    "session": ("Check", "chosen_tools"),
-    "settings": ("CheckSettings",),
-    "suppressions": ("Suppressions", "baseline_text", "read_suppressions"),
-    "witness": ("Witness",),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "classes": ("CLASSES", "TOOLS", "FindingClass", "find_class"),
+        "finding": ("Finding", "Gap", "Location", "fault_finding", "group_findings"),
+        "mutants": ("Mutant", "MutantKind", "mutants_of"),
+        "mutation": (
+            "Caught",
+            "Judgement",
+            "MutantResult",
+            "MutationReport",
+            "find_mutants",
+            "run_mutants",
+        ),
+        "outputs": ("unwritten_outputs",),
+        "program": ("check_program", "check_script", "findings_in", "program_options"),
+        "report": (
+            "finding_object",
+            "finding_text",
+            "gap_text",
+            "junit_xml",
+            "report_object",
+            "sarif_object",
+        ),
+        "run": ("CaseFindings", "CheckReport", "check_cases"),
+        "session": ("Check", "chosen_tools"),
+        "settings": ("CheckSettings",),
+        "suppressions": ("Suppressions", "baseline_text", "read_suppressions"),
+        "witness": ("Witness",),
+    },
+)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from opkit.executor import Executor, Lost, Work
 from opkit.sanitizer.mutants import Mutant, mutants_of
 
 __all__ = ["Caught", "Judgement", "MutantResult", "MutationReport", "find_mutants", "run_mutants"]
@@ -96,29 +96,23 @@ def find_mutants(root: Path, files: Iterable[Path]) -> tuple[tuple[Path, Mutant]
 def run_mutants(
     name: str,
     mutants: Sequence[tuple[Path, Mutant]],
-    judge: Callable[[int, Path, Mutant], Judgement],
+    work: Work,
     *,
-    jobs: int,
+    executor: Executor,
     progress: Callable[[str], None] | None = None,
 ) -> MutationReport:
-    """Judge every mutant, several at a time, and return the report in the order of `mutants`.
+    """Judge every mutant and return the report in the order of `mutants`.
 
     Args:
-        judge: called with a mutant's number, file and itself, from any thread.
+        work: its cases are (file, mutant), a result is a `Judgement`.
         progress: called with each mutant's label when it is judged.
     """
     results: dict[int, MutantResult] = {}
-    pool = ThreadPoolExecutor(max_workers=jobs)
-    try:
-        waiting = {
-            pool.submit(judge, index, file, mutant): (index, file, mutant)
-            for index, (file, mutant) in enumerate(mutants)
-        }
-        for future in as_completed(waiting):
-            index, file, mutant = waiting[future]
-            results[index] = MutantResult(file, mutant, future.result())
+    with executor.open(work) as crew:
+        for index, result in crew.stream(mutants):
+            file, mutant = mutants[index]
+            judged = Judgement(True, (), str(result)) if isinstance(result, Lost) else result
+            results[index] = MutantResult(file, mutant, judged)
             if progress is not None:
                 progress(mutant.label)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
     return MutationReport(name, tuple(results[index] for index in sorted(results)))

@@ -53,6 +53,7 @@ def check_program(
     settings: CheckSettings,
     unused: bool = False,
     chip: str | None = None,
+    timeout_seconds: float = 0.0,
 ) -> CheckReport:
     """Run a program with its own streams and return what the launches of it showed.
 
@@ -60,6 +61,7 @@ def check_program(
 
     Args:
         unused: also device memory that nothing ever touched.
+        timeout_seconds: see `runtime.time_limit`.
     Raises:
         UsageError: there is no such program, or it left no findings: it is not linked to opkit, or
             ended in a way that leaves no time to write them.
@@ -75,7 +77,8 @@ def check_program(
             unused=unused,
             witness=settings.witness,
         )
-        code = runtime.run_program(found_program, arguments, {"chip": chip, **options})
+        options |= {"chip": chip, **runtime.timeout_option(timeout_seconds)}
+        code = runtime.run_program(found_program, arguments, options)
         found = findings_in(folder, settings.tools)
     if found is None:
         ended = f"was ended by signal {-code}" if code < 0 else f"exited with {code}"

@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
-from xml.etree import ElementTree
 
+from opkit.junit import JunitCase, junit_text
 from opkit.sanitizer.classes import CLASSES, find_class
 from opkit.sanitizer.finding import Finding, Gap, Location
 from opkit.sanitizer.run import CheckReport
@@ -235,30 +235,14 @@ def _sarif_places(location: Location | None, root: Path) -> list[dict[str, objec
 
 def junit_xml(report: CheckReport) -> str:
     """Return the report as one JUnit test suite; a case with findings is a failure."""
-    failed = sum(1 for case in report.cases if case.findings)
-    suite = ElementTree.Element(
-        "testsuite",
-        name=f"{report.project} check",
-        tests=str(len(report.cases)),
-        failures=str(failed),
-        errors="0",
-        skipped="0",
-    )
-    for case in report.cases:
-        element = ElementTree.SubElement(
-            suite, "testcase", classname=f"{report.project}.check", name=case.name
+    cases = [
+        JunitCase(
+            f"{report.project}.check",
+            case.name,
+            outcome="failure" if case.findings else "",
+            message=", ".join(dict.fromkeys(finding.id for finding in case.findings)),
+            text="\n\n".join(finding_text(f, report.root) for f in case.findings),
         )
-        if case.findings:
-            ids = ", ".join(dict.fromkeys(finding.id for finding in case.findings))
-            failure = ElementTree.SubElement(element, "failure", message=ids)
-            texts = [finding_text(finding, report.root) for finding in case.findings]
-            failure.text = _clean("\n\n".join(texts))
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _clean(text: str) -> str:
-    """Drop the characters that XML 1.0 cannot hold, which a kernel's own message may have."""
-    return "".join(c for c in text if c in "\t\n" or ord(c) >= 0x20)
+        for case in report.cases
+    ]
+    return junit_text(f"{report.project} check", cases)

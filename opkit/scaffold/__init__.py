@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from opkit.scaffold.disk import RECORD, Action, FileStatus, write
@@ -32,28 +33,18 @@ __all__ = [
     "write",
 ]
 
-_HOME = {
-    "DEFAULT_COMPUTE_UNIT": "render",
-    "FRAMEWORKS": "render",
-    "RECORD": "disk",
-    "Action": "disk",
-    "FileStatus": "disk",
-    "UnsupportedGradient": "formula",
-    "formula_in_single_precision": "single_precision",
-    "gradient_gaps": "render",
-    "own_gradients": "render",
-    "render": "render",
-    "unsupported_gradients": "formula",
-    "write": "disk",
-}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{home}")
-    # The submodule `render` may just have been bound under its name: the function wins.
-    globals().update({key: getattr(module, key) for key, at in _HOME.items() if at == home})
-    value: object = globals()[name]
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "disk": ("Action", "FileStatus", "RECORD", "write"),
+        "formula": ("UnsupportedGradient", "unsupported_gradients"),
+        "render": (
+            "DEFAULT_COMPUTE_UNIT",
+            "FRAMEWORKS",
+            "gradient_gaps",
+            "own_gradients",
+            "render",
+        ),
+        "single_precision": ("formula_in_single_precision",),
+    },
+)

@@ -27,6 +27,12 @@ class PythonNames:
     """opkit.torch_bridge."""
     self: str
     """The first parameter of methods."""
+    hidden: frozenset[str]
+    """The built-in types that a function of the package has the name of."""
+
+    def annotation(self, text: str) -> str:
+        """Return an annotation in which no built-in type is taken for a function of the package."""
+        return re.sub(r"\w+", lambda m: f"_builtins.{m[0]}" if m[0] in self.hidden else m[0], text)
 
 
 def python_names(specs: Sequence[OpSpec], project: str) -> PythonNames:
@@ -39,6 +45,9 @@ def python_names(specs: Sequence[OpSpec], project: str) -> PythonNames:
         package_class=free_name("OperatorPackage", taken),
         bridge=free_name("_bridge", taken),
         self=free_name("self", taken),
+        hidden=frozenset(
+            {"bool", "float", "int", "list", "str", "tuple"} & {s.name for s in specs}
+        ),
     )
 
 

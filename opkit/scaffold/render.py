@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import opkit
 from opkit.chips import Chip, find_chip
 from opkit.errors import UsageError
-from opkit.scaffold.environment import render_template
 from opkit.scaffold.gap import blank_layout
 from opkit.scaffold.python_names import golden_module, python_names, torch_formula
 from opkit.scaffold.reference import reference
 from opkit.scaffold.shapes import output_shapes
 from opkit.scaffold.view import view_operator
 from opkit.schema import OpSpec, dump, gradient_gap, package_name
+from opkit.templating import render_template
 
 if TYPE_CHECKING:
     from opkit.scaffold.formula import UnsupportedGradient

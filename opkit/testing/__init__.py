@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from opkit.lazy import lazy_names
+
 if TYPE_CHECKING:
+    from opkit.testing.arrays import is_float, narrow, tensors_of, widen, widen_input
     from opkit.testing.assertion import assert_close, assert_outputs
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
     from opkit.testing.case_files import CASE_FILES, load_cases, save_case
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
         default_cases,
         make_case,
         make_inputs,
+        output_tensors,
         usual_shape,
         works_by_row,
     )
@@ -23,11 +26,11 @@ if TYPE_CHECKING:
     from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
     from opkit.testing.golden import Golden, load_golden
     from opkit.testing.html_page import html_report
-    from opkit.testing.judgement import OutputResult
+    from opkit.testing.judgement import OutputResult, judge
     from opkit.testing.last_run import failed_last, remember_failures
     from opkit.testing.msopst_report import ERROR_ROWS, write_st_report
     from opkit.testing.pairwise import pairwise_cases
-    from opkit.testing.parallel import Setup, run_parallel
+    from opkit.testing.parallel import Setup, cases_work, kept_result, run_on
     from opkit.testing.picture import ErrorPicture
     from opkit.testing.project import (
         chosen_operators,
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
         replaces_generated_cases,
         shape_rules,
     )
-    from opkit.testing.references import Reference, find_reference
+    from opkit.testing.references import Reference, find_reference, in_single_precision
     from opkit.testing.report import (
         CASE_COLUMNS,
         cancellation_texts,
@@ -95,6 +98,7 @@ __all__ = [
     "cancellation_texts",
     "case_rows",
     "case_standard",
+    "cases_work",
     "check_determinism",
     "chosen_operators",
     "compare",
@@ -109,12 +113,18 @@ __all__ = [
     "find_standard",
     "fuzz",
     "html_report",
+    "in_single_precision",
+    "is_float",
+    "judge",
     "junit_xml",
+    "kept_result",
     "load_cases",
     "load_golden",
     "make_case",
     "make_inputs",
+    "narrow",
     "operator_standards",
+    "output_tensors",
     "pairwise_cases",
     "project_cases",
     "read_budget",
@@ -123,134 +133,76 @@ __all__ = [
     "report_object",
     "run_case",
     "run_cases",
-    "run_parallel",
+    "run_on",
     "save_case",
     "select_cases",
     "shape_rules",
     "standard_for",
+    "tensors_of",
     "to_bfloat16",
     "usual_shape",
+    "widen",
+    "widen_input",
     "works_by_row",
     "write_st_report",
 ]
 
-_HOMES = {
-    "assertion": (
-        "assert_close",
-        "assert_outputs",
-    ),
-    "bfloat16": (
-        "bfloat16_to_float32",
-        "to_bfloat16",
-    ),
-    "case_files": (
-        "CASE_FILES",
-        "load_cases",
-        "save_case",
-    ),
-    "cases": (
-        "Case",
-        "default_cases",
-        "make_case",
-        "make_inputs",
-        "usual_shape",
-        "works_by_row",
-    ),
-    "comparison": (
-        "Comparer",
-        "Comparison",
-        "Figure",
-        "Worst",
-        "compare",
-    ),
-    "determinism": (
-        "DeterminismResult",
-        "Difference",
-        "Setting",
-        "check_determinism",
-    ),
-    "explanation": (
-        "Explanation",
-        "Step",
-        "explain_case",
-        "explanation_text",
-    ),
-    "fuzzing": (
-        "FuzzBudget",
-        "FuzzResult",
-        "fuzz",
-        "read_budget",
-    ),
-    "golden": (
-        "Golden",
-        "load_golden",
-    ),
-    "html_page": ("html_report",),
-    "judgement": ("OutputResult",),
-    "last_run": (
-        "failed_last",
-        "remember_failures",
-    ),
-    "msopst_report": (
-        "ERROR_ROWS",
-        "write_st_report",
-    ),
-    "pairwise": ("pairwise_cases",),
-    "parallel": (
-        "Setup",
-        "run_parallel",
-    ),
-    "picture": ("ErrorPicture",),
-    "project": (
-        "chosen_operators",
-        "file_cases",
-        "project_cases",
-        "replaces_generated_cases",
-        "shape_rules",
-    ),
-    "references": (
-        "Reference",
-        "find_reference",
-    ),
-    "report": (
-        "CASE_COLUMNS",
-        "cancellation_texts",
-        "case_rows",
-        "failure_text",
-        "junit_xml",
-        "report_object",
-    ),
-    "run": (
-        "CaseResult",
-        "Library",
-        "PrecisionReport",
-        "Verdict",
-        "case_standard",
-        "run_case",
-        "run_cases",
-    ),
-    "selection": ("select_cases",),
-    "settings": (
-        "operator_standards",
-        "standard_for",
-    ),
-    "standards": (
-        "STANDARDS",
-        "Standard",
-        "double_level",
-        "find_standard",
-    ),
-    "values": (
-        "DISTRIBUTIONS",
-        "EDGES",
-        "Source",
-    ),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "arrays": ("is_float", "narrow", "tensors_of", "widen", "widen_input"),
+        "assertion": ("assert_close", "assert_outputs"),
+        "bfloat16": ("bfloat16_to_float32", "to_bfloat16"),
+        "case_files": ("CASE_FILES", "load_cases", "save_case"),
+        "cases": (
+            "Case",
+            "default_cases",
+            "make_case",
+            "make_inputs",
+            "output_tensors",
+            "usual_shape",
+            "works_by_row",
+        ),
+        "comparison": ("Comparer", "Comparison", "Figure", "Worst", "compare"),
+        "determinism": ("DeterminismResult", "Difference", "Setting", "check_determinism"),
+        "explanation": ("Explanation", "Step", "explain_case", "explanation_text"),
+        "fuzzing": ("FuzzBudget", "FuzzResult", "fuzz", "read_budget"),
+        "golden": ("Golden", "load_golden"),
+        "html_page": ("html_report",),
+        "judgement": ("OutputResult", "judge"),
+        "last_run": ("failed_last", "remember_failures"),
+        "msopst_report": ("ERROR_ROWS", "write_st_report"),
+        "pairwise": ("pairwise_cases",),
+        "parallel": ("Setup", "cases_work", "kept_result", "run_on"),
+        "picture": ("ErrorPicture",),
+        "project": (
+            "chosen_operators",
+            "file_cases",
+            "project_cases",
+            "replaces_generated_cases",
+            "shape_rules",
+        ),
+        "references": ("Reference", "find_reference", "in_single_precision"),
+        "report": (
+            "CASE_COLUMNS",
+            "cancellation_texts",
+            "case_rows",
+            "failure_text",
+            "junit_xml",
+            "report_object",
+        ),
+        "run": (
+            "CaseResult",
+            "Library",
+            "PrecisionReport",
+            "Verdict",
+            "case_standard",
+            "run_case",
+            "run_cases",
+        ),
+        "selection": ("select_cases",),
+        "settings": ("operator_standards", "standard_for"),
+        "standards": ("STANDARDS", "Standard", "double_level", "find_standard"),
+        "values": ("DISTRIBUTIONS", "EDGES", "Source"),
+    },
+)

@@ -13,6 +13,7 @@ from opkit.schema import AttrValue
 from opkit.testing.arrays import Array, Input, storage, widen_input
 from opkit.testing.comparison import Comparison, compare
 from opkit.testing.condition import Evaluation
+from opkit.testing.exact import ExactOutput, evaluate_exactly
 from opkit.testing.golden import as_outputs
 from opkit.testing.judgement import check_shapes, judge_parts
 from opkit.testing.references import Part, in_single_precision
@@ -113,6 +114,10 @@ class _Function:
             return as_outputs(self.golden(*values, **named))
 
         return Evaluation(outputs, wide, False, getattr(self.golden, "__globals__", None))
+
+    def exactly(self, inputs: Sequence[Input]) -> list[ExactOutput] | None:
+        found = self.evaluation(inputs)
+        return evaluate_exactly(found.function, found.inputs, found.names)
 
     def around(
         self, inputs: Sequence[Input], sizes: Sequence[int], positions: Sequence[Array]

@@ -74,6 +74,8 @@ class Comparison:
     """Where and how large the errors are, if it was asked for."""
     cancelled: int = 0
     """Elements that the figures leave out: their error is the operator's own condition."""
+    out_of_range: int = 0
+    """Elements that the figures leave out: float32 overflows on the way to them."""
     figures_of_all: tuple[Figure, ...] = ()
     """The figures with those elements; empty where there are none."""
     cancellation: str = ""
@@ -175,6 +177,7 @@ class Comparer:
         self._painter = Painter(shape) if picture and self._is_float else None
         self._excused = excused
         self._suspects: list[Array] = []
+        self._misplaced: list[Array] = []
 
     def add(self, actual: Array, golden: Array, second: Array | None = None) -> None:
         """Compare the next elements: as they are stored, wide, and wide; each of one dimension."""
@@ -191,23 +194,27 @@ class Comparer:
 
     def _add_chunk(self, actual: Array, golden: Array, second: Array | None) -> None:
         start, self._seen = self._seen, self._seen + int(actual.size)
-        positions: Array | None = None
+        places: Array | None = None
         if self._is_float:
             golden = golden.astype(np.float64)
             if self._painter is not None:
                 self._painter.add(start, actual, golden)
-            actual, golden, positions = self._finite_part(actual, golden, start)
         if self._excused is not None:
-            places = np.arange(golden.size) if positions is None else positions
-            places = places[~self._excused[start + places]]
-            left = places if positions is None else np.searchsorted(positions, places)
-            actual, golden, positions = actual[left], golden[left], places
+            places = np.flatnonzero(~self._excused[start : self._seen])
+            actual, golden = actual[places], golden[places]
+            second = None if second is None else second[places]
+        positions = places
+        if self._is_float:
+            actual, golden, left = self._finite_part(actual, golden, start, places)
+            if left is not None:
+                positions = left if places is None else places[left]
+                second = None if second is None else second[left]
         if actual.size == 0:
             return
         with np.errstate(all="ignore"):
             errors = self.rule.measures[0].element(actual, golden, self._numbers)
             self._keep_worst(errors, actual, golden, start, positions)
-            if self.rule.forgives_cancellation and self._excused is None:
+            if self.rule.forgives_cancellation:
                 suspects = np.flatnonzero(errors > self._numbers["T"])
                 self._suspects.append(
                     start + (suspects if positions is None else positions[suspects])
@@ -215,15 +222,17 @@ class Comparer:
             for number, tally in enumerate(self._own):
                 tally.add(actual, golden, errors if number == 0 else None)
             if self.rule.needs_second and second is not None:
-                other = second if positions is None else second[positions]
-                usable = np.isfinite(other)
+                usable = np.isfinite(second)
                 for tally in self._second:
-                    tally.add(other[usable], golden[usable])
+                    tally.add(second[usable], golden[usable])
 
     def _finite_part(
-        self, actual: Array, golden: Array, start: int
+        self, actual: Array, golden: Array, start: int, places: Array | None
     ) -> tuple[Array, Array, Array | None]:
-        """Count NaN and infinities in the wrong place; return the elements left, and where."""
+        """Count NaN and infinities in the wrong place; return the elements left, and which.
+
+        `places`: where the elements stand behind `start`; None where all of them do.
+        """
         rounded = widen(narrow(golden, self._dtype), self._dtype)
         plain = np.isfinite(actual) & np.isfinite(rounded)
         if plain.all():
@@ -239,8 +248,12 @@ class Comparer:
             wrong_infinity = np.zeros_like(wrong_infinity)
         self._nan_mismatches += int(wrong_nan.sum())
         self._inf_mismatches += int(wrong_infinity.sum())
-        wrong = np.flatnonzero(wrong_nan | wrong_infinity)[: self._keep]
-        self._note(np.full(wrong.size, np.inf), start + wrong, actual[wrong], golden[wrong])
+        wrong = np.flatnonzero(wrong_nan | wrong_infinity)
+        where = start + (wrong if places is None else places[wrong])
+        if self.rule.forgives_cancellation:
+            self._misplaced.append(where)
+        wrong = wrong[: self._keep]
+        self._note(np.full(wrong.size, np.inf), where[: self._keep], actual[wrong], golden[wrong])
         return actual[plain], golden[plain], np.flatnonzero(plain)
 
     def _keep_worst(
@@ -273,6 +286,11 @@ class Comparer:
     def suspects(self) -> Array:
         """The flat positions of elements whose error alone is above what the mean may be."""
         return np.concatenate(self._suspects) if self._suspects else np.empty(0, np.int64)
+
+    @property
+    def misplaced(self) -> Array:
+        """The flat positions of NaN and infinities that stand on one side only."""
+        return np.concatenate(self._misplaced) if self._misplaced else np.empty(0, np.int64)
 
     def finish(self) -> Comparison:
         """Return what all parts came to."""

@@ -89,6 +89,7 @@ class Allowance:
         """
         golden, errors = self.golden[places].astype(np.float64), self.errors[places]
         found: Array = np.abs(actual - golden) <= errors + rounding(golden, errors, dtype)
+        found &= np.isfinite(golden)
         for other in self.others:
             value = other[places]
             limit = errors + relative * np.abs(value) + rounding(value, errors, dtype)

@@ -6,9 +6,11 @@ written out as numbers, and each is made as simple as it can be.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,8 @@ __all__ = ["FuzzBudget", "FuzzResult", "fuzz", "read_budget"]
 
 _MOST_ELEMENTS = 1 << 16
 _BATCH = 50
+# Cases that are drawn before any runs, so that a long hunt need not hold them all.
+_MOST_DRAWN = 2000
 # A case this small is saved with its numbers written out.
 _WRITTEN_OUT = 16
 _FAILURES = (Verdict.FAIL, Verdict.FAULT)
@@ -51,8 +55,11 @@ class FuzzResult:
     """The smallest case that still fails; None where every case passed."""
 
 
-def read_budget(text: str) -> FuzzBudget:
+def read_budget(text: str, *, option: str = "--fuzz") -> FuzzBudget:
     """Return the budget that `200` (cases), `30s` or `5m` asks for.
+
+    Args:
+        option: what the message names.
 
     Raises:
         UsageError: it is none of these.
@@ -65,9 +72,13 @@ def read_budget(text: str) -> FuzzBudget:
         value = 0
     if not value > 0 or math.isinf(value):
         raise UsageError(
-            f'--fuzz "{text}" is no budget', help="write 200 for cases, 30s for seconds, 5m"
+            f'{option} "{text}" is no budget', help="write 200 for a number, 30s for seconds, 5m"
         )
     return FuzzBudget(seconds=value * unit) if unit else FuzzBudget(cases=int(value))
+
+
+RunMany = Callable[[Sequence[Case]], Iterator[CaseResult]]
+"""Runs cases, several at a time where it can; their results in the order of the cases."""
 
 
 def fuzz(
@@ -77,13 +88,18 @@ def fuzz(
     budget: FuzzBudget,
     seed: int = 0,
     shape_rule: ShapeRule | None = None,
+    run_many: RunMany | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> FuzzResult:
     """Run random cases of an operator and return the smallest that fails, if any does.
 
+    Cases are drawn a batch ahead of their results, and the first that fails in the order in which
+    they were drawn is shrunk: so who runs them changes nothing.
+
     Args:
-        run: launches a case and judges it.
+        run: launches a case and judges it; shrinking takes it.
         seed: another one draws other cases.
+        run_many: runs what was drawn; `run`, one by one, when None.
         progress: called with the number of runs so far.
     Raises:
         SetupError: hypothesis is not installed.
@@ -96,43 +112,55 @@ def fuzz(
             "--fuzz needs hypothesis", help='install it with pip install "opkit[test]"'
         ) from error
 
-    runs = 0
-    refused = 0
-    failing: CaseResult | None = None
+    many = run_many or functools.partial(map, run)
     end = time.monotonic() + (budget.seconds or math.inf)
-
-    def check(case: Case) -> None:
-        nonlocal runs, refused, failing
-        if failing is None and time.monotonic() > end:
-            return
-        result = run(case)
-        runs += 1
-        if progress is not None:
-            progress(runs)
-        if result.verdict is Verdict.NO_REFERENCE:
-            raise UsageError(result.message)
-        refused += result.verdict is Verdict.ERROR
-        if result.verdict in _FAILURES:
-            failing = result
-            raise _Failed
-
+    phases = (hypothesis.Phase.generate, hypothesis.Phase.shrink)
     settings = hypothesis.settings(
-        max_examples=budget.cases or _BATCH,
+        max_examples=min(budget.cases or _BATCH, _MOST_DRAWN),
         deadline=None,
         database=None,
+        phases=phases[:1],
         suppress_health_check=list(hypothesis.HealthCheck),
         report_multiple_bugs=False,
         verbosity=hypothesis.Verbosity.quiet,
         print_blob=False,
     )
     cases = _strategy(spec, seed, shape_rule)
+    runs = refused = 0
+    failing: CaseResult | None = None
+
+    def count(result: CaseResult) -> bool:
+        """Take a result in, and return whether it fails."""
+        nonlocal runs, refused
+        runs += 1
+        if progress is not None:
+            progress(runs)
+        if result.verdict is Verdict.NO_REFERENCE:
+            raise UsageError(result.message)
+        refused += result.verdict is Verdict.ERROR
+        return result.verdict in _FAILURES
+
     batch = 0
-    while failing is None and (batch == 0 or (budget.seconds and time.monotonic() < end)):
-        hunt = hypothesis.seed(seed * 1_000_003 + batch)(settings(hypothesis.given(cases)(check)))
-        try:
-            hunt()
-        except _Failed:
-            break
+    most = budget.cases or math.inf
+    while failing is None and (batch == 0 or _goes_on(runs, most, batch, time.monotonic() < end)):
+        seeded = hypothesis.seed(seed * 1_000_003 + batch)
+        drawn: list[Case] = []
+        seeded(settings(hypothesis.given(cases)(_into(drawn))))()
+        place = 0
+        for result in many(drawn):
+            if count(result):
+                failing = result
+                break
+            if time.monotonic() > end:
+                break
+            place += 1
+        if failing is not None:
+            # The same again, up to the case that fails; from there on hypothesis shrinks.
+            again = _Again(place, failing, run, count)
+            hunt = seeded(hypothesis.settings(settings, phases=phases)(_given_to(cases, again)))
+            with contextlib.suppress(_Failed):
+                hunt()
+            failing = again.failing
         batch += 1
     if failing is None:
         if runs and refused == runs:
@@ -143,6 +171,58 @@ def fuzz(
         return FuzzResult(runs, None)
     simplest, more = _simplify(failing, run)
     return FuzzResult(runs + more, simplest)
+
+
+def _into(drawn: list[Case]) -> Callable[[Case], None]:
+    def keep(case: Case) -> None:
+        drawn.append(case)
+
+    return keep
+
+
+def _goes_on(runs: int, most: float, batch: int, has_time: bool) -> bool:
+    """Return whether to draw again; hypothesis may find fewer cases than it was asked for."""
+    if math.isinf(most):
+        return has_time
+    return runs < most and batch < most / _MOST_DRAWN
+
+
+class _Again:
+    """Runs drawn cases once more: those before the failing one are known to pass."""
+
+    def __init__(
+        self,
+        place: int,
+        failing: CaseResult,
+        run: Callable[[Case], CaseResult],
+        count: Callable[[CaseResult], bool],
+    ) -> None:
+        self.failing = failing
+        self._place = place
+        self._seen = -1
+        self._run = run
+        self._count = count
+
+    def check(self, case: Case) -> None:
+        self._seen += 1
+        if self._seen < self._place:
+            return
+        if self._seen > self._place:
+            result = self._run(case)
+            if not self._count(result):
+                return
+            self.failing = result
+        # On one line: hypothesis tells failures apart by where they are raised.
+        raise _Failed
+
+
+def _given_to(cases: SearchStrategy[Case], again: _Again) -> Callable[[], None]:
+    import hypothesis
+
+    def check(case: Case) -> None:
+        again.check(case)
+
+    return hypothesis.given(cases)(check)
 
 
 class _Failed(Exception):

@@ -66,7 +66,12 @@ _SCRIPT = """
 """
 
 _BAR, _HEIGHT, _CELL = 22, 120, 7
-_TONES = {Verdict.PASS: "pass", Verdict.CANCELLATION: "other", Verdict.NO_REFERENCE: "other"}
+_TONES = {
+    Verdict.PASS: "pass",
+    Verdict.CANCELLATION: "other",
+    Verdict.RANGE: "other",
+    Verdict.NO_REFERENCE: "other",
+}
 
 
 def html_report(

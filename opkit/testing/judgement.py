@@ -10,10 +10,11 @@ import numpy as np
 
 from opkit.dtypes import DType
 from opkit.errors import PrecisionError
-from opkit.testing.arrays import Array, Input, is_float, widen
+from opkit.testing.arrays import Array, Input, is_float, narrow, tensors_of, widen
 from opkit.testing.cases import output_tensors
 from opkit.testing.comparison import Comparer, Comparison
 from opkit.testing.condition import Evaluation, allowance, cancellation
+from opkit.testing.exact import ExactOutput
 from opkit.testing.references import Part, Reference
 from opkit.testing.standards import Standard
 
@@ -21,6 +22,8 @@ __all__ = ["Conditioned", "OutputResult", "check_shapes", "judge", "judge_parts"
 
 # Elements that are asked for at once: a golden's temporaries are some arrays of them.
 _SUSPECTS = 1 << 20
+# Elements off, and elements to compute them from, up to which numbers without a range are asked.
+_MOST_DOUBTFUL, _MOST_EXACT = 1 << 12, 1 << 14
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class Conditioned(Protocol):
 
     def evaluation(self, inputs: Sequence[Input]) -> Evaluation:
         """Return the golden at these inputs."""
+        ...
+
+    def exactly(self, inputs: Sequence[Input]) -> list[ExactOutput] | None:
+        """Return the golden for real numbers at these inputs; None where it has no such form."""
         ...
 
     def around(
@@ -102,8 +109,11 @@ def judge_parts(
         PrecisionError: the reference has outputs of other sizes.
     """
     flat = [array.reshape(-1) for array in actual]
+    none: list[_Correction | None] = [None] * len(flat)
 
-    def compared(excused: Sequence[Array | None]) -> list[Comparer]:
+    def compared(
+        excused: Sequence[Array | None], corrections: Sequence[_Correction | None]
+    ) -> list[Comparer]:
         comparers = [
             Comparer(array.shape, dtype, standard, picture=pictures, keep=keep, excused=mask)
             for array, dtype, mask in zip(actual, dtypes, excused, strict=True)
@@ -111,9 +121,13 @@ def judge_parts(
         starts = [0] * len(flat)
         for part in parts():
             for number, comparer in enumerate(comparers):
-                end = starts[number] + part.golden[number].size
+                golden, start = part.golden[number], starts[number]
+                end = start + golden.size
+                correction = corrections[number]
+                if correction is not None:
+                    golden = correction.applied(golden, start)
                 second = None if part.second is None else part.second[number]
-                comparer.add(flat[number][starts[number] : end], part.golden[number], second)
+                comparer.add(flat[number][start:end], golden, second)
                 starts[number] = end
         if starts != [array.size for array in flat]:
             raise PrecisionError(
@@ -122,12 +136,20 @@ def judge_parts(
             )
         return comparers
 
-    comparers = compared([None] * len(flat))
+    comparers = compared([None] * len(flat), none)
     plain = [comparer.finish() for comparer in comparers]
+    if not standard.forgives_cancellation or all(one.passed for one in plain):
+        return plain
+    corrections = _corrections(conditioned, inputs, flat, dtypes, comparers)
+    if any(corrections):
+        ranges = [c.out_of_range if c is not None else None for c in corrections]
+        comparers = compared(ranges, corrections)
+        plain = [
+            replace(comparer.finish(), out_of_range=0 if mask is None else int(mask.sum()))
+            for comparer, mask in zip(comparers, ranges, strict=True)
+        ]
     missed = [
-        standard.forgives_cancellation
-        and is_float(dtype)
-        and not (one.passed or one.nan_mismatches or one.inf_mismatches)
+        is_float(dtype) and not (one.passed or one.nan_mismatches or one.inf_mismatches)
         for one, dtype in zip(plain, dtypes, strict=True)
     ]
     if not any(missed):
@@ -143,11 +165,16 @@ def judge_parts(
     excuses = _excuses(conditioned, inputs, flat, dtypes, suspects, limits)
     if not any(excuse.positions.size for excuse in excuses):
         return plain
-    again = [comparer.finish() for comparer in compared([e.mask for e in excuses])]
+    masks = [
+        _either(excuse.mask, None if correction is None else correction.out_of_range)
+        for excuse, correction in zip(excuses, corrections, strict=True)
+    ]
+    again = [comparer.finish() for comparer in compared(masks, corrections)]
     return [
         replace(
             new,
             cancelled=int(excuse.positions.size),
+            out_of_range=old.out_of_range,
             figures_of_all=old.figures,
             cancellation=excuse.text,
             # What is shown as the worst of a passing output is the worst of all its elements.
@@ -157,6 +184,78 @@ def judge_parts(
         else old
         for old, new, excuse in zip(plain, again, excuses, strict=True)
     ]
+
+
+def _either(one: Array | None, other: Array | None) -> Array | None:
+    if one is None or other is None:
+        return other if one is None else one
+    found: Array = one | other
+    return found
+
+
+@dataclass(frozen=True)
+class _Correction:
+    """What one output's golden is where float64 or float32 does not reach."""
+
+    positions: Array
+    values: Array
+    """What the golden is there for real numbers."""
+    out_of_range: Array
+    """A mask of the elements that no float32 implementation has to give."""
+
+    def applied(self, golden: Array, start: int) -> Array:
+        """Return a part of the golden, `start` elements from the first, with the values in it."""
+        inside = (self.positions >= start) & (self.positions < start + golden.size)
+        if not inside.any():
+            return golden
+        corrected = golden.astype(np.float64)
+        corrected[self.positions[inside] - start] = self.values[inside]
+        return corrected
+
+
+def _corrections(
+    conditioned: Conditioned,
+    inputs: Sequence[Input],
+    flat: Sequence[Array],
+    dtypes: Sequence[DType],
+    comparers: Sequence[Comparer],
+) -> list[_Correction | None]:
+    """Return what the goldens are for real numbers at the elements that are off; see `exact`."""
+    nothing: list[_Correction | None] = [None] * len(flat)
+    doubtful = [np.union1d(c.misplaced, c.suspects).astype(np.int64) for c in comparers]
+    if not any(places.size > 0 for places in doubtful):
+        return nothing
+    if max(places.size for places in doubtful) > _MOST_DOUBTFUL:
+        return nothing
+    few, moved = conditioned.around(inputs, [array.size for array in flat], doubtful)
+    if sum(array.size for array in tensors_of(few) if array is not None) > _MOST_EXACT:
+        return nothing
+    exact = conditioned.exactly(few)
+    if exact is None:
+        return nothing
+    evaluation = conditioned.evaluation(few)
+    usual = evaluation(evaluation.inputs)
+    found = nothing
+    for number, (places, there) in enumerate(zip(doubtful, moved, strict=True)):
+        if not places.size or not is_float(dtypes[number]):
+            continue
+        real, golden = exact[number], usual[number]
+        if real.values.size != golden.size:
+            continue
+        values = widen(flat[number][places], dtypes[number])
+        rounded = widen(narrow(real.values[there], dtypes[number]), dtypes[number])
+        same = (values == rounded) | (np.isnan(values) & np.isnan(rounded))
+        with np.errstate(all="ignore"):
+            # Infinitely far, or not a number, is the golden that left its range.
+            closer = ~(2 * np.abs(values - rounded) >= np.abs(values - golden[there]))
+        closer &= np.isfinite(values) & np.isfinite(rounded)
+        better = real.known[there] & (same | closer)
+        beyond = real.overflows[there] | (real.underflows[there] & ~np.isfinite(values))
+        mask = np.zeros(flat[number].size, np.bool_)
+        mask[places[beyond & ~better]] = True
+        chosen = real.values[there][better]
+        found[number] = _Correction(places[better], chosen, mask)
+    return found
 
 
 @dataclass(frozen=True)
@@ -196,7 +295,9 @@ def _excuses(
             found[number].append(places[excused])
             if not texts[number]:
                 right = allowed[number].golden[there]
-                relative = np.where(excused, np.abs(values - right) / (np.abs(right) + 1e-7), -1.0)
+                with np.errstate(invalid="ignore"):
+                    off = np.abs(values - right) / (np.abs(right) + 1e-7)
+                relative = np.where(excused, off, -1.0)
                 worst = int(there[int(relative.argmax())])
                 texts[number] = str(cancellation(evaluation, number, worst) or "")
     result = []

@@ -1,27 +1,26 @@
-"""Cases in several processes: a process runs one launch at a time, and much of a case is NumPy."""
+"""A project's cases on any executor: in this process, in several, on a cluster."""
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opkit import runtime
-from opkit.errors import OpkitError
+from opkit.executor import Executor, Lost, Work, folder_of
+from opkit.schema import OpSpec
 from opkit.testing.cases import Case
-from opkit.testing.golden import Golden, load_golden
-from opkit.testing.run import CaseResult, Library, PrecisionReport, run_case, standard_names
+from opkit.testing.golden import load_golden
+from opkit.testing.run import CaseResult, PrecisionReport, Verdict, run_case, standard_names
 from opkit.testing.settings import operator_standards
-from opkit.testing.standards import Standard
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project
 
-__all__ = ["Setup", "run_parallel"]
+__all__ = ["Setup", "cases_work", "kept_result", "run_on"]
+
+_NOT_SENT = ("build", "__pycache__", ".git")
 
 
 @dataclass(frozen=True)
@@ -34,85 +33,106 @@ class Setup:
     chip: str
     standard: str | None
     """What the user asked for; None leaves it to the project."""
-    pictures: bool
-    keep: int
+    pictures: bool = False
+    keep: int = 8
     """Worst elements to list."""
     timeout_seconds: float = 0.0
     """How long a launch may go on without progress; 0: for ever."""
+    threads: int = 1
+    """Host threads of a launch; 0: one a core."""
 
 
 @dataclass(frozen=True)
-class _Worker:
-    setup: Setup
-    library: Library
-    golden: Golden | None
-    standards: Mapping[str, Standard]
+class _Begin:
+    """A setup as it travels: without paths of this machine."""
+
+    specs: tuple[OpSpec, ...]
+    package: str
+    chip: str
+    standard: str | None
+    pictures: bool
+    keep: int
+    timeout_seconds: float
+    threads: int
 
 
-_worker: list[_Worker] = []
-
-
-def _start(setup: Setup, threads: int) -> None:
-    runtime.configure(setup.chip, poison=True, threads=threads)
+def cases_work(setup: Setup) -> Work:
+    """Return what runs cases of a project and judges them: a `Case` to a `CaseResult`."""
     project = setup.project
-    golden = load_golden(project.package_dir / "golden.py")
-    standards = operator_standards(project.root, project.operators, standard=setup.standard)
-    _worker.append(_Worker(setup, runtime.open(setup.folder), golden, standards))
+    begin = _Begin(
+        project.operators,
+        str(project.package_dir.relative_to(project.root)),
+        setup.chip,
+        setup.standard,
+        setup.pictures,
+        setup.keep,
+        setup.timeout_seconds,
+        setup.threads,
+    )
+    folders = {
+        "artifact": folder_of(setup.folder),
+        "project": folder_of(project.root, left_out=_NOT_SENT),
+    }
+    # Judging takes its time as well; only what never ends is to be found.
+    seconds = 120.0 + 10 * setup.timeout_seconds if setup.timeout_seconds else 0.0
+    return Work(_begin, begin, folders, seconds=seconds)
 
 
-def _run(case: Case) -> CaseResult:
-    worker = _worker[0]
-    spec = next(spec for spec in worker.setup.project.operators if spec.op == case.op)
-    standard = worker.standards[case.kernel]
-    setup = worker.setup
-    with runtime.time_limit(setup.timeout_seconds):
-        return run_case(
-            worker.library,
-            case,
-            spec,
-            worker.golden,
-            standard,
-            pictures=setup.pictures,
-            keep=setup.keep,
-        )
+def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseResult]:
+    # Poison: what the kernel never writes must not look like a right zero.
+    runtime.configure(setup.chip, poison=True, threads=setup.threads)
+    golden = load_golden(folders["project"] / setup.package / "golden.py")
+    standards = operator_standards(folders["project"], setup.specs, standard=setup.standard)
+    library = runtime.open(folders["artifact"])
+    specs = {spec.op: spec for spec in setup.specs}
+
+    def run(case: Case) -> CaseResult:
+        with runtime.time_limit(setup.timeout_seconds):
+            return run_case(
+                library,
+                case,
+                specs[case.op],
+                golden,
+                standards[case.kernel],
+                pictures=setup.pictures,
+                keep=setup.keep,
+            )
+
+    return run
 
 
-def run_parallel(
+def kept_result(case: Case, result: CaseResult | Lost) -> CaseResult:
+    """Return what a case came to; one that ends its workers is a fault of the operator's."""
+    if isinstance(result, Lost):
+        return CaseResult(case, Verdict.FAULT, (), str(result), 0.0)
+    return result
+
+
+def run_on(
+    executor: Executor,
     setup: Setup,
     cases: Sequence[Case],
     *,
-    jobs: int,
     seed: int = 0,
     options: Sequence[str] = (),
     progress: Callable[[CaseResult], None] | None = None,
 ) -> PrecisionReport:
-    """Run cases in `jobs` processes; verdicts in the order of the cases, as `run_cases` gives them.
+    """Run cases and return their verdicts, in the order of the cases.
 
     Args:
         seed, options: for the line that runs a case again.
-
+        progress: called with each result when it comes.
     Raises:
-        OpkitError: a process died; our own bugs.
+        OpkitError: our own bugs only; what the operator does wrong becomes a verdict.
     """
-    results = []
-    # Not forked: the emulator has threads, and locks with them.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(setup, 1))
-    with pool:
-        try:
-            for result in pool.map(_run, cases):
-                results.append(result)
-                if progress is not None:
-                    progress(result)
-        except BrokenProcessPool as error:
-            raise OpkitError(
-                f"a process died while it ran {cases[len(results)].name}",
-                help="run this case alone, without -j",
-            ) from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    results: dict[int, CaseResult] = {}
+    with executor.open(cases_work(setup)) as crew:
+        for index, result in crew.stream(cases):
+            results[index] = kept_result(cases[index], result)
+            if progress is not None:
+                progress(results[index])
     project = setup.project
     standards = operator_standards(project.root, project.operators, standard=setup.standard)
     names = standard_names(standards.values())
-    return PrecisionReport(project.name, names, seed, tuple(results), tuple(options))
+    ordered = tuple(results[index] for index in range(len(cases)))
+    return PrecisionReport(project.name, names, seed, ordered, tuple(options))

@@ -28,6 +28,7 @@ from opkit.testing.arrays import (
 )
 from opkit.testing.cases import Case, output_tensors, row_inputs, works_by_row
 from opkit.testing.condition import Evaluation
+from opkit.testing.exact import ExactOutput, evaluate_exactly
 from opkit.testing.golden import Golden, as_outputs, load_function
 
 __all__ = ["Part", "Reference", "find_reference", "in_single_precision"]
@@ -72,6 +73,11 @@ class Reference:
         )
         names = vars(self.golden.module) if self.golden and not self.case.golden else None
         return Evaluation(self._golden, wide, self._by_element, names)
+
+    def exactly(self, inputs: Sequence[Input]) -> list[ExactOutput] | None:
+        """Return the golden for real numbers at these inputs; None where it has no such form."""
+        found = self.evaluation(inputs)
+        return evaluate_exactly(found.function, found.inputs, found.names)
 
     @property
     def _by_element(self) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from xml.etree import ElementTree
 
+from opkit.junit import JunitCase, junit_text
 from opkit.testing.run import CaseResult, OutputResult, PrecisionReport, Verdict
 
 __all__ = [
@@ -50,7 +50,8 @@ def _share(value: float, limit: float) -> float:
 
 
 def failure_text(result: CaseResult, report: PrecisionReport) -> str:
-    """Return what went wrong in one case, and the line that runs it again; "" where it passed."""
+    """Return what went wrong in one case, the line that runs it again, and the one that looks for
+    the cause; "" where it passed."""
     if result.verdict.passed:
         return ""
     lines = [f"{result.case.name}: {result.verdict.value}"]
@@ -61,15 +62,19 @@ def failure_text(result: CaseResult, report: PrecisionReport) -> str:
             if output.comparison.worst is not None:
                 lines.append(f"  worst {output.comparison.worst}")
     case = result.case
-    again = ["opkit", "test", "--case", case.name, "--seed", str(report.seed), *report.options]
-    if case.origin is not None:
-        again += ["--cases", str(case.origin)]
+    origin = [] if case.origin is None else ["--cases", str(case.origin)]
+    named = ["--case", case.name]
+    again = ["opkit", "test", *named, "--seed", str(report.seed), *report.options, *origin]
     lines.append(f"  again: {shlex.join(again)}")
+    # opkit debug draws a case's values as seed 0 does.
+    if report.seed == 0 and result.verdict in (Verdict.FAIL, Verdict.FAULT):
+        cause = ["opkit", "debug", *named, *origin, "-e", "why"]
+        lines.append(f"  cause: {shlex.join(cause)}")
     return "\n".join(lines)
 
 
 def cancellation_texts(report: PrecisionReport) -> list[str]:
-    """Return which outputs pass because the operator itself cancels, and where; each once."""
+    """Return which outputs pass because the operator itself cancels or overflows; each once."""
     cases: dict[tuple[str, str, str], list[CaseResult]] = {}
     for result in report.results:
         for output in result.outputs if result.verdict is Verdict.CANCELLATION else ():
@@ -91,7 +96,21 @@ def cancellation_texts(report: PrecisionReport) -> list[str]:
         if worst.cancellation:
             lines.append(f"  cancels: {worst.cancellation}")
         texts.append("\n".join(lines))
-    return texts
+    return texts + _range_texts(report)
+
+
+def _range_texts(report: PrecisionReport) -> list[str]:
+    beyond: dict[tuple[str, str], list[int]] = {}
+    for result in report.results:
+        for output in result.outputs if result.verdict.passed else ():
+            if output.comparison.out_of_range:
+                key = (result.case.kernel, output.name)
+                beyond.setdefault(key, []).append(output.comparison.out_of_range)
+    return [
+        f"{kernel}, {name}: in {len(counts)} cases up to {max(counts)} elements are not judged:"
+        " float32 overflows on the way to them"
+        for (kernel, name), counts in beyond.items()
+    ]
 
 
 def report_object(report: PrecisionReport) -> dict[str, object]:
@@ -134,40 +153,24 @@ def _output_object(output: OutputResult) -> dict[str, object]:
 
 def junit_xml(report: PrecisionReport) -> str:
     """Return the report as one JUnit test suite; a case without a reference counts as skipped."""
-    suite = ElementTree.Element(
-        "testsuite",
-        name=f"{report.project} precision ({report.standard})",
-        tests=str(len(report.results)),
-        failures=str(report.count(Verdict.FAIL) + report.count(Verdict.FAULT)),
-        errors=str(report.count(Verdict.ERROR)),
-        skipped=str(report.count(Verdict.NO_REFERENCE)),
-        time=f"{sum(result.seconds for result in report.results):.6f}",
-    )
-    elements = {
+    outcomes = {
         Verdict.FAIL: "failure",
         Verdict.FAULT: "failure",
         Verdict.ERROR: "error",
         Verdict.NO_REFERENCE: "skipped",
     }
+    cases = []
     for result in report.results:
-        case = ElementTree.SubElement(
-            suite,
-            "testcase",
-            classname=f"{report.project}.{result.case.kernel}",
-            name=result.case.name,
-            time=f"{result.seconds:.6f}",
+        outcome = outcomes.get(result.verdict, "")
+        first = result.message.splitlines()[0] if result.message else result.verdict.value
+        cases.append(
+            JunitCase(
+                f"{report.project}.{result.case.kernel}",
+                result.case.name,
+                result.seconds,
+                outcome,
+                first if outcome else "",
+                failure_text(result, report) if outcome else "",
+            )
         )
-        if result.verdict in elements:
-            text = failure_text(result, report)
-            first = result.message.splitlines()[0] if result.message else result.verdict.value
-            element = ElementTree.SubElement(case, elements[result.verdict], message=_clean(first))
-            element.text = _clean(text)
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _clean(text: str) -> str:
-    """Drop the characters that XML 1.0 cannot hold, which a kernel's own message may have."""
-    return "".join(c for c in text if c in "\t\n" or ord(c) >= 0x20)
+    return junit_text(f"{report.project} precision ({report.standard})", cases)

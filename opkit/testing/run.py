@@ -47,6 +47,8 @@ class Verdict(Enum):
     PASS = "pass"
     CANCELLATION = "pass (cancellation)"
     """It passes without the elements that cancel for every implementation of the operator."""
+    RANGE = "pass (range)"
+    """It passes without the elements on whose way float32 overflows."""
     FAIL = "fail"
     """A result misses the standard."""
     FAULT = "fault"
@@ -59,7 +61,7 @@ class Verdict(Enum):
     @property
     def passed(self) -> bool:
         """Whether the operator is right in this case."""
-        return self in (Verdict.PASS, Verdict.CANCELLATION)
+        return self in (Verdict.PASS, Verdict.CANCELLATION, Verdict.RANGE)
 
 
 @dataclass(frozen=True)
@@ -203,8 +205,10 @@ def _launch_and_judge(
 def _verdict(outputs: Sequence[OutputResult]) -> Verdict:
     if not all(output.comparison.passed for output in outputs):
         return Verdict.FAIL
-    cancels = any(output.comparison.cancelled for output in outputs)
-    return Verdict.CANCELLATION if cancels else Verdict.PASS
+    if any(output.comparison.cancelled for output in outputs):
+        return Verdict.CANCELLATION
+    beyond = any(output.comparison.out_of_range for output in outputs)
+    return Verdict.RANGE if beyond else Verdict.PASS
 
 
 def case_standard(case: Case, standard: Standard) -> Standard:

@@ -30,7 +30,7 @@ import numpy as np
 
 from opkit.testing.arrays import Array
 
-__all__ = ["Cancellation", "Role", "Site", "Traced", "Tracer", "tracing"]
+__all__ = ["Cancellation", "Role", "Site", "Traced", "Tracer", "keeping_arrays", "tracing"]
 
 
 class Role(IntEnum):
@@ -148,6 +148,7 @@ _RATIONAL = {
     *(np.absolute, np.maximum, np.minimum, np.fmax, np.fmin, np.reciprocal, np.matmul),
 }
 _SUMS = {np.add, np.subtract}
+_SCALES = {np.multiply, np.divide}
 _DECISIONS = {
     *(np.floor, np.ceil, np.rint, np.trunc, np.sign, np.floor_divide, np.remainder, np.fmod),
     *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
@@ -291,6 +292,9 @@ def _perturbed(
             kind = "decision"
         elif ufunc in _SUMS and role is Role.RATIONAL and rational:
             kind = "term"
+        elif ufunc in _SCALES and role is Role.RATIONAL and not rational:
+            # Rounded before a function's result multiplies it: x + sigmoid(y)*(z - x).
+            kind = "term"
         if kind:
             step = tracer.step_at(kind)
             moved[number] = value * (1.0 + step) if step else value
@@ -306,8 +310,8 @@ def _is_inexact(value: Any) -> bool:
         return bool(np.isfinite(number)) and float(np.float32(number)) != number
 
 
-class _KeepsTraced(ModuleType):
-    """NumPy, except that the functions which make plain arrays keep traced ones."""
+class _KeepsArrays(ModuleType):
+    """NumPy, except that the functions which make plain arrays keep the class of others."""
 
     def __init__(self) -> None:
         super().__init__("numpy")
@@ -315,7 +319,7 @@ class _KeepsTraced(ModuleType):
         self.ascontiguousarray = np.asanyarray
 
     def array(self, value: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Return `numpy.array` of a value, traced where the value is."""
+        """Return `numpy.array` of a value, of its own class."""
         keywords.setdefault("subok", True)
         return np.array(value, *arguments, **keywords)
 
@@ -330,16 +334,25 @@ def tracing(tracer: Tracer, names: dict[str, Any] | None) -> Iterator[None]:
     Args:
         names: the global names of the golden's module: there NumPy keeps traced arrays meanwhile.
     """
-    replaced = [name for name, value in (names or {}).items() if value is np]
-    keeping = _KeepsTraced()
     _active.append(tracer)
+    try:
+        with keeping_arrays(names):
+            yield
+    finally:
+        _active.pop()
+
+
+@contextmanager
+def keeping_arrays(names: dict[str, Any] | None) -> Iterator[None]:
+    """Have NumPy keep arrays of a class of their own, in the module with these global names."""
+    replaced = [name for name, value in (names or {}).items() if value is np]
+    keeping = _KeepsArrays()
     try:
         for name in replaced:
             assert names is not None
             names[name] = keeping
         yield
     finally:
-        _active.pop()
         for name in replaced:
             assert names is not None
             names[name] = np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opkit.toolchain.build import Artifact, BuildEvent, build, clean_output, default_output
-from opkit.toolchain.cache import default_cache_dir
+from opkit.toolchain.command import host_argv
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
 from opkit.toolchain.health import Check, check_machine
@@ -61,11 +61,11 @@ __all__ = [
     "check_machine",
     "clean_output",
     "compile_kernel",
-    "default_cache_dir",
     "default_output",
     "find_compiler",
     "find_home",
     "home_variables",
+    "host_argv",
     "load_project",
     "locked",
     "matching_close",

@@ -16,8 +16,10 @@ from pathlib import Path
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, Diagnostic, SetupError, UsageError
 from opkit.files import write_aside
+from opkit.folders import cache_folder
+from opkit.log import info as log_info
 from opkit.toolchain.absent import absent_functions, absent_source
-from opkit.toolchain.cache import BuildCache, default_cache_dir
+from opkit.toolchain.cache import BuildCache
 from opkit.toolchain.command import (
     HOST_LIBRARY,
     CompileUnit,
@@ -196,7 +198,7 @@ def build(
                 folder=folder,
                 toolkit=kit,
                 compiler=compiler,
-                cache=BuildCache(cache_dir or default_cache_dir(), warn=warn or _silent),
+                cache=BuildCache(cache_dir or cache_folder(), warn=warn or _silent),
                 verbose=verbose or (lambda argv: None),
                 report=report,
             )
@@ -214,6 +216,8 @@ def build(
     for name, reason in skipped:
         report(BuildEvent("skip", name, detail=reason))
     made = [result.status for result in results]
+    counts = {name: made.count(name) for name in ("compile", "link", "cached", "fresh")}
+    log_info("TOOLCHAIN", f"{project.name} is built for {target.name}", **counts)
     return Artifact(
         folder=folder,
         project=project,

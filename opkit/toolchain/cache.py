@@ -22,7 +22,6 @@ __all__ = [
     "DEFAULT_MAX_BYTES",
     "BuildCache",
     "CacheEntry",
-    "default_cache_dir",
     "unit_key",
 ]
 
@@ -43,13 +42,6 @@ class CacheEntry:
     """What the compiler printed: its warnings are shown again."""
     dependencies: tuple[tuple[str, str], ...]
     """(path, hash) of every file that was read; relative paths are below the project."""
-
-
-def default_cache_dir() -> Path:
-    """Return `$XDG_CACHE_HOME/opkit`, or `~/.cache/opkit`."""
-    # The specification says that a relative value is to be ignored.
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "opkit"
 
 
 def unit_key(*parts: str | Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opkit.errors import Diagnostic, SetupError
+from opkit.toolchain.spelling import spelling_hint
 
 __all__ = ["parse_diagnostics"]
 
@@ -185,7 +186,10 @@ def _diagnostic(root: Path, place: _Place, severity: str, message: str) -> Diagn
 def _plain(message: str) -> str:
     message = _FLOAT_16.sub(lambda found: _FLOAT_16_NAMES.get(found[1], found[0]), message)
     asserted = _STATIC_ASSERT.match(message)
-    return asserted["message"] if asserted else _WARNING_FLAG.sub("", message)
+    if asserted:
+        return asserted["message"]
+    hint = spelling_hint(message)
+    return _WARNING_FLAG.sub("", message) + (f"; {hint}" if hint else "")
 
 
 def _undefined_symbols(text: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
 from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, UsageError
+from opkit.log import write as write_log
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.diagnostics import compiler_crash, parse_diagnostics
 from opkit.toolchain.driver_arguments import DriverRequest, Input, parse_driver_arguments
@@ -270,6 +272,9 @@ class _Run:
             )
         except OSError as err:
             raise SetupError(f"{argv[0]} cannot be started: {err}") from err
+        level = 3 if done.returncode else 0
+        printed = done.stderr.decode(errors="replace") if done.returncode else ""
+        write_log(level, "TOOLCHAIN", f"{shlex.join(argv)}\n{printed}".rstrip())
         return (
             done.returncode,
             done.stdout.decode(errors="replace"),

@@ -68,6 +68,7 @@ COVERED_LIBRARIES = frozenset(
         "acl_op_executor",
         "acl_rt",
         "acl_rtc",
+        "aclnn",
         "ascend_dump",
         "ascendalog",
         "ascendc_runtime",
@@ -89,6 +90,7 @@ COVERED_LIBRARIES = frozenset(
         "register",
         "rt2_registry",
         "runtime",
+        "td_mm",
         "tiling_api",
         "unified_dlog",
     }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from opkit import emulator
 from opkit.errors import SetupError
-from opkit.toolchain.cache import default_cache_dir
+from opkit.folders import cache_folder
 from opkit.toolchain.compiler import find_compiler, install_line
 
 __all__ = ["Check", "check_machine"]
@@ -62,7 +62,7 @@ def check_machine(*, cache_dir: Path | None = None) -> tuple[Check, ...]:
         _program("ninja", needed=False, why="pip install of a project"),
         _package("scikit-build-core", module="scikit_build_core", needed=False),
         _package("torch", needed=False),
-        *_disk(cache_dir or default_cache_dir()),
+        *_disk(cache_dir or cache_folder()),
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from opkit import emulator
 from opkit.errors import SetupError
-from opkit.toolchain.cache import default_cache_dir
+from opkit.folders import cache_folder
 from opkit.toolchain.compiler import find_compiler
 from opkit.toolchain.driver_arguments import COVERED_LIBRARIES
 from opkit.toolchain.own_command import OPKIT_COMMAND
@@ -27,6 +27,10 @@ __all__ = ["CMAKE_DIR", "find_home", "home_variables"]
 
 CMAKE_DIR = Path(__file__).parents[1] / "emulator" / "cmake"
 _START_OBJECT = "opkit_start.o"
+_SET_ENV = """\
+# To be sourced: makes this folder the toolkit of the shell.
+eval "$({opkit} cc --env)"
+"""
 
 
 def find_home(*, cache_dir: Path | None = None) -> Path:
@@ -41,9 +45,15 @@ def find_home(*, cache_dir: Path | None = None) -> Path:
     toolkit = Toolkit.installed()
     library = emulator.library_path()
     start = toolkit.program_start.read_bytes()
-    parts = [*OPKIT_COMMAND, str(library), str(toolkit.include_dir), *sorted(COVERED_LIBRARIES)]
+    parts = [
+        _SET_ENV,
+        *OPKIT_COMMAND,
+        str(library),
+        str(toolkit.include_dir),
+        *sorted(COVERED_LIBRARIES),
+    ]
     key = hashlib.sha256("\0".join(parts).encode() + start).hexdigest()[:16]
-    home = (cache_dir or default_cache_dir()) / "home" / key
+    home = (cache_dir or cache_folder()) / "home" / key
     if home.is_dir():
         return home
     try:
@@ -94,6 +104,7 @@ def _make(made: Path, home: Path, toolkit: Toolkit, library: Path) -> None:
     launcher = made / "bin" / "opkit"
     launcher.write_text(f'#!/bin/sh\nexec {shlex.join(OPKIT_COMMAND)} "$@"\n', encoding="utf-8")
     launcher.chmod(0o755)
+    (made / "set_env.sh").write_text(_SET_ENV.format(opkit=shlex.join(OPKIT_COMMAND)), "utf-8")
 
 
 def _compile_start(toolkit: Toolkit, target: Path) -> None:

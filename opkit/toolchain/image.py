@@ -19,7 +19,8 @@ from typing import Any
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, SetupError, UsageError
 from opkit.files import write_aside
-from opkit.toolchain.cache import BuildCache, default_cache_dir, unit_key
+from opkit.folders import cache_folder
+from opkit.toolchain.cache import BuildCache, unit_key
 from opkit.toolchain.command import CompileUnit
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.diagnostics import parse_diagnostics
@@ -175,7 +176,7 @@ def compile_kernel(
         root=(source.parent if isinstance(source, Path) else Path.cwd()).absolute(),
         include_dirs=tuple(path.absolute() for path in include_dirs),
         options=tuple(options),
-        cache_dir=cache_dir or default_cache_dir(),
+        cache_dir=cache_dir or cache_folder(),
         toolkit=toolkit or _installed_toolkit(),
     )
     known = _known.get(request.key)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from opkit import log
 from opkit.errors import SetupError
 
 __all__ = ["Cancelled", "ProcessGroup"]
@@ -52,6 +54,7 @@ class ProcessGroup:
             except OSError as err:
                 raise SetupError(f"{argv[0]} cannot be started: {err}") from err
             self._running.add(process)
+        log.debug("TOOLCHAIN", shlex.join(argv))
         try:
             output, _ = process.communicate()
         except BaseException:
@@ -63,6 +66,9 @@ class ProcessGroup:
                 self._running.discard(process)
         if self._stopped:
             raise Cancelled
+        if process.returncode != 0:
+            text = output.decode(errors="replace")
+            log.error("TOOLCHAIN", f"{shlex.join(argv)}\n{text}", exit_code=process.returncode)
         return process.returncode, output.decode(errors="replace")
 
     def stop(self) -> None:

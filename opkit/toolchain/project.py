@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opkit.errors import SetupError, UsageError
+from opkit.folders import cache_folder
 from opkit.schema import OpSpec, load
-from opkit.toolchain.cache import default_cache_dir
 from opkit.toolchain.tree import LISTING_SUFFIX, KernelFile, Tree, read_folder, read_listing
 
 if sys.version_info >= (3, 11):
@@ -99,7 +99,7 @@ def load_project(path: Path | None = None) -> Project:
             table = document.get("tool", {}).get("opkit") if isinstance(document, dict) else None
             if isinstance(table, dict):
                 return _project(settings, document, table)
-        found = read_folder(folder, cache=default_cache_dir())
+        found = read_folder(folder, cache=cache_folder())
         if found is not None:
             return Project(
                 root=found.root, name=folder.name, operators=(), tree=found, own_folder=folder

@@ -3,8 +3,9 @@ use."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from opkit.torch_bridge.debugger import PrecisionDebugger
@@ -49,26 +50,27 @@ __all__ = [
     "rowwise_shape",
 ]
 
-_HOMES = {
-    "debugger": ("PrecisionDebugger",),
-    "network": ("LayerResult", "NetworkReport", "compare_recordings"),
-    "operators": (
-        *("Gradient", "Operator", "OperatorModule", "maximum", "minimum"),
-        "register_operators",
-    ),
-    "recording": ("Recording", "load_recording", "record"),
-    "shapes": (
-        *("broadcast_shape", "elementwise_shape", "matmul_shape", "reduce_shape", "row_shape"),
-        "rowwise_shape",
-    ),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    # The submodule of a like name has just been bound: the function wins.
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "debugger": ("PrecisionDebugger",),
+        "network": ("LayerResult", "NetworkReport", "compare_recordings"),
+        "operators": (
+            "Gradient",
+            "Operator",
+            "OperatorModule",
+            "maximum",
+            "minimum",
+            "register_operators",
+        ),
+        "recording": ("Recording", "load_recording", "record"),
+        "shapes": (
+            "broadcast_shape",
+            "elementwise_shape",
+            "matmul_shape",
+            "reduce_shape",
+            "row_shape",
+            "rowwise_shape",
+        ),
+    },
+)

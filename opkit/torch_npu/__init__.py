@@ -1,12 +1,20 @@
 """`torch.device("npu")`: the emulated chip as a device of PyTorch.
 
-`autoload` is what `import torch` calls; `npu` is the module that becomes `torch.npu`; `offer` lets
-scripts that opkit runs import `torch_npu`.
+`autoload` is what `import torch` calls; `npu` is the module that becomes `torch.npu`;
+`operator_counts` says what ran where; `offer` lets scripts that opkit runs import `torch_npu`.
 """
 
 from __future__ import annotations
 
 from opkit.torch_npu.autoload import autoload
+from opkit.torch_npu.counts import operator_counts
+from opkit.torch_npu.extension import extension_include_dirs, extension_link_flags
 from opkit.torch_npu.stand_in import offer
 
-__all__ = ["autoload", "offer"]
+__all__ = [
+    "autoload",
+    "extension_include_dirs",
+    "extension_link_flags",
+    "offer",
+    "operator_counts",
+]

@@ -19,9 +19,10 @@ from pathlib import Path
 
 import torch
 
-from opkit import emulator, kernels
+from opkit import emulator, kernels, log
 from opkit.errors import SetupError
-from opkit.toolchain import Toolkit, default_cache_dir, find_compiler, locked
+from opkit.folders import cache_folder
+from opkit.toolchain import Toolkit, find_compiler, locked
 
 __all__ = ["backend_library", "is_built", "kernel_library", "kernels_are_built"]
 
@@ -85,7 +86,7 @@ def _kernel_path() -> Path:
 
 
 def _cache() -> Path:
-    return default_cache_dir() / "npu"
+    return cache_folder() / "npu"
 
 
 @cache
@@ -138,6 +139,7 @@ class _Announced:
                 help="set XDG_CACHE_HOME to a folder of yours",
             ) from err
         sys.stderr.write(f"opkit: {self._what}\n")
+        log.info("TORCH", self._what, file=str(self._target))
         self._lock = locked(self._target.with_suffix(".lock"), waiting=lambda: None)
         self._lock.__enter__()
 

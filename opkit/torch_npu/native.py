@@ -6,8 +6,10 @@ import ctypes
 import os
 import threading
 
+from opkit import log
 from opkit.errors import UsageError
 from opkit.torch_npu.build import backend_library, is_built, kernel_library
+from opkit.torch_npu.profiler_variables import start_from_environment, wants_profile
 
 __all__ = ["device_count", "is_built", "library", "load"]
 
@@ -71,17 +73,34 @@ def _load() -> ctypes.CDLL:
         raise UsageError(error.decode())
     found.opkit_npu_fallback_mode(_MODES[mode])
     _build_kernels_aside(found)
+    _tell(found.opkit_npu_chip().decode())
+    start_from_environment()
     return found
+
+
+def _tell(chip: str) -> None:
+    """Let npu-smi and the log know that this process has devices."""
+    import opkit.emulator._emulator as _emulator
+
+    _emulator.show_process(chip, device_count())
+    log.info("TORCH", "the device npu is loaded", chip=chip, devices=device_count())
 
 
 def _build_kernels_aside(found: ctypes.CDLL) -> None:
     """Hand the kernels over as soon as they are there; until then the CPU serves every operator."""
     from opkit.torch_npu.build import kernels_are_built
 
-    if kernels_are_built():
+    # A program whose times are wanted would have none while the CPU serves it.
+    if kernels_are_built() or _is_timed():
         _take_kernels(found)
         return
     threading.Thread(target=_take_kernels, args=(found,), name="opkit-npu-kernels").start()
+
+
+def _is_timed() -> bool:
+    from opkit.runtime import configuration
+
+    return wants_profile() or configuration().profile
 
 
 def _take_kernels(found: ctypes.CDLL) -> None:

@@ -6,6 +6,7 @@ PyTorch looks its own names up here (`_lazy_init`, `get_rng_state`, `get_amp_sup
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -201,6 +202,7 @@ def get_device_capability(device: Any = None) -> None:
 
 
 Stream = torch.Stream
+_event_numbers = itertools.count(1)
 
 
 def current_stream(device: Any = None) -> torch.Stream:
@@ -247,14 +249,26 @@ class Event:
     ) -> None:
         load()
         self._event = torch.Event("npu", enable_timing=enable_timing)
+        self._number = next(_event_numbers)
 
     def record(self, stream: torch.Stream | None = None) -> None:
         """Note the point that a stream has come to."""
-        self._event.record(current_stream() if stream is None else stream)
+        target = current_stream() if stream is None else stream
+        self._tell(0, target)
+        self._event.record(target)
 
     def wait(self, stream: torch.Stream | None = None) -> None:
         """Have a stream wait for the point."""
-        self._event.wait(current_stream() if stream is None else stream)
+        target = current_stream() if stream is None else stream
+        self._tell(1, target)
+        self._event.wait(target)
+
+    def _tell(self, action: int, stream: torch.Stream) -> None:
+        # Here and not below: PyTorch drops waits for events that were never recorded.
+        from opkit.emulator import _emulator
+
+        number = (stream.device_index + 1) << 48 | stream.stream_id
+        _emulator.tell_streams(action, number, self._number)
 
     def query(self) -> bool:
         """Whether the point has been reached."""
@@ -386,19 +400,37 @@ def which(op: Any, *args: Any, **kwargs: Any) -> str:
         torch.Tensor, lambda tensor: tensor.detach().clone(), (args, kwargs)
     )
     before = {row.operator: row for row in kernel_calls()}
+    given = torch.utils._pytree.tree_leaves(moved)
+    first = next((leaf.dtype for leaf in given if isinstance(leaf, torch.Tensor)), None)
     op(*moved[0], **moved[1])
     lines = []
     for row in kernel_calls():
         old = before.get(row.operator, Fallback(row.operator, 0, 0, 0.0, {}))
         if row.native > old.native:
-            lines.append(f"{row.operator}: {_kernels_of(row.operator)}")
+            lines.append(f"{row.operator}: {_kernels_of(row.operator, first)}")
         if row.fallback > old.fallback:
             why = [r for r, count in row.reasons.items() if count > old.reasons.get(r, 0)]
             lines.append(f"{row.operator}: the CPU, because: {'; '.join(why)}")
     return "\n".join(lines)
 
 
-def _kernels_of(operator: str) -> str:
-    rows = json.loads(load().opkit_npu_which(operator.encode(), -1))
+# Of c10::ScalarType, for the types that an operator may have kernels of its own for.
+_SCALAR_TYPES = {
+    torch.uint8: 0,
+    torch.int8: 1,
+    torch.int16: 2,
+    torch.int32: 3,
+    torch.int64: 4,
+    torch.float16: 5,
+    torch.float32: 6,
+    torch.float64: 7,
+    torch.bool: 11,
+    torch.bfloat16: 15,
+}
+
+
+def _kernels_of(operator: str, dtype: torch.dtype | None) -> str:
+    number = -1 if dtype is None else _SCALAR_TYPES.get(dtype, -1)
+    rows = json.loads(load().opkit_npu_which(operator.encode(), number))
     names = [f"{row['kernel']} ({row['table']} table, priority {row['priority']})" for row in rows]
     return f"kernel {', '.join(names)}" if names else "a kernel"

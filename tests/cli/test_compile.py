@@ -72,3 +72,39 @@ def test_a_mistake_is_told_at_its_line(tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_size_that_lacks_is_asked_for(program: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, program, "--dump", "split")
     assert code == 2 and "--size" in err
+
+
+@pytest.fixture
+def fixed(tmp_path: Path) -> str:
+    path = tmp_path / "norm.py"
+    path.write_text(PROGRAM.replace("M, 64", "8, 64"))
+    return str(path)
+
+
+def test_other_targets_are_printed_verified_and_written(
+    fixed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, fixed, "--target", "pto")
+    assert code == 0 and "pto.trowsum" in out
+    code, out, _ = run(capsys, fixed, "--target", "cpp", "--verify")
+    assert code == 0 and "all stages agree" in out
+    code, _, _ = run(capsys, fixed, "--target", "cpp", "-o", str(tmp_path / "out"))
+    assert code == 0 and "std::thread" in (tmp_path / "out" / "norm.cpp").read_text()
+
+
+def test_a_target_without_stages_says_so(fixed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, fixed, "--target", "cpp", "--dump", "plan")
+    assert code == 2 and "--target cpp has no stages" in err
+
+
+def test_blocks_of_a_product_are_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "product.py"
+    path.write_text(
+        'def f(x: "float16[256, 64]", y: "float16[64, 512]"):\n    return x @ y + 1.0\n'
+    )
+    code, out, _ = run(capsys, str(path), "--explain")
+    assert code == 0 and "blocks, finished by vector cores" in out
+    code, out, _ = run(capsys, str(path), "--dump", "split")
+    assert code == 0 and "core | blocks" in out

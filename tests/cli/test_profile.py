@@ -12,6 +12,7 @@ import pytest
 
 from opkit.cli import group
 from opkit.cli.console import run_guarded
+from opkit.errors import KernelFault
 from opkit.profiling import CoreTime, LineTime, Timeline, TimelineEvent
 
 Capture = pytest.CaptureFixture[str]
@@ -126,6 +127,22 @@ def test_json_has_the_figures_without_the_events(
     assert (fields["task_us"], fields["bound_by"]) == (2.5, "V")
     assert fields["pipes"][0]["utilisation"] == 0.5
     assert "events" not in fields
+
+
+def test_a_project_whose_launch_faulted_has_no_time(
+    project: Path, launches: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def run(op_type: str, inputs: Any, attrs: Any, *, dtypes: Any) -> None:
+        raise KernelFault("DataCopy reads beyond UB", category="OutOfBounds")
+
+    monkeypatch.setattr("opkit.runtime.open", lambda folder: SimpleNamespace(run=run))
+    assert profile(project, "--json") == 1
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["faulted"] is True
+    assert "beyond UB" in fields["fault"]
+    assert "task_us" not in fields
+    assert profile(project) == 1
+    assert "beyond UB" in capsys.readouterr().err
 
 
 def test_the_trace_lands_in_the_file(project: Path, launches: list[Any], tmp_path: Path) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 
 from opkit import emulator
 from opkit.cli.cc import command as cc
+from opkit.cli.check import command as check
 from opkit.cli.console import run_guarded
+from opkit.cli.profile import command as profile
 from opkit.cli.run import command
-from opkit.errors import SetupError
+from opkit.errors import FAULT_IDS, SetupError
 
 PROGRAM = """
 #include <cstdio>
@@ -32,6 +35,40 @@ int main(int count, char** arguments)
     return error == 0 ? 5 : 6;
 }
 """
+
+
+LOOP = """
+#include <cstdlib>
+#include "acl/acl.h"
+#include "kernel_operator.h"
+
+__global__ __vector__ void step(int kind)
+{
+    if (kind == 0) AscendC::printf("no end of this line");
+    volatile int turns = 0;
+    while (kind == 0) turns = turns + 1;
+    AscendC::LocalTensor<half> beyond(AscendC::TPosition::VECIN, 0, 1 << 20);
+    AscendC::Duplicate(beyond, half(1), 1 << 20);
+}
+
+int main(int count, char** arguments)
+{
+    aclrtSetDevice(0);
+    step<<<1, nullptr, nullptr>>>(std::atoi(arguments[1]));
+    const int error = aclrtSynchronizeStream(nullptr);
+    aclrtResetDevice(0);
+    return error == 0 ? 0 : 6;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def faulting(program: Path) -> Path:
+    """Return a program whose kernel loops, or faults."""
+    (program.parent / "loop.asc").write_text(LOOP)
+    loop = program.parent / "loop"
+    assert run_guarded(cc, [f"{loop}.asc", "-o", str(loop)]) == 0
+    return loop
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +171,29 @@ def test_wrong_usage_exits_2(
 ) -> None:
     assert run_guarded(command, arguments) == 2
     assert message in capfd.readouterr().err
+
+
+def test_a_launch_without_progress_ends_the_program(
+    faulting: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_guarded(command, ["--timeout", "0.3", str(faulting), "0"]) == 6
+    assert "no core has ended for 0.3 s" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("whole", [check, profile])
+def test_it_does_under_the_checks_and_the_model_too(
+    faulting: Path, whole: click.Command, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_guarded(whole, ["--timeout", "0.3", "--", str(faulting), "0"]) == 1
+    assert "no core has ended for 0.3 s" in "".join(capfd.readouterr())
+
+
+def test_a_program_names_faults_as_every_command_does(
+    faulting: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_guarded(command, [str(faulting), "1"]) == 6
+    assert "[MEM-BOUNDS]" in capfd.readouterr().err
+    import opkit.emulator._emulator as compiled
+
+    named = {name: id for name, id in compiled.fault_ids().items() if name != id}
+    assert named == FAULT_IDS

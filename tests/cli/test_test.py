@@ -92,6 +92,7 @@ def test_a_wrong_kernel_exits_1_and_shows_the_worst_element(
     assert "MARE 0.5 (< 0.00122)" in printed
     assert "worst at [" in printed
     assert "again: opkit test --case twice-float32-2x3x17-normal --seed 0" in printed
+    assert "cause: opkit debug --case twice-float32-2x3x17-normal -e why" in printed
 
 
 def test_the_line_that_runs_a_case_again_fails_in_the_same_element(

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from opkit.cli.cc import _cmake_arguments
-from opkit.compat import Outcome, Verdict, find_samples, plan, run_tasks
+from opkit.cli._compat_worker import compat_work
+from opkit.compat import Outcome, Verdict, find_samples, plan
+from opkit.executor import LocalExecutor
 
 pytestmark = pytest.mark.usefixtures("built_emulator")
 
 
 def outcomes(folder: Path, *, seconds: float = 120) -> dict[str, Outcome]:
-    seen: list[Outcome] = []
-    found = run_tasks(
-        plan(find_samples(folder)),
-        cmake_arguments=_cmake_arguments(),
-        compiler=(sys.executable, "-m", "opkit", "cc"),
-        environment={},
-        jobs=2,
-        seconds=seconds,
-        show=lambda argv: None,
-        done=seen.append,
-    )
-    assert sorted(seen, key=str) == sorted(found, key=str)
+    samples = find_samples(folder)
+    work = compat_work(samples, defines=(), seconds=seconds, check=False)
+    with LocalExecutor(2).open(work) as crew:
+        tried = crew.run(plan(samples))
+    found = [one.outcome for one in tried if one.outcome is not None]
     return {f"{outcome.sample} {outcome.scenario}".strip(): outcome for outcome in found}
 
 
@@ -49,7 +42,7 @@ def test_each_sample_gets_its_verdict_and_stays_as_it_is(samples: Path) -> None:
     }
     assert files(samples) == before
     assert found["missing_name"].missing == ("WishParams", "Wish")
-    assert found["out_of_bounds"].cause.startswith("OutOfBounds: DataCopy writes bytes 0..2048")
+    assert found["out_of_bounds"].cause.startswith("MEM-BOUNDS: DataCopy writes bytes 0..2048")
     assert "out_of_bounds.asc:12" in found["out_of_bounds"].cause
     assert found["doubles SCENARIO_NUM=1"].cause == "verify_result.py: test pass!"
 

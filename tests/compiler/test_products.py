@@ -3,23 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from opkit import compiler as oc
+from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.compiler import TensorSpec as Spec
+from opkit.compiler.cube import ProductShape, cut_product
 
 Run = Callable[..., tuple[np.ndarray, ...]]
 
+H = "float16"
+M = oc.dimension("M")
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
-    "a bias joins, an activation follows": (
-        lambda x, y, b: (x @ y + b).apply("gelu"),
+    "a bias and an activation": (
+        lambda x, y, b: (x @ y + b).apply("gelu", approximate="tanh"),
+        (Spec("x", (300, 70), H), Spec("y", (70, 530), H), Spec("b", (530,), H)),
+    ),
+    "a residual, both matrices transposed": (
+        lambda x, y, r: (x.T @ y.T) * 0.5 + r,
+        (Spec("x", (128, 177), H), Spec("y", (200, 128), H), Spec("r", (177, 200), H)),
+    ),
+    "batches, one number a row": (
+        lambda x, y, s: (x @ y) * s,
+        (Spec("x", (3, 65, 70), H), Spec("y", (3, 70, 130), H), Spec("s", (3, 65, 1), H)),
+    ),
+    "sums dequantised": (
+        lambda x, y, s: (x @ y).astype("float32") * s,
+        (Spec("x", (100, 128), "int8"), Spec("y", (128, 64), "int8"), Spec("s", (64,), "float32")),
+    ),
+    "two results of one product": (
+        lambda x, y: ((x @ y).apply("relu"), (x @ y) * 2.0),
+        (Spec("x", (33, 300), "bfloat16"), Spec("y", (300, 70), "bfloat16")),
+    ),
+    "a single row by a single column": (
+        lambda x, y: (x @ y).apply("relu"),
+        (Spec("x", (1, 130), H), Spec("y", (130, 1), H)),
+    ),
+    "a product of 32-bit fractions and its activation": (
+        lambda x, y, b: (x @ y + b).apply("silu"),
         (
-            Spec("x", (300, 70), "float16"),
-            Spec("y", (70, 530), "float16"),
-            Spec("b", (530,), "float16"),
+            Spec("x", (100, 128), "float32"),
+            Spec("y", (128, 64), "float32"),
+            Spec("b", (64,), "float32"),
         ),
     ),
     "a transposed matrix for all batches": (
@@ -30,9 +60,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x, y: x @ y,
         (Spec("x", (33, 300), "int8"), Spec("y", (300, 65), "int8")),
     ),
+    "a left matrix by columns, alone": (
+        lambda x, y: x.T @ y,
+        (Spec("x", (90, 33), H), Spec("y", (90, 530), H)),
+    ),
     "attention": (
         lambda q, k, v: (q @ k.transpose(0, 2, 1) * 0.125).apply("softmax") @ v,
-        tuple(Spec(name, (4, 96, 64), "float16") for name in "qkv"),
+        tuple(Spec(name, (4, 96, 64), H) for name in "qkv"),
     ),
 }
 
@@ -43,8 +77,59 @@ def test_a_product_gives_what_numpy_gives_and_is_clean(name: str, run_program: R
     run_program(function, *specs, limit=None if "float32" not in specs[0].dtype else 2e-5)
 
 
-def test_a_bias_is_part_of_its_product() -> None:
-    function, specs = CASES["a bias joins, an activation follows"]
-    kernel = oc.compile(function, *specs)
-    assert [group.kind for group in kernel.stages.fused.groups] == ["matmul", "vector"]
-    assert len(kernel.stages.fused.groups[0].nodes) == 2
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if "alone" not in name and CASES[name][1][0].dtype == H][:3]
+)
+def test_what_follows_a_product_element_by_element_is_part_of_its_kernel(name: str) -> None:
+    function, specs = CASES[name]
+    (group,) = oc.compile(function, *specs).stages.fused.groups
+    assert group.kind == "matmul" and len(group.nodes) > 1
+
+
+def test_one_kernel_serves_every_number_of_rows(run_program: Run) -> None:
+    for rows in (1, 40, 300):
+        run_program(
+            lambda x, y, b: (x @ y + b).apply("relu"),
+            *(Spec("x", (M, 128), H), Spec("y", (128, 96), H), Spec("b", (96,), H)),
+            M=rows,
+        )
+
+
+def test_a_product_that_is_read_as_it_is_keeps_a_kernel_of_its_own() -> None:
+    specs = (Spec("x", (33, 64), H), Spec("y", (64, 48), H))
+    groups = oc.compile(lambda x, y: ((x @ y).apply("relu"), x @ y), *specs).stages.fused.groups
+    assert [group.kind for group in groups] == ["matmul", "vector"]
+    assert "read as it is" in groups[1].why
+
+
+def test_a_reduction_of_a_product_says_why_it_is_apart() -> None:
+    specs = (Spec("x", (33, 64), H), Spec("y", (64, 48), H))
+    groups = oc.compile(lambda x, y: (x @ y).sum(axis=-1), *specs).stages.fused.groups
+    assert [group.kind for group in groups if group.kind != "view"] == ["matmul", "vector"]
+    assert "no whole row" in groups[1].why
+
+
+def test_rows_further_apart_than_an_instruction_can_say_are_copied_one_by_one(
+    run_program: Run,
+) -> None:
+    run_program(lambda x, y: x @ y, Spec("x", (3, 16), H), Spec("y", (16, 65_600), H))
+
+
+@pytest.mark.parametrize("shape", [(1, 16, 16), (300, 530, 70), (2048, 2048, 2048), (4096, 48, 90)])
+def test_blocks_cover_a_result_once_and_fit_the_cube(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    chip = find_chip(DEFAULT_CHIP)
+    cut = cut_product(ProductShape(2, m, n, k, False, False), chip)
+    assert 4 * cut.most_rows * cut.most_columns <= chip.count("memory.l0c_bytes")
+    hits = np.zeros((2, m, n), np.int8)
+    for core in range(cut.cores):
+        for index in cut.blocks_of(core):
+            batch, row, column, rows, columns = cut.block(index)
+            hits[batch, row : row + rows, column : column + columns] += 1
+    assert (hits == 1).all()
+
+
+def test_a_finding_in_a_product_names_the_program() -> None:
+    kernel = oc.compile(lambda x, y: x @ y, Spec("x", (64, 64), H), Spec("y", (64, 64), H))
+    (text,) = (each.source(with_lines=True) for each in kernel.stages.products.values())
+    assert f'"{Path(__file__)}"' in text.split("Mmad(")[0].rsplit("#line", 1)[1]

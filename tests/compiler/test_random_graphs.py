@@ -9,8 +9,8 @@ from opkit.compiler.fuzzing import random_graph
 from opkit.sanitizer import Check
 
 
-def check_seed(seed: int) -> None:
-    graph = random_graph(seed)
+def check_seed(seed: int, *, products: bool = False) -> None:
+    graph = random_graph(seed, products=products)
     program = oc.compile(graph)
     with Check(()) as checks:
         difference = oc.verify(program, oc.random_arrays(graph, {}, seed))
@@ -22,6 +22,12 @@ def check_seed(seed: int) -> None:
 @pytest.mark.parametrize("seed", [3, 25, 41])
 def test_a_random_program_is_right_and_clean(seed: int) -> None:
     check_seed(seed)
+
+
+# Several mixed kernels, one of them with thirty operators after its product.
+@pytest.mark.parametrize("seed", [1002, 1013])
+def test_a_random_program_with_products_is_right_and_clean(seed: int) -> None:
+    check_seed(seed, products=True)
 
 
 @pytest.mark.slow

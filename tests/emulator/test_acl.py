@@ -439,7 +439,7 @@ def test_a_fault_is_reported_once_and_a_reset_repairs_the_device(run: Run) -> No
         if "DataCopy(out" in text
     )
     assert [text.split()[0] for text in result.lines] == ["507035"] * 3 + ["0", "0", "1"]
-    assert "OutOfBounds" in result.lines[0]
+    assert "MEM-BOUNDS" in result.lines[0]
     assert result.errors.count("error:") == 1
     assert f"--> {result.source}:{line}      copy_out block 0, aiv, pipe MTE3" in result.errors
 
@@ -588,7 +588,7 @@ def test_host_memory_is_out_of_a_kernels_reach(run: Run) -> None:
         copy_out<<<1, nullptr, nullptr>>>((uint8_t*)host, 0);
         SHOW(aclrtSynchronizeStream(nullptr));
     """)
-    assert result.lines[0].startswith("507035 OutOfBounds")
+    assert result.lines[0].startswith("507035 MEM-BOUNDS")
 
 
 def test_half_precision_converts_every_value_both_ways(run: Run) -> None:

@@ -22,7 +22,9 @@ MAY_INCLUDE = {
     "observe": {"core", "isa", "memory", "sync"},
     "host": {"core", "observe", "sched"},
     "mm": {"core"},
-    "acl": {"core", "mm", "observe"},
+    "acl": {"core", "mm", "observe", "sched"},
+    "debug": {"core", "isa", "memory", "observe"},
+    "td": {"acl", "core", "host"},
     "aclnn": {"acl", "host"},
 }
 # What watching is to those who run kernels: the interface, and the list that a device is born with.

@@ -96,6 +96,12 @@ constexpr MatmulConfig partial() {
   return config;
 }
 constexpr MatmulConfig PARTIAL = partial();
+constexpr MatmulConfig unit_flags() {
+  MatmulConfig config = GetMDLConfig();
+  config.enUnitFlag = true;
+  return config;
+}
+constexpr MatmulConfig UNIT_FLAGS = unit_flags();
 constexpr MatmulConfig split() {
   MatmulConfig config = GetNormalConfig();
   config.isEnableChannelSplit = true;
@@ -105,6 +111,21 @@ constexpr MatmulConfig SPLIT = split();
 using Half = Gm<ND, half>;
 using Float = Gm<ND, float>;
 using InL1 = MatmulType<TPosition::TSCM, CubeFormat::NZ, half>;
+
+// One block, in two parts of K; nothing carries the first part's sums out.
+template <const auto& config>
+inline void sum_in_two_parts(const Arguments& x, const TCubeTiling& t, int first) {
+  Case<Half, Half, Float, Float, config>::run(x, t, [&](auto& mm) {
+    mm.SetTail(t.M, t.N, first);
+    mm.Iterate();
+    mm.SetTail(t.M, t.N, t.Ka - first);
+    mm.SetTensorA(tensor<half>(x.a)[first]);
+    mm.SetTensorB(tensor<half>(x.b)[first * t.N]);
+    mm.Iterate(true);
+    mm.GetTensorC(tensor<float>(x.c));
+    mm.End();
+  });
+}
 
 extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, GM_ADDR tiling, int kind,
                                              int number) {
@@ -216,18 +237,8 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias,
         while (mm.Iterate()) mm.GetTensorC(tensor<float>(c), 1);
         mm.End();
       });
-    case 18:
-      return Case<Half, Half, Float>::run(x, t, [&](auto& mm) {
-        // One block, in two parts of K.
-        mm.SetTail(t.M, t.N, number);
-        mm.Iterate();
-        mm.SetTail(t.M, t.N, t.Ka - number);
-        mm.SetTensorA(tensor<half>(a)[number]);
-        mm.SetTensorB(tensor<half>(b)[number * t.N]);
-        mm.Iterate(true);
-        mm.GetTensorC(tensor<float>(c));
-        mm.End();
-      });
+    case 18: return sum_in_two_parts<CFG_NORM>(x, t, number);
+    case 19: return sum_in_two_parts<UNIT_FLAGS>(x, t, number);
     case 9: {
       using Sparse = SparseMatmulType<TPosition::GM, TPosition::GM, ND, int8_t, true>;
       return Case<Gm<ND, int8_t>, Sparse, Gm<ND, int32_t>, Gm<ND, int32_t>, CFG_MDL>::run(x, t, [&](auto& mm) {
@@ -408,10 +419,12 @@ def test_partial_output_comes_in_blocks_of_k(multiply) -> None:
     assert np.array_equal(multiply(17, a, b, c, t), product(a, b))
 
 
-def test_a_sum_goes_on_with_other_operands(multiply) -> None:
+@pytest.mark.parametrize("kind", [18, 19], ids=["by_flags", "by_unit_flags"])
+@pytest.mark.parametrize("first", [32, 64])
+def test_a_sum_goes_on_with_other_operands(multiply, kind: int, first: int) -> None:
     a, b, c = operands(32, 32, 96)
     t = tiling(32, 32, 96, (32, 32, 32))
-    assert np.array_equal(multiply(18, a, b, c, t, number=32), product(a, b))
+    assert np.array_equal(multiply(kind, a, b, c, t, number=first), product(a, b))
 
 
 ON_VECTOR = """

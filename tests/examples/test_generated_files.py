@@ -8,15 +8,33 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["gelu_custom", "rmsnorm"])
-def test_gen_has_nothing_newer_for_an_example(name: str, tmp_path: Path) -> None:
-    copy = tmp_path / name
-    shutil.copytree(EXAMPLES / name, copy, ignore=shutil.ignore_patterns("build"))
+HAND_WRITTEN = {
+    *("README.md", "pyproject.toml", "rmsnorm.json", "rmsnorm/golden.py", "op_host/rmsnorm.cpp"),
+    *("op_kernel/rmsnorm.cpp", "op_kernel/rmsnorm_tiling.h"),
+    # The sizes that `opkit tune` writes: as gen leaves them, none.
+    "op_host/rmsnorm_tuning.inc",
+}
+
+
+def test_gen_leaves_what_was_written_by_hand_and_adds_the_rest(tmp_path: Path) -> None:
+    copy = tmp_path / "rmsnorm"
+    shutil.copytree(EXAMPLES / "rmsnorm", copy, ignore=shutil.ignore_patterns("build"))
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    assert {str(path.relative_to(copy)) for path in before} == HAND_WRITTEN
+    subprocess.run(
+        [sys.executable, "-m", "opkit", "gen", "-q", "-i", "rmsnorm.json", "-o", "."], cwd=copy, capture_output=True, check=False
+    )
+    assert {path: path.read_bytes() for path in before} == before
+    assert (copy / "numpy_ext" / "rmsnorm_module.cpp").is_file()
+    assert (copy / "rmsnorm_grad.json").is_file()
+
+
+def test_gen_has_nothing_newer_for_the_generated_example(tmp_path: Path) -> None:
+    copy = tmp_path / "gelu_custom"
+    shutil.copytree(EXAMPLES / "gelu_custom", copy, ignore=shutil.ignore_patterns("build"))
     done = subprocess.run(
         [sys.executable, "-m", "opkit", "gen", "--json"],
         cwd=copy,

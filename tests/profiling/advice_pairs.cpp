@@ -138,6 +138,7 @@ template <bool staggered>
 __aicore__ void shared(GM_ADDR x, GM_ADDR y) {
   GlobalTensor<half> in;
   in.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(x), kTile * kTiles);
+  in.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);
   for (uint32_t i = 0; i < kTiles; ++i) {
     const uint32_t tile = (staggered ? i + GetBlockIdx() : i) % kTiles;
     DataCopy(place(i % 2 * 0x4000, kTile), in[tile * kTile], kTile);
@@ -164,6 +165,43 @@ __aicore__ void shares(GM_ADDR x, GM_ADDR y) {
   uint32_t mine = all / blocks;
   if constexpr (!even) mine = all / (blocks + 1) * (GetBlockIdx() == 0 ? 2 : 1);
   for (uint32_t i = 0; i < mine; ++i) Exp(place(0x8000, kTile), place(0, kTile), kTile);
+}
+
+// A row's sum is read back before the row is scaled by it: the next row is copied in afterwards, or before.
+template <bool early>
+__aicore__ void reads_back(GM_ADDR x, GM_ADDR y) {
+  const Tensors gm(x, y, kTile * kTiles);
+  TPipe pipe;
+  TQue<TPosition::VECIN, 2> in;
+  TQue<TPosition::VECOUT, 2> out;
+  pipe.InitBuffer(in, 2, kTile * sizeof(half));
+  pipe.InitBuffer(out, 2, kTile * sizeof(half));
+  const auto copy_in = [&](uint32_t i) {
+    LocalTensor<half> a = in.AllocTensor<half>();
+    DataCopy(a, gm.in[i * kTile], kTile);
+    in.EnQue(a);
+  };
+  const LocalTensor<half> sum = place(0x20000, 16), work = place(0x21000, kTile);
+  if constexpr (early) copy_in(0);
+  for (uint32_t i = 0; i < kTiles; ++i) {
+    if constexpr (!early) {
+      copy_in(i);
+    } else if (i + 1 < kTiles) {
+      copy_in(i + 1);
+    }
+    LocalTensor<half> a = in.DeQue<half>();
+    ReduceSum(sum, a, work, kTile);
+    order<HardEvent::V_S>();
+    const half scale = sum.GetValue(0);
+    order<HardEvent::S_V>();
+    LocalTensor<half> b = out.AllocTensor<half>();
+    Muls(b, a, scale, kTile);
+    out.EnQue(b);
+    in.FreeTensor(a);
+    b = out.DeQue<half>();
+    DataCopy(gm.out[i * kTile], b, kTile);
+    out.FreeTensor(b);
+  }
 }
 
 }  // namespace
@@ -193,4 +231,6 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
   if (TILING_KEY_IS(21)) chain<true>(x, y);
   if (TILING_KEY_IS(22)) shares<false>(x, y);
   if (TILING_KEY_IS(23)) shares<true>(x, y);
+  if (TILING_KEY_IS(40)) reads_back<false>(x, y);
+  if (TILING_KEY_IS(41)) reads_back<true>(x, y);
 }

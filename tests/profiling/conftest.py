@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from opkit.profiling import Timeline
-from opkit.profiling.timeline import read_timeline
+from opkit.profiling.shown import read_timeline
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ KERNELS = {
     "small-tiles": (18, 4, "DataCopy(a, gm.in"),
     "dependent-chain": (20, 4, "Muls(a, a"),
     "uneven-cores": (22, 48, ""),
+    "late-copy-in": (40, 4, "DataCopy(a, gm.in"),
 }
 
 Timer = Callable[[int, int], Timeline]

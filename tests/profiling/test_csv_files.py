@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 from opkit.profiling import csv_texts
-from opkit.profiling.timeline import read_timeline
+from opkit.profiling.shown import read_timeline
 
 
 def table(record: dict[str, Any], name: str) -> list[dict[str, str]]:

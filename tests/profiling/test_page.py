@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from opkit.profiling import html_page
-from opkit.profiling.timeline import read_timeline
+from opkit.profiling import compare_reports, difference_page, html_page
+from opkit.profiling.shown import read_timeline
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
@@ -125,11 +125,12 @@ def test_the_timeline_draws_zooms_moves_and_names_instructions_in_a_browser(
     found = json.loads(title[1])
     assert found["rows"] == 2
     assert found["ink"] > 1000
-    assert found["all"] == [0, 2000]
-    assert found["zoomed"] == [500, 1500]
-    assert found["moved"][0] > 500
-    assert found["moved"][1] - found["moved"][0] == pytest.approx(1000)
-    assert found["wheeled"][1] - found["wheeled"][0] == pytest.approx(1600)
+    # The launch comes before the first cycle.
+    assert found["all"] == [-1000, 2000]
+    assert found["zoomed"] == [-250, 1250]
+    assert found["moved"][0] > -250
+    assert found["moved"][1] - found["moved"][0] == pytest.approx(1500)
+    assert found["wheeled"][1] - found["wheeled"][0] == pytest.approx(2400)
     assert found["tip"].startswith("Add  gelu.cpp:20\n0.500 us + 1.500 us, 1500 cycles")
 
 
@@ -143,3 +144,58 @@ def test_the_page_opens_without_errors_and_fits(
     found = open_page(page, width=width, dark=dark)
     assert found["wide"] <= 0, "the page is wider than its window"
     assert found["paper"] == ("rgb(13, 17, 23)" if dark else "rgb(255, 255, 255)")
+
+
+# Where the launch, a wait, what the scalar pipe does and nothing stand, by their cycles.
+PLACES = """
+window.opkitLook = () => {
+  const canvas = document.getElementById("opkit-timeline"), [first, last] = opkitTimeline.view();
+  const x = (cycle) => 150 + (cycle - first) / (last - first) * (canvas.clientWidth - 150);
+  const rows = opkitTimeline.rows();
+  const texts = [];
+  for (let row = 0; row < rows; ++row) {
+    texts.push([-500, 150, 450, 1950].map((cycle) => opkitTimeline.textAt(x(cycle), 8 + 14 * row)));
+  }
+  return {arrows: opkitTimeline.arrows(), texts};
+};
+"""
+
+
+def test_waits_tell_their_reason_and_the_launch_is_on_the_axis(
+    record: dict[str, Any], open_page: Callable[..., dict[str, Any]]
+) -> None:
+    record["cores"] = record["cores"][:1]
+    record["events"] = [event for event in record["events"] if event[0] == 0]
+    pipe = "V"
+    record["waits"] = [
+        [0, pipe, "data", "MTE2", 100.0, 200.0],
+        [0, "MTE2", "buffer", pipe, 400.0, 480.0],
+    ]
+    record["scalar"] = [[0, 140.0, 160.0]]
+    page = html_page(read_timeline(record))
+    extra = open_page(page, width=1200, script=PLACES)["extra"]
+    texts = [text for row in extra["texts"] for text in row]
+    assert extra["arrows"] == 2
+    assert sum(text.startswith("launch: ") for text in texts) == len(extra["texts"])
+    assert any(f"{pipe} waits for MTE2, which makes what it reads" in text for text in texts)
+    assert any(f"MTE2 waits for {pipe}, which still has its buffer" in text for text in texts)
+    assert "S issues instructions" in texts
+
+
+def test_two_runs_stand_side_by_side(
+    record: dict[str, Any], open_page: Callable[..., dict[str, Any]]
+) -> None:
+    timeline = read_timeline(record)
+    report = {
+        **{key: value for key, value in record.items() if key not in ("events", "lines")},
+        "pipes": [{"pipe": time.pipe, "mean_us": time.mean_us} for time in timeline.pipes()],
+        "lines": record["lines"],
+    }
+    slower = {**report, "task_us": 2 * record["task_us"]}
+    page = difference_page(
+        compare_reports(report, slower), ("<before>", "after"), made="2026-01-01"
+    )
+    assert "<before>" not in page and "&lt;before&gt;" in page
+    assert "+100.0 %" in page and "2026-01-01" in page
+    for width in (500, 1600):
+        assert open_page(page, width=width)["wide"] <= 0

@@ -8,7 +8,7 @@ import pytest
 
 from opkit.chips import find_chip
 from opkit.profiling import ceilings, roofline_points
-from opkit.profiling.timeline import read_timeline
+from opkit.profiling.shown import read_timeline
 
 
 def test_the_ceilings_are_those_of_the_whole_chip() -> None:

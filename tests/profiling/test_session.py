@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from opkit import runtime
@@ -34,3 +39,23 @@ def test_an_error_inside_leaves_the_device_as_it_was_too() -> None:
 def test_a_negative_event_limit_is_refused() -> None:
     with pytest.raises(UsageError, match="event_limit is -1"):
         Profile(event_limit=-1)
+
+
+def test_a_launch_that_is_kept_can_be_timed_again(compile_kernel: Callable[..., object]) -> None:
+    import opkit.emulator._emulator as emulator
+
+    run = compile_kernel(Path(__file__).with_name("advice_pairs.cpp").read_text("utf-8"))
+    x = np.ones(2 * (4096 * 24 + 256), np.float16)
+    with Profile(event_limit=0) as session:
+        emulator.timing_options(0, keeps_instructions=True)
+        run(x, np.zeros_like(x), block_dim=2, tiling_key=1)
+    (kept,) = emulator.take_kept_launches()
+    (ran,) = session.timelines
+
+    def task_us(chip: str, **numbers: float) -> float:
+        return float(json.loads(kept.time(chip, 0, numbers=list(numbers.items())))["task_us"])
+
+    assert task_us("Ascend910B2") == pytest.approx(ran.task_us, rel=1e-9)
+    slower = task_us("Ascend910B2", **{"timing.mte2.bytes_per_cycle": 10.0})
+    assert slower > 1.2 * ran.task_us
+    assert task_us("Ascend910B4") > ran.task_us

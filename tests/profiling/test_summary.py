@@ -6,7 +6,7 @@ from typing import Any
 
 from opkit.chips import find_chip
 from opkit.profiling import summary_text
-from opkit.profiling.timeline import read_timeline
+from opkit.profiling.shown import read_timeline
 
 
 def test_it_names_the_chip_and_says_that_it_is_a_model(record: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opkit.profiling.timeline import read_timeline
+from opkit.profiling.shown import read_timeline
 
 
 def test_lines_come_most_expensive_first_and_events_follow_them(record: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from opkit.profiling import trace_text
-from opkit.profiling.timeline import read_timeline
+from opkit.profiling.shown import read_timeline
 
 
 def events_of(record: dict[str, Any], phase: str) -> list[dict[str, Any]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from opkit.executor import HereExecutor, Work
 from opkit.sanitizer import Caught, Judgement, Mutant, MutantKind, mutants_of, run_mutants
 
 KERNEL = """
@@ -81,10 +83,14 @@ def test_who_notices_a_mutant(judgement: Judgement, caught: Caught) -> None:
 def test_a_report_counts_what_compiles_and_keeps_the_order() -> None:
     mutants = [(Path("a.cpp"), mutant) for mutant in mutants_of(KERNEL)]
 
-    def judge(index: int, file: Path, mutant: Mutant) -> Judgement:
-        return Judgement(index != 0, ("RACE-RAW",) if index == 1 else (), "pass")
+    def begin(setup: object, folders: object) -> Callable[[tuple[Path, Mutant]], Judgement]:
+        def judge(case: tuple[Path, Mutant]) -> Judgement:
+            index = mutants.index(case)
+            return Judgement(index != 0, ("RACE-RAW",) if index == 1 else (), "pass")
 
-    report = run_mutants("kernel", mutants, judge, jobs=3)
+        return judge
+
+    report = run_mutants("kernel", mutants, Work(begin, None), executor=HereExecutor())
     assert [result.mutant for result in report.results] == [mutant for _, mutant in mutants]
     assert (report.killed, report.total) == (1, len(mutants) - 1)
     assert len(report.survivors) == len(mutants) - 2

@@ -108,7 +108,8 @@ def test_the_tree_is_the_documented_one() -> None:
         gelu_custom/__init__.py gelu_custom/__init__.pyi gelu_custom/_torch.py
         gelu_custom/golden.py gelu_custom/py.typed
         gelu_custom_grad.json numpy_ext/gelu_custom_module.cpp op_host/CMakeLists.txt
-        op_host/gelu_custom.cpp op_host/gelu_custom_grad.cpp op_kernel/CMakeLists.txt
+        op_host/gelu_custom.cpp op_host/gelu_custom_grad.cpp op_host/gelu_custom_grad_tuning.inc
+        op_host/gelu_custom_tuning.inc op_kernel/CMakeLists.txt
         op_kernel/gelu_custom.cpp op_kernel/gelu_custom_grad.cpp
         op_kernel/gelu_custom_grad_tiling.h op_kernel/gelu_custom_tiling.h pyproject.toml
         scripts/build.sh scripts/profile.sh tests/test_gelu_custom.py tests/test_kernel.cpp
@@ -264,3 +265,21 @@ def test_generated_tests_judge_by_the_rule_of_opkit_test() -> None:
     assert "standard" not in text.replace("precision_standard", "")
     assert "rtol" not in text.split("def torch(")[0]
     assert "runtime.configure(poison=True)" in text
+
+
+def test_an_operator_that_hides_a_built_in_type_leaves_annotations_what_they_are() -> None:
+    tensor = {"name": "x", "type": "float16"}
+    text = {
+        "op": "Float",
+        "input_desc": [tensor],
+        "output_desc": [{"name": "y", "type": "float16"}, {"name": "z", "type": "float16"}],
+        "attr": [{"name": "a", "type": "float", "default_value": 1.0}],
+    }
+    tuples = {**text, "op": "Tuple"}
+    specs = parse(json.dumps([text, tuples]), file=Path("hidden.json"))
+    tree = render(specs, name="hidden")
+    stub = next(text for path, text in tree.items() if path.suffix == ".pyi")
+    functions = [line for line in stub.splitlines() if line.startswith("def ")]
+    assert any(line.startswith("def tuple(") for line in functions)
+    assert all("_builtins.tuple[" in line for line in functions)
+    assert "import builtins as _builtins" in stub

@@ -1,41 +1,52 @@
-"""Cases in several processes report as cases in one do."""
+"""Cases report the same whoever runs them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import pytest
-
+from opkit.executor import Crew, Lost, Work
 from opkit.schema import OpSpec
-from opkit.testing import Setup, default_cases, run_parallel
+from opkit.testing import Case, CaseResult, Setup, Verdict, default_cases, run_on
 from opkit.toolchain import Project
 
 
-class HerePool:
-    """A pool of this process, so that no operator has to be built."""
+class Backwards(Crew):
+    """Gives results last case first, and loses the first case."""
 
-    def __init__(self, jobs: int, **options: Any) -> None:
+    def stream(self, cases: Sequence[Case]) -> Iterator[tuple[int, CaseResult | Lost]]:
+        for index in reversed(range(1, len(cases))):
+            yield index, CaseResult(cases[index], Verdict.PASS, (), "", 0.0)
+        yield 0, Lost("signal 11")
+
+    def close(self, *, at_once: bool = False) -> None:
         pass
 
-    def __enter__(self) -> HerePool:
-        return self
 
-    def __exit__(self, *error: object) -> None:
-        pass
+class BackwardsExecutor:
+    workers = 1
 
-    def map(self, run: object, cases: Any) -> list[Any]:
-        return list(cases)
+    def open(self, work: Work) -> Crew:
+        return Backwards()
 
 
-def test_the_line_that_runs_a_case_again_has_the_commands_options(
-    scale: OpSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_report_has_the_cases_in_their_order_and_the_options_of_the_command(
+    scale: OpSpec, tmp_path: Path
 ) -> None:
-    """`-j 2 --standard X` left the standard out of it."""
-    monkeypatch.setattr("opkit.testing.parallel.ProcessPoolExecutor", HerePool)
+    """`-j 2 --standard X` left the standard out of the line that runs a case again."""
     project = Project(root=tmp_path, name="scale", operators=(scale,))
-    setup = Setup(project, tmp_path, "Ascend910B2", "mixed", pictures=False, keep=0)
+    setup = Setup(project, tmp_path, "Ascend910B2", "mixed")
+    cases = default_cases(scale)[:3]
     options = ("--standard", "mixed")
-    report = run_parallel(setup, default_cases(scale)[:2], jobs=2, seed=3, options=options)
-    assert report.options == options
-    assert report.seed == 3
+    report = run_on(BackwardsExecutor(), setup, cases, seed=3, options=options)
+    assert (report.options, report.seed) == (options, 3)
+    assert [result.case for result in report.results] == list(cases)
+
+
+def test_a_case_that_ends_three_workers_is_a_fault(scale: OpSpec, tmp_path: Path) -> None:
+    project = Project(root=tmp_path, name="scale", operators=(scale,))
+    setup = Setup(project, tmp_path, "Ascend910B2", None)
+    report = run_on(BackwardsExecutor(), setup, default_cases(scale)[:2])
+    assert [result.verdict for result in report.results] == [Verdict.FAULT, Verdict.PASS]
+    assert "3 workers ended" in report.results[0].message
+    assert "signal 11" in report.results[0].message

@@ -75,6 +75,7 @@ def test_the_json_object_counts_and_lists_every_case(report: PrecisionReport) ->
     assert document["counts"] == {
         "pass": 1,
         "pass (cancellation)": 0,
+        "pass (range)": 0,
         "fail": 1,
         "fault": 1,
         "error": 0,

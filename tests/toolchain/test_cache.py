@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opkit.toolchain.cache import BuildCache, default_cache_dir, unit_key
+from opkit.toolchain.cache import BuildCache, unit_key
 from opkit.toolchain.digests import FileDigests
 
 KEY = unit_key("a compiler", ["-O2"], "text")
@@ -168,15 +168,3 @@ def test_many_writers_of_one_key_leave_a_whole_entry(tmp_path: Path) -> None:
 def test_texts_in_a_key_cannot_run_together() -> None:
     assert unit_key("ab", "c") != unit_key("a", "bc")
     assert unit_key(["a", "b"]) != unit_key("a", "b")
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [("/var/c", Path("/var/c/opkit")), ("", Path("/home/u/.cache/opkit")), ("rel", None)],
-)
-def test_the_default_place_follows_the_base_directory_rules(
-    monkeypatch: pytest.MonkeyPatch, value: str, expected: Path | None
-) -> None:
-    monkeypatch.setenv("HOME", "/home/u")
-    monkeypatch.setenv("XDG_CACHE_HOME", value)
-    assert default_cache_dir() == (expected or Path("/home/u/.cache/opkit"))

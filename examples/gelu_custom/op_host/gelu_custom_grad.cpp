@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "log/log.h"
 #include "register/op_def_registry.h"
@@ -51,6 +52,39 @@ int64_t RoundUp(int64_t value, int64_t multiple)
 int64_t DivideUp(int64_t value, int64_t divisor)
 {
     return (value + divisor - 1) / divisor;
+}
+
+// What "opkit tune" found; 0 leaves a size to TilingFunc.
+struct Tuned {
+    int64_t tiles = 0;    // of the longest share of a core
+    int64_t buffers = 0;  // a queue
+    int64_t blocks = 0;
+};
+
+// The smallest power of two that is not below a number: shapes of one bucket have the same sizes.
+[[maybe_unused]] int64_t Bucket(int64_t value)
+{
+    int64_t bucket = 1;
+    while (bucket < value) {
+        bucket *= 2;
+    }
+    return bucket;
+}
+
+// Returns what gelu_custom_grad_tuning.inc has for this chip, the first input's data type and shapes like this one.
+Tuned FindTuned(gert::TilingContext* context, [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t columns)
+{
+    std::string chip;
+    context->GetPlatformInfo()->GetPlatformRes("version", "SoC_version", chip);
+    [[maybe_unused]] const ge::DataType type = context->GetInputDesc(0)->GetDataType();
+    Tuned tuned;
+#define TUNED(CHIP, TYPE, ROWS, COLUMNS, TILES, BUFFERS, BLOCKS) \
+    if (chip == CHIP && type == TYPE && Bucket(rows) == ROWS && Bucket(columns) == COLUMNS) { \
+        tuned = {TILES, BUFFERS, BLOCKS}; \
+    }
+#include "gelu_custom_grad_tuning.inc"
+#undef TUNED
+    return tuned;
 }
 
 }  // namespace
@@ -113,12 +147,16 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     const int64_t columns = broadcasts ? LastAxis(*whole) : total;
     const int64_t rows = columns == 0 ? 0 : total / columns;
 
-    // The longest tile that fits: two buffers a queue, the scratch tensors and the masks.
+    const Tuned tuned = FindTuned(context, rows, columns);
+    const int64_t bufferCount =
+        tuned.buffers > 0 ? std::min<int64_t>(tuned.buffers, 4) : kGeluCustomGradBufferCount;
+    const int64_t limit = tuned.blocks > 0 ? std::min(tuned.blocks, cores) : cores;
+    // The longest tile that fits: the buffers of the queues, the scratch tensors and the masks.
     int64_t elementBytes = 0;
     elementBytes += ge::GetSizeByDataType(context->GetInputDesc(0)->GetDataType());
     elementBytes += ge::GetSizeByDataType(context->GetInputDesc(1)->GetDataType());
     elementBytes += ge::GetSizeByDataType(context->GetOutputDesc(0)->GetDataType());
-    elementBytes = elementBytes * kGeluCustomGradBufferCount + kGeluCustomGradScratchTensors * sizeof(float);
+    elementBytes = elementBytes * bufferCount + kGeluCustomGradScratchTensors * sizeof(float);
     const int64_t repeatBytes = elementBytes * alignment + kGeluCustomGradMaskTensors * alignment / 8;
     const int64_t usableBytes = static_cast<int64_t>(ubBytes) - kGeluCustomGradMaskTensors * 32;
     const int64_t longestTile = usableBytes / repeatBytes * alignment;
@@ -131,14 +169,14 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     // Equal shares in whole repeats; a share that is too long for one tile is cut into equal tiles.
     int64_t share = columns;
     if (rows == 1) {
-        const int64_t sharers = std::min(cores, std::max<int64_t>(1, columns / smallestShare));
-        share = RoundUp(DivideUp(columns, sharers), alignment);
+        const int64_t worthwhile = tuned.blocks > 0 ? limit : std::max<int64_t>(1, columns / smallestShare);
+        share = RoundUp(DivideUp(columns, std::min(limit, worthwhile)), alignment);
     }
-    const int64_t tilesPerShare = std::max<int64_t>(1, DivideUp(share, longestTile));
+    const int64_t tilesPerShare = std::max<int64_t>({1, tuned.tiles, DivideUp(share, longestTile)});
     const int64_t tileLength = std::max(alignment, RoundUp(DivideUp(share, tilesPerShare), alignment));
     const int64_t tilesPerRow = DivideUp(columns, tileLength);
     const int64_t tiles = rows * tilesPerRow;
-    const int64_t blocks = std::max<int64_t>(1, std::min(cores, tiles));
+    const int64_t blocks = std::max<int64_t>(1, std::min(limit, tiles));
 
     tiling->rows = rows;
     tiling->columns = columns;
@@ -146,6 +184,7 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     tiling->tilesPerBlock = tiles / blocks;
     tiling->extraBlocks = tiles % blocks;
     tiling->tileLength = static_cast<uint32_t>(tileLength);
+    tiling->bufferCount = static_cast<uint32_t>(bufferCount);
     tiling->gradYRowStride = gradYIsWhole ? columns : 0;
     tiling->xRowStride = xIsWhole ? columns : 0;
 

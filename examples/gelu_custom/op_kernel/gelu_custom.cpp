@@ -28,8 +28,8 @@ public:
 
         xGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(x), tiling.rows * columns);
         yGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ Y*>(y), tiling.rows * columns);
-        pipe.InitBuffer(xQueue, BUFFER_COUNT, tileLength * sizeof(X));
-        pipe.InitBuffer(yQueue, BUFFER_COUNT, tileLength * sizeof(Y));
+        pipe.InitBuffer(xQueue, tiling.bufferCount, tileLength * sizeof(X));
+        pipe.InitBuffer(yQueue, tiling.bufferCount, tileLength * sizeof(Y));
         pipe.InitBuffer(scratchBuffer, kGeluCustomScratchTensors * tileLength * sizeof(ComputeType));
         scratch = scratchBuffer.template Get<ComputeType>();
     }

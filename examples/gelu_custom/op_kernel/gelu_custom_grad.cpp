@@ -33,9 +33,9 @@ public:
         xGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(x),
                                 xRowStride == 0 ? columns : tiling.rows * columns);
         gradXGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ GradX*>(gradX), tiling.rows * columns);
-        pipe.InitBuffer(gradYQueue, BUFFER_COUNT, tileLength * sizeof(GradY));
-        pipe.InitBuffer(xQueue, BUFFER_COUNT, tileLength * sizeof(X));
-        pipe.InitBuffer(gradXQueue, BUFFER_COUNT, tileLength * sizeof(GradX));
+        pipe.InitBuffer(gradYQueue, tiling.bufferCount, tileLength * sizeof(GradY));
+        pipe.InitBuffer(xQueue, tiling.bufferCount, tileLength * sizeof(X));
+        pipe.InitBuffer(gradXQueue, tiling.bufferCount, tileLength * sizeof(GradX));
         pipe.InitBuffer(scratchBuffer, kGeluCustomGradScratchTensors * tileLength * sizeof(ComputeType));
         scratch = scratchBuffer.template Get<ComputeType>();
     }

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // What the kernel keeps in the unified buffer beside its queues; the host counts with the same numbers.
-constexpr uint32_t kGeluCustomGradBufferCount = 2;      // buffers a queue, at most
+constexpr uint32_t kGeluCustomGradBufferCount = 2;      // buffers a queue, unless a tuned size says otherwise
 constexpr uint32_t kGeluCustomGradScratchTensors = 5;   // of a tile's length, 4 bytes an element
 constexpr uint32_t kGeluCustomGradMaskTensors = 0;      // of a tile's length, one bit an element
 
@@ -16,6 +16,7 @@ struct GeluCustomGradTilingData {
     int64_t tilesPerBlock;  // tiles of every core
     int64_t extraBlocks;    // the first cores take one tile more
     uint32_t tileLength;    // elements; the last tile of a row may be shorter
+    uint32_t bufferCount;   // buffers a queue
     int64_t gradYRowStride;   // 0: grad_y is one row, the same for all
     int64_t xRowStride;   // 0: x is one row, the same for all
 };

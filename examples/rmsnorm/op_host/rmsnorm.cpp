@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "log/log.h"
 #include "register/op_def_registry.h"
@@ -28,6 +29,39 @@ int64_t Rows(const gert::Shape& shape)
 int64_t RoundUp(int64_t value, int64_t multiple)
 {
     return (value + multiple - 1) / multiple * multiple;
+}
+
+// What "opkit tune" found; 0 leaves a size to TilingFunc.
+struct Tuned {
+    int64_t tiles = 0;    // of the longest share of a core
+    int64_t buffers = 0;  // a queue
+    int64_t blocks = 0;
+};
+
+// The smallest power of two that is not below a number: shapes of one bucket have the same sizes.
+[[maybe_unused]] int64_t Bucket(int64_t value)
+{
+    int64_t bucket = 1;
+    while (bucket < value) {
+        bucket *= 2;
+    }
+    return bucket;
+}
+
+// Returns what rmsnorm_tuning.inc has for this chip, the first input's data type and shapes like this one.
+Tuned FindTuned(gert::TilingContext* context, [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t columns)
+{
+    std::string chip;
+    context->GetPlatformInfo()->GetPlatformRes("version", "SoC_version", chip);
+    [[maybe_unused]] const ge::DataType type = context->GetInputDesc(0)->GetDataType();
+    Tuned tuned;
+#define TUNED(CHIP, TYPE, ROWS, COLUMNS, TILES, BUFFERS, BLOCKS) \
+    if (chip == CHIP && type == TYPE && Bucket(rows) == ROWS && Bucket(columns) == COLUMNS) { \
+        tuned = {TILES, BUFFERS, BLOCKS}; \
+    }
+#include "rmsnorm_tuning.inc"
+#undef TUNED
+    return tuned;
 }
 
 }  // namespace
@@ -76,8 +110,10 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
                                + RoundUp(stride / 8 * static_cast<int64_t>(sizeof(float)) + 32, 32)  // ReduceSum
                                + 2 * kRmsnormLongestTile * static_cast<int64_t>(sizeof(float));
     // Two buffers a queue overlap copies and computing; a row that is too long for that gets one.
+    const Tuned tuned = FindTuned(context, rows, columns);
     const int64_t freeBytes = static_cast<int64_t>(ubBytes) - fixedBytes;
-    const int64_t bufferCount = freeBytes >= kRmsnormBufferCount * queueBytes + wideBytes ? kRmsnormBufferCount : 1;
+    const int64_t wanted = tuned.buffers > 0 ? std::min<int64_t>(tuned.buffers, 2) : kRmsnormBufferCount;
+    const int64_t bufferCount = freeBytes >= wanted * queueBytes + wideBytes ? wanted : 1;
     const int64_t rowBytes = bufferCount * queueBytes + wideBytes;
     const int64_t fittingRows = rowBytes == 0 ? 1 : freeBytes / rowBytes;
     if (freeBytes < 0 || fittingRows < 1) {
@@ -87,15 +123,17 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
         return ge::GRAPH_FAILED;
     }
 
-    const int64_t blocks = std::max<int64_t>(1, std::min(cores, rows));
+    const int64_t limit = tuned.blocks > 0 ? std::min(tuned.blocks, cores) : cores;
+    const int64_t blocks = std::max<int64_t>(1, std::min(limit, rows));
     const int64_t longestShare = std::max<int64_t>(1, (rows + blocks - 1) / blocks);
+    const int64_t longestTile = tuned.tiles > 0 ? (longestShare + tuned.tiles - 1) / tuned.tiles : longestShare;
 
     tiling->rows = rows;
     tiling->columns = columns;
     tiling->rowsPerBlock = columns == 0 ? 0 : rows / blocks;
     tiling->extraBlocks = columns == 0 ? 0 : rows % blocks;
     tiling->rowsPerTile =
-        static_cast<uint32_t>(std::min<int64_t>({fittingRows, longestShare, kRmsnormLongestTile}));
+        static_cast<uint32_t>(std::min<int64_t>({fittingRows, longestTile, kRmsnormLongestTile}));
     tiling->rowStride = static_cast<uint32_t>(stride);
     tiling->bufferCount = static_cast<uint32_t>(bufferCount);
     tiling->gammaBroadcast = gammaBroadcast ? 1 : 0;

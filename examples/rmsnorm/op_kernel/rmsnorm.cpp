@@ -1,4 +1,4 @@
-// RMSNorm over the last axis, y = x * gamma / sqrt(mean(x^2) + epsilon); written by hand after the generated kernel.
+// RMSNorm over the last axis, y = x * gamma / sqrt(mean(x^2) + epsilon).
 // A core takes a range of rows. Each row is read once and stays in the unified buffer as floats until it is written.
 // What is one number a row is computed for all rows of a tile in one instruction.
 #include "kernel_operator.h"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from opkit.chips import Chip
 from opkit.dtypes import find_dtype
 
+from ..choices import OWN_CHOICES, Choices
 from ..text import Text
+from .blocks import FREE, READY, SLOTS, BlockProduct, cpp
+from .cutting import ProductShape
 
-__all__ = ["ProductShape", "product_data", "write_product"]
+__all__ = ["product_data", "write_object_cube", "write_product"]
 
 _SIDE = 16
 _BASE_M = 128
@@ -22,19 +24,6 @@ _FIELDS = (
     *("batches", "leftBatch", "rightBatch", "perBlock", "extra"),
     *("m", "n", "k", "baseM", "baseN", "baseK", "depth", "tilesM", "tilesN"),
 )
-
-
-@dataclass(frozen=True)
-class ProductShape:
-    """The sizes of one launch."""
-
-    batches: int
-    m: int
-    n: int
-    k: int
-    left_is_shared: bool
-    """One left matrix for all batches."""
-    right_is_shared: bool
 
 
 def write_product(
@@ -61,11 +50,6 @@ def write_product(
     struct_name = f"{name.title().replace('_', '')}Tiling"
     kernel = f"Kernel{struct_name.removesuffix('Tiling')}"
     out = Text()
-
-    def cpp(dtype: str) -> str:
-        row = find_dtype(dtype)
-        assert row is not None
-        return row.kernel
 
     def operand(dtype: str, is_transposed: bool = False) -> str:
         flag = ", true" if is_transposed else ""
@@ -179,14 +163,126 @@ def write_product(
     return out
 
 
-def product_data(shape: ProductShape, dtype: str, chip: Chip) -> tuple[int, bytes]:
-    """Return the cores and the tiling data of a product.
+def write_object_cube(out: Text, product: BlockProduct, sums: str) -> None:
+    """Write the cube cores' class of a mixed kernel whose matrices a Matmul object multiplies.
+
+    Args:
+        out: where to.
+        product: what is multiplied.
+        sums: the data type in which parts are handed over.
+    """
+    words = {
+        "CLASS": product.cube_class,
+        "STRUCT": product.struct,
+        "TYPE": product.operand,
+        "SUMS": cpp(sums),
+        "BASEK": str(_BASE_K_BYTES // size_bytes(product.dtype)),
+        "SLOTS": str(SLOTS),
+        "READY": str(READY),
+        "FREE": str(FREE),
+        "LEFTTURNED": str(product.transpose_left).lower(),
+        "RIGHTTURNED": str(product.transpose_right).lower(),
+        "LEFTAT": "block.row" if product.transpose_left else "block.row * tiling.k",
+        "RIGHTAT": "column * tiling.k" if product.transpose_right else "column",
+    }
+    for line in _OBJECT_CUBE.strip().splitlines():
+        for word, text in words.items():
+            line = line.replace(word, text)
+        out(line, product.location if line.startswith("product.IterateAll") else None)
+
+
+_OBJECT_CUBE = """
+// A cube core's blocks, one after another, by a Matmul object; each in two parts, which the vector cores finish.
+class CLASS : Blocks {
+public:
+__aicore__ inline void Init(GM_ADDR left, GM_ADDR right, GM_ADDR result, const STRUCT& given)
+{
+tiling = given;
+leftGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(left));
+rightGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(right));
+resultGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ SUMS*>(result));
+shape.usedCoreNum = 1;
+shape.M = tiling.m;
+shape.N = tiling.n;
+shape.Ka = tiling.k;
+shape.Kb = tiling.k;
+shape.singleCoreM = tiling.rowsEach + 16;
+shape.singleCoreN = tiling.slotColumns;
+shape.singleCoreK = tiling.k;
+shape.baseM = 128;
+shape.baseN = 128;
+shape.baseK = BASEK;
+shape.depthA1 = 4;
+shape.depthB1 = 4;
+shape.stepM = 1;
+shape.stepN = 1;
+shape.stepKa = 2;
+shape.stepKb = 2;
+shape.dbL0A = 2;
+shape.dbL0B = 2;
+shape.dbL0C = 1;
+}
+
+__aicore__ inline void Process()
+{
+if (GetBlockIdx() >= tiling.blocks) {
+return;
+}
+REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), product, &shape);
+product.SetOrgShape(tiling.m, tiling.n, tiling.k, tiling.k, tiling.slotColumns);
+for (int64_t index = GetBlockIdx(); index < tiling.blocks; index += GetBlockNum()) {
+const Block block = BlockAt(index);
+const uint32_t width = PartOf(block.columns);
+for (uint32_t begin = 0; begin < block.columns; begin += width) {
+Part(block, begin, begin + width < block.columns ? begin + width : block.columns);
+}
+}
+product.End();
+// The vector cores have read what was handed over last.
+for (uint32_t i = handed < SLOTS ? 0 : handed - SLOTS; i < handed; ++i) {
+CrossCoreWaitFlag<2, PIPE_FIX>(FREE);
+}
+}
+
+private:
+__aicore__ inline void Part(const Block& block, uint32_t begin, uint32_t end)
+{
+if (handed >= SLOTS) {
+CrossCoreWaitFlag<2, PIPE_FIX>(FREE);
+}
+const int64_t column = block.column + begin;
+const int64_t slot = GetBlockIdx() * SLOTS + handed % SLOTS;
+product.SetSingleShape(block.rows, end - begin, tiling.k);
+product.SetTensorA(leftGlobal[block.batch * tiling.batchLeft + LEFTAT], LEFTTURNED);
+product.SetTensorB(rightGlobal[block.batch * tiling.batchRight + RIGHTAT], RIGHTTURNED);
+product.IterateAll(resultGlobal[slot * tiling.slotLength]);
+CrossCoreSetFlag<2, PIPE_FIX>(READY);
+++handed;
+}
+
+TPipe pipe;
+TCubeTiling shape = {};
+Matmul<MatmulType<TPosition::GM, CubeFormat::ND, TYPE, LEFTTURNED>, MatmulType<TPosition::GM, CubeFormat::ND, TYPE, RIGHTTURNED>,
+       MatmulType<TPosition::GM, CubeFormat::ND, SUMS>, MatmulType<TPosition::GM, CubeFormat::ND, SUMS>> product;
+GlobalTensor<TYPE> leftGlobal;
+GlobalTensor<TYPE> rightGlobal;
+GlobalTensor<SUMS> resultGlobal;
+uint32_t handed = 0;
+};
+"""
+
+
+def product_data(
+    shape: ProductShape, dtype: str, chip: Chip, choices: Choices = OWN_CHOICES
+) -> tuple[int, bytes]:
+    """Return the cores and the tiling data of a product; `choices` in place of our own.
 
     Tiles are 128 x 256 where the result fills all cores with them, and narrower where it does not.
     """
     row = find_dtype(dtype)
     assert row is not None
     cores = chip.count("cores.aic")
+    cores = min(cores, choices.cores or cores)
     base_m = min(_BASE_M, _up(shape.m))
     base_n = min(_BASE_N, _up(shape.n))
 
@@ -197,6 +293,8 @@ def product_data(shape: ProductShape, dtype: str, chip: Chip) -> tuple[int, byte
         base_n = _up(base_n // 2)
     while tiles(base_m, base_n) < cores and base_m > 32:
         base_m = _up(base_m // 2)
+    base_m = min(choices.base_m or base_m, _up(shape.m))
+    base_n = min(choices.base_n or base_n, _up(shape.n))
     base_k = min(_BASE_K_BYTES // row.size_bytes, _up(shape.k))
     total = tiles(base_m, base_n)
     used = min(cores, total)
@@ -205,10 +303,17 @@ def product_data(shape: ProductShape, dtype: str, chip: Chip) -> tuple[int, byte
     right = 0 if shape.right_is_shared else shape.k * shape.n
     values = (
         *(shape.batches, left, right, each, extra),
-        *(shape.m, shape.n, shape.k, base_m, base_n, base_k, _DEPTH),
+        *(shape.m, shape.n, shape.k, base_m, base_n, base_k, choices.depth or _DEPTH),
         *(-(-shape.m // base_m), -(-shape.n // base_n)),
     )
     return used, struct.pack(f"={len(_FIELDS)}q", *values)
+
+
+def size_bytes(dtype: str) -> int:
+    """Return the bytes of an element."""
+    row = find_dtype(dtype)
+    assert row is not None
+    return row.size_bytes
 
 
 def _up(value: int) -> int:

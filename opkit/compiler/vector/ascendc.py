@@ -13,7 +13,7 @@ from .statements import StatementWriter, cpp_type, slots, upper
 from .steps import Program, Section
 from .tiling import TilingLayout
 
-__all__ = ["KernelText", "write_kernel"]
+__all__ = ["KernelText", "KernelWriter", "write_kernel"]
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,12 @@ class KernelText:
 
 def write_kernel(name: str, graph: Graph, plan: Plan, layout: TilingLayout) -> KernelText:
     """Return a kernel's class, tiling structure and entry point."""
-    return _Writer(name, graph, plan, layout).write()
+    return KernelWriter(name, graph, plan, layout).write()
 
 
-class _Writer(StatementWriter):
+class KernelWriter(StatementWriter):
+    """Writes a kernel's parts one after another."""
+
     def __init__(self, name: str, graph: Graph, plan: Plan, layout: TilingLayout) -> None:
         self.name = name
         self.graph = graph
@@ -44,7 +46,7 @@ class _Writer(StatementWriter):
         self.outputs = [tensor for tensor, _ in self.program.outputs]
         self.stems = self._stems()
         self.by_rows = self.program.schedule == "rows"
-        self.down = self.program.schedule == "down"
+        self.down = self.program.schedule in ("down", "blocks")
         self.column_room = "(tiling.partLength + 64)" if self.down else "(tiling.stride + 64)"
         self.compares = any(
             s.operation in ("Compare", "CompareScalar")
@@ -74,6 +76,13 @@ class _Writer(StatementWriter):
     # The file
 
     def write(self) -> KernelText:
+        self.write_struct()
+        self.comment()
+        self.write_class()
+        self.write_entry()
+        return KernelText(self.name, self.out, tuple(t.name for t in self.tensors))
+
+    def write_struct(self) -> None:
         out = self.out
         out(
             f"// How {self.name} is split over cores and tiles: written by the"
@@ -85,8 +94,10 @@ class _Writer(StatementWriter):
             out(f"{field.cpp_type} {field.name};{note}")
         out("};")
         out()
-        self.comment()
-        out(f"class {self.class_name} {{")
+
+    def write_class(self) -> None:
+        out = self.out
+        out(f"class {self.class_name}{self.base_class} {{")
         out("public:")
         self.init()
         self.process()
@@ -104,6 +115,9 @@ class _Writer(StatementWriter):
         self.members()
         out("};")
         out()
+
+    def write_entry(self) -> None:
+        out = self.out
         parameters = ", ".join(f"GM_ADDR {self.stems[t.name]}" for t in self.tensors)
         out(
             f'extern "C" __global__ __aicore__ void {self.name}({parameters}, {self.struct} tiling)'
@@ -113,11 +127,25 @@ class _Writer(StatementWriter):
         out(f"op.Init({', '.join(self.stems[t.name] for t in self.tensors)}, tiling);")
         out("op.Process();")
         out("}")
-        return KernelText(self.name, out, tuple(t.name for t in self.tensors))
 
     @property
     def tensors(self) -> list[Tensor]:
         return [*self.inputs, *self.outputs]
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the class's addresses."""
+        return [self.stems[tensor.name] for tensor in self.tensors]
+
+    @property
+    def base_class(self) -> str:
+        """What follows the class's name."""
+        return ""
+
+    @property
+    def rows_down(self) -> Sequence[str]:
+        """The function that says how many rows a tile has."""
+        return HELPERS["RowsDown"]
 
     @property
     def class_name(self) -> str:
@@ -149,15 +177,11 @@ class _Writer(StatementWriter):
 
     def init(self) -> None:
         out = self.out
-        parameters = ", ".join(f"GM_ADDR {self.stems[t.name]}" for t in self.tensors)
+        parameters = ", ".join(f"GM_ADDR {name}" for name in self.parameters)
         out(f"__aicore__ inline void Init({parameters}, const {self.struct}& given)")
         out("{")
         out("tiling = given;")
-        unit = "Row" if self.by_rows or self.down or self.reduces else "Tile"
-        out("const int64_t block = GetBlockIdx();")
-        out("const int64_t extra = tiling.extra;")
-        out(f"first{unit} = block * tiling.perBlock + (block < extra ? block : extra);")
-        out(f"last{unit} = first{unit} + tiling.perBlock + (block < extra ? 1 : 0);")
+        self.init_share()
         if self.by_rows:
             out("columns = tiling.columns;")
             out("stride = tiling.stride;")
@@ -198,6 +222,15 @@ class _Writer(StatementWriter):
             out(f"Duplicate({slots(area)}, 0.0f, {total} * {size});")
         out("}")
         out()
+
+    def init_share(self) -> None:
+        """Write which rows or tiles are the core's."""
+        out = self.out
+        unit = "Row" if self.by_rows or self.down or self.reduces else "Tile"
+        out("const int64_t block = GetBlockIdx();")
+        out("const int64_t extra = tiling.extra;")
+        out(f"first{unit} = block * tiling.perBlock + (block < extra ? block : extra);")
+        out(f"last{unit} = first{unit} + tiling.perBlock + (block < extra ? 1 : 0);")
 
     @property
     def small_buffers(self) -> list[tuple[str, str, int]]:
@@ -602,7 +635,7 @@ class _Writer(StatementWriter):
         if self.by_rows:
             out.all(HELPERS["RowsAtBatch" if self.layout.splits_batches else "RowsAt"])
         elif self.down:
-            out.all(HELPERS["RowsDown"])
+            out.all(self.rows_down)
         else:
             out.all(HELPERS["CountOf" if not self.layout.has_single_row else "CountOfSingle"])
         if self.down:
@@ -633,7 +666,7 @@ class _Writer(StatementWriter):
 
     def members(self) -> None:
         out = self.out
-        out("static constexpr int32_t BUFFERS = 2;")
+        out(f"static constexpr int32_t BUFFERS = {self.plan.buffers};")
         out("TPipe pipe;")
         if self.input_segments:
             out("TQue<QuePosition::VECIN, BUFFERS> inputQueue;")
@@ -669,4 +702,8 @@ class _Writer(StatementWriter):
                     scalars[f"scalar{step.target.number}"] = cpp_type(step.target.kind)
         for name, kind in scalars.items():
             out(f"{kind} {name} = 0;")
-        out(f"{self.struct} tiling;")
+        self.own_members()
+
+    def own_members(self) -> None:
+        """Write the members that come last."""
+        self.out(f"{self.struct} tiling;")

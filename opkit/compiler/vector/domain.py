@@ -85,8 +85,14 @@ class Domain:
         return tuple(reversed(found))
 
 
-def domain_of(graph: Graph, nodes: Sequence[Node]) -> Domain:
+def domain_of(graph: Graph, nodes: Sequence[Node], *, keeps_matrices: bool = False) -> Domain:
     """Return the loops of a kernel that computes these nodes.
+
+    Args:
+        graph: the program.
+        nodes: those of one kernel.
+        keeps_matrices: the last two axes stay apart, whatever their extents: blocks of both are
+            handed over.
 
     Raises:
         UnfusableError: they do not run in one nest of loops.
@@ -102,11 +108,14 @@ def domain_of(graph: Graph, nodes: Sequence[Node]) -> Domain:
     names = list(tensors)
     merged: list[tuple[Dimension, tuple[bool, ...], bool]] = []
     for axis in range(rank):
-        if is_one(full[axis]):
+        is_kept = keeps_matrices and axis >= rank - 2
+        if is_one(full[axis]) and not is_kept:
             continue
         signature = tuple(masks[name][axis] for name in names)
+        if is_kept and is_one(full[axis]):
+            signature = tuple(len(tensor.shape) >= rank - axis for tensor in tensors.values())
         is_reduced = axis in reduced
-        if merged and merged[-1][1:] == (signature, is_reduced):
+        if merged and not is_kept and merged[-1][1:] == (signature, is_reduced):
             merged[-1] = (merged[-1][0] * full[axis], signature, is_reduced)
         else:
             merged.append((full[axis], signature, is_reduced))

@@ -27,7 +27,7 @@ def lower_group(fused: FusedGraph, group: Group, domain: Domain, schedule: str) 
         fused: the whole program.
         group: one of its vector groups.
         domain: the group's loops.
-        schedule: `rows`, `parts` or `down`.
+        schedule: `rows`, `parts`, `down` or `blocks`.
 
     Raises:
         GraphError: an operator has no instructions for its data types; at the user's line.
@@ -57,7 +57,7 @@ class _Lowering:
         self.location: Location | None = None
         self.results: set[int] = set()
         self.loaded: dict[str, Tensor] = {}
-        self.kept_space: Space = "column" if schedule == "down" else "one"
+        self.kept_space: Space = "column" if schedule in ("down", "blocks") else "one"
         """The space of what a reduction in passes gives."""
 
     # The order of work

@@ -58,12 +58,14 @@ class Plan:
     output_bytes: tuple[tuple[str, int], ...]
     row_inputs: tuple[str, ...]
     row_outputs: tuple[str, ...]
+    buffers: int = 2
+    """Of each queue: two let a tile be copied while another is computed."""
 
-    def bytes_per_element(self, buffers: int) -> float:
+    def bytes_per_element(self) -> float:
         """Return the unified buffer that each element of a tile takes."""
         moved = sum(size for _, size in (*self.input_bytes, *self.output_bytes))
         masks = self.counts.get("mask", 0) / 8
-        return buffers * moved + 4 * self.counts.get("scratch", 0) + masks
+        return self.buffers * moved + 4 * self.counts.get("scratch", 0) + masks
 
     @property
     def reduces_rows(self) -> bool:
@@ -71,9 +73,9 @@ class Plan:
         steps = (step for section in self.program.sections for step in section.steps)
         return any(step.operation in ("Reduce", "Fold") for step in steps)
 
-    def fixed_bytes(self, buffers: int) -> int:
+    def fixed_bytes(self) -> int:
         """Return what does not grow with the tile; columns apart."""
-        total = buffers * 4 * ROW_CAPACITY * (len(self.row_inputs) + len(self.row_outputs))
+        total = self.buffers * 4 * ROW_CAPACITY * (len(self.row_inputs) + len(self.row_outputs))
         total += 4 * ROW_CAPACITY * self.counts.get("row", 0)
         total += 4 * ONE_CAPACITY * self.counts.get("one", 0)
         return total + 4 * 8 * ROW_CAPACITY + SLOT_GAP * (self.counts.get("scratch", 0) + 8) + 1024

@@ -103,7 +103,8 @@ class Program:
     """A fused vector kernel in instructions."""
 
     schedule: str
-    """`rows`: whole rows, several a tile; `parts`: a tile is a part of one row."""
+    """`rows`: whole rows, several a tile; `parts`: a tile is a part of one row; `down`: a part of
+    the columns, from top to bottom; `blocks`: blocks of both that cube cores hand over."""
     domain: Domain
     sections: tuple[Section, ...]
     inputs: tuple[Tensor, ...]

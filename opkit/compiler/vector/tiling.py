@@ -4,7 +4,7 @@ shapes."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,16 +12,29 @@ from opkit.chips import Chip
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
+from ..choices import OWN_CHOICES, Choices
 from ..dimensions import Dimension, evaluate
 from ..text import identifier
 from ..tiles import Split, split
 from .plan import ROW_CAPACITY, Plan
 from .steps import Derived, Field, Operand
 
-__all__ = ["DoesNotFit", "Launch", "TilingField", "TilingLayout", "layout_of", "tile_for"]
+__all__ = [
+    "LARGEST_REPEAT",
+    "DoesNotFit",
+    "Launch",
+    "TilingField",
+    "TilingLayout",
+    "fill_values",
+    "launch_for",
+    "layout_of",
+    "pack_values",
+    "row_stride",
+    "row_unit",
+    "tile_for",
+]
 
-BUFFERS = 2
-_LARGEST_REPEAT = 248
+LARGEST_REPEAT = 248
 """Rows of a tile at most: one instruction repeats 255 times, and eight rows share a block."""
 _DOWN_WIDTH = 1024
 """Columns of a unit where rows are reduced, at most."""
@@ -83,21 +96,31 @@ class TilingLayout:
         return bool(self.plan.program.domain.batches)
 
 
-def layout_of(plan: Plan, stems: Mapping[str, str]) -> TilingLayout:
-    """Return the tiling structure of a kernel; `stems` are its tensors' names in C++."""
+def layout_of(
+    plan: Plan, stems: Mapping[str, str], lead: Sequence[TilingField] = ()
+) -> TilingLayout:
+    """Return the tiling structure of a kernel.
+
+    Args:
+        plan: the kernel.
+        stems: its tensors' names in C++.
+        lead: members that come first, in place of those that give rows and tiles to cores.
+    """
     program = plan.program
     domain = program.domain
-    wide = [TilingField("perBlock", "int64_t", "tiles or rows of every core")]
-    wide.append(TilingField("extra", "int64_t", "the first cores take one more"))
-    wide.append(TilingField("rowsPerBatch", "int64_t"))
-    wide.append(TilingField("partsPerRow", "int64_t"))
+    wide = [*lead]
+    if not lead:
+        wide.append(TilingField("perBlock", "int64_t", "tiles or rows of every core"))
+        wide.append(TilingField("extra", "int64_t", "the first cores take one more"))
+        wide.append(TilingField("rowsPerBatch", "int64_t"))
+        wide.append(TilingField("partsPerRow", "int64_t"))
     if program.schedule != "rows":
         wide.append(TilingField("columns", "int64_t", "elements of a row"))
     tensors = [*program.inputs, *(tensor for tensor, _ in program.outputs)]
     sizes = []
     strides: list[tuple[str, Dimension]] = []
     batch_axes = range(len(domain.batches))
-    down = program.schedule == "down"
+    down = program.schedule in ("down", "blocks")
     partial = [
         t
         for t in tensors
@@ -148,7 +171,7 @@ def layout_of(plan: Plan, stems: Mapping[str, str]) -> TilingLayout:
     if (len(narrow)) % 2:
         narrow.append(TilingField("reserved", "uint32_t"))
     moved = {size for _, size in (*plan.input_bytes, *plan.output_bytes)}
-    has_gap = program.schedule in ("rows", "down") and len(moved) > 1
+    has_gap = program.schedule in ("rows", "down", "blocks") and len(moved) > 1
     return TilingLayout(plan, (*wide, *narrow), field_of, tuple(sizes), tuple(strides), has_gap)
 
 
@@ -158,13 +181,15 @@ def _field(operand: Operand) -> Field | None:
     return operand if isinstance(operand, Field) else None
 
 
-def _row_unit(plan: Plan) -> int:
+def row_unit(plan: Plan) -> int:
+    """Return the elements that rows of the narrowest type begin at multiples of."""
     smallest = min([size for _, size in (*plan.input_bytes, *plan.output_bytes)], default=4)
     return 32 // smallest
 
 
-def _stride(plan: Plan, columns: int) -> int:
-    unit = max(8, _row_unit(plan))
+def row_stride(plan: Plan, columns: int) -> int:
+    """Return the elements from row to row in the buffer."""
+    unit = max(8, row_unit(plan))
     return -(-columns // unit) * unit
 
 
@@ -172,15 +197,15 @@ def tile_for(plan: Plan, chip: Chip, columns: int) -> int:
     """Return the elements of the largest tile for rows of this length; 0 where no row fits."""
     ub = chip.count("memory.ub_bytes")
     program = plan.program
-    fixed = plan.fixed_bytes(BUFFERS)
-    per_element = max(plan.bytes_per_element(BUFFERS), 1.0)
+    fixed = plan.fixed_bytes()
+    per_element = max(plan.bytes_per_element(), 1.0)
     if program.schedule == "down":
         columns = _DOWN_WIDTH
     if program.schedule == "parts":
         if plan.reduces_rows:
             per_element, fixed = per_element + 0.75, fixed + 1024
         return int((ub - fixed) / per_element) // 256 * 256
-    stride = _stride(plan, columns)
+    stride = row_stride(plan, columns)
     fixed += 4 * (stride + 64) * plan.counts.get("column", 0)
     if plan.reduces_rows:
         # Rows that reductions fold 64 columns at a time need those for every row.
@@ -191,9 +216,16 @@ def tile_for(plan: Plan, chip: Chip, columns: int) -> int:
 
 
 def launch_for(
-    layout: TilingLayout, chip: Chip, sizes: Mapping[str, int], scalars: Mapping[str, float]
+    layout: TilingLayout,
+    chip: Chip,
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, float],
+    choices: Choices = OWN_CHOICES,
 ) -> Launch:
     """Return the launch of a kernel for named sizes.
+
+    Args:
+        choices: limits on cores and tiles; what does not fit the chip is made to.
 
     Raises:
         DoesNotFit: a row is too long for the schedule of whole rows, or even the least tile for
@@ -208,9 +240,11 @@ def launch_for(
     for extent in domain.batches:
         rows *= evaluate(extent, sizes)
     cores = chip.count("cores.aiv") or chip.count("cores.aic")
+    cores = min(cores, choices.cores or cores)
+    rounds = choices.tiles or 1
     room = tile_for(plan, chip, columns)
     if room == 0:
-        need = plan.fixed_bytes(BUFFERS) + int(plan.bytes_per_element(BUFFERS) * 256)
+        need = plan.fixed_bytes() + int(plan.bytes_per_element() * 256)
         raise DoesNotFit(
             f"a row of {columns} elements takes more than the"
             f" {chip.count('memory.ub_bytes')} bytes of UB"
@@ -218,12 +252,13 @@ def launch_for(
         )
     values: dict[str, float] = {"rowsPerBatch": per_batch, "columns": columns, "partsPerRow": 1}
     if program.schedule == "rows":
-        stride = _stride(plan, columns)
-        most = min(_LARGEST_REPEAT, room // stride)
+        stride = row_stride(plan, columns)
+        most = min(LARGEST_REPEAT, room // stride)
         least = max(1, _LEAST_TILE // stride)
         used = min(cores, max(1, -(-rows // least)))
-        cut = split(rows, cores=used, width=most * BUFFERS, buffers=BUFFERS)
-        tile = min(cut.tile, per_batch)
+        cut = split(rows, cores=used, width=most * plan.buffers, buffers=plan.buffers)
+        longest = -(-rows // used)
+        tile = min(cut.tile, per_batch, -(-longest // rounds))
         chunks = -(-stride // 64)
         values |= {
             "stride": stride,
@@ -234,13 +269,13 @@ def launch_for(
         block_dim = min(used, rows)
         each, extra = divmod(rows, block_dim)
     elif program.schedule == "down":
-        unit = max(8, _row_unit(plan))
+        unit = max(8, row_unit(plan))
         batches = rows // per_batch
         wanted = -(-columns * batches // cores)
         part = min(_DOWN_WIDTH, max(64, -(-wanted // 64) * 64), -(-columns // unit) * unit)
         parts = -(-columns // part)
         stride = -(-part // unit) * unit
-        tile = min(_LARGEST_REPEAT, room // stride, per_batch)
+        tile = min(LARGEST_REPEAT, room // stride, -(-per_batch // rounds))
         cut = Split(batches * parts, 1, batches * parts, min(cores, batches * parts))
         block_dim, (each, extra) = cut.cores, divmod(batches * parts, cut.cores)
         values |= {
@@ -254,22 +289,36 @@ def launch_for(
     else:
         reduces = any(s.operation == "Accumulate" for sec in program.sections for s in sec.steps)
         if reduces:
-            tile = min(room, -(-columns // 256) * 256)
+            tile = min(room, -(-columns // (256 * rounds)) * 256)
             parts = -(-columns // tile)
             cut = Split(rows, 1, rows, min(cores, rows))
             block_dim, (each, extra) = cut.cores, divmod(rows, cut.cores)
         else:
             used = min(cores, max(1, -(-rows * columns // _LEAST_TILE)))
             per_row = max(1, used // rows) if rows < used else 1
-            row_cut = split(columns, cores=per_row, width=room * BUFFERS, buffers=BUFFERS, unit=256)
-            tile = row_cut.tile
-            parts = row_cut.tiles
+            row_cut = split(
+                columns, cores=per_row, width=room * plan.buffers, buffers=plan.buffers, unit=256
+            )
+            share = -(-columns // per_row)
+            tile = min(row_cut.tile, -(-share // (256 * rounds)) * 256)
+            parts = -(-columns // tile)
             cut = Split(rows * columns, tile, rows * parts, min(used, rows * parts))
             block_dim, (each, extra) = cut.cores, divmod(rows * parts, cut.cores)
         values |= {"partsPerRow": parts, "tileLength": -(-tile // 256) * 256}
     values |= {"perBlock": each, "extra": extra}
     chunked = 64 * (values["rowsPerTile"] if values.get("byChunk") else 0)
     values["workLength"] = max(chunked, int(values["tileLength"]) // 64 * 10 + 128)
+    fill_values(layout, values, sizes, scalars)
+    return Launch(block_dim, pack_values(layout, values), cut, values)
+
+
+def fill_values(
+    layout: TilingLayout,
+    values: dict[str, float],
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, float],
+) -> None:
+    """Add what every schedule has: the tensors' sizes and strides, and the numbers of a launch."""
     for name, extents in layout.sizes:
         total = 1
         for extent in extents:
@@ -279,10 +328,9 @@ def launch_for(
         values[name] = evaluate(stride_of, sizes)
     for tensor, field in layout.field_of.items():
         values[field] = scalars[tensor]
-    return Launch(block_dim, _pack(layout, values), cut, values)
 
 
-def _pack(layout: TilingLayout, values: Mapping[str, float]) -> bytes:
+def pack_values(layout: TilingLayout, values: Mapping[str, float]) -> bytes:
     code = "=" + "".join(field.code for field in layout.fields)
     numbers = []
     for field in layout.fields:
@@ -303,4 +351,4 @@ def element_bytes(dtype: str) -> int:
     return row.size_bytes
 
 
-ROWS_AT_MOST = min(ROW_CAPACITY, _LARGEST_REPEAT)
+ROWS_AT_MOST = min(ROW_CAPACITY, LARGEST_REPEAT)

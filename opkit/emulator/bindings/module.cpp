@@ -2,11 +2,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <map>
+#include <string>
+
 #include "bindings.h"
 #include "core/launch.h"
 #include "core/names.h"
 #include "isa/table.h"
-#include "sched/signals.h"
+#include "sched/time_limit.h"
 
 namespace py = pybind11;
 
@@ -96,20 +99,27 @@ PYBIND11_MODULE(_emulator, module) {
   module.def("configure", &opkit::configure, py::arg("chip"), py::arg("threads"), py::arg("poison"), py::arg("profile"),
              py::arg("seed") = 0, "Set what later launches run on; threads 0 means one for each host core.");
   module.def("configuration", &opkit::configuration, "Return what launches run on.");
+  py::class_<opkit::TimeLimit>(module, "TimeLimit", "Ends launches of which no core has ended for so many seconds.")
+      .def(py::init<double>(), py::arg("seconds"));
   module.def(
-      "launch_progress",
+      "fault_ids",
       [] {
-        const opkit::LaunchProgress progress = opkit::launch_progress();
-        return std::make_pair(progress.steps, progress.is_running);
+        std::map<std::string, std::string> ids;
+        for (int i = 1; i < static_cast<int>(opkit::Fault::kCount); ++i) {
+          const auto fault = static_cast<opkit::Fault>(i);
+          ids[opkit::fault_name(fault)] = opkit::fault_id(fault);
+        }
+        return ids;
       },
-      "Return a number that grows as launches and cores end, and whether a launch runs.");
-  module.def("stop_launch", &opkit::stop_launch, py::arg("seconds"), py::call_guard<py::gil_scoped_release>(),
-             "End the launch that runs, because no core of it has ended for so long.");
+      "Return what reports call each fault, by its category.");
   opkit::bind_check(module);
   opkit::bind_kernel(module);
   opkit::bind_lanes(module);
+  opkit::bind_debug(module);
   opkit::bind_describe(module);
   opkit::bind_op_call(module);
+  opkit::bind_optimisers(module);
+  opkit::bind_process(module);
   opkit::bind_timing(module);
   opkit::bind_wide(module);
 }

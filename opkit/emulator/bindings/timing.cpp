@@ -19,12 +19,6 @@ namespace {
 
 using Numbers = std::vector<std::pair<std::string, double>>;
 
-py::list json_list(const std::vector<LaunchTiming>& timings) {
-  py::list result;
-  for (const LaunchTiming& timing : timings) result.append(timing_json(timing));
-  return result;
-}
-
 template <typename T>
 void read(const py::dict& fields, const char* name, T& into) {
   if (fields.contains(name)) into = fields[name].cast<T>();
@@ -174,9 +168,10 @@ void bind_timing(py::module_& module) {
       "Set how many timeline events a profiled launch keeps, the clock (0 is the chip's own), and whether the launch "
       "is "
       "timed again without each of its limits.");
-  module.def(
-      "take_timings", [] { return json_list(take_timings()); },
-      "Return what was timed since the last call, one JSON text a launch; see opkit.profiling.Timeline.");
+  py::class_<LaunchTiming>(module, "TimedLaunch", "A launch that was timed.")
+      .def("json", &timing_json, "Return it as JSON text; see opkit.profiling.Timeline.");
+  module.def("take_timings", &take_timings,
+             "Return what was timed since the last call, a TimedLaunch each, oldest first.");
   py::class_<KeptLaunch, std::shared_ptr<KeptLaunch>>(module, "KeptLaunch", "A launch's instructions, to time again.")
       .def(
           "time",

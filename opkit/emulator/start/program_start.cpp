@@ -1,5 +1,6 @@
-// Linked by `opkit cc` into every program: hands the options of `opkit run`, `check` and `profile` to the emulator
-// before main(). They are in one environment variable, as "key=value" pairs joined by ";"; without it nothing happens.
+// Linked by `opkit cc` into every program: hands the options of `opkit run`, `check`, `profile` and `debug` to the
+// emulator before main(). They are in one environment variable, as "key=value" pairs joined by ";"; without it nothing
+// happens.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -8,7 +9,10 @@
 #include <unistd.h>
 
 #include "opkit/check_options.h"
+#include "opkit/direct_launch.h"
+#include "opkit/process_files.h"
 #include "opkit/profile_options.h"
+#include "opkit/record_options.h"
 #include "opkit/run_options.h"
 
 // Shared by all copies in a program: each library that a project links by the vendor's names brings one.
@@ -55,22 +59,38 @@ void write_and_die(int signal) {
   std::raise(signal);
 }
 
+void write_recordings() {
+  if (const char* path = opkit_end_recording()) std::fprintf(stderr, "warning: %s cannot be written\n", path);
+}
+
+void record_and_die(int signal) {
+  std::signal(signal, SIG_DFL);
+  write_recordings();
+  std::raise(signal);
+}
+
+void begin_recording(const opkit_record_options& options) {
+  opkit_begin_recording(&options);
+  std::atexit(write_recordings);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGTERM}) std::signal(signal, record_and_die);
+}
+
 void begin_checks(const opkit_check_options& options) {
   if (const char* error = opkit_begin_checks(&options)) refuse(error);
   std::atexit(write_findings);
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGTERM}) std::signal(signal, write_and_die);
 }
 
-__attribute__((constructor)) void apply_run_options() {
-  const char* text = std::getenv("OPKIT_RUN_OPTIONS");
-  if (text == nullptr || opkit_options_are_applied) return;
-  opkit_options_are_applied = true;
+void apply(const char* text) {
   std::string chip;
   std::string detectors;
   opkit_run_options options{};
   opkit_check_options checks{};
   opkit_profile_options profile{};
   checks.only_block = -1;
+  opkit_record_options record{};
+  std::string record_folder;
+  std::string record_kernel;
   std::string rest = text;
   while (!rest.empty()) {
     const size_t end = rest.find(';');
@@ -87,6 +107,8 @@ __attribute__((constructor)) void apply_run_options() {
       options.poison = static_cast<int32_t>(number(key, value));
     } else if (key == "seed") {
       options.seed = number(key, value);
+    } else if (key == "timeout_ms") {
+      options.timeout_ms = number(key, value);
     } else if (key == "check") {
       detectors = value;
     } else if (key == "check_block") {
@@ -99,6 +121,14 @@ __attribute__((constructor)) void apply_run_options() {
       checks.unused = static_cast<int32_t>(number(key, value));
     } else if (key == "check_report") {
       report_folder = new std::string(value);
+    } else if (key == "record_report") {
+      record_folder = value;
+    } else if (key == "record_kernel") {
+      record_kernel = value;
+    } else if (key == "record_launch") {
+      record.launch = static_cast<uint32_t>(number(key, value));
+    } else if (key == "record_bytes") {
+      record.limit_bytes = number(key, value);
     } else if (key == "profile_events") {
       profile.event_limit = number(key, value);
     } else if (key == "profile_limits") {
@@ -114,10 +144,24 @@ __attribute__((constructor)) void apply_run_options() {
   if (const char* error = opkit_configure_run(&options)) refuse(error);
   checks.detectors = detectors.c_str();
   if (report_folder != nullptr) begin_checks(checks);
+  if (!record_folder.empty()) {
+    record.folder = record_folder.c_str();
+    record.kernel = record_kernel.c_str();
+    record.is_poisoned = options.poison;
+    begin_recording(record);
+  }
   if (profile_folder != nullptr) {
     opkit_begin_profile(&profile);
     std::atexit(write_timelines);
   }
+}
+
+__attribute__((constructor)) void apply_run_options() {
+  if (opkit_options_are_applied) return;
+  opkit_options_are_applied = true;
+  opkit::process::start_log();
+  if (const char* text = std::getenv("OPKIT_RUN_OPTIONS")) apply(text);
+  opkit::process::State::get().start(opkit_chip_name(), 1);
 }
 
 }  // namespace

@@ -12,8 +12,9 @@ Names load when they are first used: most commands of opkit need none of them.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .derive import UnsupportedGradient, backward, unsupported_gradients
@@ -40,27 +41,16 @@ __all__ = [
     "unsupported_gradients",
 ]
 
-_HOME = {
-    "ParsedFormulas": "reader",
-    "ParsedOutput": "reader",
-    "Plan": "plan",
-    "UnsupportedGradient": "derive",
-    "backward": "derive",
-    "golden_source": "golden",
-    "interpret": "interpreter",
-    "kernel_files": "files",
-    "lower": "lowering",
-    "parse": "reader",
-    "torch_source": "torch_source",
-    "unsupported_gradients": "derive",
-}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    # The submodule `torch_source` has just been bound under its name: the function wins.
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "derive": ("UnsupportedGradient", "backward", "unsupported_gradients"),
+        "files": ("kernel_files",),
+        "golden": ("golden_source",),
+        "interpreter": ("interpret",),
+        "lowering": ("lower",),
+        "plan": ("Plan",),
+        "reader": ("ParsedFormulas", "ParsedOutput", "parse"),
+        "torch_source": ("torch_source",),
+    },
+)

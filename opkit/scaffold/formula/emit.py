@@ -114,6 +114,13 @@ def long_statements(
     return writer.write_long(plan)
 
 
+def _reduction(operation: str, target: str, source: str, count: str) -> str:
+    """Return the reduction of a row; extrema go through a helper of the kernel, which folds."""
+    if operation == "ReduceSum":
+        return f"ReduceSum({target}, {source}, reduceWork, {count});"
+    return f"Folded{operation.removeprefix('Reduce')}({target}, {source}, {count});"
+
+
 class _Writer:
     def __init__(
         self,
@@ -181,8 +188,8 @@ class _Writer:
         """Reduce a part, and join it with those before."""
         target, source = self.name(step.target), self.name(step.sources[0])
         joined = {"ReduceSum": "Add", "ReduceMax": "Max", "ReduceMin": "Min"}[step.operation]
-        call = f"{step.operation}(start == 0 ? {target} : partial, {source}, reduceWork, count);"
-        self.add(call, step.note)
+        destination = f"start == 0 ? {target} : partial"
+        self.add(_reduction(step.operation, destination, source, "count"), step.note)
         self.add("if (start != 0) {")
         self.add(f"    {joined}({target}, {target}, partial, 1);")
         self.add("}")
@@ -259,7 +266,8 @@ class _Writer:
             arguments = [destination, *sources, f"SELMODE::VSEL_{kind}_MODE", count]
             name = "Select"
         elif name.startswith("Reduce"):
-            arguments = [destination, *sources, "reduceWork", self.count]
+            self.add(_reduction(name, destination, sources[0], self.count), step.note)
+            return
         else:
             raise NotImplementedError(f"no Ascend C for {name}")
         self.add(f"{name}({', '.join(arguments)});", step.note)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from opkit.scaffold.environment import render_template
 from opkit.scaffold.identifiers import choose_stems
 from opkit.schema import OpSpec
+from opkit.templating import render_template
 
 from .view import kernel_views
 
@@ -24,6 +24,8 @@ def kernel_files(
     spec: OpSpec, *, compute_units: tuple[str, ...] = ("ai_core-Ascend910B2",)
 ) -> dict[PurePosixPath, str]:
     """Return the text of op_kernel/<name>.cpp, op_kernel/<name>_tiling.h and op_host/<name>.cpp.
+
+    And of op_host/<name>_tuning.inc, where `opkit tune` writes, for kernels that walk in tiles.
 
     Without a formula the kernel launches and its Compute is a marked gap.
 
@@ -43,6 +45,8 @@ def kernel_files(
             f"op_kernel/{spec.name}_tiling.h": "op_kernel/tiling.h.jinja",
             f"op_host/{spec.name}.cpp": "op_host/operator.cpp.jinja",
         }
+        if view.is_tuned:
+            parts[f"op_host/{spec.name}_tuning.inc"] = "op_host/tuning.inc.jinja"
         return {
             PurePosixPath(path): render_template(template, {"operator": view})
             for path, template in parts.items()

@@ -197,6 +197,15 @@ INTERNAL = {
             lambda u: u - math.tanh(u),
             lambda u: power(call("tanh", u), 2),
         ),
+        FunctionRow(
+            "log_sigmoid",
+            1,
+            "",
+            "",
+            "",
+            lambda u: -_softplus(-u),
+            lambda u: call("sigmoid", negate(u)),
+        ),
         FunctionRow("logcosh", 1, "", "", "", lambda u: math.log(math.cosh(u)), _call("tanh")),
         FunctionRow("tanh_softplus", 1, "", "", "", lambda u: math.tanh(_softplus(u)), _mish_slope),
     )

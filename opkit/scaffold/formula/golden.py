@@ -188,6 +188,8 @@ class _Writer:
             sign = "-" if isinstance(node.op, ast.USub) else "+"
             return f"{sign}{self.write(node.operand, _UNARY)}", _UNARY
         if isinstance(node, ast.BinOp):
+            if isinstance(node.op, ast.Pow):
+                return self.power(node.left, node.right)
             return self.operation(node), _RANKS[type(node.op)]
         if isinstance(node, ast.Compare):
             sign = _COMPARE[type(node.ops[0])]
@@ -196,11 +198,16 @@ class _Writer:
         assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         return self.call(node, node.func.id)
 
+    def power(self, base: ast.expr, exponent: ast.expr) -> tuple[str, int]:
+        """Write a power, whose exponent is a number or whose base is."""
+        if ast.unparse(exponent) == "-0.5":
+            # NumPy and torch take the root for x**0.5, and torch for x**-0.5 too: the infinity of
+            # -0 and -inf are the root's.
+            return f"1 / np.sqrt({self.write(base)})", _PRODUCT
+        return f"{self.write(base, _ATOM)}**{self.write(exponent, _UNARY)}", _POWER
+
     def operation(self, node: ast.BinOp) -> str:
         own = _RANKS[type(node.op)]
-        if own == _POWER:
-            # The exponent is a number, or the base is.
-            return f"{self.write(node.left, _ATOM)}**{self.write(node.right, _UNARY)}"
         # A long sum leans to the left: a loop instead of a level for each of its terms.
         links = [node]
         while isinstance(links[-1].left, ast.BinOp) and _RANKS[type(links[-1].left.op)] == own:
@@ -218,8 +225,7 @@ class _Writer:
             return f"np.{name}({arguments}, axis=-1, keepdims=True)", _ATOM
         name = {"max": "maximum", "min": "minimum"}.get(name, name)
         if name == "pow":
-            base, exponent = node.args
-            return f"{self.write(base, _ATOM)}**{self.write(exponent, _UNARY)}", _POWER
+            return self.power(*node.args)
         if name == "reciprocal":
             return f"1 / {self.write(node.args[0], _UNARY)}", _PRODUCT
         text = f"{FUNCTIONS[name].numpy}({arguments})"

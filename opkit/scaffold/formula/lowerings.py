@@ -105,6 +105,13 @@ def _softplus(u: Node) -> Node:
     return add(call("maximum", u, number(0)), opaque(logarithm))
 
 
+def _log_sigmoid(u: Node) -> Node:
+    # minimum(u, 0) - log(1 + z): 0 and not -0 where nothing is left of z, as log(1) has it.
+    z = opaque(call("exp", negate(_magnitude(u))))
+    logarithm = _log_one_plus(z, may_exceed_one=False)
+    return subtract(call("minimum", u, number(0)), opaque(logarithm))
+
+
 def _expm1(u: Node) -> Node:
     # exp(u) - 1 = 2t/(1 - t) with t = tanh(u/2).
     half = opaque(product(number(Fraction(1, 2)), u))
@@ -199,6 +206,7 @@ LOWERINGS: dict[str, Callable[[Node], Node]] = {
     "softplus": _softplus,
     "log_one_plus": _log_one_plus,
     "log1p": _log1p,
+    "log_sigmoid": _log_sigmoid,
     "expm1": _expm1,
     "sinh": _sinh,
     "cosh": _cosh,

@@ -15,6 +15,7 @@ from fractions import Fraction
 from .evaluate import evaluate
 from .nodes import (
     ONE,
+    REDUCTIONS,
     ZERO,
     Node,
     add,
@@ -67,7 +68,7 @@ class _Rewriter:
         if node.kind == "product":
             return self.product(node)
         if node.kind == "power":
-            return _power(node)
+            return self.power(node)
         if node.kind == "log":
             return self.log(node)
         if node.kind in _ODD and coefficient_of(node.args[0])[0] < 0:
@@ -214,7 +215,7 @@ class _Rewriter:
         if argument.kind == "exp":
             return self.plus_zero(argument.args[0])
         if argument.kind == "sigmoid":
-            return self.plus_zero(negate(call("softplus", negate(argument.args[0]))))
+            return call("log_sigmoid", argument.args[0])
         for better in (self.log_cosh, self.log_ratio, self.log_root, self.log_near_one):
             found = better(argument)
             if found is not None:
@@ -265,15 +266,45 @@ class _Rewriter:
             return None
         return call("softplus", *u.args) if u.kind == "exp" else call("log_one_plus", u)
 
+    # Powers
 
-def _power(node: Node) -> Node:
-    base, exponent = node.args[0], node.args[1].fraction
-    if exponent.denominator == 1 and base.kind == "exp":
-        return call("exp", product(number(exponent), base.args[0]))
-    u = _beside_one(base)
-    if u is not None and u.kind == "exp" and exponent.denominator == 1 and exponent < 0:
-        return power(call("sigmoid", negate(u.args[0])), -exponent)
-    return node
+    def power(self, node: Node) -> Node:
+        base, exponent = node.args[0], node.args[1].fraction
+        if exponent.denominator == 1 and base.kind == "exp":
+            return call("exp", product(number(exponent), base.args[0]))
+        u = _beside_one(base)
+        if u is not None and u.kind == "exp" and exponent.denominator == 1 and exponent < 0:
+            return power(call("sigmoid", negate(u.args[0])), -exponent)
+        # x**0.5 and x**-0.5 are square roots, as they are in torch.
+        if exponent.denominator == 1 or abs(exponent) == Fraction(1, 2) or self.fast_math:
+            return node
+        if _never_negative(base):
+            return node
+        # Roots and logarithms of minus infinity are NaN; its broken powers are infinite or 0.
+        infinite = call("<", base, number(-_LARGEST))
+        found = call("where", infinite, call("abs", base), power(base, abs(exponent)))
+        return found if exponent > 0 else power(found, -1)
+
+
+_LARGEST = (2**24 - 1) * 2**104
+"""Float32's largest number."""
+
+
+def _never_negative(node: Node) -> bool:
+    """Return whether no element is below 0, by what the value is made of."""
+    if node.is_number:
+        return node.fraction >= 0
+    if node.kind in ("abs", "exp", "sqrt", "softplus", "sigmoid", "relu", "cosh"):
+        return True
+    if node.kind == "power":
+        exponent = node.args[1].fraction
+        even = exponent.denominator == 1 and exponent.numerator % 2 == 0
+        return even or _never_negative(node.args[0])
+    if node.kind == "maximum":
+        return any(_never_negative(argument) for argument in node.args)
+    if node.kind in ("sum", "product", "minimum", *REDUCTIONS):
+        return all(_never_negative(argument) for argument in node.args)
+    return False
 
 
 def _without(node: Node, *left_out: int) -> list[Node]:

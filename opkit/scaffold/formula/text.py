@@ -41,6 +41,7 @@ def _python_power(base: str, exponent: str) -> str:
 # What stable forms are called inside, in functions that a formula may name.
 _SPELLED_OUT: dict[str, Callable[..., str]] = {
     "log_one_plus": lambda u: f"log1p({u})",
+    "log_sigmoid": lambda u: f"log(sigmoid({u}))",
     "tanh_softplus": lambda u: f"tanh(softplus({u}))",
     "tanhshrink": lambda u: f"({u} - tanh({u}))",
     "logcosh": lambda u: f"(abs({u}) + log1p(exp(-2*abs({u}))) - log(2))",

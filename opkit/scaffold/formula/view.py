@@ -209,6 +209,17 @@ class KernelView:
         return max(1, min(2, EVENTS // max(longest, 1)))
 
     @property
+    def most_buffers(self) -> int:
+        """Buffers a queue that a tuned size may ask for; a row's kernel copies one tile ahead."""
+        longest = max(len(self.inputs), len(self.outputs), 1)
+        return max(1, min(2 if self.kind == "rowwise" else 4, EVENTS // longest))
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether TilingFunc reads the sizes that `opkit tune` found."""
+        return self.kind != "blank" and bool(self.inputs)
+
+    @property
     def counts_outputs(self) -> bool:
         """Whether the number of output tensors is known at run time only."""
         return any(tensor.param_type != "REQUIRED" for tensor in self.outputs)
@@ -222,6 +233,11 @@ class KernelView:
     def reduces(self) -> bool:
         """Whether any step reduces a row."""
         return any(name.startswith("Reduce") for name in self.operations)
+
+    @property
+    def folds(self) -> tuple[str, ...]:
+        """Of the reductions, those that fold a row onto itself first: ReduceMax, ReduceMin."""
+        return tuple(sorted({"ReduceMax", "ReduceMin"} & set(self.operations)))
 
     @property
     def reads_rows(self) -> bool:

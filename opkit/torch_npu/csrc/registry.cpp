@@ -2,28 +2,18 @@
 
 #include <torch/library.h>
 
-#include <algorithm>
 #include <memory>
-#include <mutex>
+#include <vector>
 
 #include "fallback.h"
+#include "foreign.h"
 #include "launch.h"
-#include "opkit/direct_launch.h"
+#include "opkit/operator_registry.h"
 
 namespace opkit::npu {
 namespace {
 
-std::mutex registry_lock;
-
-void add_to(std::map<std::string, std::vector<Kernel>>& rows, Kernel kernel) {
-  std::vector<Kernel>& there = rows[kernel.op];
-  for (const Kernel& other : there) {
-    TORCH_CHECK(other.priority != kernel.priority, "the operator ", kernel.op, " has a kernel of priority ",
-                kernel.priority, " already: \"", other.name, "\"; \"", kernel.name, "\" needs another priority");
-  }
-  there.push_back(std::move(kernel));
-  std::sort(there.begin(), there.end(), [](const Kernel& a, const Kernel& b) { return a.priority > b.priority; });
-}
+constexpr size_t kMostKernels = 32;
 
 std::optional<c10::ScalarType> type_of(const c10::OperatorHandle& op, const c10::Stack& stack) {
   const size_t count = op.schema().arguments().size();
@@ -33,74 +23,59 @@ std::optional<c10::ScalarType> type_of(const c10::OperatorHandle& op, const c10:
   return std::nullopt;
 }
 
+int32_t number_of(std::optional<c10::ScalarType> type) { return type.has_value() ? ge_type(*type) : -1; }
+
 /// What the dispatcher calls: the registry's choice, else the CPU.
 class Dispatch final : public c10::OperatorKernel {
  public:
-  explicit Dispatch(std::string op) : op_(std::move(op)) {}
+  explicit Dispatch(const std::string& op) : id_(opkit_registry_id(op.c_str())) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, c10::Stack* stack) {
+    const opkit_operator* rows[kMostKernels];
+    const size_t count = opkit_registry_candidates(id_, number_of(type_of(op, *stack)), nullptr, rows, kMostKernels);
+    const bool are_compiled = has_kernels();
     const char* reason = "the device's kernels are still being compiled";
-    if (has_kernels()) {
-      for (const Kernel* kernel : Registry::get().candidates(op_, type_of(op, *stack))) {
-        reason = kernel->serve(op, stack);
-        if (reason == nullptr) {
-          count_native(op);
-          return;
-        }
+    for (size_t i = 0; i < count && i < kMostKernels; ++i) {
+      if (rows[i]->kind == OPKIT_OPERATOR_TORCH) {
+        if (!are_compiled) continue;
+        reason = static_cast<const Kernel*>(rows[i]->self)->serve(op, stack);
+      } else {
+        reason = serve_foreign(*rows[i], op, stack);
+      }
+      if (reason == nullptr) {
+        count_native(op);
+        return;
       }
     }
     run_on_cpu(op, stack, reason);
   }
 
  private:
-  const std::string op_;
+  const uint32_t id_;
 };
 
-}  // namespace
-
-Registry& Registry::get() {
-  static auto* registry = new Registry();
-  return *registry;
-}
-
-void Registry::add(Kernel kernel) {
-  const std::lock_guard<std::mutex> guard(registry_lock);
-  if (kernel.dtype.has_value()) {
-    add_to(by_type_[*kernel.dtype], std::move(kernel));
-  } else if (!kernel.device.empty()) {
-    add_to(by_device_[kernel.device], std::move(kernel));
-  } else {
-    add_to(global_, std::move(kernel));
-  }
-}
-
-std::vector<const Kernel*> Registry::candidates(const std::string& op, std::optional<c10::ScalarType> dtype) const {
-  std::vector<const Kernel*> found;
-  const auto collect = [&](const Rows& rows) {
-    const auto row = rows.find(op);
-    if (row == rows.end()) return;
-    for (const Kernel& kernel : row->second) found.push_back(&kernel);
-  };
-  if (dtype.has_value() && !by_type_.empty()) {
-    const auto rows = by_type_.find(*dtype);
-    if (rows != by_type_.end()) collect(rows->second);
-  }
-  if (!by_device_.empty()) {
-    const auto rows = by_device_.find(opkit_chip_name());
-    if (rows != by_device_.end()) collect(rows->second);
-  }
-  collect(global_);
-  return found;
-}
-
-namespace {
 std::vector<std::string>& native_ops() {
   static auto* ops = new std::vector<std::string>();
   return *ops;
 }
+
 }  // namespace
 
+void add_kernel(Kernel kernel) {
+  // Never destroyed: the registry's rows live as long as the process.
+  const auto* kept = new Kernel(std::move(kernel));
+  opkit_operator row{};
+  row.op = kept->op.c_str();
+  row.name = kept->name.c_str();
+  row.priority = kept->priority;
+  row.device = kept->device.empty() ? nullptr : kept->device.c_str();
+  row.dtype = number_of(kept->dtype);
+  row.kind = OPKIT_OPERATOR_TORCH;
+  row.self = const_cast<Kernel*>(kept);
+  TORCH_CHECK(opkit_registry_add(&row) == OPKIT_OK, opkit_last_error());
+}
+
 void add_native(const std::string& op, const char* kernel, Serve serve) {
-  Registry::get().add({"aten::" + op, kernel, 0, "", std::nullopt, std::move(serve)});
+  add_kernel({"aten::" + op, kernel, 0, "", std::nullopt, std::move(serve)});
   native_ops().push_back(op);
 }
 
@@ -120,12 +95,16 @@ extern "C" __attribute__((visibility("default"))) const char* opkit_npu_which(co
   static thread_local std::string text;
   text = "[";
   const auto type = dtype < 0 ? std::nullopt : std::optional<c10::ScalarType>(static_cast<c10::ScalarType>(dtype));
-  for (const opkit::npu::Kernel* kernel : opkit::npu::Registry::get().candidates(name, type)) {
+  const opkit_operator* rows[opkit::npu::kMostKernels];
+  const size_t count = opkit_registry_candidates(opkit_registry_id(name), opkit::npu::number_of(type), nullptr, rows,
+                                                 opkit::npu::kMostKernels);
+  for (size_t i = 0; i < count && i < opkit::npu::kMostKernels; ++i) {
     if (text.size() > 1) text += ',';
-    text += "{\"kernel\":\"" + kernel->name + "\",\"priority\":" + std::to_string(kernel->priority) + ",\"table\":\"" +
-            (kernel->dtype            ? "type"
-             : kernel->device.empty() ? "global"
-                                      : "device") +
+    text += "{\"kernel\":\"" + std::string(rows[i]->name) + "\",\"priority\":" + std::to_string(rows[i]->priority) +
+            ",\"table\":\"" +
+            (rows[i]->dtype >= 0          ? "type"
+             : rows[i]->device == nullptr ? "global"
+                                          : "device") +
             "\"}";
   }
   text += "]";

@@ -1,14 +1,12 @@
-/// Which kernel serves an operator: three tables (any device, a kind of device, a data type), each with priorities.
+/// Which kernel serves an operator: rows of the process's registry (opkit/operator_registry.h) that know torch's calls.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace opkit::npu {
 
@@ -24,22 +22,9 @@ struct Kernel {
   Serve serve;
 };
 
-class Registry {
- public:
-  static Registry& get();
-
-  /// Throws where a kernel of the same table and priority is there: the message names both.
-  void add(Kernel kernel);
-
-  /// The kernels for a call, first choice first: those for its type, those for its chip, the others; by priority.
-  std::vector<const Kernel*> candidates(const std::string& op, std::optional<c10::ScalarType> dtype) const;
-
- private:
-  using Rows = std::map<std::string, std::vector<Kernel>>;
-  Rows global_;
-  std::map<std::string, Rows> by_device_;
-  std::map<c10::ScalarType, Rows> by_type_;
-};
+/// Adds to the process's registry, which other programs' operators are in too. Throws where one of the same table and
+/// priority is there: the message names both.
+void add_kernel(Kernel kernel);
 
 /// Registers a kernel of opkit for an operator of ATen, in the registry and with PyTorch's dispatcher.
 void add_native(const std::string& op, const char* kernel, Serve serve);

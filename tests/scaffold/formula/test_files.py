@@ -43,6 +43,7 @@ def test_an_operator_has_a_kernel_a_tiling_header_and_a_host_file(make_spec):
         PurePosixPath("op_kernel/test_op.cpp"),
         PurePosixPath("op_kernel/test_op_tiling.h"),
         PurePosixPath("op_host/test_op.cpp"),
+        PurePosixPath("op_host/test_op_tuning.inc"),
     }
 
 

@@ -44,6 +44,8 @@ OPKIT_API const char* opkit_chip_name(void);
 OPKIT_API double opkit_modelled_us(void);
 /// Whether launches are timed by the chip's model.
 OPKIT_API void opkit_time_launches(int32_t is_timed);
+/// 1 where they are, 0 where not.
+OPKIT_API int32_t opkit_are_launches_timed(void);
 
 #ifdef __cplusplus
 }

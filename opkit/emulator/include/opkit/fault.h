@@ -33,6 +33,9 @@ enum class Fault : uint8_t {
 
 OPKIT_API const char* fault_name(Fault fault);
 
+/// What reports call it: the class that `opkit explain` knows, or the name where it is no bug of a kernel.
+OPKIT_API const char* fault_id(Fault fault);
+
 /// What is known of one fault; `opkit.errors.KernelFault` in Python.
 struct FaultReport {
   Fault fault = Fault::None;

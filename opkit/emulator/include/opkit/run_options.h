@@ -14,6 +14,8 @@ typedef struct opkit_run_options {
   uint32_t threads;  ///< host threads; 0: as many as the host has cores
   int32_t poison;    ///< not 0: memories hold NaN patterns before each use
   uint64_t seed;     ///< not 0: blocks start in an order, memories with a byte drawn from it
+  /// Not 0: a launch of which no core has ended for so long is ended.
+  uint64_t timeout_ms;
 } opkit_run_options;
 
 /// Applies the options to every later launch. Returns null, or why it refused; the text stays valid.

@@ -7,6 +7,7 @@
 #include "acl/state.h"
 #include "core/chip.h"
 #include "opkit/run_options.h"
+#include "sched/time_limit.h"
 
 namespace opkit::acl {
 namespace {
@@ -251,5 +252,9 @@ const char* opkit_configure_run(const opkit_run_options* options) {
   config.poison = options->poison != 0;
   config.seed = options->seed;
   opkit::Device::get().configure(config);
+  // To the end of the process: there may be launches behind the last destructor.
+  static opkit::TimeLimit* limit = nullptr;
+  delete limit;
+  limit = options->timeout_ms > 0 ? new opkit::TimeLimit(static_cast<double>(options->timeout_ms) / 1000) : nullptr;
   return nullptr;
 }

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string>
 
+#include "core/log.h"
+
 namespace opkit::acl {
 namespace {
 
@@ -21,6 +23,7 @@ aclError fail(aclError code, const char* function, const char* format, ...) {
   va_end(arguments);
   const std::string text = std::string(function) + ": " + reason;
   std::fprintf(stderr, "error: %s [%d]\n", text.c_str(), code);
+  opkit_write_log(OPKIT_LOG_ERROR, "ACL", "", (text + " [" + std::to_string(code) + "]").c_str());
   return fail_again(code, text.c_str());
 }
 

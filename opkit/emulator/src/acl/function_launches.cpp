@@ -98,7 +98,7 @@ aclError launch_from_device(aclrtFuncHandle handle, uint32_t blocks, const void*
                 arguments);
   }
   const uint64_t begin = reinterpret_cast<uint64_t>(arguments);
-  if (size != 0 && begin + size > allocation->begin + allocation->usable_bytes) {
+  if (size != 0 && allocation != nullptr && begin + size > allocation->begin + allocation->usable_bytes) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, caller, "%llu bytes of arguments reach behind their device memory",
                 static_cast<ull>(size));
   }

@@ -20,7 +20,7 @@ constexpr int64_t kMaxBlockDim = 65535;  // Source: kernel launch, numBlocks
 /// The report as `opkit` prints errors: what, where, what to do.
 void print_fault(const FaultReport& report) {
   std::fflush(stdout);  // what the kernel printed comes first
-  std::fprintf(stderr, "error: %s [%s]\n", report.message.c_str(), fault_name(report.fault));
+  std::fprintf(stderr, "error: %s [%s]\n", report.message.c_str(), fault_id(report.fault));
   const std::string place = report.file.empty() ? "an unknown line" : report.file + ":" + std::to_string(report.line);
   std::fprintf(stderr, "  --> %s      %s block %u, %s, pipe %s, instruction %llu\n", place.c_str(),
                report.kernel.c_str(), report.block, report.sub_core, pipe_name(report.pipe),
@@ -96,7 +96,7 @@ aclError fail_device(Runtime& runtime, const FaultReport& report) {
   print_fault(report);
   const bool is_cube_core = std::string_view(report.sub_core) == "aic";
   runtime.device_error = is_cube_core ? ACL_ERROR_RT_AICORE_EXCEPTION : ACL_ERROR_RT_VECTOR_CORE_EXCEPTION;
-  runtime.device_reason = std::string(fault_name(report.fault)) + ": " + report.message + " (" + report.file + ":" +
+  runtime.device_reason = std::string(fault_id(report.fault)) + ": " + report.message + " (" + report.file + ":" +
                           std::to_string(report.line) + ", kernel " + report.kernel + ", block " +
                           std::to_string(report.block) + ")";
   return fail_again(runtime.device_error, runtime.device_reason.c_str());

@@ -9,6 +9,8 @@
 
 #include "acl/caller.h"
 #include "acl/memory_check.h"
+#include "core/log.h"
+#include "opkit/device_memory.h"
 
 namespace opkit::acl {
 namespace {
@@ -25,6 +27,11 @@ std::string name_of(const Allocation& allocation) {
   const std::string text = "an allocation of " + std::to_string(allocation.bytes) + " bytes";
   if (allocation.usable_bytes == allocation.bytes) return text;
   return text + " (rounded up to " + std::to_string(allocation.usable_bytes) + ")";
+}
+
+void publish(const Allocation& allocation, int64_t sign) {
+  const auto bytes = sign * static_cast<int64_t>(allocation.usable_bytes);
+  publish_memory(0, bytes, bytes);
 }
 
 bool is_intact(uint8_t byte) { return byte == kRedZone; }
@@ -65,6 +72,7 @@ void* Memory::allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is
   allocation.caller = Caller::current();
   if (is_followed) allocation.written = std::make_shared<WrittenBits>(allocation.usable_bytes, fill.value_or(0));
   device_[allocation.begin] = allocation;
+  publish(allocation, 1);
   return reinterpret_cast<void*>(allocation.begin);
 }
 
@@ -85,6 +93,7 @@ aclError Memory::free_device(void* pointer) {
   const auto found = device_.find(address);
   if (found != device_.end()) {
     report_unused(found->second);
+    publish(found->second, -1);
     retire(found->second);
     device_.erase(found);
     return ACL_SUCCESS;
@@ -98,6 +107,10 @@ aclError Memory::free_device(void* pointer) {
       return fail_memory("MEM-FREE", "aclrtFree", "pass what aclrtMalloc returned",
                          "%p is host memory; free it with aclrtFreeHost", pointer);
     case Side::Device:
+      if (allocation == nullptr) {
+        return fail_memory("MEM-FREE", "aclrtFree", "pass what aclrtMalloc returned",
+                           "%p is memory of a tensor, not what aclrtMalloc returned", pointer);
+      }
       return fail_memory("MEM-FREE", "aclrtFree", "pass what aclrtMalloc returned",
                          "%p lies %llu bytes behind the start of its allocation", pointer,
                          static_cast<unsigned long long>(address - allocation->begin));
@@ -126,7 +139,10 @@ aclError Memory::free_host(void* pointer) {
 }
 
 void Memory::free_all_device() {
-  for (const auto& entry : device_) retire(entry.second);
+  for (const auto& entry : device_) {
+    publish(entry.second, -1);
+    retire(entry.second);
+  }
   device_.clear();
 }
 
@@ -162,6 +178,8 @@ Side Memory::side_of(const void* pointer, const Allocation** allocation) const {
     side = Side::Host;
   } else if ((found = find(freed_, address)) != nullptr) {
     side = Side::Freed;
+  } else if (opkit_memory_device_of(pointer) >= 0) {
+    side = Side::Device;
   }
   if (allocation != nullptr) *allocation = found;
   return side;

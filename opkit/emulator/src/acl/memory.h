@@ -42,6 +42,7 @@ class Memory {
   void free_all_device();
 
   /// Which side an address belongs to, and its allocation when it is known; memory of the program's own is Unknown.
+  /// Memory of a tensor of PyTorch or td::mm is Device, and no allocation of this class.
   Side side_of(const void* pointer, const Allocation** allocation = nullptr) const;
 
   /// What a kernel may touch, sorted.

@@ -3,6 +3,7 @@
 #include "acl/capture.h"
 #include "acl/error.h"
 #include "acl/state.h"
+#include "opkit/stream_order.h"
 
 using namespace opkit::acl;
 using Guard = std::lock_guard<std::recursive_mutex>;
@@ -14,6 +15,12 @@ Event* find_event(Runtime& runtime, aclrtEvent handle, const char* function, acl
   if (runtime.events.count(event) != 0) return event;
   *error = fail(ACL_ERROR_RT_PARAM_INVALID, function, "%p is no event, or was destroyed", handle);
   return nullptr;
+}
+
+void tell(opkit_stream_action action, const void* stream, const void* event, const void* caller) {
+  const opkit_stream_note note{action, reinterpret_cast<uint64_t>(stream), reinterpret_cast<uint64_t>(event), "acl",
+                               caller};
+  opkit_tell_streams(&note);
 }
 
 aclError create_event(aclrtEvent* event, bool is_done_at_first, const char* function) {
@@ -44,6 +51,7 @@ aclError destroy_stream(aclrtStream handle, bool is_forced, const char* function
     drain(*stream);
   }
   runtime.streams.erase(stream);
+  tell(OPKIT_STREAM_ENDED, stream, nullptr, nullptr);
   delete stream;
   return ACL_SUCCESS;
 }
@@ -83,6 +91,7 @@ aclError aclrtSynchronizeStream(aclrtStream handle) {
   Stream* stream = find_stream(runtime, handle, "aclrtSynchronizeStream", &error);
   if (stream == nullptr) return error;
   if (const aclError captured = refuse_captured(*stream, "aclrtSynchronizeStream")) return captured;
+  tell(OPKIT_STREAM_SYNCHRONISED, stream, nullptr, __builtin_return_address(0));
   return synchronize(runtime, *stream, "aclrtSynchronizeStream");
 }
 
@@ -145,6 +154,7 @@ aclError aclrtDestroyEvent(aclrtEvent handle) {
   aclError error = ACL_SUCCESS;
   Event* event = find_event(runtime, handle, "aclrtDestroyEvent", &error);
   if (event == nullptr) return error;
+  tell(OPKIT_EVENT_ENDED, nullptr, event, nullptr);
   runtime.events.erase(event);  // tasks that record it or wait for it keep the ticket
   delete event;
   return ACL_SUCCESS;
@@ -158,6 +168,7 @@ aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream_handle) {
   if (event == nullptr) return error;
   Stream* stream = find_stream(runtime, stream_handle, "aclrtRecordEvent", &error);
   if (stream == nullptr) return error;
+  tell(OPKIT_STREAM_RECORDS, stream, event, __builtin_return_address(0));
   event->recorded = std::make_shared<Ticket>();
   event->recorded->capture = stream->capture;
   // In a capture the order of its tasks is that of their runs: nobody waits for the place.
@@ -173,6 +184,7 @@ aclError aclrtResetEvent(aclrtEvent handle, aclrtStream stream_handle) {
   Event* event = find_event(runtime, handle, "aclrtResetEvent", &error);
   if (event == nullptr) return error;
   if (find_stream(runtime, stream_handle, "aclrtResetEvent", &error) == nullptr) return error;
+  tell(OPKIT_EVENT_ENDED, nullptr, event, nullptr);
   event->recorded = nullptr;  // waits that are queued already keep theirs
   return ACL_SUCCESS;
 }
@@ -185,6 +197,7 @@ aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
   if (stream == nullptr) return error;
   Event* event = find_event(runtime, handle, "aclrtStreamWaitEvent", &error);
   if (event == nullptr) return error;
+  tell(OPKIT_STREAM_WAITS, stream, event, __builtin_return_address(0));
   // An event that was never recorded holds nobody up.
   if (event->recorded == nullptr) return ACL_SUCCESS;
   const std::shared_ptr<Capture> capture = event->recorded->capture;

@@ -21,6 +21,15 @@ const char* fault_name(Fault fault) {
   return kNames[static_cast<size_t>(fault)];
 }
 
+const char* fault_id(Fault fault) {
+  static constexpr const char* kIds[] = {
+      "None",          "MEM-BOUNDS",  "MEM-FREED",     "MEM-ALIGN", "UninitializedRead", "API-OPERAND",
+      "QUEUE-MISUSE",  "Race",        "SYNC-DEADLOCK", "Leak",      "API-ASSERT",        "MEM-CRASH",
+      "Unimplemented", "Unspecified", "Interrupted",   "Internal"};
+  static_assert(sizeof(kIds) / sizeof(kIds[0]) == static_cast<size_t>(Fault::kCount), "an id for each fault");
+  return kIds[static_cast<size_t>(fault)];
+}
+
 namespace {
 
 /// "0-3, 7" of ascending numbers.

@@ -15,6 +15,7 @@ using Kind = PrintArgument::Kind;
 
 /// What a launch may print: 1 MiB. A loop that prints would fill a disk, or somebody's log.
 constexpr uint64_t kMostBytes = uint64_t{1} << 20;
+constexpr size_t kLongestLine = size_t{1} << 16;
 
 /// Writes whole lines, up to the limit of the launch.
 void write_lines(LaunchState& launch, const char* text, size_t size) {
@@ -47,8 +48,12 @@ RunningCore& require_core() {
 void print_text(const std::string& text) {
   std::string& printed = require_core().printed;
   printed += text;
-  const size_t end = printed.rfind('\n');
-  if (end == std::string::npos) return;
+  size_t end = printed.rfind('\n');
+  if (end == std::string::npos) {
+    // A line without an end is not kept for ever.
+    if (printed.size() < kLongestLine) return;
+    end = printed.size() - 1;
+  }
   write_lines(*require_core().core.launch, printed.data(), end + 1);
   printed.erase(0, end + 1);
 }

@@ -34,6 +34,11 @@ class Clock {
     }
   }
 
+  bool is_running() {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return is_running_;
+  }
+
   double now_us() {
     const std::lock_guard<std::mutex> guard(lock_);
     for (const LaunchTiming& timing : observer_.take()) now_us_ += timing.task_us;
@@ -109,3 +114,5 @@ const char* opkit_chip_name(void) { return opkit::Device::get().chip().name.c_st
 double opkit_modelled_us(void) { return opkit::host::Clock::get().now_us(); }
 
 void opkit_time_launches(int32_t is_timed) { opkit::host::Clock::get().run(is_timed != 0); }
+
+int32_t opkit_are_launches_timed(void) { return opkit::host::Clock::get().is_running() ? 1 : 0; }

@@ -222,7 +222,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
 }
 
 std::string fault_text(const FaultReport& report) {
-  std::string text = report.message + " [" + fault_name(report.fault) + "]";
+  std::string text = report.message + " [" + fault_id(report.fault) + "]";
   const std::string source = report.file.empty() ? "" : report.file + ":" + std::to_string(report.line) + "      ";
   text += "\n  --> " + source + report.kernel + " block " + std::to_string(report.block) + " " + report.sub_core +
           ", pipe " + pipe_name(report.pipe) + ", instruction " + std::to_string(report.instruction);

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core/log.h"
+
 namespace opkit::mm {
 namespace {
 
@@ -176,6 +178,7 @@ Block* DevicePool::add_segment(uint64_t bytes, bool is_small, uint64_t stream, c
   segments_.insert(segment);
   change(figures_.segments, is_small, 1);
   change(figures_.reserved_bytes, is_small, static_cast<int64_t>(wanted));
+  publish_memory(device_, 0, static_cast<int64_t>(wanted));
   ++figures_.segment_allocations;
   note("segment_alloc", begin, wanted, stream, recorder);
   return block;
@@ -191,6 +194,7 @@ void DevicePool::drop_segment(Segment* segment, const Recorder& recorder) {
   return_range(segment->begin, segment->bytes);
   change(figures_.segments, segment->is_small, -1);
   change(figures_.reserved_bytes, segment->is_small, -static_cast<int64_t>(segment->bytes));
+  publish_memory(device_, 0, -static_cast<int64_t>(segment->bytes));
   ++figures_.segment_releases;
   note("segment_free", segment->begin, segment->bytes, segment->stream, recorder);
   segments_.erase(segment);
@@ -284,6 +288,8 @@ void* DevicePool::allocate(uint64_t bytes, uint64_t stream, const Recorder& reco
   }
   if (block == nullptr) {
     ++figures_.out_of_memory;
+    log(OPKIT_LOG_WARNING,
+        "device " + std::to_string(device_) + " has no room for " + std::to_string(bytes) + " bytes");
     const auto reserved = static_cast<uint64_t>(figures_.reserved_bytes[OPKIT_MEMORY_ALL].current);
     shortage = {bytes,
                 limit_bytes_,
@@ -301,6 +307,7 @@ void* DevicePool::allocate(uint64_t bytes, uint64_t stream, const Recorder& reco
   used_[block->begin] = block;
   change(figures_.allocations, is_small, 1);
   change(figures_.allocated_bytes, is_small, static_cast<int64_t>(block->bytes));
+  publish_memory(device_, static_cast<int64_t>(block->bytes), 0);
   change(figures_.requested_bytes, is_small, static_cast<int64_t>(bytes));
   note("alloc", block->begin, block->bytes, stream, recorder, stack);
   return reinterpret_cast<void*>(block->begin);
@@ -315,6 +322,7 @@ bool DevicePool::release(void* pointer, const Recorder& recorder) {
   const bool is_small = block->segment->is_small;
   change(figures_.allocations, is_small, -1);
   change(figures_.allocated_bytes, is_small, -static_cast<int64_t>(block->bytes));
+  publish_memory(device_, -static_cast<int64_t>(block->bytes), 0);
   change(figures_.requested_bytes, is_small, -static_cast<int64_t>(block->requested));
   note("free_requested", block->begin, block->bytes, block->stream, recorder);
   note("free_completed", block->begin, block->bytes, block->stream, recorder);

@@ -20,6 +20,9 @@ TimingObserver& process_observer() {
 /// However many cores take part, each shows at least its first instructions on the timeline.
 constexpr uint64_t kFewestEventsPerCore = 64;
 
+/// Of a core, whose storage the next launch fills: half a megabyte.
+constexpr size_t kMostKeptRecords = 1 << 12;
+
 }  // namespace
 
 struct TimingObserver::State {
@@ -31,6 +34,7 @@ struct TimingObserver::State {
   uint32_t block_dim = 0;
   uint64_t detail_per_core = 0;
   std::vector<std::unique_ptr<CoreRecord>> cores;
+  std::vector<std::vector<Record>> storage;  // by core: of the launch before
   std::mutex lock;
   std::vector<LaunchTiming> finished;
   std::shared_ptr<KeptLaunch> kept;  // what runs, where instructions are kept
@@ -62,6 +66,7 @@ void TimingObserver::launch_begin(const LaunchInfo& info) {
   state_->detail_per_core = std::max(kFewestEventsPerCore, state_->options.event_limit / core_count);
   state_->cores.clear();
   state_->cores.resize(core_count);
+  state_->storage.resize(core_count);
   state_->kept.reset();
   if (!state_->options.keeps_instructions) return;
   state_->kept = std::make_shared<KeptLaunch>();
@@ -71,7 +76,10 @@ void TimingObserver::launch_begin(const LaunchInfo& info) {
 
 void TimingObserver::before(const Core& core, const Instr& instr) {
   std::unique_ptr<CoreRecord>& record = state_->cores[core.index];
-  if (record == nullptr) record = std::make_unique<CoreRecord>(state_->costs, core, state_->detail_per_core);
+  if (record == nullptr) {
+    record = std::make_unique<CoreRecord>(state_->costs, core, state_->detail_per_core,
+                                          std::exchange(state_->storage[core.index], {}));
+  }
   record->add(core, instr);
   if (state_->kept == nullptr) return;
   std::unique_ptr<KeptCore>& kept = state_->kept->cores[core.index];
@@ -103,6 +111,10 @@ void TimingObserver::launch_end() {
   replay(state_->costs, state_->cores, state_->detail_per_core, timing);
   if (state_->options.lift_limits) replay_lifted(state_->costs, state_->cores, timing);
   timing.task_us = timing.launch_us + timing.total_cycles / timing.clock_mhz;
+  for (const std::unique_ptr<CoreRecord>& core : state_->cores) {
+    if (core == nullptr || core->records.capacity() > kMostKeptRecords) continue;
+    state_->storage[core->index] = std::move(core->records);
+  }
   state_->cores.clear();
   const std::lock_guard<std::mutex> guard(state_->lock);
   state_->finished.push_back(std::move(timing));

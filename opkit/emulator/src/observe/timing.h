@@ -76,6 +76,31 @@ struct TimelineEvent {
   uint64_t bytes = 0;
 };
 
+/// What a pipe waits for while it has work to do.
+enum class WaitReason : uint8_t {
+  Data,     ///< a flag of the pipe that makes what it reads
+  Buffer,   ///< a flag of the pipe that has still to read where it writes
+  Barrier,  ///< PipeBarrier
+  Cores,    ///< other cores
+  kCount
+};
+
+struct TimelineWait {
+  uint32_t core = 0;  ///< index into LaunchTiming::cores
+  Pipe pipe = Pipe::S;
+  WaitReason reason = WaitReason::Data;
+  Pipe cause = Pipe::S;  ///< the pipe that sets the flag; of barriers and other cores the pipe itself
+  double start_cycle = 0;
+  double end_cycle = 0;
+};
+
+/// A stretch in which the scalar pipe issues without a gap.
+struct ScalarSpan {
+  uint32_t core = 0;
+  double start_cycle = 0;
+  double end_cycle = 0;
+};
+
 struct LaunchTiming {
   std::string kernel;
   std::string chip;
@@ -88,7 +113,9 @@ struct LaunchTiming {
   std::vector<CoreTiming> cores;
   std::vector<LineTiming> lines;
   std::vector<TimelineEvent> events;
-  uint64_t events_dropped = 0;  ///< instructions beyond the event limit
+  std::vector<TimelineWait> waits;
+  std::vector<ScalarSpan> scalar;  ///< each core's in order
+  uint64_t events_dropped = 0;     ///< instructions beyond the event limit
   uint64_t gm_read_bytes = 0;
   uint64_t gm_write_bytes = 0;
   uint64_t l2_hit_bytes = 0;

@@ -6,19 +6,6 @@
 namespace opkit {
 namespace {
 
-/// Places along the way of data through a core: a pipe that waits for one behind it waits for a buffer to become free.
-constexpr uint32_t place_of(Pipe pipe) {
-  switch (pipe) {
-    case Pipe::MTE2: return 0;
-    case Pipe::MTE1: return 1;
-    case Pipe::M: return 2;
-    case Pipe::FIX: return 3;
-    case Pipe::V: return 4;
-    case Pipe::MTE3: return 5;
-    default: return 6;
-  }
-}
-
 /// The power of two that every burst's address is a multiple of.
 uint64_t granule(const CopyRecord& shape) {
   const uint64_t places = shape.burst_count > 1 ? shape.address | shape.stride : shape.address;
@@ -33,11 +20,14 @@ CoreReplay::CoreReplay(const TimingCosts& costs, const CoreRecord& record, size_
       record_(record),
       index_(index),
       events_left_(event_limit),
+      waits_left_(event_limit),
+      spans_left_(event_limit),
       lifted_(lifted),
       timing_(timing),
       totals_(timing.cores[index]),
       copy_cycles_(record.lines.size(), 0.0),
-      is_second_vector_core_there_(lifted.is(Limit::VectorCores) && record.kind == SubCore::AIV) {}
+      is_second_vector_core_there_(lifted.is(Limit::VectorCores) && record.kind == SubCore::AIV),
+      sums_(record.kind == SubCore::AIC ? costs.l0c_bytes / kSumBytes : 0) {}
 
 void CoreReplay::begin(double cycle) {
   start_ = cycle;
@@ -46,6 +36,7 @@ void CoreReplay::begin(double cycle) {
   if (lifted_.is(Limit::Scalar)) return;
   scalar() += costs_.entry_cycles;
   totals_.busy_cycles[at(Pipe::S)] += costs_.entry_cycles;
+  note_scalar(cycle, scalar());
 }
 
 CoreReplay::Step CoreReplay::advance(CrossReplay& cross, double& copy_start) {
@@ -68,7 +59,7 @@ CoreReplay::Step CoreReplay::advance(CrossReplay& cross, double& copy_start) {
       }
       case RecordKind::Copy:
         enter_queue(record.pipe);
-        copy_start = std::max(free_[record.pipe], scalar() + scalar_cycles(record));
+        copy_start = unit_flag_start(record, std::max(free_[record.pipe], issued_at() + scalar_cycles(record)));
         return Step::Copy;
     }
   }
@@ -89,8 +80,21 @@ double CoreReplay::scalar_cycles(const Record& record) const {
 
 void CoreReplay::spend_scalar(const Record& record) {
   const double cycles = scalar_cycles(record);
+  const double begin = scalar();
   scalar() += cycles;
   totals_.busy_cycles[at(Pipe::S)] += cycles;
+  note_scalar(begin, scalar());
+}
+
+void CoreReplay::note_scalar(double begin, double end) {
+  if (spans_left_ == 0 || end <= begin) return;
+  std::vector<ScalarSpan>& spans = timing_.scalar;
+  if (!spans.empty() && spans.back().core == index_ && spans.back().end_cycle >= begin) {
+    spans.back().end_cycle = end;
+    return;
+  }
+  --spans_left_;
+  spans.push_back({static_cast<uint32_t>(index_), begin, end});
 }
 
 void CoreReplay::vector(const Record& record) {
@@ -114,9 +118,11 @@ void CoreReplay::vector(const Record& record) {
   if (is_single) note(record.line, end - (busy - first_stall), end + costs_.vector_startup, 0);
   // The stall is the drain of the instruction before, which its own time covers.
   occupy(kVector, end - (busy - first_stall), end + costs_.vector_startup);
-  leave_queue(kVector, end - busy);
+  const uint32_t count = record.instructions;
+  for (uint32_t left = std::min(count, kMostQueued); left > 0; --left) leave_queue(kVector, end - busy * left / count);
   free_[kVector] = vector_end_ = end;
   spend_scalar(record);
+  if (count > 1) enter_queue(kVector);
 }
 
 void CoreReplay::local(const Record& record) {
@@ -142,25 +148,36 @@ double CoreReplay::base_block_share() const {
 
 double CoreReplay::unit_flag_start(const Record& record, double start) const {
   if (!has_unit_flag(record)) return start;
-  if (record.pipe == at(Pipe::FIX)) return std::max(start, product_start_);
-  // A product fills L0C no sooner than FIX empties it, piece by piece.
-  return std::max(start, carried_out_ - record.busy_cycles);
+  for (size_t i = record.l0c_first; i <= record.l0c_last && i < sums_.size(); ++i) {
+    // A product fills L0C no sooner than FIX empties it, piece by piece.
+    const double from =
+        record.pipe == at(Pipe::FIX) ? sums_[i].product_start : sums_[i].carried_out - record.busy_cycles;
+    start = std::max(start, from);
+  }
+  return start;
 }
 
 double CoreReplay::unit_flag_end(const Record& record, double start, double end) {
+  if (record.pipe != at(Pipe::M) && record.pipe != at(Pipe::FIX)) return end;
+  const size_t behind = std::min<size_t>(record.l0c_last + size_t{1}, sums_.size());
   if (record.pipe == at(Pipe::M)) {
-    product_start_ = start;
+    for (size_t i = record.l0c_first; i < behind; ++i) {
+      sums_[i].product_start = start;
+      sums_[i].product_end = end + static_cast<double>(record.latency);
+    }
     return end;
   }
-  if (!has_unit_flag(record) || record.pipe != at(Pipe::FIX)) return end;
-  carried_out_ = std::max(end, done_[at(Pipe::M)]);
-  return carried_out_;
+  if (!has_unit_flag(record)) return end;
+  for (size_t i = record.l0c_first; i < behind; ++i) end = std::max(end, sums_[i].product_end);
+  for (size_t i = record.l0c_first; i < behind; ++i) sums_[i].carried_out = end;
+  return end;
 }
 
 void CoreReplay::enter_queue(uint32_t pipe) {
-  const uint32_t depth = std::min(costs_.queue_instructions, kMostQueued);
-  // Vector cores' instructions are merged where there are many, so they cannot be counted.
-  if (depth == 0 || issued_[pipe] < depth || record_.kind == SubCore::AIV) return;
+  const bool is_of_library = record_.has_library_work && record_.kind == SubCore::AIC;
+  const double places = costs_.queue_instructions / (is_of_library ? costs_.queue_share_of_library : 1);
+  const uint32_t depth = std::min(static_cast<uint32_t>(places), kMostQueued);
+  if (depth == 0 || issued_[pipe] < depth) return;
   scalar() = std::max(scalar(), begun_[pipe][(issued_[pipe] - depth) % kMostQueued]);
 }
 
@@ -182,13 +199,34 @@ void CoreReplay::wait_flag(const Record& record) {
   leave_queue(record.peer, std::max(scalar(), free_[record.peer]));
   const auto is_between = [&](Pipe one, Pipe other) { return record.pipe == at(one) && record.peer == at(other); };
   if (lifted_.is(Limit::UnitFlags) && (is_between(Pipe::M, Pipe::FIX) || is_between(Pipe::FIX, Pipe::M))) return;
-  const bool is_for_buffer = place_of(static_cast<Pipe>(record.peer)) < place_of(static_cast<Pipe>(record.pipe));
-  hold(record.peer, is_for_buffer && lifted_.is(Limit::Buffers) ? flag.before : flag.last);
+  // What FIX has not carried out yet is the advice on unit flags; elsewhere buffers may take turns already.
+  const bool is_for_buffer = place_of(static_cast<Pipe>(record.peer)) < place_of(static_cast<Pipe>(record.pipe)) &&
+                             !is_between(Pipe::FIX, Pipe::M);
+  const bool is_only_one = is_for_buffer && !record.has_other && !record_.lines[record.line].rotates;
+  const double cycle = is_only_one && lifted_.is(Limit::Buffers) ? flag.before : flag.last;
+  if (is_between(Pipe::V, Pipe::S) && cycle > scalar()) {
+    if (has_copied_since_read_) read_back_ = 0;
+    has_copied_since_read_ = false;
+    read_back_ += cycle - scalar();
+  }
+  hold(record.peer, cycle, is_for_buffer ? WaitReason::Buffer : WaitReason::Data, record.pipe);
 }
 
-void CoreReplay::hold(uint32_t pipe, double cycle) {
-  totals_.wait_cycles[pipe] += std::max(0.0, cycle - std::max(free_[pipe], scalar()));
+double CoreReplay::issued_at() const {
+  const double now = free_[at(Pipe::S)];
+  const bool is_copy_in = record_.records[next_].peer != 0;
+  return lifted_.is(Limit::ReadBack) && is_copy_in ? now - read_back_ : now;
+}
+
+void CoreReplay::hold(uint32_t pipe, double cycle, WaitReason reason, uint32_t cause) {
+  const double begin = std::max(free_[pipe], scalar());
   free_[pipe] = std::max(free_[pipe], cycle);
+  if (cycle <= begin) return;
+  totals_.wait_cycles[pipe] += cycle - begin;
+  if (waits_left_ == 0) return;
+  --waits_left_;
+  timing_.waits.push_back(
+      {static_cast<uint32_t>(index_), static_cast<Pipe>(pipe), reason, static_cast<Pipe>(cause), begin, cycle});
 }
 
 double CoreReplay::all_done() const { return *std::max_element(done_, done_ + kPipeCount); }
@@ -196,12 +234,12 @@ double CoreReplay::all_done() const { return *std::max_element(done_, done_ + kP
 void CoreReplay::barrier(const Record& record) {
   spend_scalar(record);
   if (record.pipe != at(Pipe::ALL)) {
-    hold(record.pipe, done_[record.pipe]);
+    hold(record.pipe, done_[record.pipe], WaitReason::Barrier, record.pipe);
     return;
   }
   if (lifted_.is(Limit::Barriers)) return;
   const double all = std::max(scalar(), all_done());
-  for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) hold(pipe, all);
+  for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) hold(pipe, all, WaitReason::Barrier, pipe);
 }
 
 bool CoreReplay::cross_core(const Record& record, CrossReplay& cross) {
@@ -215,20 +253,30 @@ bool CoreReplay::cross_core(const Record& record, CrossReplay& cross) {
     has_signalled_ = true;
   }
   double from = 0;
-  if (!cross.may_pass(index_, call, ticket_, from)) return false;
+  if (!has_more_room(call, cross) && !cross.may_pass(index_, call, ticket_, from)) return false;
   ++next_cross_;
   has_signalled_ = false;
-  const bool is_room = call.op == Op::CrossCoreWaitFlag && record_.kind == SubCore::AIC;
-  if (from == 0 || lifted_.is(Limit::CrossCore) || (is_room && lifted_.is(Limit::HandOver))) return true;
+  if (from == 0 || lifted_.is(Limit::CrossCore)) return true;
   const bool is_message = call.op == Op::CubeServe || call.op == Op::CubeAwait;
   from += is_message ? costs_.message_cycles : costs_.cross_core_cycles;
   const double begin = scalar();
   // A core that asks for messages again and again is busy with that.
   if (is_message) totals_.busy_cycles[at(Pipe::S)] += std::max(0.0, from - begin);
   for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) {
-    if (is_all || pipe == record.pipe) hold(pipe, from);
+    if (is_all || pipe == record.pipe) hold(pipe, from, WaitReason::Cores, pipe);
   }
   if (is_all) note(record.line, begin, std::max(begin, from), 0);
+  return true;
+}
+
+bool CoreReplay::has_more_room(const CrossRecord& call, const CrossReplay& cross) {
+  if (!lifted_.is(Limit::HandOver) || record_.kind != SubCore::AIC) return false;
+  if (call.op == Op::CrossCoreSetFlag && call.mode == kBetweenKinds) ++handed_over_;
+  if (call.op != Op::CrossCoreWaitFlag) return false;
+  const uint32_t bit = uint32_t{1} << call.flag % 32;
+  // A core that has handed over nothing yet waits for data, not for room.
+  if (handed_over_ == 0 || (has_passed_ & bit) != 0 || !cross.is_of_other_kind(index_, call.flag)) return false;
+  has_passed_ |= bit;
   return true;
 }
 
@@ -272,8 +320,11 @@ bool CoreReplay::copy(SharedMemory& memory) {
   const CopyRecord& shape = record_.copies[next_copy_];
   const bool is_read = record.peer != 0;
   const bool is_shared = !lifted_.is(Limit::Hbm);
+  const bool is_from_cube = record.pipe == at(Pipe::FIX);
   spend_scalar(record);
-  asked_ = std::max(free_[record.pipe], scalar());
+  asked_ = std::max(free_[record.pipe], issued_at());
+  served_after_ = 0;
+  has_copied_since_read_ |= is_read;
   const double start = unit_flag_start(record, asked_);
 
   using Access = L2Contents::Access;
@@ -291,6 +342,7 @@ bool CoreReplay::copy(SharedMemory& memory) {
   totals_.hbm_write_bytes += traffic.hbm_write_bytes;
   timing_.l2_lost_bytes += traffic.lost_bytes;
 
+  is_hit_ = is_read && traffic.hbm_read_bytes == 0;
   double end = start + moving_cycles(shape, traffic, is_read);
   // What leaves L2 takes HBM's time from the reads; a write itself only waits for the room.
   const auto pushed_out = static_cast<double>(traffic.hbm_write_bytes);
@@ -299,9 +351,10 @@ bool CoreReplay::copy(SharedMemory& memory) {
     const uint32_t readers = memory.reads.note(index_, shape.address);
     if (readers > 1 && !lifted_.is(Limit::SameAddress)) {
       // Those that read one line in step are served one after the other.
-      const uint64_t lines =
-          uint64_t{shape.burst_count} * ((shape.burst_bytes + costs_.alignment_bytes - 1) / costs_.alignment_bytes);
-      end = std::max(end, start + costs_.same_address_cycles * readers * static_cast<double>(lines));
+      const uint64_t lines = uint64_t{shape.burst_count} * ((shape.burst_bytes + kL2LineBytes - 1) / kL2LineBytes);
+      // Of those that L2 serves a few wait for each other at a time; past L2 all of them do.
+      const uint32_t others = shape.bypasses_l2 ? readers - 1 : std::min(readers - 1, costs_.same_address_others);
+      served_after_ = costs_.same_address_cycles * others * static_cast<double>(lines) * base_block_share();
     }
     if (is_shared && traffic.hbm_read_bytes > 0) {
       // L2 fetches whole units: bursts that share one waste no more than one burst of its length would.
@@ -317,15 +370,17 @@ bool CoreReplay::copy(SharedMemory& memory) {
     // What is posted has left the core; beyond it a write waits for room in L2, and for its share of the way there.
     const double waits = std::max(0.0, pushed_out - costs_.posted_bytes);
     if (waits > 0) end = std::max(end, memory.evictions.take(start, waits));
+    const double behind = std::max(0.0, bytes - costs_.posted_bytes);
+    // Reads under way are in its way: it gets no more than one of them does.
+    if (!is_from_cube) end = std::max(end, start + behind * memory.hbm.cycles_per_byte());
     transfer_end_ = end;
-    memory.writes.begin(start, std::max(0.0, bytes - costs_.posted_bytes), index_);
-    return false;
+    if (memory.writes.begin_late(start, behind, index_)) return false;
   }
-  end_copy(end);
+  end_copy(end + served_after_);
   return true;
 }
 
-void CoreReplay::end_transfer(double cycle) { end_copy(std::max(transfer_end_, cycle)); }
+void CoreReplay::end_transfer(double cycle) { end_copy(std::max(transfer_end_, cycle) + served_after_); }
 
 void CoreReplay::end_copy(double end) {
   const Record& record = record_.records[next_];
@@ -334,9 +389,8 @@ void CoreReplay::end_copy(double end) {
   const CopyCosts& law = law_of(record.peer != 0);
   const CopyRecord& shape = record_.copies[next_copy_++];
   ++next_;
-  const double latency = lifted_.is(Limit::CopyStartup)  ? 0
-                         : lifted_.is(Limit::SmallTiles) ? law.startup_cycles / 2
-                                                         : law.startup_cycles;
+  const double startup = is_hit_ ? costs_.l2_hit_startup : law.startup_cycles;
+  const double latency = lifted_.is(Limit::CopyStartup) ? 0 : lifted_.is(Limit::SmallTiles) ? startup / 2 : startup;
   note(record.line, start, end + latency, uint64_t{shape.burst_count} * shape.burst_bytes);
   copy_cycles_[record.line] += end - start;
   occupy(record.pipe, start, end + latency);

@@ -61,12 +61,15 @@ class CoreReplay {
   static constexpr uint32_t at(Pipe pipe) { return static_cast<uint32_t>(pipe); }
   double& scalar() { return free_[at(Pipe::S)]; }
   void spend_scalar(const Record& record);
+  void note_scalar(double begin, double end);
   double scalar_cycles(const Record& record) const;
   void vector(const Record& record);
   void local(const Record& record);
   /// With a unit flag FIX takes out what the product before it has just computed, and M follows FIX.
   double unit_flag_start(const Record& record, double start) const;
   double unit_flag_end(const Record& record, double start, double end);
+  /// Whether it waits until a vector core makes room for a result, and more room would let it pass.
+  bool has_more_room(const CrossRecord& call, const CrossReplay& cross);
   /// The scalar pipe waits while a pipe's queue is full; leave_queue() says when an instruction began.
   void enter_queue(uint32_t pipe);
   void leave_queue(uint32_t pipe, double start);
@@ -77,7 +80,9 @@ class CoreReplay {
   bool cross_core(const Record& record, CrossReplay& cross);
   double all_done() const;
   /// Holds a pipe until `cycle`.
-  void hold(uint32_t pipe, double cycle);
+  void hold(uint32_t pipe, double cycle, WaitReason reason, uint32_t cause);
+  /// When the scalar pipe gets to a copy into the core.
+  double issued_at() const;
   void end_copy(double end);
   /// What one step of a copy or a load of this core is of its length, with BaseBlocks lifted.
   double base_block_share() const;
@@ -97,6 +102,8 @@ class CoreReplay {
   const CoreRecord& record_;
   size_t index_;
   uint64_t events_left_;
+  uint64_t waits_left_;
+  uint64_t spans_left_;
   Lifted lifted_;
   LaunchTiming& timing_;
   CoreTiming& totals_;
@@ -107,12 +114,23 @@ class CoreReplay {
   size_t next_cross_ = 0;
   double asked_ = 0;            ///< when the copy under way reached the head of its queue
   double transfer_end_ = 0;     ///< the earliest, as far as the core itself goes
+  double served_after_ = 0;     ///< that, for others that read the same lines
+  bool is_hit_ = false;         ///< it reads L2 alone
   bool has_signalled_ = false;  ///< the call that advance() stopped at
+  uint32_t handed_over_ = 0;    ///< signals to vector cores of the block
+  uint32_t has_passed_ = 0;     ///< by flag, a bit for each: the first wait for room, with HandOver lifted
   uint64_t ticket_ = 0;
   double start_ = 0;
   double vector_end_ = -1e300;
-  double product_start_ = 0;     ///< of M's last
-  double carried_out_ = -1e300;  ///< when FIX has last emptied L0C under a unit flag
+  /// A fractal of L0C under unit flags.
+  struct Sum {
+    double product_start = 0;  ///< of M's last into it
+    double product_end = 0;
+    double carried_out = -1e300;  ///< when FIX has last emptied it
+  };
+  std::vector<Sum> sums_;
+  double read_back_ = 0;               ///< what the scalar pipe has waited for V since the copy before
+  bool has_copied_since_read_ = true;  ///< a copy into the core, since the scalar pipe last waited for V
   static constexpr uint32_t kMostQueued = 64;
   double begun_[kPipeCount][kMostQueued] = {};  ///< ring: starts of the last instructions
   uint32_t issued_[kPipeCount] = {};

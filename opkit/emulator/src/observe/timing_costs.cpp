@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <stdexcept>
 #include <string>
 
 #include "isa/table.h"
@@ -10,6 +12,8 @@ namespace opkit {
 namespace {
 
 constexpr uint32_t kTypeCount = static_cast<uint32_t>(DType::kCount);
+constexpr uint32_t kMostBankGroups = 64;
+constexpr uint32_t kMostBankBytes = 1024;
 constexpr uint32_t kOpCount = static_cast<uint32_t>(Op::kCount);
 
 /// Key suffixes by DType: the names that opkit/dtypes.py uses.
@@ -35,6 +39,14 @@ struct Numbers {
     return chip.number(key);
   }
   bool has_number(const std::string& key) const { return chip.has_number(key); }
+
+  /// A whole number from 1 to `most`.
+  uint32_t count(const std::string& key, uint32_t most) const {
+    const double value = number(key);
+    if (value >= 1 && value <= most && value == std::floor(value)) return static_cast<uint32_t>(value);
+    throw std::out_of_range("chip " + chip.name + ": " + key + " is " + std::to_string(value) +
+                            ", and the timing model takes whole numbers from 1 to " + std::to_string(most));
+  }
 };
 
 /// The most specific number: of the instruction, else of its cost class; for the type, else for any type.
@@ -119,10 +131,18 @@ bool is_contiguous(const Instr& instr, const Operand& operand) {
   return instr.mask_form == MaskForm::Count || (operand.block_stride == 1 && operand.repeat_stride == kBlocksPerRepeat);
 }
 
+// Banks come in powers of two, and these laws are asked at each instruction: no division where a shift will do.
+uint64_t quotient(uint64_t value, uint64_t divisor) {
+  return (divisor & (divisor - 1)) == 0 ? value >> __builtin_ctzll(divisor) : value / divisor;
+}
+uint64_t remainder(uint64_t value, uint64_t divisor) {
+  return (divisor & (divisor - 1)) == 0 ? value & (divisor - 1) : value % divisor;
+}
+
 /// Most accesses that one bank group gets from `operands` in one repeat.
 uint32_t accesses_per_group(const TimingCosts& costs, const Instr& instr, const Operand* operands, uint32_t count,
                             uint64_t repeat) {
-  std::array<uint8_t, 64> accesses{};
+  std::array<uint8_t, kMostBankGroups> accesses{};
   uint32_t most = 1;
   for (uint32_t i = 0; i < count; ++i) {
     const Operand& operand = operands[i];
@@ -130,11 +150,11 @@ uint32_t accesses_per_group(const TimingCosts& costs, const Instr& instr, const 
     const bool contiguous = is_contiguous(instr, operand);
     const uint64_t block_stride = contiguous ? 1 : operand.block_stride;
     const uint64_t repeat_stride = contiguous ? kBlocksPerRepeat : operand.repeat_stride;
-    const uint64_t first = operand.address / costs.bank_bytes + repeat * repeat_stride;
+    const uint64_t first = quotient(operand.address, costs.bank_bytes) + repeat * repeat_stride;
     // Blocks at stride 0 are one block, read once.
     const uint32_t blocks = block_stride == 0 ? 1 : kBlocksPerRepeat;
     for (uint32_t block = 0; block < blocks; ++block) {
-      const uint32_t group = static_cast<uint32_t>((first + block * block_stride) % costs.bank_groups);
+      const uint32_t group = static_cast<uint32_t>(remainder(first + block * block_stride, costs.bank_groups));
       most = std::max<uint32_t>(most, ++accesses[group]);
     }
   }
@@ -147,7 +167,8 @@ double bank_cycles(const TimingCosts& costs, const Instr& instr) {
   for (uint32_t i = 0; i < instr.source_count; ++i) all_contiguous &= is_contiguous(instr, instr.src[i]);
   if (all_contiguous && instr.source_count < 2) return 1;
   if (all_contiguous && instr.source_count == 2 && instr.src[0].space == Space::UB && instr.src[1].space == Space::UB) {
-    const uint64_t distance = (instr.src[1].address - instr.src[0].address) / costs.bank_bytes % costs.bank_groups;
+    const uint64_t rows = quotient(instr.src[1].address - instr.src[0].address, costs.bank_bytes);
+    const uint64_t distance = remainder(rows, costs.bank_groups);
     // Eight neighbouring groups each: they miss each other only at a distance of eight in both directions.
     return distance >= kBlocksPerRepeat && costs.bank_groups - distance >= kBlocksPerRepeat ? 1 : 2;
   }
@@ -164,17 +185,26 @@ double bank_cycles(const TimingCosts& costs, const Instr& instr) {
 
 constexpr uint64_t kBankRows = 128;
 
-/// Banks that one repeat of an operand takes, a bit for each.
-uint64_t banks_of(const TimingCosts& costs, const Instr& instr, const Operand& operand, uint64_t repeat) {
-  if (operand.space != Space::UB) return 0;
+/// Banks that one repeat of an operand takes, a bit for each; `first_row` is where its first repeat begins.
+uint64_t banks_of(const TimingCosts& costs, const Instr& instr, const Operand& operand, uint64_t first_row,
+                  uint64_t repeat) {
   const bool contiguous = is_contiguous(instr, operand);
   const uint64_t block_stride = contiguous ? 1 : operand.block_stride;
   const uint64_t repeat_stride = contiguous ? kBlocksPerRepeat : operand.repeat_stride;
+  const uint64_t first = first_row + repeat * repeat_stride;
+  const uint64_t group = remainder(first, costs.bank_groups);
+  const uint64_t plane_rows = uint64_t{costs.bank_groups} * kBankRows;
+  // What nearly every operand is: neighbouring groups of one plane, known without a look at each block.
+  if (block_stride == 1 && group + kBlocksPerRepeat <= costs.bank_groups) {
+    constexpr uint64_t kNeighbours = (uint64_t{1} << kBlocksPerRepeat) - 1;
+    const uint64_t shift = (quotient(first, plane_rows) * costs.bank_groups + group) % 64;
+    if (shift + kBlocksPerRepeat <= 64) return kNeighbours << shift;
+  }
   uint64_t banks = 0;
   for (uint64_t block = 0; block < kBlocksPerRepeat; ++block) {
-    const uint64_t row = operand.address / costs.bank_bytes + repeat * repeat_stride + block * block_stride;
-    const uint64_t plane = row / (uint64_t{costs.bank_groups} * kBankRows);
-    banks |= uint64_t{1} << ((plane * costs.bank_groups + row % costs.bank_groups) % 64);
+    const uint64_t row = first + block * block_stride;
+    const uint64_t plane = quotient(row, plane_rows);
+    banks |= uint64_t{1} << ((plane * costs.bank_groups + remainder(row, costs.bank_groups)) % 64);
   }
   return banks;
 }
@@ -182,14 +212,20 @@ uint64_t banks_of(const TimingCosts& costs, const Instr& instr, const Operand& o
 /// Share of repeats that write a bank while the next one reads it.
 double read_write_conflicts(const TimingCosts& costs, const Instr& instr, uint64_t repeats) {
   if (repeats < 2 || instr.dst.space != Space::UB || costs.read_write_conflict <= 0) return 0;
+  const uint64_t target = quotient(instr.dst.address, costs.bank_bytes);
+  const uint64_t written[2] = {banks_of(costs, instr, instr.dst, target, 0),
+                               banks_of(costs, instr, instr.dst, target, 1)};
   // Repeats alternate between the two halves of the bank groups: two neighbours show both.
-  uint32_t met = 0;
-  for (uint64_t repeat = 0; repeat < 2; ++repeat) {
-    uint64_t read = 0;
-    for (uint32_t i = 0; i < instr.source_count; ++i) read |= banks_of(costs, instr, instr.src[i], repeat + 1);
-    met += (read & banks_of(costs, instr, instr.dst, repeat)) != 0;
+  bool met[2] = {};
+  for (uint32_t i = 0; i < instr.source_count; ++i) {
+    const Operand& source = instr.src[i];
+    if (source.space != Space::UB) continue;
+    const uint64_t first = quotient(source.address, costs.bank_bytes);
+    for (uint64_t repeat = 0; repeat < 2; ++repeat) {
+      met[repeat] |= (banks_of(costs, instr, source, first, repeat + 1) & written[repeat]) != 0;
+    }
   }
-  return met / 2.0;
+  return (met[0] + met[1]) / 2.0;
 }
 
 }  // namespace
@@ -207,14 +243,16 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.clock_mhz = options.clock_mhz > 0 ? options.clock_mhz : real_chip.clock_mhz;
   const double cycles_per_second = costs.clock_mhz * 1e6;
   costs.vector_startup = chip.number("timing.vector.startup_cycles");
-  costs.bank_groups = static_cast<uint32_t>(chip.number("memory.ub_bank_groups"));
-  costs.bank_bytes = static_cast<uint32_t>(chip.number("memory.ub_bank_bytes"));
+  costs.bank_groups = chip.count("memory.ub_bank_groups", kMostBankGroups);
+  costs.bank_bytes = chip.count("memory.ub_bank_bytes", kMostBankBytes);
   costs.mte2 = read_copy(chip, "timing.mte2.");
   costs.l2_hit_bytes_per_cycle[0] = chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle");
   costs.l2_hit_bytes_per_cycle[1] = chip.number("timing.mte2.l2_hit_aiv_bytes_per_cycle");
   costs.posted_bytes = chip.number("timing.mte3.posted_bytes");
   costs.nd_to_nz_unaligned_rate = chip.number("timing.mte2.nd_to_nz_unaligned_rate");
   costs.same_address_cycles = chip.number("timing.l2.same_address_cycles");
+  costs.same_address_others = static_cast<uint32_t>(chip.number("timing.l2.same_address_others"));
+  costs.l2_hit_startup = chip.number("timing.mte2.l2_hit_startup_cycles");
   costs.mte3 = read_copy(chip, "timing.mte3.");
   costs.local_copy_bytes_per_cycle = chip.number("timing.local_copy.bytes_per_cycle");
   costs.local_copy_startup = chip.number("timing.local_copy.startup_cycles");
@@ -224,6 +262,7 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.hbm_burst_bytes = chip.number("timing.hbm.burst_overhead_bytes");
   costs.write_bytes_per_cycle = chip.number("timing.mte3.all_cores_bytes_per_second") / cycles_per_second;
   costs.l2_bytes = static_cast<uint64_t>(chip.number("memory.l2_bytes"));
+  costs.has_inputs_in_l2 = chip.number("timing.l2.has_inputs") != 0;
   costs.l0c_bytes = static_cast<uint64_t>(chip.number("memory.l0c_bytes"));
   costs.launch_one_core_us = chip.number("timing.launch.one_core_us");
   costs.launch_all_cores_us = chip.number("timing.launch.all_cores_us");
@@ -232,6 +271,7 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.message_cycles = chip.number("timing.matmul.message_cycles");
   costs.read_write_conflict = chip.number("timing.vector.read_write_conflict_cycles");
   costs.queue_instructions = static_cast<uint32_t>(chip.number("timing.queue.instructions"));
+  costs.queue_share_of_library = chip.number("timing.matmul.queue_share");
   for (const char* work : kLibraryWorkKeys) {
     costs.library_cycles.push_back(static_cast<float>(chip.number(std::string("timing.matmul.") + work + "_cycles")));
   }

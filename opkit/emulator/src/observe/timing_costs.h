@@ -37,7 +37,9 @@ struct TimingCosts {
   double l2_hit_bytes_per_cycle[2] = {};  ///< reads, by SubCore
   double posted_bytes = 0;                ///< of a write, what goes out at its own rate however busy the others are
   double nd_to_nz_unaligned_rate = 1;     ///< of the rate, where a copy reorders rows that begin off a data block
-  double same_address_cycles = 0;         ///< of a line of `alignment_bytes`, for each core that reads it in step
+  double same_address_cycles = 0;         ///< of a line of L2, for each other core that reads it in step
+  uint32_t same_address_others = 0;       ///< that wait for each other at the most, where L2 serves them
+  double l2_hit_startup = 0;              ///< latency of a read that L2 serves alone
   double local_copy_bytes_per_cycle = 0;
   double local_copy_startup = 0;
   LocalCosts load_l0a;
@@ -55,6 +57,7 @@ struct TimingCosts {
   double hbm_burst_bytes = 0;        ///< HBM time that each burst wastes, as bytes
   double write_bytes_per_cycle = 0;  ///< all cores together, into L2
   uint64_t l2_bytes = 0;
+  bool has_inputs_in_l2 = false;  ///< when the launch begins
   uint64_t l0c_bytes = 0;
   double launch_one_core_us = 0;
   double launch_all_cores_us = 0;
@@ -63,6 +66,7 @@ struct TimingCosts {
   double message_cycles = 0;          ///< from a vector core's request to a Matmul object's cube core, and back
   double read_write_conflict = 0;     ///< cycles of a repeat whose write meets the next one's reads in a bank
   uint32_t queue_instructions = 0;    ///< that a pipe's queue holds before the scalar pipe waits
+  double queue_share_of_library = 1;  ///< of a place, what an instruction takes on cores that run Matmul objects
   std::vector<float> library_cycles;  ///< by opkit::LibraryWork
   uint32_t core_limit[2] = {0, 0};    ///< sub-cores that run at once, by SubCore
   std::vector<float> repeat_cycles;   ///< by Op, then DType

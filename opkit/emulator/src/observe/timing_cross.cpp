@@ -11,7 +11,19 @@ constexpr uint32_t kTicketBits = 32;  // for each of them
 }  // namespace
 
 CrossReplay::CrossReplay(const std::vector<const CoreRecord*>& cores) : cores_(cores) {
-  for (const CoreRecord* core : cores) vector_rank_.push_back(core->kind == SubCore::AIV ? vector_count_++ : 0);
+  for (const CoreRecord* core : cores) {
+    vector_rank_.push_back(core->kind == SubCore::AIV ? vector_count_++ : 0);
+    if (core->kind != SubCore::AIV) continue;
+    for (const CrossRecord& call : core->crosses) {
+      const bool is_to_cube = call.op == Op::CrossCoreSetFlag && call.mode == kBetweenKinds;
+      if (is_to_cube) set_by_vectors_[core->block] |= uint32_t{1} << call.flag % kFlags;
+    }
+  }
+}
+
+bool CrossReplay::is_of_other_kind(size_t core, uint32_t flag) const {
+  const auto found = set_by_vectors_.find(cores_[core]->block);
+  return found != set_by_vectors_.end() && (found->second >> flag % kFlags & 1) != 0;
 }
 
 std::vector<size_t> CrossReplay::group_of(size_t core, uint8_t mode, SubCore kind) const {
@@ -36,7 +48,7 @@ void CrossReplay::set_flag(size_t core, const CrossRecord& call, double time) {
     latest = std::max(latest, own.front());
   }
   for (size_t sender : senders) cell(arrivals_, sender, call.flag).pop_front();
-  for (size_t receiver : group_of(core, call.mode, call.mode == 2 ? other : kind)) {
+  for (size_t receiver : group_of(core, call.mode, call.mode == kBetweenKinds ? other : kind)) {
     cell(signals_, receiver, call.flag).push_back(latest);
   }
   has_news_ = true;

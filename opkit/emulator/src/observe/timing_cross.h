@@ -12,6 +12,9 @@
 
 namespace opkit {
 
+/// CrossCoreSetFlag's mode from one kind of core to the other inside a block.
+constexpr uint8_t kBetweenKinds = 2;
+
 /// Follows the rules of sync/cross_core.cpp and sync/ordered.cpp, with times instead of counts.
 class CrossReplay {
  public:
@@ -22,6 +25,9 @@ class CrossReplay {
   uint64_t signal(size_t core, const CrossRecord& call, double time);
   /// Whether the call may end, and from when on; false until others have signalled. Takes the signal.
   bool may_pass(size_t core, const CrossRecord& call, uint64_t ticket, double& from);
+
+  /// Whether the flag of a core is one that cores of the other kind in its block set.
+  bool is_of_other_kind(size_t core, uint32_t flag) const;
 
   /// Whether anything was signalled since the last look.
   bool take_news() { return std::exchange(has_news_, false); }
@@ -52,7 +58,8 @@ class CrossReplay {
   Order& order_of(const CrossRecord& call);
 
   const std::vector<const CoreRecord*>& cores_;
-  std::vector<uint32_t> vector_rank_;  ///< place among the vector cores
+  std::map<uint32_t, uint32_t> set_by_vectors_;  ///< by block, a bit for each flag: in mode 2
+  std::vector<uint32_t> vector_rank_;            ///< place among the vector cores
   uint32_t vector_count_ = 0;
   bool has_news_ = false;
   std::vector<std::deque<double>> arrivals_;  ///< by core and flag: signals that their group has not completed

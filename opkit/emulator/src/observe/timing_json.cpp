@@ -1,6 +1,8 @@
 // A timed launch as JSON text: the one form in which it leaves the emulator.
+#include <charconv>
 #include <cinttypes>
 #include <cstdio>
+#include <iterator>
 
 #include "core/names.h"
 #include "isa/table.h"
@@ -49,8 +51,8 @@ class JsonText {
   void number(double value) {
     separate();
     char digits[32];
-    std::snprintf(digits, sizeof digits, "%.12g", value);
-    text_ += digits;
+    const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 12).ptr;
+    text_.append(digits, end);
   }
   void number(uint64_t value) {
     separate();
@@ -83,6 +85,12 @@ class JsonText {
   std::string text_;
   bool needs_comma_ = false;
 };
+
+const char* wait_name(WaitReason reason) {
+  static constexpr const char* kNames[] = {"data", "buffer", "barrier", "cores"};
+  static_assert(std::size(kNames) == static_cast<size_t>(WaitReason::kCount), "a name for each reason");
+  return kNames[static_cast<size_t>(reason)];
+}
 
 void add_core(JsonText& json, const CoreTiming& core) {
   json.open('{');
@@ -165,6 +173,29 @@ std::string timing_json(const LaunchTiming& timing) {
     json.number(event.start_cycle);
     json.number(event.end_cycle);
     json.number(event.bytes);
+    json.close(']');
+  }
+  json.close(']');
+  json.key("waits");
+  json.open('[');
+  for (const TimelineWait& wait : timing.waits) {
+    json.open('[');
+    json.number(uint64_t{wait.core});
+    json.string(pipe_name(wait.pipe));
+    json.string(wait_name(wait.reason));
+    json.string(pipe_name(wait.cause));
+    json.number(wait.start_cycle);
+    json.number(wait.end_cycle);
+    json.close(']');
+  }
+  json.close(']');
+  json.key("scalar");
+  json.open('[');
+  for (const ScalarSpan& span : timing.scalar) {
+    json.open('[');
+    json.number(uint64_t{span.core});
+    json.number(span.start_cycle);
+    json.number(span.end_cycle);
     json.close(']');
   }
   json.close(']');

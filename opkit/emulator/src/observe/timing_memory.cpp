@@ -66,6 +66,14 @@ void FairShare::begin(double start, double bytes, size_t owner) {
   transfers_.emplace(level_ + bytes, owner);
 }
 
+bool FairShare::begin_late(double start, double bytes, size_t owner) {
+  run_to(start);
+  const double had = (now_ - start) * bytes_per_cycle_ / static_cast<double>(transfers_.size() + 1);
+  if (had > 0 && had >= bytes) return false;
+  transfers_.emplace(level_ + bytes - had, owner);
+  return true;
+}
+
 double FairShare::next_end() const {
   if (transfers_.empty()) return std::numeric_limits<double>::infinity();
   const double left = transfers_.top().first - level_;
@@ -95,12 +103,19 @@ void L2Contents::touch(uint64_t address, uint64_t bytes, Access access, BurstTra
   }
 }
 
-void L2Contents::touch_page(uint64_t page_number, uint32_t lines, Access access, BurstTraffic& traffic) {
-  if (page_number != last_number_) {
-    last_page_ = &pages_[page_number];
-    last_number_ = page_number;
+L2Contents::Page& L2Contents::page_of(uint64_t page_number) {
+  const uint64_t number = page_number / kPagesPerChunk;
+  if (number != last_number_) {
+    std::unique_ptr<Chunk>& chunk = chunks_[number];
+    if (chunk == nullptr) chunk = std::make_unique<Chunk>();
+    last_chunk_ = chunk.get();
+    last_number_ = number;
   }
-  Page& page = *last_page_;
+  return (*last_chunk_)[page_number % kPagesPerChunk];
+}
+
+void L2Contents::touch_page(uint64_t page_number, uint32_t lines, Access access, BurstTraffic& traffic) {
+  Page& page = page_of(page_number);
   const uint32_t missing = lines & ~page.present;
   const bool stays_outside = access == Access::ReadPast || access == Access::WritePast;
   const uint32_t kept = stays_outside ? lines & page.present : lines;
@@ -112,10 +127,7 @@ void L2Contents::touch_page(uint64_t page_number, uint32_t lines, Access access,
   } else {
     traffic.hit_bytes += line_count(lines & page.present) * kLineBytes;
     traffic.hbm_read_bytes += line_count(missing) * kLineBytes;
-    if (missing != 0 && !left_.empty()) {
-      const auto left = left_.find(page_number);
-      if (left != left_.end()) traffic.lost_bytes += line_count(missing & left->second) * kLineBytes;
-    }
+    traffic.lost_bytes += line_count(missing & page.left) * kLineBytes;
     if (kept != 0 && page.present == 0) clean_.push_back(page_number);
   }
   if (stays_outside) return;
@@ -125,20 +137,16 @@ void L2Contents::touch_page(uint64_t page_number, uint32_t lines, Access access,
 }
 
 void L2Contents::make_room(BurstTraffic& traffic) {
-  last_number_ = ~0ull;
   while (used_lines_ > capacity_lines_) {
     const bool is_written = !written_.empty();
     std::deque<uint64_t>& queue = is_written ? written_ : clean_;
     if (queue.empty()) return;
-    const auto found = pages_.find(queue.front());
+    Page& page = page_of(queue.front());
     queue.pop_front();
-    if (found == pages_.end()) continue;
-    const Page& page = found->second;
     if (!is_written && page.written != 0) continue;
     traffic.hbm_write_bytes += line_count(page.written) * kLineBytes;
     used_lines_ -= line_count(page.present);
-    left_[found->first] |= page.present;
-    pages_.erase(found);
+    page = {0, 0, page.left | page.present};
   }
 }
 

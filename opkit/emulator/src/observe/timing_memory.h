@@ -1,10 +1,12 @@
 /// What all cores share: bandwidth that is used up in time slices, and the contents of L2.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <queue>
 #include <unordered_map>
 #include <utility>
@@ -39,7 +41,12 @@ class FairShare {
 
   /// Begins a transfer at `start`, or now if that is over. `owner` is given back when it ends.
   void begin(double start, double bytes, size_t owner);
+  /// The same for a link that is hardly ever full: where `start` is over, because the core could go on only after
+  /// others had gone further, the transfer has had its share since. False: it has ended as well.
+  bool begin_late(double start, double bytes, size_t owner);
   bool is_idle() const { return transfers_.empty(); }
+  /// What a byte of one more transfer would take.
+  double cycles_per_byte() const { return static_cast<double>(transfers_.size()) / bytes_per_cycle_; }
   /// When the next transfer ends if no other begins before; infinity when there is none.
   double next_end() const;
   /// Ends that transfer and returns its owner.
@@ -64,6 +71,8 @@ struct BurstTraffic {
   uint64_t lost_bytes = 0;       ///< of hbm_read_bytes, what L2 had held before
 };
 
+constexpr uint32_t kL2LineBytes = 128;
+
 /// Contents of L2 by lines of 128 bytes, kept in pages of 32 lines; the oldest pages leave first, written ones before
 /// others, which is the closed form HBM writes = min(W, max(0, R + W - L2 size)) of published Add runs.
 class L2Contents {
@@ -79,19 +88,23 @@ class L2Contents {
   struct Page {
     uint32_t present = 0;  ///< bit per line
     uint32_t written = 0;
+    uint32_t left = 0;  ///< lines that L2 has held and given up
   };
+  /// Neighbouring pages, side by side: what kernels touch is dense, and a page of its own in memory each is slow.
+  static constexpr uint64_t kPagesPerChunk = 512;
+  using Chunk = std::array<Page, kPagesPerChunk>;
 
+  Page& page_of(uint64_t page_number);
   void touch_page(uint64_t page_number, uint32_t lines, Access access, BurstTraffic& traffic);
   void make_room(BurstTraffic& traffic);
 
   uint64_t capacity_lines_;
   uint64_t used_lines_ = 0;
-  std::unordered_map<uint64_t, Page> pages_;
-  std::unordered_map<uint64_t, uint32_t> left_;  ///< by page number: lines that L2 has held and given up
-  std::deque<uint64_t> clean_;                   ///< page numbers, oldest first; a page written since is skipped
+  std::unordered_map<uint64_t, std::unique_ptr<Chunk>> chunks_;
+  std::deque<uint64_t> clean_;  ///< page numbers, oldest first; a page written since is skipped
   std::deque<uint64_t> written_;
-  uint64_t last_number_ = ~0ull;
-  Page* last_page_ = nullptr;
+  uint64_t last_number_ = ~0ull;  ///< of a chunk
+  Chunk* last_chunk_ = nullptr;
 };
 
 /// Which cores read the same addresses in step. Each core's last two reads count, so the first of a group in step and

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "core/launch_state.h"
+#include "isa/footprint.h"
 #include "isa/table.h"
+#include "opkit/matmul/core_extension.h"
 
 namespace opkit {
 namespace {
@@ -27,16 +30,21 @@ bool is_aligned(const TimingCosts& costs, const CopyRecord& copy) {
   return copy.address % costs.alignment_bytes == 0 && distance_is;
 }
 
-CoreRecord::CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit)
+CoreRecord::CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit, std::vector<Record> storage)
     : index(core.index),
       block(core.block),
       sub_block(core.sub_block),
       kind(core.kind),
+      records(std::move(storage)),
       costs_(costs),
       detail_left_(detail_limit),
-      line_cache_(kLineCacheSize) {}
+      line_cache_(kLineCacheSize) {
+  records.clear();
+  std::fill(last_wait_, last_wait_ + kPipeCount, kNone);
+}
 
 void CoreRecord::add(const Core& core, const Instr& instr) {
+  if (last_wait_[static_cast<uint32_t>(instr.pipe)] != kNone) note_target(instr);
   switch (row_of(instr.op).cost) {
     case Cost::flag: add_sync(instr, instr.op == Op::SetFlag ? RecordKind::SetFlag : RecordKind::WaitFlag); return;
     case Cost::barrier: add_sync(instr, RecordKind::Barrier); return;
@@ -49,9 +57,53 @@ void CoreRecord::add(const Core& core, const Instr& instr) {
     case Cost::load_3d:
     case Cost::fill_l1:
     case Cost::mmad:
-    case Cost::fixpipe: add_cube(core, instr, line_of(instr)); return;
+    case Cost::fixpipe:
+      add_cube(core, instr, line_of(instr));
+      note_sums(instr);
+      return;
     default: add_vector(core, instr, line_of(instr)); return;
   }
+}
+
+void CoreRecord::note_sums(const Instr& instr) {
+  const bool is_product = instr.product != nullptr;
+  if (!is_product && instr.fixpipe == nullptr) return;
+  const uint64_t begin = is_product ? instr.dst.address : instr.src[0].address;
+  const uint32_t m = is_product ? instr.product->m : instr.fixpipe->m;
+  const uint32_t n = is_product ? instr.product->n : instr.fixpipe->n;
+  const uint64_t bytes = uint64_t{m + kCubeSide - 1} / kCubeSide * ((n + kCubeSide - 1) / kCubeSide) * kSumBytes;
+  const uint64_t size = std::max<uint64_t>(costs_.l0c_bytes, kSumBytes);
+  const uint64_t end = std::min(size, begin % size + bytes);
+  if (end < kSumBytes) return;
+  records.back().l0c_first = static_cast<uint8_t>(begin % size / kSumBytes);
+  records.back().l0c_last = static_cast<uint8_t>(end / kSumBytes - 1);
+}
+
+void CoreRecord::note_buffer(const Instr& instr, RecordKind kind) {
+  const auto from = static_cast<uint32_t>(instr.pipe), to = static_cast<uint32_t>(instr.peer_pipe);
+  if (kind == RecordKind::SetFlag) {
+    signalled_at_[from][to][instr.event_id % kEventCount] = consumed_[from];
+    return;
+  }
+  if (place_of(instr.pipe) < place_of(instr.peer_pipe)) {
+    ++consumed_[to];
+    return;
+  }
+  records.back().has_other =
+      instr.mode == matmul::kLibraryOrder || consumed_[from] != signalled_at_[from][to][instr.event_id % kEventCount];
+  last_wait_[to] = records.size() - 1;
+}
+
+void CoreRecord::note_target(const Instr& instr) {
+  const Cost cost = row_of(instr.op).cost;
+  if (cost == Cost::flag || cost == Cost::barrier || cost == Cost::cross_core) return;
+  size_t& wait = last_wait_[static_cast<uint32_t>(instr.pipe)];
+  const uint32_t line = line_of(instr);
+  records[wait].line = line;
+  wait = kNone;
+  LineTotals& totals = lines[line];
+  if (totals.first_target == ~0ull) totals.first_target = instr.dst.address;
+  totals.rotates |= totals.first_target != instr.dst.address;
 }
 
 void CoreRecord::add_vector(const Core& core, const Instr& instr, uint32_t line) {
@@ -61,7 +113,12 @@ void CoreRecord::add_vector(const Core& core, const Instr& instr, uint32_t line)
   vector_clock_ += stall + work.cycles;
   const uint64_t written_bytes = reach_bytes(instr, instr.dst, work.repeats);
   recent_[next_recent_] = {instr.dst.address, instr.dst.address + written_bytes, vector_clock_};
-  use_ub(instr.dst, written_bytes);
+  // The reach is that of lanes: a comparison writes bits, a reduction less than it reads.
+  if (instr.dst.space == Space::UB && instr.dst.address + written_bytes > ub_bytes_used) {
+    for_each_range(core, instr, [this](const ByteRange& range) {
+      if (range.operand == 0) ub_bytes_used = std::max(ub_bytes_used, range.begin + range.bytes);
+    });
+  }
   next_recent_ = (next_recent_ + 1) % kRecentWrites;
 
   LineTotals& totals = lines[line];
@@ -82,6 +139,7 @@ void CoreRecord::add_vector(const Core& core, const Instr& instr, uint32_t line)
       run.path_cycles = std::max(run.path_cycles + stall, run.scalar_cycles) + work.cycles;
       run.conflict_cycles += static_cast<float>(work.conflict_cycles);
       run.stall_cycles += static_cast<float>(stall);
+      ++run.instructions;
       return;
     }
   }
@@ -128,6 +186,7 @@ void CoreRecord::add_scalar(const Instr& instr, uint32_t line) {
 
 void CoreRecord::add_library(const Instr& instr, uint32_t line) {
   constexpr auto kFirstStatic = static_cast<uint32_t>(LibraryWork::StaticStart);
+  has_library_work = true;
   const double cycles = costs_.library_cycles[instr.mode];
   const double saved = instr.mode < kFirstStatic ? cycles - costs_.library_cycles[instr.mode + kFirstStatic] : 0;
   LineTotals& totals = lines[line];
@@ -230,6 +289,7 @@ void CoreRecord::add_sync(const Instr& instr, RecordKind kind) {
   }
   records.push_back({kind, static_cast<uint8_t>(instr.pipe), static_cast<uint8_t>(instr.peer_pipe), instr.event_id,
                      line, costs_.issue_cycles[static_cast<uint32_t>(instr.op)], 0, 0, 0, 0, 0, 0, 0});
+  if (kind != RecordKind::Barrier) note_buffer(instr, kind);
 }
 
 void CoreRecord::add_cross(const Core& core, const Instr& instr) {
@@ -251,11 +311,13 @@ uint32_t CoreRecord::line_of(const Instr& instr) {
   const uint64_t hash = line_hash(instr);
   CachedLine& cached = line_cache_[hash >> 56];
   if (cached.file == instr.where.file && cached.line == instr.where.line && cached.op == instr.op) return cached.index;
-  std::vector<uint32_t>& candidates = line_index_[hash];
+  const auto [begin, end] = line_index_.equal_range(hash);
   uint32_t index = static_cast<uint32_t>(lines.size());
-  for (uint32_t candidate : candidates) {
-    const LineTotals& known = lines[candidate];
-    if (known.file == instr.where.file && known.line == instr.where.line && known.op == instr.op) index = candidate;
+  for (auto candidate = begin; candidate != end; ++candidate) {
+    const LineTotals& known = lines[candidate->second];
+    if (known.file == instr.where.file && known.line == instr.where.line && known.op == instr.op) {
+      index = candidate->second;
+    }
   }
   if (index == lines.size()) {
     LineTotals totals;
@@ -267,7 +329,7 @@ uint32_t CoreRecord::line_of(const Instr& instr) {
         cost == Cost::scalar_load || cost == Cost::scalar_store || cost == Cost::library || instr.pipe == Pipe::ALL;
     totals.pipe = is_scalar ? Pipe::S : instr.pipe;
     lines.push_back(totals);
-    candidates.push_back(index);
+    line_index_.emplace(hash, index);
   }
   cached = {instr.where.file, instr.where.line, instr.op, index};
   return index;

@@ -11,6 +11,22 @@
 
 namespace opkit {
 
+/// Of 16 x 16 sums in L0C.
+constexpr uint32_t kSumBytes = 1024;
+
+/// Places along the way of data through a core: a pipe that waits for one behind it waits for a buffer to become free.
+constexpr uint32_t place_of(Pipe pipe) {
+  switch (pipe) {
+    case Pipe::MTE2: return 0;
+    case Pipe::MTE1: return 1;
+    case Pipe::M: return 2;
+    case Pipe::FIX: return 3;
+    case Pipe::V: return 4;
+    case Pipe::MTE3: return 5;
+    default: return 6;
+  }
+}
+
 enum class RecordKind : uint8_t {
   Vector,  ///< one vector instruction, or a run of them with the scalar work between
   Scalar,  ///< a run of scalar accesses
@@ -35,12 +51,16 @@ struct Record {
   double scalar_cycles;
   double busy_cycles;
   double path_cycles;
-  double first_stall;        ///< of busy_cycles, what the first instruction waits for an earlier result
-  float conflict_cycles;     ///< of busy_cycles, what bank conflicts added
-  float stall_cycles;        ///< of busy_cycles, all that was waited for earlier results
-  float element_cycles;      ///< of scalar_cycles, what GetValue and SetValue took
-  float latency;             ///< Local: from the pipe's next start to the result
-  float library_cycles = 0;  ///< of scalar_cycles, what a tiling that the compiler knows would save
+  double first_stall;         ///< of busy_cycles, what the first instruction waits for an earlier result
+  float conflict_cycles;      ///< of busy_cycles, what bank conflicts added
+  float stall_cycles;         ///< of busy_cycles, all that was waited for earlier results
+  float element_cycles;       ///< of scalar_cycles, what GetValue and SetValue took
+  float latency;              ///< Local: from the pipe's next start to the result
+  float library_cycles = 0;   ///< of scalar_cycles, what a tiling that the compiler knows would save
+  uint8_t l0c_first = 1;      ///< of M and FIX: the first fractal of L0C that they take
+  uint8_t l0c_last = 0;       ///< and the last one; before the first: none
+  uint32_t instructions = 1;  ///< of Vector, in the run
+  bool has_other = false;     ///< WaitFlag: another buffer was handed on since this one's signal
 };
 
 struct CopyRecord {
@@ -84,11 +104,14 @@ struct LineTotals {
   uint64_t bursts = 0;
   uint64_t unaligned = 0;
   uint64_t operations = 0;
+  uint64_t first_target = ~0ull;  ///< where it wrote first after a wait
+  bool rotates = false;           ///< after other waits it wrote elsewhere: buffers take turns
 };
 
 class CoreRecord {
  public:
-  CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit);
+  /// `storage`: what an earlier launch has left, to be filled anew; fresh pages cost more than what they hold.
+  CoreRecord(const TimingCosts& costs, const Core& core, uint64_t detail_limit, std::vector<Record> storage = {});
 
   void add(const Core& core, const Instr& instr);
 
@@ -102,7 +125,8 @@ class CoreRecord {
   std::vector<LineTotals> lines;
   uint64_t dropped = 0;  ///< instructions merged into runs: not on the timeline
   uint64_t ub_bytes_used = 0;
-  uint64_t l0c_bytes_used = 0;  ///< by one product
+  uint64_t l0c_bytes_used = 0;    ///< by one product
+  bool has_library_work = false;  ///< of a Matmul object
 
  private:
   void add_vector(const Core& core, const Instr& instr, uint32_t line);
@@ -114,6 +138,11 @@ class CoreRecord {
   void add_local(const Instr& instr, uint32_t line, uint64_t copy_bytes);
   LineTotals& count(const Instr& instr, uint32_t line);
   void add_sync(const Instr& instr, RecordKind kind);
+  /// Notes in the last record which part of L0C a product fills, or a copy empties.
+  void note_sums(const Instr& instr);
+  /// Notes what tells whether a pipe that waits for a buffer has another one meanwhile.
+  void note_buffer(const Instr& instr, RecordKind kind);
+  void note_target(const Instr& instr);
   void add_cross(const Core& core, const Instr& instr);
   void use_ub(const Operand& operand, uint64_t bytes) {
     if (operand.space == Space::UB) ub_bytes_used = std::max(ub_bytes_used, operand.address + bytes);
@@ -141,8 +170,12 @@ class CoreRecord {
   double vector_clock_ = 0;
   Written recent_[kRecentWrites];
   uint32_t next_recent_ = 0;
+  uint32_t consumed_[kPipeCount] = {};                               ///< waits for pipes before it in the way of data
+  uint32_t signalled_at_[kPipeCount][kPipeCount][kEventCount] = {};  ///< consumed_ of the signalling pipe then
+  static constexpr size_t kNone = ~size_t{0};
+  size_t last_wait_[kPipeCount];  ///< the pipe's last record of a wait, until its next instruction; else kNone
   std::vector<CachedLine> line_cache_;
-  std::unordered_map<uint64_t, std::vector<uint32_t>> line_index_;
+  std::unordered_multimap<uint64_t, uint32_t> line_index_;  ///< by hash
 };
 
 }  // namespace opkit

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <queue>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -26,6 +27,8 @@ class LaunchReplay {
     for (uint32_t kind = 0; kind < 2; ++kind) {
       limit_[kind] = std::min<size_t>(costs.core_limit[kind], not_begun_[kind].size());
     }
+    if (!costs.has_inputs_in_l2) return;
+    for (const CoreRecord* record : records) fill_l2(*record);
   }
 
   void run() {
@@ -47,6 +50,20 @@ class LaunchReplay {
 
  private:
   using Pending = std::pair<double, size_t>;  // start of the next copy, core
+
+  /// With all that a core reads.
+  void fill_l2(const CoreRecord& core) {
+    size_t next = 0;
+    BurstTraffic traffic;
+    for (const Record& record : core.records) {
+      if (record.kind != RecordKind::Copy) continue;
+      const CopyRecord& copy = core.copies[next++];
+      if (record.peer == 0 || copy.bypasses_l2) continue;
+      for (uint32_t burst = 0; burst < copy.burst_count; ++burst) {
+        memory_.l2.touch(copy.address + burst * copy.stride, copy.burst_bytes, L2Contents::Access::Read, traffic);
+      }
+    }
+  }
 
   uint32_t kind_of(size_t core) const { return static_cast<uint32_t>(cores_[core]->record().kind); }
 
@@ -138,13 +155,13 @@ std::vector<const CoreRecord*> present(const std::vector<std::unique_ptr<CoreRec
 
 /// Joins the cores' line totals by file, line, instruction and pipe, and renames the events' lines to match.
 void join_lines(const std::vector<std::unique_ptr<CoreReplay>>& cores, LaunchTiming& timing) {
-  std::map<std::tuple<std::string, uint32_t, Op, Pipe>, uint32_t> known;
+  std::map<std::tuple<std::string_view, uint32_t, Op, Pipe>, uint32_t> known;
   std::vector<std::vector<uint32_t>> renamed(cores.size());
   for (size_t core = 0; core < cores.size(); ++core) {
     const std::vector<LineTotals>& lines = cores[core]->record().lines;
     for (size_t i = 0; i < lines.size(); ++i) {
       const LineTotals& totals = lines[i];
-      const auto key = std::make_tuple(std::string(totals.file), totals.line, totals.op, totals.pipe);
+      const auto key = std::make_tuple(std::string_view(totals.file), totals.line, totals.op, totals.pipe);
       const auto [found, is_new] = known.emplace(key, static_cast<uint32_t>(timing.lines.size()));
       if (is_new) {
         LineTiming line;
@@ -184,6 +201,11 @@ bool is_met(Limit limit, const std::vector<const CoreRecord*>& records, const La
     case Limit::BankConflicts: return any([](const Record& record) { return record.conflict_cycles > 0; });
     case Limit::VectorStalls: return any([](const Record& record) { return record.stall_cycles > 0; });
     case Limit::Elements: return any([](const Record& record) { return record.element_cycles > 0; });
+    case Limit::ReadBack:
+      return any([](const Record& record) {
+        return record.kind == RecordKind::WaitFlag && record.pipe == static_cast<uint8_t>(Pipe::V) &&
+               record.peer == static_cast<uint8_t>(Pipe::S);
+      });
     case Limit::Barriers:
       return any([](const Record& record) {
         return record.kind == RecordKind::Barrier && record.pipe == static_cast<uint8_t>(Pipe::ALL);

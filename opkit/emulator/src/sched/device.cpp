@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "core/log.h"
 #include "observe/builtin.h"
 #include "sched/signals.h"
 #include "sched/worker.h"
@@ -28,6 +29,17 @@ std::vector<uint32_t> shuffled(uint32_t count, uint64_t seed) {
   for (uint32_t i = 0; i < count; ++i) order[i] = i;
   for (uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[draw(seed) % i]);
   return order;
+}
+
+void log_launch(const LaunchRecord& record) {
+  if (record.fault.fault != Fault::None) {
+    const FaultReport& fault = record.fault;
+    const std::string where = fault.file.empty() ? "" : fault.file + ":" + std::to_string(fault.line);
+    log(OPKIT_LOG_ERROR, record.kernel + " faulted: " + fault.message, where);
+  } else if (opkit_logs(OPKIT_LOG_DEBUG) != 0) {
+    log(OPKIT_LOG_DEBUG, record.kernel + " ran on " + std::to_string(record.block_dim) + " blocks, " +
+                             std::to_string(record.instructions) + " instructions");
+  }
 }
 
 }  // namespace
@@ -225,6 +237,7 @@ LaunchRecord Device::run(const Launch& launch) {
     record.fault.kernel = launch.kernel;
     record.fault.message = "the launch was interrupted";
   }
+  log_launch(record);
   return record;
 }
 

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "opkit/export.h"
-
 namespace opkit {
 
 struct Instr;
@@ -30,13 +28,13 @@ struct LaunchProgress {
   uint64_t steps;
   bool is_running;
 };
-OPKIT_API LaunchProgress launch_progress();
+LaunchProgress launch_progress();
 void count_progress();
 
 /// Ends the launch that runs now, if one does, because no core of it has ended for so long: each core leaves at its
 /// next instruction, or where it is, when that is code of the kernel itself. Called from another thread, and again
 /// until the launch has ended: a core may be in code that is not the kernel's.
-OPKIT_API void stop_launch(double seconds);
+void stop_launch(double seconds);
 
 /// What a core does at an instruction once its launch has been stopped: it leaves, and says why where time is the
 /// reason.

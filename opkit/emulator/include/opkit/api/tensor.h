@@ -99,7 +99,7 @@ class GlobalTensor {
   GlobalTensor() = default;
 
   void SetGlobalBuffer(T* buffer, uint64_t size) {
-    address_ = reinterpret_cast<uint64_t>(buffer);
+    address_ = begin_ = reinterpret_cast<uint64_t>(buffer);
     size_ = size;
   }
   void SetGlobalBuffer(T* buffer) { SetGlobalBuffer(buffer, 0); }
@@ -144,7 +144,7 @@ class GlobalTensor {
     operand.space = opkit::Space::GM;
     operand.dtype = opkit::dtype_of<T>();
     operand.address = address_;
-    operand.begin = 0;
+    operand.begin = begin_;
     operand.end = ~0ull;
     operand.bypasses_l2 = bypasses_l2_;
     return operand;
@@ -159,6 +159,7 @@ class GlobalTensor {
   }
 
   uint64_t address_ = 0;
+  uint64_t begin_ = 0;  ///< what SetGlobalBuffer was given
   uint64_t size_ = 0;
   ShapeInfo shape_info_;
   bool bypasses_l2_ = false;

@@ -3,6 +3,7 @@
 /// On a vector core Iterate only notes what is to be computed, and GetTensorC has the cube core do it.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "opkit/matmul/run.h"
@@ -47,7 +48,15 @@ class Blocks : public Settings<A_TYPE, B_TYPE, BIAS_TYPE, MM_CFG, is_direct> {
     if (progress_.next == 0) start_pass(where);
     current_ = progress_.next++;
     if constexpr (kIsDirect) {
-      CubeEngine(state_).compute_step(tile(current_), current_, enPartialSum);
+      // A sum that nothing has carried out is overwritten, or added to.
+      if (std::exchange(is_sum_in_units_, false)) clear_unit_flags();
+      CubeEngine engine(state_);
+      if (!enPartialSum && CubeEngine::follows_units()) {
+        engine.compute_in_units(tile(current_), 0, state_.k_blocks(), nullptr);
+        is_sum_in_units_ = true;
+      } else {
+        engine.compute_step(tile(current_), current_, enPartialSum);
+      }
     } else {
       sums_.push_back({state_, current_, enPartialSum});
     }
@@ -115,7 +124,12 @@ class Blocks : public Settings<A_TYPE, B_TYPE, BIAS_TYPE, MM_CFG, is_direct> {
     if constexpr (kIsPaired) {
       carry_out_pair(destination, where);
     } else if constexpr (kIsDirect) {
-      CubeEngine(state_).carry_out(tile(current_), destination);
+      CubeEngine engine(state_);
+      if (std::exchange(is_sum_in_units_, false)) {
+        engine.carry_out_units(tile(current_), destination);
+      } else {
+        engine.carry_out(tile(current_), destination);
+      }
     } else {
       if constexpr (sync) {
         carry_out(&destination, 1, where);
@@ -384,6 +398,7 @@ class Blocks : public Settings<A_TYPE, B_TYPE, BIAS_TYPE, MM_CFG, is_direct> {
   int32_t async_next_ = 0;   ///< blocks, or batches, that have been taken of what a call without waiting computes
   uint64_t first_step_ = 0;  ///< of the last request
   uint64_t last_step_ = 0;
+  bool is_sum_in_units_ = false;  ///< the last Iterate's, on a cube core
   std::vector<PendingSum> sums_;  ///< what the next GetTensorC carries out
 };
 

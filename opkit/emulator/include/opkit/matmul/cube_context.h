@@ -43,6 +43,7 @@ struct CubeContext {
   uint32_t quant_begin;
   uint32_t phase;    ///< which halves of L0A and L0B are next
   uint32_t c_phase;  ///< which part of L0C is next
+  bool is_in_units;  ///< unit flags alone order FIX and what M does next
 };
 static_assert(sizeof(CubeContext) <= kCoreExtensionBytes, "the core keeps a CubeContext");
 
@@ -87,8 +88,10 @@ class Event {
   }
   /// What the first pipe has been given so far comes before what the second is given from now on.
   void order() {
+    is_own_order_ = true;
     set();
     wait();
+    is_own_order_ = false;
   }
 
  private:
@@ -99,6 +102,7 @@ class Event {
     instr.peer_pipe = second_;
     instr.event_id = static_cast<uint8_t>(id_);
     instr.where = where_;
+    instr.mode = is_own_order_ ? matmul::kLibraryOrder : 0;
     opkit::issue(instr);
   }
 
@@ -106,6 +110,7 @@ class Event {
   Pipe second_;
   int8_t id_;
   bool is_set_ = false;
+  bool is_own_order_ = false;
   Where where_;
 };
 

@@ -43,7 +43,7 @@ class Engine {
         sum_full_(Pipe::M, Pipe::FIX, state.where),
         sum_free_{{Pipe::FIX, Pipe::M, state.where}, {Pipe::FIX, Pipe::M, state.where}} {
     // Whatever the kernel has done before may still be at work in the memories that this one takes.
-    sum_free_[0].order();
+    if (!context_.is_in_units || !follows_units()) sum_free_[0].order();
     plan();
   }
 
@@ -77,9 +77,12 @@ class Engine {
     if (adds_bias) load_bias(tile);
     const bool has_halves = halves() == 2;
     const int32_t k_end = k_first + k_count;
+    const int32_t rotated = rotation(k_count);
+    is_rotated_ = rotated > 0;
+    k_start_ = k_first + rotated;
     Step steps[2];
-    for (int32_t k_index = k_first; k_index < k_end; ++k_index) {
-      const int32_t i = k_index - k_first;
+    for (int32_t i = 0; i < k_count; ++i) {
+      const int32_t k_index = k_first + (rotated + i) % k_count;
       Step& step = steps[i % 2];
       const Step before = steps[(i + 1) % 2];
       library_work(state_.where, LibraryWork::Step, kIsStatic);
@@ -99,30 +102,21 @@ class Engine {
   void carry_out(const Tile& tile, const Destination* destinations, uint32_t count) {
     sum_full_.wait();
     for (uint32_t i = 0; i < count; ++i) Out(state_, context_).write(tile, destinations[i], sum_address(), false);
+    context_.is_in_units = false;
     sum_free_[sum_part()].set();
     ++context_.c_phase;
   }
   /// Carries out what compute_in_units() has left.
   void carry_out_units(const Tile& tile, const Destination& destination) {
     Out(state_, context_).write(tile, destination, sum_address(), true);
+    context_.is_in_units = true;
     ++context_.c_phase;
   }
 
-  /// All of this core's C, or each block of it in turn.
-  template <typename Each>
-  void for_each_tile(Each&& each) {
-    const int32_t steps = Progress::steps(state_, kIsPartial);
-    for (int32_t i = 0; i < steps; ++i) {
-      const Tile tile = Progress::tile(state_, i, kIsPartial);
-      if (!is_wanted(tile)) continue;
-      compute_step(tile, i, false);
-      each(tile, i);
-    }
-  }
   /// All of this core's C, block by block to the places that `place` names: unit flags and preloading where the
-  /// configuration has them.
-  template <typename Place>
-  void carry_out_each(Place&& place) {
+  /// configuration has them. `finished` is called behind each.
+  template <typename Place, typename Finished>
+  void carry_out_each(Place&& place, Finished&& finished) {
     const int32_t steps = Progress::steps(state_, kIsPartial);
     for (int32_t i = 0; i < steps; ++i) {
       const Tile tile = Progress::tile(state_, i, kIsPartial);
@@ -139,6 +133,7 @@ class Engine {
         compute(tile, false, 0, state_.k_blocks(), 0, has_next ? &next : nullptr);
         carry_out(tile, place(i));
       }
+      finished();
     }
   }
 
@@ -148,6 +143,12 @@ class Engine {
     } else {
       compute(tile, keeps_sum, 0, state_.k_blocks(), ahead);
     }
+  }
+
+  /// Whether FIX can follow M in pieces: each block of C is one sum that goes to one place.
+  static bool follows_units() {
+    return kConfig.enUnitFlag && !kIsPartial && !kIsSparse && MM_CB::CopyOut == nullptr && !Out::kIsSplit &&
+           local_memory_bytes(Space::FB) > 0;
   }
 
   /// Blocks of C that L0C holds at a time.
@@ -176,12 +177,6 @@ class Engine {
     bool was_on_;
     HalfwayTo was_halfway_;
   };
-
-  /// Whether FIX can follow M in pieces: each block of C is one sum that goes to one place.
-  bool follows_units() const {
-    return kConfig.enUnitFlag && !kIsPartial && !kIsSparse && MM_CB::CopyOut == nullptr && !Out::kIsSplit &&
-           local_memory_bytes(Space::FB) > 0;
-  }
 
   /// What one operand gives to a base block of K.
   struct Part {
@@ -225,6 +220,14 @@ class Engine {
   const TCubeTiling& tiling() const { return state_.tiling; }
   int32_t a_depth() const { return MM_CB::CopyA1 == nullptr && kIsPacked ? std::max(1, tiling().stepKa) : 1; }
   int32_t b_depth() const { return MM_CB::CopyB1 == nullptr && kIsPacked ? std::max(1, tiling().stepKb) : 1; }
+
+  /// Where along K the core begins, with enableKdimReorderLoad: cores begin at blocks of L1 of their own.
+  int32_t rotation(int32_t k_count) const {
+    if (!kConfig.enableKdimReorderLoad || !kIsPacked || k_count != state_.k_blocks()) return 0;
+    const int32_t block = std::max(a_depth(), b_depth());
+    if (block % std::min(a_depth(), b_depth()) != 0) return 0;
+    return static_cast<int32_t>(AscendC::GetBlockIdx()) % ceil_div(k_count, block) * block;
+  }
 
   uint32_t halves() const {
     const int64_t a = bytes<AT>(int64_t{align_up(tiling().baseM, 16)} * align_up(tiling().baseK, LoadA::kWidth));
@@ -335,10 +338,13 @@ class Engine {
   /// Asks for what comes behind block `inner` of K: the next one, or with doMTE2Preload the first of the next tile.
   template <bool is_left>
   void ask_next(const Tile& tile, int32_t inner, int32_t k_end, int32_t kept, const Tile* next) {
-    const int32_t k_next = (inner + 1) * (is_left ? a_depth() : b_depth());
-    if (k_next < k_end) return ask<is_left>(tile, k_next, kept);
+    int32_t k_next = (inner + 1) * (is_left ? a_depth() : b_depth());
+    if (k_next >= k_end && is_rotated_) k_next = 0;
+    if (k_next < k_end && k_next != k_start_) return ask<is_left>(tile, k_next, kept);
     constexpr uint32_t kPreloads = is_left ? 1 : 2;
-    if (kConfig.doMultiDataLoad && kConfig.doMTE2Preload == kPreloads && next != nullptr) ask<is_left>(*next, 0, kept);
+    if (kConfig.doMultiDataLoad && kConfig.doMTE2Preload == kPreloads && next != nullptr) {
+      ask<is_left>(*next, k_start_, kept);
+    }
   }
 
   template <bool is_left>
@@ -552,6 +558,8 @@ class Engine {
   Asked ahead_[2];  ///< by operand, A's at 1: not taken yet
   Asked held_[2];   ///< what steps take their parts from
   uint32_t turn_[2] = {0, 0};
+  int32_t k_start_ = 0;  ///< block of K that the sum begins with
+  bool is_rotated_ = false;
   bool has_begun_[2] = {false, false};
   bool has_unit_flags_ = false;
 };

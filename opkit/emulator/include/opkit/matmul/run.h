@@ -76,23 +76,24 @@ class Runner {
  private:
   static void all(const Request& request) {
     CubeEngine engine(request.state);
-    engine.carry_out_each([&](int32_t step) {
+    const auto place = [&](int32_t step) {
       Destination destination = request.destinations[0];
       if (destination.is_sequential) destination.address += static_cast<uint64_t>(step * tile_bytes(request.state));
       return destination;
-    });
+    };
+    engine.carry_out_each(place, [] {});
   }
 
   /// Every block in its turn to a place of its own.
   template <typename Finished>
   static void steps(const Request& request, Finished&& finished) {
     CubeEngine engine(request.state);
-    engine.for_each_tile([&](const Tile& tile, int32_t step) {
+    const auto place = [&](int32_t step) {
       Destination destination = request.destinations[0];
       destination.address += static_cast<uint64_t>(bytes_before(request.state, step));
-      engine.carry_out(tile, destination);
-      finished();
-    });
+      return destination;
+    };
+    engine.carry_out_each(place, finished);
   }
 
   static void sums(const Request& request) {
@@ -100,6 +101,11 @@ class Runner {
       const PendingSum& sum = request.sums[i];
       const Tile tile = Progress::tile(sum.state, sum.step, CubeEngine::kIsPartial);
       CubeEngine engine(sum.state);
+      if (request.sum_count == 1 && request.destination_count == 1 && !sum.keeps_sum && engine.follows_units()) {
+        engine.compute_in_units(tile, 0, sum.state.k_blocks(), nullptr);
+        engine.carry_out_units(tile, request.destinations[0]);
+        return;
+      }
       engine.compute_step(tile, sum.step, sum.keeps_sum);
       if (i + 1 == request.sum_count) engine.carry_out(tile, request.destinations, request.destination_count);
     }

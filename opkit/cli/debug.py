@@ -1,0 +1,366 @@
+"""`opkit debug`: time travel through a launch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opkit.cli.completion import complete_case, complete_standard
+from opkit.cli.console import Console, common_options
+from opkit.cli.options import ProgramBehindDashes, chip_option, timeout_option
+from opkit.errors import OpkitError, SetupError, UsageError
+
+if TYPE_CHECKING:
+    from opkit.debugging import Debugger, Target
+
+__all__ = ["command"]
+
+_GIGABYTE = 1 << 30
+
+
+@click.command(
+    "debug",
+    cls=ProgramBehindDashes,
+    short_help="Step through a kernel, forwards and backwards.",
+)
+@click.argument(
+    "project",
+    required=False,
+    type=click.Path(path_type=Path),
+    metavar="[PROJECT | -- PROGRAM ARGUMENTS]",
+)
+@click.option(
+    "--case",
+    "name",
+    metavar="NAME",
+    shell_complete=complete_case,
+    help="The case to run; by default the first that failed in the last opkit test.",
+)
+@click.option("--op", metavar="NAME", help="The operator to take the case from.")
+@click.option(
+    "--cases",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="Cases of this file, as opkit test takes it. Repeatable.",
+)
+@click.option(
+    "--standard",
+    metavar="NAME",
+    shell_complete=complete_standard,
+    help="The precision standard that tells which elements are off.",
+)
+@click.option(
+    "-e",
+    "--execute",
+    "lines",
+    multiple=True,
+    metavar="COMMAND",
+    help="Do this and leave, such as -e why. Repeatable.",
+)
+@click.option(
+    "--commands",
+    "script",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True, allow_dash=True),
+    metavar="FILE",
+    help='Do the commands of a file, one a line, and leave; "-" reads them from stdin.',
+)
+@click.option("--plain", is_flag=True, help="A prompt in place of the full-screen interface.")
+@click.option("--dap", is_flag=True, help="Serve the Debug Adapter Protocol on stdin and stdout.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Serve it on this port of 127.0.0.1; 0 takes a free one and prints it.",
+)
+@click.option("--vscode", is_flag=True, help="Write .vscode/launch.json for this project.")
+@click.option("--host", is_flag=True, help="Debug the tiling function instead, in gdb.")
+@click.option(
+    "--launch",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of a program or script the N-th launch; by default the one that faults, or the first.",
+)
+@click.option("--kernel", metavar="NAME", help="Of a program or script launches of this kernel.")
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0.01),
+    default=8.0,
+    show_default=True,
+    metavar="GIB",
+    help="What a recording may take; beyond 1 GiB it lies in $TMPDIR.",
+)
+@click.option("--no-check", is_flag=True, help="Leave out what opkit check looks for.")
+@timeout_option()
+@chip_option("run on")
+@common_options
+def command(
+    *,
+    project: Path | None,
+    name: str | None,
+    op: str | None,
+    files: tuple[Path, ...],
+    standard: str | None,
+    lines: tuple[str, ...],
+    script: Path | None,
+    plain: bool,
+    dap: bool,
+    port: int | None,
+    vscode: bool,
+    host: bool,
+    launch: int | None,
+    kernel: str | None,
+    limit: float,
+    no_check: bool,
+    timeout: float,
+    chip: str,
+    program: tuple[str, ...],
+    console: Console,
+) -> None:
+    """Step through a kernel, forwards and backwards.
+
+    PROJECT is an operator project; behind "--" stands a program that opkit cc has linked, or a .py
+    file, with its arguments. The launch runs once and is recorded; then every instruction of it can
+    be stood at, in any order. "help" lists the commands.
+
+    Example: opkit debug gelu_custom --case gelu_custom-float16-7919-normal -e why
+    """
+    if vscode:
+        _write_launch_json(project, console)
+        return
+    if host:
+        _debug_host(project, name, op, files, chip, console)
+        return
+
+    def target() -> Target:
+        options = {"launch": launch or 0, "kernel": kernel or "", "limit": int(limit * _GIGABYTE)}
+        if program:
+            if project is not None:
+                raise UsageError('give a project, or a program behind "--", not both')
+            return _program_target(program, chip, options)
+        if launch is not None or kernel is not None:
+            raise UsageError('--launch and --kernel are for programs and scripts behind "--"')
+        return _case_target(
+            project, name, op, files, standard, not no_check, timeout, chip, options, console
+        )
+
+    if dap or port is not None:
+        _serve(target, port, console)
+        return
+    found = target()
+    from opkit.debugging import Debugger
+
+    debugger = Debugger(found)
+    if not console.json:
+        _tell(found, console)
+    if lines or script is not None or not sys.stdin.isatty() or console.json:
+        given: Iterable[str] = lines
+        if not lines:
+            given = _lines_of(script)
+        _batch(debugger, given, console)
+        return
+    _interact(debugger, console, plain=plain)
+
+
+def _tell(target: Target, console: Console) -> None:
+    recording = target.session.recording
+    cut = ", cut at the limit" if recording.is_cut else ""
+    console.status(
+        "recorded",
+        f"{target.title}: {recording.kernel}, {recording.step_count} instructions on"
+        f" {len(recording.cores)} cores, {recording.size_bytes / 2**20:.1f} MiB{cut}",
+    )
+    for text in target.launches[1:] and target.launches[:20]:
+        console.detail(text)
+
+
+def _lines_of(script: Path | None) -> Iterable[str]:
+    if script is None or str(script) == "-":
+        return sys.stdin
+    try:
+        return script.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{script}: {error}") from error
+
+
+def _batch(debugger: Debugger, lines: Iterable[str], console: Console) -> None:
+    """Do commands one after the other; the first that cannot be done ends them, with exit 2."""
+    done: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        try:
+            result = debugger.run(text)
+        except UsageError as error:
+            if console.json:
+                done.append({"line": text, "error": {"message": error.message, "help": error.help}})
+                console.emit_json({"results": done})
+                raise click.exceptions.Exit(UsageError.exit_code) from error
+            raise UsageError(
+                f"command {number}, {text}: {error.message}", help=error.help
+            ) from error
+        done.append({"line": text, "command": result.command, "result": dict(result.data)})
+        if result.text:
+            console.result(result.text)
+        if result.quits:
+            break
+    if console.json:
+        console.emit_json({"results": done})
+
+
+def _interact(debugger: Debugger, console: Console, *, plain: bool) -> None:
+    if not plain:
+        from opkit.debugging import run_terminal
+
+        try:
+            run_terminal(debugger)
+            return
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "textual":
+                raise
+            console.warn('the full-screen interface needs textual: pip install "opkit[debug]"')
+    console.result(debugger.run("where").text)
+    while True:
+        try:
+            line = input("(opkit) ")
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            console.result()
+            continue
+        try:
+            result = debugger.run(line)
+        except UsageError as error:
+            console.warn(f"{error.message}" + (f" ({error.help})" if error.help else ""))
+            continue
+        if result.quits:
+            return
+        if result.text:
+            console.result(result.text)
+
+
+def _case_target(
+    project: Path | None,
+    name: str | None,
+    op: str | None,
+    files: tuple[Path, ...],
+    standard: str | None,
+    check: bool,
+    timeout: float,
+    chip: str,
+    options: dict[str, Any],
+    console: Console,
+) -> Target:
+    from opkit import runtime
+    from opkit.cli._cases import build_project, case_pool, choose_cases
+    from opkit.debugging import debug_case
+    from opkit.testing import case_standard, load_golden, operator_standards
+    from opkit.toolchain import load_project
+
+    found = load_project(project)
+    standards = operator_standards(found.root, found.operators, standard=standard)
+    golden = load_golden(found.package_dir / "golden.py")
+    names = (name,) if name is not None else ()
+    pool = case_pool(found, golden, op, files, 0, False, False, names)
+    case = choose_cases(found, pool, None, names, name is None)[0]
+    artifact = build_project(found, chip, console)
+    spec = next(spec for spec in found.operators if spec.op == case.op)
+    runtime.configure(artifact.chip.name)
+    with runtime.time_limit(timeout):
+        return debug_case(
+            case,
+            spec,
+            runtime.open(artifact.folder),
+            golden=golden,
+            standard=case_standard(case, standards[case.kernel]),
+            root=found.root.resolve(),
+            check=check,
+            limit_bytes=options["limit"],
+        )
+
+
+def _program_target(program: tuple[str, ...], chip: str, options: dict[str, Any]) -> Target:
+    from opkit import runtime, torch_npu
+    from opkit.debugging import debug_program, debug_script
+    from opkit.pypto import as_pypto
+
+    file = runtime.find_program(Path(program[0]))
+    named = {
+        "launch": options["launch"],
+        "kernel": options["kernel"],
+        "limit_bytes": options["limit"],
+    }
+    if file.suffix != ".py":
+        context = click.get_current_context()
+        asked = context.get_parameter_source("chip")
+        is_default = asked is click.core.ParameterSource.DEFAULT
+        return debug_program(file, program[1:], chip=None if is_default else chip, **named)
+    torch_npu.offer()
+    runtime.configure(chip)
+    with as_pypto():
+        return debug_script(file, program[1:], **named)
+
+
+def _serve(target: Any, port: int | None, console: Console) -> None:
+    from opkit.debugging import serve_port, serve_streams
+
+    if console.json:
+        raise UsageError("the protocol has a form of its own: leave --json out")
+    if port is None:
+        # What the program under debug prints must not come between the protocol's messages.
+        sys.stdout.flush()
+        with os.fdopen(os.dup(1), "wb") as taken:
+            os.dup2(2, 1)
+            serve_streams(target, sys.stdin.buffer, taken)
+        return
+    serve_port(target, port, lambda number: console.result(f"127.0.0.1:{number}"))
+
+
+def _write_launch_json(project: Path | None, console: Console) -> None:
+    from opkit.debugging import write_launch_json
+    from opkit.toolchain import load_project
+
+    found = load_project(project)
+    path, verb = write_launch_json(found.root, [spec.name for spec in found.operators])
+    console.status(verb, str(path))
+
+
+def _debug_host(
+    project: Path | None,
+    name: str | None,
+    op: str | None,
+    files: tuple[Path, ...],
+    chip: str,
+    console: Console,
+) -> None:
+    import subprocess
+
+    from opkit.cli._cases import build_project, case_pool, choose_cases
+    from opkit.debugging import host_debugger
+    from opkit.testing import load_golden
+    from opkit.toolchain import load_project
+
+    found = load_project(project)
+    golden = load_golden(found.package_dir / "golden.py")
+    names = (name,) if name is not None else ()
+    pool = case_pool(found, golden, op, files, 0, False, False, names)
+    case = choose_cases(found, pool, None, names, name is None)[0]
+    artifact = build_project(found, chip, console)
+    argv = host_debugger(found.root.resolve(), artifact.folder, case.name, case.kernel)
+    console.command_line(argv, always=True)
+    if console.json:
+        console.emit_json({"command": argv})
+        return
+    try:
+        code = subprocess.run(argv, check=False).returncode
+    except OSError as error:
+        raise SetupError(f"{argv[0]} cannot be started: {error.strerror}") from error
+    if code != 0:
+        raise OpkitError(f"{argv[0]} ended with {code}")

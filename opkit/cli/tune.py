@@ -1,0 +1,299 @@
+"""`opkit tune`: search sizes and variants of kernels on the timing model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opkit.cli.console import Console, common_options, write_text
+from opkit.cli.options import (
+    ProgramBehindDashes,
+    chip_option,
+    executor_option,
+    output_option,
+    parse_shape,
+    timeout_option,
+)
+from opkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from opkit.testing import Case
+    from opkit.toolchain import Artifact, Project
+    from opkit.tuning import Budget, Subject, TuningReport
+
+__all__ = ["Search", "command"]
+
+
+@click.command(
+    "tune",
+    cls=ProgramBehindDashes,
+    short_help="Search tile sizes, buffers and blocks on the timing model.",
+)
+@click.argument(
+    "project",
+    required=False,
+    type=click.Path(path_type=Path),
+    metavar="[PROJECT | PROGRAM.py[:FUNCTION] | -- PROGRAM ARGUMENTS]",
+)
+@click.option("--op", metavar="NAME", help="The operator; the project's first by default.")
+@click.option(
+    "--shape", "shapes", multiple=True, metavar="SHAPE", help="Sizes joined by x, repeatable."
+)
+@click.option(
+    "--dtype", metavar="DTYPE", help="The dtype of the first input; the first by default."
+)
+@click.option(
+    "--size", "sizes", multiple=True, metavar="NAME=N", help="Of PROGRAM.py: a dimension."
+)
+@click.option(
+    "--knob", "knobs", multiple=True, metavar="NAME=V,V", help="Other values to try, repeatable."
+)
+@click.option(
+    "--constexpr",
+    "constants",
+    multiple=True,
+    metavar="FILE:NAME=V,V",
+    help="Of a program: values of a constexpr or #define in its source, repeatable.",
+)
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="FILE:NAME=V,V",
+    help="Of a program: values that its source gives a field of the tiling data, repeatable.",
+)
+@click.option(
+    "--build", "build_line", metavar="COMMAND", help="What makes a program of its source."
+)
+@click.option(
+    "--verify", "verify_line", metavar="COMMAND", help="What says whether its result is right."
+)
+@click.option(
+    "--budget",
+    metavar="N|SECONDS",
+    default="200",
+    show_default=True,
+    help="Candidates at the most, or how long: 30s, 5m.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the search."
+)
+@click.option(
+    "--standard", metavar="NAME", help="The precision standard; the project's by default."
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Where measurements are kept, and gone on from; below build/opkit.tune by default.",
+)
+@click.option("--dry-run", is_flag=True, help="Write no tuning file.")
+@output_option("--html", "a page that shows the landscape")
+@executor_option("Candidates")
+@timeout_option()
+@chip_option("tune for")
+@common_options
+def command(
+    *,
+    project: Path | None,
+    program: tuple[str, ...],
+    op: str | None,
+    shapes: tuple[str, ...],
+    dtype: str | None,
+    sizes: tuple[str, ...],
+    knobs: tuple[str, ...],
+    constants: tuple[str, ...],
+    fields: tuple[str, ...],
+    build_line: str | None,
+    verify_line: str | None,
+    budget: str,
+    seed: int,
+    standard: str | None,
+    state: Path | None,
+    dry_run: bool,
+    html: Path | None,
+    executor: str | None,
+    timeout: float,
+    chip: str,
+    console: Console,
+) -> None:
+    """Search tile sizes, buffers and blocks on the timing model.
+
+    PROJECT is built once more with a TilingFunc that takes sizes with each launch. Every candidate
+    is run, timed by the model and verified against the golden; the best is also clean under opkit
+    check, and never slower than what was there. The sizes go to op_host/<operator>_tuning.inc,
+    which the generated TilingFunc reads. PROGRAM.py is what opkit compile takes. Behind "--" stands
+    a program whose constants --constexpr and --field name. What was measured is kept: a run that
+    was ended goes on where it stood. docs/tuning.md tells more.
+
+    Example: opkit tune gelu_custom --shape 1048576 --html landscape.html
+
+    Example: opkit tune --constexpr add.asc:TILE=1024,2048 -- ./add
+    """
+    from opkit.chips import find_chip
+    from opkit.executor import open_executor
+
+    search = Search(
+        _budget(budget), seed, state, html, executor, timeout, find_chip(chip).name, dry_run
+    )
+    # Wrong words are told before anything is built.
+    open_executor(executor or "local")
+    if program:
+        if project is not None or op or shapes or dtype or sizes:
+            raise UsageError(
+                "a program is tuned as it is: --constexpr and --field say what may change",
+                help="leave PROJECT, --op, --shape, --dtype and --size out",
+            )
+        from opkit.cli._tune_others import program_subject_of
+
+        subject, where = program_subject_of(
+            program, constants, fields, build_line, verify_line, search, knobs
+        )
+        report = search.run(subject, where, console)
+        search.show([report], console)
+        return
+    if constants or fields or build_line or verify_line:
+        raise UsageError(
+            "--constexpr, --field, --build and --verify are for programs",
+            help='put the program behind "--": opkit tune --constexpr add.asc:TILE=1,2 -- ./add',
+        )
+    if project is not None and project.name.partition(":")[0].endswith(".py"):
+        from opkit.cli._tune_others import tune_compiled
+
+        if op or shapes or dtype or standard:
+            raise UsageError(
+                "PROGRAM.py says its operators and types: --op, --shape, --dtype and --standard"
+                " are for projects",
+                help="give its named dimensions with --size",
+            )
+        tune_compiled(str(project), sizes, knobs, search, console)
+        return
+    if sizes:
+        raise UsageError("--size is for PROGRAM.py", help="a project's shapes: --shape 2048x4096")
+    _tune_project(project, op, shapes, dtype, knobs, standard, search, console)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search, and where to."""
+
+    budget: Budget
+    seed: int
+    state: Path | None
+    html: Path | None
+    executor: str | None
+    timeout_seconds: float
+    chip: str
+    dry_run: bool
+
+    def run(self, subject: Subject, state: Path, console: Console) -> TuningReport:
+        """Tune one subject under a progress bar."""
+        import time
+
+        from opkit.executor import open_executor
+        from opkit.tuning import tune
+
+        most = subject.space.size
+        if self.budget.candidates is not None:
+            most = min(most, self.budget.candidates)
+        begin = time.monotonic()
+        with console.progress("tune", most) as bar:
+            report = tune(
+                subject,
+                executor=open_executor(self.executor or "local"),
+                state=self.state or state,
+                budget=self.budget,
+                seed=self.seed,
+                progress=lambda best, count: bar.advance(f"best {best}", steps=count),
+            )
+        seconds = max(1e-9, time.monotonic() - begin)
+        console.status(
+            "tuned", f"{subject.name}, {len(report.trials)} candidates in {seconds:.1f} s"
+        )
+        return report
+
+    def show(self, reports: Sequence[TuningReport], console: Console) -> None:
+        """Print the reports and write the page."""
+        from opkit.cli._profile_output import made_text
+        from opkit.tuning import landscape_page, report_object, report_text
+
+        for at, report in enumerate(reports):
+            console.result(report_text(report))
+            if self.html is not None:
+                path = self.html
+                if at > 0:
+                    path = path.with_name(f"{path.stem}-{at + 1}{path.suffix}")
+                write_text(path, landscape_page(report, made=made_text()))
+                console.status("wrote", str(path))
+        if console.json:
+            console.emit_json([report_object(report) for report in reports])
+
+
+def _budget(text: str) -> Budget:
+    from opkit.testing import read_budget
+    from opkit.tuning import Budget
+
+    found = read_budget(text, option="--budget")
+    return Budget(found.cases, found.seconds)
+
+
+def _tune_project(
+    folder: Path | None,
+    op: str | None,
+    shapes: tuple[str, ...],
+    dtype: str | None,
+    knobs: tuple[str, ...],
+    standard: str | None,
+    search: Search,
+    console: Console,
+) -> None:
+    from opkit.toolchain import build, load_project
+    from opkit.tuning import project_state, project_subject, save_project_row
+
+    found = load_project(folder)
+
+    def make(copy: Project, out: Path) -> Artifact:
+        artifact = build(
+            copy, chip=search.chip, out=out, verbose=console.command_line, warn=console.warn
+        )
+        made = artifact.compiled + artifact.cached
+        if made:
+            console.status("built", f"{found.name}, {made} files in {artifact.seconds:.1f} s")
+        return artifact
+
+    reports = []
+    cases = [_case(found, op, shape, dtype) for shape in shapes or (None,)]
+    if search.state is not None and len(cases) > 1:
+        raise UsageError("--state is for one shape", help="leave it out: each shape has its own")
+    for case in cases:
+        subject = project_subject(
+            found,
+            case,
+            chip=search.chip,
+            build=make,
+            knobs=knobs,
+            standard=standard,
+            timeout_seconds=search.timeout_seconds,
+        )
+        report = search.run(subject, project_state(found, subject), console)
+        reports.append(report)
+        if not search.dry_run:
+            console.status("wrote", str(save_project_row(found, case, report)))
+    search.show(reports, console)
+
+
+def _case(project: Project, op: str | None, shape: str | None, dtype: str | None) -> Case:
+    from opkit.cli.profile import chosen_operator, chosen_variant
+    from opkit.testing import load_golden, make_case, usual_shape
+
+    golden = load_golden(project.package_dir / "golden.py")
+    spec = chosen_operator(project, op)
+    rule = golden.shape_rule(spec) if golden is not None else None
+    sizes = parse_shape(shape) if shape else usual_shape(spec, shape_rule=rule)
+    if 0 in sizes:
+        raise UsageError(f"--shape {shape} has no elements: nothing is launched for it")
+    return make_case(spec, sizes, variant=chosen_variant(spec, dtype), shape_rule=rule)

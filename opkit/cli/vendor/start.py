@@ -1,0 +1,72 @@
+"""Starting a command of the vendor by its name: the real one where it is there, else opkit's."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import click
+
+from opkit.cli.console import run_guarded
+
+__all__ = ["TOOLS", "find_real", "main", "run_tool"]
+
+TOOLS: Mapping[str, str] = MappingProxyType(
+    {
+        "ascend-dbg": "ascend_dbg",
+        "asys": "asys",
+        "cannlog": "cannlog",
+        "msadvisor": "msadvisor",
+        "msopgen": "msopgen",
+        "msopst": "msopst",
+        "msprof": "msprof",
+        "mssanitizer": "mssanitizer",
+        "npu-smi": "npu_smi",
+        "profdash": "profdash",
+    }
+)
+"""Name of the command: the module of this package that does it."""
+
+_OURS = b"opkit.cli.vendor"
+
+
+def main() -> None:
+    """Run the command whose name this process was started by, and exit with its code."""
+    sys.exit(run_tool(Path(sys.argv[0]).name, sys.argv[1:]))
+
+
+def run_tool(name: str, arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code; where the real one is on PATH, become that one."""
+    real = find_real(name, os.environ.get("PATH", os.defpath))
+    if real is not None:
+        click.echo(f"opkit: {real} is the vendor's own {name}, so opkit's steps aside", err=True)
+        os.execv(real, [str(real), *arguments])
+    module = importlib.import_module(f"opkit.cli.vendor.{TOOLS[name]}")
+    # msprof is three commands, told apart by their first words.
+    if hasattr(module, "choose"):
+        command, rest = module.choose(list(arguments))
+    else:
+        command, rest = module.command, list(arguments)
+    return run_guarded(command, rest, name=name)
+
+
+def find_real(name: str, path: str) -> Path | None:
+    """Return the first executable of this name in the folders of `path` that is not opkit's."""
+    for folder in path.split(os.pathsep):
+        found = shutil.which(name, path=folder or os.curdir)
+        if found is not None and not _is_ours(Path(found)):
+            return Path(found)
+    return None
+
+
+def _is_ours(script: Path) -> bool:
+    try:
+        with script.open("rb") as file:
+            return _OURS in file.read(4096)
+    except OSError:
+        return False

@@ -1,0 +1,17 @@
+"""Attention in one kernel: recognised in programs, written as Ascend C, launched."""
+
+from __future__ import annotations
+
+from .kernel import attention_arrays, attention_data, attention_kernel, workspaces
+from .pattern import recognise_attention
+from .text import AttentionKernel, write_attention
+
+__all__ = [
+    "AttentionKernel",
+    "attention_arrays",
+    "attention_data",
+    "attention_kernel",
+    "recognise_attention",
+    "workspaces",
+    "write_attention",
+]

@@ -1,0 +1,72 @@
+"""The operator table's row of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkit.errors import UsageError
+
+from .dimensions import Shape, broadcast_shapes, same, shape_text
+from .table import Operator, Settings
+
+if TYPE_CHECKING:
+    from .graph import Tensor
+
+__all__ = ["ATTENTION"]
+
+
+def _shape(tensors: Sequence[Tensor], _: Settings) -> Shape:
+    if len(tensors) not in (3, 4):
+        raise UsageError(
+            f"there are {len(tensors)} tensors, expected q, k, v, and a mask where there is one"
+        )
+    q, k, v = (tensor.shape for tensor in tensors[:3])
+    if min(len(q), len(k), len(v)) < 2:
+        raise UsageError("q, k and v have two axes or more")
+    if not same(q[-1], k[-1]) or not same(k[-2], v[-2]):
+        raise UsageError(
+            f"q {shape_text(q)}, k {shape_text(k)} and v {shape_text(v)} do not belong together:"
+            " q and k have equal last axes, k and v equal last but one"
+        )
+    outer = broadcast_shapes(q[:-2], k[:-2], v[:-2])
+    if len(outer) != len(q) - 2 or not all(map(same, outer, q[:-2])):
+        raise UsageError(f"k and v have more batches than q {shape_text(q)}")
+    if len(tensors) == 4:
+        scores = (*q[:-1], k[-2])
+        wide = broadcast_shapes(tensors[3].shape, scores)
+        if len(wide) != len(scores) or not all(map(same, wide, scores)):
+            raise UsageError(
+                f"the mask {shape_text(tensors[3].shape)} does not broadcast to the scores"
+                f" {shape_text(scores)}"
+            )
+    return (*q[:-1], v[-1])
+
+
+def _dtype(tensors: Sequence[Tensor], _: Settings) -> str:
+    return tensors[0].dtype
+
+
+def _reference(*arrays: Any, scale: float | None, causal: bool) -> Any:
+    q, k, v, *mask = arrays
+    factor = q.shape[-1] ** -0.5 if scale is None else scale
+    scores = q @ np.swapaxes(k, -1, -2) * factor
+    if mask:
+        scores = scores + mask[0]
+    if causal:
+        seen = np.tril(np.ones(scores.shape[-2:], bool))
+        scores = np.where(seen, scores, -np.inf)
+    with np.errstate(all="ignore"):
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return weights / weights.sum(axis=-1, keepdims=True) @ v
+
+
+ATTENTION = Operator(
+    *("attention", None, "attention", _shape, _dtype, _reference),
+    aten="scaled_dot_product_attention",
+    parameters={"scale": None, "causal": False},
+)
+"""softmax(q kᵀ scale + mask) v; without a scale one over the root of q's width; `causal`: a query
+sees the keys up to its own place."""

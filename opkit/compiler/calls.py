@@ -1,0 +1,145 @@
+"""Calling a compiled program with arrays: what all targets share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opkit.dtypes import find_dtype
+from opkit.errors import UsageError
+
+from .dimensions import bind_shapes, evaluate
+from .fusion import FusedGraph, Group
+from .graph import Graph, Node
+from .operators import OPERATORS
+
+__all__ = ["ProgramCalls"]
+
+
+class ProgramCalls(ABC):
+    """A compiled program, callable with arrays."""
+
+    @property
+    @abstractmethod
+    def graph(self) -> Graph:
+        """The program as it was traced."""
+
+    @property
+    @abstractmethod
+    def lowered(self) -> FusedGraph:
+        """The program in kernels."""
+
+    @abstractmethod
+    def run_group(
+        self,
+        group: Group,
+        memory: dict[str, Any],
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, float],
+    ) -> None:
+        """Run one kernel; its results appear in memory."""
+
+    def __call__(self, *arrays: Any, **attributes: float) -> Any:
+        """Return the outputs for these inputs.
+
+        Raises:
+            UsageError: an array does not fit its input.
+            KernelFault: a kernel faulted.
+        """
+        graph = self.graph
+        if len(arrays) != len(graph.inputs):
+            raise UsageError(f"{graph.name} takes {len(graph.inputs)} arrays, not {len(arrays)}")
+        given: dict[str, Any] = {}
+        for tensor, array in zip(graph.inputs, arrays, strict=True):
+            row = find_dtype(tensor.dtype)
+            assert row is not None
+            array = np.asarray(array)
+            if str(array.dtype) != row.numpy:
+                raise UsageError(
+                    f'"{tensor.name}" has elements of {array.dtype}, expected {row.numpy}',
+                    help="convert it with astype()",
+                )
+            given[tensor.name] = np.ascontiguousarray(array)
+        results = self.run(given, attributes)
+        outputs = tuple(results[name] for name, _ in graph.outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def run(self, given: Mapping[str, Any], attributes: Mapping[str, float]) -> dict[str, Any]:
+        """Return the outputs by name, for contiguous arrays by name."""
+        graph = self.lowered.graph
+        memory, sizes = self.run_all(given, attributes)
+        scalars = self.scalars(sizes, attributes)
+        found = {}
+        for name, tensor in graph.outputs:
+            if tensor in scalars:
+                dtype = find_dtype(graph.tensors[tensor].dtype)
+                assert dtype is not None and dtype.numpy is not None
+                found[name] = np.asarray(scalars[tensor], dtype.numpy)
+            else:
+                found[name] = memory[tensor]
+        return found
+
+    def run_all(
+        self, given: Mapping[str, Any], attributes: Mapping[str, float]
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """Return every tensor that lies in global memory, and the named sizes."""
+        graph = self.lowered.graph
+        sizes = bind_shapes(
+            ((t.name, t.shape) for t in graph.inputs), {n: a.shape for n, a in given.items()}
+        )
+        scalars = self.scalars(sizes, attributes)
+        memory: dict[str, Any] = dict(given)
+        for group in self.lowered.groups:
+            if group.kind == "view":
+                (node,) = group.nodes
+                memory[node.output.name] = memory[node.inputs[0]].reshape(
+                    tuple(evaluate(e, sizes) for e in node.output.shape)
+                )
+            else:
+                self.run_group(group, memory, sizes, scalars)
+        return memory, sizes
+
+    def scalars(
+        self, sizes: Mapping[str, int], attributes: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Return the numbers that the host computes for a launch."""
+        graph = self.lowered.graph
+        known = {each.name: each.default for each in graph.attributes}
+        for name, value in attributes.items():
+            if name not in known:
+                raise UsageError(f'{graph.name} has no attribute "{name}"')
+            known[name] = value
+        found: dict[str, float] = {}
+        for node in graph.nodes:
+            if node.output.name in self.lowered.uniform:
+                found[node.output.name] = _number(node, found, known, sizes)
+        return found
+
+    def room(self, name: str, memory: dict[str, Any], sizes: Mapping[str, int]) -> Any:
+        """Return the array of a tensor, made where there is none yet."""
+        if name not in memory:
+            tensor = self.lowered.graph.tensors[name]
+            row = find_dtype(tensor.dtype)
+            assert row is not None and row.numpy is not None
+            memory[name] = np.empty(tuple(evaluate(e, sizes) for e in tensor.shape), row.numpy)
+        return memory[name]
+
+
+def _number(
+    node: Node, found: Mapping[str, float], known: Mapping[str, Any], sizes: Mapping[str, int]
+) -> float:
+    settings = node.settings
+    if node.operator == "constant":
+        return settings["value"]  # type: ignore[return-value]
+    if node.operator == "extent":
+        return float(evaluate(settings["extent"], sizes))
+    if node.operator == "attribute":
+        value = known[str(settings["name"])]
+        if value is None:
+            raise UsageError(f'the attribute "{settings["name"]}" is missing')
+        return value  # type: ignore[no-any-return]
+    arrays = [np.asarray(found[each]) for each in node.inputs]
+    return float(OPERATORS[node.operator].reference(*arrays, **settings).item())

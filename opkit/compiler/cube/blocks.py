@@ -1,0 +1,497 @@
+"""A product of 16-bit matrices on cube cores, block by block, as Ascend C."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opkit.dtypes import find_dtype
+
+from ..graph import Location
+from ..text import Text, identifier
+from .cutting import BLOCK_FIELDS, K_CHUNK, K_STEP
+
+__all__ = [
+    "FREE",
+    "READY",
+    "SLOTS",
+    "BlockProduct",
+    "write_blocks",
+    "write_cube_class",
+    "write_plain_product",
+]
+
+SLOTS = 4
+"""Parts of blocks that a cube core hands over before it waits for its vector cores."""
+
+
+@dataclass(frozen=True)
+class BlockProduct:
+    """What one kernel multiplies; the names are data types."""
+
+    name: str
+    dtype: str
+    """Of both matrices: `float16` or `bfloat16`."""
+    result: str
+    """Of the result in global memory."""
+    transpose_left: bool
+    """The left matrices lie by columns."""
+    transpose_right: bool
+    location: Location | None = None
+
+    @property
+    def stem(self) -> str:
+        """What the names of its classes begin with."""
+        name = identifier(self.name)
+        return name[:1].upper() + name[1:]
+
+    @property
+    def struct(self) -> str:
+        """The tiling structure's name."""
+        return f"{self.stem}Tiling"
+
+    @property
+    def cube_class(self) -> str:
+        """The name of the cube cores' class."""
+        return f"Kernel{self.stem}Cube"
+
+    @property
+    def operand(self) -> str:
+        """The matrices' type in C++."""
+        return cpp(self.dtype)
+
+
+def cpp(dtype: str) -> str:
+    """Return a data type's name in kernels."""
+    row = find_dtype(dtype)
+    assert row is not None
+    return row.kernel
+
+
+def write_blocks(out: Text, product: BlockProduct, members: Sequence[tuple[str, str, str]]) -> None:
+    """Write the tiling structure, and the class that all kinds of cores know the blocks by.
+
+    Args:
+        out: where to.
+        product: what is multiplied.
+        members: all of the structure's: name, type and note.
+    """
+    out(f"// How {product.name} is cut into blocks: written by the host for each launch.")
+    out(f"struct {product.struct} {{")
+    for name, kind, note in members:
+        out(f"{kind} {name};{f'  // {note}' if note else ''}")
+    out("};")
+    out()
+    out.all(_BLOCKS.replace("STRUCT", product.struct).strip().splitlines())
+    out()
+
+
+def write_plain_product(product: BlockProduct) -> Text:
+    """Return the source of a kernel of cube cores alone."""
+    out = Text()
+    write_blocks(out, product, BLOCK_FIELDS)
+    write_cube_class(out, product)
+    out()
+    out(
+        f'extern "C" __global__ __cube__ void {product.name}(GM_ADDR left, GM_ADDR right, GM_ADDR y,'
+        f" {product.struct} tiling)"
+    )
+    out("{")
+    out(f"{product.cube_class} op;")
+    out("op.Init(left, right, y, tiling);")
+    out("op.Process();")
+    out("}")
+    return out
+
+
+def write_cube_class(out: Text, product: BlockProduct, slots: int = 0) -> None:
+    """Write the cube cores' class.
+
+    Args:
+        out: where to.
+        product: what is multiplied.
+        slots: parts of blocks that a core hands over to its vector cores before it waits for the first
+            of them; 0 for a kernel whose results go to global memory at once.
+    """
+    words = {
+        "CLASS": product.cube_class,
+        "STRUCT": product.struct,
+        "TYPE": product.operand,
+        "RESULT": "float" if slots else cpp(product.result),
+        "CHUNK": str(K_CHUNK),
+        "STEP": str(K_STEP),
+    }
+    for line in _CUBE.strip().splitlines():
+        line = line.strip()
+        if line.startswith("@"):
+            _insert(out, line[1:], product, slots)
+            continue
+        for word, text in words.items():
+            line = line.replace(word, text)
+        is_work = line.startswith(("Mmad(", "LoadData("))
+        out(line, product.location if is_work else None)
+
+
+def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
+    place = product.location
+    if what == "left" or what == "right":
+        turned = product.transpose_left if what == "left" else product.transpose_right
+        side = "rows" if what == "left" else "columns"
+        first = "row" if what == "left" else "column"
+        extent = "m" if what == "left" else "n"
+        batch = f"chunk.block.batch * tiling.batch{what.title()}"
+        if (what == "left") == turned:
+            at = f"{batch} + chunk.k * tiling.{extent} + chunk.block.{first}"
+            shape = f"chunk.depth, chunk.block.{side}, tiling.{extent}"
+        else:
+            at = f"{batch} + chunk.block.{first} * tiling.k + chunk.k"
+            shape = f"chunk.block.{side}, chunk.depth, tiling.k"
+        out(f"Copy({what.title()}Chunk(slot), {what}Global[{at}], {shape});", place)
+    elif what == "loads":
+        for side, first, count, gap in (
+            ("left", "0", "rows / 16", "length / 16 - 1"),
+            ("right", "begin / 16", "(end - begin) / 16", "0"),
+        ):
+            turned = product.transpose_left if side == "left" else product.transpose_right
+            by_depth = (side == "left") == turned
+            # Fractals of L1 lie down the rows that were copied, column of 16 after column.
+            if by_depth:
+                stride, at = "depth / 16", f"(({first}) * depth / 16 + k / 16 + i) * 256"
+            else:
+                extent = "rows" if side == "left" else "RoundUp(chunk.block.columns)"
+                stride, at = "1", f"((k / 16 + i) * {extent} / 16 + {first}) * 256"
+            is_turned = "true" if by_depth else "false"
+            step = "i * 256" if side == "left" else "i * (end - begin) * 16"
+            out(
+                f"LoadData({side}Step[{step}], {side}L1[{at}],"
+                f" LoadData2DParams(0, {count}, {stride}, 0, {gap}, {is_turned}, 0));",
+                place,
+            )
+    elif what == "store":
+        lines = _HAND_OVER if slots else _STORE
+        mode = {"float16": "F322F16", "bfloat16": "F322BF16"}.get(product.result, "NoQuant")
+        for line in lines.strip().splitlines():
+            text = line.strip().replace("MODE", mode)
+            text = (
+                text.replace("SLOTS", str(slots))
+                .replace("FREE", str(FREE))
+                .replace("READY", str(READY))
+            )
+            out(text, place if text.startswith("Fixpipe(") else None)
+    elif what == "drain":
+        if slots:
+            out("// The vector cores have read what was handed over last.")
+            out(f"for (uint32_t i = handed < {slots} ? 0 : handed - {slots}; i < handed; ++i) {{")
+            out(f"CrossCoreWaitFlag<2, PIPE_FIX>({FREE});")
+            out("}")
+    elif what == "results" and slots:
+        out("uint32_t handed = 0;")
+
+
+READY, FREE = 4, 5
+"""Flags between a cube core and its vector cores: a part lies in its slot; a slot may be used
+again."""
+
+_BLOCKS = """
+// A part of the result that one core computes.
+struct Block {
+int64_t batch;
+int64_t row;
+int64_t column;
+uint32_t rows;
+uint32_t columns;
+uint32_t place;  // among the blocks of its row in the band
+uint32_t wide;  // blocks of its row in the band
+};
+
+// Blocks lie in bands of some columns: cores that work at the same time share rows and columns of the operands.
+class Blocks {
+protected:
+__aicore__ inline Block BlockAt(int64_t index) const
+{
+const int64_t inBatch = index % (tiling.blocksM * tiling.blocksN);
+const int64_t first = inBatch / (tiling.blocksM * tiling.band) * tiling.band;
+const int64_t rest = inBatch - first * tiling.blocksM;
+const int64_t wide = tiling.blocksN - first < tiling.band ? tiling.blocksN - first : tiling.band;
+const int64_t i = rest / wide;
+const int64_t j = first + rest % wide;
+Block block;
+block.place = rest % wide;
+block.wide = wide;
+block.batch = index / (tiling.blocksM * tiling.blocksN);
+block.row = i * tiling.rowsEach + (i < tiling.rowsMore ? i : tiling.rowsMore) * 16;
+block.column = j * tiling.columnsEach + (j < tiling.columnsMore ? j : tiling.columnsMore) * 16;
+block.rows = Shorter(tiling.m - block.row, tiling.rowsEach + (i < tiling.rowsMore ? 16 : 0));
+block.columns = Shorter(tiling.n - block.column, tiling.columnsEach + (j < tiling.columnsMore ? 16 : 0));
+return block;
+}
+
+// The columns of a block's first part, about half: it is carried out while the other multiplies.
+__aicore__ inline uint32_t PartOf(uint32_t columns) const
+{
+return (columns + 31) / 32 * 16;
+}
+
+__aicore__ inline uint32_t Shorter(int64_t left, int64_t right) const
+{
+return static_cast<uint32_t>(left < right ? left : right);
+}
+
+STRUCT tiling;
+};
+"""
+
+_CUBE = """
+// A cube core's blocks, one after another: chunks of K come to L1, and in steps to L0, while the one before multiplies.
+class CLASS : Blocks {
+public:
+__aicore__ inline void Init(GM_ADDR left, GM_ADDR right, GM_ADDR result, const STRUCT& given)
+{
+tiling = given;
+leftGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(left));
+rightGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(right));
+resultGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ RESULT*>(result));
+mostRows = tiling.rowsEach + (tiling.rowsMore > 0 ? 16 : 0);
+mostColumns = tiling.columnsEach + (tiling.columnsMore > 0 ? 16 : 0);
+pipe.InitBuffer(leftBuffer, 2 * mostRows * CHUNK * sizeof(TYPE));
+pipe.InitBuffer(rightBuffer, 2 * mostColumns * CHUNK * sizeof(TYPE));
+pipe.InitBuffer(leftSteps, 2 * mostRows * STEP * sizeof(TYPE));
+pipe.InitBuffer(rightSteps, 2 * mostColumns * STEP * sizeof(TYPE));
+pipe.InitBuffer(sumsBuffer, mostRows * mostColumns * sizeof(float));
+if (tiling.m % 16 == 1) {
+// A single row is multiplied with the one below it.
+const LocalTensor<TYPE> all = leftBuffer.Get<TYPE>();
+InitConstValue(all, InitConstValueParams<TYPE>(1, 2 * mostRows * CHUNK * sizeof(TYPE) / 32, 0, 0));
+SetFlag<HardEvent::MTE2_MTE1>(2);
+WaitFlag<HardEvent::MTE2_MTE1>(2);
+}
+}
+
+__aicore__ inline void Process()
+{
+Chunk chunk = ChunkAt(GetBlockIdx(), 0);
+if (chunk.index >= tiling.blocks) {
+return;
+}
+for (int32_t i = 0; i < 2; ++i) {
+SetFlag<HardEvent::MTE1_MTE2>(i);
+SetFlag<HardEvent::M_MTE1>(i);
+}
+for (int32_t i = 0; i < PARTS; ++i) {
+SetFlag<HardEvent::FIX_M>(i);
+}
+CopyIn(chunk, 0);
+for (uint32_t slot = 0; chunk.index < tiling.blocks; slot = 1 - slot) {
+const Chunk next = chunk.isLast ? ChunkAt(chunk.index + GetBlockNum(), 0) : ChunkAt(chunk.index, chunk.turn + 1);
+if (next.index < tiling.blocks) {
+CopyIn(next, 1 - slot);
+}
+Multiply(chunk, slot);
+chunk = next;
+}
+for (int32_t i = 0; i < 2; ++i) {
+WaitFlag<HardEvent::MTE1_MTE2>(i);
+WaitFlag<HardEvent::M_MTE1>(i);
+}
+for (int32_t i = 0; i < PARTS; ++i) {
+WaitFlag<HardEvent::FIX_M>(i);
+}
+@drain
+}
+
+private:
+// Some of a block's products: those of `depth` elements of K.
+struct Chunk {
+int64_t index;
+Block block;
+int64_t turn;  // how many chunks of the block come before
+int64_t k;
+uint32_t depth;
+bool isFirst;
+bool isLast;
+};
+
+__aicore__ inline Chunk ChunkAt(int64_t index, int64_t turn) const
+{
+Chunk chunk;
+chunk.index = index;
+chunk.turn = turn;
+if (index >= tiling.blocks) {
+return chunk;
+}
+chunk.block = BlockAt(index);
+const int64_t all = (tiling.k + CHUNK - 1) / CHUNK;
+// Of the cores that have rows or columns in common half begin a chunk later, so that fewer read the same lines in step.
+const int64_t shift = (GetBlockIdx() / chunk.block.wide + chunk.block.place) % 2 % all;
+// The first chunk of all comes in halves, so that the cube has something to do soon.
+const bool isSplit = index == GetBlockIdx() && (shift + 1) * CHUNK <= tiling.k;
+const int64_t number = isSplit && turn > 0 ? turn - 1 : turn;
+chunk.k = (number + shift) % all * CHUNK;
+chunk.depth = Shorter(tiling.k - chunk.k, CHUNK);
+if (isSplit && turn < 2) {
+chunk.k += turn * (CHUNK / 2);
+chunk.depth = CHUNK / 2;
+}
+chunk.isFirst = turn == 0;
+chunk.isLast = number == all - 1 && !(isSplit && turn == 0);
+return chunk;
+}
+
+__aicore__ inline void CopyIn(const Chunk& chunk, uint32_t slot)
+{
+WaitFlag<HardEvent::MTE1_MTE2>(slot);
+@left
+@right
+SetFlag<HardEvent::MTE2_MTE1>(slot);
+}
+
+// Columns of 32 bytes one behind the other, each of a multiple of 16 rows.
+__aicore__ inline void Copy(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t columns, int64_t stride)
+{
+const uint16_t height = RoundUp(rows);
+if (stride <= 65535) {
+DataCopy(to, from, Nd2NzParams(1, rows, columns, 0, stride, height, 1, 0));
+return;
+}
+// The instruction cannot say so long a way from row to row.
+for (uint32_t row = 0; row < rows; ++row) {
+DataCopy(to[row * 16], from[row * stride], Nd2NzParams(1, 1, columns, 0, columns, height, 1, 0));
+}
+}
+
+__aicore__ inline void Multiply(const Chunk& chunk, uint32_t slot)
+{
+WaitFlag<HardEvent::MTE2_MTE1>(slot);
+const uint32_t columns = RoundUp(chunk.block.columns);
+// At both ends of its sums a block comes in parts: one is carried out while the next multiplies.
+const bool isWhole = !chunk.isFirst && !chunk.isLast;
+const uint32_t width = isWhole ? columns : PartOf(columns);
+int32_t part = 0;
+for (uint32_t begin = 0; begin < columns; begin += width) {
+const uint32_t end = begin + width < columns ? begin + width : columns;
+if (chunk.isFirst) {
+Claim(chunk.block, part, end == columns);
+}
+Part(chunk, slot, begin, end);
+if (chunk.isLast) {
+SetFlag<HardEvent::M_FIX>(part);
+WaitFlag<HardEvent::M_FIX>(part);
+CopyOut(chunk.block, begin, end < chunk.block.columns ? end : chunk.block.columns);
+for (int32_t i = part; i < (end == columns ? PARTS : part + 1); ++i) {
+SetFlag<HardEvent::FIX_M>(i);
+}
+}
+++part;
+}
+SetFlag<HardEvent::MTE1_MTE2>(slot);
+}
+
+// Waits until a part of L0C has been carried out; until all of it has, where the block before was smaller.
+__aicore__ inline void Claim(const Block& block, int32_t part, bool isLast)
+{
+if (part == 0) {
+isMoved = block.rows > lastRows || block.columns > lastColumns;
+lastRows = block.rows;
+lastColumns = block.columns;
+}
+const int32_t first = isMoved && part > 0 ? PARTS : part;
+const int32_t end = isLast || isMoved ? PARTS : part + 1;
+for (int32_t i = first; i < end; ++i) {
+WaitFlag<HardEvent::FIX_M>(i);
+}
+}
+
+__aicore__ inline void Part(const Chunk& chunk, uint32_t slot, uint32_t begin, uint32_t end)
+{
+const uint32_t rows = RoundUp(chunk.block.rows);
+const uint32_t depth = RoundUp(chunk.depth);
+// A product of one row would be a vector's, which lies otherwise in L0A.
+const uint32_t realRows = chunk.block.rows == 1 ? 2 : chunk.block.rows;
+const uint32_t realColumns = (end < chunk.block.columns ? end : chunk.block.columns) - begin;
+const LocalTensor<TYPE> leftL1 = LeftChunk(slot);
+const LocalTensor<TYPE> rightL1 = RightChunk(slot);
+const LocalTensor<float> sums = sumsBuffer.Get<float>()[begin * rows];
+for (uint32_t k = 0; k < chunk.depth; k += STEP) {
+const uint32_t length = depth - k < STEP ? depth - k : STEP;
+const LocalTensor<TYPE> leftStep = leftSteps.Get<TYPE>()[step * mostRows * STEP];
+const LocalTensor<TYPE> rightStep = rightSteps.Get<TYPE>()[step * mostColumns * STEP];
+WaitFlag<HardEvent::M_MTE1>(step);
+for (uint32_t i = 0; i < length / 16; ++i) {
+@loads
+}
+SetFlag<HardEvent::MTE1_M>(step);
+WaitFlag<HardEvent::MTE1_M>(step);
+const uint32_t real = chunk.depth - k < length ? chunk.depth - k : length;
+Mmad(sums, leftStep, rightStep, MmadParams(realRows, realColumns, real, 0, false, chunk.isFirst && k == 0));
+if (rows * (end - begin) < 2560) {
+// So short a product has not written its sums when the next one reads them.
+PipeBarrier<PIPE_M>();
+}
+SetFlag<HardEvent::M_MTE1>(step);
+step = 1 - step;
+}
+}
+
+@store
+
+__aicore__ inline LocalTensor<TYPE> LeftChunk(uint32_t slot)
+{
+return leftBuffer.Get<TYPE>()[slot * mostRows * CHUNK];
+}
+
+__aicore__ inline LocalTensor<TYPE> RightChunk(uint32_t slot)
+{
+return rightBuffer.Get<TYPE>()[slot * mostColumns * CHUNK];
+}
+
+__aicore__ inline uint32_t RoundUp(uint32_t count) const
+{
+return (count + 15) / 16 * 16;
+}
+
+static constexpr int32_t PARTS = 2;  // of a block, at most
+TPipe pipe;
+TBuf<TPosition::A1> leftBuffer;
+TBuf<TPosition::B1> rightBuffer;
+TBuf<TPosition::A2> leftSteps;
+TBuf<TPosition::B2> rightSteps;
+TBuf<TPosition::CO1> sumsBuffer;
+GlobalTensor<TYPE> leftGlobal;
+GlobalTensor<TYPE> rightGlobal;
+GlobalTensor<RESULT> resultGlobal;
+uint32_t mostRows = 0;
+uint32_t mostColumns = 0;
+uint32_t lastRows = 0;  // of the block before
+uint32_t lastColumns = 0;
+bool isMoved = false;
+uint32_t step = 0;
+@results
+};
+"""
+
+_STORE = """
+__aicore__ inline void CopyOut(const Block& block, uint32_t begin, uint32_t end)
+{
+const LocalTensor<float> sums = sumsBuffer.Get<float>()[begin * RoundUp(block.rows)];
+const int64_t at = (block.batch * tiling.m + block.row) * tiling.n + block.column + begin;
+FixpipeParamsV220 params(end - begin, block.rows, RoundUp(block.rows), tiling.n, false);
+params.quantPre = QuantMode_t::MODE;
+Fixpipe(resultGlobal[at], sums, params);
+}
+"""
+
+_HAND_OVER = """
+// The vector cores of this block get a part as soon as it is there, and say when they have read it.
+__aicore__ inline void CopyOut(const Block& block, uint32_t begin, uint32_t end)
+{
+const LocalTensor<float> sums = sumsBuffer.Get<float>()[begin * RoundUp(block.rows)];
+if (handed >= SLOTS) {
+CrossCoreWaitFlag<2, PIPE_FIX>(FREE);
+}
+const int64_t slot = GetBlockIdx() * SLOTS + handed % SLOTS;
+FixpipeParamsV220 params(end - begin, block.rows, RoundUp(block.rows), tiling.slotColumns, false);
+Fixpipe(resultGlobal[slot * tiling.slotLength], sums, params);
+CrossCoreSetFlag<2, PIPE_FIX>(READY);
+++handed;
+}
+"""

@@ -1,0 +1,248 @@
+"""How a product's result is cut into blocks, and which cores take which."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from opkit.chips import Chip
+from opkit.errors import UsageError
+
+__all__ = ["BLOCK_FIELDS", "K_CHUNK", "K_STEP", "Cut", "ProductShape", "chosen_cut", "cut_product"]
+
+_SIDE = 16
+K_CHUNK = 256
+"""Elements of K that a copy to L1 brings: rows of 512 bytes of 16-bit types, which copy fastest."""
+K_STEP = 64
+"""Elements of K that one Mmad multiplies: two such steps of 256 rows fill L0A, or L0B."""
+_MOST_SIDE = 256
+_BLOCK_CYCLES = 300
+"""About what a block costs beside its products: filling and draining the pipes."""
+_BURST_CYCLES = 3.4
+"""What the shortest row of a copy takes."""
+_BEST = 12
+"""Cuts of the cheapest estimates whose cores are then looked at one by one."""
+
+BLOCK_FIELDS = (
+    ("batchLeft", "int64_t", "elements from one left matrix to the next; 0: one for all"),
+    ("batchRight", "int64_t", ""),
+    ("m", "int64_t", ""),
+    ("n", "int64_t", ""),
+    ("k", "int64_t", ""),
+    ("blocks", "int64_t", "of all batches"),
+    ("blocksM", "int64_t", "down the rows of a batch"),
+    ("blocksN", "int64_t", "across its columns"),
+    ("band", "int64_t", "blocks across that cores work on at the same time"),
+    ("rowsEach", "int64_t", "rows of every block"),
+    ("rowsMore", "int64_t", "the first blocks have 16 more"),
+    ("columnsEach", "int64_t", "columns of every block"),
+    ("columnsMore", "int64_t", "the first blocks have 16 more"),
+)
+"""Name, C++ type and note of each member that describes a product's blocks."""
+
+
+@dataclass(frozen=True)
+class ProductShape:
+    """The sizes of one launch."""
+
+    batches: int
+    m: int
+    n: int
+    k: int
+    left_is_shared: bool
+    """One left matrix for all batches."""
+    right_is_shared: bool
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Blocks of a product: in each direction the first ones have 16 rows or columns more, so that
+    all are about as large."""
+
+    shape: ProductShape
+    down: int
+    """Blocks down the rows of a batch."""
+    across: int
+    band: int
+    cores: int
+
+    @property
+    def blocks(self) -> int:
+        """The blocks of all batches."""
+        return self.shape.batches * self.down * self.across
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of the largest block, a multiple of 16."""
+        return _most(self.shape.m, self.down)
+
+    @property
+    def most_columns(self) -> int:
+        """Columns of the largest block, a multiple of 16."""
+        return _most(self.shape.n, self.across)
+
+    def block(self, index: int) -> tuple[int, int, int, int, int]:
+        """Return a block's batch, first row, first column, rows and columns."""
+        batch, rest = divmod(index, self.down * self.across)
+        band, rest = divmod(rest, self.down * self.band)
+        wide = min(self.band, self.across - band * self.band)
+        i, j = divmod(rest, wide)
+        j += band * self.band
+        row, column = _begin(self.shape.m, self.down, i), _begin(self.shape.n, self.across, j)
+        row_end = min(self.shape.m, _begin(self.shape.m, self.down, i + 1))
+        column_end = min(self.shape.n, _begin(self.shape.n, self.across, j + 1))
+        return batch, row, column, row_end - row, column_end - column
+
+    def blocks_of(self, core: int) -> range:
+        """Return the blocks of one core: all cores work side by side in a band."""
+        return range(core, self.blocks, self.cores)
+
+    def values(self) -> tuple[int, ...]:
+        """Return the numbers of `BLOCK_FIELDS`."""
+        shape = self.shape
+        rows, more_rows = divmod(-(-shape.m // _SIDE), self.down)
+        columns, more_columns = divmod(-(-shape.n // _SIDE), self.across)
+        return (
+            0 if shape.left_is_shared else shape.m * shape.k,
+            0 if shape.right_is_shared else shape.k * shape.n,
+            *(shape.m, shape.n, shape.k, self.blocks, self.down, self.across, self.band),
+            *(rows * _SIDE, more_rows, columns * _SIDE, more_columns),
+        )
+
+    def pack(self, *more: int) -> bytes:
+        """Return the tiling data; `more` are numbers of eight bytes that follow."""
+        values = (*self.values(), *more)
+        return struct.pack(f"={len(values)}q", *values)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.shape.m} x {self.shape.n} of {self.shape.batches} batches in {self.down} x"
+            f" {self.across} blocks of {self.most_rows} x {self.most_columns} at most",
+            "core | blocks",
+        ]
+        for core in range(self.cores):
+            lines.append(f"{core:4} | {','.join(map(str, self.blocks_of(core)))}")
+        return "\n".join(lines)
+
+
+def _most(extent: int, parts: int) -> int:
+    fractals = -(-extent // _SIDE)
+    return -(-fractals // parts) * _SIDE
+
+
+def _begin(extent: int, parts: int, index: int) -> int:
+    each, more = divmod(-(-extent // _SIDE), parts)
+    return (index * each + min(index, more)) * _SIDE
+
+
+def cut_product(shape: ProductShape, chip: Chip) -> Cut:
+    """Return the cut whose busiest core is done first, by the chip's rates.
+
+    A block's sums lie in L0C, its chunks of both operands twice in L1: that bounds its sides.
+    """
+    return _cut(
+        shape,
+        chip.count("cores.aic"),
+        chip.count("memory.l0c_bytes") // 4,
+        chip.number("timing.cube.macs_per_cycle.fp16"),
+        chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle"),
+    )
+
+
+def chosen_cut(
+    cut: Cut, chip: Chip, *, rows: int = 0, columns: int = 0, band: int = 0, cores: int = 0
+) -> Cut:
+    """Return a cut with what was chosen in place of its own: the sides of blocks, and the rest.
+
+    Raises:
+        UsageError: blocks that large do not fit L0C, or a side of them L0A or L0B.
+    """
+    if not (rows or columns or band or cores):
+        return cut
+    shape = cut.shape
+    down = -(-shape.m // rows) if rows else cut.down
+    across = -(-shape.n // columns) if columns else cut.across
+    high, wide = _most(shape.m, down), _most(shape.n, across)
+    if high * wide > chip.count("memory.l0c_bytes") // 4 or max(high, wide) > _MOST_SIDE:
+        raise UsageError(
+            f"blocks of {high} x {wide} sums do not fit: L0C has room for"
+            f" {chip.count('memory.l0c_bytes') // 4}, a side of at most {_MOST_SIDE}",
+            help="choose smaller blocks",
+        )
+    limit = chip.count("cores.aic")
+    used = min(cores or limit, limit, shape.batches * down * across)
+    return Cut(shape, down, across, min(band, across) or _band(shape, down, across, used), used)
+
+
+@lru_cache(maxsize=256)
+def _cut(shape: ProductShape, cores: int, limit: int, macs: float, copied: float) -> Cut:
+    """Return the best cut for `macs` products and `copied` bytes a cycle, `limit` sums at once."""
+    rough: list[tuple[float, int, int]] = []
+    for down in _counts(shape.m):
+        rows = _most(shape.m, down)
+        for across in _counts(shape.n):
+            columns = _most(shape.n, across)
+            if rows * columns > limit:
+                continue
+            rounds = -(-shape.batches * down * across // cores)
+            area = min(rows, shape.m / down + 4) * min(columns, shape.n / across + 4)
+            height, width = min(rows, shape.m / down), min(columns, shape.n / across)
+            cube = area * shape.k / macs * (1 + 10 / (rows * columns * K_STEP / macs))
+            # Rows of a left matrix come 512 bytes at a time, those of a right one as wide as a block.
+            bursts = height * _burst(512, copied) + K_CHUNK * _burst(2 * width, copied)
+            moved = bursts * shape.k / K_CHUNK * 1.06
+            rough.append(
+                (rounds * (max(cube, moved) + 0.3 * min(cube, moved) + _BLOCK_CYCLES), down, across)
+            )
+    rough.sort()
+    best: tuple[float, Cut] | None = None
+    for estimate, down, across in rough[:_BEST]:
+        used = min(cores, shape.batches * down * across)
+        cut = Cut(shape, down, across, _band(shape, down, across, used), used)
+        # The estimate spreads the blocks evenly; what the busiest core really has comes on top.
+        busiest = _busiest(cut) * used / (shape.batches * shape.m * shape.n)
+        rounds = -(-cut.blocks // used)
+        even = cut.blocks / used / rounds
+        cost = estimate * max(1.0, busiest * even)
+        if best is None or cost < best[0]:
+            best = (cost, cut)
+    assert best is not None
+    return best[1]
+
+
+def _burst(size: float, rate: float) -> float:
+    """Return the cycles of one row of a copy."""
+    return max(size / rate, _BURST_CYCLES)
+
+
+def _counts(extent: int) -> Sequence[int]:
+    """Return the numbers of blocks worth trying along an axis."""
+    fractals = -(-extent // _SIDE)
+    sides = range(1, min(fractals, _MOST_SIDE // _SIDE) + 1)
+    return sorted({-(-fractals // side) for side in sides})
+
+
+def _band(shape: ProductShape, down: int, across: int, cores: int) -> int:
+    """Return how many blocks across share a band: cores that work at the same time read the
+    fewest bytes where what they compute is about square."""
+    rows, columns = shape.m / down, shape.n / across
+
+    def read(width: int) -> float:
+        return math.ceil(cores / width) * rows + width * columns
+
+    widths = [width for width in range(1, min(across, cores) + 1) if cores % width == 0]
+    return min(widths, key=read)
+
+
+def _busiest(cut: Cut) -> int:
+    """Return the elements of the core that has most."""
+    loads = [0] * cut.cores
+    if cut.blocks > 4096:
+        return cut.most_rows * cut.most_columns * -(-cut.blocks // cut.cores)
+    for index in range(cut.blocks):
+        _, _, _, rows, columns = cut.block(index)
+        loads[index % cut.cores] += rows * columns
+    return max(loads)

@@ -1,0 +1,410 @@
+"""Vector cores that finish the blocks which cube cores hand over: one kernel for a product and what follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opkit.chips import Chip
+
+from ..fusion import FusedGraph, Group
+from ..graph import Graph, GraphError, Tensor
+from ..text import Text, identifier
+from ..vector import (
+    LARGEST_REPEAT,
+    DoesNotFit,
+    Domain,
+    KernelWriter,
+    Plan,
+    TilingField,
+    TilingLayout,
+    cpp_type,
+    domain_of,
+    fill_values,
+    layout_of,
+    lower_group,
+    pack_values,
+    plan_memory,
+    row_stride,
+    row_unit,
+    tile_for,
+)
+from .blocks import FREE, READY, SLOTS, BlockProduct, write_blocks
+from .cutting import BLOCK_FIELDS, K_CHUNK, Cut
+
+__all__ = ["Epilogue", "epilogue_data", "epilogue_of", "write_epilogue"]
+
+_SLOT_FIELDS = (
+    ("slotColumns", "int64_t", "elements from row to row of a part that is handed over"),
+    ("slotLength", "int64_t", "elements of such a part"),
+)
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """The vector half of a mixed kernel, through the compiler's stages."""
+
+    fused: FusedGraph
+    """The nodes after the product, as a program of their own: the product is an input."""
+    domain: Domain
+    plan: Plan
+    layout: TilingLayout
+    stems: Mapping[str, str]
+    product: str
+    """The product's tensor."""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The tensors behind the kernel's addresses after both matrices: the product's stands for the slots."""
+        program = self.plan.program
+        return tuple(t.name for t in (*program.inputs, *(tensor for tensor, _ in program.outputs)))
+
+
+def epilogue_of(fused: FusedGraph, group: Group, sums: str) -> Epilogue:
+    """Return the vector half of a group that begins with a product.
+
+    Args:
+        fused: the whole program.
+        group: a product and the element-wise nodes that follow it.
+        sums: the data type in which the cube hands over.
+    """
+    graph = fused.graph
+    product, *nodes = group.nodes
+    names: dict[str, None] = {}
+    defined = {node.output.name for node in nodes}
+    for node in nodes:
+        names |= dict.fromkeys(
+            n for n in node.inputs if n not in defined and n not in fused.uniform
+        )
+    inputs = []
+    for name in names:
+        tensor = graph.tensors[name]
+        if name == product.output.name:
+            tensor = Tensor(name, tensor.shape, sums)
+        inputs.append(tensor)
+    known = {tensor: output for output, tensor in graph.outputs}
+    outputs = tuple((known.get(name, name), name) for name in fused.outputs_of(group))
+    uniform = (n for n in graph.nodes if n.output.name in fused.uniform)
+    own = Graph(group.name, tuple(inputs), (*uniform, *nodes), outputs, graph.attributes)
+    part = FusedGraph(own, (Group(group.name, "vector", tuple(nodes)),))
+    domain = domain_of(own, nodes, keeps_matrices=True)
+    program = lower_group(part, part.groups[0], domain, "blocks")
+    for tensor, value in program.outputs:
+        if value.space != "tile":
+            raise GraphError(
+                f'"{tensor.name}" does not have an element for each of the product\'s',
+                location=nodes[-1].location,
+            )
+    plan = plan_memory(program)
+    stems: dict[str, str] = {}
+    for tensor in (*program.inputs, *(t for t, _ in program.outputs)):
+        wanted = identifier(known.get(tensor.name, tensor.name))
+        wanted = "product" if tensor.name == product.output.name else wanted
+        while wanted in stems.values() or wanted in ("left", "right"):
+            wanted += "Out"
+        stems[tensor.name] = wanted
+    lead = [TilingField(n, kind, note) for n, kind, note in (*BLOCK_FIELDS, *_SLOT_FIELDS)]
+    layout = layout_of(plan, stems, lead)
+    return Epilogue(part, domain, plan, layout, stems, product.output.name)
+
+
+def write_epilogue(product: BlockProduct, epilogue: Epilogue, cube: Text) -> Text:
+    """Return the source of a mixed kernel.
+
+    Args:
+        product: the cube's half.
+        epilogue: the vector cores' half.
+        cube: the cube cores' class.
+    """
+    writer = _BlockWriter(product, epilogue)
+    out = writer.out
+    fields = [(f.name, f.cpp_type, f.note) for f in epilogue.layout.fields]
+    write_blocks(out, product, fields)
+    out.extend(cube)
+    out()
+    out(
+        "// A vector core finishes half of the rows of what its cube core hands over, part by part."
+    )
+    writer.write_class()
+    stems = [epilogue.stems[name] for name in epilogue.arguments]
+    parameters = ", ".join(f"GM_ADDR {stem}" for stem in ("left", "right", *stems))
+    out(
+        f'extern "C" __global__ __mix__(1, 2) void {product.name}({parameters}, {product.struct} tiling)'
+    )
+    out("{")
+    out("if ASCEND_IS_AIC {")
+    out(f"{product.cube_class} op;")
+    out(f"op.Init(left, right, {epilogue.stems[epilogue.product]}, tiling);")
+    out("op.Process();")
+    out("} else {")
+    out(f"{writer.class_name} op;")
+    out(f"op.Init({', '.join(('left', 'right', *stems))}, tiling);")
+    out("op.Process();")
+    out("}")
+    out("}")
+    return out
+
+
+def epilogue_data(
+    epilogue: Epilogue,
+    cut: Cut,
+    chip: Chip,
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, float],
+) -> tuple[int, bytes]:
+    """Return the elements of all slots together, and the tiling data of a launch.
+
+    Raises:
+        DoesNotFit: not even eight rows of a part fit the unified buffer.
+    """
+    slot_columns = -(-cut.most_columns // 32) * 16
+    slot_length = -(-cut.most_rows * slot_columns // 128) * 128
+    values: dict[str, float] = dict(zip((f[0] for f in BLOCK_FIELDS), cut.values(), strict=True))
+    stride = row_stride(epilogue.plan, slot_columns)
+    room = tile_for(epilogue.plan, chip, slot_columns)
+    rows = min(LARGEST_REPEAT, room // stride)
+    if rows == 0:
+        raise DoesNotFit(
+            f"a row of {slot_columns} elements of what follows the product takes more than the"
+            f" {chip.count('memory.ub_bytes')} bytes of UB",
+            help="return fewer values at once, or split the program",
+        )
+    # Two tiles at least, so that one comes while the other computes.
+    rows = min(rows, max(8, -(-cut.most_rows // 4)))
+    slots = cut.cores * SLOTS * slot_length
+    values |= {
+        "slotColumns": slot_columns,
+        "slotLength": slot_length,
+        "columns": cut.shape.n,
+        "partLength": stride,
+        "unit": max(8, row_unit(epilogue.plan)),
+        "rowsPerTile": rows,
+        "tileLength": -(-rows * stride // 256) * 256,
+        "byChunk": int(stride <= 2040 and rows >= -(-stride // 64)),
+    }
+    fill_values(epilogue.layout, values, sizes, scalars)
+    values[f"{epilogue.stems[epilogue.product]}Size"] = slots
+    return slots, pack_values(epilogue.layout, values)
+
+
+class _BlockWriter(KernelWriter):
+    """A kernel that takes its tiles from the slots of a cube core."""
+
+    def __init__(self, product: BlockProduct, epilogue: Epilogue) -> None:
+        super().__init__(product.name, epilogue.fused.graph, epilogue.plan, epilogue.layout)
+        self.block = product
+        self.stems = dict(epilogue.stems)
+        self.product = epilogue.product
+        self.class_of = f"Kernel{product.stem}Vector"
+
+    @property
+    def class_name(self) -> str:
+        return self.class_of
+
+    @property
+    def base_class(self) -> str:
+        return " : Blocks"
+
+    @property
+    def rows_down(self) -> Sequence[str]:
+        return _ROWS_AT.strip().splitlines()
+
+    def init_share(self) -> None:
+        kind = self.block.operand
+        for side in ("left", "right"):
+            self.out(f"{side}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {kind}*>({side}));")
+
+    @property
+    def parameters(self) -> list[str]:
+        return ["left", "right", *super().parameters]
+
+    def fetch(self) -> None:
+        """Write how vector cores bring what their cube core reads next into L2."""
+        out = self.out
+        out(
+            "// Vector cores have time: they bring what cube cores read next from memory into L2, each a share of the"
+        )
+        out("// rows and columns that several blocks have in common.")
+        out("__aicore__ inline void Fetch(int64_t index)")
+        out("{")
+        out("const uint32_t sub = GetSubBlockIdx();")
+        out("if (index >= tiling.blocks) {")
+        out("return;")
+        out("}")
+        out("const Block block = BlockAt(index);")
+        out("const uint32_t down = (GetBlockNum() + block.wide - 1) / block.wide;")
+        out("const uint32_t above = index % GetBlockNum() / block.wide;")
+        out("const int64_t before = index - GetBlockNum();")
+        out(
+            "const bool hasColumns = before >= 0 && BlockAt(before).column == block.column && BlockAt(before).batch == block.batch;"
+        )
+        out(f"for (int64_t k = 0; k < tiling.k; k += {K_CHUNK}) {{")
+        out(f"const uint32_t depth = Shorter(tiling.k - k, {K_CHUNK});")
+        for side, first, extent, cores, place, all_of in (
+            ("left", "block.row", "block.rows", "block.wide", "block.place", "tiling.m"),
+            ("right", "block.column", "block.columns", "down", "above", "tiling.n"),
+        ):
+            turned = self.block.transpose_left if side == "left" else self.block.transpose_right
+            at = f"block.batch * tiling.batch{side.title()}"
+            if (side == "left") == turned:
+                at += f" + k * {all_of} + {first}"
+                shape = f"depth, {extent}, {all_of}"
+            else:
+                at += f" + {first} * tiling.k + k"
+                shape = f"{extent}, depth, tiling.k"
+            if side == "right":
+                out("if (!hasColumns) {")
+            out(f"Touch({side}Global[{at}], {shape}, 2 * {cores}, 2 * {place} + sub);")
+            if side == "right":
+                out("}")
+        out("}")
+        out("}")
+        out()
+        room = f"({self.queue_bytes(self.input_segments)})"
+        kind = self.block.operand
+        text = _TOUCH.replace("TYPE", kind).replace("ROOM", f"{room} / sizeof({kind})")
+        out.all(text.strip().splitlines())
+        out()
+
+    def own_members(self) -> None:
+        kind = self.block.operand
+        self.out(f"GlobalTensor<{kind}> leftGlobal;")
+        self.out(f"GlobalTensor<{kind}> rightGlobal;")
+        self.out("int64_t partRow = 0;  // the first row of the part at hand")
+        self.out("int64_t slot = 0;  // where the part at hand begins")
+        self.out("uint32_t taken = 0;")
+
+    def process(self) -> None:
+        out = self.out
+        out.all(_PROCESS.strip().splitlines())
+        out()
+
+    def part(self) -> None:
+        """Write what is done with one part of a block."""
+        out = self.out
+        out("__aicore__ inline void Part(const Block& block, uint32_t begin, uint32_t end)")
+        out("{")
+        out("batch = block.batch;")
+        out("column = block.column + begin;")
+        out("columns = end - begin;")
+        out("stride = (columns + tiling.unit - 1) / tiling.unit * tiling.unit;")
+        if self.prepares:
+            out("Prepare(0);")
+        out(f"CrossCoreWaitFlag<2, PIPE_MTE2>({READY});")
+        out(f"const int64_t own = GetBlockIdx() / GetSubBlockNum() * {SLOTS};")
+        out(f"slot = (own + taken++ % {SLOTS}) * tiling.slotLength;")
+        out("partRow = block.row;")
+        out("const uint32_t upper = (block.rows + 1) / 2;")
+        out("firstRow = block.row + (GetSubBlockIdx() == 0 ? 0 : upper);")
+        out("lastRow = GetSubBlockIdx() == 0 ? block.row + upper : block.row + block.rows;")
+        out("if (firstRow < lastRow) {")
+        out("CopyIn(firstRow, RowsAt(firstRow));")
+        out("}")
+        out("for (int64_t row = firstRow; row < lastRow;) {")
+        out("const uint32_t rows = RowsAt(row);")
+        out("if (row + rows < lastRow) {")
+        out("CopyIn(row + rows, RowsAt(row + rows));")
+        out("}")
+        name = self.pass_name(self.last_pass)
+        out(f"Compute{name}(rows, row == firstRow);")
+        out("CopyOut(row, rows);")
+        out("row += rows;")
+        out("}")
+        out(f"CrossCoreSetFlag<2, PIPE_MTE2>({FREE});")
+        out("}")
+        out()
+
+    def copy(
+        self,
+        tensor: Tensor,
+        segments: Sequence[tuple[str, int, bool]],
+        queue: str,
+        is_row: bool,
+        *,
+        is_in: bool,
+    ) -> None:
+        if tensor.name != self.product:
+            super().copy(tensor, segments, queue, is_row, is_in=is_in)
+            return
+        at = self.segment(segments, tensor.name)
+        local = f"{queue}[{at}]" if at != "0" else queue
+        stem = self.stems[tensor.name]
+        self.out(
+            f"LoadPart({local}.ReinterpretCast<{cpp_type(tensor.dtype)}>(),"
+            f" {stem}Global[slot + (row - partRow) * tiling.slotColumns], rows);"
+        )
+
+    def helpers(self) -> None:
+        self.part()
+        self.fetch()
+        super().helpers()
+        self.out.all(_LOAD_PART.strip().splitlines())
+        self.out()
+
+
+_PROCESS = """
+__aicore__ inline void Process()
+{
+const int64_t group = GetBlockIdx() / GetSubBlockNum();
+if (group >= tiling.blocks) {
+return;
+}
+Fetch(group);
+Fetch(group + GetBlockNum());
+for (int64_t index = group; index < tiling.blocks; index += GetBlockNum()) {
+Fetch(index + 2 * GetBlockNum());
+const Block block = BlockAt(index);
+const uint32_t width = PartOf(block.columns);
+for (uint32_t begin = 0; begin < block.columns; begin += width) {
+Part(block, begin, begin + width < block.columns ? begin + width : block.columns);
+}
+}
+}
+"""
+
+_ROWS_AT = """
+// Rows of the tile that begins at a row.
+__aicore__ inline uint32_t RowsAt(int64_t row)
+{
+const int64_t rest = lastRow - row;
+return rest < tiling.rowsPerTile ? static_cast<uint32_t>(rest) : tiling.rowsPerTile;
+}
+
+"""
+
+_LOAD_PART = """
+// Rows of a part that the cube core has handed over.
+template <typename T>
+__aicore__ inline void LoadPart(const LocalTensor<T>& to, const GlobalTensor<T>& from, uint32_t rows)
+{
+const uint32_t bytes = columns * sizeof(T);
+const uint32_t skipped = (tiling.slotColumns - columns) * sizeof(T);
+const uint32_t gap = stride * sizeof(T) / 32 - (bytes + 31) / 32;
+DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, skipped, gap, 0}, DataCopyPadExtParams<T>());
+}
+"""
+
+_TOUCH = """
+// One share of some rows is read, and forgotten.
+__aicore__ inline void Touch(const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t length, int64_t step, uint32_t shares, uint32_t share)
+{
+const uint32_t each = (rows + shares - 1) / shares;
+const uint32_t first = share * each;
+if (first >= rows) {
+return;
+}
+uint32_t count = rows - first < each ? rows - first : each;
+const uint32_t most = ROOM / ((length + 15) / 16 * 16);
+count = count < most ? count : most;
+if (count == 0) {
+return;
+}
+LocalTensor<TYPE> room = inputQueue.AllocTensor<TYPE>();
+const uint32_t bytes = length * sizeof(TYPE);
+const uint32_t skipped = static_cast<uint32_t>((step - length) * sizeof(TYPE));
+DataCopyPad(room, from[first * step], DataCopyExtParams{static_cast<uint16_t>(count), bytes, skipped, 0, 0}, DataCopyPadExtParams<TYPE>());
+inputQueue.EnQue<TYPE>(room);
+room = inputQueue.DeQue<TYPE>();
+inputQueue.FreeTensor(room);
+}
+"""

@@ -1,0 +1,299 @@
+"""Fused element-wise and reducing nodes as loops in C++."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..dimensions import Dimension, product
+from ..fusion import FusedGraph
+from ..graph import GraphError, Node, Tensor
+from ..operators import OPERATORS
+from ..text import Text, identifier
+from ..vector import domain_of
+
+__all__ = ["HostFunction", "storage_type", "write_loops"]
+
+_STORAGE = {
+    **{"float16": "Half", "bfloat16": "Brain", "float32": "float", "float64": "double"},
+    **{"bool": "bool", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t"},
+    **{"uint16": "uint16_t", "int32": "int32_t", "uint32": "uint32_t", "int64": "int64_t"},
+    "uint64": "uint64_t",
+}
+_COMPUTED = {"float16": "float", "bfloat16": "float"}
+_INFIX = {
+    **{"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="},
+    **{"not_equal": "!=", "logical_and": "&&", "logical_or": "||"},
+    **{"bitwise_and": "&", "bitwise_or": "|"},
+}
+_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
+_FUNCTIONS = {
+    **{"exp": "std::exp", "log": "std::log", "sqrt": "std::sqrt", "floor": "std::floor"},
+    **{"ceil": "std::ceil", "round": "std::nearbyint", "trunc": "std::trunc", "abs": "std::abs"},
+    **{"maximum": "Larger", "minimum": "Smaller"},
+}
+
+
+@dataclass(frozen=True)
+class HostFunction:
+    """One function of the file, and what it is called with."""
+
+    name: str
+    text: str
+    tensors: tuple[str, ...]
+    sizes: tuple[Dimension, ...]
+    scalars: tuple[str, ...]
+
+
+def storage_type(tensor: Tensor) -> str:
+    """Return the C++ type of an array's elements."""
+    return _STORAGE[tensor.dtype]
+
+
+def write_loops(
+    name: str, fused: FusedGraph, nodes: Sequence[Node], outputs: Sequence[str]
+) -> HostFunction:
+    """Return the function that computes `outputs` by these nodes.
+
+    Raises:
+        GraphError: an operator has no C++; at the user's line.
+    """
+    return _Loops(name, fused, nodes, outputs).write()
+
+
+class _Loops:
+    def __init__(
+        self, name: str, fused: FusedGraph, nodes: Sequence[Node], outputs: Sequence[str]
+    ) -> None:
+        self.name = name
+        self.graph = fused.graph
+        self.uniform = fused.uniform
+        self.nodes = {node.output.name: node for node in nodes}
+        self.order = nodes
+        self.outputs = outputs
+        self.domain = domain_of(fused.graph, nodes)
+        rank = len(self.domain.extents)
+        self.inner = rank - 2 if self.domain.reduces == "rows" else rank - 1
+        self.tensors: dict[str, str] = {}
+        self.sizes: list[Dimension] = []
+        self.scalars: list[str] = []
+        self.known: dict[str, str] = {}
+        """Variables of the loop under way, and of the ones around it."""
+        self.lasting: dict[str, str] = {}
+        self.around: list[str] = []
+        self.within: list[str] = []
+
+    def write(self) -> HostFunction:
+        body = self.passes()
+        out = Text()
+        out(
+            f'extern "C" void {self.name}(void* const* tensors, const int64_t* sizes,'
+            " const double* scalars, int threads)"
+        )
+        out("{")
+        for index, (tensor, stem) in enumerate(self.tensors.items()):
+            kind = storage_type(self.graph.tensors[tensor])
+            const = "" if tensor in self.outputs else "const "
+            out(f"{const}{kind}* const {stem} = static_cast<{const}{kind}*>(tensors[{index}]);")
+        if not self.scalars:
+            out("(void)scalars;")
+        axes = [axis for axis in range(len(self.domain.extents)) if axis != self.inner]
+        total = self.size(product(self.domain.extents[axis] for axis in axes))
+        inner = self.size(self.domain.extents[self.inner])
+        out(f"Parallel({total}, {inner}, threads, [&](int64_t first, int64_t last) {{")
+        out("for (int64_t at = first; at < last; ++at) {")
+        out("int64_t rest = at;")
+        for axis in reversed(axes):
+            extent = self.size(self.domain.extents[axis])
+            out(f"const int64_t a{axis} = rest % {extent};")
+            out(f"rest /= {extent};")
+            out(f"(void)a{axis};")
+        out.all(body)
+        out("}")
+        out("});")
+        out("}")
+        return HostFunction(
+            self.name, out.render(), tuple(self.tensors), tuple(self.sizes), tuple(self.scalars)
+        )
+
+    # Passes over the inner axis: one for each generation of reductions, one for the results
+
+    def passes(self) -> list[str]:
+        generations: dict[str, int] = {}
+        for node in self.order:
+            own = max([0, *(generations.get(name, 0) for name in node.inputs)])
+            is_reduction = OPERATORS[node.operator].kind == "reduction"
+            generations[node.output.name] = own + is_reduction
+        last = max([0, *generations.values()])
+        lines: list[str] = []
+        for generation in range(last + 1):
+            self.known, self.around, self.within = dict(self.lasting), [], []
+            folds = [
+                node
+                for node in self.order
+                if OPERATORS[node.operator].kind == "reduction"
+                and generations[node.output.name] == generation + 1
+            ]
+            for node in folds:
+                self.fold(node)
+            after: list[str] = []
+            if generation == last:
+                for name in self.outputs:
+                    value = self.value(name)
+                    target = f"{self.stem(name)}[{self.index(name)}]"
+                    lines_of = self.within if self.is_inner(name) else after
+                    lines_of.append(f"Store({target}, {value});")
+            lines += self.around
+            if self.within:
+                extent = self.size(self.domain.extents[self.inner])
+                axis = f"a{self.inner}"
+                lines.append(f"for (int64_t {axis} = 0; {axis} < {extent}; ++{axis}) {{")
+                lines += [*self.within, "}"]
+            lines += after
+            for node in folds:
+                kind = self.kind(node.output.name)
+                total = self.variable("r", node.output.name)
+                lines.append(f"const {kind} {total} = static_cast<{kind}>({total}Sum);")
+                self.lasting[node.output.name] = total
+        return lines
+
+    def fold(self, node: Node) -> None:
+        (source,) = node.inputs
+        value = self.value(source)
+        total = self.variable("r", node.output.name)
+        kind = self.kind(source)
+        if node.operator == "sum":
+            wide = "double" if kind in ("float", "double") else "int64_t"
+            self.around.append(f"{wide} {total}Sum = 0;")
+            self.within.append(f"{total}Sum += {value};")
+            return
+        limit = f"std::numeric_limits<{kind}>::"
+        start = f"-{limit}infinity()" if kind in ("float", "double") else f"{limit}lowest()"
+        function = "Larger"
+        if node.operator == "min":
+            start = f"{limit}infinity()" if kind in ("float", "double") else f"{limit}max()"
+            function = "Smaller"
+        self.around.append(f"{kind} {total}Sum = {start};")
+        self.within.append(f"{total}Sum = {function}({total}Sum, {value});")
+
+    # Values
+
+    def value(self, name: str) -> str:
+        """Return a variable that holds a tensor's element, computed where it does not vary."""
+        if name in self.uniform:
+            return self.number(name)
+        if name in self.known:
+            return self.known[name]
+        node = self.nodes.get(name)
+        if node is None:
+            text = f"Load({self.stem(name)}[{self.index(name)}])"
+        else:
+            text = self.expression(node, [self.value(each) for each in node.inputs])
+        variable = self.variable("v", name)
+        kind = self.kind(name)
+        place = f"  // {node.location}" if node is not None and node.location else ""
+        if kind not in ("float", "double", "bool"):
+            text = f"static_cast<{kind}>({text})"
+        line = f"const {kind} {variable} = {text};{place}"
+        if self.is_inner(name):
+            self.within.append(line)
+        else:
+            self.around.append(line)
+            self.lasting[name] = variable
+        self.known[name] = variable
+        return variable
+
+    def expression(self, node: Node, values: Sequence[str]) -> str:
+        name = node.operator
+        kind = self.kind(node.output.name)
+        same = [
+            value if self.kind(each) == kind else f"static_cast<{kind}>({value})"
+            for each, value in zip(node.inputs, values, strict=True)
+        ]
+        if name in _ARITHMETIC:
+            if kind in ("float", "double"):
+                return f"{same[0]} {_ARITHMETIC[name]} {same[1]}"
+            # Whole numbers wrap.
+            return (
+                f"static_cast<uint64_t>({values[0]}) {_ARITHMETIC[name]}"
+                f" static_cast<uint64_t>({values[1]})"
+            )
+        if name == "div":
+            return f"{same[0]} / {same[1]}"
+        if name in _INFIX:
+            return f"{values[0]} {_INFIX[name]} {values[1]}"
+        if name in _FUNCTIONS:
+            return f"{_FUNCTIONS[name]}({', '.join(same)})"
+        simple = {
+            "neg": "-{0}",
+            "logical_not": "!{0}",
+            "bitwise_not": "!{0}" if kind == "bool" else "~{0}",
+            "broadcast_to": "{0}",
+        }
+        if name in simple:
+            return simple[name].format(*values)
+        if name == "where":
+            return (
+                f"{values[0]} ? static_cast<{kind}>({values[1]}) : static_cast<{kind}>({values[2]})"
+            )
+        if name == "cast":
+            source = self.kind(node.inputs[0])
+            if kind == "bool":
+                return f"{values[0]} != 0"
+            is_narrowed = source in ("float", "double") and kind not in ("float", "double")
+            return f"Narrowed<{kind}>({values[0]})" if is_narrowed else values[0]
+        raise GraphError(f"{name} has no C++", location=node.location)
+
+    def number(self, name: str) -> str:
+        node = self.graph.producers[name]
+        if node.operator == "constant":
+            number = node.settings["value"]
+            if isinstance(number, bool | int) and self.kind(name) not in ("float", "double"):
+                return str(int(number))
+            value = float(number)  # type: ignore[arg-type]
+            if value != value:
+                return "NAN"
+            if value in (float("inf"), float("-inf")):
+                return "INFINITY" if value > 0 else "-INFINITY"
+            return f"{value!r}{'' if self.kind(name) == 'double' else 'f'}"
+        if name not in self.scalars:
+            self.scalars.append(name)
+        return f"static_cast<{self.kind(name)}>(scalars[{self.scalars.index(name)}])"
+
+    # Names
+
+    def kind(self, name: str) -> str:
+        dtype = self.graph.tensors[name].dtype
+        return _COMPUTED.get(dtype, _STORAGE[dtype])
+
+    def is_inner(self, name: str) -> bool:
+        return self.domain.varies[name][self.inner]
+
+    def variable(self, prefix: str, name: str) -> str:
+        return f"{prefix}_{''.join(c if c.isalnum() else '_' for c in name)}"
+
+    def stem(self, name: str) -> str:
+        if name not in self.tensors:
+            stem = identifier(name)
+            while stem in self.tensors.values():
+                stem += "Other"
+            self.tensors[name] = stem
+        return self.tensors[name]
+
+    def index(self, name: str) -> str:
+        strides = self.domain.strides(name)
+        terms = [
+            f"a{axis} * {self.size(stride)}" if stride != 1 else f"a{axis}"
+            for axis, (stride, varies) in enumerate(
+                zip(strides, self.domain.varies[name], strict=True)
+            )
+            if varies
+        ]
+        return " + ".join(terms) or "0"
+
+    def size(self, value: Dimension) -> str:
+        if isinstance(value, int):
+            return str(value)
+        if value not in self.sizes:
+            self.sizes.append(value)
+        return f"sizes[{self.sizes.index(value)}]"

@@ -1,0 +1,193 @@
+"""C++ that every file of the target `cpp` begins with."""
+
+from __future__ import annotations
+
+__all__ = ["PRELUDE"]
+
+PRELUDE = r"""
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <vector>
+
+namespace {
+
+struct Half { uint16_t bits; };
+struct Brain { uint16_t bits; };
+
+inline float FromBits(uint32_t bits)
+{
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
+
+inline uint32_t ToBits(float value)
+{
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    return bits;
+}
+
+inline float Load(Brain from) { return FromBits(static_cast<uint32_t>(from.bits) << 16); }
+
+inline float Load(Half from)
+{
+    const uint32_t sign = static_cast<uint32_t>(from.bits & 0x8000u) << 16;
+    const uint32_t rest = from.bits & 0x7fffu;
+    // Exponents differ by 112; what has none is a multiple of 2^-24.
+    if (rest < 0x400u) return FromBits(ToBits(static_cast<float>(rest) * 5.9604644775390625e-8f) | sign);
+    return FromBits(sign | (rest >= 0x7c00u ? 0x7f800000u | (rest & 0x3ffu) << 13 : (rest << 13) + 0x38000000u));
+}
+
+template <typename T>
+inline T Load(T from) { return from; }
+
+inline void Store(Brain& to, float value)
+{
+    const uint32_t bits = ToBits(value);
+    to.bits = value != value ? 0x7fc0u : static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+inline void Store(Half& to, float value)
+{
+    const uint32_t bits = ToBits(value);
+    const uint32_t sign = bits >> 16 & 0x8000u;
+    const uint32_t size = bits & 0x7fffffffu;
+    uint32_t half;
+    if (size > 0x7f800000u) half = 0x7e00u;
+    else if (size >= 0x477ff000u) half = 0x7c00u;
+    else if (size < 0x38800000u) half = static_cast<uint32_t>(std::nearbyint(FromBits(size) * 16777216.0f));
+    else half = (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13;
+    to.bits = static_cast<uint16_t>(sign | half);
+}
+
+template <typename T, typename V>
+inline void Store(T& to, V value) { to = static_cast<T>(value); }
+
+// What is no number wins, as in NumPy.
+template <typename T>
+inline T Larger(T left, T right) { return left > right || left != left ? left : right; }
+template <typename T>
+inline T Smaller(T left, T right) { return left < right || left != left ? left : right; }
+
+template <typename T, typename V>
+inline T Narrowed(V value)
+{
+    const double cut = std::trunc(static_cast<double>(value));
+    if (cut != cut) return 0;
+    if (cut <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
+    if (cut >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+    return static_cast<T>(cut);
+}
+
+// Calls work(first, last) for shares of `count` things, on as many threads as there is work for.
+template <typename Work>
+void Parallel(int64_t count, int64_t each, int threads, const Work& work)
+{
+    const int64_t wanted = std::min<int64_t>({threads, count, count * each / 16384 + 1});
+    if (wanted <= 1) {
+        work(0, count);
+        return;
+    }
+    std::vector<std::thread> others;
+    const auto begin = [&](int64_t share) { return count * share / wanted; };
+    for (int64_t share = 1; share < wanted; ++share) {
+        others.emplace_back([&, share] { work(begin(share), begin(share + 1)); });
+    }
+    work(0, begin(1));
+    for (std::thread& other : others) other.join();
+}
+
+// Products of matrices: left [batch][m][k] or [k][m], right [batch][k][n] or [n][k].
+template <typename T, typename C, typename Y>
+void Multiply(const T* left, const T* right, Y* y, const int64_t* sizes, bool isLeftTurned, bool isRightTurned, int threads)
+{
+    const int64_t batches = sizes[0], leftBatch = sizes[1], rightBatch = sizes[2], m = sizes[3], n = sizes[4], k = sizes[5];
+    Parallel(batches * m, n * k, threads, [&](int64_t first, int64_t last) {
+        std::vector<C> line(n), wide(k);
+        for (int64_t at = first; at < last; ++at) {
+            const int64_t batch = at / m, row = at % m;
+            const T* a = left + batch * leftBatch;
+            const T* b = right + batch * rightBatch;
+            for (int64_t i = 0; i < k; ++i) wide[i] = static_cast<C>(Load(a[isLeftTurned ? i * m + row : row * k + i]));
+            std::fill(line.begin(), line.end(), C(0));
+            if (isRightTurned) {
+                for (int64_t j = 0; j < n; ++j) {
+                    C sum = 0;
+                    for (int64_t i = 0; i < k; ++i) sum += wide[i] * static_cast<C>(Load(b[j * k + i]));
+                    line[j] = sum;
+                }
+            } else {
+                for (int64_t i = 0; i < k; ++i) {
+                    for (int64_t j = 0; j < n; ++j) line[j] += wide[i] * static_cast<C>(Load(b[i * n + j]));
+                }
+            }
+            for (int64_t j = 0; j < n; ++j) Store(y[at * n + j], line[j]);
+        }
+    });
+}
+
+// softmax(q kT scale + mask) v, row by row.
+template <typename T, typename M>
+void Attend(const T* q, const T* k, const T* v, const M* mask, T* y, const int64_t* sizes, float scale, bool isCausal, int threads)
+{
+    const int64_t batches = sizes[0], queries = sizes[1], keys = sizes[2], width = sizes[3], valueWidth = sizes[4];
+    const int64_t keyBatch = sizes[5], maskBatch = sizes[6], maskRow = sizes[7];
+    Parallel(batches * queries, keys * width, threads, [&](int64_t first, int64_t last) {
+        std::vector<float> weights(keys), sums(valueWidth);
+        for (int64_t at = first; at < last; ++at) {
+            const int64_t batch = at / queries, row = at % queries;
+            const int64_t end = isCausal ? std::min(keys, row + 1) : keys;
+            float largest = -std::numeric_limits<float>::infinity();
+            for (int64_t j = 0; j < end; ++j) {
+                float score = 0;
+                for (int64_t i = 0; i < width; ++i) score += Load(q[at * width + i]) * Load(k[(batch * keyBatch + j) * width + i]);
+                score *= scale;
+                if (mask != nullptr) score += Load(mask[batch * maskBatch + row * maskRow + j]);
+                weights[j] = score;
+                largest = Larger(largest, score);
+            }
+            float total = 0;
+            std::fill(sums.begin(), sums.end(), 0.0f);
+            for (int64_t j = 0; j < end; ++j) {
+                const float weight = std::exp(weights[j] - largest);
+                total += weight;
+                for (int64_t i = 0; i < valueWidth; ++i) sums[i] += weight * Load(v[(batch * keyBatch + j) * valueWidth + i]);
+            }
+            for (int64_t i = 0; i < valueWidth; ++i) Store(y[at * valueWidth + i], sums[i] / total);
+        }
+    });
+}
+
+}  // namespace
+
+// Copies a box of elements: for each axis its extent, and the bytes from one index to the next in both arrays.
+extern "C" void opkit_move(char* to, const char* from, const int64_t* axes, int64_t rank, int64_t bytes, int threads)
+{
+    int64_t count = 1;
+    for (int64_t axis = 0; axis + 1 < rank; ++axis) count *= axes[3 * axis];
+    const int64_t* inner = axes + 3 * (rank - 1);
+    Parallel(count, inner[0], threads, [&](int64_t first, int64_t last) {
+        for (int64_t at = first; at < last; ++at) {
+            int64_t rest = at;
+            char* target = to;
+            const char* source = from;
+            for (int64_t axis = rank - 2; axis >= 0; --axis) {
+                const int64_t index = rest % axes[3 * axis];
+                rest /= axes[3 * axis];
+                target += index * axes[3 * axis + 1];
+                source += index * axes[3 * axis + 2];
+            }
+            if (inner[1] == bytes && inner[2] == bytes) {
+                std::memcpy(target, source, inner[0] * bytes);
+                continue;
+            }
+            for (int64_t i = 0; i < inner[0]; ++i) std::memcpy(target + i * inner[1], source + i * inner[2], bytes);
+        }
+    });
+}
+"""

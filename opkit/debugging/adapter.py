@@ -1,0 +1,478 @@
+"""The Debug Adapter Protocol: a recorded launch in an editor, with its buttons.
+
+Threads are cores, frames are the place of a core, scopes are its memories, queues and registers.
+Source: Debug Adapter Protocol, specification, base protocol and requests.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from opkit.debugging.commands import Debugger
+from opkit.debugging.queues import pipes_at, slots_at
+from opkit.debugging.session import Session, Stop, Unit
+from opkit.debugging.source_names import source_file
+from opkit.debugging.targets import Target
+from opkit.debugging.tensors import values_of
+from opkit.errors import OpkitError, UsageError
+
+__all__ = ["Adapter", "serve_port", "serve_streams"]
+
+_MOST_ELEMENTS = 256
+_SCOPES = ("Tensors", "Queues", "Flags", "Pipes", "Findings")
+_CAPABILITIES = {
+    "supportsConfigurationDoneRequest": True,
+    "supportsStepBack": True,
+    "supportsConditionalBreakpoints": True,
+    "supportsFunctionBreakpoints": True,
+    "supportsEvaluateForHovers": True,
+    "supportsGotoTargetsRequest": True,
+    "supportsSteppingGranularity": True,
+    "supportsTerminateRequest": True,
+    "supportsRestartRequest": False,
+    "exceptionBreakpointFilters": [
+        {"filter": "finding", "label": "Findings of opkit check", "default": False},
+        {"filter": "nan", "label": "The first NaN in an output", "default": False},
+        {"filter": "golden", "label": "The first value that is off the golden", "default": False},
+    ],
+}
+
+
+class Adapter:
+    """One client's session: takes requests, gives responses and events."""
+
+    def __init__(self, target: Callable[[], Target], send: Callable[[dict[str, Any]], None]):
+        self._target = target
+        self._send_message = send
+        self._sequence = 0
+        self._debugger: Debugger | None = None
+        self._by_source: dict[str, list[int]] = {}
+        self._of_functions: list[int] = []
+        self._of_filters: list[int] = []
+        self._filters: list[str] = []
+        self._stops_on_entry = True
+        self.is_over = False
+
+    def take(self, request: Mapping[str, Any]) -> None:
+        """Answer one request."""
+        name = str(request.get("command", ""))
+        action = getattr(self, f"_{name}", None)
+        arguments = request.get("arguments") or {}
+        if action is None or not name.isalpha() or not isinstance(arguments, dict):
+            self._respond(request, error=f'there is no request "{name}"')
+            return
+        try:
+            body, after = action(arguments)
+        except OpkitError as error:
+            text = str(error)
+            self._respond(request, error=text)
+            if name in ("launch", "attach"):
+                self._event("output", {"category": "stderr", "output": text + "\n"})
+                self._event("terminated", {})
+            return
+        except (KeyError, TypeError, ValueError) as error:
+            self._respond(request, error=f"{name}: {type(error).__name__}: {error}")
+            return
+        self._respond(request, body=body)
+        if after is not None:
+            after()
+
+    # Messages.
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._sequence += 1
+        self._send_message({"seq": self._sequence, **message})
+
+    def _event(self, name: str, body: Mapping[str, Any]) -> None:
+        self._send({"type": "event", "event": name, "body": dict(body)})
+
+    def _respond(
+        self, request: Mapping[str, Any], *, body: Any = None, error: str | None = None
+    ) -> None:
+        message: dict[str, Any] = {
+            "type": "response",
+            "request_seq": request.get("seq", 0),
+            "command": request.get("command", ""),
+            "success": error is None,
+        }
+        if error is not None:
+            message["message"] = error
+            message["body"] = {"error": {"id": 1, "format": error}}
+        elif body is not None:
+            message["body"] = body
+        self._send(message)
+
+    @property
+    def _ready(self) -> Debugger:
+        if self._debugger is None:
+            raise UsageError("nothing is launched yet")
+        return self._debugger
+
+    @property
+    def _session(self) -> Session:
+        return self._ready.session
+
+    # The life of a session.
+
+    def _initialize(self, arguments: Mapping[str, Any]) -> Any:
+        return _CAPABILITIES, None
+
+    def _launch(self, arguments: Mapping[str, Any]) -> Any:
+        target = self._target()
+        self._debugger = Debugger(target)
+        self._stops_on_entry = bool(arguments.get("stopOnEntry", True))
+        recording = target.session.recording
+        text = f"{target.title}: {recording.kernel}, {recording.step_count} instructions\n"
+        self._event("output", {"category": "console", "output": text})
+        return None, lambda: self._event("initialized", {})
+
+    _attach = _launch
+
+    def _configurationDone(self, arguments: Mapping[str, Any]) -> Any:
+        def after() -> None:
+            self._use_filters()
+            if self._stops_on_entry:
+                self._stopped(self._session.stop)
+            else:
+                self._stopped(self._session.run())
+
+        return None, after
+
+    def _disconnect(self, arguments: Mapping[str, Any]) -> Any:
+        self.is_over = True
+        return None, lambda: self._event("terminated", {})
+
+    _terminate = _disconnect
+
+    def _stopped(self, stop: Stop) -> None:
+        reasons = {"start": "entry", "fault": "exception", "end": "pause", "goto": "goto"}
+        reason = reasons.get(stop.reason, stop.reason)
+        body: dict[str, Any] = {
+            "reason": reason,
+            "description": stop.text,
+            "text": stop.text,
+            "threadId": self._session.core + 1,
+            "allThreadsStopped": True,
+        }
+        if stop.breakpoint is not None:
+            body["hitBreakpointIds"] = [stop.breakpoint]
+        self._event("stopped", body)
+
+    # Breakpoints.
+
+    def _setBreakpoints(self, arguments: Mapping[str, Any]) -> Any:
+        path = str(arguments["source"].get("path") or arguments["source"].get("name"))
+        for number in self._by_source.pop(path, ()):
+            self._session.delete_breakpoint(number)
+        found = []
+        numbers = []
+        for wanted in arguments.get("breakpoints") or ():
+            line = f"break {_shown(self._session, path)}:{int(wanted['line'])}"
+            condition = wanted.get("condition")
+            answer = self._add(line + (f" if {condition}" if condition else ""))
+            numbers += [answer["id"]] if answer["verified"] else []
+            if answer["verified"]:
+                _, answer["line"] = self._session.steps_at_line(
+                    _shown(self._session, path), int(wanted["line"])
+                )
+            found.append(answer)
+        self._by_source[path] = numbers
+        return {"breakpoints": found}, None
+
+    def _setFunctionBreakpoints(self, arguments: Mapping[str, Any]) -> Any:
+        for number in self._of_functions:
+            self._session.delete_breakpoint(number)
+        found = []
+        for wanted in arguments.get("breakpoints") or ():
+            condition = wanted.get("condition")
+            suffix = f" if {condition}" if condition else ""
+            found.append(self._add(f"break {wanted['name']}{suffix}"))
+        self._of_functions = [answer["id"] for answer in found if answer["verified"]]
+        return {"breakpoints": found}, None
+
+    def _setExceptionBreakpoints(self, arguments: Mapping[str, Any]) -> Any:
+        self._filters = list(arguments.get("filters") or ())
+        if self._debugger is not None:
+            self._use_filters()
+        return {}, None
+
+    def _use_filters(self) -> None:
+        for number in self._of_filters:
+            self._session.delete_breakpoint(number)
+        lines = []
+        for name in self._filters:
+            if name == "finding":
+                lines.append("break finding")
+            for output in self._session.wrong if name in ("nan", "golden") else ():
+                lines.append(f"watch {output} {name}")
+        answers = [self._add(line) for line in lines]
+        self._of_filters = [answer["id"] for answer in answers if answer["verified"]]
+
+    def _add(self, line: str) -> dict[str, Any]:
+        try:
+            result = self._ready.run(line)
+        except UsageError as error:
+            return {"verified": False, "message": str(error)}
+        return {"verified": True, "id": result.data["breakpoint"], "message": result.text}
+
+    # Looking.
+
+    def _threads(self, arguments: Mapping[str, Any]) -> Any:
+        cores = self._session.recording.cores
+        rows = [
+            {"id": number + 1, "name": f"core {number}: {kind}, block {block}"}
+            for number, (kind, block, _) in enumerate(cores)
+        ]
+        return {"threads": rows or [{"id": 1, "name": "no core"}]}, None
+
+    def _look_at(self, thread: int) -> None:
+        """Look at a core; one frame each, of the same number."""
+        self._session.choose_core(thread - 1)
+
+    def _stackTrace(self, arguments: Mapping[str, Any]) -> Any:
+        thread = int(arguments["threadId"])
+        before = self._session.core
+        self._look_at(thread)
+        session = self._session
+        place, step = session.place, session.step
+        session.core = before
+        recording = session.recording
+        name = "behind its last instruction"
+        if step is not None:
+            op = recording.op_names[recording.op_of[step]]
+            name = f"{recording.kernel}: {op}, tile {int(recording.tile_of[step])}"
+        frame: dict[str, Any] = {"id": thread, "name": name, "line": 0, "column": 1}
+        if place is not None:
+            frame["line"] = place[1]
+            frame["source"] = {"name": place[0].name, "path": str(place[0].resolve())}
+        return {"stackFrames": [frame], "totalFrames": 1}, None
+
+    def _scopes(self, arguments: Mapping[str, Any]) -> Any:
+        thread = int(arguments["frameId"])
+        rows = [
+            {
+                "name": name,
+                "variablesReference": thread * len(_SCOPES) + number,
+                "expensive": False,
+            }
+            for number, name in enumerate(_SCOPES)
+        ]
+        return {"scopes": rows}, None
+
+    def _variables(self, arguments: Mapping[str, Any]) -> Any:
+        thread, scope = divmod(int(arguments["variablesReference"]), len(_SCOPES))
+        session = self._session
+        before = session.core
+        self._look_at(thread)
+        try:
+            rows = getattr(self, f"_show_{_SCOPES[scope].lower()}")(session)
+        finally:
+            session.core = before
+        found = [{"name": n, "value": v, "variablesReference": 0} for n, v in rows]
+        return {"variables": found}, None
+
+    def _show_tensors(self, session: Session) -> list[tuple[str, str]]:
+        rows = []
+        for name in session.names.known(session.core):
+            try:
+                tensor = session.tensor(name)
+            except UsageError:
+                continue
+            few = tensor.part(0, min(tensor.count, 8))
+            found = values_of(session.recording, few, session.position)
+            if found is None:
+                continue
+            shown = ", ".join(f"{value:.6g}" for value in found.tolist())
+            more = ", ..." if tensor.count > len(found) else ""
+            rows.append(
+                (name, f"{tensor.dtype.name} x {tensor.count} {tensor.space} [{shown}{more}]")
+            )
+        return rows
+
+    def _show_queues(self, session: Session) -> list[tuple[str, str]]:
+        return [
+            (f"{slot.name}#{slot.number}", f"{slot.state} since line {slot.line}")
+            for slot in slots_at(session.recording, session.position, session.core)
+        ]
+
+    def _show_flags(self, session: Session) -> list[tuple[str, str]]:
+        flags = session.recording.flags(session.position, session.core)
+        return [(f"{first}_{second} id {number}", str(n)) for first, second, number, n in flags]
+
+    def _show_pipes(self, session: Session) -> list[tuple[str, str]]:
+        return [
+            (state.pipe, f"{state.instructions} instructions, the last {state.last_op}")
+            for state in pipes_at(session.recording, session.position, session.core)
+        ]
+
+    def _show_findings(self, session: Session) -> list[tuple[str, str]]:
+        return [
+            (f"{f.id} line {f.location.line if f.location else 0}", f.message)
+            for f in session.findings
+        ]
+
+    def _evaluate(self, arguments: Mapping[str, Any]) -> Any:
+        expression = str(arguments["expression"])
+        if arguments.get("frameId"):
+            self._look_at(int(arguments["frameId"]))
+        is_command = arguments.get("context") == "repl"
+        line = expression if is_command else f"print {expression}"
+        before = self._session.position, self._session.core
+        try:
+            result = self._ready.run(line)
+        except UsageError:
+            if not is_command:
+                raise
+            # In the console an expression is meant as one.
+            result = self._ready.run(f"print {expression}")
+        moved = (self._session.position, self._session.core) != before
+        after = (lambda: self._stopped(self._session.stop)) if moved else None
+        return {"result": result.text, "variablesReference": 0}, after
+
+    def _exceptionInfo(self, arguments: Mapping[str, Any]) -> Any:
+        fault = self._session.recording.fault
+        if fault is None:
+            raise UsageError("this launch has not faulted")
+        body = {"exceptionId": fault.category, "description": fault.message, "breakMode": "always"}
+        return body, None
+
+    def _source(self, arguments: Mapping[str, Any]) -> Any:
+        path = Path(str((arguments.get("source") or {}).get("path", "")))
+        return {"content": "\n".join(source_file(path).lines)}, None
+
+    # Moving.
+
+    def _moved(self, arguments: Mapping[str, Any], move: Callable[[], Stop]) -> Any:
+        if "threadId" in arguments:
+            self._look_at(int(arguments["threadId"]))
+        # Says that nothing is launched before an answer goes out.
+        assert self._ready is not None
+        return {"allThreadsContinued": True}, lambda: self._stopped(move())
+
+    def _continue(self, arguments: Mapping[str, Any]) -> Any:
+        return self._moved({}, lambda: self._session.run())
+
+    def _reverseContinue(self, arguments: Mapping[str, Any]) -> Any:
+        return self._moved({}, lambda: self._session.run(backwards=True))
+
+    def _next(self, arguments: Mapping[str, Any]) -> Any:
+        unit = _unit(arguments)
+        return self._moved(arguments, lambda: self._session.move(unit))
+
+    def _stepIn(self, arguments: Mapping[str, Any]) -> Any:
+        return self._moved(arguments, lambda: self._session.move(Unit.INSTRUCTION))
+
+    def _stepOut(self, arguments: Mapping[str, Any]) -> Any:
+        return self._moved(arguments, lambda: self._session.move(Unit.TILE))
+
+    def _stepBack(self, arguments: Mapping[str, Any]) -> Any:
+        unit = _unit(arguments)
+        return self._moved(arguments, lambda: self._session.move(unit, -1))
+
+    def _pause(self, arguments: Mapping[str, Any]) -> Any:
+        return None, lambda: self._stopped(self._session.stop)
+
+    def _gotoTargets(self, arguments: Mapping[str, Any]) -> Any:
+        path = str(arguments["source"].get("path") or arguments["source"].get("name"))
+        steps, line = self._session.steps_at_line(
+            _shown(self._session, path), int(arguments["line"])
+        )
+        mine = steps[self._session.recording.core_of[steps] == self._session.core]
+        chosen = mine if len(mine) else steps
+        at = min(int(np.searchsorted(chosen, self._session.position)), len(chosen) - 1)
+        return {"targets": [{"id": int(chosen[at]), "label": f"line {line}", "line": line}]}, None
+
+    def _goto(self, arguments: Mapping[str, Any]) -> Any:
+        step = int(arguments["targetId"])
+        return self._moved({}, lambda: self._session.goto(step))
+
+
+def _unit(arguments: Mapping[str, Any]) -> Unit:
+    return Unit.INSTRUCTION if arguments.get("granularity") == "instruction" else Unit.LINE
+
+
+def _shown(session: Session, path: str) -> str:
+    """Return a file as the recording names it; editors give absolute paths."""
+    wanted = Path(path)
+    for file, _ in session.recording.sites:
+        if file == wanted or (file.name == wanted.name and file.resolve() == wanted.resolve()):
+            return str(file)
+    return path
+
+
+def read_message(stream: BinaryIO) -> dict[str, Any] | None:
+    """Return the next message of a stream; None where it ends.
+
+    Raises:
+        UsageError: what comes is none.
+    """
+    length = None
+    while True:
+        line = stream.readline()
+        if not line:
+            return None
+        text = line.decode("ascii", "replace").strip()
+        if not text:
+            if length is not None:
+                break
+            continue
+        name, _, value = text.partition(":")
+        if name.lower() == "content-length":
+            if not value.strip().isdigit():
+                raise UsageError(f"a message with the length {value.strip()!r}")
+            length = int(value)
+    raw = stream.read(length)
+    try:
+        message = json.loads(raw)
+    except ValueError as error:
+        raise UsageError(f"a message that is no JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise UsageError("a message that is no object")
+    return message
+
+
+def write_message(stream: BinaryIO, message: Mapping[str, Any]) -> None:
+    """Write a message to a stream."""
+    raw = json.dumps(message, default=str).encode()
+    stream.write(f"Content-Length: {len(raw)}\r\n\r\n".encode() + raw)
+    stream.flush()
+
+
+def serve_streams(target: Callable[[], Target], given: BinaryIO, taken: BinaryIO) -> None:
+    """Serve one client until it disconnects or its stream ends."""
+    adapter = Adapter(target, lambda message: write_message(taken, message))
+    while not adapter.is_over:
+        message = read_message(given)
+        if message is None:
+            return
+        if message.get("type") == "request":
+            adapter.take(message)
+
+
+def serve_port(target: Callable[[], Target], port: int, told: Callable[[int], None]) -> None:
+    """Serve one client on a port of this machine only.
+
+    Args:
+        told: called with the port once clients can connect.
+    Raises:
+        UsageError: somebody else has the port.
+    """
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise UsageError(
+                f"port {port} cannot be served: {error.strerror}", help="--port 0 takes a free one"
+            ) from error
+        listening.listen(1)
+        told(listening.getsockname()[1])
+        connection, _ = listening.accept()
+        with connection, connection.makefile("rwb") as stream:
+            serve_streams(target, stream, stream)  # type: ignore[arg-type]

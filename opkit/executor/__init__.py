@@ -1,0 +1,53 @@
+"""Many cases on many workers: processes of this machine, or a Dask cluster; one report either way.
+
+`with open_executor("local:4").open(work) as crew: crew.run(cases)`. What a case does is the same on
+each; what runs where, and in which order, does not show in the results.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opkit.executor.choose import EXECUTORS, open_executor
+    from opkit.executor.crew import Crew, Executor
+    from opkit.executor.here import HereExecutor
+    from opkit.executor.local import LocalExecutor
+    from opkit.executor.work import ATTEMPTS, Folder, Lost, Work, folder_of
+
+__all__ = [
+    "ATTEMPTS",
+    "EXECUTORS",
+    "Crew",
+    "Executor",
+    "Folder",
+    "HereExecutor",
+    "LocalExecutor",
+    "Lost",
+    "Work",
+    "folder_of",
+    "open_executor",
+]
+
+_HOMES = {
+    "ATTEMPTS": "work",
+    "EXECUTORS": "choose",
+    "Crew": "crew",
+    "Executor": "crew",
+    "Folder": "work",
+    "HereExecutor": "here",
+    "LocalExecutor": "local",
+    "Lost": "work",
+    "Work": "work",
+    "folder_of": "work",
+    "open_executor": "choose",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

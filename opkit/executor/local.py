@@ -1,0 +1,245 @@
+"""Processes of this machine, each with one case at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import pickle
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.connection import Pipe as make_pipe
+from pathlib import Path
+from typing import Any
+
+from opkit.errors import OpkitError, SetupError
+from opkit.executor.crew import Crew
+from opkit.executor.work import ATTEMPTS, Lost, Work
+from opkit.executor.worker import MARK, MARK_BYTES, STARTING
+
+__all__ = ["LocalCrew", "LocalExecutor"]
+
+_AHEAD_SECONDS = 0.1
+"""Work that a process is given ahead, so that it never waits for us."""
+_MOST_AHEAD = 512
+_GRACE_SECONDS = 5.0
+_LOOK_EVERY_SECONDS = 0.25
+_START_SECONDS = 120.0
+"""What a process may take to begin, over the limit of a case."""
+
+
+class LocalExecutor:
+    """A number of processes."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+
+    @property
+    def workers(self) -> int:
+        """How many cases run at a time."""
+        return self._workers
+
+    def open(self, work: Work) -> LocalCrew:
+        """Return processes for a piece of work; they are started when there are cases."""
+        return LocalCrew(work, self._workers)
+
+
+@dataclass(eq=False)
+class _Process:
+    """One worker, and the cases that it has and we have no results of."""
+
+    popen: subprocess.Popen[bytes]
+    pipe: Connection
+    mark: mmap.mmap
+    waiting: dict[int, None] = field(default_factory=dict)
+    given: float = 0.0
+    """When it last got cases, or gave results."""
+
+    def running(self) -> tuple[int, float]:
+        """Return the case it runs, `IDLE` or `STARTING`, and since when."""
+        index, since = MARK.unpack_from(self.mark, 0)
+        return index, since
+
+
+class LocalCrew(Crew):
+    """Processes that have begun one piece of work."""
+
+    def __init__(
+        self, work: Work, workers: int, *, folders: Mapping[str, Path] | None = None
+    ) -> None:
+        """Take the work; `folders` say where its folders lie when not where they were made."""
+        places = folders or {name: folder.path for name, folder in work.folders.items()}
+        text = pickle.dumps((work.begin, work.setup, dict(places)))
+        self._hello = pickle.dumps((list(sys.path), text))
+        self._seconds = work.seconds
+        self._workers = workers
+        self._processes: list[_Process] = []
+        self._selector = selectors.DefaultSelector()
+        self._mean_seconds = 1.0
+        self._failed_starts = 0
+        self.ended = 0
+        """Processes that ended before their cases did."""
+
+    def stream(self, cases: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """Yield results as they come; see `Crew.stream`."""
+        rest = deque(range(len(cases)))
+        failures: dict[int, int] = {}
+        missing = len(cases)
+        for process in self._processes:
+            process.waiting.clear()
+        try:
+            while missing:
+                self._hire(len(rest))
+                for process in self._processes:
+                    self._give(process, rest, cases)
+                for process in self._ready():
+                    for index, result in self._collect(process, rest, failures):
+                        missing -= 1
+                        yield index, result
+                for index, result in self._end_stuck(rest, failures):
+                    missing -= 1
+                    yield index, result
+        except BaseException:
+            # Ctrl-C, a failing case, a caller that has seen enough: what runs now is of no use.
+            self.close(at_once=True)
+            raise
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the processes."""
+        processes, self._processes = self._processes, []
+        for process in processes:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(process.pipe)
+            process.pipe.close()
+            if at_once:
+                process.popen.terminate()
+        deadline = time.monotonic() + _GRACE_SECONDS
+        for process in processes:
+            try:
+                process.popen.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.popen.kill()
+                process.popen.wait()
+            process.mark.close()
+
+    def _hire(self, cases: int) -> None:
+        busy = sum(bool(process.waiting) for process in self._processes)
+        while len(self._processes) < min(self._workers, busy + cases):
+            process = _start(self._hello)
+            self._processes.append(process)
+            self._selector.register(process.pipe, selectors.EVENT_READ, process)
+
+    def _give(self, process: _Process, rest: deque[int], cases: Sequence[Any]) -> None:
+        ahead = min(_MOST_AHEAD, int(_AHEAD_SECONDS / self._mean_seconds))
+        # Towards the end, even shares: none waits while another has a queue.
+        ahead = max(1, min(ahead, len(rest) // (2 * self._workers) + 1))
+        if len(process.waiting) > ahead // 2 or not rest:
+            return
+        chosen = [rest.popleft() for _ in range(min(ahead - len(process.waiting), len(rest)))]
+        if not process.waiting:
+            process.given = time.monotonic()
+        process.waiting.update(dict.fromkeys(chosen))
+        text = pickle.dumps([(index, pickle.dumps(cases[index])) for index in chosen])
+        # A process that has ended is found by its pipe.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            process.pipe.send_bytes(text)
+
+    def _ready(self) -> list[_Process]:
+        return [key.data for key, _ in self._selector.select(_LOOK_EVERY_SECONDS)]
+
+    def _collect(
+        self, process: _Process, rest: deque[int], failures: dict[int, int]
+    ) -> Iterator[tuple[int, Any]]:
+        try:
+            message = pickle.loads(process.pipe.recv_bytes())
+        except (EOFError, ConnectionResetError):
+            code = process.popen.wait()
+            reason = f"signal {-code}" if code < 0 else f"exit code {code}"
+            yield from self._lose(process, reason, rest, failures)
+            return
+        if isinstance(message, OpkitError):
+            raise message
+        now = time.monotonic()
+        mean = (now - process.given) / max(1, len(message))
+        self._mean_seconds = max(1e-6, 0.5 * self._mean_seconds + 0.5 * mean)
+        process.given = now
+        for index, data in message:
+            result = pickle.loads(data)
+            if isinstance(result, OpkitError):
+                raise result
+            if index in process.waiting:
+                del process.waiting[index]
+                yield index, result
+
+    def _lose(
+        self, process: _Process, reason: str, rest: deque[int], failures: dict[int, int]
+    ) -> Iterator[tuple[int, Any]]:
+        """Put a dead process's cases back; yield the one that it ran if that was once too often."""
+        running, _ = process.running()
+        self._selector.unregister(process.pipe)
+        process.pipe.close()
+        process.mark.close()
+        self._processes.remove(process)
+        self.ended += 1
+        if running == STARTING:
+            self._failed_starts += 1
+            if self._failed_starts >= ATTEMPTS:
+                raise SetupError(
+                    f"worker processes end by {reason} before they run anything",
+                    help="is this machine's memory used up?",
+                )
+        elif running in process.waiting:
+            failures[running] = failures.get(running, 0) + 1
+            if failures[running] >= ATTEMPTS:
+                del process.waiting[running]
+                yield running, Lost(reason)
+        rest.extendleft(reversed(process.waiting))
+
+    def _end_stuck(self, rest: deque[int], failures: dict[int, int]) -> Iterator[tuple[int, Any]]:
+        if not self._seconds:
+            return
+        now = time.monotonic()
+        for process in list(self._processes):
+            running, since = process.running()
+            limit = self._seconds + (_START_SECONDS if running == STARTING else 0.0)
+            if process.waiting and now - max(since, process.given) > limit:
+                # SIGKILL: a stopped process takes no other.
+                process.popen.send_signal(signal.SIGKILL)
+                process.popen.wait()
+                reason = f"the limit of {self._seconds:g} s"
+                yield from self._lose(process, reason, rest, failures)
+
+
+def _start(hello: bytes) -> _Process:
+    ours, theirs = make_pipe()
+    mark = os.memfd_create("opkit-worker")
+    try:
+        os.ftruncate(mark, MARK_BYTES)
+        shared = mmap.mmap(mark, MARK_BYTES)
+        MARK.pack_into(shared, 0, STARTING, time.monotonic())
+        numbers = (theirs.fileno(), mark)
+        # Not forked: the emulator has threads, and locks with them. -P keeps the working
+        # directory's files from standing for modules.
+        argv = [sys.executable, "-m", "opkit.executor.worker", *map(str, numbers)]
+        popen = subprocess.Popen(
+            argv,
+            pass_fds=numbers,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    except OSError as err:
+        ours.close()
+        raise SetupError(f"no worker process can be started: {err.strerror or err}") from err
+    finally:
+        theirs.close()
+        os.close(mark)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        ours.send_bytes(hello)
+    return _Process(popen, ours, shared, given=time.monotonic())

@@ -1,0 +1,80 @@
+"""A worker process of the local executor: reads cases from a pipe, writes results to it.
+
+Started as `python -m opkit.executor.worker PIPE MARK`; both are numbers of open files. MARK is
+shared memory in which it says which case it runs since when, so that whoever finds it dead or stuck
+knows which.
+"""
+
+from __future__ import annotations
+
+import mmap
+import pickle
+import signal
+import struct
+import sys
+import time
+import traceback
+from multiprocessing.connection import Connection
+from types import FrameType
+
+from opkit.executor.work import portable_error
+
+__all__ = ["IDLE", "MARK", "MARK_BYTES", "STARTING", "main"]
+
+MARK = struct.Struct("=qd")
+"""The number of the case that runs, or one of the next two; and since when, monotonic clock."""
+MARK_BYTES = mmap.PAGESIZE
+IDLE = -1
+STARTING = -2
+
+_RESULTS_EVERY_SECONDS = 0.02
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    # By an exception: what the case has started is ended on the way.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise SystemExit(128 + number)
+
+
+def main(pipe_number: int, mark_number: int) -> None:
+    """Run cases until the pipe closes."""
+    # Ctrl-C reaches every process of a terminal; the one that asked for the work decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
+    pipe = Connection(pipe_number)
+    mark = mmap.mmap(mark_number, MARK_BYTES)
+    ready: list[tuple[int, bytes]] = []
+    try:
+        path, text = pickle.loads(pipe.recv_bytes())
+        sys.path[:] = path
+        begin, setup, folders = pickle.loads(text)
+        try:
+            run = begin(setup, folders)
+        except Exception as error:
+            pipe.send_bytes(pickle.dumps(portable_error(error, traceback.format_exc())))
+            raise SystemExit(0) from error
+        sent = time.monotonic()
+        while True:
+            if ready and (not pipe.poll() or time.monotonic() - sent > _RESULTS_EVERY_SECONDS):
+                pipe.send_bytes(pickle.dumps(ready))
+                ready, sent = [], time.monotonic()
+            if not ready:
+                MARK.pack_into(mark, 0, IDLE, time.monotonic())
+            for index, case in pickle.loads(pipe.recv_bytes()):
+                MARK.pack_into(mark, 0, index, time.monotonic())
+                try:
+                    result = run(pickle.loads(case))
+                except Exception as error:
+                    result = portable_error(error, traceback.format_exc())
+                ready.append((index, pickle.dumps(result)))
+                now = time.monotonic()
+                if now - sent > _RESULTS_EVERY_SECONDS:
+                    pipe.send_bytes(pickle.dumps(ready))
+                    ready, sent = [], now
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        # Whoever asked is gone, or has what it wanted.
+        return
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,125 @@
+"""Attention in one kernel, spelled out or as an operator, under every check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkit import compiler as oc
+from opkit.compiler import TensorSpec as Spec
+from opkit.errors import UsageError
+
+Run = Callable[..., tuple[np.ndarray, ...]]
+H = "float16"
+L = oc.dimension("L")
+
+
+def _qkv(*shape: Any, dtype: str = H) -> tuple[oc.TensorSpec, ...]:
+    return tuple(Spec(name, shape, dtype) for name in "qkv")
+
+
+def _spelled(q: Any, k: Any, v: Any) -> Any:
+    return (q @ k.transpose(0, 2, 1) * 0.125).apply("softmax") @ v
+
+
+SPELLED: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
+    "scaled": (_spelled, _qkv(2, 130, 64)),
+    "brain floats": (_spelled, _qkv(2, 70, 48, dtype="bfloat16")),
+    "a mask added": (
+        lambda q, k, v, m: (q @ k.transpose(0, 2, 1) / 8.0 + m).apply("softmax") @ v,
+        (*_qkv(4, 96, 64), Spec("m", (4, 1, 96), H)),
+    ),
+    "hidden by a condition": (
+        lambda q, k, v, m: (
+            m.apply("where", q @ k.transpose(0, 2, 1) * 0.125, -1e9).apply("softmax") @ v
+        ),
+        (*_qkv(2, 96, 64), Spec("m", (96, 96), "bool")),
+    ),
+    "weights in float32": (
+        lambda q, k, v: (
+            ((q @ k.transpose(0, 1, 3, 2)).astype("float32") * 0.2).apply("softmax").astype(H) @ v
+        ),
+        _qkv(2, 3, 65, 40),
+    ),
+}
+OPERATOR: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
+    "causal, more keys than a step": (
+        lambda q, k, v: q.apply("attention", k, v, causal=True),
+        _qkv(1, 700, 64),
+    ),
+    "one row": (
+        lambda q, k, v: q.apply("attention", k, v),
+        (Spec("q", (1, 64), H), *_qkv(600, 64)[1:]),
+    ),
+    "fewer keys than queries, values of another width": (
+        lambda q, k, v: q.apply("attention", k, v, scale=0.3),
+        (Spec("q", (257, 128), H), Spec("k", (33, 128), H), Spec("v", (33, 72), H)),
+    ),
+    "keys shared by the heads of a group": (
+        lambda q, k, v: q.apply("attention", k, v),
+        (Spec("q", (2, 4, 70, 64), H), Spec("k", (2, 1, 70, 64), H), Spec("v", (2, 1, 70, 64), H)),
+    ),
+    "a float32 mask for all, causal": (
+        lambda q, k, v, m: q.apply("attention", k, v, m, causal=True),
+        (*_qkv(2, 150, 32), Spec("m", (150,), "float32")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_attention_that_is_spelled_out_becomes_one_kernel(name: str, run_program: Run) -> None:
+    function, specs = SPELLED[name]
+    groups = oc.compile(function, *specs).stages.fused.groups
+    assert [g.kind for g in groups if g.kind != "vector"] == ["attention"]
+    run_program(function, *specs)
+
+
+@pytest.mark.parametrize("name", OPERATOR)
+def test_the_operator_gives_what_numpy_gives_and_is_clean(name: str, run_program: Run) -> None:
+    function, specs = OPERATOR[name]
+    run_program(function, *specs)
+
+
+def test_one_kernel_serves_every_length(run_program: Run) -> None:
+    for length in (5, 300):
+        run_program(lambda q, k, v: q.apply("attention", k, v, causal=True), *_qkv(L, 64), L=length)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda q, k, v: (q @ k.transpose(0, 2, 1) * 0.5).apply("softmax", axis=1) @ v,
+        lambda q, k, v: (q @ k.transpose(0, 2, 1) * -0.5).apply("softmax") @ v,
+        lambda q, k, v: ((q @ k.transpose(0, 2, 1)).apply("relu")).apply("softmax") @ v,
+    ],
+    ids=["another axis", "a negative scale", "something in between"],
+)
+def test_what_only_looks_like_attention_stays_apart(
+    function: Callable[..., Any], run_program: Run
+) -> None:
+    kernel = oc.compile(function, *_qkv(2, 32, 32))
+    assert all(group.kind != "attention" for group in kernel.stages.fused.groups)
+    run_program(function, *_qkv(2, 32, 32), limit=4e-3)
+
+
+def test_weights_that_are_returned_too_are_computed_once(run_program: Run) -> None:
+    def program(q: Any, k: Any, v: Any) -> Any:
+        weights = (q @ k.transpose(0, 2, 1)).apply("softmax")
+        return weights @ v, weights
+
+    kernel = oc.compile(program, *_qkv(1, 32, 32))
+    assert all(group.kind != "attention" for group in kernel.stages.fused.groups)
+
+
+def test_what_one_kernel_cannot_take_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(UsageError, match="160 wide, expected at most 128"):
+        oc.compile(lambda q, k, v: q.apply("attention", k, v), *_qkv(2, 70, 160))
+    with pytest.raises(UsageError, match="do not broadcast"):
+        oc.compile(
+            lambda q, k, v, m: q.apply("attention", k, v, m),
+            *_qkv(2, 70, 64),
+            Spec("m", (3, 70, 70), H),
+        )

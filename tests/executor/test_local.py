@@ -1,0 +1,95 @@
+"""Processes of this machine: every case once, whatever becomes of the processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from opkit.errors import OpkitError, SetupError
+from opkit.executor import HereExecutor, LocalExecutor, Lost, Work
+
+MakeWork = Callable[..., Work]
+
+
+def squares(count: int) -> list[int]:
+    return [number * number for number in range(count)]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_results_come_in_the_order_of_the_cases(make_work: MakeWork, workers: int) -> None:
+    with LocalExecutor(workers).open(make_work()) as crew:
+        assert crew.run([("square", number) for number in range(200)]) == squares(200)
+        # The same processes again.
+        assert crew.run([("square", 7)]) == [49]
+        assert crew.run([]) == []
+
+
+def test_this_process_gives_the_same(make_work: MakeWork) -> None:
+    with HereExecutor().open(make_work()) as crew:
+        assert crew.run([("square", number) for number in range(20)]) == squares(20)
+
+
+def test_nothing_is_lost_or_counted_twice_with_a_killed_and_a_hung_worker(
+    make_work: MakeWork,
+) -> None:
+    cases = [("square", number) for number in range(300)]
+    cases[100] = ("crash once", 100)
+    cases[200] = ("stop once", 200)
+    seen = []
+    with LocalExecutor(2).open(make_work(seconds=1.0)) as crew:
+        for index, result in crew.stream(cases):
+            seen.append(index)
+            assert result == index * index
+    assert sorted(seen) == list(range(300))
+
+
+def test_a_case_that_ends_its_workers_is_given_up_after_three(make_work: MakeWork) -> None:
+    cases = [("square", 0), ("crash", 1), ("square", 2)]
+    with LocalExecutor(2).open(make_work()) as crew:
+        found = crew.run(cases)
+    assert found == [0, Lost("signal 11"), 4]
+    assert "3 workers ended" in str(found[1])
+
+
+def test_what_a_case_raises_comes_with_its_traceback(make_work: MakeWork) -> None:
+    with LocalExecutor(1).open(make_work()) as crew:
+        with pytest.raises(OpkitError, match="ValueError: case 5") as error:
+            crew.run([("raise", 5)])
+        assert "working_cases.py" in str(error.value)
+
+
+def test_workers_that_never_begin_are_an_error_and_no_endless_loop(make_work: MakeWork) -> None:
+    crew = LocalExecutor(1).open(make_work("begin_badly"))
+    with crew, pytest.raises(SetupError, match="exit code 3"):
+        crew.run([("square", 1)])
+
+
+_INTERRUPTED = """
+import sys
+import working_cases
+from opkit.executor import LocalExecutor, Work
+with LocalExecutor(2).open(Work(working_cases.begin, sys.argv[1])) as crew:
+    crew.run([("sleep", 0), ("sleep", 1)])
+"""
+
+
+def test_an_interrupted_run_lets_its_cases_end_what_they_have_begun(tmp_path: Path) -> None:
+    here = str(Path(__file__).parent)
+    process = subprocess.Popen(
+        [sys.executable, "-c", _INTERRUPTED, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": here},
+        stderr=subprocess.PIPE,
+    )
+    while not (tmp_path / "sleep-0").exists() and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in error
+    assert (tmp_path / "left cleanly").exists()

@@ -1,0 +1,39 @@
+"""What the tests' workers do: imported by them, so in a file of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+Case = tuple[str, int]
+
+
+def begin(setup: str, folders: Mapping[str, Path]) -> Callable[[Case], int | str]:
+    def run(case: Case) -> int | str:
+        kind, number = case
+        marker = Path(setup) / f"{kind}-{number}"
+        if kind == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if kind in ("crash once", "stop once") and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL if kind == "crash once" else signal.SIGSTOP)
+        if kind == "raise":
+            raise ValueError(f"case {number}")
+        if kind == "sleep":
+            marker.touch()
+            try:
+                time.sleep(60)
+            finally:
+                (Path(setup) / "left cleanly").touch()
+        if kind == "read":
+            return (folders["data"] / "text").read_text()
+        return number * number
+
+    return run
+
+
+def begin_badly(setup: str, folders: Mapping[str, Path]) -> Callable[[Case], int]:
+    os._exit(3)

@@ -1,0 +1,131 @@
+"""References in numbers without limits of range, and what float32 leaves on its way."""
+
+from __future__ import annotations
+
+import math
+from types import FunctionType
+
+import numpy as np
+import pytest
+
+from opkit.errors import PrecisionError
+from opkit.testing import assert_outputs
+from opkit.testing.exact import evaluate_exactly
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def exactly(function: FunctionType, *values: float) -> tuple[float, bool, bool]:
+    """Return a reference's value at one element, and whether float32 leaves its range."""
+    inputs = [np.array([value]) for value in values]
+    found = evaluate_exactly(lambda inputs: (function(*inputs),), inputs, globals())
+    assert found is not None
+    (output,) = found
+    assert output.known[0]
+    return float(output.values[0]), bool(output.overflows[0]), bool(output.underflows[0])
+
+
+def softplus(x):
+    return np.log(1 + np.exp(x))
+
+
+def focal(x):
+    probability = 1 / (1 + np.exp(-x))
+    return -((1 - probability) ** 2) * np.log(probability)
+
+
+def hyperbolic(x):
+    return np.log(x + np.sqrt(x * x + 1))
+
+
+def tanh(x):
+    return (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x))
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "expected"),
+    [
+        (softplus, 65504.0, 65504.0),
+        (softplus, LARGEST, LARGEST),
+        (focal, -65504.0, 65504.0),
+        (focal, -LARGEST, LARGEST),
+        (tanh, 65504.0, 1.0),
+        (tanh, -LARGEST, -1.0),
+        (hyperbolic, -LARGEST, -math.log(2 * LARGEST)),
+        (np.tanh, LARGEST, 1.0),
+        (softplus, math.inf, math.inf),
+        (lambda x: np.maximum(x, 0) - x, -3.0, 3.0),
+        (lambda x: np.where(x > 0, x, 0.5 * x), -4.0, -2.0),
+        (lambda x: np.abs(x) ** 1.5, -4.0, 8.0),
+        (lambda x: np.sign(x) * np.mean(x, axis=-1, keepdims=True), -4.0, 4.0),
+    ],
+)
+def test_a_formula_has_its_value_where_float64_overflows(function, value, expected) -> None:
+    assert exactly(function, value)[0] == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, 1.0, -2.5, 1e-45, LARGEST])
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(np.exp, np.log, np.sqrt, np.abs, np.sign, np.tanh, np.square, np.floor, np.rint),
+        *(np.negative, lambda x: np.maximum(x, 1), lambda x: np.minimum(x, 1)),
+        *(lambda x: x - x, lambda x: 0 * x),
+    ],
+)
+def test_where_float64_reaches_both_agree(function, value) -> None:
+    with np.errstate(all="ignore"):
+        expected = float(function(np.array([value]))[0])
+    assert exactly(function, value)[0] == pytest.approx(expected, rel=1e-15, nan_ok=True)
+
+
+def test_float32_overflows_in_sums_and_products_of_the_largest() -> None:
+    assert exactly(lambda x, y: 0.5 * (x + y), LARGEST, LARGEST)[1]
+    assert exactly(lambda x, y: x * y * 1e-30, LARGEST, 8.0)[1]
+    # In another order the small factor comes last.
+    assert exactly(lambda x, y: x * 1e-30 * y, LARGEST, 8.0)[1]
+    assert exactly(lambda x: np.sqrt(x * x), LARGEST)[1]
+    assert not exactly(lambda x: 0.5 * x, LARGEST)[1]
+    assert not exactly(lambda x: np.maximum(x, 0), LARGEST)[1]
+    assert not exactly(lambda x, y: x + y, LARGEST, 1.0)[1]
+
+
+def test_an_exponential_that_overflows_is_no_reason() -> None:
+    assert not exactly(lambda x: x / (1 + np.exp(-x)), -200.0)[1]
+    assert not exactly(lambda x: np.exp(x) / (1 + np.exp(x)), 65504.0)[1]
+
+
+def check(golden, dtype: str, actual: float, *values: float) -> None:
+    """Judge one element of an operator as `opkit test` does."""
+    storage = {"float16": np.float16, "float32": np.float32}[dtype]
+    # Beside many right ones: a mean says nothing about one element.
+    count = 64
+    inputs = [np.full(count, value, storage) for value in values]
+    dtypes = [dtype] * (len(values) + 1)
+    assert_outputs([np.full(count, actual, storage)], golden, inputs, dtypes=dtypes)
+
+
+def test_what_the_formula_means_is_right_where_the_reference_overflows() -> None:
+    check(focal, "float16", 65504.0, -65504.0)
+    check(focal, "float16", math.inf, -65504.0)
+    with pytest.raises(PrecisionError):
+        check(focal, "float16", 32768.0, -65504.0)
+    with pytest.raises(PrecisionError):
+        check(focal, "float16", math.nan, -65504.0)
+
+
+def test_nothing_is_asked_where_float32_overflows_on_the_way() -> None:
+    check(lambda x, y: 0.5 * (x + y), "float32", math.inf, LARGEST, LARGEST)
+    with pytest.raises(PrecisionError):
+        check(lambda x, y: 0.5 * (x + y), "float32", math.inf, 1e30, 1e30)
+
+
+def test_a_missing_guard_against_overflow_still_fails() -> None:
+    def silu(x):
+        return x / (1 + np.exp(-x))
+
+    for value in (-200.0, -65504.0):
+        with pytest.raises(PrecisionError):
+            check(silu, "float16", math.nan, value)
+    with pytest.raises(PrecisionError):
+        check(silu, "float32", math.nan, -LARGEST)
