@@ -48,6 +48,8 @@ class ExactOutput:
     """Where float32 may overflow on the way, by + - * / alone."""
     underflows: Array
     """Where a product or quotient may underflow in float32 on the way."""
+    lost: Array
+    """Where a difference came to zero of which too many digits were missing to say so."""
 
 
 class ExactNumber:
@@ -57,12 +59,15 @@ class ExactNumber:
     factors. Zeros have no sign, so what is divided by zero is unknown.
     """
 
-    __slots__ = ("high", "known", "low", "overflows", "underflows", "value")
+    __slots__ = ("absorbs", "high", "known", "lost", "low", "overflows", "underflows", "value")
 
     value: Any
     known: bool
     overflows: bool
     underflows: bool
+    absorbs: bool
+    """Whether a sum on its way was so much larger than a term that nothing is left of that."""
+    lost: bool
     high: float
     low: float
 
@@ -77,6 +82,8 @@ class ExactNumber:
         self.known = all(source.known for source in sources)
         self.overflows = any(source.overflows for source in sources)
         self.underflows = any(source.underflows for source in sources)
+        self.absorbs = any(source.absorbs for source in sources)
+        self.lost = any(source.lost for source in sources)
         if reach is None:
             size = self.exponent
             reach = (max(0.0, size), min(0.0, size))
@@ -117,6 +124,9 @@ class ExactNumber:
         # What rounds to infinity already has been an exponential's, or has been noted.
         if max(sizes) < _OVERFLOW <= sizes[0] + sizes[1]:
             found.overflows = True
+        if self.value and b.value and found.value in (self.value, b.value):
+            found.absorbs = found.absorbs or bool(_context.isfinite(found.value))
+        found.lost = found.lost or (found.absorbs and not found.value)
         found.high = max(found.high, self.high, b.high)
         return found
 
@@ -201,11 +211,21 @@ class ExactNumber:
     def __getattr__(self, name: str) -> Callable[[], ExactNumber]:
         """Return the function of a number that NumPy calls by its own name, such as `exp`."""
         function = _FUNCTIONS.get(name)
+        if name in _SUMS:
+            return lambda: _SUMS[name](self)
         if function is None:
             raise AttributeError(name)
         return lambda: ExactNumber(
             _context.nan if _context.isnan(self.value) else function(self.value), (self,)
         )
+
+    def tanh(self) -> ExactNumber:
+        """Return the hyperbolic tangent."""
+        found = ExactNumber(_tanh(self.value), (self,))
+        found.absorbs = found.absorbs or (
+            bool(_context.isfinite(self.value)) and abs(found.value) == 1
+        )
+        return found
 
 
 # The least number that float32 rounds to infinity.
@@ -248,6 +268,8 @@ def _log(value: Any) -> Any:
 
 
 def _tanh(value: Any) -> Any:
+    if _context.isnan(value):
+        return value
     # Far out only 1 is left of it, at this precision too.
     return _context.sign(value) if abs(value) > _BITS else _context.tanh(value)
 
@@ -262,21 +284,24 @@ def _sign(value: Any) -> Any:
 
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "exp": _exp,
-    "expm1": lambda value: _exp(value) - 1,
     "exp2": lambda value: _exp(value * _context.ln2),
     "log": _log,
-    "log1p": lambda value: _log(1 + value),
     "log2": lambda value: _log(value) / _context.ln2,
     "sqrt": lambda value: _context.sqrt(value) if value >= 0 else _context.nan,
-    "tanh": _tanh,
     "sinh": lambda value: (_exp(value) - _exp(-value)) / 2,
     "cosh": lambda value: (_exp(value) + _exp(-value)) / 2,
     "arcsinh": lambda value: _sign(value) * _log(abs(value) + _context.sqrt(value * value + 1)),
-    "arctanh": lambda value: _log((1 + value) / (1 - value)) / 2,
     "sign": _sign,
     "floor": lambda value: _whole(value, _context.floor),
     "ceil": lambda value: _whole(value, _context.ceil),
     "rint": lambda value: _whole(value, _context.nint),
+}
+
+# Functions whose text has a sum in it.
+_SUMS: dict[str, Callable[[ExactNumber], ExactNumber]] = {
+    "log1p": lambda number: (1 + number).log(),
+    "expm1": lambda number: number.exp() - 1,
+    "arctanh": lambda number: ((1 + number) / (1 - number)).log() / 2,
 }
 
 
@@ -395,6 +420,7 @@ def _output(output: Array) -> ExactOutput:
         known=np.array([number.known for number in numbers], np.bool_),
         overflows=np.array([number.overflows for number in numbers], np.bool_),
         underflows=np.array([number.underflows for number in numbers], np.bool_),
+        lost=np.array([number.lost for number in numbers], np.bool_),
     )
 
 

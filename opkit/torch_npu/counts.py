@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,12 +13,23 @@ if TYPE_CHECKING:
 __all__ = ["operator_counts"]
 
 
-def operator_counts() -> list[OperatorCount]:
-    """Return every operator that was called on the device; none where it was never used."""
+def operator_counts(since: Sequence[OperatorCount] = ()) -> list[OperatorCount]:
+    """Return every operator that was called on the device; none where it was never used.
+
+    Args:
+        since: what was counted before, which is left out.
+    """
     native = sys.modules.get("opkit.torch_npu.native")
     if native is None or native._loaded is None:
         return []
     from opkit.profiling import OperatorCount
 
     rows = json.loads(native._loaded.opkit_npu_counts())
-    return [OperatorCount(row["operator"], row["native"], row["fallback"]) for row in rows]
+    before = {count.operator: count for count in since}
+    found = []
+    for row in rows:
+        old = before.get(row["operator"], OperatorCount(row["operator"], 0, 0))
+        native, fallback = row["native"] - old.native, row["fallback"] - old.fallback
+        if native or fallback:
+            found.append(OperatorCount(row["operator"], native, fallback))
+    return found

@@ -129,3 +129,19 @@ def test_a_missing_guard_against_overflow_still_fails() -> None:
             check(silu, "float16", math.nan, value)
     with pytest.raises(PrecisionError):
         check(silu, "float32", math.nan, -LARGEST)
+
+
+def test_what_cancels_beyond_all_digits_is_lost_and_not_a_logarithm_of_zero() -> None:
+    found = evaluate_exactly(
+        lambda inputs: (np.log(1 - 1 / (1 + np.exp(-inputs[0]))),),
+        [np.array([65504.0, 700.0, 1.0])],
+        globals(),
+    )
+    assert found is not None
+    assert found[0].lost.tolist() == [True, False, False]
+    assert found[0].values[1] == pytest.approx(-700.0)
+    found = evaluate_exactly(
+        lambda inputs: (1 - np.tanh(inputs[0]),), [np.array([3e4, 5.0])], globals()
+    )
+    assert found is not None
+    assert found[0].lost.tolist() == [True, False]

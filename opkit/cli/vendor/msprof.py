@@ -197,8 +197,9 @@ def program(text: str | None, output: Path, export: str, application: tuple[str,
     from opkit.profiling import operator_files
     from opkit.torch_npu import operator_counts
 
+    before = operator_counts()
     timelines, code = _run(_words(text, application), None)
-    files = operator_files(timelines, operator_counts())
+    files = operator_files(timelines, operator_counts(since=before))
     _write(output, files)
     click.echo(f"{len(timelines)} launches, modelled: {', '.join(str(output / n) for n in files)}")
     raise click.exceptions.Exit(1 if code else 0)

@@ -1,6 +1,8 @@
 // Linked by `opkit cc` into every program: hands the options of `opkit run`, `check`, `profile` and `debug` to the
 // emulator before main(). They are in one environment variable, as "key=value" pairs joined by ";"; without it nothing
 // happens.
+#include <dlfcn.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,9 +16,6 @@
 #include "opkit/profile_options.h"
 #include "opkit/record_options.h"
 #include "opkit/run_options.h"
-
-// Shared by all copies in a program: each library that a project links by the vendor's names brings one.
-__attribute__((weak)) bool opkit_options_are_applied = false;
 
 namespace {
 
@@ -156,9 +155,16 @@ void apply(const char* text) {
   }
 }
 
+/// The log, the findings and the state are written from here until the process ends: a library stays loaded for that.
+void stay_loaded() {
+  Dl_info here{};
+  if (dladdr(reinterpret_cast<void*>(&stay_loaded), &here) == 0) return;
+  (void)dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 __attribute__((constructor)) void apply_run_options() {
-  if (opkit_options_are_applied) return;
-  opkit_options_are_applied = true;
+  if (opkit_is_first_start() == 0) return;
+  stay_loaded();
   opkit::process::start_log();
   if (const char* text = std::getenv("OPKIT_RUN_OPTIONS")) apply(text);
   opkit::process::State::get().start(opkit_chip_name(), 1);

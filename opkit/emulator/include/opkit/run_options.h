@@ -21,6 +21,10 @@ typedef struct opkit_run_options {
 /// Applies the options to every later launch. Returns null, or why it refused; the text stays valid.
 OPKIT_API const char* opkit_configure_run(const opkit_run_options* options);
 
+/// 1 for the first of this process that asks, otherwise 0. Every library that `opkit cc` links brings the code that
+/// applies the options, also one that is loaded and unloaded again while the program runs; one of them is to do it.
+OPKIT_API int32_t opkit_is_first_start(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,5 @@
 // Initialisation, devices, contexts, errors.
+#include <atomic>
 #include <cctype>
 #include <string>
 
@@ -233,6 +234,11 @@ aclError aclrtGetCurrentContext(aclrtContext* context) {
   }
   *context = current_context();
   return ACL_SUCCESS;
+}
+
+int32_t opkit_is_first_start() {
+  static std::atomic<bool> is_started{false};
+  return is_started.exchange(true) ? 0 : 1;
 }
 
 const char* opkit_configure_run(const opkit_run_options* options) {
