@@ -251,7 +251,7 @@ def _corrections(
         closer &= np.isfinite(values) & np.isfinite(rounded)
         better = real.known[there] & (same | closer)
         beyond = real.overflows[there] | (real.underflows[there] & ~np.isfinite(values))
-        # Neither reference has the digits there: a kernel whose text cancels differently may be right.
+        # Neither reference has the digits there: what cancels in another order may be right.
         beyond |= real.lost[there] & ~np.isnan(values)
         mask = np.zeros(flat[number].size, np.bool_)
         mask[places[beyond & ~better]] = True
