@@ -24,7 +24,7 @@ from opkit.debugging.session import Session
 from opkit.debugging.why import Reason
 from opkit.dtypes import DType
 from opkit.errors import KernelFault, UsageError
-from opkit.sanitizer import TOOLS, Check, Finding, Location
+from opkit.sanitizer import TOOLS, Check, Finding, Location, findings_in, program_options
 from opkit.schema import OpSpec
 from opkit.testing import (
     Case,
@@ -129,7 +129,7 @@ def debug_program(
     kernel: str = "",
     limit_bytes: int = LIMIT_BYTES,
 ) -> Target:
-    """Run a program that `opkit cc` has linked, recorded.
+    """Run a program that `opkit cc` has linked, recorded and checked.
 
     Raises:
         UsageError: there is no such program, or it has launched nothing that was to be recorded.
@@ -144,11 +144,14 @@ def debug_program(
             "record_launch": launch,
             "record_kernel": kernel or None,
             "record_bytes": limit_bytes,
+            **program_options(TOOLS, Path(name)),
         }
         code = runtime.run_program(found, arguments, options)
         files = sorted(Path(name).glob("*.recording"), key=_launch_number)
         launches = tuple(load_recording(path) for path in files)
+        checked = findings_in(Path(name), TOOLS)
     session = _session_of(launches, str(program), code)
+    session.findings = _of_kernel(session, checked.findings if checked is not None else ())
     return Target(str(program), session, _told(launches), exit_code=code)
 
 
@@ -177,10 +180,13 @@ def debug_script(
                 if fault.category == "Interrupted":
                     raise
     session = _session_of(recorder.launches, str(script))
-    kernels = {session.recording.kernel, ""}
-    session.findings = tuple(f for f in watch.findings if f.kernel in kernels)
+    session.findings = _of_kernel(session, watch.findings)
     number = code if isinstance(code, int) else int(code is not None)
     return Target(str(script), session, _told(recorder.launches), exit_code=number)
+
+
+def _of_kernel(session: Session, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(f for f in findings if f.kernel in (session.recording.kernel, ""))
 
 
 def _located(findings: Sequence[Finding], root: Path) -> tuple[Finding, ...]:

@@ -56,12 +56,19 @@ def debug(*arguments: str | Path) -> int:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The program as it should be, with a copy past its tensor, and with very many instructions."""
+    """The program as it should be; with a copy past its tensor, many instructions, and a race."""
     folder = tmp_path_factory.mktemp("programs")
     found = {}
-    for name, width, count in (("right", 64, 5), ("faulty", 128, 5), ("huge", 64, 20000)):
+    barrier = "  AscendC::PipeBarrier<PIPE_ALL>();\n"
+    for name, width, count, between in (
+        ("right", 64, 5, barrier),
+        ("faulty", 128, 5, barrier),
+        ("huge", 64, 20000, barrier),
+        ("racing", 64, 5, ""),
+    ):
         source = folder / f"{name}.asc"
-        source.write_text(PROGRAM.replace("WIDTH", str(width)).replace("COUNT", str(count)))
+        text = PROGRAM.replace("WIDTH", str(width)).replace("COUNT", str(count))
+        source.write_text(text.replace(barrier, between))
         program = folder / name
         assert run_guarded(group, ["cc", "-g", str(source), "-o", str(program)]) == 0
         found[name] = program
@@ -86,6 +93,18 @@ def test_a_faulting_program_is_stood_at_its_fault(
     out = capfd.readouterr().out
     assert "[OutOfBounds]" in out
     assert "faulty.asc:11" in out
+
+
+def test_a_program_stops_at_a_finding_of_the_checks(
+    programs: dict[str, Path], capfd: Capture
+) -> None:
+    lines = ("-e", "break finding RACE", "-e", "run", "-e", "why", "--launch", "2")
+    assert debug(*lines, "--", programs["racing"]) == 0
+    out = capfd.readouterr().out
+    assert "racing.asc:10" in out
+    assert "[RACE" in out
+    assert debug("-e", "break finding", "--", programs["right"]) == 2
+    assert "opkit check finds nothing" in capfd.readouterr().err
 
 
 def test_a_launch_beyond_the_limit_is_cut_and_says_so(
