@@ -1,6 +1,6 @@
 """What the compiler's kernels take in the model, how long compiling takes, and whether random programs are right.
 
-    python benchmarks/compiler.py [patterns tuned product attention compile random] [--graphs N]
+    python benchmarks/compiler.py [patterns tuned product attention compile random] [--graphs N [--first SEED]]
 
 Modelled times are of the default chip. The bound of a pattern is the larger of its bytes at the rate of HBM and the
 cycles of its vector instructions on all cores; a share is the bound over the modelled time of the whole launch.
@@ -268,10 +268,10 @@ def compile_times() -> None:
     print_figure("the same again", f"{statistics.median(cached) * 1e3:.1f} ms", "to reach 10 ms")
 
 
-def random_programs(count: int) -> None:
+def random_programs(count: int, first: int) -> None:
     wrong = findings = crashes = 0
     begin = time.perf_counter()
-    for seed in range(count):
+    for seed in range(first, first + count):
         try:
             # Every third multiplies by matrices.
             graph = random_graph(seed, products=seed % 3 == 0)
@@ -284,6 +284,8 @@ def random_programs(count: int) -> None:
             continue
         wrong += difference is not None
         findings += bool(checks.findings)
+        if checks.findings:
+            print(f"seed {seed}: {checks.findings[0]}", file=sys.stderr)
         if difference is not None:
             print(f"seed {seed}: {difference}", file=sys.stderr)
     print_figure(
@@ -297,6 +299,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="*")
     parser.add_argument("--graphs", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="the first random program's seed")
     given = parser.parse_args()
     parts: dict[str, Callable[[], None]] = {
         "tuned": tuned,
@@ -304,7 +307,7 @@ def main() -> None:
         "product": product,
         "attention": attention,
         "compile": compile_times,
-        "random": lambda: random_programs(given.graphs),
+        "random": lambda: random_programs(given.graphs, given.first),
     }
     print_head()
     for name in given.what or parts:

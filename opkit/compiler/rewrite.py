@@ -66,10 +66,11 @@ def expand(graph: Graph) -> Graph:
 
 
 def _is_plain(graph: Graph, node: Node) -> bool:
-    """Whether a reduction keeps the rank and runs along neighbouring axes."""
+    """Whether a reduction keeps the rank and runs along neighbouring axes, not all of extent 1."""
     (source,) = graph.inputs_of(node)
     axes = normal_axes(node.settings["axis"], len(source.shape))
-    return bool(node.settings["keepdims"]) and len(_runs(axes)) == 1
+    is_needed = not all(is_one(source.shape[at]) for at in axes)
+    return bool(node.settings["keepdims"]) and len(_runs(axes)) == 1 and is_needed
 
 
 def _retyped(value: Value, tensor: Tensor) -> Value:

@@ -12,6 +12,7 @@ from ..text import Text, identifier
 from .cutting import BLOCK_FIELDS, K_CHUNK, K_STEP
 
 __all__ = [
+    "BEGUN",
     "FREE",
     "READY",
     "SLOTS",
@@ -146,7 +147,11 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
         else:
             at = f"{batch} + chunk.block.{first} * tiling.k + chunk.k"
             shape = f"chunk.block.{side}, chunk.depth, tiling.k"
-        out(f"Copy({what.title()}Chunk(slot), {what}Global[{at}], {shape});", place)
+        share = "place, chunk.block.wide" if what == "left" else "above, chunk.block.down"
+        out(
+            f"Copy({what.title()}Chunk(slot), {what}Global[{at}], {shape}, chunk.block.{share});",
+            place,
+        )
     elif what == "loads":
         for side, first, count, gap in (
             ("left", "0", "rows / 16", "length / 16 - 1"),
@@ -178,6 +183,10 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
                 .replace("READY", str(READY))
             )
             out(text, place if text.startswith("Fixpipe(") else None)
+    elif what == "begun":
+        if slots:
+            out("// Memory is the cube cores' alone until they have their first chunk.")
+            out(f"CrossCoreSetFlag<2, PIPE_MTE2>({BEGUN});")
     elif what == "drain":
         if slots:
             out("// The vector cores have read what was handed over last.")
@@ -188,9 +197,9 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
         out("uint32_t handed = 0;")
 
 
-READY, FREE = 4, 5
+READY, FREE, BEGUN = 4, 5, 6
 """Flags between a cube core and its vector cores: a part lies in its slot; a slot may be used
-again."""
+again; the first chunk has come."""
 
 _BLOCKS = """
 // A part of the result that one core computes.
@@ -202,6 +211,8 @@ uint32_t rows;
 uint32_t columns;
 uint32_t place;  // among the blocks of its row in the band
 uint32_t wide;  // blocks of its row in the band
+uint32_t above;  // cores that work above it at the same time
+uint32_t down;  // cores that work in its column at the same time, at most
 };
 
 // Blocks lie in bands of some columns: cores that work at the same time share rows and columns of the operands.
@@ -218,6 +229,8 @@ const int64_t j = first + rest % wide;
 Block block;
 block.place = rest % wide;
 block.wide = wide;
+block.above = index % GetBlockNum() / wide;
+block.down = (GetBlockNum() + wide - 1) / wide;
 block.batch = index / (tiling.blocksM * tiling.blocksN);
 block.row = i * tiling.rowsEach + (i < tiling.rowsMore ? i : tiling.rowsMore) * 16;
 block.column = j * tiling.columnsEach + (j < tiling.columnsMore ? j : tiling.columnsMore) * 16;
@@ -281,6 +294,7 @@ for (int32_t i = 0; i < PARTS; ++i) {
 SetFlag<HardEvent::FIX_M>(i);
 }
 CopyIn(chunk, 0);
+@begun
 for (uint32_t slot = 0; chunk.index < tiling.blocks; slot = 1 - slot) {
 const Chunk next = chunk.isLast ? ChunkAt(chunk.index + GetBlockNum(), 0) : ChunkAt(chunk.index, chunk.turn + 1);
 if (next.index < tiling.blocks) {
@@ -345,10 +359,22 @@ WaitFlag<HardEvent::MTE1_MTE2>(slot);
 SetFlag<HardEvent::MTE2_MTE1>(slot);
 }
 
-// Columns of 32 bytes one behind the other, each of a multiple of 16 rows.
-__aicore__ inline void Copy(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t columns, int64_t stride)
+// Columns of 32 bytes one behind the other, each of a multiple of 16 rows. Each of the cores that need the same rows
+// begins with its share of them, so that all bring some of them from memory, and find the others in L2.
+__aicore__ inline void Copy(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t columns,
+int64_t stride, uint32_t place, uint32_t shares)
 {
-const uint16_t height = RoundUp(rows);
+const uint32_t height = RoundUp(rows);
+const uint32_t begin = rows * place / shares / 16 * 16;
+CopyRows(to[begin * 16], from[begin * stride], rows - begin, columns, stride, height);
+if (begin > 0) {
+CopyRows(to, from, begin, columns, stride, height);
+}
+}
+
+__aicore__ inline void CopyRows(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t columns,
+int64_t stride, uint16_t height)
+{
 if (stride <= 65535) {
 DataCopy(to, from, Nd2NzParams(1, rows, columns, 0, stride, height, 1, 0));
 return;

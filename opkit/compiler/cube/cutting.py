@@ -23,6 +23,8 @@ _BLOCK_CYCLES = 300
 """About what a block costs beside its products: filling and draining the pipes."""
 _BURST_CYCLES = 3.4
 """What the shortest row of a copy takes."""
+_MOST_MORE_READ = 1.05
+"""Bands that read so many times the least count as equal."""
 _BEST = 12
 """Cuts of the cheapest estimates whose cores are then looked at one by one."""
 
@@ -234,7 +236,12 @@ def _band(shape: ProductShape, down: int, across: int, cores: int) -> int:
         return math.ceil(cores / width) * rows + width * columns
 
     widths = [width for width in range(1, min(across, cores) + 1) if cores % width == 0]
-    return min(widths, key=read)
+    least = min(map(read, widths))
+    few = [width for width in widths if read(width) <= least * _MOST_MORE_READ]
+    # Of those that read about as little the one whose busiest core has least to do.
+    return min(
+        few, key=lambda width: (_busiest(Cut(shape, down, across, width, cores)), read(width))
+    )
 
 
 def _busiest(cut: Cut) -> int:

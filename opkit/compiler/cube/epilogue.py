@@ -29,7 +29,7 @@ from ..vector import (
     row_unit,
     tile_for,
 )
-from .blocks import FREE, READY, SLOTS, BlockProduct, write_blocks
+from .blocks import BEGUN, FREE, READY, SLOTS, BlockProduct, write_blocks
 from .cutting import BLOCK_FIELDS, K_CHUNK, Cut
 
 __all__ = ["Epilogue", "epilogue_data", "epilogue_of", "write_epilogue"]
@@ -215,6 +215,11 @@ class _BlockWriter(KernelWriter):
             self.out(f"{side}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {kind}*>({side}));")
 
     @property
+    def waits_for_cube(self) -> bool:
+        """Whether the cube core says that its first chunk has come; a Matmul object cannot."""
+        return self.block.dtype in ("float16", "bfloat16")
+
+    @property
     def parameters(self) -> list[str]:
         return ["left", "right", *super().parameters]
 
@@ -225,7 +230,7 @@ class _BlockWriter(KernelWriter):
             "// Vector cores have time: they bring what cube cores read next from memory into L2, each a share of the"
         )
         out("// rows and columns that several blocks have in common.")
-        out("__aicore__ inline void Fetch(int64_t index)")
+        out("__aicore__ inline void Fetch(int64_t index, int64_t first)")
         out("{")
         out("const uint32_t sub = GetSubBlockIdx();")
         out("if (index >= tiling.blocks) {")
@@ -238,7 +243,7 @@ class _BlockWriter(KernelWriter):
         out(
             "const bool hasColumns = before >= 0 && BlockAt(before).column == block.column && BlockAt(before).batch == block.batch;"
         )
-        out(f"for (int64_t k = 0; k < tiling.k; k += {K_CHUNK}) {{")
+        out(f"for (int64_t k = first; k < tiling.k; k += {K_CHUNK}) {{")
         out(f"const uint32_t depth = Shorter(tiling.k - k, {K_CHUNK});")
         for side, first, extent, cores, place, all_of in (
             ("left", "block.row", "block.rows", "block.wide", "block.place", "tiling.m"),
@@ -276,7 +281,9 @@ class _BlockWriter(KernelWriter):
 
     def process(self) -> None:
         out = self.out
-        out.all(_PROCESS.strip().splitlines())
+        begun = f"CrossCoreWaitFlag<2, PIPE_MTE2>({BEGUN});" if self.waits_for_cube else ""
+        text = _PROCESS.replace("BEGUN", begun).replace("SKIPPED", str(2 * K_CHUNK))
+        out.all(line for line in text.strip().splitlines() if line)
         out()
 
     def part(self) -> None:
@@ -349,10 +356,11 @@ const int64_t group = GetBlockIdx() / GetSubBlockNum();
 if (group >= tiling.blocks) {
 return;
 }
-Fetch(group);
-Fetch(group + GetBlockNum());
+BEGUN
+Fetch(group, 0);
+Fetch(group + GetBlockNum(), 0);
 for (int64_t index = group; index < tiling.blocks; index += GetBlockNum()) {
-Fetch(index + 2 * GetBlockNum());
+Fetch(index + 2 * GetBlockNum(), 0);
 const Block block = BlockAt(index);
 const uint32_t width = PartOf(block.columns);
 for (uint32_t begin = 0; begin < block.columns; begin += width) {

@@ -10,7 +10,7 @@ from ..text import Text, identifier
 from .helpers import HELPERS, needed_helpers
 from .plan import ONE_CAPACITY, ROW_CAPACITY, Plan
 from .statements import StatementWriter, cpp_type, slots, upper
-from .steps import Program, Section
+from .steps import Program, Section, Value
 from .tiling import TilingLayout
 
 __all__ = ["KernelText", "KernelWriter", "write_kernel"]
@@ -198,6 +198,8 @@ class KernelWriter(StatementWriter):
         counts = self.plan.counts
         if self.layout.has_gap and self.input_segments:
             out("ClearInput();")
+        if self.clears_output:
+            out("ClearOutput();")
         if self.works:
             out("pipe.InitBuffer(workBuffer, tiling.workLength * sizeof(float));")
             out("work = workBuffer.Get<float>();")
@@ -222,6 +224,27 @@ class KernelWriter(StatementWriter):
             out(f"Duplicate({slots(area)}, 0.0f, {total} * {size});")
         out("}")
         out()
+
+    @property
+    def clears_output(self) -> bool:
+        """Whether whole repeats are read of an output of which only rows are written."""
+        places = self.plan.places
+        written = {
+            step.target.number
+            for section in self.program.sections
+            for step in section.steps
+            if any(isinstance(each, Value) and each.space != "tile" for each in step.sources)
+            and step.target.space == "tile"
+            and places[step.target.number].area == "output"
+        }
+        read = {
+            each.number
+            for section in self.program.sections
+            for step in section.steps
+            for each in step.sources
+            if isinstance(each, Value)
+        }
+        return self.compares and bool(written & read)
 
     def init_share(self) -> None:
         """Write which rows or tiles are the core's."""
@@ -663,6 +686,9 @@ class KernelWriter(StatementWriter):
         if self.layout.has_gap and self.input_segments:
             words = f"({self.queue_bytes(self.input_segments)}) / 2"
             out.all(line.replace("WORDS", words) for line in HELPERS["ClearInput"])
+        if self.clears_output:
+            words = f"({self.queue_bytes(self.output_segments)}) / 2"
+            out.all(line.replace("WORDS", words) for line in HELPERS["ClearOutput"])
 
     def members(self) -> None:
         out = self.out

@@ -132,6 +132,17 @@ _BASE: Mapping[str, str] = {
         }
         }
     """,
+    "ClearOutput": """
+        // Whole repeats are read of what is written row by row: past a short tile they meet defined values.
+        __aicore__ inline void ClearOutput()
+        {
+        for (int32_t i = 0; i < BUFFERS; ++i) {
+        LocalTensor<uint8_t> output = outputQueue.AllocTensor<uint8_t>();
+        Duplicate(output.ReinterpretCast<int16_t>(), static_cast<int16_t>(0), WORDS);
+        outputQueue.FreeTensor(output);
+        }
+        }
+    """,
     "SlotLength": """
         // Elements from one slot to the next: neighbours lie in different groups of banks.
         __aicore__ inline uint32_t SlotLength()
