@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .pto import tile_program
     from .reference import random_arrays, run_graph, to_storage
     from .rewrite import expand, simplify
-    from .stages import Stages, compile_stages
+    from .stages import Stages, compile_stages, prepare
     from .table import Operator
     from .tiles import Split, split
     from .verification import Difference, verify
@@ -72,6 +72,7 @@ __all__ = [
     "generated_source",
     "gradient",
     "load_program",
+    "prepare",
     "random_arrays",
     "read_choices",
     "run_graph",
@@ -102,7 +103,7 @@ __getattr__ = lazy_names(
         "pto": ("tile_program",),
         "reference": ("random_arrays", "run_graph", "to_storage"),
         "rewrite": ("expand", "simplify"),
-        "stages": ("Stages", "compile_stages"),
+        "stages": ("Stages", "compile_stages", "prepare"),
         "table": ("Operator",),
         "tiles": ("Split", "split"),
         "verification": ("Difference", "verify"),

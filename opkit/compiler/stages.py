@@ -11,6 +11,7 @@ from opkit.errors import UsageError
 
 from .attention import AttentionKernel, attention_kernel, recognise_attention, write_attention
 from .choices import OWN_CHOICES, Choices
+from .collapsing import collapse
 from .dimensions import evaluate
 from .fusion import FusedGraph, Group, fuse
 from .graph import Graph, GraphError
@@ -30,7 +31,14 @@ from .vector import (
     write_kernel,
 )
 
-__all__ = ["Stages", "VectorKernel", "attention_source", "compile_stages", "source_of"]
+__all__ = [
+    "Stages",
+    "VectorKernel",
+    "attention_source",
+    "compile_stages",
+    "prepare",
+    "source_of",
+]
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,18 @@ def compile_stages(graph: Graph, chip: Chip, choices: Choices | None = None) -> 
         if group.kind == "attention"
     }
     return Stages(graph, simple, fused, kernels, products, attentions, chip, chosen)
+
+
+def prepare(graph: Graph) -> FusedGraph:
+    """Return a graph as the kernels that it would be, before any of them is written.
+
+    Unlike `compile_stages`, which takes programs as they were written, rows of several axes are
+    first made rows of one, so that what follows a product of matrices joins its kernel.
+
+    Raises:
+        GraphError: it cannot be compiled; at the user's line.
+    """
+    return fuse(simplify(collapse(simplify(expand(recognise_attention(graph))))))
 
 
 _HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'

@@ -1,0 +1,19 @@
+"""Models of PyTorch on the chip as whole graphs.
+
+`torch.compile(model, backend="opkit")` needs no import of this package. `explain` says what became
+of a model, `build` makes a `Model` of it that is one file, `Engine` runs such a file without torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from opkit.graph.explanation import Explanation, explain
+    from opkit.graph.plan import Plan
+
+__all__ = ["Explanation", "Plan", "explain"]
+
+__getattr__ = lazy_names(__name__, {"explanation": ("Explanation", "explain"), "plan": ("Plan",)})

@@ -1,0 +1,71 @@
+"""What a row of the table is given besides the operator's own arguments."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from opkit.compiler import GraphBuilder, Value
+from opkit.errors import UsageError
+
+__all__ = ["Call", "Operand", "Refused"]
+
+Operand: TypeAlias = "Value | float | int | bool"
+
+
+class Refused(UsageError):
+    """The compiler's kernels do not compute this; torch does."""
+
+
+class Call:
+    """One call of an ATen operator, on its way into a program."""
+
+    def __init__(
+        self,
+        builder: GraphBuilder,
+        shapes: tuple[tuple[int, ...], ...],
+        dtypes: tuple[str, ...],
+        constants: dict[str, Any],
+    ) -> None:
+        self.builder = builder
+        self.shapes = shapes
+        """Of each result."""
+        self.dtypes = dtypes
+        self._constants = constants
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The first result's."""
+        return self.shapes[0]
+
+    @property
+    def dtype(self) -> str:
+        """The first result's."""
+        return self.dtypes[0]
+
+    def apply(self, name: str, *operands: Operand, **settings: object) -> Value:
+        """Apply an operator of the compiler."""
+        return self.builder.apply(name, *operands, **settings)
+
+    def typed(self, operand: Operand, dtype: str | None = None) -> Operand:
+        """Return a tensor in the result's type, or another; numbers stay as they are."""
+        wanted = dtype or self.dtype
+        if isinstance(operand, Value) and operand.dtype != wanted:
+            return operand.astype(wanted)
+        return operand
+
+    def constant(self, array: Any) -> Value:
+        """Return an array as an input that is the same in every run."""
+        name = f"constant{len(self._constants)}"
+        self._constants[name] = array
+        return self.builder.input(name, array.shape, str(array.dtype))
+
+    def full(self, shape: tuple[int, ...], value: float | int | bool, dtype: str) -> Value:
+        """Return a tensor of one number."""
+        number: float | int | bool = float(value) if "float" in dtype else value
+        if dtype == "bool":
+            number = bool(value)
+        return self.builder.constant(number, dtype).apply("broadcast_to", shape=shape)
+
+    def axis(self, axis: int, rank: int) -> int:
+        """Return an axis as a number from 0."""
+        return axis % rank if rank else 0

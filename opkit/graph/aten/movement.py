@@ -1,0 +1,191 @@
+"""Rows of the operators that move elements, look them up, or fill tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opkit.compiler import Value
+from opkit.graph.aten.call import Call, Refused
+
+__all__ = ["INDICES", "ROWS", "VIEWS"]
+
+Row = Callable[..., Any]
+
+
+def _same(c: Call, x: Value, *_: Any, **__: Any) -> Value:
+    return x
+
+
+def _reshape(c: Call, x: Value, *_: Any, **__: Any) -> Value:
+    restored = _batched_product(c, x)
+    return x.reshape(*c.shape) if restored is None else restored
+
+
+def _batched_product(c: Call, x: Value) -> Value | None:
+    """Return a product of flattened batches whose result gets its batches back, with its operands'
+    own batches."""
+    nodes = {node.output.name: node for node in c.builder.nodes[-64:]}
+    product = nodes.get(x.tensor.name)
+    if product is None or product.operator != "matmul" or x.ndim != 3 or len(c.shape) < 4:
+        return None
+    if tuple(x.shape[1:]) != c.shape[-2:]:
+        return None
+    operands = []
+    for name in product.inputs:
+        node = nodes.get(name)
+        if node is None or node.operator != "reshape":
+            return None
+        before = c.builder.value(node.inputs[0])
+        if before.shape[:-2] != c.shape[:-2] or before.shape[-2:] != node.output.shape[-2:]:
+            return None
+        operands.append(before)
+    return c.apply("matmul", *operands, **dict(product.attributes))
+
+
+def _permute(c: Call, x: Value, dims: Sequence[int]) -> Value:
+    return x.transpose(*(axis % x.ndim for axis in dims))
+
+
+def _swap(c: Call, x: Value, a: int, b: int) -> Value:
+    axes = list(range(x.ndim))
+    a, b = a % x.ndim, b % x.ndim
+    axes[a], axes[b] = axes[b], axes[a]
+    return x.transpose(*axes)
+
+
+def _turn(c: Call, x: Value) -> Value:
+    return x.T if x.ndim == 2 else x
+
+
+def _expand(c: Call, x: Value, *_: Any, **__: Any) -> Value:
+    if x.shape == c.shape:
+        return x
+    lead = len(c.shape) - x.ndim
+    return x.reshape(*((1,) * lead), *x.shape).apply("broadcast_to", shape=c.shape)
+
+
+def _slice(
+    c: Call, x: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Value:
+    axis = dim % x.ndim
+    extent = x.shape[axis]
+    assert isinstance(extent, int)
+    first, stop, _ = slice(start, end).indices(extent)
+    return _cut(x, axis, first, stop, step)
+
+
+def _cut(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
+    if start == 0 and stop == x.shape[axis] and step == 1:
+        return x
+    return x.apply("slice", axis=axis, start=start, stop=stop, step=step)
+
+
+def _select(c: Call, x: Value, dim: int, index: int) -> Value:
+    axis = dim % x.ndim
+    extent = x.shape[axis]
+    assert isinstance(extent, int)
+    at = index % extent
+    return _cut(x, axis, at, at + 1).reshape(*c.shape)
+
+
+def _split(c: Call, x: Value, sizes: int | Sequence[int], dim: int = 0) -> tuple[Value, ...]:
+    axis, begin, found = dim % x.ndim, 0, []
+    for shape in c.shapes:
+        found.append(_cut(x, axis, begin, begin + shape[axis]))
+        begin += shape[axis]
+    return tuple(found)
+
+
+def _unbind(c: Call, x: Value, dim: int = 0) -> tuple[Value, ...]:
+    axis = dim % x.ndim
+    return tuple(_cut(x, axis, at, at + 1).reshape(*shape) for at, shape in enumerate(c.shapes))
+
+
+def _cat(c: Call, tensors: Sequence[Value], dim: int = 0) -> Value:
+    given = [c.typed(x) for x in tensors if x.shape != (0,)]
+    if len(given) == 1:
+        return given[0]  # type: ignore[return-value]
+    return c.apply("concat", *given, axis=dim % len(c.shape))
+
+
+def _stack(c: Call, tensors: Sequence[Value], dim: int = 0) -> Value:
+    axis = dim % len(c.shape)
+    wide = [x.reshape(*x.shape[:axis], 1, *x.shape[axis:]) for x in tensors]
+    return c.apply("concat", *wide, axis=axis) if len(wide) > 1 else wide[0]
+
+
+def _pad(c: Call, x: Value, pad: Sequence[int], value: float = 0) -> Value:
+    if any(width < 0 for width in pad):
+        raise Refused("padding by less than nothing has no kernel")
+    pairs = [(int(pad[at]), int(pad[at + 1])) for at in range(0, len(pad), 2)]
+    widths = ((0, 0),) * (x.ndim - len(pairs)) + tuple(reversed(pairs))
+    return x.apply("pad", widths=widths, value=value if "float" not in x.dtype else float(value))
+
+
+def _repeat(c: Call, x: Value, repeats: Sequence[int]) -> Value:
+    lead = len(repeats) - x.ndim
+    shape = (*((1,) * lead), *x.shape)
+    split = [each for extent in shape for each in (1, extent)]
+    wide = [e for n, extent in zip(repeats, shape, strict=True) for e in (n, extent)]
+    return x.reshape(*split).apply("broadcast_to", shape=tuple(wide)).reshape(*c.shape)
+
+
+def _fill(c: Call, _: Any, value: float = 0, **__: Any) -> Value:
+    if isinstance(value, Value):
+        return value.astype(c.dtype).apply("broadcast_to", shape=c.shape)
+    return c.full(c.shape, value, c.dtype)
+
+
+def _filled(value: float) -> Row:
+    return lambda c, *_, **__: c.full(c.shape, value, c.dtype)
+
+
+def _embedding(c: Call, table: Value, indices: Value, *_: Any, **__: Any) -> Value:
+    return table.apply("take", indices, axis=0)
+
+
+def _index_select(c: Call, x: Value, dim: int, index: Value) -> Value:
+    return x.apply("take", index, axis=dim % x.ndim)
+
+
+_VIEWS: Mapping[str, Row] = {
+    **{f"aten.{n}.default": _reshape for n in ("view", "reshape", "unsqueeze", "squeeze")},
+    **{f"aten.squeeze.{kind}": _reshape for kind in ("dim", "dims")},
+    "aten._unsafe_view.default": _reshape,
+    "aten.permute.default": _permute,
+    "aten.transpose.int": _swap,
+    "aten.t.default": _turn,
+    "aten.expand.default": _expand,
+    "aten.slice.Tensor": _slice,
+    "aten.select.int": _select,
+    "aten.alias.default": _same,
+    "aten.detach.default": _same,
+    "aten.split.Tensor": _split,
+    "aten.split_with_sizes.default": _split,
+    "aten.unbind.int": _unbind,
+}
+
+VIEWS = frozenset(_VIEWS)
+
+INDICES: Mapping[str, int] = {"aten.embedding.default": 1, "aten.index_select.default": 2}
+
+ROWS: Mapping[str, Row] = {
+    **_VIEWS,
+    "aten.clone.default": _same,
+    "aten.contiguous.default": _same,
+    "aten.lift_fresh_copy.default": _same,
+    "aten.cat.default": _cat,
+    "aten.stack.default": _stack,
+    "aten.constant_pad_nd.default": _pad,
+    "aten.repeat.default": _repeat,
+    "aten.full.default": _fill,
+    "aten.full_like.default": _fill,
+    "aten.fill.Scalar": _fill,
+    "aten.scalar_tensor.default": lambda c, value, **_: c.full(c.shape, value, c.dtype),
+    **{f"aten.{name}.default": _filled(0) for name in ("zeros", "zeros_like", "new_zeros")},
+    **{f"aten.{name}.default": _filled(1) for name in ("ones", "ones_like", "new_ones")},
+    "aten.new_full.default": lambda c, x, size, value, **_: c.full(c.shape, value, c.dtype),
+    "aten.embedding.default": _embedding,
+    "aten.index_select.default": _index_select,
+}

@@ -1,0 +1,116 @@
+"""Rows of the operators that work along axes: reductions, softmax, norms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opkit.compiler import Value
+from opkit.graph.aten.call import Call
+
+__all__ = ["ROWS"]
+
+Row = Callable[..., Any]
+Axes = "Sequence[int] | int | None"
+
+
+def _fold(name: str) -> Row:
+    def row(c: Call, x: Value, dim: Any = None, keepdim: bool = False, **_: Any) -> Value:
+        x = c.typed(x)  # type: ignore[assignment]
+        return x.apply(name, axis=_axes(dim), keepdims=bool(keepdim))
+
+    return row
+
+
+def _axes(dim: Any) -> tuple[int, ...] | int | None:
+    if dim is None or isinstance(dim, int):
+        return dim
+    return tuple(dim) or None
+
+
+def _whole(name: str) -> Row:
+    return lambda c, x, **_: c.typed(x).apply(name)
+
+
+def _variance(
+    c: Call, x: Value, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
+) -> Value:
+    given = 1 if correction is None else correction
+    return x.apply("var", axis=_axes(dim), keepdims=bool(keepdim), correction=given)
+
+
+def _variance_and_mean(c: Call, x: Value, dim: Any = None, **settings: Any) -> tuple[Value, Value]:
+    keep = bool(settings.get("keepdim", False))
+    return _variance(c, x, dim, **settings), x.mean(axis=_axes(dim), keepdims=keep)
+
+
+def _softmax(name: str) -> Row:
+    def row(c: Call, x: Value, dim: int, half_to_float: bool = False) -> Value:
+        return c.typed(x).apply(name, axis=dim % x.ndim)  # type: ignore[union-attr]
+
+    return row
+
+
+def _layer_norm(
+    c: Call,
+    x: Value,
+    shape: Sequence[int],
+    weight: Value | None,
+    bias: Value | None,
+    epsilon: float,
+) -> tuple[Value, Value, Value]:
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    wide = x.astype("float32")
+    mean = wide.mean(axis=axes, keepdims=True)
+    centred = wide - mean
+    rest = ((centred * centred).mean(axis=axes, keepdims=True) + float(epsilon)).apply("rsqrt")
+    value = centred * rest
+    if weight is not None:
+        value = value * weight.astype("float32")
+    if bias is not None:
+        value = value + bias.astype("float32")
+    return value.astype(c.dtype), mean, rest
+
+
+def _batch_norm(
+    c: Call,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value,
+    variance: Value,
+    momentum: float,
+    epsilon: float,
+) -> tuple[Value | None, ...]:
+    """Batch norm in evaluation; it saves nothing, and its other results are empty."""
+    tail = (1,) * (x.ndim - 2)
+
+    def channel(value: Value) -> Value:
+        return value.astype("float32").reshape(*value.shape, *tail)
+
+    factor = (channel(variance) + float(epsilon)).apply("rsqrt")
+    if weight is not None:
+        factor = factor * channel(weight)
+    value = (x.astype("float32") - channel(mean)) * factor
+    if bias is not None:
+        value = value + channel(bias)
+    return value.astype(c.dtype), None, None
+
+
+ROWS: Mapping[str, Row] = {
+    "aten.sum.dim_IntList": _fold("sum"),
+    "aten.mean.dim": _fold("mean"),
+    "aten.amax.default": _fold("max"),
+    "aten.amin.default": _fold("min"),
+    "aten.logsumexp.default": _fold("logsumexp"),
+    "aten.sum.default": _whole("sum"),
+    "aten.mean.default": _whole("mean"),
+    "aten.max.default": _whole("max"),
+    "aten.min.default": _whole("min"),
+    "aten.var.correction": _variance,
+    "aten.var_mean.correction": _variance_and_mean,
+    "aten._softmax.default": _softmax("softmax"),
+    "aten._log_softmax.default": _softmax("log_softmax"),
+    "aten.native_layer_norm.default": _layer_norm,
+    "aten._native_batch_norm_legit_no_training.default": _batch_norm,
+}

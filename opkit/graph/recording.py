@@ -1,0 +1,303 @@
+"""A compiler's graph to a plan: what its kernels are launched with, written down and not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from opkit.chips import Chip
+from opkit.compiler import (
+    Compiled,
+    FusedGraph,
+    Graph,
+    GraphError,
+    Group,
+    Node,
+    Tensor,
+    compile_stages,
+    prepare,
+    to_storage,
+)
+from opkit.dtypes import find_dtype
+from opkit.graph.lifetimes import Lifetime, share_memory
+from opkit.graph.plan import Copy, Launch, Place, Plan, PlanKernel, PlanTensor
+
+__all__ = ["plan_of"]
+
+_WORKSPACES = {"attention": 3, "matmul": 1}
+"""How many arrays a kernel of a kind gets that are no tensors of the graph, at most."""
+
+
+@dataclass(frozen=True)
+class _Inner:
+    """An array of a kernel's own graph that is neither input nor output."""
+
+    name: str
+    """Empty: a workspace of one launch."""
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """One launch of a kernel's own graph: arguments are its inputs and outputs by name, other
+    arrays, or values."""
+
+    name: str
+    source: str
+    mode: str | None
+    block_dim: int
+    arguments: tuple[str | _Inner | bytes, ...]
+
+
+@dataclass(frozen=True)
+class _KernelGraph:
+    """One kernel's graph under names of its own, so that equal kernels are one."""
+
+    graph: Graph
+    names: Mapping[str, str]
+    """From its inputs' and outputs' names to those in the whole graph."""
+    operators: tuple[str, ...]
+
+
+class _Spy:
+    """Stands for a kernel: writes down what it is launched with."""
+
+    def __init__(self, home: _Recording, name: str, source: str, mode: str | None) -> None:
+        self.home, self.name, self.source, self.mode = home, name, source, mode
+
+    def launch(self, arguments: Sequence[Any], block_dim: int) -> None:
+        self.home.launches.append((self, tuple(arguments), block_dim, self.home.kind))
+
+
+class _Recording(Compiled):
+    """A compiled program that launches nothing."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.launches: list[tuple[_Spy, tuple[Any, ...], int, str]] = []
+        self.kind = ""
+
+    def run_group(self, group: Group, *rest: Any) -> None:
+        self.kind = group.kind
+        super().run_group(group, *rest)
+
+    def native(self, name: str, source: Callable[[], str], *, mode: str | None = None) -> Any:
+        return _Spy(self, name, source(), mode)
+
+
+_known: dict[tuple[object, ...], tuple[_Recorded, ...]] = {}
+"""Launches of the kernels' own graphs: layers of a model that are alike are compiled once."""
+
+
+def plan_of(graph: Graph, chip: Chip, constants: Sequence[str] = ()) -> Plan:
+    """Return the plan of a graph of fixed sizes; its kernels are text, nothing is compiled yet.
+
+    Args:
+        constants: the inputs that are the same in every run.
+    Raises:
+        GraphError: the compiler does not take it; at the user's line.
+    """
+    fused = prepare(graph)
+    roots: dict[str, str] = {tensor.name: tensor.name for tensor in graph.inputs}
+    recorded: list[tuple[_KernelGraph, _Recorded]] = []
+    for group in fused.groups:
+        if group.kind == "view":
+            (node,) = group.nodes
+            roots[node.output.name] = roots[node.inputs[0]]
+            continue
+        own = _kernel_graph(fused, group)
+        for name in fused.outputs_of(group):
+            roots[name] = name
+        recorded += [(own, launch) for launch in _launches(own.graph, chip)]
+    for name, tensor in fused.graph.outputs:
+        number = fused.graph.producers.get(tensor)
+        if tensor not in roots and (number is None or number.operator != "constant"):
+            place = number.location if number is not None else None
+            raise GraphError(f"{name} is a number that no kernel computes", location=place)
+    return _assembled(graph, fused, roots, recorded, constants)
+
+
+def _assembled(
+    graph: Graph,
+    fused: FusedGraph,
+    roots: Mapping[str, str],
+    recorded: Sequence[tuple[_KernelGraph, _Recorded]],
+    constants: Sequence[str],
+) -> Plan:
+    tensors = fused.graph.tensors
+    places: dict[str, Place] = {}
+    inputs = [tensor for tensor in graph.inputs if tensor.name not in constants]
+    kept = [tensor for tensor in graph.inputs if tensor.name in constants]
+    for space, group in (("input", inputs), ("constant", kept)):
+        for index, tensor in enumerate(group):
+            places[tensor.name] = Place(space, index, 0, size_of(tensor))
+    copies = []
+    for index, (_, name) in enumerate(fused.graph.outputs):
+        target = Place("output", index, 0, size_of(tensors[name]))
+        if name not in roots:
+            number = fused.graph.producers[name].settings["value"]
+            copies.append(Copy(to_storage(number, tensors[name].dtype).tobytes(), target))
+        elif roots[name] in places:
+            copies.append(Copy(places[roots[name]], target))
+        else:
+            places[roots[name]] = target
+    # Every argument by name; what has no place yet lives in the arena.
+    arguments: list[list[str | bytes]] = []
+    buffers: dict[str, Lifetime] = {}
+    for at, (own, launch) in enumerate(recorded):
+        row: list[str | bytes] = []
+        for position, argument in enumerate(launch.arguments):
+            if isinstance(argument, bytes):
+                row.append(argument)
+                continue
+            if isinstance(argument, _Inner):
+                inner = argument.name or f"workspace {at} {position}"
+                name, size = f"inner {id(own)} {inner}", argument.size_bytes
+            else:
+                name = roots[own.names[argument]]
+                size = size_of(tensors[name])
+            row.append(name)
+            if name not in places:
+                buffers.setdefault(name, Lifetime(size, at, at)).last = at
+        arguments.append(row)
+    offsets, total = share_memory(buffers)
+    for name, offset in offsets.items():
+        places[name] = Place("arena", 0, offset, buffers[name].size_bytes)
+    kernels: dict[tuple[str, str, str | None], int] = {}
+    rows: list[PlanKernel] = []
+    launches = []
+    for (own, launch), row in zip(recorded, arguments, strict=True):
+        key = (launch.name, launch.source, launch.mode)
+        if key not in kernels:
+            kernels[key] = len(rows)
+            rows.append(PlanKernel(launch.name, own.operators, launch.source, launch.mode))
+        written = tuple(own.names[name] for name, _ in own.graph.outputs)
+        given = tuple(each if isinstance(each, bytes) else places[each] for each in row)
+        launches.append(Launch(kernels[key], launch.block_dim, given, written))
+    plan = Plan(
+        tuple(_plan_tensor(tensor) for tensor in inputs),
+        tuple(_plan_tensor(tensors[tensor], name) for name, tensor in fused.graph.outputs),
+        tuple(_plan_tensor(tensor) for tensor in kept),
+        tuple(rows),
+        tuple(launches),
+        tuple(copies),
+        total,
+        sum(buffer.size_bytes for buffer in buffers.values()),
+    )
+    plan.check()
+    return plan
+
+
+def _kernel_graph(fused: FusedGraph, group: Group) -> _KernelGraph:
+    """Return one kernel's nodes, and the numbers that it needs, under names of their own."""
+    whole = fused.graph
+    wanted = {node.output.name for node in group.nodes}
+    numbers: set[str] = set()
+    stack = [name for node in group.nodes for name in node.inputs]
+    while stack:
+        name = stack.pop()
+        if name in fused.uniform and name not in numbers:
+            numbers.add(name)
+            stack += whole.producers[name].inputs
+    nodes = [node for node in whole.nodes if node.output.name in wanted | numbers]
+    inputs = [name for name in fused.inputs_of(group) if name not in numbers]
+    outputs = list(fused.outputs_of(group))
+    short = {name: f"x{index}" for index, name in enumerate(inputs)}
+    short |= {node.output.name: f"t{index}" for index, node in enumerate(nodes)}
+    operators = tuple(node.operator for node in group.nodes)
+    graph = Graph(
+        _name(operators),
+        tuple(Tensor(short[n], whole.tensors[n].shape, whole.tensors[n].dtype) for n in inputs),
+        tuple(
+            Node(
+                node.operator,
+                tuple(short[name] for name in node.inputs),
+                replace(node.output, name=short[node.output.name]),
+                node.attributes,
+                node.location,
+            )
+            for node in nodes
+        ),
+        tuple((f"y{index}", short[name]) for index, name in enumerate(outputs)),
+    )
+    names = {short[name]: name for name in inputs}
+    names |= {f"y{index}": name for index, name in enumerate(outputs)}
+    return _KernelGraph(graph, names, operators)
+
+
+_LONGEST_NAME = 48
+
+
+def _name(operators: Sequence[str]) -> str:
+    """Return a kernel's name: what it computes, each operator once."""
+    found = ""
+    for operator in dict.fromkeys(operators):
+        if len(found) + len(operator) > _LONGEST_NAME:
+            return f"{found}_and_more"
+        found = f"{found}_{operator}" if found else operator
+    return f"{found}_kernel"
+
+
+def _launches(graph: Graph, chip: Chip) -> tuple[_Recorded, ...]:
+    key = (graph, chip.name, tuple(node.location for node in graph.nodes))
+    if key not in _known:
+        _known[key] = _record(graph, chip)
+    return _known[key]
+
+
+def _record(graph: Graph, chip: Chip) -> tuple[_Recorded, ...]:
+    program = _Recording(compile_stages(graph, chip))
+    lowered = program.lowered.graph
+    given = {tensor.name: _array(tensor) for tensor in lowered.inputs}
+    # Nothing is launched: these arrays are addresses, and their pages are never touched.
+    memory, _ = program.run_all(given, {})
+    owners = {_address(array): name for name, array in reversed(memory.items())}
+    owners |= {_address(memory[name]): output for output, name in lowered.outputs if name in memory}
+    owners |= {_address(array): name for name, array in given.items()}
+    known = {*given, *(output for output, _ in lowered.outputs)}
+    found = []
+    for spy, arguments, block_dim, kind in program.launches:
+        row: list[str | _Inner | bytes] = []
+        for argument in arguments:
+            if not isinstance(argument, np.ndarray):
+                row.append(bytes(argument))
+                continue
+            name = owners.get(_address(argument), "")
+            row.append(name if name in known else _Inner(name, int(argument.nbytes)))
+        spare = sum(isinstance(each, _Inner) and not each.name for each in row)
+        if spare > _WORKSPACES.get(kind, 0):
+            raise GraphError(
+                f"{kind} of tensors that broadcast along some of their batches only",
+                location=graph.nodes[-1].location,
+                help="expand them",
+            )
+        found.append(_Recorded(spy.name, spy.source, spy.mode, block_dim, tuple(row)))
+    return tuple(found)
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _array(tensor: Tensor) -> Any:
+    row = find_dtype(tensor.dtype)
+    assert row is not None and row.numpy is not None
+    return np.empty(tuple(int(str(e)) for e in tensor.shape), row.numpy)
+
+
+def size_of(tensor: Tensor) -> int:
+    """Return a tensor's bytes; its sizes are fixed."""
+    row = find_dtype(tensor.dtype)
+    assert row is not None
+    total = row.size_bytes
+    for extent in tensor.shape:
+        total *= int(str(extent))
+    return total
+
+
+def _plan_tensor(tensor: Tensor, name: str | None = None) -> PlanTensor:
+    shape = tuple(int(str(extent)) for extent in tensor.shape)
+    return PlanTensor(name or tensor.name, shape, tensor.dtype, size_of(tensor))

@@ -1,0 +1,231 @@
+"""Nodes of torch.fx to a program of the compiler."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from opkit.compiler import Graph, GraphBuilder, GraphError, Location, Value
+from opkit.errors import OpkitError
+from opkit.graph.aten import INDICES, ROWS, VIEWS, Refused
+
+__all__ = [
+    "DTYPES",
+    "Translation",
+    "does_nothing",
+    "is_view",
+    "line_of",
+    "operator_name",
+    "translate",
+]
+
+DTYPES: Mapping[torch.dtype, str] = {
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.float32: "float32",
+    torch.int8: "int8",
+    torch.uint8: "uint8",
+    torch.int16: "int16",
+    torch.int32: "int32",
+    torch.bool: "bool",
+}
+"""What kernels hold."""
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+@dataclass
+class Translation:
+    """A program, and which of torch's nodes its inputs and outputs are."""
+
+    graph: Graph
+    inputs: list[fx.Node]
+    outputs: list[fx.Node]
+    constants: dict[str, Any] = field(default_factory=dict)
+    """Values of the inputs that the program brings along."""
+    narrowed: dict[str, int] = field(default_factory=dict)
+    """Inputs that hold indices of 64 bits, given to kernels in 32; and how many rows there are."""
+    values: dict[str, str] = field(default_factory=dict)
+    """From the nodes' names to the program's tensors."""
+
+
+def operator_name(node: fx.Node) -> str:
+    """Return what a node calls, as torch prints it."""
+    return str(node.target) if node.op == "call_function" else f"{node.op} {node.target}"
+
+
+def is_view(node: fx.Node) -> bool:
+    """Return whether torch does a node without touching an element."""
+    return operator_name(node) in VIEWS or node.target is operator.getitem
+
+
+def does_nothing(node: fx.Node) -> bool:
+    """Return whether a node only carries another's results on."""
+    return node.target is operator.getitem
+
+
+def line_of(node: fx.Node) -> Location | None:
+    """Return the line of the user's program that a node comes from: the innermost outside of
+    torch."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    own = [frame for frame in frames if "/torch/" not in frame[0]]
+    for file, number in reversed(own or frames):
+        return Location(file, int(number))
+    return None
+
+
+def translate(nodes: Sequence[fx.Node], outputs: Iterable[fx.Node], name: str) -> Translation:
+    """Return the program of some nodes, in their order.
+
+    Args:
+        outputs: the nodes among them whose results others need.
+    Raises:
+        GraphError: a node cannot be translated; at the user's line.
+    """
+    work = _Translator(name, set(nodes))
+    for node in nodes:
+        work.add(node)
+    wanted = list(outputs)
+    for index, node in enumerate(wanted):
+        value = work.values[node]
+        if not isinstance(value, Value):
+            raise GraphError(f"{node.name} is no tensor", location=line_of(node))
+        work.builder.output(f"y{index}", value)
+    graph = work.builder.graph()
+    named = {
+        node.name: value.tensor.name
+        for node, value in work.values.items()
+        if isinstance(value, Value)
+    }
+    return Translation(graph, work.inputs, wanted, work.constants, work.narrowed, named)
+
+
+class _Translator:
+    """One program under construction."""
+
+    def __init__(self, name: str, inside: set[fx.Node]) -> None:
+        self.builder = GraphBuilder(name)
+        self.inside = inside
+        self.values: dict[fx.Node, Any] = {}
+        self.inputs: list[fx.Node] = []
+        self.constants: dict[str, Any] = {}
+        self.narrowed: dict[str, int] = {}
+
+    def add(self, node: fx.Node) -> None:
+        """Apply one node.
+
+        Raises:
+            GraphError: it cannot be translated.
+        """
+        location = line_of(node)
+        if node.target is operator.getitem:
+            source, index = node.args
+            assert isinstance(source, fx.Node) and isinstance(index, int)
+            self.values[node] = self.values[source][index]
+            return
+        name = operator_name(node)
+        row = ROWS.get(name)
+        if row is None:
+            raise GraphError(f"{node.name}: {name} has no row in the table", location=location)
+        from opkit.graph.aten import Call
+
+        with self.builder.at(location):
+            try:
+                results = _results(node)
+                args = self._arguments(node, node.args, name)
+                kwargs = self._arguments(node, node.kwargs, "")
+                kwargs = {key: each for key, each in kwargs.items() if key not in _IGNORED}
+                shapes = tuple(_shape(each) for each in results)
+                dtypes = tuple(_dtype(each) for each in results)
+                call = Call(self.builder, shapes, dtypes, self.constants)
+                value = row(call, *args, **kwargs)
+                if isinstance(value, tuple):
+                    pairs = zip(value, shapes, dtypes, strict=True)
+                    self.values[node] = tuple(self._fitted(*each) for each in pairs)
+                else:
+                    self.values[node] = self._fitted(value, shapes[0], dtypes[0])
+            except (Refused, GraphError) as err:
+                raise GraphError(
+                    f"{node.name} ({name}): {err.message}", location=location, help=err.help
+                ) from err
+            except OpkitError:
+                raise
+            except (TypeError, AssertionError, KeyError, AttributeError, ValueError) as err:
+                raise GraphError(
+                    f"{node.name}: {name} is called in a way that has no row: {err}",
+                    location=location,
+                ) from err
+
+    def _fitted(self, value: Value | None, shape: tuple[int, ...], dtype: str) -> Value | None:
+        if value is None:
+            return None
+        if dtype not in DTYPES.values():
+            raise Refused(f"kernels hold no {dtype}")
+        if value.dtype != dtype:
+            value = value.astype(dtype)
+        if value.shape != shape:
+            value = value.apply("broadcast_to", shape=shape)
+        return value
+
+    def _arguments(self, node: fx.Node, arguments: Any, name: str) -> Any:
+        indices = node.args[INDICES[name]] if name in INDICES else None
+
+        def given(argument: fx.Node) -> Any:
+            if argument in self.values:
+                return self.values[argument]
+            return self._input(node, argument, argument is indices)
+
+        return fx.map_arg(arguments, given)
+
+    def _input(self, user: fx.Node, node: fx.Node, is_indices: bool) -> Any:
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor):
+            raise Refused(f"{node.name} is known only when the program runs")
+        dtype = DTYPES.get(value.dtype)
+        if dtype is None:
+            if value.dtype != torch.int64 or not is_indices:
+                raise Refused(f"it reads {str(value.dtype).removeprefix('torch.')}")
+            dtype = "int32"
+            table = user.args[0]
+            assert isinstance(table, fx.Node)
+            axis = 0 if len(user.args) < 3 or "embedding" in str(user.target) else user.args[1]
+            self.narrowed[f"x{len(self.inputs)}"] = int(table.meta["val"].shape[axis])
+        shape = _shape(value)
+        found = self.builder.input(f"x{len(self.inputs)}", shape, dtype)
+        self.inputs.append(node)
+        self.values[node] = found
+        return found
+
+
+_IGNORED = ("layout", "device", "pin_memory", "memory_format", "dtype", "non_blocking")
+"""Settings that the result's own description says."""
+
+
+def _results(node: fx.Node) -> list[torch.Tensor]:
+    value = node.meta.get("val")
+    given = list(value) if isinstance(value, tuple | list) else [value]
+    found = [each for each in given if isinstance(each, torch.Tensor)]
+    if len(found) != len(given):
+        raise Refused("it gives a number that is known only when the program runs")
+    return found
+
+
+def _shape(value: torch.Tensor) -> tuple[int, ...]:
+    if value.is_sparse or value.layout != torch.strided:
+        raise Refused(f"it holds a tensor of the layout {value.layout}")
+    shape = []
+    for extent in value.shape:
+        if not isinstance(extent, int):
+            raise Refused(f"the size {extent} is known only when the program runs")
+        shape.append(extent)
+    return tuple(shape)
+
+
+def _dtype(value: torch.Tensor) -> str:
+    return DTYPES.get(value.dtype, str(value.dtype).removeprefix("torch."))

@@ -1,0 +1,143 @@
+"""`torch.compile(backend="opkit")` against torch itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from opkit.errors import UsageError  # noqa: E402
+from opkit.graph.aten import ROWS  # noqa: E402
+from opkit.graph.backend import opkit, watching  # noqa: E402
+from opkit.graph.debug import GraphDifference  # noqa: E402
+
+
+class Gated(nn.Module):
+    """A small block with a product, an activation, a residual and a norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.Linear(16, 32)
+        self.down = nn.Linear(32, 16)
+        self.norm = nn.LayerNorm(16)
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(x + self.down(torch.relu(self.up(x))))
+
+
+@pytest.mark.slow
+def test_a_model_and_its_gradients_are_what_torch_computes() -> None:
+    model, x = Gated(), torch.randn(2, 5, 16)
+    with watching() as graphs:
+        result = torch.compile(model, backend=opkit)(x)
+        result.square().sum().backward()
+    found = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    expected = model(x)
+    expected.square().sum().backward()
+    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
+    for gradient, parameter in zip(found, model.parameters(), strict=True):
+        torch.testing.assert_close(gradient, parameter.grad, rtol=1e-3, atol=1e-3)
+    assert [graph.kind for graph in graphs] == ["forward", "backward"]
+    assert [left for graph in graphs for left in graph.left if not left.is_view] == []
+    # Products take bias, activation and residual along.
+    assert [k.operators[:3] for k in graphs[0].segments[0].plan.kernels][:2] == [
+        ("matmul", "add", "maximum"),
+        ("matmul", "add", "add"),
+    ]
+
+
+def test_nodes_without_a_row_are_run_by_torch_with_the_reason() -> None:
+    def model(x: Any) -> Any:
+        return torch.relu(torch.cumsum(x * 2, 0)) + 1
+
+    x = torch.randn(8, 8)
+    with watching() as graphs, torch.no_grad():
+        result = torch.compile(model, backend=opkit)(x)
+    torch.testing.assert_close(result, model(x))
+    (left,) = graphs[0].left
+    assert left.operator == "aten.cumsum.default"
+    assert "no row" in left.reason
+    assert left.location is not None and left.location.file == __file__
+    assert len(graphs[0].segments) == 2
+
+
+@pytest.mark.slow
+def test_an_output_that_torch_has_as_a_view_keeps_its_strides() -> None:
+    def model(x: Any) -> Any:
+        y = (x * 2).permute(1, 0)
+        return y, y + 1
+
+    x = torch.randn(4, 6)
+    with torch.no_grad():
+        view, sum_ = torch.compile(model, backend=opkit)(x)
+    assert view.stride() == model(x)[0].stride()
+    torch.testing.assert_close(view, (x * 2).T)
+    torch.testing.assert_close(sum_, (x * 2).T + 1)
+
+
+def test_indices_out_of_range_are_refused() -> None:
+    table = nn.Embedding(10, 16)
+    compiled = torch.compile(lambda i: table(i) * 2, backend=opkit)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(torch.tensor([1, 9])), table(torch.tensor([1, 9])) * 2)
+        with pytest.raises(IndexError, match="10 rows"):
+            compiled(torch.tensor([1, 10]))
+
+
+@pytest.mark.slow
+def test_attention_is_one_kernel_in_half_precision() -> None:
+    q, k, v = (torch.randn(1, 2, 32, 16).half() for _ in range(3))
+
+    def model(q: Any, k: Any, v: Any) -> Any:
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    with watching() as graphs, torch.no_grad():
+        result = torch.compile(model, backend=opkit)(q, k, v)
+    torch.testing.assert_close(result, model(q, k, v), rtol=1e-2, atol=1e-2)
+    assert [k.operators for k in graphs[0].segments[0].plan.kernels] == [("attention",)]
+
+
+@pytest.mark.slow
+def test_debug_mode_names_the_first_node_that_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(call: Any, x: Any) -> Any:
+        return x.apply("sigmoid")
+
+    assert isinstance(ROWS, dict)
+    monkeypatch.setitem(ROWS, "aten.tanh.default", wrong)
+    monkeypatch.setenv("OPKIT_GRAPH_DEBUG", "1")
+
+    def model(x: Any) -> Any:
+        y = x * 2
+        z = torch.tanh(y)
+        return z + 1
+
+    x = torch.randn(4, 16)
+    with torch.no_grad(), pytest.raises(GraphDifference) as caught:
+        torch.compile(model, backend=opkit)(x)
+    assert caught.value.node == "tanh"
+    line = model.__code__.co_firstlineno + 2
+    assert f"test_compile.py:{line}: tanh (aten.tanh.default) differs at" in str(caught.value)
+    assert "_kernel, " in str(caught.value)
+
+
+def test_an_unknown_option_is_an_error() -> None:
+    with pytest.raises(Exception, match='no option "speed"') as caught:
+        torch.compile(lambda x: x + 1, backend="opkit", options={"speed": 1})(torch.ones(3))
+    causes = [caught.value, caught.value.__cause__, getattr(caught.value, "inner_exception", None)]
+    assert any(isinstance(cause, UsageError) for cause in causes)
+
+
+@pytest.mark.slow
+def test_the_backend_is_found_by_name_without_an_import() -> None:
+    text = (
+        "import torch\nf = torch.compile(lambda x: x * 2 + 1, backend='opkit')\n"
+        "assert torch.equal(f(torch.ones(40)), torch.full((40,), 3.0))\n"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=300)
