@@ -144,6 +144,11 @@ class GraphBuilder:
         return self._node(operator, names, shape, dtype, kept, location)
 
     @property
+    def location(self) -> Location | None:
+        """The line that what is applied now gets."""
+        return self._location or here()
+
+    @property
     def nodes(self) -> Sequence[Node]:
         """What was applied so far."""
         return self._nodes

@@ -10,6 +10,7 @@ from .dimensions import Shape, is_one, same
 from .graph import Graph, GraphError, Node
 from .operators import OPERATORS
 from .rewrite import Rebuilder
+from .scans import count_up
 from .table import is_floating, normal_axes
 
 __all__ = ["gradient"]
@@ -131,13 +132,19 @@ class _Reverse(Rebuilder):
     def moved(self, node: Node, inputs: Sequence[Value], adjoint: Value) -> Sequence[Value | None]:
         """Return the gradients of slices, joins and pads: the parts that went to each place."""
         settings: Mapping[str, Any] = node.settings
-        if node.operator == "slice" and settings["step"] == 1:
+        if node.operator == "slice":
             (x,) = inputs
-            axis, start, stop = (settings[key] for key in ("axis", "start", "stop"))
+            axis, start, stop, step = (settings[key] for key in ("axis", "start", "stop", "step"))
+            if step != 1:
+                adjoint = _apart(adjoint, axis, step)
+                stop = start + adjoint.shape[axis]
             extent = x.shape[axis]
             widths: list[tuple[Any, Any]] = [(0, 0)] * x.ndim
             widths[axis] = (start, extent - stop)
             return [adjoint.apply("pad", widths=tuple(widths), value=0.0)]
+        if node.operator == "take":
+            table, indices = inputs
+            return [_gathered(adjoint, table, indices, settings["axis"]), None]
         if node.operator == "concat":
             axis, begin = settings["axis"], 0
             found: list[Value | None] = []
@@ -157,6 +164,40 @@ class _Reverse(Rebuilder):
                 )
             return [part]
         raise GraphError(f'"{node.operator}" has no gradient yet', location=node.location)
+
+
+def _apart(value: Value, axis: int, step: int) -> Value:
+    """Return a tensor with zeros between its elements along an axis: one at every `step`."""
+    shape = value.shape
+    split = value.reshape(*shape[: axis + 1], 1, *shape[axis + 1 :])
+    widths = tuple((0, step - 1) if at == axis + 1 else (0, 0) for at in range(split.ndim))
+    wide = split.apply("pad", widths=widths, value=0.0)
+    wide = wide.reshape(*shape[:axis], shape[axis] * step, *shape[axis + 1 :])
+    stop = (shape[axis] - 1) * step + 1
+    return wide.apply("slice", axis=axis, start=0, stop=stop, step=1)
+
+
+def _gathered(adjoint: Value, table: Value, indices: Value, axis: int) -> Value:
+    """Return what each row of a table gets from all that took it: a product with a matrix that
+    has a 1 where an index names a row."""
+    rows = table.shape[axis]
+    after = table.ndim - axis - 1
+    lead = list(range(axis, axis + indices.ndim))
+    order = [*lead, *range(axis), *range(adjoint.ndim - after, adjoint.ndim)]
+    flat = indices.reshape(-1)
+    # Indices count from the end where they are negative.
+    flat = flat.apply("less", 0).apply("where", flat + rows, flat) if _signed(indices) else flat
+    parts = adjoint.transpose(*order).reshape(flat.shape[0], -1)
+    places = count_up(adjoint, rows).reshape(rows, 1)
+    hits = places.apply("equal", flat.astype("int32").reshape(1, -1)).astype(parts.dtype)
+    others = [e for at, e in enumerate(table.shape) if at != axis]
+    gathered = (hits @ parts).reshape(rows, *others)
+    back = [*range(1, axis + 1), 0, *range(axis + 1, table.ndim)]
+    return gathered.transpose(*back)
+
+
+def _signed(indices: Value) -> bool:
+    return indices.dtype.startswith("int")
 
 
 def _kept(node: Node, source: Value, value: Value) -> Value:

@@ -163,6 +163,7 @@ def _kind(node: Node) -> str:
         return "vector"
     if node.operator in ("reshape",):
         return "view"
+    # "broadcast_to" computes nothing, and comes for nothing in the loops of what reads it.
     return "vector" if node.operator == "broadcast_to" else node.operator
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOVEMENTS", "run_movement"]
 
-MOVEMENTS = ("transpose", "broadcast_to", "slice", "concat", "pad", "take")
+MOVEMENTS = ("transpose", "broadcast_to", "slice", "concat", "pad", "take", "arange")
 _HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
 
 
@@ -34,6 +34,10 @@ def run_movement(
     assert row is not None
     size = row.size_bytes
     if result.size == 0:
+        return
+    if node.operator == "arange":
+        # What every launch reads alike lies in global memory when it begins.
+        result[...] = to_storage(np.arange(result.size), node.output.dtype)
         return
     if node.operator == "take":
         axis = node.settings["axis"]

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import composites, movement, primitives
+from . import composites, movement, primitives, scans
 from .attention_operator import ATTENTION
+from .convolution import CONVOLUTION
 from .table import Operator
 
 __all__ = ["OPERATORS"]
 
 OPERATORS: Mapping[str, Operator] = {
-    row.name: row for row in (*primitives.ROWS, *composites.ROWS, *movement.ROWS, ATTENTION)
+    row.name: row
+    for row in (
+        *primitives.ROWS,
+        *composites.ROWS,
+        *movement.ROWS,
+        *scans.ROWS,
+        ATTENTION,
+        CONVOLUTION,
+    )
 }

@@ -12,6 +12,7 @@ from .dimensions import is_one
 from .graph import Graph, Node, Tensor
 from .operators import OPERATORS
 from .table import is_floating, normal_axes
+from .whole_numbers import reduce_whole
 
 __all__ = ["Rebuilder", "expand", "simplify"]
 
@@ -47,27 +48,34 @@ class Rebuilder:
         return self.builder.apply(node.operator, *inputs, **dict(node.attributes))
 
 
-def expand(graph: Graph) -> Graph:
+def expand(graph: Graph, *, fractions_only: bool = False) -> Graph:
     """Return the graph in operators that kernels compute: composites expanded, reductions over
-    neighbouring axes that keep their rank, whole-number arithmetic where it has instructions."""
+    neighbouring axes that keep their rank.
+
+    Args:
+        graph: the program.
+        fractions_only: the target reduces fractions only: whole numbers are reduced by them.
+    """
     work = Rebuilder(graph)
     for node in graph.nodes:
         with work.builder.at(node.location):
             inputs = [work.values[name] for name in node.inputs]
-            value = _expanded(work, node, inputs)
+            value = _expanded(work, node, inputs, fractions_only)
             work.values[node.output.name] = _retyped(value, node.output)
     result = work.finish()
     composite = any(
         OPERATORS[n.operator].expand is not None
-        or (OPERATORS[n.operator].kind == "reduction" and not _is_plain(result, n))
+        or (OPERATORS[n.operator].kind == "reduction" and not _is_plain(result, n, fractions_only))
         for n in result.nodes
     )
-    return expand(result) if composite else result
+    return expand(result, fractions_only=fractions_only) if composite else result
 
 
-def _is_plain(graph: Graph, node: Node) -> bool:
+def _is_plain(graph: Graph, node: Node, fractions_only: bool) -> bool:
     """Whether a reduction keeps the rank and runs along neighbouring axes, not all of extent 1."""
     (source,) = graph.inputs_of(node)
+    if fractions_only and _reduces_whole(source.dtype):
+        return False
     axes = normal_axes(node.settings["axis"], len(source.shape))
     is_needed = not all(is_one(source.shape[at]) for at in axes)
     return bool(node.settings["keepdims"]) and len(_runs(axes)) == 1 and is_needed
@@ -77,23 +85,32 @@ def _retyped(value: Value, tensor: Tensor) -> Value:
     return value if value.dtype == tensor.dtype else value.astype(tensor.dtype)
 
 
-def _expanded(work: Rebuilder, node: Node, inputs: Sequence[Value]) -> Value:
+def _reduces_whole(dtype: str) -> bool:
+    return dtype in ("bool", "int8", "uint8", "int16", "int32")
+
+
+def _expanded(work: Rebuilder, node: Node, inputs: Sequence[Value], fractions_only: bool) -> Value:
     row = OPERATORS[node.operator]
     if row.expand is not None:
         return row.expand(*inputs, **dict(node.attributes))
     if row.kind == "reduction":
-        return _keeping(node, inputs[0])
+        return _keeping(node, inputs[0], fractions_only)
     return work.same(node, inputs)
 
 
-def _keeping(node: Node, value: Value) -> Value:
+def _keeping(node: Node, value: Value, fractions_only: bool) -> Value:
     """Return a reduction as one for each run of neighbouring axes, all keeping the rank."""
     shape = value.shape
     axes = normal_axes(node.settings["axis"], value.ndim)
-    if node.operator == "sum" and value.dtype == "bool":
+    is_whole = fractions_only and _reduces_whole(value.dtype)
+    if node.operator == "sum" and value.dtype == "bool" and not is_whole:
         value = value.astype("int32")
     for run in _runs(axes):
-        if not all(is_one(shape[at]) for at in run):
+        if all(is_one(shape[at]) for at in run):
+            continue
+        if is_whole:
+            value = reduce_whole(node.operator, value, run)
+        else:
             value = value.apply(node.operator, axis=run, keepdims=True)
     if node.settings["keepdims"]:
         return value

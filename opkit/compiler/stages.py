@@ -99,7 +99,7 @@ def compile_stages(graph: Graph, chip: Chip, choices: Choices | None = None) -> 
             f"compiled programs do not run on {chip.name} yet",
             help="they copy with DataCopyPad, which architecture 2201 has: --chip Ascend910B2",
         )
-    simple = simplify(expand(recognise_attention(graph)))
+    simple = simplify(expand(recognise_attention(graph), fractions_only=True))
     chosen = choices or OWN_CHOICES
     fused = fuse(simple, apart=chosen.fusion == "none")
     kernels = {

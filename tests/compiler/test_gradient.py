@@ -26,6 +26,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x: (x.T[1:4] / (x.apply("abs") + 1).max(axis=0, keepdims=True).T[1:4]).apply("silu"),
         (Spec("x", (3, 5)),),
     ),
+    "every third, as often as it was taken": (
+        lambda x: x[1:5:3].apply("cumsum", axis=0),
+        (Spec("x", (5, 4)),),
+    ),
     "joined and padded": (
         lambda x: x.builder.apply("concat", x, x.apply("sin"), axis=1).apply(
             "pad", widths=((1, 0), (0, 2)), value=0.0
@@ -64,7 +68,7 @@ def test_a_gradient_is_the_slope_in_its_inputs_own_shape(name: str) -> None:
 
 
 def test_an_operator_without_a_gradient_is_named_at_its_line() -> None:
-    spec = Spec("x", (4, 4))
-    graph = oc.trace(lambda x: x[::2], [spec])
-    with pytest.raises(oc.GraphError, match='"slice" has no gradient yet'):
+    specs = [Spec(name, (4, 4)) for name in "qkv"]
+    graph = oc.trace(lambda q, k, v: q.apply("attention", k, v), specs)
+    with pytest.raises(oc.GraphError, match='"attention" has no gradient yet'):
         oc.gradient(graph)

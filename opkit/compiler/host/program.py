@@ -24,6 +24,7 @@ from ..dimensions import evaluate
 from ..fusion import FusedGraph, Group, fuse
 from ..graph import Graph, GraphError, Node
 from ..products import cut_shape
+from ..reference import to_storage
 from ..rewrite import expand, simplify
 from .loops import HostFunction, storage_type, write_loops
 from .prelude import PRELUDE
@@ -240,7 +241,9 @@ class HostProgram(ProgramCalls):
                 here, there = (*cut, place), (*cut, int(index))
                 self._copy(rows[here], table[there])
             return
-        if node.operator == "transpose":
+        if node.operator == "arange":
+            result[...] = to_storage(np.arange(result.size), node.output.dtype)
+        elif node.operator == "transpose":
             self._copy(result, arrays[0].transpose(settings["axes"]))
         elif node.operator == "broadcast_to":
             self._copy(result, np.broadcast_to(arrays[0], result.shape))
@@ -256,8 +259,6 @@ class HostProgram(ProgramCalls):
                 self._copy(result[region], array)
                 begin += array.shape[axis]
         elif node.operator == "pad":
-            from ..reference import to_storage
-
             result[...] = to_storage(settings["value"], node.output.dtype)
             inside = tuple(
                 slice(before, before + extent)

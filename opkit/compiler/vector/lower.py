@@ -353,27 +353,10 @@ class _Lowering:
 
     def reduction(self, node: Node, mode: str) -> Value:
         (source,) = self.graph.inputs_of(node)
-        kind = self.kind_of(source)
-        if kind == "int32" and node.operator == "sum":
-            self.refuse_integer_sum(source)
         value = self.spread(self.operand(source.name, "float32", "tile"), "tile", "float32")
         space = self.space(node.output.name)
         total = self.emit("Reduce", space, "float32", (value,), mode=mode)
         return self.convert(total, self.kind_of(node.output))
-
-    def refuse_integer_sum(self, source: Tensor) -> None:
-        """Sums run in float32: exact as long as they stay below 2**24, which a count of truths
-        does."""
-        node = self.nodes.get(source.name)
-        if node is not None and node.operator == "cast":
-            before = self.graph.tensors[node.inputs[0]]
-            if before.dtype == "bool":
-                return
-        raise GraphError(
-            f"a sum of {source.dtype} has no instruction: the vector unit reduces fractions only",
-            location=self.location,
-            help="cast to float32 first; exact up to 2**24",
-        )
 
     def on_neg(self, node: Node, space: Space, kind: str, mode: str) -> Value:
         source = self.spread(self.operand(node.inputs[0], kind, space), space, kind)

@@ -1,0 +1,124 @@
+"""Rows of the operators that run along an axis: counting, and sums on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkit.errors import UsageError
+
+from .graph import GraphError
+from .table import REQUIRED, Operator, Settings, is_floating, normal_axes
+
+if TYPE_CHECKING:
+    from .builder import Value
+    from .dimensions import Shape
+    from .graph import Tensor
+
+__all__ = ["ROWS", "count_up"]
+
+_BLOCK = 128
+"""Elements that one product with a triangle of ones adds up."""
+
+
+def count_up(x: Value, count: Any, dtype: str = "int32") -> Value:
+    """Return 0, 1, 2, ... as a tensor of the program that a value belongs to."""
+    return x.builder.apply("arange", count=count, dtype=dtype)
+
+
+def _counted(_: Sequence[Tensor], settings: Settings) -> Shape:
+    count = settings["count"]
+    if isinstance(count, int) and count < 1:
+        raise UsageError(f"{count} elements, expected 1 or more")
+    return (count,)
+
+
+def _count_dtype(_: Sequence[Tensor], settings: Settings) -> str:
+    from opkit.dtypes import find_dtype
+
+    row = find_dtype(str(settings["dtype"]))
+    if row is None:
+        raise UsageError(f'there is no data type "{settings["dtype"]}"')
+    return row.name
+
+
+def _first_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    normal_axes(settings["axis"], len(tensors[0].shape))
+    return tensors[0].shape
+
+
+def _sum_dtype(tensors: Sequence[Tensor], _: Settings) -> str:
+    return "int32" if tensors[0].dtype == "bool" else tensors[0].dtype
+
+
+def _cumsum(x: Value, axis: int) -> Value:
+    (axis,) = normal_axes(axis, x.ndim)
+    extent = x.shape[axis]
+    if not isinstance(extent, int):
+        raise GraphError(
+            f"sums along {extent} elements: their number must be known",
+            location=x.builder.location,
+            help="give the axis a fixed size",
+        )
+    if not is_floating(x.dtype):
+        return _by_doubling(x.astype("int32"), axis, extent)
+    order = [*(at for at in range(x.ndim) if at != axis), axis]
+    rows = x.astype("float32").transpose(*order)
+    summed = _last_axis(rows.reshape(-1, extent), extent).reshape(*rows.shape)
+    return summed.transpose(*sorted(range(x.ndim), key=order.__getitem__)).astype(x.dtype)
+
+
+def _last_axis(x: Value, extent: int) -> Value:
+    """Return the sums along the rows of a matrix: of blocks by products with a triangle, of the
+    blocks' totals by the same again."""
+    if extent <= _BLOCK:
+        return x @ _triangle(x, extent)
+    blocks = -(-extent // _BLOCK)
+    padded = x.apply("pad", widths=((0, 0), (0, blocks * _BLOCK - extent)), value=0.0)
+    within = padded.reshape(-1, _BLOCK) @ _triangle(x, _BLOCK)
+    totals = within[:, _BLOCK - 1].reshape(-1, blocks)
+    before = _last_axis(totals, blocks) - totals
+    whole = within.reshape(-1, blocks, _BLOCK) + before.reshape(-1, blocks, 1)
+    return whole.reshape(-1, blocks * _BLOCK)[:, :extent]
+
+
+def _triangle(x: Value, extent: int) -> Value:
+    places = count_up(x, extent)
+    is_before = places.reshape(extent, 1).apply("less_equal", places.reshape(1, extent))
+    return is_before.astype("float32")
+
+
+def _by_doubling(x: Value, axis: int, extent: int) -> Value:
+    """Return sums of whole numbers: each element takes in the one 1, 2, 4, ... before it."""
+    distance = 1
+    while distance < extent:
+        widths = tuple((distance, 0) if at == axis else (0, 0) for at in range(x.ndim))
+        early = x.apply("slice", axis=axis, start=0, stop=extent - distance, step=1)
+        x = x + early.apply("pad", widths=widths, value=0)
+        distance *= 2
+    return x
+
+
+def _grad_cumsum(grad: Value, x: Value, y: Value, axis: int) -> Sequence[Value | None]:
+    # What an element adds to all behind it: the whole sum less the sums before.
+    total = grad.sum(axis=axis, keepdims=True)
+    return (total - grad.apply("cumsum", axis=axis) + grad,)
+
+
+ROWS = (
+    Operator(
+        *("arange", 0, "source", _counted, _count_dtype),
+        lambda count, dtype: np.arange(int(count)),
+        parameters={"count": REQUIRED, "dtype": "int32"},
+    ),
+    Operator(
+        *("cumsum", 1, "scan", _first_shape, _sum_dtype),
+        lambda x, axis: np.cumsum(x, axis=axis),
+        expand=_cumsum,
+        gradient=_grad_cumsum,
+        aten="cumsum",
+        parameters={"axis": -1},
+    ),
+)

@@ -1,0 +1,78 @@
+"""Sums along the way, whole numbers, convolutions and tables' gradients, under every check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkit import compiler as oc
+from opkit.compiler import TensorSpec as Spec
+
+Run = Callable[..., tuple[np.ndarray, ...]]
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
+    "sums along the first axis, of several blocks": (
+        lambda x: x.apply("cumsum", axis=0),
+        (Spec("x", (150, 3), "float32"),),
+    ),
+    "sums of whole numbers": (
+        lambda x: x.apply("cumsum", axis=1),
+        (Spec("x", (5, 6), "int32"),),
+    ),
+    "whole numbers that wrap": (lambda x: x.sum(axis=1), (Spec("x", (7, 100), "int8"),)),
+    "a convolution": (
+        lambda x, w: x.apply("conv2d", w, padding=1).apply("relu"),
+        (Spec("x", (2, 3, 8, 9), "float16"), Spec("w", (4, 3, 2, 2), "float16")),
+    ),
+    "a convolution with steps, gaps and groups": (
+        lambda x, w: x.apply("conv2d", w, stride=2, dilation=(1, 2), groups=2),
+        (Spec("x", (1, 4, 9, 11), "float32"), Spec("w", (6, 2, 1, 2), "float32")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_runs_along_axes_gives_what_numpy_gives(name: str, run_program: Run) -> None:
+    function, specs = CASES[name]
+    run_program(function, *specs)
+
+
+@pytest.mark.parametrize("operator", ["sum", "max", "min"])
+def test_whole_numbers_are_reduced_with_every_bit(operator: str) -> None:
+    x = np.random.default_rng(1).integers(-(2**31), 2**31, (5, 70)).astype(np.int32)
+    kernel = oc.compile(lambda x: x.apply(operator, axis=1), Spec("x", (5, 70), "int32"))
+    expected = getattr(np, operator)(x, axis=1).astype(np.int32)
+    np.testing.assert_array_equal(kernel(x), expected)
+
+
+def test_a_sum_of_too_many_whole_numbers_is_refused_at_its_line() -> None:
+    with pytest.raises(oc.GraphError, match="over 70000 elements is not exact") as error:
+        oc.compile(lambda x: x.sum(), Spec("x", (70000,), "int32"))
+    assert error.value.location is not None and error.value.location.file == __file__
+
+
+def test_a_tables_gradient_adds_up_what_each_row_was_taken_for() -> None:
+    graph = oc.gradient(
+        oc.trace(
+            lambda table, index: table.apply("take", index),
+            [Spec("table", (10, 6)), Spec("index", (3, 4), "int32")],
+        )
+    )
+    random = np.random.default_rng(2)
+    index = random.integers(-10, 10, (3, 4)).astype(np.int32)
+    grad = random.normal(size=(3, 4, 6)).astype(np.float32)
+    given = {"table": np.zeros((10, 6), np.float32), "index": index, "grad_y": grad}
+    expected = np.zeros((10, 6))
+    np.add.at(expected, index.reshape(-1), grad.reshape(-1, 6))
+    actual = oc.compile(graph)(*(given[tensor.name] for tensor in graph.inputs))
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_kernels_that_do_not_fit_an_image_are_refused() -> None:
+    with pytest.raises(oc.GraphError, match="does not fit 4"):
+        oc.trace(
+            lambda x, w: x.apply("conv2d", w), [Spec("x", (1, 1, 4, 4)), Spec("w", (1, 1, 5, 5))]
+        )
