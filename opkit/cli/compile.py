@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import chip_option
+from opkit.cli.options import chip_option, output_option
 from opkit.errors import OperatorError, UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
 @click.option("--verify", is_flag=True, help="Run all stages on random inputs and compare them.")
 @click.option("--explain", is_flag=True, help="Say why kernels are not one, their tiles and cores.")
 @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="A named dimension's size.")
+@output_option("--html", "one page: graph, kernels, tiles on cores, the memory plan over time")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the kernels there.")
 @click.option(
     "--target",
@@ -43,6 +44,7 @@ def command(
     verify: bool,
     explain: bool,
     sizes: tuple[str, ...],
+    html: Path | None,
     output: Path | None,
     target: str,
     chip: str,
@@ -62,8 +64,10 @@ def command(
     path, _, function = program.partition(":")
     graph = compiler.load_program(Path(path).resolve(), function or None)
     if target != "ascendc":
-        if dump is not None or explain:
-            raise UsageError(f"--target {target} has no stages", help="leave --dump, --explain out")
+        if dump is not None or explain or html is not None:
+            raise UsageError(
+                f"--target {target} has no stages", help="leave --dump, --explain, --html out"
+            )
         _other_target(target, graph, sizes, output, console, verify=verify)
         return
     tuned = Path(path).with_suffix(".tuning.json")
@@ -83,10 +87,14 @@ def command(
         found["difference"] = _verify(compiled, given)
     if output is not None:
         found["files"] = _write(compiled, output, console)
+    if html is not None:
+        write_text(html, compiler.compiled_page(compiled.stages, given, made=f"opkit {_version()}"))
+        console.status("create", str(html))
     if console.json:
         console.emit_json(found)
     else:
-        _print(compiled, console, found, explain=explain, quiet=output is not None or verify)
+        quiet = output is not None or html is not None or verify
+        _print(compiled, console, found, explain=explain, quiet=quiet)
     if found.get("difference"):
         raise OperatorError(str(found["difference"]))
 
@@ -129,6 +137,12 @@ def _other_target(
         console.result(text)
     if found.get("difference"):
         raise OperatorError(str(found["difference"]))
+
+
+def _version() -> str:
+    from opkit import __version__
+
+    return __version__
 
 
 def _is_fixed(graph: Any) -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
     from .native import generated_source
     from .operators import OPERATORS
+    from .page import compiled_page
     from .program_file import load_program, tensor_spec
     from .pto import tile_program
     from .reference import random_arrays, run_graph, to_storage
@@ -65,6 +66,7 @@ __all__ = [
     "bucket_of",
     "compile",
     "compile_stages",
+    "compiled_page",
     "dimension",
     "expand",
     "explain",
@@ -99,6 +101,7 @@ __getattr__ = lazy_names(
         "graph": ("Attribute", "Graph", "GraphError", "Location", "Node", "Tensor"),
         "native": ("generated_source",),
         "operators": ("OPERATORS",),
+        "page": ("compiled_page",),
         "program_file": ("load_program", "tensor_spec"),
         "pto": ("tile_program",),
         "reference": ("random_arrays", "run_graph", "to_storage"),

@@ -15,7 +15,7 @@ from .calls import ProgramCalls
 from .choices import Choices, ChoicesRow, read_choices
 from .dimensions import bind_shapes
 from .fusion import FusedGraph, Group
-from .graph import Attribute, Graph, GraphError
+from .graph import Attribute, Graph, GraphError, Location
 from .movements import MOVEMENTS, run_movement
 from .native import NativeKernel, compile_text
 from .products import run_product
@@ -40,7 +40,7 @@ class Compiled(ProgramCalls):
         """Take the stages; `rows` are what was tuned for some sizes."""
         self.stages = stages
         self._rows = tuple(rows)
-        self._loaded: dict[str, NativeKernel] = {}
+        self._loaded: dict[tuple[str, Location | None], NativeKernel] = {}
 
     @property
     def graph(self) -> Graph:
@@ -144,12 +144,19 @@ class Compiled(ProgramCalls):
         )
 
     def native(
-        self, name: str, source: Callable[[], str], *, mode: str | None = None
+        self,
+        name: str,
+        source: Callable[[], str],
+        *,
+        mode: str | None = None,
+        location: Location | None = None,
     ) -> NativeKernel:
-        """Return a kernel by name, compiled from its source at its first use."""
-        if name not in self._loaded:
-            self._loaded[name] = compile_text(name, source(), self.stages.chip, mode=mode)
-        return self._loaded[name]
+        """Return a kernel by name, compiled from its source at its first use; one that several
+        lines of a program use is compiled for each of them."""
+        key = (name, location)
+        if key not in self._loaded:
+            self._loaded[key] = compile_text(name, source(), self.stages.chip, mode=mode)
+        return self._loaded[key]
 
 
 _MOST_KNOWN = 256

@@ -11,8 +11,17 @@ from opkit.dtypes import find_dtype
 
 from .dimensions import evaluate
 from .graph import Node
-from .moving import copy_data, lookup_data, pieces_of, write_copy, write_lookup
+from .moving import (
+    copy_data,
+    count_data,
+    lookup_data,
+    pieces_of,
+    write_copy,
+    write_count,
+    write_lookup,
+)
 from .reference import to_storage
+from .text import Text
 
 if TYPE_CHECKING:
     from .compiled import Compiled
@@ -36,8 +45,14 @@ def run_movement(
     if result.size == 0:
         return
     if node.operator == "arange":
-        # What every launch reads alike lies in global memory when it begins.
-        result[...] = to_storage(np.arange(result.size), node.output.dtype)
+        name = f"count_{row.name}"
+        kernel = program.native(
+            name,
+            lambda: _source(write_count(name, row.kernel, node.location), name),
+            location=node.location,
+        )
+        cores, data = count_data(result.size, chip)
+        kernel.launch([result, data], cores)
         return
     if node.operator == "take":
         axis = node.settings["axis"]
@@ -48,7 +63,9 @@ def run_movement(
         cores, data = lookup_data(table.shape, axis, indices.size, size, chip)
         name = f"lookup_{size}_{index_row.name}"
         kernel = program.native(
-            name, lambda: _HEAD + write_lookup(name, size, index_row.kernel).render()
+            name,
+            lambda: _source(write_lookup(name, size, index_row.kernel, node.location), name),
+            location=node.location,
         )
         kernel.launch([table, indices, result, data], cores)
         return
@@ -58,9 +75,15 @@ def run_movement(
     count, cores, data = copy_data(pieces, [a.size for a in arrays], result.size, size, bits, chip)
     name = f"copy_{len(arrays)}_{count}_{size}"
     kernel = program.native(
-        name, lambda: _HEAD + write_copy(name, len(arrays), count, size).render()
+        name,
+        lambda: _source(write_copy(name, len(arrays), count, size, node.location), name),
+        location=node.location,
     )
     kernel.launch([*arrays, result, data], cores)
+
+
+def _source(text: Text, name: str) -> str:
+    return _HEAD + text.render(with_lines=True, file=f"{name}.cpp")
 
 
 def _bound(value: object, sizes: Mapping[str, int]) -> object:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ROWS", "count_up"]
 
+_COUNTED = ("int16", "int32", "float16", "float32")
+"""Data types of CreateVecIndex."""
 _BLOCK = 128
 """Elements that one product with a triangle of ones adds up."""
 
@@ -36,12 +38,10 @@ def _counted(_: Sequence[Tensor], settings: Settings) -> Shape:
 
 
 def _count_dtype(_: Sequence[Tensor], settings: Settings) -> str:
-    from opkit.dtypes import find_dtype
-
-    row = find_dtype(str(settings["dtype"]))
-    if row is None:
-        raise UsageError(f'there is no data type "{settings["dtype"]}"')
-    return row.name
+    dtype = str(settings["dtype"])
+    if dtype not in _COUNTED:
+        raise UsageError(f"{dtype} is not counted in", help=f"there are {', '.join(_COUNTED)}")
+    return dtype
 
 
 def _first_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:

@@ -127,6 +127,13 @@ class Text:
         for line in lines:
             self(line)
 
+    def mark(self, location: Location | None, *begins: str) -> None:
+        """Give the lines that begin so the user's line."""
+        self._lines = [
+            (level, text, location if text.startswith(begins) else own)
+            for level, text, own in self._lines
+        ]
+
     def extend(self, other: Text) -> None:
         """Add another text's lines."""
         self._lines += [(self._indent + level, text, place) for level, text, place in other._lines]

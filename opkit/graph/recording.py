@@ -15,6 +15,7 @@ from opkit.compiler import (
     Graph,
     GraphError,
     Group,
+    Location,
     Node,
     Tensor,
     compile_stages,
@@ -84,7 +85,14 @@ class _Recording(Compiled):
         self.kind = group.kind
         super().run_group(group, *rest)
 
-    def native(self, name: str, source: Callable[[], str], *, mode: str | None = None) -> Any:
+    def native(
+        self,
+        name: str,
+        source: Callable[[], str],
+        *,
+        mode: str | None = None,
+        location: Location | None = None,
+    ) -> Any:
         return _Spy(self, name, source(), mode)
 
 

@@ -92,6 +92,30 @@ def test_other_targets_are_printed_verified_and_written(
     assert code == 0 and "std::thread" in (tmp_path / "out" / "norm.cpp").read_text()
 
 
+def test_a_page_shows_graph_kernels_tiles_and_memory(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "norm.html"
+    code, out, _ = run(capsys, program, "--html", str(page), "--size", "M=100")
+    text = page.read_text()
+    assert code == 0 and out == ""
+    assert "norm: 1 kernel for Ascend910B2" in text and "M = 100" in text
+    # A box for each tensor, a bar for each core and for each value in the unified buffer.
+    assert text.count('class="dark"') >= 2 * 8 and "core 3: " in text
+    assert "scratch 0" in text and "buffers of 196608 bytes" in text
+    assert "norm.py:3" in text
+
+
+def test_a_page_shows_a_products_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "gate.py"
+    path.write_text(
+        'def gate(x: "float16[64, 64]", y: "float16[64, 300]"):\n    return (x @ y).apply("silu")\n'
+    )
+    code, _, _ = run(capsys, str(path), "--html", str(tmp_path / "gate.html"))
+    text = (tmp_path / "gate.html").read_text()
+    assert code == 0 and "blocks on" in text and "of the vector cores" in text
+
+
 def test_a_target_without_stages_says_so(fixed: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, fixed, "--target", "cpp", "--dump", "plan")
     assert code == 2 and "--target cpp has no stages" in err

@@ -10,6 +10,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
+from opkit.profiling import Profile
 
 Run = Callable[..., tuple[np.ndarray, ...]]
 
@@ -45,3 +46,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
 def test_a_movement_gives_what_numpy_gives_and_is_clean(name: str, run_program: Run) -> None:
     function, specs = CASES[name]
     run_program(function, *specs)
+
+
+def test_the_lines_of_a_copy_are_the_programs() -> None:
+    kernel = oc.compile(lambda x: x.T, Spec("x", (5, 3)))
+    with Profile() as profile:
+        kernel(np.zeros((5, 3), np.float32))
+    (timeline,) = profile.timelines
+    assert {line.file for line in timeline.lines if line.bytes} == {__file__}

@@ -19,8 +19,8 @@ def check_seed(seed: int, *, products: bool = False) -> None:
 
 
 # 25 once had outputs that every core wrote, whatever its share; 309 a mean along an axis of
-# extent 1.
-@pytest.mark.parametrize("seed", [3, 25, 41, 309])
+# extent 1; 671 reduces what is the same for all rows.
+@pytest.mark.parametrize("seed", [3, 25, 41, 309, 671])
 def test_a_random_program_is_right_and_clean(seed: int) -> None:
     check_seed(seed)
 

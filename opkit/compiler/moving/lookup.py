@@ -6,6 +6,7 @@ import struct
 
 from opkit.chips import Chip
 
+from ..graph import Location
 from ..text import Text
 
 __all__ = ["lookup_data", "write_lookup"]
@@ -16,8 +17,10 @@ _ROW_BYTES = 32768
 _TYPES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t"}
 
 
-def write_lookup(name: str, size_bytes: int, index_type: str) -> Text:
-    """Return the source of `y[a, j, :] = table[a, index[j], :]`."""
+def write_lookup(
+    name: str, size_bytes: int, index_type: str, location: Location | None = None
+) -> Text:
+    """Return the source of `y[a, j, :] = table[a, index[j], :]`, which the user's line asks for."""
     kind = _TYPES[min(size_bytes, 4)]
     struct_name = f"{name.title().replace('_', '')}Tiling"
     out = Text()
@@ -84,8 +87,8 @@ def write_lookup(name: str, size_bytes: int, index_type: str) -> Text:
             "const uint32_t bytes = static_cast<uint32_t>((rest < tiling.part"
             f" ? rest : tiling.part) * sizeof({kind}));",
             f"LocalTensor<{kind}> buffer = queue.AllocTensor<{kind}>();",
-            "DataCopyPad(buffer, tableGlobal[source + done], DataCopyExtParams{1, bytes, 0, 0, 0},",
-            f"            DataCopyPadExtParams<{kind}>());",
+            "DataCopyPad(buffer, tableGlobal[source + done], DataCopyExtParams{1, bytes, 0, 0, 0},"
+            f" DataCopyPadExtParams<{kind}>());",
             f"queue.EnQue<{kind}>(buffer);",
             f"buffer = queue.DeQue<{kind}>();",
             "DataCopyPad(yGlobal[target + done], buffer, DataCopyExtParams{1, bytes, 0, 0, 0});",
@@ -122,6 +125,7 @@ def write_lookup(name: str, size_bytes: int, index_type: str) -> Text:
             "}",
         ]
     )
+    out.mark(location, "DataCopyPad(", "int64_t row = ")
     return out
 
 

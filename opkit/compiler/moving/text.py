@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from opkit.chips import Chip
 from opkit.errors import UsageError
 
+from ..graph import Location
 from ..text import Text
 from .pieces import Piece, joined, split_run
 
@@ -20,8 +21,11 @@ _MOST_ROWS = 4095
 _TYPES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t"}
 
 
-def write_copy(name: str, inputs: int, pieces: int, size_bytes: int) -> Text:
-    """Return the source of a kernel that copies `pieces` boxes from `inputs` tensors."""
+def write_copy(
+    name: str, inputs: int, pieces: int, size_bytes: int, location: Location | None = None
+) -> Text:
+    """Return the source of a kernel that copies `pieces` boxes from `inputs` tensors, as the
+    user's line asks for."""
     out = Text()
     kind = _TYPES[min(size_bytes, 4)]
     struct_name = f"{name.title().replace('_', '')}Tiling"
@@ -115,16 +119,16 @@ def write_copy(name: str, inputs: int, pieces: int, size_bytes: int) -> Text:
             "const uint32_t targetGap = rows > 1 ?"
             f" static_cast<uint32_t>(box.targetRow * sizeof({kind})) - bytes : 0;",
             "if (box.input < 0) {",
-            f"DataCopyPad(output[target], constant.ReinterpretCast<{kind}>(),",
-            "            DataCopyExtParams{rows, bytes, 0, targetGap, 0});",
+            f"DataCopyPad(output[target], constant.ReinterpretCast<{kind}>(),"
+            " DataCopyExtParams{rows, bytes, 0, targetGap, 0});",
             "return;",
             "}",
             "const uint32_t sourceGap = rows > 1 ?"
             f" static_cast<uint32_t>(box.sourceRow * sizeof({kind})) - bytes : 0;",
             f"LocalTensor<{kind}> buffer = queue.AllocTensor<{kind}>();",
             "DataCopyPad(buffer, sources[box.input][source],"
-            " DataCopyExtParams{rows, bytes, sourceGap, 0, 0},",
-            f"            DataCopyPadExtParams<{kind}>());",
+            " DataCopyExtParams{rows, bytes, sourceGap, 0, 0},"
+            f" DataCopyPadExtParams<{kind}>());",
             f"queue.EnQue<{kind}>(buffer);",
             f"buffer = queue.DeQue<{kind}>();",
             "DataCopyPad(output[target], buffer, DataCopyExtParams{rows, bytes, 0, targetGap, 0});",
@@ -151,6 +155,7 @@ def write_copy(name: str, inputs: int, pieces: int, size_bytes: int) -> Text:
             "}",
         ]
     )
+    out.mark(location, "DataCopyPad(")
     return out
 
 

@@ -577,6 +577,12 @@ class KernelWriter(StatementWriter):
             out("Order<HardEvent::MTE2_V>();")
             if any(s.operation == "Read" and s.target in [x.target for x in loads] for s in rest):
                 out("Order<HardEvent::MTE2_S>();")
+        if any(step.target.space == "tile" for step in rest):
+            # What is the same for all rows, and reduced along them, is a tile of one row.
+            out("constexpr uint32_t rows = 1;")
+            if any(step.target.space == "tile" and step.operation != "Fill" for step in rest):
+                count = "RoundUp(stride, 64)" if self.compares else "stride"
+                out(f"const uint32_t count = {count};")
         for step in rest:
             self.step(step, section)
         out("}")
