@@ -45,6 +45,12 @@ class _How:
 @click.command("compat", short_help="Try other people's samples, or scan which names they use.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--scan", is_flag=True, help="Only read: which names are used, and which are here.")
+@click.option(
+    "--unit-tests",
+    "unit_tests",
+    is_flag=True,
+    help="Try the kernel unit tests of a library of operators, written for the CPU twin.",
+)
 @expression_option("samples whose path", "reduce and not sum")
 @jobs_option("Samples tried")
 @executor_option("Samples")
@@ -78,6 +84,7 @@ def command(
     *,
     folder: Path,
     scan: bool,
+    unit_tests: bool,
     expression: str | None,
     jobs: int | None,
     executor: str | None,
@@ -97,6 +104,9 @@ def command(
     --mutate runs every sample that passes once for each mutant of its kernels, as opkit check
     --mutate makes them, and says which of them a check or the sample's own verification notices.
 
+    --unit-tests builds OPERATOR/tests/ut/op_kernel of a library with what runs kernels as
+    functions here (tikicpulib.h), and runs them.
+
     Example: opkit compat samples -k "reduce and not sum" --timeout 60
     """
     from opkit import compat
@@ -108,6 +118,16 @@ def command(
         raise UsageError(f'-D "{wrong[0]}" gives no value', help="write -D NAME=VALUE")
     if scan:
         _scan(folder, expression, console)
+        return
+    if unit_tests:
+        from opkit.cli._compat_unit_tests import report_unit_tests
+
+        if mutate or defines or executor is not None:
+            raise UsageError("--mutate, -D and --executor are for samples, not for --unit-tests")
+        if not report_unit_tests(
+            console, folder, matching=expression, jobs=jobs, seconds=seconds, check=check
+        ):
+            raise click.exceptions.Exit(1)
         return
     samples = _samples(folder, expression)
     how = _How(chosen_executor(executor, jobs), seconds, defines)

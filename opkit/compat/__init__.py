@@ -9,6 +9,14 @@ from opkit.compat.outcome import Outcome, Verdict, says_fail, says_pass
 from opkit.compat.run import Machine, Task, plan, try_task
 from opkit.compat.scan import KernelNames, ScanReport, Want, find_kernels, names_used, scan, wants
 from opkit.compat.select import select_samples
+from opkit.compat.unit_tests import (
+    UnitTest,
+    UnitTestOutcome,
+    UnitVerdict,
+    find_unit_tests,
+    needs_googletest,
+    try_unit_test,
+)
 
 __all__ = [
     "ApiName",
@@ -19,12 +27,17 @@ __all__ = [
     "Sample",
     "ScanReport",
     "Task",
+    "UnitTest",
+    "UnitTestOutcome",
+    "UnitVerdict",
     "Verdict",
     "Want",
     "api_names",
     "find_kernels",
     "find_samples",
+    "find_unit_tests",
     "names_used",
+    "needs_googletest",
     "plan",
     "read_declared",
     "read_refused",
@@ -33,5 +46,6 @@ __all__ = [
     "scan",
     "select_samples",
     "try_task",
+    "try_unit_test",
     "wants",
 ]

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
-from opkit.compat.discover import Sample
 from opkit.errors import UsageError
 
 __all__ = ["select_samples"]
 
 
-def select_samples(samples: Sequence[Sample], expression: str) -> tuple[Sample, ...]:
-    """Return the samples whose names an expression takes: words with and, or, not, brackets.
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Any = TypeVar("_Any", bound=_Named)
+
+
+def select_samples(samples: Sequence[_Any], expression: str) -> tuple[_Any, ...]:
+    """Return the samples, or tests, whose names an expression takes.
+
+    It is of words, and, or, not and brackets.
 
     Raises:
         UsageError: the expression cannot be read.

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from opkit.toolchain.build import Artifact, BuildEvent, build, clean_output, default_output
+from opkit.toolchain.build import (
+    Artifact,
+    BuildEvent,
+    build,
+    clean_output,
+    default_output,
+    host_description,
+)
 from opkit.toolchain.command import host_argv
 from opkit.toolchain.compiler import Compiler, find_compiler
+from opkit.toolchain.described import HostDescription
 from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
+from opkit.toolchain.flags import chip_macros
 from opkit.toolchain.health import Check, check_machine
 from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
 from opkit.toolchain.image import (
@@ -20,6 +29,7 @@ from opkit.toolchain.library_build import OperatorBuild, build_operators, operat
 from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
 from opkit.toolchain.lock import locked
 from opkit.toolchain.opdef import read_opdefs
+from opkit.toolchain.operator_library import OperatorLibrary, find_library
 from opkit.toolchain.own_command import OPKIT_COMMAND, WITHOUT_FOLDER
 from opkit.toolchain.project import Project, load_project
 from opkit.toolchain.tokens import (
@@ -32,6 +42,7 @@ from opkit.toolchain.tokens import (
     tokenize,
 )
 from opkit.toolchain.toolkit import Toolkit
+from opkit.toolchain.tree import Tree
 from opkit.toolchain.wheel import build_wheel
 
 __all__ = [
@@ -46,26 +57,32 @@ __all__ = [
     "Compiler",
     "DriverRequest",
     "DriverResult",
+    "HostDescription",
     "ImageKernel",
     "KernelImage",
     "OperatorBuild",
+    "OperatorLibrary",
     "Project",
     "TilingUse",
     "Token",
     "TokenKind",
     "Toolkit",
+    "Tree",
     "build",
     "build_library",
     "build_operators",
     "build_wheel",
     "check_machine",
+    "chip_macros",
     "clean_output",
     "compile_kernel",
     "default_output",
     "find_compiler",
     "find_home",
+    "find_library",
     "home_variables",
     "host_argv",
+    "host_description",
     "load_project",
     "locked",
     "matching_close",

@@ -38,6 +38,7 @@ from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.described import HostDescription, ask_host, parse_description
 from opkit.toolchain.diagnostics import compiler_crash, parse_diagnostics
 from opkit.toolchain.digests import FileStat
+from opkit.toolchain.included import folders_of, structs_in
 from opkit.toolchain.lock import locked
 from opkit.toolchain.manifest import (
     KERNEL_NAMES,
@@ -65,6 +66,7 @@ __all__ = [
     "build",
     "clean_output",
     "default_output",
+    "host_description",
     "library_dir",
     "work_dir",
 ]
@@ -232,6 +234,41 @@ def build(
     )
 
 
+def host_description(
+    project: Project,
+    *,
+    out: Path,
+    chip: Chip | str = DEFAULT_CHIP,
+    jobs: int | None = None,
+    cache_dir: Path | None = None,
+) -> HostDescription:
+    """Return what the host code of a tree registers: its operators and their tiling data.
+
+    Args:
+        out: a folder that may be filled; kernels are not built.
+        chip, jobs, cache_dir: as `build` takes them.
+    Raises:
+        BuildError: the compiler rejected a source.
+        SetupError: there is no compiler.
+        UsageError: the project has no host code, or no such chip exists.
+    """
+    kit, compiler = Toolkit.installed(), find_compiler()
+    objects, links = library_units(project, kit, compiler)
+    (work_dir(out) / "objects").mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
+    job = _Build(
+        project=project,
+        chip=find_chip(chip) if isinstance(chip, str) else chip,
+        folder=out.absolute(),
+        toolkit=kit,
+        compiler=compiler,
+        cache=BuildCache(cache_dir or cache_folder()),
+        verbose=lambda argv: None,
+        report=lambda event: None,
+    )
+    return job.describe(objects, links, jobs or _usable_cores())
+
+
 class _Build:
     """One build, under the folder's lock."""
 
@@ -276,6 +313,27 @@ class _Build:
         self, units: Sequence[CompileUnit], links: Sequence[LinkUnit], jobs: int
     ) -> list[UnitResult]:
         """Make all units and publish them."""
+        results = self._make_libraries(units, links, jobs)
+        # A host library without the emulator's registers nothing that could be asked.
+        headers = self._build_described(results, jobs) if self._toolkit.library is not None else {}
+        self._publish(results)
+        if headers:
+            self._publish_headers(headers)
+        self._cache.evict()
+        return list(results.values())
+
+    def describe(
+        self, units: Sequence[CompileUnit], links: Sequence[LinkUnit], jobs: int
+    ) -> HostDescription:
+        """Make the host library and return what it registers; publishes nothing."""
+        results = self._make_libraries(units, links, jobs)
+        self._cache.evict()
+        return self._describe(results[HOST_LIBRARY])
+
+    def _make_libraries(
+        self, units: Sequence[CompileUnit], links: Sequence[LinkUnit], jobs: int
+    ) -> dict[str, UnitResult]:
+        """Make all units, and the libraries of those that are objects."""
         units, results = self._instantiate(units, jobs)
         results.update(self._compile_all(units, jobs))
         self._raise_if_failed(results)
@@ -294,13 +352,7 @@ class _Build:
             self._done(result)
             results[link.name] = result
         self._raise_if_failed(results)
-        # A host library without the emulator's registers nothing that could be asked.
-        headers = self._build_described(results, jobs) if self._toolkit.library is not None else {}
-        self._publish(results)
-        if headers:
-            self._publish_headers(headers)
-        self._cache.evict()
-        return list(results.values())
+        return results
 
     def _link_without_absent(
         self,
@@ -383,7 +435,9 @@ class _Build:
             kernel = tree.find_kernel(operator.op, operator.op_file, soc_config=soc_config)
             operators.append(replace(operator.spec, name=kernel.entry))
             files[operator.op] = kernel
-            text, default = described.tiling_text(operator.op)
+            text, default = described.tiling_text(
+                operator.op, without=structs_in(kernel.source, folders_of(tree.kernel_includes))
+            )
             options = tree.kernel_options(operator.op, soc_config=soc_config)
             preambles[operator.op] = KernelPreamble(text, default, options)
             if operator.unsupported is not None:

@@ -194,6 +194,7 @@ def kernel_units(
                         ".",
                         "-fmacro-prefix-map=./=",
                         *_variant_macros(variant),
+                        *_without_launches(source),
                         *preamble.options,
                         *link_flags(toolkit, strict=True),
                     ),
@@ -374,13 +375,11 @@ def _find_kernel(source: Path, spec: OpSpec, toolkit: Toolkit) -> Kernel:
 
 def _kernel_text(source: Path, name: str, kernel: Kernel, preamble: KernelPreamble) -> str:
     entry = TableEntry(name, function=None if kernel.name == name else kernel.name)
-    if preamble.tiling_default is None:
-        structs = ""
-    else:
-        structs = (
-            '#include "kernel_tiling/kernel_tiling.h"\n\n'
-            f"{preamble.text}\n#define OPKIT_TILING_DEFAULT {preamble.tiling_default}\n"
-        )
+    structs = ""
+    if preamble.text:
+        structs = f'#include "kernel_tiling/kernel_tiling.h"\n\n{preamble.text}\n'
+    if preamble.tiling_default is not None:
+        structs += f"#define OPKIT_TILING_DEFAULT {preamble.tiling_default}\n"
     return (
         '#include "opkit/kernel_constants.h"\n'
         f"{structs}"
@@ -400,6 +399,12 @@ def _variant_macros(variant: Variant) -> tuple[str, ...]:
         macros.append(f"-DORIG_DTYPE_{name}={dtype.ge}")
         macros.append(f"-DFORMAT_{name}=FORMAT_{tensor.formats[variant.index]}")
     return tuple(macros)
+
+
+def _without_launches(source: Path) -> tuple[str, ...]:
+    """Return the macro by which public sources leave the launches of their kernels away."""
+    text = source.read_text(encoding="utf-8", errors="replace")
+    return ("-DASCENDC_CPU_DEBUG=1",) if "<<<" in text else ()
 
 
 def _formats(spec: OpSpec, index: int) -> tuple[str, ...]:

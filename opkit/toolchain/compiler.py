@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opkit.errors import SetupError
@@ -23,6 +23,22 @@ __all__ = ["Compiler", "find_compiler", "install_line"]
 # The first releases whose C++17 library is complete enough for our headers.
 _OLDEST_MAJOR = {"gcc": 9, "clang": 10}
 _PROBE_SECONDS = 60
+# What GCC's manual (environment variables) and clang's say that changes what is read or written.
+_SPEAKING_VARIABLES = (
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "LD_RUN_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "SOURCE_DATE_EPOCH",
+    "CCC_OVERRIDE_OPTIONS",
+    "CLANG_CONFIG_FILE_USER_DIR",
+    "CLANG_CONFIG_FILE_SYSTEM_DIR",
+)
+# Programs that a compiler looks for on PATH.
+_PROGRAMS_BEHIND = ("as", "ld")
 _PACKAGE_MANAGERS = (
     ("apt-get", "sudo apt-get install g++"),
     ("dnf", "sudo dnf install gcc-c++"),
@@ -44,7 +60,7 @@ class Compiler:
     version: str
     """Such as 12.2.0."""
     identity: str
-    """Hash of everything that tells its output from another compiler's."""
+    """Hash of everything that tells its output from another compiler's, the environment too."""
 
     def __str__(self) -> str:
         return f"{shlex.join(self.argv)} ({self.family} {self.version})"
@@ -71,14 +87,14 @@ def find_compiler() -> Compiler:
                 help="unset CXX, or set it to a C++17 compiler",
             )
         _refuse_old(compiler)
-        return compiler
+        return _in_this_environment(compiler)
     too_old = []
     for argv in _candidates():
         compiler = _probe(argv)
         if compiler is None:
             continue
         if _major(compiler) >= _OLDEST_MAJOR[compiler.family]:
-            return compiler
+            return _in_this_environment(compiler)
         too_old.append(str(compiler))
     found = f"; {', '.join(too_old)} is too old" if too_old else ""
     raise SetupError(f"no C++17 compiler was found{found}", help=install_line())
@@ -133,15 +149,30 @@ def _identity(argv: tuple[str, ...], version_text: str) -> str:
     digest = hashlib.sha256(version_text.encode())
     digest.update(platform.machine().encode())
     for word in argv:
-        path = shutil.which(word)
-        # Distributions patch a compiler without changing its version: the binary tells.
-        if path:
-            real = Path(path).resolve()
-            status = real.stat()
-            digest.update(f"{real}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
-        else:
-            digest.update(f"{word}\0".encode())
+        digest.update(f"{_program(word)}\0".encode())
     return digest.hexdigest()
+
+
+def _in_this_environment(compiler: Compiler) -> Compiler:
+    """Return the compiler with an identity that covers what it takes from the environment.
+
+    Not remembered: a process may change its environment between two builds.
+    """
+    said = [f"{name}={os.environ[name]}" for name in _SPEAKING_VARIABLES if name in os.environ]
+    said += [_program(name) for name in _PROGRAMS_BEHIND]
+    digest = hashlib.sha256("\0".join((compiler.identity, *said)).encode(errors="surrogateescape"))
+    return replace(compiler, identity=digest.hexdigest())
+
+
+def _program(word: str) -> str:
+    """Return what tells a program of this name from others of the same version."""
+    path = shutil.which(word)
+    # Distributions patch a compiler without changing its version: the binary tells.
+    if not path:
+        return word
+    real = Path(path).resolve()
+    status = real.stat()
+    return f"{real}\0{status.st_size}\0{status.st_mtime_ns}"
 
 
 def _major(compiler: Compiler) -> int:

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,9 @@ class DescribedTensor:
     is_value_dependent: bool
     """Host functions read its values, so aclnn functions take it as an array (ValueDepend)."""
     is_scalar: bool
-    """aclnn functions take it as a scalar (Scalar, ScalarList)."""
+    """aclnn functions take it as a scalar, or a list of them (Scalar, ScalarList)."""
+    is_scalar_list: bool
+    """As a list (ScalarList)."""
     is_contiguous_made: bool
     """aclnn functions copy a tensor with gaps (AutoContiguous, also of another input)."""
     dtypes: tuple[DType, ...]
@@ -103,8 +105,12 @@ class HostDescription:
     operators: tuple[DescribedOperator, ...]
     tiling_structs: tuple[TilingStruct, ...]
 
-    def tiling_text(self, op: str) -> tuple[str, str | None]:
-        """Return the structs that an operator's kernel reads, and the name of its default one."""
+    def tiling_text(self, op: str, *, without: Collection[str] = ()) -> tuple[str, str | None]:
+        """Return the structs that an operator's kernel reads, and the name of its default one.
+
+        Args:
+            without: structs that the kernel defines itself; the default one is then left to it.
+        """
         own = [entry for entry in self.tiling_structs if _serves(entry.op, op)]
         if not own:
             return "", None
@@ -121,7 +127,9 @@ class HostDescription:
         for entry in own:
             need(entry)
         default = next((entry for entry in own if entry.op == op), own[0])
-        return "".join(entry.text for entry in needed.values()), _last_name(default.class_name)
+        text = "".join(entry.text for name, entry in needed.items() if name not in without)
+        name = _last_name(default.class_name)
+        return text, None if name in without else name
 
 
 def ask_host(library: Path) -> dict[str, Any]:
@@ -189,7 +197,8 @@ def _operator(entry: Mapping[str, Any], *, soc_config: str, source: Path) -> Des
             name=param["name"],
             param_type=param["param_type"],
             is_value_dependent=param["is_value_dependent"],
-            is_scalar=param["is_scalar"],
+            is_scalar=param["scalar_kind"] != 0,
+            is_scalar_list=param["scalar_kind"] == 2,
             is_contiguous_made=makes_contiguous and not param["ignores_contiguous"],
             dtypes=tuple(column[index][0] for column in columns),
         )

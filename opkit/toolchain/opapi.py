@@ -104,7 +104,7 @@ def api_source(
         parts.append(f"""
 {_first_phase(operator)} {{
   opkit::aclnn::Call call("{name}GetWorkspaceSize", opkit_folder(), "{operator.op}");
-{statements}  return call.prepare(workspaceSize, executor);
+{_combinations(operator)}{statements}  return call.prepare(workspaceSize, executor);
 }}
 
 {_second_phase(operator.op)} {{
@@ -197,6 +197,18 @@ def _visible(signature: str) -> str:
     return f'__attribute__((visibility("default"))) {signature}'
 
 
+def _combinations(operator: DescribedOperator) -> str:
+    """Return what names the data types of all inputs, where scalars take theirs from them."""
+    if not any(tensor.is_scalar for tensor in operator.inputs):
+        return ""
+    columns = zip(*(tensor.dtypes for tensor in operator.inputs), strict=True)
+    numbers = [str(dtype.ge_value) for column in columns for dtype in column]
+    return (
+        f"  static const int32_t combinations[] = {{{', '.join(numbers)}}};\n"
+        f"  call.combinations(combinations, {len(numbers)});\n"
+    )
+
+
 def _parameters(operator: DescribedOperator) -> Iterator[_Parameter]:
     outputs = {tensor.name for tensor in operator.outputs}
     for tensor in operator.inputs:
@@ -227,7 +239,7 @@ def _input(tensor: DescribedTensor, *, is_reference: bool) -> _Parameter:
     suffix = "Ref" if is_reference else ("Optional" if tensor.param_type == "optional" else "")
     name = f"{tensor.name}{suffix}"
     if tensor.is_scalar:
-        kind = "const aclScalarList*" if is_list else "const aclScalar*"
+        kind = "const aclScalarList*" if is_list or tensor.is_scalar_list else "const aclScalar*"
         last = str(tensor.dtypes[0].ge_value)
     elif tensor.is_value_dependent and (array := _array_of(tensor)) is not None:
         kind, last = f"const {array[0]}*", str(array[1])

@@ -118,3 +118,28 @@ def test_another_binary_of_the_same_version_is_another_compiler(path_only: Path)
     compiler_module._probe.cache_clear()
     path.write_text(path.read_text() + "# patched\n")
     assert find_compiler().identity != before
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX"],
+)
+def test_what_the_environment_tells_a_compiler_makes_it_another(
+    path_only: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    program(path_only, "g++", "g++ 12.2.0")
+    monkeypatch.delenv(name, raising=False)
+    before = find_compiler().identity
+    monkeypatch.setenv(name, "/somewhere")
+    there = find_compiler().identity
+    monkeypatch.setenv(name, "/elsewhere")
+    assert len({before, there, find_compiler().identity}) == 3
+    monkeypatch.delenv(name)
+    assert find_compiler().identity == before
+
+
+def test_another_linker_on_path_makes_another_compiler(path_only: Path) -> None:
+    program(path_only, "g++", "g++ 12.2.0")
+    before = find_compiler().identity
+    program(path_only, "ld", "GNU ld 2.40")
+    assert find_compiler().identity != before

@@ -18,7 +18,7 @@ PARAM = {
     "is_dtype_list": False,
     "follow": "",
     "is_value_dependent": False,
-    "is_scalar": False,
+    "scalar_kind": 0,
     "is_auto_contiguous": False,
     "ignores_contiguous": False,
 }

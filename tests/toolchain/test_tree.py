@@ -17,6 +17,7 @@ from opkit.toolchain.tree import read_folder, read_listing
 
 # The sum of a list of tensors, scaled; its tiling data is defined by macros, one struct in another.
 WEIGHTED = Path(__file__).parent / "data" / "weighted"
+BIASED = Path(__file__).parent / "data" / "biased"
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +58,10 @@ def test_a_dynamic_input_reaches_tiling_and_kernel_as_a_list(artifact: Artifact)
         library.run("WeightedSum", [parts], {"offsets": [1, 2]})
 
 
-def test_a_program_calls_the_operator_by_its_aclnn_functions(
-    artifact: Artifact, tmp_path: Path
-) -> None:
-    source, program = WEIGHTED / "main.cpp", tmp_path / "main"
+def run_with_aclnn(
+    source: Path, artifact: Artifact, program: Path
+) -> subprocess.CompletedProcess[str]:
+    """Return what a program says that links an artifact's aclnn functions."""
     library = emulator.library_path().parent
     api = artifact.folder / "op_api"
     command = [
@@ -72,7 +73,26 @@ def test_a_program_calls_the_operator_by_its_aclnn_functions(
     ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.slow
+def test_scalars_take_the_data_type_of_the_tensors_and_stay_exact(tmp_path: Path) -> None:
+    root = tmp_path / "biased"
+    shutil.copytree(BIASED, root)
+    # Its output's shape is inferred by nobody: the program's tensor says it.
+    artifact = build(load_project(root))
+    done = run_with_aclnn(BIASED / "main.cpp", artifact, tmp_path / "main")
+    assert (done.returncode, done.stdout.split()) == (
+        0,
+        ["2", "1.75", "9", str(2**54 + 2)],
+    ), done.stderr
+
+
+def test_a_program_calls_the_operator_by_its_aclnn_functions(
+    artifact: Artifact, tmp_path: Path
+) -> None:
+    done = run_with_aclnn(WEIGHTED / "main.cpp", artifact, tmp_path / "main")
     assert done.stdout.splitlines() == [
         "null 161001",
         "shape 161002",
@@ -150,7 +170,7 @@ def test_a_listing_names_files_of_a_flat_folder_by_chip(tmp_path: Path) -> None:
 
 def test_lists_of_different_lengths_in_an_opdef_are_refused() -> None:
     def param(name: str, dtypes: list[int]) -> dict[str, object]:
-        flags = ("is_dtype_list", "is_value_dependent", "is_scalar", "is_auto_contiguous")
+        flags = ("is_dtype_list", "is_value_dependent", "scalar_kind", "is_auto_contiguous")
         return {
             "name": name,
             "param_type": "required",

@@ -30,7 +30,7 @@ py::list params(const std::vector<host::Param>& entries) {
     param["formats"] = entry.formats;
     param["is_dtype_list"] = entry.is_dtype_list;
     param["is_value_dependent"] = entry.is_value_dependent;
-    param["is_scalar"] = entry.is_scalar;
+    param["scalar_kind"] = entry.scalar_kind;
     param["is_auto_contiguous"] = entry.is_auto_contiguous;
     param["ignores_contiguous"] = entry.ignores_contiguous;
     param["follow"] = entry.follow;

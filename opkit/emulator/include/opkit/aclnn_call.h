@@ -41,6 +41,9 @@ class OPKIT_API Call {
   /// `is_contiguous_made`: a tensor with gaps is copied before the kernel runs; otherwise it is refused.
   void input(const char* name, const aclTensor* tensor, bool is_optional, bool is_contiguous_made);
   void input(const char* name, const aclTensorList* list, bool is_optional, bool is_contiguous_made);
+  /// The data types of all inputs, a row for each combination of the OpDef: scalars take those of the combination that
+  /// the tensors are of.
+  void combinations(const int32_t* dtypes, size_t count);
   /// As tensors of this type (a ge::DataType number).
   void input(const char* name, const aclScalar* scalar, bool is_optional, int32_t dtype);
   void input(const char* name, const aclScalarList* list, bool is_optional, int32_t dtype);

@@ -81,8 +81,8 @@ class OpParamDef {
   // What the aclnn functions take for this input, and whether they make tensors with gaps contiguous.
   OpParamDef& AutoContiguous() { return is_auto_contiguous_ = true, *this; }
   OpParamDef& IgnoreContiguous() { return ignores_contiguous_ = true, *this; }
-  OpParamDef& Scalar() { return is_scalar_ = true, *this; }
-  OpParamDef& ScalarList() { return is_scalar_ = true, *this; }
+  OpParamDef& Scalar() { return scalar_kind_ = 1, *this; }
+  OpParamDef& ScalarList() { return scalar_kind_ = 2, *this; }
 
   // These shape the vendor's graph optimiser; a call of the kernel does not depend on them.
   OpParamDef& To(ge::DataType) { return *this; }
@@ -113,7 +113,7 @@ class OpParamDef {
   bool is_dtype_list_ = false;
   bool is_value_dependent_ = false;
   bool is_zero_initialised_ = false;
-  bool is_scalar_ = false;
+  uint8_t scalar_kind_ = 0;
   bool is_auto_contiguous_ = false;
   bool ignores_contiguous_ = false;
 };

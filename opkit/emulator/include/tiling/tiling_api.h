@@ -6,6 +6,7 @@
 #include "lib/matmul/bmm_tiling.h"
 #include "lib/matmul/matmul_tiling.h"
 #include "opkit/api/missing.h"
+#include "opkit/block_sizes.h"
 #include "securec.h"
 
 #ifndef DT_FLOAT  // a kernel's translation unit has no data types of the graph engine

@@ -3,12 +3,14 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "acl/error.h"
 #include "acl/state.h"
@@ -45,6 +47,13 @@ struct DenseCopy {
   }
 };
 
+/// A scalar or a list of scalars, whose data type the other inputs may decide.
+struct GivenScalars {
+  size_t parameter;  ///< its place among the OpDef's inputs
+  size_t input;      ///< its place among the tensors
+  std::vector<aclScalar> scalars;
+};
+
 struct Arguments {
   std::string function;
   std::string folder;
@@ -61,6 +70,8 @@ struct Arguments {
   std::deque<std::vector<double>> float_lists;
   std::deque<std::vector<char>> values;  ///< of scalars and arrays
   std::deque<DenseCopy> copies;
+  std::vector<GivenScalars> scalars;
+  std::vector<int32_t> combinations;  ///< data types of the OpDef's inputs, a row for each combination
 
   void refuse(aclnnStatus code, const std::string& reason) {
     if (error == ACLNN_SUCCESS) error = fail(code, function.c_str(), "%s", reason.c_str());
@@ -126,6 +137,72 @@ struct Arguments {
     std::vector<int64_t>& shape = shapes.emplace_back();
     if (is_vector) shape.push_back(static_cast<int64_t>(count));
     inputs.push_back({bytes.data(), shape.data(), static_cast<int32_t>(shape.size()), dtype});
+  }
+
+  /// Adds scalars as one tensor; each is converted by itself, so whole numbers of 64 bits stay exact.
+  void add_scalars(std::vector<aclScalar> list, int32_t dtype, bool is_vector) {
+    scalars.push_back({input_lengths.size(), inputs.size(), std::move(list)});
+    const std::vector<aclScalar>& added = scalars.back().scalars;
+    std::vector<int64_t>& shape = shapes.emplace_back();
+    if (is_vector) shape.push_back(static_cast<int64_t>(added.size()));
+    inputs.push_back({nullptr, shape.data(), static_cast<int32_t>(shape.size()), dtype});
+    input_lengths.push_back(1);
+  }
+
+  /// Gives scalars the data types of the combination that the other inputs are of. Of several, the first in which most
+  /// scalars keep their own type.
+  void settle_scalars() {
+    if (scalars.empty()) return;
+    const size_t width = input_lengths.size();
+    const int32_t* best = nullptr;
+    size_t best_kept = 0;
+    for (size_t row = 0; width != 0 && (row + 1) * width <= combinations.size(); ++row) {
+      const int32_t* dtypes = combinations.data() + row * width;
+      if (!fits(dtypes)) continue;
+      size_t kept = 0;
+      for (const GivenScalars& given : scalars) {
+        for (const aclScalar& scalar : given.scalars) kept += scalar.data_type == dtypes[given.parameter] ? 1 : 0;
+      }
+      if (best == nullptr || kept > best_kept) {
+        best = dtypes;
+        best_kept = kept;
+      }
+    }
+    for (const GivenScalars& given : scalars) {
+      opkit_tensor& tensor = inputs[given.input];
+      if (best != nullptr) tensor.dtype = best[given.parameter];
+      const host::DtypeRow* row = host::find_dtype(tensor.dtype);
+      if (row == nullptr) return refuse(ACLNN_ERR_INNER, "a scalar has a type that opkit does not know");
+      std::vector<char>& bytes = values.emplace_back(given.scalars.size() * row->size_bytes);
+      tensor.data = bytes.data();
+      for (size_t i = 0; i < given.scalars.size(); ++i) {
+        store_scalar(bytes.data() + i * row->size_bytes, tensor.dtype, given.scalars[i]);
+      }
+    }
+  }
+
+  /// Whether all inputs but the scalars have a combination's data types.
+  bool fits(const int32_t* dtypes) const {
+    size_t input = 0;
+    for (size_t parameter = 0; parameter < input_lengths.size(); ++parameter) {
+      for (size_t i = 0; i < input_lengths[parameter]; ++i, ++input) {
+        const bool is_scalar = std::any_of(scalars.begin(), scalars.end(),
+                                           [&](const GivenScalars& given) { return given.input == input; });
+        if (!is_scalar && inputs[input].dtype != dtypes[parameter]) return false;
+      }
+    }
+    return true;
+  }
+
+  static void store_scalar(char* to, int32_t dtype, const aclScalar& scalar) {
+    switch (scalar.data_type) {
+      case ACL_FLOAT:
+      case ACL_DOUBLE:
+      case ACL_FLOAT16:
+      case ACL_BF16: return store(to, dtype, scalar.as_double());
+      case ACL_UINT64: return store(to, dtype, static_cast<uint64_t>(scalar.as_int()));
+      default: return store(to, dtype, scalar.as_int());
+    }
   }
 
   template <typename Target, typename Value>
@@ -261,26 +338,23 @@ void Call::input(const char* name, const aclTensorList* list, bool is_optional, 
   arguments_->input_lengths.push_back(list->tensors.size());
 }
 
+void Call::combinations(const int32_t* dtypes, size_t count) {
+  arguments_->combinations.assign(dtypes, dtypes + count);
+}
+
 void Call::input(const char* name, const aclScalar* scalar, bool is_optional, int32_t dtype) {
   if (scalar == nullptr) return arguments_->add_absent(name, is_optional, false);
-  const bool is_real = scalar->data_type == ACL_FLOAT || scalar->data_type == ACL_DOUBLE ||
-                       scalar->data_type == ACL_FLOAT16 || scalar->data_type == ACL_BF16;
-  const double real = scalar->as_double();
-  const int64_t whole = scalar->as_int();
-  if (is_real) {
-    arguments_->add_values(&real, 1, dtype, false);
-  } else {
-    arguments_->add_values(&whole, 1, dtype, false);
-  }
-  arguments_->input_lengths.push_back(1);
+  arguments_->add_scalars({*scalar}, dtype, false);
 }
 
 void Call::input(const char* name, const aclScalarList* list, bool is_optional, int32_t dtype) {
   if (list == nullptr) return arguments_->add_absent(name, is_optional, false);
-  std::vector<double> reals;
-  for (const aclScalar* scalar : list->scalars) reals.push_back(scalar == nullptr ? 0.0 : scalar->as_double());
-  arguments_->add_values(reals.data(), reals.size(), dtype, true);
-  arguments_->input_lengths.push_back(1);
+  std::vector<aclScalar> scalars;
+  for (const aclScalar* scalar : list->scalars) {
+    if (scalar == nullptr) return arguments_->refuse(ACLNN_ERR_PARAM_NULLPTR, std::string(name) + " holds a null");
+    scalars.push_back(*scalar);
+  }
+  arguments_->add_scalars(std::move(scalars), dtype, true);
 }
 
 void Call::input(const char* name, const aclIntArray* values, bool is_optional, int32_t dtype) {
@@ -380,6 +454,7 @@ aclnnStatus Call::prepare(uint64_t* workspace_bytes, aclOpExecutor** executor) {
   if (workspace_bytes == nullptr || executor == nullptr) {
     arguments.refuse(ACLNN_ERR_PARAM_NULLPTR, "workspaceSize or executor is null");
   }
+  if (arguments.error == ACLNN_SUCCESS) arguments.settle_scalars();
   if (arguments.error != ACLNN_SUCCESS) return arguments.error;
   const char* function = arguments.function.c_str();
   opkit_library* library = nullptr;

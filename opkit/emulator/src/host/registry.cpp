@@ -26,7 +26,7 @@ std::vector<Param> params(const ParamDescription* descriptions, size_t count) {
     param.is_dtype_list = from.is_dtype_list;
     param.is_value_dependent = from.is_value_dependent;
     param.is_zero_initialised = from.is_zero_initialised;
-    param.is_scalar = from.is_scalar;
+    param.scalar_kind = from.scalar_kind;
     param.is_auto_contiguous = from.is_auto_contiguous;
     param.ignores_contiguous = from.ignores_contiguous;
     param.follow_kinds = from.follow_kinds;

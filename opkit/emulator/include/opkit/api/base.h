@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "opkit/arch.h"
+#include "opkit/block_sizes.h"
 #include "opkit/kernel_notes.h"
 #include "opkit/types.h"
 
@@ -112,7 +113,6 @@ enum class HardEvent : uint8_t {
 
 enum class CacheMode : uint8_t { CACHE_MODE_DISABLE = 0, CACHE_MODE_NORMAL = 1, CACHE_MODE_PERSISTENT = 4 };
 
-constexpr uint32_t ONE_BLK_SIZE = 32;
 constexpr uint32_t ONE_REPEAT_BYTE_SIZE = 256;
 constexpr uint32_t DEFAULT_BLK_NUM = 8;
 constexpr uint32_t DEFAULT_BLK_STRIDE = 1;

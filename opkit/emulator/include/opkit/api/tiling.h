@@ -110,15 +110,22 @@ using OpkitTilingDefault = OPKIT_TILING_DEFAULT;
     };                                                                                \
     (void)&::opkit::detail::NotesTiling<OpkitSaid>::kIsEntered;                       \
   } while (false)
+// A header that a unit test's build includes first may have its own.
+#if !defined(GET_TILING_DATA)
 #define GET_TILING_DATA(tiling_data, tiling)                                                  \
   [[maybe_unused]] auto tiling_data = ::opkit::read_tiling_as<OPKIT_TILING_SELECTED>(tiling); \
   OPKIT_NOTE_TILING(tiling_data)
+#endif
+#if !defined(GET_TILING_DATA_WITH_STRUCT)
 #define GET_TILING_DATA_WITH_STRUCT(tiling_struct, tiling_data, tiling)                        \
   [[maybe_unused]] tiling_struct tiling_data = ::opkit::read_tiling_as<tiling_struct>(tiling); \
   OPKIT_NOTE_TILING(tiling_data)
+#endif
+#if !defined(GET_TILING_DATA_MEMBER)
 #define GET_TILING_DATA_MEMBER(tiling_struct, member, variable, tiling) \
   [[maybe_unused]] auto variable =                                      \
       ::opkit::read_tiling_as<std::decay_t<decltype(tiling_struct::member)>>(tiling, offsetof(tiling_struct, member))
+#endif
 #define GET_TILING_DATA_PTR_WITH_STRUCT(tiling_struct, pointer, tiling)                                   \
   [[maybe_unused]] tiling_struct opkit_##pointer##_copy = ::opkit::read_tiling_as<tiling_struct>(tiling); \
   [[maybe_unused]] tiling_struct* pointer = &opkit_##pointer##_copy

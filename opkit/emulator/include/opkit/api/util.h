@@ -24,7 +24,6 @@ constexpr uint32_t B16_DATA_NUM_PER_BLOCK = 16;
 constexpr uint32_t B32_DATA_NUM_PER_REPEAT = 64;
 constexpr uint32_t B16_DATA_NUM_PER_REPEAT = 128;
 constexpr uint64_t FULL_MASK = ~0ull;
-constexpr uint32_t BLOCK_CUBE = 16;
 constexpr int32_t TOTAL_UB_SIZE = opkit::kArchTraits.ub_bytes;
 constexpr int32_t TOTAL_L1_SIZE = opkit::kArchTraits.l1_bytes;
 constexpr int32_t TOTAL_L0A_SIZE = 64 * 1024;

@@ -46,7 +46,7 @@ struct ParamDescription {
   bool is_dtype_list;        ///< the types combine with any combination of the others (DataTypeList)
   bool is_value_dependent;   ///< host functions read its data (ValueDepend)
   bool is_zero_initialised;  ///< InitValue(0)
-  bool is_scalar;            ///< aclnn functions take it as a scalar (Scalar), or a list of scalars (ScalarList)
+  uint8_t scalar_kind;       ///< aclnn functions take it as 1: a scalar (Scalar), 2: a list of scalars (ScalarList)
   bool is_auto_contiguous;   ///< aclnn functions make it contiguous (AutoContiguous)
   bool ignores_contiguous;   ///< not even when another input asks for it (IgnoreContiguous)
   uint8_t follow_kinds;      ///< what it takes from the input `follow`

@@ -1,6 +1,8 @@
 /// Integer arithmetic that tiling functions use.
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <type_traits>
 
 namespace Ops {
@@ -33,6 +35,13 @@ constexpr Value CeilAlign(Value value, Alignment alignment) {
 template <typename Value, typename Alignment>
 constexpr Value FloorAlign(Value value, Alignment alignment) {
   return alignment == 0 ? value : static_cast<Value>(FloorDiv(value, alignment) * static_cast<Value>(alignment));
+}
+
+/// Whether two numbers differ by no more than the distance from 1 to the next number of their type.
+template <typename T>
+bool IsFloatEqual(T left, T right) {
+  static_assert(std::is_floating_point<T>::value, "IsFloatEqual takes floating-point numbers");
+  return std::abs(left - right) <= std::numeric_limits<T>::epsilon();
 }
 
 }  // namespace Base

@@ -1,0 +1,406 @@
+"""Kernel unit tests of operator libraries, written for the CPU twin: built, run and counted.
+
+    OPERATOR/tests/ut/op_kernel/CMakeLists.txt    AddOpTestCase(NAME "CHIP;CHIP" "-DOPTION ..." ...)
+    OPERATOR/tests/ut/op_kernel/test_NAME*.cpp    tests of GoogleTest
+    OPERATOR/tests/ut/op_kernel/NAME_tiling_def.h     first in every source, where there is one
+    LIBRARY/tests/ut/op_kernel/*.cpp              what tests share; not the main function
+
+A test's program has the kernel, the tests, and what they share. It starts four folders below a
+folder with everything of the library, as in the library's own build, so relative paths fit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from opkit.chips import DEFAULT_CHIP, find_chip
+from opkit.compat.outcome import build_cause, fault_cause, last_line, one_line
+from opkit.compat.processes import Ran, Running
+from opkit.compat.texts import read_text
+from opkit.errors import BuildError, OpkitError, UsageError
+from opkit.toolchain import (
+    HostDescription,
+    Project,
+    Tree,
+    chip_macros,
+    find_library,
+    host_description,
+    load_project,
+)
+
+__all__ = [
+    "UnitTest",
+    "UnitTestOutcome",
+    "UnitVerdict",
+    "find_unit_tests",
+    "needs_googletest",
+    "try_unit_test",
+]
+
+_FOLDER = Path("tests") / "ut" / "op_kernel"
+_SHARED_HEADERS = (_FOLDER, Path("tests") / "ut" / "common")
+_CASE = re.compile(r"\bAddOpTestCase\s*\(([^)]*)\)")
+_COMMENT = re.compile(r"#[^\n]*")
+_MAIN = re.compile(r"\bint(?:32_t)?\s+main\s*\(")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_TILING_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+GET_TILING_DATA", re.MULTILINE)
+_STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{")
+_PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.MULTILINE)
+_FAILED = re.compile(r"^\[  FAILED  \] (\S+)(?: \(\d+ ms\))?$", re.MULTILINE)
+# As GoogleTest tells of it, or the C++ library where nothing catches it.
+_THROWN = re.compile(r'(?:C\+\+ exception with description "|^ *what\(\): +)([^"\n]+)', re.M)
+_COMPARED_RIGHT = re.compile(
+    r"^(?:compare result: *True|PASSED!)\s*$", re.MULTILINE | re.IGNORECASE
+)
+_COMPARED_WRONG = re.compile(
+    r"^(?:compare result: *False|FAILED!)\s*$", re.MULTILINE | re.IGNORECASE
+)
+# As the twin's build has it; the test's own headers decide the rest.
+_DEFINES = ("-DKERNELUT=1", "-D__CCE_KT_TEST__=1", "-DASCENDC_CPU_DEBUG=1")
+
+
+class UnitVerdict(Enum):
+    """How the tests of one folder ended."""
+
+    PASS = "pass"
+    """All tests of GoogleTest pass, and no comparison of theirs says otherwise."""
+    WRONG = "wrong result"
+    """A comparison or an expectation says that a result is wrong."""
+    FAULT = "fault"
+    """A kernel faulted, or the program crashed."""
+    BUILD = "build error"
+    """It does not compile or link."""
+    CHIP = "unsupported chip"
+    """It names chips, and none of the chosen one's family."""
+    TIMEOUT = "timeout"
+    """It took longer than the limit."""
+
+
+@dataclass(frozen=True)
+class UnitTest:
+    """The tests of one operator's kernel."""
+
+    name: str
+    """The operator's folder from the library's root."""
+    folder: Path
+    """Where they lie."""
+    operator: str
+    """The kernel's file, without its suffix."""
+    chips: tuple[str, ...]
+    """Chips that its build names; empty: any."""
+    options: tuple[str, ...]
+    is_named: bool
+    """Whether a CMakeLists.txt says how they are built; else the OpDef's first types are taken."""
+    sources: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class UnitTestOutcome:
+    """What became of the tests of one operator."""
+
+    name: str
+    verdict: UnitVerdict
+    cause: str = ""
+    tests: int = 0
+    """How many passed by GoogleTest."""
+    compared: int = 0
+    """How many comparisons said that a result is right, or wrong."""
+    seconds: float = 0.0
+
+
+def find_unit_tests(below: Path) -> tuple[UnitTest, ...]:
+    """Return the kernel unit tests below a folder of a library, by path.
+
+    Raises:
+        UsageError: the folder is of no library.
+    """
+    library = find_library(below.resolve())
+    if library is None:
+        raise UsageError(
+            f"{below}: is not of a library of operators",
+            help="a library's root has a CMakeLists.txt and common/inc",
+        )
+    found = []
+    for folder in sorted(below.resolve().rglob(_FOLDER.as_posix())):
+        operator = folder.parent.parent.parent
+        if operator == library.root or not (operator / "op_kernel").is_dir():
+            continue
+        places = (folder, folder.parent, operator / "tests", operator)
+        cmake = _COMMENT.sub("", "\n".join(read_text(p / "CMakeLists.txt") for p in places))
+        name = operator.name
+        chips: list[str] = []
+        options: list[str] = []
+        for body in _CASE.findall(cmake):
+            words = shlex.split(body)
+            if words and not words[0].startswith("ascend"):
+                name, words = words[0], words[1:]
+            if words:
+                chips += words[0].split(";")
+                options = [word for word in words[1:2] if word.startswith("-")] or options
+        sources = tuple(sorted(folder.glob(f"test_{name}*.cpp"))) or tuple(
+            sorted(folder.glob("test_*.cpp"))
+        )
+        if sources:
+            found.append(
+                UnitTest(
+                    operator.relative_to(library.root).as_posix(),
+                    folder,
+                    name,
+                    tuple(chips),
+                    tuple(word for text in options for word in text.split()),
+                    bool(chips),
+                    sources,
+                )
+            )
+    return tuple(found)
+
+
+def needs_googletest(test: UnitTest) -> bool:
+    """Whether a test's sources include GoogleTest."""
+    return any("gtest/gtest.h" in read_text(path) for path in test.sources)
+
+
+def try_unit_test(
+    test: UnitTest,
+    place: Path,
+    *,
+    compiler: Sequence[str],
+    environment: Mapping[str, str],
+    seconds: float,
+    includes: Sequence[Path] = (),
+    chip: str = DEFAULT_CHIP,
+    show: Callable[[Sequence[str]], None] = lambda _: None,
+) -> UnitTestOutcome:
+    """Build the tests of one operator, run them and say what became of them.
+
+    Args:
+        place: an empty folder of its own.
+        compiler: how to call `opkit cc`.
+        environment: variables of every step, over those of the process.
+        seconds: the limit of each step.
+        includes: folders searched behind the library's own, such as those of GoogleTest.
+        show: called with each command before it runs.
+    """
+    begin = time.monotonic()
+    attempt = _Attempt(
+        test, place, tuple(compiler), environment, seconds, tuple(includes), chip, show, Running()
+    )
+    try:
+        outcome = attempt.outcome()
+    except OpkitError as err:
+        outcome = UnitTestOutcome(test.name, UnitVerdict.BUILD, one_line(str(err)))
+    finally:
+        attempt.running.stop()
+    return replace(outcome, seconds=time.monotonic() - begin)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    test: UnitTest
+    place: Path
+    compiler: tuple[str, ...]
+    environment: Mapping[str, str]
+    seconds: float
+    includes: tuple[Path, ...]
+    chip: str
+    show: Callable[[Sequence[str]], None]
+    running: Running
+
+    def outcome(self) -> UnitTestOutcome:
+        test = self.test
+        family = find_chip(self.chip).soc_config
+        if test.chips and not any(name.lower().startswith(family) for name in test.chips):
+            return self._say(UnitVerdict.CHIP, f"is for {', '.join(test.chips)}")
+        program = self._workplace() / "test"
+        built = self._run(self._command(program), self.place)
+        if built.timed_out:
+            return self._say(UnitVerdict.TIMEOUT, "compiling")
+        if built.code != 0:
+            return self._say(UnitVerdict.BUILD, build_cause(built.output))
+        ran = self._run([str(program)], program.parent)
+        if ran.timed_out:
+            return self._say(UnitVerdict.TIMEOUT, last_line(ran.output))
+        passed = _PASSED.search(ran.output)
+        right = len(_COMPARED_RIGHT.findall(ran.output))
+        wrong = len(_COMPARED_WRONG.findall(ran.output))
+        result = UnitTestOutcome(
+            test.name, UnitVerdict.PASS, "", int(passed[1]) if passed else 0, right + wrong
+        )
+        thrown = _THROWN.search(ran.output)
+        if thrown is not None or ran.code < 0:
+            cause = thrown[1] if thrown else fault_cause(ran.output) or last_line(ran.output)
+            return replace(result, verdict=UnitVerdict.FAULT, cause=one_line(cause))
+        failed = list(dict.fromkeys(_FAILED.findall(ran.output)))
+        if ran.code != 0 or failed:
+            cause = ", ".join(failed) or last_line(ran.output)
+            return replace(result, verdict=UnitVerdict.WRONG, cause=one_line(cause))
+        if wrong:
+            told = f"{wrong} of {right + wrong} comparisons"
+            return replace(result, verdict=UnitVerdict.WRONG, cause=told)
+        return result
+
+    def _say(self, verdict: UnitVerdict, cause: str) -> UnitTestOutcome:
+        return UnitTestOutcome(self.test.name, verdict, one_line(cause))
+
+    def _run(self, argv: Sequence[str], folder: Path) -> Ran:
+        self.show(argv)
+        env = {**os.environ, **self.environment}
+        return self.running.call(argv, cwd=folder, env=env, seconds=self.seconds)
+
+    def _workplace(self) -> Path:
+        """Return where the program starts: four folders below links to what the library has."""
+        library = find_library(self.test.folder)
+        assert library is not None
+        for entry in library.root.iterdir():
+            if entry.name not in ("build", ".git"):
+                (self.place / entry.name).symlink_to(entry)
+        folder = self.place / "build" / _FOLDER
+        folder.mkdir(parents=True)
+        return folder
+
+    def _command(self, program: Path) -> list[str]:
+        test = self.test
+        library = find_library(test.folder)
+        assert library is not None
+        shared = [
+            path
+            for path in sorted((library.root / _FOLDER).glob("*.cpp"))
+            if not _MAIN.search(read_text(path))
+        ]
+        own = "".join(read_text(path) for path in (*test.sources, *_own_headers(test)))
+        project = load_project(test.folder.parent.parent.parent)
+        if project.tree is None:
+            raise UsageError(f"{project.root}: is no operator of a library")
+        chip = find_chip(self.chip)
+        kernel = _kernel_of(test, project.tree, chip.soc_config)
+        has_own = (test.folder / f"{test.operator}_tiling_def.h").is_file()
+        described = None if has_own and test.is_named else self._described(project)
+        first = self._first_header(described)
+        options = project.tree.kernel_options("ALL", soc_config=chip.soc_config)
+        headers = [test.folder, *(library.root / folder for folder in _SHARED_HEADERS)]
+        includes = [*headers, *self.includes]
+        # A test that includes the kernel's source has the kernel.
+        kernels = [] if kernel in _own_headers(test) else [str(self._kernel_unit(kernel))]
+        return [
+            *self.compiler,
+            f"--npu-arch={chip.npu_arch}",
+            *chip_macros(chip),
+            "-O1",
+            "-fno-access-control",
+            "-fpermissive",
+            "-w",
+            *_DEFINES,
+            f'-DUT_SOC_VERSION="{self.chip}"',
+            *(test.options if test.is_named else _type_macros(described, test)),
+            *(word for folder in includes for word in ("-I", str(folder))),
+            *options,
+            *(word for path in first for word in ("-include", str(path))),
+            *kernels,
+            *map(str, (*test.sources, *shared)),
+            *(() if _MAIN.search(own) else ("-lgtest_main",)),
+            *(("-lgtest",) if needs_googletest(test) else ()),
+            "-lpthread",
+            "-o",
+            str(program),
+        ]
+
+    def _described(self, project: Project) -> HostDescription | None:
+        """Return what the host code says; None where it does not build, as some need not."""
+        try:
+            return host_description(project, chip=self.chip, out=self.place / "host")
+        except BuildError:
+            return None
+
+    def _first_header(self, described: HostDescription | None) -> tuple[Path, ...]:
+        """Return what comes first in every source: what the kernel's tiling data is.
+
+        NAME_tiling_def.h beside the tests; else the structs that the host code defines, unless a
+        header of the tests has them, too.
+        """
+        named = self.test.folder / f"{self.test.operator}_tiling_def.h"
+        if named.is_file():
+            return (named,)
+        text, default = self._tiling(described)
+        headers = {path: read_text(path) for path in _own_headers(self.test)}
+        structs = set(_STRUCT.findall(text))
+        for path, header in headers.items():
+            if structs & set(_STRUCT.findall(header)) or (
+                not text and _TILING_MACRO.search(header)
+            ):
+                return (path,)
+        if default is None:
+            return ()
+        derived = self.place / f"{self.test.operator}_tiling_data.h"
+        guard = f"OPKIT_{self.test.operator.upper()}_TILING_DATA"
+        derived.write_text(
+            f"#ifndef {guard}\n#define {guard}\n#include <cstdint>\n"
+            f'#include "kernel_tiling/kernel_tiling.h"\n{text}\n'
+            f"#define OPKIT_TILING_DEFAULT {default}\n#endif\n",
+            encoding="utf-8",
+        )
+        return (derived,)
+
+    def _tiling(self, described: HostDescription | None) -> tuple[str, str | None]:
+        """Return the structs of the kernel's tiling data, and the default one's name."""
+        if described is None:
+            return "", None
+        names = [entry.op for entry in described.operators]
+        chosen = [op for op in names if _same(op, self.test.operator)] or names[:1]
+        return described.tiling_text(chosen[0]) if chosen else ("", None)
+
+    def _kernel_unit(self, kernel: Path) -> Path:
+        """Return a source that compiles the kernel with the numbers of types and formats."""
+        unit = self.place / f"{self.test.operator}_kernel.cpp"
+        unit.write_text(f'#include "opkit/kernel_constants.h"\n#include "{kernel}"\n', "utf-8")
+        return unit
+
+
+def _type_macros(described: HostDescription | None, test: UnitTest) -> tuple[str, ...]:
+    """Return the macros of the first combination of data types that the OpDef lists."""
+    if described is None:
+        return ()
+    for entry in described.operators:
+        if _same(entry.op, test.operator) and entry.spec.variant_count:
+            tensors = (*entry.spec.inputs, *entry.spec.outputs)
+            return tuple(
+                macro
+                for tensor, dtype in zip(tensors, entry.spec.variant_dtypes(0), strict=True)
+                for macro in (
+                    f"-DDTYPE_{tensor.name.upper()}={dtype.kernel}",
+                    f"-DORIG_DTYPE_{tensor.name.upper()}={dtype.ge_value}",
+                )
+            )
+    return ()
+
+
+def _same(op: str, name: str) -> bool:
+    return op.lower() == name.replace("_", "").lower()
+
+
+def _kernel_of(test: UnitTest, tree: Tree, soc_config: str) -> Path:
+    by_name = [path for path in tree.kernel_sources if path.stem == test.operator]
+    if by_name:
+        return by_name[0]
+    camel = "".join(word.capitalize() for word in test.operator.split("_"))
+    return tree.find_kernel(camel, None, soc_config=soc_config).source
+
+
+def _own_headers(test: UnitTest) -> tuple[Path, ...]:
+    """Return the files that these tests include by their place, the nearest first, and so on."""
+    found: dict[Path, None] = {}
+    waiting = list(test.sources)
+    while waiting:
+        path = waiting.pop(0)
+        for name in _INCLUDE.findall(read_text(path)):
+            header = (path.parent / name).resolve()
+            if header not in found and header.is_file():
+                found[header] = None
+                waiting.append(header)
+    return tuple(found)

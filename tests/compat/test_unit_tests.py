@@ -1,0 +1,54 @@
+"""Kernel unit tests of a library: found, built with what runs kernels as functions, judged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from opkit.cli.compat import command
+from opkit.compat import find_unit_tests, needs_googletest
+from opkit.errors import UsageError
+
+LIBRARY = Path(__file__).parents[1] / "toolchain" / "data" / "library"
+
+
+def test_cmake_says_the_chips_and_the_macros() -> None:
+    (test,) = find_unit_tests(LIBRARY)
+    assert (test.name, test.operator) == ("math/shift", "shift")
+    assert test.chips == ("ascend910B1", "ascend310p")
+    assert test.options == ("-DDTYPE_X=float", "-DMOST=100")
+    assert [path.name for path in test.sources] == ["test_shift.cpp"]
+    assert test.is_named and not needs_googletest(test)
+
+
+def test_a_folder_of_no_library_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not of a library"):
+        find_unit_tests(tmp_path)
+
+
+@pytest.mark.slow
+def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path: Path) -> None:
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    source = root / "math/shift/tests/ut/op_kernel/test_shift.cpp"
+
+    def run(*more: str) -> tuple[int, dict[str, object]]:
+        done = CliRunner().invoke(command, [str(root), "--unit-tests", "--json", *more])
+        (row,) = json.loads(done.stdout)["unit_tests"]
+        return done.exit_code, row
+
+    code, row = run("--check", "-k", "shift")
+    assert (code, row["verdict"], row["tests"], row["compared"]) == (0, "pass", 1, 1), row
+    assert row["findings"] == []
+    text = source.read_text()
+    source.write_text(text.replace("{MOST, MOST, 3}", "{MOST, MOST, 4}"))
+    code, row = run()
+    assert (code, row["verdict"], row["cause"]) == (1, "wrong result", "shift.one")
+    source.write_text(text.replace("{MOST, MOST, 3}", "{4 * MOST, 4 * MOST, 3}"))
+    code, row = run()
+    assert (code, row["verdict"]) == (1, "fault")
+    assert "MEM-BOUNDS" in str(row["cause"])

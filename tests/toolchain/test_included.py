@@ -1,0 +1,22 @@
+"""What sources include, read as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from opkit.toolchain.included import folders_of, structs_in
+
+KERNEL = '#include "../near/tiling.h"\n#include <far.h>\n#include "kernel_operator.h"\n'
+
+
+def test_a_kernel_that_names_its_own_struct_has_it_from_its_headers(tmp_path: Path) -> None:
+    (tmp_path / "near").mkdir()
+    (tmp_path / "op_kernel").mkdir()
+    (tmp_path / "near/tiling.h").write_text("struct Part {\n};\nstruct Tiling : Base {\n};\n")
+    (tmp_path / "far.h").write_text("class Loop {\n};\nstruct Declared;\n")
+    source = tmp_path / "op_kernel/sum.cpp"
+    source.write_text(f"{KERNEL}void sum() {{ REGISTER_TILING_DEFAULT(Tiling); }}\n")
+    folders = folders_of(["-DA=1", "-I", str(tmp_path), "-I", "/nowhere"])
+    assert structs_in(source, folders) == {"Part", "Tiling", "Loop"}
+    source.write_text(f"{KERNEL}void sum() {{ GET_TILING_DATA(data, tiling); }}\n")
+    assert structs_in(source, folders) == frozenset()
