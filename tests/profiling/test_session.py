@@ -41,6 +41,29 @@ def test_a_negative_event_limit_is_refused() -> None:
         Profile(event_limit=-1)
 
 
+def test_a_kernel_that_only_waits_and_signals_is_timed(
+    compile_kernel: Callable[..., object],
+) -> None:
+    run = compile_kernel(
+        """
+        extern "C" __global__ __aicore__ void kernel(GM_ADDR x) {
+          (void)x;
+          TPipe pipe;
+          TQue<TPosition::VECIN, 1> queue;
+          pipe.InitBuffer(queue, 2, 256);
+          for (int i = 0; i < 5; ++i) {
+            LocalTensor<half> given = queue.AllocTensor<half>();
+            queue.EnQue(given);
+            LocalTensor<half> taken = queue.DeQue<half>();
+            queue.FreeTensor(taken);
+          }
+        }
+        """
+    )
+    timeline = profile(run, np.zeros(1))
+    assert timeline.task_us > 0
+
+
 def test_a_launch_that_is_kept_can_be_timed_again(compile_kernel: Callable[..., object]) -> None:
     import opkit.emulator._emulator as emulator
 

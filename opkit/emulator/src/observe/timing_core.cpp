@@ -202,7 +202,9 @@ void CoreReplay::wait_flag(const Record& record) {
   // What FIX has not carried out yet is the advice on unit flags; elsewhere buffers may take turns already.
   const bool is_for_buffer = place_of(static_cast<Pipe>(record.peer)) < place_of(static_cast<Pipe>(record.pipe)) &&
                              !is_between(Pipe::FIX, Pipe::M);
-  const bool is_only_one = is_for_buffer && !record.has_other && !record_.lines[record.line].rotates;
+  // A wait behind which its pipe does nothing has no line; a core that only waits and signals has none at all.
+  const bool rotates = record.line < record_.lines.size() && record_.lines[record.line].rotates;
+  const bool is_only_one = is_for_buffer && !record.has_other && !rotates;
   const double cycle = is_only_one && lifted_.is(Limit::Buffers) ? flag.before : flag.last;
   if (is_between(Pipe::V, Pipe::S) && cycle > scalar()) {
     if (has_copied_since_read_) read_back_ = 0;
