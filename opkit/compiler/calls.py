@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,17 @@ class ProgramCalls(ABC):
         scalars: Mapping[str, float],
     ) -> None:
         """Run one kernel; its results appear in memory."""
+
+    def stage_results(
+        self,
+        group: Group,
+        arrays: Mapping[str, Any],
+        scalars: Mapping[str, float],
+        sizes: Mapping[str, int],
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield what each stage between the graph and a kernel's text computes, by NumPy: the
+        stage's name, and its tensors. A target without such stages yields none."""
+        yield from ()
 
     def __call__(self, *arrays: Any, **attributes: float) -> Any:
         """Return the outputs for these inputs.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -20,7 +20,7 @@ from .movements import MOVEMENTS, run_movement
 from .native import NativeKernel, compile_text
 from .products import run_product
 from .stages import Stages, VectorKernel, attention_source, compile_stages, source_of
-from .vector import DoesNotFit, launch_for
+from .vector import DoesNotFit, launch_for, run_plan, run_steps
 
 if TYPE_CHECKING:
     from .host import HostProgram
@@ -101,6 +101,22 @@ class Compiled(ProgramCalls):
             run_movement(self, group.nodes[0], memory, sizes)
         else:
             raise GraphError(f"{group.kind} has no kernel yet", location=group.nodes[0].location)
+
+    def stage_results(
+        self,
+        group: Group,
+        arrays: Mapping[str, Any],
+        scalars: Mapping[str, float],
+        sizes: Mapping[str, int],
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield what the steps of a kernel compute, as they are and in the slots of its plan."""
+        plans = {kernel.name: kernel.plan for kernel in self.stages.kernels.get(group.name, ())}
+        product = self.stages.products.get(group.name)
+        if product is not None and product.epilogue is not None:
+            plans[product.name] = product.epilogue.plan
+        for name, plan in plans.items():
+            yield f"steps of {name}", run_steps(plan.program, arrays, scalars, sizes)
+            yield f"plan of {name}", run_plan(plan, arrays, scalars, sizes)
 
     def _launch(
         self,

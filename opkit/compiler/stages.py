@@ -14,7 +14,7 @@ from .choices import OWN_CHOICES, Choices
 from .collapsing import collapse
 from .dimensions import evaluate
 from .fusion import FusedGraph, Group, fuse
-from .graph import Graph, GraphError
+from .graph import Graph, GraphError, Node
 from .products import ProductKernel, product_kernel
 from .rewrite import expand, simplify
 from .text import identifier
@@ -163,14 +163,39 @@ def _kernels_of(
     if not found:
         last = group.nodes[-1]
         schedule = _schedules(domain, chip)[-1]
-        sizes = str(_kernel(fused, group, domain, schedule, group.name, choices).plan)
-        raise GraphError(
-            f"not even 256 elements of each of its tensors fit the"
-            f" {chip.count('memory.ub_bytes')} bytes of UB at once:\n{sizes}",
-            location=last.location,
-            help="return fewer values at once, or split the program",
-        )
+        plan = _kernel(fused, group, domain, schedule, group.name, choices).plan
+        raise _overflow(plan, chip, last)
     return tuple(found)
+
+
+_LEAST_TILE = 256
+"""Elements of the smallest tile."""
+
+
+def _overflow(plan: Plan, chip: Chip, node: Node) -> GraphError:
+    """Return the error of a kernel of which not even the smallest tile fits: what its buffers take,
+    and how many results would fit."""
+    room = chip.count("memory.ub_bytes")
+    moved = {"inputs": plan.input_bytes, "results": plan.output_bytes}
+    takes = {
+        f"{len(rows)} {what} {plan.buffers} times": plan.buffers * sum(size for _, size in rows)
+        for what, rows in moved.items()
+        if rows
+    }
+    takes["what is computed on the way"] = 4 * plan.counts.get("scratch", 0)
+    listed = ", ".join(f"{_LEAST_TILE * size} for {what}" for what, size in takes.items() if size)
+    fixed = plan.fixed_bytes()
+    total = fixed + int(plan.bytes_per_element() * _LEAST_TILE)
+    each = _LEAST_TILE * plan.buffers * max((size for _, size in plan.output_bytes), default=4)
+    fits = len(plan.output_bytes) - -(-(total - room) // each)
+    return GraphError(
+        f"a tile of {_LEAST_TILE} elements takes {total} of the {room} bytes of UB:"
+        f" {listed}, {fixed} whatever the tile",
+        location=node.location,
+        help=f"return {fits} values at once, with which such a tile fits, or split the program"
+        if fits > 0
+        else "split the program",
+    )
 
 
 def _kernel(

@@ -25,7 +25,8 @@ class Difference:
     """The first tensor that a stage computes otherwise than float64 does."""
 
     stage: str
-    """`graph`: after rewriting; `kernel NAME`: what a kernel wrote."""
+    """`graph`: after rewriting; `steps of NAME` and `plan of NAME`: a kernel's instructions, and
+    these where values share slots; `kernel NAME`: what a kernel wrote."""
     tensor: str
     location: Location | None
     error: float
@@ -45,8 +46,8 @@ def verify(
 ) -> Difference | None:
     """Return the first difference among the stages for these inputs; None where all agree.
 
-    The rewritten graph is held against the traced one, in float64; then each kernel against
-    float64 on what it read, so that a kernel is not blamed for the one before it.
+    The rewritten graph is held against the traced one, in float64; then each kernel's stages and
+    the kernel itself against float64 on what it read, so that none is blamed for the one before.
     """
     attributes = attributes or {}
     traced, graph = program.graph, program.lowered.graph
@@ -72,6 +73,13 @@ def verify(
             graph.attributes,
         )
         expected = run_nodes(part, dict(inputs), attributes, sizes)
+        scalars = program.scalars(sizes, attributes)
+        for stage, results in program.stage_results(group, {**expected, **inputs}, scalars, sizes):
+            for name, value in results.items():
+                error = difference(value, expected[name])
+                limit = 1e-5 if is_floating(graph.tensors[name].dtype) else 0.0
+                if error > limit:
+                    return Difference(stage, name, _location(graph, name), error, limit)
         for name in program.lowered.outputs_of(group):
             dtype = graph.tensors[name].dtype
             limit = _LIMITS.get(dtype, 0.0)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from opkit import compiler as oc
+from opkit.chips import find_chip
 from opkit.errors import UsageError
 
 SPEC = oc.TensorSpec("x", (4, 8))
@@ -70,6 +71,22 @@ def test_a_chip_that_kernels_do_not_run_on_is_refused() -> None:
 def test_a_tensor_that_the_vector_unit_does_not_compute_is_told_at_its_line() -> None:
     with pytest.raises(oc.GraphError, match="int64"):
         oc.compile(lambda x: x + 1, oc.TensorSpec("x", (4,), "int64"))
+
+
+def test_buffers_that_overflow_are_told_at_the_line_with_what_fits() -> None:
+    def many(count: int) -> oc.Stages:
+        graph = oc.trace(lambda x: tuple(x * float(i) + i for i in range(count)), [SPEC])
+        return oc.compile_stages(graph, find_chip("Ascend910B2"))
+
+    with pytest.raises(oc.GraphError, match=r"takes .* of the 196608 bytes of UB") as error:
+        many(120)
+    assert "tuple(x * float(i) + i" in line_of(error)
+    help_text = error.value.help
+    assert help_text is not None
+    fits = int(help_text.split()[1])
+    many(fits)
+    with pytest.raises(oc.GraphError, match="bytes of UB"):
+        many(fits + 1)
 
 
 def test_no_module_hides_a_name_of_the_package() -> None:

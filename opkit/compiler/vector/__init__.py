@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .domain import Domain, UnfusableError, domain_of
     from .lower import lower_group
     from .plan import Plan, plan_memory
+    from .run import SlotError, run_plan, run_steps
     from .statements import cpp_type
     from .steps import Program
     from .tiling import (
@@ -40,6 +41,7 @@ __all__ = [
     "Launch",
     "Plan",
     "Program",
+    "SlotError",
     "TilingField",
     "TilingLayout",
     "UnfusableError",
@@ -53,6 +55,8 @@ __all__ = [
     "plan_memory",
     "row_stride",
     "row_unit",
+    "run_plan",
+    "run_steps",
     "tile_for",
     "write_kernel",
 ]
@@ -64,6 +68,7 @@ __getattr__ = lazy_names(
         "domain": ("Domain", "UnfusableError", "domain_of"),
         "lower": ("lower_group",),
         "plan": ("Plan", "plan_memory"),
+        "run": ("SlotError", "run_plan", "run_steps"),
         "statements": ("cpp_type",),
         "steps": ("Program",),
         "tiling": (
