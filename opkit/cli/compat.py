@@ -14,6 +14,7 @@ import click
 
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import (
+    chip_option,
     chosen_executor,
     executor_option,
     expression_option,
@@ -51,6 +52,23 @@ class _How:
     is_flag=True,
     help="Try the kernel unit tests of a library of operators, written for the CPU twin.",
 )
+@click.option(
+    "--build",
+    "builds",
+    is_flag=True,
+    help="Build the operators of a library of operators, and count the causes of those that fail.",
+)
+@click.option(
+    "--sample", type=click.IntRange(min=1), metavar="N", help="With --build: N drawn at random."
+)
+@click.option("--seed", type=int, default=0, metavar="N", help="With --build: for the draw.")
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --build: a file of results, which are kept, and to which new ones are added.",
+)
+@chip_option("build for, with --build")
 @expression_option("samples whose path", "reduce and not sum")
 @jobs_option("Samples tried")
 @executor_option("Samples")
@@ -85,6 +103,11 @@ def command(
     folder: Path,
     scan: bool,
     unit_tests: bool,
+    builds: bool,
+    sample: int | None,
+    seed: int,
+    resume: Path | None,
+    chip: str,
     expression: str | None,
     jobs: int | None,
     executor: str | None,
@@ -104,6 +127,9 @@ def command(
     --mutate runs every sample that passes once for each mutant of its kernels, as opkit check
     --mutate makes them, and says which of them a check or the sample's own verification notices.
 
+    --build builds every operator of a library that names the chip's family, into a folder that is
+    deleted. With --resume a survey goes on where it ended.
+
     --unit-tests builds OPERATOR/tests/ut/op_kernel of a library with what runs kernels as
     functions here (tikicpulib.h), and runs them.
 
@@ -119,6 +145,25 @@ def command(
     if scan:
         _scan(folder, expression, console)
         return
+    if builds:
+        from opkit.cli._compat_build import report_builds
+
+        if unit_tests or check or mutate or defines or executor is not None:
+            raise UsageError("--build goes with -k, -j, -c, --sample, --seed and --resume only")
+        if not report_builds(
+            console,
+            folder,
+            chip=chip,
+            matching=expression,
+            sample=sample,
+            seed=seed,
+            resume=resume,
+            jobs=jobs,
+        ):
+            raise click.exceptions.Exit(1)
+        return
+    if sample is not None or resume is not None:
+        raise UsageError("--sample and --resume go with --build")
     if unit_tests:
         from opkit.cli._compat_unit_tests import report_unit_tests
 

@@ -25,7 +25,12 @@ from opkit.toolchain.image import (
     compile_kernel,
     open_image,
 )
-from opkit.toolchain.library_build import OperatorBuild, build_operators, operators_below
+from opkit.toolchain.library_build import (
+    OperatorBuild,
+    build_operators,
+    operators_below,
+    operators_for,
+)
 from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
 from opkit.toolchain.lock import locked
 from opkit.toolchain.opdef import read_opdefs
@@ -89,6 +94,7 @@ __all__ = [
     "matching_open",
     "open_image",
     "operators_below",
+    "operators_for",
     "parse_driver_arguments",
     "plain_code",
     "read_opdefs",

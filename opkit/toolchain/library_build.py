@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from opkit.toolchain.build import Artifact, BuildEvent, build
 from opkit.toolchain.operator_library import find_library, find_operators
 from opkit.toolchain.project import load_project
 
-__all__ = ["OperatorBuild", "build_operators", "operators_below"]
+__all__ = ["OperatorBuild", "build_operators", "operators_below", "operators_for"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,23 @@ def operators_below(folder: Path) -> tuple[Path, ...]:
     if any(start.is_relative_to(operator) for operator in operators):
         return ()
     return tuple(operator for operator in operators if operator.is_relative_to(start))
+
+
+def operators_for(folder: Path, *, soc_config: str) -> tuple[Path, ...]:
+    """Return the operators below a folder of a library whose OpDefs name a family of chips.
+
+    Args:
+        soc_config: the family, such as `ascend910b`.
+    """
+    named = re.compile(rf'"{re.escape(soc_config)}"')
+    return tuple(
+        operator
+        for operator in operators_below(folder)
+        if any(
+            named.search(file.read_text(encoding="utf-8", errors="replace"))
+            for file in (operator / "op_host").glob("*_def*.cpp")
+        )
+    )
 
 
 def build_operators(
