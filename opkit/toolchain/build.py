@@ -18,7 +18,9 @@ from opkit.errors import BuildError, Diagnostic, SetupError, UsageError
 from opkit.files import write_aside
 from opkit.folders import cache_folder
 from opkit.log import info as log_info
+from opkit.schema import OpSpec
 from opkit.toolchain.absent import absent_functions, absent_source
+from opkit.toolchain.binary_list import listed_combinations, only_listed
 from opkit.toolchain.cache import BuildCache
 from opkit.toolchain.command import (
     HOST_LIBRARY,
@@ -433,7 +435,8 @@ class _Build:
                 )
                 continue
             kernel = tree.find_kernel(operator.op, operator.op_file, soc_config=soc_config)
-            operators.append(replace(operator.spec, name=kernel.entry))
+            spec = self._shipped(operator.spec)
+            operators.append(replace(spec, name=kernel.entry))
             files[operator.op] = kernel
             text, default = described.tiling_text(
                 operator.op, without=structs_in(kernel.source, folders_of(tree.kernel_includes))
@@ -458,6 +461,22 @@ class _Build:
         return kernel_units(
             self.project, self._chip, self._toolkit, self._compiler, preambles=preambles
         )
+
+    def _shipped(self, spec: OpSpec) -> OpSpec:
+        """Return a prototype with the combinations that a library ships for this chip."""
+        if self.project.own_folder is None:
+            return spec
+        listed, file = listed_combinations(
+            self.project.own_folder, spec.op, soc_config=self._chip.soc_config
+        )
+        shipped = only_listed(spec, listed)
+        left_out = spec.variant_count - shipped.variant_count
+        if left_out and file is not None:
+            self.notes.append(
+                f"{spec.op}: {left_out} combinations of data types are not built: {file.name} does"
+                " not list them"
+            )
+        return shipped
 
     def _leave_out_impossible(
         self, results: dict[str, UnitResult], kernels: Sequence[CompileUnit]

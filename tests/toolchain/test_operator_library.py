@@ -12,6 +12,7 @@ import pytest
 from opkit import runtime
 from opkit.errors import KernelFault, SetupError, UsageError
 from opkit.toolchain import Artifact, build, load_project
+from opkit.toolchain.binary_list import listed_combinations
 from opkit.toolchain.operator_library import find_library, find_operators
 
 LIBRARY = Path(__file__).parent / "data" / "library"
@@ -60,6 +61,26 @@ def test_a_data_type_without_an_instruction_is_left_out_by_name(
     assert [variant["dtypes"][0] for variant in operator["variants"]] == ["float32", "int32"]
     with pytest.raises(SetupError, match=r"no kernel shift\.dav-2201\.int8"):
         runtime.open(artifact.folder).run("Shift", [np.zeros(4, dtype=np.int8), None])
+
+
+def test_data_types_that_the_library_does_not_ship_for_the_chip_are_left_out_by_name(
+    artifact: Artifact, notes: list[str]
+) -> None:
+    assert (
+        "Shift: 1 combinations of data types are not built: shift_binary.json does not list them"
+        in notes
+    )
+    with pytest.raises(SetupError, match=r"no kernel shift\.dav-2201\.float16"):
+        runtime.open(artifact.folder).run("Shift", [np.zeros(4, dtype=np.float16), None])
+
+
+def test_a_list_of_binaries_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    config = tmp_path / "op_host/config/ascend910b"
+    assert listed_combinations(tmp_path, "Shift", soc_config="ascend910b") == ((), None)
+    config.mkdir(parents=True)
+    (config / "shift_binary.json").write_text('{"op_type": "Shift", "op_list": [{}]}')
+    with pytest.raises(UsageError, match=r"shift_binary\.json: is no list of binaries"):
+        listed_combinations(tmp_path, "Shift", soc_config="ascend910b")
 
 
 def test_the_operators_of_a_library_are_those_with_a_kernel_and_an_opdef(library: Path) -> None:

@@ -10,14 +10,15 @@ static ge::graphStatus CheckSupport(const ge::Operator& op, ge::AscendString& re
 class Shift : public OpDef {
  public:
   explicit Shift(const char* name) : OpDef(name) {
-    const std::vector<ge::DataType> types = {ge::DT_FLOAT, ge::DT_INT32, ge::DT_INT8};
-    this->Input("x").ParamType(REQUIRED).DataType(types).Format({ge::FORMAT_ND, ge::FORMAT_ND, ge::FORMAT_ND});
+    const std::vector<ge::DataType> types = {ge::DT_FLOAT, ge::DT_INT32, ge::DT_INT8, ge::DT_FLOAT16};
+    const std::vector<ge::Format> formats(types.size(), ge::FORMAT_ND);
+    this->Input("x").ParamType(REQUIRED).DataType(types).Format(formats);
     this->Input("size")
         .ParamType(OPTIONAL)
         .DataTypeList({ge::DT_INT64})
         .FormatList({ge::FORMAT_ND})
         .ValueDepend(OPTIONAL);
-    this->Output("y").ParamType(REQUIRED).DataType(types).Format({ge::FORMAT_ND, ge::FORMAT_ND, ge::FORMAT_ND});
+    this->Output("y").ParamType(REQUIRED).DataType(types).Format(formats);
     this->Attr("by").AttrType(OPTIONAL).Int(1);
     OpAICoreConfig config;
     config.DynamicShapeSupportFlag(true).ExtendCfgInfo("softsync.flag", "true");
