@@ -11,9 +11,31 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from opkit.graph.building import build
+    from opkit.graph.engine import Context, Engine, Model, ModelInput
     from opkit.graph.explanation import Explanation, explain
     from opkit.graph.plan import Plan
+    from opkit.graph.quantising import Quantisation
 
-__all__ = ["Explanation", "Plan", "explain"]
+__all__ = [
+    "Context",
+    "Engine",
+    "Explanation",
+    "Model",
+    "ModelInput",
+    "Plan",
+    "Quantisation",
+    "build",
+    "explain",
+]
 
-__getattr__ = lazy_names(__name__, {"explanation": ("Explanation", "explain"), "plan": ("Plan",)})
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "building": ("build",),
+        "engine": ("Context", "Engine", "Model", "ModelInput"),
+        "explanation": ("Explanation", "explain"),
+        "plan": ("Plan",),
+        "quantising": ("Quantisation",),
+    },
+)

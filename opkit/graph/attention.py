@@ -60,12 +60,18 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 attention.register_autograd(_backward, setup_context=_keep)
 
 
+_TARGETS = (
+    torch.nn.functional.scaled_dot_product_attention,
+    torch.ops.aten.scaled_dot_product_attention.default,
+)
+
+
 def keep_attention_whole(module: fx.GraphModule) -> None:
     """Replace a traced module's calls of scaled_dot_product_attention, where nothing is dropped and
     the mask takes no gradient."""
     changed = False
     for node in list(module.graph.nodes):
-        if node.target is not torch.nn.functional.scaled_dot_product_attention:
+        if node.target not in _TARGETS:
             continue
         found = _arguments(node)
         if found is None:

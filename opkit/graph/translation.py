@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import torch
 from torch import fx
@@ -17,6 +19,7 @@ from opkit.graph.aten import INDICES, ROWS, VIEWS, Refused
 
 __all__ = [
     "DTYPES",
+    "Replacement",
     "Translation",
     "does_nothing",
     "is_view",
@@ -37,6 +40,7 @@ DTYPES: Mapping[torch.dtype, str] = {
 }
 """What kernels hold."""
 
+_HERE = f"{Path(__file__).parent}{os.sep}"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
@@ -74,26 +78,36 @@ def line_of(node: fx.Node) -> Location | None:
     """Return the line of the user's program that a node comes from: the innermost outside of
     torch."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    own = [frame for frame in frames if "/torch/" not in frame[0]]
+    own = [f for f in frames if "/torch/" not in f[0] and not f[0].startswith(_HERE)]
     for file, number in reversed(own or frames):
         return Location(file, int(number))
     return None
 
 
-def translate(nodes: Sequence[fx.Node], outputs: Iterable[fx.Node], name: str) -> Translation:
+Replacement: TypeAlias = Callable[..., Value]
+"""What stands for a node's row: takes the call, then the operator's arguments."""
+
+
+def translate(
+    nodes: Sequence[fx.Node],
+    outputs: Iterable[fx.Node],
+    name: str,
+    replaced: Mapping[fx.Node, Replacement] | None = None,
+) -> Translation:
     """Return the program of some nodes, in their order.
 
     Args:
-        outputs: the nodes among them whose results others need.
+        outputs: the nodes whose results others need; also inputs of the program.
+        replaced: nodes that are computed otherwise than their rows say.
     Raises:
         GraphError: a node cannot be translated; at the user's line.
     """
-    work = _Translator(name, set(nodes))
+    work = _Translator(name, replaced or {})
     for node in nodes:
         work.add(node)
     wanted = list(outputs)
     for index, node in enumerate(wanted):
-        value = work.values[node]
+        value = work.values[node] if node in work.values else work.given(node)
         if not isinstance(value, Value):
             raise GraphError(f"{node.name} is no tensor", location=line_of(node))
         work.builder.output(f"y{index}", value)
@@ -109,9 +123,9 @@ def translate(nodes: Sequence[fx.Node], outputs: Iterable[fx.Node], name: str) -
 class _Translator:
     """One program under construction."""
 
-    def __init__(self, name: str, inside: set[fx.Node]) -> None:
+    def __init__(self, name: str, replaced: Mapping[fx.Node, Replacement]) -> None:
         self.builder = GraphBuilder(name)
-        self.inside = inside
+        self.replaced = replaced
         self.values: dict[fx.Node, Any] = {}
         self.inputs: list[fx.Node] = []
         self.constants: dict[str, Any] = {}
@@ -130,7 +144,7 @@ class _Translator:
             self.values[node] = self.values[source][index]
             return
         name = operator_name(node)
-        row = ROWS.get(name)
+        row = self.replaced.get(node) or ROWS.get(name)
         if row is None:
             raise GraphError(f"{node.name}: {name} has no row in the table", location=location)
         from opkit.graph.aten import Call
@@ -172,6 +186,10 @@ class _Translator:
         if value.shape != shape:
             value = value.apply("broadcast_to", shape=shape)
         return value
+
+    def given(self, node: fx.Node) -> Value:
+        """Return an input that is an output too."""
+        return self._input(node, node, False)  # type: ignore[no-any-return]
 
     def _arguments(self, node: fx.Node, arguments: Any, name: str) -> Any:
         indices = node.args[INDICES[name]] if name in INDICES else None

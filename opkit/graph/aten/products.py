@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkit.compiler import Value
-from opkit.graph.aten.call import Call
+from opkit.graph.aten.call import Call, Refused
 
 __all__ = ["ROWS"]
 
@@ -63,6 +63,22 @@ def _attention(
     return scores.apply("softmax", axis=-1).apply("matmul", v)
 
 
+def _flash(
+    c: Call,
+    q: Value,
+    k: Value,
+    v: Value,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Value | None = None,
+    scale: float | None = None,
+) -> tuple[Value, None]:
+    if dropout_p:
+        raise Refused("attention that drops has no kernel")
+    return _attention(c, q, k, v, attn_mask, is_causal, scale), None
+
+
 def _laid_out(mask: Value, scores: tuple[Any, ...]) -> Value:
     """Return a mask whose batches are the scores' or one for all, which is what kernels read."""
     while mask.ndim < 2:
@@ -82,5 +98,6 @@ ROWS: Mapping[str, Row] = {
     "aten.bmm.default": _matmul,
     "aten.addmm.default": _addmm,
     "aten.baddbmm.default": _addmm,
+    "aten._scaled_dot_product_flash_attention_for_cpu.default": _flash,
     "opkit.attention.default": _attention,
 }

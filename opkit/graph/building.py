@@ -1,0 +1,139 @@
+"""A model of torch to a `Model`: everything in kernels, nothing left to torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from opkit.chips import find_chip
+from opkit.errors import UsageError
+from opkit.graph.engine import Model, ModelInput
+from opkit.graph.export import Exported, exported
+from opkit.graph.quantising import Quantisation, quantised_products
+from opkit.graph.recording import plan_of
+from opkit.graph.running import compile_plan
+from opkit.graph.segments import Support
+from opkit.graph.translation import (
+    DTYPES,
+    Replacement,
+    does_nothing,
+    line_of,
+    operator_name,
+    translate,
+)
+
+__all__ = ["build"]
+
+_PRECISIONS = {
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "int8": torch.float16,
+}
+"""And what everything computes in that is no product of int8."""
+
+
+def build(
+    model: Any,
+    example_inputs: Sequence[Any],
+    *,
+    precision: str = "float16",
+    calibration: Sequence[Sequence[Any]] = (),
+    quantisation: Quantisation | None = None,
+    chip: str | None = None,
+) -> Model:
+    """Return a model of torch as kernels with their weights, for the shapes of some inputs.
+
+    Args:
+        model: a module, what `torch.export.export` returns, or a module of `torch.jit.trace`.
+        example_inputs: tensors of the shapes that every run has.
+        precision: `float32`, `float16`, `bfloat16`, or `int8`: products with weights in int8, the
+            rest in float16.
+        calibration: inputs from which int8 takes its ranges, a tuple a run.
+        quantisation: how int8 is done.
+        chip: the configured device's without one.
+    Raises:
+        UsageError: there is no such precision; calibration is missing; torch cannot export the
+            model; or operators have no kernels, with their lines and the reasons.
+    """
+    if precision not in _PRECISIONS:
+        raise UsageError(
+            f'there is no precision "{precision}"', help=f"there is {', '.join(_PRECISIONS)}"
+        )
+    if precision != "int8" and (quantisation is not None or calibration):
+        raise UsageError(f"{precision} takes no calibration", help='precision="int8" does')
+    from opkit.runtime import configuration
+
+    target = find_chip(chip or configuration().chip)
+    dtype = _PRECISIONS[precision]
+    whole = exported(model, example_inputs, dtype)
+    _check(whole, Support(target))
+    replaced: dict[torch.fx.Node, Replacement] = {}
+    notes: list[dict[str, Any]] = []
+    if precision == "int8":
+        batches = [[_as(each, dtype) for each in batch] for batch in calibration]
+        replaced, notes = quantised_products(whole, batches, quantisation or Quantisation())
+    translation = translate(whole.work(), whole.outputs, "model", replaced)
+    values = dict(translation.constants)
+    for tensor, node in zip(_input_names(translation), translation.inputs, strict=True):
+        if node in whole.constants:
+            values[tensor] = _array(whole.constants[node])
+    plan = plan_of(translation.graph, target, tuple(values))
+    by_tensor = dict(zip(_input_names(translation), translation.inputs, strict=True))
+    inputs = tuple(
+        ModelInput(
+            by_tensor[tensor.name].name,
+            tensor.shape,
+            tensor.dtype,
+            translation.narrowed.get(tensor.name, 0),
+        )
+        for tensor in plan.inputs
+    )
+    return Model(
+        target.name,
+        precision,
+        inputs,
+        plan,
+        tuple(compile_plan(plan, target)),
+        tuple(np.ascontiguousarray(values[tensor.name]) for tensor in plan.constants),
+        tuple(notes),
+    )
+
+
+def _input_names(translation: Any) -> list[str]:
+    return [f"x{index}" for index in range(len(translation.inputs))]
+
+
+def _as(value: Any, dtype: torch.dtype) -> Any:
+    moved = value.detach().cpu()
+    return moved.to(dtype) if moved.is_floating_point() else moved
+
+
+def _array(value: torch.Tensor) -> Any:
+    if value.dtype == torch.bfloat16:
+        return value.contiguous().view(torch.int16).numpy().view(np.uint16)
+    return value.contiguous().numpy()
+
+
+def _check(whole: Exported, support: Support) -> None:
+    """Refuse a model of which torch would have to run a part."""
+    wrong = []
+    for node in whole.work():
+        if does_nothing(node) or support.is_node_supported({}, node):
+            continue
+        reason = support.reasons[node.name]
+        wrong.append(f"{line_of(node)}: {node.name} ({operator_name(node)}): {reason}")
+    for node in whole.outputs:
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or value.dtype not in DTYPES:
+            wrong.append(f"{line_of(node)}: the output {node.name} is no tensor that kernels hold")
+    if wrong:
+        more = f"\n  and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+        listed = "\n  ".join(wrong[:8])
+        raise UsageError(
+            f"a model file holds kernels only, and these have none:\n  {listed}{more}",
+            help='torch.compile(model, backend="opkit") runs them with torch',
+        )

@@ -1,0 +1,239 @@
+"""int8 products: scales from calibration, and what stands for a product of floating point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+from opkit.compiler import Value
+from opkit.errors import UsageError
+from opkit.graph.aten import Call
+from opkit.graph.export import Exported, run
+from opkit.graph.translation import Replacement, line_of, operator_name
+
+__all__ = ["Quantisation", "quantised_products"]
+
+METHODS = ("min-max", "percentile", "entropy")
+_BINS = 2048
+_LEVELS = 128
+"""Sizes that a number of 8 bits and either sign has."""
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """How a model becomes one of int8."""
+
+    method: str = "min-max"
+    """How the range of what a product reads is found: `min-max`, `percentile` or `entropy`."""
+    percentile: float = 99.99
+    """Share of the values, in percent, that the range holds, with that method."""
+    per_channel: bool = True
+    """A scale for each output column of the weights; otherwise one for all."""
+    weight_only: bool = False
+    """Weights are kept in int8 and multiplied as fractions; needs no calibration."""
+    correct_bias: bool = True
+    """Add what rounding the weights takes from a product's mean."""
+    skip: tuple[str, ...] = ()
+    """Names of products that stay as they are; `Model.notes` has the names."""
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for what there is not."""
+        if self.method not in METHODS:
+            raise UsageError(
+                f'there is no calibration "{self.method}"', help=f"there is {', '.join(METHODS)}"
+            )
+        if not 50 <= self.percentile <= 100:
+            raise UsageError(f"percentile is {self.percentile}, expected 50 to 100")
+
+
+@dataclass
+class _Seen:
+    """What calibration saw of one product's left side."""
+
+    largest: float = 0.0
+    samples: list[Any] = field(default_factory=list)
+    total: Any = 0.0
+    rows: int = 0
+
+
+def quantised_products(
+    model: Exported, batches: Sequence[Sequence[Any]], how: Quantisation
+) -> tuple[dict[fx.Node, Replacement], list[dict[str, Any]]]:
+    """Return what stands for each product with weights, and a note for each.
+
+    Args:
+        batches: inputs of calibration runs, in the model's data type.
+    Raises:
+        UsageError: there are none where there must be, or the model has no such product.
+    """
+    products = [(node, weight) for node in model.work() if (weight := _weight(model, node))]
+    unknown = [name for name in how.skip if name not in {node.name for node, _ in products}]
+    if unknown:
+        raise UsageError(
+            f'there is no product "{unknown[0]}" to skip',
+            help=f"there is {', '.join(node.name for node, _ in products) or 'none'}",
+        )
+    products = [(node, weight) for node, weight in products if node.name not in how.skip]
+    if not products:
+        raise UsageError(
+            "the model has no product of an input and weights that int8 would serve",
+            help='build it with precision="float16"',
+        )
+    if not how.weight_only and not batches:
+        raise UsageError(
+            "int8 needs calibration: inputs from which the ranges are taken",
+            help="build(..., calibration=[(x,), ...]), or Quantisation(weight_only=True)",
+        )
+    seen = _calibrated(model, [node for node, _ in products], batches)
+    replaced: dict[fx.Node, Replacement] = {}
+    notes = []
+    for node, (values, _) in products:
+        matrix = values.double().numpy()
+        peaks = np.abs(matrix).max(axis=0 if how.per_channel else None, keepdims=True)
+        scales = np.maximum(peaks, 1e-12).reshape(1, -1) / (_LEVELS - 1)
+        levels = np.clip(np.rint(matrix / scales), 1 - _LEVELS, _LEVELS - 1).astype(np.int8)
+        scales = np.broadcast_to(scales, (1, matrix.shape[1])).reshape(-1)
+        rounded = matrix - levels * scales
+        found = seen.get(node, _Seen())
+        mean = found.total / found.rows if found.rows else np.zeros(matrix.shape[0])
+        correction = mean @ rounded if how.correct_bias and found.rows else None
+        step = 0.0
+        if not how.weight_only:
+            step = max(_range(found, how), 1e-12) / (_LEVELS - 1)
+        added = _added(model, node, correction, matrix.shape[1])
+        replaced[node] = _replacement(levels, scales, step, added)
+        notes.append(
+            {
+                "node": node.name,
+                "operator": operator_name(node),
+                "location": str(line_of(node)),
+                "computes": "int8 weights" if how.weight_only else "int8",
+                "scale": step,
+                "weight_error": float(np.abs(rounded).max()),
+            }
+        )
+    return replaced, notes
+
+
+def _weight(model: Exported, node: fx.Node) -> tuple[torch.Tensor, fx.Node] | None:
+    """Return the matrix of weights that a product reads on its right side, and its left side."""
+    name = operator_name(node)
+    if name not in ("aten.mm.default", "aten.addmm.default"):
+        return None
+    left, right = node.args[-2:]
+    if not isinstance(left, fx.Node) or not isinstance(right, fx.Node):
+        return None
+    if node.kwargs.get("alpha", 1) != 1 or node.kwargs.get("beta", 1) != 1:
+        return None
+    matrix = _constant(model, right)
+    if matrix is None or _constant(model, left) is not None or not matrix.is_floating_point():
+        return None
+    return matrix, left
+
+
+def _constant(model: Exported, node: fx.Node) -> torch.Tensor | None:
+    """Return a weight, also one that is seen through a view."""
+    if node in model.constants:
+        return model.constants[node]
+    sources = node.all_input_nodes
+    if node.op != "call_function" or not sources:
+        return None
+    values = {source: _constant(model, source) for source in sources}
+    if any(value is None for value in values.values()):
+        return None
+    assert callable(node.target)
+    args = fx.map_arg(node.args, values.__getitem__)
+    result = node.target(*args, **fx.map_arg(node.kwargs, values.__getitem__))
+    return result if isinstance(result, torch.Tensor) else None
+
+
+def _calibrated(
+    model: Exported, products: Sequence[fx.Node], batches: Sequence[Sequence[Any]]
+) -> Mapping[fx.Node, _Seen]:
+    found = {node: _Seen() for node in products}
+    for batch in batches:
+        values = run(model, batch)
+        for node, seen in found.items():
+            left = node.args[-2]
+            assert isinstance(left, fx.Node)
+            array = values[left].double().numpy()
+            seen.largest = max(seen.largest, float(np.abs(array).max()))
+            seen.samples.append(np.abs(array).astype(np.float32).reshape(-1))
+            seen.total = seen.total + array.sum(axis=0)
+            seen.rows += array.shape[0]
+    return found
+
+
+def _range(seen: _Seen, how: Quantisation) -> float:
+    """Return the largest size that is told from larger ones."""
+    if how.method == "min-max":
+        return seen.largest
+    sizes = np.concatenate(seen.samples)
+    if how.method == "percentile":
+        return float(np.percentile(sizes, how.percentile))
+    return _least_divergence(sizes)
+
+
+def _least_divergence(sizes: Any) -> float:
+    """Return the range whose rounding loses the least information: the least Kullback-Leibler
+    divergence between the values' histogram and the one that 128 levels can tell apart."""
+    counts, edges = np.histogram(sizes, bins=_BINS, range=(0.0, float(sizes.max()) or 1.0))
+    best, least = float(edges[-1]), np.inf
+    for end in range(_LEVELS, _BINS + 1, 16):
+        kept = counts[:end].astype(np.float64)
+        kept[-1] += counts[end:].sum()
+        present = counts[:end] > 0
+        group = np.arange(end) * _LEVELS // end
+        sums = np.bincount(group, counts[:end].astype(np.float64), _LEVELS)
+        filled = np.bincount(group, present.astype(np.float64), _LEVELS)
+        shared = np.where(present, (sums / np.maximum(filled, 1))[group], 0.0)
+        if kept.sum() == 0 or shared.sum() == 0:
+            continue
+        p, q = kept / kept.sum(), shared / shared.sum()
+        both = (p > 0) & (q > 0)
+        lost = float(p[(p > 0) & (q == 0)].sum())
+        divergence = float((p[both] * np.log(p[both] / q[both])).sum()) + 10.0 * lost
+        if divergence < least:
+            best, least = float(edges[end]), divergence
+    return best
+
+
+def _added(model: Exported, node: fx.Node, correction: Any, columns: int) -> Any:
+    """Return what is added to each column: the bias and what corrects it, as one array, so that the
+    product's kernel takes it along; None for nothing."""
+    if len(node.args) != 3:
+        return correction
+    bias = node.args[0]
+    matrix = _constant(model, bias) if isinstance(bias, fx.Node) else None
+    if matrix is None:
+        raise UsageError(f"{line_of(node)}: {node.name} adds a bias that is computed in each run")
+    wide = np.broadcast_to(matrix.double().numpy(), (columns,))
+    return wide if correction is None else wide + correction
+
+
+def _replacement(levels: Any, scales: Any, step: float, added: Any) -> Replacement:
+    """Return the row of one product: int8 by int8 to int32, then scaled as it leaves the cube."""
+
+    def row(c: Call, *arguments: Any, **_: Any) -> Value:
+        x = arguments[-2]
+        weight = c.constant(levels)
+        if step == 0.0:
+            scale = c.constant(scales.astype(np.float32))
+            wide = (weight.astype("float32") * scale).astype(x.dtype)
+            found: Value = x.apply("matmul", wide).astype("float32")
+        else:
+            wide = x.astype("float32") * (1.0 / step)
+            wide = wide.apply("round").apply("clamp", low=1.0 - _LEVELS, high=_LEVELS - 1.0)
+            sums = wide.astype("int8").apply("matmul", weight)
+            scale = c.constant((scales * step).astype(np.float32))
+            found = sums.astype("float32") * scale
+        if added is not None:
+            found = found + c.constant(added.astype(np.float32))
+        return found
+
+    return row

@@ -1,0 +1,207 @@
+"""Models as files, and the engine that runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+from torch import nn  # noqa: E402
+
+from opkit import graph, runtime  # noqa: E402
+from opkit.errors import UsageError  # noqa: E402
+
+
+class Small(nn.Module):
+    """An embedding, a buffer that only weights meet, and two products."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(20, 32)
+        self.register_buffer("places", torch.arange(8))
+        self.up = nn.Linear(32, 48)
+        self.down = nn.Linear(48, 32)
+
+    def forward(self, tokens: Any, x: Any) -> Any:
+        x = x + self.table(tokens) + self.table(self.places)
+        return x + self.down(torch.relu(self.up(x)))
+
+
+TOKENS, X = torch.arange(16).reshape(2, 8), torch.linspace(-2, 2, 512).reshape(2, 8, 32)
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    torch.manual_seed(0)
+    return Small().eval()
+
+
+@pytest.fixture(scope="module")
+def file(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "small.opkit"
+    graph.build(model, (TOKENS, X), precision="float16").save(path)
+    return path
+
+
+def expected(model: Any) -> Any:
+    with torch.no_grad():
+        return model(TOKENS, X).numpy()
+
+
+def test_a_file_runs_without_torch_and_gives_what_torch_gives(model: Any, file: Path) -> None:
+    given = file.with_suffix(".npz")
+    np.savez(given, tokens=TOKENS.numpy(), x=X.numpy())
+    text = (
+        "import sys, numpy as np\nsys.modules['torch'] = None\n"
+        "from opkit.graph import Engine\n"
+        f"given = np.load({str(given)!r})\n"
+        f"context = Engine({str(file)!r}).create_context()\n"
+        "(y,) = context.run({'tokens': given['tokens'], 'x': given['x']})\n"
+        f"np.save({str(file.with_suffix('.npy'))!r}, y)\n"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=120)
+    found = np.load(file.with_suffix(".npy"))
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, expected(model), atol=2e-2)
+
+
+def test_contexts_run_side_by_side(model: Any, file: Path) -> None:
+    engine = graph.Engine(file)
+    inputs = [(TOKENS.numpy(), X.numpy() * scale) for scale in (1.0, 0.5, 0.25)]
+    alone = [engine.create_context().run(each)[0] for each in inputs]
+    found: list[Any] = [None] * len(inputs)
+
+    def run(at: int) -> None:
+        context = engine.create_context()
+        for _ in range(3):
+            found[at] = context.run(inputs[at])[0]
+
+    threads = [threading.Thread(target=run, args=(at,)) for at in range(len(inputs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one, other in zip(found, alone, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((TOKENS.numpy()[:1], X.numpy()), r'"tokens" has the shape \(1, 8\)'),
+        ((TOKENS.numpy() + 10, X.numpy()), '"tokens" holds 10 to 25, indices of 20 rows'),
+        ((TOKENS.numpy(), TOKENS.numpy()), '"x" has the shape'),
+        ((TOKENS.numpy(), np.zeros((2, 8, 32), int)), '"x" has int64, expected fractions'),
+        ((TOKENS.numpy(),), r"takes 2 inputs \(tokens, x\), not 1"),
+        ({"tokens": TOKENS.numpy(), "y": X.numpy()}, '"x" is not right'),
+    ],
+)
+def test_wrong_inputs_are_named(file: Path, given: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        graph.Engine(file).create_context().run(given)
+
+
+def changed(file: Path, target: Path, member: str, data: bytes | None) -> Path:
+    """Write a model file again with one member changed, or left out."""
+    with zipfile.ZipFile(file) as source, zipfile.ZipFile(target, "w") as copy:
+        for name in source.namelist():
+            if name != member:
+                copy.writestr(name, source.read(name))
+            elif data is not None:
+                copy.writestr(name, data)
+    return target
+
+
+def test_files_that_are_no_models_are_refused(file: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(file) as archive:
+        document = json.loads(archive.read("model.json"))
+    target = tmp_path / "other.opkit"
+
+    def refused(message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            graph.Engine(target)
+
+    refused("does not exist")
+    target.write_bytes(b"no zip at all")
+    refused("no model file")
+    target.write_bytes(file.read_bytes()[:-100])
+    refused("no model file")
+    changed(file, target, "model.json", None)
+    refused("no model file of opkit's")
+    changed(file, target, "model.json", b'{"format": "something"}')
+    refused("no model file of opkit's")
+    changed(file, target, "weights.safetensors", b"12345678")
+    refused("weights.safetensors is not what was written")
+    changed(file, target, "model.json", json.dumps({**document, "version": 9}).encode())
+    refused("version 9")
+    lacking = {key: value for key, value in document.items() if key != "plan"}
+    changed(file, target, "model.json", json.dumps(lacking).encode())
+    refused("damaged")
+    document["plan"]["arena_bytes"] = 0
+    changed(file, target, "model.json", json.dumps(document).encode())
+    refused("the plan reaches bytes")
+
+
+def test_another_chip_is_an_error_that_names_both(file: Path) -> None:
+    before = runtime.configuration().chip
+    runtime.configure("Ascend310P3")
+    try:
+        with pytest.raises(UsageError, match=r"built for the Ascend910B2.*Ascend310P3"):
+            graph.Engine(file)
+    finally:
+        runtime.configure(before)
+
+
+def test_operators_without_kernels_are_refused_with_their_lines(tmp_path: Path) -> None:
+    class Summed(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.cumsum(x * 2, 0)
+
+    with pytest.raises(UsageError, match=r"test_model.py:\d+: cumsum \(aten.cumsum.default\)"):
+        graph.build(Summed(), (torch.ones(4, 4),))
+    with pytest.raises(UsageError, match="int8 needs calibration"):
+        graph.build(nn.Linear(32, 32), (torch.ones(4, 32),), precision="int8")
+    with pytest.raises(UsageError, match='no precision "int3"'):
+        graph.build(nn.Linear(32, 32), (torch.ones(4, 32),), precision="int3")
+    with pytest.raises(UsageError, match='no calibration "guess"'):
+        graph.Quantisation(method="guess")
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="cannot be written"):
+        graph.Engine(file).model.save(tmp_path / "missing" / "model.opkit")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["min-max", "percentile", "entropy"])
+def test_int8_products_are_near_the_model(model: Any, method: str) -> None:
+    how = graph.Quantisation(method=method, per_channel=method != "entropy")
+    built = graph.build(
+        model, (TOKENS, X), precision="int8", calibration=[(TOKENS, X)], quantisation=how
+    )
+    assert [note["computes"] for note in built.notes] == ["int8", "int8"]
+    # The scales, the bias and the activation are applied as the sums leave the cube.
+    products = [k.operators for k in built.plan.kernels if k.operators[0] == "matmul"]
+    assert [each[1:4] for each in products] == [("cast", "mul", "add")] * 2
+    (found,) = built.create_context().run([TOKENS.numpy(), X.numpy()])
+    wanted = expected(model)
+    assert np.abs(found - wanted).mean() < 0.02 * np.abs(wanted).max()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_traced_and_exported_modules_are_taken(model: Any) -> None:
+    given = [TOKENS.numpy(), X.numpy()]
+    for way in (torch.jit.trace(model, (TOKENS, X)), torch.export.export(model, (TOKENS, X))):
+        (found,) = graph.build(way, (TOKENS, X), precision="float32").create_context().run(given)
+        np.testing.assert_allclose(found, expected(model), atol=1e-4)
