@@ -354,8 +354,34 @@ def _expand_to(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value 
     return inputs[0] if inputs[0].shape == node.output.shape else None
 
 
+def _everywhere(work: _Simplifier, value: Value) -> float | None:
+    """Return the number that a tensor holds everywhere."""
+    node = work.node_of(value)
+    while node is not None and node.operator in ("broadcast_to", "reshape"):
+        value = work_value(work, node.inputs[0])
+        node = work.node_of(value)
+    return work.number(value)
+
+
+def _joined_truths(neutral: bool) -> Callable[[_Simplifier, Node, Sequence[Value]], Value | None]:
+    def rule(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+        if any(value.dtype != "bool" for value in inputs):
+            return None
+        for value, other in (inputs, reversed(inputs)):
+            number = _everywhere(work, value)
+            if number is not None:
+                same = bool(number) == neutral
+                return other if same else work.builder.constant(not neutral, "bool")
+        return None
+
+    return rule
+
+
 def _where(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
-    _, a, b = inputs
+    condition, a, b = inputs
+    truth = _everywhere(work, condition)
+    if truth is not None:
+        return a if truth else b
     return a if a.tensor.name == b.tensor.name else None
 
 
@@ -371,4 +397,8 @@ _RULES: Mapping[str, Callable[[_Simplifier, Node, Sequence[Value]], Value | None
     "matmul": _matmul,
     "broadcast_to": _expand_to,
     "where": _where,
+    "logical_and": _joined_truths(True),
+    "bitwise_and": _joined_truths(True),
+    "logical_or": _joined_truths(False),
+    "bitwise_or": _joined_truths(False),
 }

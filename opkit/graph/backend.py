@@ -134,9 +134,9 @@ def compile_module(
         outputs = outputs_of(nodes)
         try:
             segment = CompiledSegment(name, translate(nodes, outputs, "segment"), chip)
-        except (UsageError, BuildError) as err:
+        except (UsageError, BuildError, AssertionError, NotImplementedError) as err:
             # One node alone would do; together they do not: torch runs them, and says why.
-            reason = str(err).splitlines()[0]
+            reason = (str(err) or repr(err)).splitlines()[0]
             found.left += [
                 Left(n.name, operator_name(n), reason, line_of(n), is_view(n))
                 for n in nodes

@@ -12,6 +12,7 @@ from torch import fx
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
+from opkit import log
 from opkit.chips import Chip
 from opkit.compiler import Location
 from opkit.errors import OpkitError
@@ -75,6 +76,10 @@ class Support(OperatorSupportBase):
             return message.removeprefix(f"{node.name} ({operator_name(node)}): ").removeprefix(
                 f"{node.name}: "
             )
+        except (AssertionError, NotImplementedError) as err:
+            # A mistake of ours must not keep a model from running.
+            log.warning("GRAPH", "the compiler fails on a node", node=node.name, error=repr(err))
+            return f"opkit's compiler fails on it: {err!r}"
         return ""
 
 
