@@ -17,6 +17,7 @@ from opkit import log
 from opkit.chips import Chip, find_chip
 from opkit.errors import BuildError, UsageError
 from opkit.graph.attention import keep_attention_whole
+from opkit.graph.folding import fold
 from opkit.graph.program import CompiledSegment
 from opkit.graph.segments import Left, cut, outputs_of
 from opkit.graph.translation import does_nothing, is_view, line_of, operator_name, translate
@@ -125,6 +126,7 @@ def compile_module(
 ) -> CompiledGraph:
     """Return a graph with its compilable parts replaced by kernels."""
     begin = time.perf_counter()
+    fold(module)
     found = CompiledGraph(kind, module)
     parts = cut(module, chip, smallest=smallest)
     found.left = parts.left

@@ -127,6 +127,25 @@ def test_debug_mode_names_the_first_node_that_differs(monkeypatch: pytest.Monkey
     assert "_kernel, " in str(caught.value)
 
 
+@pytest.mark.slow
+def test_what_no_input_reaches_is_computed_once() -> None:
+    def model(x: Any) -> Any:
+        places = torch.arange(8)
+        seen = places[None, :] <= places[:, None] + 1
+        return torch.where(seen, x, 0.0), places
+
+    x = torch.randn(8, 8)
+    compiled = torch.compile(model, backend=opkit)
+    with watching() as graphs, torch.no_grad():
+        first, places = compiled(x)
+        places.zero_()
+        second, again = compiled(x)
+    torch.testing.assert_close(first, model(x)[0])
+    torch.testing.assert_close(second, first)
+    torch.testing.assert_close(again, torch.arange(8))
+    assert {left.operator for left in graphs[0].left} <= {"aten.arange.start_step"}
+
+
 def test_an_unknown_option_is_an_error() -> None:
     with pytest.raises(Exception, match='no option "speed"') as caught:
         torch.compile(lambda x: x + 1, backend="opkit", options={"speed": 1})(torch.ones(3))

@@ -1,0 +1,195 @@
+"""What a layer of BERT-base becomes, its modelled time, and what compiling and calling it cost.
+
+    python benchmarks/graph.py [layer compile call int8] [--small]
+
+Modelled times are of the configured chip, all launches together; "apart" is a launch for each node
+that does work. Host times are of this machine and move with its load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from table import print_figure, print_head
+from torch import nn
+
+from opkit import graph
+from opkit.chips import DEFAULT_CHIP
+from opkit.graph.backend import opkit, watching
+from opkit.profiling import Profile
+
+WIDTH, HEADS, INNER, LENGTH = 768, 12, 3072, 128
+
+
+class Layer(nn.Module):
+    """A layer of BERT: attention, two products, two norms."""
+
+    def __init__(self, width: int, heads: int, inner: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.out = nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, inner), nn.Linear(inner, width)
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+
+        def heads(y: torch.Tensor) -> torch.Tensor:
+            return y.view(batch, length, self.heads, -1).transpose(1, 2)
+
+        parts = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
+        seen = nn.functional.scaled_dot_product_attention(*parts)
+        x = self.first(x + self.out(seen.transpose(1, 2).reshape(batch, length, width)))
+        return self.second(x + self.down(nn.functional.gelu(self.up(x))))
+
+
+def _model(small: bool) -> tuple[nn.Module, torch.Tensor]:
+    torch.manual_seed(0)
+    scale = 8 if small else 1
+    model = Layer(WIDTH // scale, HEADS // min(scale, 4), INNER // scale).eval()
+    return model, torch.randn(1, LENGTH, WIDTH // scale)
+
+
+def layer(small: bool) -> None:
+    """Kernels of a layer, modelled time fused and apart, share of the nodes compiled."""
+    model, x = _model(small)
+    for training in (False, True):
+        label = "forward and backward" if training else "forward"
+        found = graph.explain(model.half(), (x.half(),), training=training)
+        kernels = sum(len(segment.kernels) for segment in found.segments)
+        fused = sum(segment.fused_us for segment in found.segments)
+        apart = sum(segment.apart_us or 0.0 for segment in found.segments)
+        goal = "<= 10" if not training else "-"
+        print_figure(f"kernels of a BERT-base layer, {label}", str(kernels), goal)
+        print_figure(
+            f"modelled time fused / apart, {label}",
+            f"{fused / apart:.2f} ({fused:.1f} us, {apart:.1f} us)",
+            "<= 0.5" if not training else "-",
+        )
+        print_figure(f"nodes compiled, {label}", f"{found.share:.0%}", ">= 95 %")
+        memory = [(segment.arena_bytes, segment.unshared_bytes) for segment in found.segments]
+        shared, alone = (sum(each) for each in zip(*memory, strict=True))
+        print_figure(f"memory in between, shared / not, {label}", f"{shared / alone:.2f}", "-")
+
+
+_CHILD = """
+import sys, time
+sys.path.insert(0, {folder!r})
+from graph import _model, opkit, torch, watching
+model, x = _model({small})
+compiled = torch.compile(model.half(), backend=opkit)
+begin = time.perf_counter()
+with watching() as graphs, torch.no_grad():
+    compiled(x.half())
+print(time.perf_counter() - begin, sum(graph.seconds for graph in graphs))
+"""
+
+
+def compile_time(small: bool) -> None:
+    """The first call in a fresh process: with an empty cache, and again."""
+    text = _CHILD.format(folder=str(Path(__file__).resolve().parent), small=small)
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "XDG_CACHE_HOME": cache, "OPKIT_NPU": "0"}
+        for label, goal in (("cold", "<= 20 s"), ("from the cache", "<= 1 s")):
+            run = subprocess.run(
+                [sys.executable, "-c", text],
+                env=environment,
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            whole, ours = (float(word) for word in run.stdout.split())
+            print_figure(
+                f"compile of a BERT-base layer, {label}",
+                f"{whole:.1f} s, {ours:.1f} s of it without torch's tracing",
+                goal,
+            )
+
+
+def call(small: bool) -> None:
+    """What a compiled call costs above its kernels: a program of one kernel on few elements."""
+    x = torch.ones(32)
+    compiled = torch.compile(lambda x: x * 2 + 1, backend=opkit)
+    with watching() as graphs, torch.no_grad():
+        compiled(x)
+        (segment,) = graphs[0].segments
+        result = torch.empty(32)
+        addresses = ([x.data_ptr()], [result.data_ptr()], [], 0)
+
+        def bare() -> None:
+            segment.runner.run(*addresses)
+
+        times = {
+            name: _median_us(f) for name, f in (("call", lambda: compiled(x)), ("kernel", bare))
+        }
+    print_figure(
+        "binding cost of a compiled call",
+        f"{times['call'] - times['kernel']:.0f} us above the launch of {times['kernel']:.0f} us",
+        "<= 30 us",
+    )
+
+
+def _median_us(function: Any) -> float:
+    taken = []
+    for _ in range(400):
+        begin = time.perf_counter()
+        function()
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken[50:]) * 1e6
+
+
+def int8(small: bool) -> None:
+    """The layer in float16, int8, and with int8 weights: modelled time, error against float32."""
+    model, x = _model(small)
+    with torch.no_grad():
+        wanted = model(x).numpy()
+    ways: dict[str, dict[str, Any]] = {
+        "float16": {"precision": "float16"},
+        "int8": {"precision": "int8", "calibration": [(x,)]},
+        "int8 weights": {
+            "precision": "int8",
+            "quantisation": graph.Quantisation(weight_only=True),
+        },
+    }
+    times: dict[str, float] = {}
+    for name, settings in ways.items():
+        context = graph.build(model, (x,), **settings).create_context()
+        with Profile(event_limit=0) as session:
+            (found,) = context.run([x.numpy()])
+        times[name] = sum(timeline.task_us for timeline in session.timelines)
+        error = abs(found - wanted).mean() / abs(wanted).mean()
+        gain = times["float16"] / times[name]
+        print_figure(
+            f"a BERT-base layer in {name}",
+            f"{times[name]:.1f} us, gain {gain:.2f}, mean error {error:.2%}",
+            ">= 1.8, <= 1 %" if name == "int8" else "-",
+        )
+
+
+PARTS = {"layer": layer, "compile": compile_time, "call": call, "int8": int8}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all without any")
+    parser.add_argument("--small", action="store_true", help="an eighth of the width")
+    options = parser.parse_args()
+    print(f"{DEFAULT_CHIP}, torch {torch.__version__}\n")
+    print_head()
+    for name in options.parts or PARTS:
+        torch._dynamo.reset()
+        PARTS[name](options.small)
+
+
+if __name__ == "__main__":
+    main()
