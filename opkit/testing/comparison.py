@@ -265,6 +265,9 @@ class Comparer:
             return
         chosen = np.flatnonzero(errors > bar)
         if chosen.size > self._keep:
+            # Sorting all of a tensor's errors takes longer than everything else here.
+            least = np.partition(errors[chosen], chosen.size - self._keep)[-self._keep]
+            chosen = chosen[errors[chosen] >= least]
             # Stable: among equals the first elements are the ones that are told.
             chosen = chosen[np.argsort(-errors[chosen], kind="stable")[: self._keep]]
         places = chosen if positions is None else positions[chosen]

@@ -13,8 +13,9 @@ from opkit.errors import PrecisionError
 from opkit.testing.arrays import Array, Input, is_float, narrow, tensors_of, widen
 from opkit.testing.cases import output_tensors
 from opkit.testing.comparison import Comparer, Comparison
-from opkit.testing.condition import Evaluation, allowance, cancellation
+from opkit.testing.condition import FACTOR, Evaluation, allowance, cancellation, rounding
 from opkit.testing.exact import ExactOutput
+from opkit.testing.measures import format_numbers
 from opkit.testing.references import Part, Reference
 from opkit.testing.standards import Standard
 
@@ -23,6 +24,7 @@ __all__ = ["Conditioned", "OutputResult", "check_shapes", "judge", "judge_parts"
 # Elements that are asked for at once: a golden's temporaries are some arrays of them.
 _SUSPECTS = 1 << 20
 # Elements off, and elements to compute them from, up to which numbers without a range are asked.
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
 _MOST_DOUBTFUL, _MOST_EXACT = 1 << 12, 1 << 14
 
 
@@ -251,13 +253,26 @@ def _corrections(
         closer &= np.isfinite(values) & np.isfinite(rounded)
         better = real.known[there] & (same | closer)
         beyond = real.overflows[there] | (real.underflows[there] & ~np.isfinite(values))
-        # Neither reference has the digits there: what cancels in another order may be right.
+        beyond |= _as_float32_may(real, there, values, dtypes[number])
+        # Neither reference has the digits there: a kernel that cancels differently may be right.
         beyond |= real.lost[there] & ~np.isnan(values)
         mask = np.zeros(flat[number].size, np.bool_)
         mask[places[beyond & ~better]] = True
         chosen = real.values[there][better]
         found[number] = _Correction(places[better], chosen, mask)
     return found
+
+
+def _as_float32_may(real: ExactOutput, there: Array, values: Array, dtype: DType) -> Array:
+    """Return which values are what underflow, or a comparison that roundings decide, may give."""
+    exact, errors = real.values[there], real.errors[there]
+    largest = min(format_numbers(dtype.name)["largest"], _LARGEST_SINGLE)
+    with np.errstate(all="ignore"):
+        limit = errors + rounding(exact, errors, dtype)
+        near: Array = (errors > 0) & (np.abs(values - exact) <= limit)
+        reached = np.abs(exact) + errors + FACTOR * real.noise[there] >= largest
+        near |= np.isinf(values) & (np.sign(values) == np.sign(exact)) & reached
+    return near | np.isinf(errors)
 
 
 @dataclass(frozen=True)

@@ -145,3 +145,46 @@ def test_what_cancels_beyond_all_digits_is_lost_and_not_a_logarithm_of_zero() ->
     )
     assert found is not None
     assert found[0].lost.tolist() == [True, False]
+
+
+def test_a_comparison_that_underflow_decides_may_go_either_way() -> None:
+    def chosen(x):
+        return np.where(0.1 * x > 0, 3.0, 1.0)
+
+    check(chosen, "float32", 3.0, 1e-45)
+    check(chosen, "float32", 1.0, 1e-45)
+    with pytest.raises(PrecisionError):
+        check(chosen, "float32", 1.0, 1e-30)
+    with pytest.raises(PrecisionError):
+        check(chosen, "float32", 3.0, 0.0)
+    with pytest.raises(PrecisionError):
+        check(chosen, "float32", 6.0, 1e-45)
+
+
+def test_a_tie_that_rounding_makes_may_be_one_and_exact_inputs_make_none() -> None:
+    def gradient(x, y):
+        return np.where(x + y > x, 1.0, np.where(x + y == x, 0.5, 0.0))
+
+    check(gradient, "float32", 0.5, 1.0, 1e-9)
+    check(gradient, "float32", 1.0, 1.0, 1e-9)
+    with pytest.raises(PrecisionError):
+        check(gradient, "float32", 0.5, 1.0, 1e-3)
+    with pytest.raises(PrecisionError):
+        check(lambda x, y: np.where(x > y, 1.0, 0.5), "float32", 0.5, 1.0000001, 1.0)
+
+
+def test_infinity_times_what_rounding_may_make_zero_is_not_judged() -> None:
+    def product(x, y, z):
+        return z * (x + y + x - y)
+
+    check(product, "float32", math.nan, -6e-8, -65504.0, math.inf)
+    with pytest.raises(PrecisionError):
+        check(product, "float32", math.nan, -1.0, -65504.0, math.inf)
+
+
+def test_what_is_left_of_a_product_that_underflows_is_not_asked_for() -> None:
+    check(lambda x, y, z: x * y * z, "float32", 0.0, 1e-45, 0.3, 1e38)
+    with pytest.raises(PrecisionError):
+        check(lambda x, y, z: x * y * z, "float32", 1.0, 1e-45, 0.3, 1e38)
+    with pytest.raises(PrecisionError):
+        check(lambda x, y, z: x * y * z, "float32", 0.0, 1e-30, 0.3, 1e38)

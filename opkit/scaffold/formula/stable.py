@@ -121,6 +121,9 @@ class _Rewriter:
             return self.plus_zero(product(number(-constant), self.improve(call("tanh", half))))
         elif factor.kind == "exp" and opposite:
             return self.plus_zero(product(number(coefficient), call("expm1", factor.args[0])))
+        elif factor.kind == "sqrt" and opposite and _beside_one(factor.args[0]) is not None:
+            root = product(number(coefficient), self.root_beside_one(factor))
+            return self.plus_zero(root)
         elif opposite and as_power(factor)[1] == 2 and as_power(factor)[0].kind == "tanh":
             twice = product(number(2), as_power(factor)[0].args[0])
             pair = (call("sigmoid", twice), call("sigmoid", negate(twice)))
@@ -134,8 +137,18 @@ class _Rewriter:
         # Where a negative form vanishes, the difference was 0, not -0.
         return self.plus_zero(found) if found is not None and constant < 0 else found
 
+    def root_beside_one(self, root: Node) -> Node:
+        """Return `sqrt(1 + u) - 1` as u/(sqrt(1 + u) + 1) where u is small."""
+        u = _beside_one(root.args[0])
+        assert u is not None
+        small = product(u, power(add(root, ONE), -1))
+        return call("where", call("<", u, ONE), small, add(root, number(-1)))
+
     def mirrored(self, node: Node) -> Node | None:
         """Match differences of a function at u and at -u, which cancel near zero."""
+        for i, j, coefficient, u in _differences(node, "log_sigmoid"):
+            found = product(number(coefficient), u)
+            return add(self.plus_zero(found), *_without(node, i, j))
         for i, j, coefficient, u in _differences(node, "sigmoid"):
             half = product(number(Fraction(1, 2)), u)
             found = product(number(coefficient), call("tanh", half))
@@ -325,7 +338,7 @@ def _differences(node: Node, kind: str) -> Iterator[tuple[int, int, Fraction, No
         for j, (other, mirror) in enumerate(terms):
             if factor.kind == kind == mirror.kind and 0 < coefficient == -other:
                 u = factor.args[0]
-                if mirror.args[0] == negate(u):
+                if _are_opposite(u, mirror.args[0]):
                     yield i, j, coefficient, u
 
 
@@ -334,7 +347,14 @@ def _mirrored_pair(factors: Sequence[Node]) -> Node | None:
     if len(factors) != 2 or any(factor.kind != "sigmoid" for factor in factors):
         return None
     u = factors[0].args[0]
-    return u if factors[1].args[0] == negate(u) else None
+    return u if _are_opposite(u, factors[1].args[0]) else None
+
+
+def _are_opposite(u: Node, other: Node) -> bool:
+    """Whether one is minus the other; y - x is minus x - y."""
+    if other == negate(u):
+        return True
+    return u.kind == "sum" and other == add(*(negate(term) for term in u.args))
 
 
 def _exponent(term: Node) -> Node | None:
@@ -348,8 +368,10 @@ def _scale_of_cosh(node: Node, u: Node) -> Fraction:
     if inner == call("cosh", u):
         return scale
     terms = terms_of(inner)
-    up, down = call("exp", u), call("exp", negate(u))
     parts = [coefficient_of(term) for term in terms]
-    if len(parts) == 2 and {up, down} == {f for _, f in parts} and parts[0][0] == parts[1][0]:
-        return 2 * scale * parts[0][0]
-    return Fraction(0)
+    exponents = [factor.args[0] for _, factor in parts if factor.kind == "exp"]
+    if len(parts) != 2 or len(exponents) != 2 or parts[0][0] != parts[1][0]:
+        return Fraction(0)
+    one, other = exponents
+    is_cosh = _are_opposite(one, other) and (u in (one, other) or _are_opposite(one, u))
+    return 2 * scale * parts[0][0] if is_cosh else Fraction(0)

@@ -31,6 +31,10 @@ from opkit.scaffold.formula.text import to_formula
         ("log(x + sqrt(x**2 + 1))", "asinh(x)"),
         ("log1p(exp(x))", "softplus(x)"),
         ("log(exp(x))", "x"),
+        ("log(sigmoid(x)) - log(1 - sigmoid(x))", "x"),
+        ("(exp(x - pi) - exp(pi - x))/(exp(x - pi) + exp(pi - x))", "tanh(x - pi)"),
+        ("sigmoid(x - pi) - sigmoid(pi - x)", "tanh(0.5*(x - pi))"),
+        ("sqrt(x + 1) - 1", "where(x < 1, x/(sqrt(x + 1) + 1), sqrt(x + 1) - 1)"),
     ],
 )
 def test_a_cancelling_form_gets_its_accurate_equal(make_spec, formula, stable):
@@ -48,6 +52,7 @@ def test_a_cancelling_form_gets_its_accurate_equal(make_spec, formula, stable):
         ("log(1 - x)", "log_one_plus"),
         ("log(cosh(x))", "logcosh"),
         ("log((exp(x) + exp(-x))/2)", "logcosh"),
+        ("log((exp(x - pi) + exp(pi - x))/2)", "logcosh"),
         ("x + softplus(-2*x) - log(2)", "logcosh"),
     ],
 )
