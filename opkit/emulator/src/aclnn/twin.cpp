@@ -7,7 +7,6 @@
 
 #include "acl/error.h"
 #include "acl/state.h"
-#include "core/chip.h"
 #include "host/launch_run.h"
 
 namespace {
