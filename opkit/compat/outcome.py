@@ -62,7 +62,9 @@ class Outcome:
     seconds: float = 0.0
 
 
-_FAULT = re.compile(r"^error: (?P<message>.+) \[(?P<category>[A-Z][A-Za-z]+)\]\s*$", re.MULTILINE)
+_FAULT = re.compile(
+    r"^error: (?P<message>.+) \[(?P<category>[A-Z][A-Za-z]+(?:-[A-Z]+)*)\]\s*$", re.MULTILINE
+)
 _RUNTIME_ERROR = re.compile(r"^error: (?P<message>.+\[\d+\])\s*$", re.MULTILINE)
 _COMPILER_ERROR = re.compile(r"^(?:[^\s:]+:\d+:(?:\d+:)? )?(?:fatal )?error: (?P<text>.+)$", re.M)
 _LINKER_ERROR = re.compile(

@@ -77,6 +77,9 @@ def test_a_fault_is_told_with_its_category_and_place() -> None:
     assert fault_cause("error: aclrtMalloc: out of memory [207001]") == (
         "aclrtMalloc: out of memory [207001]"
     )
+    assert fault_cause(
+        "error: Add reads 8 bytes too many [MEM-BOUNDS]\n  --> add.asc:7  add\n"
+    ) == ("MEM-BOUNDS: Add reads 8 bytes too many (add.asc:7)")
     assert fault_cause("error: nothing in brackets") is None
 
 
