@@ -25,6 +25,53 @@ struct RowsPlan {
   int64_t skip;          ///< a number whose row is not added to; -1: none
 };
 
+constexpr uint32_t kMaxIndices = 4;
+
+/// Elements of a table at places that tensors of numbers name, and a tensor with an element for each. Dim 0 is the
+/// innermost; strides count elements, and may be negative for the table.
+struct ElementsPlan {
+  static constexpr uint32_t kGather = 0;  ///< table to plain
+  static constexpr uint32_t kPut = 1;     ///< plain to table
+  static constexpr uint32_t kAdd = 2;     ///< plain added to table
+  uint32_t element_bytes;
+  uint32_t action;
+  uint32_t kind;  ///< of the elements that are added
+  uint32_t index_count;
+  uint32_t index_bytes;  ///< 4 or 8
+  uint32_t has_rows;     ///< dim 0 lies side by side on both sides, and no number changes along it
+  int64_t table_offset;
+  int64_t sizes[kCopyDims];
+  int64_t plain_strides[kCopyDims];
+  int64_t table_strides[kCopyDims];
+  struct {
+    int64_t strides[kCopyDims];
+    int64_t size;          ///< of the table's dim
+    int64_t table_stride;  ///< of the table's dim
+  } indices[kMaxIndices];
+};
+
+/// Lines along one dim of a tensor that lies as (outer, length, inner); results lie as (outer, kept, inner).
+struct LinePlan {
+  static constexpr uint32_t kSum = 0;
+  static constexpr uint32_t kProduct = 1;
+  static constexpr uint32_t kRunning = 2;
+  uint32_t kind;
+  uint32_t result_kind;
+  uint32_t action;
+  uint32_t is_descending;  ///< or: the largest, not the smallest
+  int64_t outer;
+  int64_t length;
+  int64_t inner;
+  int64_t kept;
+};
+
+/// Uniform random numbers: `count` of the stream that `seed` and `offset` name.
+struct RandomPlan {
+  int64_t count;
+  uint64_t seed;
+  uint64_t offset;
+};
+
 /// C = A B for a batch of matrices. Rows lie `a_row`, `b_row`, `c_row` elements apart.
 struct MatmulPlan {
   uint32_t kind;  ///< 0 half, 1 bfloat16_t, 2 float; C has the same type, or float where `is_float_result`

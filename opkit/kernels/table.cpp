@@ -7,6 +7,12 @@ extern "C" __global__ __aicore__ void vector_program(P, P, P, P, P, P, P, P, P, 
 extern "C" __global__ __aicore__ void copy_strided(P, P, P);
 extern "C" __global__ __aicore__ void gather_rows(P, P, P, P);
 extern "C" __global__ __aicore__ void add_rows(P, P, P, P);
+extern "C" __global__ __aicore__ void move_by_index(P, P, P, P, P, P, P);
+extern "C" __global__ __aicore__ void sort_lines(P, P, P, P);
+extern "C" __global__ __aicore__ void scan_lines(P, P, P);
+extern "C" __global__ __aicore__ void fold_lines(P, P, P);
+extern "C" __global__ __aicore__ void extreme_lines(P, P, P, P);
+extern "C" __global__ __aicore__ void random_uniform(P, P);
 extern "C" __global__ __aicore__ void matmul_batched(P, P, P, P);
 #undef P
 
@@ -20,6 +26,12 @@ const opkit::KernelEntry kKernels[] = {
     kernel_entry<&copy_strided>("copy_strided", KernelMode::Vector),
     kernel_entry<&gather_rows>("gather_rows", KernelMode::Vector),
     kernel_entry<&add_rows>("add_rows", KernelMode::Vector),
+    kernel_entry<&move_by_index>("move_by_index", KernelMode::Vector),
+    kernel_entry<&sort_lines>("sort_lines", KernelMode::Vector),
+    kernel_entry<&scan_lines>("scan_lines", KernelMode::Vector),
+    kernel_entry<&fold_lines>("fold_lines", KernelMode::Vector),
+    kernel_entry<&extreme_lines>("extreme_lines", KernelMode::Vector),
+    kernel_entry<&random_uniform>("random_uniform", KernelMode::Vector),
     kernel_entry<&matmul_batched>("matmul_batched", KernelMode::Cube),
 };
 

@@ -366,7 +366,11 @@ class Runner {
       switch (it.step) {
         case Step::Copy: Adds(to, a, 0.0f, count); break;
         case Step::Set: Duplicate(to, it.value, count); break;
-        case Step::Lane: CreateVecIndex(to, static_cast<float>(position_), count); break;
+        case Step::Lane:
+          for (uint32_t r = 0; r < rows_; ++r) {
+            CreateVecIndex(to[r * p_.pitch], static_cast<float>(position_), round_up(width_, 8));
+          }
+          break;
         case Step::Add: Add(to, a, b, count); break;
         case Step::Sub: Sub(to, a, b, count); break;
         case Step::And:

@@ -1,7 +1,8 @@
 """The device's two libraries, made once and kept in the cache.
 
 One is C++ against PyTorch's headers, for one release of torch; the other holds the kernels, which
-are Ascend C and know nothing of torch.
+are Ascend C and know nothing of torch. "import torch" imports this module, so what only a build
+needs is imported by it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ import torch
 from opkit import emulator, kernels, log
 from opkit.errors import SetupError
 from opkit.folders import cache_folder
-from opkit.toolchain import Toolkit, find_compiler, locked
 
 __all__ = ["backend_library", "is_built", "kernel_library", "kernels_are_built"]
 
@@ -98,6 +98,8 @@ def _backend_path() -> Path:
 
 @cache
 def _kernel_key() -> str:
+    from opkit.toolchain import Toolkit, find_compiler
+
     headers = emulator.include_dir() / "opkit"
     library = Toolkit.installed().library
     parts = [*_stamps(_KERNELS.glob("*.*")), *_stamps(sorted(headers.rglob("*.h")))]
@@ -138,6 +140,8 @@ class _Announced:
                 f"{self._target.parent}: cannot be made: {err.strerror}",
                 help="set XDG_CACHE_HOME to a folder of yours",
             ) from err
+        from opkit.toolchain import locked
+
         sys.stderr.write(f"opkit: {self._what}\n")
         log.info("TORCH", self._what, file=str(self._target))
         self._lock = locked(self._target.with_suffix(".lock"), waiting=lambda: None)
@@ -165,6 +169,8 @@ def _build_backend(target: Path) -> None:
 
 
 def _build_kernels(target: Path) -> None:
+    from opkit.toolchain import Toolkit
+
     toolkit = Toolkit.installed()
     flags = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w", "-D__NPU_ARCH__=2201"]
     flags += ["-D__CCE_AICORE__=220", "-ffp-contract=off", "-isystem", str(toolkit.include_dir)]
@@ -178,6 +184,8 @@ def _compile(
     sources: Sequence[Path], flags: Sequence[str], link: Sequence[str], scratch: Path
 ) -> Path:
     """Compile sources side by side and return the library that they make."""
+    from opkit.toolchain import find_compiler
+
     argv = find_compiler().argv
     launcher = [found] if (found := shutil.which("ccache")) and "ccache" not in argv[0] else []
 

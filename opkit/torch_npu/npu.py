@@ -290,7 +290,7 @@ def _generator(device: Any = None) -> torch.Generator:
 
 
 def manual_seed(seed: int) -> None:
-    """Seed this device's random numbers; they are those of the CPU with the same seed."""
+    """Seed this device's random numbers."""
     if is_initialized():
         _generator().manual_seed(int(seed))
     else:

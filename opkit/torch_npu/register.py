@@ -6,6 +6,8 @@ import torch
 from torch.utils import backend_registration
 
 from opkit.torch_npu import native, npu
+from opkit.torch_npu.hccl import register_hccl
+from opkit.torch_npu.modules import keep_parameters
 
 __all__ = ["register"]
 
@@ -20,5 +22,7 @@ def register() -> None:
     backend_registration.generate_methods_for_privateuse1_backend(
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
+    keep_parameters()
+    register_hccl()
     if native.is_built():
         native.load()

@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/GeneratorForPrivateuseone.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/Allocator.h>
@@ -287,13 +288,49 @@ struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
   }
 };
 
-/// Random numbers of the device: the CPU's generator under the device's name, so that a fallback can take it.
+/// Random numbers of the device. Kernels draw by Philox, from the seed and a number for each stream; operators that
+/// fall back draw from the CPU's engine, which this generator therefore has too.
 class NpuGenerator final : public at::CPUGeneratorImpl {
  public:
   explicit NpuGenerator(c10::DeviceIndex device) {
     device_ = c10::Device(kDevice, device);
     key_set_ = c10::DispatchKeySet(c10::DispatchKey::PrivateUse1);
   }
+  void set_current_seed(uint64_t seed) override {
+    at::CPUGeneratorImpl::set_current_seed(seed);
+    streams_ = 0;
+  }
+  uint64_t next_stream() { return streams_++; }
+
+  // The state is that of the engine, and the number of streams behind it.
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    const at::Tensor engine(at::CPUGeneratorImpl::get_state());
+    at::Tensor state = at::detail::empty_cpu({engine.numel() + kStreamBytes}, at::kByte);
+    auto* bytes = static_cast<char*>(state.data_ptr());
+    std::memcpy(bytes, engine.data_ptr(), engine.numel());
+    std::memcpy(bytes + engine.numel(), &streams_, kStreamBytes);
+    return state.getIntrusivePtr();
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    at::detail::check_rng_state(state);
+    const int64_t engine_bytes = at::Tensor(at::CPUGeneratorImpl::get_state()).numel();
+    if (state.numel() != engine_bytes + kStreamBytes) return at::CPUGeneratorImpl::set_state(state);
+    at::Tensor engine = at::detail::empty_cpu({engine_bytes}, at::kByte);
+    const auto* bytes = static_cast<const char*>(state.data());
+    std::memcpy(engine.data_ptr(), bytes, engine_bytes);
+    std::memcpy(&streams_, bytes + engine_bytes, kStreamBytes);
+    at::CPUGeneratorImpl::set_state(*engine.unsafeGetTensorImpl());
+  }
+
+ private:
+  static constexpr int64_t kStreamBytes = sizeof(uint64_t);
+  NpuGenerator* clone_impl() const override {
+    auto* made = new NpuGenerator(device_.index());
+    const c10::intrusive_ptr<c10::TensorImpl> state = get_state();
+    made->set_state(*state);
+    return made;
+  }
+  uint64_t streams_ = 0;
 };
 
 const at::Generator& default_generator(c10::DeviceIndex device) {
@@ -367,6 +404,15 @@ StreamTimer::~StreamTimer() {
   StreamClocks& clocks = StreamClocks::get();
   if (!clocks.is_timed.load(std::memory_order_relaxed)) return;
   clocks.advance(device_, thread_streams[device_], opkit_modelled_us() - before_us_);
+}
+
+std::pair<uint64_t, uint64_t> next_random_stream(c10::DeviceIndex device, const c10::IValue& given) {
+  at::Generator generator = given.isGenerator() ? given.toGenerator() : default_generator(device);
+  TORCH_CHECK(generator.device().type() == kDevice, "Expected a 'npu' device type for generator but found '",
+              generator.device().type(), "'");
+  const std::lock_guard<std::mutex> guard(generator.mutex());
+  auto& own = *static_cast<NpuGenerator*>(generator.unsafeGetGeneratorImpl());
+  return {own.current_seed(), own.next_stream()};
 }
 
 DeviceMemoryForCpu::DeviceMemoryForCpu(c10::DeviceIndex device) : before_(cpu_memory_device) {

@@ -1,9 +1,12 @@
 /// The emulated device as PyTorch's C++ sees it: current device and stream, and the modelled clock of each stream.
 #pragma once
 
+#include <ATen/core/ivalue.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
+
+#include <utility>
 
 namespace opkit::npu {
 
@@ -42,5 +45,8 @@ class DeviceMemoryForCpu {
 };
 
 c10::Allocator* device_allocator();
+
+/// Seed and number of the next stream of random numbers: of the generator that a call names, else of the device's own.
+std::pair<uint64_t, uint64_t> next_random_stream(c10::DeviceIndex device, const c10::IValue& generator);
 
 }  // namespace opkit::npu

@@ -1,6 +1,8 @@
 // Element-wise operators: rows of elementwise.inc, each a formula over the operator's own arguments.
 #include <ATen/TensorIterator.h>
 #include <ATen/ops/_local_scalar_dense_native.h>
+#include <ATen/ops/all.h>
+#include <ATen/ops/ne.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include <memory>
 
 #include "device.h"
+#include "fallback.h"
 #include "launch.h"
 #include "natives.h"
 #include "registry.h"
@@ -61,7 +64,10 @@ class Elementwise {
     const size_t count = op.schema().arguments().size();
     const c10::IValue* arguments = &(*stack)[stack->size() - count];
     if (!applies(arguments)) return "another exponent than this one";
-    if (bound_.text >= 0 && arguments[bound_.text].toStringRef() != text_value_) return "another mode than this one";
+    if (bound_.text >= 0 &&
+        (!arguments[bound_.text].isString() || arguments[bound_.text].toStringRef() != text_value_)) {
+      return "another mode than this one";
+    }
 
     at::Tensor out = bound_.output >= 0 ? arguments[bound_.output].toTensor() : at::Tensor();
     c10::SmallVector<at::Tensor, 4> tensors;
@@ -272,8 +278,16 @@ class Elementwise {
     if (typing_ == Typing::whole_only) {
       const at::TensorBase& divisor = iter.input(iter.ninputs() - 1);
       if (divisor.numel() > 4096) return "remainders of so many numbers";
+      if (has_zero(divisor)) return "a division by zero";
     }
     return run_program(program, call, device);
+  }
+
+  /// The CPU says it as an error; the kernel would go on.
+  static bool has_zero(const at::TensorBase& divisor) {
+    const at::Tensor given(divisor);
+    const at::Tensor seen = divisor.device().is_cpu() ? given : as_cpu(given);
+    return !at::all(at::ne(seen, 0)).item<bool>();
   }
 
   at::ScalarType common_type(at::TensorIterator& iter) const {

@@ -379,7 +379,6 @@ void boxed_fallback(const c10::OperatorHandle& op, c10::Stack* stack) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>()); }
-TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 
 extern "C" __attribute__((visibility("default"))) const char* opkit_npu_counts(void) {
   static thread_local std::string text;

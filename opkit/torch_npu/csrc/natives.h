@@ -2,14 +2,25 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
 
 namespace opkit::npu {
 
 /// Copies between two tensors of one device with a kernel; false where no kernel can.
 bool copy_on_device(const at::Tensor& source, const at::Tensor& destination);
 
+/// Convolution and its gradient by kernels, on the stacks of `convolution_overrideable` and its backward; a reason
+/// where none can.
+const char* convolve(torch::jit::Stack* stack);
+const char* convolve_backward(torch::jit::Stack* stack);
+
 /// Each adds its rows to the registry.
 void add_elementwise();
 void add_special();
+void add_indexing();
+void add_lines();
+void add_convolution();
+void add_losses();
+void add_random();
 
 }  // namespace opkit::npu

@@ -16,26 +16,19 @@
 #include "launch.h"
 #include "natives.h"
 #include "registry.h"
+#include "special.h"
 
 namespace opkit::npu {
-namespace {
-
-using c10::IValue;
-using c10::OperatorHandle;
-using c10::Stack;
-
-constexpr const char* kNoType = "the chip has no such data type";
 
 at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type) {
   return at::detail::empty_generic(sizes, device_allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type,
                                    std::nullopt);
 }
 
-/// A view of a tensor: its memory, other sizes and strides.
-at::Tensor view_of(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides) {
+at::Tensor view_of(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
   auto impl = c10::make_intrusive<c10::TensorImpl>(c10::Storage(tensor.storage()),
                                                    c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), tensor.dtype());
-  impl->set_storage_offset(tensor.storage_offset());
+  impl->set_storage_offset(tensor.storage_offset() + offset);
   impl->set_sizes_and_strides(sizes, strides);
   return at::Tensor(std::move(impl));
 }
@@ -49,10 +42,7 @@ uint64_t extent_of(const at::Tensor& tensor) {
   return (last + 1) * tensor.element_size();
 }
 
-bool is_float_kind(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kHalf ||
-         tensor.scalar_type() == at::kBFloat16;
-}
+namespace {
 
 /// A program by its formula, compiled once.
 const Program& program_of(const char* formula, const std::vector<std::string>& inputs,
@@ -70,16 +60,11 @@ const Program& program_of(const char* formula, const std::vector<std::string>& i
   return programs->emplace(key, compile(formula, inputs, numbers, outputs)).first->second;
 }
 
-struct Named {
-  const char* name;
-  at::Tensor tensor;
-};
+}  // namespace
 
-/// Runs a formula over `shape`; inputs broadcast to it, outputs have it, or 1 where the formula folds or ends a row.
-/// `folded`: a bit for each dim of `shape` that is folded. Adjacent dims are merged where every operand allows it.
 const char* run_formula(const char* op, const char* formula, at::IntArrayRef shape, c10::ArrayRef<Named> inputs,
                         c10::ArrayRef<Named> outputs, c10::ArrayRef<std::pair<const char*, double>> numbers,
-                        kernels::Fold fold = kernels::Fold::None, uint64_t folded = 0) {
+                        kernels::Fold fold, uint64_t folded) {
   std::vector<std::string> input_names;
   std::vector<std::string> number_names;
   std::vector<std::string> output_names;
@@ -150,6 +135,8 @@ const char* run_formula(const char* op, const char* formula, at::IntArrayRef sha
 
 // ---- copies
 
+namespace {
+
 /// Moves elements as they are; a reason where the kernel cannot.
 const char* move_elements(const at::Tensor& source, const at::Tensor& destination) {
   const size_t item = destination.element_size();
@@ -199,6 +186,8 @@ const char* move_elements(const at::Tensor& source, const at::Tensor& destinatio
          blocks, destination.device().index());
   return nullptr;
 }
+
+}  // namespace
 
 bool may_overlap(const at::Tensor& a, const at::Tensor& b) {
   const auto* from = static_cast<const char*>(a.data_ptr());
@@ -252,8 +241,6 @@ const char* copy_or_reason(const at::Tensor& given, const at::Tensor& destinatio
 
 #include "special_more.inc"
 
-}  // namespace
-
 bool copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
   const c10::DeviceGuard guard(destination.device());
   return destination.numel() == 0 || copy_or_reason(source, destination) == nullptr;
@@ -262,6 +249,11 @@ bool copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
 void add_special() {
   add_special_rows();
   add_more();
+  add_indexing();
+  add_lines();
+  add_convolution();
+  add_losses();
+  add_random();
 }
 
 }  // namespace opkit::npu

@@ -103,17 +103,19 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 
 void record_stream(at::Tensor&, c10::Stream) {}
 
-/// Runs another operator in place of one that PyTorch only names: same arguments.
-template <const char* const& name>
-void instead(const c10::OperatorHandle&, c10::Stack* stack) {
-  static const c10::OperatorHandle other = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
-  run_on_cpu(other, stack, "no kernel for this operator");
+// PyTorch asks a foreign device for convolutions by names of their own; they are counted by those that users call.
+void convolution(const c10::OperatorHandle&, c10::Stack* stack) {
+  static const c10::OperatorHandle named = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
+  const char* reason = convolve(stack);
+  if (reason != nullptr) return run_on_cpu(named, stack, reason);
+  count_native(named);
 }
-const char* const kConvolution = "aten::convolution";
 
 void convolution_backward(const c10::OperatorHandle&, c10::Stack* stack) {
-  static const c10::OperatorHandle other =
+  static const c10::OperatorHandle named =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution_backward", "");
+  const char* reason = convolve_backward(stack);
+  if (reason == nullptr) return count_native(named);
   // (grad, input, weight, stride, ...) becomes (grad, input, weight, bias_sizes, stride, ...).
   const size_t first = stack->size() - 10;
   const at::Tensor weight = (*stack)[first + 2].toTensor();
@@ -121,7 +123,7 @@ void convolution_backward(const c10::OperatorHandle&, c10::Stack* stack) {
   const int64_t groups = (*stack)[first + 8].toInt();
   const int64_t channels = is_transposed ? weight.size(1) * groups : weight.size(0);
   stack->insert(stack->begin() + static_cast<ptrdiff_t>(first) + 3, c10::IValue(std::vector<int64_t>{channels}));
-  run_on_cpu(other, stack, "no kernel for this operator");
+  run_on_cpu(named, stack, reason);
 }
 
 // The cells of LSTM and GRU as PyTorch documents them, out of other operators. The workspace holds what the backward
@@ -213,7 +215,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", TORCH_FN(copy_from));
   m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   m.impl("record_stream", TORCH_FN(record_stream));
-  m.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&instead<kConvolution>>());
+  m.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   m.impl("convolution_backward_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
   m.impl("_thnn_fused_lstm_cell", TORCH_FN(lstm_cell));
   m.impl("_thnn_fused_lstm_cell_backward_impl", TORCH_FN(lstm_cell_backward));
@@ -221,7 +223,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_thnn_fused_gru_cell_backward", TORCH_FN(gru_cell_backward));
 }
 
-// A copy reads lazily conjugated and negated tensors itself, as copy_ does; resolving them first would copy, without end.
+// A copy reads lazily conjugated and negated tensors itself, as copy_ does; resolving them first would copy, without
+// end.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 

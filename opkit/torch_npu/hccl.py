@@ -1,0 +1,107 @@
+"""`init_process_group("hccl")`: collectives between processes of one machine, each with devices.
+
+The transport is gloo's. A tensor of the device is sent from where it lies, since its memory is the
+host's; collectives have ended when their call returns.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import torch
+from torch import distributed
+
+__all__ = ["register_hccl"]
+
+_COLLECTIVES = (
+    "allreduce",
+    "allreduce_coalesced",
+    "broadcast",
+    "allgather",
+    "allgather_coalesced",
+    "allgather_into_tensor_coalesced",
+    "_allgather_base",
+    "reduce_scatter",
+    "_reduce_scatter_base",
+    "reduce_scatter_tensor_coalesced",
+    "reduce",
+    "gather",
+    "scatter",
+    "alltoall",
+    "alltoall_base",
+    "send",
+    "recv",
+    "recv_anysource",
+)
+
+
+def register_hccl() -> None:
+    """Make `hccl` a backend of `torch.distributed`, the one for tensors of `npu`."""
+    if not distributed.is_available() or "hccl" in distributed.Backend.backend_list:
+        return
+    distributed.Backend.register_backend("hccl", _create, devices=["npu"])
+
+
+def _create(
+    store: distributed.Store, rank: int, size: int, timeout: datetime.timedelta
+) -> distributed.ProcessGroup:
+    return _group_class()(store, rank, size, timeout)
+
+
+def _seen_by_the_host(values: Any) -> Any:
+    def see(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.device.type != "npu":
+            return tensor
+        seen: torch.Tensor = torch.ops.opkit_npu.as_cpu(tensor.detach())
+        return seen
+
+    return torch.utils._pytree.tree_map_only(torch.Tensor, see, values)
+
+
+def _done(result: Any) -> Any:
+    """Work that has ended with a result on the device."""
+    from torch._C._distributed_c10d import _create_work_from_future
+
+    leaves = torch.utils._pytree.tree_leaves(result)
+    devices = sorted(
+        {str(t.device) for t in leaves if isinstance(t, torch.Tensor) and not t.is_cpu}
+    )
+    future: torch.futures.Future[Any] = torch.futures.Future(
+        devices=[torch.device(name) for name in devices] or None
+    )
+    future.set_result(result)
+    return _create_work_from_future(future)
+
+
+def _group_class() -> type:
+    """Return the class of groups; made at the first use, as torch.distributed may be absent."""
+
+    class HcclGroup(distributed.ProcessGroup):
+        """A gloo group that takes tensors of the device."""
+
+        def __init__(
+            self, store: distributed.Store, rank: int, size: int, timeout: datetime.timedelta
+        ) -> None:
+            super().__init__(rank, size)
+            self._gloo = distributed.ProcessGroupGloo(store, rank, size, timeout)
+
+        def barrier(self, opts: Any = None) -> Any:
+            self._gloo.barrier(distributed.BarrierOptions() if opts is None else opts).wait()
+            return _done([])
+
+        def getBackendName(self) -> str:
+            return "hccl"
+
+    def collective(name: str) -> Any:
+        def call(self: Any, *arguments: Any, **named: Any) -> Any:
+            seen = _seen_by_the_host((arguments, named))
+            getattr(self._gloo, name)(*seen[0], **seen[1]).wait()
+            result = arguments[0]
+            return _done([result] if isinstance(result, torch.Tensor) else result)
+
+        return call
+
+    for name in _COLLECTIVES:
+        setattr(HcclGroup, name, collective(name))
+    return HcclGroup

@@ -1,0 +1,195 @@
+"""Kernels beside those of element-wise functions and norms, against the CPU in the same type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+TYPES = [torch.float32, torch.float16, torch.bfloat16]
+TOLERANCE = {torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+def tensors(value: Any) -> list[torch.Tensor]:
+    leaves = torch.utils._pytree.tree_leaves(value)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def results(function: Callable[..., Any], inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """What a function returns, and the gradients of its inputs."""
+    taken = [x.detach().requires_grad_(x.is_floating_point()) for x in inputs]
+    outputs = tensors(function(*taken))
+    ends = [x for x in outputs if x.requires_grad]
+    if ends:
+        weights = [torch.full_like(x, 0.5) for x in ends]
+        sources = [x for x in taken if x.requires_grad]
+        outputs += [
+            x
+            for x in torch.autograd.grad(ends, sources, weights, allow_unused=True)
+            if x is not None
+        ]
+    return [x.detach().cpu() for x in outputs]
+
+
+def compare(function: Callable[..., Any], *inputs: torch.Tensor) -> None:
+    expected = results(function, list(inputs))
+    torch.npu.reset_fallbacks()
+    actual = results(function, [x.npu() for x in inputs])
+    assert not torch.npu.fallbacks(), str(torch.npu.fallbacks())
+    for mine, other in zip(actual, expected, strict=True):
+        tolerance = TOLERANCE.get(other.dtype, 0)
+        torch.testing.assert_close(mine, other, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_elements_by_number(dtype: torch.dtype) -> None:
+    x, places = torch.randn(3, 5, 7).to(dtype), torch.randint(0, 5, (3, 5, 7))
+    rows, columns = torch.tensor([0, -1, 1]), torch.tensor([2, 2, -3])
+    compare(lambda x, i: x.gather(1, i), x, places)
+    compare(lambda x, i: x.scatter_add(1, i, x * 2), x, places)
+    compare(lambda x, i, j: (x[i], x[:, i, j], x[i, :, j]), x, rows, columns)
+    compare(lambda x, i: x.index_select(2, i + 3), x, columns)
+    compare(lambda x: (x.flip(0, 2), x.roll((2, -1), (1, 2))), x)
+
+
+def test_a_place_beyond_the_table_is_an_error() -> None:
+    with pytest.raises(IndexError, match=r"out of (bounds|range)"):
+        torch.ones(3, device="npu")[torch.tensor([5], device="npu")]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_lines_in_order(dtype: torch.dtype) -> None:
+    x = torch.randn(3, 5, 7).to(dtype)
+    compare(lambda x: (x.sort(1), x.sort(2, descending=True), x.topk(3, 1)), x)
+    compare(lambda x: (x.argmax(1), x.argmin(), x.max(2), x.min(0), x.cummax(1)), x)
+    compare(lambda x: x.cumsum(1), x)
+
+
+def test_sums_and_products_of_whole_numbers() -> None:
+    x = torch.randint(-9, 9, (4, 5, 6))
+    compare(lambda x: (x.sum(), x.sum(1), x.prod(2), x.cumsum(0), x.amax(1), x // 3, x % 3), x)
+    compare(lambda x: (x.sum(), x.max(1)), x.int())
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        x.npu() // torch.zeros_like(x).npu()
+
+
+def test_nan_goes_before_all_others() -> None:
+    x = torch.tensor([[1.0, float("nan"), 3.0], [2.0, -1.0, float("inf")]])
+    compare(lambda x: (x.max(1), x.argmin(1), x.sort(1)), x.detach())
+
+
+CONVOLUTIONS = [
+    {},
+    {"stride": 2, "padding": 1},
+    {"padding": 2, "dilation": 2},
+    {"stride": 2, "groups": 2},
+]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("options", CONVOLUTIONS)
+def test_convolutions_and_their_gradients(options: dict[str, int], dtype: torch.dtype) -> None:
+    groups = options.get("groups", 1)
+    x, bias = torch.randn(2, 4, 9, 8).to(dtype), torch.randn(6).to(dtype)
+    weight = (torch.randn(6, 4 // groups, 3, 3) / 6).to(dtype)
+    compare(lambda x, w, b: F.conv2d(x, w, b, **options), x, weight, bias)
+    compare(lambda x, w: F.conv1d(x, w, **options), x[:, :, 0].clone(), weight[..., 0].clone())
+    turned = (torch.randn(4, 6 // groups, 3, 3) / 6).to(dtype)
+    compare(lambda x, w, b: F.conv_transpose2d(x, w, b, **options), x, turned, bias)
+
+
+POOLINGS = [
+    {"kernel_size": 2},
+    {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": 3, "stride": 2, "ceil_mode": True},
+]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("options", POOLINGS)
+def test_largest_of_windows(options: dict[str, int], dtype: torch.dtype) -> None:
+    x = torch.randn(2, 3, 9, 10).to(dtype)
+    compare(lambda x: F.max_pool2d(x, return_indices=True, **options), x)
+
+
+def test_means_of_windows() -> None:
+    x = torch.randn(2, 3, 8, 10)
+    compare(lambda x: (F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, (4, 2))), x)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_losses_and_their_gradients(reduction: str) -> None:
+    x, target = torch.randn(6, 5), torch.tensor([1, 0, 4, -100, 2, 3])
+    compare(lambda x, t: F.cross_entropy(x, t, reduction=reduction), x, target)
+    weight = torch.rand(5)
+    compare(lambda x, t, w: F.nll_loss(x, t, w.detach(), reduction=reduction), x, target, weight)
+    image = torch.randint(0, 5, (2, 3, 4))
+    compare(lambda x, t: F.cross_entropy(x, t, reduction=reduction), torch.randn(2, 5, 3, 4), image)
+    for loss in (F.mse_loss, F.smooth_l1_loss, F.huber_loss):
+        compare(lambda x, y, loss=loss: loss(x, y, reduction=reduction), x, torch.randn(6, 5))
+
+
+def test_softmax_goes_along_any_dim_and_any_length() -> None:
+    compare(lambda x: (x.softmax(0), x.log_softmax(1)), torch.randn(3, 5, 7))
+    compare(lambda x: x.log_softmax(-1), torch.randn(2, 20_000))
+
+
+def test_halves_round_to_even_and_infinities_are_floats() -> None:
+    compare(lambda x: x.round(), torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, 0.4]).bfloat16())
+    compare(lambda x: torch.isinf(x), torch.tensor([0, 1, -1]))
+
+
+def test_dropout_keeps_its_share_and_its_mask() -> None:
+    x = torch.ones(20_000, device="npu", requires_grad=True)
+    torch.npu.reset_fallbacks()
+    y = F.dropout(x, 0.3)
+    y.sum().backward()
+    assert not torch.npu.fallbacks(), str(torch.npu.fallbacks())
+    assert torch.equal(x.grad, y.detach())
+    assert (y == 0).float().mean().item() == pytest.approx(0.3, abs=0.02)
+
+
+def test_random_numbers_have_the_moments_of_their_distribution() -> None:
+    x = torch.empty(50_000, device="npu")
+    assert x.uniform_(2, 4).mean().item() == pytest.approx(3, abs=0.02)
+    assert x.min().item() >= 2 and x.max().item() < 4
+    assert x.normal_(1, 2).std().item() == pytest.approx(2, abs=0.05)
+    assert x.exponential_(0.5).mean().item() == pytest.approx(2, abs=0.1)
+
+
+def test_shared_weights_stay_shared_on_the_device() -> None:
+    model = torch.nn.ModuleDict({"first": torch.nn.Linear(3, 3), "last": torch.nn.Linear(3, 3)})
+    model["last"].weight = model["first"].weight
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    model.to("npu")
+    assert model["last"].weight is model["first"].weight
+    assert model["last"].weight.device.type == "npu"
+    model["first"](torch.ones(1, 3, device="npu")).sum().backward()
+    before = model["first"].weight.detach().cpu()
+    optimizer.step()
+    assert torch.equal(model["last"].weight.detach().cpu(), before - 1)
+    assert model.cpu()["last"].weight is model["first"].weight
+
+
+def test_autocast_computes_products_in_the_lower_type() -> None:
+    model = torch.nn.Linear(4, 4).npu()
+    scaler = torch.amp.GradScaler("npu")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with torch.autocast("npu", dtype=torch.float16):
+        y = model(torch.ones(2, 4, device="npu"))
+        loss = y.softmax(-1).log().sum()
+    assert y.dtype == torch.float16
+    assert loss.dtype == torch.float32
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert model.weight.grad.dtype == torch.float32
