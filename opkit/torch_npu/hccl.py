@@ -7,6 +7,7 @@ host's; collectives have ended when their call returns.
 from __future__ import annotations
 
 import datetime
+import importlib
 from typing import Any
 
 import torch
@@ -44,9 +45,10 @@ def register_hccl() -> None:
 
 
 def _create(
-    store: distributed.Store, rank: int, size: int, timeout: datetime.timedelta
+    store: Any, rank: int, size: int, timeout: datetime.timedelta
 ) -> distributed.ProcessGroup:
-    return _group_class()(store, rank, size, timeout)
+    group: distributed.ProcessGroup = _group_class()(store, rank, size, timeout)
+    return group
 
 
 def _seen_by_the_host(values: Any) -> Any:
@@ -59,10 +61,13 @@ def _seen_by_the_host(values: Any) -> Any:
     return torch.utils._pytree.tree_map_only(torch.Tensor, see, values)
 
 
+def _c10d() -> Any:
+    """PyTorch's own names below torch.distributed; its stubs lack some of them."""
+    return importlib.import_module("torch._C._distributed_c10d")
+
+
 def _done(result: Any) -> Any:
     """Work that has ended with a result on the device."""
-    from torch._C._distributed_c10d import _create_work_from_future
-
     leaves = torch.utils._pytree.tree_leaves(result)
     devices = sorted(
         {str(t.device) for t in leaves if isinstance(t, torch.Tensor) and not t.is_cpu}
@@ -71,20 +76,19 @@ def _done(result: Any) -> Any:
         devices=[torch.device(name) for name in devices] or None
     )
     future.set_result(result)
-    return _create_work_from_future(future)
+    return _c10d()._create_work_from_future(future)
 
 
-def _group_class() -> type:
+def _group_class() -> Any:
     """Return the class of groups; made at the first use, as torch.distributed may be absent."""
 
     class HcclGroup(distributed.ProcessGroup):
         """A gloo group that takes tensors of the device."""
 
-        def __init__(
-            self, store: distributed.Store, rank: int, size: int, timeout: datetime.timedelta
-        ) -> None:
-            super().__init__(rank, size)
-            self._gloo = distributed.ProcessGroupGloo(store, rank, size, timeout)
+        def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
+            base: Any = super()
+            base.__init__(rank, size)
+            self._gloo: Any = distributed.ProcessGroupGloo(store, rank, size, timeout)
 
         def barrier(self, opts: Any = None) -> Any:
             self._gloo.barrier(distributed.BarrierOptions() if opts is None else opts).wait()

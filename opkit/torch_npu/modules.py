@@ -22,12 +22,12 @@ Slot = tuple[dict[str, "nn.Parameter | None"], str]
 
 def keep_parameters() -> None:
     """Have `Module.to("npu")`, and the way back, leave parameters the objects that they were."""
-    original = nn.Module._apply
+    original: Any = nn.Module._apply
     if hasattr(original, "keeps_parameters"):
         return
 
     @functools.wraps(original)
-    def apply(self: nn.Module, fn: Callable[[Any], Any], recurse: bool = True) -> nn.Module:
+    def apply(self: nn.Module, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
         if getattr(_outermost, "is_inside", False):
             return original(self, fn, recurse)
         slots = _slots_by_parameter(self)
@@ -40,7 +40,7 @@ def keep_parameters() -> None:
                 _put_back(parameter, places)
 
     apply.keeps_parameters = True  # type: ignore[attr-defined]
-    nn.Module._apply = apply  # type: ignore[method-assign, assignment]
+    nn.Module._apply = apply  # type: ignore[method-assign]
 
 
 def _slots_by_parameter(module: nn.Module) -> list[tuple[nn.Parameter, list[Slot]]]:
@@ -66,7 +66,7 @@ def _put_back(parameter: nn.Parameter, places: list[Slot]) -> None:
     for places_parameters, places_name in places:
         places_parameters[places_name] = None
     try:
-        torch.utils.swap_tensors(parameter, kept)
+        torch.utils.swap_tensors(parameter, kept)  # type: ignore[no-untyped-call]
         kept = parameter
     except RuntimeError:
         pass
