@@ -116,8 +116,8 @@ class ExactNumber:
 
     def __add__(self, other: object) -> ExactNumber:
         b = exact_number(other)
-        found = ExactNumber(self.value + b.value, (self, b))
         sizes = abs(self.value), abs(b.value)
+        found = ExactNumber(_without_residue(self.value + b.value, max(sizes)), (self, b))
         # What rounds to infinity already has been an exponential's, or has been noted.
         if max(sizes) < _OVERFLOW <= sizes[0] + sizes[1] or (
             max(sizes) < _NEAR_OVERFLOW <= sizes[0] + sizes[1]
@@ -153,8 +153,10 @@ class ExactNumber:
             return found
         reach = self.high - b.low, self.low - b.high
         found = _product(self.value / b.value, self, b, reach)
-        # Divisors may be multiplied with each other first; what is near 0 may be rounded to it.
-        found.overflows = found.overflows or reach[1] < _SLACK - _LARGEST_EXPONENT
+        if reach[1] < _SLACK - _LARGEST_EXPONENT:
+            # Divisors may be multiplied with each other first: what is left is 0 then.
+            found.error += to_float(abs(found.value))
+        # What is near 0 may be rounded to it.
         divisor = to_float(abs(b.value))
         found.underflows = found.underflows or 0 < divisor <= b.error + b.noise < math.inf
         found.error += _of_quotient(self, b, self.error, b.error)
@@ -245,6 +247,16 @@ class ExactNumber:
             bool(_context.isfinite(self.value)) and abs(found.value) == 1
         )
         return found
+
+
+def _without_residue(total: Any, largest: Any) -> Any:
+    """Return a sum, 0 where only the rounding of its terms at this precision is left of them.
+
+    Terms of float32 numbers, and of products of four of them, end long before.
+    """
+    if not total or not _context.isfinite(total) or _context.isinf(largest):
+        return total
+    return total if _context.mag(total) > _context.mag(largest) - _BITS + 64 else _context.mpf(0)
 
 
 def exact_number(value: object) -> ExactNumber:

@@ -188,3 +188,15 @@ def test_what_is_left_of_a_product_that_underflows_is_not_asked_for() -> None:
         check(lambda x, y, z: x * y * z, "float32", 1.0, 1e-45, 0.3, 1e38)
     with pytest.raises(PrecisionError):
         check(lambda x, y, z: x * y * z, "float32", 0.0, 1e-30, 0.3, 1e38)
+
+
+def test_what_is_left_of_a_sum_by_its_own_rounding_is_zero() -> None:
+    found = evaluate_exactly(
+        lambda inputs: (inputs[0] * ((inputs[0] - inputs[0].mean()).sum() / 3),),
+        [np.random.default_rng(1).normal(size=7)],
+        globals(),
+    )
+    assert found is not None
+    assert not found[0].values.any()
+    assert not found[0].overflows.any()
+    assert not found[0].underflows.any()
