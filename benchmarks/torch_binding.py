@@ -22,6 +22,7 @@ from opkit import emulator
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SOURCE = _ROOT / "examples/gelu_custom/torch_ext/gelu_custom_torch.cpp"
+_HEADER = "opkit/extension/torch.h"
 _FLAGS = ["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden"]
 _EXTENSION = (
     ("#include <torch/csrc/stable/library.h>", "#include <torch/extension.h>"),
@@ -36,6 +37,16 @@ _EXTENSION = (
     ),
     ("STABLE_TORCH_LIBRARY", "TORCH_LIBRARY"),
 )
+
+
+def binding_text() -> str:
+    """Return the generated binding with the header of opkit that names torch put into it."""
+    include = f'#include "{_HEADER}"'
+    source = _SOURCE.read_text()
+    if include not in source:
+        raise SystemExit(f"the generated binding no longer has {include}: look at binding_text")
+    header = (emulator.include_dir() / _HEADER).read_text()
+    return source.replace(include, header.replace("#pragma once", ""))
 
 
 def with_extension(source: str) -> str:
@@ -70,11 +81,11 @@ def main() -> None:
     ]
     kinds = {
         "stable ABI, as generated": (
-            _SOURCE.read_text(),
+            binding_text(),
             ["-DTORCH_TARGET_VERSION=0x020a000000000000"],
             [],
         ),
-        "torch/extension.h": (with_extension(_SOURCE.read_text()), own, ["-ltorch", "-lc10"]),
+        "torch/extension.h": (with_extension(binding_text()), own, ["-ltorch", "-lc10"]),
     }
     print(f"torch {torch.__version__}, load {os.getloadavg()[0]:.1f}")
     print(f"{'binding':26} {'CPU seconds':>11} {'peak MiB':>9} {'library KiB':>12}")
