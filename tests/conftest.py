@@ -9,9 +9,10 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,19 @@ def log_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("log")
     os.environ["ASCEND_PROCESS_LOG_PATH"] = str(folder)
     return folder
+
+
+def _configuration() -> runtime.Configuration | None:
+    return runtime.configuration() if "opkit.emulator._emulator" in sys.modules else None
+
+
+@pytest.fixture(autouse=True)
+def _device_left_as_it_was() -> Iterator[None]:
+    """Set the device back to what it was: commands that run in this process change it."""
+    before = _configuration() or runtime.Configuration(CHIPS[2201], 0, False, False, 0)
+    yield
+    if _configuration() not in (before, None):
+        runtime.configure(**asdict(before))
 
 
 @dataclass(frozen=True)
