@@ -36,7 +36,11 @@ def close(actual: Any, expected: Any) -> None:
         ("residual_block", [array(32, 16), array(16, 16, seed=1), array(16)]),
         ("fused_layer_norm_relu", [array(6, 40), array(40), array(40, seed=3)]),
         ("memory_efficient_attention", [array(1100, 16), array(24, 16, seed=1), array(24, 16)]),
-        ("unrolled_convolution", [array(1, 2, 3, 3), array(5, 2, 1, 1, seed=1), array(5)]),
+        pytest.param(
+            "unrolled_convolution",
+            [array(1, 2, 3, 3), array(5, 2, 1, 1, seed=1), array(5)],
+            marks=pytest.mark.slow,
+        ),
         ("custom_linear", [array(8, 16), array(4, 16, seed=1), array(4)]),
     ],
 )
@@ -88,6 +92,7 @@ def test_attention_over_the_heads_is_computed_as_written_and_warned_of(
     close(result, in_numpy.article.multi_head_attention(x, weight))
 
 
+@pytest.mark.slow
 def test_corrected_attention_attends_to_positions_without_a_warning(
     corrected: ModuleType, in_numpy: SimpleNamespace
 ) -> None:
@@ -98,6 +103,7 @@ def test_corrected_attention_attends_to_positions_without_a_warning(
     close(result, in_numpy.corrected.transformer_block(*arguments))
 
 
+@pytest.mark.slow
 def test_the_pipeline_runs_every_stage_once_its_block_is_defined(
     article: ModuleType,
     corrected: ModuleType,

@@ -139,6 +139,7 @@ torch np alignment float_ x_value forward self errno std x x_global tile columns
 """.split()  # noqa: SIM905
 
 
+@pytest.mark.slow
 def test_a_sample_of_hostile_names_builds_and_runs(tmp_path: Path) -> None:
     """All of them, and a thousand random ones: benchmarks/names.py."""
     with_torch = importlib.util.find_spec("torch") is not None

@@ -128,6 +128,7 @@ def test_vmap_takes_one_value_per_row_with_or_without_a_last_axis(
     torch.testing.assert_close(found, each)
 
 
+@pytest.mark.slow
 def test_the_python_function_compiles_into_one_graph(project: Path, tmp_path: Path) -> None:
     """Also where the package was imported before torch, so that torch does not know it yet."""
     script = tmp_path / "whole_graph.py"
