@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["cache_folder", "runtime_folder", "state_folder"]
+from opkit.errors import SetupError
+
+__all__ = ["cache_folder", "filling_cache", "runtime_folder", "state_folder"]
 
 
 def cache_folder() -> Path:
     """Return `$XDG_CACHE_HOME/opkit`, or `~/.cache/opkit`: what can be made again."""
     return (_given("XDG_CACHE_HOME") or Path.home() / ".cache") / "opkit"
+
+
+@contextlib.contextmanager
+def filling_cache(folder: Path) -> Iterator[None]:
+    """Make a folder of the cache that files are put into inside the block.
+
+    Raises:
+        SetupError: it or what is in it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as err:
+        raise SetupError(
+            f"{folder} cannot be written: {err.strerror or err}",
+            help="give another folder with XDG_CACHE_HOME",
+        ) from err
 
 
 def state_folder() -> Path:

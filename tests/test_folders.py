@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from opkit.folders import cache_folder, runtime_folder, state_folder
+from opkit.errors import SetupError
+from opkit.folders import cache_folder, filling_cache, runtime_folder, state_folder
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,13 @@ def test_a_folder_follows_its_variable_where_that_is_absolute(
     monkeypatch.setenv(variable, value)
     base = Path(value) if value.startswith("/") else Path("/home/u") / default
     assert folder() == base / "opkit"
+
+
+def test_a_cache_that_cannot_be_filled_is_said_with_the_way_to_another(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("no folder")
+    with (
+        pytest.raises(SetupError, match="images cannot be written") as caught,
+        filling_cache(tmp_path / "cache" / "images"),
+    ):
+        pass
+    assert caught.value.help == "give another folder with XDG_CACHE_HOME"

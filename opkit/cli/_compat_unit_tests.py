@@ -50,20 +50,19 @@ def report_unit_tests(
         )
     if any(map(needs_googletest, tests)):
         _need_googletest()
+    good = (UnitVerdict.PASS, UnitVerdict.CHIP)
     tried = []
     for outcome, findings in _try_all(tests, jobs=jobs, seconds=seconds, check=check):
         tried.append((outcome, findings))
-        is_good = outcome.verdict in (UnitVerdict.PASS, UnitVerdict.CHIP)
         told = f"{outcome.name} ({outcome.seconds:.1f} s)"
         told += f": {outcome.cause}" if outcome.cause else f": {outcome.tests} tests"
-        console.status(outcome.verdict.value, told, tone=None if is_good else "bad")
+        console.status(outcome.verdict.value, told, tone=None if outcome.verdict in good else "bad")
     counts = Counter(outcome.verdict for outcome, _ in tried)
     found = [finding for _, findings in tried for finding in findings or ()]
     if console.json:
         console.emit_json(_document(tried, counts))
     else:
         _show(console, tried, counts, check)
-    good = {UnitVerdict.PASS, UnitVerdict.CHIP}
     return not found and all(verdict in good for verdict in counts)
 
 

@@ -20,7 +20,7 @@ from opkit.compiler import to_storage
 from opkit.dtypes import find_dtype
 from opkit.errors import SetupError, UsageError
 from opkit.files import write_aside
-from opkit.folders import cache_folder
+from opkit.folders import cache_folder, filling_cache
 from opkit.graph.plan import Plan, PlanTensor
 from opkit.graph.running import Runner
 
@@ -319,14 +319,8 @@ def _placed(data: bytes) -> Path:
     digest = hashlib.sha256(data).hexdigest()
     library = cache_folder() / "models" / digest[:2] / f"{digest}.so"
     if not library.exists() or library.stat().st_size != len(data):
-        try:
-            library.parent.mkdir(parents=True, exist_ok=True)
+        with filling_cache(library.parent):
             write_aside(library, data, mode=0o755)
-        except OSError as err:
-            raise SetupError(
-                f"{library.parent} cannot be written: {err.strerror or err}",
-                help="give another folder with XDG_CACHE_HOME",
-            ) from err
     return library
 
 

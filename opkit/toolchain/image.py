@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
-from opkit.errors import BuildError, SetupError, UsageError
+from opkit.errors import BuildError, UsageError
 from opkit.files import write_aside
-from opkit.folders import cache_folder
+from opkit.folders import cache_folder, filling_cache
 from opkit.toolchain.cache import BuildCache, unit_key
 from opkit.toolchain.command import CompileUnit
 from opkit.toolchain.compiler import Compiler, find_compiler
@@ -299,15 +299,9 @@ def _rejected(request: _Request, work: Path, log: str) -> BuildError:
 def _place(folder: Path, digest: str, data: bytes) -> Path:
     library = folder / digest[:2] / f"{digest}.so"
     if not library.exists():
-        try:
-            library.parent.mkdir(parents=True, exist_ok=True)
+        with filling_cache(library.parent):
             write_aside(library, data, mode=0o755)
             _forget_old(folder)
-        except OSError as err:
-            raise SetupError(
-                f"{library.parent} cannot be written: {err.strerror or err}",
-                help="give another folder with XDG_CACHE_HOME",
-            ) from err
     return library
 
 

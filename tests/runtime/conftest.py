@@ -6,13 +6,13 @@ import json
 import shutil
 import subprocess
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 import opkit
-from opkit import emulator, runtime
+from opkit import emulator
 
 ArtifactBuilder = Callable[..., Path]
 
@@ -176,12 +176,3 @@ def kernel_text() -> str:
 def scale_add(build_artifact: ArtifactBuilder) -> Path:
     """The folder of ScaleAdd: y = scale * x + z, float32 or int32, z optional."""
     return build_artifact()
-
-
-@pytest.fixture(autouse=True)
-def _same_configuration_afterwards() -> Iterator[None]:
-    before = runtime.configuration()
-    yield
-    runtime.configure(
-        before.chip, threads=before.threads, poison=before.poison, profile=before.profile
-    )
