@@ -208,8 +208,8 @@ def test_json_is_no_form_of_the_protocol(capfd: Capture) -> None:
 def test_ctrl_c_ends_a_recording(programs: dict[str, Path], tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import sys, time\nprint('ready', flush=True)\n"
-        "try:\n    while True:\n        time.sleep(0.1)\n"
+        "import sys, time\n"
+        "try:\n    print('ready', flush=True)\n    while True:\n        time.sleep(0.1)\n"
         "except KeyboardInterrupt:\n    sys.exit('interrupted')\n"
     )
     argv = [sys.executable, "-m", "opkit", "debug", "-e", "run", "--", str(script)]
