@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["ProductKernel", "cut_of", "cut_shape", "product_kernel", "run_product"]
 
 _TYPES = ("float16", "bfloat16", "float32", "int8")
-_HALVES = ("float16", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -60,13 +59,13 @@ class ProductKernel:
 
     @property
     def uses_object(self) -> bool:
-        """Whether a Matmul object multiplies; matrices of 16 bits are multiplied block by block."""
-        return self.block.dtype not in _HALVES
+        """Whether a Matmul object multiplies, not the kernel block by block."""
+        return not self.block.is_blocked
 
     @property
     def sums(self) -> str:
         """The data type in which the cube adds up."""
-        return "int32" if self.block.dtype == "int8" else "float32"
+        return self.block.sums
 
     @cached_property
     def text(self) -> Text:
@@ -123,11 +122,10 @@ def product_kernel(fused: FusedGraph, group: Group) -> ProductKernel:
         bool(flags["transpose_b"]),
         node.location,
     )
-    bias = _bias_of(graph, group) if left.dtype not in _HALVES else None
+    bias = None if block.is_blocked else _bias_of(graph, group)
     epilogue = None
     if after and bias is None:
-        sums = "int32" if left.dtype == "int8" else "float32"
-        epilogue = epilogue_of(fused, group, sums)
+        epilogue = epilogue_of(fused, group, block.sums)
     return ProductKernel(group, block, bias, epilogue)
 
 
@@ -170,7 +168,11 @@ def cut_of(
         UsageError: blocks as large as was chosen do not fit.
     """
     return chosen_cut(
-        cut_product(cut_shape(kernel.group.nodes[0], graph, sizes), chip),
+        cut_product(
+            cut_shape(kernel.group.nodes[0], graph, sizes),
+            chip,
+            is_int8=kernel.block.dtype == "int8" and not kernel.uses_object,
+        ),
         chip,
         rows=choices.base_m,
         columns=choices.base_n,

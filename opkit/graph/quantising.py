@@ -221,15 +221,15 @@ def _replacement(levels: Any, scales: Any, step: float, added: Any) -> Replaceme
 
     def row(c: Call, *arguments: Any, **_: Any) -> Value:
         x = arguments[-2]
-        weight = c.constant(levels)
+        weight = c.constant(levels.T.copy())
         if step == 0.0:
-            scale = c.constant(scales.astype(np.float32))
+            scale = c.constant(scales.astype(np.float32).reshape(-1, 1))
             wide = (weight.astype("float32") * scale).astype(x.dtype)
-            found: Value = x.apply("matmul", wide).astype("float32")
+            found: Value = x.apply("matmul", wide, transpose_b=True).astype("float32")
         else:
             wide = x.astype("float32") * (1.0 / step)
             wide = wide.apply("round").apply("clamp", low=1.0 - _LEVELS, high=_LEVELS - 1.0)
-            sums = wide.astype("int8").apply("matmul", weight)
+            sums = wide.astype("int8").apply("matmul", weight, transpose_b=True)
             scale = c.constant((scales * step).astype(np.float32))
             found = sums.astype("float32") * scale
         if added is not None:

@@ -60,6 +60,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x, y: x @ y,
         (Spec("x", (33, 300), "int8"), Spec("y", (300, 65), "int8")),
     ),
+    "whole numbers along K, longer than a chunk": (
+        lambda x, y: x @ y.T,
+        (Spec("x", (33, 1130), "int8"), Spec("y", (65, 1130), "int8")),
+    ),
+    "sums along K dequantised": (
+        lambda x, y, s: ((x @ y.T).astype("float32") * s).apply("relu").astype(H),
+        (Spec("x", (1, 200), "int8"), Spec("y", (130, 200), "int8"), Spec("s", (130,), "float32")),
+    ),
     "a left matrix by columns, alone": (
         lambda x, y: x.T @ y,
         (Spec("x", (90, 33), H), Spec("y", (90, 530), H)),
@@ -84,6 +92,14 @@ def test_what_follows_a_product_element_by_element_is_part_of_its_kernel(name: s
     function, specs = CASES[name]
     (group,) = oc.compile(function, *specs).stages.fused.groups
     assert group.kind == "matmul" and len(group.nodes) > 1
+
+
+def test_whole_numbers_along_k_need_no_matmul_object() -> None:
+    specs = (Spec("x", (64, 64), "int8"), Spec("y", (64, 64), "int8"))
+    ways: dict[bool, Callable[..., Any]] = {False: lambda x, y: x @ y.T, True: lambda x, y: x @ y}
+    for uses_object, function in ways.items():
+        (product,) = oc.compile(function, *specs).stages.products.values()
+        assert product.uses_object == uses_object
 
 
 def test_one_kernel_serves_every_number_of_rows(run_program: Run) -> None:

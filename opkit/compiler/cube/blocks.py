@@ -1,4 +1,4 @@
-"""A product of 16-bit matrices on cube cores, block by block, as Ascend C."""
+"""A product of matrices of 16 or 8 bits on cube cores, block by block, as Ascend C."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opkit.dtypes import find_dtype
 
 from ..graph import Location
 from ..text import Text, identifier
-from .cutting import BLOCK_FIELDS, K_CHUNK, K_STEP
+from .cutting import BLOCK_FIELDS, CHUNK_BYTES, STEP_BYTES
 
 __all__ = [
     "BEGUN",
@@ -32,7 +32,7 @@ class BlockProduct:
 
     name: str
     dtype: str
-    """Of both matrices: `float16` or `bfloat16`."""
+    """Of both matrices: `float16`, `bfloat16` or `int8`."""
     result: str
     """Of the result in global memory."""
     transpose_left: bool
@@ -61,12 +61,47 @@ class BlockProduct:
         """The matrices' type in C++."""
         return cpp(self.dtype)
 
+    @property
+    def is_blocked(self) -> bool:
+        """Whether its blocks are multiplied here, not by a Matmul object: matrices of 16 bits, and
+        of 8 where both lie along K, as such fractals cannot be turned on their way."""
+        if self.dtype == "int8":
+            return not self.transpose_left and self.transpose_right
+        return self.dtype in ("float16", "bfloat16")
+
+    @property
+    def sums(self) -> str:
+        """The data type in which the cube adds up."""
+        return "int32" if self.dtype == "int8" else "float32"
+
+    @property
+    def lane(self) -> int:
+        """Elements of 32 bytes, which is how wide a fractal of an operand is."""
+        return 32 // size_bytes(self.dtype)
+
+    @property
+    def chunk(self) -> int:
+        """Elements of K that a copy to L1 brings."""
+        return CHUNK_BYTES // size_bytes(self.dtype)
+
+    @property
+    def step(self) -> int:
+        """Elements of K that one Mmad multiplies."""
+        return STEP_BYTES // size_bytes(self.dtype)
+
 
 def cpp(dtype: str) -> str:
     """Return a data type's name in kernels."""
     row = find_dtype(dtype)
     assert row is not None
     return row.kernel
+
+
+def size_bytes(dtype: str) -> int:
+    """Return the bytes of an element."""
+    row = find_dtype(dtype)
+    assert row is not None
+    return row.size_bytes
 
 
 def write_blocks(out: Text, product: BlockProduct, members: Sequence[tuple[str, str, str]]) -> None:
@@ -118,9 +153,13 @@ def write_cube_class(out: Text, product: BlockProduct, slots: int = 0) -> None:
         "CLASS": product.cube_class,
         "STRUCT": product.struct,
         "TYPE": product.operand,
-        "RESULT": "float" if slots else cpp(product.result),
-        "CHUNK": str(K_CHUNK),
-        "STEP": str(K_STEP),
+        "RESULT": cpp(product.sums if slots else product.result),
+        "SUMS": cpp(product.sums),
+        # Nothing but zeros is written with it, which all types of its size share.
+        "ZEROS": "half" if product.dtype == "int8" else product.operand,
+        "CHUNK": str(product.chunk),
+        "STEP": str(product.step),
+        "LANE": str(product.lane),
     }
     for line in _CUBE.strip().splitlines():
         line = line.strip()
@@ -153,8 +192,9 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
             place,
         )
     elif what == "loads":
+        lane = product.lane
         for side, first, count, gap in (
-            ("left", "0", "rows / 16", "length / 16 - 1"),
+            ("left", "0", "rows / 16", f"length / {lane} - 1"),
             ("right", "begin / 16", "(end - begin) / 16", "0"),
         ):
             turned = product.transpose_left if side == "left" else product.transpose_right
@@ -164,9 +204,9 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
                 stride, at = "depth / 16", f"(({first}) * depth / 16 + k / 16 + i) * 256"
             else:
                 extent = "rows" if side == "left" else "RoundUp(chunk.block.columns)"
-                stride, at = "1", f"((k / 16 + i) * {extent} / 16 + {first}) * 256"
+                stride, at = "1", f"((k / {lane} + i) * {extent} / 16 + {first}) * {16 * lane}"
             is_turned = "true" if by_depth else "false"
-            step = "i * 256" if side == "left" else "i * (end - begin) * 16"
+            step = f"i * {16 * lane}" if side == "left" else f"i * (end - begin) * {lane}"
             out(
                 f"LoadData({side}Step[{step}], {side}L1[{at}],"
                 f" LoadData2DParams(0, {count}, {stride}, 0, {gap}, {is_turned}, 0));",
@@ -176,7 +216,7 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
         lines = _HAND_OVER if slots else _STORE
         mode = {"float16": "F322F16", "bfloat16": "F322BF16"}.get(product.result, "NoQuant")
         for line in lines.strip().splitlines():
-            text = line.strip().replace("MODE", mode)
+            text = line.strip().replace("MODE", mode).replace("SUMS", cpp(product.sums))
             text = (
                 text.replace("SLOTS", str(slots))
                 .replace("FREE", str(FREE))
@@ -270,11 +310,11 @@ pipe.InitBuffer(leftBuffer, 2 * mostRows * CHUNK * sizeof(TYPE));
 pipe.InitBuffer(rightBuffer, 2 * mostColumns * CHUNK * sizeof(TYPE));
 pipe.InitBuffer(leftSteps, 2 * mostRows * STEP * sizeof(TYPE));
 pipe.InitBuffer(rightSteps, 2 * mostColumns * STEP * sizeof(TYPE));
-pipe.InitBuffer(sumsBuffer, mostRows * mostColumns * sizeof(float));
+pipe.InitBuffer(sumsBuffer, mostRows * mostColumns * sizeof(SUMS));
 if (tiling.m % 16 == 1) {
 // A single row is multiplied with the one below it.
-const LocalTensor<TYPE> all = leftBuffer.Get<TYPE>();
-InitConstValue(all, InitConstValueParams<TYPE>(1, 2 * mostRows * CHUNK * sizeof(TYPE) / 32, 0, 0));
+const LocalTensor<ZEROS> all = leftBuffer.Get<ZEROS>();
+InitConstValue(all, InitConstValueParams<ZEROS>(1, 2 * mostRows * CHUNK * sizeof(TYPE) / 32, 0, 0));
 SetFlag<HardEvent::MTE2_MTE1>(2);
 WaitFlag<HardEvent::MTE2_MTE1>(2);
 }
@@ -366,7 +406,7 @@ int64_t stride, uint32_t place, uint32_t shares)
 {
 const uint32_t height = RoundUp(rows);
 const uint32_t begin = rows * place / shares / 16 * 16;
-CopyRows(to[begin * 16], from[begin * stride], rows - begin, columns, stride, height);
+CopyRows(to[begin * LANE], from[begin * stride], rows - begin, columns, stride, height);
 if (begin > 0) {
 CopyRows(to, from, begin, columns, stride, height);
 }
@@ -381,7 +421,7 @@ return;
 }
 // The instruction cannot say so long a way from row to row.
 for (uint32_t row = 0; row < rows; ++row) {
-DataCopy(to[row * 16], from[row * stride], Nd2NzParams(1, 1, columns, 0, columns, height, 1, 0));
+DataCopy(to[row * LANE], from[row * stride], Nd2NzParams(1, 1, columns, 0, columns, height, 1, 0));
 }
 }
 
@@ -430,19 +470,19 @@ WaitFlag<HardEvent::FIX_M>(i);
 __aicore__ inline void Part(const Chunk& chunk, uint32_t slot, uint32_t begin, uint32_t end)
 {
 const uint32_t rows = RoundUp(chunk.block.rows);
-const uint32_t depth = RoundUp(chunk.depth);
+const uint32_t depth = (chunk.depth + LANE - 1) / LANE * LANE;
 // A product of one row would be a vector's, which lies otherwise in L0A.
 const uint32_t realRows = chunk.block.rows == 1 ? 2 : chunk.block.rows;
 const uint32_t realColumns = (end < chunk.block.columns ? end : chunk.block.columns) - begin;
 const LocalTensor<TYPE> leftL1 = LeftChunk(slot);
 const LocalTensor<TYPE> rightL1 = RightChunk(slot);
-const LocalTensor<float> sums = sumsBuffer.Get<float>()[begin * rows];
+const LocalTensor<SUMS> sums = sumsBuffer.Get<SUMS>()[begin * rows];
 for (uint32_t k = 0; k < chunk.depth; k += STEP) {
 const uint32_t length = depth - k < STEP ? depth - k : STEP;
 const LocalTensor<TYPE> leftStep = leftSteps.Get<TYPE>()[step * mostRows * STEP];
 const LocalTensor<TYPE> rightStep = rightSteps.Get<TYPE>()[step * mostColumns * STEP];
 WaitFlag<HardEvent::M_MTE1>(step);
-for (uint32_t i = 0; i < length / 16; ++i) {
+for (uint32_t i = 0; i < length / LANE; ++i) {
 @loads
 }
 SetFlag<HardEvent::MTE1_M>(step);
@@ -498,7 +538,7 @@ uint32_t step = 0;
 _STORE = """
 __aicore__ inline void CopyOut(const Block& block, uint32_t begin, uint32_t end)
 {
-const LocalTensor<float> sums = sumsBuffer.Get<float>()[begin * RoundUp(block.rows)];
+const LocalTensor<SUMS> sums = sumsBuffer.Get<SUMS>()[begin * RoundUp(block.rows)];
 const int64_t at = (block.batch * tiling.m + block.row) * tiling.n + block.column + begin;
 FixpipeParamsV220 params(end - begin, block.rows, RoundUp(block.rows), tiling.n, false);
 params.quantPre = QuantMode_t::MODE;
@@ -510,7 +550,7 @@ _HAND_OVER = """
 // The vector cores of this block get a part as soon as it is there, and say when they have read it.
 __aicore__ inline void CopyOut(const Block& block, uint32_t begin, uint32_t end)
 {
-const LocalTensor<float> sums = sumsBuffer.Get<float>()[begin * RoundUp(block.rows)];
+const LocalTensor<SUMS> sums = sumsBuffer.Get<SUMS>()[begin * RoundUp(block.rows)];
 if (handed >= SLOTS) {
 CrossCoreWaitFlag<2, PIPE_FIX>(FREE);
 }

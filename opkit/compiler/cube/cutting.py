@@ -11,13 +11,21 @@ from functools import lru_cache
 from opkit.chips import Chip
 from opkit.errors import UsageError
 
-__all__ = ["BLOCK_FIELDS", "K_CHUNK", "K_STEP", "Cut", "ProductShape", "chosen_cut", "cut_product"]
+__all__ = [
+    "BLOCK_FIELDS",
+    "CHUNK_BYTES",
+    "STEP_BYTES",
+    "Cut",
+    "ProductShape",
+    "chosen_cut",
+    "cut_product",
+]
 
 _SIDE = 16
-K_CHUNK = 256
-"""Elements of K that a copy to L1 brings: rows of 512 bytes of 16-bit types, which copy fastest."""
-K_STEP = 64
-"""Elements of K that one Mmad multiplies: two such steps of 256 rows fill L0A, or L0B."""
+CHUNK_BYTES = 512
+"""Along K, of what a copy to L1 brings: rows of 512 bytes copy fastest."""
+STEP_BYTES = 128
+"""Along K, of what one Mmad multiplies: two such steps of 256 rows fill L0A, or L0B."""
 _MOST_SIDE = 256
 _BLOCK_CYCLES = 300
 """About what a block costs beside its products: filling and draining the pipes."""
@@ -140,17 +148,21 @@ def _begin(extent: int, parts: int, index: int) -> int:
     return (index * each + min(index, more)) * _SIDE
 
 
-def cut_product(shape: ProductShape, chip: Chip) -> Cut:
+def cut_product(shape: ProductShape, chip: Chip, *, is_int8: bool = False) -> Cut:
     """Return the cut whose busiest core is done first, by the chip's rates.
 
     A block's sums lie in L0C, its chunks of both operands twice in L1: that bounds its sides.
+
+    Args:
+        is_int8: the matrices hold int8 and both lie along K; otherwise 16 bits.
     """
     return _cut(
         shape,
         chip.count("cores.aic"),
         chip.count("memory.l0c_bytes") // 4,
-        chip.number("timing.cube.macs_per_cycle.fp16"),
+        chip.number(f"timing.cube.macs_per_cycle.{'int8' if is_int8 else 'fp16'}"),
         chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle"),
+        1 if is_int8 else 2,
     )
 
 
@@ -180,8 +192,10 @@ def chosen_cut(
 
 
 @lru_cache(maxsize=256)
-def _cut(shape: ProductShape, cores: int, limit: int, macs: float, copied: float) -> Cut:
-    """Return the best cut for `macs` products and `copied` bytes a cycle, `limit` sums at once."""
+def _cut(shape: ProductShape, cores: int, limit: int, macs: float, copied: float, size: int) -> Cut:
+    """Return the best cut for `macs` products and `copied` bytes a cycle, `limit` sums at once, of
+    matrices whose elements have `size` bytes."""
+    chunk, step = CHUNK_BYTES // size, STEP_BYTES // size
     rough: list[tuple[float, int, int]] = []
     for down in _counts(shape.m):
         rows = _most(shape.m, down)
@@ -192,10 +206,13 @@ def _cut(shape: ProductShape, cores: int, limit: int, macs: float, copied: float
             rounds = -(-shape.batches * down * across // cores)
             area = min(rows, shape.m / down + 4) * min(columns, shape.n / across + 4)
             height, width = min(rows, shape.m / down), min(columns, shape.n / across)
-            cube = area * shape.k / macs * (1 + 10 / (rows * columns * K_STEP / macs))
-            # Rows of a left matrix come 512 bytes at a time, those of a right one as wide as a block.
-            bursts = height * _burst(512, copied) + K_CHUNK * _burst(2 * width, copied)
-            moved = bursts * shape.k / K_CHUNK * 1.06
+            cube = area * shape.k / macs * (1 + 10 / (rows * columns * step / macs))
+            # Rows of a left matrix come 512 bytes at a time, those of a right one as wide as a block,
+            # but for int8, where both lie along K.
+            right = width * _burst(CHUNK_BYTES, copied)
+            if size > 1:
+                right = chunk * _burst(size * width, copied)
+            moved = (height * _burst(CHUNK_BYTES, copied) + right) * shape.k / chunk * 1.06
             rough.append(
                 (rounds * (max(cube, moved) + 0.3 * min(cube, moved) + _BLOCK_CYCLES), down, across)
             )

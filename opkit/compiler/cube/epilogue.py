@@ -30,7 +30,7 @@ from ..vector import (
     tile_for,
 )
 from .blocks import BEGUN, FREE, READY, SLOTS, BlockProduct, write_blocks
-from .cutting import BLOCK_FIELDS, K_CHUNK, Cut
+from .cutting import BLOCK_FIELDS, Cut
 
 __all__ = ["Epilogue", "epilogue_data", "epilogue_of", "write_epilogue"]
 
@@ -217,7 +217,7 @@ class _BlockWriter(KernelWriter):
     @property
     def waits_for_cube(self) -> bool:
         """Whether the cube core says that its first chunk has come; a Matmul object cannot."""
-        return self.block.dtype in ("float16", "bfloat16")
+        return self.block.is_blocked
 
     @property
     def parameters(self) -> list[str]:
@@ -243,8 +243,9 @@ class _BlockWriter(KernelWriter):
         out(
             "const bool hasColumns = before >= 0 && BlockAt(before).column == block.column && BlockAt(before).batch == block.batch;"
         )
-        out(f"for (int64_t k = first; k < tiling.k; k += {K_CHUNK}) {{")
-        out(f"const uint32_t depth = Shorter(tiling.k - k, {K_CHUNK});")
+        chunk = self.block.chunk
+        out(f"for (int64_t k = first; k < tiling.k; k += {chunk}) {{")
+        out(f"const uint32_t depth = Shorter(tiling.k - k, {chunk});")
         for side, first, extent, cores, place, all_of in (
             ("left", "block.row", "block.rows", "block.wide", "block.place", "tiling.m"),
             ("right", "block.column", "block.columns", "down", "above", "tiling.n"),
@@ -268,6 +269,7 @@ class _BlockWriter(KernelWriter):
         room = f"({self.queue_bytes(self.input_segments)})"
         kind = self.block.operand
         text = _TOUCH.replace("TYPE", kind).replace("ROOM", f"{room} / sizeof({kind})")
+        text = text.replace("LAST", str(self.block.lane - 1)).replace("LANE", str(self.block.lane))
         out.all(text.strip().splitlines())
         out()
 
@@ -282,7 +284,7 @@ class _BlockWriter(KernelWriter):
     def process(self) -> None:
         out = self.out
         begun = f"CrossCoreWaitFlag<2, PIPE_MTE2>({BEGUN});" if self.waits_for_cube else ""
-        text = _PROCESS.replace("BEGUN", begun).replace("SKIPPED", str(2 * K_CHUNK))
+        text = _PROCESS.replace("BEGUN", begun).replace("SKIPPED", str(2 * self.block.chunk))
         out.all(line for line in text.strip().splitlines() if line)
         out()
 
@@ -402,7 +404,7 @@ if (first >= rows) {
 return;
 }
 uint32_t count = rows - first < each ? rows - first : each;
-const uint32_t most = ROOM / ((length + 15) / 16 * 16);
+const uint32_t most = ROOM / ((length + LAST) / LANE * LANE);
 count = count < most ? count : most;
 if (count == 0) {
 return;

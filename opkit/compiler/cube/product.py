@@ -9,7 +9,7 @@ from opkit.dtypes import find_dtype
 
 from ..choices import OWN_CHOICES, Choices
 from ..text import Text
-from .blocks import FREE, READY, SLOTS, BlockProduct, cpp
+from .blocks import FREE, READY, SLOTS, BlockProduct, cpp, size_bytes
 from .cutting import ProductShape
 
 __all__ = ["product_data", "write_object_cube", "write_product"]
@@ -307,13 +307,6 @@ def product_data(
         *(-(-shape.m // base_m), -(-shape.n // base_n)),
     )
     return used, struct.pack(f"={len(_FIELDS)}q", *values)
-
-
-def size_bytes(dtype: str) -> int:
-    """Return the bytes of an element."""
-    row = find_dtype(dtype)
-    assert row is not None
-    return row.size_bytes
 
 
 def _up(value: int) -> int:
