@@ -18,12 +18,25 @@ if TYPE_CHECKING:
 __all__ = ["ATTENTION"]
 
 
-def _shape(tensors: Sequence[Tensor], _: Settings) -> Shape:
+def _apart(shape: Shape, is_turned: bool) -> Shape:
+    """Return a shape with heads before rows, from one with rows before heads or the other way."""
+    if not is_turned:
+        return shape
+    if len(shape) < 3:
+        raise UsageError(f"{shape_text(shape)} has no heads, so that nothing is turned")
+    return (*shape[:-3], shape[-2], shape[-3], shape[-1])
+
+
+def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     if len(tensors) not in (3, 4):
         raise UsageError(
             f"there are {len(tensors)} tensors, expected q, k, v, and a mask where there is one"
         )
-    q, k, v = (tensor.shape for tensor in tensors[:3])
+    turned = str(settings["turned"])
+    q, k, v = (
+        _apart(tensor.shape, letter in turned)
+        for tensor, letter in zip(tensors[:3], "qkv", strict=True)
+    )
     if min(len(q), len(k), len(v)) < 2:
         raise UsageError("q, k and v have two axes or more")
     if not same(q[-1], k[-1]) or not same(k[-2], v[-2]):
@@ -42,15 +55,19 @@ def _shape(tensors: Sequence[Tensor], _: Settings) -> Shape:
                 f"the mask {shape_text(tensors[3].shape)} does not broadcast to the scores"
                 f" {shape_text(scores)}"
             )
-    return (*q[:-1], v[-1])
+    return _apart((*q[:-1], v[-1]), "y" in turned)
 
 
 def _dtype(tensors: Sequence[Tensor], _: Settings) -> str:
     return tensors[0].dtype
 
 
-def _reference(*arrays: Any, scale: float | None, causal: bool) -> Any:
-    q, k, v, *mask = arrays
+def _reference(*arrays: Any, scale: float | None, causal: bool, turned: str) -> Any:
+    q, k, v = (
+        np.swapaxes(array, -3, -2) if letter in turned else array
+        for array, letter in zip(arrays[:3], "qkv", strict=True)
+    )
+    mask = arrays[3:]
     factor = q.shape[-1] ** -0.5 if scale is None else scale
     scores = q @ np.swapaxes(k, -1, -2) * factor
     if mask:
@@ -60,13 +77,15 @@ def _reference(*arrays: Any, scale: float | None, causal: bool) -> Any:
         scores = np.where(seen, scores, -np.inf)
     with np.errstate(all="ignore"):
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True) @ v
+        result = weights / weights.sum(axis=-1, keepdims=True) @ v
+    return np.swapaxes(result, -3, -2) if "y" in turned else result
 
 
 ATTENTION = Operator(
     *("attention", None, "attention", _shape, _dtype, _reference),
     aten="scaled_dot_product_attention",
-    parameters={"scale": None, "causal": False},
+    parameters={"scale": None, "causal": False, "turned": ""},
 )
 """softmax(q kᵀ scale + mask) v; without a scale one over the root of q's width; `causal`: a query
-sees the keys up to its own place."""
+sees the keys up to its own place; `turned`: which of q, k, v and the result y have rows before
+heads, `[..., row, head, column]`, by their letters."""

@@ -143,7 +143,8 @@ class Compiled(ProgramCalls):
 
     def _attend(self, group: Group, memory: dict[str, Any], sizes: Mapping[str, int]) -> None:
         (node,) = group.nodes
-        arrays = attention_arrays([memory[name] for name in node.inputs])
+        turned = str(node.settings["turned"])
+        arrays = attention_arrays([memory[name] for name in node.inputs], turned)
         result = self.room(node.output.name, memory, sizes)
         if result.size == 0:
             return

@@ -9,7 +9,13 @@ from functools import cached_property
 from opkit.chips import Chip
 from opkit.errors import UsageError
 
-from .attention import AttentionKernel, attention_kernel, recognise_attention, write_attention
+from .attention import (
+    AttentionKernel,
+    absorb_transposes,
+    attention_kernel,
+    recognise_attention,
+    write_attention,
+)
 from .choices import OWN_CHOICES, Choices
 from .collapsing import collapse
 from .dimensions import evaluate
@@ -99,7 +105,7 @@ def compile_stages(graph: Graph, chip: Chip, choices: Choices | None = None) -> 
             f"compiled programs do not run on {chip.name} yet",
             help="they copy with DataCopyPad, which architecture 2201 has: --chip Ascend910B2",
         )
-    simple = simplify(expand(recognise_attention(graph), fractions_only=True))
+    simple = absorb_transposes(simplify(expand(recognise_attention(graph), fractions_only=True)))
     chosen = choices or OWN_CHOICES
     fused = fuse(simple, apart=chosen.fusion == "none")
     kernels = {
@@ -127,7 +133,8 @@ def prepare(graph: Graph) -> FusedGraph:
     Raises:
         GraphError: it cannot be compiled; at the user's line.
     """
-    return fuse(simplify(collapse(simplify(expand(recognise_attention(graph))))))
+    simple = simplify(collapse(simplify(expand(recognise_attention(graph)))))
+    return fuse(absorb_transposes(simple))
 
 
 _HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'

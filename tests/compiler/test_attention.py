@@ -69,6 +69,53 @@ OPERATOR: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
 }
 
 
+def _heads_apart(*letters: str) -> Callable[..., Any]:
+    def program(q: Any, k: Any, v: Any, *mask: Any) -> Any:
+        parts = {"q": q, "k": k, "v": v}
+        for letter in letters:
+            if letter in parts:
+                parts[letter] = parts[letter].transpose(0, 2, 1, 3)
+        y = parts["q"].apply("attention", parts["k"], parts["v"], *mask)
+        return y.transpose(0, 2, 1, 3).reshape(2, 70, 96) if "y" in letters else y
+
+    return program
+
+
+TURNED: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
+    "all": (_heads_apart(*"qkvy"), _qkv(2, 70, 3, 32)),
+    "queries and values, with a mask": (
+        _heads_apart(*"qv"),
+        (
+            Spec("q", (2, 70, 3, 32), H),
+            Spec("k", (2, 3, 40, 32), H),
+            Spec("v", (2, 40, 3, 32), H),
+            Spec("m", (2, 1, 1, 40), H),
+        ),
+    ),
+    "the result": (_heads_apart("y"), _qkv(2, 3, 70, 32)),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_heads_beside_each_other_are_read_and_written_where_they_lie(
+    name: str, run_program: Run
+) -> None:
+    function, specs = TURNED[name]
+    groups = oc.compile(function, *specs).stages.fused.groups
+    assert [group.kind for group in groups if group.kind != "view"] == ["attention"]
+    run_program(function, *specs)
+
+
+def test_a_result_that_is_also_read_head_by_head_is_turned_by_a_kernel(run_program: Run) -> None:
+    def program(q: Any, k: Any, v: Any) -> Any:
+        y = q.apply("attention", k, v)
+        return y.transpose(0, 2, 1, 3), y
+
+    groups = oc.compile(program, *_qkv(1, 2, 20, 16)).stages.fused.groups
+    assert [group.kind for group in groups] == ["attention", "transpose"]
+    run_program(program, *_qkv(1, 2, 20, 16))
+
+
 @pytest.mark.parametrize("name", SPELLED)
 def test_attention_that_is_spelled_out_becomes_one_kernel(name: str, run_program: Run) -> None:
     function, specs = SPELLED[name]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from .kernel import attention_arrays, attention_data, attention_kernel, workspaces
+from .layout import absorb_transposes
 from .pattern import recognise_attention
 from .text import AttentionKernel, write_attention
 
 __all__ = [
     "AttentionKernel",
+    "absorb_transposes",
     "attention_arrays",
     "attention_data",
     "attention_kernel",

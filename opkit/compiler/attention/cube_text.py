@@ -50,6 +50,12 @@ next.keys = Shorter(step.limit - next.key, KEYS);
 return next;
 }
 
+// A row of one batch, counted in rows of one head, where `heads` of them lie beside each other in each row.
+__aicore__ inline int64_t RowAt(int64_t batch, int64_t rows, int64_t row, int64_t heads) const
+{
+return (batch / heads * rows + row) * heads + batch % heads;
+}
+
 __aicore__ inline uint32_t Shorter(int64_t left, int64_t right) const
 {
 return static_cast<uint32_t>(left < right ? left : right);
@@ -145,7 +151,7 @@ __aicore__ inline void Scores(const Step& step, uint32_t slot)
 if (step.key == 0) {
 query = 1 - query;
 WaitFlag<HardEvent::MTE1_MTE2>(query);
-Copy(queryBuffer.Get<TYPE>()[query * QUERIES * depth], qGlobal[(step.batch * tiling.queries + step.row) * tiling.width], step.rows, tiling.width, tiling.width);
+Copy(queryBuffer.Get<TYPE>()[query * QUERIES * depth], qGlobal[RowAt(step.batch, tiling.queries, step.row, tiling.queryHeads) * tiling.width], step.rows, tiling.width, tiling.queryHeads * tiling.width);
 SetFlag<HardEvent::MTE2_MTE1>(query);
 WaitFlag<HardEvent::MTE2_MTE1>(query);
 }
@@ -156,7 +162,7 @@ const int32_t flag = 2 + half1;
 const LocalTensor<TYPE> keys = keyBuffer.Get<TYPE>()[half1 * HALF * depth];
 half1 = 1 - half1;
 WaitFlag<HardEvent::MTE1_MTE2>(flag);
-Copy(keys, kGlobal[(step.batch * tiling.batchKeys + step.key + begin) * tiling.width], count, tiling.width, tiling.width);
+Copy(keys, kGlobal[RowAt(step.batch, tiling.batchKeys, step.key + begin, tiling.keyHeads) * tiling.width], count, tiling.width, tiling.keyHeads * tiling.width);
 SetFlag<HardEvent::MTE2_MTE1>(flag);
 WaitFlag<HardEvent::MTE2_MTE1>(flag);
 for (uint32_t first = 0; first < count; first += UNIT) {
@@ -212,7 +218,7 @@ const LocalTensor<TYPE> values = valueBuffer.Get<TYPE>()[half2 * HALF * valueCol
 half2 = 1 - half2;
 WaitFlag<HardEvent::MTE1_MTE2>(flag);
 Copy(weights, weightsGlobal[Slot(slot) * QUERIES * KEYS + begin], step.rows, count, KEYS);
-Copy(values, vGlobal[(step.batch * tiling.batchKeys + step.key + begin) * tiling.valueWidth], count, tiling.valueWidth, tiling.valueWidth);
+Copy(values, vGlobal[RowAt(step.batch, tiling.batchKeys, step.key + begin, tiling.valueHeads) * tiling.valueWidth], count, tiling.valueWidth, tiling.valueHeads * tiling.valueWidth);
 SetFlag<HardEvent::MTE2_MTE1>(flag);
 WaitFlag<HardEvent::MTE2_MTE1>(flag);
 for (uint32_t first = 0; first < count; first += UNIT) {

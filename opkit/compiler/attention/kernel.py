@@ -60,7 +60,8 @@ def attention_kernel(graph: Graph, name: str, node: Node) -> AttentionKernel:
 def attention_data(node: Node, arrays: Sequence[Any], chip: Chip) -> tuple[int, bytes]:
     """Return the cores and the tiling data of a launch over q, k, v and a mask, laid out by
     `attention_arrays`."""
-    q, k, v, *mask = arrays
+    turned = str(node.settings["turned"])
+    q, k, v, *mask = (apart(a, c in turned) for a, c in zip(arrays, "qkvm", strict=False))
     batches = int(np.prod(q.shape[:-2]))
     queries, width = q.shape[-2:]
     groups = -(-queries // QUERIES)
@@ -75,27 +76,44 @@ def attention_data(node: Node, arrays: Sequence[Any], chip: Chip) -> tuple[int, 
     values = (
         *(batches * groups, groups, queries, k.shape[-2], width, v.shape[-1]),
         *(0 if is_shared else k.shape[-2], batch_mask, row_mask),
+        *(q.shape[-3] if letter in turned else 1 for letter in "qkvy"),
     )
     cores = min(chip.count("cores.aic"), batches * groups)
-    return cores, struct.pack("=9qfI", *values, factor, 0)
+    return cores, struct.pack("=13qfI", *values, factor, 0)
 
 
-def attention_arrays(arrays: Sequence[Any]) -> list[Any]:
+def attention_arrays(arrays: Sequence[Any], turned: str = "") -> list[Any]:
     """Return q, k, v and a mask with one matrix for each batch, or one for all: what broadcasts
-    along some batch axes only is laid out by the host."""
+    along some batch axes only is laid out by the host.
+
+    Args:
+        turned: which of q, k and v have rows before heads.
+    """
     q, k, v, *mask = arrays
-    outer = q.shape[:-2]
-    is_shared = int(np.prod(k.shape[:-2])) == 1 and int(np.prod(v.shape[:-2])) == 1
-    if not is_shared:
-        k, v = (_laid_out(each, outer) for each in (k, v))
+    outer = apart(q, "q" in turned).shape[:-2]
+    if "k" not in turned and "v" not in turned:
+        is_shared = int(np.prod(k.shape[:-2])) == 1 and int(np.prod(v.shape[:-2])) == 1
+        if not is_shared:
+            k, v = (_laid_out(each, outer) for each in (k, v))
+    # What is turned has q's own batches; what is not beside it, too.
+    elif "k" not in turned:
+        k = _laid_out(k, outer)
+    elif "v" not in turned:
+        v = _laid_out(v, outer)
+    keys = apart(k, "k" in turned).shape[-2]
     if mask:
         (given,) = mask
         given = given.reshape((1,) * max(0, 2 - given.ndim) + given.shape)
-        if given.shape[-1] != k.shape[-2]:
-            given = np.broadcast_to(given, (*given.shape[:-1], k.shape[-2]))
+        if given.shape[-1] != keys:
+            given = np.broadcast_to(given, (*given.shape[:-1], keys))
         own = given.shape[:-2]
         mask = [np.ascontiguousarray(given if int(np.prod(own)) == 1 else _laid_out(given, outer))]
     return [q, k, v, *mask]
+
+
+def apart(array: Any, is_turned: bool) -> Any:
+    """Return heads before rows, whatever comes first in memory."""
+    return np.swapaxes(array, -3, -2) if is_turned else array
 
 
 def workspaces(cores: int, value_width: int, dtype: str) -> list[Any]:

@@ -30,6 +30,10 @@ ATTENTION_FIELDS = (
     ("batchKeys", "int64_t", "rows of k and v from one batch to the next; 0: one for all"),
     ("batchMask", "int64_t", "elements of the mask from one batch to the next; 0: one for all"),
     ("rowMask", "int64_t", "elements from row to row of the mask; 0: one for all"),
+    ("queryHeads", "int64_t", "heads that lie beside each other in a row of q; 1: each apart"),
+    ("keyHeads", "int64_t", "the same of k"),
+    ("valueHeads", "int64_t", "the same of v"),
+    ("resultHeads", "int64_t", "the same of the result"),
 )
 """Name, C++ type and note of each member that is a whole number; the scale follows them."""
 

@@ -343,8 +343,9 @@ Cast(output[column], total[column], RoundMode::CAST_RINT, width, own, {1, 1, sta
 }
 outputQueue.EnQue(output);
 output = outputQueue.DeQue<TYPE>();
-const int64_t to = (step.batch * tiling.queries + step.row + first) * tiling.valueWidth;
-DataCopyPad(yGlobal[to], output, DataCopyExtParams{static_cast<uint16_t>(own), static_cast<uint32_t>(tiling.valueWidth * sizeof(TYPE)), (valueColumns - (static_cast<uint32_t>(tiling.valueWidth) + 15) / 16 * 16) / 16, 0, 0});
+const int64_t to = RowAt(step.batch, tiling.queries, step.row + first, tiling.resultHeads) * tiling.valueWidth;
+const uint32_t others = static_cast<uint32_t>((tiling.resultHeads - 1) * tiling.valueWidth * sizeof(TYPE));
+DataCopyPad(yGlobal[to], output, DataCopyExtParams{static_cast<uint16_t>(own), static_cast<uint32_t>(tiling.valueWidth * sizeof(TYPE)), (valueColumns - (static_cast<uint32_t>(tiling.valueWidth) + 15) / 16 * 16) / 16, others, 0});
 outputQueue.FreeTensor(output);
 }
 
