@@ -114,6 +114,9 @@ class GraphBuilder:
 
         row = OPERATORS.get(operator)
         location = self._location or here()
+        if row is not None and row.arity is None and len(operands) == 1:
+            # A list of tensors is as good as one tensor after another.
+            operands = tuple(operands[0]) if isinstance(operands[0], list | tuple) else operands
         if row is None:
             import difflib
 
@@ -437,6 +440,21 @@ class Value:
         """Return the same elements in another shape; one extent may be -1."""
         return self.apply("reshape", shape=shape)
 
+    def split(self, parts: int | Sequence[int], axis: int = 0) -> tuple[Value, ...]:
+        """Return parts along an axis: so many equal ones, or of these sizes.
+
+        Raises:
+            GraphError: they do not make up the axis.
+        """
+        from .indexing import split
+
+        return split(self, parts, axis)
+
+    def topk(self, k: int, axis: int = -1, largest: bool = True) -> tuple[Value, Value]:
+        """Return the k largest or smallest elements of an axis, in order, and their places."""
+        settings = {"k": k, "axis": axis, "largest": largest}
+        return self.apply("topk", **settings), self.apply("topk_places", **settings)
+
     def transpose(self, *axes: int) -> Value:
         """Return the axes in another order."""
         return self.apply("transpose", axes=axes or tuple(reversed(range(self.ndim))))
@@ -447,7 +465,7 @@ Operand: TypeAlias = Value | float | int | bool
 
 def trace(
     function: Callable[..., object],
-    inputs: Sequence[TensorSpec],
+    inputs: Sequence[TensorSpec | Sequence[TensorSpec]],
     *,
     name: str | None = None,
     attributes: Sequence[Attribute] = (),
@@ -457,14 +475,19 @@ def trace(
     Args:
         function: takes the inputs, then the attributes; returns one value, a tuple, or a dict of
             names to values.
-        inputs: the tensors.
+        inputs: the tensors; a list of them is one argument.
         name: the kernel's name; the function's own without one.
 
     Raises:
         GraphError: the function does what cannot be traced; at the user's line.
     """
     builder = GraphBuilder(name or _kernel_name(function))
-    values = [builder.input(spec.name, spec.shape, spec.dtype) for spec in inputs]
+    values: list[object] = [
+        _declared(builder, spec)
+        if isinstance(spec, TensorSpec)
+        else [_declared(builder, each) for each in spec]
+        for spec in inputs
+    ]
     values += [builder.attribute(a.name, a.kind, a.default) for a in attributes]
     code = getattr(function, "__code__", None)
     place = Location(code.co_filename, code.co_firstlineno) if code is not None else None
@@ -490,6 +513,10 @@ def trace(
             )
         builder.output(key, value)
     return builder.graph()
+
+
+def _declared(builder: GraphBuilder, spec: TensorSpec) -> Value:
+    return builder.input(spec.name, spec.shape, spec.dtype)
 
 
 def _kernel_name(function: Callable[..., object]) -> str:

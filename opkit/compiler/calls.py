@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,11 +56,14 @@ class ProgramCalls(ABC):
     def __call__(self, *arrays: Any, **attributes: float) -> Any:
         """Return the outputs for these inputs.
 
+        A list of arrays stands for one after another, as programs over lists of tensors take them.
+
         Raises:
             UsageError: an array does not fit its input.
             KernelFault: a kernel faulted.
         """
         graph = self.graph
+        arrays = tuple(_flat(arrays))
         if len(arrays) != len(graph.inputs):
             raise UsageError(f"{graph.name} takes {len(graph.inputs)} arrays, not {len(arrays)}")
         given: dict[str, Any] = {}
@@ -137,6 +140,12 @@ class ProgramCalls(ABC):
             assert row is not None and row.numpy is not None
             memory[name] = np.empty(tuple(evaluate(e, sizes) for e in tensor.shape), row.numpy)
         return memory[name]
+
+
+def _flat(arrays: Iterable[Any]) -> Iterator[Any]:
+    for each in arrays:
+        is_list = isinstance(each, list | tuple) and all(isinstance(a, np.ndarray) for a in each)
+        yield from each if is_list else (each,)
 
 
 def _number(

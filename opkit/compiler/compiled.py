@@ -16,6 +16,7 @@ from .choices import Choices, ChoicesRow, read_choices
 from .dimensions import bind_shapes
 from .fusion import FusedGraph, Group
 from .graph import Attribute, Graph, GraphError, Location
+from .library import LIBRARY, run_library
 from .movements import MOVEMENTS, run_movement
 from .native import NativeKernel, compile_text
 from .products import run_product
@@ -99,6 +100,8 @@ class Compiled(ProgramCalls):
             self._attend(group, memory, sizes)
         elif group.kind in MOVEMENTS:
             run_movement(self, group.nodes[0], memory, sizes)
+        elif group.kind in LIBRARY:
+            run_library(self, group, memory, sizes, scalars)
         else:
             raise GraphError(f"{group.kind} has no kernel yet", location=group.nodes[0].location)
 
@@ -187,7 +190,7 @@ TARGETS = ("ascendc", "cpp")
 @overload
 def compile(
     program: Graph | Callable[..., object],
-    *inputs: TensorSpec,
+    *inputs: TensorSpec | Sequence[TensorSpec],
     chip: str = ...,
     target: Literal["ascendc"] = ...,
     name: str | None = ...,
@@ -198,7 +201,7 @@ def compile(
 @overload
 def compile(
     program: Graph | Callable[..., object],
-    *inputs: TensorSpec,
+    *inputs: TensorSpec | Sequence[TensorSpec],
     chip: str = ...,
     target: Literal["cpp"],
     name: str | None = ...,
@@ -206,7 +209,7 @@ def compile(
 ) -> HostProgram: ...
 def compile(
     program: Graph | Callable[..., object],
-    *inputs: TensorSpec,
+    *inputs: TensorSpec | Sequence[TensorSpec],
     chip: str = DEFAULT_CHIP,
     target: str = "ascendc",
     name: str | None = None,
@@ -218,7 +221,7 @@ def compile(
 
     Args:
         program: a graph, or a Python function over tensors, which is traced.
-        inputs: the function's inputs.
+        inputs: the function's inputs; a list of them is one argument.
         chip: the chip's name.
         target: `ascendc`, for the chip; `cpp`, plain C++ with threads for this machine.
         name: the kernel's name; the function's own without one.

@@ -163,6 +163,9 @@ def _kind(node: Node) -> str:
         return "vector"
     if node.operator in ("reshape",):
         return "view"
+    # One kernel sorts, whether values are wanted, or places, or both.
+    if node.operator == "argsort":
+        return "sort"
     # "broadcast_to" computes nothing, and comes for nothing in the loops of what reads it.
     return "vector" if node.operator == "broadcast_to" else node.operator
 
@@ -177,6 +180,10 @@ def _join(
     lasting: frozenset[str],
 ) -> tuple[int | None, str]:
     """Return the kernel that a node joins, or why it begins another."""
+    if kind == "sort":
+        for index, (_, (first, *_), _) in enumerate(building):
+            if _kind(first) == kind and _sorts_alike(first, node):
+                return index, ""
     if kind != "vector":
         return None, f"{node.operator} is a kernel of its own" if producers else ""
     why = ""
@@ -202,6 +209,10 @@ def _join(
             continue
         return index, ""
     return None, why
+
+
+def _sorts_alike(first: Node, second: Node) -> bool:
+    return first.inputs == second.inputs and first.attributes == second.attributes
 
 
 def _waits(

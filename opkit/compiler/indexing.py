@@ -1,14 +1,17 @@
-"""`x[...]`: basic indexing as slices and reshapes."""
+"""`x[...]` and `x.split(...)`: basic indexing as slices and reshapes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from opkit.errors import UsageError
 
 from .builder import Value, here
 from .dimensions import Dimension
 from .graph import GraphError
+from .table import normal_axes
 
-__all__ = ["index"]
+__all__ = ["index", "split"]
 
 
 def index(value: Value, key: object) -> Value:
@@ -52,6 +55,38 @@ def index(value: Value, key: object) -> Value:
         a is b or a == b for a, b in zip(shape, result.shape, strict=True)
     )
     return result if same else result.reshape(*shape)
+
+
+def split(value: Value, parts: int | Sequence[int], axis: int) -> tuple[Value, ...]:
+    """Return parts along an axis: so many equal ones, or of these sizes.
+
+    Raises:
+        GraphError: they do not make up the axis.
+    """
+    try:
+        (at,) = normal_axes(axis, value.ndim)
+    except UsageError as err:
+        raise GraphError(err.message, location=here()) from err
+    extent = value.shape[at]
+    if isinstance(parts, int):
+        if parts < 1 or (isinstance(extent, int) and extent % parts):
+            raise GraphError(
+                f"{extent} elements are not {parts} equal parts",
+                location=here(),
+                help="give the size of each part",
+            )
+        sizes: Sequence[Dimension] = [extent // parts] * parts
+    else:
+        sizes = parts
+        if isinstance(extent, int) and sum(parts) != extent:
+            raise GraphError(
+                f"parts of {sum(parts)} elements do not make up {extent}", location=here()
+            )
+    found, start = [], 0
+    for size in sizes:
+        found.append(_part(value, at, start, start + size, 1))
+        start = start + size
+    return tuple(found)
 
 
 def _part(value: Value, axis: int, start: Dimension, stop: Dimension, step: int) -> Value:

@@ -97,6 +97,24 @@ def _joined(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     return tuple(shape)
 
 
+def _stacked(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    axis, shape = settings["axis"], tensors[0].shape
+    if not isinstance(axis, int) or not -len(shape) <= axis + 1 <= len(shape) + 1:
+        raise UsageError(f"axis {axis} does not exist: there are {len(shape) + 1}")
+    for other in tensors[1:]:
+        if len(other.shape) != len(shape) or not all(map(same, other.shape, shape)):
+            raise UsageError(f"{shape_text(other.shape)} lies on no {shape_text(shape)}")
+    at = axis % (len(shape) + 1)
+    return (*shape[:at], len(tensors), *shape[at:])
+
+
+def _stack(*tensors: Value, axis: int) -> Value:
+    first = tensors[0]
+    at = axis % (first.ndim + 1)
+    layers = [x.reshape(*x.shape[:at], 1, *x.shape[at:]) for x in tensors]
+    return first.builder.apply("concat", *layers, axis=at)
+
+
 def _padded(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     shape = tensors[0].shape
     widths = settings["widths"]
@@ -198,6 +216,13 @@ ROWS = (
         lambda *tensors, axis: np.concatenate(tensors, axis=axis),
         pto="concat",
         aten="cat",
+        parameters={"axis": 0},
+    ),
+    Operator(
+        *("stack", None, "movement", _stacked, as_promoted),
+        lambda *tensors, axis: np.stack(tensors, axis=axis),
+        expand=_stack,
+        aten="stack",
         parameters={"axis": 0},
     ),
     Operator(

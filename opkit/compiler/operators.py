@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import composites, movement, primitives, scans
+from . import composites, movement, ordering, primitives, random_numbers, scans
 from .attention_operator import ATTENTION
 from .convolution import CONVOLUTION
 from .table import Operator
@@ -18,6 +18,8 @@ OPERATORS: Mapping[str, Operator] = {
         *composites.ROWS,
         *movement.ROWS,
         *scans.ROWS,
+        *ordering.ROWS,
+        *random_numbers.ROWS,
         ATTENTION,
         CONVOLUTION,
     )

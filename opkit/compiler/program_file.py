@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,15 @@ from .graph import Graph, GraphError, Location
 __all__ = ["load_program", "tensor_spec"]
 
 _SPEC = re.compile(r"^\s*(\w+)\s*\[(.*)\]\s*$")
+_LIST = re.compile(r"^(.*\])\s*\*\s*(\d+)\s*$")
 
 
 def load_program(path: Path, function: str | None = None) -> Graph:
     """Return the graph of a function in a Python file.
 
     Its parameters are annotated with their data types and extents, as text: `x: "float16[M,
-    4096]"`; names are sizes
-    known at launch. Without a name the file's only such function is taken.
+    4096]"`; names are sizes known at launch, and `"float16[M] * 3"` is a list of three. Without a
+    name the file's only such function is taken.
 
     Raises:
         UsageError: there is no such file or function.
@@ -63,16 +64,27 @@ def load_program(path: Path, function: str | None = None) -> Graph:
 def _is_program(function: Callable[..., Any]) -> bool:
     parameters = inspect.signature(function).parameters.values()
     return bool(parameters) and all(
-        isinstance(p.annotation, str) and _SPEC.match(p.annotation.strip("'\"")) for p in parameters
+        isinstance(p.annotation, str) and _SPEC.match(_element(p.annotation)[0]) for p in parameters
     )
 
 
-def _specs(function: Callable[..., Any], path: Path) -> list[TensorSpec]:
+def _element(annotation: str) -> tuple[str, int]:
+    """Return the text of a tensor, and how many are in a list of them; 0 for a single one."""
+    text = annotation.strip("'\"")
+    match = _LIST.match(text)
+    return (match[1], int(match[2])) if match else (text, 0)
+
+
+def _specs(function: Callable[..., Any], path: Path) -> list[TensorSpec | Sequence[TensorSpec]]:
     place = Location(str(path), function.__code__.co_firstlineno)
-    return [
-        tensor_spec(name, parameter.annotation.strip("'\""), place)
-        for name, parameter in inspect.signature(function).parameters.items()
-    ]
+    found: list[TensorSpec | Sequence[TensorSpec]] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        text, count = _element(parameter.annotation)
+        if count:
+            found.append([tensor_spec(f"{name}{at}", text, place) for at in range(count)])
+        else:
+            found.append(tensor_spec(name, text, place))
+    return found
 
 
 def tensor_spec(name: str, text: str, place: Location | None = None) -> TensorSpec:

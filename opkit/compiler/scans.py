@@ -107,6 +107,15 @@ def _grad_cumsum(grad: Value, x: Value, y: Value, axis: int) -> Sequence[Value |
     return (total - grad.apply("cumsum", axis=axis) + grad,)
 
 
+def _summed_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    axes = normal_axes(settings["axis"], len(tensors[0].shape))
+    return tuple(1 if at in axes else extent for at, extent in enumerate(tensors[0].shape))
+
+
+def _np_whole_sum(x: Any, axis: Any) -> Any:
+    return np.sum(x, axis=axis, keepdims=True, dtype=np.int64)
+
+
 ROWS = (
     Operator(
         *("arange", 0, "source", _counted, _count_dtype),
@@ -120,5 +129,10 @@ ROWS = (
         gradient=_grad_cumsum,
         aten="cumsum",
         parameters={"axis": -1},
+    ),
+    # What sums of whole numbers along axes of unknown size become; the axes stay, and are 1 long.
+    Operator(
+        *("whole_sum", 1, "line", _summed_shape, lambda *_: "int32", _np_whole_sum),
+        parameters={"axis": REQUIRED},
     ),
 )

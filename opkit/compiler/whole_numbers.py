@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .dimensions import product
-from .graph import GraphError
 
 if TYPE_CHECKING:
     from .builder import Value
@@ -17,16 +16,14 @@ _LONGEST = (1 << 24) // 255
 
 
 def reduce_whole(operator: str, x: Value, axes: tuple[int, ...]) -> Value:
-    """Return a sum, a maximum or a minimum of whole numbers along axes, which keep their rank.
-
-    Raises:
-        GraphError: a sum runs over more elements than it is exact for.
-    """
-    if x.dtype == "bool":
-        # A count of truths stays below 2**24.
+    """Return a sum, a maximum or a minimum of whole numbers along neighbouring axes, which keep
+    their rank."""
+    length = product(x.shape[axis] for axis in axes)
+    is_long = isinstance(length, int) and length > 1 << 24
+    if x.dtype == "bool" and not (operator == "sum" and is_long):
         return x.astype("float32").apply(operator, axis=axes, keepdims=True).astype("int32")
     if operator == "sum":
-        return _wrapped(_sum(x.astype("int32"), axes), x.dtype)
+        return _wrapped(_sum(x.astype("int32"), axes), "int32" if x.dtype == "bool" else x.dtype)
     if x.dtype == "int32":
         return _extreme(operator, x, axes)
     return x.astype("float32").apply(operator, axis=axes, keepdims=True).astype(x.dtype)
@@ -35,13 +32,10 @@ def reduce_whole(operator: str, x: Value, axes: tuple[int, ...]) -> Value:
 def _sum(x: Value, axes: tuple[int, ...]) -> Value:
     """Return an int32 sum, which wraps, byte by byte: float32 adds up bytes exactly."""
     length = product(x.shape[axis] for axis in axes)
-    if not isinstance(length, int) or length > _LONGEST:
-        raise GraphError(
-            f"a sum of whole numbers over {length} elements is not exact:"
-            f" at most {_LONGEST}, a number known when the program is compiled",
-            location=x.builder.location,
-            help="sum in parts, or cast to float32 first; exact up to 2**24",
-        )
+    if not isinstance(length, int):
+        return x.apply("whole_sum", axis=axes)
+    if length > _LONGEST:
+        return _sum_of_parts(x, axes)
     total: Value | None = None
     for place in range(4):
         mask = 0xFF << 8 * place
@@ -52,6 +46,26 @@ def _sum(x: Value, axes: tuple[int, ...]) -> Value:
         total = part if total is None else total + part
     assert total is not None
     return total
+
+
+def _sum_of_parts(x: Value, axes: tuple[int, ...]) -> Value:
+    """Return a sum of more elements than whose bytes float32 adds up: sums wrap, so that those of
+    parts may be added."""
+    *others, axis = axes
+    extent = x.shape[axis]
+    assert isinstance(extent, int)
+    if extent <= _LONGEST:
+        inner = _sum(x, (axis,))
+    else:
+        part = next((at for at in range(_LONGEST, _LONGEST // 64, -1) if extent % at == 0), 1 << 15)
+        parts = -(-extent // part)
+        if parts * part > extent:
+            widths = tuple((0, parts * part - extent if at == axis else 0) for at in range(x.ndim))
+            x = x.apply("pad", widths=widths, value=0)
+        before, after = x.shape[:axis], x.shape[axis + 1 :]
+        inner = _sum(x.reshape(*before, parts, part, *after), (axis + 1,))
+        inner = _sum(inner.reshape(*before, parts, *after), (axis,))
+    return _sum(inner, tuple(others)) if others else inner
 
 
 def _wrapped(total: Value, dtype: str) -> Value:

@@ -1,208 +1,21 @@
-// Kernels along one dim: sorting (sort, topk), running sums and extremes (cumsum, cummax), the place of the extreme
-// (argmax, max over a dim). The scalar unit does them: they compare one element with the next.
+// Kernels along one dim, for the device: their plans lie in global memory.
 #include "kernel_operator.h"
-#include "plans.h"
-#include "vector_program.h"
+#include "order.h"
 
-using namespace AscendC;
-using opkit::kernels::Kind;
 using opkit::kernels::LinePlan;
 
-namespace {
-
-constexpr int64_t kHighest = 0x7fffffffffffffff;
-
-template <typename T>
-__aicore__ inline GlobalTensor<T> global(GM_ADDR base, int64_t element) {
-  GlobalTensor<T> tensor;
-  tensor.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(base) + element);
-  return tensor;
+extern "C" __global__ __aicore__ void sort_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, GM_ADDR plan) {
+  opkit::kernels::sort_lines(x, values, places, *reinterpret_cast<__gm__ const LinePlan*>(plan));
 }
 
-/// The bits of a float as a number of the same order; both zeros are 0, and NaN is above all.
-__aicore__ inline int64_t key_of_bits(int64_t bits, int64_t sign, int64_t infinity) {
-  const int64_t magnitude = bits & (sign - 1);
-  if (magnitude > infinity) return kHighest;
-  return (bits & sign) != 0 ? -magnitude : magnitude;
+extern "C" __global__ __aicore__ void scan_lines(GM_ADDR x, GM_ADDR out, GM_ADDR plan) {
+  opkit::kernels::scan_lines(x, out, *reinterpret_cast<__gm__ const LinePlan*>(plan));
 }
 
-__aicore__ inline int64_t key_at(Kind kind, GM_ADDR x, int64_t at) {
-  switch (kind) {
-    case Kind::F32: return key_of_bits(global<uint32_t>(x, at).GetValue(0), 0x80000000ll, 0x7f800000);
-    case Kind::F16: return key_of_bits(global<uint16_t>(x, at).GetValue(0), 0x8000, 0x7c00);
-    case Kind::BF16: return key_of_bits(global<uint16_t>(x, at).GetValue(0), 0x8000, 0x7f80);
-    case Kind::S64: return global<int64_t>(x, at).GetValue(0);
-    case Kind::S32: return global<int32_t>(x, at).GetValue(0);
-    case Kind::S16: return global<int16_t>(x, at).GetValue(0);
-    case Kind::S8: return global<int8_t>(x, at).GetValue(0);
-    default: return global<uint8_t>(x, at).GetValue(0);
-  }
+extern "C" __global__ __aicore__ void fold_lines(GM_ADDR x, GM_ADDR out, GM_ADDR plan) {
+  opkit::kernels::fold_lines(x, out, *reinterpret_cast<__gm__ const LinePlan*>(plan));
 }
 
-__aicore__ inline bool is_float(Kind kind) { return kind == Kind::F32 || kind == Kind::F16 || kind == Kind::BF16; }
-
-__aicore__ inline float real_at(Kind kind, GM_ADDR x, int64_t at) {
-  switch (kind) {
-    case Kind::F32: return global<float>(x, at).GetValue(0);
-    case Kind::F16: return static_cast<float>(global<half>(x, at).GetValue(0));
-    case Kind::BF16: return ToFloat(global<bfloat16_t>(x, at).GetValue(0));
-    default: return static_cast<float>(key_at(kind, x, at));
-  }
-}
-
-__aicore__ inline void put_real(Kind kind, GM_ADDR x, int64_t at, float value) {
-  switch (kind) {
-    case Kind::F32: global<float>(x, at).SetValue(0, value); break;
-    case Kind::F16: global<half>(x, at).SetValue(0, static_cast<half>(value)); break;
-    default: global<bfloat16_t>(x, at).SetValue(0, ToBfloat16(value)); break;
-  }
-}
-
-__aicore__ inline void put_whole(Kind kind, GM_ADDR x, int64_t at, int64_t value) {
-  switch (kind) {
-    case Kind::S64: global<int64_t>(x, at).SetValue(0, value); break;
-    case Kind::S32: global<int32_t>(x, at).SetValue(0, static_cast<int32_t>(value)); break;
-    case Kind::S16: global<int16_t>(x, at).SetValue(0, static_cast<int16_t>(value)); break;
-    default: global<uint8_t>(x, at).SetValue(0, static_cast<uint8_t>(value)); break;
-  }
-}
-
-__aicore__ inline void copy_element(Kind kind, GM_ADDR from, int64_t at, GM_ADDR to, int64_t place) {
-  switch (kind) {
-    case Kind::S64: global<int64_t>(to, place).SetValue(0, global<int64_t>(from, at).GetValue(0)); break;
-    case Kind::F32:
-    case Kind::S32: global<int32_t>(to, place).SetValue(0, global<int32_t>(from, at).GetValue(0)); break;
-    case Kind::F16:
-    case Kind::BF16:
-    case Kind::S16: global<int16_t>(to, place).SetValue(0, global<int16_t>(from, at).GetValue(0)); break;
-    default: global<uint8_t>(to, place).SetValue(0, global<uint8_t>(from, at).GetValue(0)); break;
-  }
-}
-
-/// Calls `line(first, place)` for the lines of this core: the first element of one, and of its result.
-template <typename Line>
-__aicore__ inline void for_each_line(const LinePlan& p, const Line& line) {
-  const int64_t cores = GetBlockNum();
-  for (int64_t i = GetBlockIdx(); i < p.outer * p.inner; i += cores) {
-    const int64_t outer = i / p.inner;
-    const int64_t inner = i % p.inner;
-    line(outer * p.length * p.inner + inner, outer * p.kept * p.inner + inner);
-  }
-}
-
-}  // namespace
-
-/// A stable merge sort of each line; `kept` elements of it are stored, and where they were.
-extern "C" __global__ __aicore__ void sort_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, GM_ADDR plan_address) {
-  const LinePlan& p = *reinterpret_cast<__gm__ const LinePlan*>(plan_address);
-  const auto kind = static_cast<Kind>(p.kind);
-  const auto length = static_cast<uint32_t>(p.length);
-  TPipe pipe;
-  TBuf<TPosition::VECCALC> space;
-  pipe.InitBuffer(space, (p.length + 3) / 4 * 4 * 24);
-  const uint32_t padded = (length + 3) / 4 * 4;
-  const LocalTensor<int64_t> keys = space.Get<int64_t>();
-  const LocalTensor<int32_t> numbers = keys[padded * 2].ReinterpretCast<int32_t>();
-  for_each_line(p, [&](int64_t first, int64_t place) {
-    for (uint32_t i = 0; i < length; ++i) {
-      keys.SetValue(i, key_at(kind, x, first + i * p.inner));
-      numbers.SetValue(i, static_cast<int32_t>(i));
-    }
-    uint32_t from = 0;
-    uint32_t to = padded;
-    for (uint32_t width = 1; width < length; width *= 2) {
-      for (uint32_t begin = 0; begin < length; begin += 2 * width) {
-        const uint32_t middle = begin + width < length ? begin + width : length;
-        const uint32_t end = middle + width < length ? middle + width : length;
-        uint32_t left = begin;
-        uint32_t right = middle;
-        for (uint32_t i = begin; i < end; ++i) {
-          bool takes_left = right >= end;
-          if (!takes_left && left < middle) {
-            const int64_t a = keys.GetValue(from + left);
-            const int64_t b = keys.GetValue(from + right);
-            takes_left = p.is_descending != 0 ? a >= b : a <= b;
-          }
-          const uint32_t taken = takes_left ? left++ : right++;
-          keys.SetValue(to + i, keys.GetValue(from + taken));
-          numbers.SetValue(to + i, numbers.GetValue(from + taken));
-        }
-      }
-      const uint32_t other = from;
-      from = to;
-      to = other;
-    }
-    for (int64_t i = 0; i < p.kept; ++i) {
-      const int64_t number = numbers.GetValue(from + static_cast<uint32_t>(i));
-      copy_element(kind, x, first + number * p.inner, values, place + i * p.inner);
-      global<int64_t>(places, place + i * p.inner).SetValue(0, number);
-    }
-  });
-}
-
-/// Running sums and products of each line.
-extern "C" __global__ __aicore__ void scan_lines(GM_ADDR x, GM_ADDR out, GM_ADDR plan_address) {
-  const LinePlan& p = *reinterpret_cast<__gm__ const LinePlan*>(plan_address);
-  const auto kind = static_cast<Kind>(p.kind);
-  const auto result = static_cast<Kind>(p.result_kind);
-  const bool is_product = p.action == LinePlan::kProduct;
-  for_each_line(p, [&](int64_t first, int64_t place) {
-    if (is_float(result)) {
-      float sum = is_product ? 1.0f : 0.0f;
-      for (int64_t i = 0; i < p.length; ++i) {
-        const float value = real_at(kind, x, first + i * p.inner);
-        sum = is_product ? sum * value : sum + value;
-        put_real(result, out, place + i * p.inner, sum);
-      }
-      return;
-    }
-    uint64_t sum = is_product ? 1 : 0;
-    for (int64_t i = 0; i < p.length; ++i) {
-      const auto value = static_cast<uint64_t>(key_at(kind, x, first + i * p.inner));
-      sum = is_product ? sum * value : sum + value;
-      put_whole(result, out, place + i * p.inner, static_cast<int64_t>(sum));
-    }
-  });
-}
-
-/// The sum or product of whole numbers of each line.
-extern "C" __global__ __aicore__ void fold_lines(GM_ADDR x, GM_ADDR out, GM_ADDR plan_address) {
-  const LinePlan& p = *reinterpret_cast<__gm__ const LinePlan*>(plan_address);
-  const auto kind = static_cast<Kind>(p.kind);
-  const bool is_product = p.action == LinePlan::kProduct;
-  for_each_line(p, [&](int64_t first, int64_t place) {
-    uint64_t sum = is_product ? 1 : 0;
-    for (int64_t i = 0; i < p.length; ++i) {
-      const auto value = static_cast<uint64_t>(key_at(kind, x, first + i * p.inner));
-      sum = is_product ? sum * value : sum + value;
-    }
-    put_whole(static_cast<Kind>(p.result_kind), out, place, static_cast<int64_t>(sum));
-  });
-}
-
-/// The largest or smallest element of each line and its place, or the running ones. NaN goes before all others.
-extern "C" __global__ __aicore__ void extreme_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, GM_ADDR plan_address) {
-  const LinePlan& p = *reinterpret_cast<__gm__ const LinePlan*>(plan_address);
-  const auto kind = static_cast<Kind>(p.kind);
-  const bool is_least = p.is_descending == 0;
-  const bool is_running = p.kept == p.length && p.action == LinePlan::kRunning;
-  for_each_line(p, [&](int64_t first, int64_t place) {
-    int64_t best = 0;
-    int64_t number = -1;
-    for (int64_t i = 0; i < p.length; ++i) {
-      int64_t key = key_at(kind, x, first + i * p.inner);
-      if (is_least) key = is_float(kind) && key == kHighest ? key : ~key;
-      // Of equal ones the running extreme is the last, the extreme of a whole line the first.
-      if (number < 0 || key > best || (is_running && key == best)) {
-        best = key;
-        number = i;
-      }
-      if (!is_running) continue;
-      copy_element(kind, x, first + number * p.inner, values, place + i * p.inner);
-      global<int64_t>(places, place + i * p.inner).SetValue(0, number);
-    }
-    if (is_running) return;
-    if (values != nullptr) copy_element(kind, x, first + number * p.inner, values, place);
-    if (places != nullptr) global<int64_t>(places, place).SetValue(0, number);
-  });
+extern "C" __global__ __aicore__ void extreme_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, GM_ADDR plan) {
+  opkit::kernels::extreme_lines(x, values, places, *reinterpret_cast<__gm__ const LinePlan*>(plan));
 }

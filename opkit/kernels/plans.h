@@ -1,9 +1,12 @@
-/// What the kernels beside `vector_program` read of the host: plain structs in global memory.
+/// What the kernels read of the host: plain structs in global memory.
 #pragma once
 
 #include <cstdint>
 
 namespace opkit::kernels {
+
+/// How an operand lies in memory.
+enum class Kind : uint8_t { F32, F16, BF16, S32, S16, S8, U8, Bool, S64 };
 
 constexpr uint32_t kCopyDims = 6;
 
@@ -63,6 +66,7 @@ struct LinePlan {
   int64_t length;
   int64_t inner;
   int64_t kept;
+  int64_t has_short_places;  ///< places are int32, not int64
 };
 
 /// Uniform random numbers: `count` of the stream that `seed` and `offset` name.

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "plans.h"
+
 namespace opkit::kernels {
 
 enum class Step : uint8_t {
@@ -15,9 +17,6 @@ enum class Step : uint8_t {
 #undef OP
   kCount
 };
-
-/// How an operand lies in memory.
-enum class Kind : uint8_t { F32, F16, BF16, S32, S16, S8, U8, Bool, S64 };
 
 constexpr uint32_t kMaxOperands = 10;
 constexpr uint32_t kMaxSteps = 64;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x, i: x.apply("take", i),
         (Spec("x", (50, 100), "float16"), Spec("i", (7, 9), "uint8")),
     ),
+    "stacked along a new axis, and split again": (
+        lambda x, y: x.builder.apply("stack", [x, y], axis=-2).split([2, 5], axis=2),
+        (Spec("x", (3, 7), "float16"), Spec("y", (3, 7), "float16")),
+    ),
     "moved, then reduced along the first axis": (
         lambda x, y: (x.T + y).sum(axis=0),
         (Spec("x", (64, 100), "float16"), Spec("y", (100, 64), "float16")),
@@ -54,3 +59,38 @@ def test_the_lines_of_a_copy_are_the_programs() -> None:
         kernel(np.zeros((5, 3), np.float32))
     (timeline,) = profile.timelines
     assert {line.file for line in timeline.lines if line.bytes} == {__file__}
+
+
+def test_a_list_of_tensors_is_one_argument() -> None:
+    M = oc.dimension("M")
+
+    def scaled(tensors: list[oc.Value], x: oc.Value) -> list[oc.Value]:
+        return [each * x for each in tensors]
+
+    kernel = oc.compile(
+        scaled, [Spec("a", (M, 3)), Spec("b", (M, 3), "float16")], Spec("x", (3,)), name="scaled"
+    )
+    a, b, x = np.ones((4, 3), np.float32), np.ones((4, 3), np.float16), np.arange(3, dtype="f4")
+    first, second = kernel([a, b], x)
+    np.testing.assert_array_equal(first, a * x)
+    np.testing.assert_array_equal(second, a * x)
+
+
+def test_parts_that_do_not_make_up_an_axis_are_refused() -> None:
+    with pytest.raises(oc.GraphError, match="7 elements are not 2 equal parts"):
+        oc.trace(lambda x: x.split(2, axis=1), [Spec("x", (3, 7))])
+    with pytest.raises(oc.GraphError, match="parts of 6 elements do not make up 7"):
+        oc.trace(lambda x: x.split([2, 4], axis=1), [Spec("x", (3, 7))])
+
+
+def test_a_file_says_how_many_tensors_a_list_has(tmp_path: Path) -> None:
+    program = tmp_path / "joined.py"
+    program.write_text(
+        'def joined(xs: "float16[M, 8] * 2", y: "float16[8]"):\n    return xs[0] + xs[1] * y\n'
+    )
+    graph = oc.load_program(program)
+    assert [str(tensor) for tensor in graph.inputs] == [
+        "xs0: float16[M, 8]",
+        "xs1: float16[M, 8]",
+        "y: float16[8]",
+    ]

@@ -23,14 +23,17 @@ from ..calls import ProgramCalls
 from ..dimensions import evaluate
 from ..fusion import FusedGraph, Group, fuse
 from ..graph import Graph, GraphError, Node
+from ..operators import OPERATORS
 from ..products import cut_shape
-from ..reference import to_storage
+from ..reference import from_storage, to_storage
 from ..rewrite import expand, simplify
 from .loops import HostFunction, storage_type, write_loops
 from .prelude import PRELUDE
 
 __all__ = ["HostProgram", "compile_host"]
 
+# What has no loops in C++ is computed by NumPy.
+_BY_NUMPY = ("sort", "argsort", "argmax", "argmin", "random_uniform")
 _FLAGS = ("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared", "-pthread", "-x", "c++")
 
 
@@ -130,7 +133,8 @@ class HostProgram(ProgramCalls):
         elif group.kind == "attention":
             self._attend(group.nodes[0], group.name, memory, sizes)
         elif group.kind not in ("vector",):
-            self._move(group.nodes[0], memory, sizes)
+            for node in group.nodes:
+                self._move(node, memory, sizes, scalars)
         function = self.functions.get(group.name)
         if function is None:
             return
@@ -223,7 +227,16 @@ class HostProgram(ProgramCalls):
             pointers, (ctypes.c_int64 * len(numbers))(*numbers), ctypes.c_int(self.threads)
         )
 
-    def _move(self, node: Node, memory: dict[str, Any], sizes: Mapping[str, int]) -> None:
+    def _move(
+        self,
+        node: Node,
+        memory: dict[str, Any],
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, float],
+    ) -> None:
+        if node.operator in _BY_NUMPY:
+            self._compute(node, memory, sizes, scalars)
+            return
         arrays = [memory[name] for name in node.inputs]
         result = self.room(node.output.name, memory, sizes)
         settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
@@ -267,6 +280,23 @@ class HostProgram(ProgramCalls):
             self._copy(result[inside], arrays[0])
         else:
             raise GraphError(f"{node.operator} has no C++", location=node.location)
+
+    def _compute(
+        self,
+        node: Node,
+        memory: dict[str, Any],
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, float],
+    ) -> None:
+        tensors = self.fused.graph.tensors
+        given = [
+            scalars[name] if name in scalars else from_storage(memory[name], tensors[name].dtype)
+            for name in node.inputs
+        ]
+        settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
+        value = OPERATORS[node.operator].reference(*given, **settings)
+        result = self.room(node.output.name, memory, sizes)
+        result[...] = to_storage(value, node.output.dtype)
 
     def _copy(self, to: Any, source: Any) -> None:
         """Copy one view to another of the same shape, by the library."""

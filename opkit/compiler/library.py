@@ -1,0 +1,136 @@
+"""Launching the kernels that the device's library has too: ordering, whole numbers' sums, random
+numbers."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkit import kernels
+
+from .fusion import Group
+from .graph import GraphError, Node
+from .ordering import MOST_SORTED
+from .table import normal_axes
+
+if TYPE_CHECKING:
+    from .compiled import Compiled
+
+__all__ = ["LIBRARY", "run_library"]
+
+LIBRARY = ("sort", "argmax", "argmin", "whole_sum", "random_uniform")
+"""Kinds of groups; `argsort` is part of a group `sort`."""
+_KINDS = {
+    **{"float32": 0, "float16": 1, "bfloat16": 2, "int32": 3, "int16": 4, "int8": 5, "uint8": 6},
+    "bool": 7,
+}
+"""`opkit::kernels::Kind`."""
+_HOME = {
+    "sort_lines": ("order.h", "LinePlan"),
+    "fold_lines": ("order.h", "LinePlan"),
+    "extreme_lines": ("order.h", "LinePlan"),
+    "random_uniform": ("philox.h", "RandomPlan"),
+}
+"""The header of each function, and what tells it what to do."""
+_RANDOM_TILE = 8192
+
+
+def run_library(
+    program: Compiled,
+    group: Group,
+    memory: dict[str, Any],
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, float],
+) -> None:
+    """Run a kernel of the library; its results appear in memory.
+
+    Raises:
+        GraphError: a line is longer than what a core sorts, or a seed is no number of the launch.
+    """
+    results = [program.room(node.output.name, memory, sizes) for node in group.nodes]
+    if not all(result.size for result in results):
+        return
+    if group.kind == "random_uniform":
+        _random(program, group.nodes[0], results[0], scalars)
+    else:
+        _lines(program, group, memory[group.nodes[0].inputs[0]], results)
+
+
+def _launch(
+    program: Compiled,
+    function: str,
+    arguments: Mapping[str, Any],
+    parameters: Sequence[str],
+    plan: bytes,
+    cores: int,
+) -> None:
+    """Run a function of the library as a kernel that takes the arrays that there are."""
+    given = [name for name in parameters if name in arguments]
+    name = "_".join([function, *given])
+    program.native(name, lambda: _source(name, function, given, parameters)).launch(
+        [*(arguments[each] for each in given), plan], cores
+    )
+
+
+def _source(name: str, function: str, given: Sequence[str], parameters: Sequence[str]) -> str:
+    header, plan = _HOME[function]
+    declared = ", ".join([*(f"GM_ADDR {each}" for each in given), f"opkit::kernels::{plan} plan"])
+    passed = ", ".join([*(each if each in given else "nullptr" for each in parameters), "plan"])
+    return (
+        f'{kernels.header_text(header)}\nextern "C" __global__ __aicore__ void {name}({declared})\n'
+        f"{{\n    opkit::kernels::{function}({passed});\n}}\n"
+    )
+
+
+def _random(program: Compiled, node: Node, result: Any, scalars: Mapping[str, float]) -> None:
+    seed = scalars.get(node.inputs[0])
+    stream = node.settings["stream"]
+    if seed is None or not isinstance(stream, int):
+        raise GraphError(
+            "the seed is computed by a kernel", location=node.location, help="pass it as a number"
+        )
+    words = (1 << 64) - 1
+    plan = struct.pack("=qQQ", result.size, int(seed) & words, stream & words)
+    cores = min(_cores(program), -(-result.size // _RANDOM_TILE))
+    _launch(program, "random_uniform", {"out": result}, ["out"], plan, cores)
+
+
+def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> None:
+    node = group.nodes[0]
+    axes = normal_axes(node.settings["axis"], x.ndim)
+    outer = int(np.prod(x.shape[: axes[0]]))
+    length = int(np.prod(x.shape[axes[0] : axes[-1] + 1]))
+    inner = int(np.prod(x.shape[axes[-1] + 1 :]))
+    kind = _KINDS[program.lowered.graph.tensors[node.inputs[0]].dtype]
+    is_upwards, kept = False, 1
+    if group.kind == "sort":
+        if length > MOST_SORTED:
+            raise GraphError(
+                f"{length} elements do not fit a core that sorts them: at most {MOST_SORTED}",
+                location=node.location,
+                help="topk takes longer axes of fixed sizes",
+            )
+        function, parameters = "sort_lines", ["x", "values", "places"]
+        names = {"sort": "values", "argsort": "places"}
+        outputs = {
+            names[each.operator]: result for each, result in zip(group.nodes, results, strict=True)
+        }
+        kept = results[0].shape[axes[0]]
+        is_upwards = bool(node.settings["descending"])
+    elif group.kind == "whole_sum":
+        function, parameters, outputs = "fold_lines", ["x", "out"], {"out": results[0]}
+    else:
+        function, parameters = "extreme_lines", ["x", "values", "places"]
+        outputs = {"places": results[0]}
+        is_upwards = group.kind == "argmax"
+    plan = struct.pack("=4I5q", kind, 3, 0, is_upwards, outer, length, inner, kept, 1)
+    cores = max(1, min(_cores(program), outer * inner, outer * inner * length // 512))
+    _launch(program, function, {"x": x, **outputs}, parameters, plan, cores)
+
+
+def _cores(program: Compiled) -> int:
+    chip = program.stages.chip
+    return chip.count("cores.aiv") or chip.count("cores.aic")
