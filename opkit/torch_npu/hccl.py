@@ -34,6 +34,12 @@ _COLLECTIVES = (
     "send",
     "recv",
     "recv_anysource",
+    # What newer releases of PyTorch call those that take one tensor for all ranks.
+    "all_gather_single",
+    "all_gather_single_coalesced",
+    "reduce_scatter_single",
+    "reduce_scatter_single_coalesced",
+    "all_to_all_single",
 )
 
 
@@ -88,7 +94,13 @@ def _group_class() -> Any:
         def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta) -> None:
             base: Any = super()
             base.__init__(rank, size)
-            self._gloo: Any = distributed.ProcessGroupGloo(store, rank, size, timeout)
+            gloo = distributed.ProcessGroupGloo(store, rank, size, timeout)
+            kind = distributed.ProcessGroup.BackendType.GLOO
+            self._gloo: Any = distributed.ProcessGroup(store, rank, size)
+            # The name of a group lives in its backends: device meshes look groups up by it.
+            for group in (self, self._gloo):
+                group._set_default_backend(kind)
+                group._register_backend(torch.device("cpu"), kind, gloo)
 
         def barrier(self, opts: Any = None) -> Any:
             self._gloo.barrier(distributed.BarrierOptions() if opts is None else opts).wait()
@@ -107,5 +119,6 @@ def _group_class() -> Any:
         return call
 
     for name in _COLLECTIVES:
-        setattr(HcclGroup, name, collective(name))
+        if hasattr(distributed.ProcessGroup, name):
+            setattr(HcclGroup, name, collective(name))
     return HcclGroup

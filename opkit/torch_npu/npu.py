@@ -201,21 +201,42 @@ def get_device_capability(device: Any = None) -> None:
     """Return None: an Ascend chip has no such number."""
 
 
-Stream = torch.Stream
+class Stream(torch.Stream):
+    """A queue of launches on a device; a new one each time."""
+
+    def __new__(cls, device: Any = None, priority: int = 0, **known: int) -> Stream:
+        load()
+        if known:
+            old: Stream = super().__new__(cls, device_type=_DEVICE_TYPE, **known)
+            return old
+        new: Stream = super().__new__(cls, torch.device("npu", _index(device)), priority=priority)
+        return new
+
+    def record_event(self, event: torch.Event | None = None) -> torch.Event:
+        """Note the point that the stream has come to, in a new event if none is given."""
+        noted = Event() if event is None else event
+        noted.record(self)
+        return noted
+
+    def wait_event(self, event: torch.Event) -> None:
+        """Have the stream wait for the point that an event notes."""
+        event.wait(self)
+
+
+_DEVICE_TYPE = 20  # PrivateUse1 among PyTorch's types of devices
 _event_numbers = itertools.count(1)
 
 
-def current_stream(device: Any = None) -> torch.Stream:
+def current_stream(device: Any = None) -> Stream:
     """Return the stream that this thread's launches go to."""
     load()
-    stream = library().opkit_npu_current_stream(_index(device))
-    return torch.Stream(stream_id=stream, device_index=_index(device), device_type=20)
+    index = _index(device)
+    return Stream(stream_id=library().opkit_npu_current_stream(index), device_index=index)
 
 
-def default_stream(device: Any = None) -> torch.Stream:
+def default_stream(device: Any = None) -> Stream:
     """Return the stream that a device starts with."""
-    load()
-    return torch.Stream(stream_id=0, device_index=_index(device), device_type=20)
+    return Stream(stream_id=0, device_index=_index(device))
 
 
 def set_stream(stream: torch.Stream) -> None:
@@ -237,31 +258,38 @@ def stream(stream: torch.Stream | None) -> Iterator[None]:
         set_stream(before)
 
 
-class Event:
+class Event(torch.Event):
     """A point in a stream. `elapsed_time` is in milliseconds of the chip's timing model.
 
     Launches are modelled from the first event with `enable_timing` on. Operators that the CPU
     served take no modelled time: `torch.npu.fallbacks()` lists them.
     """
 
-    def __init__(
-        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
-    ) -> None:
+    _number: int
+
+    def __new__(
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> Event:
         load()
-        self._event = torch.Event("npu", enable_timing=enable_timing)
-        self._number = next(_event_numbers)
+        event: Event = super().__new__(cls, "npu", enable_timing=enable_timing)
+        event._number = next(_event_numbers)
+        return event
 
     def record(self, stream: torch.Stream | None = None) -> None:
         """Note the point that a stream has come to."""
         target = current_stream() if stream is None else stream
         self._tell(0, target)
-        self._event.record(target)
+        super().record(target)
 
     def wait(self, stream: torch.Stream | None = None) -> None:
         """Have a stream wait for the point."""
         target = current_stream() if stream is None else stream
         self._tell(1, target)
-        self._event.wait(target)
+        super().wait(target)
+
+    def elapsed_time(self, end: torch.Event) -> float:
+        """Return the modelled milliseconds from this event to `end`."""
+        return float(torch.ops.opkit_npu.elapsed_ms(self.event_id, end.event_id))
 
     def _tell(self, action: int, stream: torch.Stream) -> None:
         # Here and not below: PyTorch drops waits for events that were never recorded.
@@ -269,18 +297,6 @@ class Event:
 
         number = (stream.device_index + 1) << 48 | stream.stream_id
         _emulator.tell_streams(action, number, self._number)
-
-    def query(self) -> bool:
-        """Whether the point has been reached."""
-        return bool(self._event.query())
-
-    def synchronize(self) -> None:
-        """Wait for the point."""
-        self._event.synchronize()
-
-    def elapsed_time(self, end: Event) -> float:
-        """Return the modelled milliseconds from this event to `end`."""
-        return float(self._event.elapsed_time(end._event))
 
 
 def _generator(device: Any = None) -> torch.Generator:

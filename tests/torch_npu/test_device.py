@@ -166,6 +166,19 @@ def test_events_measure_modelled_time() -> None:
     assert begin.elapsed_time(end) == pytest.approx(3 * one, rel=0.3)
 
 
+def test_streams_take_the_devices_events() -> None:
+    event, later = torch.npu.Event(enable_timing=True), torch.npu.Event(enable_timing=True)
+    stream = torch.npu.Stream()
+    with pytest.raises(RuntimeError, match="must be recorded"):
+        event.elapsed_time(later)
+    event.record()
+    stream.wait_event(event)
+    stream.record_event(later)
+    assert isinstance(event, torch.Event)
+    assert event.elapsed_time(later) == 0
+    assert later.query()
+
+
 @pytest.mark.slow
 def test_the_entry_point_makes_the_device() -> None:
     done = run("import torch; print(torch.ones(3, device='npu').sum().item())")
@@ -265,6 +278,42 @@ def test_lazily_conjugated_tensors_are_copied() -> None:
     assert torch.equal(x.npu().conj().cpu(), x.conj())
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_training_that_knows_of_its_quantisation() -> None:
+    from torch.ao import quantization
+
+    def losses(device: str) -> list[float]:
+        torch.manual_seed(0)
+        parts = (quantization.QuantStub(), torch.nn.Linear(8, 4), quantization.DeQuantStub())
+        model = torch.nn.Sequential(*parts).train()
+        model.qconfig = quantization.get_default_qat_qconfig("fbgemm")
+        quantization.prepare_qat(model, inplace=True)
+        optimizer = torch.optim.SGD(model.to(device).parameters(), lr=0.1)
+        x = torch.randn(16, 8).to(device)
+        found = []
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    assert losses("npu") == pytest.approx(losses("cpu"), rel=1e-5)
+
+
+def both_ranks(code: str) -> list[tuple[str, str]]:
+    """Run a script in two processes, each with its rank as argument; return what they print."""
+    argv = [sys.executable, "-W", "ignore", "-c", code]
+    ranks = [
+        subprocess.Popen(
+            [*argv, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for rank in range(2)
+    ]
+    return [rank.communicate() for rank in ranks]
+
+
 @pytest.mark.slow
 def test_processes_share_gradients_over_hccl(tmp_path: Path) -> None:
     code = f"""
@@ -283,13 +332,37 @@ distributed.barrier()
 print(x[0].item(), parts[1].item(), model.module.weight.grad[0, 0].item())
 distributed.destroy_process_group()
 """
-    argv = [sys.executable, "-W", "ignore", "-c", code]
-    ranks = [
-        subprocess.Popen(
-            [*argv, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for rank in range(2)
-    ]
-    for rank in ranks:
-        output, error = rank.communicate()
+    for output, error in both_ranks(code):
         assert output.split() == ["3.0", "1.0", "0.5"], error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["FullyShardedDataParallel", "fully_shard"])
+def test_processes_share_a_models_parameters_over_hccl(tmp_path: Path, kind: str) -> None:
+    code = f"""
+import copy, sys, torch, torch.distributed as distributed
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+rank = int(sys.argv[1])
+store = "file://{tmp_path}/store"
+distributed.init_process_group("hccl", init_method=store, rank=rank, world_size=2)
+torch.manual_seed(0)
+plain = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4))
+model = copy.deepcopy(plain).npu()
+if "{kind}" == "fully_shard":
+    fully_shard(model, mesh=init_device_mesh("npu", (2,)))
+else:
+    model = FullyShardedDataParallel(model, device_id=torch.device("npu", 0))
+optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (plain, model)]
+x = torch.randn(4, 8)
+for _ in range(2):
+    for each, optimizer, part in zip((plain, model), optimizers, (x, x[2 * rank :][:2].npu())):
+        optimizer.zero_grad()
+        each(part).square().mean().backward()
+        optimizer.step()
+torch.testing.assert_close(model(x.npu()).cpu(), plain(x))
+distributed.destroy_process_group()
+print("the same")
+"""
+    for output, error in both_ranks(code):
+        assert output.strip() == "the same", error

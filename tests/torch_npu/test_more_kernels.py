@@ -121,6 +121,19 @@ def test_largest_of_windows(options: dict[str, int], dtype: torch.dtype) -> None
     compare(lambda x: F.max_pool2d(x, return_indices=True, **options), x)
 
 
+def test_places_of_windows_that_are_one_row_high() -> None:
+    # Planes of one row are one long row, but the places begin anew in each.
+    x = torch.randn(2, 3, 3, 6)
+    compare(lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True, return_indices=True), x)
+    compare(lambda x: F.max_pool1d(x, 3, 2, return_indices=True), x[0])
+
+
+@pytest.mark.parametrize("shape", [(4, 1, 5), (3, 5, 1), (4, 1, 1)])
+def test_triangles_of_single_rows_and_columns(shape: tuple[int, ...]) -> None:
+    x = torch.randn(shape)
+    compare(lambda x: (x.tril(), x.triu(), x.tril(-1), x.triu(1)), x)
+
+
 def test_means_of_windows() -> None:
     x = torch.randn(2, 3, 8, 10)
     compare(lambda x: (F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, (4, 2))), x)

@@ -307,6 +307,7 @@ class Compiler {
       if (node.number >= 0) program.slots.push_back({static_cast<uint32_t>(program.steps.size()), node.number});
       program.is_whole_able &= kSteps[static_cast<size_t>(node.step)].is_whole_able;
       program.has_rows |= node.step >= Step::RowSum;
+      program.has_lanes |= node.step == Step::Lane;
       program.steps.push_back(it);
       for (const int operand : {node.a, node.b, node.c}) {
         if (operand < 0 || last_use[operand] != i) continue;

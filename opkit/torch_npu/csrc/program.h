@@ -33,6 +33,7 @@ struct Program {
   uint8_t folded_register = 0;
   bool has_fold = false;
   bool has_rows = false;      ///< whether a step goes over rows
+  bool has_lanes = false;     ///< whether a step tells how far an element is from its row's begin
   bool is_whole_able = true;  ///< whether every step is there for whole numbers
   uint32_t tile_limit = 0;    ///< floats of a register that UB has room for
 };

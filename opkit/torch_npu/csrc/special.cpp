@@ -94,15 +94,16 @@ const char* run_formula(const char* op, const char* formula, at::IntArrayRef sha
   for (const int64_t size : shape) {
     if (size == 0) return "an empty tensor";
   }
-  const bool has_rows = program_of(formula, input_names, number_names, output_names).has_rows;
+  const Program& program = program_of(formula, input_names, number_names, output_names);
+  // A step over rows would take a merged row for one, and lanes would be counted on.
+  const bool keeps_rows = program.has_rows || program.has_lanes;
   // Innermost first, dims of one merged with the next where all strides continue.
   std::vector<std::vector<int64_t>> merged(strides.size());
   for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
-    if (shape[d] == 1 && !(has_rows && call.shape.empty())) continue;
+    if (shape[d] == 1 && !(keeps_rows && call.shape.empty())) continue;
     const bool is_folded = (folded >> d & 1) != 0;
     const size_t last = call.shape.size();
-    // A step over rows would take a merged row for one.
-    bool can_merge = last > (has_rows ? 1 : 0) && ((call.folded >> (last - 1) & 1) != 0) == is_folded;
+    bool can_merge = last > (keeps_rows ? 1 : 0) && ((call.folded >> (last - 1) & 1) != 0) == is_folded;
     for (size_t i = 0; i < strides.size() && can_merge; ++i) {
       can_merge = strides[i][d] == merged[i][last - 1] * call.shape[last - 1];
     }
@@ -130,7 +131,7 @@ const char* run_formula(const char* op, const char* formula, at::IntArrayRef sha
       ++i;
     }
   }
-  return run_program(program_of(formula, input_names, number_names, output_names), call, device);
+  return run_program(program, call, device);
 }
 
 // ---- copies

@@ -234,9 +234,19 @@ at::Generator default_generator(int64_t device) {
   return at::globalContext().defaultGenerator(c10::Device(opkit::npu::kDevice, static_cast<c10::DeviceIndex>(device)));
 }
 
+/// The modelled milliseconds between two events, given by their `event_id`. PyTorch's own method takes no event of a
+/// derived class.
+double elapsed_ms(int64_t begin, int64_t end) {
+  const auto at = [](int64_t id) { return reinterpret_cast<void*>(id); };
+  return c10::impl::getDeviceGuardImpl(opkit::npu::kDevice)->elapsedTime(at(begin), at(end), 0);
+}
+
 }  // namespace
 
-TORCH_LIBRARY(opkit_npu, m) { m.def("default_generator(int device) -> Generator?", &default_generator); }
+TORCH_LIBRARY(opkit_npu, m) {
+  m.def("default_generator(int device) -> Generator?", &default_generator);
+  m.def("elapsed_ms(int begin, int end) -> float", &elapsed_ms);
+}
 
 extern "C" __attribute__((visibility("default"))) const char* opkit_npu_chip(void) { return opkit_chip_name(); }
 extern "C" __attribute__((visibility("default"))) unsigned opkit_npu_cores(int is_vector) {
