@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opkit.graph.building import build
     from opkit.graph.engine import Context, Engine, Model, ModelInput
     from opkit.graph.explanation import Explanation, explain
-    from opkit.graph.plan import Plan
+    from opkit.graph.plan import Plan, PlanTensor
     from opkit.graph.quantising import Quantisation
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Model",
     "ModelInput",
     "Plan",
+    "PlanTensor",
     "Quantisation",
     "build",
     "explain",
@@ -35,7 +36,7 @@ __getattr__ = lazy_names(
         "building": ("build",),
         "engine": ("Context", "Engine", "Model", "ModelInput"),
         "explanation": ("Explanation", "explain"),
-        "plan": ("Plan",),
+        "plan": ("Plan", "PlanTensor"),
         "quantising": ("Quantisation",),
     },
 )

@@ -10,9 +10,9 @@ from opkit.service.attempts import NEUTRAL, AttemptFailed, Ran, Runner
 from opkit.service.background import Background
 from opkit.service.breaker import BreakerState
 from opkit.service.calls import Request, kept_copy
+from opkit.service.closeness import largest_difference
 from opkit.service.modelled import Modelled
 from opkit.service.settings import OperatorSettings
-from opkit.service.shadow import largest_difference
 from opkit.service.signature import Signature
 from opkit.service.store import Version
 
@@ -153,6 +153,8 @@ class Aside:
                 return
             wrong = self._operator.judge(copy, mine, seconds)
             kind = "wrong" if wrong or (wrong is None and difference is None) else "right"
+            if wrong is None and difference is not None:
+                kind = "unjudged"
             report.add(kind, difference or 0.0, wrong or "")
 
         if not self._background.offer(run):

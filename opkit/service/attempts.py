@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from opkit.service.loaded import Attributes, Inputs
+from opkit.service.loaded import Attributes, Inputs, Rule
 from opkit.service.modelled import Modelled
 from opkit.service.shared_memory import Tensor
 
@@ -86,7 +86,7 @@ class Runner(Protocol):
         inputs: Inputs,
         attributes: Attributes,
         outputs: Sequence[Tensor],
-        standard: str,
+        rule: Rule,
         seconds: float,
     ) -> str:
         """Return why outputs are wrong, "" where they are right; of references only."""

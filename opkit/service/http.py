@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +18,7 @@ import opkit
 from opkit.errors import OpkitError, UsageError
 from opkit.service.dash_page import PAGE_HEADERS, dash_page
 from opkit.service.inference import Inference, error_reply, read_body
+from opkit.service.interface import Parameter
 from opkit.service.metrics import CONTENT_TYPE
 from opkit.service.security import Guard, read_tokens
 from opkit.service.service import Service
@@ -180,25 +181,24 @@ def _add_protocol(app: FastAPI, service: Service) -> None:
 
     @app.get("/v2/models/{model}", tags=["protocol"])
     async def model_metadata(model: str) -> dict[str, Any]:
-        """An operator's inputs and outputs; sizes are not known before a call."""
+        """An operator's inputs and outputs; sizes are known before a call of model files only."""
         served = service.operator(model)
         interface = served.versions[served.deployment.default].version.interface
-        count = len(interface.inputs)
         row = interface.variants[0] if interface.variants else ("float32",) * 99
         dtypes = [_PROTOCOL.get(dtype, dtype) for dtype in row]
 
-        def tensors(names: list[str], types: list[str]) -> list[dict[str, Any]]:
+        def tensors(parameters: Sequence[Parameter], start: int) -> list[dict[str, Any]]:
             return [
-                {"name": name, "datatype": dtype, "shape": [-1]}
-                for name, dtype in zip(names, types, strict=False)
+                {"name": each.name, "datatype": dtype, "shape": interface.shape_of(start + at)}
+                for at, (each, dtype) in enumerate(zip(parameters, dtypes[start:], strict=False))
             ]
 
         return {
             "name": model,
             "versions": list(served.versions),
             "platform": "opkit",
-            "inputs": tensors([item.name for item in interface.inputs], dtypes[:count]),
-            "outputs": tensors([item.name for item in interface.outputs], dtypes[count:]),
+            "inputs": tensors(interface.inputs, 0),
+            "outputs": tensors(interface.outputs, len(interface.inputs)),
         }
 
     @app.get("/v2/models/{model}/ready", tags=["health"])

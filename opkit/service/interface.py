@@ -35,6 +35,8 @@ class Interface:
     variants: tuple[tuple[str, ...], ...]
     """Data types of the inputs, then of the outputs, one row a combination."""
     chip: str
+    shapes: tuple[tuple[int, ...], ...] = ()
+    """Of the inputs, then of the outputs, where every call has the same ones; else none."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as what `from_json` takes."""
@@ -50,6 +52,8 @@ class Interface:
             tuple(Parameter(**item) for item in value["outputs"]),
             tuple(tuple(row) for row in value["variants"]),
             value["chip"],
+            # What an older opkit kept has none.
+            tuple(tuple(shape) for shape in value.get("shapes", ())),
         )
 
     def output_dtypes(self, inputs: Sequence[str | None]) -> tuple[str, ...] | None:
@@ -71,6 +75,21 @@ class Interface:
                 f" that are there have {theirs[0]} and {theirs[1]}",
                 help="serve it as an operator of its own",
             )
+        if self.shapes and other.shapes and self.shapes != other.shapes:
+            raise UsageError(
+                f"{operator}: {label} takes and returns {self.shapes_text}, and the versions that"
+                f" are there {other.shapes_text}",
+                help="serve it as an operator of its own",
+            )
+
+    @property
+    def shapes_text(self) -> str:
+        """The shapes as messages show them."""
+        return " ".join(str(list(shape)) for shape in self.shapes)
+
+    def shape_of(self, index: int) -> list[int]:
+        """Return the shape of a tensor, outputs after inputs; [-1] where each call says its own."""
+        return list(self.shapes[index]) if self.shapes else [-1]
 
 
 def interface_of_manifest(manifest: Path, op: str | None) -> Interface:

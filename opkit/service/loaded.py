@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +13,20 @@ import numpy.typing as npt
 from opkit import runtime
 from opkit.dtypes import find_dtype
 from opkit.errors import OperatorError, PrecisionError, SetupError, UsageError
+from opkit.service.closeness import MODEL_TOLERANCE, far_off
 from opkit.service.energy import energy_uj
 from opkit.service.interface import Interface, Parameter
+from opkit.service.model_file import ModelFile, ModelReference
 from opkit.service.modelled import Modelled
 from opkit.service.shared_memory import Tensor
-from opkit.service.sources import DESCRIPTION
+from opkit.service.sources import DESCRIPTION, GOLDEN_MODEL, MODEL
 
 __all__ = [
     "Attributes",
     "Inputs",
     "Loaded",
     "Reference",
+    "Rule",
     "has_odd_values",
     "load",
     "load_reference",
@@ -36,6 +39,15 @@ _Array = npt.NDArray[Any]
 
 # Bits of the exponent: all set in infinities and NaN.
 _EXPONENTS = {"float16": 0x7C00, "bfloat16": 0x7F80}
+
+
+class Rule(NamedTuple):
+    """What a right answer is."""
+
+    standard: str
+    """A precision standard, as in `opkit test --standard`."""
+    tolerance: float | None = None
+    """In place of it: see `opkit.service.closeness.far_off`."""
 
 
 class Loaded(Protocol):
@@ -51,12 +63,15 @@ class Loaded(Protocol):
 class Reference(Protocol):
     """What computes a version's outputs on the CPU, and judges others'."""
 
+    interface: Interface
+    """Of the version that it came with."""
+
     def run(self, inputs: Inputs, attributes: Attributes) -> list[Tensor]:
         """Return the outputs as their data types store them."""
         ...
 
     def judge(
-        self, inputs: Inputs, attributes: Attributes, outputs: Sequence[Tensor], standard: str
+        self, inputs: Inputs, attributes: Attributes, outputs: Sequence[Tensor], rule: Rule
     ) -> str:
         """Return why outputs are wrong; "" where they are right."""
         ...
@@ -74,6 +89,8 @@ def load(folder: Path, *, threads: int = 1) -> Loaded:
         runtime.configure(interface.chip, threads=threads)
         return _Operator(folder, interface)
     runtime.configure(threads=threads)
+    if described["kind"] == "model":
+        return ModelFile(folder / MODEL, described["name"])
     return _Program(folder, described)
 
 
@@ -89,6 +106,8 @@ def load_reference(folder: Path) -> Reference:
     if not described["golden"]:
         raise UsageError(f"{folder} has no golden.py")
     interface = Interface.from_json(described["interface"])
+    if described["golden"] == GOLDEN_MODEL:
+        return ModelReference(folder / GOLDEN_MODEL, interface)
     return _GoldenReference(folder / "golden.py", described["golden"], interface)
 
 
@@ -168,7 +187,7 @@ class _GoldenReference:
             raise UsageError(f"{path} has no function {name}", help="name it: golden.py:FUNCTION")
         self._golden = golden
         self._name = name
-        self._interface = interface
+        self.interface = interface
 
     def run(self, inputs: Inputs, attributes: Attributes) -> list[Tensor]:
         from opkit.testing import in_single_precision, narrow, widen_input
@@ -189,19 +208,26 @@ class _GoldenReference:
         return found
 
     def judge(
-        self, inputs: Inputs, attributes: Attributes, outputs: Sequence[Tensor], standard: str
+        self, inputs: Inputs, attributes: Attributes, outputs: Sequence[Tensor], rule: Rule
     ) -> str:
+        tolerance = rule.tolerance
+        if tolerance is None and self.interface.shapes:
+            tolerance = MODEL_TOLERANCE
+        if tolerance is not None:
+            return far_off(outputs, self.run(inputs, attributes), tolerance)
         names = [_dtype_of(value) or "float32" for value in inputs]
-        return _judged(
-            getattr(self._golden.module, self._name), inputs, names, attributes, outputs, standard
-        )
+        golden = getattr(self._golden.module, self._name)
+        return _judged(golden, inputs, names, attributes, outputs, rule.standard)
 
     def _output_dtypes(self, inputs: Inputs) -> tuple[str, ...]:
-        found = self._interface.output_dtypes([_dtype_of(value) for value in inputs])
+        if self.interface.shapes:
+            # A model file converts its inputs.
+            return self.interface.variants[0][len(self.interface.inputs) :]
+        found = self.interface.output_dtypes([_dtype_of(value) for value in inputs])
         if found is None:
             raise UsageError(
-                f"{self._interface.op} takes none of these data types",
-                help="; ".join(", ".join(row) for row in self._interface.variants),
+                f"{self.interface.op} takes none of these data types",
+                help="; ".join(", ".join(row) for row in self.interface.variants),
             )
         return found
 
@@ -213,27 +239,30 @@ class _ProgramReference:
         from opkit import compiler
 
         self._graph = compiler.load_program(folder / "program.py", described["function"])
-        self._interface = _interface_of(self._graph, "")
+        self.interface = _interface_of(self._graph, "")
 
     def run(self, inputs: Inputs, attributes: Attributes) -> list[Tensor]:
         from opkit.compiler import to_storage
 
         arrays, _ = _split(inputs)
         outputs = self._wide(arrays, attributes)
-        dtypes = self._interface.variants[0][len(self._interface.inputs) :]
+        dtypes = self.interface.variants[0][len(self.interface.inputs) :]
         return [
             (np.ascontiguousarray(to_storage(output, dtype)), dtype)
             for output, dtype in zip(outputs, dtypes, strict=True)
         ]
 
     def judge(
-        self, inputs: Inputs, attributes: Attributes, outputs: Sequence[Tensor], standard: str
+        self, inputs: Inputs, attributes: Attributes, outputs: Sequence[Tensor], rule: Rule
     ) -> str:
+        if rule.tolerance is not None:
+            return far_off(outputs, self.run(inputs, attributes), rule.tolerance)
+
         def golden(*wide: Any, **named: Any) -> Any:
             return self._wide(wide, named)
 
-        names = list(self._interface.variants[0][: len(inputs)])
-        return _judged(golden, inputs, names, attributes, outputs, standard)
+        names = list(self.interface.variants[0][: len(inputs)])
+        return _judged(golden, inputs, names, attributes, outputs, rule.standard)
 
     def _wide(self, arrays: Sequence[Any], attributes: Attributes) -> tuple[_Array, ...]:
         from opkit.compiler import run_graph

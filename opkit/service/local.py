@@ -15,6 +15,7 @@ from opkit.service.loaded import (
     Inputs,
     Loaded,
     Reference,
+    Rule,
     has_odd_values,
     load,
     load_reference,
@@ -70,12 +71,12 @@ class LocalRunner:
         inputs: Inputs,
         attributes: Attributes,
         outputs: Sequence[Tensor],
-        standard: str,
+        rule: Rule,
         seconds: float,
     ) -> str:
         assert self._reference is not None
         try:
-            return self._reference.judge(inputs, attributes, outputs, standard)
+            return self._reference.judge(inputs, attributes, outputs, rule)
         except OpkitError as error:
             _fail(error)
 

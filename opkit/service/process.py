@@ -16,7 +16,7 @@ from typing import Any
 
 from opkit.service.attempts import AttemptFailed
 from opkit.service.interface import Interface
-from opkit.service.loaded import Attributes, Inputs
+from opkit.service.loaded import Attributes, Inputs, Rule
 from opkit.service.messages import receive, send
 from opkit.service.settings import LimitSettings
 from opkit.service.shared_memory import SharedMemory, Tensor
@@ -62,7 +62,7 @@ class WorkerProcess:
         self.problem = ""
         """Why it does not load."""
         self.interface: Interface | None = None
-        """What it has loaded; of versions, once they have."""
+        """What it has loaded, once it has."""
 
     @property
     def pid(self) -> int:
@@ -117,7 +117,7 @@ class WorkerProcess:
         *,
         seconds: float,
         outputs: Sequence[Tensor] = (),
-        standard: str = "",
+        rule: Rule | None = None,
     ) -> dict[str, Any]:
         """Send a call and return the answer.
 
@@ -135,7 +135,7 @@ class WorkerProcess:
         message: dict[str, Any] = {"do": do, "inputs": described, "attributes": attributes}
         if do == "judge":
             message["outputs"], end = self._memory.put(outputs, end)
-            message["standard"] = standard
+            message["rule"] = rule
         message["end"] = end
         reply: dict[str, Any] | None = None
         try:

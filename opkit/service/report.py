@@ -79,7 +79,7 @@ def operator_report(served: ServedOperator, metrics: Metrics) -> dict[str, Any]:
         "reference": {
             "available": reference is not None,
             "ready": reference is not None and reference.is_ready,
-            "problem": reference.problem if reference is not None else "it has no golden.py",
+            "problem": reference.problem if reference is not None else "no version has brought one",
             **_figures(metrics.of(served.name, REFERENCE)),
         },
         "experiment": served.experiment.to_json() if served.experiment.is_running else None,

@@ -22,7 +22,7 @@ from opkit.service.breaker import Breaker, BreakerEvent, BreakerState
 from opkit.service.calls import Answer, Request, attributes_of
 from opkit.service.deployment import Deployment
 from opkit.service.interface import Interface
-from opkit.service.loaded import Inputs, load
+from opkit.service.loaded import Inputs, load, load_reference
 from opkit.service.local import LocalRunner
 from opkit.service.metrics import REFERENCE, Gauges, Metrics
 from opkit.service.modelled import Modelled
@@ -37,7 +37,7 @@ from opkit.service.settings import (
     VersionSettings,
     load_settings,
 )
-from opkit.service.sources import stage
+from opkit.service.sources import GOLDEN_MODEL, MODEL, complete, stage
 from opkit.service.store import Revision, Store, Version
 from opkit.service.telemetry import EventLog, Tracing
 from opkit.service.workers import Supervisor, WorkerPool
@@ -62,7 +62,7 @@ class Service:
         Args:
             base: what sources that are relative paths start from; the working directory by default.
         Raises:
-            UsageError: the configuration asks for something that is not there.
+            UsageError: the configuration asks for something that is not there, or does not load.
             SetupError: the store is in use, damaged, or from a newer opkit.
         """
         self.settings = settings
@@ -347,25 +347,52 @@ class Service:
             staged = stage(
                 version.source, folder, base=self._base, op=version.op, golden=version.golden
             )
-            interface = staged.interface or self._describe(folder, limits)
+            interface = staged.interface
+            if interface is None:
+                try:
+                    interface = self._describe(folder, limits)
+                    if staged.kind == "model":
+                        complete(folder, interface)
+                        if staged.has_reference:
+                            self._describe(folder, limits, reference=True)
+                except OpkitError as error:
+                    raise self._about_source(error, folder, version) from error
             return staged.kind, interface, staged.has_reference
 
         return self._store.add_version(operator, label, source=version.source, fill=fill)
 
-    def _describe(self, folder: Path, limits: LimitSettings) -> Interface:
-        """Return the interface of a program, by running its file: in a process of its own."""
+    def _describe(
+        self, folder: Path, limits: LimitSettings, *, reference: bool = False
+    ) -> Interface:
+        """Return what a version, or its reference, takes and returns, by loading its files.
+
+        In a process of its own, where versions run in such.
+        """
         if self._supervisor is None:
+            if reference:
+                return load_reference(folder).interface
             return load(folder, threads=limits.threads).interface
-        worker = WorkerProcess(folder, limits, reference=False)
+        worker = WorkerProcess(folder, limits, reference=reference)
         try:
             while not worker.greeted():
                 if worker.problem:
-                    raise UsageError(f"the program does not load: {worker.problem}")
+                    message, _, help = worker.problem.partition("\n  help: ")
+                    raise UsageError(message, help=help or None)
                 time.sleep(0.02)
             assert worker.interface is not None
             return worker.interface
         finally:
             worker.close()
+
+    @staticmethod
+    def _about_source(error: OpkitError, folder: Path, version: VersionSettings) -> UsageError:
+        """Return an error of a copied file as one of the file that the user has named."""
+        text = error.message
+        for name, source in ((MODEL, version.source), (GOLDEN_MODEL, version.golden)):
+            text = text.replace(str(folder / name), str(source))
+        if not text.startswith(version.source):
+            text = f"{version.source} does not load: {text}"
+        return UsageError(text, help=error.help)
 
     def _start(self, settings: OperatorSettings) -> None:
         name = settings.name

@@ -16,7 +16,7 @@ from opkit.service.calls import Answer, Attempt, Request, kept_copy
 from opkit.service.choice import Choice, choose_measured, choose_modelled, samples_missing
 from opkit.service.deployment import Deployment, place_of
 from opkit.service.experiments import Experiment
-from opkit.service.loaded import Inputs, has_odd_values
+from opkit.service.loaded import Inputs, Rule, has_odd_values
 from opkit.service.metrics import REFERENCE, Meter, Metrics
 from opkit.service.modelled import Modelled
 from opkit.service.settings import OperatorSettings
@@ -296,10 +296,11 @@ class ServedOperator:
         """Return why an answer is wrong, "" where it is right, None where nobody can tell."""
         if self.reference is None:
             return None
-        standard = self.settings.checks.standard
+        checks = self.settings.checks
+        rule = Rule(checks.standard, checks.tolerance)
         try:
             return self.reference.judge(
-                request.inputs, request.attributes, ran.outputs, standard, seconds
+                request.inputs, request.attributes, ran.outputs, rule, seconds
             )
         except AttemptFailed:
             self.metrics.count("reference_failed", self.name)
@@ -322,7 +323,10 @@ class ServedOperator:
         if self.reference is None:
             if kinds <= set(NEUTRAL):
                 raise BusyError(f"{self.name}: no version is ready. {tried}".rstrip(". "))
-            raise OperatorError(f"{self.name}: no version answers. {tried}")
+            raise OperatorError(
+                f"{self.name}: no version answers, and none has brought a reference. {tried}",
+                help="give one of its versions a golden",
+            )
         if left <= 0:
             raise BusyError(f"{self.name}: no answer in {request.seconds:g} seconds. {tried}")
         started = time.perf_counter()

@@ -46,11 +46,13 @@ class VersionSettings(_Settings):
 
     source: str
     """A project's folder (built), an artifact folder, a wheel, `package:NAME` of an installed one,
-    or a tensor program, `FILE.py` or `FILE.py:FUNCTION`; relative to the configuration."""
+    a tensor program, `FILE.py` or `FILE.py:FUNCTION`, or a model file; relative to the
+    configuration."""
     op: str | None = None
     """Which operator of it, by its OpDef or snake_case name; its first by default."""
     golden: str | None = None
-    """`FILE.py` or `FILE.py:FUNCTION` with the reference; the project's golden.py by default."""
+    """`FILE.py` or `FILE.py:FUNCTION` with the reference, or for a model file another model file;
+    the project's golden.py by default."""
 
 
 class DeploymentSettings(_Settings):
@@ -84,7 +86,10 @@ class CheckSettings(_Settings):
     first_calls: Annotated[int, Field(ge=0, le=1000)] = 2
     """Calls that are checked for each version and each combination of shapes and data types."""
     standard: str = "conditioned"
-    """The precision standard, as in `opkit test --standard`."""
+    """The precision standard, as in `opkit test --standard`; not for model files."""
+    tolerance: Annotated[float, Field(gt=0)] | None = None
+    """How far an element may be off, as part of the largest magnitude in its output, in place of
+    the standard; 0.05 for model files."""
 
 
 class BreakerSettings(_Settings):

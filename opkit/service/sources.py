@@ -1,4 +1,4 @@
-"""Where versions come from: projects, artifact folders, wheels, installed packages, programs."""
+"""Where versions come from: projects, folders, wheels, packages, programs, model files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from pathlib import Path, PurePosixPath
 from opkit.errors import UsageError
 from opkit.service.interface import Interface, interface_of_manifest
 
-__all__ = ["DESCRIPTION", "Staged", "stage"]
+__all__ = ["DESCRIPTION", "GOLDEN_MODEL", "MODEL", "Staged", "complete", "stage"]
 
 DESCRIPTION = "version.json"
 """The file of a kept version that says what the rest is."""
+
+MODEL = "model.opkit"
+GOLDEN_MODEL = "golden.opkit"
+"""The model file that answers are held against, where it is no golden.py."""
 
 # What only Python programs and C++ programs outside the service need.
 _LEFT_OUT = ("_numpy", "_torch", "libcust_opapi")
@@ -27,9 +31,10 @@ class Staged:
     """A version's files, copied together, before they are named by their content."""
 
     kind: str
-    """`operator`, of an artifact folder, or `program`, a Python file for the compiler."""
+    """`operator`, of an artifact folder, `program`, a Python file for the compiler, or `model`, a
+    model file."""
     interface: Interface | None
-    """None for a program: only a worker may run its file, to see."""
+    """None for programs and model files: only a worker may load them, to see."""
     has_reference: bool
 
 
@@ -51,14 +56,18 @@ def stage(
     file, _, function = source.partition(":")
     if (base / file).suffix == ".py" and (base / file).is_file():
         return _stage_program(base / file, function or op, folder)
+    if path.is_file():
+        return _stage_model(path, folder, op, golden, base)
     for candidate in (path, path / "build" / "opkit", path / "_lib"):
         if (candidate / "manifest.json").is_file():
             return _stage_artifact(candidate, folder, op, golden, base)
     if (path / "pyproject.toml").is_file():
         raise UsageError(f"{path} is not built", help=f"run opkit build {path}")
     raise UsageError(
-        f"{source}: no project, artifact folder, wheel, installed package or program at {path}",
-        help='name a built project\'s folder, a wheel, "package:NAME" or FILE.py:FUNCTION',
+        f"{source}: no project, artifact folder, wheel, installed package, program or model file at"
+        f" {path}",
+        help='name a built project\'s folder, a wheel, "package:NAME", FILE.py:FUNCTION, or a file'
+        " of Model.save",
     )
 
 
@@ -152,3 +161,29 @@ def _stage_program(path: Path, function: str | None, folder: Path) -> Staged:
     described = {"kind": "program", "function": function, "name": path.stem}
     (folder / DESCRIPTION).write_text(json.dumps(described, indent=1, sort_keys=True))
     return Staged("program", None, True)
+
+
+def _stage_model(
+    path: Path, folder: Path, op: str | None, golden: str | None, base: Path
+) -> Staged:
+    if op is not None:
+        raise UsageError(f"{path} is one model, and has no {op}", help="leave out op")
+    shutil.copyfile(path, folder / MODEL)
+    reference = None
+    if golden is not None:
+        file, _, function = golden.partition(":")
+        if not (base / file).is_file():
+            raise UsageError(f"golden {golden!r}: there is no {base / file}")
+        is_python = file.endswith(".py")
+        shutil.copyfile(base / file, folder / ("golden.py" if is_python else GOLDEN_MODEL))
+        reference = function or path.stem if is_python else GOLDEN_MODEL
+    described = {"kind": "model", "name": path.stem, "golden": reference}
+    (folder / DESCRIPTION).write_text(json.dumps(described, indent=1, sort_keys=True))
+    return Staged("model", None, reference is not None)
+
+
+def complete(folder: Path, interface: Interface) -> None:
+    """Write into a version's description what a worker has found in its files."""
+    described = json.loads((folder / DESCRIPTION).read_bytes())
+    described["interface"] = interface.to_json()
+    (folder / DESCRIPTION).write_text(json.dumps(described, indent=1, sort_keys=True))

@@ -23,6 +23,7 @@ from opkit.service.loaded import (
     Inputs,
     Loaded,
     Reference,
+    Rule,
     has_odd_values,
     load,
     load_reference,
@@ -77,9 +78,9 @@ class _Worker:
             self._loaded = load(folder, threads=int(settings["threads"]))
 
     def greeting(self) -> dict[str, Any]:
-        if self._loaded is None:
-            return {}
-        return {"interface": self._loaded.interface.to_json()}
+        runs = self._loaded or self._reference
+        assert runs is not None
+        return {"interface": runs.interface.to_json()}
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         self._memory.see_growth()
@@ -88,7 +89,7 @@ class _Worker:
         if request["do"] == "judge":
             assert self._reference is not None
             outputs = [self._memory.get(item) for item in request["outputs"]]
-            wrong = self._reference.judge(inputs, attributes, outputs, request["standard"])
+            wrong = self._reference.judge(inputs, attributes, outputs, Rule(*request["rule"]))
             return {"ok": True, "wrong": wrong[:LARGEST_TEXT]}
         if request["do"] == "model":
             assert self._loaded is not None

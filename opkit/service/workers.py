@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from opkit.service.attempts import AttemptFailed, Ran
-from opkit.service.loaded import Attributes, Inputs
+from opkit.service.loaded import Attributes, Inputs, Rule
 from opkit.service.modelled import Modelled
 from opkit.service.process import WorkerProcess
 from opkit.service.settings import LimitSettings
@@ -64,14 +64,14 @@ class WorkerPool:
         inputs: Inputs,
         attributes: Attributes,
         outputs: Sequence[Tensor],
-        standard: str,
+        rule: Rule,
         seconds: float,
     ) -> str:
         deadline = time.monotonic() + seconds
         with self._worker(deadline) as worker:
             left = deadline - time.monotonic()
             reply = worker.ask(
-                "judge", inputs, attributes, seconds=left, outputs=outputs, standard=standard
+                "judge", inputs, attributes, seconds=left, outputs=outputs, rule=rule
             )
             return str(reply.get("wrong", "no verdict"))
 

@@ -85,7 +85,11 @@ def test_what_differs_in_nothing_that_serves_is_one_version(
 @pytest.mark.parametrize(
     ("source", "named", "message"),
     [
-        ("nowhere", {}, "no project, artifact folder, wheel, installed package or program"),
+        (
+            "nowhere",
+            {},
+            "no project, artifact folder, wheel, installed package, program or model file",
+        ),
         ("package:no_such_package", {}, "not installed here"),
         ("package:os.path", {}, "not installed here"),
         ("unbuilt", {}, "is not built"),
