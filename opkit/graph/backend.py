@@ -20,6 +20,7 @@ from opkit.graph.attention import keep_attention_whole
 from opkit.graph.folding import fold
 from opkit.graph.program import CompiledSegment
 from opkit.graph.segments import Left, cut, outputs_of
+from opkit.graph.sizes import Sized, has_open_sizes
 from opkit.graph.translation import does_nothing, is_view, line_of, operator_name, translate
 
 __all__ = ["CompiledGraph", "compile_module", "decompositions", "opkit", "watching"]
@@ -100,8 +101,12 @@ def opkit(
         def call(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
             from functorch.compile import make_boxed_func
 
-            made = compile_module(graph, chip, kind=kind, smallest=int(settings["smallest"]))
-            return make_boxed_func(made.module.forward)  # type: ignore[no-any-return]
+            def fixed(module: fx.GraphModule) -> Callable[..., Any]:
+                made = compile_module(module, chip, kind=kind, smallest=int(settings["smallest"]))
+                return made.module.forward
+
+            made = Sized(graph, fixed) if has_open_sizes(graph) else fixed(graph)
+            return make_boxed_func(made)  # type: ignore[no-any-return]
 
         return call
 

@@ -6,6 +6,7 @@ import torch
 from torch.utils import backend_registration
 
 from opkit.torch_npu import native, npu
+from opkit.torch_npu.compiling import compile_by_default
 from opkit.torch_npu.hccl import register_hccl
 from opkit.torch_npu.modules import keep_parameters
 
@@ -23,6 +24,7 @@ def register() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     keep_parameters()
+    compile_by_default()
     register_hccl()
     if native.is_built():
         native.load()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -151,6 +152,77 @@ def test_an_unknown_option_is_an_error() -> None:
         torch.compile(lambda x: x + 1, backend="opkit", options={"speed": 1})(torch.ones(3))
     causes = [caught.value, caught.value.__cause__, getattr(caught.value, "inner_exception", None)]
     assert any(isinstance(cause, UsageError) for cause in causes)
+
+
+def test_a_graph_of_open_sizes_is_traced_once_and_needs_no_new_kernels() -> None:
+    model, seen = Gated(), []
+
+    def counting(module: Any, inputs: Any) -> Any:
+        seen.append(module)
+        return opkit(module, inputs)
+
+    compiled = torch.compile(model, backend=counting, dynamic=True)
+    sources: list[set[str]] = []
+    traced: list[int] = []
+    for batch, length in ((2, 5), (3, 40), (70, 9)):
+        x = torch.randn(batch, length, 16)
+        with watching() as graphs, torch.no_grad():
+            result = compiled(x)
+        torch.testing.assert_close(result, model(x), rtol=1e-4, atol=1e-4)
+        (graph,) = graphs
+        assert [left for left in graph.left if not left.is_view] == []
+        sources.append({k.source for s in graph.segments for k in s.plan.kernels})
+        with watching() as again, torch.no_grad():
+            compiled(x)
+        assert again == []
+        # torch itself hands a graph over twice where it finds that a number in it stays the same.
+        traced.append(len(seen))
+    assert len(set(traced)) == 1
+    assert sources[0] == sources[1] == sources[2]
+
+
+@pytest.mark.slow
+def test_gradients_of_a_graph_of_open_sizes_are_those_of_torch() -> None:
+    model = Gated()
+    compiled = torch.compile(model, backend=opkit, dynamic=True)
+    for batch in (2, 3, 7):
+        x = torch.randn(batch, 4, 16)
+        model.zero_grad()
+        compiled(x).square().sum().backward()
+        found = [parameter.grad.clone() for parameter in model.parameters()]
+        model.zero_grad()
+        model(x).square().sum().backward()
+        for gradient, parameter in zip(found, model.parameters(), strict=True):
+            torch.testing.assert_close(gradient, parameter.grad, rtol=1e-3, atol=1e-3)
+
+
+def test_a_whole_graph_is_one_graph_and_a_break_is_torchs_own_error() -> None:
+    x = torch.randn(8, 8)
+    whole = torch.compile(lambda x: torch.relu(x) * 2, backend=opkit, fullgraph=True)
+    torch.testing.assert_close(whole(x), torch.relu(x) * 2)
+
+    def broken(x: Any) -> Any:
+        torch._dynamo.graph_break()
+        return x + 1
+
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(broken, backend=opkit, fullgraph=True)(x)
+    torch.testing.assert_close(torch.compile(broken, backend=opkit)(x), x + 1)
+
+
+@pytest.mark.slow
+def test_tensors_on_the_device_need_no_backends_name() -> None:
+    """In a process of its own: naming the device lasts for a whole process."""
+    text = (
+        "import torch\nfrom opkit.graph.backend import watching\n"
+        "x = torch.ones(40, device='npu')\n"
+        "with watching() as graphs:\n"
+        "    y = torch.compile(lambda x: x * 2 + 1)(x)\n"
+        "assert len(graphs) == 1 and y.device.type == 'npu'\n"
+        "assert torch.equal(y.cpu(), torch.full((40,), 3.0))\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "OPKIT_NPU"}
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=300, env=environment)
 
 
 @pytest.mark.slow
