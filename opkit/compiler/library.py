@@ -1,5 +1,5 @@
-"""Launching the kernels that the device's library has too: ordering, whole numbers' sums, random
-numbers."""
+"""Launching the kernels that the device's library has too: ordering, places, whole numbers' sums,
+random numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from opkit import kernels
 
 from .fusion import Group
 from .graph import GraphError, Node
+from .movements import copy_whole
 from .ordering import MOST_SORTED
 from .table import normal_axes
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LIBRARY", "run_library"]
 
-LIBRARY = ("sort", "argmax", "argmin", "whole_sum", "random_uniform")
+LIBRARY = ("sort", "argmax", "argmin", "whole_sum", "random_uniform", "take_along", "put_along")
 """Kinds of groups; `argsort` is part of a group `sort`."""
 _KINDS = {
     **{"float32": 0, "float16": 1, "bfloat16": 2, "int32": 3, "int16": 4, "int8": 5, "uint8": 6},
@@ -33,6 +34,7 @@ _HOME = {
     "fold_lines": ("order.h", "LinePlan"),
     "extreme_lines": ("order.h", "LinePlan"),
     "random_uniform": ("philox.h", "RandomPlan"),
+    "move_by_index": ("elements.h", "ElementsPlan"),
 }
 """The header of each function, and what tells it what to do."""
 _RANDOM_TILE = 8192
@@ -55,6 +57,9 @@ def run_library(
         return
     if group.kind == "random_uniform":
         _random(program, group.nodes[0], results[0], scalars)
+    elif group.kind in ("take_along", "put_along"):
+        node = group.nodes[0]
+        _by_places(program, node, [memory[name] for name in node.inputs], results[0])
     else:
         _lines(program, group, memory[group.nodes[0].inputs[0]], results)
 
@@ -129,6 +134,65 @@ def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> N
     plan = struct.pack("=4I5q", kind, 3, 0, is_upwards, outer, length, inner, kept, 1)
     cores = max(1, min(_cores(program), outer * inner, outer * inner * length // 512))
     _launch(program, function, {"x": x, **outputs}, parameters, plan, cores)
+
+
+_DIMS, _MOST_INDICES = 6, 4
+_GATHER, _PUT, _ADD = 0, 1, 2
+
+
+def _by_places(program: Compiled, node: Node, arrays: Sequence[Any], result: Any) -> None:
+    x, index, *sources = arrays
+    (axis,) = normal_axes(node.settings["axis"], x.ndim)
+    if sources:
+        copy_whole(program, node, x, result)
+        table, plain = result, sources[0]
+        action = _ADD if node.settings["add"] else _PUT
+    else:
+        table, plain, action = x, result, _GATHER
+    if plain.size == 0:
+        return
+    axes = _joined_axes(plain, table, index, axis)
+    if len(axes) > _DIMS:
+        raise GraphError(f"places along {len(axes)} axes that do not join", location=node.location)
+    kind = _KINDS[node.output.dtype]
+    size, inner = x.itemsize, axes[-1]
+    is_rows = inner[1:] == (1, 1, 0) and (action != _ADD or node.output.dtype == "float32")
+    axes = [(1, 0, 0, 0)] * (_DIMS - len(axes)) + axes
+    sizes, plain_steps, table_steps, places = zip(*reversed(axes), strict=True)
+    plan = struct.pack("=6Iq", size, action, kind, 1, 4, is_rows, 0)
+    plan += struct.pack("=18q", *sizes, *plain_steps, *table_steps)
+    plan += struct.pack("=8q", *places, table.shape[axis], _steps(table)[axis])
+    plan += bytes(64 * (_MOST_INDICES - 1))
+    rows = plain.size // sizes[0]
+    cores = max(1, min(_cores(program), rows, plain.size // 256))
+    # Elements that go to one place are on one core where lines are: others wait for each other.
+    if action != _GATHER and axis != x.ndim - 1:
+        cores = 1
+    arguments = {"table": table, "plain": plain, "i0": index}
+    parameters = ["table", "plain", "i0", "i1", "i2", "i3"]
+    _launch(program, "move_by_index", arguments, parameters, plan, cores)
+
+
+def _joined_axes(plain: Any, table: Any, index: Any, axis: int) -> list[tuple[int, int, int, int]]:
+    """Return extents and the steps of the plain tensor, the table and the places along each axis,
+    neighbours joined where all three run on."""
+    table_steps, places = _steps(table), _steps(index)
+    table_steps[axis] = 0
+    places = [0 if n == 1 else step for n, step in zip(index.shape, places, strict=True)]
+    found: list[tuple[int, int, int, int]] = []
+    for row in zip(plain.shape, _steps(plain), table_steps, places, strict=True):
+        if row[0] == 1 and found:
+            continue
+        if found and all(
+            outer == step * row[0] for outer, step in zip(found[-1][1:], row[1:], strict=True)
+        ):
+            row = (found.pop()[0] * row[0], *row[1:])
+        found.append(row)
+    return found
+
+
+def _steps(array: Any) -> list[int]:
+    return [int(step) // array.itemsize for step in array.strides]
 
 
 def _cores(program: Compiled) -> int:

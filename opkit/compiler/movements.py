@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from opkit.dtypes import find_dtype
 from .dimensions import evaluate
 from .graph import Node
 from .moving import (
+    Piece,
     copy_data,
     count_data,
     lookup_data,
@@ -26,7 +27,7 @@ from .text import Text
 if TYPE_CHECKING:
     from .compiled import Compiled
 
-__all__ = ["MOVEMENTS", "run_movement"]
+__all__ = ["MOVEMENTS", "copy_whole", "run_movement"]
 
 MOVEMENTS = ("transpose", "broadcast_to", "slice", "concat", "pad", "take", "arange")
 _HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
@@ -72,7 +73,31 @@ def run_movement(
     settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
     pieces = pieces_of(node.operator, settings, [a.shape for a in arrays], result.shape)
     bits = _bits(settings.get("value", 0.0), node.output.dtype, size)
-    count, cores, data = copy_data(pieces, [a.size for a in arrays], result.size, size, bits, chip)
+    _copy(program, node, arrays, result, pieces, bits)
+
+
+def copy_whole(program: Compiled, node: Node, array: Any, result: Any) -> None:
+    """Copy one array to another of the same size, as a node needs."""
+    _copy(program, node, [array], result, [Piece(0, 0, 0, ((result.size, 1, 1),))], 0)
+
+
+def _copy(
+    program: Compiled,
+    node: Node,
+    arrays: Sequence[Any],
+    result: Any,
+    pieces: Sequence[Piece],
+    constant_bits: int,
+) -> None:
+    size = result.itemsize
+    count, cores, data = copy_data(
+        pieces,
+        [each.size for each in arrays],
+        result.size,
+        size,
+        constant_bits,
+        program.stages.chip,
+    )
     name = f"copy_{len(arrays)}_{count}_{size}"
     kernel = program.native(
         name,

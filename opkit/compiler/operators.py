@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import composites, movement, ordering, primitives, random_numbers, scans
+from . import composites, movement, ordering, places, primitives, random_numbers, scans
 from .attention_operator import ATTENTION
 from .convolution import CONVOLUTION
 from .table import Operator
@@ -19,6 +19,7 @@ OPERATORS: Mapping[str, Operator] = {
         *movement.ROWS,
         *scans.ROWS,
         *ordering.ROWS,
+        *places.ROWS,
         *random_numbers.ROWS,
         ATTENTION,
         CONVOLUTION,

@@ -148,6 +148,14 @@ def _last(x: Value, largest: bool) -> float | int:
     return int(limits.min if largest else limits.max)
 
 
+def _grad_sorted(
+    g: Value, x: Value, y: Value, axis: int, descending: bool, count: int | None
+) -> Sequence[Value | None]:
+    places = x.apply("argsort", axis=axis, descending=descending, count=count)
+    zeros = x.builder.constant(0.0, x.dtype).apply("broadcast_to", shape=x.shape)
+    return (zeros.apply("put_along", places, g, axis=axis),)
+
+
 _SORTING = {"axis": -1, "descending": False, "count": None}
 _LARGEST = {"k": REQUIRED, "axis": -1, "largest": True}
 _EXTREME = {"axis": -1, "keepdims": False}
@@ -155,6 +163,7 @@ _EXTREME = {"axis": -1, "keepdims": False}
 ROWS = (
     Operator(
         *("sort", 1, "line", _sorted_shape, _first_dtype, _np_sorted),
+        gradient=_grad_sorted,
         pto="sort",
         aten="sort",
         parameters=_SORTING,

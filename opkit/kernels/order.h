@@ -2,6 +2,7 @@
 // (argmax, max over a dim). The scalar unit does them: they compare one element with the next.
 #pragma once
 
+#include "global_memory.h"
 #include "kernel_operator.h"
 #include "plans.h"
 
@@ -10,13 +11,6 @@ namespace opkit::kernels {
 using namespace AscendC;
 
 constexpr int64_t kHighestKey = 0x7fffffffffffffff;
-
-template <typename T>
-__aicore__ inline GlobalTensor<T> global(GM_ADDR base, int64_t element) {
-  GlobalTensor<T> tensor;
-  tensor.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(base) + element);
-  return tensor;
-}
 
 /// The bits of a float as a number of the same order; both zeros are 0, and NaN is above all.
 __aicore__ inline int64_t key_of_bits(int64_t bits, int64_t sign, int64_t infinity) {

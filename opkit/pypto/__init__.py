@@ -56,6 +56,15 @@ class RunMode:
     SIM = "sim"
 
 
+_CHOICES = {
+    "PrecisionType": ("INTRINSIC", "HIGH_PRECISION"),
+    "TopKAlgo": ("MERGE_SORT", "RADIX_SELECT"),
+    "ReLuType": ("NO_RELU", "RELU"),
+    "TransMode": ("CAST_NONE", "CAST_RINT", "CAST_ROUND"),
+}
+"""Names of the public project's that choose how something is computed."""
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
@@ -65,6 +74,8 @@ def __getattr__(name: str) -> Any:
         return value
     if name.startswith("DT_"):
         return _data_type(name)
+    if name in _CHOICES:
+        return SimpleNamespace(**{each: f"{name}.{each}" for each in _CHOICES[name]})
     if name == "frontend":
         from .programs import function, jit
 

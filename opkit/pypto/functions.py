@@ -4,12 +4,14 @@ name."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opkit.compiler import GraphBuilder, GraphError
 
 from .diagnostics import check_heads, check_tile_shapes, depends_on
+from .elementary import FUNCTIONS as ELEMENTARY
+from .places import FUNCTIONS as PLACES
 from .traced import Traced, here, new_value
 
 __all__ = ["FUNCTIONS", "building", "current_builder", "dtype_name"]
@@ -91,9 +93,14 @@ def _number_or(name: str, number: Callable[[float], float]) -> Callable[..., Any
 
 
 def _reduction(name: str) -> Callable[..., Any]:
+    numbers = {"max": max, "min": min}.get(name)
+
     def call(
-        x: Traced, axis: Any = None, keepdim: bool = False, keepdims: bool = False, dim: Any = None
+        x: Any, axis: Any = None, keepdim: bool = False, keepdims: bool = False, dim: Any = None
     ) -> Traced:
+        if numbers is not None and isinstance(x, int):
+            # Of sizes and indices, as the public project's programs write it.
+            return numbers(x, axis)  # type: ignore[no-any-return]
         over = dim if axis is None else axis
         return new_value(current_builder(), name, x, axis=over, keepdims=bool(keepdim or keepdims))
 
@@ -114,9 +121,15 @@ def _matmul(
     *,
     a_trans: bool = False,
     b_trans: bool = False,
+    extend_params: Mapping[str, Any] | None = None,
     **options: object,
 ) -> Traced:
-    unknown = [name for name, value in options.items() if value]
+    further = {name: each for name, each in (extend_params or {}).items() if each is not None}
+    bias, scale = further.pop("bias_tensor", None), further.pop("scale", None)
+    is_relu = str(further.pop("relu_type", "")).rpartition(".")[2] == "RELU"
+    # Products of float32 are exact to its last bits whatever they may be rounded to.
+    further.pop("trans_mode", None)
+    unknown = [name for name, value in (*options.items(), *further.items()) if value]
     if unknown:
         raise GraphError(f"matmul: opkit has no {unknown[0]}", location=here())
     if a.dtype != b.dtype:
@@ -127,6 +140,12 @@ def _matmul(
         )
     result = new_value(current_builder(), "matmul", a, b, transpose_a=a_trans, transpose_b=b_trans)
     wanted = result.dtype if out_dtype is None else dtype_name(out_dtype)
+    if scale is not None:
+        result = result.apply("cast", dtype="float32") * float(scale)
+    if bias is not None:
+        result = result + bias
+    if is_relu:
+        result = result.apply("relu")
     return result if wanted == result.dtype else result.apply("cast", dtype=wanted)
 
 
@@ -197,8 +216,21 @@ def _view(
     part = x[tuple(slice(o, o + n) for o, n in zip(offsets, valid, strict=True))]
     if valid == tuple(shape):
         return part
-    widths = tuple((0, extent - there) for extent, there in zip(shape, valid, strict=True))
-    return part.apply("pad", widths=widths)
+    padded = _padded(part, shape, 0)
+    padded.valid = part
+    return padded
+
+
+def _padded(part: Traced, shape: Sequence[int], value: float) -> Traced:
+    widths = tuple((0, extent - there) for extent, there in zip(shape, part.shape, strict=True))
+    return part.apply("pad", widths=widths, value=value)
+
+
+def _fillpad(x: Traced, mode: str = "constant", value: float | str = 0) -> Traced:
+    """A view with another number behind its valid_shape."""
+    if mode != "constant":
+        raise GraphError(f'fillpad: opkit has no mode="{mode}"', location=here())
+    return x if x.valid is None else _padded(x.valid, x.shape, float(value))
 
 
 def _assemble(x: Any, offsets: Any = None, out: Any = None, **_: object) -> None:
@@ -282,7 +314,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
                 "erfc",
                 "floor",
                 "ceil",
-                "round",
                 "trunc",
                 "expm1",
                 "log1p",
@@ -314,14 +345,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "clone": lambda x: x + 0,
     "unsqueeze": _unsqueeze,
     "expand_clone": _expand_clone,
-    "gather": lambda x, dim, index: new_value(current_builder(), "take", x, index, axis=dim),
+    "fillpad": _fillpad,
     "loop": _loop,
     "loop_unroll": _loop_unroll,
     "is_loop_begin": lambda index, start=0: index == start,
     "is_loop_end": lambda index, last: index == last,
     "cond": _cond,
     "symbolic_scalar": int,
-    "ceildiv": lambda a, b: -(-a // b),
+    **dict.fromkeys(("ceildiv", "ceil_div"), lambda a, b: -(-a // b)),
     "set_vec_tile_shapes": _set_vec_tile_shapes,
     **dict.fromkeys(
         (
@@ -330,4 +361,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         ),
         _ignored,
     ),
+    **PLACES,
+    **ELEMENTARY,
 }

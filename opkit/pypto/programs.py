@@ -6,11 +6,11 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opkit import compiler
-from opkit.compiler import Graph, GraphBuilder, GraphError, Location
+from opkit.compiler import Graph, GraphBuilder, GraphError, Location, Tensor
 
 from .annotations import check_annotation
 from .diagnostics import check_backward, undefined_name
@@ -48,6 +48,8 @@ class _Place:
 
     name: str
     is_argument: bool
+    dtype: str = ""
+    """Of an output."""
 
 
 @dataclass
@@ -140,11 +142,11 @@ class Function:
                     return _Place(names[id(value)], is_argument=True)
                 count += 1
                 builder.output(f"result{count}", value.value)
-                return _Place(f"result{count}", is_argument=False)
+                return _Place(f"result{count}", is_argument=False, dtype=value.dtype)
             if isinstance(value, dict):
                 return {key: placed(each) for key, each in value.items()}
             if isinstance(value, list | tuple):
-                return type(value)(placed(each) for each in value)
+                return _like(value, [placed(each) for each in value])
             return value
 
         returned = placed(result)
@@ -160,11 +162,30 @@ class Function:
         graph = builder.graph()
         used = {name for node in graph.nodes for name in node.inputs}
         used |= {tensor for _, tensor in graph.outputs}
-        inputs = tuple(t for t in graph.inputs if t.name in used)
+        inputs = tuple(_narrowed(graph, t) for t in graph.inputs if t.name in used)
         graph = Graph(graph.name, inputs, graph.nodes, graph.outputs, graph.attributes)
         program = Program(graph, returned, written, tuple(t.name for t in inputs))
         _compile(program)
         return program
+
+
+def _narrowed(graph: Graph, tensor: Tensor) -> Tensor:
+    """Return an input that only says places as int32, which the chip's kernels count in."""
+    users = graph.users[tensor.name]
+    is_place = tensor.dtype == "int64" and all(
+        node.operator == "cast" and node.output.dtype == "int32" for node in users
+    )
+    is_kept = all(name != tensor.name for _, name in graph.outputs)
+    return replace(tensor, dtype="int32") if is_place and is_kept else tensor
+
+
+def _as_declared(array: Any, tensor: Tensor) -> Any:
+    if tensor.dtype != "int32" or str(array.dtype) == "int32":
+        return array
+    narrow = array.astype("int32")
+    if (narrow != array).any():
+        raise GraphError(f'"{tensor.name}" holds places beyond 2**31', location=here())
+    return narrow
 
 
 # A kernel's text grows with the operators; element by element programs are for NumPy.
@@ -189,7 +210,7 @@ def _run(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
     graph = program.graph
     if graph is None:
         return {}
-    given = {name: arrays[name] for name in program.inputs}
+    given = {tensor.name: _as_declared(arrays[tensor.name], tensor) for tensor in graph.inputs}
     if program.compiled is not None:
         import numpy as np
 
@@ -258,7 +279,7 @@ def _flatten(path: str, value: Any, found: _Arguments) -> Any:
         return {key: _flatten(f"{path}_{key}", each, found) for key, each in value.items()}
     if isinstance(value, list | tuple):
         parts = [_flatten(f"{path}_{at}", each, found) for at, each in enumerate(value)]
-        return type(value)(parts)
+        return _like(value, parts)
     found.shape.append((path, value))
     return value
 
@@ -274,7 +295,7 @@ def _with(value: Any, tensors: Mapping[str, Traced]) -> Any:
     if isinstance(value, dict):
         return {key: _with(each, tensors) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_with(each, tensors) for each in value)
+        return _like(value, [_with(each, tensors) for each in value])
     return value
 
 
@@ -284,12 +305,19 @@ def _filled(
     if isinstance(value, _Place):
         if value.is_argument:
             return arguments[value.name]
-        return _torch_tensor(results[value.name]) if like_torch else results[value.name]
+        return (
+            _torch_tensor(results[value.name], value.dtype) if like_torch else results[value.name]
+        )
     if isinstance(value, dict):
         return {k: _filled(v, results, arguments, like_torch) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_filled(v, results, arguments, like_torch) for v in value)
+        return _like(value, [_filled(v, results, arguments, like_torch) for v in value])
     return value
+
+
+def _like(value: Any, parts: list[Any]) -> Any:
+    """Return a list or tuple of the same type with other elements."""
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
 def _has_traced(value: Any) -> bool:
@@ -311,8 +339,10 @@ def _array(value: Any) -> Any:
     return value.contiguous().numpy()
 
 
-def _torch_tensor(array: Any) -> Any:
-    return _torch().from_numpy(array)
+def _torch_tensor(array: Any, dtype: str) -> Any:
+    torch = _torch()
+    tensor = torch.from_numpy(array)
+    return tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
 
 
 def _torch() -> Any:

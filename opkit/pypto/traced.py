@@ -64,6 +64,8 @@ class Traced:
         )
         self.dtype: str = dtype if dtype is not None else value.dtype  # type: ignore[union-attr]
         self.is_written = False
+        self.valid: Traced | None = None
+        """Of a view with a valid_shape: the part of it that holds elements."""
 
     @property
     def ndim(self) -> int:

@@ -58,7 +58,7 @@ def test_tiles_are_written_through_the_argument_and_returned(article: ModuleType
 
 
 def test_a_tail_smaller_than_a_tile_is_an_error_at_the_line_that_adds(
-    article: ModuleType, corrected: ModuleType
+    article: ModuleType,
 ) -> None:
     a, b, c = array(100, 192), array(192, 80), np.zeros((100, 80), np.float32)
     with pytest.raises(GraphError, match=r"allocate it as small, min\(TILE") as caught:
@@ -67,6 +67,11 @@ def test_a_tail_smaller_than_a_tile_is_an_error_at_the_line_that_adds(
     assert caught.value.location.line == line_of(article, "C_tile += ")
     assert caught.value.location.file == article.__file__
     assert not c.any()
+
+
+@pytest.mark.slow
+def test_a_tail_is_multiplied_where_its_accumulator_is_as_small(corrected: ModuleType) -> None:
+    a, b, c = array(100, 192), array(192, 80), np.zeros((100, 80), np.float32)
     corrected.matrix_multiply(a, b, c)
     close(c, a @ b)
 

@@ -33,7 +33,7 @@ from .prelude import PRELUDE
 __all__ = ["HostProgram", "compile_host"]
 
 # What has no loops in C++ is computed by NumPy.
-_BY_NUMPY = ("sort", "argsort", "argmax", "argmin", "random_uniform")
+_BY_NUMPY = ("sort", "argsort", "argmax", "argmin", "random_uniform", "take_along", "put_along")
 _FLAGS = ("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared", "-pthread", "-x", "c++")
 
 

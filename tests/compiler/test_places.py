@@ -1,0 +1,90 @@
+"""Elements that are picked, put and added where tensors say, under every check."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opkit import compiler as oc
+from opkit.compiler import TensorSpec as Spec
+from opkit.sanitizer import Check
+
+RANDOM = np.random.default_rng(5)
+
+PICKED = {
+    "each element its own place": ((6, 5), (4, 5), 0, "float16"),
+    "places along the last axis": ((3, 4, 9), (3, 4, 7), -1, "int8"),
+    "whole rows, by one place each": ((7, 3, 20), (1, 5, 1), 1, "float32"),
+}
+
+
+@pytest.mark.parametrize("name", PICKED)
+def test_what_is_picked_along_an_axis_is_what_numpy_picks(name: str) -> None:
+    shape, places, axis, dtype = PICKED[name]
+    kernel = oc.compile(
+        lambda x, index: x.apply("take_along", index, axis=axis),
+        *(Spec("x", shape, dtype), Spec("index", places, "int32")),
+    )
+    x = RANDOM.integers(-99, 99, shape).astype(dtype)
+    index = RANDOM.integers(-shape[axis], shape[axis], places).astype(np.int32)
+    with Check(()) as checks:
+        actual = kernel(x, index)
+    assert not checks.findings, checks.findings[0]
+    np.testing.assert_array_equal(actual, np.take_along_axis(x, index, axis))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "axis", "is_added"),
+    [("float32", 0, True), ("float16", 0, False), ("int32", 1, True), ("float16", 1, True)],
+)
+def test_what_is_put_or_added_is_what_numpy_gives(dtype: str, axis: int, is_added: bool) -> None:
+    kernel = _put(dtype, axis, is_added)
+    x = RANDOM.integers(-9, 9, (6, 8)).astype(dtype)
+    source = RANDOM.integers(-9, 9, (4, 8) if axis == 0 else (6, 4)).astype(dtype)
+    # Each place once where elements replace others: which one is last is not said.
+    index = np.array([4, 0, 2, 5] if not is_added else [4, 0, 4, -1], np.int32)
+    index = index.reshape(4, 1) if axis == 0 else np.tile(index, (6, 1))
+    with Check(()) as checks:
+        actual = kernel(x, index, source)
+    assert not checks.findings, checks.findings[0]
+    expected = x.copy()
+    for at in range(4):
+        for other in range(source.shape[1 - axis]):
+            here = (at, other) if axis == 0 else (other, at)
+            place = index[at, 0] if axis == 0 else index[other, at]
+            there = (place, other) if axis == 0 else (other, place)
+            expected[there] = expected[there] * is_added + source[here]
+    np.testing.assert_array_equal(actual, expected)
+
+
+def _put(dtype: str, axis: int, is_added: bool) -> oc.Compiled:
+    return oc.compile(
+        lambda x, index, source: x.apply("put_along", index, source, axis=axis, add=is_added),
+        Spec("x", (6, 8), dtype),
+        Spec("index", (4, 1) if axis == 0 else (6, 4), "int32"),
+        Spec("source", (4, 8) if axis == 0 else (6, 4), dtype),
+    )
+
+
+@pytest.mark.slow
+def test_gradients_go_where_elements_came_from() -> None:
+    graph = oc.gradient(oc.trace(lambda x: x.topk(3, axis=1)[0], [Spec("x", (4, 10))]))
+    x = RANDOM.permutation(40).astype(np.float32).reshape(4, 10)
+    given = {"x": x, "grad_y": RANDOM.normal(size=(4, 3)).astype(np.float32)}
+    actual = oc.compile(graph)(*(given[tensor.name] for tensor in graph.inputs))
+    expected = np.zeros((4, 10), np.float32)
+    np.put_along_axis(expected, np.argsort(-x, axis=1)[:, :3], given["grad_y"], axis=1)
+    np.testing.assert_array_equal(actual, expected)
+
+
+def test_places_that_are_no_places_are_refused() -> None:
+    with pytest.raises(oc.GraphError, match="places are int8, expected int32"):
+        oc.trace(
+            lambda x, i: x.apply("take_along", i, axis=0),
+            [Spec("x", (4,)), Spec("i", (2,), "int8")],
+        )
+    with pytest.raises(oc.GraphError, match=r"places of \[3, 2\] do not lie along axis 0"):
+        oc.trace(
+            lambda x, i: x.apply("take_along", i, axis=0),
+            [Spec("x", (4, 5)), Spec("i", (3, 2), "int32")],
+        )
