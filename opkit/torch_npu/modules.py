@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 __all__ = ["keep_parameters"]
 
@@ -43,6 +44,15 @@ def keep_parameters() -> None:
     nn.Module._apply = apply  # type: ignore[method-assign]
 
 
+def _unshaped_as(parameter: nn.Parameter, moved: nn.Parameter) -> nn.Parameter:
+    """A lazy module's parameter that waits for its shape where PyTorch has made an empty one."""
+    make: Any = type(parameter)
+    made: nn.Parameter = make(
+        requires_grad=parameter.requires_grad, device=moved.device, dtype=moved.dtype
+    )
+    return made
+
+
 def _slots_by_parameter(module: nn.Module) -> list[tuple[nn.Parameter, list[Slot]]]:
     found: dict[int, tuple[nn.Parameter, list[Slot]]] = {}
     for part in module.modules():
@@ -61,7 +71,7 @@ def _put_back(parameter: nn.Parameter, places: list[Slot]) -> None:
     if "npu" not in (moved.device.type, parameter.device.type):
         return
     # A graph that is still alive holds the old one: then the copy takes its place everywhere.
-    kept = moved
+    kept = _unshaped_as(parameter, moved) if is_lazy(parameter) else moved
     del moved
     for places_parameters, places_name in places:
         places_parameters[places_name] = None

@@ -278,6 +278,12 @@ def test_lazily_conjugated_tensors_are_copied() -> None:
     assert torch.equal(x.npu().conj().cpu(), x.conj())
 
 
+def test_lazy_modules_take_their_shape_on_the_device() -> None:
+    model = torch.nn.LazyLinear(4).to("npu")
+    assert model(torch.ones(2, 3, device="npu")).shape == (2, 4)
+    assert model.weight.device.type == "npu"
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_training_that_knows_of_its_quantisation() -> None:
     from torch.ao import quantization

@@ -121,6 +121,21 @@ def test_largest_of_windows(options: dict[str, int], dtype: torch.dtype) -> None
     compare(lambda x: F.max_pool2d(x, return_indices=True, **options), x)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("is_training", [True, False])
+def test_batch_norm_and_its_gradients(is_training: bool, dtype: torch.dtype) -> None:
+    x = torch.randn(4, 3, 5).to(dtype)
+    weight, bias, mean = (torch.randn(3).to(dtype) for _ in range(3))
+    variance = torch.rand(3).to(dtype) + 1
+
+    def norm(x: torch.Tensor, *given: torch.Tensor) -> torch.Tensor:
+        kept = [each.to(x.device) for each in (mean.clone(), variance.clone())]
+        return F.batch_norm(x, *kept, *given, training=is_training)
+
+    compare(norm, x)
+    compare(norm, x, weight, bias)
+
+
 def test_places_of_windows_that_are_one_row_high() -> None:
     # Planes of one row are one long row, but the places begin anew in each.
     x = torch.randn(2, 3, 3, 6)

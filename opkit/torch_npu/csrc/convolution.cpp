@@ -16,7 +16,6 @@ using kernels::ElementsPlan;
 using kernels::Fold;
 using Sizes = c10::SmallVector<int64_t, 8>;
 
-constexpr const char* kLayout = "another layout than the kernel takes";
 constexpr const char* kOp = "aten::convolution";
 
 struct Pair {

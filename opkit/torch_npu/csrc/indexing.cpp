@@ -14,8 +14,6 @@ namespace {
 using kernels::ElementsPlan;
 using Sizes = c10::SmallVector<int64_t, 8>;
 
-constexpr const char* kLayout = "another layout than the kernel takes";
-
 /// Whether all numbers are places of a dim: else the CPU says what is wrong with them.
 bool are_places(const at::Tensor& numbers, int64_t size, bool takes_negative) {
   const auto check = [&](const auto* values) {

@@ -16,7 +16,6 @@ using kernels::Fold;
 using kernels::LinePlan;
 using Sizes = c10::SmallVector<int64_t, 6>;
 
-constexpr const char* kLayout = "another layout than the kernel takes";
 /// Elements of a line that a core sorts in its UB: two keys and two places each.
 constexpr int64_t kMostSorted = 7680;
 

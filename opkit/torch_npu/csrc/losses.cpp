@@ -13,8 +13,6 @@ namespace {
 using kernels::ElementsPlan;
 using kernels::Fold;
 
-constexpr const char* kLayout = "another layout than the kernel takes";
-
 /// Scores (N, C, places) and classes (N, places), with the weight of each class that was named.
 struct Classes {
   at::Tensor scores;

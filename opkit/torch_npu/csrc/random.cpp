@@ -10,8 +10,6 @@
 namespace opkit::npu {
 namespace {
 
-constexpr const char* kLayout = "another layout than the kernel takes";
-
 /// A tensor of uniform numbers in (0, 1].
 at::Tensor uniform_numbers(const char* op, at::IntArrayRef sizes, const at::Tensor& like, const IValue& generator) {
   at::Tensor made = empty(sizes, at::kFloat);

@@ -19,6 +19,7 @@ using c10::OperatorHandle;
 using c10::Stack;
 
 constexpr const char* kNoType = "the chip has no such data type";
+constexpr const char* kLayout = "another layout than the kernel takes";
 
 inline const at::Tensor& tensor_at(const Stack& stack, size_t count, size_t i) {
   return stack[stack.size() - count + i].toTensor();
