@@ -1,6 +1,10 @@
 """Does `opkit test` fail right kernels, or pass wrong ones? Random and known formulas, every type.
 
-    python benchmarks/verdict.py [--random N] [--seed S] [--dtypes N] [--built N] [--edges] [--list]
+    python benchmarks/verdict.py [--known N] [--random N] [--first N] [--only N,N] [--seed S]
+                                 [--dtypes N] [--built N] [--edges] [--list] [-j N] [--record FILE]
+
+`--first` and `--only` leave out random formulas by their number, whose judgement stays the same.
+`--record` appends a line of JSON for each formula, and does not judge those again that are in it.
 
 `--dtypes 1` tries each operator in one type, drawn, and leaves out the long cases of all but every
 eighth: a tenth of the time, for many formulas.
@@ -13,6 +17,7 @@ NumPy with one rounding to float32 an instruction; `--built N` also generates, c
 of the operators in one project, on the emulator. Judged are the inputs of `opkit test`, by the
 default standard and by the vendor's own. Then the same results with a bug planted:
 
+    zeros            every element of every output
     missing tail     the last elements were never written
     swapped block    two blocks of 32 bytes stand in each other's place
     half input       the first input was rounded to float16 on its way (float32 only)
@@ -20,8 +25,8 @@ default standard and by the vendor's own. Then the same results with a bug plant
     smallest 1e-4    1e-4 added to the smallest results (float32 only)
     unstable         the formula of a function that cancels, computed as it stands (float32 only)
 
-A planted bug that leaves the result within the vendor's standard is none by anyone's rule; such
-bugs are counted apart.
+A planted bug that leaves the result within the vendor's standard is none by anyone's rule, the
+elements aside that the right result misses too; such bugs are counted apart.
 """
 
 from __future__ import annotations
@@ -32,25 +37,26 @@ import subprocess
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from verdict_bugs import BUGS, planned
 from verdict_formulas import KNOWN, UNSTABLE, Formula, random_formula
 
 from opkit.errors import OpkitError
 from opkit.scaffold import formula as language
-from opkit.scaffold import formula_in_single_precision
 from opkit.schema import OpSpec, load
 from opkit.testing import Case, default_cases, load_golden, make_inputs, standard_for
-from opkit.testing.arrays import is_float, narrow, tensors_of, widen, widen_input
-from opkit.testing.cases import output_tensors, plain_attr
+from opkit.testing.arrays import narrow, widen
+from opkit.testing.cases import output_tensors
 from opkit.testing.judgement import judge
-from opkit.testing.references import find_reference
+from opkit.testing.references import Reference, find_reference
+from opkit.testing.standards import Standard
 
 DTYPES = ("float16", "float32", "bfloat16")
-_BLOCK_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -62,21 +68,20 @@ class Operator:
     golden: Path
 
 
-def operators(formulas: list[Formula], folder: Path) -> Iterator[Operator]:
-    """Yield the forward operator of each formula and its gradient, where it has one."""
-    for number, formula in enumerate(formulas):
-        path = folder / f"formula_{number}.json"
-        path.write_text(json.dumps([formula.prototype(f"Formula{number}", DTYPES)]))
-        (spec,) = load(path)
-        golden = folder / f"golden_{number}.py"
-        golden.write_text(language.golden_source(spec) or "")
-        yield Operator(formula, spec, golden)
-        try:
-            gradient = language.backward(spec)
-        except OpkitError:
-            continue
-        if gradient is not None:
-            yield Operator(formula, gradient, golden)
+def operators(name: str, formula: Formula, folder: Path) -> Iterator[Operator]:
+    """Yield the forward operator of a formula and its gradient, where it has one."""
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps([formula.prototype(name, DTYPES)]))
+    (spec,) = load(path)
+    golden = folder / f"{name}_golden.py"
+    golden.write_text(language.golden_source(spec) or "")
+    yield Operator(formula, spec, golden)
+    try:
+        gradient = language.backward(spec)
+    except OpkitError:
+        return
+    if gradient is not None:
+        yield Operator(formula, gradient, golden)
 
 
 def cases_of(spec: OpSpec, *, with_long: bool = True) -> list[Case]:
@@ -96,85 +101,6 @@ def edge_cases_of(spec: OpSpec) -> list[Case]:
     return [case for case in default_cases(spec, edge_values=True) if case.distribution == "edge"]
 
 
-def planned(spec: OpSpec, case: Case, inputs: list) -> list[np.ndarray]:
-    """Return what the generated plan gives, in the case's data types."""
-    single = []
-    for value, dtype in zip(tensors_of(inputs), case.dtypes, strict=False):
-        wide = widen_input(value, dtype)
-        single.append(wide.astype(np.float32) if is_float(dtype) else wide)
-    attrs = {attr.name: plain_attr(attr) for attr in spec.attrs}
-    found = formula_in_single_precision(spec, single, attrs)
-    dtypes = [dtype for _, dtype in output_tensors(case, spec)]
-    return [
-        narrow(np.array(output, np.float64), dtype)
-        for output, dtype in zip(found, dtypes, strict=True)
-    ]
-
-
-Bug = Callable[[OpSpec, Case, list, list[np.ndarray]], list[np.ndarray] | None]
-
-
-def missing_tail(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
-    """Leave the last elements poisoned, at most 17 of them."""
-    if right[0].size < 2:
-        return None
-    wrong = [array.copy() for array in right]
-    flat = wrong[-1].reshape(-1)
-    # What the tail holds instead: what stood in the buffer before, the row or tile above.
-    count = min(17, flat.size // 2)
-    flat[-count:] = flat[:count]
-    return wrong
-
-
-def swapped_block(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
-    """Exchange the first two blocks of the last output."""
-    block = _BLOCK_BYTES // right[-1].itemsize
-    if right[-1].size < 2 * block:
-        return None
-    wrong = [array.copy() for array in right]
-    flat = wrong[-1].reshape(-1)
-    flat[:block], flat[block : 2 * block] = flat[block : 2 * block].copy(), flat[:block].copy()
-    return wrong
-
-
-def half_input(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
-    """Round the first input to float16."""
-    if case.dtypes[0].name != "float32":
-        return None
-    moved = [inputs[0].astype(np.float16).astype(np.float32), *inputs[1:]]
-    return planned(spec, case, moved)
-
-
-def relative(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
-    """Multiply every element by 1 + 2e-4 or 1 - 2e-4."""
-    if case.dtypes[-1].name != "float32":
-        return None
-    stream = np.random.default_rng(7)
-    return [(a * (1 + 2e-4 * stream.choice([-1, 1], a.shape))).astype(a.dtype) for a in right]
-
-
-def smallest(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
-    """Add 1e-4 to the smallest hundredth of the results, at least one."""
-    if case.dtypes[-1].name != "float32":
-        return None
-    wrong = []
-    for array in right:
-        flat = array.copy().reshape(-1)
-        order = np.argsort(np.abs(flat), kind="stable")[: max(1, flat.size // 100)]
-        flat[order] += np.float32(1e-4)
-        wrong.append(flat.reshape(array.shape))
-    return wrong
-
-
-BUGS: dict[str, Bug] = {
-    "missing tail": missing_tail,
-    "swapped block": swapped_block,
-    "half input": half_input,
-    "relative 2e-4": relative,
-    "smallest 1e-4": smallest,
-}
-
-
 @dataclass
 class Tally:
     """What became of kernels and of bugs; a kernel is an operator in one data type."""
@@ -182,43 +108,70 @@ class Tally:
     kernels: int = 0
     failing: int = 0
     vendor_failing: int = 0
-    planted: Counter[str] = None  # type: ignore[assignment]
-    passing: Counter[str] = None  # type: ignore[assignment]
-    within: Counter[str] = None  # type: ignore[assignment]
-    texts: list[str] = None  # type: ignore[assignment]
+    planted: Counter[str] = field(default_factory=Counter)
+    passing: Counter[str] = field(default_factory=Counter)
+    within: Counter[str] = field(default_factory=Counter)
+    texts: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        """Start empty."""
-        self.planted, self.passing, self.within = Counter(), Counter(), Counter()
-        self.texts = []
+    def add(self, other: Tally) -> None:
+        """Count what another tally has counted too."""
+        self.kernels += other.kernels
+        self.failing += other.failing
+        self.vendor_failing += other.vendor_failing
+        for mine, theirs in (
+            (self.planted, other.planted),
+            (self.passing, other.passing),
+            (self.within, other.within),
+        ):
+            mine.update(theirs)
+        self.texts += other.texts
 
 
-@dataclass
-class Draw:
-    """Which types of an operator are tried, and which ones' long cases."""
+@dataclass(frozen=True)
+class Task:
+    """One formula to judge, and how."""
 
+    title: str
+    number: int
+    formula: Formula
+    folder: Path
     dtypes: int
-    stream: np.random.Generator
-    edges: bool = False
-    drawn: int = 0
+    seed: int
+    edges: bool
 
-    def cases(self, spec: OpSpec) -> list[list[Case]]:
-        """Return the cases of each type that is tried."""
+    @property
+    def key(self) -> str:
+        """What a record knows it by."""
+        return f"{self.title} {self.number} {self.formula.text}"
+
+    def cases(self, spec: OpSpec, stream: np.random.Generator) -> list[list[Case]]:
+        """Return the cases of each data type that is tried."""
         by_dtype: dict[int, list[Case]] = {}
-        with_long = self.dtypes == len(DTYPES) or self.drawn % 8 == 0
+        with_long = self.dtypes == len(DTYPES) or self.number % 8 == 0
         for case in edge_cases_of(spec) if self.edges else cases_of(spec, with_long=with_long):
             by_dtype.setdefault(case.variant, []).append(case)
-        self.drawn += 1
-        chosen = self.stream.permutation(len(by_dtype))[: self.dtypes]
+        chosen = stream.permutation(len(by_dtype))[: self.dtypes]
         return [list(by_dtype.values())[number] for number in sorted(chosen)]
 
 
-def examine(operator: Operator, tally: Tally, draw: Draw) -> None:
-    """Judge the plan of one operator and its planted bugs, in the data types drawn."""
+def judged(task: Task) -> Tally:
+    """Return what became of one formula, forward and backward."""
+    warnings.filterwarnings("ignore", category=RuntimeWarning)
+    tally = Tally()
+    stream = np.random.default_rng([task.seed + 1, task.number])
+    folder = task.folder / task.title
+    folder.mkdir(exist_ok=True)
+    for operator in operators(f"Formula{task.number}", task.formula, folder):
+        examine(operator, tally, task.cases(operator.spec, stream), task.edges)
+    return tally
+
+
+def examine(operator: Operator, tally: Tally, chosen: list[list[Case]], edges: bool) -> None:
+    """Judge the plan of one operator and its planted bugs, by the cases of each data type."""
     spec = operator.spec
     golden = load_golden(operator.golden)
-    ours, vendor = standard_for("conditioned", spec.name), standard_for("ecosystem", spec.name)
-    for cases in draw.cases(spec):
+    ours = standard_for("conditioned", spec.name)
+    for cases in chosen:
         tally.kernels += 1
         fails = vendor_fails = False
         caught: dict[str, list[tuple[bool, bool]]] = {}
@@ -241,19 +194,20 @@ def examine(operator: Operator, tally: Tally, draw: Draw) -> None:
                     )
                 fails = True
                 continue
-            vendor_fails |= not right_is_vendors
-            for name, bug in () if draw.edges else BUGS.items():
+            vendor_fails |= bool(not right_is_vendors)
+            for name, bug in () if edges else BUGS.items():
                 is_caught = any(not passes for passes, _ in caught.get(name, ()))
                 if is_caught or right[-1].size > 1 << 17:
                     continue
                 wrong = bug(spec, case, inputs, right)
                 if wrong is None or same(wrong, right):
                     continue
-                passes = all(o.comparison.passed for o in judge(reference, inputs, wrong, ours))
-                strictly = all(o.comparison.passed for o in judge(reference, inputs, wrong, vendor))
+                verdicts = [o.comparison for o in judge(reference, inputs, wrong, ours)]
+                passes = all(one.passed for one in verdicts)
+                strictly = passes and within_vendors(reference, inputs, right, wrong, ours)
                 caught.setdefault(name, []).append((passes, strictly))
-        tally.failing += fails
-        tally.vendor_failing += vendor_fails
+        tally.failing += int(fails)
+        tally.vendor_failing += int(vendor_fails)
         for name, verdicts in caught.items():
             # A bug is caught where any case of the operator fails.
             tally.planted[name] += 1
@@ -266,6 +220,24 @@ def examine(operator: Operator, tally: Tally, draw: Draw) -> None:
                         f"{name} passes: {spec.name} {cases[0].dtypes[-1].name}"
                         f" {operator.formula.text}"
                     )
+
+
+def within_vendors(
+    reference: Reference, inputs: list, right: list, wrong: list, ours: Standard
+) -> bool:
+    """Whether wrong results meet the vendor's limits, but where the right ones do not either.
+
+    Nothing is excused then; the reference is still the one that does not overflow where the
+    operator does not.
+    """
+    golden, _ = reference.whole(inputs)
+    dtypes = [dtype for _, dtype in output_tensors(reference.case, reference.spec)]
+    mended = []
+    for true, good, bad, dtype in zip(golden, right, wrong, dtypes, strict=True):
+        off = np.abs(widen(good, dtype) - true) > ours.numbers_for(dtype)["T"] * np.abs(true)
+        mended.append(np.where(off, narrow(true, dtype), bad))
+    found = [output.comparison for output in judge(reference, inputs, mended, ours)]
+    return all(one.passed and not (one.cancelled or one.out_of_range) for one in found)
 
 
 def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
@@ -356,44 +328,112 @@ def usable(formula: Formula, folder: Path) -> bool:
     return sizes.size > 0.95 * output.size and 0 < sizes.mean() < 1e4
 
 
-def main() -> None:
-    """Print the figures."""
-    warnings.filterwarnings("ignore", category=RuntimeWarning)
+def recorded(path: Path | None) -> dict[str, Tally]:
+    """Return the tallies of a record, by the formula's name and text."""
+    if path is None or not path.exists():
+        return {}
+    found = {}
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        counters = {name: Counter(row.pop(name)) for name in ("planted", "passing", "within")}
+        found[row.pop("formula")] = Tally(**row, **counters)
+    return found
+
+
+def examine_all(tasks: Sequence[Task], workers: int, record: Path | None, texts: bool) -> Tally:
+    """Return what became of all formulas; what is in the record is taken from there."""
+    known = recorded(record)
+    total = Tally()
+
+    def note(task: Task, tally: Tally) -> None:
+        if texts and tally.texts:
+            print("\n".join(tally.texts), flush=True)
+        total.add(tally)
+
+    open_tasks = []
+    for task in tasks:
+        if task.key in known:
+            note(task, known[task.key])
+        else:
+            open_tasks.append(task)
+    with ProcessPoolExecutor(workers) as pool:
+        futures = {pool.submit(judged, task): task for task in open_tasks}
+        for future in as_completed(futures):
+            task, tally = futures[future], future.result()
+            if record is not None:
+                with record.open("a") as file:
+                    file.write(json.dumps({"formula": task.key, **vars(tally)}) + "\n")
+            note(task, tally)
+    return total
+
+
+def draw_formulas(count: int, seed: int, folder: Path) -> list[Formula]:
+    """Return random formulas that are usable."""
+    stream = np.random.default_rng(seed)
+    drawn: list[Formula] = []
+    while len(drawn) < count:
+        formula = random_formula(stream)
+        if usable(formula, folder):
+            drawn.append(formula)
+    return drawn
+
+
+def arguments_of() -> argparse.Namespace:
+    """Return the command line's."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--random", type=int, default=100, metavar="N", help="random formulas")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dtypes", type=int, default=len(DTYPES), metavar="N", help="types each")
-    parser.add_argument("--known", type=int, default=len(KNOWN), metavar="N", help="known formulas")
-    parser.add_argument("--built", type=int, default=0, metavar="N", help="also compile and run N")
-    parser.add_argument("--edges", action="store_true", help="the ends of the types' ranges")
-    parser.add_argument("--list", action="store_true", help="tell every kernel that fails")
-    arguments = parser.parse_args()
-    stream = np.random.default_rng(arguments.seed)
-    draw = Draw(arguments.dtypes, np.random.default_rng(arguments.seed + 1), arguments.edges)
+    add = parser.add_argument
+    add("--random", type=int, default=100, metavar="N", help="random formulas")
+    add("--first", type=int, default=0, metavar="N", help="without the random ones before")
+    add("--only", metavar="N,N", help="only these of the random formulas")
+    add("--seed", type=int, default=0)
+    add("--dtypes", type=int, default=len(DTYPES), metavar="N", help="types each")
+    add("--known", type=int, default=len(KNOWN), metavar="N", help="known formulas")
+    add("--built", type=int, default=0, metavar="N", help="also compile and run N")
+    add("--edges", action="store_true", help="the ends of the types' ranges")
+    add("--list", action="store_true", help="tell every kernel that fails")
+    add("-j", "--jobs", type=int, default=1, metavar="N", help="processes")
+    add("--record", type=Path, metavar="FILE", help="go on where another run ended")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print the figures."""
+    arguments = arguments_of()
+    warnings.filterwarnings("ignore", category=RuntimeWarning)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        drawn: list[Formula] = []
-        while len(drawn) < arguments.random:
-            formula = random_formula(stream)
-            if usable(formula, folder):
-                drawn.append(formula)
-        for title, formulas in (("known", KNOWN[: arguments.known]), ("random", drawn)):
-            tally = Tally()
-            for operator in operators(list(formulas), folder):
-                examine(operator, tally, draw)
-                if arguments.list:
-                    print("\n".join(tally.texts), end="\n" if tally.texts else "", flush=True)
-                    tally.texts.clear()
-            print(f"{title}: {len(formulas)} formulas, {tally.kernels} kernels (operator x type)")
+        drawn = draw_formulas(arguments.random, arguments.seed, folder)
+        numbers = range(arguments.first, arguments.random)
+        if arguments.only:
+            numbers = [int(number) for number in arguments.only.split(",")]
+        known = KNOWN[: arguments.known]
+        for title, numbered in (
+            ("known", list(enumerate(known))),
+            ("random", [(number, drawn[number]) for number in numbers]),
+        ):
+            tasks = [
+                Task(
+                    title,
+                    number,
+                    formula,
+                    folder,
+                    arguments.dtypes,
+                    arguments.seed,
+                    arguments.edges,
+                )
+                for number, formula in numbered
+            ]
+            tally = examine_all(tasks, arguments.jobs, arguments.record, arguments.list)
+            print(f"{title}: {len(tasks)} formulas, {tally.kernels} kernels (operator x type)")
             print(f"  right kernels failing: {tally.failing}; by ecosystem: {tally.vendor_failing}")
             for bug in () if arguments.edges else BUGS:
                 print(
                     f"  {bug}: {tally.planted[bug]} planted, {tally.passing[bug]} passing,"
                     f" {tally.within[bug]} within the vendor's standard"
                 )
-        if not arguments.edges:
+        if arguments.known and not arguments.edges:
             count, passing = examine_unstable(folder)
             print(f"unstable lowerings: {count} planted, {len(passing)} passing {passing}")
         if arguments.built:

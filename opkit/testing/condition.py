@@ -21,7 +21,8 @@ from opkit.dtypes import DType
 from opkit.errors import OperatorError
 from opkit.testing.arrays import Array, Input, tensors_of
 from opkit.testing.measures import format_numbers
-from opkit.testing.traced import Cancellation, Role, Traced, Tracer, tracing
+from opkit.testing.traced import Role, Traced, tracing
+from opkit.testing.tracer import Cancellation, Tracer
 
 __all__ = [
     "FACTOR",
@@ -111,9 +112,11 @@ def allowance(evaluation: Evaluation) -> list[Allowance]:
         if _is_floating(value):
             add(_input_changes(evaluation, base, index))
     for index, kind in enumerate(_site_kinds(evaluation, base)):
-        step = _DECISION_STEP if kind == "decision" else STEP
-        ends = [_traced_run(evaluation, Tracer(index, sign * step)) for sign in (1.0, -1.0)]
-        if kind != "decision":
+        decides = kind in ("decision", "tie")
+        step = _DECISION_STEP if decides else STEP
+        signs = (1.0,) if kind == "tie" else (1.0, -1.0)
+        ends = [_traced_run(evaluation, Tracer(index, sign * step)) for sign in signs]
+        if not decides:
             add([_smaller(b, up, down) for b, up, down in zip(base, *ends, strict=True)])
             continue
         for end in ends:
@@ -216,4 +219,4 @@ def _site_kinds(evaluation: Evaluation, base: list[Array]) -> list[str]:
     except _NOT_TRACED:
         return []
     same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, base, strict=True))
-    return [site.kind for site in tracer.sites[:_MOST_SITES]] if same else []
+    return [site.kind for site in tracer.sites][:_MOST_SITES] if same else []

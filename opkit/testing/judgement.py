@@ -26,6 +26,10 @@ _SUSPECTS = 1 << 20
 # Elements off, and elements to compute them from, up to which numbers without a range are asked.
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 _MOST_DOUBTFUL, _MOST_EXACT = 1 << 12, 1 << 14
+# How far beyond a limit an element is that fails however it is looked at.
+_CLEARLY = 4.0
+# A first look is at so small a part of the inputs.
+_SAMPLE_SHARE = 8
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,10 @@ def judge_parts(
     plain = [comparer.finish() for comparer in comparers]
     if not standard.forgives_cancellation or all(one.passed for one in plain):
         return plain
-    corrections = _corrections(conditioned, inputs, flat, dtypes, comparers)
+    if _is_surely_wrong(conditioned, inputs, flat, dtypes, plain):
+        return plain
+    doubtful = [np.union1d(c.misplaced, c.suspects).astype(np.int64) for c in comparers]
+    corrections = _corrections(conditioned, inputs, flat, dtypes, doubtful)
     if any(corrections):
         ranges = [c.out_of_range if c is not None else None for c in corrections]
         comparers = compared(ranges, corrections)
@@ -220,17 +227,16 @@ def _corrections(
     inputs: Sequence[Input],
     flat: Sequence[Array],
     dtypes: Sequence[DType],
-    comparers: Sequence[Comparer],
+    doubtful: Sequence[Array],
 ) -> list[_Correction | None]:
-    """Return what the goldens are for real numbers at the elements that are off; see `exact`."""
+    """Return what the goldens are for real numbers at some elements of each; see `exact`."""
     nothing: list[_Correction | None] = [None] * len(flat)
-    doubtful = [np.union1d(c.misplaced, c.suspects).astype(np.int64) for c in comparers]
     if not any(places.size > 0 for places in doubtful):
         return nothing
     if max(places.size for places in doubtful) > _MOST_DOUBTFUL:
         return nothing
     few, moved = conditioned.around(inputs, [array.size for array in flat], doubtful)
-    if sum(array.size for array in tensors_of(few) if array is not None) > _MOST_EXACT:
+    if _elements(few) > _MOST_EXACT:
         return nothing
     exact = conditioned.exactly(few)
     if exact is None:
@@ -261,6 +267,63 @@ def _corrections(
         chosen = real.values[there][better]
         found[number] = _Correction(places[better], chosen, mask)
     return found
+
+
+def _is_surely_wrong(
+    conditioned: Conditioned,
+    inputs: Sequence[Input],
+    flat: Sequence[Array],
+    dtypes: Sequence[DType],
+    plain: Sequence[Comparison],
+) -> bool:
+    """Whether one of the worst elements is neither excused nor right for real numbers.
+
+    What is asked of thousands of elements costs seconds, and of a wrong result it changes nothing.
+    """
+    sizes = [array.size for array in flat]
+    found = [
+        _clearly_off(comparison) if is_float(dtype) else np.empty(0, np.int64)
+        for comparison, dtype in zip(plain, dtypes, strict=True)
+    ]
+    if not any(places.size for places in found):
+        return False
+    few, moved = conditioned.around(inputs, sizes, found)
+    if _elements(few) * _SAMPLE_SHARE > _elements(inputs):
+        return False
+    left = []
+    allowed = allowance(conditioned.evaluation(few))
+    for number, (places, there) in enumerate(zip(found, moved, strict=True)):
+        # Of more elements other draws are taken, whose changes are others.
+        ample = replace(allowed[number], errors=_CLEARLY * allowed[number].errors)
+        values = widen(flat[number][places], dtypes[number])
+        left.append(places[~ample.excused(values, there, dtypes[number], 1.0)])
+    if not any(places.size for places in left):
+        return False
+    for places, correction in zip(
+        left, _corrections(conditioned, inputs, flat, dtypes, left), strict=True
+    ):
+        if correction is not None:
+            right = np.isin(places, correction.positions) | correction.out_of_range[places]
+            places = places[~right]
+        if places.size:
+            return True
+    return False
+
+
+def _clearly_off(comparison: Comparison) -> Array:
+    """Return the flat positions of the worst elements that no figure passes with."""
+    limits = [figure.limit for figure in comparison.figures if figure.name == "MARE"]
+    bar = _CLEARLY * max(limits, default=np.inf)
+    places = [
+        np.ravel_multi_index(worst.index, comparison.shape) if comparison.shape else 0
+        for worst in comparison.worst_elements
+        if worst.error > bar
+    ]
+    return np.unique(np.array(places, np.int64))
+
+
+def _elements(inputs: Sequence[Input]) -> int:
+    return sum(array.size for array in tensors_of(inputs) if array is not None)
 
 
 def _as_float32_may(real: ExactOutput, there: Array, values: Array, dtype: DType) -> Array:

@@ -9,28 +9,27 @@ that no other way to compute it avoids:
                polynomials at their roots
     sum        what is added up over an axis: long sums, and sums whose true value is 0
     decision   a computed value that is rounded to a whole number, compared, or asked for its sign
+    tie        two values that are compared, one of them computed: roundings may make them equal
 
 Results of other functions are not among them: 1 - tanh(x)**2 is what a formula may say and a kernel
-may compute better. Source: our own rule, measured in benchmarks/verdict.py.
+may compute better. Only where what they are added to was chosen by values, as in exp(x) - sign(y),
+no text could say that they cancel: there they are terms. Source: our own rule, measured in
+benchmarks/verdict.py.
 """
 
 from __future__ import annotations
 
-import linecache
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from enum import IntEnum
-from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from opkit.testing.arrays import Array
+from opkit.testing.tracer import Tracer
 
-__all__ = ["Cancellation", "Role", "Site", "Traced", "Tracer", "keeping_arrays", "tracing"]
+__all__ = ["Role", "Traced", "keeping_arrays", "tracing"]
 
 
 class Role(IntEnum):
@@ -44,102 +43,6 @@ class Role(IntEnum):
     """What any other function gave."""
 
 
-@dataclass(frozen=True)
-class Site:
-    """One place where a value is perturbed."""
-
-    kind: str
-    """`constant`, `term`, `sum` or `decision`."""
-
-
-@dataclass(frozen=True)
-class Cancellation:
-    """The sum of a golden that loses most of its operands' digits at one element."""
-
-    file: Path
-    line: int
-    text: str
-    """The expression in the golden, or its whole line."""
-    operands: tuple[float, ...]
-    """What is added; the sum of the magnitudes where it is added up over an axis."""
-    result: float
-
-    def __str__(self) -> str:
-        added = " and ".join(f"{value:.6g}" for value in self.operands)
-        return f"{self.file.name}:{self.line}: {self.text}: {added} cancel to {self.result:.3g}"
-
-
-@dataclass
-class Tracer:
-    """One evaluation: which place is perturbed, and by what factor less 1."""
-
-    target: int = -1
-    step: float = 0.0
-    watched: int | None = None
-    """A flat position in the result, whose worst cancellation is looked for."""
-    watched_shape: tuple[int, ...] = ()
-    sites: list[Site] = field(default_factory=list)
-    worst: Cancellation | None = None
-    _loss: float = 4.0
-
-    def step_at(self, kind: str) -> float:
-        """Note a place; return how far its value is moved in this evaluation, relatively."""
-        self.sites.append(Site(kind))
-        return self.step if len(self.sites) - 1 == self.target else 0.0
-
-    def watch(self, result: Array, *operands: object) -> None:
-        """Note the operands of a sum where they cancel at the watched position."""
-        if self.watched is None:
-            return
-        found = _at(result, self.watched, self.watched_shape)
-        values = [_at(np.asarray(o), self.watched, self.watched_shape) for o in operands]
-        if found is None or any(value is None for value in values):
-            return
-        known = [value for value in values if value is not None]
-        total = sum(abs(value) for value in known)
-        loss = total / abs(found) if found else np.inf if total else 0.0
-        if np.isfinite(total) and loss > self._loss:
-            place = _place()
-            if place is not None:
-                self._loss = loss
-                self.worst = Cancellation(*place, tuple(known), found)
-
-
-_PACKAGES = (str(Path(np.__file__).parent), str(Path(__file__).resolve()))
-
-
-def _place() -> tuple[Path, int, str] | None:
-    """Return file, line and expression of the golden that is being evaluated."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGES):
-        frame = frame.f_back
-    if frame is None:
-        return None
-    file, line = frame.f_code.co_filename, frame.f_lineno
-    source = linecache.getline(file, line)
-    text = source.strip()
-    # Only from Python 3.11 on does a frame know its columns.
-    positions = getattr(frame.f_code, "co_positions", None)
-    if positions is not None:
-        first, last, start, end = list(positions())[frame.f_lasti // 2]
-        if first == last == line and start is not None and end is not None:
-            text = source.encode()[start:end].decode(errors="replace").strip() or text
-    return Path(file), line, text
-
-
-def _at(values: Array, position: int, shape: tuple[int, ...]) -> float | None:
-    """Return the element that ends up at a flat position of an array of `shape`."""
-    if values.size == 1:
-        return float(values.reshape(-1)[0])
-    if values.ndim > len(shape):
-        return None
-    index = np.unravel_index(position, shape)[len(shape) - values.ndim :]
-    fits = all(a in (1, b) for a, b in zip(values.shape, shape[len(shape) - values.ndim :]))  # noqa: B905
-    if not fits:
-        return None
-    return float(values[tuple(i if n > 1 else 0 for i, n in zip(index, values.shape, strict=True))])
-
-
 _active: list[Tracer] = []
 
 # Of the ufuncs: what keeps rational values rational, what adds, what decides.
@@ -148,10 +51,12 @@ _RATIONAL = {
     *(np.absolute, np.maximum, np.minimum, np.fmax, np.fmin, np.reciprocal, np.matmul),
 }
 _SUMS = {np.add, np.subtract}
+_SELECTIONS = {np.maximum, np.minimum, np.fmax, np.fmin}
 _SCALES = {np.multiply, np.divide}
+_COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 _DECISIONS = {
     *(np.floor, np.ceil, np.rint, np.trunc, np.sign, np.floor_divide, np.remainder, np.fmod),
-    *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
+    *_COMPARISONS,
 }
 # Functions that only choose or move elements.
 _MOVES = {
@@ -171,41 +76,58 @@ class Traced(np.ndarray[Any, Any]):
     """An array whose results are traced; holds ordinary values."""
 
     role: Role
+    is_chosen: bool
+    """Whether values decided which of several it is, or is computed from."""
+    expression: int | None
+    """The number of what computed it; None until it is asked for."""
+    sources: frozenset[Hashable] | None
+    """The expressions that its elements were selected from; None for its own."""
 
     def __array_finalize__(self, source: object) -> None:
         """Keep the role through views, slices and copies."""
         self.role = getattr(source, "role", Role.OTHER)
+        self.is_chosen = getattr(source, "is_chosen", False)
+        self.expression = self.sources = None
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **keywords: Any
     ) -> Any:
         """Compute as NumPy does, with the operands that this evaluation perturbs."""
         tracer = _active[-1] if _active else Tracer()
-        roles = [_role(value) for value in inputs]
         plain = [_plain(value) for value in inputs]
+        names = tuple(_names(tracer, value) for value in inputs)
+        form = ufunc, method, names, _names(tracer, tuple(sorted(keywords.items())))
         keywords = {name: _plain(value) for name, value in keywords.items()}
         call: Callable[..., Any] = getattr(ufunc, method)
+        roles = [_role(value) for value in inputs]
         if method == "__call__":
-            plain = _perturbed(tracer, ufunc, plain, roles)
+            plain = _perturbed(tracer, ufunc, inputs, plain, roles, names)
             result = call(*plain, **keywords)
             if ufunc in _SUMS:
                 tracer.watch(np.asarray(result), *plain)
             if ufunc is np.matmul:
-                result = result + tracer.step_at("sum") * call(*map(np.abs, plain), **keywords)
+                step = tracer.step_at("sum", form)
+                result = result + step * call(*map(np.abs, plain), **keywords)
         else:
             result = call(*plain, **keywords)
             if ufunc is np.add and np.asarray(result).dtype.kind == "f":
                 sizes = call(np.abs(plain[0]), *plain[1:], **keywords)
-                result = result + tracer.step_at("sum") * sizes
+                result = result + tracer.step_at("sum", form) * sizes
                 tracer.watch(np.asarray(result), sizes)
         role = _result_role(ufunc, plain, roles)
+        selects = ufunc in _SELECTIONS
+        is_chosen = ufunc in _DECISIONS or (selects and method == "__call__")
+        if ufunc in _RATIONAL:
+            is_chosen = is_chosen or any(_is_chosen(value) for value in inputs)
+        sources = _sources(tracer, inputs) if selects else None
+        expression = tracer.expression(form)
         if out is not None:
             for target, value in zip(out, result if isinstance(result, tuple) else (result,)):  # noqa: B905
                 np.asarray(target)[...] = value
                 if isinstance(target, Traced):
-                    target.role = role
+                    _describe(target, role, is_chosen, expression, sources)
             return out[0] if len(out) == 1 else out
-        return _traced(result, role)
+        return _traced(result, role, is_chosen, expression, sources)
 
     def __array_function__(
         self, function: Any, types: Any, arguments: Any, keywords: Mapping[str, Any]
@@ -214,18 +136,25 @@ class Traced(np.ndarray[Any, Any]):
         if function in _COMPOSED:
             return super().__array_function__(function, types, arguments, keywords)
         tracer = _active[-1] if _active else Tracer()
+        form = function, _names(tracer, arguments), _names(tracer, tuple(sorted(keywords.items())))
         plain = _plain(arguments)
         named = {name: _plain(value) for name, value in keywords.items()}
         result = function(*plain, **named)
         if function in _PRODUCTS:
             sizes = function(*(_magnitude(value) for value in plain), **named)
-            result = result + tracer.step_at("sum") * sizes
-        role = Role.OTHER
-        if function in _MOVES or function in _PRODUCTS:
-            # A condition chooses, and is no operand.
-            counted = arguments[1:] if function in (np.where, np.select) else arguments
-            role = max(_role(counted), Role.RATIONAL)
-        return _traced(result, role)
+            result = result + tracer.step_at("sum", form) * sizes
+        if function not in _MOVES and function not in _PRODUCTS:
+            return _traced(result, Role.OTHER, False, tracer.expression(form))
+        # A condition chooses, and is no operand.
+        chooses = function in (np.where, np.select)
+        counted = arguments[1:] if chooses else arguments
+        return _traced(
+            result,
+            max(_role(counted), Role.RATIONAL),
+            chooses or function is np.clip or _is_chosen(counted),
+            tracer.expression(form),
+            None if function in _PRODUCTS else _sources(tracer, counted),
+        )
 
 
 def _magnitude(value: Any) -> Any:
@@ -249,15 +178,63 @@ def _role(value: Any) -> Role:
     return Role.INPUT
 
 
-def _traced(result: Any, role: Role) -> Any:
-    if isinstance(result, tuple):
-        return tuple(_traced(item, role) for item in result)
-    if isinstance(result, list):
-        return [_traced(item, role) for item in result]
+def _is_chosen(value: Any) -> bool:
+    if isinstance(value, Traced):
+        return value.is_chosen
+    return isinstance(value, (list, tuple)) and any(_is_chosen(item) for item in value)
+
+
+def _names(tracer: Tracer, values: Any) -> Hashable:
+    """Return what tells operands from others: numbers as they are, arrays by their expression."""
+    if isinstance(values, Traced):
+        if values.expression is None:
+            values.expression = tracer.number()
+        return "expression", values.expression
+    if isinstance(values, np.ndarray):
+        return "array", tracer.foreign(values)
+    if isinstance(values, (list, tuple)):
+        return tuple(_names(tracer, item) for item in values)
+    try:
+        hash(values)
+    except TypeError:
+        return "other", tracer.number()
+    return type(values), values
+
+
+def _sources(tracer: Tracer, values: Any) -> frozenset[Hashable]:
+    """Return the expressions that an element of some values may be selected from."""
+    if isinstance(values, Traced) and values.sources is not None:
+        return values.sources
+    if isinstance(values, (list, tuple)):
+        return frozenset().union(*(_sources(tracer, item) for item in values))
+    return frozenset([_names(tracer, values)])
+
+
+def _describe(
+    array: Traced,
+    role: Role,
+    is_chosen: bool,
+    expression: int | None,
+    sources: frozenset[Hashable] | None,
+) -> None:
+    array.role, array.is_chosen = role, is_chosen
+    array.expression, array.sources = expression, sources
+
+
+def _traced(
+    result: Any,
+    role: Role,
+    is_chosen: bool,
+    expression: int | None,
+    sources: frozenset[Hashable] | None = None,
+) -> Any:
+    if isinstance(result, (tuple, list)):
+        # Each is another value, which the one expression does not tell apart.
+        return type(result)(_traced(item, role, is_chosen, None) for item in result)
     if not isinstance(result, (np.ndarray, np.generic)):
         return result
     traced = np.asarray(result).view(Traced)
-    traced.role = role
+    _describe(traced, role, is_chosen, expression, sources)
     return traced
 
 
@@ -276,11 +253,24 @@ def _is_whole(value: Any) -> bool:
 
 
 def _perturbed(
-    tracer: Tracer, ufunc: np.ufunc, operands: list[Any], roles: list[Role]
+    tracer: Tracer,
+    ufunc: np.ufunc,
+    inputs: tuple[Any, ...],
+    operands: list[Any],
+    roles: list[Role],
+    names: tuple[Hashable, ...],
 ) -> list[Any]:
     """Return the operands with the one that this evaluation moves."""
     moved = list(operands)
     rational = max(roles) <= Role.RATIONAL
+    # What was selected from the same values is rounded as they are: v == max(v).
+    alike = ufunc in _DECISIONS and len({_sources(tracer, value) for value in inputs}) == 1
+    alike = alike and len(inputs) > 1
+    # What is added to a function's result, where values decided what that is.
+    chosen = any(
+        role <= Role.RATIONAL and _is_chosen(value)
+        for value, role in zip(inputs, roles, strict=True)
+    )
     for number, (value, role) in enumerate(zip(operands, roles, strict=True)):
         kind = ""
         if np.ndim(value) == 0 and role is Role.INPUT:
@@ -288,17 +278,32 @@ def _perturbed(
                 kind = "constant"
         elif np.asarray(value).dtype.kind != "f":
             continue
-        elif ufunc in _DECISIONS and role is not Role.INPUT:
+        elif ufunc in _DECISIONS and role is not Role.INPUT and not alike:
             kind = "decision"
-        elif ufunc in _SUMS and role is Role.RATIONAL and rational:
+        elif ufunc in _SUMS and (role is Role.RATIONAL if rational else chosen):
             kind = "term"
         elif ufunc in _SCALES and role is Role.RATIONAL and not rational:
             # Rounded before a function's result multiplies it: x + sigmoid(y)*(z - x).
             kind = "term"
-        if kind:
-            step = tracer.step_at(kind)
-            moved[number] = value * (1.0 + step) if step else value
+        if not kind:
+            continue
+        place: Hashable = ufunc, names, number
+        if kind == "decision" and ufunc in _COMPARISONS:
+            # All comparisons of the two decide alike, whichever way they ask.
+            place = frozenset(names), names[number]
+            step = tracer.step_at("tie", place)
+            if step:
+                other = operands[1 - number]
+                moved[number] = np.where(_are_near(value, other, step), other, value)
+        step = tracer.step_at(kind, place)
+        if step:
+            moved[number] = value * (1.0 + step)
     return moved
+
+
+def _are_near(value: Any, other: Any, step: float) -> Any:
+    largest = np.maximum(np.abs(value), np.abs(other))
+    return np.isfinite(largest) & (np.abs(value - other) <= abs(step) * largest)
 
 
 def _is_inexact(value: Any) -> bool:

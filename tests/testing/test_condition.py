@@ -45,6 +45,16 @@ def largest_slope(g, x):
     y = 0.7 + x + x
     return np.where(y == np.max(y, axis=-1, keepdims=True), g, 0.0)
 
+def beside_a_sign(x, y):
+    return np.exp(_wide(x)) - np.sign(_wide(y))
+
+def less_one(x):
+    return np.exp(_wide(x)) - 1
+
+def smaller_slope(g, x, y):
+    g, t, m = _wide(g), np.tanh(_wide(x)), np.sign(_wide(y))
+    return np.where(t < m, g, np.where(m == t, 0.5*g, 0.0))
+
 def tenths(x):
     return np.floor(10*_wide(x))
 
@@ -162,6 +172,36 @@ def test_what_a_comparison_chooses_is_not_excused_itself(golden: object) -> None
     right = golden.largest_slope(g, x).astype(np.float32)
     assert passes(golden.largest_slope, right, g, x)
     assert not passes(golden.largest_slope, right * np.float32(1.002), g, x)
+
+
+@pytest.mark.parametrize("columns", [1, 100])
+def test_the_largest_of_a_row_is_rounded_as_the_row_is(golden: object, columns: int) -> None:
+    g, x = normal(16, columns), normal(16, columns)
+    right = golden.largest_slope(g, x).astype(np.float32)
+    assert passes(golden.largest_slope, right, g, x)
+    assert not passes(golden.largest_slope, np.zeros_like(right), g, x)
+    off = np.random.default_rng(1).choice([-2e-4, 2e-4], right.shape)
+    marked = np.where(right == 0, 0, right * (1 + off * columns)).astype(np.float32)
+    assert not passes(golden.largest_slope, marked, g, x)
+
+
+def test_a_function_that_cancels_what_values_chose_may_be_a_rounding_off(golden: object) -> None:
+    x, y = (normal(500) * 1e-5).astype(np.float32), np.abs(normal(500)) + np.float32(0.1)
+    computed = np.exp(x) - np.sign(y)
+    assert passes(golden.beside_a_sign, computed, x, y)
+    assert not passes(golden.beside_a_sign, computed + np.float32(2e-6), x, y)
+    # What the text itself says may be computed better.
+    assert not passes(golden.less_one, np.exp(x) - np.float32(1), x)
+
+
+def test_roundings_may_make_two_values_equal_and_give_what_is_chosen_then(golden: object) -> None:
+    g, x, y = normal(64), np.full(64, 12, np.float32), np.ones(64, np.float32)
+    assert np.tanh(np.float32(12)) == 1
+    assert passes(golden.smaller_slope, g, g, x, y)
+    assert passes(golden.smaller_slope, np.float32(0.5) * g, g, x, y)
+    assert not passes(golden.smaller_slope, -g, g, x, y)
+    x[:] = 2
+    assert not passes(golden.smaller_slope, np.float32(0.5) * g, g, x, y)
 
 
 def test_the_line_that_cancels_is_told(golden: object, tmp_path: Path) -> None:

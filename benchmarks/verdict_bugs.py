@@ -1,0 +1,102 @@
+"""The bugs of verdict.py: what a right result becomes by each, and the right result itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from opkit.scaffold import formula_in_single_precision
+from opkit.schema import OpSpec
+from opkit.testing import Case
+from opkit.testing.arrays import is_float, narrow, tensors_of, widen_input
+from opkit.testing.cases import output_tensors, plain_attr
+
+__all__ = ["BUGS", "Bug", "planned"]
+
+_BLOCK_BYTES = 32
+
+
+def planned(spec: OpSpec, case: Case, inputs: list) -> list[np.ndarray]:
+    """Return what the generated plan gives, in the case's data types."""
+    single = []
+    for value, dtype in zip(tensors_of(inputs), case.dtypes, strict=False):
+        wide = widen_input(value, dtype)
+        single.append(wide.astype(np.float32) if is_float(dtype) else wide)
+    attrs = {attr.name: plain_attr(attr) for attr in spec.attrs}
+    found = formula_in_single_precision(spec, single, attrs)
+    dtypes = [dtype for _, dtype in output_tensors(case, spec)]
+    return [
+        narrow(np.array(output, np.float64), dtype)
+        for output, dtype in zip(found, dtypes, strict=True)
+    ]
+
+
+Bug = Callable[[OpSpec, Case, list, list[np.ndarray]], list[np.ndarray] | None]
+
+
+def missing_tail(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
+    """Leave the last elements poisoned, at most 17 of them."""
+    if right[0].size < 2:
+        return None
+    wrong = [array.copy() for array in right]
+    flat = wrong[-1].reshape(-1)
+    # What the tail holds instead: what stood in the buffer before, the row or tile above.
+    count = min(17, flat.size // 2)
+    flat[-count:] = flat[:count]
+    return wrong
+
+
+def swapped_block(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
+    """Exchange the first two blocks of the last output."""
+    block = _BLOCK_BYTES // right[-1].itemsize
+    if right[-1].size < 2 * block:
+        return None
+    wrong = [array.copy() for array in right]
+    flat = wrong[-1].reshape(-1)
+    flat[:block], flat[block : 2 * block] = flat[block : 2 * block].copy(), flat[:block].copy()
+    return wrong
+
+
+def half_input(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
+    """Round the first input to float16."""
+    if case.dtypes[0].name != "float32":
+        return None
+    moved = [inputs[0].astype(np.float16).astype(np.float32), *inputs[1:]]
+    return planned(spec, case, moved)
+
+
+def relative(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
+    """Multiply every element by 1 + 2e-4 or 1 - 2e-4."""
+    if case.dtypes[-1].name != "float32":
+        return None
+    stream = np.random.default_rng(7)
+    return [(a * (1 + 2e-4 * stream.choice([-1, 1], a.shape))).astype(a.dtype) for a in right]
+
+
+def smallest(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
+    """Add 1e-4 to the smallest hundredth of the results, at least one."""
+    if case.dtypes[-1].name != "float32":
+        return None
+    wrong = []
+    for array in right:
+        flat = array.copy().reshape(-1)
+        order = np.argsort(np.abs(flat), kind="stable")[: max(1, flat.size // 100)]
+        flat[order] += np.float32(1e-4)
+        wrong.append(flat.reshape(array.shape))
+    return wrong
+
+
+def zeros(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
+    """Write nothing but zeros, in every output."""
+    return [np.zeros_like(array) for array in right]
+
+
+BUGS: dict[str, Bug] = {
+    "zeros": zeros,
+    "missing tail": missing_tail,
+    "swapped block": swapped_block,
+    "half input": half_input,
+    "relative 2e-4": relative,
+    "smallest 1e-4": smallest,
+}

@@ -1,0 +1,37 @@
+"""What a verdict costs: references without limits of range are asked about few elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opkit.schema import OpSpec
+from opkit.testing import find_standard, load_golden, make_case, make_inputs
+from opkit.testing import references as references_module
+from opkit.testing.judgement import judge
+from opkit.testing.references import find_reference
+
+
+def test_a_plainly_wrong_result_is_looked_at_where_it_is_worst_only(
+    scale: OpSpec, write_golden: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    golden = load_golden(write_golden("def scale(x, *, factor): return factor * x\n"))
+    asked = []
+    evaluate = references_module.evaluate_exactly
+
+    def counting(function, inputs, names):
+        asked.append(sum(array.size for array in inputs))
+        return evaluate(function, inputs, names)
+
+    monkeypatch.setattr(references_module, "evaluate_exactly", counting)
+    case = make_case(scale, (3000,))
+    reference = find_reference(case, scale, golden, wants_second=False)
+    assert reference is not None
+    inputs = make_inputs(case)
+    wrong = [np.zeros_like(inputs[0])]
+    (found,) = judge(reference, inputs, wrong, find_standard("conditioned"))
+    assert not found.comparison.passed
+    assert asked and max(asked) <= 16
