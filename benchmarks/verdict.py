@@ -336,7 +336,8 @@ def recorded(path: Path | None) -> dict[str, Tally]:
     for line in path.read_text().splitlines():
         row = json.loads(line)
         counters = {name: Counter(row.pop(name)) for name in ("planted", "passing", "within")}
-        found[row.pop("formula")] = Tally(**row, **counters)
+        formula = row.pop("formula")
+        found[formula] = Tally(**row, **counters)
     return found
 
 
