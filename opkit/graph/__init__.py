@@ -16,18 +16,23 @@ if TYPE_CHECKING:
     from opkit.graph.explanation import Explanation, explain
     from opkit.graph.plan import Plan, PlanTensor
     from opkit.graph.quantising import Quantisation
+    from opkit.graph.scheduling import Decision, Option, Schedule, schedule
 
 __all__ = [
     "Context",
+    "Decision",
     "Engine",
     "Explanation",
     "Model",
     "ModelInput",
+    "Option",
     "Plan",
     "PlanTensor",
     "Quantisation",
+    "Schedule",
     "build",
     "explain",
+    "schedule",
 ]
 
 __getattr__ = lazy_names(
@@ -38,5 +43,6 @@ __getattr__ = lazy_names(
         "explanation": ("Explanation", "explain"),
         "plan": ("Plan", "PlanTensor"),
         "quantising": ("Quantisation",),
+        "scheduling": ("Decision", "Option", "Schedule", "schedule"),
     },
 )

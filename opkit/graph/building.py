@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from opkit.graph.export import Exported, exported
 from opkit.graph.quantising import Quantisation, quantised_products
 from opkit.graph.recording import plan_of
 from opkit.graph.running import compile_plan
+from opkit.graph.scheduling import decide
 from opkit.graph.segments import Support
 from opkit.graph.translation import (
     DTYPES,
@@ -43,6 +44,7 @@ def build(
     precision: str = "float16",
     calibration: Sequence[Sequence[Any]] = (),
     quantisation: Quantisation | None = None,
+    max_error: float | None = None,
     chip: str | None = None,
 ) -> Model:
     """Return a model of torch as kernels with their weights, for the shapes of some inputs.
@@ -50,33 +52,53 @@ def build(
     Args:
         model: a module, what `torch.export.export` returns, or a module of `torch.jit.trace`.
         example_inputs: tensors of the shapes that every run has.
-        precision: `float32`, `float16`, `bfloat16`, or `int8`: products with weights in int8, the
-            rest in float16.
+        precision: `float32`, `float16`, `bfloat16`, `int8`: products with weights in int8, the rest
+            in float16; or `auto`: for each operator what keeps to `max_error`, see `schedule`.
         calibration: inputs from which int8 takes its ranges, a tuple a run.
         quantisation: how int8 is done.
+        max_error: for `auto`: the norm of what the results may differ by, over their norm.
         chip: the configured device's without one.
     Raises:
         UsageError: there is no such precision; calibration is missing; torch cannot export the
             model; or operators have no kernels, with their lines and the reasons.
     """
-    if precision not in _PRECISIONS:
+    if precision not in (*_PRECISIONS, "auto"):
         raise UsageError(
-            f'there is no precision "{precision}"', help=f"there is {', '.join(_PRECISIONS)}"
+            f'there is no precision "{precision}"', help=f"there is {', '.join(_PRECISIONS)}, auto"
         )
-    if precision != "int8" and (quantisation is not None or calibration):
+    if precision not in ("int8", "auto") and (quantisation is not None or calibration):
         raise UsageError(f"{precision} takes no calibration", help='precision="int8" does')
+    if (max_error is None) == (precision == "auto"):
+        raise UsageError(
+            f"precision={precision!r} takes {'a' if precision == 'auto' else 'no'} max_error",
+            help='build(..., precision="auto", max_error=0.01)',
+        )
     from opkit.runtime import configuration
 
     target = find_chip(chip or configuration().chip)
-    dtype = _PRECISIONS[precision]
-    whole = exported(model, example_inputs, dtype)
-    _check(whole, Support(target))
-    replaced: dict[torch.fx.Node, Replacement] = {}
+    replaced: Mapping[torch.fx.Node, Replacement] = {}
+    wide: frozenset[torch.fx.Node] = frozenset()
     notes: list[dict[str, Any]] = []
+    if max_error is not None:
+        found = decide(
+            model,
+            example_inputs,
+            calibration,
+            max_error=max_error,
+            chip=target,
+            quantisation=quantisation or Quantisation(),
+        )
+        whole, replaced, wide = found.whole, found.replaced, found.wide
+        notes = found.schedule.to_json()["decisions"]
+        _check(whole, Support(target))
+    else:
+        dtype = _PRECISIONS[precision]
+        whole = exported(model, example_inputs, dtype)
+        _check(whole, Support(target))
     if precision == "int8":
-        batches = [[_as(each, dtype) for each in batch] for batch in calibration]
+        batches = [[_as(each, torch.float16) for each in batch] for batch in calibration]
         replaced, notes = quantised_products(whole, batches, quantisation or Quantisation())
-    translation = translate(whole.work(), whole.outputs, "model", replaced)
+    translation = translate(whole.work(), whole.outputs, "model", replaced, wide)
     values = dict(translation.constants)
     for tensor, node in zip(_input_names(translation), translation.inputs, strict=True):
         if node in whole.constants:

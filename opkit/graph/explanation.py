@@ -15,7 +15,7 @@ from opkit.graph.program import CompiledSegment
 from opkit.graph.segments import Left, alone
 from opkit.graph.translation import does_nothing, is_view, operator_name, translate
 
-__all__ = ["Explanation", "SegmentNote", "explain"]
+__all__ = ["Explanation", "SegmentNote", "explain", "launches_us", "modelled_us"]
 
 
 @dataclass(frozen=True)
@@ -155,6 +155,11 @@ def _described(graphs: Sequence[CompiledGraph], chip: Chip, one_by_one: bool) ->
 
 def modelled_us(segment: CompiledSegment) -> float:
     """Return the modelled time of a sub-graph's launches, on tensors of its shapes."""
+    return sum(launches_us(segment))
+
+
+def launches_us(segment: CompiledSegment) -> list[float]:
+    """Return the modelled time of each launch of a sub-graph."""
     from opkit.profiling import Profile
 
     given = []
@@ -163,7 +168,7 @@ def modelled_us(segment: CompiledSegment) -> float:
         given.append(torch.zeros(tuple(example.shape), dtype=example.dtype))
     with Profile(event_limit=0) as session:
         segment(*given)
-    return sum(timeline.task_us for timeline in session.timelines)
+    return [timeline.task_us for timeline in session.timelines]
 
 
 def _alone_us(node: Any, chip: Chip) -> float:

@@ -16,7 +16,15 @@ from opkit.graph.aten import Call
 from opkit.graph.export import Exported, run
 from opkit.graph.translation import Replacement, line_of, operator_name
 
-__all__ = ["Quantisation", "quantised_products"]
+__all__ = [
+    "Quantisation",
+    "Seen",
+    "calibrated",
+    "quantised_products",
+    "rounded_weights",
+    "step_of",
+    "weight_of",
+]
 
 METHODS = ("min-max", "percentile", "entropy")
 _BINS = 2048
@@ -52,7 +60,7 @@ class Quantisation:
 
 
 @dataclass
-class _Seen:
+class Seen:
     """What calibration saw of one product's left side."""
 
     largest: float = 0.0
@@ -71,7 +79,7 @@ def quantised_products(
     Raises:
         UsageError: there are none where there must be, or the model has no such product.
     """
-    products = [(node, weight) for node in model.work() if (weight := _weight(model, node))]
+    products = [(node, weight) for node in model.work() if (weight := weight_of(model, node))]
     unknown = [name for name in how.skip if name not in {node.name for node, _ in products}]
     if unknown:
         raise UsageError(
@@ -89,22 +97,19 @@ def quantised_products(
             "int8 needs calibration: inputs from which the ranges are taken",
             help="build(..., calibration=[(x,), ...]), or Quantisation(weight_only=True)",
         )
-    seen = _calibrated(model, [node for node, _ in products], batches)
+    seen = calibrated(model, [node for node, _ in products], batches)
     replaced: dict[fx.Node, Replacement] = {}
     notes = []
     for node, (values, _) in products:
         matrix = values.double().numpy()
-        peaks = np.abs(matrix).max(axis=0 if how.per_channel else None, keepdims=True)
-        scales = np.maximum(peaks, 1e-12).reshape(1, -1) / (_LEVELS - 1)
-        levels = np.clip(np.rint(matrix / scales), 1 - _LEVELS, _LEVELS - 1).astype(np.int8)
-        scales = np.broadcast_to(scales, (1, matrix.shape[1])).reshape(-1)
+        levels, scales = rounded_weights(matrix, how)
         rounded = matrix - levels * scales
-        found = seen.get(node, _Seen())
+        found = seen.get(node, Seen())
         mean = found.total / found.rows if found.rows else np.zeros(matrix.shape[0])
         correction = mean @ rounded if how.correct_bias and found.rows else None
         step = 0.0
         if not how.weight_only:
-            step = max(_range(found, how), 1e-12) / (_LEVELS - 1)
+            step = step_of(found, how)
         added = _added(model, node, correction, matrix.shape[1])
         replaced[node] = _replacement(levels, scales, step, added)
         notes.append(
@@ -120,7 +125,20 @@ def quantised_products(
     return replaced, notes
 
 
-def _weight(model: Exported, node: fx.Node) -> tuple[torch.Tensor, fx.Node] | None:
+def rounded_weights(matrix: Any, how: Quantisation) -> tuple[Any, Any]:
+    """Return weights as int8, and the scale of each column."""
+    peaks = np.abs(matrix).max(axis=0 if how.per_channel else None, keepdims=True)
+    scales = np.maximum(peaks, 1e-12).reshape(1, -1) / (_LEVELS - 1)
+    levels = np.clip(np.rint(matrix / scales), 1 - _LEVELS, _LEVELS - 1).astype(np.int8)
+    return levels, np.broadcast_to(scales, (1, matrix.shape[1])).reshape(-1)
+
+
+def step_of(seen: Seen, how: Quantisation) -> float:
+    """Return what one level of a product's left side stands for."""
+    return max(_range(seen, how), 1e-12) / (_LEVELS - 1)
+
+
+def weight_of(model: Exported, node: fx.Node) -> tuple[torch.Tensor, fx.Node] | None:
     """Return the matrix of weights that a product reads on its right side, and its left side."""
     name = operator_name(node)
     if name not in ("aten.mm.default", "aten.addmm.default"):
@@ -152,10 +170,11 @@ def _constant(model: Exported, node: fx.Node) -> torch.Tensor | None:
     return result if isinstance(result, torch.Tensor) else None
 
 
-def _calibrated(
+def calibrated(
     model: Exported, products: Sequence[fx.Node], batches: Sequence[Sequence[Any]]
-) -> Mapping[fx.Node, _Seen]:
-    found = {node: _Seen() for node in products}
+) -> Mapping[fx.Node, Seen]:
+    """Return what runs of a model see of some products' left sides."""
+    found = {node: Seen() for node in products}
     for batch in batches:
         values = run(model, batch)
         for node, seen in found.items():
@@ -169,7 +188,7 @@ def _calibrated(
     return found
 
 
-def _range(seen: _Seen, how: Quantisation) -> float:
+def _range(seen: Seen, how: Quantisation) -> float:
     """Return the largest size that is told from larger ones."""
     if how.method == "min-max":
         return seen.largest

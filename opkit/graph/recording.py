@@ -138,7 +138,15 @@ def _assembled(
     tensors = fused.graph.tensors
     places: dict[str, Place] = {}
     inputs = [tensor for tensor in graph.inputs if tensor.name not in constants]
-    kept = [tensor for tensor in graph.inputs if tensor.name in constants]
+    read = {
+        roots[own.names[a]]
+        for own, launch in recorded
+        for a in launch.arguments
+        if isinstance(a, str)
+    }
+    read |= {roots[name] for _, name in fused.graph.outputs if name in roots}
+    # A weight of which only another form is read, as int8, is not kept beside it.
+    kept = [tensor for tensor in graph.inputs if tensor.name in constants and tensor.name in read]
     for space, group in (("input", inputs), ("constant", kept)):
         for index, tensor in enumerate(group):
             places[tensor.name] = Place(space, index, 0, size_of(tensor))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -93,16 +93,19 @@ def translate(
     outputs: Iterable[fx.Node],
     name: str,
     replaced: Mapping[fx.Node, Replacement] | None = None,
+    wide: Collection[fx.Node] = (),
 ) -> Translation:
     """Return the program of some nodes, in their order.
 
     Args:
         outputs: the nodes whose results others need; also inputs of the program.
         replaced: nodes that are computed otherwise than their rows say.
+        wide: those of them whose results stay in the data type that they are computed in, and
+            which read what such others give as it is.
     Raises:
         GraphError: a node cannot be translated; at the user's line.
     """
-    work = _Translator(name, replaced or {})
+    work = _Translator(name, replaced or {}, wide)
     for node in nodes:
         work.add(node)
     wanted = list(outputs)
@@ -110,6 +113,7 @@ def translate(
         value = work.values[node] if node in work.values else work.given(node)
         if not isinstance(value, Value):
             raise GraphError(f"{node.name} is no tensor", location=line_of(node))
+        value = _narrowed(node, value)
         work.builder.output(f"y{index}", value)
     graph = work.builder.graph()
     named = {
@@ -123,7 +127,10 @@ def translate(
 class _Translator:
     """One program under construction."""
 
-    def __init__(self, name: str, replaced: Mapping[fx.Node, Replacement]) -> None:
+    def __init__(
+        self, name: str, replaced: Mapping[fx.Node, Replacement], wide: Collection[fx.Node]
+    ) -> None:
+        self.wide = wide
         self.builder = GraphBuilder(name)
         self.replaced = replaced
         self.values: dict[fx.Node, Any] = {}
@@ -157,13 +164,14 @@ class _Translator:
                 kwargs = {key: each for key, each in kwargs.items() if key not in _IGNORED}
                 shapes = tuple(_shape(each) for each in results)
                 dtypes = tuple(_dtype(each) for each in results)
+                is_wide = node in self.wide
                 call = Call(self.builder, shapes, dtypes, self.constants)
                 value = row(call, *args, **kwargs)
                 if isinstance(value, tuple):
-                    pairs = zip(value, shapes, dtypes, strict=True)
-                    self.values[node] = tuple(self._fitted(*each) for each in pairs)
+                    rows = zip(value, shapes, dtypes, strict=True)
+                    self.values[node] = tuple(self._fitted(*each, is_wide) for each in rows)
                 else:
-                    self.values[node] = self._fitted(value, shapes[0], dtypes[0])
+                    self.values[node] = self._fitted(value, shapes[0], dtypes[0], is_wide)
             except (Refused, GraphError) as err:
                 raise GraphError(
                     f"{node.name} ({name}): {err.message}", location=location, help=err.help
@@ -176,12 +184,14 @@ class _Translator:
                     location=location,
                 ) from err
 
-    def _fitted(self, value: Value | None, shape: tuple[int, ...], dtype: str) -> Value | None:
+    def _fitted(
+        self, value: Value | None, shape: tuple[int, ...], dtype: str, is_wide: bool
+    ) -> Value | None:
         if value is None:
             return None
         if dtype not in DTYPES.values():
             raise Refused(f"kernels hold no {dtype}")
-        if value.dtype != dtype:
+        if value.dtype != dtype and not is_wide:
             value = value.astype(dtype)
         if value.shape != shape:
             value = value.apply("broadcast_to", shape=shape)
@@ -196,7 +206,8 @@ class _Translator:
 
         def given(argument: fx.Node) -> Any:
             if argument in self.values:
-                return self.values[argument]
+                value = self.values[argument]
+                return value if node in self.wide else _narrowed(argument, value)
             return self._input(node, argument, argument is indices)
 
         return fx.map_arg(arguments, given)
@@ -219,6 +230,17 @@ class _Translator:
         self.inputs.append(node)
         self.values[node] = found
         return found
+
+
+def _narrowed(node: fx.Node, value: Any) -> Any:
+    """Return a node's value in the data type that torch has it in."""
+    example = node.meta.get("val")
+    if not isinstance(value, Value) or not isinstance(example, torch.Tensor):
+        return value
+    dtype = DTYPES.get(example.dtype)
+    if dtype is None or "float" not in dtype or value.dtype == dtype:
+        return value
+    return value.astype(dtype)
 
 
 _IGNORED = ("layout", "device", "pin_memory", "memory_format", "dtype", "non_blocking")
