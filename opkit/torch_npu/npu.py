@@ -38,7 +38,9 @@ __all__ = [
     "DeviceProperties",
     "Event",
     "Fallback",
+    "Settings",
     "Stream",
+    "config",
     "current_device",
     "current_stream",
     "default_stream",
@@ -75,6 +77,7 @@ __all__ = [
     "reset_peak_memory_stats",
     "seed",
     "set_allocator_settings",
+    "set_compile_mode",
     "set_device",
     "set_per_process_memory_fraction",
     "set_rng_state",
@@ -195,6 +198,21 @@ def get_device_name(device: Any = None) -> str:
     """Return the name of the emulated chip, such as `Ascend910B2`."""
     name: bytes = load().opkit_npu_chip()
     return name.decode()
+
+
+@dataclass
+class Settings:
+    """Switches of torch_npu that programs set; what they choose between is one here."""
+
+    allow_internal_format: bool = False
+    """Tensors of the emulated device are ND whatever it says."""
+
+
+config = Settings()
+
+
+def set_compile_mode(jit_compile: bool = False) -> None:
+    """Take either mode of torch_npu: kernels of the emulated device are compiled ahead."""
 
 
 def get_device_capability(device: Any = None) -> None:
