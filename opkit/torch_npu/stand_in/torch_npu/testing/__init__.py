@@ -1,1 +1,3 @@
 """What tests written for torch_npu import: a test case, tensors for it, decorators."""
+
+__all__ = ["common_distributed", "common_utils", "decorator", "testcase"]
