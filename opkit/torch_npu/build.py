@@ -28,7 +28,8 @@ __all__ = ["backend_library", "is_built", "kernel_library", "kernels_are_built"]
 
 _SOURCES = Path(__file__).parent / "csrc"
 _KERNELS = kernels.folder()
-_OPTIMISE = {"natives.cpp": "-O2", "vector_program.cpp": "-O2"}
+_UNITS = 2
+_OPTIMISE = {"vector_program.cpp": "-O2"}
 # Checked in a process of its own: a library that PyTorch does not take can end the process.
 _SMOKE_TEST = """
 import ctypes, sys, types, torch
@@ -55,7 +56,7 @@ def backend_library() -> Path:
     target = _backend_path()
     if target.is_file():
         return target
-    with _made_once(target, "building opkit's npu device for this torch (once, about 30 s)"):
+    with _made_once(target, "building opkit's npu device for this torch (once, about 15 s)"):
         if not target.is_file():
             _build_backend(target)
     return target
@@ -161,7 +162,7 @@ def _build_backend(target: Path) -> None:
     link = [f"-L{root / 'lib'}", f"-Wl,-rpath,{root / 'lib'}", "-ltorch_cpu", "-lc10"]
     link += [str(library), f"-Wl,-rpath,{library.parent}"]
     with tempfile.TemporaryDirectory(prefix="device-", dir=target.parent) as scratch:
-        made = _compile(sorted(_SOURCES.glob("*.cpp")), flags, link, Path(scratch))
+        made = _compile(_units(_SOURCES), flags, link, Path(scratch))
         test = [sys.executable, "-c", _SMOKE_TEST, str(library), str(made)]
         environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
         _run(test, "the npu device was built, and PyTorch does not take it", environment)
@@ -176,28 +177,49 @@ def _build_kernels(target: Path) -> None:
     flags += ["-D__CCE_AICORE__=220", "-ffp-contract=off", "-isystem", str(toolkit.include_dir)]
     link = [str(toolkit.library), f"-Wl,-rpath,{Path(str(toolkit.library)).parent}"]
     with tempfile.TemporaryDirectory(prefix="kernels-", dir=target.parent) as scratch:
-        made = _compile(sorted(_KERNELS.glob("*.cpp")), flags, link, Path(scratch))
+        made = _compile(
+            [[path] for path in sorted(_KERNELS.glob("*.cpp"))], flags, link, Path(scratch)
+        )
         made.replace(target)
 
 
+def _units(folder: Path) -> list[list[Path]]:
+    """Return the C++ of a folder as translation units of about the same size.
+
+    Each file alone takes five seconds to read PyTorch's headers and one or two for what it says
+    itself. How many units there are does not depend on the machine: what compiles on one does on
+    all, though the sources of a unit share their unnamed namespaces.
+    """
+    units: list[list[Path]] = [[] for _ in range(_UNITS)]
+    sizes = [0] * _UNITS
+    for size, path in sorted(((p.stat().st_size, p) for p in folder.glob("*.cpp")), reverse=True):
+        smallest = sizes.index(min(sizes))
+        units[smallest].append(path)
+        sizes[smallest] += size
+    return [sorted(unit) for unit in units if unit]
+
+
 def _compile(
-    sources: Sequence[Path], flags: Sequence[str], link: Sequence[str], scratch: Path
+    units: Sequence[Sequence[Path]], flags: Sequence[str], link: Sequence[str], scratch: Path
 ) -> Path:
-    """Compile sources side by side and return the library that they make."""
+    """Compile units of sources side by side and return the library that they make."""
     from opkit.toolchain import find_compiler
 
     argv = find_compiler().argv
     launcher = [found] if (found := shutil.which("ccache")) and "ccache" not in argv[0] else []
 
-    def compile_one(source: Path) -> Path:
+    def compile_one(unit: Sequence[Path]) -> Path:
+        *before, source = unit
         made = scratch / f"{source.stem}.o"
         optimise = _OPTIMISE.get(source.name, "-O1")
-        command = [*launcher, *argv, optimise, *flags, "-c", str(source), "-o", str(made)]
-        _run(command, f"{source.name} does not compile", None)
+        included = [word for path in before for word in ("-include", str(path))]
+        command = [*launcher, *argv, optimise, *flags, *included, "-c", str(source)]
+        names = ", ".join(path.name for path in unit)
+        _run([*command, "-o", str(made)], f"{names} does not compile", None)
         return made
 
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        objects = list(pool.map(compile_one, sources))
+        objects = list(pool.map(compile_one, units))
     library = scratch / "library.so"
     command = [*argv, "-shared", "-s", "-o", str(library), *map(str, objects), *link]
     _run(command, "the library cannot be linked", None)

@@ -14,7 +14,6 @@ namespace {
 
 using kernels::ElementsPlan;
 using kernels::Fold;
-using Sizes = c10::SmallVector<int64_t, 8>;
 
 constexpr const char* kOp = "aten::convolution";
 

@@ -420,10 +420,6 @@ DeviceMemoryForCpu::DeviceMemoryForCpu(c10::DeviceIndex device) : before_(cpu_me
 }
 DeviceMemoryForCpu::~DeviceMemoryForCpu() { cpu_memory_device = before_; }
 
-}  // namespace opkit::npu
-
-using namespace opkit::npu;
-
 C10_REGISTER_GUARD_IMPL(PrivateUse1, GuardImpl)
 
 /// What opkit/torch_npu/native.py calls once, before anything else of this library.
@@ -450,3 +446,5 @@ extern "C" __attribute__((visibility("default"))) int64_t opkit_npu_current_stre
 extern "C" __attribute__((visibility("default"))) void opkit_npu_set_stream(int device, int64_t stream) {
   thread_streams[device] = stream;
 }
+
+}  // namespace opkit::npu

@@ -12,7 +12,6 @@ namespace opkit::npu {
 namespace {
 
 using kernels::ElementsPlan;
-using Sizes = c10::SmallVector<int64_t, 8>;
 
 /// Whether all numbers are places of a dim: else the CPU says what is wrong with them.
 bool are_places(const at::Tensor& numbers, int64_t size, bool takes_negative) {

@@ -14,7 +14,6 @@ namespace {
 
 using kernels::Fold;
 using kernels::LinePlan;
-using Sizes = c10::SmallVector<int64_t, 6>;
 
 /// Elements of a line that a core sorts in its UB: two keys and two places each.
 constexpr int64_t kMostSorted = 7680;

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <c10/util/SmallVector.h>
 
 #include <utility>
 
@@ -17,6 +18,8 @@ namespace opkit::npu {
 using c10::IValue;
 using c10::OperatorHandle;
 using c10::Stack;
+/// One number for each dim.
+using Sizes = c10::SmallVector<int64_t, 8>;
 
 constexpr const char* kNoType = "the chip has no such data type";
 constexpr const char* kLayout = "another layout than the kernel takes";

@@ -193,9 +193,6 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> gru_cell_
 }
 
 }  // namespace
-}  // namespace opkit::npu
-
-using namespace opkit::npu;
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", TORCH_FN(empty_memory_format));
@@ -230,21 +227,21 @@ TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction:
 
 namespace {
 
-at::Generator default_generator(int64_t device) {
-  return at::globalContext().defaultGenerator(c10::Device(opkit::npu::kDevice, static_cast<c10::DeviceIndex>(device)));
+at::Generator generator_of(int64_t device) {
+  return at::globalContext().defaultGenerator(c10::Device(kDevice, static_cast<c10::DeviceIndex>(device)));
 }
 
 /// The modelled milliseconds between two events, given by their `event_id`. PyTorch's own method takes no event of a
 /// derived class.
 double elapsed_ms(int64_t begin, int64_t end) {
   const auto at = [](int64_t id) { return reinterpret_cast<void*>(id); };
-  return c10::impl::getDeviceGuardImpl(opkit::npu::kDevice)->elapsedTime(at(begin), at(end), 0);
+  return c10::impl::getDeviceGuardImpl(kDevice)->elapsedTime(at(begin), at(end), 0);
 }
 
 }  // namespace
 
 TORCH_LIBRARY(opkit_npu, m) {
-  m.def("default_generator(int device) -> Generator?", &default_generator);
+  m.def("default_generator(int device) -> Generator?", &generator_of);
   m.def("elapsed_ms(int begin, int end) -> float", &elapsed_ms);
 }
 
@@ -252,3 +249,5 @@ extern "C" __attribute__((visibility("default"))) const char* opkit_npu_chip(voi
 extern "C" __attribute__((visibility("default"))) unsigned opkit_npu_cores(int is_vector) {
   return opkit_core_count(is_vector);
 }
+
+}  // namespace opkit::npu
