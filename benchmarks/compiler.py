@@ -1,6 +1,6 @@
 """What the compiler's kernels take in the model, how long compiling takes, and whether random programs are right.
 
-    python benchmarks/compiler.py [patterns tuned product attention compile random] [--graphs N [--first SEED]]
+    python benchmarks/compiler.py [patterns tuned product attention compile host random] [--graphs N [--first SEED]]
 
 Modelled times are of the default chip. The bound of a pattern is the larger of its bytes at the rate of HBM and the
 cycles of its vector instructions on all cores; a share is the bound over the modelled time of the whole launch.
@@ -268,6 +268,72 @@ def compile_times() -> None:
     print_figure("the same again", f"{statistics.median(cached) * 1e3:.1f} ms", "to reach 10 ms")
 
 
+_HOST = """
+import os, statistics, sys, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import numpy, torch
+from opkit import compiler as oc
+torch.set_num_threads(1)
+S, F = oc.TensorSpec, torch.nn.functional
+square = (1024, 1024)
+vectors = [S(name, (1024,)) for name in "wb"]
+ROWS = {
+    "GELU": (lambda x: x.apply("gelu"), [S("x", square)], F.gelu),
+    "layer norm": (
+        lambda x, w, b: x.apply("layer_norm", w, b),
+        [S("x", square), *vectors],
+        lambda x, w, b: F.layer_norm(x, (1024,), w, b),
+    ),
+    "softmax": (lambda x: x.apply("softmax"), [S("x", square)], lambda x: F.softmax(x, -1)),
+    "matmul": (lambda x, y: x @ y, [S("x", (512, 512)), S("y", (512, 512))], torch.matmul),
+}
+
+def seconds(call):
+    call()
+    times = []
+    for _ in range(7):
+        begin = time.process_time()
+        call()
+        times.append(time.process_time() - begin)
+    return statistics.median(times)
+
+for name, (function, specs, own) in ROWS.items():
+    found = []
+    for target in ("ascendc", "cpp"):
+        program = oc.compile(function, *specs, target=target)
+        arrays = oc.random_arrays(program.graph, {})
+        found.append(seconds(lambda: program(*arrays)))
+    tensors = [torch.from_numpy(array) for array in arrays]
+    found.append(seconds(lambda: own(*tensors)))
+    print(name, *found, sep="\\t")
+"""
+
+
+def host_times() -> None:
+    """Processor time of the emulated kernels and of the C++ target over torch's own, on one core."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", _HOST], capture_output=True, text=True, check=True, env=environment
+    )
+    goals = {"GELU": "0.8", "layer norm": "2", "softmax": "1.5"}
+    for line in done.stdout.splitlines():
+        name, *times = line.split("\t")
+        emulated, native, torch_s = map(float, times)
+        took = f"{emulated * 1e3:.1f} ms, C++ {native * 1e3:.1f} ms, torch {torch_s * 1e3:.1f} ms"
+        if name == "matmul":
+            print_figure(
+                "matmul 512^3 float32: rate on one core, emulated / torch",
+                f"{torch_s / emulated:.2f} (C++ target {torch_s / native:.2f})",
+                f"{took}; to reach 0.6",
+            )
+            continue
+        print_figure(
+            f"{name} of 1024 x 1024 float32: host time on one core, emulated / torch",
+            f"{emulated / torch_s:.2f} (C++ target {native / torch_s:.2f})",
+            f"{took}; to reach {goals[name]}",
+        )
+
+
 def random_programs(count: int, first: int) -> None:
     wrong = findings = crashes = 0
     begin = time.perf_counter()
@@ -307,6 +373,7 @@ def main() -> None:
         "product": product,
         "attention": attention,
         "compile": compile_times,
+        "host": host_times,
         "random": lambda: random_programs(given.graphs, given.first),
     }
     print_head()

@@ -100,3 +100,30 @@ def test_halves_convert_as_numpy_converts_them() -> None:
 def test_there_is_no_other_target() -> None:
     with pytest.raises(UsageError, match='no target "cuda"'):
         oc.compile(lambda x: x, Spec("x", (4,)), target="cuda")  # type: ignore[call-overload]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("turned_left", "turned_right"), [(False, False), (True, True)])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_products_with_edges_are_right(dtype: str, turned_left: bool, turned_right: bool) -> None:
+    shapes = [(2, 37, 253), (253, 41)]
+    left, right = (
+        (*shape[:-2], shape[-1], shape[-2]) if is_turned else shape
+        for shape, is_turned in zip(shapes, (turned_left, turned_right), strict=True)
+    )
+    kernel = oc.compile(
+        lambda x, y: x.apply("matmul", y, transpose_a=turned_left, transpose_b=turned_right),
+        *(oc.TensorSpec("x", left, dtype), oc.TensorSpec("y", right, dtype)),
+        target="cpp",
+    )
+    assert oc.verify(kernel, oc.random_arrays(kernel.graph, {})) is None
+
+
+def test_powers_of_e_are_right_to_the_ends_of_float32() -> None:
+    x = np.concatenate([np.linspace(-110, 95, 9001), [np.nan, np.inf, -np.inf]])
+    kernel = oc.compile(
+        lambda x: x.apply("exp"), oc.TensorSpec("x", x.shape), name="powers", target="cpp"
+    )
+    with np.errstate(over="ignore"):
+        expected = np.exp(x.astype(np.float32).astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(kernel(x.astype(np.float32)), expected, rtol=3e-7, atol=3e-45)

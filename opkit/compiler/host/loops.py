@@ -21,6 +21,8 @@ _STORAGE = {
     "uint64": "uint64_t",
 }
 _COMPUTED = {"float16": "float", "bfloat16": "float"}
+_PART = 512
+"""Elements of an axis whose sum is float; sums of parts are double."""
 _INFIX = {
     **{"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="},
     **{"not_equal": "!=", "logical_and": "&&", "logical_or": "||"},
@@ -28,7 +30,7 @@ _INFIX = {
 }
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
 _FUNCTIONS = {
-    **{"exp": "std::exp", "log": "std::log", "sqrt": "std::sqrt", "floor": "std::floor"},
+    **{"exp": "Exp", "log": "std::log", "sqrt": "std::sqrt", "floor": "std::floor"},
     **{"ceil": "std::ceil", "round": "std::nearbyint", "trunc": "std::trunc", "abs": "std::abs"},
     **{"maximum": "Larger", "minimum": "Smaller"},
 }
@@ -147,8 +149,11 @@ class _Loops:
             if self.within:
                 extent = self.size(self.domain.extents[self.inner])
                 axis = f"a{self.inner}"
-                lines.append(f"for (int64_t {axis} = 0; {axis} < {extent}; ++{axis}) {{")
-                lines += [*self.within, "}"]
+                if folds:
+                    lines += self.folding(folds, axis, extent)
+                else:
+                    lines.append(f"for (int64_t {axis} = 0; {axis} < {extent}; ++{axis}) {{")
+                    lines += [*self.within, "}"]
             lines += after
             for node in folds:
                 kind = self.kind(node.output.name)
@@ -156,6 +161,32 @@ class _Loops:
                 lines.append(f"const {kind} {total} = static_cast<{kind}>({total}Sum);")
                 self.lasting[node.output.name] = total
         return lines
+
+    def folding(self, folds: Sequence[Node], axis: str, extent: str) -> list[str]:
+        """Return the loop of a pass that folds: the compiler may take many elements at once, in an
+        order of its own, and sums of fractions are float for a part of the axis only."""
+        kinds = {"sum": "+", "max": "larger", "min": "smaller"}
+        parts = [self.variable("r", node.output.name) for node in folds if self.in_parts(node)]
+        totals = [f"reduction({kinds[node.operator]} : {self.total(node)})" for node in folds]
+        return [
+            f"for (int64_t begin = 0; begin < {extent}; begin += {_PART}) {{",
+            *(f"float {part}Part = 0;" for part in parts),
+            f"const int64_t end = std::min<int64_t>(begin + {_PART}, {extent});",
+            f"#pragma omp simd {' '.join(totals)}",
+            f"for (int64_t {axis} = begin; {axis} < end; ++{axis}) {{",
+            *self.within,
+            "}",
+            *(f"{part}Sum += {part}Part;" for part in parts),
+            "}",
+        ]
+
+    def in_parts(self, node: Node) -> bool:
+        return node.operator == "sum" and self.kind(node.inputs[0]) == "float"
+
+    def total(self, node: Node) -> str:
+        """Return the variable that a fold's elements go to."""
+        suffix = "Part" if self.in_parts(node) else "Sum"
+        return f"{self.variable('r', node.output.name)}{suffix}"
 
     def fold(self, node: Node) -> None:
         (source,) = node.inputs
@@ -165,7 +196,7 @@ class _Loops:
         if node.operator == "sum":
             wide = "double" if kind in ("float", "double") else "int64_t"
             self.around.append(f"{wide} {total}Sum = 0;")
-            self.within.append(f"{total}Sum += {value};")
+            self.within.append(f"{self.total(node)} += {value};")
             return
         limit = f"std::numeric_limits<{kind}>::"
         start = f"-{limit}infinity()" if kind in ("float", "double") else f"{limit}lowest()"

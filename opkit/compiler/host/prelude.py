@@ -11,6 +11,7 @@ PRELUDE = r"""
 #include <cstring>
 #include <limits>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -74,6 +75,26 @@ inline T Larger(T left, T right) { return left > right || left != left ? left : 
 template <typename T>
 inline T Smaller(T left, T right) { return left < right || left != left ? left : right; }
 
+// e to the power of x: without branches, so that loops over it are vectors'. Its polynomial is of the remainder of x / ln 2
+// within half of ln 2, with coefficients of our own fit; powers of two are two factors, so that denormals come out.
+inline double Exp(double x) { return std::exp(x); }
+inline float Exp(float x)
+{
+    const float within = x > 89.0f ? 89.0f : x < -104.0f ? -104.0f : x;
+    const float whole = (within * 1.44269504f + 12582912.0f) - 12582912.0f;
+    const float rest = within - whole * 0.693359375f + whole * 2.12194440e-4f;
+    float power = (((((0.00138436188f * rest + 0.0083741853f) * rest + 0.0416680053f) * rest + 0.166664302f) * rest + 0.49999994f) * rest + 1.0f) * rest + 1.0f;
+    const int32_t steps = static_cast<int32_t>(whole), half = steps >> 1;
+    power *= FromBits(static_cast<uint32_t>(half + 127) << 23);
+    power *= FromBits(static_cast<uint32_t>(steps - half + 127) << 23);
+    return x != x ? x : power;
+}
+
+#pragma omp declare reduction(larger : float, double : omp_out = Larger(omp_out, omp_in)) initializer(omp_priv = omp_orig)
+#pragma omp declare reduction(smaller : float, double : omp_out = Smaller(omp_out, omp_in)) initializer(omp_priv = omp_orig)
+#pragma omp declare reduction(larger : bool, int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t : omp_out = Larger(omp_out, omp_in)) initializer(omp_priv = omp_orig)
+#pragma omp declare reduction(smaller : bool, int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t : omp_out = Smaller(omp_out, omp_in)) initializer(omp_priv = omp_orig)
+
 template <typename T, typename V>
 inline T Narrowed(V value)
 {
@@ -102,31 +123,82 @@ void Parallel(int64_t count, int64_t each, int threads, const Work& work)
     for (std::thread& other : others) other.join();
 }
 
-// Products of matrices: left [batch][m][k] or [k][m], right [batch][k][n] or [n][k].
+// Products of matrices: left [batch][m][k] or [k][m], right [batch][k][n] or [n][k]. A panel of columns of the right
+// matrix lies packed while some rows at a time of the left one run down it, their sums in registers.
+#ifdef __AVX512F__
+constexpr int kVectorBytes = 64;
+#else
+constexpr int kVectorBytes = 32;
+#endif
+constexpr int64_t kRows = 6;
+constexpr int64_t kMostRows = 240;
+
+template <typename C>
+struct VectorOf {
+    typedef C Type __attribute__((vector_size(kVectorBytes)));
+};
+
+template <typename C>
+void MultiplyPanel(const C* a, int64_t rowStep, int64_t step, const C* b, int64_t k, C* sums)
+{
+    using Vector = typename VectorOf<C>::Type;
+    constexpr int64_t lanes = kVectorBytes / sizeof(C);
+    Vector total[kRows][2] = {};
+    for (int64_t i = 0; i < k; ++i) {
+        Vector low, high;
+        std::memcpy(&low, b + i * 2 * lanes, sizeof low);
+        std::memcpy(&high, b + (i * 2 + 1) * lanes, sizeof high);
+#pragma GCC unroll 8
+        for (int64_t row = 0; row < kRows; ++row) {
+            total[row][0] += a[row * rowStep + i * step] * low;
+            total[row][1] += a[row * rowStep + i * step] * high;
+        }
+    }
+    std::memcpy(sums, total, sizeof total);
+}
+
 template <typename T, typename C, typename Y>
 void Multiply(const T* left, const T* right, Y* y, const int64_t* sizes, bool isLeftTurned, bool isRightTurned, int threads)
 {
     const int64_t batches = sizes[0], leftBatch = sizes[1], rightBatch = sizes[2], m = sizes[3], n = sizes[4], k = sizes[5];
-    Parallel(batches * m, n * k, threads, [&](int64_t first, int64_t last) {
-        std::vector<C> line(n), wide(k);
+    constexpr int64_t width = 2 * kVectorBytes / sizeof(C);
+    const int64_t panels = (n + width - 1) / width, parts = (m + kMostRows - 1) / kMostRows;
+    Parallel(batches * parts * panels, std::min(m, kMostRows) * k * width, threads, [&](int64_t first, int64_t last) {
+        std::vector<C> packed(k * width), rows(k * kRows), sums(kRows * width);
         for (int64_t at = first; at < last; ++at) {
-            const int64_t batch = at / m, row = at % m;
+            const int64_t batch = at / (parts * panels), column = at % panels * width;
+            const int64_t columns = std::min(width, n - column);
             const T* a = left + batch * leftBatch;
             const T* b = right + batch * rightBatch;
-            for (int64_t i = 0; i < k; ++i) wide[i] = static_cast<C>(Load(a[isLeftTurned ? i * m + row : row * k + i]));
-            std::fill(line.begin(), line.end(), C(0));
-            if (isRightTurned) {
-                for (int64_t j = 0; j < n; ++j) {
-                    C sum = 0;
-                    for (int64_t i = 0; i < k; ++i) sum += wide[i] * static_cast<C>(Load(b[j * k + i]));
-                    line[j] = sum;
-                }
-            } else {
-                for (int64_t i = 0; i < k; ++i) {
-                    for (int64_t j = 0; j < n; ++j) line[j] += wide[i] * static_cast<C>(Load(b[i * n + j]));
+            for (int64_t i = 0; i < k; ++i) {
+                for (int64_t j = 0; j < columns; ++j) {
+                    packed[i * width + j] = static_cast<C>(Load(b[isRightTurned ? (column + j) * k + i : i * n + column + j]));
                 }
             }
-            for (int64_t j = 0; j < n; ++j) Store(y[at * n + j], line[j]);
+            const int64_t begin = at / panels % parts * kMostRows, end = std::min(m, begin + kMostRows);
+            for (int64_t row = begin; row < end; row += kRows) {
+                const int64_t some = std::min(kRows, end - row);
+                const C* from = rows.data();
+                int64_t rowStep = 1, step = kRows;
+                if constexpr (std::is_same_v<T, C>) {
+                    if (some == kRows) {
+                        from = isLeftTurned ? a + row : a + row * k;
+                        rowStep = isLeftTurned ? 1 : k;
+                        step = isLeftTurned ? m : 1;
+                    }
+                }
+                for (int64_t r = 0; from == rows.data() && r < some; ++r) {
+                    for (int64_t i = 0; i < k; ++i) {
+                        rows[i * kRows + r] = static_cast<C>(Load(a[isLeftTurned ? i * m + row + r : (row + r) * k + i]));
+                    }
+                }
+                MultiplyPanel(from, rowStep, step, packed.data(), k, sums.data());
+                for (int64_t r = 0; r < some; ++r) {
+                    for (int64_t j = 0; j < columns; ++j) {
+                        Store(y[(batch * m + row + r) * n + column + j], sums[r * width + j]);
+                    }
+                }
+            }
         }
     });
 }
@@ -154,7 +226,7 @@ void Attend(const T* q, const T* k, const T* v, const M* mask, T* y, const int64
             float total = 0;
             std::fill(sums.begin(), sums.end(), 0.0f);
             for (int64_t j = 0; j < end; ++j) {
-                const float weight = std::exp(weights[j] - largest);
+                const float weight = Exp(weights[j] - largest);
                 total += weight;
                 for (int64_t i = 0; i < valueWidth; ++i) sums[i] += weight * Load(v[(batch * keyBatch + j) * valueWidth + i]);
             }

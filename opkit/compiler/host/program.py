@@ -34,7 +34,10 @@ __all__ = ["HostProgram", "compile_host"]
 
 # What has no loops in C++ is computed by NumPy.
 _BY_NUMPY = ("sort", "argsort", "argmax", "argmin", "random_uniform", "take_along", "put_along")
-_FLAGS = ("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared", "-pthread", "-x", "c++")
+_FLAGS = (
+    *("-std=c++17", "-O3", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-pthread"),
+    *("-x", "c++"),
+)
 
 
 def compile_host(graph: Graph) -> HostProgram:
