@@ -171,8 +171,8 @@ def test_an_interrupt_ends_a_launch_and_the_device_works_again(compile_kernel, t
         """
     )
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         run(np.zeros(4, dtype=np.int32), block_dim=4)
     timer.join()
     run(np.ones(4, dtype=np.int32), block_dim=4)
@@ -211,8 +211,8 @@ def test_the_first_interrupt_ends_a_loop_without_instructions_too(
     run = endless(compile_kernel, loop)
     y = np.zeros(8, dtype=np.int32)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         run(y, number(0), block_dim=4)
     timer.join()
     run(y, number(1), block_dim=4)
