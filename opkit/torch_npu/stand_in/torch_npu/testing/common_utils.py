@@ -35,7 +35,7 @@ def create_common_tensor(
         item: NumPy's data type, the number of a format, which the emulated device takes as ND, and
             the shape.
     """
-    dtype, _, shape = item
+    dtype, _, shape = item[:3]
     values = np.random.uniform(minValue, maxValue, shape).astype(dtype)
     on_the_host = torch.from_numpy(values)
     return on_the_host, on_the_host.to("npu" if device is None else device)
