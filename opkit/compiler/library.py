@@ -12,10 +12,11 @@ import numpy as np
 from opkit import kernels
 
 from .fusion import Group
-from .graph import GraphError, Node
+from .graph import GraphError, Location, Node
 from .movements import copy_whole
 from .ordering import MOST_SORTED
 from .table import normal_axes
+from .text import Text
 
 if TYPE_CHECKING:
     from .compiled import Compiled
@@ -37,6 +38,7 @@ _HOME = {
     "move_by_index": ("elements.h", "ElementsPlan"),
 }
 """The header of each function, and what tells it what to do."""
+_ACCESSES = ("GetValue(", "SetValue(", "DataCopyPad(")
 _RANDOM_TILE = 8192
 
 
@@ -66,6 +68,7 @@ def run_library(
 
 def _launch(
     program: Compiled,
+    node: Node,
     function: str,
     arguments: Mapping[str, Any],
     parameters: Sequence[str],
@@ -75,19 +78,33 @@ def _launch(
     """Run a function of the library as a kernel that takes the arrays that there are."""
     given = [name for name in parameters if name in arguments]
     name = "_".join([function, *given])
-    program.native(name, lambda: _source(name, function, given, parameters)).launch(
-        [*(arguments[each] for each in given), plan], cores
+    kernel = program.native(
+        name,
+        lambda: _source(name, function, given, parameters, node.location),
+        location=node.location,
     )
+    kernel.launch([*(arguments[each] for each in given), plan], cores)
 
 
-def _source(name: str, function: str, given: Sequence[str], parameters: Sequence[str]) -> str:
+def _source(
+    name: str,
+    function: str,
+    given: Sequence[str],
+    parameters: Sequence[str],
+    location: Location | None,
+) -> str:
     header, plan = _HOME[function]
     declared = ", ".join([*(f"GM_ADDR {each}" for each in given), f"opkit::kernels::{plan} plan"])
     passed = ", ".join([*(each if each in given else "nullptr" for each in parameters), "plan"])
-    return (
-        f'{kernels.header_text(header)}\nextern "C" __global__ __aicore__ void {name}({declared})\n'
-        f"{{\n    opkit::kernels::{function}({passed});\n}}\n"
-    )
+    out = Text()
+    for line in kernels.header_text(header).splitlines():
+        # What touches global memory is the user's line: faults name it.
+        out(line.strip(), location if any(word in line for word in _ACCESSES) else None)
+    out(f'extern "C" __global__ __aicore__ void {name}({declared})')
+    out("{")
+    out(f"opkit::kernels::{function}({passed});")
+    out("}")
+    return out.render(with_lines=True, file=f"{name}.cpp")
 
 
 def _random(program: Compiled, node: Node, result: Any, scalars: Mapping[str, float]) -> None:
@@ -100,7 +117,7 @@ def _random(program: Compiled, node: Node, result: Any, scalars: Mapping[str, fl
     words = (1 << 64) - 1
     plan = struct.pack("=qQQ", result.size, int(seed) & words, stream & words)
     cores = min(_cores(program), -(-result.size // _RANDOM_TILE))
-    _launch(program, "random_uniform", {"out": result}, ["out"], plan, cores)
+    _launch(program, node, "random_uniform", {"out": result}, ["out"], plan, cores)
 
 
 def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> None:
@@ -133,7 +150,7 @@ def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> N
         is_upwards = group.kind == "argmax"
     plan = struct.pack("=4I5q", kind, 3, 0, is_upwards, outer, length, inner, kept, 1)
     cores = max(1, min(_cores(program), outer * inner, outer * inner * length // 512))
-    _launch(program, function, {"x": x, **outputs}, parameters, plan, cores)
+    _launch(program, node, function, {"x": x, **outputs}, parameters, plan, cores)
 
 
 _DIMS, _MOST_INDICES = 6, 4
@@ -170,7 +187,7 @@ def _by_places(program: Compiled, node: Node, arrays: Sequence[Any], result: Any
         cores = 1
     arguments = {"table": table, "plain": plain, "i0": index}
     parameters = ["table", "plain", "i0", "i1", "i2", "i3"]
-    _launch(program, "move_by_index", arguments, parameters, plan, cores)
+    _launch(program, node, "move_by_index", arguments, parameters, plan, cores)
 
 
 def _joined_axes(plain: Any, table: Any, index: Any, axis: int) -> list[tuple[int, int, int, int]]:

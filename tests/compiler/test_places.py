@@ -7,6 +7,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
+from opkit.errors import KernelFault
 from opkit.sanitizer import Check
 
 RANDOM = np.random.default_rng(5)
@@ -88,3 +89,12 @@ def test_places_that_are_no_places_are_refused() -> None:
             lambda x, i: x.apply("take_along", i, axis=0),
             [Spec("x", (4, 5)), Spec("i", (3, 2), "int32")],
         )
+
+
+def test_a_place_outside_of_the_tensor_is_a_fault_at_the_users_line() -> None:
+    kernel = oc.compile(
+        lambda x, i: x.apply("take_along", i, axis=0), Spec("x", (4,)), Spec("i", (2,), "int32")
+    )
+    with pytest.raises(KernelFault, match="MEM-BOUNDS") as fault:
+        kernel(np.zeros(4, np.float32), np.array([1, 999], np.int32))
+    assert __file__ in str(fault.value)
