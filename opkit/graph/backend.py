@@ -64,12 +64,15 @@ class watching:
 
 @functools.cache
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """Return torch's core decompositions, without the one that gives wrong gradients."""
+    """Return torch's core decompositions, without one that gives wrong gradients and one that gains
+    nothing."""
     from torch._decomp import core_aten_decompositions
 
     table = dict(core_aten_decompositions())
     attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     table.pop(attention.default, None)
+    # Whole it is one operator that torch runs; taken apart it is five on whole numbers of 64 bits.
+    table.pop(torch.ops.aten.embedding_dense_backward.default, None)
     return table
 
 

@@ -15,7 +15,7 @@ from opkit.graph.program import CompiledSegment
 from opkit.graph.segments import Left, alone
 from opkit.graph.translation import does_nothing, is_view, operator_name, translate
 
-__all__ = ["Explanation", "SegmentNote", "explain", "launches_us", "modelled_us"]
+__all__ = ["Explanation", "SegmentNote", "described", "explain", "launches_us", "modelled_us"]
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,11 @@ def explain(
     from opkit.runtime import configuration
 
     target = find_chip(chip or configuration().chip)
-    return _described(graphs, target, one_by_one)
+    return described(graphs, target, one_by_one)
 
 
-def _described(graphs: Sequence[CompiledGraph], chip: Chip, one_by_one: bool) -> Explanation:
+def described(graphs: Sequence[CompiledGraph], chip: Chip, one_by_one: bool) -> Explanation:
+    """Return what became of some graphs; `one_by_one`: with the time of each node alone."""
     notes, left = [], []
     sources: dict[str, str] = {}
     for graph in graphs:
