@@ -60,6 +60,7 @@ _CHOICES = {
     "PrecisionType": ("INTRINSIC", "HIGH_PRECISION"),
     "TopKAlgo": ("MERGE_SORT", "RADIX_SELECT"),
     "ReLuType": ("NO_RELU", "RELU"),
+    "ConvReLuType": ("NO_RELU", "RELU"),
     "TransMode": ("CAST_NONE", "CAST_RINT", "CAST_ROUND"),
 }
 """Names of the public project's that choose how something is computed."""

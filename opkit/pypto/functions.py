@@ -9,6 +9,7 @@ from typing import Any
 
 from opkit.compiler import GraphBuilder, GraphError
 
+from .convolution import conv
 from .diagnostics import check_heads, check_tile_shapes, depends_on
 from .elementary import FUNCTIONS as ELEMENTARY
 from .places import FUNCTIONS as PLACES
@@ -329,6 +330,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "empty_like": _empty_like,
     "zeros_like": lambda x: _filled(x.shape, 0.0, x.dtype),
     "matmul": _matmul,
+    "conv": conv,
     "softmax": _softmax,
     "reshape": _reshape,
     "transpose": _transpose,
@@ -356,7 +358,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "set_vec_tile_shapes": _set_vec_tile_shapes,
     **dict.fromkeys(
         (
-            *("set_cube_tile_shapes", "set_semantic_label", "set_pass_options"),
+            *("set_cube_tile_shapes", "set_conv_tile_shapes"),
+            *("set_semantic_label", "set_pass_options"),
             *("set_host_options", "set_codegen_options", "set_verify_options", "set_debug_options"),
         ),
         _ignored,

@@ -131,6 +131,23 @@ def _in_place(function: Callable[..., Traced]) -> Callable[..., Traced]:
     return call
 
 
+def _axpy(y: Traced, x: Traced, alpha: float = 1.0) -> Traced:
+    scaled = x if x.dtype == y.dtype else x.apply("cast", dtype=y.dtype)
+    return y + scaled * alpha
+
+
+def _atomic_add(x: Traced, offsets: Sequence[int], out: Traced) -> None:
+    for axis, (offset, extent, own) in enumerate(zip(offsets, x.shape, out.shape, strict=True)):
+        if offset < 0 or offset + extent > own:
+            raise GraphError(
+                f"atomic_add: {extent} elements from {offset} on do not fit into axis {axis},"
+                f" which has {own}",
+                location=here(),
+            )
+    place = tuple(slice(o, o + e) for o, e in zip(offsets, x.shape, strict=True))
+    out[place] = out[place] + x
+
+
 def _one_hot(x: Traced, num_classes: int) -> Traced:
     classes = new_value(x.builder, "arange", count=num_classes, dtype="int32")
     return _numbers(x).reshape(*x.shape, 1).apply("equal", classes).apply("cast", dtype="int32")
@@ -172,6 +189,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "index_add_": _in_place(_index_add),
     "index_put_": _in_place(_index_put),
     "one_hot": _one_hot,
+    "axpy_": _in_place(_axpy),
+    "atomic_add": _atomic_add,
     "tril": _triangle("less_equal"),
     "triu": _triangle("greater_equal"),
     "interleave": _interleave,

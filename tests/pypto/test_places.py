@@ -103,3 +103,14 @@ def test_what_a_scatter_cannot_is_said_at_its_line() -> None:
     assert error.value.location is not None and error.value.location.file == __file__
     with pytest.raises(GraphError, match="7 indices along axis 0"):
         pypto.jit(lambda x, i: pypto.gather(x, 1, i))(X, np.zeros((7, 1), np.int32))
+
+
+def test_sums_are_added_in_place() -> None:
+    @pypto.jit
+    def program(x, y):
+        pypto.axpy_(x, y, alpha=2.0)
+        pypto.atomic_add(y, [0, 0], x)
+
+    x, y = X.copy(), np.ones((5, 12), np.float32)
+    program(x, y)
+    np.testing.assert_array_equal(x, X + 3)
