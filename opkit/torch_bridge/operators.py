@@ -109,6 +109,7 @@ _libraries: dict[str, Any] = {}
 
 # torch annotates neither of these.
 _ops: Any = torch.ops
+_c: Any = torch._C
 _new_library: Callable[..., Any] = torch.library.Library
 _broadcast_shapes: Callable[..., Sequence[int]] = torch.broadcast_shapes
 
@@ -143,9 +144,11 @@ def register_operators(project: str, artifact: Path, operators: Sequence[Operato
                 _register_no_gradient(qualified, operator)
         else:
             backward = getattr(namespace, operator.gradient.operator)
-            _register_gradient(qualified, operator, defaults, backward)
+            _register_gradient(qualified, operator, defaults, call.default, backward.default)
             if operator.gradient.formula is not None:
-                _register_derivative(f"{project}::{operator.gradient.operator}", operator.gradient)
+                _register_derivative(
+                    f"{project}::{operator.gradient.operator}", operator.gradient, backward.default
+                )
     return namespace
 
 
@@ -223,47 +226,100 @@ def _fake(operator: Operator, defaults: Sequence[Any]) -> Callable[..., Any]:
 
 
 def _register_gradient(
-    qualified: str, operator: Operator, defaults: Sequence[Any], backward_operator: Any
+    qualified: str, operator: Operator, defaults: Sequence[Any], call: Any, backward_operator: Any
 ) -> None:
     gradient = operator.gradient
     assert gradient is not None
-
+    count, outputs = len(operator.inputs), len(operator.outputs)
     read = [i for i, name in enumerate(operator.outputs) if name in gradient.inputs]
-    names = (*operator.inputs, *(operator.outputs[i] for i in read))
+    saved_names = (*operator.inputs, *(operator.outputs[i] for i in read))
+    # What the backward operator takes: the gradients first, then what was saved.
+    known = [*(f"grad_{name}" for name in operator.outputs), *saved_names]
+    takes = [known.index(name) for name in gradient.inputs]
+    attributes = [operator.attributes.index(name) for name in gradient.attributes]
+    gives = [
+        gradient.outputs.index(f"grad_{name}") if f"grad_{name}" in gradient.outputs else None
+        for name in operator.inputs
+    ]
+    nothing = (None,) * len(operator.attributes)
 
     def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        tensors, attributes = _split(operator, inputs, defaults)
-        outputs = output if isinstance(output, tuple) else (output,)
-        ctx.save_for_backward(*tensors, *(outputs[i] for i in read))
-        ctx.opkit_attributes = attributes
+        given = inputs[count:]
+        ctx.opkit_attributes = (*given, *defaults[len(given) :])
+        missing = (None,) * (count - len(inputs))
+        results = (output[i] if isinstance(output, tuple) else output for i in read)
+        ctx.save_for_backward(*inputs[:count], *missing, *results)
 
     def backward(ctx: Any, *gradients: Any) -> Any:
-        _refuse_missing(ctx, operator)
-        saved = dict(zip(names, ctx.saved_tensors, strict=True))
+        if operator.missing_gradients:
+            _refuse_missing(ctx, operator)
+        saved = ctx.saved_tensors
         if all(upstream.numel() == 0 for upstream in gradients):
             # Rows of nothing: a sum over them is 0, and the backward kernel has none to take.
-            return (
-                *(torch.zeros_like(saved[name]) for name in operator.inputs),
-                *(None for _ in operator.attributes),
+            zeros = (
+                None if tensor is None else torch.zeros_like(tensor) for tensor in saved[:count]
             )
-        upstream = {
-            f"grad_{name}": value for name, value in zip(operator.outputs, gradients, strict=True)
-        }
+            return (*zeros, *nothing)
         found = backward_operator(
-            *(upstream[name] if name in upstream else saved[name] for name in gradient.inputs),
-            *(ctx.opkit_attributes[name] for name in gradient.attributes),
+            *(gradients[i] if i < outputs else saved[i - outputs] for i in takes),
+            *(ctx.opkit_attributes[i] for i in attributes),
         )
-        found = found if isinstance(found, (tuple, list)) else (found,)
-        by_name = dict(zip(gradient.outputs, found, strict=True))
+        if not isinstance(found, (tuple, list)):
+            found = (found,)
         return (
             *(
-                _sum_to(by_name[f"grad_{name}"], saved[name]) if f"grad_{name}" in by_name else None
-                for name in operator.inputs
+                None if i is None or tensor is None else _sum_to(found[i], tensor)
+                for i, tensor in zip(gives, saved, strict=False)
             ),
-            *(None for _ in operator.attributes),
+            *nothing,
         )
 
-    torch.library.register_autograd(qualified, backward, setup_context=save)
+    _register_autograd(qualified, call, save, backward)
+
+
+def _register_autograd(
+    qualified: str,
+    call: Any,
+    save: Callable[[Any, tuple[Any, ...], Any], None],
+    backward: Callable[..., Any],
+) -> None:
+    """Do what torch.library.register_autograd does, in half of its time a call where nothing is a
+    list of tensors."""
+    schema = call._schema
+    types = [str(argument.type) for argument in (*schema.arguments, *schema.returns)]
+    if any("List[Tensor]" in text or "List[Optional[Tensor]]" in text for text in types):
+        torch.library.register_autograd(qualified, backward, setup_context=save)
+        return
+    is_enabled, requires_grad = torch.is_grad_enabled, _c._any_requires_grad
+    redispatch, after, below = (
+        call.redispatch,
+        _c._after_autograd_keyset,
+        _c._AutoDispatchBelowAutograd,
+    )
+
+    # The key set comes last, so that ctx.needs_input_grad begins with the inputs.
+    def forward(ctx: Any, *arguments: Any) -> Any:
+        *inputs, keyset = arguments
+        with below():
+            result = redispatch(keyset & after, *inputs)
+        save(ctx, tuple(inputs), result)
+        return result
+
+    def backward_of(ctx: Any, *gradients: Any) -> Any:
+        return *backward(ctx, *gradients), None
+
+    functions = {"forward": staticmethod(forward), "backward": staticmethod(backward_of)}
+    name = qualified.replace("::", "_")
+    apply = type(f"{name}_with_gradient", (torch.autograd.Function,), functions).apply  # type: ignore[attr-defined]
+
+    def run(keyset: Any, *inputs: Any) -> Any:
+        if is_enabled() and requires_grad(*inputs):
+            return apply(*inputs, keyset)
+        with below():
+            return redispatch(keyset & after, *inputs)
+
+    project, operator = qualified.split("::")
+    _libraries[project].impl(operator, run, "Autograd", with_keyset=True)
 
 
 def _refuse_missing(ctx: Any, operator: Operator) -> None:
@@ -295,7 +351,7 @@ def _sum_to(gradient: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     return gradient.sum_to_size(tensor.shape)
 
 
-def _register_derivative(qualified: str, gradient: Gradient) -> None:
+def _register_derivative(qualified: str, gradient: Gradient, call: Any) -> None:
     """Let torch differentiate a backward operator: in float32, by its formulas."""
     formula = gradient.formula
     assert formula is not None
@@ -326,7 +382,7 @@ def _register_derivative(qualified: str, gradient: Gradient) -> None:
         by_index = dict(zip(wanted, found, strict=True))
         return (*(by_index.get(i) for i in range(count)), *(None for _ in ctx.opkit_attributes))
 
-    torch.library.register_autograd(qualified, backward, setup_context=save)
+    _register_autograd(qualified, call, save, backward)
 
 
 def _vmap(operator: Operator, call: Any) -> Callable[..., Any]:

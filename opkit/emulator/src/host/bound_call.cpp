@@ -59,8 +59,8 @@ std::string logged_before_crash() {
          (logged_errors().empty() ? "" : ". It had logged:\n" + logged_errors());
 }
 
-BoundCall::BoundCall(const Operator& entry, const std::string& soc_config, const opkit_call& call)
-    : entry_(entry), signature_(signature_for(entry, soc_config)), attrs_(entry, call) {
+BoundCall::BoundCall(const Operator& entry, const Signature& signature, const opkit_call& call)
+    : entry_(entry), signature_(signature), attrs_(entry, call) {
   bind_inputs(call);
   choose_column();
   count_outputs(call);

@@ -1,8 +1,8 @@
 /// One call after its inputs and attributes were checked against the OpDef: what host functions see of it.
 #pragma once
 
-#include <deque>
 #include <exception>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,25 +26,25 @@ class BoundAttrs {
  private:
   const void* store(const AttrValue& value);
 
-  // Deques, so that what pointers_ points at stays where it is.
-  std::deque<int64_t> ints_;
-  std::deque<float> floats_;
-  std::deque<bool> bools_;
-  std::deque<std::string> strings_;
-  std::deque<std::vector<int64_t>> int_lists_;
-  std::deque<std::vector<float>> float_lists_;
-  std::deque<std::unique_ptr<bool[]>> bool_lists_;
-  std::deque<gert::ContinuousVector> vectors_;
-  std::deque<std::vector<gert::ContinuousVector>> inner_lists_;
-  std::deque<gert::ContinuousVectorVector> list_lists_;
+  // Lists, so that what pointers_ points at stays where it is; one that stays empty allocates nothing.
+  std::list<int64_t> ints_;
+  std::list<float> floats_;
+  std::list<bool> bools_;
+  std::list<std::string> strings_;
+  std::list<std::vector<int64_t>> int_lists_;
+  std::list<std::vector<float>> float_lists_;
+  std::list<std::unique_ptr<bool[]>> bool_lists_;
+  std::list<gert::ContinuousVector> vectors_;
+  std::list<std::vector<gert::ContinuousVector>> inner_lists_;
+  std::list<gert::ContinuousVectorVector> list_lists_;
   std::vector<const void*> pointers_;
   std::unique_ptr<gert::RuntimeAttrs> attrs_;
 };
 
 class BoundCall {
  public:
-  /// Throws CallError when the inputs or attributes do not fit the operator.
-  BoundCall(const Operator& entry, const std::string& soc_config, const opkit_call& call);
+  /// Throws CallError when the inputs or attributes do not fit the operator. The signature has to outlive the call.
+  BoundCall(const Operator& entry, const Signature& signature, const opkit_call& call);
   BoundCall(const BoundCall&) = delete;
   BoundCall& operator=(const BoundCall&) = delete;
 
@@ -85,7 +85,7 @@ class BoundCall {
   [[noreturn]] void fail_here(const std::string& message) const;
 
   const Operator& entry_;
-  Signature signature_;
+  const Signature& signature_;
   BoundAttrs attrs_;
   std::vector<std::optional<int32_t>> input_dtypes_;  ///< by OpDef input; the tensors of a dynamic one share it
   std::vector<gert::Tensor> inputs_;                  ///< present ones

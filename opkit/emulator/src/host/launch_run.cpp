@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <deque>
+#include <list>
 #include <new>
 #include <optional>
 #include <utility>
@@ -143,7 +143,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
     touch(std::move(name), data, size_bytes, is_written);
   };
   // Dynamic params are passed as one list each; these keep them alive.
-  std::deque<std::vector<uint64_t>> lists;
+  std::list<std::vector<uint64_t>> lists;
   const auto add_param = [&](const Param& param, const gert::AnchorInstanceInfo& info, const auto& shape_of,
                              const auto& data_of) {
     const size_t start = info.GetInstanceStart();

@@ -150,13 +150,30 @@ const Operator& find_operator(const opkit_library& library, const char* op_type)
                         "\"; it has: " + (known.empty() ? "none" : known));
 }
 
+const Signature& find_signature(opkit_library& library, const Operator& entry, const std::string& soc_config) {
+  const std::lock_guard<std::mutex> guard(library.lock);
+  const auto [place, is_new] = library.signatures.try_emplace({&entry, soc_config});
+  if (!is_new) return place->second;
+  try {
+    place->second = signature_for(entry, soc_config);
+  } catch (...) {
+    library.signatures.erase(place);
+    throw;
+  }
+  return place->second;
+}
+
 KernelEntry find_kernel(opkit_library& library, const std::string& op_type, const std::string& npu_arch,
                         const std::vector<int32_t>& dtypes, uint64_t tiling_key) {
+  const std::lock_guard<std::mutex> guard(library.lock);
+  for (const FoundKernel& found : library.found_kernels) {
+    if (found.op_type != op_type || found.npu_arch != npu_arch || found.dtypes != dtypes) continue;
+    if (const auto entry = find_entry(*found.table, found.name.c_str(), tiling_key)) return *entry;
+  }
   const auto named = library.kernel_names.find(op_type);
   const std::string kernel = named == library.kernel_names.end() ? snake_case(op_type) : named->second;
   const std::string file_name = kernel + "." + npu_arch + "." + dtype_list(dtypes) + ".so";
 
-  const std::lock_guard<std::mutex> guard(library.lock);
   const KernelTable*& table = library.kernels[file_name];
   const fs::path file = library.folder / file_name;
   if (table == nullptr && !fs::exists(file)) {
@@ -164,7 +181,10 @@ KernelEntry find_kernel(opkit_library& library, const std::string& op_type, cons
                             ", which holds " + built_variants(library.folder, kernel) + "; run \"opkit build\" again");
   }
   if (table == nullptr) table = &load_kernel_file((library.load_folder / file_name).string());
-  if (const auto entry = find_entry(*table, kernel.c_str(), tiling_key)) return *entry;
+  if (const auto entry = find_entry(*table, kernel.c_str(), tiling_key)) {
+    library.found_kernels.push_back({op_type, npu_arch, dtypes, kernel, table});
+    return *entry;
+  }
   std::string keys;
   for (uint32_t i = 0; i < table->count; ++i) {
     if (kernel != table->entries[i].name) continue;

@@ -5,9 +5,24 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "opkit/kernel_entry.h"
 #include "operator.h"
+#include "signature.h"
+
+namespace opkit::host {
+
+/// A kernel that was found, and by what.
+struct FoundKernel {
+  std::string op_type;
+  std::string npu_arch;
+  std::vector<int32_t> dtypes;
+  std::string name;
+  const KernelTable* table;
+};
+
+}  // namespace opkit::host
 
 /// The opaque type of op_call.h.
 struct opkit_library {
@@ -19,6 +34,9 @@ struct opkit_library {
   std::mutex lock;                                                     ///< of what follows
   std::map<std::string, const opkit::KernelTable*> kernels;            ///< by file name
   std::map<std::pair<std::string, std::string>, void*> compile_infos;  ///< by operator type and chip
+  std::vector<opkit::host::FoundKernel> found_kernels;
+  std::map<std::pair<const opkit::host::Operator*, std::string>, opkit::host::Signature>
+      signatures;  ///< by chip family
 };
 
 namespace opkit::host {
@@ -29,6 +47,9 @@ opkit_library& open_library(const char* folder);
 
 /// The operator of that type; throws CallError with the known types when there is none.
 const Operator& find_operator(const opkit_library& library, const char* op_type);
+
+/// The params of one of the library's operators on a chip family, such as ascend910b. Throws CallError.
+const Signature& find_signature(opkit_library& library, const Operator& entry, const std::string& soc_config);
 
 /// The kernel for these dtypes (inputs, then outputs) on a chip's architecture, or its instance for a tiling key.
 /// Throws CallError.

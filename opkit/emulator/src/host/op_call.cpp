@@ -63,7 +63,8 @@ opkit_status infer(opkit_library* library, const char* op_type, const opkit_call
                    size_t* output_count) {
   check_call(library, call);
   if (output_count == nullptr) fail(OPKIT_USAGE, "output_count is null");
-  BoundCall bound(find_operator(*library, op_type), Device::get().chip().soc_config, *call);
+  const Operator& entry = find_operator(*library, op_type);
+  BoundCall bound(entry, find_signature(*library, entry, Device::get().chip().soc_config), *call);
   bound.infer();
   const size_t room = *output_count;
   *output_count = bound.outputs().size();
@@ -104,9 +105,12 @@ struct opkit_plan {
   std::optional<opkit::host::TilingResult> tiling;
 
   opkit_plan(opkit_library& of, const char* op_type, const opkit_call& with)
+      : opkit_plan(of, opkit::host::find_operator(of, op_type), with) {}
+
+  opkit_plan(opkit_library& of, const opkit::host::Operator& entry, const opkit_call& with)
       : library(of),
         config(opkit::Device::get().config()),
-        call(opkit::host::find_operator(of, op_type), config.chip->soc_config, with) {
+        call(entry, opkit::host::find_signature(of, entry, config.chip->soc_config), with) {
     call.infer();
     for (const gert::Tensor& tensor : call.outputs()) outputs.push_back(opkit::host::described(tensor));
   }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <vector>
 
 namespace opkit::host {
@@ -39,7 +39,7 @@ class Staging {
   const Tensor* find(const void* data) const;
 
   std::vector<Tensor> tensors_;
-  std::deque<std::vector<uint8_t>> memory_;
+  std::list<std::vector<uint8_t>> memory_;
 };
 
 }  // namespace opkit::host

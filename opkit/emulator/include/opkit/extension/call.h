@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <string>
 #include <vector>
 
@@ -61,8 +61,8 @@ class Attributes {
   }
 
   std::vector<opkit_attr> attrs_;
-  std::deque<std::vector<int64_t>> copies_;
-  std::deque<std::vector<size_t>> lengths_;
+  std::list<std::vector<int64_t>> copies_;
+  std::list<std::vector<size_t>> lengths_;
 };
 
 /// The folder that this library lies in: the artifact folder that `opkit build` wrote.

@@ -7,7 +7,6 @@
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -61,9 +60,9 @@ class Inputs {
     const ScalarType type = tensor.scalar_type();
     for (const DataType& row : kDataTypes) {
       if (row.torch != type) continue;
-      const std::vector<int64_t>& shape = shapes_.emplace_back(sizes.begin(), sizes.end());
-      const opkit_tensor view = {const_cast<void*>(tensor.const_data_ptr()), shape.data(),
-                                 static_cast<int32_t>(shape.size()), row.ge};
+      // The sizes lie in the tensor.
+      const opkit_tensor view = {const_cast<void*>(tensor.const_data_ptr()), sizes.data(),
+                                 static_cast<int32_t>(sizes.size()), row.ge};
       held_.push_back(std::move(tensor));
       return view;
     }
@@ -71,7 +70,6 @@ class Inputs {
   }
 
   InputViews views_;
-  std::deque<std::vector<int64_t>> shapes_;
   std::vector<Tensor> held_;
 };
 
