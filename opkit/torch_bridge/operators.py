@@ -109,7 +109,9 @@ _libraries: dict[str, Any] = {}
 
 # torch annotates neither of these.
 _ops: Any = torch.ops
-_c: Any = torch._C
+# What torch.library's own Python uses, under no public name; without them its public functions do.
+_below_autograd: Any = getattr(torch._C, "_AutoDispatchBelowAutograd", None)
+_any_requires_grad: Any = getattr(torch._C, "_any_requires_grad", None)
 _new_library: Callable[..., Any] = torch.library.Library
 _broadcast_shapes: Callable[..., Sequence[int]] = torch.broadcast_shapes
 
@@ -254,25 +256,20 @@ def _register_gradient(
         if operator.missing_gradients:
             _refuse_missing(ctx, operator)
         saved = ctx.saved_tensors
-        if all(upstream.numel() == 0 for upstream in gradients):
+        if not any(map(torch.Tensor.numel, gradients)):
             # Rows of nothing: a sum over them is 0, and the backward kernel has none to take.
-            zeros = (
-                None if tensor is None else torch.zeros_like(tensor) for tensor in saved[:count]
-            )
+            zeros = [None if value is None else torch.zeros_like(value) for value in saved[:count]]
             return (*zeros, *nothing)
-        found = backward_operator(
-            *(gradients[i] if i < outputs else saved[i - outputs] for i in takes),
-            *(ctx.opkit_attributes[i] for i in attributes),
-        )
+        given = [gradients[i] if i < outputs else saved[i - outputs] for i in takes]
+        given += [ctx.opkit_attributes[i] for i in attributes]
+        found = _run_backward(backward_operator, given)
         if not isinstance(found, (tuple, list)):
             found = (found,)
-        return (
-            *(
-                None if i is None or tensor is None else _sum_to(found[i], tensor)
-                for i, tensor in zip(gives, saved, strict=False)
-            ),
-            *nothing,
-        )
+        wanted = [
+            None if i is None or tensor is None else _sum_to(found[i], tensor)
+            for i, tensor in zip(gives, saved, strict=False)
+        ]
+        return (*wanted, *nothing)
 
     _register_autograd(qualified, call, save, backward)
 
@@ -283,43 +280,42 @@ def _register_autograd(
     save: Callable[[Any, tuple[Any, ...], Any], None],
     backward: Callable[..., Any],
 ) -> None:
-    """Do what torch.library.register_autograd does, in half of its time a call where nothing is a
-    list of tensors."""
+    """Do what torch.library.register_autograd does, in half of its time a call: no list of tensors
+    to look into, no key set to carry along."""
     schema = call._schema
     types = [str(argument.type) for argument in (*schema.arguments, *schema.returns)]
-    if any("List[Tensor]" in text or "List[Optional[Tensor]]" in text for text in types):
+    has_lists = any("List[Tensor]" in text or "List[Optional[Tensor]]" in text for text in types)
+    if has_lists or _below_autograd is None or _any_requires_grad is None:
         torch.library.register_autograd(qualified, backward, setup_context=save)
         return
-    is_enabled, requires_grad = torch.is_grad_enabled, _c._any_requires_grad
-    redispatch, after, below = (
-        call.redispatch,
-        _c._after_autograd_keyset,
-        _c._AutoDispatchBelowAutograd,
-    )
+    is_enabled, requires_grad, below = torch.is_grad_enabled, _any_requires_grad, _below_autograd
 
-    # The key set comes last, so that ctx.needs_input_grad begins with the inputs.
-    def forward(ctx: Any, *arguments: Any) -> Any:
-        *inputs, keyset = arguments
+    def forward(ctx: Any, *inputs: Any) -> Any:
         with below():
-            result = redispatch(keyset & after, *inputs)
-        save(ctx, tuple(inputs), result)
+            result = call(*inputs)
+        save(ctx, inputs, result)
         return result
 
-    def backward_of(ctx: Any, *gradients: Any) -> Any:
-        return *backward(ctx, *gradients), None
-
-    functions = {"forward": staticmethod(forward), "backward": staticmethod(backward_of)}
+    functions = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     name = qualified.replace("::", "_")
     apply = type(f"{name}_with_gradient", (torch.autograd.Function,), functions).apply  # type: ignore[attr-defined]
 
-    def run(keyset: Any, *inputs: Any) -> Any:
+    def run(*inputs: Any) -> Any:
         if is_enabled() and requires_grad(*inputs):
-            return apply(*inputs, keyset)
+            return apply(*inputs)
         with below():
-            return redispatch(keyset & after, *inputs)
+            return call(*inputs)
 
     project, operator = qualified.split("::")
-    _libraries[project].impl(operator, run, "Autograd", with_keyset=True)
+    _libraries[project].impl(operator, run, "Autograd")
+
+
+def _run_backward(operator: Any, inputs: Sequence[Any]) -> Any:
+    """Call a backward operator; past what would record its own gradient where none is wanted."""
+    if _below_autograd is None or torch.is_grad_enabled():
+        return operator(*inputs)
+    with _below_autograd():
+        return operator(*inputs)
 
 
 def _refuse_missing(ctx: Any, operator: Operator) -> None:

@@ -121,6 +121,27 @@ def test_what_the_tiling_function_logged_is_the_message(scale_add) -> None:
     assert re.search(r"host.cpp:\d+", str(caught.value))
 
 
+def test_tiling_data_is_zero_at_each_call_also_behind_what_the_last_one_used(
+    build_artifact, host_text
+) -> None:
+    # The memory is kept from call to call.
+    text = """
+  auto* bytes = static_cast<uint8_t*>(context->GetRawTilingData()->GetData());
+  const size_t capacity = context->GetRawTilingData()->GetCapacity();
+  for (size_t i = sizeof(TilingData); tiling->scale == 9 && i < capacity; ++i) {
+    if (bytes[i] == 0) continue;
+    OP_LOGE(context, "byte %zu is not zero", i);
+    return ge::GRAPH_FAILED;
+  }
+  for (size_t i = sizeof(TilingData); tiling->scale == 7 && i < capacity; i += 4000) bytes[i] = 1;
+"""
+    check = "  if (tiling->scale < 0) {"
+    library = runtime.open(build_artifact(host=changed(host_text, check, text + check)))
+    for scale in (9.0, 7.0, 9.0, 7.0, 9.0):
+        (y,) = library.run("ScaleAdd", [X], {"scale": scale})
+        np.testing.assert_array_equal(y, scale * X)
+
+
 def test_a_combination_without_a_kernel_names_those_that_are_there(build_artifact) -> None:
     folder = build_artifact(variants={"scale_add.dav-2201.int32-int32-int32.so": "int32_t"})
     with pytest.raises(SetupError) as caught:

@@ -1,5 +1,6 @@
 // Binding a call's attributes to those of the OpDef.
 #include <algorithm>
+#include <string>
 
 #include "bound_call.h"
 
@@ -42,14 +43,14 @@ std::string attr_names(const Operator& entry) {
 }  // namespace
 
 BoundAttrs::BoundAttrs(const Operator& entry, const opkit_call& call) {
-  const std::string where = "[" + entry.type + "] ";
+  const auto refuse = [&](const std::string& what) { fail(OPKIT_USAGE, "[" + entry.type + "] " + what); };
+  pointers_.reserve(entry.attrs.size() + entry.private_attrs.size());
   for (size_t i = 0; i < call.attr_count; ++i) {
     const char* name = call.attrs[i].name;
     const bool is_known = name != nullptr && std::any_of(entry.attrs.begin(), entry.attrs.end(),
                                                          [&](const Attr& attr) { return attr.name == name; });
     if (!is_known) {
-      fail(OPKIT_USAGE,
-           where + "has no attribute \"" + (name == nullptr ? "" : name) + "\"; it has: " + attr_names(entry));
+      refuse(std::string("has no attribute \"") + (name == nullptr ? "" : name) + "\"; it has: " + attr_names(entry));
     }
   }
   for (const Attr& attr : entry.attrs) {
@@ -58,8 +59,7 @@ BoundAttrs::BoundAttrs(const Operator& entry, const opkit_call& call) {
         std::find_if(call.attrs, end, [&](const opkit_attr& candidate) { return attr.name == candidate.name; });
     if (given == end) {
       if (attr.is_required && !attr.has_default) {
-        fail(OPKIT_USAGE,
-             where + "needs its attribute \"" + attr.name + "\" (" + kind_name(attr.default_value.kind) + ")");
+        refuse("needs its attribute \"" + attr.name + "\" (" + kind_name(attr.default_value.kind) + ")");
       }
       // An optional attribute without a default is not there: GetAttrPointer gives null.
       pointers_.push_back(attr.has_default ? store(attr.default_value) : nullptr);
@@ -67,8 +67,8 @@ BoundAttrs::BoundAttrs(const Operator& entry, const opkit_call& call) {
     }
     AttrValue value = attr_value(*given);
     if (!convert(value, attr.default_value.kind)) {
-      fail(OPKIT_USAGE, where + "its attribute \"" + attr.name + "\" is " + kind_name(attr.default_value.kind) +
-                            ", not " + kind_name(given->kind));
+      refuse("its attribute \"" + attr.name + "\" is " + kind_name(attr.default_value.kind) + ", not " +
+             kind_name(given->kind));
     }
     pointers_.push_back(store(value));
   }

@@ -125,9 +125,9 @@ void BoundCall::bind_inputs(const opkit_call& call) {
 
 void BoundCall::bind_input(size_t ir_index, const opkit_tensor& given) {
   const Param& param = signature_.inputs[ir_index];
-  const std::string where = "input \"" + param.name + "\" ";
+  const auto refuse = [&](const std::string& what) { fail_here("input \"" + param.name + "\" " + what); };
   if (given.rank > kMaxRank) {
-    fail_here(where + "has " + std::to_string(given.rank) + " dimensions; at most 8 are supported");
+    refuse("has " + std::to_string(given.rank) + " dimensions; at most 8 are supported");
   }
   gert::Shape shape;
   for (int32_t axis = 0; axis < given.rank; ++axis) shape.AppendDim(given.shape[axis]);
@@ -135,14 +135,14 @@ void BoundCall::bind_input(size_t ir_index, const opkit_tensor& given) {
       std::any_of(given.shape, given.shape + std::max(given.rank, 0), [](int64_t dim) { return dim < 0; });
   const int64_t elements = shape.GetShapeSize();
   if (has_negative || elements < 0 || elements > kMaxElements) {
-    fail_here(where + "has the impossible shape " + shape_text(shape));
+    refuse("has the impossible shape " + shape_text(shape));
   }
-  if (elements > 0 && given.data == nullptr) fail_here(where + "has elements but no data");
+  if (elements > 0 && given.data == nullptr) refuse("has elements but no data");
   const DtypeRow* dtype = find_dtype(given.dtype);
-  if (dtype == nullptr) fail_here(where + "has " + dtype_name(given.dtype) + ", which opkit does not know");
+  if (dtype == nullptr) refuse("has " + dtype_name(given.dtype) + ", which opkit does not know");
   std::optional<int32_t>& dtype_of_param = input_dtypes_[ir_index];
   if (dtype_of_param.has_value() && *dtype_of_param != given.dtype) {
-    fail_here(where + "mixes " + dtype_name(*dtype_of_param) + " and " + dtype_name(given.dtype));
+    refuse("mixes " + dtype_name(*dtype_of_param) + " and " + dtype_name(given.dtype));
   }
   dtype_of_param = given.dtype;
   gert::Tensor& tensor = inputs_.emplace_back();
@@ -357,8 +357,10 @@ const gert::Tensor* BoundCall::same_named_input(size_t output) const {
 
 std::vector<int32_t> BoundCall::variant_dtypes() const {
   std::vector<int32_t> dtypes;
+  dtypes.reserve(signature_.inputs.size() + signature_.outputs.size());
   for (size_t i = 0; i < signature_.inputs.size(); ++i) {
-    dtypes.push_back(input_dtypes_[i].value_or(dtypes_of(signature_, signature_.inputs[i], column_).front()));
+    const std::optional<int32_t>& given = input_dtypes_[i];
+    dtypes.push_back(given.has_value() ? *given : dtypes_of(signature_, signature_.inputs[i], column_).front());
   }
   for (size_t i = 0; i < signature_.outputs.size(); ++i) {
     const bool is_present = ir_outputs_[i].GetInstanceNum() != 0;

@@ -129,11 +129,11 @@ uint32_t call_host(const std::string& op_type, const char* what, Function functi
     }
   };
   const std::optional<int> crash = crash_of(run, &call);
-  const std::string where = "[" + op_type + "] its " + what + " function ";
+  if (!crash.has_value() && !call.thrown.has_value()) return call.status;
   // The operator's fault, whatever it was called with: as a fault of its kernel.
+  const std::string where = "[" + op_type + "] its " + what + " function ";
   if (crash.has_value()) fail(OPKIT_FAULT, where + crash_text(*crash) + logged_before_crash());
-  if (call.thrown.has_value()) fail(OPKIT_FAULT, where + "threw: " + *call.thrown);
-  return call.status;
+  fail(OPKIT_FAULT, where + "threw: " + *call.thrown);
 }
 
 }  // namespace opkit::host

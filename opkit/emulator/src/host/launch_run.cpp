@@ -109,13 +109,14 @@ int poison_byte(int32_t dtype) {
 std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
   std::sort(ranges.begin(), ranges.end(), [](const GmRange& a, const GmRange& b) { return a.begin < b.begin; });
   std::vector<GmRange> out;
-  for (const GmRange& range : ranges) {
+  out.reserve(ranges.size());
+  for (GmRange& range : ranges) {
     if (range.begin == range.end) continue;
     if (!out.empty() && range.begin < out.back().end) {
       out.back().end = std::max(out.back().end, range.end);
       out.back().is_written = out.back().is_written || range.is_written;
     } else {
-      out.push_back(range);
+      out.push_back(std::move(range));
     }
   }
   return out;
@@ -125,15 +126,16 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
                         TilingResult& tiling, void* workspace, bool poisons) {
   const Signature& signature = call.signature();
   const size_t tensor_count = signature.inputs.size() + signature.outputs.size();
-  const std::string where = "[" + call.entry().type + "] ";
   if (kernel.argument_count != tensor_count + 2) {
-    fail(OPKIT_USAGE, where + "its kernel " + kernel.name + " has " + std::to_string(kernel.argument_count) +
-                          " parameters; it is called with " + std::to_string(tensor_count + 2) + ": " +
-                          std::to_string(signature.inputs.size()) + " inputs, " +
-                          std::to_string(signature.outputs.size()) + " outputs, workspace, tiling");
+    fail(OPKIT_USAGE, "[" + call.entry().type + "] its kernel " + kernel.name + " has " +
+                          std::to_string(kernel.argument_count) + " parameters; it is called with " +
+                          std::to_string(tensor_count + 2) + ": " + std::to_string(signature.inputs.size()) +
+                          " inputs, " + std::to_string(signature.outputs.size()) + " outputs, workspace, tiling");
   }
   std::vector<void*> addresses;
   std::vector<GmRange> ranges;
+  addresses.reserve(kernel.argument_count);
+  ranges.reserve(call.inputs().size() + call.outputs().size() + kernel.argument_count);
   const auto touch = [&](std::string name, void* data, uint64_t size_bytes, bool is_written) {
     const auto begin = reinterpret_cast<uint64_t>(data);
     ranges.push_back({begin, begin + size_bytes, is_written, std::move(name)});
@@ -158,6 +160,8 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   const auto output_shape = [&](size_t i) -> const gert::Shape& { return call.outputs()[i].GetOriginShape(); };
   std::vector<void*> input_data;
   Staging staging;
+  input_data.reserve(call.inputs().size());
+  staging.reserve(call.inputs().size() + call.outputs().size());
   for (size_t i = 0; i < call.inputs().size(); ++i) {
     const uint64_t size_bytes = size_in_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType());
     input_data.push_back(call.input_data(i));
@@ -206,6 +210,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   add("the tiling data", tiling.data.data(), tiling.data.size());
 
   std::vector<void*> arguments;
+  arguments.reserve(addresses.size());
   for (void*& address : addresses) arguments.push_back(&address);
   Launch launch;
   launch.kernel = kernel.name;

@@ -26,26 +26,25 @@ void check_call(const opkit_library* library, const opkit_call* call) {
 
 /// The caller's outputs must be what the operator infers: its kernel writes that many bytes.
 void check_outputs(const BoundCall& call, const opkit_tensor* outputs, size_t count) {
-  const std::string where = "[" + call.entry().type + "] ";
+  const auto refuse = [&](const std::string& what) { fail(OPKIT_USAGE, "[" + call.entry().type + "] " + what); };
   if (count != call.outputs().size()) {
-    fail(OPKIT_USAGE,
-         where + "has " + std::to_string(call.outputs().size()) + " outputs, not " + std::to_string(count));
+    refuse("has " + std::to_string(call.outputs().size()) + " outputs, not " + std::to_string(count));
   }
   for (size_t i = 0; i < count; ++i) {
     const gert::Tensor& wanted = call.outputs()[i];
     const opkit_tensor& given = outputs[i];
-    const std::string name = "output \"" + call.output_param(i).name + "\" ";
+    const auto refuse_this = [&](const std::string& what) {
+      refuse("output \"" + call.output_param(i).name + "\" " + what);
+    };
     if (given.dtype != wanted.GetDataType()) {
-      fail(OPKIT_USAGE, where + name + "is " + dtype_name(wanted.GetDataType()) + ", not " + dtype_name(given.dtype));
+      refuse_this("is " + dtype_name(wanted.GetDataType()) + ", not " + dtype_name(given.dtype));
     }
     gert::Shape shape;
     for (int32_t axis = 0; axis < given.rank; ++axis) shape.AppendDim(given.shape[axis]);
     if (given.rank < 0 || shape != wanted.GetOriginShape()) {
-      fail(OPKIT_USAGE,
-           where + name + "has the shape " + shape_text(wanted.GetOriginShape()) + ", not " + shape_text(shape));
+      refuse_this("has the shape " + shape_text(wanted.GetOriginShape()) + ", not " + shape_text(shape));
     }
-    if (given.data == nullptr && shape.GetShapeSize() != 0)
-      fail(OPKIT_USAGE, where + name + "has elements but no data");
+    if (given.data == nullptr && shape.GetShapeSize() != 0) refuse_this("has elements but no data");
   }
 }
 
@@ -112,6 +111,7 @@ struct opkit_plan {
         config(opkit::Device::get().config()),
         call(entry, opkit::host::find_signature(of, entry, config.chip->soc_config), with) {
     call.infer();
+    outputs.reserve(call.outputs().size());
     for (const gert::Tensor& tensor : call.outputs()) outputs.push_back(opkit::host::described(tensor));
   }
 

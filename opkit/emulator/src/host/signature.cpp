@@ -66,6 +66,13 @@ const Param& dtype_source(const Signature& signature, const Param& param) {
   return *source;
 }
 
+/// Whether a param takes a type in one combination.
+bool takes(const Signature& signature, const Param& param, size_t column, int32_t dtype) {
+  const Param& source = dtype_source(signature, param);
+  if (!source.is_dtype_list) return source.dtypes[column] == dtype;
+  return std::find(source.dtypes.begin(), source.dtypes.end(), dtype) != source.dtypes.end();
+}
+
 }  // namespace
 
 Signature signature_for(const Operator& entry, const std::string& soc_config) {
@@ -111,8 +118,7 @@ bool fits(const Signature& signature, size_t column, const std::vector<std::opti
   const auto fit = [&](const std::vector<Param>& params, const std::vector<std::optional<int32_t>>& types) {
     for (size_t i = 0; i < params.size(); ++i) {
       if (!types[i].has_value()) continue;
-      const std::vector<int32_t> allowed = dtypes_of(signature, params[i], column);
-      if (std::find(allowed.begin(), allowed.end(), *types[i]) == allowed.end()) return false;
+      if (!takes(signature, params[i], column, *types[i])) return false;
       if (!follows_dtype(params[i])) continue;
       // Following a DataTypeList means the very type of that input, not any of the list.
       for (size_t j = 0; j < signature.inputs.size(); ++j) {

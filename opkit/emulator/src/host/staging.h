@@ -2,6 +2,7 @@
 /// whole block. Where a caller's memory ends within a block, the tensor is copied to memory that does not, and back.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <vector>
@@ -17,6 +18,8 @@ constexpr uint64_t whole_blocks(uint64_t size_bytes) {
 /// The memory of one launch's tensors.
 class Staging {
  public:
+  /// Makes room for so many tensors.
+  void reserve(size_t count) { tensors_.reserve(count); }
   /// Names a tensor; one that overlaps another in part stays where it is, since copies would part them.
   void add(void* data, uint64_t size_bytes);
 

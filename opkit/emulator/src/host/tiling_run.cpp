@@ -1,17 +1,16 @@
 // Running an operator's tiling function, and judging what it decided.
 #include "tiling_run.h"
 
-#include <algorithm>
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include "exe_graph/runtime/tiling_context.h"
 #include "exe_graph/runtime/tiling_parse_context.h"
+#include "tiling_memory.h"
 
 namespace opkit::host {
 namespace {
 
-constexpr size_t kTilingCapacity = 64 * 1024;               // ours: the documents name no limit
 constexpr uint32_t kMaxBlockDim = 65535;                    // Source: TilingContext, SetBlockDim
 constexpr uint64_t kMaxWorkspaceBytes = uint64_t{1} << 36;  // ours: what lies above is taken for a miscalculation
 
@@ -34,45 +33,44 @@ const void* compile_info(opkit_library& library, const Operator& entry, const Ch
 
 TilingResult run_tiling(opkit_library& library, const BoundCall& call, const Chip& chip) {
   const Operator& entry = call.entry();
-  const std::string where = "[" + entry.type + "] its tiling function ";
   if (entry.tiling == nullptr) {
     fail(OPKIT_USAGE, "[" + entry.type + "] has no tiling function: AICore().SetTiling(...) is missing in its OpDef");
   }
-  // Zeroed, and kept from call to call: zeroing 64 KiB takes as long as a short launch's own work.
-  static thread_local std::vector<uint8_t> kept;
-  std::vector<uint8_t> memory = std::move(kept);
-  memory.resize(kTilingCapacity);
+  const auto refuse = [&](const std::string& what) {
+    fail(OPKIT_USAGE, "[" + entry.type + "] its tiling function " + what);
+  };
+  // Kept from call to call; a tiling function that runs another one has that one make its own.
+  static thread_local std::unique_ptr<TilingMemory> kept;
+  std::unique_ptr<TilingMemory> memory = std::move(kept);
+  if (memory == nullptr) memory = std::make_unique<TilingMemory>();
   TilingResult result;
-  gert::TilingData data(memory.data(), kTilingCapacity);
+  gert::TilingData data(memory->data(), kTilingCapacity);
   gert::TilingContext::State state = {};
   state.tiling_data = &data;
   state.platform = opkit_platform(chip.name.c_str());
   state.compile_info = compile_info(library, entry, chip, state.platform);
   gert::TilingContext context(&call.node(), &state);
   if (call_host(entry.type, "tiling", entry.tiling, &context) != ge::GRAPH_SUCCESS) {
-    fail(OPKIT_USAGE, where + "failed" + logged_reason());
+    refuse("failed" + logged_reason());
   }
-  if (state.tiling_key == kNoTilingKey)
-    fail(OPKIT_USAGE, where + "chooses none of the kernel's instances" + logged_reason());
+  if (state.tiling_key == kNoTilingKey) refuse("chooses none of the kernel's instances" + logged_reason());
   if (state.block_dim == 0 || state.block_dim > kMaxBlockDim) {
-    fail(OPKIT_USAGE, where + "sets the block dim to " + std::to_string(state.block_dim) + "; SetBlockDim takes 1 to " +
-                          std::to_string(kMaxBlockDim));
+    refuse("sets the block dim to " + std::to_string(state.block_dim) + "; SetBlockDim takes 1 to " +
+           std::to_string(kMaxBlockDim));
   }
   if (data.GetDataSize() > kTilingCapacity) {
-    fail(OPKIT_USAGE, where + "sets the size of its tiling data to " + std::to_string(data.GetDataSize()) +
-                          " bytes; GetCapacity() is " + std::to_string(kTilingCapacity));
+    refuse("sets the size of its tiling data to " + std::to_string(data.GetDataSize()) + " bytes; GetCapacity() is " +
+           std::to_string(kTilingCapacity));
   }
   for (size_t i = 0; i < state.workspace_count; ++i) {
     const bool overflows =
         __builtin_add_overflow(result.workspace_bytes, state.workspace_sizes[i], &result.workspace_bytes);
     if (overflows || result.workspace_bytes > kMaxWorkspaceBytes) {
-      fail(OPKIT_USAGE,
-           where + "asks for the impossible workspace of " + std::to_string(state.workspace_sizes[i]) + " bytes");
+      refuse("asks for the impossible workspace of " + std::to_string(state.workspace_sizes[i]) + " bytes");
     }
   }
-  const auto end = memory.begin() + static_cast<std::ptrdiff_t>(data.GetDataSize());
-  result.data.assign(memory.begin(), end);
-  std::fill(memory.begin(), end, uint8_t{0});
+  result.data.assign(memory->data(), memory->data() + data.GetDataSize());
+  memory->clear();
   kept = std::move(memory);
   result.block_dim = state.block_dim;
   result.tiling_key = state.tiling_key;

@@ -141,8 +141,12 @@ void Worker::finish(std::unique_ptr<CoreSlot> slot) {
 void Worker::reset_core(CoreSlot& slot, uint32_t index) {
   slot.map_memories(*config_.chip);
   RunningCore& running = slot.running;
-  Core fresh;
-  std::copy(std::begin(running.core.space_base), std::end(running.core.space_base), fresh.space_base);
+  decltype(running.core.space_base) space_base;
+  std::copy(std::begin(running.core.space_base), std::end(running.core.space_base), space_base);
+  // In place: what a core holds takes as long to copy as to clear.
+  running.core.~Core();
+  Core& fresh = *new (&running.core) Core;
+  std::copy(std::begin(space_base), std::end(space_base), fresh.space_base);
   std::copy(std::begin(config_.chip->space_bytes), std::end(config_.chip->space_bytes), fresh.space_bytes);
   fresh.chip = config_.chip;
   fresh.launch = launch_;
@@ -154,7 +158,6 @@ void Worker::reset_core(CoreSlot& slot, uint32_t index) {
   const bool is_cube = fresh.kind == SubCore::AIC;
   // Sub-cores of a block come as AIC, AIV 0, AIV 1.
   fresh.sub_block = is_cube ? 0 : index % launch_->cores_per_block - cube_cores(launch_->launch->mode);
-  running.core = fresh;
   running.kernel_pipe = nullptr;
   running.system_workspace = launch_->launch->system_workspace;
   running.buffers.clear();

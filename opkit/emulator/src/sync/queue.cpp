@@ -1,4 +1,6 @@
 // What TPipe, TQue and TBuf do beyond holding addresses. Source: Ascend C API, resource management.
+#include <cstring>
+
 #include "core/core.h"
 #include "core/launch_state.h"
 #include "memory/bounds.h"
@@ -261,6 +263,10 @@ void free_queue_events(uint8_t owner, Where where) {
   Core& core = *current_core();
   for (uint32_t first = 0; first < kPipeCount; ++first) {
     for (uint32_t second = 0; second < kPipeCount; ++second) {
+      uint64_t holders = 0;
+      static_assert(sizeof(core.event_owner[first][second]) == sizeof(holders));
+      std::memcpy(&holders, core.event_owner[first][second], sizeof(holders));
+      if (holders == 0) continue;
       for (uint32_t i = 0; i < kEventCount; ++i) {
         const uint8_t holder = core.event_owner[first][second][i];
         if (holder == 0 || (owner != kEveryOwner && holder != owner)) continue;
