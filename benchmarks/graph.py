@@ -1,6 +1,6 @@
 """What a layer of BERT-base becomes, its modelled time, and what compiling and calling it cost.
 
-    python benchmarks/graph.py [layer eager compile call int8 mixed] [--small] [--batch 1]
+    python benchmarks/graph.py [layer eager compile call int8 linear mixed] [--small] [--batch 1]
 
 Modelled times are of the configured chip, all launches together; "apart" is a launch for each node
 that does work. Host times are of this machine and move with its load.
@@ -29,6 +29,7 @@ from opkit.graph.backend import opkit, watching
 from opkit.profiling import Profile
 
 WIDTH, HEADS, INNER, LENGTH = 768, 12, 3072, 128
+WIDE = 4096
 
 
 class Layer(nn.Module):
@@ -243,8 +244,29 @@ def mixed(small: bool) -> None:
     )
 
 
+def linear(small: bool) -> None:
+    """One wide linear layer, as models of language have: what int8 gains where products are all."""
+    torch.manual_seed(0)
+    width = WIDE // (8 if small else 1)
+    model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)).eval()
+    x = torch.randn(256, width)
+    times = {}
+    for name, calibration in (("float16", ()), ("int8", [(x,)])):
+        built = graph.build(model, (x,), precision=name, calibration=calibration)
+        with Profile(event_limit=0) as session:
+            built.create_context().run([x.numpy()])
+        # The last launch is the second product; int8's left side comes rounded from the first.
+        times[name] = session.timelines[-1].task_us
+    halves, eighths = times["float16"], times["int8"]
+    print_figure(
+        f"a product of 256 rows by {width} x {width}: int8's gain",
+        f"{halves / eighths:.2f} ({halves:.1f} us, {eighths:.1f} us)",
+        "-",
+    )
+
+
 PARTS = {"layer": layer, "eager": eager, "compile": compile_time, "call": call}
-PARTS |= {"int8": int8, "mixed": mixed}
+PARTS |= {"int8": int8, "linear": linear, "mixed": mixed}
 BATCH = 1
 
 

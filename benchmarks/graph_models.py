@@ -127,7 +127,10 @@ def _results(model: Any, inputs: Mapping[str, Any], *, backward: bool) -> list[t
         return [result.detach()]
     weight = torch.linspace(-1, 1, result.numel()).reshape(result.shape)
     (result * weight).sum().backward()
-    gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    # What nothing reads has no gradient in eager, and one of zeros where a whole graph is traced.
+    gradients = [
+        torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in model.parameters()
+    ]
     return [result.detach(), *gradients]
 
 

@@ -226,6 +226,24 @@ def test_tensors_on_the_device_need_no_backends_name() -> None:
 
 
 @pytest.mark.slow
+def test_gradients_of_parts_are_put_into_place_by_kernels() -> None:
+    def model(x: Any) -> Any:
+        first, second = x[:, :8].relu(), x[:, 8:]
+        return torch.cat((-second, first), 1) * x[:, 3].exp()[:, None] + x[2:3]
+
+    x = torch.randn(4, 20)
+    gradients = []
+    for function in (torch.compile(model, backend=opkit), model):
+        given = x.clone().requires_grad_()
+        with watching() as graphs:
+            function(given).square().sum().backward()
+        gradients.append(given.grad)
+        if function is not model:
+            assert [left for graph in graphs for left in graph.left if not left.is_view] == []
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
 def test_the_backend_is_found_by_name_without_an_import() -> None:
     text = (
         "import torch\nf = torch.compile(lambda x: x * 2 + 1, backend='opkit')\n"

@@ -115,6 +115,41 @@ def _stack(c: Call, tensors: Sequence[Value], dim: int = 0) -> Value:
     return c.apply("concat", *wide, axis=axis) if len(wide) > 1 else wide[0]
 
 
+def _slice_scatter(
+    c: Call,
+    x: Value,
+    source: Value,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Value:
+    """Return a tensor with a part of it replaced."""
+    axis = dim % x.ndim
+    extent = x.shape[axis]
+    assert isinstance(extent, int)
+    first, stop, _ = slice(start, end).indices(extent)
+    if step != 1:
+        raise Refused("parts with gaps between them have no kernel")
+    if first >= stop:
+        return x
+    parts = [source]
+    if first > 0:
+        parts.insert(0, _cut(x, axis, 0, first))
+    if stop < extent:
+        parts.append(_cut(x, axis, stop, extent))
+    return c.apply("concat", *parts, axis=axis) if len(parts) > 1 else source
+
+
+def _select_scatter(c: Call, x: Value, source: Value, dim: int, index: int) -> Value:
+    axis = dim % x.ndim
+    extent = x.shape[axis]
+    assert isinstance(extent, int)
+    at = index % extent
+    wide = source.reshape(*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return _slice_scatter(c, x, wide, axis, at, at + 1)
+
+
 def _pad(c: Call, x: Value, pad: Sequence[int], value: float = 0) -> Value:
     if any(width < 0 for width in pad):
         raise Refused("padding by less than nothing has no kernel")
@@ -178,6 +213,8 @@ ROWS: Mapping[str, Row] = {
     "aten.cat.default": _cat,
     "aten.stack.default": _stack,
     "aten.constant_pad_nd.default": _pad,
+    "aten.slice_scatter.default": _slice_scatter,
+    "aten.select_scatter.default": _select_scatter,
     "aten.repeat.default": _repeat,
     "aten.full.default": _fill,
     "aten.full_like.default": _fill,
