@@ -153,12 +153,12 @@ class ExactNumber:
             return found
         reach = self.high - b.low, self.low - b.high
         found = _product(self.value / b.value, self, b, reach)
-        if reach[1] < _SLACK - _LARGEST_EXPONENT:
+        if reach[1] < _SLACK - _LARGEST_EXPONENT and not _is_nan(found):
             # Divisors may be multiplied with each other first: what is left is 0 then.
             found.error += to_float(abs(found.value))
         # What is near 0 may be rounded to it.
         divisor = to_float(abs(b.value))
-        found.underflows = found.underflows or 0 < divisor <= b.error + b.noise < math.inf
+        found.underflows = found.underflows or 0 < divisor <= b.error + b.noise
         found.error += _of_quotient(self, b, self.error, b.error)
         found.noise = _of_quotient(self, b, self.noise, b.noise)
         return found

@@ -13,7 +13,14 @@ from opkit.errors import PrecisionError
 from opkit.testing.arrays import Array, Input, is_float, narrow, tensors_of, widen
 from opkit.testing.cases import output_tensors
 from opkit.testing.comparison import Comparer, Comparison
-from opkit.testing.condition import FACTOR, Evaluation, allowance, cancellation, rounding
+from opkit.testing.condition import (
+    FACTOR,
+    STEP,
+    Evaluation,
+    allowance,
+    cancellation,
+    rounding,
+)
 from opkit.testing.exact import ExactOutput
 from opkit.testing.measures import format_numbers
 from opkit.testing.references import Part, Reference
@@ -331,7 +338,8 @@ def _as_float32_may(real: ExactOutput, there: Array, values: Array, dtype: DType
     exact, errors = real.values[there], real.errors[there]
     largest = min(format_numbers(dtype.name)["largest"], _LARGEST_SINGLE)
     with np.errstate(all="ignore"):
-        limit = errors + rounding(exact, errors, dtype)
+        # What is chosen instead has roundings of its own.
+        limit = errors + FACTOR * STEP * (np.abs(exact) + errors) + rounding(exact, errors, dtype)
         near: Array = (errors > 0) & (np.abs(values - exact) <= limit)
         reached = np.abs(exact) + errors + FACTOR * real.noise[there] >= largest
         near |= np.isinf(values) & (np.sign(values) == np.sign(exact)) & reached

@@ -12,9 +12,9 @@ that no other way to compute it avoids:
     tie        two values that are compared, one of them computed: roundings may make them equal
 
 Results of other functions are not among them: 1 - tanh(x)**2 is what a formula may say and a kernel
-may compute better. Only where what they are added to was chosen by values, as in exp(x) - sign(y),
-no text could say that they cancel: there they are terms. Source: our own rule, measured in
-benchmarks/verdict.py.
+may compute better. Only where values chose what is added, as in exp(x) - sign(y) and
+minimum(exp(x), y) - 1, no text could say that they cancel: there they are terms. Source: our own
+rule, measured in benchmarks/verdict.py.
 """
 
 from __future__ import annotations
@@ -184,6 +184,10 @@ def _is_chosen(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(_is_chosen(item) for item in value)
 
 
+def _is_selected(value: Any) -> bool:
+    return isinstance(value, Traced) and value.sources is not None and len(value.sources) > 1
+
+
 def _names(tracer: Tracer, values: Any) -> Hashable:
     """Return what tells operands from others: numbers as they are, arrays by their expression."""
     if isinstance(values, Traced):
@@ -266,9 +270,9 @@ def _perturbed(
     # What was selected from the same values is rounded as they are: v == max(v).
     alike = ufunc in _DECISIONS and len({_sources(tracer, value) for value in inputs}) == 1
     alike = alike and len(inputs) > 1
-    # What is added to a function's result, where values decided what that is.
+    # Where values decided what is added to a function's result, or whether it is one.
     chosen = any(
-        role <= Role.RATIONAL and _is_chosen(value)
+        _is_selected(value) or (role <= Role.RATIONAL and _is_chosen(value))
         for value, role in zip(inputs, roles, strict=True)
     )
     for number, (value, role) in enumerate(zip(operands, roles, strict=True)):

@@ -48,6 +48,9 @@ def largest_slope(g, x):
 def beside_a_sign(x, y):
     return np.exp(_wide(x)) - np.sign(_wide(y))
 
+def smaller_less_one(x, y):
+    return np.minimum(np.exp(_wide(x)), _wide(y)) - 1
+
 def less_one(x):
     return np.exp(_wide(x)) - 1
 
@@ -190,6 +193,8 @@ def test_a_function_that_cancels_what_values_chose_may_be_a_rounding_off(golden:
     computed = np.exp(x) - np.sign(y)
     assert passes(golden.beside_a_sign, computed, x, y)
     assert not passes(golden.beside_a_sign, computed + np.float32(2e-6), x, y)
+    assert passes(golden.smaller_less_one, np.exp(x) - np.float32(1), x, y + 2)
+    assert not passes(golden.smaller_less_one, np.exp(x) - np.float32(1 - 2e-6), x, y + 2)
     # What the text itself says may be computed better.
     assert not passes(golden.less_one, np.exp(x) - np.float32(1), x)
 

@@ -200,3 +200,38 @@ def test_what_is_left_of_a_sum_by_its_own_rounding_is_zero() -> None:
     assert not found[0].values.any()
     assert not found[0].overflows.any()
     assert not found[0].underflows.any()
+
+
+def test_what_is_divided_by_what_rounding_may_make_zero_may_be_no_number() -> None:
+    def slope(x, z):
+        return np.sign(1 - (x + z)) / np.sqrt(np.abs(1 - (x + z)))
+
+    check(slope, "float32", math.nan, -6e-8, 1.0)
+    with pytest.raises(PrecisionError):
+        check(slope, "float32", math.nan, -6e-3, 1.0)
+
+
+def test_what_underflow_chooses_has_roundings_of_its_own() -> None:
+    def chosen(x, y):
+        return np.where(y * y > 0, x * x, 0.1) + np.abs(x)
+
+    x = np.float32(-0.03331749141216278)
+    check(chosen, "float32", float(np.float32(0.1) + np.abs(x)), float(x), 1.17549e-38)
+    with pytest.raises(PrecisionError):
+        check(chosen, "float32", 0.13333, float(x), 1.17549e-38)
+
+
+def test_a_nan_chosen_by_underflow_may_be_what_is_chosen_instead() -> None:
+    def chosen(g, x):
+        return g * np.where(0.1 * x > 0, 0.5 * x / (x * x * 1e-30 + 1) ** 2, 0.0)
+
+    with pytest.raises(PrecisionError):
+        check(chosen, "float32", 0.0, math.nan, 1e-45)
+
+    def left_out(g, x):
+        return np.where(0.1 * x > 0, g * x / (1 + g * g) ** 2, 0.0)
+
+    check(left_out, "float32", 0.0, math.nan, 1e-45)
+    check(left_out, "float32", math.nan, math.nan, 1e-45)
+    with pytest.raises(PrecisionError):
+        check(left_out, "float32", 0.0, math.nan, 1.0)
