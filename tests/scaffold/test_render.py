@@ -283,3 +283,13 @@ def test_an_operator_that_hides_a_built_in_type_leaves_annotations_what_they_are
     assert any(line.startswith("def tuple(") for line in functions)
     assert all("_builtins.tuple[" in line for line in functions)
     assert "import builtins as _builtins" in stub
+
+
+def test_a_formula_of_700_terms_does_not_fill_the_readme() -> None:
+    prototype = json.loads((PROTOTYPES / "gelu_custom.json").read_text(encoding="utf-8"))
+    long = " + ".join(f"{number}*x" for number in range(700))
+    prototype["output_desc"][0]["formula"] = long
+    specs = parse(json.dumps(prototype), file=Path("op.json"))
+    tree = {str(path): text for path, text in render(specs, name="long").items()}
+    assert long[:150] in tree["README.md"]
+    assert max(map(len, tree["README.md"].splitlines())) < 500
