@@ -43,6 +43,24 @@ def test_it_is_small_and_says_when_it_was_made(page: str) -> None:
     assert "as a share of its limit" in page
 
 
+def test_what_failed_is_drawn_and_every_name_is_text(scale: OpSpec) -> None:
+    (case, *_) = default_cases(scale)
+    golden = np.linspace(1, 2, 64)
+    wrong = golden.astype(np.float16)
+    wrong[3] = np.nan
+    output = OutputResult("<y>", compare(wrong, golden, dtype="float16", picture=True))
+    result = CaseResult(case, Verdict.FAIL, (output,), "", 0.001)
+    report = PrecisionReport("a<b>&c", "ecosystem", 0, (result,))
+    page = html_report(report, [(case.name, "tail <script>alert(1)</script>")], made="<now>")
+    assert "<h1>a&lt;b&gt;&amp;c: precision</h1>" in page
+    assert "<h3>&lt;y&gt;</h3>" in page
+    assert "&lt;now&gt;" in page
+    assert page.count("<script>") == 1
+    assert "<td>[3]</td>" in page
+    assert "elements by relative error" in page
+    assert "largest relative error" in page
+
+
 @pytest.mark.parametrize(("width", "dark"), [(500, False), (900, True), (1600, False)])
 def test_it_opens_without_errors_and_fits(
     page: str, open_page: Callable[..., dict[str, Any]], width: int, dark: bool
