@@ -34,6 +34,11 @@ class PythonNames:
         """Return an annotation in which no built-in type is taken for a function of the package."""
         return re.sub(r"\w+", lambda m: f"_builtins.{m[0]}" if m[0] in self.hidden else m[0], text)
 
+    @staticmethod
+    def is_private(spec: OpSpec) -> bool:
+        """Whether Python renames a parameter of the operator inside of a class."""
+        return any(re.fullmatch(r"__\w*(?<!__)", name) for name in _parameters(spec))
+
 
 def python_names(specs: Sequence[OpSpec], project: str) -> PythonNames:
     """Return names that neither an operator nor one of its inputs or attributes has."""

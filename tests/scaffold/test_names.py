@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import json
 import re
+import types
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,28 @@ def test_python_text_with_hostile_parameters_parses(kind: str) -> None:
             ast.parse(text, filename=str(path))
     package = render(spec)[Path("plain/__init__.py")]  # type: ignore[index]
     assert "_opkit_ = OperatorPackage(" in package
+
+
+def test_a_module_takes_attributes_that_python_would_make_private_in_a_class() -> None:
+    # `__x` was asked for as `_Plain__x`.
+    entry = names._prototype("Plain", ["x", "__y"], ["z"], ["alpha", "__x"], "elementwise")
+    tree = {str(path): text for path, text in render(specs(entry)).items()}
+    classes = tree["plain/_torch.py"].partition("class Plain(")
+    made: list[object] = []
+
+    class Module:
+        def __init__(self, attributes: dict[str, object]) -> None:
+            made.append(attributes)
+
+        def _run(self, *inputs: object) -> tuple[object, ...]:
+            return inputs
+
+    bridge = types.SimpleNamespace(OperatorModule=Module)
+    scope = {"_bridge": bridge, "operators": types.SimpleNamespace(plain=None)}
+    exec("".join(classes[1:]), scope)
+    module = scope["Plain"](alpha=1.0, __x=2.0)
+    assert made == [{"alpha": 1.0, "__x": 2.0}]
+    assert module.forward(3, __y=4) == (3, 4)
 
 
 def test_golden_takes_the_old_keyword_where_it_had_to_rename_it() -> None:
