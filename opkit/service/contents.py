@@ -11,6 +11,8 @@ from pathlib import Path
 
 __all__ = ["digest_of_folder", "files_below", "keep_folder"]
 
+_PIECE_BYTES = 1 << 20
+
 
 def files_below(folder: Path) -> Iterator[Path]:
     """Give every regular file below a folder, in the order of its path."""
@@ -22,9 +24,17 @@ def digest_of_folder(folder: Path) -> str:
     total = hashlib.sha256()
     for path in files_below(folder):
         name = path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape")
-        content = hashlib.sha256(path.read_bytes()).digest()
-        total.update(len(name).to_bytes(4, "big") + name + content)
+        total.update(len(name).to_bytes(4, "big") + name + _digest(path))
     return total.hexdigest()
+
+
+def _digest(path: Path) -> bytes:
+    # Piece by piece: a model's weights need not fit into memory twice.
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            found.update(piece)
+    return found.digest()
 
 
 def keep_folder(folder: Path, target: Path) -> None:

@@ -34,7 +34,10 @@ PROTOTYPE = [
     operator("AddPair", BOTH, "x y", z="x*y + x"),
     operator("HalfOnly", HALF, "x", y="x*sigmoid(x)"),
     operator("RowNorm", SINGLE, "x gamma s", y="(x - row(s))*gamma/(1 + mean(x**2, axis=-1))"),
-    operator("RowTotal", SINGLE, "x", y="sum(x, axis=-1)", k="x + max(x, axis=-1)"),
+    {
+        **operator("RowTotal", SINGLE, "x", y="sum(x, axis=-1)", k="x + max(x, axis=-1)"),
+        "gradient": False,
+    },
     SCALED,
 ]
 
