@@ -9,8 +9,8 @@
 `--dtypes 1` tries each operator in one type, drawn, and leaves out the long cases of all but every
 eighth: a tenth of the time, for many formulas.
 
-`--edges` tries zeros, extremes, infinities and NaN instead, as `opkit test --edge-values` does, and
-plants no bugs.
+`--edges` tries zeros, extremes, infinities and NaN instead, as `opkit test --edge-values` does. The
+bugs planted there: zeros everywhere, NaN for infinity, 0 for NaN, everything twice.
 
 The kernel of a formula is the plan that opkit generates it from, forward and backward, computed in
 NumPy with one rounding to float32 an instruction; `--built N` also generates, compiles and runs N
@@ -43,7 +43,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from verdict_bugs import BUGS, planned
+from verdict_bugs import BUGS, EDGE_BUGS, planned
 from verdict_formulas import KNOWN, UNSTABLE, Formula, random_formula
 
 from opkit.errors import OpkitError
@@ -195,7 +195,7 @@ def examine(operator: Operator, tally: Tally, chosen: list[list[Case]], edges: b
                 fails = True
                 continue
             vendor_fails |= bool(not right_is_vendors)
-            for name, bug in () if edges else BUGS.items():
+            for name, bug in (EDGE_BUGS if edges else BUGS).items():
                 is_caught = any(not passes for passes, _ in caught.get(name, ()))
                 if is_caught or right[-1].size > 1 << 17:
                     continue
@@ -242,7 +242,9 @@ def within_vendors(
 
 def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
     """Whether all outputs are alike: a bug that changes nothing is none."""
-    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    return all(
+        np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(one, other, strict=True)
+    )
 
 
 def inputs_at(inputs: list, worst: object) -> str:
@@ -429,7 +431,7 @@ def main() -> None:
             tally = examine_all(tasks, arguments.jobs, arguments.record, arguments.list)
             print(f"{title}: {len(tasks)} formulas, {tally.kernels} kernels (operator x type)")
             print(f"  right kernels failing: {tally.failing}; by ecosystem: {tally.vendor_failing}")
-            for bug in () if arguments.edges else BUGS:
+            for bug in EDGE_BUGS if arguments.edges else BUGS:
                 print(
                     f"  {bug}: {tally.planted[bug]} planted, {tally.passing[bug]} passing,"
                     f" {tally.within[bug]} within the vendor's standard"

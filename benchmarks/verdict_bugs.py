@@ -9,10 +9,10 @@ import numpy as np
 from opkit.scaffold import formula_in_single_precision
 from opkit.schema import OpSpec
 from opkit.testing import Case
-from opkit.testing.arrays import is_float, narrow, tensors_of, widen_input
+from opkit.testing.arrays import is_float, narrow, tensors_of, widen, widen_input
 from opkit.testing.cases import output_tensors, plain_attr
 
-__all__ = ["BUGS", "Bug", "planned"]
+__all__ = ["BUGS", "EDGE_BUGS", "Bug", "planned"]
 
 _BLOCK_BYTES = 32
 
@@ -92,6 +92,31 @@ def zeros(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
     return [np.zeros_like(array) for array in right]
 
 
+def no_number(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
+    """Write NaN where infinity belongs."""
+    return _changed(case, spec, right, lambda values: np.where(np.isinf(values), np.nan, values))
+
+
+def hidden(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
+    """Write 0 where NaN belongs."""
+    return _changed(case, spec, right, lambda values: np.where(np.isnan(values), 0.0, values))
+
+
+def doubled(spec: OpSpec, case: Case, inputs: list, right: list) -> list | None:
+    """Write twice the result."""
+    return _changed(case, spec, right, lambda values: 2 * values)
+
+
+def _changed(
+    case: Case, spec: OpSpec, right: list, change: Callable[[np.ndarray], np.ndarray]
+) -> list:
+    dtypes = [dtype for _, dtype in output_tensors(case, spec)]
+    return [
+        narrow(change(widen(array, dtype)), dtype)
+        for array, dtype in zip(right, dtypes, strict=True)
+    ]
+
+
 BUGS: dict[str, Bug] = {
     "zeros": zeros,
     "missing tail": missing_tail,
@@ -99,4 +124,12 @@ BUGS: dict[str, Bug] = {
     "half input": half_input,
     "relative 2e-4": relative,
     "smallest 1e-4": smallest,
+}
+
+# Of the ends of ranges, where the others are roundings of what is infinite or no number.
+EDGE_BUGS: dict[str, Bug] = {
+    "zeros": zeros,
+    "NaN for infinity": no_number,
+    "0 for NaN": hidden,
+    "doubled": doubled,
 }
