@@ -3,7 +3,7 @@
     python benchmarks/graph_models.py [NAME ...] [--forward]
 
 Each model runs on the CPU in float32, eager and through `torch.compile(backend="opkit")`; results
-and gradients may differ by 1e-3 of the largest value. Printed: how many agree, and the share of the
+and gradients may differ by 1e-3 of their largest value. Printed: how many agree, and the share of the
 nodes that kernels compute. A model takes about a minute of one core where the cache is empty.
 """
 
@@ -24,6 +24,8 @@ from opkit.graph.explanation import described
 
 t: Any = importlib.import_module("transformers")
 LIMIT = 1e-3
+_NOISE = 1e-6
+"""Share of a model's largest value below which a whole tensor counts as zeros."""
 _WIDTH, _HEADS, _LAYERS, _INNER, _WORDS = 32, 2, 1, 64, 60
 _BERT = {
     "hidden_size": _WIDTH,
@@ -146,8 +148,10 @@ def compare(name: str, *, backward: bool) -> tuple[float, Any]:
         with watching() as graphs:
             found = _results(compiled, given, backward=backward)
     assert len(found) == len(expected)
+    # Some gradients are nothing but rounding, as those of keys' biases, which a softmax cancels.
+    noise = _NOISE * max(float(b.abs().max()) for b in expected)
     worst = max(
-        float((a - b).abs().max() / max(float(b.abs().max()), 1e-6))
+        float((a - b).abs().max()) / max(float(b.abs().max()), noise)
         for a, b in zip(found, expected, strict=True)
     )
     return worst, described(graphs, find_chip(DEFAULT_CHIP), False)
