@@ -36,7 +36,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if at == 0 else pytest.mark.slow)
+        for at, name in enumerate(CASES)
+    ],
+)
 def test_an_order_is_numpys_and_kernels_are_clean(name: str, run_program: Run) -> None:
     function, specs = CASES[name]
     run_program(function, *specs)

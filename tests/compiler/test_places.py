@@ -19,7 +19,13 @@ PICKED = {
 }
 
 
-@pytest.mark.parametrize("name", PICKED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if at == 0 else pytest.mark.slow)
+        for at, name in enumerate(PICKED)
+    ],
+)
 def test_what_is_picked_along_an_axis_is_what_numpy_picks(name: str) -> None:
     shape, places, axis, dtype = PICKED[name]
     kernel = oc.compile(
@@ -36,7 +42,13 @@ def test_what_is_picked_along_an_axis_is_what_numpy_picks(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "axis", "is_added"),
-    [("float32", 0, True), ("float16", 0, False), ("int32", 1, True), ("float16", 1, True)],
+    [
+        ("float32", 0, True),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("float16", 0, False), ("int32", 1, True), ("float16", 1, True))
+        ),
+    ],
 )
 def test_what_is_put_or_added_is_what_numpy_gives(dtype: str, axis: int, is_added: bool) -> None:
     kernel = _put(dtype, axis, is_added)
@@ -91,6 +103,7 @@ def test_places_that_are_no_places_are_refused() -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_place_outside_of_the_tensor_is_a_fault_at_the_users_line() -> None:
     kernel = oc.compile(
         lambda x, i: x.apply("take_along", i, axis=0), Spec("x", (4,)), Spec("i", (2,), "int32")

@@ -32,6 +32,7 @@ def _in_numpy(x: Any, y: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_functions_give_what_numpy_gives() -> None:
     program = pypto.jit(_together)
     for actual, expected in zip(
@@ -60,6 +61,7 @@ def test_what_is_no_number_is_found() -> None:
     np.testing.assert_array_equal(finite, np.isfinite(x))
 
 
+@pytest.mark.slow
 def test_numbers_count_and_borders_are_filled() -> None:
     @pypto.jit
     def program(x):
@@ -77,6 +79,7 @@ def test_numbers_count_and_borders_are_filled() -> None:
     np.testing.assert_array_equal(filled, expected)
 
 
+@pytest.mark.slow
 def test_random_numbers_are_those_of_the_key() -> None:
     @pypto.jit
     def program(x):
@@ -88,6 +91,7 @@ def test_random_numbers_are_those_of_the_key() -> None:
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_products_take_bias_activation_and_a_scale() -> None:
     @pypto.jit
     def program(a, b, bias):

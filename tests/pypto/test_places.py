@@ -28,6 +28,7 @@ def test_gathered_elements_are_those_of_the_documents_example() -> None:
     np.testing.assert_array_equal(run(lambda x, i: pypto.gather(x, 0, i), x, index), expected)
 
 
+@pytest.mark.slow
 def test_the_largest_come_with_their_places() -> None:
     found = run(lambda x: pypto.topk(x, 3, -1, True, pypto.TopKAlgo.MERGE_SORT), X)
     order = np.argsort(-X, axis=-1)[:, :3]
@@ -54,6 +55,7 @@ def test_scatter_writes_at_places_in_the_documents_way() -> None:
     np.testing.assert_array_equal(x, expected)
 
 
+@pytest.mark.slow
 def test_rows_of_a_cache_are_updated_in_place() -> None:
     cache, source = np.zeros((2, 6, 1, 3), np.float32), np.arange(12, dtype=np.float32)
     places = np.array([[1, 8], [4, 11]], np.int64)
@@ -105,6 +107,7 @@ def test_what_a_scatter_cannot_is_said_at_its_line() -> None:
         pypto.jit(lambda x, i: pypto.gather(x, 1, i))(X, np.zeros((7, 1), np.int32))
 
 
+@pytest.mark.slow
 def test_sums_are_added_in_place() -> None:
     @pypto.jit
     def program(x, y):
