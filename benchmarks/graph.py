@@ -238,9 +238,9 @@ def mixed(small: bool) -> None:
         )
     print(
         "\nThe article's rows are of a whole model on hardware, its loss that of a task's metric;"
-        " these are one layer in\nthe model of the chip, and the norm of what the results differ by."
-        " bfloat16 and float16 have the same rate\nhere. int8 halves weights and products only: so few"
-        " rows leave launches, softmax and GELU as they were."
+        " these are of one layer in\nthe model of the chip, the error the norm of the difference."
+        " bfloat16 and float16 are as fast\nas each other here. int8 halves weights and products:"
+        " so few rows leave launches, softmax and\nGELU as they were."
     )
 
 

@@ -3,8 +3,8 @@
     python benchmarks/graph_models.py [NAME ...] [--forward]
 
 Each model runs on the CPU in float32, eager and through `torch.compile(backend="opkit")`; results
-and gradients may differ by 1e-3 of their largest value. Printed: how many agree, and the share of the
-nodes that kernels compute. A model takes about a minute of one core where the cache is empty.
+and gradients may differ by 1e-3 of their largest value. Printed: how many agree, and the share of
+the nodes that kernels compute. A model takes about a minute of one core where the cache is empty.
 """
 
 from __future__ import annotations
