@@ -70,11 +70,7 @@ def golden_module(specs: Sequence[OpSpec]) -> str | None:
     clashes = {name for spec in specs for name in _clashes(_parameters(spec), text)}
     if not clashes:
         return text
-    new = {name: f"value_{name.strip('_')}" for name in sorted(clashes)}
-    taken = {name for spec in specs for name in _parameters(spec)}
-    for name, other in new.items():
-        new[name] = free_name(other, taken)
-        taken.add(new[name])
+    new = _other_names(clashes, {name for spec in specs for name in _parameters(spec)})
     text = formula.golden_source(*(_renamed(spec, new) for spec in specs)) or ""
     return _with_old_keywords(text, {other: name for name, other in new.items()})
 
@@ -86,8 +82,7 @@ def torch_formula(spec: OpSpec) -> str:
 
     text = formula.torch_source(spec)
     clashes = _clashes(_parameters(spec), text) | ({"shape_", "Any"} & set(_parameters(spec)))
-    new = {name: f"value_{name.strip('_')}" for name in sorted(clashes)}
-    new = {name: free_name(other, _parameters(spec)) for name, other in new.items()}
+    new = _other_names(clashes, _parameters(spec))
     if new:
         text = formula.torch_source(_renamed(spec, new))
     return text.replace(": Any", "").replace(" -> Any", "")
@@ -96,6 +91,15 @@ def torch_formula(spec: OpSpec) -> str:
 def _parameters(spec: OpSpec) -> list[str]:
     tensors = [tensor.name for tensor in (*spec.inputs, *spec.outputs)]
     return [*tensors, *(attr.name for attr in spec.attrs)]
+
+
+def _other_names(clashes: Collection[str], parameters: Collection[str]) -> dict[str, str]:
+    """Return a name for each that clashes, no two alike: `_x` and `__x` would both be `value_x`."""
+    taken, new = set(parameters), {}
+    for name in sorted(clashes):
+        new[name] = free_name(f"value_{name.strip('_')}", taken)
+        taken.add(new[name])
+    return new
 
 
 def _clashes(names: Collection[str], text: str) -> set[str]:

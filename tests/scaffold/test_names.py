@@ -107,8 +107,10 @@ def test_python_text_with_hostile_parameters_parses(kind: str) -> None:
 
 def test_a_module_takes_attributes_that_python_would_make_private_in_a_class() -> None:
     # `__x` was asked for as `_Plain__x`.
-    entry = names._prototype("Plain", ["x", "__y"], ["z"], ["alpha", "__x"], "elementwise")
+    entry = names._prototype("Plain", ["x", "__y"], ["z"], ["alpha", "__x", "_x"], "elementwise")
     tree = {str(path): text for path, text in render(specs(entry)).items()}
+    # `_x` and `__x` were both called `value_x` in the formula of the gradient.
+    compile(tree["plain/_torch.py"], "_torch.py", "exec")
     classes = tree["plain/_torch.py"].partition("class Plain(")
     made: list[object] = []
 
@@ -122,8 +124,8 @@ def test_a_module_takes_attributes_that_python_would_make_private_in_a_class() -
     bridge = types.SimpleNamespace(OperatorModule=Module)
     scope = {"_bridge": bridge, "operators": types.SimpleNamespace(plain=None)}
     exec("".join(classes[1:]), scope)
-    module = scope["Plain"](alpha=1.0, __x=2.0)
-    assert made == [{"alpha": 1.0, "__x": 2.0}]
+    module = scope["Plain"](alpha=1.0, __x=2.0, _x=3.0)
+    assert made == [{"alpha": 1.0, "__x": 2.0, "_x": 3.0}]
     assert module.forward(3, __y=4) == (3, 4)
 
 
