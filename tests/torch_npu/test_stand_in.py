@@ -75,3 +75,52 @@ def test_tests_written_for_torch_npu_run(tmp_path: Path) -> None:
     assert "120 of 120 elements differ by more than 0.0001: at [0, 0]" in done.stderr
     assert "the types differ: float32 and float16" in done.stderr
     assert done.returncode == 1
+
+
+DOCUMENTED = """
+import torch
+import torch_npu
+
+x = torch.rand(2, 3, 4, 6).npu()
+assert torch_npu.npu_confusion_transpose(x, (0, 2, 1, 3), (2, 4, 18), True).shape == (2, 4, 18)
+assert torch_npu.npu_confusion_transpose(x, (0, 2, 1), (2, 12, 6), False).shape == (2, 6, 12)
+assert torch_npu.npu_transpose(x, (3, 0, 2, 1)).is_contiguous()
+classes = torch_npu.npu_one_hot(torch.tensor([5, 3, 2], dtype=torch.int32).npu(), depth=5)
+assert classes.tolist() == [[0.0] * 5, [0, 0, 0, 1, 0], [0, 0, 1, 0, 0]]
+around = torch_npu.npu_pad(torch.tensor([[20.0, 10.0]]).npu(), [1, 0, 0, 2])
+assert around.tolist() == [[0, 0, 0, 0], [20, 10, 0, 0]]
+rows = torch.arange(10.0).reshape(2, 5).npu()
+assert torch_npu.npu_slice(rows, [0, 1], [2, 2]).tolist() == [[1, 2], [6, 7]]
+torch.testing.assert_close(
+    torch_npu.npu_fast_gelu(torch.tensor([1.0, 2.0]).npu()).cpu(),
+    torch.tensor([0.8458, 1.9357]), rtol=0, atol=1e-4,
+)
+scores, mask = torch.randn(2, 2, 3, 3), torch.rand(2, 2, 3, 3) > 0.5
+for is_fixed, hidden in ((False, mask), (True, torch.ones(3, 3).triu(1).bool())):
+    torch.testing.assert_close(
+        torch_npu.npu_scaled_masked_softmax(scores.npu(), mask.npu(), 0.5, is_fixed).cpu(),
+        (scores * 0.5).masked_fill(hidden, -10000.0).softmax(-1),
+    )
+for wrong in (
+    lambda: torch_npu.npu_slice(rows, [0, 4], [2, 2]),
+    lambda: torch_npu.npu_pad(rows, [1, 1]),
+):
+    try:
+        wrong()
+    except ValueError as error:
+        print(error)
+print(torch_npu.get_npu_format(rows) == torch_npu.Format.ND)
+"""
+
+
+def test_operators_give_what_their_documents_say(tmp_path: Path) -> None:
+    script = tmp_path / "documented.py"
+    script.write_text(DOCUMENTED)
+    argv = [sys.executable, "-m", "opkit", "run", str(script)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "2 elements from 4 on do not lie in dim 1 of 5",
+        "2 paddings for 2 dims, expected two for each",
+        "True",
+    ]

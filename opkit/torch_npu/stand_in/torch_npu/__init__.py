@@ -7,6 +7,24 @@ import torch
 import opkit
 from opkit.torch_npu import autoload
 
+from .operators import (
+    Format,
+    fast_gelu,
+    npu_bmmV2,
+    npu_confusion_transpose,
+    npu_dtype_cast,
+    npu_fast_gelu,
+    npu_linear,
+    npu_mish,
+    npu_one_hot,
+    npu_pad,
+    npu_scaled_masked_softmax,
+    npu_silu,
+    npu_silu_,
+    npu_slice,
+    npu_transpose,
+)
+
 if not hasattr(torch, "npu"):
     autoload()
 
@@ -14,17 +32,30 @@ npu = getattr(torch, "npu")  # noqa: B009
 __version__ = f"{torch.__version__.split('+')[0]}+opkit.{opkit.__version__}"
 
 __all__ = [
+    "Format",
+    "fast_gelu",
     "get_npu_format",
     "npu",
+    "npu_bmmV2",
+    "npu_confusion_transpose",
+    "npu_dtype_cast",
+    "npu_fast_gelu",
     "npu_format_cast",
     "npu_format_cast_",
     "npu_fusion_attention",
+    "npu_linear",
+    "npu_mish",
+    "npu_one_hot",
+    "npu_pad",
     "npu_rms_norm",
     "npu_rotary_mul",
+    "npu_scaled_masked_softmax",
+    "npu_silu",
+    "npu_silu_",
+    "npu_slice",
     "npu_swiglu",
+    "npu_transpose",
 ]
-
-_ND = 2
 
 
 def npu_format_cast(tensor: torch.Tensor, acl_format: int) -> torch.Tensor:
@@ -38,8 +69,8 @@ def npu_format_cast_(tensor: torch.Tensor, acl_format: int) -> torch.Tensor:
 
 
 def get_npu_format(tensor: torch.Tensor) -> int:
-    """Return ACL_FORMAT_ND."""
-    return _ND
+    """Return the number of ND."""
+    return Format.ND
 
 
 def npu_rms_norm(
