@@ -13,7 +13,7 @@ from .convolution import conv
 from .diagnostics import check_heads, check_tile_shapes, depends_on
 from .elementary import FUNCTIONS as ELEMENTARY
 from .places import FUNCTIONS as PLACES
-from .traced import Traced, here, new_value
+from .traced import Traced, here, new_value, place_of
 
 __all__ = ["FUNCTIONS", "building", "current_builder", "dtype_name"]
 
@@ -246,15 +246,8 @@ def _assemble(x: Any, offsets: Any = None, out: Any = None, **_: object) -> None
             location=here(),
             help="assemble into a tensor of its own",
         )
-    for axis, (offset, extent, own) in enumerate(zip(offsets, x.shape, out.shape, strict=True)):
-        if offset < 0 or offset + extent > own:
-            raise GraphError(
-                f"assemble: {extent} elements from {offset} on do not fit into axis {axis}, which"
-                f" has {own}",
-                location=here(),
-                help="view the tile with a valid_shape, and assemble that part",
-            )
-    out[tuple(slice(o, o + e) for o, e in zip(offsets, x.shape, strict=True))] = x
+    advice = "view the tile with a valid_shape, and assemble that part"
+    out[place_of("assemble", x, offsets, out, help=advice)] = x
 
 
 def _concat(tensors: Sequence[Traced], dim: int = 0, axis: int | None = None) -> Traced:

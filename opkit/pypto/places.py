@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from opkit.compiler import GraphError
 
-from .traced import Traced, here, new_value
+from .traced import Traced, here, new_value, place_of
 
 __all__ = ["FUNCTIONS"]
 
@@ -137,14 +137,7 @@ def _axpy(y: Traced, x: Traced, alpha: float = 1.0) -> Traced:
 
 
 def _atomic_add(x: Traced, offsets: Sequence[int], out: Traced) -> None:
-    for axis, (offset, extent, own) in enumerate(zip(offsets, x.shape, out.shape, strict=True)):
-        if offset < 0 or offset + extent > own:
-            raise GraphError(
-                f"atomic_add: {extent} elements from {offset} on do not fit into axis {axis},"
-                f" which has {own}",
-                location=here(),
-            )
-    place = tuple(slice(o, o + e) for o, e in zip(offsets, x.shape, strict=True))
+    place = place_of("atomic_add", x, offsets, out)
     out[place] = out[place] + x
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from opkit.compiler import GraphBuilder, GraphError, Location, Value
 
-__all__ = ["Traced", "here", "new_value"]
+__all__ = ["Traced", "here", "new_value", "place_of"]
 
 _OURS = tuple(str(Path(__file__).parents[1] / name) + os.sep for name in ("pypto", "compiler"))
 Box: TypeAlias = tuple[tuple[int, int], ...]
@@ -336,6 +336,25 @@ def new_value(builder: GraphBuilder, operator: str, *operands: Any, **settings: 
     given = [each.value if isinstance(each, Traced) else each for each in operands]
     with builder.at(location):
         return Traced(builder, builder.apply(operator, *given, **settings))
+
+
+def place_of(
+    function: str, tile: Traced, offsets: Sequence[int], out: Traced, *, help: str | None = None
+) -> tuple[slice, ...]:
+    """Return the part of `out` that a tile takes from some offsets on.
+
+    Raises:
+        GraphError: the tile reaches over `out`.
+    """
+    for axis, (offset, extent, own) in enumerate(zip(offsets, tile.shape, out.shape, strict=True)):
+        if offset < 0 or offset + extent > own:
+            raise GraphError(
+                f"{function}: {extent} elements from {offset} on do not fit into axis {axis},"
+                f" which has {own}",
+                location=here(),
+                help=help,
+            )
+    return tuple(slice(o, o + e) for o, e in zip(offsets, tile.shape, strict=True))
 
 
 def _cut(value: Value, box: Box) -> Value:
