@@ -223,7 +223,7 @@ def memory() -> list[Table]:
             "ResNet50, latency",
             "156.7 -> 89.3 ms",
             "-",
-            "not comparable: convolutions of opkit's torch device run on the CPU",
+            "not comparable: the article states neither batch nor data type",
         ),
         Row("ResNet50, throughput", "638 -> 1120 FPS", "-", "not comparable, as above"),
         Row(

@@ -167,7 +167,7 @@ def test_a_version_that_does_not_load_is_named(
 ) -> None:
     (config.parent / "scale.py").write_text("def scale(x):\n    return x\n")
     assert run_guarded(group, ["serve", str(config), "--check"]) == 2
-    assert "the program does not load" in capsys.readouterr().err
+    assert "scale.py does not load" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

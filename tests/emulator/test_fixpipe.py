@@ -256,6 +256,10 @@ def test_a_result_leaves_l0c_as_asked(
     run: Callable[[Way], tuple[np.ndarray, np.ndarray]], way: Way
 ) -> None:
     got, wanted = run(way)
+    if way.is_through_l1:
+        # Rows that only pad lie in L1 as whoever was there before has left them.
+        is_written = laid_out(way, np.ones((M, N), wanted.dtype)).astype(bool)
+        got, wanted = got[is_written], wanted[is_written]
     np.testing.assert_array_equal(got, wanted)
 
 

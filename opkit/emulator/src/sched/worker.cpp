@@ -45,6 +45,7 @@ void CoreSlot::map_memories(const Chip& chip) {
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   memory = static_cast<uint8_t*>(mapped);
   memory_chip = &chip;
+  is_filled = false;
   size_t offset = 0;
   for (uint32_t space = 1; space < 8; ++space) {
     running.core.space_base[space] = memory + offset;
@@ -167,7 +168,15 @@ void Worker::reset_core(CoreSlot& slot, uint32_t index) {
   running.variables = {
       block_index, fresh.block_count, fresh.sub_block, is_cube ? 1 : aiv_per_block, launch_->launch->tiling_key,
       is_cube};
-  if (const auto fill = config_.fill()) std::memset(slot.memory, *fill, slot.memory_bytes);
+  const auto fill = config_.fill();
+  if (fill) {
+    std::memset(slot.memory, *fill, slot.memory_bytes);
+  } else if (slot.is_filled) {
+    // The pattern is for the launch that asked: whoever reads what nobody wrote finds zeros or an earlier kernel's
+    // values.
+    madvise(slot.memory, slot.memory_bytes, MADV_DONTNEED);
+  }
+  slot.is_filled = fill.has_value();
 }
 
 /// Cores above the one that faulted, or all: they are not resumed.

@@ -22,6 +22,7 @@ struct CoreSlot {
   uint8_t* memory = nullptr;
   size_t memory_bytes = 0;
   const Chip* memory_chip = nullptr;
+  bool is_filled = false;  ///< whether a launch asked for a pattern in its memories, which may still be there
 
   CoreSlot() = default;
   CoreSlot(const CoreSlot&) = delete;
