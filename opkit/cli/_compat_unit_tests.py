@@ -15,7 +15,7 @@ from opkit.cli.console import Console
 from opkit.errors import SetupError, UsageError
 
 if TYPE_CHECKING:
-    from opkit.compat import UnitTest, UnitTestOutcome, UnitVerdict
+    from opkit.compat import UnitTest, UnitTestOutcome, Verdict
     from opkit.sanitizer import Finding
 
 __all__ = ["report_unit_tests"]
@@ -38,7 +38,7 @@ def report_unit_tests(
         UsageError: there are none.
         SetupError: GoogleTest is missing.
     """
-    from opkit.compat import UnitVerdict, find_unit_tests, needs_googletest, select_samples
+    from opkit.compat import Verdict, find_unit_tests, needs_googletest, select_samples
 
     tests = find_unit_tests(folder)
     if matching is not None:
@@ -50,7 +50,7 @@ def report_unit_tests(
         )
     if any(map(needs_googletest, tests)):
         _need_googletest()
-    good = (UnitVerdict.PASS, UnitVerdict.CHIP)
+    good = (Verdict.PASS, Verdict.CHIP)
     tried = []
     for outcome, findings in _try_all(tests, jobs=jobs, seconds=seconds, check=check):
         tried.append((outcome, findings))
@@ -109,15 +109,23 @@ def _need_googletest() -> None:
         )
 
 
+def _by_name(counts: Counter[Verdict]) -> dict[str, int]:
+    """Return how many tests ended how; tests always say something, so none are unverified."""
+    from opkit.compat import Verdict
+
+    return {
+        verdict.value: counts[verdict] for verdict in Verdict if verdict is not Verdict.UNVERIFIED
+    }
+
+
 def _document(
     tried: Sequence[tuple[UnitTestOutcome, tuple[Finding, ...] | None]],
-    counts: Counter[UnitVerdict],
+    counts: Counter[Verdict],
 ) -> dict[str, object]:
-    from opkit.compat import UnitVerdict
     from opkit.sanitizer import finding_object
 
     return {
-        "counts": {verdict.value: counts[verdict] for verdict in UnitVerdict},
+        "counts": _by_name(counts),
         "unit_tests": [
             {
                 "operator": outcome.name,
@@ -138,10 +146,10 @@ def _document(
 def _show(
     console: Console,
     tried: Sequence[tuple[UnitTestOutcome, tuple[Finding, ...] | None]],
-    counts: Counter[UnitVerdict],
+    counts: Counter[Verdict],
     check: bool,
 ) -> None:
-    from opkit.compat import UnitVerdict
+    from opkit.compat import Verdict
     from opkit.sanitizer import finding_text
 
     for outcome, findings in tried:
@@ -150,11 +158,11 @@ def _show(
             console.result(finding_text(finding, Path("/")))
     if check:
         console.result(f"\n{sum(len(findings or ()) for _, findings in tried)} findings")
-    ours = len(tried) - counts[UnitVerdict.CHIP]
-    ran = counts[UnitVerdict.PASS] + counts[UnitVerdict.WRONG]
+    ours = len(tried) - counts[Verdict.CHIP]
+    ran = counts[Verdict.PASS] + counts[Verdict.WRONG]
     compared = [outcome for outcome, _ in tried if outcome.compared]
-    right = [outcome for outcome in compared if outcome.verdict is UnitVerdict.PASS]
-    told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in UnitVerdict)
+    right = [outcome for outcome in compared if outcome.verdict is Verdict.PASS]
+    told = ", ".join(f"{count} {name}" for name, count in _by_name(counts).items())
     console.result(f"{len(tried)} operators' tests: {told}")
     console.result(
         f"{ran} of {ours} for this chip build and run; of {len(compared)} that compare files,"

@@ -12,7 +12,6 @@ from opkit.compat.select import select_samples
 from opkit.compat.unit_tests import (
     UnitTest,
     UnitTestOutcome,
-    UnitVerdict,
     find_unit_tests,
     needs_googletest,
     try_unit_test,
@@ -29,7 +28,6 @@ __all__ = [
     "Task",
     "UnitTest",
     "UnitTestOutcome",
-    "UnitVerdict",
     "Verdict",
     "Want",
     "api_names",

@@ -17,11 +17,10 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, find_chip
-from opkit.compat.outcome import build_cause, fault_cause, last_line, one_line
+from opkit.compat.outcome import Verdict, build_cause, fault_cause, last_line, one_line
 from opkit.compat.processes import Ran, Running
 from opkit.compat.texts import read_text
 from opkit.errors import BuildError, OpkitError, UsageError
@@ -38,7 +37,6 @@ from opkit.toolchain import (
 __all__ = [
     "UnitTest",
     "UnitTestOutcome",
-    "UnitVerdict",
     "find_unit_tests",
     "needs_googletest",
     "try_unit_test",
@@ -66,23 +64,6 @@ _COMPARED_WRONG = re.compile(
 _DEFINES = ("-DKERNELUT=1", "-D__CCE_KT_TEST__=1", "-DASCENDC_CPU_DEBUG=1")
 
 
-class UnitVerdict(Enum):
-    """How the tests of one folder ended."""
-
-    PASS = "pass"
-    """All tests of GoogleTest pass, and no comparison of theirs says otherwise."""
-    WRONG = "wrong result"
-    """A comparison or an expectation says that a result is wrong."""
-    FAULT = "fault"
-    """A kernel faulted, or the program crashed."""
-    BUILD = "build error"
-    """It does not compile or link."""
-    CHIP = "unsupported chip"
-    """It names chips, and none of the chosen one's family."""
-    TIMEOUT = "timeout"
-    """It took longer than the limit."""
-
-
 @dataclass(frozen=True)
 class UnitTest:
     """The tests of one operator's kernel."""
@@ -106,7 +87,8 @@ class UnitTestOutcome:
     """What became of the tests of one operator."""
 
     name: str
-    verdict: UnitVerdict
+    verdict: Verdict
+    """A pass: all of GoogleTest pass, and no comparison of theirs says otherwise."""
     cause: str = ""
     tests: int = 0
     """How many passed by GoogleTest."""
@@ -195,7 +177,7 @@ def try_unit_test(
     try:
         outcome = attempt.outcome()
     except OpkitError as err:
-        outcome = UnitTestOutcome(test.name, UnitVerdict.BUILD, one_line(str(err)))
+        outcome = UnitTestOutcome(test.name, Verdict.BUILD, one_line(str(err)))
     finally:
         attempt.running.stop()
     return replace(outcome, seconds=time.monotonic() - begin)
@@ -217,36 +199,36 @@ class _Attempt:
         test = self.test
         family = find_chip(self.chip).soc_config
         if test.chips and not any(name.lower().startswith(family) for name in test.chips):
-            return self._say(UnitVerdict.CHIP, f"is for {', '.join(test.chips)}")
+            return self._say(Verdict.CHIP, f"is for {', '.join(test.chips)}")
         program = self._workplace() / "test"
         built = self._run(self._command(program), self.place)
         if built.timed_out:
-            return self._say(UnitVerdict.TIMEOUT, "compiling")
+            return self._say(Verdict.TIMEOUT, "compiling")
         if built.code != 0:
-            return self._say(UnitVerdict.BUILD, build_cause(built.output))
+            return self._say(Verdict.BUILD, build_cause(built.output))
         ran = self._run([str(program)], program.parent)
         if ran.timed_out:
-            return self._say(UnitVerdict.TIMEOUT, last_line(ran.output))
+            return self._say(Verdict.TIMEOUT, last_line(ran.output))
         passed = _PASSED.search(ran.output)
         right = len(_COMPARED_RIGHT.findall(ran.output))
         wrong = len(_COMPARED_WRONG.findall(ran.output))
         result = UnitTestOutcome(
-            test.name, UnitVerdict.PASS, "", int(passed[1]) if passed else 0, right + wrong
+            test.name, Verdict.PASS, "", int(passed[1]) if passed else 0, right + wrong
         )
         thrown = _THROWN.search(ran.output)
         if thrown is not None or ran.code < 0:
             cause = thrown[1] if thrown else fault_cause(ran.output) or last_line(ran.output)
-            return replace(result, verdict=UnitVerdict.FAULT, cause=one_line(cause))
+            return replace(result, verdict=Verdict.FAULT, cause=one_line(cause))
         failed = list(dict.fromkeys(_FAILED.findall(ran.output)))
         if ran.code != 0 or failed:
             cause = ", ".join(failed) or last_line(ran.output)
-            return replace(result, verdict=UnitVerdict.WRONG, cause=one_line(cause))
+            return replace(result, verdict=Verdict.WRONG, cause=one_line(cause))
         if wrong:
             told = f"{wrong} of {right + wrong} comparisons"
-            return replace(result, verdict=UnitVerdict.WRONG, cause=told)
+            return replace(result, verdict=Verdict.WRONG, cause=told)
         return result
 
-    def _say(self, verdict: UnitVerdict, cause: str) -> UnitTestOutcome:
+    def _say(self, verdict: Verdict, cause: str) -> UnitTestOutcome:
         return UnitTestOutcome(self.test.name, verdict, one_line(cause))
 
     def _run(self, argv: Sequence[str], folder: Path) -> Ran:
