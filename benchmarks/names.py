@@ -1,9 +1,10 @@
 """Builds and runs operators whose names look reserved, and random ones: all of them must work.
 
-Many names go into few operators, and many operators into one project: a thousand take minutes.
+Many names go into few operators, and many operators into one project: a thousand take minutes. A
+project that does not build is halved until the operators are found that do not.
 
-    python benchmarks/names.py                  1000 random names and all reserved-looking ones
-    python benchmarks/names.py --random 50      fewer of the random ones
+    python benchmarks/names.py                              1000 random names, all reserved-looking
+    python benchmarks/names.py --sets random --random 50    some of the random ones alone
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 # Words that C, C++, POSIX, Ascend C, the framework, Python, NumPy and torch use, or generated code.
@@ -155,29 +156,28 @@ def _prototype(
 
 
 CHECK = """
-import importlib, json, sys
+import importlib, json, sys, traceback
 import numpy as np
 name, has_torch = sys.argv[1], sys.argv[2] == "torch"
 if has_torch:
     import torch
 package = importlib.import_module(name)
 golden = importlib.import_module(name + ".golden")
-entries = json.load(open(name + ".json"))
 from opkit.schema import load
 from pathlib import Path
-count = 0
-for spec in load(Path(name + ".json")):
+
+def check(spec):
     stream = np.random.default_rng(0)
     inputs = [stream.uniform(0, 1, (3, 20)).astype("float16") for _ in spec.inputs]
     attrs = {attr.name: 0.5 for attr in spec.attrs}
     found = getattr(package, spec.name)(*inputs, **attrs)
     found = found if isinstance(found, tuple) else (found,)
-    assert len(found) == len(spec.outputs), spec.op
+    assert len(found) == len(spec.outputs), "another number of outputs"
     if spec.has_formula:
         wanted = getattr(golden, spec.name)(*inputs, **attrs)
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
         for a, b in zip(found, wanted):
-            np.testing.assert_allclose(a.astype("float64"), b, rtol=2e-2, err_msg=spec.op)
+            np.testing.assert_allclose(a.astype("float64"), b, rtol=2e-2)
     if has_torch:
         tensors = [torch.from_numpy(array).requires_grad_(spec.has_formula) for array in inputs]
         module = getattr(package, spec.op)(**attrs)
@@ -185,20 +185,28 @@ for spec in load(Path(name + ".json")):
         results = result if isinstance(result, tuple) else (result,)
         if spec.has_formula:
             for a, b in zip(results, found):
-                np.testing.assert_array_equal(a.detach().numpy(), b, err_msg=spec.op)
+                np.testing.assert_array_equal(a.detach().numpy(), b)
             sum(each.sum() for each in results).backward()
-            assert all(tensor.grad is not None for tensor in tensors), spec.op
+            assert all(tensor.grad is not None for tensor in tensors), "an input has no gradient"
             torch.compile(module, backend="eager", fullgraph=True)(*tensors)
-    count += 1
-print(count)
+
+for spec in load(Path(name + ".json")):
+    failure = None
+    try:
+        check(spec)
+    except BaseException:
+        failure = traceback.format_exc()[-2000:]
+    print("result: " + json.dumps([spec.op, failure]), flush=True)
 """
 
 
-def run(entries: Sequence[dict[str, object]], folder: Path, *, name: str, with_torch: bool) -> int:
-    """Generate, build and call a project of these operators; return how many it called.
+def run(
+    entries: Sequence[dict[str, object]], folder: Path, *, name: str, with_torch: bool
+) -> dict[str, str]:
+    """Generate, build and call a project of these operators.
 
-    Raises:
-        RuntimeError: a step failed; with what it printed.
+    Return:
+        what failed, by operator: the step and what it printed, or what calling it raised.
     """
     folder.mkdir(parents=True, exist_ok=True)
     prototype = folder / f"{name}.json"
@@ -206,7 +214,7 @@ def run(entries: Sequence[dict[str, object]], folder: Path, *, name: str, with_t
     framework = "pytorch" if with_torch else "aclnn"
     project = folder / "project"
     opkit = [sys.executable, "-P", "-m", "opkit"] if sys.version_info >= (3, 11) else ["opkit"]
-    printed = ""
+    printed = told = ""
     for command, place in (
         ([*opkit, "gen", "-q", "-i", str(prototype), "-o", str(project), "-f", framework], folder),
         ([*opkit, "build", "-q", str(project)], folder),
@@ -215,40 +223,62 @@ def run(entries: Sequence[dict[str, object]], folder: Path, *, name: str, with_t
         done = subprocess.run(
             command, cwd=place, capture_output=True, text=True, check=False, env=os.environ
         )
-        if done.returncode != 0:
-            raise RuntimeError(
-                f"{' '.join(command[:4])[:80]}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
-            )
         printed = done.stdout
-    return int(re.findall(r"\d+", printed)[-1])
+        if done.returncode != 0:
+            step = " ".join(command[:4])[:80]
+            told = f"{step}: exit {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+            break
+    results = dict(map(json.loads, re.findall(r"^result: (.*)$", printed, re.MULTILINE)))
+    failed = {op: failure for op, failure in results.items() if failure is not None}
+    rest = [entry for entry in entries if entry["op"] not in results]
+    if not rest:
+        return failed
+    if len(rest) == 1:
+        return {**failed, str(rest[0]["op"]): told}
+    for number, half in enumerate(_halves(rest)):
+        failed |= run(half, folder / str(number), name=name, with_torch=with_torch)
+    return failed
+
+
+def _halves(
+    entries: Sequence[dict[str, object]],
+) -> Iterator[Sequence[dict[str, object]]]:
+    middle = len(entries) // 2
+    yield entries[:middle]
+    yield entries[middle:]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--random", type=int, default=1000)
+    parser.add_argument("--sets", nargs="*", default=["parameters", "operators", "random"])
     parser.add_argument("--without-torch", action="store_true")
     options = parser.parse_args()
     sets = {
-        "parameters": prototypes([*PARAMETERS, *dir(builtins)]),
-        "operators": operators(OPERATORS),
-        "random": prototypes(random_names(options.random), prefix="Random"),
+        "parameters": lambda: prototypes([*PARAMETERS, *dir(builtins)]),
+        "operators": lambda: operators(OPERATORS),
+        "random": lambda: prototypes(random_names(options.random), prefix="Random"),
     }
-    failed = False
-    for title, entries in sets.items():
+    any_failed = False
+    for title in options.sets:
+        entries = sets[title]()
         begin = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            try:
-                count = run(
-                    entries, Path(folder), name=f"{title}_set", with_torch=not options.without_torch
-                )
-            except RuntimeError as error:
-                failed = True
-                print(f"{title}: failed\n{error}")
-                continue
+            failed = run(
+                entries, Path(folder), name=f"{title}_set", with_torch=not options.without_torch
+            )
         seconds = time.monotonic() - begin
         names = sum(len(e["input_desc"]) + len(e["output_desc"]) + len(e["attr"]) for e in entries)  # type: ignore[arg-type]
-        print(f"{title}: {count} operators, {names} names of parameters, {seconds:.0f} s")
-    sys.exit(1 if failed else 0)
+        by_op = {str(entry["op"]): entry for entry in entries}
+        for op, told in failed.items():
+            any_failed = True
+            print(f"{title}: {op} failed\n{json.dumps(by_op[op])}\n{told}\n")
+        print(
+            f"{title}: {len(entries) - len(failed)} of {len(entries)} operators,"
+            f" {names} names of parameters, {seconds:.0f} s",
+            flush=True,
+        )
+    sys.exit(1 if any_failed else 0)
 
 
 if __name__ == "__main__":
