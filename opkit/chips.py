@@ -12,9 +12,22 @@ from typing import Any
 
 from opkit.errors import OpkitError, UsageError
 
-__all__ = ["DEFAULT_CHIP", "Chip", "ChipNumber", "all_chips", "find_chip"]
+__all__ = [
+    "DATA_BLOCK_BYTES",
+    "DEFAULT_CHIP",
+    "REPEAT_BYTES",
+    "Chip",
+    "ChipNumber",
+    "all_chips",
+    "find_chip",
+]
 
 DEFAULT_CHIP = "Ascend910B2"
+DATA_BLOCK_BYTES = 32
+"""What vector instructions and copies work in on every chip, and tensors in UB begin at multiples
+of. Source: the programming guide, which calls it a data block."""
+REPEAT_BYTES = 8 * DATA_BLOCK_BYTES
+"""What a vector instruction takes in one iteration on every chip: eight data blocks."""
 
 _CHIPS_DIR = Path(__file__).parent / "emulator" / "chips"
 _ARCHITECTURE = "NPU architecture version"

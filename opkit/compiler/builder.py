@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from opkit.dtypes import dtype_names, find_dtype
 from opkit.errors import OpkitError, UsageError
 
 from .dimensions import Dimension, Shape, is_one, shape_text
-from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
+from .graph import Attribute, Graph, GraphError, Location, Node, Tensor, here
+from .indexing import index, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["GraphBuilder", "Operand", "TensorSpec", "Value", "here", "trace"]
+__all__ = ["GraphBuilder", "Operand", "TensorSpec", "Value", "trace"]
 
-_HERE = str(Path(__file__).parent)
 _SITE = ("opkit/compiler", "opkit/pypto")
 
 
@@ -31,22 +29,6 @@ class TensorSpec:
     name: str
     shape: Shape
     dtype: str = "float32"
-
-
-def here() -> Location | None:
-    """Return the line of the user's program that is running: the nearest frame outside this
-    package."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        # A block that `with` opens is entered by contextlib.
-        is_ours = name.startswith((_HERE, "<frozen")) or name.endswith("/contextlib.py")
-        if not is_ours:
-            return Location(name, frame.f_lineno)
-        if frame.f_back is None:
-            return None
-        frame = frame.f_back
-    return None
 
 
 class GraphBuilder:
@@ -379,8 +361,6 @@ class Value:
         return self.apply("bitwise_not")
 
     def __getitem__(self, key: object) -> Value:
-        from .indexing import index
-
         return index(self, key)
 
     def __bool__(self) -> bool:
@@ -446,8 +426,6 @@ class Value:
         Raises:
             GraphError: they do not make up the axis.
         """
-        from .indexing import split
-
         return split(self, parts, axis)
 
     def topk(self, k: int, axis: int = -1, largest: bool = True) -> tuple[Value, Value]:

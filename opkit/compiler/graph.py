@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,9 @@ from opkit.errors import UsageError
 
 from .dimensions import Dimension, Shape, product, shape_text
 
-__all__ = ["Attribute", "Graph", "GraphError", "Location", "Node", "Tensor"]
+__all__ = ["Attribute", "Graph", "GraphError", "Location", "Node", "Tensor", "here"]
+
+_HERE = str(Path(__file__).parent)
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,22 @@ class Location:
 
     def __str__(self) -> str:
         return f"{Path(self.file).name}:{self.line}"
+
+
+def here() -> Location | None:
+    """Return the line of the user's program that is running: the nearest frame outside this
+    package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        # A block that `with` opens is entered by contextlib.
+        is_ours = name.startswith((_HERE, "<frozen")) or name.endswith("/contextlib.py")
+        if not is_ours:
+            return Location(name, frame.f_lineno)
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return None
 
 
 class GraphError(UsageError):

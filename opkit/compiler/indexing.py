@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from opkit.errors import UsageError
 
-from .builder import Value, here
 from .dimensions import Dimension
-from .graph import GraphError
+from .graph import GraphError, here
 from .table import normal_axes
+
+if TYPE_CHECKING:
+    from .builder import Value
 
 __all__ = ["index", "split"]
 

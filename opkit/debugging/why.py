@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from opkit.chips import DATA_BLOCK_BYTES
 from opkit.debugging.provenance import Trail, definition_line, length_line, origins
 from opkit.debugging.queues import missing_call, slots_at
 from opkit.debugging.recording import SPACES, Instruction, Operand, Piece, Range, Recording
@@ -29,8 +30,6 @@ from opkit.testing import widen
 __all__ = ["Answer", "Link", "Reason", "explain", "explain_launch"]
 
 _MOST_NODES = 4000
-# Bytes that no instruction has to care for: what padding up to whole blocks leaves.
-_BLOCK_BYTES = 32
 _MOST_COPIES = 20_000
 
 
@@ -371,7 +370,7 @@ def _local_origin(
             away = operand.address - operand.begin
             return offset.line, f"the operand begins {away} bytes into its buffer by this offset"
         return None
-    if operand.address % _BLOCK_BYTES == 0:
+    if operand.address % DATA_BLOCK_BYTES == 0:
         line = length_line(
             instruction.file, instruction.line, instruction.op, 1 + len(instruction.sources)
         )
@@ -496,7 +495,8 @@ def _hole(
         ].any()
         for p in asked
     )
-    if not in_hole and int(hole.sum()) * element <= _BLOCK_BYTES:
+    if not in_hole and int(hole.sum()) * element <= DATA_BLOCK_BYTES:
+        # No instruction has to care for what padding up to whole blocks leaves.
         return None
     never = bool((owner[hole] < 0).any())
     names = session.names

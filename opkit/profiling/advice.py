@@ -47,6 +47,7 @@ class _Pattern:
     """The limit that the model leaves out, of `timing_limits.inc`."""
     finding: Callable[[Timeline, LineTime | None], str]
     change: str
+    """With names of `_facts` in braces."""
     applies: Callable[[LineTime], bool]
     """Which lines show it."""
     weight: Callable[[LineTime], float]
@@ -77,9 +78,21 @@ def _check(timeline: Timeline, pattern: _Pattern) -> Advice | None:
     line = max(lines, key=pattern.weight, default=None)
     if line is None and pattern.needs_line:
         return None
-    return _advice(
-        timeline, pattern.name, pattern.finding(timeline, line), pattern.change, line, lifted
-    )
+    change = pattern.change.format_map(_facts(find_chip(timeline.chip)))
+    return _advice(timeline, pattern.name, pattern.finding(timeline, line), change, line, lifted)
+
+
+def _facts(chip: Chip) -> dict[str, int]:
+    """Return the numbers of the chip that changes name: bytes, and the sides of a block of C."""
+    # A block of C holds 4 bytes an element, float32 or int32.
+    power = (chip.count("memory.l0c_bytes") // 4).bit_length() - 1
+    return {
+        "alignment": chip.count("timing.gm.alignment_bytes"),
+        "repeat": chip.count("timing.vector.repeat_bytes"),
+        "bank": chip.count("memory.ub_bank_bytes"),
+        "base_m": 1 << power // 2,
+        "base_n": 1 << (power - power // 2),
+    }
 
 
 def _advice(
@@ -312,7 +325,7 @@ _PATTERNS = (
         "unaligned-rows",
         "Alignment",
         _unaligned,
-        "begin shares and rows at multiples of 512 bytes, padding rows where they are not",
+        "begin shares and rows at multiples of {alignment} bytes, padding rows where they are not",
         lambda line: line.unaligned > 0,
         _cycles,
     ),
@@ -320,7 +333,7 @@ _PATTERNS = (
         "bank-conflicts",
         "BankConflicts",
         _conflicts,
-        "move one operand by 256 bytes, or make strides odd multiples of 32 bytes",
+        "move one operand by {repeat} bytes, or make strides odd multiples of {bank} bytes",
         lambda line: line.conflict_cycles > 0,
         lambda line: line.conflict_cycles,
     ),
@@ -386,7 +399,7 @@ _PATTERNS = (
         "small-base-blocks",
         "BaseBlocks",
         _blocks,
-        "choose baseM and baseN that fill L0C, such as 128 and 256",
+        "choose baseM and baseN that fill L0C, such as {base_m} and {base_n}",
         lambda line: line.instruction == "Mmad",
         _cycles,
     ),

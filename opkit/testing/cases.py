@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from opkit.chips import DATA_BLOCK_BYTES
 from opkit.dtypes import DType
 from opkit.errors import UsageError
 from opkit.schema import AttrSpec, AttrValue, OpSpec
@@ -36,8 +37,6 @@ __all__ = [
 Shape = tuple[int, ...]
 ShapeRule = Callable[[Shape], Mapping[str, Shape]]
 """From a case's main shape to the shapes of the inputs that differ from it, such as gamma's."""
-
-_DATA_BLOCK_BYTES = 32
 
 # What only a formula that works row by row contains.
 _ROW_WORDS = ("axis", "row(", "columns")
@@ -117,8 +116,8 @@ _MATRIX_SHAPES: tuple[Shape, ...] = (
 
 
 def _main_shapes(size_bytes: int, by_row: bool) -> tuple[Shape, ...]:
-    """Return the shapes that break kernels: around a 32-byte block, a tile, a core's share."""
-    block = _DATA_BLOCK_BYTES // size_bytes
+    """Return the shapes that break kernels: around a data block, a tile, a core's share."""
+    block = DATA_BLOCK_BYTES // size_bytes
     if by_row:
         return (
             (1,),

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from opkit.chips import all_chips
+from opkit.chips import DATA_BLOCK_BYTES, REPEAT_BYTES, all_chips
 from opkit.schema import AttrSpec, AttrValue, OpSpec
 from opkit.testing.arrays import is_float
 from opkit.testing.cases import Case, Shape, ShapeRule, make_case, plain_attr, works_by_row
@@ -21,8 +21,6 @@ __all__ = ["cover_pairs", "pairwise_cases"]
 
 Choice = TypeVar("Choice", bound=Hashable)
 
-_BLOCK_BYTES = 32
-_REPEAT_BYTES = 256
 _FLOAT_VALUES = ("normal", "uniform", "zeros", "subnormal", "extreme", "nonfinite", "ties")
 _WHOLE_VALUES = ("normal", "uniform", "edge")
 
@@ -74,7 +72,7 @@ class _ShapeClass:
 
 
 def _shape_classes(size_bytes: int, by_row: bool) -> list[_ShapeClass]:
-    block = _BLOCK_BYTES // size_bytes
+    block = DATA_BLOCK_BYTES // size_bytes
     # Of the largest chip: its shares end at multiples of this many blocks.
     cores = max(chip.count("cores.aiv") for chip in all_chips())
     core = cores * block
@@ -83,7 +81,7 @@ def _shape_classes(size_bytes: int, by_row: bool) -> list[_ShapeClass]:
         "block-1": block - 1,
         "block": block,
         "block+1": block + 1,
-        "repeat+1": _REPEAT_BYTES // size_bytes + 1,
+        "repeat+1": REPEAT_BYTES // size_bytes + 1,
         "tile-1": 8191,
         "tile": 8192,
         "tile+1": 8193,

@@ -104,3 +104,19 @@ def test_a_launch_timed_without_lifted_limits_gets_only_what_cores_show(timed: T
 
     timeline = dataclasses.replace(timed(8, 4), lifted_cycles={})
     assert {item.pattern for item in advise(timeline)} <= {"idle-cores"}
+
+
+def test_changes_name_the_numbers_of_the_chip() -> None:
+    from opkit.chips import all_chips
+    from opkit.profiling.advice import _PATTERNS, _facts
+
+    facts = {chip.name: _facts(chip) for chip in all_chips()}
+    for pattern in _PATTERNS:
+        assert not [digits for digits in ("32", "128", "256", "512") if digits in pattern.change]
+        for chip in facts.values():
+            assert "{" not in pattern.change.format_map(chip)
+    for chip in all_chips():
+        sides = facts[chip.name]
+        filled = sides["base_m"] * sides["base_n"] * 4
+        assert filled <= chip.count("memory.l0c_bytes") < 2 * filled
+    assert len({row["base_m"] for row in facts.values()}) > 1  # L0C is not of one size

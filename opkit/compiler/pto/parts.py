@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..builder import here
-from ..graph import GraphError, Location
+from ..graph import GraphError, Location, here
 
 __all__ = ["Body", "Branch", "Condition", "Index", "Loop", "Memory", "Step", "Tile", "setting_at"]
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "core/launch_state.h"
 #include "isa/table.h"
@@ -11,6 +12,7 @@ namespace opkit {
 
 const char* space_name(Space space) {
   static constexpr const char* kNames[] = {"GM", "UB", "L1", "L0A", "L0B", "L0C", "BT", "FB"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Space::kCount), "a name for each memory");
   return kNames[static_cast<size_t>(space)];
 }
 

@@ -6,15 +6,15 @@
 
 #include "core/names.h"
 #include "isa/table.h"
+#include "memory/bounds.h"
 #include "observe/timing.h"
 
 namespace opkit {
 namespace {
 
 constexpr uint32_t kRealPipes = static_cast<uint32_t>(Pipe::ALL);
-constexpr const char* kSpaceNames[] = {"GM", "UB", "L1", "L0A", "L0B", "L0C", "BT", "FB", ""};
-static_assert(sizeof(kSpaceNames) / sizeof(kSpaceNames[0]) == static_cast<size_t>(Space::kCount) + 1,
-              "a name for each memory, and one for none");
+/// Empty for what is in no memory.
+const char* memory_name(Space space) { return space == Space::kCount ? "" : space_name(space); }
 
 /// Writes one JSON value after another; commas come by themselves.
 class JsonText {
@@ -117,8 +117,8 @@ void add_line(JsonText& json, const LineTiming& line) {
   json.field("line", line.line);
   json.field("instruction", row_of(line.op).name);
   json.field("pipe", pipe_name(line.pipe));
-  json.field("source", kSpaceNames[static_cast<size_t>(line.from)]);
-  json.field("target", kSpaceNames[static_cast<size_t>(line.to)]);
+  json.field("source", memory_name(line.from));
+  json.field("target", memory_name(line.to));
   json.field("count", line.count);
   json.field("cycles", line.cycles);
   json.field("conflict_cycles", line.conflict_cycles);
