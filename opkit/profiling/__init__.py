@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from opkit.profiling.page import (
         PageParts,
         difference_page,
-        framed,
         html_page,
         page_parts,
-        table_html,
     )
     from opkit.profiling.program import profile_program, profile_script
     from opkit.profiling.roofline import (
@@ -70,7 +68,6 @@ __all__ = [
     "compare_reports",
     "csv_texts",
     "difference_page",
-    "framed",
     "html_page",
     "operator_files",
     "page_parts",
@@ -82,7 +79,6 @@ __all__ = [
     "read_timeline",
     "roofline_points",
     "summary_text",
-    "table_html",
     "time_text",
     "trace_object",
     "trace_text",
@@ -99,10 +95,8 @@ __getattr__ = lazy_names(
         "page": (
             "PageParts",
             "difference_page",
-            "framed",
             "html_page",
             "page_parts",
-            "table_html",
         ),
         "program": ("profile_program", "profile_script"),
         "roofline": ("Ceiling", "RooflinePoint", "ceilings", "roofline_points"),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from markupsafe import Markup
 
 from opkit.profiling.advice import advise
 from opkit.profiling.difference import Change, ProfileDifference
@@ -19,10 +17,8 @@ __all__ = [
     "PageParts",
     "difference_page",
     "fragment",
-    "framed",
     "html_page",
     "page_parts",
-    "table_html",
 ]
 
 _COLOURS = {
@@ -95,32 +91,6 @@ def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
 def fragment(timeline: Timeline) -> str:
     """Return what a notebook shows: times, pipes and advice, without a script."""
     return render_template("pages/fragment.html.jinja", {"view": _summary(timeline, 8)})
-
-
-def framed(title: str, parts: Sequence[str], *, scripts: Sequence[str] = ()) -> str:
-    """Return parts of HTML as a page in the style of all of opkit's; only the title is escaped."""
-    context = {
-        "title": title,
-        "parts": [Markup(part) for part in parts],
-        "scripts": [Markup(script) for script in scripts],
-    }
-    return render_template("pages/framed.html.jinja", context)
-
-
-def table_html(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    html: Iterable[int] = (),
-    numbers: Iterable[int] = (),
-) -> str:
-    """Return a table; cells of the columns `html` are HTML already."""
-    ready, right = set(html), set(numbers)
-    cells = [
-        [Markup(cell) if index in ready else cell for index, cell in enumerate(row)] for row in rows
-    ]
-    context = {"columns": columns, "rows": cells, "right": right}
-    return render_template("pages/table.html.jinja", context)
 
 
 def difference_page(

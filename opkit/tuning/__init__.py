@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opkit.tuning.compiled import compiled_subject, save_choices
     from opkit.tuning.measurement import Measurement, PipeLoad, Relief
+    from opkit.tuning.page import landscape_page
     from opkit.tuning.program import SourceKnob, program_subject, read_source_knob
     from opkit.tuning.project import project_state, project_subject, save_project_row
-    from opkit.tuning.report import landscape_page, report_object, report_text
+    from opkit.tuning.report import report_object, report_text
     from opkit.tuning.search import Budget
     from opkit.tuning.session import Subject, Trial, TuningReport, tune
     from opkit.tuning.space import Knob, Space
@@ -44,7 +45,8 @@ _HOMES = {
     "program": ("SourceKnob", "program_subject", "read_source_knob"),
     "measurement": ("Measurement", "PipeLoad", "Relief"),
     "project": ("project_state", "project_subject", "save_project_row"),
-    "report": ("landscape_page", "report_object", "report_text"),
+    "page": ("landscape_page",),
+    "report": ("report_object", "report_text"),
     "search": ("Budget",),
     "session": ("Subject", "Trial", "TuningReport", "tune"),
     "space": ("Knob", "Space"),

@@ -10,9 +10,9 @@ from typing import Any
 from opkit.chips import DEFAULT_CHIP
 from opkit.errors import UsageError
 
-from ..builder import GraphBuilder, Value, here
+from ..builder import GraphBuilder, Value
 from ..compiled import Compiled, compile
-from ..graph import Graph, GraphError
+from ..graph import Graph, GraphError, here
 from ..reference import run_graph
 from .instructions import INSTRUCTIONS, NOT_EXECUTED, Instruction
 from .lowering import applied, lower
