@@ -158,13 +158,15 @@ def _prototype(
 CHECK = """
 import importlib, json, sys, traceback
 import numpy as np
-name, has_torch = sys.argv[1], sys.argv[2] == "torch"
+prototype, has_torch = sys.argv[1], sys.argv[2] == "torch"
 if has_torch:
     import torch
-package = importlib.import_module(name)
-golden = importlib.import_module(name + ".golden")
 from opkit.schema import load
 from pathlib import Path
+# Of one operator, the package has its name.
+name = next(Path().glob("*/golden.py")).parent.name
+package = importlib.import_module(name)
+golden = importlib.import_module(name + ".golden")
 
 def check(spec):
     stream = np.random.default_rng(0)
@@ -190,7 +192,7 @@ def check(spec):
             assert all(tensor.grad is not None for tensor in tensors), "an input has no gradient"
             torch.compile(module, backend="eager", fullgraph=True)(*tensors)
 
-for spec in load(Path(name + ".json")):
+for spec in load(Path(prototype)):
     failure = None
     try:
         check(spec)
@@ -218,7 +220,10 @@ def run(
     for command, place in (
         ([*opkit, "gen", "-q", "-i", str(prototype), "-o", str(project), "-f", framework], folder),
         ([*opkit, "build", "-q", str(project)], folder),
-        ([sys.executable, "-c", CHECK, name, "torch" if with_torch else "numpy"], project),
+        (
+            [sys.executable, "-c", CHECK, str(prototype), "torch" if with_torch else "numpy"],
+            project,
+        ),
     ):
         done = subprocess.run(
             command, cwd=place, capture_output=True, text=True, check=False, env=os.environ

@@ -39,8 +39,11 @@ _CPP_KEYWORDS = frozenset((
 ))
 # fmt: on
 
-# Global names besides the C library's that a kernel, a function with C linkage, would redefine.
-_GLOBAL_NAMES = frozenset({"main", "std", "opkit", "half", "bfloat16_t", "matmul", "ge", "gert"})
+# Names besides the C library's that a kernel, a function with C linkage, would redefine, or that
+# are ambiguous where kernels use the namespace AscendC.
+_GLOBAL_NAMES = frozenset(
+    {"main", "std", "opkit", "half", "bfloat16_t", "matmul", "ge", "gert", "tiling"}
+)
 
 FRAMEWORK_CLASSES = frozenset((
     "CommentSection", "DYNAMIC", "DependScope", "FollowType", "FormatCheckOption", "IGNORE",

@@ -46,6 +46,7 @@ def specs(entries: object) -> tuple[OpSpec, ...]:
         ("And", "and_op", "and_op", "and_op"),
         ("Main", "main", "main_kernel", "main"),
         ("Std", "std", "std_kernel", "std"),
+        ("Tiling", "tiling", "tiling_kernel", "tiling"),
         ("Opkit", "opkit", "opkit_kernel", "opkit_ops"),
         ("Torch", "torch", "torch", "torch_ops"),
         ("Golden", "golden_op", "golden_op", "golden_op"),
