@@ -55,6 +55,7 @@ from opkit.testing.cases import output_tensors
 from opkit.testing.judgement import judge
 from opkit.testing.references import Reference, find_reference
 from opkit.testing.standards import Standard
+from opkit.testing.values import EDGES
 
 DTYPES = ("float16", "float32", "bfloat16")
 
@@ -97,8 +98,8 @@ def cases_of(spec: OpSpec, *, with_long: bool = True) -> list[Case]:
 
 
 def edge_cases_of(spec: OpSpec) -> list[Case]:
-    """Return the case of each type that `opkit test --edge-values` adds."""
-    return [case for case in default_cases(spec, edge_values=True) if case.distribution == "edge"]
+    """Return the cases of each type that `opkit test --edge-values` adds."""
+    return [case for case in default_cases(spec, edge_values=True) if case.distribution in EDGES]
 
 
 @dataclass

@@ -168,7 +168,8 @@ def default_cases(
         seed: a whole number from 0; another one gives other values in the same cases.
         shape_rule: shapes of inputs that differ from the main one; see `ShapeRule`. With a rule, or
             a formula that works along an axis, the shapes are rows rather than long vectors.
-        edge_values: add cases of zeros, extremes, infinities and NaN among ordinary values.
+        edge_values: add cases of zeros, extremes, infinities and NaN among ordinary values; where
+            it works by row, also with a single one of them in each row.
     Raises:
         UsageError: the rule names no input of the operator.
     """
@@ -183,6 +184,8 @@ def default_cases(
         plan.append(((1, 3, 31, 31) if reads_axes else (31, 257), "uniform"))
         if edge_values and any(is_float(dtype) for dtype in dtypes):
             plan.append(((1, 4, 32, 32) if reads_axes else (4, 1024), "edge"))
+            if by_row:
+                plan.append(((1, 4, 32, 32) if reads_axes else (26, 64), "edge_rows"))
         for shape, distribution in plan:
             case = make_case(
                 spec,

@@ -44,6 +44,8 @@ class ExactOutput:
     """How far underflow and comparisons that roundings decide may move it in float32."""
     noise: Array
     """How far roundings in its sums may move it."""
+    poisoned: Array
+    """Where it is NaN because an input is, whatever float32 makes of the rest."""
 
 
 def _called(name: str) -> Any:
@@ -149,4 +151,5 @@ def _output(output: Array) -> ExactOutput:
         lost=np.array([number.lost for number in numbers], np.bool_),
         errors=np.array([number.error for number in numbers], np.float64),
         noise=np.array([number.noise for number in numbers], np.float64),
+        poisoned=np.array([number.poisoned for number in numbers], np.bool_),
     )

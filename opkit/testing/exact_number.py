@@ -43,7 +43,7 @@ class ExactNumber:
 
     __slots__ = (
         *("absorbs", "error", "high", "is_computed", "known", "lost", "low", "noise"),
-        *("overflows", "underflows", "value"),
+        *("overflows", "poisoned", "underflows", "value"),
     )
 
     value: Any
@@ -58,6 +58,8 @@ class ExactNumber:
     """How far off underflow and decisions of roundings may put it; infinite: it may be anything."""
     noise: float
     """How far roundings of the terms of sums may put it: for what is compared, or made infinite."""
+    poisoned: bool
+    """Whether it is NaN because an input is: no range, order or rounding makes it a number."""
     is_computed: bool
     """Whether it is no input and no number of the text."""
     high: float
@@ -77,6 +79,9 @@ class ExactNumber:
         self.absorbs = any(source.absorbs for source in sources)
         self.lost = any(source.lost for source in sources)
         self.is_computed = bool(sources)
+        self.poisoned = (
+            any(source.poisoned for source in sources) if sources else bool(_context.isnan(value))
+        )
         self.error = self.noise = 0.0
         if reach is None:
             size = self.exponent
@@ -294,11 +299,13 @@ def choose(condition: object, a: object, b: object) -> ExactNumber:
         found = _decided(chosen, deciding)
         found.error, found.noise = chosen.error, chosen.noise
         found.is_computed = chosen.is_computed
+        found.poisoned = chosen.poisoned
         return found
     # Roundings decide: it may be either.
     found = _decided(chosen, deciding, one, other)
     found.error = max(one.error, other.error) + _distance(one, other)
     found.noise = max(one.noise, other.noise)
+    found.poisoned = one.poisoned and other.poisoned
     return found
 
 
@@ -343,8 +350,8 @@ def _decided(chosen: ExactNumber, *others: ExactNumber) -> ExactNumber:
 def _truth(compare: Callable[[Any, Any], Any], a: ExactNumber, other: object) -> ExactNumber:
     b = exact_number(other)
     found = ExactNumber(_context.mpf(bool(compare(a.value, b.value))), (a, b), (0.0, 0.0))
-    # A 0 or 1 has no rounding.
-    found.is_computed = False
+    # A 0 or 1 has no rounding, and is a number whatever was compared.
+    found.is_computed = found.poisoned = False
     apart, near = _distance(a, b), a.error + b.error
     if apart:
         # Two ways to one number mostly come to one in float32 too.

@@ -269,6 +269,8 @@ def _corrections(
         beyond |= _as_float32_may(real, there, values, dtypes[number])
         # Neither reference has the digits there: a kernel that cancels differently may be right.
         beyond |= real.lost[there] & ~np.isnan(values)
+        # What an input's NaN reaches is NaN, though other elements of its row overflow too.
+        beyond &= ~real.poisoned[there]
         mask = np.zeros(flat[number].size, np.bool_)
         mask[places[beyond & ~better]] = True
         chosen = real.values[there][better]

@@ -135,12 +135,17 @@ def _ties(dtype: DType) -> Array:
 
 EDGES: dict[str, Callable[[DType], Array]] = {
     "edge": _all_edges,
+    "edge_rows": _all_edges,
     "zeros": lambda dtype: np.array([0.0, -0.0]),
     "subnormal": _subnormal,
     "extreme": _extreme,
     "nonfinite": lambda dtype: np.array([math.nan, math.inf, -math.inf]),
     "ties": _ties,
 }
+
+# Many edges in a row hide each other behind the first NaN: one in each, the rest ordinary. What all
+# rows share, of one axis, has none, because a NaN there is in every row.
+_ONE_A_ROW = "edge_rows"
 
 
 def check_distribution(name: str, where: str) -> str:
@@ -176,7 +181,17 @@ def make_values(
     for start in range(0, count, _CHUNK):
         size = min(_CHUNK, count - start)
         result[start : start + size] = _draw(stream, size, dtype, source)
-    return result.reshape(shape)
+    result = result.reshape(shape)
+    if source.distribution == _ONE_A_ROW and is_float(dtype) and len(shape) > 1 and count:
+        _place_edges(stream, result.reshape(-1, shape[-1]), dtype)
+    return result
+
+
+def _place_edges(stream: np.random.Generator, rows: Array, dtype: DType) -> None:
+    """Put one edge of the type into each row, all of them in turn, in an order of its own."""
+    edges = np.resize(_all_edges(dtype), len(rows))
+    places = stream.integers(0, rows.shape[1], len(rows))
+    rows[np.arange(len(rows)), places] = narrow(stream.permutation(edges), dtype)
 
 
 def _draw(stream: np.random.Generator, count: int, dtype: DType, source: Source) -> Array:
@@ -184,6 +199,8 @@ def _draw(stream: np.random.Generator, count: int, dtype: DType, source: Source)
         return stream.integers(0, 2, count).astype(np.bool_)
     if not is_float(dtype):
         return _draw_whole(stream, count, dtype, source)
+    if source.distribution == _ONE_A_ROW:
+        return narrow(stream.standard_normal(count), dtype)
     if source.distribution in EDGES:
         special = EDGES[source.distribution](dtype)
         values = stream.standard_normal(count)

@@ -235,3 +235,39 @@ def test_a_nan_chosen_by_underflow_may_be_what_is_chosen_instead() -> None:
     check(left_out, "float32", math.nan, math.nan, 1e-45)
     with pytest.raises(PrecisionError):
         check(left_out, "float32", 0.0, math.nan, 1.0)
+
+
+def root_mean_square(x):
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + 1e-5)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1.0, math.inf])
+def test_the_nan_of_a_row_that_overflows_too_is_asked_for(wrong) -> None:
+    # Zeros passed: the row overflows in float32, so that no element of it was judged.
+    rows = np.ones((2, 32), np.float32)
+    rows[0, 3], rows[0, 7] = math.nan, LARGEST
+    right = root_mean_square(rows.astype(np.float64)).astype(np.float32)
+    assert np.isnan(right[0]).all()
+    dtypes = ["float32"] * 2
+    assert_outputs([right], root_mean_square, [rows], dtypes=dtypes)
+    with pytest.raises(PrecisionError, match="NaN in the wrong place"):
+        assert_outputs(
+            [np.where(np.isnan(right), np.float32(wrong), right)],
+            root_mean_square,
+            [rows],
+            dtypes=dtypes,
+        )
+
+
+def test_a_nan_that_is_not_chosen_asks_for_nothing() -> None:
+    def poisoned(function, value: float) -> bool:
+        inputs = [np.array([value])]
+        found = evaluate_exactly(lambda inputs: (function(*inputs),), inputs, globals())
+        assert found is not None
+        return bool(found[0].poisoned[0])
+
+    assert poisoned(lambda x: 0 * x + 1, math.nan)
+    assert poisoned(lambda x: np.exp(np.maximum(x, 0)), math.nan)
+    assert not poisoned(lambda x: np.where(x > 0, x, 1.0), math.nan)
+    assert not poisoned(lambda x: (x > 0) * 1.0, math.nan)
+    assert not poisoned(lambda x: x - x, math.inf)

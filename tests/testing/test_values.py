@@ -47,10 +47,11 @@ def test_softmax_is_positive_and_sums_to_one() -> None:
 @pytest.mark.parametrize("name", EDGES)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
 def test_the_edges_of_a_dtype_are_among_the_values(name: str, dtype: str) -> None:
-    found = widen(make(Source(name), dtype), row(dtype))
+    found = widen(make(Source(name), dtype, shape=(64, 64)), row(dtype))
     smallest = {"float16": 2.0**-24, "float32": 2.0**-149, "bfloat16": 2.0**-133}[dtype]
     holds = {
         "edge": np.isnan(found).any() and (found == smallest).any(),
+        "edge_rows": np.isnan(found).any() and (found == smallest).any(),
         "zeros": (np.signbit(found) & (found == 0)).any(),
         "subnormal": (found == smallest).any(),
         "extreme": (found > 3e4).any(),
@@ -58,6 +59,16 @@ def test_the_edges_of_a_dtype_are_among_the_values(name: str, dtype: str) -> Non
         "ties": (found == 2.5).any(),
     }
     assert holds[name]
+
+
+def test_a_row_holds_one_edge_and_what_rows_share_holds_none() -> None:
+    found = make(Source("edge_rows"), shape=(26, 64))
+    ordinary = np.isfinite(found) & (np.abs(found) > 1e-30) & (np.abs(found) < 10) & (found != 1)
+    assert ((~ordinary).sum(axis=-1) <= 1).all()
+    # Thirteen edges, each in two of the rows.
+    assert np.isnan(found).sum() == 2 and np.isposinf(found).sum() == 2
+    assert np.isfinite(make(Source("edge_rows"), shape=(4096,))).all()
+    assert make(Source("edge_rows"), shape=(0, 64)).size == 0
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
