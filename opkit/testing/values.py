@@ -181,10 +181,9 @@ def make_values(
     for start in range(0, count, _CHUNK):
         size = min(_CHUNK, count - start)
         result[start : start + size] = _draw(stream, size, dtype, source)
-    result = result.reshape(shape)
     if source.distribution == _ONE_A_ROW and is_float(dtype) and len(shape) > 1 and count:
         _place_edges(stream, result.reshape(-1, shape[-1]), dtype)
-    return result
+    return result.reshape(shape)
 
 
 def _place_edges(stream: np.random.Generator, rows: Array, dtype: DType) -> None:
