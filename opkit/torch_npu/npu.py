@@ -85,6 +85,7 @@ __all__ = [
     "set_stream",
     "stream",
     "synchronize",
+    "use_compatible_impl",
     "which",
 ]
 
@@ -213,6 +214,10 @@ config = Settings()
 
 def set_compile_mode(jit_compile: bool = False) -> None:
     """Take either mode of torch_npu: kernels of the emulated device are compiled ahead."""
+
+
+def use_compatible_impl(is_enable: bool) -> None:
+    """Take either mode of torch_npu: operators of the emulated device give PyTorch's results."""
 
 
 def get_device_capability(device: Any = None) -> None:

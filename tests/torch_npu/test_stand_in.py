@@ -26,6 +26,7 @@ class TestAdd(TestCase):
         x, y = create_common_tensor([np.float16, 2, (3, 40)], -5, 5)
         self.assertRtolEqual((x + x).numpy(), (y + y).cpu().numpy())
         self.assertEqual(x, y)
+        self.assertEqual(x.numpy() > 0, (y > 0).cpu().numpy())
         for cpu, npu in test_2args_broadcast(torch.sub):
             self.assertRtolEqual(cpu, npu)
 

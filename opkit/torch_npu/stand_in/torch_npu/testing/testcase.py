@@ -56,8 +56,9 @@ class TestCase(unittest.TestCase):
             )
 
     def assertEqual(self, first: Any, second: Any, msg: Any = None, **options: Any) -> None:
-        """Compare; tensors by `torch.testing.assert_close`, on whichever devices they are."""
-        if not isinstance(first, torch.Tensor) and not isinstance(second, torch.Tensor):
+        """Compare; tensors and arrays by `torch.testing.assert_close`, on whichever devices."""
+        kinds = (torch.Tensor, np.ndarray)
+        if not isinstance(first, kinds) and not isinstance(second, kinds):
             super().assertEqual(first, second, msg)
             return
         chosen = {key: options[key] for key in ("rtol", "atol") if options.get(key) is not None}
