@@ -10,6 +10,7 @@ import torch
 
 from opkit.chips import find_chip
 from opkit.errors import UsageError
+from opkit.graph.aten import LARGEST
 from opkit.graph.engine import Model, ModelInput
 from opkit.graph.export import Exported, exported
 from opkit.graph.quantising import Quantisation, quantised_products
@@ -99,6 +100,7 @@ def build(
         batches = [[_as(each, torch.float16) for each in batch] for batch in calibration]
         replaced, notes = quantised_products(whole, batches, quantisation or Quantisation())
     translation = translate(whole.work(), whole.outputs, "model", replaced, wide)
+    _check_inputs(translation, whole)
     values = dict(translation.constants)
     for tensor, node in zip(_input_names(translation), translation.inputs, strict=True):
         if node in whole.constants:
@@ -110,7 +112,7 @@ def build(
             by_tensor[tensor.name].name,
             tensor.shape,
             tensor.dtype,
-            translation.narrowed.get(tensor.name, 0),
+            abs(translation.narrowed.get(tensor.name, 0)),
         )
         for tensor in plan.inputs
     )
@@ -125,6 +127,19 @@ def build(
     )
 
 
+def _check_inputs(translation: Any, whole: Exported) -> None:
+    """Refuse inputs of 64 bits that are more than places: a model file has no torch for those that
+    kernels do not hold."""
+    for name, node in zip(_input_names(translation), translation.inputs, strict=True):
+        is_wide = node.meta["val"].dtype == torch.int64 and name not in translation.narrowed
+        if is_wide or (translation.limit < LARGEST and name in translation.limited):
+            where = "a constant" if node in whole.constants else f"the input {node.name}"
+            raise UsageError(
+                f"the model computes with {where} as whole numbers of 64 bits",
+                help="let it compute with int32, or with fractions",
+            )
+
+
 def _input_names(translation: Any) -> list[str]:
     return [f"x{index}" for index in range(len(translation.inputs))]
 
@@ -137,6 +152,8 @@ def _as(value: Any, dtype: torch.dtype) -> Any:
 def _array(value: torch.Tensor) -> Any:
     if value.dtype == torch.bfloat16:
         return value.contiguous().view(torch.int16).numpy().view(np.uint16)
+    if value.dtype == torch.int64:  # places, of which no table has more than 32 bits number
+        value = value.to(torch.int32)
     return value.contiguous().numpy()
 
 

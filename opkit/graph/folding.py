@@ -25,11 +25,16 @@ _MOST_ELEMENTS = 1 << 20
 def fold(module: fx.GraphModule) -> int:
     """Compute what no input reaches and kernels cannot, and return how many nodes that spared.
 
-    What the graph returns is computed in each call: whoever gets it may write to it.
+    What the graph returns is copied in each call: whoever gets it may write to it.
     """
+    count = len(module.graph.nodes)
     values: dict[fx.Node, Any] = {}
     foreign: set[fx.Node] = set()
     for node in module.graph.nodes:
+        if node.op == "get_attr":
+            constant = _constant(module, str(node.target))
+            if constant is not None:
+                values[node] = constant
         sources = node.all_input_nodes
         if node.op != "call_function" or any(source not in values for source in sources):
             continue
@@ -45,19 +50,50 @@ def fold(module: fx.GraphModule) -> int:
         for node in foreign
         if isinstance(values[node], torch.Tensor)
         and any(user not in foreign for user in node.users)
-        and not any(user.op == "output" for user in node.users)
     ]
     for index, node in enumerate(kept):
         name = f"_opkit_folded_{index}"
         module.register_buffer(name, values[node], persistent=False)
         with module.graph.inserting_before(node):
             stored = module.graph.get_attr(name)
-        stored.meta = dict(node.meta)
+            stored.meta = dict(node.meta)
+            if any(user.op == "output" for user in node.users):
+                given = module.graph.call_function(torch.ops.aten.clone.default, (stored,))
+                given.meta = dict(node.meta)
+                node.replace_all_uses_with(given, lambda user: user.op == "output")
         node.replace_all_uses_with(stored)
-    before = len(module.graph.nodes) - len(kept)
+    for node in module.graph.nodes:
+        if node.target is torch.ops.aten.cat.default:
+            _without_empty(node)
     module.graph.eliminate_dead_code()
     module.recompile()
-    return before - (len(module.graph.nodes) - len(kept))
+    return max(0, count - len(module.graph.nodes))
+
+
+def _constant(module: fx.GraphModule, target: str) -> torch.Tensor | None:
+    """Return a tensor that a graph brings along; None for what is only a likeness of one."""
+    value: Any = module
+    for part in target.split("."):
+        value = getattr(value, part, None)
+    is_plain = isinstance(value, torch.Tensor) and type(value) in (torch.Tensor, torch.nn.Parameter)
+    return value if is_plain else None
+
+
+def _without_empty(node: fx.Node) -> None:
+    """Take tensors without elements out of those that are joined, as long as some are left."""
+    tensors, *rest = node.args
+    assert isinstance(tensors, list | tuple)
+    dtype = node.meta["val"].dtype
+    full = [each for each in tensors if not _is_nothing(each, dtype)]
+    if full and len(full) < len(tensors):
+        node.args = (full, *rest)
+
+
+def _is_nothing(node: Any, dtype: torch.dtype) -> bool:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or value.dtype != dtype:
+        return False
+    return tuple(value.shape) == (0,)
 
 
 def _is_foldable(node: fx.Node) -> bool:
@@ -74,4 +110,5 @@ def _is_foldable(node: fx.Node) -> bool:
 
 
 def _has_kernel(node: fx.Node) -> bool:
-    return operator_name(node) in ROWS and node.meta["val"].dtype in DTYPES
+    value = node.meta["val"]
+    return operator_name(node) in ROWS and value.dtype in DTYPES and value.numel() > 0

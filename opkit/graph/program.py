@@ -12,6 +12,7 @@ import torch
 from torch import fx
 
 from opkit.chips import Chip
+from opkit.graph.aten import LARGEST
 from opkit.graph.plan import Plan
 from opkit.graph.recording import plan_of
 from opkit.graph.running import Runner, compile_plan
@@ -42,6 +43,11 @@ class CompiledSegment(torch.nn.Module):
         self._constant_addresses = [array.ctypes.data for array in self._constants]
         examples = [node.meta["val"] for node in translation.outputs]
         self._results = [(tuple(e.shape), e.dtype, _strides(e)) for e in examples]
+        self._is_limited = [
+            (tensor.name in translation.limited and translation.limit < LARGEST)
+            or node.meta["val"].dtype == torch.int64
+            for tensor, node in zip(self.plan.inputs, translation.inputs, strict=False)
+        ]
         self._narrowed = [translation.narrowed.get(tensor.name, 0) for tensor in self.plan.inputs]
         self._device = examples[0].device
         self._arena: torch.Tensor | None = None
@@ -49,12 +55,21 @@ class CompiledSegment(torch.nn.Module):
 
     def forward(self, *tensors: torch.Tensor) -> Any:
         """Return the sub-graph's results: one tensor, or a tuple."""
-        given = [
-            _narrow(tensor, rows) if rows else tensor.detach().contiguous()
-            for tensor, rows in zip(tensors, self._narrowed, strict=True)
-        ]
+        given = []
+        for tensor, places, is_limited in zip(
+            tensors, self._narrowed, self._is_limited, strict=True
+        ):
+            plain = tensor.detach().contiguous()
+            if places:
+                _check_places(plain, places)
+            elif is_limited and not _keeps_to(plain, self.translation.limit):
+                return self._by_torch(tensors)
+            given.append(plain.to(torch.int32) if plain.dtype == torch.int64 else plain)
         device = tensors[0].device if tensors else self._device
-        results = [torch.empty(shape, dtype=t, device=device) for shape, t, _ in self._results]
+        results = [
+            torch.empty(shape, dtype=_held(dtype), device=device)
+            for shape, dtype, _ in self._results
+        ]
         with self._lock:
             if self._arena is None or self._arena.device != device:
                 size = max(1, self.plan.arena_bytes)
@@ -67,9 +82,18 @@ class CompiledSegment(torch.nn.Module):
             )
         # Who reads a result by its strides, as views of outputs do, finds those that torch has.
         for index, (shape, dtype, strides) in enumerate(self._results):
+            results[index] = results[index].to(dtype)
             if strides is not None:
                 laid_out = torch.empty_strided(shape, strides, dtype=dtype, device=device)
                 results[index] = laid_out.copy_(results[index])
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _by_torch(self, tensors: Sequence[torch.Tensor]) -> Any:
+        """Return the results where 32 bits would not hold whole numbers on the way."""
+        values: dict[fx.Node, Any] = dict(zip(self.translation.inputs, tensors, strict=True))
+        with torch.no_grad():
+            run_nodes(self.translation.nodes, values)
+        results = [values[node] for node in self.translation.outputs]
         return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -80,21 +104,32 @@ def _strides(example: torch.Tensor) -> tuple[int, ...] | None:
     return tuple(int(stride) for stride in example.stride())
 
 
-def _narrow(tensor: torch.Tensor, rows: int) -> torch.Tensor:
-    """Return indices in 32 bits.
+def _held(dtype: torch.dtype) -> torch.dtype:
+    return torch.int32 if dtype == torch.int64 else dtype
 
-    Raises:
-        IndexError: one is out of range, as torch says it.
-    """
-    wide = tensor.detach().contiguous()
-    if tensor.dtype == torch.int64:
-        memory = (ctypes.c_int64 * wide.numel()).from_address(wide.data_ptr())
-        array = np.ctypeslib.as_array(memory)
-        if array.min() < 0 or array.max() >= rows:
-            raise IndexError(
-                f"index out of range: {array.min()} to {array.max()} in a table of {rows} rows"
-            )
-    return wide.to(torch.int32)
+
+def _elements(tensor: torch.Tensor) -> Any:
+    """Return the memory of whole numbers as an array, also on the device."""
+    kind = ctypes.c_int64 if tensor.dtype == torch.int64 else ctypes.c_int32
+    return np.ctypeslib.as_array((kind * tensor.numel()).from_address(tensor.data_ptr()))
+
+
+def _check_places(tensor: torch.Tensor, count: int) -> None:
+    """Raise IndexError where a place is out of range, as torch says it."""
+    if tensor.dtype != torch.int64 or tensor.numel() == 0:
+        return
+    array, least = _elements(tensor), min(count, 0)
+    if array.min() < least or array.max() >= abs(count):
+        raise IndexError(
+            f"index out of range: {array.min()} to {array.max()} in a table of {abs(count)} rows"
+        )
+
+
+def _keeps_to(tensor: torch.Tensor, limit: int) -> bool:
+    if tensor.numel() == 0:
+        return True
+    array = _elements(tensor)
+    return bool(array.min() >= -limit and array.max() <= limit)
 
 
 def run_nodes(nodes: Sequence[fx.Node], values: dict[fx.Node, Any]) -> None:

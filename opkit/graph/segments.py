@@ -17,7 +17,14 @@ from opkit.chips import Chip
 from opkit.compiler import Location
 from opkit.errors import OpkitError
 from opkit.graph.recording import plan_of
-from opkit.graph.translation import does_nothing, is_view, line_of, operator_name, translate
+from opkit.graph.translation import (
+    Unbounded,
+    does_nothing,
+    is_view,
+    line_of,
+    operator_name,
+    translate,
+)
 
 __all__ = ["Cut", "Left", "alone", "cut", "outputs_of"]
 
@@ -37,14 +44,18 @@ class Left:
 class Support(OperatorSupportBase):
     """Says which nodes can be compiled, by compiling each alone as far as its text."""
 
-    def __init__(self, chip: Chip) -> None:
+    def __init__(self, chip: Chip, without: Mapping[str, str] | None = None) -> None:
         self.chip = chip
+        self.without = without or {}
         self.reasons: dict[str, str] = {}
         """Of the nodes that cannot."""
         self._known: dict[tuple[object, ...], str] = {}
 
     def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: fx.Node) -> bool:
         if node.op != "call_function":
+            return False
+        if node.name in self.without:
+            self.reasons[node.name] = self.without[node.name]
             return False
         if node.target is operator.getitem:
             source = node.args[0]
@@ -129,7 +140,22 @@ def cut(module: fx.GraphModule, chip: Chip, *, smallest: int = 1) -> Cut:
     Args:
         smallest: nodes that do work, fewer of which are not worth a sub-graph.
     """
-    support = Support(chip)
+    without: dict[str, str] = {}
+    while True:
+        found = _cut(module, Support(chip, without), smallest)
+        try:
+            for nodes in found.segments:
+                translate(nodes, outputs_of(nodes), "segment")
+        except Unbounded as err:
+            # Among others it reads larger numbers than alone.
+            without[err.node] = err.message.removeprefix(f"{err.node}: ")
+        except OpkitError:
+            return found
+        else:
+            return found
+
+
+def _cut(module: fx.GraphModule, support: Support, smallest: int) -> Cut:
     partitioner = CapabilityBasedPartitioner(module, support, allows_single_node_partition=True)
     order = {node: index for index, node in enumerate(module.graph.nodes)}
     segments, small = [], set()

@@ -15,12 +15,23 @@ from torch import fx
 
 from opkit.compiler import Graph, GraphBuilder, GraphError, Location, Value
 from opkit.errors import OpkitError
-from opkit.graph.aten import INDICES, ROWS, VIEWS, Refused
+from opkit.graph.aten import (
+    INPUT,
+    LARGEST,
+    LOOKUPS,
+    ROWS,
+    VIEWS,
+    Bound,
+    Refused,
+    bound_of,
+    largest_limit,
+)
 
 __all__ = [
     "DTYPES",
     "Replacement",
     "Translation",
+    "Unbounded",
     "does_nothing",
     "is_view",
     "line_of",
@@ -40,6 +51,9 @@ DTYPES: Mapping[torch.dtype, str] = {
 }
 """What kernels hold."""
 
+_HELD = {**DTYPES, torch.int64: "int32"}
+"""And as what: 64 bits where 32 are enough, which is made sure of."""
+
 _HERE = f"{Path(__file__).parent}{os.sep}"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -54,7 +68,13 @@ class Translation:
     constants: dict[str, Any] = field(default_factory=dict)
     """Values of the inputs that the program brings along."""
     narrowed: dict[str, int] = field(default_factory=dict)
-    """Inputs that hold indices of 64 bits, given to kernels in 32; and how many rows there are."""
+    """Inputs that hold places of 64 bits, given to kernels in 32; and how many places there are,
+    below 0 where they may count from the end."""
+    limited: frozenset[str] = frozenset()
+    """Inputs of whole numbers that results of 64 bits are computed from."""
+    limit: int = LARGEST
+    """How far from 0 their elements may be: with more, 32 bits would not hold the results."""
+    nodes: Sequence[fx.Node] = ()
     values: dict[str, str] = field(default_factory=dict)
     """From the nodes' names to the program's tensors."""
 
@@ -82,6 +102,14 @@ def line_of(node: fx.Node) -> Location | None:
     for file, number in reversed(own or frames):
         return Location(file, int(number))
     return None
+
+
+class Unbounded(GraphError):
+    """A node's whole numbers of 64 bits may be more than 32 hold, with those that it reads here."""
+
+    def __init__(self, message: str, node: str, location: Location | None) -> None:
+        super().__init__(message, location=location)
+        self.node = node
 
 
 Replacement: TypeAlias = Callable[..., Value]
@@ -121,7 +149,17 @@ def translate(
         for node, value in work.values.items()
         if isinstance(value, Value)
     }
-    return Translation(graph, work.inputs, wanted, work.constants, work.narrowed, named)
+    return Translation(
+        graph,
+        work.inputs,
+        wanted,
+        work.constants,
+        work.narrowed,
+        values=named,
+        limited=frozenset(work.limited),
+        limit=largest_limit(work.wide_bounds),
+        nodes=nodes,
+    )
 
 
 class _Translator:
@@ -137,6 +175,10 @@ class _Translator:
         self.inputs: list[fx.Node] = []
         self.constants: dict[str, Any] = {}
         self.narrowed: dict[str, int] = {}
+        self.limited: set[str] = set()
+        self.bounds: dict[fx.Node, Bound] = {}
+        self.wide_bounds: list[Bound] = []
+        """Of the nodes that compute with 64 bits."""
 
     def add(self, node: fx.Node) -> None:
         """Apply one node.
@@ -149,6 +191,8 @@ class _Translator:
             source, index = node.args
             assert isinstance(source, fx.Node) and isinstance(index, int)
             self.values[node] = self.values[source][index]
+            if source in self.bounds:
+                self.bounds[node] = self.bounds[source]
             return
         name = operator_name(node)
         row = self.replaced.get(node) or ROWS.get(name)
@@ -159,11 +203,13 @@ class _Translator:
         with self.builder.at(location):
             try:
                 results = _results(node)
-                args = self._arguments(node, node.args, name)
-                kwargs = self._arguments(node, node.kwargs, "")
+                self._note_places(node, name)
+                args = self._arguments(node, node.args)
+                kwargs = self._arguments(node, node.kwargs)
                 kwargs = {key: each for key, each in kwargs.items() if key not in _IGNORED}
                 shapes = tuple(_shape(each) for each in results)
                 dtypes = tuple(_dtype(each) for each in results)
+                self._bound(node, name, results)
                 is_wide = node in self.wide
                 call = Call(self.builder, shapes, dtypes, self.constants)
                 value = row(call, *args, **kwargs)
@@ -172,6 +218,8 @@ class _Translator:
                     self.values[node] = tuple(self._fitted(*each, is_wide) for each in rows)
                 else:
                     self.values[node] = self._fitted(value, shapes[0], dtypes[0], is_wide)
+            except Unbounded:
+                raise
             except (Refused, GraphError) as err:
                 raise GraphError(
                     f"{node.name} ({name}): {err.message}", location=location, help=err.help
@@ -197,39 +245,138 @@ class _Translator:
             value = value.apply("broadcast_to", shape=shape)
         return value
 
+    def _bound(
+        self,
+        node: fx.Node,
+        name: str,
+        results: Sequence[torch.Tensor],
+    ) -> None:
+        """Keep how large the whole numbers are that a node gives.
+
+        Raises:
+            Refused: it reads or gives some of 64 bits, and there is no rule for that.
+        """
+        looked_up = [each for each, _ in _places(node, name)]
+        inputs = [each for each in node.all_input_nodes if each not in looked_up]
+        is_wide = any(_is_wide(each) for each in (*results, *map(_example, inputs)))
+        if not is_wide and all(each.dtype not in _WHOLE for each in results):
+            return
+        try:
+            found = bound_of(
+                name,
+                fx.map_arg(node.args, self._bound_of),
+                fx.map_arg(node.kwargs, self._bound_of),
+                [_example(each) for each in node.all_input_nodes],
+                results,
+            )
+        except Refused:
+            if is_wide:
+                raise
+            found = None
+        if is_wide and found is not None:
+            self.wide_bounds.append(found)
+            try:
+                largest_limit(self.wide_bounds[-1:])
+            except Refused as err:
+                raise Unbounded(f"{node.name}: {err.message}", node.name, line_of(node)) from err
+        held = max((_WHOLE.get(each.dtype, 0) for each in results), default=0)
+        if found is None or found.limit() < 0 or held == 1:
+            found = Bound(0, held)
+        self.bounds[node] = found
+
+    def _bound_of(self, node: fx.Node) -> Any:
+        example = _example(node)
+        known = _WHOLE.get(example.dtype) if isinstance(example, torch.Tensor) else None
+        return None if known is None else self.bounds.get(node, Bound(0, known))
+
     def given(self, node: fx.Node) -> Value:
         """Return an input that is an output too."""
-        return self._input(node, node, False)  # type: ignore[no-any-return]
+        return self._input(node)  # type: ignore[no-any-return]
 
-    def _arguments(self, node: fx.Node, arguments: Any, name: str) -> Any:
-        indices = node.args[INDICES[name]] if name in INDICES else None
+    def _note_places(self, node: fx.Node, name: str) -> None:
+        """Take the tensors in that hold places, which the run will check."""
+        for source, count in _places(node, name):
+            if source not in self.values and _is_wide(_example(source)):
+                self._input(source)
+            value = self.values.get(source)
+            if not isinstance(value, Value) or source not in self.inputs:
+                continue
+            if not _is_wide(_example(source)):
+                continue
+            before = self.narrowed.get(value.tensor.name, count)
+            least = min(abs(before), abs(count))
+            self.narrowed[value.tensor.name] = -least if max(before, count) < 0 else least
+            self.limited.discard(value.tensor.name)
+            self.bounds[source] = Bound(0, least)
 
+    def _arguments(self, node: fx.Node, arguments: Any) -> Any:
         def given(argument: fx.Node) -> Any:
             if argument in self.values:
                 value = self.values[argument]
                 return value if node in self.wide else _narrowed(argument, value)
-            return self._input(node, argument, argument is indices)
+            return self._input(argument)
 
         return fx.map_arg(arguments, given)
 
-    def _input(self, user: fx.Node, node: fx.Node, is_indices: bool) -> Any:
+    def _input(self, node: fx.Node) -> Any:
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor):
             raise Refused(f"{node.name} is known only when the program runs")
-        dtype = DTYPES.get(value.dtype)
+        dtype = _HELD.get(value.dtype)
         if dtype is None:
-            if value.dtype != torch.int64 or not is_indices:
-                raise Refused(f"it reads {str(value.dtype).removeprefix('torch.')}")
-            dtype = "int32"
-            table = user.args[0]
-            assert isinstance(table, fx.Node)
-            axis = 0 if len(user.args) < 3 or "embedding" in str(user.target) else user.args[1]
-            self.narrowed[f"x{len(self.inputs)}"] = int(table.meta["val"].shape[axis])
-        shape = _shape(value)
-        found = self.builder.input(f"x{len(self.inputs)}", shape, dtype)
+            raise Refused(f"it reads {str(value.dtype).removeprefix('torch.')}")
+        name = f"x{len(self.inputs)}"
+        found = self.builder.input(name, _shape(value), dtype)
+        if dtype == "int32":
+            self.limited.add(name)
+            self.bounds[node] = INPUT
         self.inputs.append(node)
         self.values[node] = found
         return found
+
+
+_WHOLE = {
+    torch.bool: 1,
+    torch.uint8: 255,
+    torch.int8: 128,
+    torch.int16: 1 << 15,
+    torch.int32: 1 << 31,
+    torch.int64: 1 << 63,
+}
+"""How far from 0 elements are."""
+
+
+def _is_wide(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype == torch.int64
+
+
+def _example(node: fx.Node) -> Any:
+    return node.meta.get("val")
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A node as a rule of places sees it."""
+
+    node: fx.Node
+    shape: Any
+
+
+def _places(node: fx.Node, name: str) -> list[tuple[fx.Node, int]]:
+    """Return the nodes that hold places where one looks up, and how many places there are."""
+    lookup = LOOKUPS.get(name)
+    if lookup is None:
+        return []
+
+    def shown(each: fx.Node) -> Any:
+        return _Shown(each, getattr(_example(each), "shape", ()))
+
+    args: Any = fx.map_arg(node.args, shown)
+    try:
+        found = lookup(*args)
+    except (IndexError, TypeError, ValueError) as err:
+        raise Refused(f"it is called in a way that has no row: {err}") from err
+    return [(each.node, count) for each, count in found if isinstance(each, _Shown)]
 
 
 def _narrowed(node: fx.Node, value: Any) -> Any:
@@ -268,4 +415,4 @@ def _shape(value: torch.Tensor) -> tuple[int, ...]:
 
 
 def _dtype(value: torch.Tensor) -> str:
-    return DTYPES.get(value.dtype, str(value.dtype).removeprefix("torch."))
+    return _HELD.get(value.dtype, str(value.dtype).removeprefix("torch."))

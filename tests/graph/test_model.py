@@ -160,9 +160,9 @@ def test_another_chip_is_an_error_that_names_both(file: Path) -> None:
 def test_operators_without_kernels_are_refused_with_their_lines(tmp_path: Path) -> None:
     class Summed(nn.Module):
         def forward(self, x: Any) -> Any:
-            return torch.cumsum(x * 2, 0)
+            return torch.cumprod(x * 2, 0)
 
-    with pytest.raises(UsageError, match=r"test_model.py:\d+: cumsum \(aten.cumsum.default\)"):
+    with pytest.raises(UsageError, match=r"test_model.py:\d+: cumprod \(aten.cumprod.default\)"):
         graph.build(Summed(), (torch.ones(4, 4),))
     with pytest.raises(UsageError, match="int8 needs calibration"):
         graph.build(nn.Linear(32, 32), (torch.ones(4, 32),), precision="int8")
@@ -201,3 +201,12 @@ def test_traced_and_exported_modules_are_taken(model: Any) -> None:
     for way in (torch.jit.trace(model, (TOKENS, X)), torch.export.export(model, (TOKENS, X))):
         (found,) = graph.build(way, (TOKENS, X), precision="float32").create_context().run(given)
         np.testing.assert_allclose(found, expected(model), atol=1e-4)
+
+
+def test_inputs_of_64_bits_that_are_no_places_are_refused() -> None:
+    class Counting(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return (x + 1).to(torch.float16)
+
+    with pytest.raises(UsageError, match="the input x as whole numbers of 64 bits"):
+        graph.build(Counting(), (torch.tensor([3, 4]),))

@@ -9,14 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opkit.graph.aten import elementwise, movement, products, rows
+from opkit.graph.aten import elementwise, movement, places, products, rows
 from opkit.graph.aten.call import Call, Refused
+from opkit.graph.aten.places import LOOKUPS
+from opkit.graph.aten.whole import INPUT, LARGEST, Bound, bound_of, largest_limit
 
-__all__ = ["INDICES", "ROWS", "VIEWS", "Call", "Refused"]
+__all__ = [
+    "INPUT",
+    "LARGEST",
+    "LOOKUPS",
+    "ROWS",
+    "VIEWS",
+    "Bound",
+    "Call",
+    "Refused",
+    "bound_of",
+    "largest_limit",
+]
 
 ROWS: Mapping[str, Callable[..., Any]] = {
     **elementwise.ROWS,
     **movement.ROWS,
+    **places.ROWS,
     **products.ROWS,
     **rows.ROWS,
 }
@@ -24,6 +38,3 @@ ROWS: Mapping[str, Callable[..., Any]] = {
 
 VIEWS = movement.VIEWS
 """The operators that torch does without touching an element."""
-
-INDICES: Mapping[str, int] = movement.INDICES
-"""Operators that look up, and which of their arguments holds the indices."""

@@ -8,7 +8,7 @@ from typing import Any
 from opkit.compiler import Value
 from opkit.graph.aten.call import Call, Refused
 
-__all__ = ["INDICES", "ROWS", "VIEWS"]
+__all__ = ["ROWS", "VIEWS"]
 
 Row = Callable[..., Any]
 
@@ -151,11 +151,17 @@ def _select_scatter(c: Call, x: Value, source: Value, dim: int, index: int) -> V
 
 
 def _pad(c: Call, x: Value, pad: Sequence[int], value: float = 0) -> Value:
-    if any(width < 0 for width in pad):
-        raise Refused("padding by less than nothing has no kernel")
     pairs = [(int(pad[at]), int(pad[at + 1])) for at in range(0, len(pad), 2)]
-    widths = ((0, 0),) * (x.ndim - len(pairs)) + tuple(reversed(pairs))
-    return x.apply("pad", widths=widths, value=value if "float" not in x.dtype else float(value))
+    widths = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
+    for axis, (before, after) in enumerate(widths):
+        # Less than nothing is cut off.
+        x = _cut(x, axis, max(0, -before), int(str(x.shape[axis])) - max(0, -after))
+        widths[axis] = (max(0, before), max(0, after))
+    if not any(max(pair) for pair in widths):
+        return x
+    return x.apply(
+        "pad", widths=tuple(widths), value=value if "float" not in x.dtype else float(value)
+    )
 
 
 def _repeat(c: Call, x: Value, repeats: Sequence[int]) -> Value:
@@ -202,8 +208,6 @@ _VIEWS: Mapping[str, Row] = {
 }
 
 VIEWS = frozenset(_VIEWS)
-
-INDICES: Mapping[str, int] = {"aten.embedding.default": 1, "aten.index_select.default": 2}
 
 ROWS: Mapping[str, Row] = {
     **_VIEWS,

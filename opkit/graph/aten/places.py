@@ -1,0 +1,231 @@
+"""Rows of the operators that order elements, and that pick or put them where a tensor says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opkit.compiler import Value
+from opkit.graph.aten.call import Call, Operand, Refused
+
+__all__ = ["LOOKUPS", "ROWS", "Lookup"]
+
+Row = Callable[..., Any]
+Lookup = Callable[..., Sequence[tuple[Any, int]]]
+"""Takes an operator's arguments, where a tensor is anything with a `shape`; returns those that hold
+places, and how many places there are."""
+
+
+def _sort(c: Call, x: Value, dim: int = -1, descending: bool = False) -> tuple[Value, Value]:
+    given = {"axis": c.axis(dim, x.ndim), "descending": bool(descending)}
+    return x.apply("sort", **given), x.apply("argsort", **given)
+
+
+def _stable_sort(c: Call, x: Value, *, stable: bool = True, **settings: Any) -> tuple[Value, Value]:
+    return _sort(c, x, **settings)
+
+
+def _topk(
+    c: Call, x: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Value, Value]:
+    given = {"k": k, "axis": c.axis(dim, x.ndim), "largest": bool(largest)}
+    return x.apply("topk", **given), x.apply("topk_places", **given)
+
+
+def _extreme(name: str) -> Row:
+    def row(c: Call, x: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+        whole = x.reshape(-1) if dim is None else x
+        axis = 0 if dim is None else c.axis(dim, x.ndim)
+        return whole.apply(name, axis=axis, keepdims=True).reshape(*c.shape)
+
+    return row
+
+
+def _extreme_and_place(name: str) -> Row:
+    def row(c: Call, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+        axis = c.axis(dim, x.ndim)
+        found = x.apply(name, axis=axis, keepdims=True)
+        place = x.apply(f"arg{name}", axis=axis, keepdims=True)
+        return found.reshape(*c.shapes[0]), place.reshape(*c.shapes[1])
+
+    return row
+
+
+def _any(c: Call, x: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    return _highest(c, x, dim, "max")
+
+
+def _all(c: Call, x: Value, dim: Any = None, keepdim: bool = False) -> Value:
+    return _highest(c, x, dim, "min")
+
+
+def _highest(c: Call, x: Value, dim: Any, name: str) -> Value:
+    truth = x if x.dtype == "bool" else x.apply("not_equal", 0)
+    axes = tuple(dim) if isinstance(dim, list | tuple) else dim
+    number = truth.astype("float32").apply(name, axis=None if axes == () else axes, keepdims=True)
+    return number.apply("greater", 0.5).reshape(*c.shape)
+
+
+def _cumsum(c: Call, x: Value, dim: int) -> Value:
+    if x.ndim == 0:
+        raise Refused("a sum along no axis has no kernel")
+    return c.typed(x).apply("cumsum", axis=c.axis(dim, x.ndim))  # type: ignore[union-attr]
+
+
+def _cut(x: Value, shape: Sequence[Any], but: int | None = None) -> Value:
+    """Return the first elements along every axis, as many as a shape has."""
+    for axis, extent in enumerate(shape):
+        if axis != but and x.shape[axis] != extent:
+            x = x.apply("slice", axis=axis, start=0, stop=extent, step=1)
+    return x
+
+
+def _gather(c: Call, x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
+    if x.ndim == 0 or index.ndim == 0:
+        raise Refused("places in a number have no kernel")
+    axis = c.axis(dim, x.ndim)
+    return _cut(x, index.shape, axis).apply("take_along", index, axis=axis)
+
+
+def _scatter(add: bool) -> Row:
+    def row(c: Call, x: Value, dim: int, index: Value, source: Operand) -> Value:
+        if x.ndim == 0 or index.ndim == 0:
+            raise Refused("places in a number have no kernel")
+        if isinstance(source, Value):
+            source = _cut(source, index.shape)
+        else:
+            source = c.full(tuple(int(str(e)) for e in index.shape), source, c.dtype)
+        return x.apply("put_along", index, source, axis=c.axis(dim, x.ndim), add=add)
+
+    return row
+
+
+def _index_add(
+    c: Call, x: Value, dim: int, index: Value, source: Value, *, alpha: float = 1
+) -> Value:
+    if x.ndim == 0:
+        raise Refused("places in a number have no kernel")
+    axis = c.axis(dim, x.ndim)
+    places = index.reshape(*(-1 if at == axis else 1 for at in range(x.ndim)))
+    given = source if alpha == 1 else source * alpha
+    return x.apply("put_along", places, given, axis=axis, add=True)
+
+
+def _embedding_backward(
+    c: Call, grad: Value, indices: Value, rows: int, padding: int, by_frequency: bool
+) -> Value:
+    """Return the sum of the gradients of each row of a table."""
+    if by_frequency:
+        raise Refused("gradients scaled by how often a row is read have no kernel")
+    places = indices.reshape(-1, 1)
+    # Many rows of half precision are added up in full.
+    lines = grad.reshape(-1, grad.shape[-1]).astype("float32")
+    if padding >= 0:
+        lines = places.apply("not_equal", padding).apply("where", lines, 0.0)
+    zeros = c.full((rows, int(str(lines.shape[1]))), 0, "float32")
+    return zeros.apply("put_along", places, lines, axis=0, add=True).astype(c.dtype)
+
+
+def _index(c: Call, x: Value, indices: Sequence[Value | None]) -> Value:
+    first, places, count = _flat_places(x, indices)
+    shape = x.shape
+    flat = x.reshape(*shape[:first], -1, *shape[first + count :])
+    return flat.apply("take", places.reshape(-1), axis=first).reshape(*c.shape)
+
+
+def _index_put(
+    c: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
+) -> Value:
+    first, places, count = _flat_places(x, indices)
+    if first:
+        raise Refused("elements are put at places of the first axes only")
+    rest = tuple(x.shape[count:])
+    wide = values.apply("broadcast_to", shape=(*places.shape, *rest))
+    lines = x.reshape(_rows_of(x, count), -1)
+    source = wide.reshape(-1, lines.shape[1])
+    put = lines.apply("put_along", places.reshape(-1, 1), source, axis=0, add=bool(accumulate))
+    return put.reshape(*c.shape)
+
+
+def _rows_of(x: Value, count: int) -> int:
+    """Return how many elements the first axes have together."""
+    total = 1
+    for extent in x.shape[:count]:
+        total *= int(str(extent))
+    return total
+
+
+def _flat_places(x: Value, indices: Sequence[Value | None]) -> tuple[int, Value, int]:
+    """Return the first axis of neighbouring ones that tensors index, places along all of them as
+    one axis, and how many axes that are."""
+    given = [at for at, each in enumerate(indices) if each is not None]
+    if not given or given != list(range(given[0], given[-1] + 1)):
+        raise Refused("indices of axes that are not neighbours have no kernel")
+    total: Value | None = None
+    for at in given:
+        index, extent = indices[at], int(str(x.shape[at]))
+        assert index is not None
+        if index.dtype == "bool":
+            raise Refused("indexing by a mask has no kernel")
+        index = index.astype("int32")
+        # Places count from the end where they are below 0.
+        index = index.apply("less", 0).apply("where", index + extent, index)
+        total = index if total is None else total * extent + index
+    assert total is not None
+    return given[0], total, len(given)
+
+
+def _table(position: int, index: int) -> Lookup:
+    def lookup(*args: Any, **_: Any) -> Sequence[tuple[Any, int]]:
+        axis = 0 if position < 0 else args[position]
+        shape = args[0].shape
+        return [(args[index], int(shape[axis]) if len(shape) else 1)]
+
+    return lookup
+
+
+def _rows(*args: Any, **_: Any) -> Sequence[tuple[Any, int]]:
+    return [(args[1], int(args[2]))]
+
+
+def _each(x: Any, indices: Sequence[Any], *_: Any, **__: Any) -> Sequence[tuple[Any, int]]:
+    """Places may count from the end."""
+    given = enumerate(indices)
+    return [(each, -int(x.shape[at])) for at, each in given if each is not None]
+
+
+LOOKUPS: Mapping[str, Lookup] = {
+    "aten.embedding.default": _table(-1, 1),
+    "aten.index_select.default": _table(1, 2),
+    "aten.gather.default": _table(1, 2),
+    "aten.scatter.src": _table(1, 2),
+    "aten.scatter.value": _table(1, 2),
+    "aten.scatter_add.default": _table(1, 2),
+    "aten.index_add.default": _table(1, 2),
+    "aten.embedding_dense_backward.default": _rows,
+    **{f"aten.{name}.Tensor": _each for name in ("index", "_unsafe_index")},
+    **{f"aten.{name}.default": _each for name in ("index_put", "_unsafe_index_put")},
+}
+"""Operators that look up, with which of their arguments hold places. A count below 0: places may
+count from the end."""
+
+ROWS: Mapping[str, Row] = {
+    "aten.sort.default": _sort,
+    "aten.sort.stable": _stable_sort,
+    "aten.topk.default": _topk,
+    "aten.argmax.default": _extreme("argmax"),
+    "aten.argmin.default": _extreme("argmin"),
+    "aten.max.dim": _extreme_and_place("max"),
+    "aten.min.dim": _extreme_and_place("min"),
+    **{f"aten.any.{kind}": _any for kind in ("default", "dim", "dims")},
+    **{f"aten.all.{kind}": _all for kind in ("default", "dim", "dims")},
+    "aten.cumsum.default": _cumsum,
+    "aten.gather.default": _gather,
+    "aten.scatter.src": _scatter(False),
+    "aten.scatter.value": _scatter(False),
+    "aten.scatter_add.default": _scatter(True),
+    "aten.index_add.default": _index_add,
+    "aten.embedding_dense_backward.default": _embedding_backward,
+    **{f"aten.{name}.Tensor": _index for name in ("index", "_unsafe_index")},
+    **{f"aten.{name}.default": _index_put for name in ("index_put", "_unsafe_index_put")},
+}
