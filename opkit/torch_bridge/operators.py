@@ -289,6 +289,7 @@ def _register_autograd(
         torch.library.register_autograd(qualified, backward, setup_context=save)
         return
     is_enabled, requires_grad, below = torch.is_grad_enabled, _any_requires_grad, _below_autograd
+    defaults = [argument.default_value for argument in schema.arguments]
 
     def forward(ctx: Any, *inputs: Any) -> Any:
         with below():
@@ -302,7 +303,8 @@ def _register_autograd(
 
     def run(*inputs: Any) -> Any:
         if is_enabled() and requires_grad(*inputs):
-            return apply(*inputs)
+            # The dispatcher leaves out what stands at the end and has its default value.
+            return apply(*inputs, *defaults[len(inputs) :])
         with below():
             return call(*inputs)
 

@@ -29,8 +29,9 @@ def scaled_square(request, monkeypatch):
     call = getattr(torch.ops, project).scaled_square
 
     def save(ctx, inputs, output):
+        assert len(inputs) == 3
         ctx.save_for_backward(inputs[0])
-        ctx.scale = inputs[2] if len(inputs) > 2 else 2.0
+        ctx.scale = inputs[2]
 
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
@@ -59,3 +60,10 @@ def test_a_gradient_is_differentiated_again(scaled_square) -> None:
     (first,) = torch.autograd.grad(scaled_square(x, None, 0.5).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
     assert second.tolist() == [1.0, 1.0]
+
+
+def test_what_a_call_leaves_to_its_defaults_is_there_for_the_gradient(scaled_square) -> None:
+    x = torch.tensor([1.0, 3.0], requires_grad=True)
+    for arguments in ((None,), (None, 2.0)):
+        (gradient,) = torch.autograd.grad(scaled_square(x, *arguments).sum(), x)
+        assert gradient.tolist() == [4.0, 12.0]
