@@ -173,5 +173,5 @@ def test_a_sample_of_hostile_names_builds_and_runs(tmp_path: Path) -> None:
         *names.prototypes(SAMPLE_PARAMETERS)[:1],
         *names.operators(["Exp", "Printf", "Std", "EOF", "Input"]),
     ]
-    count = names.run(entries, tmp_path, name="select_ops", with_torch=with_torch)
-    assert count == len(entries) == 6
+    assert len(entries) == 6
+    assert names.run(entries, tmp_path, name="select_ops", with_torch=with_torch) == {}
