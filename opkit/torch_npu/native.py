@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import threading
@@ -74,6 +75,8 @@ def _load() -> ctypes.CDLL:
     found.opkit_npu_fallback_mode(_MODES[mode])
     _build_kernels_aside(found)
     _tell(found.opkit_npu_chip().decode())
+    # Released here, the interpreter's lock is free for the threads that are waited for.
+    atexit.register(found.opkit_npu_settle)
     start_from_environment()
     return found
 

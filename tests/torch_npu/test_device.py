@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextvars
 import io
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from opkit.torch_npu import native  # noqa: E402 - needs torch
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -372,3 +376,28 @@ print("the same")
 """
     for output, error in both_ranks(code):
         assert output.strip() == "the same", error
+
+
+def test_gradients_are_at_rest_before_the_interpreter_ends() -> None:
+    """The device's thread drops what a graph holds of Python only after `backward` has returned."""
+
+    class Held:
+        pass
+
+    held = contextvars.ContextVar[Held]("held")
+    x = torch.randn(4, device="npu", requires_grad=True)
+
+    def backward() -> weakref.ref[Held]:
+        mine = Held()
+        held.set(mine)
+        x.view(4).backward(torch.ones_like(x))
+        return weakref.ref(mine)
+
+    for _ in range(100):
+        left = contextvars.copy_context().run(backward)
+        native.library().opkit_npu_settle()
+        assert left() is None
+    # As this is of no use to a process that does not call it, one that ends with a gradient.
+    code = "import torch; (torch.ones(4, device='npu', requires_grad=True) * 2).sum().backward()"
+    done = run(f"{code}; import atexit; atexit.register(print, 'end')")
+    assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
