@@ -397,7 +397,17 @@ def test_gradients_are_at_rest_before_the_interpreter_ends() -> None:
         left = contextvars.copy_context().run(backward)
         native.library().opkit_npu_settle()
         assert left() is None
-    # As this is of no use to a process that does not call it, one that ends with a gradient.
-    code = "import torch; (torch.ones(4, device='npu', requires_grad=True) * 2).sum().backward()"
-    done = run(f"{code}; import atexit; atexit.register(print, 'end')")
-    assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
+
+
+def test_gradients_before_the_device_is_there_do_not_take_it_theirs() -> None:
+    code = """if True:
+        import torch
+        torch.ones(4, requires_grad=True).sum().backward()
+        from opkit.torch_npu.autoload import autoload
+        autoload()
+        x = torch.ones(4, device="npu", requires_grad=True)
+        (x * 2).sum().backward()
+        print(x.grad.cpu().tolist())
+    """
+    done = run(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert (done.returncode, done.stdout) == (0, "[2.0, 2.0, 2.0, 2.0]\n"), done.stderr

@@ -434,6 +434,7 @@ extern "C" __attribute__((visibility("default"))) const char* opkit_npu_start(in
   add_elementwise();
   add_special();
   register_natives();
+  start_gradient_threads();
   is_started = true;
   return nullptr;
 }

@@ -44,6 +44,10 @@ class DeviceMemoryForCpu {
   c10::DeviceIndex before_;
 };
 
+/// Makes up for a gradient that was computed before the device was there: the engine counts devices once, and has no
+/// thread for those that come later.
+void start_gradient_threads();
+
 c10::Allocator* device_allocator();
 
 /// Seed and number of the next stream of random numbers: of the generator that a call names, else of the device's own.
