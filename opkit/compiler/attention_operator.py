@@ -10,7 +10,7 @@ import numpy as np
 from opkit.errors import UsageError
 
 from .dimensions import Shape, broadcast_shapes, same, shape_text
-from .table import Operator, Settings
+from .table import Operator, Settings, as_first
 
 if TYPE_CHECKING:
     from .graph import Tensor
@@ -58,10 +58,6 @@ def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     return _apart((*q[:-1], v[-1]), "y" in turned)
 
 
-def _dtype(tensors: Sequence[Tensor], _: Settings) -> str:
-    return tensors[0].dtype
-
-
 def _reference(*arrays: Any, scale: float | None, causal: bool, turned: str) -> Any:
     q, k, v = (
         np.swapaxes(array, -3, -2) if letter in turned else array
@@ -82,7 +78,7 @@ def _reference(*arrays: Any, scale: float | None, causal: bool, turned: str) -> 
 
 
 ATTENTION = Operator(
-    *("attention", None, "attention", _shape, _dtype, _reference),
+    *("attention", None, "attention", _shape, as_first, _reference),
     aten="scaled_dot_product_attention",
     parameters={"scale": None, "causal": False, "turned": ""},
 )

@@ -127,7 +127,7 @@ def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> N
     length = int(np.prod(x.shape[axes[0] : axes[-1] + 1]))
     inner = int(np.prod(x.shape[axes[-1] + 1 :]))
     kind = _KINDS[program.lowered.graph.tensors[node.inputs[0]].dtype]
-    is_upwards, kept = False, 1
+    is_descending, kept = False, 1
     if group.kind == "sort":
         if length > MOST_SORTED:
             raise GraphError(
@@ -141,14 +141,14 @@ def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> N
             names[each.operator]: result for each, result in zip(group.nodes, results, strict=True)
         }
         kept = results[0].shape[axes[0]]
-        is_upwards = bool(node.settings["descending"])
+        is_descending = bool(node.settings["descending"])
     elif group.kind == "whole_sum":
         function, parameters, outputs = "fold_lines", ["x", "out"], {"out": results[0]}
     else:
         function, parameters = "extreme_lines", ["x", "values", "places"]
         outputs = {"places": results[0]}
-        is_upwards = group.kind == "argmax"
-    plan = struct.pack("=4I5q", kind, 3, 0, is_upwards, outer, length, inner, kept, 1)
+        is_descending = group.kind == "argmax"
+    plan = struct.pack("=4I5q", kind, 3, 0, is_descending, outer, length, inner, kept, 1)
     cores = max(1, min(_cores(program), outer * inner, outer * inner * length // 512))
     _launch(program, node, function, {"x": x, **outputs}, parameters, plan, cores)
 

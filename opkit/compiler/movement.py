@@ -10,17 +10,13 @@ import numpy as np
 from opkit.errors import UsageError
 
 from .dimensions import Dimension, Shape, broadcast_shapes, product, same, shape_text
-from .table import REQUIRED, Operator, Settings, as_promoted, is_floating
+from .table import REQUIRED, Operator, Settings, as_first, as_promoted, is_floating
 
 if TYPE_CHECKING:
     from .builder import Value
     from .graph import Tensor
 
 __all__ = ["ROWS"]
-
-
-def _first_dtype(tensors: Sequence[Tensor], _: Settings) -> str:
-    return tensors[0].dtype
 
 
 def _reshaped(tensors: Sequence[Tensor], settings: Settings) -> Shape:
@@ -182,7 +178,7 @@ def _grad_transpose(grad: Value, x: Value, y: Value, axes: Sequence[int]) -> Seq
 
 ROWS = (
     Operator(
-        *("reshape", 1, "movement", _reshaped, _first_dtype),
+        *("reshape", 1, "movement", _reshaped, as_first),
         lambda x, shape: np.reshape(x, shape),
         gradient=lambda g, x, y, shape: (g.reshape(*x.shape),),
         pto="reshape",
@@ -190,7 +186,7 @@ ROWS = (
         parameters={"shape": REQUIRED},
     ),
     Operator(
-        *("broadcast_to", 1, "movement", _expanded, _first_dtype),
+        *("broadcast_to", 1, "movement", _expanded, as_first),
         lambda x, shape: np.broadcast_to(x, shape),
         gradient=lambda g, x, y, shape: (g,),
         pto="expands",
@@ -198,7 +194,7 @@ ROWS = (
         parameters={"shape": REQUIRED},
     ),
     Operator(
-        *("transpose", 1, "movement", _permuted, _first_dtype),
+        *("transpose", 1, "movement", _permuted, as_first),
         lambda x, axes: np.transpose(x, axes),
         gradient=_grad_transpose,
         pto="trans",
@@ -206,7 +202,7 @@ ROWS = (
         parameters={"axes": REQUIRED},
     ),
     Operator(
-        *("slice", 1, "movement", _sliced, _first_dtype, _np_slice),
+        *("slice", 1, "movement", _sliced, as_first, _np_slice),
         pto="subview",
         aten="slice",
         parameters={"axis": REQUIRED, "start": 0, "stop": REQUIRED, "step": 1},
@@ -226,14 +222,14 @@ ROWS = (
         parameters={"axis": 0},
     ),
     Operator(
-        *("pad", 1, "movement", _padded, _first_dtype),
+        *("pad", 1, "movement", _padded, as_first),
         lambda x, widths, value: np.pad(x, widths, constant_values=value),
         pto="fillpad",
         aten="constant_pad_nd",
         parameters={"widths": REQUIRED, "value": 0.0},
     ),
     Operator(
-        *("take", 2, "index", _taken, _first_dtype),
+        *("take", 2, "index", _taken, as_first),
         lambda table, indices, axis: np.take(table, indices.astype(np.int64), axis=axis),
         pto="gather",
         aten="embedding",

@@ -12,7 +12,7 @@ from opkit.errors import UsageError
 from .dimensions import product
 from .graph import GraphError
 from .scans import count_up
-from .table import REQUIRED, Operator, Settings, is_floating, normal_axes, reduced
+from .table import REQUIRED, Operator, Settings, as_first, is_floating, normal_axes, reduced
 
 if TYPE_CHECKING:
     from .builder import Value
@@ -67,10 +67,6 @@ def _largest_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
 def _extreme_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     _checked(tensors, settings)
     return reduced(tensors, settings)
-
-
-def _first_dtype(tensors: Sequence[Tensor], _: Settings) -> str:
-    return tensors[0].dtype
 
 
 def _place_dtype(_: Sequence[Tensor], __: Settings) -> str:
@@ -162,7 +158,7 @@ _EXTREME = {"axis": -1, "keepdims": False}
 
 ROWS = (
     Operator(
-        *("sort", 1, "line", _sorted_shape, _first_dtype, _np_sorted),
+        *("sort", 1, "line", _sorted_shape, as_first, _np_sorted),
         gradient=_grad_sorted,
         pto="sort",
         aten="sort",
@@ -174,7 +170,7 @@ ROWS = (
         parameters=_SORTING,
     ),
     Operator(
-        *("topk", 1, "line", _largest_shape, _first_dtype),
+        *("topk", 1, "line", _largest_shape, as_first),
         lambda x, k, axis, largest: _np_sorted(x, axis, largest, k),
         expand=_topk,
         aten="topk",

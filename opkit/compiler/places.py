@@ -10,7 +10,7 @@ import numpy as np
 from opkit.errors import UsageError
 
 from .dimensions import is_one, same, shape_text
-from .table import REQUIRED, Operator, Settings, normal_axes
+from .table import REQUIRED, Operator, Settings, as_first, normal_axes
 
 if TYPE_CHECKING:
     from .builder import Value
@@ -56,10 +56,6 @@ def _axis(x: Tensor, index: Tensor, settings: Settings) -> int:
     return normal_axes(settings["axis"], len(x.shape))[0]
 
 
-def _first_dtype(tensors: Sequence[Tensor], _: Settings) -> str:
-    return tensors[0].dtype
-
-
 def _np_taken(x: Any, index: Any, axis: int) -> Any:
     return np.take_along_axis(x, index.astype(np.int64), axis)
 
@@ -97,14 +93,14 @@ def _grad_put(
 ROWS = (
     # NumPy's take_along_axis: y[i, j] = x[index[i, j], j] for axis 0.
     Operator(
-        *("take_along", 2, "index", _taken, _first_dtype, _np_taken),
+        *("take_along", 2, "index", _taken, as_first, _np_taken),
         gradient=_grad_taken,
         aten="gather",
         parameters={"axis": REQUIRED},
     ),
     # x with the elements of the last operand put, or added, where the places say.
     Operator(
-        *("put_along", 3, "index", _put, _first_dtype, _np_put),
+        *("put_along", 3, "index", _put, as_first, _np_put),
         gradient=_grad_put,
         aten="scatter",
         parameters={"axis": REQUIRED, "add": False},

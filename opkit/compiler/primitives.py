@@ -12,8 +12,10 @@ from .table import (
     Operator,
     Settings,
     as_bool,
+    as_first,
     as_float,
     as_promoted,
+    as_sum,
     broadcast,
     is_floating,
     reduced,
@@ -29,18 +31,6 @@ __all__ = ["ROWS"]
 
 def _int_of(tensors: Sequence[Tensor], settings: Settings) -> str:
     return as_promoted(tensors, settings)
-
-
-def _logical(_: Sequence[Tensor], __: Settings) -> str:
-    return "bool"
-
-
-def _sum_dtype(tensors: Sequence[Tensor], _: Settings) -> str:
-    return "int32" if tensors[0].dtype == "bool" else tensors[0].dtype
-
-
-def _first(tensors: Sequence[Tensor], _: Settings) -> str:
-    return tensors[0].dtype
 
 
 def _branches(tensors: Sequence[Tensor], settings: Settings) -> str:
@@ -172,7 +162,7 @@ def _fold(name: str, vector: str, reference: Callable[..., Any], pto: str, **mor
         1,
         "reduction",
         reduced,
-        more.pop("dtype", _sum_dtype),
+        more.pop("dtype", as_sum),
         _reduce(reference),
         vector=vector,
         pto=pto,
@@ -217,9 +207,9 @@ ROWS = (
     _compare("greater_equal", "GE", np.greater_equal, "ge"),
     _compare("equal", "EQ", np.equal, "eq"),
     _compare("not_equal", "NE", np.not_equal, "ne"),
-    _row("logical_and", "MaskAnd", np.logical_and, 2, dtype=_logical, gradient=_none(2), pto="and"),
-    _row("logical_or", "MaskOr", np.logical_or, 2, dtype=_logical, gradient=_none(2), pto="or"),
-    _row("logical_not", "MaskNot", np.logical_not, 1, dtype=_logical, gradient=_none(1), pto="not"),
+    _row("logical_and", "MaskAnd", np.logical_and, 2, dtype=as_bool, gradient=_none(2), pto="and"),
+    _row("logical_or", "MaskOr", np.logical_or, 2, dtype=as_bool, gradient=_none(2), pto="or"),
+    _row("logical_not", "MaskNot", np.logical_not, 1, dtype=as_bool, gradient=_none(1), pto="not"),
     _row("bitwise_and", "And", np.bitwise_and, 2, dtype=_int_of, gradient=_none(2), pto="and"),
     _row("bitwise_or", "Or", np.bitwise_or, 2, dtype=_int_of, gradient=_none(2), pto="or"),
     _row("bitwise_not", "Not", np.invert, 1, dtype=_int_of, gradient=_none(1), pto="not"),
@@ -241,6 +231,6 @@ ROWS = (
     ),
     # along axes
     _fold("sum", "Fold:Sum", np.sum, "rowsum", aten="sum", gradient=_grad_sum),
-    _fold("max", "Fold:Max", np.max, "rowmax", aten="amax", dtype=_first, gradient=_grad_peak),
-    _fold("min", "Fold:Min", np.min, "rowmin", aten="amin", dtype=_first, gradient=_grad_peak),
+    _fold("max", "Fold:Max", np.max, "rowmax", aten="amax", dtype=as_first, gradient=_grad_peak),
+    _fold("min", "Fold:Min", np.min, "rowmin", aten="amin", dtype=as_first, gradient=_grad_peak),
 )

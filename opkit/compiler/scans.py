@@ -10,7 +10,7 @@ import numpy as np
 from opkit.errors import UsageError
 
 from .graph import GraphError
-from .table import REQUIRED, Operator, Settings, is_floating, normal_axes
+from .table import REQUIRED, Operator, Settings, as_sum, is_floating, normal_axes
 
 if TYPE_CHECKING:
     from .builder import Value
@@ -47,10 +47,6 @@ def _count_dtype(_: Sequence[Tensor], settings: Settings) -> str:
 def _first_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     normal_axes(settings["axis"], len(tensors[0].shape))
     return tensors[0].shape
-
-
-def _sum_dtype(tensors: Sequence[Tensor], _: Settings) -> str:
-    return "int32" if tensors[0].dtype == "bool" else tensors[0].dtype
 
 
 def _cumsum(x: Value, axis: int) -> Value:
@@ -123,7 +119,7 @@ ROWS = (
         parameters={"count": REQUIRED, "dtype": "int32"},
     ),
     Operator(
-        *("cumsum", 1, "scan", _first_shape, _sum_dtype),
+        *("cumsum", 1, "scan", _first_shape, as_sum),
         lambda x, axis: np.cumsum(x, axis=axis),
         expand=_cumsum,
         gradient=_grad_cumsum,

@@ -124,6 +124,16 @@ def as_promoted(tensors: Sequence[Tensor], _: Settings) -> str:
     return floats[0] if floats and not is_floating(dtype) else dtype
 
 
+def as_first(tensors: Sequence[Tensor], _: Settings) -> str:
+    """Data type rule: the first operand's type."""
+    return tensors[0].dtype
+
+
+def as_sum(tensors: Sequence[Tensor], _: Settings) -> str:
+    """Data type rule: the first operand's type; truths are counted."""
+    return "int32" if tensors[0].dtype == "bool" else tensors[0].dtype
+
+
 def as_float(tensors: Sequence[Tensor], settings: Settings) -> str:
     """Data type rule: the operands' common type if it has fractions, else float32."""
     dtype = as_promoted(tensors, settings)

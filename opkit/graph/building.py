@@ -12,7 +12,7 @@ from opkit.chips import find_chip
 from opkit.errors import UsageError
 from opkit.graph.aten import LARGEST
 from opkit.graph.engine import Model, ModelInput
-from opkit.graph.export import Exported, exported
+from opkit.graph.export import PRECISIONS, Exported, exported, with_fractions
 from opkit.graph.quantising import Quantisation, quantised_products
 from opkit.graph.recording import plan_of
 from opkit.graph.running import compile_plan
@@ -29,12 +29,7 @@ from opkit.graph.translation import (
 
 __all__ = ["build"]
 
-_PRECISIONS = {
-    "float32": torch.float32,
-    "float16": torch.float16,
-    "bfloat16": torch.bfloat16,
-    "int8": torch.float16,
-}
+_PRECISIONS = {**PRECISIONS, "int8": torch.float16}
 """And what everything computes in that is no product of int8."""
 
 
@@ -97,7 +92,7 @@ def build(
         whole = exported(model, example_inputs, dtype)
         _check(whole, Support(target))
     if precision == "int8":
-        batches = [[_as(each, torch.float16) for each in batch] for batch in calibration]
+        batches = [[with_fractions(each, torch.float16) for each in batch] for batch in calibration]
         replaced, notes = quantised_products(whole, batches, quantisation or Quantisation())
     translation = translate(whole.work(), whole.outputs, "model", replaced, wide)
     _check_inputs(translation, whole)
@@ -142,11 +137,6 @@ def _check_inputs(translation: Any, whole: Exported) -> None:
 
 def _input_names(translation: Any) -> list[str]:
     return [f"x{index}" for index in range(len(translation.inputs))]
-
-
-def _as(value: Any, dtype: torch.dtype) -> Any:
-    moved = value.detach().cpu()
-    return moved.to(dtype) if moved.is_floating_point() else moved
 
 
 def _array(value: torch.Tensor) -> Any:

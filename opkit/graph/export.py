@@ -17,7 +17,10 @@ from opkit.graph.backend import decompositions
 from opkit.graph.program import run_nodes
 from opkit.graph.translation import DTYPES, is_view
 
-__all__ = ["Exported", "exported", "run"]
+__all__ = ["PRECISIONS", "Exported", "exported", "run", "with_fractions"]
+
+PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+"""Data types that a whole model's fractions may have."""
 
 
 @dataclass
@@ -54,7 +57,7 @@ def exported(model: Any, inputs: Sequence[Any], dtype: torch.dtype) -> Exported:
     Raises:
         UsageError: torch cannot trace it, or a run changes the model.
     """
-    given = tuple(_cast(each, dtype) for each in inputs)
+    given = tuple(with_fractions(each, dtype) for each in inputs)
     if isinstance(model, torch.export.ExportedProgram):
         return _from_program(model)
     if isinstance(model, torch.jit.ScriptModule):
@@ -77,7 +80,12 @@ def _untraceable(err: Exception) -> UsageError:
     return UsageError(f"torch cannot export the model: {first}", help="see torch.export")
 
 
-def _cast(value: Any, dtype: torch.dtype) -> Any:
+def with_fractions(value: Any, dtype: torch.dtype) -> torch.Tensor:
+    """Return an input on the CPU, in this data type if it has fractions.
+
+    Raises:
+        UsageError: it is no tensor.
+    """
     if isinstance(value, torch.Tensor):
         moved = value.detach().cpu()
         return moved.to(dtype) if moved.is_floating_point() else moved

@@ -17,6 +17,7 @@ from opkit.graph.export import Exported, run
 from opkit.graph.translation import Replacement, line_of, operator_name
 
 __all__ = [
+    "MOST",
     "Quantisation",
     "Seen",
     "calibrated",
@@ -29,6 +30,8 @@ __all__ = [
 METHODS = ("min-max", "percentile", "entropy")
 _BINS = 2048
 _LEVELS = 128
+MOST = _LEVELS - 1
+"""The largest int8 that values become: ranges are the same on both sides of 0."""
 """Sizes that a number of 8 bits and either sign has."""
 
 
@@ -128,14 +131,14 @@ def quantised_products(
 def rounded_weights(matrix: Any, how: Quantisation) -> tuple[Any, Any]:
     """Return weights as int8, and the scale of each column."""
     peaks = np.abs(matrix).max(axis=0 if how.per_channel else None, keepdims=True)
-    scales = np.maximum(peaks, 1e-12).reshape(1, -1) / (_LEVELS - 1)
-    levels = np.clip(np.rint(matrix / scales), 1 - _LEVELS, _LEVELS - 1).astype(np.int8)
+    scales = np.maximum(peaks, 1e-12).reshape(1, -1) / MOST
+    levels = np.clip(np.rint(matrix / scales), -MOST, MOST).astype(np.int8)
     return levels, np.broadcast_to(scales, (1, matrix.shape[1])).reshape(-1)
 
 
 def step_of(seen: Seen, how: Quantisation) -> float:
     """Return what one level of a product's left side stands for."""
-    return max(_range(seen, how), 1e-12) / (_LEVELS - 1)
+    return max(_range(seen, how), 1e-12) / MOST
 
 
 def weight_of(model: Exported, node: fx.Node) -> tuple[torch.Tensor, fx.Node] | None:
@@ -247,7 +250,7 @@ def _replacement(levels: Any, scales: Any, step: float, added: Any) -> Replaceme
             found: Value = x.apply("matmul", wide, transpose_b=True).astype("float32")
         else:
             wide = x.astype("float32") * (1.0 / step)
-            wide = wide.apply("round").apply("clamp", low=1.0 - _LEVELS, high=_LEVELS - 1.0)
+            wide = wide.apply("round").apply("clamp", low=float(-MOST), high=float(MOST))
             sums = wide.astype("int8").apply("matmul", weight, transpose_b=True)
             scale = c.constant((scales * step).astype(np.float32))
             found = sums.astype("float32") * scale

@@ -44,9 +44,10 @@ class Left:
 class Support(OperatorSupportBase):
     """Says which nodes can be compiled, by compiling each alone as far as its text."""
 
-    def __init__(self, chip: Chip, without: Mapping[str, str] | None = None) -> None:
+    def __init__(self, chip: Chip) -> None:
         self.chip = chip
-        self.without = without or {}
+        self.without: dict[str, str] = {}
+        """Nodes that are left out whatever they are, and why."""
         self.reasons: dict[str, str] = {}
         """Of the nodes that cannot."""
         self._known: dict[tuple[object, ...], str] = {}
@@ -140,15 +141,15 @@ def cut(module: fx.GraphModule, chip: Chip, *, smallest: int = 1) -> Cut:
     Args:
         smallest: nodes that do work, fewer of which are not worth a sub-graph.
     """
-    without: dict[str, str] = {}
+    support = Support(chip)
     while True:
-        found = _cut(module, Support(chip, without), smallest)
+        found = _cut(module, support, smallest)
         try:
             for nodes in found.segments:
                 translate(nodes, outputs_of(nodes), "segment")
         except Unbounded as err:
             # Among others it reads larger numbers than alone.
-            without[err.node] = err.message.removeprefix(f"{err.node}: ")
+            support.without[err.node] = err.message.removeprefix(f"{err.node}: ")
         except OpkitError:
             return found
         else:

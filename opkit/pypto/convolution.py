@@ -7,6 +7,7 @@ from typing import Any
 
 from opkit.compiler import GraphError
 
+from .extension import extension_of
 from .traced import Traced, here
 
 __all__ = ["conv"]
@@ -34,9 +35,7 @@ def conv(
     from .functions import dtype_name
 
     axes = x.ndim - 2
-    further = {name: each for name, each in (extend_params or {}).items() if each is not None}
-    bias = further.pop("bias_tensor", None)
-    is_relu = str(further.pop("relu_type", "")).rpartition(".")[2] == "RELU"
+    bias, is_relu, further = extension_of(extend_params)
     lacking = "transposed" if transposed or output_paddings else next(iter(further), "")
     if axes not in (1, 2) or weight.ndim != x.ndim:
         lacking = f"images of {x.ndim} axes by kernels of {weight.ndim}"

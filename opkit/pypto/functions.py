@@ -12,6 +12,7 @@ from opkit.compiler import GraphBuilder, GraphError
 from .convolution import conv
 from .diagnostics import check_heads, check_tile_shapes, depends_on
 from .elementary import FUNCTIONS as ELEMENTARY
+from .extension import extension_of
 from .places import FUNCTIONS as PLACES
 from .traced import Traced, here, new_value, place_of
 
@@ -125,9 +126,8 @@ def _matmul(
     extend_params: Mapping[str, Any] | None = None,
     **options: object,
 ) -> Traced:
-    further = {name: each for name, each in (extend_params or {}).items() if each is not None}
-    bias, scale = further.pop("bias_tensor", None), further.pop("scale", None)
-    is_relu = str(further.pop("relu_type", "")).rpartition(".")[2] == "RELU"
+    bias, is_relu, further = extension_of(extend_params)
+    scale = further.pop("scale", None)
     # Products of float32 are exact to its last bits whatever they may be rounded to.
     further.pop("trans_mode", None)
     unknown = [name for name, value in (*options.items(), *further.items()) if value]

@@ -146,7 +146,7 @@ def register_operators(project: str, artifact: Path, operators: Sequence[Operato
                 _register_no_gradient(qualified, operator)
         else:
             backward = getattr(namespace, operator.gradient.operator)
-            _register_gradient(qualified, operator, defaults, call.default, backward.default)
+            _register_gradient(qualified, operator, call.default, backward.default)
             if operator.gradient.formula is not None:
                 _register_derivative(
                     f"{project}::{operator.gradient.operator}", operator.gradient, backward.default
@@ -228,7 +228,7 @@ def _fake(operator: Operator, defaults: Sequence[Any]) -> Callable[..., Any]:
 
 
 def _register_gradient(
-    qualified: str, operator: Operator, defaults: Sequence[Any], call: Any, backward_operator: Any
+    qualified: str, operator: Operator, call: Any, backward_operator: Any
 ) -> None:
     gradient = operator.gradient
     assert gradient is not None
@@ -246,11 +246,9 @@ def _register_gradient(
     nothing = (None,) * len(operator.attributes)
 
     def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        given = inputs[count:]
-        ctx.opkit_attributes = (*given, *defaults[len(given) :])
-        missing = (None,) * (count - len(inputs))
+        ctx.opkit_attributes = inputs[count:]
         results = (output[i] if isinstance(output, tuple) else output for i in read)
-        ctx.save_for_backward(*inputs[:count], *missing, *results)
+        ctx.save_for_backward(*inputs[:count], *results)
 
     def backward(ctx: Any, *gradients: Any) -> Any:
         if operator.missing_gradients:
@@ -281,7 +279,8 @@ def _register_autograd(
     backward: Callable[..., Any],
 ) -> None:
     """Do what torch.library.register_autograd does, in half of its time a call: no list of tensors
-    to look into, no key set to carry along."""
+    to look into, no key set to carry along. `save` gets every argument, also what a call leaves to
+    its default."""
     schema = call._schema
     types = [str(argument.type) for argument in (*schema.arguments, *schema.returns)]
     has_lists = any("List[Tensor]" in text or "List[Optional[Tensor]]" in text for text in types)
