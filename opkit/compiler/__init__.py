@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .builder import GraphBuilder, Operand, TensorSpec, Value, trace
     from .choices import Choices, ChoicesRow, bucket_of, read_choices
     from .compiled import Compiled, compile
+    from .convolution import patches, unpatched
     from .differentiation import gradient
     from .dimensions import Dimension, Shape, dimension
     from .explanation import KernelNote, explain, stage_text
@@ -74,6 +75,7 @@ __all__ = [
     "generated_source",
     "gradient",
     "load_program",
+    "patches",
     "prepare",
     "random_arrays",
     "read_choices",
@@ -85,6 +87,7 @@ __all__ = [
     "tile_program",
     "to_storage",
     "trace",
+    "unpatched",
     "verify",
 ]
 
@@ -94,6 +97,7 @@ __getattr__ = lazy_names(
         "builder": ("GraphBuilder", "Operand", "TensorSpec", "Value", "trace"),
         "choices": ("Choices", "ChoicesRow", "bucket_of", "read_choices"),
         "compiled": ("Compiled", "compile"),
+        "convolution": ("patches", "unpatched"),
         "differentiation": ("gradient",),
         "dimensions": ("Dimension", "Shape", "dimension"),
         "explanation": ("KernelNote", "explain", "stage_text"),

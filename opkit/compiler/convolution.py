@@ -9,7 +9,7 @@ import numpy as np
 
 from opkit.errors import UsageError
 
-from .dimensions import Dimension, same, shape_text
+from .dimensions import Dimension, product, same, shape_text
 from .table import Operator, Settings, as_promoted
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .dimensions import Shape
     from .graph import Tensor
 
-__all__ = ["CONVOLUTION"]
+__all__ = ["CONVOLUTION", "patches", "unpatched"]
 
 _PAIRS = ("stride", "padding", "dilation")
 
@@ -65,28 +65,117 @@ def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
 
 def _expand(x: Value, weight: Value, **settings: Any) -> Value:
     groups = int(settings["groups"])
-    outputs, channels, high, wide = (int(e) for e in weight.shape)
+    outputs = int(str(weight.shape[0]))
     rows, columns = _extents(x.shape, weight.shape, settings)
-    (down, across), padding, dilation = (_pair(settings, name) for name in _PAIRS)
-    if any(padding):
-        widths = ((0, 0), (0, 0), (padding[0], padding[0]), (padding[1], padding[1]))
+    cells, is_turned = patches(x, weight.shape, settings)
+    across = int(str(product(weight.shape[1:])))
+    if groups == 1:
+        kernels = weight.reshape(outputs, across)
+        places = kernels.apply("matmul", cells, transpose_b=is_turned)
+    else:
+        kernels = weight.reshape(1, groups, outputs // groups, across)
+        if not same(x.shape[0], 1):
+            shape = (x.shape[0], *kernels.shape[1:])
+            kernels = kernels.apply("broadcast_to", shape=shape)
+        places = kernels @ cells
+    return places.reshape(-1, outputs, rows, columns)
+
+
+def patches(x: Value, kernel: Shape, settings: Settings) -> tuple[Value, bool]:
+    """Return what each result of a convolution reads: for each image (and group, where there are
+    several) a matrix of all taps of the channels, down, and all places, across; or, as the second
+    says, the other way round, where patches do not overlap and so lie in rows.
+
+    Raises:
+        UsageError: the sizes do not fit.
+    """
+    groups = int(settings["groups"])
+    channels, high, wide = (int(str(e)) for e in kernel[1:])
+    steps, padding, dilation = (_pair(settings, name) for name in _PAIRS)
+    rows, columns = _extents(x.shape, kernel, settings)
+    x = _framed(x, padding)
+    if groups == 1 and steps == (high, wide) and dilation == (1, 1) and high * wide > 1:
+        x = _cut(_cut(x, 2, int(rows) * high), 3, int(columns) * wide)
+        cells = x.reshape(-1, channels, rows, high, columns, wide).transpose(0, 2, 4, 1, 3, 5)
+        return cells.reshape(-1, int(rows) * int(columns), channels * high * wide), True
+    # First along the columns, then along the rows: fewer and longer parts than tap by tap.
+    for axis, taps, count in ((3, wide, columns), (2, high, rows)):
+        at = axis - 2
+        parts = [
+            _strided(x, x.ndim - 2 + at, tap * dilation[at], int(count), steps[at])
+            for tap in range(taps)
+        ]
+        parts = [each.reshape(-1, groups * channels, 1, *each.shape[2:]) for each in parts]
+        x = parts[0] if taps == 1 else x.builder.apply("concat", *parts, axis=2)
+    shape = (channels * high * wide, int(rows) * int(columns))
+    return (x.reshape(-1, *shape) if groups == 1 else x.reshape(-1, groups, *shape)), False
+
+
+def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Settings) -> Value:
+    """Return the images of `patches` from it, with what several places read added up: its gradient.
+
+    Args:
+        cells: for each image, and group where there are several, all taps of the channels, down,
+            and all places, across.
+        image: images, channels, rows, columns.
+    """
+    high, wide = (int(str(e)) for e in kernel[2:])
+    steps, padding, dilation = (_pair(settings, name) for name in _PAIRS)
+    rows, columns = (int(str(e)) for e in _extents(image, kernel, settings))
+    channels = int(str(image[1]))
+    x = cells.reshape(-1, channels, high, wide, rows, columns)
+    full = [int(str(image[2 + at])) + 2 * padding[at] for at in range(2)]
+    for at, taps in ((0, high), (1, wide)):
+        axis = x.ndim - 2 + at
+        parts = []
+        for tap in range(taps):
+            part = x.apply("slice", axis=2, start=tap, stop=tap + 1, step=1) if taps > 1 else x
+            part = part.reshape(-1, channels, *part.shape[3:])
+            parts.append(_spread(part, axis - 1, steps[at], tap * dilation[at], full[at]))
+        x = parts[0]
+        for part in parts[1:]:
+            x = x + part
+    for at in range(2):
+        if padding[at]:
+            start, stop = padding[at], full[at] - padding[at]
+            x = x.apply("slice", axis=2 + at, start=start, stop=stop, step=1)
+    return x
+
+
+def _spread(x: Value, axis: int, step: int, start: int, extent: int) -> Value:
+    """Return elements `step` apart from `start` on, with zeros between them and around."""
+    shape, count = x.shape, int(str(x.shape[axis]))
+    if step > 1 and count > 1:
+        x = x.reshape(*shape[:axis], count, 1, *shape[axis + 1 :])
+        widths = tuple((0, step - 1 if at == axis + 1 else 0) for at in range(x.ndim))
         x = x.apply("pad", widths=widths, value=0.0)
-    patches = []
-    for i in range(high):
-        part = _strided(x, 2, i * dilation[0], int(rows), down)
-        for j in range(wide):
-            patch = _strided(part, 3, j * dilation[1], int(columns), across)
-            patches.append(patch.reshape(-1, groups * channels, 1, rows * columns))
-    taps = high * wide
-    joined = patches[0] if taps == 1 else x.builder.apply("concat", *patches, axis=2)
-    # For each group a matrix of all taps of its channels, down, and all places, across.
-    places = joined.reshape(-1, groups, channels * taps, rows * columns)
-    kernels = weight.reshape(1, groups, outputs // groups, channels * taps)
-    return (kernels @ places).reshape(-1, outputs, rows, columns)
+        x = x.reshape(*shape[:axis], count * step, *shape[axis + 1 :])
+        count = (count - 1) * step + 1
+        x = _cut(x, axis, count)
+    if start == 0 and count == extent:
+        return x
+    around = (start, extent - start - count)
+    widths = tuple(around if at == axis else (0, 0) for at in range(x.ndim))
+    return x.apply("pad", widths=widths, value=0.0)
+
+
+def _framed(x: Value, padding: tuple[int, int]) -> Value:
+    if not any(padding):
+        return x
+    widths = ((0, 0), (0, 0), (padding[0], padding[0]), (padding[1], padding[1]))
+    return x.apply("pad", widths=widths, value=0.0)
+
+
+def _cut(x: Value, axis: int, stop: int) -> Value:
+    if same(x.shape[axis], stop):
+        return x
+    return x.apply("slice", axis=axis, start=0, stop=stop, step=1)
 
 
 def _strided(x: Value, axis: int, start: int, count: int, step: int) -> Value:
     stop = start + (count - 1) * step + 1
+    if start == 0 and step == 1 and same(x.shape[axis], stop):
+        return x
     return x.apply("slice", axis=axis, start=start, stop=stop, step=step)
 
 

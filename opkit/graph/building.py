@@ -101,6 +101,8 @@ def build(
         if node in whole.constants:
             values[tensor] = _array(whole.constants[node])
     plan = plan_of(translation.graph, target, tuple(values))
+    if plan.draws:
+        raise UsageError("a model file draws no random numbers", help="model.eval() drops nothing")
     by_tensor = dict(zip(_input_names(translation), translation.inputs, strict=True))
     inputs = tuple(
         ModelInput(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from opkit.errors import UsageError
 
-__all__ = ["Copy", "Launch", "Place", "Plan", "PlanKernel", "PlanTensor"]
+__all__ = ["Copy", "Drawn", "Launch", "Place", "Plan", "PlanKernel", "PlanTensor"]
 
 SPACES = ("input", "output", "constant", "arena")
 
@@ -24,6 +25,27 @@ class Place:
     offset: int
     """Bytes before it."""
     size_bytes: int
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What the kernel of random numbers is told: how many there are. Seed and stream are those of
+    the device's generator in each run."""
+
+    count: int
+
+    def told(self, seed: int, stream: int) -> bytes:
+        """Return the argument of one launch."""
+        return struct.pack("=qQQ", self.count, seed & _WORD, stream & _WORD)
+
+    @staticmethod
+    def of(argument: bytes) -> Drawn:
+        """Return it from a launch's argument."""
+        count, _, _ = struct.unpack("=qQQ", argument)
+        return Drawn(count)
+
+
+_WORD = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
@@ -54,7 +76,7 @@ class Launch:
 
     kernel: int
     block_dim: int
-    arguments: tuple[Place | bytes, ...]
+    arguments: tuple[Place | bytes | Drawn, ...]
     nodes: tuple[str, ...] = ()
     """The tensors of the graph that it computes, by name."""
 
@@ -82,8 +104,13 @@ class Plan:
     unshared_bytes: int
     """What they would take if none shared."""
 
+    @property
+    def draws(self) -> bool:
+        """Whether it needs random numbers."""
+        return any(isinstance(a, Drawn) for launch in self.launches for a in launch.arguments)
+
     def to_json(self, files: Sequence[str]) -> dict[str, Any]:
-        """Return it as JSON; `files` name each kernel's shared object."""
+        """Return it as JSON; `files` name each kernel's shared object. It draws nothing."""
         return {
             "inputs": [vars(tensor) for tensor in self.inputs],
             "outputs": [vars(tensor) for tensor in self.outputs],
@@ -181,7 +208,8 @@ def _place_json(place: Place) -> list[object]:
     return [place.space, place.index, place.offset, place.size_bytes]
 
 
-def _argument_json(argument: Place | bytes) -> object:
+def _argument_json(argument: Place | bytes | Drawn) -> object:
+    assert not isinstance(argument, Drawn)
     return argument.hex() if isinstance(argument, bytes) else _place_json(argument)
 
 

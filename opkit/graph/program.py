@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -50,6 +51,7 @@ class CompiledSegment(torch.nn.Module):
         ]
         self._narrowed = [translation.narrowed.get(tensor.name, 0) for tensor in self.plan.inputs]
         self._device = examples[0].device
+        self._draws = self.plan.draws
         self._arena: torch.Tensor | None = None
         self._lock = threading.Lock()
 
@@ -79,6 +81,7 @@ class CompiledSegment(torch.nn.Module):
                 [tensor.data_ptr() for tensor in results],
                 self._constant_addresses,
                 self._arena.data_ptr(),
+                functools.partial(next_random_stream, device) if self._draws else None,
             )
         # Who reads a result by its strides, as views of outputs do, finds those that torch has.
         for index, (shape, dtype, strides) in enumerate(self._results):
@@ -95,6 +98,16 @@ class CompiledSegment(torch.nn.Module):
             run_nodes(self.translation.nodes, values)
         results = [values[node] for node in self.translation.outputs]
         return results[0] if len(results) == 1 else tuple(results)
+
+
+def next_random_stream(device: torch.device) -> tuple[int, int]:
+    """Return the seed and the stream of the next random numbers, as the device's own operators draw
+    them; elsewhere torch's generator gives a seed."""
+    if device.type == "npu":
+        index = -1 if device.index is None else device.index
+        seed, stream = torch.ops.opkit_npu.next_random_stream(index)
+        return int(seed), int(stream)
+    return int(torch.empty((), dtype=torch.int64).random_().item()), 0
 
 
 def _strides(example: torch.Tensor) -> tuple[int, ...] | None:

@@ -24,7 +24,7 @@ from opkit.compiler import (
 )
 from opkit.dtypes import find_dtype
 from opkit.graph.lifetimes import Lifetime, share_memory
-from opkit.graph.plan import Copy, Launch, Place, Plan, PlanKernel, PlanTensor
+from opkit.graph.plan import Copy, Drawn, Launch, Place, Plan, PlanKernel, PlanTensor
 
 __all__ = ["plan_of"]
 
@@ -50,7 +50,7 @@ class _Recorded:
     source: str
     mode: str | None
     block_dim: int
-    arguments: tuple[str | _Inner | bytes, ...]
+    arguments: tuple[str | _Inner | bytes | Drawn, ...]
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,12 @@ def _assembled(
         else:
             places[roots[name]] = target
     # Every argument by name; what has no place yet lives in the arena.
-    arguments: list[list[str | bytes]] = []
+    arguments: list[list[str | bytes | Drawn]] = []
     buffers: dict[str, Lifetime] = {}
     for at, (own, launch) in enumerate(recorded):
-        row: list[str | bytes] = []
+        row: list[str | bytes | Drawn] = []
         for position, argument in enumerate(launch.arguments):
-            if isinstance(argument, bytes):
+            if isinstance(argument, bytes | Drawn):
                 row.append(argument)
                 continue
             if isinstance(argument, _Inner):
@@ -191,7 +191,7 @@ def _assembled(
             kernels[key] = len(rows)
             rows.append(PlanKernel(launch.name, own.operators, launch.source, launch.mode))
         written = tuple(own.names[name] for name, _ in own.graph.outputs)
-        given = tuple(each if isinstance(each, bytes) else places[each] for each in row)
+        given = tuple(places[each] if isinstance(each, str) else each for each in row)
         launches.append(Launch(kernels[key], launch.block_dim, given, written))
     plan = Plan(
         tuple(_plan_tensor(tensor) for tensor in inputs),
@@ -276,10 +276,11 @@ def _record(graph: Graph, chip: Chip) -> tuple[_Recorded, ...]:
     known = {*given, *(output for output, _ in lowered.outputs)}
     found = []
     for spy, arguments, block_dim, kind in program.launches:
-        row: list[str | _Inner | bytes] = []
+        row: list[str | _Inner | bytes | Drawn] = []
         for argument in arguments:
             if not isinstance(argument, np.ndarray):
-                row.append(bytes(argument))
+                told = bytes(argument)
+                row.append(Drawn.of(told) if kind == "random_uniform" else told)
                 continue
             name = owners.get(_address(argument), "")
             row.append(name if name in known else _Inner(name, int(argument.nbytes)))

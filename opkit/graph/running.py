@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from opkit.chips import Chip
-from opkit.graph.plan import Place, Plan
+from opkit.graph.plan import Drawn, Place, Plan
 
 if TYPE_CHECKING:
     from opkit.runtime import Kernel
@@ -58,9 +58,12 @@ class Runner:
         outputs: Sequence[int],
         constants: Sequence[int],
         arena: int,
+        draw: Callable[[], tuple[int, int]] | None = None,
     ) -> None:
         """Launch every kernel in order, on memory given by addresses.
 
+        Args:
+            draw: gives the seed and the stream of the next random numbers, for a plan that draws.
         Raises:
             KernelFault: a kernel did what the chip does not allow.
         """
@@ -72,7 +75,7 @@ class Runner:
                 [
                     DeviceMemory(bases[each.space][each.index] + each.offset, each.size_bytes)
                     if isinstance(each, Place)
-                    else each
+                    else _told(each, draw)
                     for each in launch.arguments
                 ],
                 launch.block_dim,
@@ -85,3 +88,10 @@ class Runner:
             else:
                 source = copy.source
             ctypes.memmove(target, source, copy.target.size_bytes)
+
+
+def _told(argument: bytes | Drawn, draw: Callable[[], tuple[int, int]] | None) -> bytes:
+    if isinstance(argument, bytes):
+        return argument
+    assert draw is not None
+    return argument.told(*draw())

@@ -207,9 +207,9 @@ class _Translator:
                 args = self._arguments(node, node.args)
                 kwargs = self._arguments(node, node.kwargs)
                 kwargs = {key: each for key, each in kwargs.items() if key not in _IGNORED}
-                shapes = tuple(_shape(each) for each in results)
-                dtypes = tuple(_dtype(each) for each in results)
-                self._bound(node, name, results)
+                shapes = tuple(() if each is None else _shape(each) for each in results)
+                dtypes = tuple("" if each is None else _dtype(each) for each in results)
+                self._bound(node, name, [each for each in results if each is not None])
                 is_wide = node in self.wide
                 call = Call(self.builder, shapes, dtypes, self.constants)
                 value = row(call, *args, **kwargs)
@@ -394,10 +394,12 @@ _IGNORED = ("layout", "device", "pin_memory", "memory_format", "dtype", "non_blo
 """Settings that the result's own description says."""
 
 
-def _results(node: fx.Node) -> list[torch.Tensor]:
-    value = node.meta.get("val")
-    given = list(value) if isinstance(value, tuple | list) else [value]
-    found = [each for each in given if isinstance(each, torch.Tensor)]
+def _results(node: fx.Node) -> list[torch.Tensor | None]:
+    """Return what a node gives: None for one of several that nobody asked for."""
+    value: Any = node.meta.get("val")
+    is_several = isinstance(value, tuple | list)
+    given = list(value) if is_several else [value]
+    found = [e for e in given if isinstance(e, torch.Tensor) or (e is None and is_several)]
     if len(found) != len(given):
         raise Refused("it gives a number that is known only when the program runs")
     return found

@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opkit.graph.aten import elementwise, movement, places, products, rows
+from opkit.graph.aten import (
+    chance,
+    elementwise,
+    images,
+    movement,
+    places,
+    pooling,
+    products,
+    rows,
+)
 from opkit.graph.aten.call import Call, Refused
-from opkit.graph.aten.places import LOOKUPS
 from opkit.graph.aten.whole import INPUT, LARGEST, Bound, bound_of, largest_limit
 
 __all__ = [
@@ -27,10 +35,16 @@ __all__ = [
     "largest_limit",
 ]
 
+LOOKUPS: Mapping[str, places.Lookup] = {**places.LOOKUPS, **pooling.LOOKUPS}
+"""Operators that look up, with which of their arguments hold places."""
+
 ROWS: Mapping[str, Callable[..., Any]] = {
+    **chance.ROWS,
     **elementwise.ROWS,
+    **images.ROWS,
     **movement.ROWS,
     **places.ROWS,
+    **pooling.ROWS,
     **products.ROWS,
     **rows.ROWS,
 }

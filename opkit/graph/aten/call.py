@@ -32,6 +32,13 @@ class Call:
         self.dtypes = dtypes
         self._constants = constants
 
+    def uniform(self, shape: tuple[Any, ...]) -> Value:
+        """Return numbers in (0, 1] that are drawn anew in every run."""
+        # The run puts seed and stream in; until then the number only tells one draw from another.
+        drawn = sum(node.operator == "random_uniform" for node in self.builder.nodes)
+        seed = self.builder.constant(0)
+        return seed.apply("random_uniform", shape=shape, stream=drawn)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The first result's."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opkit.compiler import Value
-from opkit.graph.aten.call import Call
+from opkit.graph.aten.call import Call, Refused
 
 __all__ = ["ROWS"]
 
@@ -97,6 +98,57 @@ def _batch_norm(
     return value.astype(c.dtype), None, None
 
 
+def _batch_norm_of_batch(
+    c: Call,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value | None,
+    variance: Value | None,
+    training: bool,
+    momentum: float,
+    epsilon: float,
+) -> tuple[Value | None, ...]:
+    """Batch norm by the batch's own mean and variance, with what becomes of the running ones."""
+    if not training:
+        raise Refused("batch norm by running values is another operator's")
+    axes = (0, *range(2, x.ndim))
+    tail = (1,) * (x.ndim - 2)
+    wide = x.astype("float32")
+    own = wide.mean(axis=axes, keepdims=True)
+    centred = wide - own
+    spread = (centred * centred).mean(axis=axes, keepdims=True)
+    rest = (spread + float(epsilon)).apply("rsqrt")
+    value = centred * rest
+    if weight is not None:
+        value = value * weight.astype("float32").reshape(-1, *tail)
+    if bias is not None:
+        value = value + bias.astype("float32").reshape(-1, *tail)
+    count = math.prod(int(str(x.shape[axis])) for axis in axes)
+    correction = count / max(1, count - 1)
+    found: list[Value | None] = [value.astype(c.dtype), own.reshape(-1), rest.reshape(-1)]
+    for running, new in ((mean, own), (variance, spread * correction)):
+        if running is None:
+            found.append(None)
+            continue
+        kept = running.astype("float32") * (1.0 - momentum)
+        found.append((kept + new.reshape(-1) * float(momentum)).astype(running.dtype))
+    return tuple(found)
+
+
+def _batch_norm_alone(
+    c: Call,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    training: bool,
+    momentum: float,
+    epsilon: float,
+) -> tuple[Value | None, ...]:
+    """The same without running values."""
+    return _batch_norm_of_batch(c, x, weight, bias, None, None, training, momentum, epsilon)[:3]
+
+
 ROWS: Mapping[str, Row] = {
     "aten.sum.dim_IntList": _fold("sum"),
     "aten.mean.dim": _fold("mean"),
@@ -113,4 +165,6 @@ ROWS: Mapping[str, Row] = {
     "aten._log_softmax.default": _softmax("log_softmax"),
     "aten.native_layer_norm.default": _layer_norm,
     "aten._native_batch_norm_legit_no_training.default": _batch_norm,
+    "aten._native_batch_norm_legit_functional.default": _batch_norm_of_batch,
+    "aten._native_batch_norm_legit.no_stats": _batch_norm_alone,
 }

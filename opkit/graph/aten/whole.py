@@ -177,7 +177,7 @@ _PLACES = frozenset(
     f"aten.{name}"
     for name in (
         *("sort.default", "sort.stable", "topk.default", "argmax.default", "argmin.default"),
-        *("max.dim", "min.dim"),
+        *("max.dim", "min.dim", "max_pool2d_with_indices.default"),
     )
 )
 """Operators that give places, and elements of what they read."""

@@ -231,6 +231,12 @@ at::Generator generator_of(int64_t device) {
   return at::globalContext().defaultGenerator(c10::Device(kDevice, static_cast<c10::DeviceIndex>(device)));
 }
 
+/// Seed and number of the next stream of random numbers of a device, which is then used up.
+std::tuple<int64_t, int64_t> stream_of(int64_t device) {
+  const auto [seed, stream] = next_random_stream(static_cast<c10::DeviceIndex>(device), c10::IValue());
+  return {static_cast<int64_t>(seed), static_cast<int64_t>(stream)};
+}
+
 /// The modelled milliseconds between two events, given by their `event_id`. PyTorch's own method takes no event of a
 /// derived class.
 double elapsed_ms(int64_t begin, int64_t end) {
@@ -242,6 +248,7 @@ double elapsed_ms(int64_t begin, int64_t end) {
 
 TORCH_LIBRARY(opkit_npu, m) {
   m.def("default_generator(int device) -> Generator?", &generator_of);
+  m.def("next_random_stream(int device) -> (int, int)", &stream_of);
   m.def("elapsed_ms(int begin, int end) -> float", &elapsed_ms);
 }
 

@@ -1,0 +1,284 @@
+"""Rows of pooling and its gradients: the windows' columns are folded first, then their rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opkit.compiler import Value
+from opkit.graph.aten.call import Call, Refused
+
+__all__ = ["LOOKUPS", "ROWS"]
+
+Row = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Windows along one axis."""
+
+    axis: int
+    taps: int
+    step: int
+    padding: int
+    dilation: int
+    extent: int
+    """Elements that they lie over."""
+    count: int
+    """How many there are."""
+
+    @property
+    def reach(self) -> int:
+        """Elements that the first to the last window span, from the first of the padding on."""
+        return (self.count - 1) * self.step + (self.taps - 1) * self.dilation + 1
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Elements of padding before and after that windows reach."""
+        return self.padding, max(0, self.reach - self.padding - self.extent)
+
+    def framed(self, x: Value, value: float) -> Value:
+        """Return a tensor with the padding that windows reach."""
+        widths = tuple(self.widths if at == self.axis else (0, 0) for at in range(x.ndim))
+        return x.apply("pad", widths=widths, value=value) if any(self.widths) else x
+
+    def parts(self, x: Value) -> list[Value]:
+        """Return what each tap of all windows reads, of a framed tensor."""
+        found = []
+        for tap in range(self.taps):
+            start = tap * self.dilation
+            stop = start + (self.count - 1) * self.step + 1
+            if (start, stop, self.step) == (0, x.shape[self.axis], 1):
+                found.append(x)
+                continue
+            found.append(x.apply("slice", axis=self.axis, start=start, stop=stop, step=self.step))
+        return found
+
+    def counted(self, with_padding: bool) -> Any:
+        """Return how many elements each window has."""
+        starts = np.arange(self.count) * self.step - self.padding
+        low, high = (
+            (-self.padding, self.extent + self.padding) if with_padding else (0, self.extent)
+        )
+        stops = np.minimum(starts + self.taps, high)
+        return stops - np.maximum(starts, low)
+
+
+def _windows(
+    image: Sequence[Any],
+    result: Sequence[Any],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int] | int,
+    dilation: Sequence[int] | int = 1,
+) -> tuple[_Windows, _Windows]:
+    """Return the windows along rows and along columns."""
+    steps = _pair(stride) if stride else _pair(kernel)
+    pairs = zip(_pair(kernel), steps, _pair(padding), _pair(dilation), strict=True)
+    rank = len(image)
+    extents = [(int(str(image[at])), int(str(result[at]))) for at in (rank - 2, rank - 1)]
+    made = [_Windows(rank - 2 + at, *given, *extents[at]) for at, given in enumerate(pairs)]
+    return made[0], made[1]
+
+
+def _pair(value: Sequence[int] | int) -> tuple[int, int]:
+    given = (value,) if isinstance(value, int) else tuple(int(each) for each in value)
+    return (given[0], given[-1])
+
+
+def _maximum(
+    c: Call,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] | int = 0,
+    dilation: Sequence[int] | int = 1,
+    ceil_mode: bool = False,
+) -> tuple[Value, Value]:
+    """The largest of each window, and where in its image that lies: the first of equal ones."""
+    if "float" not in c.dtypes[0]:
+        raise Refused("the largest of whole numbers' windows has no kernel")
+    rows, columns = _windows(x.shape, c.shapes[0], kernel, stride, padding, dilation)
+    best, across = _largest(columns.parts(columns.framed(x, -math.inf)))
+    place = _place(c, columns, across)
+    best, down = _largest(rows.parts(rows.framed(best, -math.inf)))
+    # The column is that of the row which has the largest.
+    wide = rows.parts(rows.framed(place, 0))
+    column = wide[0]
+    for tap, each in enumerate(wide[1:], 1):
+        column = down.apply("equal", float(tap)).apply("where", each, column)
+    return best, _place(c, rows, down) * columns.extent + column
+
+
+def _largest(parts: Sequence[Value]) -> tuple[Value, Value]:
+    """Return the largest of several, and which of them it is, as a fraction; what is no number
+    counts as the largest."""
+    best = parts[0]
+    which = best.builder.constant(0.0).apply("broadcast_to", shape=best.shape)
+    for tap, part in enumerate(parts[1:], 1):
+        more = part.apply("greater", best).apply("logical_or", part.apply("not_equal", part))
+        best = more.apply("where", part, best)
+        which = more.apply("where", float(tap), which)
+    return best, which
+
+
+def _place(c: Call, windows: _Windows, tap: Value) -> Value:
+    """Return where a tap of each window lies along its axis, without the padding."""
+    starts = np.arange(windows.count, dtype=np.int32) * windows.step - windows.padding
+    shape = [1] * tap.ndim
+    shape[windows.axis] = windows.count
+    first = c.constant(starts.astype(np.int32).reshape(shape))
+    place = tap.astype("int32") * windows.dilation + first
+    if windows.padding == 0:
+        return place
+    # Only where a window has nothing but -inf is a place in the padding the first of equal ones.
+    return place.apply("maximum", 0)
+
+
+def _maximum_backward(
+    c: Call,
+    grad: Value,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    places: Value,
+) -> Value:
+    high, wide = (int(str(extent)) for extent in x.shape[-2:])
+    count = int(str(grad.shape[-2])) * int(str(grad.shape[-1]))
+    given = grad.reshape(-1, count).astype("float32")
+    zeros = c.full((int(str(given.shape[0])), high * wide), 0, "float32")
+    put = zeros.apply("put_along", places.reshape(-1, count), given, axis=1, add=True)
+    return put.astype(c.dtype).reshape(*c.shape)
+
+
+def _average(
+    c: Call,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] | int = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Value:
+    windows = _windows(x.shape, c.shape, kernel, stride, padding)
+    value = x.astype("float32")
+    for each in reversed(windows):
+        parts = each.parts(each.framed(value, 0.0))
+        value = parts[0]
+        for part in parts[1:]:
+            value = value + part
+    factor = _factor(c, windows, x.ndim, count_include_pad, divisor_override)
+    return (value * factor).astype(c.dtype)
+
+
+def _factor(
+    c: Call, windows: Sequence[_Windows], rank: int, with_padding: bool, divisor: int | None
+) -> Value | float:
+    """Return what sums of windows are multiplied by."""
+    if divisor is not None:
+        return 1.0 / divisor
+    counts = np.multiply.outer(*(each.counted(with_padding) for each in windows))
+    if counts.min() == counts.max():
+        return 1.0 / int(counts.min())
+    factors = (1.0 / counts).astype(np.float32)
+    return c.constant(factors.reshape(*(1,) * (rank - 2), *factors.shape))
+
+
+def _average_backward(
+    c: Call,
+    grad: Value,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int] | int,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Value:
+    windows = _windows(x.shape, grad.shape, kernel, stride, padding)
+    factor = _factor(c, windows, x.ndim, count_include_pad, divisor_override)
+    value = grad.astype("float32") * factor
+    for each in windows:
+        value = _spread(value, each)
+    return value.astype(c.dtype)
+
+
+def _spread(x: Value, windows: _Windows) -> Value:
+    """Return the sum along an axis of the windows that each element is in."""
+    axis, step, shape = windows.axis, windows.step, x.shape
+    if step > 1 and windows.count > 1:
+        x = x.reshape(*shape[:axis], windows.count, 1, *shape[axis + 1 :])
+        gaps = tuple((0, step - 1 if at == axis + 1 else 0) for at in range(x.ndim))
+        x = x.apply("pad", widths=gaps, value=0.0)
+        x = x.reshape(*shape[:axis], windows.count * step, *shape[axis + 1 :])
+    apart = (windows.count - 1) * step + 1
+    if not _is_extent(x, axis, apart):
+        x = x.apply("slice", axis=axis, start=0, stop=apart, step=1)
+    total: Value | None = None
+    full = max(windows.reach, windows.padding + windows.extent)
+    for tap in range(windows.taps):
+        before = tap * windows.dilation
+        around = (before, full - before - apart)
+        widths = tuple(around if at == axis else (0, 0) for at in range(x.ndim))
+        part = x.apply("pad", widths=widths, value=0.0) if any(around) else x
+        total = part if total is None else total + part
+    assert total is not None
+    if full == windows.extent:
+        return total
+    stop = windows.padding + windows.extent
+    return total.apply("slice", axis=axis, start=windows.padding, stop=stop, step=1)
+
+
+def _is_extent(x: Value, axis: int, extent: int) -> bool:
+    return int(str(x.shape[axis])) == extent
+
+
+def _cells(image: Sequence[Any], result: Sequence[Any]) -> tuple[int, int]:
+    """Return the size of equal cells that an image falls into."""
+    found = []
+    for extent, count in zip(image[-2:], result[-2:], strict=True):
+        if int(str(extent)) % int(str(count)):
+            raise Refused(f"{extent} rows or columns do not fall into {count} equal parts")
+        found.append(int(str(extent)) // int(str(count)))
+    return found[0], found[1]
+
+
+def _adaptive(c: Call, x: Value, size: Sequence[int]) -> Value:
+    (high, wide), (down, across) = _cells(x.shape, c.shape), c.shape[-2:]
+    cells = x.astype("float32").reshape(-1, down, high, across, wide)
+    return cells.mean(axis=(2, 4)).astype(c.dtype).reshape(*c.shape)
+
+
+def _adaptive_backward(c: Call, grad: Value, x: Value) -> Value:
+    high, wide = _cells(x.shape, grad.shape)
+    down, across = grad.shape[-2:]
+    each = (grad * (1.0 / (high * wide))).reshape(-1, down, 1, across, 1)
+    shape = (*each.shape[:2], high, across, wide)
+    return each.apply("broadcast_to", shape=shape).reshape(*c.shape)
+
+
+def _places(grad: Any, x: Any, *rest: Any, **_: Any) -> Sequence[tuple[Any, int]]:
+    return [(rest[-1], int(x.shape[-2]) * int(x.shape[-1]))]
+
+
+LOOKUPS: Mapping[str, Callable[..., Sequence[tuple[Any, int]]]] = {
+    "aten.max_pool2d_with_indices_backward.default": _places,
+}
+"""Operators that look up, as of `places`."""
+
+ROWS: Mapping[str, Row] = {
+    "aten.max_pool2d_with_indices.default": _maximum,
+    "aten.max_pool2d_with_indices_backward.default": _maximum_backward,
+    "aten.avg_pool2d.default": _average,
+    "aten.avg_pool2d_backward.default": _average_backward,
+    "aten._adaptive_avg_pool2d.default": _adaptive,
+    "aten._adaptive_avg_pool2d_backward.default": _adaptive_backward,
+}
