@@ -91,7 +91,7 @@ class Model:
             "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
         }
         stream = io.BytesIO()
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
             for name, data in {_DESCRIPTION: json.dumps(document).encode(), **members}.items():
                 # The same model is the same file, whenever it is written.
                 archive.writestr(zipfile.ZipInfo(name), data)

@@ -18,7 +18,9 @@ pytest.importorskip("safetensors")
 from torch import nn  # noqa: E402
 
 from opkit import graph, runtime  # noqa: E402
+from opkit.emulator import include_dir, library_path  # noqa: E402
 from opkit.errors import UsageError  # noqa: E402
+from opkit.toolchain import find_compiler  # noqa: E402
 
 
 class Small(nn.Module):
@@ -210,3 +212,35 @@ def test_inputs_of_64_bits_that_are_no_places_are_refused() -> None:
 
     with pytest.raises(UsageError, match="the input x as whole numbers of 64 bits"):
         graph.build(Counting(), (torch.tensor([3, 4]),))
+
+
+@pytest.mark.slow
+def test_a_cpp_program_runs_a_file_and_refuses_a_damaged_one(
+    model: Any, file: Path, tmp_path: Path
+) -> None:
+    library, program = library_path(), tmp_path / "program"
+    source = Path(__file__).with_name("program.cpp")
+    options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", str(include_dir())]
+    argv = [*find_compiler().argv, *options, str(source), "-o", str(program), str(library)]
+    subprocess.run([*argv, f"-Wl,-rpath,{library.parent}"], check=True, timeout=300)
+    done = subprocess.run(
+        [str(program), str(file)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"tokens" holds 20, an index of 20 rows' in done.stderr
+    found = np.array(done.stdout.split(), np.float32).reshape(X.shape)
+    given = {"tokens": TOKENS.numpy(), "x": X.numpy()}
+    (same,) = graph.Engine(file).create_context().run(given)
+    np.testing.assert_allclose(found, same.astype(np.float32), atol=4e-3)
+    np.testing.assert_allclose(found, expected(model), atol=2e-2)
+    whole = file.read_bytes()
+    at = whole.index(b"weights.safetensors") + 400
+    changed = bytes([whole[at] ^ 1])
+    for text in (whole[: len(whole) // 2], whole[:at] + changed + whole[at + 1 :], b"no zip"):
+        damaged = tmp_path / "damaged.opkit"
+        damaged.write_bytes(text)
+        done = subprocess.run(
+            [str(program), str(damaged)], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 1
+        assert "damaged.opkit is no model file that runs here" in done.stderr
