@@ -24,6 +24,7 @@ def case_pool(
     edge_values: bool,
     pairwise: bool,
     names: tuple[str, ...],
+    reference: str = "",
 ) -> tuple[Case, ...]:
     """Return the cases to choose from; those of every kind where cases are named."""
     from opkit.testing import file_cases, project_cases
@@ -36,11 +37,19 @@ def case_pool(
         )
     edges = edge_values or bool(names)
     cases = project_cases(
-        project, golden=golden, op=op, seed=seed, edge_values=edges, pairwise=pairwise
+        project,
+        golden=golden,
+        op=op,
+        seed=seed,
+        edge_values=edges,
+        pairwise=pairwise,
+        reference=reference,
     )
-    if not names or pairwise:
+    if not names or pairwise or project.tree is not None:
         return cases
-    more = project_cases(project, golden=golden, op=op, seed=seed, pairwise=True)
+    more = project_cases(
+        project, golden=golden, op=op, seed=seed, pairwise=True, reference=reference
+    )
     return tuple({case.name: case for case in (*more, *cases)}.values())
 
 

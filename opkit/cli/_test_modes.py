@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     )
     from opkit.toolchain import Artifact, Project
 
-__all__ = ["Fuzz", "Run", "explain", "run_determinism"]
+__all__ = [
+    "Fuzz",
+    "Run",
+    "explain",
+    "refuse_for_trees",
+    "run_determinism",
+    "tell_references",
+]
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ class Run:
     standards: Mapping[str, Standard]
     asked: str | None
     """The standard that the user named."""
+    reference: str
+    """The reference that the user gave for all cases."""
     seed: int
     executor: Executor
     pictures: bool
@@ -53,6 +62,8 @@ class Run:
         from opkit.testing import Setup, run_on
 
         options = ("--standard", self.asked) if self.asked else ()
+        if self.reference:
+            options = (*options, "--golden", self.reference)
         setup = Setup(
             self.project,
             self.artifact.folder,
@@ -71,6 +82,33 @@ class Run:
             return run_on(
                 self.executor, setup, cases, seed=self.seed, options=options, progress=advance
             )
+
+
+def refuse_for_trees(
+    project: Project, *, pairwise: bool, edge_values: bool, fuzz: str | None
+) -> None:
+    """Refuse the ways of making cases that need a prototype.
+
+    Raises:
+        UsageError: one of them was asked for.
+    """
+    asked = {"--pairwise": pairwise, "--edge-values": edge_values, "--fuzz": fuzz is not None}
+    for option, wanted in asked.items():
+        if wanted:
+            raise UsageError(
+                f"{project.name} has no prototype, only OpDefs, from which {option} makes no cases",
+                help="write the cases into its tests/cases.yaml: docs/cases.md",
+            )
+
+
+def tell_references(cases: Sequence[Case], console: Console) -> None:
+    """Say which expressions the results of cases are compared with, each once."""
+    from opkit.testing import is_expression
+
+    told = dict.fromkeys((case.kernel, case.golden) for case in cases if case.golden)
+    for kernel, golden in told:
+        if is_expression(golden):
+            console.status("golden", f"{kernel}: {golden}")
 
 
 def _threads(executor: Executor) -> int:

@@ -54,6 +54,14 @@ _TONES = {
     help="The cases of this file and no others: ours (YAML, JSON) or msOpST's JSON. Repeatable.",
 )
 @click.option(
+    "--golden",
+    "reference",
+    metavar="CALL",
+    default="",
+    help='The reference, such as "torch.clamp(x, min=low)", over inputs and attributes by name, or '
+    "FILE.py:FUNCTION.",
+)
+@click.option(
     "--pairwise",
     is_flag=True,
     help="Every pair of data type, shape class, kind of values and attribute, not the usual cases.",
@@ -125,6 +133,7 @@ def command(
     last_failed: bool,
     op: str | None,
     files: tuple[Path, ...],
+    reference: str,
     pairwise: bool,
     edge_values: bool,
     fuzz: str | None,
@@ -147,6 +156,9 @@ def command(
     first where needed. Cases are generated, and those of tests/cases.yaml are added. Exits 1
     unless every case passes; one without a reference does not.
 
+    An operator that only its OpDef describes is compared with torch's function of its name, on
+    shapes with tails; --golden, or golden: in its tests/cases.yaml, gives another reference.
+
     Example: opkit test gelu_custom -k "float16 and not 1000003"
     """
     from opkit import runtime
@@ -158,9 +170,15 @@ def command(
         read_budget,
         remember_failures,
     )
-    from opkit.toolchain import load_project
+    from opkit.toolchain import load_project, project_as_built
 
     found = load_project(project)
+    artifact = None
+    if found.tree is not None:
+        # What its operators are only its host code says.
+        modes.refuse_for_trees(found, pairwise=pairwise, edge_values=edge_values, fuzz=fuzz)
+        artifact = build_project(found, chip, console)
+        found = project_as_built(artifact)
     standards = operator_standards(found.root, found.operators, standard=standard)
     golden = load_golden(found.package_dir / "golden.py")
     workers = _executor(executor, jobs)
@@ -171,9 +189,11 @@ def command(
         with runtime.time_limit(timeout):
             hunt.run(op, workers, console)
         return
-    pool = case_pool(found, golden, op, files, seed, edge_values, pairwise, names)
+    pool = case_pool(found, golden, op, files, seed, edge_values, pairwise, names, reference)
     cases = choose_cases(found, pool, expression, names, last_failed)
-    artifact = build_project(found, chip, console)
+    if artifact is None:
+        artifact = build_project(found, chip, console)
+    modes.tell_references(cases, console)
     if determinism:
         with runtime.time_limit(timeout):
             modes.run_determinism(found, cases, artifact, console)
@@ -184,6 +204,7 @@ def command(
         artifact=artifact,
         standards=standards,
         asked=standard,
+        reference=reference,
         seed=seed,
         executor=workers,
         pictures=html is not None,
@@ -192,7 +213,7 @@ def command(
     )
     report = run.report(cases, console)
     explanations = modes.explain(run, report, console) if explain else {}
-    remember_failures(found.root, report)
+    remember_failures(found.folder, report)
     _write(report, explanations, junit, html, st_report, console)
     _show(report, explanations, console)
     if not report.passed:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from opkit.testing.arrays import is_float, narrow, tensors_of, widen, widen_input
     from opkit.testing.assertion import assert_close, assert_outputs
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
+    from opkit.testing.by_name import Found, find_by_name
     from opkit.testing.case_files import CASE_FILES, load_cases, save_case
     from opkit.testing.cases import (
         Case,
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from opkit.testing.comparison import Comparer, Comparison, Figure, Worst, compare
     from opkit.testing.determinism import DeterminismResult, Difference, Setting, check_determinism
     from opkit.testing.explanation import Explanation, Step, explain_case, explanation_text
+    from opkit.testing.expressions import evaluate_expression, is_expression
     from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
     from opkit.testing.golden import Golden, load_golden
     from opkit.testing.html_page import html_report
     from opkit.testing.judgement import OutputResult, judge
     from opkit.testing.last_run import failed_last, remember_failures
+    from opkit.testing.library_cases import library_cases
     from opkit.testing.msopst_report import ERROR_ROWS, write_st_report
     from opkit.testing.pairwise import pairwise_cases
     from opkit.testing.parallel import Setup, cases_work, kept_result, run_on
@@ -78,6 +81,7 @@ __all__ = [
     "ErrorPicture",
     "Explanation",
     "Figure",
+    "Found",
     "FuzzBudget",
     "FuzzResult",
     "Golden",
@@ -104,20 +108,24 @@ __all__ = [
     "compare",
     "default_cases",
     "double_level",
+    "evaluate_expression",
     "explain_case",
     "explanation_text",
     "failed_last",
     "failure_text",
     "file_cases",
+    "find_by_name",
     "find_reference",
     "find_standard",
     "fuzz",
     "html_report",
     "in_single_precision",
+    "is_expression",
     "is_float",
     "judge",
     "junit_xml",
     "kept_result",
+    "library_cases",
     "load_cases",
     "load_golden",
     "make_case",
@@ -153,6 +161,7 @@ __getattr__ = lazy_names(
         "arrays": ("is_float", "narrow", "tensors_of", "widen", "widen_input"),
         "assertion": ("assert_close", "assert_outputs"),
         "bfloat16": ("bfloat16_to_float32", "to_bfloat16"),
+        "by_name": ("Found", "find_by_name"),
         "case_files": ("CASE_FILES", "load_cases", "save_case"),
         "cases": (
             "Case",
@@ -166,11 +175,13 @@ __getattr__ = lazy_names(
         "comparison": ("Comparer", "Comparison", "Figure", "Worst", "compare"),
         "determinism": ("DeterminismResult", "Difference", "Setting", "check_determinism"),
         "explanation": ("Explanation", "Step", "explain_case", "explanation_text"),
+        "expressions": ("evaluate_expression", "is_expression"),
         "fuzzing": ("FuzzBudget", "FuzzResult", "fuzz", "read_budget"),
         "golden": ("Golden", "load_golden"),
         "html_page": ("html_report",),
         "judgement": ("OutputResult", "judge"),
         "last_run": ("failed_last", "remember_failures"),
+        "library_cases": ("library_cases",),
         "msopst_report": ("ERROR_ROWS", "write_st_report"),
         "pairwise": ("pairwise_cases",),
         "parallel": ("Setup", "cases_work", "kept_result", "run_on"),

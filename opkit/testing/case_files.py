@@ -17,7 +17,8 @@ Ours, in short; only `shape` is needed where the project has one operator:
         golden: other_golden.py:function
         expect: failure                 # passes when the operator refuses or faults
 
-`generated: false` beside `cases` leaves the generated cases out. docs/cases.md says all of it.
+`generated: false` beside `cases` leaves the generated cases out; `golden` beside it is the
+reference of every case without one of its own, the generated ones too. docs/cases.md says all.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ from opkit.files import written_aside
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.case_reading import Entry, attr_value, read_document
 from opkit.testing.cases import Case, Shape, ShapeRule, distinct, input_shapes, plain_attr
+from opkit.testing.expressions import check_expression, is_expression
 from opkit.testing.msopst import is_msopst, msopst_cases
 from opkit.testing.standards import find_standard
 from opkit.testing.values import Source
 
-__all__ = ["CASE_FILES", "load_cases", "replaces_generated", "save_case"]
+__all__ = ["CASE_FILES", "golden_of_file", "load_cases", "replaces_generated", "save_case"]
 
 # Where a project's own cases are looked for, relative to its folder.
 CASE_FILES = ("tests/cases.yaml", "tests/cases.json")
@@ -47,6 +49,9 @@ _FIELDS = (
     *("name", "op", "dtype", "shape", "shapes", "attrs", "distribution", "range", "values"),
     *("seed", "standard", "golden", "expect"),
 )
+
+
+_WHOLE = ("cases", "generated", "golden")
 
 
 def load_cases(
@@ -69,7 +74,7 @@ def load_cases(
     if is_msopst(document):
         return _from(path, msopst_cases(path, document, specs, seed=seed))
     whole = Entry.of(path, "the file", document)
-    whole.only(["cases", "generated"])
+    whole.only(_WHOLE)
     listed = whole.fields.get("cases") or []
     if not isinstance(listed, Sequence) or isinstance(listed, str):
         raise whole.fail(f"cases is {listed!r}, expected a list")
@@ -79,7 +84,8 @@ def load_cases(
         entry.only(_FIELDS)
         spec = entry.spec(specs, entry.text("op"))
         rule = (shape_rules or {}).get(spec.name)
-        cases += _entry_cases(entry, spec, seed, rule)
+        golden = _golden(entry, entry.text("golden"), spec) or _golden_of(whole, spec)
+        cases += _entry_cases(entry, spec, seed, rule, golden)
     return _from(path, distinct(cases))
 
 
@@ -102,7 +108,9 @@ def _from(path: Path, cases: Sequence[Case]) -> tuple[Case, ...]:
     return tuple(replace(case, origin=path) for case in cases)
 
 
-def _entry_cases(entry: Entry, spec: OpSpec, seed: int, rule: ShapeRule | None) -> list[Case]:
+def _entry_cases(
+    entry: Entry, spec: OpSpec, seed: int, rule: ShapeRule | None, golden: str
+) -> list[Case]:
     variants = _variants(entry, spec)
     shapes = _shapes(entry)
     expect = entry.text("expect", "success")
@@ -114,7 +122,6 @@ def _entry_cases(entry: Entry, spec: OpSpec, seed: int, rule: ShapeRule | None) 
     own_seed = entry.fields.get("seed", seed)
     if not isinstance(own_seed, int) or own_seed < 0:
         raise entry.fail(f"seed is {own_seed!r}, expected a whole number from 0")
-    golden = entry.text("golden")
     usual, sources = _sources(entry, spec)
     name = entry.text("name")
     choices = _attrs(entry, spec)
@@ -136,7 +143,7 @@ def _entry_cases(entry: Entry, spec: OpSpec, seed: int, rule: ShapeRule | None) 
                 sources=sources,
                 expects_failure=expect != "success",
                 standard=standard,
-                golden=_beside(entry.path, golden),
+                golden=golden,
             )
             label = f"{name}-{case.name}" if name and many else name
             if label or told:
@@ -145,12 +152,39 @@ def _entry_cases(entry: Entry, spec: OpSpec, seed: int, rule: ShapeRule | None) 
     return cases
 
 
-def _beside(path: Path, function: str) -> str:
-    """Return FILE.py:FUNCTION with the file relative to the file of cases."""
-    if ".py:" not in function:
-        return function
-    file, _, name = function.rpartition(":")
-    return f"{(path.parent / file).resolve()}:{name}"
+def golden_of_file(path: Path, spec: OpSpec) -> str:
+    """Return the reference that a file has for an operator's cases; empty where it has none.
+
+    Raises:
+        UsageError: the file cannot be read, or the reference is wrong.
+    """
+    document = read_document(path)
+    if is_msopst(document):
+        return ""
+    return _golden_of(Entry.of(path, "the file", document), spec)
+
+
+def _golden_of(whole: Entry, spec: OpSpec) -> str:
+    """Return the reference beside `cases`: one for all, or one for each operator by name."""
+    given = whole.fields.get("golden", "")
+    if isinstance(given, Mapping):
+        given = given.get(spec.name, given.get(spec.op, ""))
+    if not isinstance(given, str):
+        raise whole.fail(f"golden is {given!r}, expected a call such as torch.add(x, y)")
+    return _golden(whole, given, spec)
+
+
+def _golden(entry: Entry, golden: str, spec: OpSpec) -> str:
+    """Return a case's reference, checked; the file of FILE.py:FUNCTION relative to the cases'."""
+    if not golden:
+        return ""
+    if is_expression(golden):
+        check_expression(golden, spec, where=f"{entry.path}: {entry.where}: golden")
+        return golden
+    if ".py:" not in golden:
+        return golden
+    file, _, name = golden.rpartition(":")
+    return f"{(entry.path.parent / file).resolve()}:{name}"
 
 
 def _variants(entry: Entry, spec: OpSpec) -> list[int]:
@@ -279,7 +313,7 @@ def save_case(path: Path, case: Case) -> None:
     """
     document = read_document(path) if path.is_file() else {"cases": []}
     whole = Entry.of(path, "the file", document)
-    whole.only(["cases", "generated"])
+    whole.only(_WHOLE)
     listed = list(whole.fields.get("cases") or [])  # type: ignore[call-overload]
     listed = [item for item in listed if item.get("name") != case.name]
     listed.append(_case_fields(case))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, nearest
-from opkit.testing.case_files import CASE_FILES, load_cases, replaces_generated
+from opkit.testing.by_name import find_by_name
+from opkit.testing.case_files import CASE_FILES, golden_of_file, load_cases, replaces_generated
 from opkit.testing.cases import Case, ShapeRule, default_cases
+from opkit.testing.expressions import check_expression, is_expression
 from opkit.testing.golden import Golden
+from opkit.testing.library_cases import library_cases
 from opkit.testing.pairwise import pairwise_cases
+from opkit.testing.run import is_prototype
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project
@@ -33,6 +38,7 @@ def project_cases(
     seed: int = 0,
     edge_values: bool = False,
     pairwise: bool = False,
+    reference: str = "",
 ) -> tuple[Case, ...]:
     """Return the default cases of a project's operators, or of one of them, and its own ones.
 
@@ -41,21 +47,66 @@ def project_cases(
         op: an operator's OpDef or snake_case name.
         seed, edge_values: as `default_cases`.
         pairwise: cases that cover every pair of choices in place of the default ones.
+        reference: `golden` of every case that has none of its own; what the project's file of
+            cases says where empty, and for an operator known by its OpDef alone torch's function
+            of its name.
     Raises:
         UsageError: the project has no such operator, or its file of cases is wrong.
     """
     chosen = chosen_operators(project, op)
     rules = shape_rules(chosen, golden)
     cases: list[Case] = []
+    goldens = {spec.name: _reference(project, spec, reference) for spec in chosen}
     for spec in () if replaces_generated_cases(project) else chosen:
         rule = rules[spec.name]
-        if pairwise:
+        given = goldens[spec.name]
+        if not is_prototype(spec):
+            cases += _library_cases(project, spec, given, seed)
+        elif pairwise:
             cases += pairwise_cases(spec, seed=seed, shape_rule=rule)
         else:
             cases += default_cases(spec, seed=seed, shape_rule=rule, edge_values=edge_values)
     for path in _own_files(project):
         cases += file_cases(project, path, golden=golden, op=op, seed=seed)
-    return tuple({case.name: case for case in cases}.values())
+    return tuple(
+        {
+            case.name: case if case.golden else replace(case, golden=goldens[case.kernel])
+            for case in cases
+        }.values()
+    )
+
+
+def _library_cases(project: Project, spec: OpSpec, given: str, seed: int) -> tuple[Case, ...]:
+    """Return the generated cases of an operator that its OpDef alone describes.
+
+    Without a reference there are none: which shapes belong together nothing says.
+    """
+    if given and not is_expression(given) and ".py:" not in given:
+        given = f"{given}({', '.join(t.name for t in spec.inputs if t.param_type != 'optional')})"
+    if given:
+        return library_cases(spec, given, seed=seed)
+    found = find_by_name(spec)
+    if found is not None:
+        return library_cases(spec, found.expression, found=found, seed=seed)
+    if _own_files(project):
+        return ()
+    arguments = ", ".join(tensor.name for tensor in spec.inputs)
+    raise UsageError(
+        f"nothing says what {spec.op} computes: torch has no function of its name that takes its"
+        " inputs and attributes, or is not installed",
+        help=f'give a reference, --golden "torch.NAME({arguments})", or golden: in'
+        " tests/cases.yaml, with cases where its inputs have shapes of their own",
+    )
+
+
+def _reference(project: Project, spec: OpSpec, given: str) -> str:
+    """Return the reference of an operator's cases, checked: as given, or its file's."""
+    if given:
+        if is_expression(given):
+            check_expression(given, spec, where="--golden")
+        return given
+    found = (golden_of_file(path, spec) for path in _own_files(project))
+    return next((golden for golden in found if golden), "")
 
 
 def replaces_generated_cases(project: Project) -> bool:
@@ -65,7 +116,7 @@ def replaces_generated_cases(project: Project) -> bool:
 
 def _own_files(project: Project) -> list[Path]:
     # A project that is only described, in tests, has no folder.
-    root = getattr(project, "root", None)
+    root = getattr(project, "folder", None)
     return [root / name for name in CASE_FILES if (root / name).is_file()] if root else []
 
 

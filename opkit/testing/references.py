@@ -6,7 +6,6 @@ exists. Whether that is possible the prototype says: its formulas are elementwis
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from opkit.errors import OperatorError, SetupError, UsageError
+from opkit.errors import OperatorError, UsageError
 from opkit.scaffold import formula_in_single_precision
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.arrays import (
@@ -29,6 +28,11 @@ from opkit.testing.arrays import (
 from opkit.testing.cases import Case, output_tensors, row_inputs, works_by_row
 from opkit.testing.condition import Evaluation
 from opkit.testing.exact import ExactOutput, evaluate_exactly
+from opkit.testing.expressions import (
+    evaluate_expression,
+    is_expression,
+    reference_package,
+)
 from opkit.testing.golden import Golden, as_outputs, load_function
 
 __all__ = ["Part", "Reference", "find_reference", "in_single_precision"]
@@ -163,6 +167,8 @@ class Reference:
     def _golden(self, wide: Sequence[Input]) -> tuple[Array, ...]:
         case = self.case
         attrs = {name: in_single_precision(value) for name, value in case.attrs}
+        if case.golden and is_expression(case.golden):
+            return evaluate_expression(case.golden, self.spec, wide, attrs=attrs)
         if case.golden and ".py:" not in case.golden:
             return _library_outputs(case.golden, wide)
         if case.golden:
@@ -187,7 +193,9 @@ class Reference:
             _single(widen_input(value, dtype), is_float(dtype))
             for value, dtype in zip(inputs, case.dtypes, strict=False)
         ]
-        if self.golden is not None and self.golden.has_second(case.kernel):
+        if case.golden and is_expression(case.golden):
+            found = evaluate_expression(case.golden, self.spec, single, attrs=dict(case.attrs))
+        elif self.golden is not None and self.golden.has_second(case.kernel):
             found = self.golden.second(case.kernel, single, attrs=dict(case.attrs))
         elif self.spec.has_formula:
             found = formula_in_single_precision(self.spec, tensors_of(single), dict(case.attrs))
@@ -253,13 +261,7 @@ def _records(case: Case, spec: OpSpec, wide: Sequence[Input]) -> list[object]:
 def _library_outputs(name: str, wide: Sequence[Input]) -> tuple[Array, ...]:
     """Return what a function of an installed package gives, such as `torch.square`."""
     package, _, path = name.partition(".")
-    try:
-        module = importlib.import_module(package)
-    except ImportError as error:
-        raise SetupError(
-            f"the case's reference is {name}, and {package} is not installed",
-            help=f"install it with pip install {package}",
-        ) from error
+    module = reference_package(package, wanted_by=name)
     function: object = module
     for part in path.split("."):
         function = getattr(function, part, None)

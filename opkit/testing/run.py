@@ -36,8 +36,13 @@ class Library(Protocol):
         attrs: Mapping[str, AttrValue],
         *,
         dtypes: Sequence[str],
+        out_shape: Sequence[Sequence[int] | None] | None = None,
+        out_dtype: Sequence[str | None] | None = None,
     ) -> list[Array]:
-        """Return the outputs; bfloat16 is uint16 where `dtypes` says so."""
+        """Return the outputs; bfloat16 is uint16 where `dtypes` says so.
+
+        What `out_shape` and `out_dtype` say counts for outputs that the operator does not infer.
+        """
         ...
 
 
@@ -183,8 +188,15 @@ def _launch_and_judge(
     try:
         inputs = make_inputs(case)
         names = [dtype.name for dtype in case.dtypes[: len(inputs)]]
+        shapes = _shapes_of_outputs(case, spec, golden, inputs)
         start = time.perf_counter()
-        actual = library.run(case.op, inputs, dict(case.attrs), dtypes=names)
+        if shapes is None:
+            actual = library.run(case.op, inputs, dict(case.attrs), dtypes=names)
+        else:
+            types = [dtype.name for dtype in case.dtypes[len(inputs) :]]
+            actual = library.run(
+                case.op, inputs, dict(case.attrs), dtypes=names, out_shape=shapes, out_dtype=types
+            )
     except KernelFault as fault:
         return CaseResult(case, Verdict.FAULT, (), str(fault), time.perf_counter() - start)
     except OpkitError as error:
@@ -194,12 +206,32 @@ def _launch_and_judge(
         rule = case_standard(case, standard)
         reference = find_reference(case, spec, golden, wants_second=rule.needs_second)
         if reference is None:
-            message = _no_reference(case, golden)
+            message = _no_reference(case, spec, golden)
             return CaseResult(case, Verdict.NO_REFERENCE, (), message, seconds)
         outputs = judge(reference, inputs, actual, rule, pictures=pictures, keep=keep)
     except OpkitError as error:
         return _stopped(case, error, seconds)
     return CaseResult(case, _verdict(outputs), outputs, "", seconds)
+
+
+def _shapes_of_outputs(
+    case: Case, spec: OpSpec, golden: Golden | None, inputs: Sequence[Input]
+) -> list[tuple[int, ...]] | None:
+    """Return the shapes that the reference's outputs have, for operators that infer none.
+
+    None where they say it themselves, as those of prototypes do, or where it is not known.
+    """
+    if is_prototype(spec) or case.expects_failure or not case.golden or case.lists:
+        return None
+    reference = find_reference(case, spec, golden, wants_second=False)
+    assert reference is not None
+    outputs, _ = reference.whole(inputs)
+    return [output.shape for output in outputs] if len(outputs) == len(spec.outputs) else None
+
+
+def is_prototype(spec: OpSpec) -> bool:
+    """Whether an operator is described by a prototype; else an OpDef is all that there is."""
+    return spec.source.suffix == ".json"
 
 
 def _verdict(outputs: Sequence[OutputResult]) -> Verdict:
@@ -227,6 +259,12 @@ def _stopped(case: Case, error: OpkitError, seconds: float) -> CaseResult:
     return CaseResult(case, verdict, (), str(error), seconds)
 
 
-def _no_reference(case: Case, golden: Golden | None) -> str:
+def _no_reference(case: Case, spec: OpSpec, golden: Golden | None) -> str:
+    if not is_prototype(spec):
+        arguments = ", ".join(tensor.name for tensor in spec.inputs)
+        return (
+            f"torch has no function of its name that takes its inputs and attributes: give one,"
+            f' --golden "torch.NAME({arguments})", or golden: in tests/cases.yaml'
+        )
     where = golden.path if golden is not None else Path("golden.py")
     return f"{where.name} has no function {case.kernel}: write one, or give the op a formula"

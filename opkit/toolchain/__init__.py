@@ -10,6 +10,7 @@ from opkit.toolchain.build import (
     default_output,
     host_description,
 )
+from opkit.toolchain.built import project_as_built
 from opkit.toolchain.command import host_argv
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.described import HostDescription
@@ -97,6 +98,7 @@ __all__ = [
     "operators_for",
     "parse_driver_arguments",
     "plain_code",
+    "project_as_built",
     "read_opdefs",
     "run_driver",
     "significant",

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from opkit import runtime
+from opkit.cli import group
 from opkit.errors import KernelFault, SetupError, UsageError
-from opkit.toolchain import Artifact, build, load_project
+from opkit.testing import project_cases
+from opkit.toolchain import Artifact, build, load_project, project_as_built
 from opkit.toolchain.binary_list import listed_combinations
 from opkit.toolchain.operator_library import find_library, find_operators
 
@@ -118,6 +121,43 @@ def test_an_output_that_nobody_infers_is_asked_for(running_sum: runtime.Library)
         running_sum.run("RunningSum", [total, total])
     with pytest.raises(UsageError, match="speak of different outputs"):
         running_sum.run("RunningSum", [total, total], out_shape=[None, (3,)], out_dtype="float")
+
+
+def test_its_results_are_compared_with_a_reference_of_one_line(
+    artifact: Artifact, library: Path
+) -> None:
+    folder = library / "math" / "shift"
+    said = ["test", str(folder), "--json", "--golden"]
+    done = CliRunner().invoke(group, [*said, "x + by"])
+    report = json.loads(done.stdout)
+    assert (done.exit_code, report["passed"]) == (0, True)
+    names = [case["name"] for case in report["cases"]]
+    # The types that are built, each on six shapes of which none is whole blocks.
+    assert len(names) == 12 and "shift-float32_int64_float32-97x1031-normal" in names
+    assert not any("int8" in name for name in names)
+    done = CliRunner().invoke(group, [*said, "x + by + 1", "--case", names[1]])
+    (case,) = json.loads(done.stdout)["cases"]
+    assert (done.exit_code, case["verdict"]) == (1, "fail")
+
+
+def test_a_reference_stands_in_its_file_of_cases(artifact: Artifact, library: Path) -> None:
+    folder = library / "math" / "shift"
+    file = folder / "tests" / "cases.yaml"
+    file.write_text(
+        "golden: x + by\n"
+        "cases:\n"
+        "  - {name: by_five, dtype: int32, shape: [3, 17], shapes: {size: null}, attrs: {by: 5}}\n"
+    )
+    project = project_as_built(artifact)
+    cases = project_cases(project, golden=None)
+    assert {case.golden for case in cases} == {"x + by"}
+    assert len(cases) == 13 and cases[-1].name == "by_five"
+    file.write_text("golden: x + bye\n")
+    with pytest.raises(UsageError, match='Shift has no input or attribute "bye"'):
+        project_cases(project, golden=None)
+    file.unlink()
+    with pytest.raises(UsageError, match="nothing says what Shift computes"):
+        project_cases(project, golden=None)
 
 
 def test_host_code_of_another_chip_is_refused_when_it_is_called(artifact: Artifact) -> None:

@@ -1,0 +1,192 @@
+"""Cases of operators that are described by their OpDef alone: shapes that their reference takes.
+
+An OpDef says data types and attributes, not which shapes belong together. The reference does: a
+set of shapes is a case if it computes. So the inputs after the first get, in this order, the first
+one's shape, its last axis, its leading axes, one element, a square of its last axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from opkit.errors import OpkitError, UsageError
+from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec
+from opkit.testing.arrays import Input, is_float
+from opkit.testing.by_name import Found
+from opkit.testing.cases import LIST_LENGTH, Case, Shape, make_case, plain_attr
+from opkit.testing.expressions import evaluate_expression, is_expression, names_of
+from opkit.testing.values import Source
+
+__all__ = ["library_cases"]
+
+# No size is a multiple of 32 bytes; the last one has work for several cores.
+_SHAPES: tuple[Shape, ...] = ((1,), (31,), (7, 33), (3, 5, 65), (2, 3, 17, 19), (97, 1031))
+# For what halves an axis.
+_EVEN_SHAPES: tuple[Shape, ...] = ((2,), (34,), (7, 66), (3, 5, 130), (2, 3, 17, 38), (97, 2062))
+_AXES = ("axis", "axes", "dim", "dims", "concat_dim", "dimension")
+_INDICES = ("index", "indices")
+# One element that may not be any: bounds in their order, and a range that is not empty.
+_NUMBERS = {
+    **dict.fromkeys(("clip_value_min", "min"), -0.5),
+    **dict.fromkeys(("clip_value_max", "max"), 0.5),
+    "start": 1.0,
+    **dict.fromkeys(("end", "limit", "stop"), 98.0),
+    **dict.fromkeys(("delta", "step"), 3.0),
+}
+# Of whole numbers that divide.
+_DIVISORS = (1.0, 9.0)
+# More inputs than this are only tried with one shape for all after the first.
+_MOST_MIXED = 2
+
+
+def library_cases(
+    spec: OpSpec, expression: str, *, found: Found | None = None, seed: int = 0
+) -> tuple[Case, ...]:
+    """Return six shapes with tails of each combination of data types, fewer where some do not fit.
+
+    Args:
+        expression: the reference; with FILE.py:FUNCTION every input has one shape.
+        found: what `find_by_name` gave, where the expression is from there.
+        seed: a whole number from 0; another one gives other values in the same cases.
+    Raises:
+        UsageError: the reference takes none of the shapes.
+    """
+    refused: OpkitError | None = None
+    for shapes in (_SHAPES, _EVEN_SHAPES):
+        cases: list[Case] = []
+        for variant in range(spec.variant_count):
+            if any(
+                "C0" in t.formats[variant] or "FRACTAL" in t.formats[variant] for t in spec.inputs
+            ):
+                continue
+            for shape in shapes:
+                try:
+                    cases.append(_case(spec, variant, shape, expression, found, seed))
+                except OpkitError as error:
+                    refused = refused or error
+        if cases:
+            return tuple({case.name: case for case in cases}.values())
+    if refused is None:
+        raise UsageError(f"{spec.op} has no combination of data types in the format ND")
+    raise UsageError(
+        f"no shape that opkit generates fits {spec.op}: {refused}",
+        help="write cases with their shapes into tests/cases.yaml: docs/cases.md",
+    )
+
+
+def _is_private(layout: str) -> bool:
+    """Whether a format is one of the chip's own, whose shapes are others than the tensor's."""
+    return "C0" in layout or "FRACTAL" in layout
+
+
+def _case(
+    spec: OpSpec, variant: int, shape: Shape, expression: str, found: Found | None, seed: int
+) -> Case:
+    plain = make_case(spec, shape, variant=variant, seed=seed)
+    case = replace(
+        plain,
+        attrs=tuple((attr.name, _attribute(attr, shape)) for attr in spec.attrs),
+        golden=expression,
+    )
+    if not is_expression(expression):
+        return case
+    read = dict(found.read) if found is not None else {}
+    sources = tuple(_source(t, variant, shape, read.get(t.name)) for t in spec.inputs)
+    error: OpkitError | None = None
+    used = found.used if found is not None else names_of(expression)
+    for shapes in _choices(spec, shape, read, used):
+        inputs = [
+            _example(case, spec, index, one, sources[index]) for index, one in enumerate(shapes)
+        ]
+        try:
+            evaluate_expression(expression, spec, inputs, attrs=dict(case.attrs))
+        except OpkitError as err:
+            error = error or err
+            continue
+        found_sources = tuple(
+            _without_zero(case, spec, expression, inputs, index, source)
+            for index, source in enumerate(sources)
+        )
+        given = any(source is not None for source in found_sources)
+        return replace(case, shapes=shapes, sources=found_sources if given else ())
+    assert error is not None
+    raise error
+
+
+def _choices(
+    spec: OpSpec, shape: Shape, read: Mapping[str, str], used: Collection[str]
+) -> Iterator[tuple[Shape | None, ...]]:
+    """Yield what the inputs' shapes may be together, the likeliest first."""
+    fixed: dict[str, Shape | None] = {}
+    for tensor in spec.inputs:
+        if tensor.name in read:
+            fixed[tensor.name] = (LIST_LENGTH if read[tensor.name] == "numbers" else 1,)
+        elif tensor.name not in used:
+            fixed[tensor.name] = None if tensor.param_type == "optional" else shape
+    free = [tensor.name for tensor in spec.inputs if tensor.name not in fixed][1:]
+    last = shape[-1]
+    options = dict.fromkeys(
+        (shape, shape[-1:], shape[:-1] or (1,), (1,), (*shape[:-2], last, last), (last, last))
+    )
+    mixed = product(options, repeat=len(free)) if 1 < len(free) <= _MOST_MIXED else ()
+    chosen = [(option,) * len(free) for option in options] if free else [()]
+    for shapes in dict.fromkeys((*chosen, *mixed)):
+        given = {**fixed, **dict(zip(free, shapes, strict=True))}
+        yield tuple(given.get(tensor.name, shape) for tensor in spec.inputs)
+
+
+def _source(tensor: TensorSpec, variant: int, shape: Shape, read: str | None) -> Source | None:
+    """Return where an input's values come from that may not be any."""
+    if tensor.name in _AXES and read in ("int", "ints"):
+        return Source(values=(float(len(shape) - 1),))
+    if tensor.name in _NUMBERS and read is not None:
+        return Source(values=(_NUMBERS[tensor.name],))
+    if tensor.name in _INDICES and not is_float(tensor.dtypes[variant]):
+        return Source("uniform", 0.0, float(min(shape) - 1))
+    return None
+
+
+def _without_zero(
+    case: Case,
+    spec: OpSpec,
+    expression: str,
+    inputs: list[Input],
+    index: int,
+    source: Source | None,
+) -> Source | None:
+    """Return values from 1 for whole numbers of which the reference takes no zero: divisors."""
+    value = inputs[index]
+    if source is not None or not isinstance(value, np.ndarray) or value.dtype != np.int64:
+        return source
+    zeros = [*inputs[:index], np.zeros_like(value), *inputs[index + 1 :]]
+    try:
+        evaluate_expression(expression, spec, zeros, attrs=dict(case.attrs))
+    except OpkitError:
+        return Source("uniform", *_DIVISORS)
+    return None
+
+
+def _attribute(attr: AttrSpec, shape: Shape) -> AttrValue:
+    """Return its default; the last axis for a required axis, else a plain value of its type."""
+    if attr.default is None and attr.name in _AXES and attr.type in ("int", "list_int"):
+        return len(shape) - 1 if attr.type == "int" else (len(shape) - 1,)
+    return plain_attr(attr)
+
+
+def _example(
+    case: Case, spec: OpSpec, index: int, shape: Shape | None, source: Source | None
+) -> Input:
+    """Return an input of that shape to try the reference on."""
+    if shape is None:
+        return None
+    dtype = case.dtypes[index]
+    kind = np.float64 if is_float(dtype) else np.bool_ if dtype.name == "bool" else np.int64
+    value = source.values[0] if source is not None and source.values else 0 if source else 1
+    array = np.full(shape, value, kind)
+    if spec.inputs[index].param_type == "dynamic":
+        return [array] * LIST_LENGTH
+    return array

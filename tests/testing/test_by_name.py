@@ -1,0 +1,144 @@
+"""References found by an operator's name: which call it is, and which operators have none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opkit.dtypes import DType, find_dtype
+from opkit.errors import OperatorError, UsageError
+from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
+from opkit.testing import find_by_name, library_cases, make_inputs
+from opkit.testing.expressions import check_expression, evaluate_expression, is_expression
+
+FLOAT, INT = "float32", "int32"
+
+
+def dtype(name: str) -> DType:
+    found = find_dtype(name)
+    assert found is not None
+    return found
+
+
+def tensor(text: str) -> TensorSpec:
+    """Return a tensor from `name`, `name:dtype`, `name?` (optional) or `name*` (a list)."""
+    name, _, kind = text.partition(":")
+    sort = {"?": "optional", "*": "dynamic"}.get(name[-1], "required")
+    return TensorSpec(name.rstrip("?*"), sort, (dtype(kind or FLOAT),), ("ND",))
+
+
+def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpSpec:
+    """Return an operator; attributes are `name:type` or `name:type=default`."""
+    rows = []
+    for item in attrs.split():
+        name, _, rest = item.partition(":")
+        kind, _, default = rest.partition("=")
+        rows.append(AttrSpec(name, kind, not default, json.loads(default) if default else None))
+    return OpSpec(
+        op,
+        snake_case(op),
+        tuple(map(tensor, inputs.split())),
+        tuple(map(tensor, outputs.split())),
+        tuple(rows),
+        Path("library"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "call"),
+    [
+        (operator("Abs", "x"), "torch.abs(x)"),
+        (operator("IsFinite", "x"), "torch.isfinite(x)"),
+        (operator("RealDiv", "x1 x2"), "torch.true_divide(x1, x2)"),
+        (operator("NotEqualV2", "x1 x2"), "torch.ne(x1, x2)"),
+        (
+            operator("ReduceSum", "x axes:int32", attrs="keep_dims:bool=false"),
+            "torch.sum(x, axes.tolist(), keep_dims)",
+        ),
+        (operator("Gather", "x index:int64", attrs="axis:int"), "torch.gather(x, axis, index)"),
+        (operator("SigmoidGrad", "y dy"), "torch.ops.aten.sigmoid_backward(dy, y)"),
+        (operator("TanhGrad", "dy y"), "torch.ops.aten.tanh_backward(dy, y)"),
+        (operator("ForeachAbs", "x*", "y*"), "torch._foreach_abs(x)"),
+        (
+            operator("ForeachAddcdivScalarList", "x1* x2* x3* scalars", "y*"),
+            "torch._foreach_addcdiv(x1, x2, x3, scalars.tolist())",
+        ),
+        (
+            operator("MseLoss", "predict label", attrs="reduction:string"),
+            "torch.nn.functional.mse_loss(predict, label, reduction=reduction)",
+        ),
+        (
+            operator("LeakyReluV2", "x", attrs="negative_slope:float=0.01"),
+            "torch.nn.functional.leaky_relu(x, negative_slope)",
+        ),
+        (operator("Gelu", "x"), "torch.nn.functional.gelu(x, approximate='tanh')"),
+        (operator("Select", "condition:bool x1 x2"), "torch.where(condition.bool(), x1, x2)"),
+    ],
+    ids=lambda value: value.op if isinstance(value, OpSpec) else "",
+)
+def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> None:
+    pytest.importorskip("torch")
+    found = find_by_name(spec)
+    assert found is not None and found.expression == call
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        operator("AddExample", "x1 x2"),
+        operator("Abs", "x", attrs="scale:float"),
+        operator("Abs", "x y"),
+        operator("Abs", "x", outputs="y z"),
+        operator("Gather", "x index:int64"),
+        operator("ReluGradV2", "gradients mask:uint8"),
+    ],
+    ids=["unknown", "attribute", "input", "outputs", "axis", "version"],
+)
+def test_what_does_not_fit_whole_is_no_reference(spec: OpSpec) -> None:
+    pytest.importorskip("torch")
+    assert find_by_name(spec) is None
+
+
+def test_cases_have_the_shapes_and_values_that_the_reference_takes() -> None:
+    pytest.importorskip("torch")
+    spec = operator("ReduceSum", "x axes:int32", attrs="keep_dims:bool=false")
+    cases = library_cases(spec, "torch.sum(x, axes.tolist(), keep_dims)", found=find_by_name(spec))
+    assert [case.shapes for case in cases][3] == ((3, 5, 65), (1,))
+    assert make_inputs(cases[3])[1] == np.array([2], np.int32)
+    product = operator("MatMulV3", "x1 x2")
+    found = find_by_name(product)
+    assert found is not None
+    by_shape = {case.shape: case.shapes for case in library_cases(product, found.expression)}
+    assert by_shape[(7, 33)] == ((7, 33), (33,))
+    divided = operator("FloorDiv", "x1:int32 x2:int32")
+    for case in library_cases(divided, "torch.floor_divide(x1, x2)"):
+        divisors = make_inputs(case)[1]
+        assert isinstance(divisors, np.ndarray) and divisors.min() > 0
+    halves = operator("SwiGlu", "x", attrs="dim:int")
+    found = find_by_name(halves)
+    assert found is not None
+    assert all(case.shape[-1] % 2 == 0 for case in library_cases(halves, found.expression))
+    with pytest.raises(UsageError, match="no shape that opkit generates fits Abs"):
+        library_cases(operator("Abs", "x"), "torch.zeros(3)[7] + x")
+
+
+def test_an_expression_is_checked_and_evaluated_over_inputs_and_attributes() -> None:
+    spec = operator("Scale", "x bias?", attrs="by:float=2.0")
+    (y,) = evaluate_expression(
+        "np.abs(x) * by", spec, [np.array([-1.0, 2.0]), None], attrs={"by": 2.0}
+    )
+    np.testing.assert_array_equal(y, [2.0, 4.0])
+    pair = evaluate_expression("(x, bias is None)", spec, [np.zeros(2), None], attrs={"by": 2.0})
+    assert [array.shape for array in pair] == [(2,), ()]
+    with pytest.raises(OperatorError, match=r"x \+ bias: TypeError"):
+        evaluate_expression("x + bias", spec, [np.zeros(2), None], attrs={"by": 2.0})
+    with pytest.raises(UsageError, match='no input or attribute "biass"'):
+        check_expression("x + biass", spec, where="here")
+    with pytest.raises(UsageError, match="is not an expression"):
+        check_expression("x +", spec, where="here")
+    check_expression("sum(row.max() for row in x) * by", spec, where="here")
+    kinds = [is_expression(text) for text in ("torch.abs(x)", "x + by", "torch.abs", "g.py:f")]
+    assert kinds == [True, True, False, False]
