@@ -14,6 +14,9 @@ __all__ = ["PythonNames", "golden_module", "python_names", "torch_formula"]
 
 # What generated text of ours calls by these names, where a parameter of that name would hide it.
 _OWN = frozenset({"math", "np", "numpy", "torch"})
+# Before the names of operators while they would hide something; no name of a prototype's has it.
+_ASIDE = "qz_aside_"
+_WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,33 @@ def golden_module(specs: Sequence[OpSpec]) -> str | None:
     text = formula.golden_source(*specs)
     if text is None:
         return None
+    hiding = {spec.name for spec in specs} & _module_names(text)
+    set_aside = tuple(_set_aside(spec, hiding) for spec in specs)
+    text = formula.golden_source(*set_aside) or ""
     clashes = {name for spec in specs for name in _clashes(_parameters(spec), text)}
-    if not clashes:
-        return text
-    new = _other_names(clashes, {name for spec in specs for name in _parameters(spec)})
-    text = formula.golden_source(*(_renamed(spec, new) for spec in specs)) or ""
-    return _with_old_keywords(text, {other: name for name, other in new.items()})
+    if clashes:
+        new = _other_names(clashes, {name for spec in specs for name in _parameters(spec)})
+        text = formula.golden_source(*(_renamed(spec, new) for spec in set_aside)) or ""
+        text = _with_old_keywords(text, {other: name for name, other in new.items()})
+    for name in sorted(hiding):
+        other = free_name(f"{name}_", {spec.name for spec in specs} | set(_WORDS.findall(text)))
+        text = re.sub(rf"(?<![.\w]){name}(?=[.(]|$)", other, text, flags=re.MULTILINE)
+    return text.replace(_ASIDE, "")
+
+
+def _module_names(text: str) -> set[str]:
+    """Return what a reference's module needs beside the operators: its module and helpers."""
+    tree = ast.parse(text).body
+    helpers = {node.name for node in tree if isinstance(node, ast.FunctionDef)}
+    return {"np"} | {name for name in helpers if name.startswith("_")}
+
+
+def _set_aside(spec: OpSpec, hiding: Collection[str]) -> OpSpec:
+    """Return an operator under a name that no text has, where its own or that of the operator
+    whose gradient it is hides something."""
+    if spec.name in hiding or spec.name.removesuffix("_grad") in hiding:
+        return replace(spec, name=_ASIDE + spec.name)
+    return spec
 
 
 def torch_formula(spec: OpSpec) -> str:
@@ -145,9 +169,9 @@ def _renamed_formula(text: str, new: Mapping[str, str]) -> str:
 def _with_old_keywords(text: str, old: Mapping[str, str]) -> str:
     """Return a module whose functions take their keyword parameters under the old names."""
     wrappers = []
-    for node in ast.parse(text).body:
-        if not isinstance(node, ast.FunctionDef):
-            continue
+    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    taken = {node.name for node in functions}
+    for node in functions:
         keywords = [argument.arg for argument in node.args.kwonlyargs]
         if not set(keywords) & set(old):
             continue
@@ -157,7 +181,7 @@ def _with_old_keywords(text: str, old: Mapping[str, str]) -> str:
         ]
         parameters = [old.get(k, k) + value for k, value in zip(keywords, defaults, strict=True)]
         passed = [*inputs, *(f"{k}={old.get(k, k)}" for k in keywords)]
-        inner = f"_{node.name}"
+        inner = free_name(f"_{node.name}", taken)
         text = re.sub(rf"^def {node.name}\(", f"def {inner}(", text, flags=re.MULTILINE)
         wrappers.append(
             f"\n\ndef {node.name}({', '.join([*inputs, '*', *parameters])}):\n"

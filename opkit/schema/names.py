@@ -40,10 +40,23 @@ _CPP_KEYWORDS = frozenset((
 # fmt: on
 
 # Names besides the C library's that a kernel, a function with C linkage, would redefine, or that
-# are ambiguous where kernels use the namespace AscendC.
-_GLOBAL_NAMES = frozenset(
-    {"main", "std", "opkit", "half", "bfloat16_t", "matmul", "ge", "gert", "tiling"}
-)
+# are ambiguous where kernels use the namespace AscendC: types and namespaces, the compiler's
+# built-in functions, and what AscendC has in lower case.
+# fmt: off
+_GLOBAL_NAMES = frozenset((
+    "addr_cal_mode_t", "asc_dump", "asc_dump_cbuf", "asc_dump_gm", "asc_dump_l1buf",
+    "asc_dump_ubuf", "bfloat16_t", "block_idx", "block_num", "convert_from_bytes",
+    "copy_gm_to_ubuf", "copy_gm_to_ubuf_align_b16", "copy_gm_to_ubuf_align_b32",
+    "copy_gm_to_ubuf_align_b8", "copy_ubuf_to_gm", "copy_ubuf_to_gm_align_b16",
+    "copy_ubuf_to_gm_align_b32", "copy_ubuf_to_gm_align_b8", "copy_ubuf_to_ubuf", "dec", "detail",
+    "event_t", "fe", "float16_t", "float32_t", "ge", "gert", "half", "inc", "int4b_t",
+    "is_layout", "is_layout_v", "main", "matmul", "max", "min", "opkit", "pad_t", "pipe_barrier",
+    "pipe_t", "set_cmpmask", "set_flag", "set_mask_count", "set_mask_norm", "set_mov_pad_val",
+    "set_vector_mask", "std", "tiling", "vadd", "vadds", "vcmax", "vcmin", "vdiv", "vector_dup",
+    "vgather", "vmax", "vmaxs", "vmin", "vmins", "vmul", "vmuls", "vreducev2", "vsel", "vsub",
+    "wait_flag",
+))
+# fmt: on
 
 FRAMEWORK_CLASSES = frozenset((
     "CommentSection", "DYNAMIC", "DependScope", "FollowType", "FormatCheckOption", "IGNORE",
@@ -119,6 +132,8 @@ def kernel_symbol(name: str) -> str:
     """
     base = re.sub(r"(f|l|f\d+x?)$", "", name)
     taken = name in _GLOBAL_NAMES or name in _c_names() or (base != name and base in _c_names())
+    # The runtime's own functions have C linkage too.
+    taken = taken or name.startswith("opkit_")
     return f"{name}_kernel" if taken else name
 
 

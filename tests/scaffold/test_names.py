@@ -6,6 +6,8 @@ import ast
 import importlib.util
 import json
 import re
+import shutil
+import subprocess
 import types
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from opkit.dtypes import DTYPES
 from opkit.errors import SpecError
 from opkit.scaffold import render
 from opkit.scaffold.identifiers import choose_stems
-from opkit.schema import OpSpec, kernel_symbol, operator_name, package_name, parse
+from opkit.schema import OpSpec, is_reserved, kernel_symbol, operator_name, package_name, parse
 
 _FILE = Path(__file__).parents[2] / "benchmarks" / "names.py"
 
@@ -47,6 +49,8 @@ def specs(entries: object) -> tuple[OpSpec, ...]:
         ("Main", "main", "main_kernel", "main"),
         ("Std", "std", "std_kernel", "std"),
         ("Tiling", "tiling", "tiling_kernel", "tiling"),
+        ("Min", "min", "min_kernel", "min"),
+        ("OpkitRun", "opkit_run", "opkit_run_kernel", "opkit_run"),
         ("Opkit", "opkit", "opkit_kernel", "opkit_ops"),
         ("Torch", "torch", "torch", "torch_ops"),
         ("Golden", "golden_op", "golden_op", "golden_op"),
@@ -133,12 +137,47 @@ def test_a_module_takes_attributes_that_python_would_make_private_in_a_class() -
 def test_golden_takes_the_old_keyword_where_it_had_to_rename_it() -> None:
     entry = names._prototype("Plain", ["x", "y"], ["z"], ["np", "_x", "__x"], "elementwise")
     tree = {str(path): text for path, text in render(specs(entry)).items()}
-    scope: dict[str, object] = {}
-    exec(tree["plain/golden.py"].replace("from __future__ import annotations", ""), scope)
     import numpy
 
-    result = scope["plain"](numpy.array([2.0]), numpy.array([1.0]), np=3.0, _x=0.0, __x=1.0)  # type: ignore[operator]
+    result = golden_of(tree["plain/golden.py"])["plain"](
+        numpy.array([2.0]), numpy.array([1.0]), np=3.0, _x=0.0, __x=1.0
+    )  # type: ignore[operator]
     assert float(result[0]) == 2 + 1 + 3 * 2 + 1 * 2
+
+
+def golden_of(text: str) -> dict[str, object]:
+    """Return what a generated reference's module has."""
+    scope: dict[str, object] = {}
+    exec(text.replace("from __future__ import annotations", ""), scope)
+    return scope
+
+
+@pytest.mark.parametrize("kernel_name", ["np", "_wide", "_sigmoid", "np_"])
+def test_a_reference_reads_what_it_needs_beside_operators_of_that_name(kernel_name: str) -> None:
+    entry = names._prototype("Hiding", ["x", "y"], ["z"], ["alpha"], "elementwise")
+    entry["kernel_name"] = kernel_name
+    entry["output_desc"][0]["formula"] = "sigmoid(x) + y*alpha"  # type: ignore[index]
+    other = names._prototype("Np" if kernel_name != "np" else "Beside", ["x"], ["z"], [], "rowwise")
+    tree = {str(path): text for path, text in render(specs([entry, other])).items()}
+    (text,) = [text for path, text in tree.items() if path.endswith("golden.py")]
+    scope = golden_of(text)
+    import numpy
+
+    zero, one = numpy.zeros(3), numpy.ones(3)
+    assert scope[kernel_name](zero, one, alpha=2.0).tolist() == [2.5] * 3  # type: ignore[operator]
+    assert len(scope[f"{kernel_name}_grad"](one, zero, one, alpha=2.0)) == 2  # type: ignore[operator,arg-type]
+    beside = scope["np" if kernel_name != "np" else "beside"](numpy.arange(3.0))  # type: ignore[operator]
+    assert beside.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_reference_of_an_operator_called_wide_takes_keywords_that_it_renamed() -> None:
+    # The function inside was called `_wide` too.
+    entry = names._prototype("Wide", ["x", "y"], ["z"], ["np"], "elementwise")
+    tree = {str(path): text for path, text in render(specs(entry)).items()}
+    import numpy
+
+    result = golden_of(tree["wide/golden.py"])["wide"](numpy.ones(1), numpy.ones(1), np=3.0)  # type: ignore[operator]
+    assert result.tolist() == [5.0]
 
 
 def test_the_tables_of_data_types_in_the_binding_headers_are_ours() -> None:
@@ -158,6 +197,33 @@ def test_the_tables_of_data_types_in_the_binding_headers_are_ours() -> None:
         assert re.search(rf"case {dtype.ge}:\s+return {dtype.size_bytes};", test)
 
 
+@pytest.mark.slow
+def test_no_kernel_has_a_name_that_its_headers_give_to_something_else(tmp_path: Path) -> None:
+    """Every lower-case word of ours that is in sight where a kernel is, which uses AscendC."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    source = tmp_path / "words.cpp"
+    head = '#include "opkit/kernel_constants.h"\n#include "kernel_operator.h"\n'
+    flags = ["-std=c++17", f"-I{emulator.include_dir()}", str(source)]
+    texts = [path.read_text() for path in emulator.include_dir().rglob("*.h")]
+    words = sorted(
+        word
+        for word in set(re.findall(r"\b[a-z][a-z0-9_]*\b", " ".join(texts)))
+        if word == kernel_symbol(word) and not is_reserved(word)
+    )
+    assert len(words) > 300
+    # Qualified look-up goes through `using namespace` as the kernel's own name does.
+    declared = "".join(f"using ::{word};\n" for word in words)
+    source.write_text(f"{head}using namespace AscendC;\nnamespace probe {{\n{declared}}}\n")
+    limits = ["-fsyntax-only", "-fmax-errors=0", "-fdiagnostics-color=never"]
+    told = subprocess.run([compiler, *limits, *flags], capture_output=True, text=True).stderr
+    first_line = source.read_text().splitlines().index(f"using ::{words[0]};") + 1
+    missing = {int(line) - first_line for line in re.findall(r"words\.cpp:(\d+):\d+: error", told)}
+    in_sight = [word for number, word in enumerate(words) if number not in missing]
+    assert in_sight == []
+
+
 # A few that used to pass gen and fail to compile or to run, of each kind.
 SAMPLE_PARAMETERS = """
 t T target load store_ init process compute add narrow widen copy_in compute_type local_tensor ctx
@@ -171,7 +237,7 @@ def test_a_sample_of_hostile_names_builds_and_runs(tmp_path: Path) -> None:
     with_torch = importlib.util.find_spec("torch") is not None
     entries = [
         *names.prototypes(SAMPLE_PARAMETERS)[:1],
-        *names.operators(["Exp", "Printf", "Std", "EOF", "Input"]),
+        *names.operators(["Exp", "Printf", "Min", "EOF", "Input", "Np"]),
     ]
-    assert len(entries) == 6
+    assert len(entries) == 7
     assert names.run(entries, tmp_path, name="select_ops", with_torch=with_torch) == {}

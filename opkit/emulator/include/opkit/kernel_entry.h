@@ -172,19 +172,19 @@ inline KernelEntry launched_as(KernelEntry entry, const char* name) {
   OPKIT_EXPORT_KERNELS(opkit_kernel_entries)
 
 /// One entry for an array: of a function, or an empty one for the name of a template.
-#define OPKIT_KERNEL_PROBE(kernel, number)                                                                    \
-  template <typename Probe, typename = void>                                                                  \
-  struct OpkitIsPlain##number : std::false_type {};                                                           \
-  template <typename Probe>                                                                                   \
-  struct OpkitIsPlain##number<Probe, std::enable_if_t<decltype(Probe::template is_plain<&kernel>(0))::value>> \
-      : std::true_type {};                                                                                    \
-  template <typename Probe>                                                                                   \
-  ::opkit::KernelEntry opkit_entry_##number() {                                                               \
-    if constexpr (OpkitIsPlain##number<Probe>::value) {                                                       \
-      return Probe::template make<&kernel>(#kernel);                                                          \
-    } else {                                                                                                  \
-      return {#kernel, nullptr, 0, ::opkit::KernelMode::Vector};                                              \
-    }                                                                                                         \
+#define OPKIT_KERNEL_PROBE(kernel, number)                                                                      \
+  template <typename Probe, typename = void>                                                                    \
+  struct OpkitIsPlain##number : std::false_type {};                                                             \
+  template <typename Probe>                                                                                     \
+  struct OpkitIsPlain##number<Probe, std::enable_if_t<decltype(Probe::template is_plain<&::kernel>(0))::value>> \
+      : std::true_type {};                                                                                      \
+  template <typename Probe>                                                                                     \
+  ::opkit::KernelEntry opkit_entry_##number() {                                                                 \
+    if constexpr (OpkitIsPlain##number<Probe>::value) {                                                         \
+      return Probe::template make<&::kernel>(#kernel);                                                          \
+    } else {                                                                                                    \
+      return {#kernel, nullptr, 0, ::opkit::KernelMode::Vector};                                                \
+    }                                                                                                           \
   }
 #define OPKIT_PROBED(number) opkit_entry_##number<::opkit::detail::PlainEntry<int>>()
 #define OPKIT_KERNEL_TABLE(kernel)                                       \
