@@ -1,9 +1,11 @@
 """Does `opkit test` fail right kernels, or pass wrong ones? Random and known formulas, every type.
 
-    python benchmarks/verdict.py [--known N] [--random N] [--first N] [--only N,N] [--seed S]
-                                 [--dtypes N] [--built N] [--edges] [--list] [-j N] [--record FILE]
+    python benchmarks/verdict.py [--known N] [--random N] [--first N] [--only N,N]
+                                 [--only-known N,N] [--seed S] [--dtypes N] [--built N] [--edges]
+                                 [--list] [-j N] [--record FILE]
 
-`--first` and `--only` leave out random formulas by their number, whose judgement stays the same.
+`--first`, `--only` and `--only-known` leave out formulas by their number, whose judgement stays the
+same.
 `--record` appends a line of JSON for each formula, and does not judge those again that are in it.
 
 `--dtypes 1` tries each operator in one type, drawn, and leaves out the long cases of all but every
@@ -391,6 +393,7 @@ def arguments_of() -> argparse.Namespace:
     add("--random", type=int, default=100, metavar="N", help="random formulas")
     add("--first", type=int, default=0, metavar="N", help="without the random ones before")
     add("--only", metavar="N,N", help="only these of the random formulas")
+    add("--only-known", metavar="N,N", help="only these of the known formulas")
     add("--seed", type=int, default=0)
     add("--dtypes", type=int, default=len(DTYPES), metavar="N", help="types each")
     add("--known", type=int, default=len(KNOWN), metavar="N", help="known formulas")
@@ -402,6 +405,10 @@ def arguments_of() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _numbers(text: str | None, usual: Sequence[int]) -> Sequence[int]:
+    return usual if text is None else [int(number) for number in text.split(",")]
+
+
 def main() -> None:
     """Print the figures."""
     arguments = arguments_of()
@@ -409,12 +416,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         drawn = draw_formulas(arguments.random, arguments.seed, folder)
-        numbers = range(arguments.first, arguments.random)
-        if arguments.only:
-            numbers = [int(number) for number in arguments.only.split(",")]
-        known = KNOWN[: arguments.known]
+        numbers = _numbers(arguments.only, range(arguments.first, arguments.random))
+        known = _numbers(arguments.only_known, range(min(arguments.known, len(KNOWN))))
         for title, numbered in (
-            ("known", list(enumerate(known))),
+            ("known", [(number, KNOWN[number]) for number in known]),
             ("random", [(number, drawn[number]) for number in numbers]),
         ):
             tasks = [
@@ -437,7 +442,7 @@ def main() -> None:
                     f"  {bug}: {tally.planted[bug]} planted, {tally.passing[bug]} passing,"
                     f" {tally.within[bug]} within the vendor's standard"
                 )
-        if arguments.known and not arguments.edges:
+        if arguments.known and not arguments.only_known and not arguments.edges:
             count, passing = examine_unstable(folder)
             print(f"unstable lowerings: {count} planted, {len(passing)} passing {passing}")
         if arguments.built:

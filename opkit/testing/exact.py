@@ -37,7 +37,7 @@ class ExactOutput:
     overflows: Array
     """Where float32 may overflow on the way, by + - * / alone."""
     underflows: Array
-    """Where a product or quotient may underflow in float32 on the way."""
+    """Where a divisor on the way may be 0 in float32."""
     lost: Array
     """Where a difference came to zero of which too many digits were missing to say so."""
     errors: Array

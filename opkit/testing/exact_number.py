@@ -370,7 +370,6 @@ def _product(value: Any, a: ExactNumber, b: ExactNumber, reach: tuple[float, flo
     found = ExactNumber(value, (a, b), reach)
     grows = reach[0] > max(a.high, b.high)
     found.overflows = found.overflows or (reach[0] > _LARGEST_EXPONENT - (_SLACK if grows else 0.0))
-    found.underflows = found.underflows or reach[1] < _SMALLEST_EXPONENT
     if not value or not _context.isfinite(value) or reach[1] >= _SMALLEST_EXPONENT:
         return found
     if a.is_computed or b.is_computed:

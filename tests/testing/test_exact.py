@@ -211,6 +211,15 @@ def test_what_is_divided_by_what_rounding_may_make_zero_may_be_no_number() -> No
         check(slope, "float32", math.nan, -6e-3, 1.0)
 
 
+def test_underflow_makes_no_number_only_where_something_is_divided_by_it() -> None:
+    # NaN for infinity passed wherever a product on the way underflowed, as in RMSNorm's gradient.
+    with pytest.raises(PrecisionError, match="NaN in the wrong place"):
+        check(lambda x, y: x + y * y * 1e-30, "float32", math.nan, math.inf, 1e-10)
+    check(lambda x, y: x / (y * y), "float32", math.nan, 0.0, 1e-30)
+    with pytest.raises(PrecisionError, match="NaN in the wrong place"):
+        check(lambda x, y: x / (y * y), "float32", math.nan, 0.0, 1e-3)
+
+
 def test_what_underflow_chooses_has_roundings_of_its_own() -> None:
     def chosen(x, y):
         return np.where(y * y > 0, x * x, 0.1) + np.abs(x)

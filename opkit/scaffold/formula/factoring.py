@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from .nodes import Node, add, as_power, coefficient_of, factors_of, number, power, product
+from .nodes import (
+    Node,
+    add,
+    as_power,
+    coefficient_of,
+    factors_of,
+    negate,
+    number,
+    power,
+    product,
+    terms_of,
+)
 
 __all__ = ["collect"]
 
@@ -19,6 +30,7 @@ def collect(terms: Sequence[Node]) -> Node:
     """
     if len(terms) == 1:
         return terms[0]
+    terms = _opened(terms)
     powers = [_powers(term) for term in terms]
     shared: dict[_Factor, int] = {}
     for one in powers:
@@ -35,7 +47,30 @@ def collect(terms: Sequence[Node]) -> Node:
     step = min(abs(_powers(term)[chosen]) for term in group)
     taken = power(base, sign * step)
     inner = collect([_divided(term, chosen, step) for term in group])
+    if coefficient_of(inner)[0] == 0:
+        # Left for its infinities and NaN only: the others are added up as they were alone.
+        return add(*rest, product(taken, inner))
     return add(product(taken, inner), *rest)
+
+
+def _opened(terms: Sequence[Node]) -> list[Node]:
+    """Return the terms, and of each sum that is taken off its own terms where one of them cancels
+    another term: a - (a + b) is rounded at a + b otherwise, and its 0 is noise."""
+    found: list[Node] = []
+    for number_of, term in enumerate(terms):
+        coefficient, rest = coefficient_of(term)
+        others = {
+            one
+            for index, other in enumerate(terms)
+            if index != number_of
+            for one in terms_of(other)
+            if not one.is_number
+        }
+        if coefficient == -1 and rest.kind == "sum" and others & set(rest.args):
+            found += [negate(one) for one in rest.args]
+        else:
+            found.append(term)
+    return found
 
 
 def _powers(term: Node) -> dict[_Factor, int]:

@@ -198,8 +198,9 @@ class _Printer:
         return f"{value.numerator}/{value.denominator}", _PRODUCT
 
     def sum(self, node: Node) -> str:
-        # A plain term first reads better than a leading minus.
-        terms = sorted(node.args, key=_is_negative)
+        # A plain term first reads better than a leading minus. What is there for its infinities
+        # and NaN only is added to what the others leave of each other.
+        terms = sorted(node.args, key=lambda term: (_is_nothing(term), _is_negative(term)))
         text = self.show(terms[0], _SUM)
         for term in terms[1:]:
             if _is_negative(term):
@@ -234,6 +235,11 @@ class _Printer:
 
 def _is_negative(term: Node) -> bool:
     return coefficient_of(term)[0] < 0
+
+
+def _is_nothing(term: Node) -> bool:
+    """Whether it is 0 times something that may have no number."""
+    return coefficient_of(term)[0] == 0 and not term.is_number
 
 
 def _divides(factor: Node) -> bool:
