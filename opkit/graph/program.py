@@ -43,7 +43,7 @@ class CompiledSegment(torch.nn.Module):
         ]
         self._constant_addresses = [array.ctypes.data for array in self._constants]
         examples = [node.meta["val"] for node in translation.outputs]
-        self._results = [(tuple(e.shape), e.dtype, _strides(e)) for e in examples]
+        self._results = [(tuple(e.shape), _held(e.dtype), e.dtype, _strides(e)) for e in examples]
         self._is_limited = [
             (tensor.name in translation.limited and translation.limit < LARGEST)
             or node.meta["val"].dtype == torch.int64
@@ -57,11 +57,11 @@ class CompiledSegment(torch.nn.Module):
 
     def forward(self, *tensors: torch.Tensor) -> Any:
         """Return the sub-graph's results: one tensor, or a tuple."""
-        given = []
+        given: list[torch.Tensor] = []
         for tensor, places, is_limited in zip(
             tensors, self._narrowed, self._is_limited, strict=True
         ):
-            plain = tensor.detach().contiguous()
+            plain = tensor if tensor.is_contiguous() else tensor.detach().contiguous()
             if places:
                 _check_places(plain, places)
             elif is_limited and not _keeps_to(plain, self.translation.limit):
@@ -69,8 +69,7 @@ class CompiledSegment(torch.nn.Module):
             given.append(plain.to(torch.int32) if plain.dtype == torch.int64 else plain)
         device = tensors[0].device if tensors else self._device
         results = [
-            torch.empty(shape, dtype=_held(dtype), device=device)
-            for shape, dtype, _ in self._results
+            torch.empty(shape, dtype=held, device=device) for shape, held, _, _ in self._results
         ]
         with self._lock:
             if self._arena is None or self._arena.device != device:
@@ -84,12 +83,16 @@ class CompiledSegment(torch.nn.Module):
                 functools.partial(next_random_stream, device) if self._draws else None,
             )
         # Who reads a result by its strides, as views of outputs do, finds those that torch has.
-        for index, (shape, dtype, strides) in enumerate(self._results):
-            results[index] = results[index].to(dtype)
+        for index, (shape, held, dtype, strides) in enumerate(self._results):
+            if held != dtype:
+                results[index] = results[index].to(dtype)
             if strides is not None:
                 laid_out = torch.empty_strided(shape, strides, dtype=dtype, device=device)
                 results[index] = laid_out.copy_(results[index])
         return results[0] if len(results) == 1 else tuple(results)
+
+    __call__ = forward
+    """Hooks of modules have no place here, and looking for them takes longer than some kernels."""
 
     def _by_torch(self, tensors: Sequence[torch.Tensor]) -> Any:
         """Return the results where 32 bits would not hold whole numbers on the way."""
