@@ -16,9 +16,9 @@ from opkit.cli.console import Console, write_text
 from opkit.errors import cannot_write
 
 if TYPE_CHECKING:
-    from opkit.profiling import Change, Timeline
+    from opkit.profiling import Change, CpuCall, ModelProfile, PlaceTime, Timeline
 
-__all__ = ["Outputs", "made_text", "show_difference", "show_fault", "show_timelines"]
+__all__ = ["Outputs", "made_text", "model_of", "show_difference", "show_fault", "show_timelines"]
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,18 @@ class Outputs:
 
 
 def show_timelines(
-    name: str, timelines: list[Timeline], outputs: Outputs, lines: int, console: Console
+    name: str,
+    timelines: list[Timeline],
+    outputs: Outputs,
+    lines: int,
+    console: Console,
+    model: ModelProfile | None = None,
 ) -> None:
-    """Print the longest launch, list the others, and write the files asked for."""
+    """Print the longest launch, list the others, and write the files asked for.
+
+    Args:
+        model: of a program whose launches PyTorch made: by operator, module and line.
+    """
     from opkit.profiling import summary_text
 
     faulted = next((timeline for timeline in timelines if timeline.fault), None)
@@ -43,15 +52,17 @@ def show_timelines(
         show_fault(name, faulted.kernel, faulted.chip, faulted.fault, console)
         raise click.exceptions.Exit(1)
     longest = max(timelines, key=lambda timeline: timeline.task_us)
-    _write(longest, name, outputs, console)
+    _write(longest, name, outputs, console, model)
     if outputs.csv_folder is not None and outputs.has_operators:
         _write_operators(timelines, outputs.csv_folder, console)
     if console.json:
-        console.emit_json(_fields(longest, timelines, name))
+        console.emit_json(_fields(longest, timelines, name, model))
         return
     console.result(f"{name}\n")
     if len(timelines) > 1:
         _list_launches(timelines, longest, console)
+    if model is not None:
+        _show_model(model, lines, console)
     console.result(summary_text(longest, line_count=lines))
 
 
@@ -64,11 +75,13 @@ def show_fault(name: str, kernel: str, chip: str, fault: str, console: Console) 
         console.result(f"{name}: {kernel} faulted, so there is no time: {fault}")
 
 
-def _write(timeline: Timeline, name: str, outputs: Outputs, console: Console) -> None:
+def _write(
+    timeline: Timeline, name: str, outputs: Outputs, console: Console, model: ModelProfile | None
+) -> None:
     from opkit.profiling import csv_texts, html_page, trace_text
 
     if outputs.html is not None:
-        write_text(outputs.html, html_page(timeline, case=name, made=made_text()))
+        write_text(outputs.html, html_page(timeline, case=name, made=made_text(), model=model))
         console.status("wrote", str(outputs.html))
     if outputs.trace is not None:
         write_text(outputs.trace, trace_text(timeline))
@@ -122,7 +135,9 @@ def _list_launches(timelines: list[Timeline], longest: Timeline, console: Consol
     console.result()
 
 
-def _fields(timeline: Timeline, timelines: list[Timeline], name: str) -> dict[str, object]:
+def _fields(
+    timeline: Timeline, timelines: list[Timeline], name: str, model: ModelProfile | None
+) -> dict[str, object]:
     """Return the timeline without its events, which belong in --trace."""
     import dataclasses
 
@@ -131,7 +146,7 @@ def _fields(timeline: Timeline, timelines: list[Timeline], name: str) -> dict[st
     fields: dict[str, object] = {
         field.name: getattr(timeline, field.name)
         for field in dataclasses.fields(timeline)
-        if field.name not in ("events", "waits", "scalar")
+        if field.name not in ("events", "waits", "scalar", "place")
     }
     return {
         "case": name,
@@ -149,10 +164,73 @@ def _fields(timeline: Timeline, timelines: list[Timeline], name: str) -> dict[st
         ],
         "advice": advise(timeline),
         "launches": [
-            {"kernel": item.kernel, "block_dim": item.block_dim, "task_us": item.task_us}
+            {
+                "kernel": item.kernel,
+                "block_dim": item.block_dim,
+                "task_us": item.task_us,
+                **_place_fields(item),
+            }
             for item in timelines
         ],
+        **({"model": dataclasses.asdict(model)} if model is not None else {}),
     }
+
+
+def _place_fields(timeline: Timeline) -> dict[str, object]:
+    place = timeline.place
+    if place is None:
+        return {}
+    module = place.modules[-1] if place.modules else ""
+    known = {"module": module, "file": place.file, "line": place.line}
+    return {**known, "is_backward": place.is_backward}
+
+
+def model_of(timelines: list[Timeline], cpu_calls: list[CpuCall]) -> ModelProfile | None:
+    """Return a program's times by operator, module and line; None if PyTorch made no launch."""
+    from opkit.profiling import TimedLaunch, model_profile
+
+    launches = [
+        TimedLaunch(item.kernel, item.place, item.task_us)
+        for item in timelines
+        if item.place is not None
+    ]
+    return model_profile(launches, cpu_calls) if launches else None
+
+
+def _show_model(model: ModelProfile, count: int, console: Console) -> None:
+    from opkit.profiling import time_text
+
+    for title, rows, has_parts in (
+        ("by operator", model.operators, False),
+        ("by module, with its parts", model.modules, True),
+        ("by line of Python", model.lines, False),
+    ):
+        shown = rows[:count]
+        if not shown:
+            continue
+        columns = ["name", "launches", "task", "share", "backward", "on the CPU"]
+        if has_parts:
+            columns.insert(4, "own")
+        table = [_place_row(row, model.task_us, has_parts) for row in shown]
+        if len(rows) > len(shown):
+            title += f": {len(shown)} of {len(rows)}, --lines shows more"
+        console.table(tuple(columns), table, title=title, right=tuple(columns[1:]))
+        console.result()
+    calls = model.launches + model.cpu_calls
+    console.result(
+        f"{model.cpu_calls} of {calls} launches and calls ran on the CPU, which have no modelled"
+        f" time ({time_text(model.cpu_host_us)} on this machine)\n"
+    )
+
+
+def _place_row(row: PlaceTime, total_us: float, has_parts: bool) -> tuple[str, ...]:
+    from opkit.profiling import time_text
+
+    share = f"{100 * row.task_us / total_us:.1f} %" if total_us else ""
+    own = (time_text(row.own_us),) if has_parts else ()
+    backward = time_text(row.backward_us) if row.backward_us else ""
+    cells = (row.name, str(row.launches), time_text(row.task_us), share, *own, backward)
+    return (*cells, str(row.cpu_calls) if row.cpu_calls else "")
 
 
 def show_difference(

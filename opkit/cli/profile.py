@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opkit.chips import DEFAULT_CHIP
-from opkit.cli._profile_output import Outputs, show_difference, show_fault, show_timelines
+from opkit.cli._profile_output import Outputs, model_of, show_difference, show_fault, show_timelines
 from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import (
@@ -206,16 +206,22 @@ def _profile_program(
 
     path = Path(program[0])
     name = find_chip(chip).name if chip is not None else None
+    model = None
     console.command_line(program)
     if path.suffix == ".py":
         if not path.is_file():
             raise UsageError(f"{path}: there is no such script")
         torch_npu.offer()
         runtime.configure(name)
-        with runtime.time_limit(timeout):
+        with runtime.time_limit(timeout), torch_npu.Watch() as watch:
             timelines, code = profile_script(
-                path, program[1:], kernel=kernel or "*", event_limit=events
+                path,
+                program[1:],
+                kernel=kernel or "*",
+                event_limit=events,
+                places=watch.places,
             )
+        model = model_of(timelines, watch.cpu_calls)
     else:
         timelines, code = profile_program(
             path,
@@ -226,7 +232,7 @@ def _profile_program(
             quiet_stdout=console.json,
             timeout_seconds=timeout,
         )
-    show_timelines(path.name, timelines, outputs, lines, console)
+    show_timelines(path.name, timelines, outputs, lines, console, model)
     return code
 
 

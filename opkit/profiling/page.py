@@ -8,6 +8,7 @@ from pathlib import Path
 
 from opkit.profiling.advice import advise
 from opkit.profiling.difference import Change, ProfileDifference
+from opkit.profiling.places import ModelProfile, PlaceTime
 from opkit.profiling.roofline import roofline_drawing
 from opkit.profiling.summary import basis_text, bound_text, size_text, time_text
 from opkit.profiling.timeline import PIPES, LineTime, Timeline
@@ -69,14 +70,18 @@ def _drawn(events_dropped: int) -> _View:
     }
 
 
-def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
+def html_page(
+    timeline: Timeline, *, case: str = "", made: str = "", model: ModelProfile | None = None
+) -> str:
     """Return the page: times, advice, timeline by core and pipe, roofline, lines, memory, cores.
 
     Args:
         case: what was launched: operator, data types, shape.
         made: when, and by which versions.
+        model: the whole program that the launch is one of.
     """
     view = {
+        "model": _model(model) if model is not None else None,
         **_summary(timeline, _LINES_SHOWN),
         **_drawn(timeline.events_dropped),
         "roofline": roofline_drawing(timeline),
@@ -86,6 +91,38 @@ def html_page(timeline: Timeline, *, case: str = "", made: str = "") -> str:
         "data": _data(timeline),
     }
     return render_template("pages/profile.html.jinja", {"view": view, "case": case, "made": made})
+
+
+def _model(model: ModelProfile) -> _View:
+    def row(place: PlaceTime) -> _View:
+        return {
+            "name": place.name,
+            "share": place.task_us / model.task_us if model.task_us else 0.0,
+            "numbers": (
+                str(place.launches),
+                time_text(place.task_us),
+                time_text(place.own_us),
+                time_text(place.backward_us) if place.backward_us else "",
+                str(place.cpu_calls) if place.cpu_calls else "",
+            ),
+        }
+
+    tables = (
+        ("Modules, with their parts", model.modules),
+        ("Lines of Python", model.lines),
+        ("Operators", model.operators),
+    )
+    return {
+        "text": (
+            f"{model.launches} launches, {time_text(model.task_us)} together; {model.cpu_calls}"
+            " calls ran on the CPU, which have no modelled time"
+        ),
+        "colour": _COLOURS["V"],
+        "tables": [
+            {"title": title, "rows": [row(place) for place in rows[:_LINES_SHOWN]]}
+            for title, rows in tables
+        ],
+    }
 
 
 def fragment(timeline: Timeline) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from opkit import runtime
 from opkit.errors import UsageError
+from opkit.profiling.places import Place
 from opkit.profiling.session import DEFAULT_EVENT_LIMIT, Profile
 from opkit.profiling.shown import read_timeline
 from opkit.profiling.timeline import Timeline
@@ -71,18 +73,25 @@ def profile_script(
     kernel: str = "*",
     event_limit: int = DEFAULT_EVENT_LIMIT,
     lift_limits: bool = True,
+    places: Mapping[int, Place] | None = None,
 ) -> tuple[list[Timeline], int]:
     """Run a Python script in this process and return the timelines of its launches, and its code.
 
     Launches by way of PyTorch count: they run on the same device.
 
+    Args:
+        places: filled while the script runs: where its launches come from, by their number.
     Raises:
         UsageError: it launched no such kernel.
     """
     with Profile(event_limit=event_limit, lift_limits=lift_limits) as session:
         code = runtime.run_script(script, arguments)
     number = code if isinstance(code, int) else int(code is not None)
-    return _chosen(list(session.timelines), kernel, script.name), number
+    known = {} if places is None else places
+    timelines = [
+        replace(timeline, place=known.get(at)) for at, timeline in enumerate(session.timelines)
+    ]
+    return _chosen(timelines, kernel, script.name), number
 
 
 def _chosen(timelines: list[Timeline], kernel: str, name: str) -> list[Timeline]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opkit.chips import find_chip
+from opkit.profiling.places import Place
 
 __all__ = [
     "BAND",
@@ -189,6 +190,8 @@ class Timeline:
     asked for."""
     waits: tuple[TimelineWait, ...] = ()
     scalar: tuple[ScalarSpan, ...] = ()
+    place: Place | None = None
+    """Where in a model it comes from; None for launches that PyTorch did not make."""
 
     @property
     def kernel_class(self) -> str:

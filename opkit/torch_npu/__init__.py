@@ -1,7 +1,8 @@
 """`torch.device("npu")`: the emulated chip as a device of PyTorch.
 
 `autoload` is what `import torch` calls; `npu` is the module that becomes `torch.npu`;
-`operator_counts` says what ran where; `offer` lets scripts that opkit runs import `torch_npu`.
+`operator_counts` says what ran where, `Watch` which line of a model it came from; `offer` lets
+scripts that opkit runs import `torch_npu`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from opkit.torch_npu.autoload import autoload
 from opkit.torch_npu.counts import operator_counts
 from opkit.torch_npu.extension import extension_include_dirs, extension_link_flags
 from opkit.torch_npu.stand_in import offer
+from opkit.torch_npu.watch import Watch
 
 __all__ = [
+    "Watch",
     "autoload",
     "extension_include_dirs",
     "extension_link_flags",

@@ -10,7 +10,10 @@ import threading
 from opkit import log
 from opkit.errors import UsageError
 from opkit.torch_npu.build import backend_library, is_built, kernel_library
+from opkit.torch_npu.faults import keep_faults, wants_faults_kept
 from opkit.torch_npu.profiler_variables import start_from_environment, wants_profile
+from opkit.torch_npu.synchronised_batch_norm import register_steps
+from opkit.torch_npu.watch import attach
 
 __all__ = ["device_count", "is_built", "library", "load"]
 
@@ -77,7 +80,11 @@ def _load() -> ctypes.CDLL:
     _tell(found.opkit_npu_chip().decode())
     # Released here, the interpreter's lock is free for the threads that are waited for.
     atexit.register(found.opkit_npu_settle)
+    register_steps()
+    if wants_faults_kept():
+        keep_faults(found)
     start_from_environment()
+    attach(found)
     return found
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import torch
 
+from opkit.torch_npu import amp
 from opkit.torch_npu.memory import (
     empty_cache,
     max_memory_allocated,
@@ -38,9 +39,12 @@ __all__ = [
     "DeviceProperties",
     "Event",
     "Fallback",
+    "Products",
     "Settings",
     "Stream",
+    "amp",
     "config",
+    "conv",
     "current_device",
     "current_stream",
     "default_stream",
@@ -62,6 +66,7 @@ __all__ = [
     "kernel_calls",
     "manual_seed",
     "manual_seed_all",
+    "matmul",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -79,6 +84,7 @@ __all__ = [
     "set_allocator_settings",
     "set_compile_mode",
     "set_device",
+    "set_option",
     "set_per_process_memory_fraction",
     "set_rng_state",
     "set_rng_state_all",
@@ -167,8 +173,13 @@ class device:
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait for the device: at once, because every launch has ended when its call returns."""
+    """Wait for the device: at once, because every launch has ended when its call returns.
+
+    Raises:
+        RuntimeError: a kernel's fault that was kept, with `ASCEND_LAUNCH_BLOCKING=0`.
+    """
     load()
+    torch._C._accelerator_synchronizeDevice(_index(device))
 
 
 @dataclass(frozen=True)
@@ -210,6 +221,22 @@ class Settings:
 
 
 config = Settings()
+
+
+@dataclass
+class Products:
+    """How products of matrices may be computed."""
+
+    allow_hf32: bool = False
+    """Taken, and without effect: the emulated cube multiplies float32 as it is."""
+
+
+conv = Products()
+matmul = Products()
+
+
+def set_option(option: Mapping[str, object]) -> None:
+    """Take torch_npu's options of the vendor's compiler and dump: none of them is here."""
 
 
 def set_compile_mode(jit_compile: bool = False) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 from torch.utils import backend_registration
 
-from opkit.torch_npu import native, npu
+from opkit.torch_npu import amp, native, npu
 from opkit.torch_npu.compiling import compile_by_default
 from opkit.torch_npu.hccl import register_hccl
 from opkit.torch_npu.modules import keep_parameters
@@ -20,6 +22,7 @@ def register() -> None:
     """
     backend_registration.rename_privateuse1_backend("npu")
     torch._register_device_module("npu", npu)  # type: ignore[no-untyped-call]
+    sys.modules["torch.npu.amp"] = amp
     backend_registration.generate_methods_for_privateuse1_backend(
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import io
+import json
 import os
 import subprocess
 import sys
@@ -242,10 +243,45 @@ def test_a_model_is_checked_and_profiled_operator_by_operator(tmp_path: Path) ->
         "torch.nn.functional.gelu(x @ x).sum().backward()\n",
         encoding="utf-8",
     )
-    for command, expected in (("check", "no findings"), ("profile", "gelu_backward")):
-        argv = [sys.executable, "-m", "opkit", command, "--", str(script)]
+    page = tmp_path / "page.html"
+    for command, options, expected in (
+        ("check", (), "no findings"),
+        ("profile", ("--html", str(page)), "gelu_backward"),
+        ("profile", ("--json",), '"model"'),
+    ):
+        argv = [sys.executable, "-m", "opkit", command, *options, "--", str(script)]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert expected in done.stdout, done.stderr
+    assert "Lines of Python" in page.read_text("utf-8")
+    model = json.loads(done.stdout)["model"]
+    (line,) = [row for row in model["lines"] if row["name"] == "script.py:3"]
+    assert line["backward_us"] > 0 and line["task_us"] <= model["task_us"]
+
+
+@pytest.mark.slow
+def test_a_fault_can_wait_for_the_next_synchronisation() -> None:
+    code = """
+import torch
+from opkit.torch_npu.build import kernel_library
+from opkit.torch_npu.native import load
+load().opkit_npu_kernels(str(kernel_library()).encode())
+x = torch.ones(600, device="npu")
+x.untyped_storage().resize_(0)
+def launch():
+    return x + 1
+for wait in (torch.npu.synchronize, torch.npu.current_stream().synchronize, lambda: y.cpu()):
+    try:
+        y = launch()
+        print("launched", end=" ")
+        wait()
+    except RuntimeError as error:
+        print("add.out on npu" in str(error), "<string>:9" in str(error))
+torch.npu.synchronize()
+print((torch.ones(3, device="npu") + 1).sum().item())
+"""
+    at_once, later = (run(code, ASCEND_LAUNCH_BLOCKING=value) for value in "10")
+    assert at_once.stdout.split("\n")[:4] == [*["True False"] * 3, "6.0"], at_once.stderr
+    assert later.stdout.split("\n")[:4] == [*["launched True True"] * 3, "6.0"], later.stderr
 
 
 @pytest.mark.slow

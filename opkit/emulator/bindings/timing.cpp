@@ -172,6 +172,7 @@ void bind_timing(py::module_& module) {
       .def("json", &timing_json, "Return it as JSON text; see opkit.profiling.Timeline.");
   module.def("take_timings", &take_timings,
              "Return what was timed since the last call, a TimedLaunch each, oldest first.");
+  module.def("count_timings", &count_timings, "Return how many launches the next take_timings returns.");
   py::class_<KeptLaunch, std::shared_ptr<KeptLaunch>>(module, "KeptLaunch", "A launch's instructions, to time again.")
       .def(
           "time",

@@ -21,6 +21,7 @@
 #include <set>
 #include <vector>
 
+#include "faults.h"
 #include "natives.h"
 #include "opkit/device_memory.h"
 #include "opkit/direct_launch.h"
@@ -260,8 +261,9 @@ struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
   }
   void* getStreamNativeHandle(const c10::Stream of) const override { return reinterpret_cast<void*>(of.id()); }
   bool queryStream(const c10::Stream&) const override { return true; }
-  void synchronizeStream(const c10::Stream&) const override {}
-  void synchronizeDevice(c10::DeviceIndex) const override {}
+  // Launches have ended when their call returns: what is left to wait for is a fault that was kept.
+  void synchronizeStream(const c10::Stream& stream) const override { throw_kept_fault(stream.device_index()); }
+  void synchronizeDevice(c10::DeviceIndex device) const override { throw_kept_fault(device); }
 
   void record(void** event, const c10::Stream& on, c10::DeviceIndex, c10::EventFlag flag) const override {
     if (*event == nullptr) *event = new Event();
@@ -277,7 +279,7 @@ struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
     StreamClocks::get().wait(waiting.device_index(), waiting.id(), static_cast<Event*>(event)->time_us);
   }
   bool queryEvent(void*) const override { return true; }
-  void synchronizeEvent(void*) const override {}
+  void synchronizeEvent(void*) const override { throw_kept_fault(-1); }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
   double elapsedTime(void* first, void* second, c10::DeviceIndex) const override {
     TORCH_CHECK(first != nullptr && second != nullptr, "both events must be recorded before calculating elapsed time");

@@ -34,18 +34,25 @@ struct Bound {
   Program with_bool;  ///< with "!= 0" behind it, for results of yes or no
 };
 
+/// A number in the type that it is compared in: half types round it first, others are left to the kernel.
+double rounded_to(at::ScalarType type, double value) {
+  if (type == at::kHalf) return static_cast<float>(c10::Half(static_cast<float>(value)));
+  if (type == at::kBFloat16) return static_cast<float>(c10::BFloat16(static_cast<float>(value)));
+  return value;
+}
+
 /// The value of a 0-dim tensor of the host, for as long as a launch takes.
 struct Constant {
   float real = 0;
   int64_t whole = 0;
 
-  const char* take(const at::TensorBase& tensor, bool is_whole, Argument& argument) {
+  const char* take(const at::TensorBase& tensor, bool is_whole, at::ScalarType compared, Argument& argument) {
     const at::Scalar value = at::native::_local_scalar_dense_cpu(at::Tensor(tensor));
     if (is_whole && !value.isIntegral(true)) return "floats among whole numbers";
     if (is_whole) {
       whole = value.toLong();
     } else {
-      real = static_cast<float>(value.toDouble());
+      real = static_cast<float>(rounded_to(compared, value.toDouble()));
     }
     argument.kind = is_whole ? kernels::Kind::S64 : kernels::Kind::F32;
     argument.data = is_whole ? reinterpret_cast<char*>(&whole) : reinterpret_cast<char*>(&real);
@@ -224,6 +231,7 @@ class Elementwise {
       if (!bound_.program.is_whole_able) return "this function of whole numbers";
       if (at::isFloatingType(out.scalar_type())) return "whole numbers into floats";
     }
+    const at::ScalarType compared = typing_ == Typing::to_bool ? tensors_type(iter) : at::ScalarType::Undefined;
     Constant constants[kernels::kMaxOperands];
     if (iter.ntensors() > static_cast<int>(kernels::kMaxOperands)) return "more operands than the kernel takes";
     const Program& program = is_bool_result && typing_ == Typing::promote ? bound_.with_bool : bound_.program;
@@ -235,7 +243,7 @@ class Elementwise {
       if (tensor.device().is_cpu()) {
         // A number: it goes along as the kernel computes, whatever type Python gave it.
         for (int d = 0; d < iter.ndim(); ++d) argument.strides.push_back(0);
-        const char* reason = constants[i].take(tensor, call.is_whole, argument);
+        const char* reason = constants[i].take(tensor, call.is_whole, compared, argument);
         if (reason != nullptr) return reason;
         call.inputs.push_back(std::move(argument));
         continue;
@@ -267,7 +275,7 @@ class Elementwise {
         number.whole = value.toBool();
         number.real = static_cast<double>(number.whole);
       } else if (value.isDouble()) {
-        number.real = value.toDouble();
+        number.real = rounded_to(compared, value.toDouble());
         if (call.is_whole && number.real != std::floor(number.real)) return "a fraction among whole numbers";
         number.whole = std::isfinite(number.real) ? static_cast<int64_t>(number.real) : 0;
       } else {
@@ -288,6 +296,17 @@ class Elementwise {
     const at::Tensor given(divisor);
     const at::Tensor seen = divisor.device().is_cpu() ? given : as_cpu(given);
     return !at::all(at::ne(seen, 0)).item<bool>();
+  }
+
+  /// The common type of the inputs that are no numbers.
+  static at::ScalarType tensors_type(at::TensorIterator& iter) {
+    at::ScalarType type = at::ScalarType::Undefined;
+    for (int i = 0; i < iter.ninputs(); ++i) {
+      if (iter.input(i).device().is_cpu()) continue;
+      const at::ScalarType own = iter.input(i).scalar_type();
+      type = type == at::ScalarType::Undefined ? own : c10::promoteTypes(type, own);
+    }
+    return type;
   }
 
   at::ScalarType common_type(at::TensorIterator& iter) const {

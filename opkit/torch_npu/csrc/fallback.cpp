@@ -18,6 +18,7 @@
 
 #include "device.h"
 #include "opkit/device_memory.h"
+#include "widen.h"
 
 namespace opkit::npu {
 namespace {
@@ -42,6 +43,7 @@ std::string name_of(const c10::OperatorHandle& op) {
 }
 
 std::atomic<int> fallback_mode{0};
+std::atomic<CallListener> call_listener{nullptr};
 
 /// Tensors of the device seen as tensors of the CPU, for one call. Those that share a storage share one here too.
 class CpuView {
@@ -301,6 +303,7 @@ void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* re
   const auto begin = std::chrono::steady_clock::now();
   const size_t count = op.schema().arguments().size();
   const size_t first = stack->size() - count;
+  const char* widened = nullptr;
   CpuView view;
   std::vector<Replaced> replaced;
   check_one_device(
@@ -328,7 +331,7 @@ void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* re
       if (given.device().type() == kDevice) value = lent.see(given);
     }
     const DeviceMemoryForCpu results_in(view.device());
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    widened = call_on_cpu(op, stack);
   }
   for (const Replaced& pair : replaced) view.write_back(pair.original, pair.seen);
   const size_t results = op.schema().returns().size();
@@ -336,11 +339,13 @@ void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* re
     (*stack)[i] = bring_value(view, replaced, (*stack)[i]);
   }
   const double took_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  tell_listener(CallKind::Fallback, name_of(op).c_str(), took_us);
   const std::lock_guard<std::mutex> guard(counts_lock);
   OperatorCounts& counts = all_counts()[name_of(op)];
   ++counts.fallback;
   counts.fallback_us += took_us;
-  ++counts.reasons[reason];
+  ++counts.reasons[widened == nullptr ? std::string(reason)
+                                      : c10::str(reason, "; in float32, as the CPU lacks it for ", widened)];
 }
 
 std::string counts_json() {
@@ -368,6 +373,12 @@ void reset_counts() {
 
 void set_fallback_mode(int mode) { fallback_mode.store(mode); }
 
+void tell_listener(CallKind kind, const char* name, double took_us) {
+  if (const CallListener listener = call_listener.load(std::memory_order_relaxed)) {
+    listener(static_cast<int>(kind), name, took_us);
+  }
+}
+
 }  // namespace opkit::npu
 
 namespace {
@@ -386,6 +397,9 @@ extern "C" __attribute__((visibility("default"))) const char* opkit_npu_counts(v
   return text.c_str();
 }
 extern "C" __attribute__((visibility("default"))) void opkit_npu_reset_counts(void) { opkit::npu::reset_counts(); }
+extern "C" __attribute__((visibility("default"))) void opkit_npu_listen(opkit::npu::CallListener listener) {
+  opkit::npu::call_listener.store(listener);
+}
 extern "C" __attribute__((visibility("default"))) void opkit_npu_fallback_mode(int mode) {
   opkit::npu::set_fallback_mode(mode);
 }

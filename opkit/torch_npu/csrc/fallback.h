@@ -23,6 +23,11 @@ void count_native(const c10::OperatorHandle& op);
 std::string counts_json();
 void reset_counts();
 
+/// What a profile hears of: a launch, before it begins, and a call that the CPU has served.
+enum class CallKind : int { Launch = 0, Fallback = 1 };
+using CallListener = void (*)(int kind, const char* name, double took_us);
+void tell_listener(CallKind kind, const char* name, double took_us);
+
 /// What a fallback does: 0 nothing, 1 a warning once an operator, 2 an error.
 void set_fallback_mode(int mode);
 

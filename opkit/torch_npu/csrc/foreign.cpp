@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "device.h"
+#include "fallback.h"
+#include "faults.h"
 
 namespace opkit::npu {
 namespace {
 
 /// Tensors and attributes of one call in the C form.
-struct Call {
+struct ForeignCall {
   std::vector<opkit_tensor> inputs, outputs;
   std::vector<opkit_attr> attrs;
   std::vector<at::Tensor> results;
@@ -40,7 +42,7 @@ void add_attribute(const std::string& name, const c10::IValue& value, std::vecto
   attrs.push_back(attr);
 }
 
-const char* collect(const c10::OperatorHandle& op, const c10::Stack& stack, Call& call) {
+const char* collect(const c10::OperatorHandle& op, const c10::Stack& stack, ForeignCall& call) {
   const auto& arguments = op.schema().arguments();
   const size_t base = stack.size() - arguments.size();
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -85,14 +87,17 @@ int32_t ge_type(c10::ScalarType type) {
 }
 
 const char* serve_foreign(const opkit_operator& row, const c10::OperatorHandle& op, c10::Stack* stack) {
-  Call call;
+  ForeignCall call;
   if (const char* reason = collect(op, *stack, call)) return reason;
   if (row.refuse != nullptr) {
     if (const char* reason = row.refuse(row.self, call.inputs.data(), call.inputs.size())) return reason;
   }
+  tell_listener(CallKind::Launch, row.name, 0);
   const opkit_status status = row.run(row.self, call.inputs.data(), call.inputs.size(), call.outputs.data(),
                                       call.outputs.size(), call.attrs.data(), call.attrs.size());
-  TORCH_CHECK(status == OPKIT_OK, row.name, " on npu: ", opkit_last_error());
+  if (status != OPKIT_OK) {
+    report_fault(call.results[0].device().index(), c10::str(row.name, " on npu: ", opkit_last_error()));
+  }
   torch::jit::drop(*stack, op.schema().arguments().size());
   for (at::Tensor& result : call.results) torch::jit::push(*stack, std::move(result));
   return nullptr;

@@ -8,6 +8,8 @@
 #include <map>
 
 #include "device.h"
+#include "fallback.h"
+#include "faults.h"
 #include "opkit/direct_launch.h"
 #include "opkit/kernel_entry.h"
 
@@ -35,11 +37,12 @@ void run(const KernelEntry& entry, const char* name, void* const* arguments, con
   launch.ranges = ranges;
   launch.range_count = range_count;
   opkit_status status = OPKIT_OK;
+  tell_listener(CallKind::Launch, name, 0);
   {
     const StreamTimer timer(device);
     status = opkit_launch_direct(&launch);
   }
-  TORCH_CHECK(status == OPKIT_OK, name, " on npu: ", opkit_last_error());
+  if (status != OPKIT_OK) report_fault(device, c10::str(name, " on npu: ", opkit_last_error()));
 }
 
 uint32_t bytes_of(kernels::Kind kind) {

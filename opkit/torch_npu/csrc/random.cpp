@@ -21,14 +21,15 @@ at::Tensor uniform_numbers(const char* op, at::IntArrayRef sizes, const at::Tens
   return made;
 }
 
-bool is_taken(const at::Tensor& x) { return on_device(x) && is_float_kind(x) && x.numel() > 0; }
+bool is_dropped_from(const at::Tensor& x) { return on_device(x) && is_float_kind(x) && x.numel() > 0; }
 
 /// native_dropout(input, p, train) -> (output, mask)
 const char* dropout(const OperatorHandle&, Stack* stack) {
   const at::Tensor x = tensor_at(*stack, 3, 0);
   const double p = value_at(*stack, 3, 1).toDouble();
   const IValue& train = value_at(*stack, 3, 2);
-  if (!is_taken(x) || !(p >= 0 && p < 1) || !(train.isNone() || train.toBool())) return "nothing that is dropped";
+  if (!is_dropped_from(x) || !(p >= 0 && p < 1) || !(train.isNone() || train.toBool()))
+    return "nothing that is dropped";
   const c10::DeviceGuard guard(x.device());
   const at::Tensor source = packed(x);
   const at::Tensor numbers = uniform_numbers("aten::native_dropout", x.sizes(), x, IValue());
@@ -42,7 +43,8 @@ const char* dropout(const OperatorHandle&, Stack* stack) {
 /// native_dropout_backward(grad_output, mask, scale)
 const char* dropout_backward(const OperatorHandle&, Stack* stack) {
   const at::Tensor g = tensor_at(*stack, 3, 0), mask = tensor_at(*stack, 3, 1);
-  if (!is_taken(g) || !on_device(mask) || mask.scalar_type() != at::kBool || mask.sizes() != g.sizes()) return kLayout;
+  if (!is_dropped_from(g) || !on_device(mask) || mask.scalar_type() != at::kBool || mask.sizes() != g.sizes())
+    return kLayout;
   const c10::DeviceGuard guard(g.device());
   at::Tensor out = empty(g.sizes(), g.scalar_type());
   const char* reason = run_formula("aten::native_dropout_backward", "select(m, g * scale, 0)", g.sizes(),
@@ -56,7 +58,7 @@ void add_filling(const char* name, const char* op, const char* formula, size_t n
   add_native(name, "random_uniform", [=](const OperatorHandle&, Stack* stack) -> const char* {
     const size_t arguments = numbers + 2;
     const at::Tensor self = tensor_at(*stack, arguments, 0);
-    if (!is_taken(self)) return kLayout;
+    if (!is_dropped_from(self)) return kLayout;
     const c10::DeviceGuard guard(self.device());
     const IValue& generator = value_at(*stack, arguments, arguments - 1);
     const double a = value_at(*stack, arguments, 1).toDouble();

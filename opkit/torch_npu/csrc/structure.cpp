@@ -26,6 +26,7 @@
 
 #include "device.h"
 #include "fallback.h"
+#include "faults.h"
 #include "natives.h"
 #include "opkit/direct_launch.h"
 
@@ -86,9 +87,13 @@ at::Tensor& set_nothing(at::Tensor& self) {
   return set_storage(self, std::move(fresh), 0, {0}, {});
 }
 
-at::Scalar local_scalar_dense(const at::Tensor& self) { return at::native::_local_scalar_dense_cpu(as_cpu(self)); }
+at::Scalar local_scalar_dense(const at::Tensor& self) {
+  throw_kept_fault(self.device().index());
+  return at::native::_local_scalar_dense_cpu(as_cpu(self));
+}
 
-at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool) {
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool is_non_blocking) {
+  if (dst.device().is_cpu() && !is_non_blocking) throw_kept_fault(self.device().index());
   if (self.device() == dst.device() && copy_on_device(self, dst)) return dst;
   TORCH_CHECK(self.sizes() == dst.sizes() || self.dim() <= dst.dim(), "copy between shapes ", self.sizes(), " and ",
               dst.sizes());

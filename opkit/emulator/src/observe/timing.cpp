@@ -126,6 +126,11 @@ std::vector<LaunchTiming> TimingObserver::take() {
   return std::exchange(state_->finished, {});
 }
 
+size_t TimingObserver::count() const {
+  const std::lock_guard<std::mutex> guard(state_->lock);
+  return state_->finished.size();
+}
+
 Observer* timing_observer() { return &process_observer(); }
 
 void set_timing_options(const TimingOptions& options) { process_observer().set_options(options); }
@@ -138,6 +143,8 @@ std::vector<std::shared_ptr<const KeptLaunch>> TimingObserver::take_kept() {
 std::vector<std::shared_ptr<const KeptLaunch>> take_kept_launches() { return process_observer().take_kept(); }
 
 std::vector<LaunchTiming> take_timings() { return process_observer().take(); }
+
+size_t count_timings() { return process_observer().count(); }
 
 LaunchTiming time_instructions(const Chip& chip, const TimingOptions& options,
                                const std::vector<InstructionStream>& cores, SubCore kind) {

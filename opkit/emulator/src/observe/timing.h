@@ -144,6 +144,8 @@ class TimingObserver final : public Observer {
   void set_options(const TimingOptions& options);
   /// The launches timed since the last call, oldest first.
   std::vector<LaunchTiming> take();
+  /// How many launches the next take() returns.
+  size_t count() const;
   std::vector<std::shared_ptr<const KeptLaunch>> take_kept();
 
  private:
@@ -154,6 +156,7 @@ class TimingObserver final : public Observer {
 /// The observer that DeviceConfig::profile attaches: what it does next, and what it has timed since the last call.
 OPKIT_API void set_timing_options(const TimingOptions& options);
 OPKIT_API std::vector<LaunchTiming> take_timings();
+OPKIT_API size_t count_timings();
 
 /// Gives a core's instructions to `issue`, in program order.
 using InstructionStream = std::function<void(const std::function<void(const Instr&)>& issue)>;

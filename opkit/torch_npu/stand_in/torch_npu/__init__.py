@@ -7,21 +7,45 @@ import torch
 import opkit
 from opkit.torch_npu import autoload
 
+from . import contrib
+from .boxes import npu_bounding_box_decode, npu_bounding_box_encode
+from .fused import (
+    batch_norm_reduce,
+    npu_add_rms_norm,
+    npu_dynamic_quant,
+    npu_fused_cross_entropy_loss_with_max_sum,
+    npu_fused_linear_online_max_sum,
+    npu_gelu,
+    npu_gelu_mul,
+    npu_group_norm_silu,
+    npu_interleave_rope,
+    npu_moe_gating_top_k_softmax,
+    npu_rms_norm,
+    npu_softmax_cross_entropy_with_logits,
+)
 from .operators import (
     Format,
+    dropout_with_byte_mask,
     fast_gelu,
     npu_bmmV2,
+    npu_broadcast,
     npu_confusion_transpose,
     npu_dtype_cast,
     npu_fast_gelu,
     npu_linear,
+    npu_max,
+    npu_min,
     npu_mish,
     npu_one_hot,
     npu_pad,
     npu_scaled_masked_softmax,
+    npu_scatter_nd_update,
+    npu_sign_bits_pack,
+    npu_sign_bits_unpack,
     npu_silu,
     npu_silu_,
     npu_slice,
+    npu_sort_v2,
     npu_transpose,
 )
 
@@ -33,26 +57,48 @@ __version__ = f"{torch.__version__.split('+')[0]}+opkit.{opkit.__version__}"
 
 __all__ = [
     "Format",
+    "batch_norm_reduce",
+    "contrib",
+    "dropout_with_byte_mask",
     "fast_gelu",
     "get_npu_format",
     "npu",
+    "npu_add_rms_norm",
     "npu_bmmV2",
+    "npu_bounding_box_decode",
+    "npu_bounding_box_encode",
+    "npu_broadcast",
     "npu_confusion_transpose",
     "npu_dtype_cast",
+    "npu_dynamic_quant",
     "npu_fast_gelu",
     "npu_format_cast",
     "npu_format_cast_",
+    "npu_fused_cross_entropy_loss_with_max_sum",
+    "npu_fused_linear_online_max_sum",
     "npu_fusion_attention",
+    "npu_gelu",
+    "npu_gelu_mul",
+    "npu_group_norm_silu",
+    "npu_interleave_rope",
     "npu_linear",
+    "npu_max",
+    "npu_min",
     "npu_mish",
+    "npu_moe_gating_top_k_softmax",
     "npu_one_hot",
     "npu_pad",
     "npu_rms_norm",
     "npu_rotary_mul",
     "npu_scaled_masked_softmax",
+    "npu_scatter_nd_update",
+    "npu_sign_bits_pack",
+    "npu_sign_bits_unpack",
     "npu_silu",
     "npu_silu_",
     "npu_slice",
+    "npu_softmax_cross_entropy_with_logits",
+    "npu_sort_v2",
     "npu_swiglu",
     "npu_transpose",
 ]
@@ -71,16 +117,6 @@ def npu_format_cast_(tensor: torch.Tensor, acl_format: int) -> torch.Tensor:
 def get_npu_format(tensor: torch.Tensor) -> int:
     """Return the number of ND."""
     return Format.ND
-
-
-def npu_rms_norm(
-    self: torch.Tensor, gamma: torch.Tensor, epsilon: float = 1e-6
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return self / rms(self) * gamma, and 1 / rms in float, over the dims of gamma."""
-    dims = tuple(range(-gamma.dim(), 0))
-    wide = self.float()
-    rstd = torch.rsqrt((wide * wide).mean(dims, keepdim=True) + epsilon)
-    return (wide * rstd * gamma.float()).to(self.dtype), rstd
 
 
 def npu_swiglu(self: torch.Tensor, dim: int = -1) -> torch.Tensor:

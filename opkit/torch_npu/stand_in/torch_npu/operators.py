@@ -12,19 +12,27 @@ import torch
 
 __all__ = [
     "Format",
+    "dropout_with_byte_mask",
     "fast_gelu",
     "npu_bmmV2",
+    "npu_broadcast",
     "npu_confusion_transpose",
     "npu_dtype_cast",
     "npu_fast_gelu",
     "npu_linear",
+    "npu_max",
+    "npu_min",
     "npu_mish",
     "npu_one_hot",
     "npu_pad",
     "npu_scaled_masked_softmax",
+    "npu_scatter_nd_update",
+    "npu_sign_bits_pack",
+    "npu_sign_bits_unpack",
     "npu_silu",
     "npu_silu_",
     "npu_slice",
+    "npu_sort_v2",
     "npu_transpose",
 ]
 
@@ -170,3 +178,65 @@ def npu_scaled_masked_softmax(
         mask = torch.ones(x.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
     masked = (x.float() * scale).masked_fill(mask.bool(), -10000.0)
     return torch.softmax(masked, -1).to(x.dtype)
+
+
+def npu_broadcast(self: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
+    """Return a tensor expanded to a shape, packed."""
+    return self.expand(tuple(size)).contiguous()
+
+
+def npu_sort_v2(self: torch.Tensor, dim: int = -1, descending: bool = False) -> torch.Tensor:
+    """Return the values sorted along a dim, without their places."""
+    return torch.sort(self, dim, descending).values
+
+
+def npu_max(
+    self: torch.Tensor, dim: int, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the largest values along a dim and their places, in int32."""
+    values, places = torch.max(self, dim, keepdim)
+    return values, places.int()
+
+
+def npu_min(
+    self: torch.Tensor, dim: int, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the smallest values along a dim and their places, in int32."""
+    values, places = torch.min(self, dim, keepdim)
+    return values, places.int()
+
+
+def npu_scatter_nd_update(
+    input: torch.Tensor, indices: torch.Tensor, updates: torch.Tensor
+) -> torch.Tensor:
+    """Return a copy in which the slices at indices, one a row of the last dim, are replaced."""
+    return input.index_put(tuple(indices.long().unbind(-1)), updates)
+
+
+def npu_sign_bits_pack(self: torch.Tensor, size: int) -> torch.Tensor:
+    """Return a bit for each sign, eight a uint8, the first the lowest; negative is 0.
+
+    What lacks at the end counts as negative.
+
+    Args:
+        size: of the first of the result's two dims.
+    """
+    bits = torch.nn.functional.pad((self >= 0).int(), (0, -self.numel() % 8)).reshape(-1, 8)
+    powers = torch.tensor([1 << at for at in range(8)], dtype=torch.int32, device=self.device)
+    return (bits * powers).sum(-1).to(torch.uint8).reshape(size, -1)
+
+
+def npu_sign_bits_unpack(x: torch.Tensor, size: int, dtype: torch.dtype) -> torch.Tensor:
+    """Return 1 and -1 for the bits of uint8, the lowest first.
+
+    Args:
+        size: of the first of the result's two dims.
+    """
+    powers = torch.tensor([1 << at for at in range(8)], dtype=torch.int32, device=x.device)
+    bits = torch.bitwise_and(x.int().unsqueeze(-1), powers) != 0
+    return torch.where(bits, 1.0, -1.0).to(dtype).reshape(size, -1)
+
+
+def dropout_with_byte_mask(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
+    """Return PyTorch's dropout: on the emulated device all masks are bytes."""
+    return torch.nn.functional.dropout(input, p, train)

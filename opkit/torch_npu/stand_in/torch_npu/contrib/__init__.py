@@ -1,5 +1,5 @@
 """What torch_npu keeps under this name."""
 
-from __future__ import annotations
+from . import function, module
 
-__all__ = ["transfer_to_npu"]
+__all__ = ["function", "module", "transfer_to_npu"]
