@@ -24,6 +24,7 @@ def register_steps() -> None:
     for name, function in (
         ("batch_norm_stats", _statistics),
         ("batch_norm_elemt", _normalised),
+        ("batch_norm_elemt.out", _normalised_into),
         ("batch_norm_gather_stats_with_counts", _gathered_with_counts),
         ("batch_norm_gather_stats", _gathered),
         ("batch_norm_backward_reduce", _backward_sums),
@@ -64,6 +65,20 @@ def _normalised(
     if bias is not None:
         out = out + _wide(bias, x)
     return out.to(x.dtype)
+
+
+def _normalised_into(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor,
+    invstd: torch.Tensor,
+    eps: float,
+    *,
+    out: torch.Tensor,
+) -> torch.Tensor:
+    found = _normalised(x, weight, bias, mean, invstd, eps)
+    return out.resize_(found.shape).copy_(found)
 
 
 def _gathered(
