@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +15,12 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "opkit").rglob("*.py"))
 # The compiled module is its own face: opkit.emulator must not load it for whoever wants a path.
 COMPILED = "opkit.emulator._emulator"
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+
+# Not while tests are collected: every process that takes part would parse all of opkit.
+@functools.cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 
 def layers() -> list[list[str]]:
@@ -74,12 +80,13 @@ def is_module(name: str) -> bool:
     return path.is_dir() or path.with_suffix(".py").exists()
 
 
+@functools.cache
 def exported(package: str) -> set[str]:
     """Return `__all__` of a package, read from its source."""
     path = ROOT.joinpath(*package.split("."), "__init__.py")
     if not path.exists():
         return set()
-    for node in TREES[path].body:
+    for node in trees()[path].body:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(target, ast.Name) and target.id == "__all__":
             assert isinstance(node, ast.Assign)
@@ -105,12 +112,13 @@ def room(module: str) -> str | None:
     return "cli" if name == "__main__" else name
 
 
-OURS = [
-    item
-    for path, tree in TREES.items()
-    for item in imports_of(path, tree)
-    if item.module.split(".")[0] == "opkit"
-]
+@functools.cache
+def imports() -> tuple[Import, ...]:
+    return tuple(item for path, tree in trees().items() for item in imports_of(path, tree))
+
+
+def ours() -> list[Import]:
+    return [item for item in imports() if item.module.split(".")[0] == "opkit"]
 
 
 def place(item: Import) -> str:
@@ -119,7 +127,7 @@ def place(item: Import) -> str:
 
 def test_there_is_something_to_check() -> None:
     assert len(FILES) > 5
-    assert len(OURS) > 5
+    assert len(ours()) > 5
 
 
 def test_every_room_has_a_layer() -> None:
@@ -136,7 +144,7 @@ def breaks_the_order(source: str, target: str) -> bool:
 
 def test_nothing_imports_rightwards() -> None:
     wrong = []
-    for item in OURS:
+    for item in ours():
         source, target = room(module_of(item.file)), room(target_of(item))
         if source is not None and target is not None and breaks_the_order(source, target):
             wrong.append(f"{place(item)}: {source} imports {target}")
@@ -145,7 +153,7 @@ def test_nothing_imports_rightwards() -> None:
 
 def test_outsiders_import_packages_and_not_their_modules() -> None:
     wrong = []
-    for item in OURS:
+    for item in ours():
         target = target_of(item)
         owner = target.rpartition(".")[0]
         inside = f"{package_of(item.file)}.".startswith(f"{owner}.")
@@ -179,16 +187,15 @@ def test_every_package_states_its_surface() -> None:
 def test_only_the_torch_packages_import_torch() -> None:
     wrong = [
         place(item)
-        for path, tree in TREES.items()
-        for item in imports_of(path, tree)
+        for item in imports()
         if item.module.split(".")[0] == "torch"
-        and room(module_of(path)) not in {"torch_npu", "torch_bridge", "graph"}
+        and room(module_of(item.file)) not in {"torch_npu", "torch_bridge", "graph"}
     ]
     assert wrong == []
 
 
 def below_the_command_line() -> list[tuple[Path, ast.Module]]:
-    return [(path, tree) for path, tree in TREES.items() if room(module_of(path)) != "cli"]
+    return [(path, tree) for path, tree in trees().items() if room(module_of(path)) != "cli"]
 
 
 def test_nothing_below_the_command_line_prints_or_exits() -> None:
@@ -215,7 +222,7 @@ def catches_everything(handler: ast.ExceptHandler) -> bool:
 def test_only_the_console_catches_every_exception() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if path != ROOT / "opkit" / "cli" / "console.py"
         # PyTorch calls it while it is imported: whatever it raised would end "import torch".
         and path != ROOT / "opkit" / "torch_npu" / "autoload.py"

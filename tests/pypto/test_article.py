@@ -35,7 +35,11 @@ def close(actual: Any, expected: Any) -> None:
     [
         ("residual_block", [array(32, 16), array(16, 16, seed=1), array(16)]),
         ("fused_layer_norm_relu", [array(6, 40), array(40), array(40, seed=3)]),
-        ("memory_efficient_attention", [array(1100, 16), array(24, 16, seed=1), array(24, 16)]),
+        pytest.param(
+            "memory_efficient_attention",
+            [array(1100, 16), array(24, 16, seed=1), array(24, 16)],
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "unrolled_convolution",
             [array(1, 2, 3, 3), array(5, 2, 1, 1, seed=1), array(5)],
@@ -50,6 +54,7 @@ def test_a_program_returns_what_numpy_gives_for_its_text(
     close(getattr(article, name)(*arguments), getattr(in_numpy.article, name)(*arguments))
 
 
+@pytest.mark.slow
 def test_tiles_are_written_through_the_argument_and_returned(article: ModuleType) -> None:
     a, b, c = array(128, 64), array(64, 128, seed=1), np.zeros((128, 128), np.float32)
     returned = article.matrix_multiply(a, b, c)
@@ -87,6 +92,7 @@ def test_names_that_the_text_does_not_define_are_errors_at_the_line_that_calls(
     assert caught.value.location.line == line_of(article, "layer_norm(x, norm_weight)")
 
 
+@pytest.mark.slow
 def test_attention_over_the_heads_is_computed_as_written_and_warned_of(
     article: ModuleType, in_numpy: SimpleNamespace
 ) -> None:
@@ -126,6 +132,7 @@ def test_the_pipeline_runs_every_stage_once_its_block_is_defined(
     close(article.pipelined_transformer(x, stages, num_stages=2), expected)
 
 
+@pytest.mark.slow
 def test_a_read_behind_the_input_is_an_error_at_its_line(
     article: ModuleType, corrected: ModuleType
 ) -> None:

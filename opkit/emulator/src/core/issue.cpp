@@ -50,7 +50,9 @@ void issue(Instr& instr) {
   if (__builtin_expect(core.index >= launch.stop_from.load(std::memory_order_relaxed), 0)) leave_stopped_launch(&instr);
 
   ++core.issued;
-  running->last_where = instr.where;
+  // By its fields: the kernel has just written them one by one, and a load of both at once would wait for that.
+  running->last_where.file = instr.where.file;
+  running->last_where.line = instr.where.line;
   run(core, launch, instr);
   if (instr.sets_mask) leave_mask(core, instr);
 }

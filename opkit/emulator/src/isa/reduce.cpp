@@ -45,32 +45,55 @@ void gather_masked(const Core& core, const Operand& source, const LaneShape& sha
   }
 }
 
-/// The extreme of the active lanes [first, last) of a gathered repeat and its first index; a NaN wins.
+/// The place of the first of `count` values that is `extreme`: zeros are one value, and NaNs are. 0 where none is.
+template <typename Bits>
+uint32_t place_of(const uint8_t* values, uint32_t count, Bits extreme) {
+  constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
+  constexpr Bits kInfinity = sizeof(Bits) == 2 ? static_cast<Bits>(0x7c00) : static_cast<Bits>(0x7f800000);
+  const auto first = [&](auto is_same) {
+    for (uint32_t i = 0; i < count; ++i) {
+      Bits bits;
+      std::memcpy(&bits, values + i * sizeof(Bits), sizeof(Bits));
+      if (is_same(bits)) return i;
+    }
+    return 0u;
+  };
+  const Bits magnitude = extreme & kMagnitude;
+  if (magnitude > kInfinity) return first([](Bits bits) { return (bits & kMagnitude) > kInfinity; });
+  if (magnitude == 0) return first([](Bits bits) { return (bits & kMagnitude) == 0; });
+  return first([&](Bits bits) { return bits == extreme; });
+}
+
+/// The extreme of `count` values that lie one behind the other and its first place; a NaN wins.
+Element find_extreme(const uint8_t* values, uint32_t count, DType type, Kind kind) {
+  const auto& lanes = kind == Kind::Max ? lanes::table().maximum : lanes::table().minimum;
+  const void* sources[1] = {values};
+  Element result = {0, 0};
+  lanes[static_cast<size_t>(type)](&result.bits, sources, nullptr, count);
+  result.index = size_bytes(type) == 2 ? place_of(values, count, static_cast<uint16_t>(result.bits))
+                                       : place_of(values, count, static_cast<uint32_t>(result.bits));
+  return result;
+}
+
+/// The extreme of the active lanes [first, last) of a gathered repeat and the first lane that has it.
 Element find_extreme(const uint8_t* values, const LaneShape& shape, uint32_t first, uint32_t last, DType type,
                      Kind kind) {
-  alignas(64) uint8_t packed[kRepeatBytes];
-  uint32_t lane_of[kRepeatBytes / 2];
   const uint32_t element_bytes = size_bytes(type);
+  if (!shape.is_bits) {
+    Element result = find_extreme(values + first * element_bytes, last - first, type, kind);
+    result.index += first;
+    return result;
+  }
+  alignas(64) uint8_t packed[kRepeatBytes];
+  uint32_t lane_of[kRepeatBytes / 2] = {};
   uint32_t count = 0;
   for (uint32_t lane = first; lane < last; ++lane) {
-    if (shape.is_bits && !shape.is_active(lane)) continue;
+    if (!shape.is_active(lane)) continue;
     std::memcpy(packed + count * element_bytes, values + lane * element_bytes, element_bytes);
     lane_of[count++] = lane;
   }
-  const auto& lanes = kind == Kind::Max ? lanes::table().maximum : lanes::table().minimum;
-  const void* sources[1] = {packed};
-  Element result = {0, 0};
-  lanes[static_cast<size_t>(type)](&result.bits, sources, nullptr, count);
-  const uint64_t sign = element_bytes == 2 ? 0x8000 : 0x80000000;
-  for (uint32_t i = 0; i < count; ++i) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, packed + i * element_bytes, element_bytes);
-    const bool is_same = bits == result.bits || (is_nan(bits, element_bytes) && is_nan(result.bits, element_bytes)) ||
-                         ((bits | result.bits | sign) == sign);  // two zeros
-    if (!is_same) continue;
-    result.index = lane_of[i];
-    break;
-  }
+  Element result = find_extreme(packed, count, type, kind);
+  result.index = lane_of[result.index];
   return result;
 }
 
@@ -207,12 +230,16 @@ Element extreme_of_all(const Core& core, const Instr& instr, const LaneShape& sh
   for (uint32_t repeat = 0; repeat < shape.repeat; ++repeat) {
     alignas(64) uint8_t gathered[kRepeatBytes];
     const uint32_t count = repeat + 1 == shape.repeat ? shape.tail : shape.active;
-    gather_repeat(core, source, repeat, count, gathered);
-    Element here = {0, 0};
+    const uint8_t* values = gathered;
+    if (source.block_stride == 1) {
+      values = core.at(source) + uint64_t{repeat} * source.repeat_stride * kBlockBytes;
+    } else {
+      gather_repeat(core, source, repeat, count, gathered);
+    }
     if (repeat > 0 && !shape.is_bits) {
       // Most repeats do not hold the extreme: look for its place only in one that does.
       alignas(64) uint8_t value_and_best[2][16] = {};
-      const void* sources[1] = {gathered};
+      const void* sources[1] = {values};
       lane(value_and_best[0], sources, nullptr, count);
       std::memcpy(value_and_best[0] + element_bytes, &best.bits, element_bytes);
       const void* both[1] = {value_and_best[0]};
@@ -221,7 +248,7 @@ Element extreme_of_all(const Core& core, const Instr& instr, const LaneShape& sh
       std::memcpy(&winner, value_and_best[1], element_bytes);
       if (winner == best.bits || is_nan(best.bits, element_bytes)) continue;
     }
-    here = find_extreme(gathered, shape, 0, count, source.dtype, kind);
+    Element here = find_extreme(values, shape, 0, count, source.dtype, kind);
     here.index += repeat * shape.lanes;
     if (repeat == 0) {
       best = here;
@@ -230,9 +257,7 @@ Element extreme_of_all(const Core& core, const Instr& instr, const LaneShape& sh
     alignas(64) uint8_t pair[16] = {};
     std::memcpy(pair, &best.bits, element_bytes);
     std::memcpy(pair + element_bytes, &here.bits, element_bytes);
-    LaneShape two;
-    const Element winner = find_extreme(pair, two, 0, 2, source.dtype, kind);
-    if (winner.index == 1) best = here;
+    if (find_extreme(pair, 2, source.dtype, kind).index == 1) best = here;
   }
   return best;
 }
@@ -264,11 +289,15 @@ uint64_t work_bytes(const Core& core, const Instr& instr, const LaneShape& shape
 VectorUse reduce_use(const Core& core, const Instr& instr) {
   VectorUse use;
   const uint32_t element_bytes = size_bytes(instr.src[0].dtype);
-  Instr unlimited = instr;  // ReduceSum and its like take more than 255 repeats. Source: ReduceSum, parameters
-  const bool is_long = instr.mask_form != MaskForm::Count && instr.repeat > 255;
-  if (is_long) unlimited.repeat = 1;
-  use.shape = lane_shape(core, unlimited, element_bytes);
-  if (is_long && use.shape.repeat == 1 && core.mask_mode == MaskMode::Normal) use.shape.repeat = instr.repeat;
+  // ReduceSum and its like take more than 255 repeats. Source: ReduceSum, parameters
+  if (instr.mask_form != MaskForm::Count && instr.repeat > 255) {
+    Instr one = instr;
+    one.repeat = 1;
+    use.shape = lane_shape(core, one, element_bytes);
+    if (use.shape.repeat == 1 && core.mask_mode == MaskMode::Normal) use.shape.repeat = instr.repeat;
+  } else {
+    use.shape = lane_shape(core, instr, element_bytes);
+  }
   if (use.shape.repeat == 0) return use;
   const bool has_index = kind_of(instr.op) != Kind::Sum && instr.mode != 0;
   const uint32_t bytes = has_index ? 2 * element_bytes : element_bytes;
@@ -396,7 +425,7 @@ void execute_repeat_reduce(Core& core, const Instr& instr) {
     alignas(64) uint8_t pair[16] = {};
     std::memcpy(pair, &best.bits, element_bytes);
     std::memcpy(pair + element_bytes, &here.bits, element_bytes);
-    if (repeat == 0 || find_extreme(pair, LaneShape(), 0, 2, type, kind).index == 1) best = here;
+    if (repeat == 0 || find_extreme(pair, 2, type, kind).index == 1) best = here;
   }
   if (kind == Kind::Sum || is_blocks) return;
   core.reduce_max_min_bits[0] = best.bits;
