@@ -89,6 +89,9 @@ def find_by_name(spec: OpSpec) -> Found | None:
     except SetupError:
         return None
     name = _plain_name(spec.op)
+    # Which of `x` and `y` is the gradient nothing says.
+    if name.endswith(_GRADIENT) and _gradient_input(spec) is None:
+        return None
     written = _written_out(name, spec)
     if written is not None:
         return written
@@ -107,6 +110,11 @@ def _takes_numbers(parameters: Sequence[_Parameter]) -> bool:
     return any(p.kind == "numbers" and p.is_required for p in parameters)
 
 
+def _gradient_input(spec: OpSpec) -> str | None:
+    names = (tensor.name for tensor in spec.inputs)
+    return next((name for name in names if _is_same("grad_output", name)), None)
+
+
 def _plain_name(op: str) -> str:
     name = snake_case(op)
     return name if name in ANOTHER_OPERATOR else _VERSION.sub("", name) or name
@@ -114,9 +122,11 @@ def _plain_name(op: str) -> str:
 
 def _written_out(name: str, spec: OpSpec) -> Found | None:
     names = [tensor.name for tensor in spec.inputs]
+    gradient = _gradient_input(spec) if name.endswith(_GRADIENT) else None
+    placed = [tensor for tensor in names if tensor != gradient]
     for template in WRITTEN_OUT.get(name, ()):
         try:
-            expression = template.format(*names)
+            expression = template.format(*placed, dy=gradient)
             check_expression(expression, spec, where=spec.op)
         # Another operator of this name has other inputs.
         except (IndexError, UsageError):

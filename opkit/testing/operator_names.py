@@ -71,8 +71,8 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "div_no_nan": ("torch.where({1} == 0, 0.0, {0} / {1})",),
     "exp": (f"torch.exp((scale * {{0}} + shift) * {_RECIPROCAL_SCALE})",),
     "gelu": ("torch.nn.functional.gelu({0}, approximate='tanh')",),
-    "gelu_grad": ("torch.ops.aten.gelu_backward({0}, {1}, approximate='tanh')",),
-    "inv_grad": ("-{1} * {0} ** 2",),
+    "gelu_grad": ("torch.ops.aten.gelu_backward({dy}, {0}, approximate='tanh')",),
+    "inv_grad": ("-{dy} * {0} ** 2",),
     "log": (f"torch.log(scale * {{0}} + shift) / {_RECIPROCAL_SCALE}",),
     "log_softmax": ("torch.log_softmax({0}, axes[0])",),
     "masked_fill": ("torch.where({1}.bool(), {2}, {0})",),
@@ -80,20 +80,21 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "muls": ("{0} * value",),
     "pack": ("torch.stack({0}, axis)",),
     "range": ("torch.arange({0}.item(), {1}.item(), {2}.item())",),
-    "reciprocal_grad": ("-{1} * {0} ** 2",),
-    "relu_grad": ("{0} * ({1} > 0)",),
+    "reciprocal_grad": ("-{dy} * {0} ** 2",),
+    "relu_grad": ("{dy} * ({0} > 0)",),
     "rms_norm": (
         "(torch.nn.functional.rms_norm({0}, {1}.shape, {1}, epsilon), torch.rsqrt("
         "{0}.square().mean(tuple(range(-{1}.dim(), 0)), True) + epsilon))",
     ),
-    "rsqrt_grad": ("-0.5 * {1} * {0} ** 3",),
+    "rsqrt_grad": ("-0.5 * {dy} * {0} ** 3",),
     "select": ("torch.where({0}.bool(), {1}, {2})",),
     "softmax": ("torch.softmax({0}, axes[0])",),
-    "sqrt_grad": ("{1} * 0.5 / {0}",),
+    "sqrt_grad": ("{dy} * 0.5 / {0}",),
     "squared_relu": ("torch.relu({0}) ** 2",),
     "swi_glu": ("torch.nn.functional.silu({0}.chunk(2, dim)[0]) * {0}.chunk(2, dim)[1]",),
     "swish": ("{0} * torch.sigmoid(scale * {0})",),
     "truncate_div": ("torch.div({0}, {1}, rounding_mode='trunc')",),
 }
 """Expressions whose `{0}`, `{1}` are inputs in the OpDef's order, and whose names its attributes;
-the first counts whose names are all there."""
+the first counts whose names are all there. Of gradients `{dy}` is the input that is called so, and
+the others are counted without it."""

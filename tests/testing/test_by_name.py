@@ -60,6 +60,7 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
         ),
         (operator("Gather", "x index:int64", attrs="axis:int"), "torch.gather(x, axis, index)"),
         (operator("SigmoidGrad", "y dy"), "torch.ops.aten.sigmoid_backward(dy, y)"),
+        (operator("ReluGradV3", "features gradients"), "gradients * (features > 0)"),
         (operator("TanhGrad", "dy y"), "torch.ops.aten.tanh_backward(dy, y)"),
         (operator("ForeachAbs", "x*", "y*"), "torch._foreach_abs(x)"),
         (
@@ -94,8 +95,9 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
         operator("Abs", "x", outputs="y z"),
         operator("Gather", "x index:int64"),
         operator("ReluGradV2", "gradients mask:uint8"),
+        operator("ReluGradV3", "x y"),
     ],
-    ids=["unknown", "attribute", "input", "outputs", "axis", "version"],
+    ids=["unknown", "attribute", "input", "outputs", "axis", "version", "order"],
 )
 def test_what_does_not_fit_whole_is_no_reference(spec: OpSpec) -> None:
     pytest.importorskip("torch")
