@@ -46,7 +46,16 @@ def mutate_project(
     # Under the project's own name: its package is found by it.
     setup = (project.root.resolve().name, tuple(arguments))
     folders = {"project": folder_of(project.root, left_out=_NOT_COPIED)}
-    plain = begin_mutants(setup, {"project": project.root})(None)
+    with console.progress("mutate", len(mutants) + 1) as bar:
+        plain = begin_mutants(setup, {"project": project.root})(None)
+        _check_plain(project, plain)
+        bar.advance()
+        # Twice: check and test are two processes, each with a limit of its own.
+        work = Work(begin_mutants, setup, folders, seconds=2.5 * _SECONDS)
+        return run_mutants(project.name, mutants, work, executor=executor, progress=bar.advance)
+
+
+def _check_plain(project: Project, plain: Judgement) -> None:
     if not plain.compiles or plain.findings or plain.test != "pass":
         raise OperatorError(
             f"{project.name} itself has findings {', '.join(plain.findings) or 'none'} and its"
@@ -54,10 +63,6 @@ def mutate_project(
             " tell anything",
             help='mend what "opkit check" and "opkit test" show first',
         )
-    # Twice: check and test are two processes, each with a limit of its own.
-    work = Work(begin_mutants, setup, folders, seconds=2.5 * _SECONDS)
-    with console.progress("mutate", len(mutants)) as bar:
-        return run_mutants(project.name, mutants, work, executor=executor, progress=bar.advance)
 
 
 def begin_mutants(

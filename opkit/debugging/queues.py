@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opkit.debugging.recording import SPACES, Recording
+from opkit.debugging.recording import Recording, spaces
 from opkit.debugging.session import Session
 from opkit.debugging.source_names import source_file
 
@@ -170,7 +170,7 @@ def _held(
 def _last_use(recording: Recording, core: int, slot: Slot, since: int) -> tuple[Path, int] | None:
     steps: Any = recording.steps_of[core]
     steps = steps[np.searchsorted(steps, since) :]
-    if slot.space not in SPACES:
+    if slot.space not in spaces():
         return None
     for step in steps[::-1][:512]:
         instruction = recording.instruction(int(step))

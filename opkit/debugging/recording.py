@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import opkit.emulator._emulator as _emulator
 
 __all__ = [
-    "SPACES",
     "Buffer",
     "Fault",
     "Instruction",
@@ -32,11 +32,19 @@ __all__ = [
     "load_recording",
     "located",
     "recording",
+    "spaces",
 ]
 
-SPACES = ("GM", "UB", "L1", "L0A", "L0B", "L0C", "BT", "FB")
 LIMIT_BYTES = 8 << 30
 _BY_CODE = {row.code: row for row in DTYPES}
+
+
+@functools.cache
+def spaces() -> tuple[str, ...]:
+    """Return the names of the memories, in the emulator's order."""
+    import opkit.emulator._emulator as _emulator
+
+    return tuple(_emulator.memory_names())
 
 
 def dtype_of_code(code: str) -> DType:
@@ -221,7 +229,7 @@ class Recording:
 
     @cached_property
     def hulls(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """(memory by its place in `SPACES`, begin, end) of what each writes; an end of 0: none."""
+        """(memory by its place in `spaces`, begin, end) of what each writes; an end of 0: none."""
         space, begin, end = self._native.hulls()
         return space, begin, end
 

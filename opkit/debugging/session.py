@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opkit.debugging.expressions import Expression
-from opkit.debugging.recording import SPACES, Recording
+from opkit.debugging.recording import Recording, spaces
 from opkit.debugging.source_names import source_file
 from opkit.debugging.tensors import Names, Tensor, values_of
 from opkit.errors import UsageError
@@ -395,7 +395,7 @@ class Session:
     def writers(self, tensor: Tensor) -> NDArray[np.int64]:
         """Return the instructions that write some of a tensor."""
         space, begin, end = self.recording.hulls
-        found = (space == SPACES.index(tensor.space)) & (end > tensor.address)
+        found = (space == spaces().index(tensor.space)) & (end > tensor.address)
         found &= begin < tensor.end
         if tensor.space != "GM":
             found &= self.recording.core_of == tensor.core

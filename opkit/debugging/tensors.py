@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from opkit.debugging.recording import SPACES, Instruction, Operand, Recording
+from opkit.debugging.recording import Instruction, Operand, Recording, spaces
 from opkit.debugging.source_names import source_file
 from opkit.dtypes import DType, find_dtype
 from opkit.errors import UsageError
@@ -260,7 +260,7 @@ class Names:
         dtype = find_dtype("uint8")
         recording = self.recording
         where, first, last = recording.hulls
-        mine = (recording.core_of == core) & (where == SPACES.index(space))
+        mine = (recording.core_of == core) & (where == spaces().index(space))
         writers = np.flatnonzero(mine & (last > address) & (first < address + buffer.size_bytes))
         if len(writers):
             at = int(np.searchsorted(writers, step)) - 1

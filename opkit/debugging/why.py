@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from opkit.chips import DATA_BLOCK_BYTES
 from opkit.debugging.provenance import Trail, definition_line, length_line, origins
 from opkit.debugging.queues import missing_call, slots_at
-from opkit.debugging.recording import SPACES, Instruction, Operand, Piece, Range, Recording
+from opkit.debugging.recording import Instruction, Operand, Piece, Range, Recording, spaces
 from opkit.debugging.session import Session
 from opkit.debugging.source_names import source_file
 from opkit.debugging.tensors import Tensor, values_of
@@ -466,7 +466,7 @@ def _hole(
     mine = recording.steps_of[instruction.core]
     mine = mine[: np.searchsorted(mine, instruction.step)]
     meets = (
-        (space[mine] == SPACES.index(piece.space))
+        (space[mine] == spaces().index(piece.space))
         & (begin[mine] < piece.end)
         & (end[mine] > piece.begin)
     )
@@ -550,7 +550,7 @@ def _writer_elsewhere(session: Session, instruction: Instruction, piece: Piece) 
     space, begin, end = recording.hulls
     mine = recording.steps_of[instruction.core]
     mine = mine[: np.searchsorted(mine, instruction.step)]
-    inside = (space[mine] == SPACES.index(piece.space)) & (begin[mine] >= operand.begin)
+    inside = (space[mine] == spaces().index(piece.space)) & (begin[mine] >= operand.begin)
     for step in mine[inside & (end[mine] <= operand.end)][::-1][:256]:
         told = names.operand_texts(int(step))
         if told and told[0].partition("[")[0].strip() == name:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from opkit.profiling import page_parts
+from opkit.templating import render_template
 
 __all__ = ["PAGE_HEADERS", "dash_page"]
 
@@ -22,28 +20,6 @@ PAGE_HEADERS = {
 
 def dash_page(state: object = None) -> str:
     """Return the page; it asks /api/state each second, unless it is given a state to show."""
-    here = Path(__file__)
     shared = page_parts()
-    style = here.with_name("dash.css").read_text("utf-8")
-    script = here.with_name("dash.js").read_text("utf-8")
-    parts = {"state": state, "timeline": shared.timeline, "timelineScript": shared.script}
-    data = json.dumps(parts, allow_nan=False).replace("<", "\\u003c")
-    return "\n".join(
-        (
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>opkit</title><style>{shared.style}\n{style}</style></head>",
-            '<body class="opkit">',
-            '<a class="skip" href="#content">to the content</a>',
-            '<header><h1>opkit</h1><nav id="nav" aria-label="views"></nav>',
-            '<span id="live" role="status"></span>',
-            '<button id="pause" aria-pressed="false" title="key p">pause</button></header>',
-            '<main id="content" tabindex="-1"><p>Loading …</p></main>',
-            '<div id="drawing" hidden></div>',
-            f'<script type="application/json" id="opkit-dash-data">{data}</script>',
-            f"<script>{script}</script>",
-            "</body></html>\n",
-        )
-    )
+    data = {"state": state, "timeline": shared.timeline, "timelineScript": shared.script}
+    return render_template("pages/dash.html.jinja", {"data": data})

@@ -56,8 +56,8 @@ class OperatorLibrary:
     def host_includes(self, operator: Path) -> tuple[Path, ...]:
         """Return the include folders of an operator's host code, the nearest first.
 
-        They are the same for all operators of a category, so that the sources which these share
-        are compiled once.
+        They are the same for all operators of a category, but for what DEPENDENCIES name, so that
+        the sources which these share are compiled once.
         """
         named = [
             name
@@ -71,6 +71,7 @@ class OperatorLibrary:
             self.root,
             self.root / _COMMON,
             *(self.root / name for name in named),
+            *(folder / "op_host" for folder in self._dependencies(operator)),
         )
         return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
 
@@ -93,14 +94,6 @@ class OperatorLibrary:
         Those of a folder of helpers, which defines no operator, all do; of another operator's
         sources, those that name this one.
         """
-        cmake = (operator / "CMakeLists.txt", operator / "op_host" / "CMakeLists.txt")
-        names = [
-            name
-            for file in cmake
-            if file.is_file()
-            for found in _DEPENDENCIES.findall(_text(file))
-            for name in found.split()
-        ]
         own = [
             op
             for file in (operator / "op_host").glob("*_def*.cpp")
@@ -109,8 +102,7 @@ class OperatorLibrary:
         named_own = re.compile(rf"\b(?:{'|'.join(own) or '$^'})\b")
         return tuple(
             source
-            for name in dict.fromkeys(names)
-            for folder in self._folders_of(name)
+            for folder in self._dependencies(operator)
             for source in sorted((folder / "op_host").rglob("*.cpp"))
             if not _FOREIGN_PARTS & set(source.relative_to(self.root).parts)
             and (
@@ -137,6 +129,18 @@ class OperatorLibrary:
                         found[source] = None
                         queue.append(source)
         return tuple(sorted(found))
+
+    def _dependencies(self, operator: Path) -> tuple[Path, ...]:
+        """Return the folders of what an operator's CMake names behind DEPENDENCIES."""
+        cmake = (operator / "CMakeLists.txt", operator / "op_host" / "CMakeLists.txt")
+        names = [
+            name
+            for file in cmake
+            if file.is_file()
+            for found in _DEPENDENCIES.findall(_text(file))
+            for name in found.split()
+        ]
+        return tuple(folder for name in dict.fromkeys(names) for folder in self._folders_of(name))
 
     def _cmake_texts(self) -> Iterable[str]:
         return (_text(file) for file in sorted((self.root / "cmake").glob("*.cmake")))

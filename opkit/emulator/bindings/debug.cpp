@@ -314,6 +314,15 @@ void bind_debug(py::module_& module) {
       [](const std::string& path) { return std::make_unique<RecordedLaunch>(debug::load_recording(path)); },
       py::arg("path"), "Return the launch that a file holds.");
   module.def(
+      "memory_names",
+      [] {
+        std::vector<std::string> names;
+        for (uint8_t space = 0; space < static_cast<uint8_t>(Space::kCount); ++space)
+          names.push_back(debug::memory_name(static_cast<Space>(space)));
+        return names;
+      },
+      "Return the names of the memories, by number.");
+  module.def(
       "op_names",
       [] {
         std::vector<std::string> names;

@@ -75,6 +75,7 @@ std::string place_text(const Launch& launch, uint64_t address, uint64_t bytes) {
   const std::vector<GmRange>& ranges = launch.gm;
   const GmRange* before = range_before(ranges, address);
   if (before != nullptr && address < before->end) {
+    if (address + bytes <= before->end) return "";
     return "the last " + std::to_string(address + bytes - before->end) + " of them behind the end of " + before->name;
   }
   const GmRange* next = before == nullptr ? ranges.data() : before + 1;

@@ -2,6 +2,7 @@
 #include "log/log.h"
 #include "platform/platform_info.h"
 #include "register/op_impl_registry.h"
+#include "shift_limits.h"
 
 static ge::graphStatus InferShape(gert::InferShapeContext* context) {
   fe::PlatformInfo platform_info;
@@ -10,7 +11,7 @@ static ge::graphStatus InferShape(gert::InferShapeContext* context) {
                   ge::GRAPH_SUCCESS,
               OP_LOGE(context, "no platform"), return ge::GRAPH_FAILED);
   const gert::Shape* shape = context->GetInputShape(0);
-  OP_CHECK_IF(shape->GetDimNum() > 4,
+  OP_CHECK_IF(shape->GetDimNum() > kMostDims,
               OP_LOGE_FOR_INVALID_SHAPEDIM_WITH_REASON(context->GetNodeName(), "x", std::to_string(shape->GetDimNum()),
                                                        platform_info.str_info.short_soc_version + " takes 4"),
               return ge::GRAPH_FAILED);

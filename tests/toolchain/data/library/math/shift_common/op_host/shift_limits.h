@@ -1,0 +1,6 @@
+// Included by its name alone: what DEPENDENCIES names is on the include path.
+#pragma once
+
+#include <cstddef>
+
+constexpr size_t kMostDims = 4;
