@@ -87,8 +87,7 @@ class CompiledSegment(torch.nn.Module):
             if held != dtype:
                 results[index] = results[index].to(dtype)
             if strides is not None:
-                laid_out = torch.empty_strided(shape, strides, dtype=dtype, device=device)
-                results[index] = laid_out.copy_(results[index])
+                results[index] = _laid_out(results[index], shape, strides)
         return results[0] if len(results) == 1 else tuple(results)
 
     __call__ = forward
@@ -114,10 +113,27 @@ def next_random_stream(device: torch.device) -> tuple[int, int]:
 
 
 def _strides(example: torch.Tensor) -> tuple[int, ...] | None:
-    """Return the strides of a result that is not contiguous; None for one that is."""
+    """Return the strides of a result that is not contiguous; None for one that is, or whose
+    elements overlap otherwise than by repeating along axes."""
     if example.is_contiguous():
         return None
-    return tuple(int(stride) for stride in example.stride())
+    strides = tuple(int(stride) for stride in example.stride())
+    reach = 0
+    for stride, extent in sorted(zip(strides, map(int, example.shape), strict=True)):
+        if stride and extent > 1:
+            if stride <= reach:
+                return None
+            reach += stride * (extent - 1)
+    return strides
+
+
+def _laid_out(
+    tensor: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> torch.Tensor:
+    """Return a tensor with other strides; 0 along axes that repeat one element."""
+    own = tuple(extent if stride else 1 for extent, stride in zip(shape, strides, strict=True))
+    room = torch.empty_strided(own, strides, dtype=tensor.dtype, device=tensor.device)
+    return room.copy_(tensor[tuple(slice(extent) for extent in own)]).expand(shape)
 
 
 def _held(dtype: torch.dtype) -> torch.dtype:

@@ -54,6 +54,28 @@ def test_a_model_and_its_gradients_are_what_torch_computes() -> None:
     ]
 
 
+@pytest.mark.slow
+def test_a_result_that_repeats_elements_is_as_torch_lays_it_out() -> None:
+    """The places of an embedding, the same for a whole batch, are kept for its gradient."""
+
+    class Kinds(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(3, 4)
+            self.register_buffer("kinds", torch.tensor([[0, 2, 1, 0, 2]]))
+
+        def forward(self, x: Any, places: Any) -> Any:
+            kinds = torch.gather(self.kinds, 1, places)
+            return x * self.table(kinds.expand(x.shape[0], -1))
+
+    torch.manual_seed(0)
+    model, x, places = Kinds(), torch.randn(2, 5, 4), torch.arange(5).reshape(1, 5)
+    model(x, places).sum().backward()
+    wanted, model.table.weight.grad = model.table.weight.grad, None
+    torch.compile(model, backend=opkit)(x, places).sum().backward()
+    torch.testing.assert_close(model.table.weight.grad, wanted)
+
+
 def test_nodes_without_a_row_are_run_by_torch_with_the_reason() -> None:
     def model(x: Any) -> Any:
         return torch.relu(torch.cumprod(x * 2, 0)) + 1
