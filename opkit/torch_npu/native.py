@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import sys
 import threading
 
 from opkit import log
@@ -13,7 +14,6 @@ from opkit.torch_npu.build import backend_library, is_built, kernel_library
 from opkit.torch_npu.faults import keep_faults, wants_faults_kept
 from opkit.torch_npu.profiler_variables import start_from_environment, wants_profile
 from opkit.torch_npu.synchronised_batch_norm import register_steps
-from opkit.torch_npu.watch import attach
 
 __all__ = ["device_count", "is_built", "library", "load"]
 
@@ -84,7 +84,10 @@ def _load() -> ctypes.CDLL:
     if wants_faults_kept():
         keep_faults(found)
     start_from_environment()
-    attach(found)
+    # Only a program that is watched has imported it: "import torch" need not.
+    watch = sys.modules.get("opkit.torch_npu.watch")
+    if watch is not None:
+        watch.attach(found)
     return found
 
 
