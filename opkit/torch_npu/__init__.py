@@ -7,11 +7,16 @@ scripts that opkit runs import `torch_npu`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
 from opkit.torch_npu.autoload import autoload
 from opkit.torch_npu.counts import operator_counts
 from opkit.torch_npu.extension import extension_include_dirs, extension_link_flags
 from opkit.torch_npu.stand_in import offer
-from opkit.torch_npu.watch import Watch
+
+if TYPE_CHECKING:
+    from opkit.torch_npu.watch import Watch
 
 __all__ = [
     "Watch",
@@ -21,3 +26,6 @@ __all__ = [
     "offer",
     "operator_counts",
 ]
+
+# "import torch" imports this package.
+__getattr__ = lazy_names(__name__, {"watch": ("Watch",)})
