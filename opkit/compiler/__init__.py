@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .builder import GraphBuilder, Operand, TensorSpec, Value, trace
     from .choices import Choices, ChoicesRow, bucket_of, read_choices
     from .compiled import Compiled, compile
-    from .convolution import patches, unpatched
+    from .convolution import patches, placed, spaced, unpatched
     from .differentiation import gradient
     from .dimensions import Dimension, Shape, dimension
     from .explanation import KernelNote, explain, stage_text
@@ -76,11 +76,13 @@ __all__ = [
     "gradient",
     "load_program",
     "patches",
+    "placed",
     "prepare",
     "random_arrays",
     "read_choices",
     "run_graph",
     "simplify",
+    "spaced",
     "split",
     "stage_text",
     "tensor_spec",
@@ -97,7 +99,7 @@ __getattr__ = lazy_names(
         "builder": ("GraphBuilder", "Operand", "TensorSpec", "Value", "trace"),
         "choices": ("Choices", "ChoicesRow", "bucket_of", "read_choices"),
         "compiled": ("Compiled", "compile"),
-        "convolution": ("patches", "unpatched"),
+        "convolution": ("patches", "placed", "spaced", "unpatched"),
         "differentiation": ("gradient",),
         "dimensions": ("Dimension", "Shape", "dimension"),
         "explanation": ("KernelNote", "explain", "stage_text"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .dimensions import Shape
     from .graph import Tensor
 
-__all__ = ["CONVOLUTION", "patches", "unpatched"]
+__all__ = ["CONVOLUTION", "patches", "placed", "spaced", "unpatched"]
 
 _PAIRS = ("stride", "padding", "dilation")
 
@@ -131,7 +131,8 @@ def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Settings) -> 
         for tap in range(taps):
             part = x.apply("slice", axis=2, start=tap, stop=tap + 1, step=1) if taps > 1 else x
             part = part.reshape(-1, channels, *part.shape[3:])
-            parts.append(_spread(part, axis - 1, steps[at], tap * dilation[at], full[at]))
+            apart = spaced(part, axis - 1, steps[at])
+            parts.append(placed(apart, axis - 1, tap * dilation[at], full[at]))
         x = parts[0]
         for part in parts[1:]:
             x = x + part
@@ -142,16 +143,21 @@ def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Settings) -> 
     return x
 
 
-def _spread(x: Value, axis: int, step: int, start: int, extent: int) -> Value:
-    """Return elements `step` apart from `start` on, with zeros between them and around."""
+def spaced(x: Value, axis: int, step: int) -> Value:
+    """Return elements `step` apart along an axis, with zeros between them."""
     shape, count = x.shape, int(str(x.shape[axis]))
     if step > 1 and count > 1:
         x = x.reshape(*shape[:axis], count, 1, *shape[axis + 1 :])
         widths = tuple((0, step - 1 if at == axis + 1 else 0) for at in range(x.ndim))
         x = x.apply("pad", widths=widths, value=0.0)
         x = x.reshape(*shape[:axis], count * step, *shape[axis + 1 :])
-        count = (count - 1) * step + 1
-        x = _cut(x, axis, count)
+        x = _cut(x, axis, (count - 1) * step + 1)
+    return x
+
+
+def placed(x: Value, axis: int, start: int, extent: int) -> Value:
+    """Return `extent` elements along an axis: a tensor's from `start` on, zeros around them."""
+    count = int(str(x.shape[axis]))
     if start == 0 and count == extent:
         return x
     around = (start, extent - start - count)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from opkit.compiler import Value
+from opkit.compiler import Value, placed, spaced
 from opkit.graph.aten.call import Call, Refused
 
 __all__ = ["LOOKUPS", "ROWS"]
@@ -213,32 +213,16 @@ def _average_backward(
 
 def _spread(x: Value, windows: _Windows) -> Value:
     """Return the sum along an axis of the windows that each element is in."""
-    axis, step, shape = windows.axis, windows.step, x.shape
-    if step > 1 and windows.count > 1:
-        x = x.reshape(*shape[:axis], windows.count, 1, *shape[axis + 1 :])
-        gaps = tuple((0, step - 1 if at == axis + 1 else 0) for at in range(x.ndim))
-        x = x.apply("pad", widths=gaps, value=0.0)
-        x = x.reshape(*shape[:axis], windows.count * step, *shape[axis + 1 :])
-    apart = (windows.count - 1) * step + 1
-    if not _is_extent(x, axis, apart):
-        x = x.apply("slice", axis=axis, start=0, stop=apart, step=1)
-    total: Value | None = None
+    axis = windows.axis
+    apart = spaced(x, axis, windows.step)
     full = max(windows.reach, windows.padding + windows.extent)
-    for tap in range(windows.taps):
-        before = tap * windows.dilation
-        around = (before, full - before - apart)
-        widths = tuple(around if at == axis else (0, 0) for at in range(x.ndim))
-        part = x.apply("pad", widths=widths, value=0.0) if any(around) else x
-        total = part if total is None else total + part
-    assert total is not None
+    total = placed(apart, axis, 0, full)
+    for tap in range(1, windows.taps):
+        total = total + placed(apart, axis, tap * windows.dilation, full)
     if full == windows.extent:
         return total
     stop = windows.padding + windows.extent
     return total.apply("slice", axis=axis, start=windows.padding, stop=stop, step=1)
-
-
-def _is_extent(x: Value, axis: int, extent: int) -> bool:
-    return int(str(x.shape[axis])) == extent
 
 
 def _cells(image: Sequence[Any], result: Sequence[Any]) -> tuple[int, int]:
