@@ -12,11 +12,11 @@ from opkit.cli.options import chip_option, output_option
 from opkit.errors import OperatorError, UsageError
 
 if TYPE_CHECKING:
-    from opkit.compiler import Compiled
+    from opkit.compiler import Compiled, ProgramCalls
 
 __all__ = ["command", "read_sizes"]
 
-TARGETS = ("ascendc", "cpp", "pto")
+TARGETS = ("ascendc", "cpp", "triton", "pto")
 _STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
 
 
@@ -33,7 +33,7 @@ _STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
     type=click.Choice(TARGETS),
     default="ascendc",
     show_default=True,
-    help="What to make of it: kernels for the chip, C++ for this machine, or PTO text.",
+    help="What to make of it: kernels for the chip, C++ for this machine, Triton, or PTO text.",
 )
 @chip_option("compile for")
 @common_options
@@ -113,9 +113,13 @@ def _other_target(
 
     found: dict[str, Any] = {"program": graph.name, "target": target}
     given = read_sizes(sizes, graph) if verify else {}
+    program: ProgramCalls | None
     if target == "cpp":
         program = compiler.compile(graph, target="cpp")
         text, name = program.source, f"{graph.name}.cpp"
+    elif target == "triton":
+        program = compiler.compile(graph, target="triton")
+        text, name = program.source, f"{graph.name}.py"
     else:
         tiles = compiler.tile_program(graph)
         text, name = f"{tiles}\n", f"{graph.name}.pto"

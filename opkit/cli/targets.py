@@ -14,6 +14,7 @@ __all__ = ["command"]
 PROGRAM_TARGETS = (
     ("ascendc", "on the emulated Ascend910B2; not run on hardware"),
     ("cpp", "on this machine's processor"),
+    ("triton", "by Triton's interpreter; not compiled by any Triton, not run on a GPU, MLU or XPU"),
     ("pto", "text; by NumPy and on the emulated Ascend910B2; not run by a PTO toolchain"),
 )
 """What `opkit compile` makes of programs, and where it was run."""

@@ -5,9 +5,8 @@
     y = kernel(x)
 
 Stages, each a function from a value to a value: `trace` (or `GraphBuilder`) to a Graph; `expand`,
-`simplify` to a Graph
-of what kernels compute; `fuse` to a FusedGraph; then for each kernel its loops, steps, memory
-plan, tiling and text.
+`simplify` to a Graph of what kernels compute; `fuse` to a FusedGraph; then for each kernel its
+loops, steps, memory plan, tiling and text.
 
 Names load when they are first used, so that importing this package imports neither NumPy nor sympy.
 """
@@ -20,6 +19,7 @@ from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .builder import GraphBuilder, Operand, TensorSpec, Value, trace
+    from .calls import ProgramCalls
     from .choices import Choices, ChoicesRow, bucket_of, read_choices
     from .compiled import Compiled, compile
     from .convolution import patches, placed, spaced, unpatched
@@ -58,6 +58,7 @@ __all__ = [
     "Node",
     "Operand",
     "Operator",
+    "ProgramCalls",
     "Shape",
     "Split",
     "Stages",
@@ -97,6 +98,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "builder": ("GraphBuilder", "Operand", "TensorSpec", "Value", "trace"),
+        "calls": ("ProgramCalls",),
         "choices": ("Choices", "ChoicesRow", "bucket_of", "read_choices"),
         "compiled": ("Compiled", "compile"),
         "convolution": ("patches", "placed", "spaced", "unpatched"),

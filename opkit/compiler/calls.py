@@ -16,7 +16,7 @@ from .fusion import FusedGraph, Group
 from .graph import Graph, Node
 from .operators import OPERATORS
 
-__all__ = ["ProgramCalls"]
+__all__ = ["FileProgram", "ProgramCalls"]
 
 
 class ProgramCalls(ABC):
@@ -140,6 +140,34 @@ class ProgramCalls(ABC):
             assert row is not None and row.numpy is not None
             memory[name] = np.empty(tuple(evaluate(e, sizes) for e in tensor.shape), row.numpy)
         return memory[name]
+
+
+class FileProgram(ProgramCalls):
+    """A compiled program whose kernels stand in one file."""
+
+    def __init__(self, traced: Graph, fused: FusedGraph) -> None:
+        self.traced = traced
+        self.fused = fused
+
+    @property
+    def graph(self) -> Graph:
+        """The program as it was traced."""
+        return self.traced
+
+    @property
+    def lowered(self) -> FusedGraph:
+        """The program in kernels."""
+        return self.fused
+
+    @property
+    @abstractmethod
+    def source(self) -> str:
+        """The whole file."""
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The file by the program's name."""
+        return {self.traced.name: self.source}
 
 
 def _flat(arrays: Iterable[Any]) -> Iterator[Any]:

@@ -25,6 +25,7 @@ from .vector import DoesNotFit, launch_for, run_plan, run_steps
 
 if TYPE_CHECKING:
     from .host import HostProgram
+    from .triton import TritonProgram
 
 __all__ = ["TARGETS", "Compiled", "compile"]
 
@@ -33,8 +34,8 @@ class Compiled(ProgramCalls):
     """A program for one chip, for all sizes that its named dimensions stand for.
 
     Call it with the inputs' arrays in order, attributes by name; it returns one array, or a tuple
-    in the order
-    of the outputs. Arrays have the inputs' data types; bfloat16 comes and goes as uint16.
+    in the order of the outputs. Arrays have the inputs' data types; bfloat16 comes and goes as
+    uint16.
     """
 
     def __init__(self, stages: Stages, rows: Sequence[ChoicesRow] = ()) -> None:
@@ -184,7 +185,7 @@ _KNOWN: dict[tuple[object, ...], Compiled] = {}
 """Programs of this process: what was traced again alike need not be compiled again."""
 
 
-TARGETS = ("ascendc", "cpp")
+TARGETS = ("ascendc", "cpp", "triton")
 
 
 @overload
@@ -207,6 +208,15 @@ def compile(
     name: str | None = ...,
     attributes: Sequence[Attribute] = ...,
 ) -> HostProgram: ...
+@overload
+def compile(
+    program: Graph | Callable[..., object],
+    *inputs: TensorSpec | Sequence[TensorSpec],
+    chip: str = ...,
+    target: Literal["triton"],
+    name: str | None = ...,
+    attributes: Sequence[Attribute] = ...,
+) -> TritonProgram: ...
 def compile(
     program: Graph | Callable[..., object],
     *inputs: TensorSpec | Sequence[TensorSpec],
@@ -216,14 +226,15 @@ def compile(
     attributes: Sequence[Attribute] = (),
     choices: Choices | None = None,
     tuning: Path | None = None,
-) -> Compiled | HostProgram:
-    """Return a program compiled for a chip, or for the machine at hand.
+) -> Compiled | HostProgram | TritonProgram:
+    """Return a program compiled for a chip, for the machine at hand, or for Triton.
 
     Args:
         program: a graph, or a Python function over tensors, which is traced.
         inputs: the function's inputs; a list of them is one argument.
         chip: the chip's name.
-        target: `ascendc`, for the chip; `cpp`, plain C++ with threads for this machine.
+        target: `ascendc`, for the chip; `cpp`, plain C++ with threads for this machine; `triton`,
+            a Python file of Triton kernels.
         name: the kernel's name; the function's own without one.
         attributes: numbers that come with every call.
         choices: in place of the compiler's own, for all sizes.
@@ -244,6 +255,10 @@ def compile(
         from .host import compile_host
 
         return compile_host(graph)
+    if target == "triton":
+        from .triton import compile_triton
+
+        return compile_triton(graph)
     rows = read_choices(tuning) if tuning is not None else ()
     key = (graph, chip, tuple(node.location for node in graph.nodes), choices, str(rows))
     if key not in _KNOWN:

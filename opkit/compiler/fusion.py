@@ -93,8 +93,8 @@ def fuse(graph: Graph, *, apart: bool = False) -> FusedGraph:
     """Return the graph with each node in one kernel; `apart`: each in one of its own.
 
     Element-wise operators and reductions along one axis join the kernel of what they read where
-    one nest of
-    loops computes both; what a kernel would have to wait for in another kernel stays outside of it.
+    one nest of loops computes both; what a kernel would have to wait for in another kernel stays
+    outside of it.
     """
     lasting = {tensor for _, tensor in graph.outputs}
     while True:

@@ -95,8 +95,7 @@ def _row(
 
 
 # Gradients: grad, operands and result to the operands' gradients, before any is summed over the
-# axes
-# along which it was broadcast.
+# axes along which it was broadcast.
 def _grad_add(grad: Value, a: Value, b: Value, y: Value) -> Sequence[Value | None]:
     return grad, grad
 

@@ -86,6 +86,8 @@ def test_other_targets_are_printed_verified_and_written(
 ) -> None:
     code, out, _ = run(capsys, fixed, "--target", "pto")
     assert code == 0 and "pto.trowsum" in out
+    code, out, _ = run(capsys, fixed, "--target", "triton")
+    assert code == 0 and "@triton.jit\ndef norm_kernel(" in out
     code, out, _ = run(capsys, fixed, "--target", "cpp", "--verify")
     assert code == 0 and "all stages agree" in out
     code, _, _ = run(capsys, fixed, "--target", "cpp", "-o", str(tmp_path / "out"))

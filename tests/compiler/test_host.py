@@ -37,6 +37,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda q, k, v: q.apply("attention", k, v, causal=True),
         tuple(Spec(name, (2, 65, 32), H) for name in "qkv"),
     ),
+    "attention, rows before heads": (
+        lambda q, k, v: q.apply("attention", k, v, turned="qkvy"),
+        tuple(Spec(name, (2, 35, 3, 16), H) for name in "qkv"),
+    ),
     "whole numbers and truths": (
         lambda x, y: (x * y + 7, (x > y).apply("where", x, y), x & 15),
         (Spec("x", (5, 300), "int8"), Spec("y", (300,), "int8")),

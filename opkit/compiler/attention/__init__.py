@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kernel import attention_arrays, attention_data, attention_kernel, workspaces
+from .kernel import apart, attention_arrays, attention_data, attention_kernel, workspaces
 from .layout import absorb_transposes
 from .pattern import recognise_attention
 from .text import AttentionKernel, write_attention
@@ -10,6 +10,7 @@ from .text import AttentionKernel, write_attention
 __all__ = [
     "AttentionKernel",
     "absorb_transposes",
+    "apart",
     "attention_arrays",
     "attention_data",
     "attention_kernel",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..dimensions import Dimension, product
 from ..fusion import FusedGraph
 from ..graph import GraphError, Node, Tensor
-from ..operators import OPERATORS
+from ..loops import LoopWriter
 from ..text import Text, identifier
 from ..vector import domain_of
 
@@ -63,27 +63,26 @@ def write_loops(
     return _Loops(name, fused, nodes, outputs).write()
 
 
-class _Loops:
+class _Loops(LoopWriter):
     def __init__(
         self, name: str, fused: FusedGraph, nodes: Sequence[Node], outputs: Sequence[str]
     ) -> None:
+        super().__init__(fused, nodes, outputs, domain_of(fused.graph, nodes))
         self.name = name
-        self.graph = fused.graph
-        self.uniform = fused.uniform
-        self.nodes = {node.output.name: node for node in nodes}
-        self.order = nodes
-        self.outputs = outputs
-        self.domain = domain_of(fused.graph, nodes)
-        rank = len(self.domain.extents)
-        self.inner = rank - 2 if self.domain.reduces == "rows" else rank - 1
-        self.tensors: dict[str, str] = {}
-        self.sizes: list[Dimension] = []
-        self.scalars: list[str] = []
         self.known: dict[str, str] = {}
         """Variables of the loop under way, and of the ones around it."""
         self.lasting: dict[str, str] = {}
         self.around: list[str] = []
         self.within: list[str] = []
+
+    def stem_of(self, tensor: str) -> str:
+        return identifier(tensor)
+
+    def axis(self, axis: int) -> str:
+        return f"a{axis}"
+
+    def size_name(self, index: int) -> str:
+        return f"sizes[{index}]"
 
     def write(self) -> HostFunction:
         body = self.passes()
@@ -121,25 +120,13 @@ class _Loops:
     # Passes over the inner axis: one for each generation of reductions, one for the results
 
     def passes(self) -> list[str]:
-        generations: dict[str, int] = {}
-        for node in self.order:
-            own = max([0, *(generations.get(name, 0) for name in node.inputs)])
-            is_reduction = OPERATORS[node.operator].kind == "reduction"
-            generations[node.output.name] = own + is_reduction
-        last = max([0, *generations.values()])
         lines: list[str] = []
-        for generation in range(last + 1):
+        for folds in [*self.passes_of_reductions(), []]:
             self.known, self.around, self.within = dict(self.lasting), [], []
-            folds = [
-                node
-                for node in self.order
-                if OPERATORS[node.operator].kind == "reduction"
-                and generations[node.output.name] == generation + 1
-            ]
             for node in folds:
                 self.fold(node)
             after: list[str] = []
-            if generation == last:
+            if not folds:
                 for name in self.outputs:
                     value = self.value(name)
                     target = f"{self.stem(name)}[{self.index(name)}]"
@@ -296,35 +283,3 @@ class _Loops:
     def kind(self, name: str) -> str:
         dtype = self.graph.tensors[name].dtype
         return _COMPUTED.get(dtype, _STORAGE[dtype])
-
-    def is_inner(self, name: str) -> bool:
-        return self.domain.varies[name][self.inner]
-
-    def variable(self, prefix: str, name: str) -> str:
-        return f"{prefix}_{''.join(c if c.isalnum() else '_' for c in name)}"
-
-    def stem(self, name: str) -> str:
-        if name not in self.tensors:
-            stem = identifier(name)
-            while stem in self.tensors.values():
-                stem += "Other"
-            self.tensors[name] = stem
-        return self.tensors[name]
-
-    def index(self, name: str) -> str:
-        strides = self.domain.strides(name)
-        terms = [
-            f"a{axis} * {self.size(stride)}" if stride != 1 else f"a{axis}"
-            for axis, (stride, varies) in enumerate(
-                zip(strides, self.domain.varies[name], strict=True)
-            )
-            if varies
-        ]
-        return " + ".join(terms) or "0"
-
-    def size(self, value: Dimension) -> str:
-        if isinstance(value, int):
-            return str(value)
-        if value not in self.sizes:
-            self.sizes.append(value)
-        return f"sizes[{self.sizes.index(value)}]"

@@ -19,7 +19,7 @@ from opkit.errors import BuildError, UsageError
 from opkit.folders import cache_folder
 from opkit.toolchain import find_compiler
 
-from ..calls import ProgramCalls
+from ..calls import FileProgram
 from ..dimensions import evaluate
 from ..fusion import FusedGraph, Group, fuse
 from ..graph import Graph, GraphError, Node
@@ -50,12 +50,11 @@ def compile_host(graph: Graph) -> HostProgram:
     return HostProgram(graph, fuse(simple))
 
 
-class HostProgram(ProgramCalls):
+class HostProgram(FileProgram):
     """A program as plain C++ with threads; called as `Compiled` is."""
 
     def __init__(self, traced: Graph, fused: FusedGraph) -> None:
-        self.traced = traced
-        self.fused = fused
+        super().__init__(traced, fused)
         self.threads = os.cpu_count() or 1
         self.functions: dict[str, HostFunction] = {}
         for group in fused.groups:
@@ -64,16 +63,6 @@ class HostProgram(ProgramCalls):
                 outputs = fused.outputs_of(group)
                 name = f"{group.name}_loops" if group.kind == "matmul" else group.name
                 self.functions[group.name] = write_loops(name, fused, nodes, outputs)
-
-    @property
-    def graph(self) -> Graph:
-        """The program as it was traced."""
-        return self.traced
-
-    @property
-    def lowered(self) -> FusedGraph:
-        """The program in kernels."""
-        return self.fused
 
     @cached_property
     def source(self) -> str:
@@ -85,11 +74,6 @@ class HostProgram(ProgramCalls):
             elif group.kind == "attention":
                 parts.append(self._attention_text(group.nodes[0], group.name))
         return "\n\n".join(parts) + "\n"
-
-    @property
-    def sources(self) -> Mapping[str, str]:
-        """The file by its name."""
-        return {self.traced.name: self.source}
 
     @cached_property
     def library(self) -> ctypes.CDLL:
@@ -190,13 +174,19 @@ class HostProgram(ProgramCalls):
     def _attend(
         self, node: Node, name: str, memory: dict[str, Any], sizes: Mapping[str, int]
     ) -> None:
-        from ..attention import attention_arrays
+        from ..attention import apart, attention_arrays
 
-        arrays = attention_arrays([memory[each] for each in node.inputs])
-        q, k, v, *mask = arrays
-        result = self.room(node.output.name, memory, sizes)
-        if result.size == 0:
+        turned = str(node.settings["turned"])
+        given = [
+            np.ascontiguousarray(apart(memory[each], letter in turned))
+            for each, letter in zip(node.inputs, "qkvm", strict=False)
+        ]
+        q, k, v, *mask = attention_arrays(given)
+        room = self.room(node.output.name, memory, sizes)
+        if room.size == 0:
             return
+        is_turned = "y" in turned
+        result = np.empty_like(apart(room, is_turned), order="C") if is_turned else room
         rows, columns = mask[0].shape[-2:] if mask else (1, 0)
         numbers = (
             *(int(np.prod(q.shape[:-2])), q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]),
@@ -205,6 +195,8 @@ class HostProgram(ProgramCalls):
             columns if rows > 1 else 0,
         )
         self._call(f"{name}_attention", [q, k, v, *mask, result], numbers)
+        if is_turned:
+            room[...] = apart(result, is_turned)
 
     def _attention_text(self, node: Node, name: str) -> str:
         tensors = self.fused.graph.inputs_of(node)

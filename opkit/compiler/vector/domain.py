@@ -26,8 +26,7 @@ class UnfusableError(UsageError):
 
 @dataclass(frozen=True)
 class Domain:
-    """Batch axes, then rows, then columns; a tensor that broadcasts along one does not vary there.
-    Batch axes, then rows, then columns; a tensor that broadcasts along one does not vary there."""
+    """Batch axes, then rows, then columns; what broadcasts along one does not vary there."""
 
     extents: tuple[Dimension, ...]
     """Of every axis, outermost first; two at least."""
@@ -72,8 +71,7 @@ class Domain:
         )
 
     def strides(self, tensor: str) -> tuple[Dimension, ...]:
-        """Return the elements from one index to the next, axis by axis; 0 where it does not vary.
-        Return the elements from one index to the next, axis by axis; 0 where it does not vary."""
+        """Return the elements from one index to the next by axis; 0 where it does not vary."""
         stride: Dimension = 1
         found: list[Dimension] = []
         for extent, varies in zip(

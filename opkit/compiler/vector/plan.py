@@ -26,8 +26,7 @@ class Place:
     """A slot of one of the kernel's buffers."""
 
     area: str
-    """`scratch`, `mask`, `row`, `column`, `one`; `input` and `output` are segments of the queues.
-    `scratch`, `mask`, `row`, `column`, `one`; `input` and `output` are segments of the queues."""
+    """`scratch`, `mask`, `row`, `column`, `one`; `input` and `output` are parts of the queues."""
     index: int
 
 
