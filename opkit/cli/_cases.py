@@ -58,10 +58,12 @@ def choose_cases(
     pool: tuple[Case, ...],
     expression: str | None,
     names: tuple[str, ...],
-    last_failed: bool,
+    last_failed: Path | None,
 ) -> tuple[Case, ...]:
     """Return the cases of a pool that are named, match, or failed last time.
 
+    Args:
+        last_failed: the file that says which failed, where those are wanted.
     Raises:
         UsageError: there is no such case.
     """
@@ -79,8 +81,8 @@ def choose_cases(
             )
     if names:
         cases = tuple(case for case in pool if case.name in names)
-    if last_failed:
-        cases = failed_last(project.folder, cases)
+    if last_failed is not None:
+        cases = failed_last(last_failed, cases)
     chosen = cases if expression is None else select_cases(cases, expression)
     if not chosen:
         example = cases[0].name if cases else "none"
@@ -91,11 +93,13 @@ def choose_cases(
     return chosen
 
 
-def build_project(project: Project, chip: str, console: Console) -> Artifact:
-    """Build a project where needed and say so."""
+def build_project(
+    project: Project, chip: str, console: Console, *, into: Path | None = None
+) -> Artifact:
+    """Build a project where needed and say so; `into` is the artifact folder."""
     from opkit.toolchain import build
 
-    artifact = build(project, chip=chip, verbose=console.command_line, warn=console.warn)
+    artifact = build(project, chip=chip, out=into, verbose=console.command_line, warn=console.warn)
     made = artifact.compiled + artifact.cached
     if made:
         console.status("built", f"{project.name}, {made} files in {artifact.seconds:.1f} s")

@@ -78,6 +78,11 @@ __all__ = ["command"]
     help="Also device memory of a program that nothing reads or writes.",
 )
 @click.option(
+    "--padding",
+    is_flag=True,
+    help="Also reads of what only rounds a tensor of global memory up to 32 bytes.",
+)
+@click.option(
     "--no-auto-sync",
     is_flag=True,
     help="Take the kernel as compiled with --cce-auto-sync=off: scalar accesses need flags too.",
@@ -133,6 +138,7 @@ def command(
     block: int | None,
     witness: bool,
     unused: bool,
+    padding: bool,
     no_auto_sync: bool,
     suppressions: Path | None,
     baseline: Path | None,
@@ -164,7 +170,10 @@ def command(
 
     known = read_suppressions(suppressions) if suppressions is not None else None
     checks = CheckSettings(
-        *(chosen_tools(tools), not no_auto_sync, block, kernel), witness=witness, suppressions=known
+        *(chosen_tools(tools), not no_auto_sync, block, kernel),
+        witness=witness,
+        padding=padding,
+        suppressions=known,
     )
     settings = _Settings(checks, unused, chip, timeout)
     if mutate:

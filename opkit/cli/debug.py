@@ -261,7 +261,7 @@ def _case_target(
     from opkit import runtime
     from opkit.cli._cases import build_project, case_pool, choose_cases
     from opkit.debugging import debug_case
-    from opkit.testing import case_standard, load_golden, operator_standards
+    from opkit.testing import case_standard, load_golden, notes_file, operator_standards
     from opkit.toolchain import load_project
 
     found = load_project(project)
@@ -269,7 +269,8 @@ def _case_target(
     golden = load_golden(found.package_dir / "golden.py")
     names = (name,) if name is not None else ()
     pool = case_pool(found, golden, op, files, 0, False, False, names)
-    case = choose_cases(found, pool, None, names, name is None)[0]
+    last = notes_file(found.folder, None) if name is None else None
+    case = choose_cases(found, pool, None, names, last)[0]
     artifact = build_project(found, chip, console)
     spec = next(spec for spec in found.operators if spec.op == case.op)
     runtime.configure(artifact.chip.name)
@@ -344,14 +345,15 @@ def _debug_host(
 
     from opkit.cli._cases import build_project, case_pool, choose_cases
     from opkit.debugging import host_debugger
-    from opkit.testing import load_golden
+    from opkit.testing import load_golden, notes_file
     from opkit.toolchain import load_project
 
     found = load_project(project)
     golden = load_golden(found.package_dir / "golden.py")
     names = (name,) if name is not None else ()
     pool = case_pool(found, golden, op, files, 0, False, False, names)
-    case = choose_cases(found, pool, None, names, name is None)[0]
+    last = notes_file(found.folder, None) if name is None else None
+    case = choose_cases(found, pool, None, names, last)[0]
     artifact = build_project(found, chip, console)
     argv = host_debugger(found.root.resolve(), artifact.folder, case.name, case.kernel)
     console.command_line(argv, always=True)

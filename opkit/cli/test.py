@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,6 +123,12 @@ _TONES = {
     metavar="FOLDER",
     help="Also write msOpST's st_report.json and error CSVs.",
 )
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where the artifact folder goes; build/opkit in the project by default.",
+)
 @timeout_option()
 @chip_option("test on")
 @common_options
@@ -146,6 +153,7 @@ def command(
     junit: Path | None,
     html: Path | None,
     st_report: Path | None,
+    into: Path | None,
     timeout: float,
     chip: str,
     console: Console,
@@ -166,6 +174,7 @@ def command(
     from opkit.testing import (
         ERROR_ROWS,
         load_golden,
+        notes_file,
         operator_standards,
         read_budget,
         remember_failures,
@@ -177,22 +186,23 @@ def command(
     if found.tree is not None:
         # What its operators are only its host code says.
         modes.refuse_for_trees(found, pairwise=pairwise, edge_values=edge_values, fuzz=fuzz)
-        artifact = build_project(found, chip, console)
+        artifact = build_project(found, chip, console, into=into)
         found = project_as_built(artifact)
+    notes = notes_file(found.folder, into)
     standards = operator_standards(found.root, found.operators, standard=standard)
     golden = load_golden(found.package_dir / "golden.py")
     workers = _executor(executor, jobs)
     if fuzz is not None:
         budget = read_budget(fuzz)
-        artifact = build_project(found, chip, console)
+        artifact = build_project(found, chip, console, into=into)
         hunt = modes.Fuzz(found, golden, artifact, standard, standards, budget, seed, timeout)
         with runtime.time_limit(timeout):
             hunt.run(op, workers, console)
         return
     pool = case_pool(found, golden, op, files, seed, edge_values, pairwise, names, reference)
-    cases = choose_cases(found, pool, expression, names, last_failed)
+    cases = choose_cases(found, pool, expression, names, notes if last_failed else None)
     if artifact is None:
-        artifact = build_project(found, chip, console)
+        artifact = build_project(found, chip, console, into=into)
     modes.tell_references(cases, console)
     if determinism:
         with runtime.time_limit(timeout):
@@ -213,7 +223,7 @@ def command(
     )
     report = run.report(cases, console)
     explanations = modes.explain(run, report, console) if explain else {}
-    remember_failures(found.folder, report)
+    remember_failures(notes, report)
     _write(report, explanations, junit, html, st_report, console)
     _show(report, explanations, console)
     if not report.passed:
@@ -284,17 +294,22 @@ def _show(report: PrecisionReport, explanations: dict[str, str], console: Consol
 
 
 def _failures(report: PrecisionReport, explanations: dict[str, str]) -> list[str]:
-    """Return the text of every failing case; cases without a reference share one."""
+    """Return the text of every failing case; those that say the same share one."""
     from opkit.testing import Verdict, failure_text
 
+    same = Counter((r.case.kernel, r.verdict, r.message) for r in report.results if r.message)
     texts = []
-    told: set[str] = set()
+    told: set[tuple[str, Verdict, str]] = set()
     for result in report.results:
+        key = (result.case.kernel, result.verdict, result.message)
+        if result.verdict.passed or (result.message and key in told):
+            continue
+        told.add(key)
         if result.verdict is Verdict.NO_REFERENCE:
-            if result.message not in told:
-                told.add(result.message)
-                texts.append(f"{result.case.kernel}: no reference given\n  {result.message}")
-        elif not result.verdict.passed:
-            explanation = explanations.get(result.case.name, "")
-            texts.append(failure_text(result, report) + (f"\n{explanation}" if explanation else ""))
+            texts.append(f"{result.case.kernel}: no reference given\n  {result.message}")
+            continue
+        explanation = explanations.get(result.case.name, "")
+        more = f"\n  the same in {same[key] - 1} more cases" if same[key] > 1 else ""
+        text = failure_text(result, report)
+        texts.append(f"{text}{more}" + (f"\n{explanation}" if explanation else ""))
     return texts

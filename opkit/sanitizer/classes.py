@@ -151,6 +151,14 @@ CLASSES: tuple[FindingClass, ...] = (
         "global memory against the tensors of the launch, for lanes that are really touched.",
     ),
     FindingClass(
+        "MEM-PADDING",
+        "memcheck",
+        "a read of what only rounds a tensor up to 32 bytes",
+        "Device memory comes in blocks of 32 bytes, so a copy of whole blocks may read beyond a "
+        "tensor's last element, and finds anything there. Many kernels do that and leave the "
+        "surplus elements out of their results. Reported with --padding only.",
+    ),
+    FindingClass(
         "MEM-FREED",
         "memcheck",
         "device memory used after aclrtFree",

@@ -24,10 +24,11 @@ def program_options(
     block: int | None = None,
     unused: bool = False,
     witness: bool = False,
+    padding: bool = False,
 ) -> dict[str, str | int | None]:
     """Return the options that make programs leave their findings as files in `folder`."""
     return {
-        "check": detectors_of(tools),
+        "check": detectors_of(tools, padding=padding),
         "check_auto_sync": int(auto_sync),
         "check_block": block,
         "check_unused": int(unused),
@@ -76,6 +77,7 @@ def check_program(
             block=settings.block,
             unused=unused,
             witness=settings.witness,
+            padding=settings.padding,
         )
         options |= {"chip": chip, **runtime.timeout_option(timeout_seconds)}
         code = runtime.run_program(found_program, arguments, options)

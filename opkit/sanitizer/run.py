@@ -118,6 +118,7 @@ def watch(settings: CheckSettings) -> Check:
         auto_sync=settings.auto_sync,
         block=settings.block,
         witness=settings.witness,
+        padding=settings.padding,
     )
 
 

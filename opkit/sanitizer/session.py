@@ -44,6 +44,7 @@ class Check:
         auto_sync: bool = True,
         block: int | None = None,
         witness: bool = False,
+        padding: bool = False,
     ) -> None:
         """Take the tools of `opkit.sanitizer.TOOLS` to run; all when none is named.
 
@@ -51,6 +52,7 @@ class Check:
         `block`: findings of this block only.
         `witness`: run launches with races again, in the order that loses, and say what differs;
         global memory is as the launch itself left it afterwards.
+        `padding`: memcheck also looks for reads of what rounds a tensor up to 32 bytes.
 
         Raises:
             UsageError: no such tool.
@@ -63,13 +65,14 @@ class Check:
         self._auto_sync = auto_sync
         self._block = block
         self._witness = witness
+        self._padding = padding
 
     def __enter__(self) -> Check:
         runtime.load_emulator()
         import opkit.emulator._emulator as emulator
 
         emulator.begin_checks(
-            detectors=detectors_of(self._tools),
+            detectors=detectors_of(self._tools, padding=self._padding),
             auto_sync=self._auto_sync,
             only_block=-1 if self._block is None else self._block,
             witness=self._witness,
@@ -104,9 +107,14 @@ def kept_findings(found: Found, tools: Sequence[str]) -> Found:
     return Found(group_findings(kept), found.gaps)
 
 
-def detectors_of(tools: Sequence[str]) -> str:
-    """Return the emulator's detectors for tools, names joined by commas."""
+def detectors_of(tools: Sequence[str], *, padding: bool = False) -> str:
+    """Return the emulator's detectors for tools, names joined by commas.
+
+    Args:
+        padding: memcheck's reads of what rounds a tensor up to 32 bytes, too.
+    """
     names = [name for tool in tools for name in _DETECTORS.get(tool, ())]
+    names += ["padding"] if padding and "memcheck" in tools else []
     return ",".join(dict.fromkeys(names))
 
 

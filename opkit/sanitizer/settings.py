@@ -23,5 +23,7 @@ class CheckSettings:
     """Only findings of kernels of this name; `*` and `?` match anything."""
     witness: bool = False
     """Run launches with races again, in the order that loses."""
+    padding: bool = False
+    """Also reads of what rounds a tensor of global memory up to 32 bytes."""
     suppressions: Suppressions | None = None
     """What is not to be reported; see `read_suppressions`."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opkit.testing.golden import Golden, load_golden
     from opkit.testing.html_page import html_report
     from opkit.testing.judgement import OutputResult, judge
-    from opkit.testing.last_run import failed_last, remember_failures
+    from opkit.testing.last_run import failed_last, notes_file, remember_failures
     from opkit.testing.library_cases import library_cases
     from opkit.testing.msopst_report import ERROR_ROWS, write_st_report
     from opkit.testing.pairwise import pairwise_cases
@@ -131,6 +131,7 @@ __all__ = [
     "make_case",
     "make_inputs",
     "narrow",
+    "notes_file",
     "operator_standards",
     "output_tensors",
     "pairwise_cases",
@@ -180,7 +181,7 @@ __getattr__ = lazy_names(
         "golden": ("Golden", "load_golden"),
         "html_page": ("html_report",),
         "judgement": ("OutputResult", "judge"),
-        "last_run": ("failed_last", "remember_failures"),
+        "last_run": ("failed_last", "notes_file", "remember_failures"),
         "library_cases": ("library_cases",),
         "msopst_report": ("ERROR_ROWS", "write_st_report"),
         "pairwise": ("pairwise_cases",),

@@ -1,47 +1,50 @@
 """The reference of an operator that comes without one: torch's function of its name, as a call.
 
 A name serves if torch has a function whose parameters take every required input and every
-attribute, each by its name or, for tensors, in order, and that has as many results. What does not
-fit whole is no reference: a wrong one would be worse than none.
+attribute, each by its name or, for tensors whose names say nothing, in order, and that has as many
+results. A gradient that torch has no function for is what autograd gives of the forward operator's
+reference, if its inputs' names say which is the gradient and which the forward operator's input.
+What does not fit whole is no reference: a wrong one would be worse than none.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from opkit.errors import SetupError, UsageError
 from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
 from opkit.testing.expressions import TENSORS, check_expression, reference_package
-from opkit.testing.operator_names import ANOTHER_OPERATOR, OTHER_NAMES, SAME_ARGUMENTS, WRITTEN_OUT
+from opkit.testing.operator_names import (
+    ANOTHER_OPERATOR,
+    NEVER_IN_ORDER,
+    PLAIN_NAMES,
+    SAME_ARGUMENTS,
+    SETS_NO_VALUE,
+    WRITTEN_OUT,
+)
+from opkit.testing.torch_functions import (
+    GRADIENT,
+    LIST_PREFIX,
+    Form,
+    Parameter,
+    forms_of,
+    functions_of,
+)
 
 __all__ = ["Found", "find_by_name"]
 
-_VERSION = re.compile(r"(_?v\d+|_d)$")
-_LISTS = re.compile(r"^foreach_(\w+?)(?:_inplace)?(?:_(?:scalar|scalar_list|list|tensor))?$")
-_GRADIENT = "_grad"
+_VERSION = re.compile(r"_?v\d+(?=_grad$|_d$|$)|(?<=\w)_d$")
+_INPLACE = re.compile(r"^inplace_|_inplace$")
+_GRADIENT_WORDS = frozenset({"grad", "grads", "gradient", "gradients", "dy", "dout"})
+# What a forward operator's result is called where a gradient is given it.
+_RESULTS = frozenset({"y", "z", "out", "output", "outputs", "result", "activations"})
+# What a loss is not differentiated by.
+_FIXED = frozenset({"target", "weight", "pos_weight"})
+# Parameters whose default nobody knows where the operator has no such attribute.
+_TO_BE_SAID = frozenset({"reduction"})
 
-# What a parameter's type, as torch writes it, takes.
-_KINDS = (
-    ("List[Tensor]", "tensors"),
-    ("list[torch.Tensor]", "tensors"),
-    ("Tensor", "tensor"),
-    ("List[number]", "numbers"),
-    ("List[int]", "ints"),
-    ("list[int]", "ints"),
-    ("List[SymInt]", "ints"),
-    ("List[float]", "numbers"),
-    ("list[float]", "numbers"),
-    ("bool", "bool"),
-    ("str", "text"),
-    ("number", "number"),
-    ("float", "number"),
-    ("int", "int"),
-    ("SymInt", "int"),
-)
 _ATTRIBUTES = {
     "int": ("int", "number", "ints", "bool"),
     "float": ("number",),
@@ -71,14 +74,6 @@ class Found:
     """Inputs whose values it reads as `number`, `int`, `ints` or `numbers`, with which of them."""
 
 
-@dataclass(frozen=True)
-class _Parameter:
-    name: str
-    kind: str
-    is_required: bool
-    is_keyword: bool
-
-
 def find_by_name(spec: OpSpec) -> Found | None:
     """Return the reference that an operator's name says; None where torch has none, or is not here.
 
@@ -89,40 +84,58 @@ def find_by_name(spec: OpSpec) -> Found | None:
     except SetupError:
         return None
     name = _plain_name(spec.op)
+    gradient = _gradient_input(spec)
     # Which of `x` and `y` is the gradient nothing says.
-    if name.endswith(_GRADIENT) and _gradient_input(spec) is None:
+    if name.endswith(GRADIENT) and gradient is None:
         return None
     written = _written_out(name, spec)
     if written is not None:
         return written
-    for path, function in _functions(torch, name):
-        for parameters, results in _signatures(torch, path, function):
-            if _takes_numbers(parameters) != name.endswith("_scalar_list"):
+    for path, function in functions_of(torch, name):
+        for form in forms_of(torch, path, function):
+            if form.results != len(spec.outputs) or _takes_numbers(form) != _has_numbers(spec):
                 continue
-            bound = _call(path, parameters, spec) if results in (None, len(spec.outputs)) else None
+            bound = _call(path, form.parameters, spec)
             if bound is not None:
                 return bound
+    if name.endswith(GRADIENT) and gradient is not None:
+        return _by_autograd(name.removesuffix(GRADIENT), gradient, spec)
     return None
 
 
-def _takes_numbers(parameters: Sequence[_Parameter]) -> bool:
-    """Whether it has a required list of numbers, which only names ending in `ScalarList` mean."""
-    return any(p.kind == "numbers" and p.is_required for p in parameters)
+def _plain_name(op: str) -> str:
+    """Return a name without its version, and without what says how it is computed."""
+    name = snake_case(op)
+    if name in ANOTHER_OPERATOR:
+        return name
+    for _ in range(2):
+        name = _VERSION.sub("", name) or name
+    return _INPLACE.sub("", name) or name
+
+
+def _takes_numbers(form: Form) -> bool:
+    """Whether it has a required list of numbers: one for each tensor of a list."""
+    return any(p.kind == "numbers" and p.is_required for p in form.parameters)
+
+
+def _has_numbers(spec: OpSpec) -> bool:
+    return any(tensor.name == "scalars" for tensor in spec.inputs)
 
 
 def _gradient_input(spec: OpSpec) -> str | None:
-    names = (tensor.name for tensor in spec.inputs)
-    return next((name for name in names if _is_same("grad_output", name)), None)
-
-
-def _plain_name(op: str) -> str:
-    name = snake_case(op)
-    return name if name in ANOTHER_OPERATOR else _VERSION.sub("", name) or name
+    """Return the only required input that is called a gradient."""
+    found = [
+        tensor.name
+        for tensor in spec.inputs
+        if tensor.param_type != "optional"
+        and _GRADIENT_WORDS & set(snake_case(tensor.name).split("_"))
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _written_out(name: str, spec: OpSpec) -> Found | None:
     names = [tensor.name for tensor in spec.inputs]
-    gradient = _gradient_input(spec) if name.endswith(_GRADIENT) else None
+    gradient = _gradient_input(spec) if name.endswith(GRADIENT) else None
     placed = [tensor for tensor in names if tensor != gradient]
     for template in WRITTEN_OUT.get(name, ()):
         try:
@@ -131,116 +144,71 @@ def _written_out(name: str, spec: OpSpec) -> Found | None:
         # Another operator of this name has other inputs.
         except (IndexError, UsageError):
             continue
-        used = frozenset(n for n in names if re.search(rf"\b{re.escape(n)}\b", expression))
+        used = frozenset(n for n in names if _mentions(expression, n))
         needed = {t.name for t in spec.inputs if t.param_type != "optional"}
         # The output that some gradients are given beside the input changes nothing.
-        if needed - used and not name.endswith(_GRADIENT):
+        if needed - used and not name.endswith(GRADIENT):
             continue
-        read = [(n, "int") for n in names if f"{n}.item()" in expression]
-        if any((t.name, "int") in read for t in spec.inputs if t.param_type == "dynamic"):
+        if any(
+            a.name not in SETS_NO_VALUE and not _mentions(expression, a.name) for a in spec.attrs
+        ):
+            continue
+        read = [
+            (n, kind)
+            for n in names
+            for kind, call in (("int", ".item()"), ("ints", ".tolist()"))
+            if f"{n}{call}" in expression
+        ]
+        if any(t.param_type == "dynamic" and t.name in dict(read) for t in spec.inputs):
             continue
         return Found(expression, used, tuple(read))
     return None
 
 
-def _functions(torch: Any, name: str) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield what may be the function, with the path that an expression calls it by."""
-    lists = _LISTS.match(name)
-    if lists:
-        base = OTHER_NAMES.get(lists.group(1), lists.group(1))
-        names, places = [f"_foreach_{base}"], ["torch"]
-    elif name.endswith(_GRADIENT):
-        base = name.removesuffix(_GRADIENT)
-        base = OTHER_NAMES.get(base, base)
-        names = [f"{base}_backward", f"{base.replace('_', '')}_backward"]
-        places = ["torch.ops.aten"]
-    else:
-        base = OTHER_NAMES.get(name, name)
-        names = [base, base.replace("_", "")]
-        places = ["torch.nn.functional", "torch", "torch.special", "torch.linalg", "torch.ops.aten"]
-    for candidate in dict.fromkeys(names):
-        for place in places:
-            holder: Any = torch
-            for part in place.split(".")[1:]:
-                holder = getattr(holder, part, None)
-            function = getattr(holder, candidate, None)
-            if callable(function) and not isinstance(function, type):
-                yield f"{place}.{candidate}", function
+def _mentions(expression: str, name: str) -> bool:
+    # Not as the keyword of an argument.
+    return re.search(rf"\b{re.escape(name)}\b(?!=[^=])", expression) is not None
 
 
-def _signatures(
-    torch: Any, path: str, function: Callable[..., Any]
-) -> Iterator[tuple[list[_Parameter], int | None]]:
-    """Yield the parameters of each form of a function, and how many results it has, if known."""
-    signature = _python_signature(function)
-    if signature is not None:
-        yield signature, None
-        return
-    place, _, name = path.rpartition(".")
-    prefix = {"torch.special": "special_", "torch.linalg": "linalg_"}.get(place, "")
-    packet = getattr(torch.ops.aten, prefix + name, None)
-    if packet is None:
-        return
-    forms = []
-    for overload in packet.overloads():
-        schema = getattr(packet, overload)._schema
-        if any(argument.is_out for argument in schema.arguments):
-            continue
-        # Numbers beside lists of tensors are numbers; one tensor that holds them is another form.
-        if "_foreach_" in path and any(str(a.type) == "Tensor" for a in schema.arguments):
-            continue
-        forms.append(
-            (
-                [
-                    _Parameter(
-                        argument.name,
-                        _kind(str(argument.type)),
-                        not argument.has_default_value(),
-                        argument.kwarg_only,
-                    )
-                    for argument in schema.arguments
-                ],
-                len(schema.returns),
-            )
-        )
-    # A tensor that is taken as one says more than a tensor that is read as a number.
-    yield from sorted(forms, key=lambda form: -sum("tensor" in p.kind for p in form[0]))
-
-
-def _python_signature(function: Callable[..., Any]) -> list[_Parameter] | None:
-    if not inspect.isfunction(inspect.unwrap(function)):
-        return None
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
-        return None
-    return [
-        _Parameter(
-            p.name,
-            _kind(p.annotation if isinstance(p.annotation, str) else _written(p.annotation)),
-            p.default is p.empty,
-            p.kind is p.KEYWORD_ONLY,
-        )
-        for p in parameters
+def _by_autograd(base: str, gradient: str, spec: OpSpec) -> Found | None:
+    """Return the gradient of the forward operator's reference; None where a name leaves doubt."""
+    inputs = [
+        tensor
+        for tensor in spec.inputs
+        if tensor.name != gradient and tensor.param_type != "optional"
     ]
+    if not inputs or any(t.param_type == "dynamic" or t.name in _RESULTS for t in inputs):
+        return None
+    by_name = {t.name: _one_name(t.name) for t in inputs}
+    asked = [t.name for t in inputs if by_name[t.name] not in _FIXED]
+    if len(spec.outputs) != len(asked):
+        return None
+    outputs = (replace(spec.outputs[0], name="out"),)
+    op = "".join(word.capitalize() for word in base.split("_"))
+    forward = find_by_name(replace(spec, op=op, name=base, inputs=tuple(inputs), outputs=outputs))
+    if forward is None or forward.read or not {t.name for t in inputs} <= forward.used:
+        return None
+    wanted = ", ".join(asked)
+    given = wanted if len(asked) == 1 else f"({wanted})"
+    expression = (
+        f"torch.autograd.functional.vjp(lambda {wanted}: {forward.expression}, {given},"
+        f" {gradient})[1]"
+    )
+    return Found(expression, forward.used | {gradient}, ())
 
 
-def _written(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+def _one_name(name: str) -> str:
+    """Return what `_FIXED` calls an input."""
+    plain = snake_case(name)
+    return "target" if _is_same("target", plain) else plain
 
 
-def _kind(text: str) -> str:
-    return next((kind for spelling, kind in _KINDS if spelling in text), "other")
-
-
-def _call(path: str, parameters: Sequence[_Parameter], spec: OpSpec) -> Found | None:
+def _call(path: str, parameters: Sequence[Parameter], spec: OpSpec) -> Found | None:
     """Return the call that gives every input and attribute its parameter; None where none does."""
     taken: dict[str, str] = {}
     read: dict[str, str] = {}
 
-    def give(parameter: _Parameter, tensor: TensorSpec) -> bool:
+    def give(parameter: Parameter, tensor: TensorSpec) -> bool:
         if tensor.param_type == "dynamic" or parameter.kind == "tensors":
             fits = tensor.param_type == "dynamic" and parameter.kind == "tensors"
         else:
@@ -252,9 +220,11 @@ def _call(path: str, parameters: Sequence[_Parameter], spec: OpSpec) -> Found | 
             read[tensor.name] = parameter.kind
         return True
 
+    gradient = _gradient_input(spec)
     waiting: list[TensorSpec] = []
     for tensor in spec.inputs:
-        same = next((p for p in parameters if _is_same(p.name, tensor.name)), None)
+        names = ("grad_output", tensor.name) if tensor.name == gradient else (tensor.name,)
+        same = next((p for name in names for p in parameters if _is_same(p.name, name)), None)
         if (same is None or not give(same, tensor)) and tensor.param_type != "optional":
             waiting.append(tensor)
     for attr in spec.attrs:
@@ -263,15 +233,17 @@ def _call(path: str, parameters: Sequence[_Parameter], spec: OpSpec) -> Found | 
             return None
         is_flag = attr.type == "int" and same.kind == "bool"
         taken[same.name] = f"bool({attr.name})" if is_flag else attr.name
+    of_lists = path.startswith(LIST_PREFIX)
     for tensor in waiting:
         # Numbers are named: what comes by order alone is a tensor, or what lists are paired with.
-        if not any(
-            give(p, tensor)
+        free = [
+            p
             for p in parameters
-            if "tensor" in p.kind or (path.startswith("torch._foreach_") and p.kind in _READ)
-        ):
+            if p.name not in taken and ("tensor" in p.kind or (of_lists and p.kind in _READ))
+        ]
+        if not free or not (of_lists or _may_be(free[0], tensor)) or not give(free[0], tensor):
             return None
-    if any(p.is_required and p.name not in taken for p in parameters):
+    if any(p.name not in taken and (p.is_required or p.name in _TO_BE_SAID) for p in parameters):
         return None
     arguments: list[str] = []
     leading = True
@@ -284,14 +256,28 @@ def _call(path: str, parameters: Sequence[_Parameter], spec: OpSpec) -> Found | 
     return Found(f"{path}({', '.join(arguments)})", used, tuple(read.items()))
 
 
+def _may_be(parameter: Parameter, tensor: TensorSpec) -> bool:
+    """Whether a tensor may be what stands at its place: one of the two names says nothing."""
+    name = snake_case(tensor.name)
+    plain = _without_number(name) in PLAIN_NAMES
+    if name in NEVER_IN_ORDER or (plain and parameter.name in NEVER_IN_ORDER):
+        return False
+    return plain or _without_number(parameter.name) in PLAIN_NAMES
+
+
+def _without_number(name: str) -> str:
+    return re.sub(r"_?\d+$", "", name)
+
+
 def _reads(argument: str, name: str) -> bool:
     value = argument.partition("=")[2] or argument
     return value.partition(".")[0] == name
 
 
 def _is_same(parameter: str, name: str) -> bool:
-    return parameter == name or any({parameter, name} <= names for names in SAME_ARGUMENTS)
+    plain = snake_case(name)
+    return parameter == plain or any({parameter, plain} <= names for names in SAME_ARGUMENTS)
 
 
-def _takes(parameter: _Parameter, attr: AttrSpec) -> bool:
+def _takes(parameter: Parameter, attr: AttrSpec) -> bool:
     return parameter.kind in _ATTRIBUTES.get(attr.type, ())

@@ -22,6 +22,7 @@ from opkit.testing.condition import (
     rounding,
 )
 from opkit.testing.exact import ExactOutput
+from opkit.testing.expressions import is_expression
 from opkit.testing.measures import format_numbers
 from opkit.testing.references import Part, Reference
 from opkit.testing.standards import Standard
@@ -91,7 +92,14 @@ def judge(
         if found is not None:
             return found
         shaped, whole = reference.whole(inputs)
-        check_shapes(case.op, actual, [output.shape for output in shaped])
+        shapes = [output.shape for output in shaped]
+        if case.golden and is_expression(case.golden) and len(shapes) == len(actual):
+            # Operators' host code has no scalars: one result is the only element of an axis.
+            shapes = [
+                shape or ((1,) if array.shape == (1,) else ())
+                for shape, array in zip(shapes, actual, strict=True)
+            ]
+        check_shapes(case.op, actual, shapes)
         return [whole]
 
     dtypes = [dtype for _, dtype in tensors]

@@ -11,18 +11,18 @@ from opkit.files import written_aside
 from opkit.testing.cases import Case
 from opkit.testing.run import PrecisionReport
 
-__all__ = ["failed_last", "remember_failures"]
+__all__ = ["failed_last", "notes_file", "remember_failures"]
 
 
-def _file(root: Path) -> Path:
-    return root / "build" / "opkit-last-test.json"
+def notes_file(root: Path, artifact: Path | None) -> Path:
+    """Return where a run's failures are noted: beside the artifact folder, or the project's own."""
+    return (artifact or root / "build" / "opkit").with_name("opkit-last-test.json")
 
 
-def remember_failures(root: Path, report: PrecisionReport) -> None:
-    """Note a run's failures in the project's build folder; cases that did not run keep theirs."""
+def remember_failures(path: Path, report: PrecisionReport) -> None:
+    """Note a run's failures in `notes_file`; cases that did not run keep theirs."""
     ran = {result.case.name for result in report.results}
     failed = [r.case.name for r in report.results if not r.verdict.passed]
-    path = _file(root)
     kept = [name for name in _names(path) if name not in ran]
     text = json.dumps({"failed": kept + failed}, indent=1) + "\n"
     # A folder that cannot be written is no reason for the tests to fail.
@@ -32,9 +32,9 @@ def remember_failures(root: Path, report: PrecisionReport) -> None:
             aside.write_text(text, encoding="utf-8")
 
 
-def failed_last(root: Path, cases: Sequence[Case]) -> tuple[Case, ...]:
+def failed_last(path: Path, cases: Sequence[Case]) -> tuple[Case, ...]:
     """Return those of the cases that failed when they last ran; all where none did."""
-    names = set(_names(_file(root)))
+    names = set(_names(path))
     chosen = tuple(case for case in cases if case.name in names)
     return chosen or tuple(cases)
 

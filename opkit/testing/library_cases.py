@@ -7,7 +7,8 @@ one's shape, its last axis, its leading axes, one element, a square of its last 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -36,7 +37,17 @@ _NUMBERS = {
     "start": 1.0,
     **dict.fromkeys(("end", "limit", "stop"), 98.0),
     **dict.fromkeys(("delta", "step"), 3.0),
+    **dict.fromkeys(("num", "steps"), 17.0),
 }
+# Lists of whole numbers that depend on a shape; others are read as ones.
+_LISTS: dict[str, Callable[[Shape], tuple[int, ...]]] = {
+    **dict.fromkeys(("perm", "permutation"), lambda shape: tuple(reversed(range(len(shape))))),
+    **dict.fromkeys(("multiples", "repeats"), lambda shape: (2,) * len(shape)),
+    "normalized_shape": lambda shape: shape[-1:],
+    **dict.fromkeys(_AXES, lambda shape: (len(shape) - 1,)),
+}
+# What a required text says.
+_TEXTS = {"reduction": "mean", "approximate": "none"}
 # Of whole numbers that divide.
 _DIVISORS = (1.0, 9.0)
 # More inputs than this are only tried with one shape for all after the first.
@@ -96,9 +107,14 @@ def _case(
         return case
     read = dict(found.read) if found is not None else {}
     sources = tuple(_source(t, variant, shape, read.get(t.name)) for t in spec.inputs)
+    lengths = {
+        t.name: len(source.values)
+        for t, source in zip(spec.inputs, sources, strict=True)
+        if source is not None and source.values is not None
+    }
     error: OpkitError | None = None
     used = found.used if found is not None else names_of(expression)
-    for shapes in _choices(spec, shape, read, used):
+    for shapes in _choices(spec, shape, read, lengths, used):
         inputs = [
             _example(case, spec, index, one, sources[index]) for index, one in enumerate(shapes)
         ]
@@ -118,13 +134,18 @@ def _case(
 
 
 def _choices(
-    spec: OpSpec, shape: Shape, read: Mapping[str, str], used: Collection[str]
+    spec: OpSpec,
+    shape: Shape,
+    read: Mapping[str, str],
+    lengths: Mapping[str, int],
+    used: Collection[str],
 ) -> Iterator[tuple[Shape | None, ...]]:
     """Yield what the inputs' shapes may be together, the likeliest first."""
     fixed: dict[str, Shape | None] = {}
     for tensor in spec.inputs:
         if tensor.name in read:
-            fixed[tensor.name] = (LIST_LENGTH if read[tensor.name] == "numbers" else 1,)
+            length = LIST_LENGTH if read[tensor.name] == "numbers" else lengths.get(tensor.name, 1)
+            fixed[tensor.name] = (length,)
         elif tensor.name not in used:
             fixed[tensor.name] = None if tensor.param_type == "optional" else shape
     free = [tensor.name for tensor in spec.inputs if tensor.name not in fixed][1:]
@@ -141,8 +162,9 @@ def _choices(
 
 def _source(tensor: TensorSpec, variant: int, shape: Shape, read: str | None) -> Source | None:
     """Return where an input's values come from that may not be any."""
-    if tensor.name in _AXES and read in ("int", "ints"):
-        return Source(values=(float(len(shape) - 1),))
+    if read == "ints" or (tensor.name in _AXES and read == "int"):
+        rule = _LISTS.get(tensor.name)
+        return Source(values=(1.0,) if rule is None else tuple(map(float, rule(shape))))
     if tensor.name in _NUMBERS and read is not None:
         return Source(values=(_NUMBERS[tensor.name],))
     if tensor.name in _INDICES and not is_float(tensor.dtypes[variant]):
@@ -174,6 +196,8 @@ def _attribute(attr: AttrSpec, shape: Shape) -> AttrValue:
     """Return its default; the last axis for a required axis, else a plain value of its type."""
     if attr.default is None and attr.name in _AXES and attr.type in ("int", "list_int"):
         return len(shape) - 1 if attr.type == "int" else (len(shape) - 1,)
+    if attr.default is None and attr.type == "string" and attr.name in _TEXTS:
+        return _TEXTS[attr.name]
     return plain_attr(attr)
 
 
@@ -185,8 +209,11 @@ def _example(
         return None
     dtype = case.dtypes[index]
     kind = np.float64 if is_float(dtype) else np.bool_ if dtype.name == "bool" else np.int64
-    value = source.values[0] if source is not None and source.values else 0 if source else 1
-    array = np.full(shape, value, kind)
+    if source is not None and source.values is not None:
+        array = np.array(source.values * (math.prod(shape) // len(source.values)), kind)
+        array = array.reshape(shape)
+    else:
+        array = np.full(shape, 0 if source else 1, kind)
     if spec.inputs[index].param_type == "dynamic":
         return [array] * LIST_LENGTH
     return array

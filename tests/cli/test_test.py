@@ -15,6 +15,7 @@ import pytest
 from opkit.chips import find_chip
 from opkit.cli import group
 from opkit.cli.console import run_guarded
+from opkit.errors import UsageError
 
 PROTOTYPE = {
     "op": "Twice",
@@ -45,7 +46,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[[Kernel], None]:
 
     def use(function: Kernel) -> None:
         def build(project: Any, **options: Any) -> Any:
-            folder = project.root / "build" / "opkit"
+            folder = options["out"] or project.root / "build" / "opkit"
             return SimpleNamespace(
                 folder=folder, compiled=0, cached=0, seconds=0.0, chip=find_chip(options["chip"])
             )
@@ -110,6 +111,36 @@ def test_the_line_that_runs_a_case_again_fails_in_the_same_element(
     second = capsys.readouterr().out
     worst = [text.partition("worst ")[2].split("\n")[0] for text in (first, second)]
     assert worst[0] == worst[1] != ""
+
+
+def test_a_refusal_that_all_cases_share_is_printed_once(
+    project: Path, kernel: UseKernel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(x: Any) -> Any:
+        raise UsageError("[Twice] its tiling function failed: no room")
+
+    kernel(refuse)
+    assert run(project, "-k", "float32") == 1
+    printed = capsys.readouterr().out
+    assert printed.count("its tiling function failed") == 1
+    assert "the same in 18 more cases" in printed
+
+
+def test_what_is_built_and_what_failed_can_lie_elsewhere(
+    project: Path,
+    kernel: UseKernel,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    kernel(lambda x: 3 * x)
+    place = tmp_path / "elsewhere" / "twice"
+    assert run(project, "-k", f"float32 and {FEW}", "--into", place) == 1
+    assert not (project / "build").exists()
+    assert (place.parent / "opkit-last-test.json").is_file()
+    capsys.readouterr()
+    assert run(project, "--last-failed", "--into", place, "--json") == 1
+    (case,) = json.loads(capsys.readouterr().out)["cases"]
+    assert case["name"] == "twice-float32-2x3x17-normal"
 
 
 def test_a_missing_golden_is_neither_pass_nor_crash_and_exits_1(

@@ -84,13 +84,14 @@ def check_text(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
     """Return a function that compiles a text with a main() and checks a run of it."""
     folder = tmp_path_factory.mktemp("programs")
 
-    def check(text: str, *, unused: bool = False) -> tuple[Finding, ...]:
+    def check(text: str, *, unused: bool = False, padding: bool = False) -> tuple[Finding, ...]:
         stem = hashlib.sha256(text.encode()).hexdigest()[:16]
         source, program = folder / f"{stem}.asc", folder / stem
         if not program.exists():
             source.write_text(text, encoding="utf-8")
             run_driver(parse_driver_arguments(["-g", str(source), "-o", str(program)]))
-        report = check_program(program, (), settings=CheckSettings(TOOLS), unused=unused)
+        settings = CheckSettings(TOOLS, padding=padding)
+        report = check_program(program, (), settings=settings, unused=unused)
         assert report.gaps == ()
         return report.findings
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from opkit.sanitizer import CLASSES, Finding, FindingClass
+from opkit.sanitizer import CLASSES, Finding, FindingClass, find_class
 
 CheckKernel = Callable[..., tuple[Finding, ...]]
 # The others are shown by tests/sanitizer/test_outputs.py.
@@ -18,7 +18,8 @@ Look = Callable[[FindingClass, str], tuple[Finding, ...]]
 def look(check_kernel: CheckKernel, check_text: CheckKernel) -> Look:
     def check(row: FindingClass, text: str) -> tuple[Finding, ...]:
         if row.is_program:
-            return check_text(text, unused=row.id == "MEM-UNUSED")
+            options = {"unused": row.id == "MEM-UNUSED", "padding": row.id == "MEM-PADDING"}
+            return check_text(text, **options)
         return check_kernel(text, block_dim=2 if row.id.startswith("RACE-CORES") else 1)
 
     return check
@@ -46,3 +47,7 @@ def test_a_finding_says_where_and_what_to_do(row: FindingClass, look: Look) -> N
         assert finding.location is not None
         assert 0 < finding.location.line <= len(row.example().splitlines())
         assert finding.help or row.id == "API-ASSERT"
+
+
+def test_padding_may_be_read_where_nobody_asks(check_text: CheckKernel) -> None:
+    assert check_text(find_class("MEM-PADDING").example()) == ()

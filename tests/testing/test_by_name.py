@@ -77,6 +77,43 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
         ),
         (operator("Gelu", "x"), "torch.nn.functional.gelu(x, approximate='tanh')"),
         (operator("Select", "condition:bool x1 x2"), "torch.where(condition.bool(), x1, x2)"),
+        (operator("LogsigmoidV2", "x"), "torch.nn.functional.logsigmoid(x)"),
+        (operator("Softsign", "x"), "torch.nn.functional.softsign(x)"),
+        (
+            operator("LeakyreluV2", "x", attrs="negativeSlope:float"),
+            "torch.nn.functional.leaky_relu(x, negativeSlope)",
+        ),
+        (
+            operator("HardSwishGradV2", "gradOutput self"),
+            "torch.ops.aten.hardswish_backward(gradOutput, self)",
+        ),
+        (
+            operator("SoftplusV2Grad", "gradOutput self", attrs="beta:float threshold:float"),
+            "torch.ops.aten.softplus_backward(gradOutput, self, beta, threshold)",
+        ),
+        (
+            operator("GeluGradV2", "dy x", attrs="approximate:string"),
+            "torch.ops.aten.gelu_backward(dy, x, approximate=approximate)",
+        ),
+        (
+            operator("AtanGrad", "x dy"),
+            "torch.autograd.functional.vjp(lambda x: torch.atan(x), x, dy)[1]",
+        ),
+        (
+            operator("MseLossGrad", "predict label dout", attrs="reduction:string"),
+            "torch.autograd.functional.vjp(lambda predict: torch.nn.functional.mse_loss("
+            "predict, label, reduction=reduction), predict, dout)[1]",
+        ),
+        (
+            operator("ForeachAddcmulList", "x1* x2* x3* scalars", "y*"),
+            "torch._foreach_addcmul(x1, x2, x3, scalars.tolist())",
+        ),
+        (operator("ConcatDV2", "x*", attrs="concat_dim:int"), "torch.concat(x, concat_dim)"),
+        (operator("Transpose", "x perm:int64"), "torch.permute(x, perm.tolist())"),
+        (
+            operator("MatMulV3", "x1 x2 bias?", attrs="transpose_x1:bool transpose_x2:bool"),
+            "torch.matmul(x1.mT if transpose_x1 else x1, x2.mT if transpose_x2 else x2)",
+        ),
     ],
     ids=lambda value: value.op if isinstance(value, OpSpec) else "",
 )
@@ -96,8 +133,17 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
         operator("Gather", "x index:int64"),
         operator("ReluGradV2", "gradients mask:uint8"),
         operator("ReluGradV3", "x y"),
+        operator("AtanGrad", "y dy"),
+        operator("ReluV3", "x", outputs="y mask:uint8"),
+        operator("IndexFillD", "x assist1 assist2", attrs="dim:int"),
+        operator("Fill", "dims:int32 value"),
+        operator("HuberLoss", "predictions targets", attrs="delta:float"),
+        operator("Gelu", "x", attrs="scale:float"),
     ],
-    ids=["unknown", "attribute", "input", "outputs", "axis", "version", "order"],
+    ids=[
+        *("unknown", "attribute", "input", "outputs", "axis", "version", "order", "result"),
+        *("second_output", "names", "sizes", "reduction", "unused_attribute"),
+    ],
 )
 def test_what_does_not_fit_whole_is_no_reference(spec: OpSpec) -> None:
     pytest.importorskip("torch")
@@ -119,12 +165,28 @@ def test_cases_have_the_shapes_and_values_that_the_reference_takes() -> None:
     for case in library_cases(divided, "torch.floor_divide(x1, x2)"):
         divisors = make_inputs(case)[1]
         assert isinstance(divisors, np.ndarray) and divisors.min() > 0
+    turned = operator("Transpose", "x perm:int64")
+    case = library_cases(turned, "torch.permute(x, perm.tolist())", found=find_by_name(turned))[3]
+    assert case.shapes == ((3, 5, 65), (3,))
+    np.testing.assert_array_equal(make_inputs(case)[1], [2, 1, 0])
     halves = operator("SwiGlu", "x", attrs="dim:int")
     found = find_by_name(halves)
     assert found is not None
     assert all(case.shape[-1] % 2 == 0 for case in library_cases(halves, found.expression))
     with pytest.raises(UsageError, match="no shape that opkit generates fits Abs"):
         library_cases(operator("Abs", "x"), "torch.zeros(3)[7] + x")
+
+
+def test_a_gradient_by_autograd_is_that_of_the_forward_operator() -> None:
+    pytest.importorskip("torch")
+    spec = operator("SwiGluGrad", "y_grad x", attrs="dim:int")
+    found = find_by_name(spec)
+    assert found is not None and found.used == {"x", "y_grad"}
+    x, dy = np.array([[0.5, 2.0]]), np.array([[3.0]])
+    (dx,) = evaluate_expression(found.expression, spec, [dy, x], attrs={"dim": 1})
+    gate = 1 / (1 + np.exp(-0.5))
+    expected = [3 * 2 * (gate + 0.5 * gate * (1 - gate)), 3 * 0.5 * gate]
+    np.testing.assert_allclose(dx, [expected], rtol=1e-12)
 
 
 def test_an_expression_is_checked_and_evaluated_over_inputs_and_attributes() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from opkit.errors import PrecisionError
 from opkit.schema import OpSpec
 from opkit.testing import find_standard, load_golden, make_case, make_inputs
 from opkit.testing import references as references_module
@@ -35,3 +37,18 @@ def test_a_plainly_wrong_result_is_looked_at_where_it_is_worst_only(
     (found,) = judge(reference, inputs, wrong, find_standard("conditioned"))
     assert not found.comparison.passed
     assert asked and max(asked) <= 16
+
+
+def test_the_only_element_of_an_axis_is_what_a_reduction_gives(scale: OpSpec) -> None:
+    case = replace(make_case(scale, (31,)), golden="factor * x.sum()")
+    reference = find_reference(case, scale, None, wants_second=False)
+    assert reference is not None
+    (x,) = make_inputs(case)
+    factor = dict(case.attrs)["factor"]
+    assert isinstance(x, np.ndarray) and isinstance(factor, float)
+    total = np.array([factor * x.sum()], dtype=x.dtype)
+    standard = find_standard("conditioned")
+    (found,) = judge(reference, [x], [total], standard)
+    assert found.comparison.passed
+    with pytest.raises(PrecisionError, match=r"shape \(1, 1\), the golden has \(\)"):
+        judge(reference, [x], [total.reshape(1, 1)], standard)

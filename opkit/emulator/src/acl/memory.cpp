@@ -40,8 +40,8 @@ std::vector<GmRange> named_ranges(const std::map<uint64_t, Allocation>& allocati
   std::vector<GmRange> ranges;
   ranges.reserve(allocations.size());
   for (const auto& [begin, allocation] : allocations) {
-    ranges.push_back(
-        {begin, begin + allocation.usable_bytes, true, name_of(allocation) + suffix, allocation.written.get()});
+    ranges.push_back({begin, begin + allocation.usable_bytes, true, name_of(allocation) + suffix,
+                      allocation.written.get(), allocation.usable_bytes - allocation.bytes});
   }
   return ranges;
 }

@@ -20,6 +20,7 @@ struct GmRange {
   bool is_written = true;          ///< whether it holds data when the launch begins; for the check of what is read
   std::string name;                ///< what messages call it; may be empty
   WrittenBits* written = nullptr;  ///< what was written by earlier launches and transfers, where that is followed
+  uint64_t padding_bytes = 0;      ///< at its end: they only round it up to a whole block
 };
 
 /// What a launch runs on. Configuration arrives as this struct; nothing reads the environment.

@@ -113,7 +113,11 @@ std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
   for (GmRange& range : ranges) {
     if (range.begin == range.end) continue;
     if (!out.empty() && range.begin < out.back().end) {
+      const bool ends_later = range.end - range.padding_bytes > out.back().end - out.back().padding_bytes;
+      const uint64_t data_end =
+          ends_later ? range.end - range.padding_bytes : out.back().end - out.back().padding_bytes;
       out.back().end = std::max(out.back().end, range.end);
+      out.back().padding_bytes = out.back().end - data_end;
       out.back().is_written = out.back().is_written || range.is_written;
     } else {
       out.push_back(std::move(range));
@@ -136,9 +140,9 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   std::vector<GmRange> ranges;
   addresses.reserve(kernel.argument_count);
   ranges.reserve(call.inputs().size() + call.outputs().size() + kernel.argument_count);
-  const auto touch = [&](std::string name, void* data, uint64_t size_bytes, bool is_written) {
+  const auto touch = [&](std::string name, void* data, uint64_t size_bytes, bool is_written, uint64_t padding = 0) {
     const auto begin = reinterpret_cast<uint64_t>(data);
-    ranges.push_back({begin, begin + size_bytes, is_written, std::move(name)});
+    ranges.push_back({begin, begin + size_bytes, is_written, std::move(name), nullptr, padding});
   };
   const auto add = [&](std::string name, void* data, uint64_t size_bytes, bool is_written = true) {
     addresses.push_back(data);
@@ -189,8 +193,8 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   staging.copy_in(kPaddingByte);
   for (size_t i = 0; i < input_data.size(); ++i) {
     const uint64_t size_bytes = size_in_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType());
-    touch("input " + call.input_param(i).name, staging.address(input_data[i]),
-          staging.size_bytes(input_data[i], size_bytes), true);
+    const uint64_t room = staging.size_bytes(input_data[i], size_bytes);
+    touch("input " + call.input_param(i).name, staging.address(input_data[i]), room, true, room - size_bytes);
   }
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     add_param(signature.inputs[i], *node.GetInputInstanceInfo(i), input_shape,
@@ -198,8 +202,9 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   }
   for (size_t i = 0; i < call.outputs().size(); ++i) {
     const uint64_t size_bytes = size_in_bytes(output_shape(i).GetShapeSize(), outputs[i].dtype);
-    touch("output " + call.output_param(i).name, staging.address(outputs[i].data),
-          staging.size_bytes(outputs[i].data, size_bytes), begins_written[i]);
+    const uint64_t room = staging.size_bytes(outputs[i].data, size_bytes);
+    touch("output " + call.output_param(i).name, staging.address(outputs[i].data), room, begins_written[i],
+          room - size_bytes);
   }
   for (size_t i = 0; i < signature.outputs.size(); ++i) {
     add_param(signature.outputs[i], *node.GetOutputInstanceInfo(i), output_shape,

@@ -19,6 +19,7 @@ class CheckObserver final : public Observer {
     if (options.init) detectors_.push_back(make_init_check(options));
     if (options.free) detectors_.push_back(make_free_check(options));
     if (options.overlap) detectors_.push_back(make_overlap_check(options));
+    if (options.padding) detectors_.push_back(make_padding_check(options));
     if (options.leak) detectors_.push_back(make_leak_check(options));
   }
 
@@ -113,6 +114,7 @@ CheckOptions united() {
     all.init |= options.init;
     all.free |= options.free;
     all.overlap |= options.overlap;
+    all.padding |= options.padding;
     all.memory |= options.memory;
     all.leak |= options.leak;
     all.unused |= options.unused;
@@ -127,6 +129,7 @@ bool* find_detector(CheckOptions& options, std::string_view name) {
   if (name == "leak") return &options.leak;
   if (name == "overlap") return &options.overlap;
   if (name == "free") return &options.free;
+  if (name == "padding") return &options.padding;
   if (name == "memory") return &options.memory;
   return nullptr;
 }
