@@ -81,6 +81,11 @@ class Chip:
         """The value of `__NPU_ARCH__`: 2201 for `dav-2201`."""
         return int(self.npu_arch.rpartition("-")[2])
 
+    @property
+    def has_data_copy_pad(self) -> bool:
+        """Whether it copies any number of bytes; else whole blocks of 32."""
+        return self.npu_arch_number == 2201
+
 
 def _read_chip(path: Path) -> Chip:
     try:

@@ -179,8 +179,9 @@ def read_sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
 
 
 def _verify(compiled: Compiled, sizes: dict[str, int]) -> str | None:
-    from opkit import compiler
+    from opkit import compiler, runtime
 
+    runtime.configure(compiled.stages.chip.name)
     found = compiler.verify(compiled, compiler.random_arrays(compiled.graph, sizes))
     return str(found) if found is not None else None
 

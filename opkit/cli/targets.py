@@ -12,7 +12,7 @@ __all__ = ["command"]
 
 
 PROGRAM_TARGETS = (
-    ("ascendc", "on the emulated Ascend910B2; not run on hardware"),
+    ("ascendc", "on the emulated Ascend910B2, in part on the Ascend310P3; not run on hardware"),
     ("cpp", "on this machine's processor"),
     ("triton", "by Triton's interpreter; not compiled by any Triton, not run on a GPU, MLU or XPU"),
     ("pto", "text; by NumPy and on the emulated Ascend910B2; not run by a PTO toolchain"),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from opkit.chips import Chip
-from opkit.errors import UsageError
 
 from .attention import (
     AttentionKernel,
@@ -21,6 +20,7 @@ from .collapsing import collapse
 from .dimensions import evaluate
 from .fusion import FusedGraph, Group, fuse
 from .graph import Graph, GraphError, Node
+from .operators import OPERATORS
 from .products import ProductKernel, product_kernel
 from .rewrite import expand, simplify
 from .text import identifier
@@ -97,17 +97,13 @@ def compile_stages(graph: Graph, chip: Chip, choices: Choices | None = None) -> 
     """Return all stages of a graph for a chip; `choices` in place of the compiler's own.
 
     Raises:
-        GraphError: it cannot be compiled; at the user's line.
-        UsageError: the kernels do not run on this chip.
+        GraphError: it cannot be compiled, or not for this chip; at the user's line.
     """
-    if chip.npu_arch_number != 2201:
-        raise UsageError(
-            f"compiled programs do not run on {chip.name} yet",
-            help="they copy with DataCopyPad, which architecture 2201 has: --chip Ascend910B2",
-        )
     simple = absorb_transposes(simplify(expand(recognise_attention(graph), fractions_only=True)))
     chosen = choices or OWN_CHOICES
     fused = fuse(simple, apart=chosen.fusion == "none")
+    if not chip.has_data_copy_pad:
+        _check_blocks(fused, chip)
     kernels = {
         group.name: _kernels_of(fused, group, chip, chosen)
         for group in fused.groups
@@ -161,7 +157,7 @@ def _kernels_of(
     schedules = sorted(_schedules(domain, chip), key=lambda name: name != choices.schedule)
     for schedule in schedules:
         name = group.name if not found else f"{group.name}_{schedule}"
-        kernel = _kernel(fused, group, domain, schedule, name, choices)
+        kernel = _kernel(fused, group, chip, domain, schedule, name, choices)
         if isinstance(domain.columns, int) and not tile_for(kernel.plan, chip, domain.columns):
             continue
         found.append(kernel)
@@ -170,9 +166,47 @@ def _kernels_of(
     if not found:
         last = group.nodes[-1]
         schedule = _schedules(domain, chip)[-1]
-        plan = _kernel(fused, group, domain, schedule, group.name, choices).plan
+        plan = _kernel(fused, group, chip, domain, schedule, group.name, choices).plan
         raise _overflow(plan, chip, last)
     return tuple(found)
+
+
+_BLOCK_CHIP_TYPES = ("float16", "float32", "int32", "bool")
+"""Data types that kernels of a chip without DataCopyPad convert to the one that they compute in."""
+
+
+def _check_blocks(fused: FusedGraph, chip: Chip) -> None:
+    """Refuse kernels that a chip without DataCopyPad does not run: it copies whole blocks of 32
+    bytes, so that tensors have rows.
+
+    Raises:
+        GraphError: at the user's line.
+    """
+    graph = fused.graph
+    for group in fused.groups:
+        if group.kind == "view":
+            continue
+        node = group.nodes[-1]
+        tensors = [graph.tensors[n] for n in (*fused.inputs_of(group), *fused.outputs_of(group))]
+        what = ""
+        if group.kind != "vector":
+            what = f"{node.operator} is a kernel that only chips like the Ascend910B2 run"
+        elif others := [t for t in tensors if t.dtype not in _BLOCK_CHIP_TYPES]:
+            what = f"{others[0]} is none of {', '.join(_BLOCK_CHIP_TYPES)}"
+        elif rounding := [
+            n for n in group.nodes if OPERATORS[n.operator].vector.startswith("Round")
+        ]:
+            node = rounding[0]
+            what = "it does not round float32 to whole numbers"
+        else:
+            domain = domain_of(graph, group.nodes)
+            single = [t for t in tensors if not domain.varies[t.name][-1]]
+            if single:
+                what = f"it copies 32 bytes at least, and {single[0]} has one element a row"
+        if what:
+            raise GraphError(
+                f"the program does not run on {chip.name}: {what}", location=node.location
+            )
 
 
 _LEAST_TILE = 256
@@ -208,6 +242,7 @@ def _overflow(plan: Plan, chip: Chip, node: Node) -> GraphError:
 def _kernel(
     fused: FusedGraph,
     group: Group,
+    chip: Chip,
     domain: Domain,
     schedule: str,
     name: str,
@@ -225,7 +260,7 @@ def _kernel(
         while wanted in stems.values():
             wanted += "Out"
         stems[tensor.name] = wanted
-    layout = layout_of(plan, stems)
+    layout = layout_of(plan, stems, copies_blocks=not chip.has_data_copy_pad)
     text = write_kernel(name, fused.graph, plan, layout)
     return VectorKernel(group, domain, plan, layout, text)
 

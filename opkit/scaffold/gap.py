@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from opkit.chips import Chip
 from opkit.scaffold.shapes import default_rule
 from opkit.schema import OpSpec
 
@@ -18,7 +19,6 @@ GAP_LINES = (
 
 # What DataCopyPad and the queues of the generated kernels carry.
 _LARGEST_ELEMENT_BYTES = 4
-_DATA_COPY_PAD_ARCH = 2201
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Layout:
     """No output has a `shape`: each gets the largest input's, not the first's."""
 
 
-def blank_layout(spec: OpSpec, *, npu_archs: Sequence[int]) -> Layout | None:
+def blank_layout(spec: OpSpec, *, chips: Sequence[Chip]) -> Layout | None:
     """Return how a kernel without a formula walks its tensors; None where that does not follow.
 
     Element by element where every output has the inputs' shape or what they broadcast to; row by
@@ -41,7 +41,7 @@ def blank_layout(spec: OpSpec, *, npu_archs: Sequence[int]) -> Layout | None:
     tensors = (*spec.inputs, *spec.outputs)
     if not spec.inputs or any(tensor.param_type != "required" for tensor in tensors):
         return None
-    if any(arch != _DATA_COPY_PAD_ARCH for arch in npu_archs):
+    if not all(chip.has_data_copy_pad for chip in chips):
         return None
     if any(dtype.name == "bool" for tensor in tensors for dtype in tensor.dtypes):
         return None

@@ -194,5 +194,5 @@ def gradient_gaps(spec: OpSpec, own: Mapping[str, OpSpec]) -> tuple[UnsupportedG
 def _infers_largest(spec: OpSpec, chips: Sequence[Chip]) -> bool:
     layout = None
     if not spec.has_formula:
-        layout = blank_layout(spec, npu_archs=[chip.npu_arch_number for chip in chips])
+        layout = blank_layout(spec, chips=chips)
     return layout is not None and layout.infers_largest

@@ -275,7 +275,7 @@ class KernelWriter(StatementWriter):
 
     @property
     def helper_needs(self) -> frozenset[str]:
-        return needed_helpers(self.program)
+        return needed_helpers(self.program, copies_blocks=self.layout.copies_blocks)
 
     # Process
 
@@ -675,14 +675,11 @@ class KernelWriter(StatementWriter):
                 out.all(HELPERS[f"{mode}Down"])
         for name in sorted(self.helper_needs - {"blocks"}):
             out.all(HELPERS[name])
+        way = "Down" if self.down else "WithGap" if self.layout.has_gap else ""
+        way = f"Blocks{way}" if self.layout.copies_blocks else way
         if self.input_segments or self.prepares:
-            way = "Down" if self.down else "WithGap" if self.layout.has_gap else ""
             out.all(HELPERS[f"Load{way}"])
-        out.all(
-            HELPERS[
-                "StoreDown" if self.down else "StoreWithGap" if self.layout.has_gap else "Store"
-            ]
-        )
+        out.all(HELPERS[f"Store{way}"])
         if self.compares:
             out.all(HELPERS["FillTail"])
         if self.plan.counts["scratch"]:

@@ -325,6 +325,26 @@ _PART = """
         {name}Row(to, from, work, tiling.columns < tiling.tileLength ? tiling.columns : tiling.tileLength);
         }}
 """
+_ROWS_ONE_BY_ONE = """
+        // One number for each row of the tile: this chip gives extremes of several rows with their places only.
+        __aicore__ inline void {name}Rows(const LocalTensor<float>& to, const LocalTensor<float>& from,
+                                       const LocalTensor<float>& work, uint32_t rows)
+        {{
+        for (uint32_t row = 0; row < rows; ++row) {{
+        Reduce{name}(blocks, from[row * stride], work, static_cast<int32_t>(columns));
+        to.SetValue(row, ReadScalar(blocks));
+        }}
+        Order<HardEvent::S_V>();
+        }}
+"""
+_PART_AT_ONCE = """
+        __aicore__ inline void {name}Part(const LocalTensor<float>& to, const LocalTensor<float>& from,
+                                       const LocalTensor<float>& work)
+        {{
+        Reduce{name}(to, from, work,
+                     static_cast<int32_t>(tiling.columns < tiling.tileLength ? tiling.columns : tiling.tileLength));
+        }}
+"""
 _ROW = """
         // Eight to one, until one repeat holds the rest.
         __aicore__ inline void {name}Row(const LocalTensor<float>& to, const LocalTensor<float>& from,
@@ -380,6 +400,19 @@ _ACCUMULATE = """
         }}
         }}
 """
+_BLOCKS = """
+        // Rows of whole blocks of 32 bytes: this chip copies no others.
+        template <typename T>
+        __aicore__ inline void {name}(const {to}<T>& to, const {source}<T>& from, uint32_t rows, uint32_t length)
+        {{
+        const uint16_t blocks = length * sizeof(T) / 32;
+        const uint16_t gap = {gap};
+        const uint16_t skipped = {skipped};
+        DataCopy(to, from, DataCopyParams{{static_cast<uint16_t>(rows), blocks, {gaps}}});
+        }}
+"""
+_IN_BUFFER = "rows > 1 ? stride * sizeof(T) / 32 - blocks : 0"
+_IN_MEMORY = "rows > 1 ? (tiling.columns - length) * sizeof(T) / 32 : 0"
 _PAIRS = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
 
@@ -400,12 +433,26 @@ def _build() -> dict[str, list[str]]:
         parts = {"name": name, "pair": pair, "order": order}
         texts[f"{name}Rows"] = _ROWS.format(**parts)
         texts[f"{name}Part"] = _PART.format(**parts)
+        texts[f"{name}RowsOneByOne"] = _ROWS_ONE_BY_ONE.format(**parts)
+        texts[f"{name}PartAtOnce"] = _PART_AT_ONCE.format(**parts)
         texts[f"{name}OfRow"] = _ROW.format(**parts).replace(f"{name}Row(", f"{name}OfRow(")
         texts[f"BlockRepeats{name}"] = _REPEATS.format(**parts)
         texts[f"{name}Down"] = _DOWN.format(**parts)
         texts[f"Accumulate{name}"] = _ACCUMULATE.format(**parts)
         for caller in (f"{name}Rows", f"{name}Part"):
             texts[caller] = texts[caller].replace(f"{name}Row(", f"{name}OfRow(")
+    for way, gap, skipped in (
+        ("", "0", "0"),
+        ("WithGap", _IN_BUFFER, "0"),
+        ("Down", _IN_BUFFER, _IN_MEMORY),
+    ):
+        parts = {"gap": gap, "skipped": skipped}
+        texts[f"LoadBlocks{way}"] = _BLOCKS.format(
+            name="Load", to="LocalTensor", source="GlobalTensor", gaps="skipped, gap", **parts
+        )
+        texts[f"StoreBlocks{way}"] = _BLOCKS.format(
+            name="Store", to="GlobalTensor", source="LocalTensor", gaps="gap, skipped", **parts
+        )
     return {name: _lines(text) for name, text in texts.items()}
 
 
@@ -413,13 +460,19 @@ HELPERS: Mapping[str, list[str]] = _build()
 """The lines of each function, its indent left to the writer."""
 
 
-def needed_helpers(program: Program) -> frozenset[str]:
-    """Return the functions that a program's steps call; `blocks` stands for the buffer that some share."""
+def needed_helpers(program: Program, *, copies_blocks: bool = False) -> frozenset[str]:
+    """Return the functions that a program's steps call; `blocks` stands for the buffer that some share.
+
+    A chip that copies whole blocks only has no WholeReduceMax of values alone either.
+    """
     found: set[str] = set()
     for section in program.sections:
         for step in section.steps:
             name = step.operation
-            if name == "Reduce":
+            is_extreme = step.mode in ("Max", "Min")
+            if name == "Reduce" and is_extreme and copies_blocks:
+                found |= {f"{step.mode}RowsOneByOne", "ReadScalar", "Order", "blocks"}
+            elif name == "Reduce":
                 mode = step.mode
                 found |= {
                     f"{mode}Rows",
@@ -428,6 +481,8 @@ def needed_helpers(program: Program) -> frozenset[str]:
                     "ChunkMask",
                     "blocks",
                 }
+            elif name == "Fold" and is_extreme and copies_blocks and program.schedule != "down":
+                found.add(f"{step.mode}PartAtOnce")
             elif name == "Fold" and program.schedule != "down":
                 found |= {f"{step.mode}Part", f"{step.mode}OfRow", f"BlockRepeats{step.mode}"}
             elif name == "Accumulate":

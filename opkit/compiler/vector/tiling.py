@@ -83,6 +83,8 @@ class TilingLayout:
     strides: tuple[tuple[str, Dimension], ...]
     has_gap: bool
     """Whether rows of some type end more than a block before the stride."""
+    copies_blocks: bool = False
+    """Whether the chip copies whole blocks of 32 bytes only: it has no DataCopyPad."""
 
     @cached_property
     def has_single_row(self) -> bool:
@@ -97,7 +99,11 @@ class TilingLayout:
 
 
 def layout_of(
-    plan: Plan, stems: Mapping[str, str], lead: Sequence[TilingField] = ()
+    plan: Plan,
+    stems: Mapping[str, str],
+    lead: Sequence[TilingField] = (),
+    *,
+    copies_blocks: bool = False,
 ) -> TilingLayout:
     """Return the tiling structure of a kernel.
 
@@ -105,6 +111,7 @@ def layout_of(
         plan: the kernel.
         stems: its tensors' names in C++.
         lead: members that come first, in place of those that give rows and tiles to cores.
+        copies_blocks: the chip copies whole blocks of 32 bytes only.
     """
     program = plan.program
     domain = program.domain
@@ -172,7 +179,10 @@ def layout_of(
         narrow.append(TilingField("reserved", "uint32_t"))
     moved = {size for _, size in (*plan.input_bytes, *plan.output_bytes)}
     has_gap = program.schedule in ("rows", "down", "blocks") and len(moved) > 1
-    return TilingLayout(plan, (*wide, *narrow), field_of, tuple(sizes), tuple(strides), has_gap)
+    return TilingLayout(
+        *(plan, (*wide, *narrow), field_of, tuple(sizes), tuple(strides), has_gap),
+        copies_blocks=copies_blocks,
+    )
 
 
 def _field(operand: Operand) -> Field | None:
@@ -230,11 +240,14 @@ def launch_for(
     Raises:
         DoesNotFit: a row is too long for the schedule of whole rows, or even the least tile for
         the buffer.
+        UsageError: rows are no multiple of the blocks that the chip copies.
     """
     plan = layout.plan
     program = plan.program
     domain = program.domain
     columns = evaluate(domain.columns, sizes)
+    if layout.copies_blocks:
+        _check_blocks(plan, chip, columns)
     per_batch = evaluate(domain.rows, sizes)
     rows = per_batch
     for extent in domain.batches:
@@ -310,6 +323,18 @@ def launch_for(
     values["workLength"] = max(chunked, int(values["tileLength"]) // 64 * 10 + 128)
     fill_values(layout, values, sizes, scalars)
     return Launch(block_dim, pack_values(layout, values), cut, values)
+
+
+def _check_blocks(plan: Plan, chip: Chip, columns: int) -> None:
+    """Refuse rows that are no whole blocks."""
+    tensors = (*plan.program.inputs, *(tensor for tensor, _ in plan.program.outputs))
+    for tensor in tensors:
+        if columns * element_bytes(tensor.dtype) % 32:
+            raise UsageError(
+                f"rows of {columns} {tensor.dtype} are no multiple of 32 bytes, which"
+                f" {chip.name} copies",
+                help="pad the last axis",
+            )
 
 
 def fill_values(

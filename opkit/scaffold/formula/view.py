@@ -258,12 +258,12 @@ def kernel_views(
     soc_configs = tuple(dict.fromkeys(chip.soc_config for chip in chips))
     parsed = parse(spec) if spec.has_formula else None
     if parsed is None:
-        layout = blank_layout(spec, npu_archs=[chip.npu_arch_number for chip in chips])
+        layout = blank_layout(spec, chips=chips)
         return lambda stems: _view(
             spec, stems, soc_configs, None, None, integer=False, layout=layout
         )
     for chip in chips:
-        if chip.npu_arch_number != 2201:
+        if not chip.has_data_copy_pad:
             raise UsageError(
                 f"the kernel that a formula gives does not run on {chip.name}",
                 help="it uses DataCopyPad, which architecture 2201 has: -c ai_core-Ascend910B2",
