@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -266,50 +267,57 @@ def _merge(
     lasting: frozenset[str],
 ) -> tuple[list[tuple[str, list[Node], str]], dict[str, int]]:
     """Join kernels that run in the same loops where neither waits for the other through a third."""
-    merged = True
-    while merged:
-        merged = False
-        for right in range(len(building)):
-            for left in range(right):
-                if building[left][0] != "vector" or building[right][0] != "vector":
-                    continue
-                reads = _reads(building, home)
-                if not _shares(graph, building, left, right) or _between(reads, left, right):
-                    continue
-                nodes = _in_order(graph, [*building[left][1], *building[right][1]])
-                try:
-                    _check_loops(graph, nodes, lasting)
-                except UnfusableError:
-                    continue
-                building[left] = ("vector", nodes, building[left][2])
-                del building[right]
-                home = {
-                    node.output.name: index
-                    for index, (_, nodes, _) in enumerate(building)
-                    for node in nodes
-                }
-                merged = True
-                break
-            if merged:
-                break
+    # What cannot be joined once cannot be joined later: kernels only grow, and are known by their
+    # first node and how many they have.
+    refused: set[tuple[str, int, str, int]] = set()
+    while (pair := _joinable(graph, building, home, lasting, refused)) is not None:
+        left, right = pair
+        nodes = _in_order(graph, [*building[left][1], *building[right][1]])
+        building[left] = ("vector", nodes, building[left][2])
+        del building[right]
+        home = {
+            node.output.name: index
+            for index, (_, nodes, _) in enumerate(building)
+            for node in nodes
+        }
     return building, home
+
+
+def _joinable(
+    graph: Graph,
+    building: Sequence[tuple[str, list[Node], str]],
+    home: dict[str, int],
+    lasting: frozenset[str],
+    refused: set[tuple[str, int, str, int]],
+) -> tuple[int, int] | None:
+    """Return the first two kernels that run in the same loops, touch a common tensor, which joining
+    them saves a copy of, and do not wait for each other through a third."""
+    reads = _reads(building, home)
+    touching: dict[str, list[int]] = {}
+    for right, (kind, nodes, _) in enumerate(building):
+        if kind != "vector":
+            continue
+        names = {n for node in nodes for n in node.inputs} | {n.output.name for n in nodes}
+        names = {name for name in names if graph.tensors[name].shape}
+        for left in sorted({index for name in names for index in touching.get(name, ())}):
+            others = building[left][1]
+            key = (others[0].output.name, len(others), nodes[0].output.name, len(nodes))
+            if key in refused or _between(reads, left, right):
+                continue
+            try:
+                _check_loops(graph, _in_order(graph, [*others, *nodes]), lasting)
+            except UnfusableError:
+                refused.add(key)
+                continue
+            return left, right
+        for name in names:
+            touching.setdefault(name, []).append(right)
+    return None
 
 
 def _in_order(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
     wanted = {node.output.name for node in nodes}
     return [node for node in graph.nodes if node.output.name in wanted]
-
-
-def _shares(
-    graph: Graph, building: Sequence[tuple[str, list[Node], str]], left: int, right: int
-) -> bool:
-    """Whether two kernels touch a common tensor: only then does joining them save a copy."""
-    touched = []
-    for index in (left, right):
-        nodes = building[index][1]
-        names = {name for node in nodes for name in node.inputs} | {n.output.name for n in nodes}
-        touched.append({name for name in names if graph.tensors[name].shape})
-    return bool(touched[0] & touched[1])
 
 
 def _reads(building: Sequence[tuple[str, list[Node], str]], home: dict[str, int]) -> list[set[int]]:
@@ -339,12 +347,19 @@ def _between(reads: Sequence[set[int]], left: int, right: int) -> bool:
 
 def _order(building: Sequence[tuple[str, list[Node], str]], home: dict[str, int]) -> list[int]:
     reads = _reads(building, home)
+    waiting = [len(each) for each in reads]
+    readers: list[list[int]] = [[] for _ in building]
+    for index, sources in enumerate(reads):
+        for source in sources:
+            readers[source].append(index)
+    ready = [index for index, count in enumerate(waiting) if count == 0]
     done: list[int] = []
-    while len(done) < len(building):
-        for index in range(len(building)):
-            if index not in done and reads[index] <= set(done):
-                done.append(index)
-                break
-        else:
-            raise AssertionError("kernels wait for each other in a circle")
+    while ready:
+        index = heapq.heappop(ready)
+        done.append(index)
+        for reader in readers[index]:
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                heapq.heappush(ready, reader)
+    assert len(done) == len(building), "kernels wait for each other in a circle"
     return done

@@ -14,6 +14,7 @@ from torch import fx
 from opkit.errors import UsageError
 from opkit.graph.attention import keep_attention_whole
 from opkit.graph.backend import decompositions
+from opkit.graph.freezing import fixed
 from opkit.graph.program import run_nodes
 from opkit.graph.translation import DTYPES, is_view
 
@@ -64,7 +65,7 @@ def exported(model: Any, inputs: Sequence[Any], dtype: torch.dtype) -> Exported:
         return _from_script(model, given, dtype)
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"the model is {type(model).__name__}, expected a torch.nn.Module")
-    whole = copy.deepcopy(model).to(dtype).eval()
+    whole = fixed(copy.deepcopy(model)).to(dtype).eval()
     try:
         with torch.no_grad(), warnings.catch_warnings():
             # What torch warns of inside of its own exporter is not the user's.

@@ -14,6 +14,7 @@ from opkit.compiler import Value
 from opkit.errors import UsageError
 from opkit.graph.aten import Call
 from opkit.graph.export import Exported, run
+from opkit.graph.trained import Levels, levels_of, read_past
 from opkit.graph.translation import Replacement, line_of, operator_name
 
 __all__ = [
@@ -30,9 +31,9 @@ __all__ = [
 METHODS = ("min-max", "percentile", "entropy")
 _BINS = 2048
 _LEVELS = 128
+"""Sizes that a number of 8 bits and either sign has."""
 MOST = _LEVELS - 1
 """The largest int8 that values become: ranges are the same on both sides of 0."""
-"""Sizes that a number of 8 bits and either sign has."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def quantised_products(
             "the model has no product of an input and weights that int8 would serve",
             help='build it with precision="float16"',
         )
-    if not how.weight_only and not batches:
+    trained = {} if how.weight_only else read_past(model, [node for node, _ in products])
+    if not how.weight_only and not batches and len(trained) < len(products):
         raise UsageError(
             "int8 needs calibration: inputs from which the ranges are taken",
             help="build(..., calibration=[(x,), ...]), or Quantisation(weight_only=True)",
@@ -105,16 +107,15 @@ def quantised_products(
     notes = []
     for node, (values, _) in products:
         matrix = values.double().numpy()
-        levels, scales = rounded_weights(matrix, how)
+        levels, scales = _trained_weights(model, node, matrix) or rounded_weights(matrix, how)
         rounded = matrix - levels * scales
         found = seen.get(node, Seen())
         mean = found.total / found.rows if found.rows else np.zeros(matrix.shape[0])
         correction = mean @ rounded if how.correct_bias and found.rows else None
-        step = 0.0
-        if not how.weight_only:
-            step = step_of(found, how)
+        left = None if how.weight_only else trained.get(node) or _around_zero(found, how)
+        step = 0.0 if left is None else float(left.scale)
         added = _added(model, node, correction, matrix.shape[1])
-        replaced[node] = _replacement(levels, scales, step, added)
+        replaced[node] = _replacement(levels, scales, left, added)
         notes.append(
             {
                 "node": node.name,
@@ -134,6 +135,27 @@ def rounded_weights(matrix: Any, how: Quantisation) -> tuple[Any, Any]:
     scales = np.maximum(peaks, 1e-12).reshape(1, -1) / MOST
     levels = np.clip(np.rint(matrix / scales), -MOST, MOST).astype(np.int8)
     return levels, np.broadcast_to(scales, (1, matrix.shape[1])).reshape(-1)
+
+
+def _around_zero(seen: Seen, how: Quantisation) -> Levels:
+    return Levels(np.float64(step_of(seen, how)), 0, -MOST, MOST)
+
+
+def _trained_weights(model: Exported, product: fx.Node, matrix: Any) -> tuple[Any, Any] | None:
+    """Return weights as int8 and the scale of each column, as training has rounded them; None where
+    it has not, or along other axes."""
+    right = product.args[-1]
+    assert isinstance(right, fx.Node)
+    found = levels_of(model, right)
+    if found is None or found.zero or found.shift:
+        return None
+    if found.scale.ndim and found.scale.shape != matrix.shape[1:]:
+        return None
+    levels = np.clip(np.rint(matrix / found.scale), -_LEVELS, MOST)
+    # The weights have the precision of the model: half a level would be another rounding.
+    if np.abs(matrix / found.scale - levels).max() > 0.25:
+        return None
+    return levels.astype(np.int8), np.broadcast_to(found.scale, matrix.shape[1:]).copy()
 
 
 def step_of(seen: Seen, how: Quantisation) -> float:
@@ -238,21 +260,32 @@ def _added(model: Exported, node: fx.Node, correction: Any, columns: int) -> Any
     return wide if correction is None else wide + correction
 
 
-def _replacement(levels: Any, scales: Any, step: float, added: Any) -> Replacement:
-    """Return the row of one product: int8 by int8 to int32, then scaled as it leaves the cube."""
+def _replacement(levels: Any, scales: Any, left: Levels | None, added: Any) -> Replacement:
+    """Return the row of one product: int8 by int8 to int32, then scaled as it leaves the cube.
+
+    Args:
+        left: of what the product's left side becomes; None: fractions.
+    """
+    if left is not None and (offset := left.zero + left.shift):
+        # What the numbers are beside 0 adds the same to every row.
+        beside = -offset * float(left.scale) * scales * levels.sum(axis=0, dtype=np.float64)
+        added = beside if added is None else added + beside
 
     def row(c: Call, *arguments: Any, **_: Any) -> Value:
         x = arguments[-2]
         weight = c.constant(levels.T.copy())
-        if step == 0.0:
+        if left is None:
             scale = c.constant(scales.astype(np.float32).reshape(-1, 1))
             wide = (weight.astype("float32") * scale).astype(x.dtype)
             found: Value = x.apply("matmul", wide, transpose_b=True).astype("float32")
         else:
-            wide = x.astype("float32") * (1.0 / step)
-            wide = wide.apply("round").apply("clamp", low=float(-MOST), high=float(MOST))
+            wide = x.astype("float32") * (1.0 / float(left.scale))
+            # As training rounds: with the zero point added, so that ties go the same way.
+            wide = (wide + float(left.zero) if left.zero else wide).apply("round")
+            wide = wide.apply("clamp", low=float(left.low), high=float(left.high))
+            wide = wide + float(left.shift) if left.shift else wide
             sums = wide.astype("int8").apply("matmul", weight, transpose_b=True)
-            scale = c.constant((scales * step).astype(np.float32))
+            scale = c.constant((scales * float(left.scale)).astype(np.float32))
             found = sums.astype("float32") * scale
         if added is not None:
             found = found + c.constant(added.astype(np.float32))

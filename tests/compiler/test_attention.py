@@ -106,6 +106,16 @@ def test_heads_beside_each_other_are_read_and_written_where_they_lie(
     run_program(function, *specs)
 
 
+def test_as_many_rows_as_there_are_do_not_matter_where_the_heads_fit_a_row() -> None:
+    def program(q: Any, k: Any, v: Any) -> Any:
+        parts = (each.reshape(1, 640, 32, 128).transpose(0, 2, 1, 3) for each in (q, k, v))
+        first, *rest = parts
+        return first.apply("attention", *rest).transpose(0, 2, 1, 3).reshape(1, 640, 4096)
+
+    fused = oc.prepare(oc.trace(program, _qkv(1, 640, 4096)))
+    assert [group.kind for group in fused.groups if group.kind != "view"] == ["attention"]
+
+
 def test_a_result_that_is_also_read_head_by_head_is_turned_by_a_kernel(run_program: Run) -> None:
     def program(q: Any, k: Any, v: Any) -> Any:
         y = q.apply("attention", k, v)

@@ -43,7 +43,7 @@ def _absorbed(work: Rebuilder, node: Node, inputs: list[Value]) -> tuple[Value, 
     for index, letter in enumerate("qkv"):
         name = node.inputs[index]
         before = graph.producers.get(name)
-        if letter in turned or before is None or not _is_turn(graph, before):
+        if letter in turned or before is None or not _is_turn(before, -3):
             continue
         # Keys that several batches share are laid out otherwise.
         if graph.tensors[name].shape[:-2] == batches:
@@ -54,15 +54,19 @@ def _absorbed(work: Rebuilder, node: Node, inputs: list[Value]) -> tuple[Value, 
     is_turned = (
         "y" not in turned
         and bool(users)
-        and all(user.operator == "transpose" and _is_turn(graph, user) for user in users)
+        and all(_is_turn(user, -2) for user in users)
         and all(tensor != result for _, tensor in graph.outputs)
     )
     settings["turned"] = turned + ("y" if is_turned else "")
     return work.builder.apply("attention", *inputs, **settings), is_turned
 
 
-def _is_turn(graph: Graph, node: Node) -> bool:
-    """Whether a node swaps heads and rows, the axes before the last, of fixed sizes."""
+def _is_turn(node: Node, heads_at: int) -> bool:
+    """Whether a node swaps heads and rows, the axes before the last, of fixed sizes.
+
+    Args:
+        heads_at: the axis of its result that heads lie along; rows lie along the other.
+    """
     if node.operator != "transpose":
         return False
     axes = node.settings["axes"]
@@ -73,4 +77,5 @@ def _is_turn(graph: Graph, node: Node) -> bool:
     sizes = node.output.shape[-3:]
     if not all(isinstance(extent, int) for extent in sizes):
         return False
-    return max(int(str(sizes[0])), int(str(sizes[1]))) * int(str(sizes[2])) <= _LONGEST
+    # From row to row of a head lie all heads.
+    return int(str(sizes[heads_at])) * int(str(sizes[-1])) <= _LONGEST

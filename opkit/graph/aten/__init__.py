@@ -17,6 +17,7 @@ from opkit.graph.aten import (
     places,
     pooling,
     products,
+    quantised,
     rows,
 )
 from opkit.graph.aten.call import Call, Refused
@@ -46,6 +47,7 @@ ROWS: Mapping[str, Callable[..., Any]] = {
     **places.ROWS,
     **pooling.ROWS,
     **products.ROWS,
+    **quantised.ROWS,
     **rows.ROWS,
 }
 """By the name that torch prints, `aten.add.Tensor`."""

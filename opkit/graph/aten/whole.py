@@ -130,6 +130,10 @@ def _compared(a: Operand, b: Operand) -> Bound:
     return _most(a, b)
 
 
+def _switched(_: Any, __: Any, zero: Operand, is_on: Operand, *___: Any) -> Bound:
+    return _most(zero, is_on)
+
+
 _SCALARS = ("Tensor", "Scalar")
 _MOVED = (
     *(f"{n}.default" for n in ("view", "reshape", "unsqueeze", "squeeze", "_unsafe_view")),
@@ -169,6 +173,7 @@ _BOUNDS: Mapping[str, Rule] = {
     "aten.constant_pad_nd.default": _padded,
     "aten.scatter.src": _scattered,
     "aten.scatter.value": _scattered,
+    "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default": _switched,
 }
 """How large the whole numbers are that operators give which read or give such of 64 bits; of those
 that give truths or fractions, how large what they read is."""
