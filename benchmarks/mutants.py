@@ -1,10 +1,11 @@
 """How many mutants of right kernels are killed: under the default standard, and the one before it.
 
-    python benchmarks/mutants.py [--only N,N] [--most N]
+    python benchmarks/mutants.py [--only N,N] [--most N] [--list]
 
 Each operator is a generated project of one type, forward and backward. `opkit check --mutate` only
 scores a project whose unchanged kernels pass their tests; where they fail under a standard, none of
-its mutants counts as killed under that. `--most N` takes mutants that are evenly spread, about N.
+its mutants counts as killed under that. `--most N` takes mutants that are evenly spread, about N;
+`--list` tells those that survive the default standard.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Score:
     compiled: int
     killed: dict[str, int | None]
     """By standard; None where the unchanged project does not pass."""
+    survivors: list[str]
+    """Under the default standard."""
 
 
 def opkit(command: str, project: Path, *arguments: str) -> dict[str, Any]:
@@ -68,12 +71,15 @@ def score(project: Path, most: int | None) -> Score:
     whole = find_mutants(project, sorted((project / "op_kernel").glob("*.cpp")))
     chosen = whole[:: max(1, len(whole) // most)] if most else whole
     right = {standard: passes(project, standard) for standard in STANDARDS}
-    found = Score(0, {standard: 0 if right[standard] else None for standard in STANDARDS})
+    found = Score(0, {standard: 0 if right[standard] else None for standard in STANDARDS}, [])
     for mutant in chosen:
         killed = killed_by(project, *mutant)
         if killed is None:
             continue
         found.compiled += 1
+        if not killed[STANDARDS[0]]:
+            path, change = mutant
+            found.survivors.append(f"{path}:{change.line}: {change.label}")
         for standard in STANDARDS:
             before = found.killed[standard]
             found.killed[standard] = None if before is None else before + killed[standard]
@@ -103,6 +109,7 @@ def main() -> None:
     )
     parser.add_argument("--only", help="these of the operators")
     parser.add_argument("--most", type=int, metavar="N")
+    parser.add_argument("--list", action="store_true", help="tell the survivors")
     arguments = parser.parse_args()
     numbers = arguments.only.split(",") if arguments.only else range(len(OPERATORS))
     for number in map(int, numbers):
@@ -118,6 +125,8 @@ def main() -> None:
         for standard, killed in found.killed.items():
             told = "none: the right kernel fails" if killed is None else f"{killed} killed"
             print(f"  {standard}: {told}", flush=True)
+        if arguments.list:
+            print("".join(f"  survives: {survivor}\n" for survivor in found.survivors), end="")
 
 
 if __name__ == "__main__":

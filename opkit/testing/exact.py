@@ -19,6 +19,7 @@ import numpy as np
 from opkit.errors import OperatorError
 from opkit.testing.arrays import Array, Input
 from opkit.testing.exact_number import choose, exact_number, larger, smaller, to_float
+from opkit.testing.float_kinds import Kinds
 from opkit.testing.traced import keeping_arrays
 
 __all__ = ["ExactOutput", "evaluate_exactly"]
@@ -36,6 +37,8 @@ class ExactOutput:
     """Where the evaluation came to a value: not where a zero's sign would decide."""
     overflows: Array
     """Where float32 may overflow on the way, by + - * / alone."""
+    breaks: Array
+    """Where such an overflow may make it NaN, as infinity less infinity is."""
     underflows: Array
     """Where a divisor on the way may be 0 in float32."""
     lost: Array
@@ -147,6 +150,7 @@ def _output(output: Array) -> ExactOutput:
         values=np.array([to_float(number.value) for number in numbers], np.float64),
         known=np.array([number.known for number in numbers], np.bool_),
         overflows=np.array([number.overflows for number in numbers], np.bool_),
+        breaks=np.array([bool(number.instead & Kinds.NAN) for number in numbers], np.bool_),
         underflows=np.array([number.underflows for number in numbers], np.bool_),
         lost=np.array([number.lost for number in numbers], np.bool_),
         errors=np.array([number.error for number in numbers], np.float64),

@@ -1,17 +1,35 @@
 """Numbers without limits of range that know what float32 could have made of them.
 
 Values are kept to 1200 bits. Beside its value each number knows whether float32 could have left its
-range on the way to it, in whatever order what is multiplied is multiplied, and how far underflow
-and comparisons that roundings decide may move it.
+range on the way to it, in whatever order what is multiplied is multiplied and what is added is
+added, which kinds of numbers it may be then, and how far underflow and comparisons that roundings
+decide may move it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import mpmath
+
+from opkit.testing.float_kinds import (
+    NOTHING,
+    Kinds,
+    absolute,
+    chosen_by,
+    compared,
+    divided,
+    larger_of,
+    multiplied,
+    negated,
+    of_function,
+    of_sign,
+    smaller_of,
+    summed,
+)
 
 __all__ = ["ExactNumber", "choose", "exact_number", "larger", "smaller", "to_float"]
 
@@ -32,6 +50,8 @@ _context.prec = _BITS
 _OVERFLOW = _context.mpf((2**25 - 1) * 2**103)
 # Where terms that were rounded before may add up to it.
 _NEAR_OVERFLOW = _OVERFLOW * (1 - _context.mpf(2) ** -20)
+# Below the least number there is only 0.
+_LEAST_EXPONENT = -149.0
 
 
 class ExactNumber:
@@ -42,8 +62,8 @@ class ExactNumber:
     """
 
     __slots__ = (
-        *("absorbs", "error", "high", "is_computed", "known", "lost", "low", "noise"),
-        *("overflows", "poisoned", "underflows", "value"),
+        *("absorbs", "error", "high", "instead", "is_computed", "known", "lost", "low", "noise"),
+        *("overflows", "poisoned", "terms", "underflows", "value"),
     )
 
     value: Any
@@ -62,6 +82,10 @@ class ExactNumber:
     """Whether it is NaN because an input is: no range, order or rounding makes it a number."""
     is_computed: bool
     """Whether it is no input and no number of the text."""
+    instead: Kinds
+    """What it may be where something on its way overflows."""
+    terms: tuple[float, float] | None
+    """Of a sum, what its positive and its negative terms come to."""
     high: float
     low: float
 
@@ -83,6 +107,8 @@ class ExactNumber:
             any(source.poisoned for source in sources) if sources else bool(_context.isnan(value))
         )
         self.error = self.noise = 0.0
+        self.instead = NOTHING
+        self.terms = None
         if reach is None:
             size = self.exponent
             reach = (max(0.0, size), min(0.0, size))
@@ -111,13 +137,18 @@ class ExactNumber:
     # Arithmetic
 
     def __neg__(self) -> ExactNumber:
-        return _like(self, -self.value)
+        found = _like(self, -self.value)
+        found.instead = negated(self.instead)
+        found.terms = self.terms and (self.terms[1], self.terms[0])
+        return found
 
     def __pos__(self) -> ExactNumber:
         return self
 
     def __abs__(self) -> ExactNumber:
-        return _like(self, abs(self.value))
+        found = _like(self, abs(self.value))
+        found.instead = absolute(self.instead)
+        return found
 
     def __add__(self, other: object) -> ExactNumber:
         b = exact_number(other)
@@ -136,6 +167,11 @@ class ExactNumber:
         found.noise = self.noise + b.noise
         for term in (self, b):
             found.noise += 2 * _STEP * _computed_size(term)
+        ends = zip(_terms(self), _terms(b), strict=True)
+        found.terms = positive, negative = tuple(x + y for x, y in ends)  # type: ignore[assignment]
+        # Only terms that were rounded before may add up to more than they are.
+        bar = _NEAR_OVERFLOW if max(sizes) < _NEAR_OVERFLOW else _OVERFLOW
+        found.instead = _of_two(summed, self, b) | _of_terms(positive, negative, bar)
         return found
 
     def __sub__(self, other: object) -> ExactNumber:
@@ -148,6 +184,7 @@ class ExactNumber:
         found.noise = _of_product(self, b, self.noise, b.noise)
         if _may_be_zero(self, b) or _may_be_zero(b, self):
             found.error = math.inf
+        found.instead |= _of_two(multiplied, self, b)
         return found
 
     def __truediv__(self, other: object) -> ExactNumber:
@@ -155,10 +192,12 @@ class ExactNumber:
         if not b.value:
             found = ExactNumber(_context.nan, (self, b))
             found.known = False
+            found.instead = _of_two(divided, self, b)
             return found
         reach = self.high - b.low, self.low - b.high
         found = _product(self.value / b.value, self, b, reach)
-        if reach[1] < _SLACK - _LARGEST_EXPONENT and not _is_nan(found):
+        slack = _SLACK if self.low and b.high else 0.0
+        if reach[1] < slack - _LARGEST_EXPONENT and not _is_nan(found):
             # Divisors may be multiplied with each other first: what is left is 0 then.
             found.error += to_float(abs(found.value))
         # What is near 0 may be rounded to it.
@@ -166,6 +205,7 @@ class ExactNumber:
         found.underflows = found.underflows or 0 < divisor <= b.error + b.noise
         found.error += _of_quotient(self, b, self.error, b.error)
         found.noise = _of_quotient(self, b, self.noise, b.noise)
+        found.instead |= _of_two(divided, self, b)
         return found
 
     def __pow__(self, other: object) -> ExactNumber:
@@ -176,19 +216,26 @@ class ExactNumber:
             for _ in range(abs(int(exponent))):
                 whole = whole * self
             return whole if exponent >= 0 else 1 / whole
+        instead = of_function("power" if exponent > 0 else "root", self.instead)
         if _context.isinf(self.value):
             # As C's pow has it: infinite or 0, whatever the sign.
-            return ExactNumber(_context.inf if exponent > 0 else _context.mpf(0), (self, b))
+            found = ExactNumber(_context.inf if exponent > 0 else _context.mpf(0), (self, b))
+            found.instead = instead
+            return found
         if self.value < 0 or _context.isnan(self.value):
-            return ExactNumber(_context.nan, (self, b))
+            found = ExactNumber(_context.nan, (self, b))
+            found.instead = instead
+            return found
         if not self.value:
             found = ExactNumber(_context.mpf(0), (self, b))
             found.known = bool(exponent > 0)
+            found.instead = instead
             return found
         reach = float(exponent) * self.high, float(exponent) * self.low
         spread = (max(0.0, *reach), min(0.0, *reach))
         found = _product(self.value**exponent, self, b, spread)
         found.error += _spread(lambda value: _power(value, exponent), found.value, self, self.error)
+        found.instead |= instead
         return found
 
     def __radd__(self, other: object) -> ExactNumber:
@@ -239,15 +286,15 @@ class ExactNumber:
         if name in _SUMS:
             return lambda: _SUMS[name](self)
         if name in _STEPS:
-            return lambda: _stepped(_STEPS[name], self)
+            return lambda: _stepped(name, self)
         function = _FUNCTIONS.get(name)
         if function is None:
             raise AttributeError(name)
-        return lambda: _applied(function, self)
+        return lambda: _applied(name, function, self)
 
     def tanh(self) -> ExactNumber:
         """Return the hyperbolic tangent."""
-        found = _applied(_tanh, self)
+        found = _applied("tanh", _tanh, self)
         found.absorbs = found.absorbs or (
             bool(_context.isfinite(self.value)) and abs(found.value) == 1
         )
@@ -282,30 +329,37 @@ def to_float(value: Any) -> float:
 def larger(a: object, b: object) -> ExactNumber:
     """Return the larger of two numbers, NaN where one is."""
     one, other = exact_number(a), exact_number(b)
-    return _either(one, other, bool(one.value > other.value or _context.isnan(one.value)))
+    found = _either(one, other, bool(one.value > other.value or _context.isnan(one.value)))
+    found.instead = _of_two(larger_of, one, other)
+    return found
 
 
 def smaller(a: object, b: object) -> ExactNumber:
     """Return the smaller of two numbers, NaN where one is."""
     one, other = exact_number(a), exact_number(b)
-    return _either(one, other, bool(one.value < other.value or _context.isnan(one.value)))
+    found = _either(one, other, bool(one.value < other.value or _context.isnan(one.value)))
+    found.instead = _of_two(smaller_of, one, other)
+    return found
 
 
 def choose(condition: object, a: object, b: object) -> ExactNumber:
     """Return what `numpy.where` does of three numbers."""
     deciding, one, other = exact_number(condition), exact_number(a), exact_number(b)
     chosen = one if deciding else other
+    instead = chosen.instead | chosen_by(deciding.instead, _kinds(one), _kinds(other))
     if not deciding.error:
         found = _decided(chosen, deciding)
         found.error, found.noise = chosen.error, chosen.noise
         found.is_computed = chosen.is_computed
         found.poisoned = chosen.poisoned
+        found.instead = instead
         return found
     # Roundings decide: it may be either.
     found = _decided(chosen, deciding, one, other)
     found.error = max(one.error, other.error) + _distance(one, other)
     found.noise = max(one.noise, other.noise)
     found.poisoned = one.poisoned and other.poisoned
+    found.instead = instead | one.instead | other.instead
     return found
 
 
@@ -358,6 +412,8 @@ def _truth(compare: Callable[[Any, Any], Any], a: ExactNumber, other: object) ->
         near += sum(n.noise + _DECISION_STEP * _computed_size(n) for n in (a, b))
     if near and apart <= near and not (_is_nan(a) or _is_nan(b)):
         found.error = 1.0
+    if a.instead or b.instead:
+        found.instead = _of_two(partial(compared, compare), a, b) & ~_kinds(found)
     return found
 
 
@@ -369,7 +425,9 @@ def _product(value: Any, a: ExactNumber, b: ExactNumber, reach: tuple[float, flo
     """Return a product or quotient with what underflow on its way makes of it."""
     found = ExactNumber(value, (a, b), reach)
     grows = reach[0] > max(a.high, b.high)
-    found.overflows = found.overflows or (reach[0] > _LARGEST_EXPONENT - (_SLACK if grows else 0.0))
+    if reach[0] > _LARGEST_EXPONENT - (_SLACK if grows else 0.0):
+        found.overflows = True
+        found.instead = _kinds_beyond(value, reach[1])
     if not value or not _context.isfinite(value) or reach[1] >= _SMALLEST_EXPONENT:
         return found
     if a.is_computed or b.is_computed:
@@ -392,9 +450,12 @@ def _of_product(a: ExactNumber, b: ExactNumber, of_a: float, of_b: float) -> flo
 
 
 def _may_be_zero(factor: ExactNumber, infinite: ExactNumber) -> bool:
-    """Whether infinity is multiplied by what float32 may take for zero, or for the other sign."""
+    """Whether infinity is multiplied by what float32 may take for zero, or for the other sign.
+
+    Infinite in float32 is an exponential that overflows, too.
+    """
     off = factor.error + factor.noise
-    is_infinite = bool(_context.isinf(infinite.value))
+    is_infinite = bool(abs(infinite.value) >= _OVERFLOW)
     return is_infinite and off > 0 and off >= to_float(abs(factor.value))
 
 
@@ -410,10 +471,63 @@ def _of_quotient(a: ExactNumber, b: ExactNumber, of_a: float, of_b: float) -> fl
     return (of_a + quotient * of_b) / (divisor - of_b)
 
 
-def _applied(function: Callable[[Any], Any], number: ExactNumber) -> ExactNumber:
+def _kinds(number: ExactNumber) -> Kinds:
+    """Return what a number may be in float32."""
+    value = number.value
+    if _context.isnan(value):
+        return Kinds.NAN | number.instead
+    sign, size = float(_sign(value)), abs(value)
+    found = of_sign(sign, infinite=bool(_context.isinf(value))) | number.instead
+    if size >= _OVERFLOW:
+        found |= of_sign(sign, infinite=True)
+    off = number.error + number.noise
+    return found | Kinds.ZERO if off and off >= to_float(size) else found
+
+
+def _of_two(operation: Callable[[Kinds, Kinds], Kinds], a: ExactNumber, b: ExactNumber) -> Kinds:
+    """Return what an operation may give where one of its operands is what overflow made of it."""
+    if not (a.instead or b.instead):
+        return NOTHING
+    found = operation(a.instead, _kinds(b)) if a.instead else NOTHING
+    return found | operation(_kinds(a), b.instead) if b.instead else found
+
+
+def _kinds_beyond(value: Any, low: float) -> Kinds:
+    """Return what a product may be of which some factors overflow; others may come to 2^low."""
+    if _context.isnan(value):
+        return Kinds.NAN
+    found = of_sign(float(_sign(value)), infinite=True)
+    # What is left of the other factors is zero, or near enough to be flushed to it.
+    return found | Kinds.NAN if not value or low < _LEAST_EXPONENT else found
+
+
+def _terms(number: ExactNumber) -> tuple[float, float]:
+    """Return what the positive and the negative terms of a sum come to, or of one term alone."""
+    if number.terms is not None:
+        return number.terms
+    size = to_float(abs(number.value))
+    # What rounds to infinity already has been an exponential's, or has been noted.
+    if not size < _OVERFLOW:
+        return 0.0, 0.0
+    return (size, 0.0) if number.value > 0 else (0.0, size)
+
+
+def _of_terms(positive: float, negative: float, bar: Any) -> Kinds:
+    """Return what a sum may be in some order of its terms, which overflows at a bar."""
+    found = Kinds.INFINITY if positive >= bar else NOTHING
+    if negative >= bar:
+        found |= Kinds.MINUS_INFINITY | (Kinds.NAN if found else NOTHING)
+    return found
+
+
+def _applied(name: str, function: Callable[[Any], Any], number: ExactNumber) -> ExactNumber:
+    instead = of_function(name, number.instead)
     if _context.isnan(number.value):
-        return ExactNumber(_context.nan, (number,))
+        found = ExactNumber(_context.nan, (number,))
+        found.instead = instead
+        return found
     found = ExactNumber(function(number.value), (number,))
+    found.instead = instead
     found.error = _spread(function, found.value, number, number.error)
     if number.noise >= abs(number.value):
         found.noise = _spread(function, found.value, number, number.noise)
@@ -432,11 +546,15 @@ def _spread(function: Callable[[Any], Any], value: Any, number: ExactNumber, off
     return math.inf if any(map(math.isnan, sizes)) else max(sizes)
 
 
-def _stepped(function: Callable[[Any], Any], number: ExactNumber) -> ExactNumber:
+def _stepped(name: str, number: ExactNumber) -> ExactNumber:
     """Return a function of whole values, which a rounding may put a step away."""
+    function, instead = _STEPS[name], of_function(name, number.instead)
     if _context.isnan(number.value):
-        return ExactNumber(_context.nan, (number,))
+        found = ExactNumber(_context.nan, (number,))
+        found.instead = instead
+        return found
     found = ExactNumber(function(number.value), (number,))
+    found.instead = instead
     found.is_computed = False
     if not _context.isfinite(number.value):
         return found

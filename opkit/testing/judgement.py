@@ -273,7 +273,9 @@ def _corrections(
             closer = ~(2 * np.abs(values - rounded) >= np.abs(values - golden[there]))
         closer &= np.isfinite(values) & np.isfinite(rounded)
         better = real.known[there] & (same | closer)
-        beyond = real.overflows[there] | (real.underflows[there] & ~np.isfinite(values))
+        # Infinity is what overflows: NaN only where something makes that of it.
+        beyond = np.where(np.isnan(values), real.breaks[there], real.overflows[there])
+        beyond |= real.underflows[there] & ~np.isfinite(values)
         beyond |= _as_float32_may(real, there, values, dtypes[number])
         # Neither reference has the digits there: a kernel that cancels differently may be right.
         beyond |= real.lost[there] & ~np.isnan(values)

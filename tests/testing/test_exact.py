@@ -280,3 +280,66 @@ def test_a_nan_that_is_not_chosen_asks_for_nothing() -> None:
     assert not poisoned(lambda x: np.where(x > 0, x, 1.0), math.nan)
     assert not poisoned(lambda x: (x > 0) * 1.0, math.nan)
     assert not poisoned(lambda x: x - x, math.inf)
+
+
+def grown(x):
+    return x**3 / (np.abs(np.minimum(x, 2)) + 0.5) / (np.abs(np.maximum(x + x, 0)) + 0.5)
+
+
+def falling(y):
+    return np.minimum(np.sqrt(np.abs(np.maximum(y, y))) - np.abs(y * y), 1)
+
+
+def test_an_overflow_excuses_infinity_and_no_nan_that_nothing_makes_of_it() -> None:
+    for function, value in ((grown, -LARGEST), (falling, LARGEST), (np.square, LARGEST)):
+        check(function, "float32", math.copysign(math.inf, function(np.float64(value))), value)
+        with pytest.raises(PrecisionError, match="NaN in the wrong place"):
+            check(function, "float32", math.nan, value)
+
+
+@pytest.mark.parametrize(
+    ("function", "values"),
+    [
+        # Infinity less infinity, in this order of terms or another.
+        (lambda x, y: x * x - y * y, (LARGEST, LARGEST)),
+        (lambda x, y: (x - y) + (x - y), (LARGEST, LARGEST)),
+        # By infinity, times zero, and what is divided by infinity times infinity.
+        (lambda x, y: x * x / (y * y), (LARGEST, 1e30)),
+        (lambda x, y: y * (x * x), (LARGEST, 0.0)),
+        (lambda x, y: 1 / (x * x) * (y * y), (1e30, 1e25)),
+        # The root and the logarithm of minus infinity, which the sum is in float32.
+        (lambda x, y: np.sqrt(y - x * x * 1e-30 * 1e-30), (1e25, 1.0)),
+        (
+            lambda x, y: np.log(np.maximum(2.0, y - x * x * 1e-30 * 1e-30) - x * x * 1e-50),
+            (1e25, 3),
+        ),
+    ],
+)
+def test_what_makes_nan_of_an_overflow_excuses_it(function, values) -> None:
+    check(function, "float32", math.nan, *values)
+
+
+def test_sums_whose_terms_never_overflow_together_are_no_reason_for_nan() -> None:
+    # The largest less a quarter of it stays below the largest.
+    for function in (lambda x: (x - 0.25 * x) * 0.0, lambda x: (x - x) * 0.0):
+        with pytest.raises(PrecisionError, match="NaN in the wrong place"):
+            check(function, "float32", math.nan, LARGEST)
+
+
+def test_an_exponential_that_overflows_times_what_underflow_makes_zero_is_not_judged() -> None:
+    # A right kernel failed: 0 times infinity in float32, minus infinity in real numbers.
+    def slope(g, y, x):
+        return g * y * np.exp(x)
+
+    check(slope, "float32", math.nan, -9.1e-41, 1.17e-38, LARGEST)
+    with pytest.raises(PrecisionError):
+        check(slope, "float32", math.nan, -1.0, 1.0, LARGEST)
+
+
+def test_a_choice_that_overflow_decides_may_be_either() -> None:
+    def chosen(x, y):
+        return np.where(x * x * 1e-30 < y, 2.0, np.sqrt(-x))
+
+    check(chosen, "float32", math.nan, 1e25, 1e25)
+    with pytest.raises(PrecisionError, match="NaN in the wrong place"):
+        check(chosen, "float32", math.nan, 1e10, 1e25)
