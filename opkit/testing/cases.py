@@ -115,6 +115,11 @@ _MATRIX_SHAPES: tuple[Shape, ...] = (
 )
 
 
+# Rows of which no unified buffer holds one: generated kernels take them in parts, by code that no
+# shorter row reaches. What was written by hand without a formula may have every row in the buffer.
+_LONG_ROWS = (2, 50021)
+
+
 def _main_shapes(size_bytes: int, by_row: bool) -> tuple[Shape, ...]:
     """Return the shapes that break kernels: around a data block, a tile, a core's share."""
     block = DATA_BLOCK_BYTES // size_bytes
@@ -181,6 +186,8 @@ def default_cases(
         reads_axes = shape_rule is None and _reads_axes(spec)
         shapes = _MATRIX_SHAPES if reads_axes else _main_shapes(min(widths, default=4), by_row)
         plan = [(shape, "normal") for shape in shapes]
+        if by_row and shape_rule is None and not reads_axes and spec.has_formula:
+            plan.append((_LONG_ROWS, "normal"))
         plan.append(((1, 3, 31, 31) if reads_axes else (31, 257), "uniform"))
         if edge_values and any(is_float(dtype) for dtype in dtypes):
             plan.append(((1, 4, 32, 32) if reads_axes else (4, 1024), "edge"))
