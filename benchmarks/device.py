@@ -5,6 +5,7 @@
     python benchmarks/device.py --optimizers
     python benchmarks/device.py --iterations 10000
     python benchmarks/device.py --imports
+    python benchmarks/device.py --calls
 
 `--opinfo N`: PyTorch's own list of operators (op_db of the installed wheel), each N-th of them,
 against the CPU. For each type that the chip has and the CPU supports, the first samples run on both
@@ -14,6 +15,7 @@ that kernels served, and every failure. A pass on the CPU fallback counts as fal
 `--optimizers`: five steps of each of its optimizers (optim_db), plain, foreach and fused.
 `--iterations N`: device memory after N training steps beside that before them.
 `--imports`: what `import torch` takes with the device named, beside without it.
+`--calls`: what an operator takes on one element, as Python calls it: by kernels, and on the CPU.
 """
 
 from __future__ import annotations
@@ -21,12 +23,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from device_suites import Tally, run_modules, run_operators, run_optimizers
+from measure import median_seconds, pin_to_one_core
+from table import print_figure, print_head
 
 
 def iterate(steps: int) -> None:
@@ -66,6 +72,46 @@ def compare_imports(runs: int = 7) -> None:
     print(f"ratio: {with_it / without:.3f}")
 
 
+def time_calls(rounds: int = 31, calls: int = 100) -> None:
+    """Print the median time of a call on one element, pinned to a core, on one thread."""
+    pin_to_one_core()
+    torch.set_num_threads(1)
+    x, matrix = torch.ones(1, device="npu"), torch.ones(1, 1, device="npu")
+    wide = torch.ones(1, dtype=torch.float64, device="npu")
+    native: dict[str, Callable[[], object]] = {
+        "x + x": lambda: x + x,
+        "x.add_(1)": lambda: x.add_(1),
+        "exp": lambda: x.exp(),
+        "gelu": lambda: torch.nn.functional.gelu(x),
+        "sum": lambda: x.sum(),
+        "softmax": lambda: x.softmax(0),
+        "mm": lambda: matrix @ matrix,
+        "clone": lambda: x.clone(),
+        "half": lambda: x.half(),
+    }
+    fallback: dict[str, Callable[[], object]] = {
+        "float64 x + x": lambda: wide + wide,
+        "float64 exp": lambda: wide.exp(),
+        "digamma": lambda: x.digamma(),
+        "i0": lambda: torch.special.i0(x),
+    }
+    print_head()
+    for kind, rows, limit in (("native", native, "15 us"), ("fallback", fallback, "20 us")):
+        torch.npu.reset_fallbacks()
+        found = {}
+        for name, call in rows.items():
+            taken = median_seconds(lambda f=call: [f() for _ in range(calls)], rounds=rounds)
+            found[name] = 1e6 * taken / calls
+            print_figure(f"{name} on one element, {kind}", f"{found[name]:.1f} us", limit)
+        counted = torch.npu.kernel_calls()
+        on_cpu = sum(row.fallback for row in counted)
+        by_kernels = sum(row.native for row in counted)
+        if by_kernels if kind == "fallback" else on_cpu:
+            sys.exit(f"not all {kind}: {by_kernels} calls by kernels, {on_cpu} on the CPU")
+        typical = statistics.median(found.values())
+        print_figure(f"median operator, {kind}", f"{typical:.1f} us", limit)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--opinfo", type=int, default=0, metavar="N", help="each n-th operator")
@@ -77,15 +123,19 @@ def main() -> None:
     parser.add_argument("--optimizers", action="store_true")
     parser.add_argument("--iterations", type=int, default=0)
     parser.add_argument("--imports", action="store_true")
+    parser.add_argument("--calls", action="store_true")
     options = parser.parse_args()
     if options.imports:
         compare_imports()
-    if not any((options.opinfo, options.modules, options.optimizers, options.iterations)):
+    suites = (options.opinfo, options.modules, options.optimizers, options.iterations)
+    if not (any(suites) or options.calls):
         return
     from opkit.torch_npu.build import kernel_library
     from opkit.torch_npu.native import load
 
     load().opkit_npu_kernels(str(kernel_library()).encode())
+    if options.calls:
+        time_calls()
     if options.iterations:
         iterate(options.iterations)
     if options.opinfo:

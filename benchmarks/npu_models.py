@@ -1,174 +1,276 @@
-"""Small models on `npu` against the CPU: losses of optimizer steps, share of native calls, time.
+"""Models trained on `npu` beside the CPU: errors, and the share of the calls that kernels serve.
 
-    python benchmarks/npu_models.py [--steps 20] [--bert]
+    python benchmarks/npu_models.py [NAME ...] [--types float32 float16 bfloat16] [--steps 20]
+    python benchmarks/npu_models.py --layer
 
-The models are written here: an encoder as BERT's, a decoder as GPT-2's, one as Llama's (RMS norm,
-rotary positions, SwiGLU), a vision transformer. `--bert` times one BERT-base layer in float16.
+Small models of `transformers` with random weights, and a residual network in resnet50's shape, with
+AdamW: float32, and autocast in float16 (with a gradient scaler) and bfloat16. The truth is the same
+training in float64 on the CPU. What is compared is how far from it the device and the CPU get in
+the same type: the logits and the gradients of the first step (norm of the difference, over all
+parameters), and the worst loss of all steps, as a share of the first. The CPU runs several times,
+with weights that differ by a rounding of the type: where a ReLU's input is nearly 0, a rounding
+decides about a whole gradient. Within: no further off than twice the CPU's worst, or than PyTorch's
+own tests allow in that type. `--layer` times a BERT-base layer.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+import importlib
 import time
+from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
 
 import torch
+from measure import compare, pin_to_one_core
+from table import print_figure, print_head
 from torch import nn
 from torch.nn import functional as F
 
+t: Any = importlib.import_module("transformers")
+_WORDS = 100
+_CPU_RUNS = 4
+_SIZES: dict[str, Any] = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+}
+_NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+_TOLERANCES = {torch.float32: 1.3e-6, torch.float16: 1e-3, torch.bfloat16: 1.6e-2}
+"""Those of torch.testing.assert_close: what a result may be off by where the CPU was lucky."""
 
-class Attention(nn.Module):
-    """Multi-head attention; rotary positions where asked for."""
 
-    def __init__(self, width: int, heads: int, *, causal: bool, rotary: bool = False) -> None:
+class Bottleneck(nn.Module):
+    """1x1, 3x3 and 1x1 convolutions with batch norms around an identity, as resnet50 has them."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
         super().__init__()
-        self.heads, self.causal, self.rotary = heads, causal, rotary
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        sizes = [(inputs, width, 1, 1), (width, width, 3, stride), (width, 4 * width, 1, 1)]
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(a, b, size, step, size // 2, bias=False) for a, b, size, step in sizes
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm2d(b) for _, b, _, _ in sizes)
+        # What a block adds is small at first: a rounding would grow through sixteen of them.
+        nn.init.constant_(self.norms[2].weight, 0.25)
+        self.shortcut = nn.Sequential()
+        if stride != 1 or inputs != 4 * width:
+            convolution = nn.Conv2d(inputs, 4 * width, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(convolution, nn.BatchNorm2d(4 * width))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, length, width = x.shape
-        parts = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads)
-        q, k, v = parts.permute(2, 0, 3, 1, 4)
-        if self.rotary:
-            q, k = rotate(q), rotate(k)
-        scores = q @ k.transpose(-1, -2) / (width // self.heads) ** 0.5
-        if self.causal:
-            later = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
-            scores = scores.masked_fill(later, float("-inf"))
-        mixed = scores.softmax(-1) @ v
-        return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        y = F.relu(self.norms[0](self.convolutions[0](x)))
+        y = F.relu(self.norms[1](self.convolutions[1](y)))
+        return F.relu(self.norms[2](self.convolutions[2](y)) + self.shortcut(x))
 
 
-def rotate(x: torch.Tensor) -> torch.Tensor:
-    half = x.shape[-1] // 2
-    rate = 10000.0 ** (-torch.arange(half, device=x.device, dtype=torch.float32) / half)
-    angle = torch.arange(x.shape[-2], device=x.device, dtype=torch.float32)[:, None] * rate
-    cos, sin = torch.cat([angle.cos()] * 2, -1), torch.cat([angle.sin()] * 2, -1)
-    return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+class Residual(nn.Module):
+    """Resnet50's stages of 3, 4, 6 and 3 blocks; its own width is 64."""
 
-
-class RmsNorm(nn.Module):
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int = 4, classes: int = 10) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
+        first = nn.Conv2d(3, width, 7, 2, 3, bias=False)
+        layers: list[nn.Module] = [first, nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        inputs = width
+        for stage, count in enumerate((3, 4, 6, 3)):
+            for block in range(count):
+                own = width << stage
+                layers.append(Bottleneck(inputs, own, 2 if stage and not block else 1))
+                inputs = 4 * own
+        self.layers = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = nn.Linear(inputs, classes)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
-
-
-class Block(nn.Module):
-    def __init__(self, width: int, heads: int, *, causal: bool, llama: bool = False) -> None:
-        super().__init__()
-        norm: Callable[[int], nn.Module] = RmsNorm if llama else nn.LayerNorm
-        self.first, self.second = norm(width), norm(width)
-        self.attention = Attention(width, heads, causal=causal, rotary=llama)
-        self.llama = llama
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        self.gate = nn.Linear(width, 4 * width) if llama else nn.Identity()
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = x + self.attention(self.first(x))
-        h = self.second(x)
-        hidden = F.silu(self.gate(h)) * self.up(h) if self.llama else F.gelu(self.up(h))
-        return x + self.down(hidden)
+    def forward(self, pixel_values: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+        logits = self.head(self.layers(pixel_values))
+        return {"loss": F.cross_entropy(logits, labels), "logits": logits}
 
 
-class Language(nn.Module):
-    def __init__(self, *, causal: bool, llama: bool = False) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(100, 64)
-        self.blocks = nn.Sequential(*(Block(64, 4, causal=causal, llama=llama) for _ in range(2)))
-        self.norm, self.head = nn.LayerNorm(64), nn.Linear(64, 100)
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.head(self.norm(self.blocks(self.embed(tokens)))).flatten(0, 1)
+def _tokens() -> dict[str, torch.Tensor]:
+    ids = torch.randint(3, _WORDS, (2, 16))
+    return {"input_ids": ids, "labels": ids}
 
 
-class Vision(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.patches = nn.Linear(48, 64)
-        self.blocks = nn.Sequential(*(Block(64, 4, causal=False) for _ in range(2)))
-        self.head = nn.Linear(64, 10)
-
-    def forward(self, image: torch.Tensor) -> torch.Tensor:
-        pieces = image.unflatten(2, (-1, 4)).unflatten(4, (-1, 4)).permute(0, 2, 4, 1, 3, 5)
-        return self.head(self.blocks(self.patches(pieces.flatten(3).flatten(1, 2))).mean(1))
+def _images(side: int, count: int) -> dict[str, torch.Tensor]:
+    return {
+        "pixel_values": torch.randn(count, 3, side, side),
+        "labels": torch.randint(0, 10, (count,)),
+    }
 
 
-def losses(
-    make: Callable[[], nn.Module],
-    inputs: torch.Tensor,
-    target: torch.Tensor,
+def _llama() -> nn.Module:
+    words = {"vocab_size": _WORDS, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    return t.LlamaForCausalLM(t.LlamaConfig(**_SIZES, **words, num_key_value_heads=2))
+
+
+def _bert() -> nn.Module:
+    return t.BertForMaskedLM(t.BertConfig(**_SIZES, **_NO_DROPOUT, vocab_size=_WORDS))
+
+
+def _gpt2() -> nn.Module:
+    sizes = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": _WORDS}
+    dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    ends = {"bos_token_id": 1, "eos_token_id": 2}
+    return t.GPT2LMHeadModel(t.GPT2Config(**sizes, **dropout, **ends))
+
+
+def _vit() -> nn.Module:
+    images = {"image_size": 16, "patch_size": 4, "num_labels": 10}
+    return t.ViTForImageClassification(t.ViTConfig(**_SIZES, **_NO_DROPOUT, **images))
+
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], dict[str, torch.Tensor]]]] = {
+    "Llama": (_llama, _tokens),
+    "BERT": (_bert, _tokens),
+    "GPT-2": (_gpt2, _tokens),
+    "ViT": (_vit, lambda: _images(16, 2)),
+    "resnet50": (Residual, lambda: _images(32, 8)),
+}
+TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+@dataclass
+class Run:
+    """What a training gave."""
+
+    losses: list[float]
+    logits: torch.Tensor
+    """Of the first forward, float64."""
+    gradients: torch.Tensor
+    """Of all parameters after the first backward, one behind the other, float64."""
+
+    def errors(self, truth: Run) -> tuple[float, float, float]:
+        """Return relative errors: logits, gradients, worst loss of all steps."""
+        first = abs(truth.losses[0])
+        off = [abs(a - b) / first for a, b in zip(self.losses, truth.losses, strict=True)]
+        logits = (self.logits - truth.logits).norm() / truth.logits.norm()
+        gradients = (self.gradients - truth.gradients).norm() / truth.gradients.norm()
+        return logits.item(), gradients.item(), max(off)
+
+
+def train(
+    model: nn.Module,
+    inputs: dict[str, torch.Tensor],
     device: str,
+    dtype: torch.dtype,
     steps: int,
-) -> list[float]:
-    torch.manual_seed(0)
-    model = make().to(device)
+) -> Run:
+    """Take AdamW's steps on one batch; half types by autocast, float16 with a gradient scaler."""
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    model = copy.deepcopy(model).to(device, wide).train()
+    given = {k: v.to(device, wide if v.is_floating_point() else None) for k, v in inputs.items()}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    inputs, target = inputs.to(device), target.to(device)
-    found = []
-    for _ in range(steps):
+    is_half = dtype in (torch.float16, torch.bfloat16)
+    scaler = torch.amp.GradScaler(device, init_scale=16.0, enabled=dtype == torch.float16)
+    losses, logits, gradients = [], torch.empty(0), torch.empty(0)
+    for step in range(steps):
         optimizer.zero_grad()
-        loss = F.cross_entropy(model(inputs), target)
-        loss.backward()
-        optimizer.step()
-        found.append(loss.item())
-    return found
+        with torch.autocast(device, dtype=dtype) if is_half else nullcontext():
+            results = model(**given)
+            loss = results["loss"]
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        if step == 0:
+            logits = results["logits"].detach().cpu().double()
+            parts = [p.grad for p in model.parameters() if p.grad is not None]
+            gradients = torch.cat([part.detach().cpu().double().flatten() for part in parts])
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    return Run(losses, logits, gradients)
+
+
+def nudged(model: nn.Module, dtype: torch.dtype, seed: int) -> nn.Module:
+    """Return a copy whose weights differ by up to a rounding of the type; itself for seed 0."""
+    made, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for weight in made.parameters() if seed else ():
+            noise = torch.rand(weight.shape, generator=generator) * 2 - 1
+            weight.mul_(1 + torch.finfo(dtype).eps / 2 * noise)
+    return made
+
+
+def _show(name: str, dtype_names: list[str], steps: int) -> tuple[int, Counter[str]]:
+    """Print a model's rows; return how many are within, and its calls."""
+    make, inputs = MODELS[name]
+    torch.manual_seed(0)
+    model, given = make(), inputs()
+    truth = train(model, given, "cpu", torch.float64, steps)
+    within, calls = 0, Counter[str]()
+    for dtype_name in dtype_names:
+        dtype = TYPES[dtype_name]
+        found = [
+            train(nudged(model, dtype, seed), given, "cpu", dtype, steps).errors(truth)
+            for seed in range(_CPU_RUNS)
+        ]
+        theirs = [max(errors) for errors in zip(*found, strict=True)]
+        torch.npu.reset_fallbacks()
+        begin = time.perf_counter()
+        ours = train(model, given, "npu", dtype, steps).errors(truth)
+        seconds = time.perf_counter() - begin
+        rows = torch.npu.kernel_calls()
+        native, cpu = sum(row.native for row in rows), sum(row.fallback for row in rows)
+        calls.update(native=native, cpu=cpu)
+        limit = _TOLERANCES[dtype]
+        is_within = all(a <= max(2 * b, limit) for a, b in zip(ours, theirs, strict=True))
+        within += is_within
+        errors = ", ".join(f"{a:.1e} / {b:.1e}" for a, b in zip(ours, theirs, strict=True))
+        print_figure(
+            f"{name}, {dtype_name}",
+            f"{'within' if is_within else 'DIFFERS'}: {errors};"
+            f" native {native / (native + cpu):.1%} of {native + cpu} calls, {seconds:.0f} s",
+            "within, 90 %",
+        )
+        for row in torch.npu.fallbacks():
+            print(f"  {row.fallback:5} on the CPU  {row.operator}: {'; '.join(row.reasons)}")
+    return within, calls
+
+
+def time_layer() -> None:
+    """Time a BERT-base layer of transformers, batch 1 x 128, forward, on one thread."""
+    pin_to_one_core()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    layer = t.models.bert.modeling_bert.BertLayer(t.BertConfig(attn_implementation="sdpa")).eval()
+    x = torch.randn(1, 128, 768)
+    there, y = copy.deepcopy(layer).half().to("npu"), x.half().to("npu")
+    with torch.no_grad():
+        pair = compare(lambda: there(y), lambda: layer(x), rounds=31)
+    print_figure(
+        "BERT-base layer, 1 x 128, float16 emulated / torch CPU float32, one thread",
+        f"{pair.ratio:.2f} ({1e3 * pair.first_seconds:.1f} / {1e3 * pair.second_seconds:.1f} ms)",
+        "<= 4, goal 1.5",
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *MODELS], help="all without any")
+    parser.add_argument("--types", nargs="+", choices=list(TYPES), default=list(TYPES))
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--bert", action="store_true")
+    parser.add_argument("--layer", action="store_true", help="time a BERT-base layer instead")
     options = parser.parse_args()
+    torch.set_num_threads(1)  # two threads wait for each other where others have the cores
     from opkit.torch_npu.build import kernel_library
     from opkit.torch_npu.native import load
 
     load().opkit_npu_kernels(str(kernel_library()).encode())
-    if options.bert:
-        time_bert()
+    print(f"transformers {t.__version__}, torch {torch.__version__}\n")
+    print_head()
+    if options.layer:
+        time_layer()
         return
-    tokens = torch.randint(0, 100, (2, 16))
-    image, label = torch.randn(2, 3, 16, 16), torch.tensor([1, 7])
-    models = {
-        "BERT": (lambda: Language(causal=False), tokens, tokens.flatten()),
-        "GPT-2": (lambda: Language(causal=True), tokens, tokens.flatten()),
-        "Llama": (lambda: Language(causal=True, llama=True), tokens, tokens.flatten()),
-        "ViT": (Vision, image, label),
-    }
-    for name, (make, inputs, target) in models.items():
-        expected = losses(make, inputs, target, "cpu", options.steps)
-        torch.npu.reset_fallbacks()
-        actual = losses(make, inputs, target, "npu", options.steps)
-        worst = max(abs(a - e) / abs(e) for a, e in zip(actual, expected, strict=True))
-        rows = torch.npu.kernel_calls()
-        native, cpu = sum(r.native for r in rows), sum(r.fallback for r in rows)
-        share = 100 * native / (native + cpu)
-        print(f"{name:6} {options.steps} steps: losses within {worst:.1e}; native {share:.1f} %")
-        for row in torch.npu.fallbacks()[:8]:
-            print(f"       {row.fallback:5} x {row.operator}: {'; '.join(row.reasons)}")
-
-
-def time_bert() -> None:
-    """One layer as BERT-base has it, batch 1 x 128."""
-    torch.set_num_threads(1)
-    layer = Block(768, 12, causal=False).eval()
-    x = torch.randn(1, 128, 768)
-    there, y = Block(768, 12, causal=False).eval().half().to("npu"), x.half().to("npu")
-
-    def best(call: Callable[[], object]) -> float:
-        times = []
-        for _ in range(7):
-            begin = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - begin)
-        return min(times) * 1000
-
-    with torch.no_grad():
-        host, device = best(lambda: layer(x)), best(lambda: there(y))
-    print(f"CPU float32, one thread: {host:.1f} ms; npu float16: {device:.1f} ms")
-    print(f"emulated / CPU: {device / host:.2f}")
+    names = options.names or list(MODELS)
+    within, calls = 0, Counter[str]()
+    for name in names:
+        own, counted = _show(name, options.types, options.steps)
+        within, calls = within + own, calls + counted
+    of = len(names) * len(options.types)
+    print_figure("models that agree, by type", f"{within} of {of}", "all")
+    print_figure("calls that kernels serve", f"{calls['native'] / calls.total():.1%}", ">= 90 %")
 
 
 if __name__ == "__main__":

@@ -123,12 +123,17 @@ void launch(const char* kernel, const char* name, c10::ArrayRef<void*> pointers,
 
 const char* run_program(const Program& program, const MapCall& call, c10::DeviceIndex device) {
   const KernelTables* loaded = tables.load(std::memory_order_acquire);
-  const size_t input_count = call.inputs.size();
-  const size_t operand_count = input_count + call.outputs.size();
+  c10::SmallVector<std::pair<const Argument*, uint8_t>, kMaxOperands> operands;
+  // An input that the formula does not read has no register: loading it would overwrite another's.
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (program.is_input_used[i]) operands.emplace_back(&call.inputs[i], program.input_registers[i]);
+  }
+  const size_t input_count = operands.size();
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    operands.emplace_back(&call.outputs[i], program.output_registers[i]);
+  }
+  const size_t operand_count = operands.size();
   if (operand_count > kMaxOperands) return "more operands than the kernel takes";
-  const auto argument = [&](size_t i) -> const Argument& {
-    return i < input_count ? call.inputs[i] : call.outputs[i - input_count];
-  };
   const int dims = static_cast<int>(call.shape.size());
   VectorProgram data;
   std::memset(&data, 0, offsetof(VectorProgram, steps));
@@ -164,12 +169,12 @@ const char* run_program(const Program& program, const MapCall& call, c10::Device
   opkit_gm_range ranges[kMaxOperands + 1];
   uint32_t least_bytes = 8;
   for (size_t i = 0; i < operand_count; ++i) {
-    const Argument& from = argument(i);
+    const Argument& from = *operands[i].first;
     kernels::Operand& operand = data.operands[i];
     const bool is_output = i >= input_count;
     operand.kind = from.kind;
     operand.is_output = is_output;
-    operand.reg = is_output ? program.output_registers[i - input_count] : program.input_registers[i];
+    operand.reg = operands[i].second;
     operand.row_stride = dims > 0 ? from.strides[0] : 0;
     if (data.row == 1) operand.row_stride = 1;
     if (operand.row_stride != 0 && operand.row_stride != 1) return "elements of a row do not lie side by side";

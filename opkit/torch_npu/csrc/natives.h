@@ -22,5 +22,6 @@ void add_lines();
 void add_convolution();
 void add_losses();
 void add_random();
+void add_optimizers();
 
 }  // namespace opkit::npu

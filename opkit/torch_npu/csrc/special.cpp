@@ -255,6 +255,7 @@ void add_special() {
   add_convolution();
   add_losses();
   add_random();
+  add_optimizers();
 }
 
 }  // namespace opkit::npu
