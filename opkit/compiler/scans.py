@@ -1,4 +1,4 @@
-"""Rows of the operators that run along an axis: counting, and sums on the way."""
+"""Rows of the operators that run along an axis: counting, products, and sums on the way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from opkit.errors import UsageError
 
 from .graph import GraphError
-from .table import REQUIRED, Operator, Settings, as_sum, is_floating, normal_axes
+from .table import REQUIRED, Operator, Settings, as_sum, is_floating, normal_axes, reduced
 
 if TYPE_CHECKING:
     from .builder import Value
@@ -49,17 +49,22 @@ def _first_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     return tensors[0].shape
 
 
-def _cumsum(x: Value, axis: int) -> Value:
-    (axis,) = normal_axes(axis, x.ndim)
+def _fixed_extent(x: Value, axis: int) -> int:
     extent = x.shape[axis]
     if not isinstance(extent, int):
         raise GraphError(
-            f"sums along {extent} elements: their number must be known",
+            f"along {extent} elements: their number must be known",
             location=x.builder.location,
             help="give the axis a fixed size",
         )
+    return extent
+
+
+def _cumsum(x: Value, axis: int) -> Value:
+    (axis,) = normal_axes(axis, x.ndim)
+    extent = _fixed_extent(x, axis)
     if not is_floating(x.dtype):
-        return _by_doubling(x.astype("int32"), axis, extent)
+        return _by_doubling(x.astype("int32"), "add", 0, axis)
     order = [*(at for at in range(x.ndim) if at != axis), axis]
     rows = x.astype("float32").transpose(*order)
     summed = _last_axis(rows.reshape(-1, extent), extent).reshape(*rows.shape)
@@ -86,15 +91,71 @@ def _triangle(x: Value, extent: int) -> Value:
     return is_before.astype("float32")
 
 
-def _by_doubling(x: Value, axis: int, extent: int) -> Value:
-    """Return sums of whole numbers: each element takes in the one 1, 2, 4, ... before it."""
+def _moved(x: Value, axis: int, distance: int, neutral: int) -> Value:
+    """Return elements that many places further along an axis, or before for one below 0; where
+    none comes from stands what is neutral."""
+    extent = _fixed_extent(x, axis)
+    start, stop = max(0, -distance), extent - max(0, distance)
+    ends = (max(0, distance), max(0, -distance))
+    widths = tuple(ends if at == axis else (0, 0) for at in range(x.ndim))
+    kept = x.apply("slice", axis=axis, start=start, stop=stop, step=1)
+    return kept.apply("pad", widths=widths, value=neutral)
+
+
+def _by_doubling(x: Value, operator: str, neutral: int, axis: int, direction: int = 1) -> Value:
+    """Return what comes together up to each element: it takes in the one 1, 2, 4, ... before it,
+    or behind it for the direction -1."""
     distance = 1
-    while distance < extent:
-        widths = tuple((distance, 0) if at == axis else (0, 0) for at in range(x.ndim))
-        early = x.apply("slice", axis=axis, start=0, stop=extent - distance, step=1)
-        x = x + early.apply("pad", widths=widths, value=0)
+    while distance < _fixed_extent(x, axis):
+        x = x.apply(operator, _moved(x, axis, direction * distance, neutral))
         distance *= 2
     return x
+
+
+def _cumprod(x: Value, axis: int) -> Value:
+    (axis,) = normal_axes(axis, x.ndim)
+    wide = x.astype("float32" if is_floating(x.dtype) else "int32")
+    return _by_doubling(wide, "mul", 1, axis).astype(x.dtype if is_floating(x.dtype) else "int32")
+
+
+def _prod(x: Value, axis: Any, keepdims: bool) -> Value:
+    """Return the product along axes: halves onto each other, until one element is left."""
+    axes = normal_axes(axis, x.ndim)
+    wide = x.astype("float32") if is_floating(x.dtype) else x
+    wide = wide.astype("int32") if x.dtype == "bool" else wide
+    for at in axes:
+        extent = _fixed_extent(x, at)
+        width = 1 << (extent - 1).bit_length()
+        if width != extent:
+            ends = tuple((0, width - extent) if each == at else (0, 0) for each in range(x.ndim))
+            wide = wide.apply("pad", widths=ends, value=1)
+        while width > 1:
+            width //= 2
+            halves = [
+                wide.apply("slice", axis=at, start=begin, stop=begin + width, step=1)
+                for begin in (0, width)
+            ]
+            wide = halves[0] * halves[1]
+    narrow = wide.astype(x.dtype) if is_floating(x.dtype) else wide
+    if keepdims:
+        return narrow
+    return narrow.reshape(*(e for at, e in enumerate(x.shape) if at not in axes))
+
+
+def _grad_prod(
+    grad: Value, x: Value, y: Value, axis: Any, keepdims: bool
+) -> Sequence[Value | None]:
+    """Return each element's gradient: the product of all others, so that a 0 divides nothing."""
+    axes = normal_axes(axis, x.ndim)
+    order = [*(at for at in range(x.ndim) if at not in axes), *axes]
+    turned = x.transpose(*order)
+    lines = turned.reshape(*turned.shape[: x.ndim - len(axes)], -1)
+    last = lines.ndim - 1
+    before, behind = (
+        _moved(_by_doubling(lines, "mul", 1, last, way), last, way, 1) for way in (1, -1)
+    )
+    others = (before * behind).reshape(*turned.shape)
+    return (grad * others.transpose(*sorted(range(x.ndim), key=order.__getitem__)),)
 
 
 def _grad_cumsum(grad: Value, x: Value, y: Value, axis: int) -> Sequence[Value | None]:
@@ -125,6 +186,21 @@ ROWS = (
         gradient=_grad_cumsum,
         aten="cumsum",
         parameters={"axis": -1},
+    ),
+    Operator(
+        *("cumprod", 1, "scan", _first_shape, as_sum),
+        lambda x, axis: np.cumprod(x, axis=axis),
+        expand=_cumprod,
+        aten="cumprod",
+        parameters={"axis": -1},
+    ),
+    Operator(
+        *("prod", 1, "reduction", reduced, as_sum),
+        lambda x, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims),
+        expand=_prod,
+        gradient=_grad_prod,
+        aten="prod",
+        parameters={"axis": None, "keepdims": False},
     ),
     # What sums of whole numbers along axes of unknown size become; the axes stay, and are 1 long.
     Operator(

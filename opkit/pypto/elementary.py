@@ -36,6 +36,22 @@ def _cosh(x: Traced) -> Traced:
     return (x.apply("exp") + x.apply("neg").apply("exp")) * 0.5
 
 
+def _cbrt(x: Traced) -> Traced:
+    size = x.apply("abs")
+    root = (size.apply("log") * (1.0 / 3.0)).apply("exp")
+    root = root + (size / (root * root) - root) * (1.0 / 3.0)
+    is_usual = size.apply("greater", 0.0).apply("logical_and", size.apply("less", math.inf))
+    return is_usual.apply("where", x.apply("sign") * root, x)
+
+
+def _sign_bit(x: Traced) -> Traced:
+    below = x.apply("less", 0)
+    if "float" not in x.dtype:
+        return below
+    # Of the zeros, the one that is below has the reciprocal -inf.
+    return below.apply("logical_or", (1.0 / x).apply("less", 0.0))
+
+
 def _asin(x: Traced) -> Traced:
     return x.apply("atan2", ((1.0 - x) * (1.0 + x)).apply("sqrt"))
 
@@ -199,6 +215,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "arange": _arange,
     "pad": _pad,
     "permute": lambda x, perm: x.transpose(*perm),
+    "cbrt": _cbrt,
+    "signbit": _sign_bit,
+    "cumprod": lambda x, dim: x.apply("cumprod", axis=dim),
+    "prod": lambda x, dim, keepdim=False: x.apply("prod", axis=dim, keepdims=keepdim),
     "cumsum": lambda x, dim: x.apply("cumsum", axis=dim),
     "expand_exp_dif": lambda x, other: (x - other).apply("exp"),
     "uniform": _drawn("random_uniform"),

@@ -23,6 +23,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x: x.apply("cumsum", axis=1),
         (Spec("x", (5, 6), "int32"),),
     ),
+    "products along axes": (
+        lambda x: (x.apply("prod", axis=(0, 2)), x.apply("cumprod", axis=1)),
+        (Spec("x", (3, 5, 2), "float32"),),
+    ),
     "whole numbers that wrap": (lambda x: x.sum(axis=1), (Spec("x", (7, 100), "int8"),)),
     "a convolution": (
         lambda x, w: x.apply("conv2d", w, padding=1).apply("relu"),
@@ -66,6 +70,16 @@ def test_sums_of_whole_numbers_along_an_axis_of_any_size_are_exact() -> None:
             actual = kernel(x)
         assert not checks.findings
         np.testing.assert_array_equal(actual, x.sum(axis=-1).astype(np.int16))
+
+
+def test_a_products_gradient_is_the_product_of_the_others() -> None:
+    graph = oc.gradient(oc.trace(lambda x: x.apply("prod", axis=-1), [Spec("x", (3, 5))]))
+    x = np.array([[1, 2, 3, 4, 5], [1, 0, 3, 4, 5], [0, 2, 3, 0, 5]], np.float32)
+    grad = np.array([1, 2, 3], np.float32)
+    given = {"x": x, "grad_y": grad}
+    actual = oc.compile(graph)(*(given[tensor.name] for tensor in graph.inputs))
+    expected = [[120, 60, 40, 30, 24], [0, 120, 0, 0, 0], [0, 0, 0, 0, 0]]
+    np.testing.assert_allclose(actual, expected)
 
 
 def test_a_tables_gradient_adds_up_what_each_row_was_taken_for() -> None:

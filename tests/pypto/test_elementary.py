@@ -54,6 +54,26 @@ def test_comparisons_and_bits() -> None:
 
 
 @pytest.mark.slow
+def test_roots_signs_and_products() -> None:
+    odd = np.array([[-27, 0.0, -0.0, 1e-30, 3e38, np.inf, -np.inf, np.nan]], np.float32)
+
+    @pypto.jit
+    def program(x, y, odd, i):
+        return (
+            *(pypto.cbrt(odd), pypto.signbit(odd), pypto.signbit(i)),
+            *(pypto.prod(y, 1), pypto.prod(i, 0, True), pypto.cumprod(y, -1)),
+        )
+
+    roots, signs, below, whole, of_numbers, running = program(X, Y, odd, I)
+    np.testing.assert_allclose(roots, np.cbrt(odd), rtol=1e-6)
+    np.testing.assert_array_equal(signs, np.signbit(odd) & ~np.isnan(odd))
+    np.testing.assert_array_equal(below, I < 0)
+    np.testing.assert_allclose(whole, Y.astype("f8").prod(1), rtol=1e-5)
+    np.testing.assert_array_equal(of_numbers, I.prod(0, keepdims=True, dtype=np.int32))
+    np.testing.assert_allclose(running, np.cumprod(Y.astype("f8"), -1), rtol=1e-5)
+
+
+@pytest.mark.slow
 def test_what_is_no_number_is_found() -> None:
     x = np.array([[1, np.nan, np.inf, -np.inf]], np.float32)
     nan, finite = pypto.jit(lambda x: (pypto.isnan(x), pypto.isfinite(x)))(x)
