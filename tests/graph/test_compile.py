@@ -92,6 +92,19 @@ def test_nodes_without_a_row_are_run_by_torch_with_the_reason() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_products_along_axes_and_their_gradients_are_those_of_torch() -> None:
+    def model(x: Any) -> Any:
+        return x.prod(1) + torch.cumprod(x, 1)[:, -1], x.prod()
+
+    x = (torch.rand(3, 5) + 0.5).requires_grad_(True)
+    found = torch.compile(model, backend=opkit, fullgraph=True)(x)
+    torch.testing.assert_close(found, model(x), rtol=1e-5, atol=1e-6)
+    (gradient,) = torch.autograd.grad(found[0].sum() + found[1], x)
+    expected = torch.autograd.grad(model(x)[0].sum() + model(x)[1], x)
+    torch.testing.assert_close((gradient,), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_an_output_that_torch_has_as_a_view_keeps_its_strides() -> None:
     def model(x: Any) -> Any:
         y = (x * 2).permute(1, 0)

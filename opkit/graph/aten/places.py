@@ -66,10 +66,13 @@ def _highest(c: Call, x: Value, dim: Any, name: str) -> Value:
     return number.apply("greater", 0.5).reshape(*c.shape)
 
 
-def _cumsum(c: Call, x: Value, dim: int) -> Value:
-    if x.ndim == 0:
-        raise Refused("a sum along no axis has no kernel")
-    return c.typed(x).apply("cumsum", axis=c.axis(dim, x.ndim))  # type: ignore[union-attr]
+def _on_the_way(name: str) -> Row:
+    def row(c: Call, x: Value, dim: int) -> Value:
+        if x.ndim == 0:
+            raise Refused("along no axis there is no kernel")
+        return c.typed(x).apply(name, axis=c.axis(dim, x.ndim))  # type: ignore[union-attr]
+
+    return row
 
 
 def _cut(x: Value, shape: Sequence[Any], but: int | None = None) -> Value:
@@ -219,7 +222,8 @@ ROWS: Mapping[str, Row] = {
     "aten.min.dim": _extreme_and_place("min"),
     **{f"aten.any.{kind}": _any for kind in ("default", "dim", "dims")},
     **{f"aten.all.{kind}": _all for kind in ("default", "dim", "dims")},
-    "aten.cumsum.default": _cumsum,
+    "aten.cumsum.default": _on_the_way("cumsum"),
+    "aten.cumprod.default": _on_the_way("cumprod"),
     "aten.gather.default": _gather,
     "aten.scatter.src": _scatter(False),
     "aten.scatter.value": _scatter(False),

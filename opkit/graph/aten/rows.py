@@ -152,11 +152,13 @@ def _batch_norm_alone(
 ROWS: Mapping[str, Row] = {
     "aten.sum.dim_IntList": _fold("sum"),
     "aten.mean.dim": _fold("mean"),
+    "aten.prod.dim_int": _fold("prod"),
     "aten.amax.default": _fold("max"),
     "aten.amin.default": _fold("min"),
     "aten.logsumexp.default": _fold("logsumexp"),
     "aten.sum.default": _whole("sum"),
     "aten.mean.default": _whole("mean"),
+    "aten.prod.default": _whole("prod"),
     "aten.max.default": _whole("max"),
     "aten.min.default": _whole("min"),
     "aten.var.correction": _variance,
