@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import random
 import re
+import signal
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from opkit.cli.console import Console
@@ -29,6 +32,7 @@ def report_builds(
     seed: int,
     resume: Path | None,
     jobs: int | None,
+    seconds: float | None,
 ) -> bool:
     """Build the operators below a folder, tell of each, and return whether all were built.
 
@@ -39,6 +43,7 @@ def report_builds(
         matching: an expression over operators' paths; None: all.
         sample: how many of them, drawn by `seed`; None: all.
         resume: a file of results, a line of JSON each: those in it are not built again.
+        seconds: the limit of one operator; None: none.
     Raises:
         UsageError: there is none, or the file is not one of results.
     """
@@ -64,7 +69,7 @@ def report_builds(
     for entry in chosen:
         row = known.get(entry.name)
         if row is None:
-            row = _built(entry.name, named[entry.name], chip=chip, jobs=jobs)
+            row = _built(entry.name, named[entry.name], chip=chip, jobs=jobs, seconds=seconds)
             if resume is not None:
                 with resume.open("a", encoding="utf-8") as file:
                     file.write(f"{json.dumps(row)}\n")
@@ -80,18 +85,55 @@ class _Named:
         self.name = name
 
 
-def _built(name: str, operator: Path, *, chip: str, jobs: int | None) -> dict[str, Any]:
+class _TooLong(BaseException):
+    """The limit of one operator; a build stops for it as for Ctrl-C."""
+
+
+@contextmanager
+def _limited(seconds: float | None) -> Iterator[None]:
+    """Raise _TooLong in the main thread once so many seconds have passed."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _TooLong
+
+    if seconds is None:
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _built(
+    name: str, operator: Path, *, chip: str, jobs: int | None, seconds: float | None
+) -> dict[str, Any]:
     from opkit.toolchain import build_operators
 
     with tempfile.TemporaryDirectory(prefix="opkit-compat-build-") as scratch:
-        (result,) = build_operators((operator,), chip=chip, into=Path(scratch), jobs=jobs)
-        return {
-            "operator": name,
-            "built": result.artifact is not None,
-            "cause": result.cause or None,
-            "notes": list(result.notes),
-            "seconds": round(result.seconds, 1),
-        }
+        try:
+            with _limited(seconds):
+                (result,) = build_operators((operator,), chip=chip, into=Path(scratch), jobs=jobs)
+        except _TooLong:
+            cause = f"takes more than {seconds:g} s"
+            return _row(name, False, cause, (), seconds or 0.0)
+        built = result.artifact is not None
+        return _row(name, built, result.cause or None, result.notes, result.seconds)
+
+
+def _row(
+    name: str, built: bool, cause: str | None, notes: Sequence[str], seconds: float
+) -> dict[str, Any]:
+    return {
+        "operator": name,
+        "built": built,
+        "cause": cause,
+        "notes": list(notes),
+        "seconds": round(seconds, 1),
+    }
 
 
 def _read(resume: Path | None) -> Mapping[str, dict[str, Any]]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _WANTS_SHOWN = 25
+_STEP_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,8 @@ class _How:
     "--timeout",
     "seconds",
     type=click.FloatRange(min=0, min_open=True),
-    default=120.0,
-    show_default=True,
     metavar="SECONDS",
-    help="The limit of each step: data, build, run, check.",
+    help="The limit of each step: data, build, run, check; 120 by default, with --build none.",
 )
 @click.option(
     "-D",
@@ -111,7 +110,7 @@ def command(
     expression: str | None,
     jobs: int | None,
     executor: str | None,
-    seconds: float,
+    seconds: float | None,
     defines: tuple[str, ...],
     check: bool,
     mutate: bool,
@@ -149,7 +148,9 @@ def command(
         from opkit.cli._compat_build import report_builds
 
         if unit_tests or check or mutate or defines or executor is not None:
-            raise UsageError("--build goes with -k, -j, -c, --sample, --seed and --resume only")
+            raise UsageError(
+                "--build goes with -k, -j, -c, --sample, --seed, --resume and --timeout only"
+            )
         if not report_builds(
             console,
             folder,
@@ -159,9 +160,11 @@ def command(
             seed=seed,
             resume=resume,
             jobs=jobs,
+            seconds=seconds,
         ):
             raise click.exceptions.Exit(1)
         return
+    limit = seconds or _STEP_SECONDS
     if sample is not None or resume is not None:
         raise UsageError("--sample and --resume go with --build")
     if unit_tests:
@@ -170,12 +173,12 @@ def command(
         if mutate or defines or executor is not None:
             raise UsageError("--mutate, -D and --executor are for samples, not for --unit-tests")
         if not report_unit_tests(
-            console, folder, matching=expression, jobs=jobs, seconds=seconds, check=check
+            console, folder, matching=expression, jobs=jobs, seconds=limit, check=check
         ):
             raise click.exceptions.Exit(1)
         return
     samples = _samples(folder, expression)
-    how = _How(chosen_executor(executor, jobs), seconds, defines)
+    how = _How(chosen_executor(executor, jobs), limit, defines)
     if mutate:
         with tempfile.TemporaryDirectory(prefix="opkit-compat-mutate-") as name:
             _mutate(samples, how, Path(name).resolve(), console)

@@ -31,6 +31,7 @@ from opkit.toolchain import (
     chip_macros,
     find_library,
     host_description,
+    is_operator_for,
     load_project,
 )
 
@@ -200,6 +201,10 @@ class _Attempt:
         family = find_chip(self.chip).soc_config
         if test.chips and not any(name.lower().startswith(family) for name in test.chips):
             return self._say(Verdict.CHIP, f"is for {', '.join(test.chips)}")
+        operator = test.folder.parent.parent.parent
+        has_opdef = any((operator / "op_host").glob("*_def*.cpp"))
+        if not test.chips and has_opdef and not is_operator_for(operator, soc_config=family):
+            return self._say(Verdict.CHIP, f"the OpDef does not name {family}")
         program = self._workplace() / "test"
         built = self._run(self._command(program), self.place)
         if built.timed_out:
@@ -297,7 +302,7 @@ class _Attempt:
         """Return what the host code says; None where it does not build, as some need not."""
         try:
             return host_description(project, chip=self.chip, out=self.place / "host")
-        except BuildError:
+        except (BuildError, UsageError):
             return None
 
     def _first_header(self, described: HostDescription | None) -> tuple[Path, ...]:

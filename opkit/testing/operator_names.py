@@ -99,8 +99,6 @@ _RECIPROCAL_SCALE = "(math.log(base) if base > 0 else 1.0)"
 
 _ROOT_MEAN_SQUARE = "torch.rsqrt(({x}).square().mean(tuple(range(-{w}.dim(), 0)), True) + epsilon)"
 _NORMED = "torch.nn.functional.rms_norm({x}, {w}.shape, {w}, epsilon)"
-_OF_SUM = {"x": "{0} + {1}", "w": "{2}"}
-_ADD_RMS_NORM = f"({_NORMED}, {_ROOT_MEAN_SQUARE}, {{x}})".format(**_OF_SUM)
 _MATRICES = (
     "torch.matmul({0}.mT if transpose_x1 else {0}, {1}.mT if transpose_x2 else {1})",
     "torch.matmul({0}.mT if adj_x1 else {0}, {1}.mT if adj_x2 else {1})",
@@ -111,7 +109,6 @@ _MATRICES = (
 WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "accumulate_n": ("sum({0})",),
     "add_n": ("sum({0})",),
-    "add_rms_norm": (_ADD_RMS_NORM,),
     "adds": ("{0} + value",),
     "addcdiv": ("{0} + {3} * {1} / {2}",),
     "addcmul": ("{0} + {3} * {1} * {2}",),
@@ -127,15 +124,15 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "div_no_nan": ("torch.where({1} == 0, 0.0, {0} / {1})",),
     "elu_grad": ("{dy} * torch.where(activations > 0, 1.0, activations + 1.0)",),
     "exp": (f"torch.exp((scale * {{0}} + shift) * {_RECIPROCAL_SCALE})",),
-    "fill_diagonal": ("{0}.clone().fill_diagonal_({1}.item(), wrap)",),
-    "foreach_copy": ("[tensor.clone() for tensor in {0}]",),
+    "fill_diagonal": ("torch.clone({0}).fill_diagonal_({1}.item(), wrap)",),
+    "foreach_copy": ("[torch.clone(tensor) for tensor in {0}]",),
     "foreach_pow_scalar_and_tensor": ("torch._foreach_pow({0}.item(), {1})",),
     "gelu": ("torch.nn.functional.gelu({0}, approximate='tanh')",),
     "gelu_grad": ("torch.ops.aten.gelu_backward({dy}, {0}, approximate='tanh')",),
     # What it gave is clipped where what it was given is.
     "hardtanh_grad": ("torch.ops.aten.hardtanh_backward({dy}, {0}, min_val, max_val)",),
     "inv_grad": ("-{dy} * {0} ** 2",),
-    "l2_loss": ("{0}.square().sum() / 2",),
+    "l2_loss": ("torch.square({0}).sum() / 2",),
     "layer_norm": (
         "torch.native_layer_norm({0}, normalized_shape.tolist(), gamma, beta, epsilon)",
     ),
@@ -161,7 +158,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "squared_relu": ("torch.relu({0}) ** 2",),
     "swi_glu": ("torch.nn.functional.silu({0}.chunk(2, dim)[0]) * {0}.chunk(2, dim)[1]",),
     "swish": ("{0} * torch.sigmoid(scale * {0})",),
-    "tensor_move": ("{0}.clone()",),
+    "tensor_move": ("torch.clone({0})",),
     "transpose": ("torch.permute({0}, {1}.tolist())",),
     "truncate_div": ("torch.div({0}, {1}, rounding_mode='trunc')",),
 }

@@ -29,6 +29,7 @@ from opkit.toolchain.image import (
 from opkit.toolchain.library_build import (
     OperatorBuild,
     build_operators,
+    is_operator_for,
     operators_below,
     operators_for,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "home_variables",
     "host_argv",
     "host_description",
+    "is_operator_for",
     "load_project",
     "locked",
     "matching_close",

@@ -15,7 +15,13 @@ from opkit.toolchain.build import Artifact, BuildEvent, build
 from opkit.toolchain.operator_library import find_library, find_operators
 from opkit.toolchain.project import load_project
 
-__all__ = ["OperatorBuild", "build_operators", "operators_below", "operators_for"]
+__all__ = [
+    "OperatorBuild",
+    "build_operators",
+    "is_operator_for",
+    "operators_below",
+    "operators_for",
+]
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,15 @@ def operators_for(folder: Path, *, soc_config: str) -> tuple[Path, ...]:
     Args:
         soc_config: the family, such as `ascend910b`.
     """
+    return tuple(op for op in operators_below(folder) if is_operator_for(op, soc_config=soc_config))
+
+
+def is_operator_for(operator: Path, *, soc_config: str) -> bool:
+    """Return whether the OpDef of an operator of a library names a family of chips."""
     named = re.compile(rf'"{re.escape(soc_config)}"')
-    return tuple(
-        operator
-        for operator in operators_below(folder)
-        if any(
-            named.search(file.read_text(encoding="utf-8", errors="replace"))
-            for file in (operator / "op_host").glob("*_def*.cpp")
-        )
+    return any(
+        named.search(file.read_text(encoding="utf-8", errors="replace"))
+        for file in (operator / "op_host").glob("*_def*.cpp")
     )
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,6 +55,24 @@ def test_a_draw_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert drawn[0] == drawn[1] and drawn[0]["operators"] == 1
+
+
+def test_an_operator_that_takes_too_long_is_left_and_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(*_: object, **__: object) -> Iterator[object]:
+        while True:
+            time.sleep(0.01)
+        yield
+
+    monkeypatch.setattr("opkit.toolchain.build_operators", endless)
+    known = tmp_path / "known.jsonl"
+    before = signal.getsignal(signal.SIGALRM)
+    done = survey(str(LIBRARY), "--timeout", "0.1", "--resume", str(known), "-k", "running_sum")
+    document = json.loads(done.stdout)
+    assert document["causes"] == [{"cause": "takes more than 0.1 s", "operators": 1}]
+    assert json.loads(known.read_text())["built"] is False
+    assert signal.getsignal(signal.SIGALRM) is before
 
 
 def test_a_file_that_is_no_survey_and_a_folder_without_operators_are_refused(

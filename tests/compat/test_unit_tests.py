@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from opkit.cli.compat import command
-from opkit.compat import find_unit_tests, needs_googletest
+from opkit.compat import Verdict, find_unit_tests, needs_googletest, try_unit_test
 from opkit.errors import UsageError
 
 LIBRARY = Path(__file__).parents[1] / "toolchain" / "data" / "library"
@@ -28,6 +28,18 @@ def test_cmake_says_the_chips_and_the_macros() -> None:
 def test_a_folder_of_no_library_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not of a library"):
         find_unit_tests(tmp_path)
+
+
+def test_tests_of_an_operator_for_another_chip_are_not_built(tmp_path: Path) -> None:
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    (root / "math/shift/tests/ut/op_kernel/CMakeLists.txt").unlink()
+    definition = root / "math/shift/op_host/shift_def.cpp"
+    definition.write_text(definition.read_text().replace("ascend910b", "ascend950"))
+    (test,) = find_unit_tests(root)
+    place = tmp_path / "place"
+    outcome = try_unit_test(test, place, compiler=("false",), environment={}, seconds=5)
+    assert outcome.verdict is Verdict.CHIP and "does not name ascend910b" in outcome.cause
 
 
 @pytest.mark.slow

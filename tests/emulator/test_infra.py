@@ -190,6 +190,16 @@ def test_layouts_turn_coordinates_into_indices(compile_kernel) -> None:
     assert values(compile_kernel, body) == [33, 9]
 
 
+def test_a_kernels_own_helper_is_preferred_whatever_the_types(compile_kernel) -> None:
+    body = """
+      using namespace AscendC;
+      out.SetValue(0, CeilDiv(uint64_t{7}, uint32_t{0}));
+      out.SetValue(1, AscendC::CeilDiv(uint64_t{7}, 2));
+    """
+    own = "inline uint64_t CeilDiv(uint64_t x, uint64_t y) { return y == 0 ? x : (x + y - 1) / y; }"
+    assert values(compile_kernel, body, before=own) == [7, 4]
+
+
 def test_small_helpers(compile_kernel) -> None:
     body = """
       static_assert(IsSameType<half, half>::value && !IsSameType<half, float>::value);

@@ -169,6 +169,8 @@ def test_registers_hold_what_reductions_gave(compile_kernel) -> None:
     body = """ReduceSum(c, a, work, 512);
       c.SetValue(8, GetReduceRepeatSumSpr<float>());
       c.SetValue(9, GetAccVal<float>());
+      uint64_t bits = GetAccVal();
+      c.SetValue(13, *reinterpret_cast<float*>(&bits));
       float value = 0, index = 0;
       ReduceRepeat<ReduceType::MAX>(c[64], a, 64, 8, 1, 1, 8);
       GetReduceRepeatMaxMinSpr<float>(value, index);
@@ -178,7 +180,7 @@ def test_registers_hold_what_reductions_gave(compile_kernel) -> None:
       GetReduceMaxMinCount<float>(value, index);
       c.SetValue(12, value);"""
     z = run(compile_kernel, body, "float", "float", x, y)
-    assert z[8] == z[9] == z[0]
+    assert z[8] == z[9] == z[13] == z[0]
     assert (z[10], z[11], z[12]) == (1e6, 77, x.min())
 
 
@@ -199,7 +201,7 @@ def test_select_finds_its_operands_through_the_compare_register(
 ) -> None:
     x, y = operands(kind)
     lanes = 256 // x.itemsize
-    start = """LocalTensor<uint8_t> bits(TPosition::VECCALC, 20480, 64);
+    start = """LocalTensor<uint16_t> bits(TPosition::VECCALC, 20480, 32);
       Compare(bits, a, b, CMPMODE::LT, 512);"""
     body = {
         "scalar": """Duplicate(work, (S)3.0f, 64);

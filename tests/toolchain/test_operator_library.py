@@ -123,6 +123,26 @@ def test_an_output_that_nobody_infers_is_asked_for(running_sum: runtime.Library)
         running_sum.run("RunningSum", [total, total], out_shape=[None, (3,)], out_dtype="float")
 
 
+def test_the_callers_shape_counts_where_inference_does_nothing(library: Path) -> None:
+    source = library / "math" / "running_sum"
+    idle = shutil.copytree(source, library / "math" / "idle_sum", dirs_exist_ok=True)
+    shutil.rmtree(idle / "build", ignore_errors=True)
+    (idle / "op_host" / "infershape.cpp").write_text(
+        '#include "register/op_impl_registry.h"\n'
+        "static ge::graphStatus Infer(gert::InferShapeContext* context) {\n"
+        "  *context->GetOutputShape(0) = *context->GetInputShape(0);\n"
+        "  return ge::GRAPH_SUCCESS;\n"
+        "}\n"
+        "IMPL_OP_INFERSHAPE(RunningSum).InferShape(Infer);\n"
+    )
+    opened = runtime.open(build(load_project(idle)).folder)
+    total, x = np.arange(10, dtype=np.float32), np.full(10, 5, dtype=np.float32)
+    result, first = opened.run("RunningSum", [total, x], out_shape=[(4,), (3,)])
+    # The first one is inferred, whatever the caller says.
+    np.testing.assert_array_equal(result, np.arange(10) + 5)
+    np.testing.assert_array_equal(first, [5, 6, 7])
+
+
 def test_its_results_are_compared_with_a_reference_of_one_line(
     artifact: Artifact, library: Path
 ) -> None:

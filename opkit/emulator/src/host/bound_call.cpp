@@ -281,6 +281,7 @@ void BoundCall::infer_shapes() {
     gert::InferShapeContext context(node_.get());
     const uint32_t status = call_host(entry_.type, "InferShape", entry_.infer_shape, &context);
     if (status != ge::GRAPH_SUCCESS) fail_here("its InferShape function failed" + logged_reason());
+    take_shapes_of_idle_inference();
   } else {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Param& param = output_param(i);
@@ -325,6 +326,25 @@ void BoundCall::infer_shapes() {
                 ", which opkit does not know");
     }
     set_shape(outputs_[i], shape);
+  }
+}
+
+void BoundCall::take_shapes_of_idle_inference() {
+  std::vector<gert::Shape> inferred;
+  bool is_doubtful = false;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    inferred.push_back(outputs_[i].GetOriginShape());
+    is_doubtful = is_doubtful || (inferred[i].IsScalar() && gives_shape(i) && expected_[i].rank > 0);
+  }
+  if (!is_doubtful) return;
+  // What it leaves alone is a scalar, too: from another shape on, only what it sets is one.
+  const gert::Shape untouched = {gert::Shape::kInvalidDimValue};
+  for (gert::Tensor& output : outputs_) set_shape(output, untouched);
+  gert::InferShapeContext context(node_.get());
+  const uint32_t status = call_host(entry_.type, "InferShape", entry_.infer_shape, &context);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const bool is_idle = status == ge::GRAPH_SUCCESS && outputs_[i].GetOriginShape() == untouched;
+    set_shape(outputs_[i], is_idle && gives_shape(i) ? given_shape(i) : inferred[i]);
   }
 }
 

@@ -76,6 +76,8 @@ class BoundCall {
   void count_outputs(const opkit_call& call);
   void choose_column();
   void infer_shapes();
+  /// Where InferShape does nothing, the caller's shapes count.
+  void take_shapes_of_idle_inference();
   void infer_dtypes();
   void settle_column();
   const gert::Tensor* same_named_input(size_t output) const;

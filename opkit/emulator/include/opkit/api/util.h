@@ -37,13 +37,30 @@ using Conditional = std::conditional<condition, T, U>;
 using TrueType = std::true_type;
 using FalseType = std::false_type;
 
+}  // namespace AscendC
+
+namespace opkit {
+
+/// A number as the helpers below take it: a kernel's own function of the same name, whose parameters are numbers
+/// themselves, is preferred whatever the arguments' types.
+struct HelperNumber {
+  uint32_t value;
+  template <typename T, typename = std::enable_if_t<std::is_convertible<T, uint32_t>::value>>
+  constexpr HelperNumber(T number) : value(static_cast<uint32_t>(number)) {}
+  constexpr operator uint32_t() const { return value; }
+};
+
+}  // namespace opkit
+
+namespace AscendC {
+
 constexpr uint32_t DivCeil(uint32_t a, uint32_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
-constexpr uint32_t CeilDiv(uint32_t a, uint32_t b) { return DivCeil(a, b); }
+constexpr uint32_t CeilDiv(opkit::HelperNumber a, opkit::HelperNumber b) { return DivCeil(a, b); }
 /// Of numbers; that of tensors rounds each element up.
 constexpr uint32_t Ceil(uint32_t a, uint32_t b) { return DivCeil(a, b); }
 constexpr int32_t CeilDivision(int32_t num1, int32_t num2) { return num2 == 0 ? 0 : (num1 + num2 - 1) / num2; }
-constexpr uint32_t AlignUp(uint32_t a, uint32_t b) { return DivCeil(a, b) * b; }
-constexpr uint32_t CeilAlign(uint32_t a, uint32_t b) { return AlignUp(a, b); }
+constexpr uint32_t AlignUp(opkit::HelperNumber a, opkit::HelperNumber b) { return DivCeil(a, b) * b; }
+constexpr uint32_t CeilAlign(opkit::HelperNumber a, opkit::HelperNumber b) { return AlignUp(a, b); }
 
 constexpr int16_t GetDataBlockSizeInBytes() { return 32; }
 

@@ -3,47 +3,60 @@
 
 #include "opkit/api/vector_common.h"
 
-namespace AscendC {
+namespace opkit::vec {
 
-#define OPKIT_ASSERT_COMPARE(name, T, U) \
-  OPKIT_ASSERT_TYPE(name, T);            \
-  static_assert(sizeof(U) == 1, #name ": the destination holds bits; its elements are int8_t or uint8_t")
+/// A destination of bits, whatever whole numbers hold them: documents say int8_t and uint8_t, public kernels also
+/// compare into the uint16_t that Not and Select go on with.
+template <typename T>
+inline Operand comparison_bits(const AscendC::LocalTensor<T>& tensor) {
+  static_assert(std::is_integral<T>::value, "Compare: the destination holds bits; its elements are whole numbers");
+  Operand operand = tensor.operand();
+  operand.dtype = DType::U8;
+  return operand;
+}
+
+}  // namespace opkit::vec
+
+namespace AscendC {
 
 template <typename T, typename U>
 inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode,
                     uint32_t count, OPKIT_HERE) {
-  OPKIT_ASSERT_COMPARE(Compare, T, U);
-  opkit::Instr instr = opkit::vec::binary(opkit::Op::Compare, dst.operand(), src0.operand(), src1.operand(), where);
+  OPKIT_ASSERT_TYPE(Compare, T);
+  opkit::Instr instr =
+      opkit::vec::binary(opkit::Op::Compare, opkit::vec::comparison_bits(dst), src0.operand(), src1.operand(), where);
   instr.mode = static_cast<uint8_t>(cmpMode);
   opkit::vec::set_count<true>(instr, count);
   opkit::issue(instr);
 }
 
 /// Compares with a scalar; CompareScalar is its name before CANN 9.
-#define OPKIT_COMPARE_SCALAR(name)                                                                                \
-  template <typename T, typename U>                                                                               \
-  inline void name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,    \
-                   uint32_t count, OPKIT_HERE) {                                                                  \
-    OPKIT_ASSERT_COMPARE(CompareScalar, T, U);                                                                    \
-    ::opkit::Instr instr = ::opkit::vec::unary(::opkit::Op::CompareScalar, dst.operand(), src0.operand(), where); \
-    instr.mode = static_cast<uint8_t>(cmpMode);                                                                   \
-    ::opkit::vec::set_scalar(instr, src1Scalar);                                                                  \
-    ::opkit::vec::set_count<true>(instr, count);                                                                  \
-    ::opkit::issue(instr);                                                                                        \
-  }                                                                                                               \
-  OPKIT_COMPARE_SCALAR_REPEATS(name, const uint64_t* mask)                                                        \
+#define OPKIT_COMPARE_SCALAR(name)                                                                                  \
+  template <typename T, typename U>                                                                                 \
+  inline void name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,      \
+                   uint32_t count, OPKIT_HERE) {                                                                    \
+    OPKIT_ASSERT_TYPE(CompareScalar, T);                                                                            \
+    ::opkit::Instr instr =                                                                                          \
+        ::opkit::vec::unary(::opkit::Op::CompareScalar, ::opkit::vec::comparison_bits(dst), src0.operand(), where); \
+    instr.mode = static_cast<uint8_t>(cmpMode);                                                                     \
+    ::opkit::vec::set_scalar(instr, src1Scalar);                                                                    \
+    ::opkit::vec::set_count<true>(instr, count);                                                                    \
+    ::opkit::issue(instr);                                                                                          \
+  }                                                                                                                 \
+  OPKIT_COMPARE_SCALAR_REPEATS(name, const uint64_t* mask)                                                          \
   OPKIT_COMPARE_SCALAR_REPEATS(name, const uint64_t mask)
-#define OPKIT_COMPARE_SCALAR_REPEATS(name, mask_parameter)                                                        \
-  template <typename T, typename U, bool isSetMask = true>                                                        \
-  inline void name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,    \
-                   mask_parameter, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, OPKIT_HERE) {       \
-    OPKIT_ASSERT_COMPARE(CompareScalar, T, U);                                                                    \
-    ::opkit::Instr instr = ::opkit::vec::unary(::opkit::Op::CompareScalar, dst.operand(), src0.operand(), where); \
-    instr.mode = static_cast<uint8_t>(cmpMode);                                                                   \
-    ::opkit::vec::set_scalar(instr, src1Scalar);                                                                  \
-    ::opkit::vec::set_mask<isSetMask>(instr, sizeof(T), mask, repeatTime);                                        \
-    ::opkit::vec::set_strides(instr, repeatParams);                                                               \
-    ::opkit::issue(instr);                                                                                        \
+#define OPKIT_COMPARE_SCALAR_REPEATS(name, mask_parameter)                                                          \
+  template <typename T, typename U, bool isSetMask = true>                                                          \
+  inline void name(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,      \
+                   mask_parameter, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, OPKIT_HERE) {         \
+    OPKIT_ASSERT_TYPE(CompareScalar, T);                                                                            \
+    ::opkit::Instr instr =                                                                                          \
+        ::opkit::vec::unary(::opkit::Op::CompareScalar, ::opkit::vec::comparison_bits(dst), src0.operand(), where); \
+    instr.mode = static_cast<uint8_t>(cmpMode);                                                                     \
+    ::opkit::vec::set_scalar(instr, src1Scalar);                                                                    \
+    ::opkit::vec::set_mask<isSetMask>(instr, sizeof(T), mask, repeatTime);                                          \
+    ::opkit::vec::set_strides(instr, repeatParams);                                                                 \
+    ::opkit::issue(instr);                                                                                          \
   }
 OPKIT_COMPARE_SCALAR(CompareScalar)
 OPKIT_COMPARE_SCALAR(Compares)
@@ -55,9 +68,9 @@ OPKIT_COMPARE_SCALAR(Compares)
   inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,           \
                       CMPMODE cmpMode, mask_parameter, uint8_t repeatTime, const BinaryRepeatParams& repeatParams, \
                       OPKIT_HERE) {                                                                                \
-    OPKIT_ASSERT_COMPARE(Compare, T, U);                                                                           \
-    ::opkit::Instr instr =                                                                                         \
-        ::opkit::vec::binary(::opkit::Op::Compare, dst.operand(), src0.operand(), src1.operand(), where);          \
+    OPKIT_ASSERT_TYPE(Compare, T);                                                                                 \
+    ::opkit::Instr instr = ::opkit::vec::binary(::opkit::Op::Compare, opkit::vec::comparison_bits(dst),            \
+                                                src0.operand(), src1.operand(), where);                            \
     instr.mode = static_cast<uint8_t>(cmpMode);                                                                    \
     ::opkit::vec::set_mask<isSetMask>(instr, sizeof(T), mask, repeatTime);                                         \
     ::opkit::vec::set_strides(instr, repeatParams);                                                                \
@@ -78,7 +91,6 @@ OPKIT_COMPARE_SCALAR(Compares)
 OPKIT_COMPARE_REPEATS(const uint64_t* mask)
 OPKIT_COMPARE_REPEATS(const uint64_t mask)
 #undef OPKIT_COMPARE_REPEATS
-#undef OPKIT_ASSERT_COMPARE
 
 template <typename T>
 inline void GetCmpMask(const LocalTensor<T>& dst, OPKIT_HERE) {

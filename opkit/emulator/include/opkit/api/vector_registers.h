@@ -16,6 +16,10 @@ inline T GetAccVal() {
   return GetReduceRepeatSumSpr<T>();
 }
 
+/// The register itself, with the value in its low bits: what the function without a type gives, which public kernels
+/// read as a float.
+inline uint64_t GetAccVal() { return opkit::reduce_sum_bits(); }
+
 /// The extreme of all repeats of the last ReduceRepeat or ReduceMax or ReduceMin. The index is an integer whose bits
 /// are stored as T; after ReduceMax and ReduceMin it is not defined.
 template <typename T>
