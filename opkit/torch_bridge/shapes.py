@@ -43,7 +43,10 @@ def elementwise_shape(*tensors: torch.Tensor) -> Shape:
         ):
             whole = tensor
     for index, tensor in enumerate(tensors):
-        if not (_is_same(tensor.shape, whole.shape) or _is_last_axis(tensor, whole.shape)):
+        if _is_same(tensor.shape, whole.shape) or _is_last_axis(tensor, whole.shape):
+            continue
+        # Nothing is launched for an empty result, so that no tiling refuses anything.
+        if whole.numel():
             raise RuntimeError(
                 f"input {index} has shape {tuple(tensor.shape)}: it must have the shape of the"
                 f" largest input, {tuple(whole.shape)}, or be its last axis alone"
@@ -65,15 +68,21 @@ def rowwise_shape(
     """
     whole = tensors[0].shape
     columns, rows = _last_axis(whole), _rows(whole)
+
+    def is_launched() -> bool:
+        # Asked only where shapes differ, of sizes that may be symbols.
+        return bool(rows != 0 and (columns != 0 or reduces))
+
     for tensor in tensors[1:]:
         own = _rows(tensor.shape)
-        if _last_axis(tensor.shape) != columns or (own != rows and own != 1):
+        differs = _last_axis(tensor.shape) != columns or (own != rows and own != 1)
+        if differs and is_launched():
             raise RuntimeError(
                 f"an input of shape {tuple(tensor.shape)} beside one of {tuple(whole)}: rows must"
                 " agree in number and length, or it be one row"
             )
     for tensor in row_values:
-        if tensor.numel() != rows:
+        if tensor.numel() != rows and is_launched():
             raise RuntimeError(
                 f"an input with one value per row has shape {tuple(tensor.shape)}, beside"
                 f" {tuple(whole)}"
