@@ -221,3 +221,63 @@ def test_autocast_computes_products_in_the_lower_type() -> None:
     scaler.step(optimizer)
     scaler.update()
     assert model.weight.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_moments_and_norms_of_any_order(dtype: torch.dtype) -> None:
+    x = torch.randn(3, 4, 5).to(dtype)
+    compare(lambda x: (torch.var_mean(x, 1), torch.std_mean(x, (0, 2), correction=0)), x)
+    for order in (2, 1, 3, 0.5, 0, float("inf"), -float("inf"), -1):
+        compare(lambda x, p=order: torch.linalg.vector_norm(x.detach(), p, 1), x)
+    compare(lambda x: (torch.norm(x.detach(), 2, 1), torch.norm(x.detach(), 3, (0, 1))), x)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_log_sigmoid_and_hardtanh_with_their_gradients(dtype: torch.dtype) -> None:
+    x = torch.cat([torch.randn(40), torch.tensor([0.0, -100.0, 100.0, 12.0])]).to(dtype)
+    compare(lambda x: (F.logsigmoid(x), F.hardtanh(x)), x)
+
+
+def test_log_sigmoid_keeps_the_digits_of_what_is_nearly_nothing() -> None:
+    x = torch.tensor([5.0, 10.0, 15.0, 20.0])
+    torch.testing.assert_close(F.logsigmoid(x.npu()).cpu(), F.logsigmoid(x), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("count", [2, 5, 300])
+def test_spaced_numbers_meet_both_ends(count: int) -> None:
+    expected = torch.linspace(-3.0, 7.0, count)
+    torch.npu.reset_fallbacks()
+    found = torch.linspace(-3.0, 7.0, count, device="npu")
+    assert not torch.npu.fallbacks(), str(torch.npu.fallbacks())
+    torch.testing.assert_close(found.cpu(), expected, rtol=1e-6, atol=1e-6)
+    assert (found[0].item(), found[-1].item()) == (-3.0, 7.0)
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, torch.bool, torch.uint8, torch.int16], ids=str)
+def test_one_value_at_the_places_of_a_mask(dtype: torch.dtype) -> None:
+    def put(x: torch.Tensor) -> list[torch.Tensor]:
+        y, z = x.detach().clone(), x.detach().clone()
+        y[y != 0] = 1
+        z[torch.tensor([True, False, True], device=x.device)] = 0
+        return [y, z]
+
+    compare(put, torch.randint(0, 3, (3, 4, 5)).to(dtype))
+
+
+def test_a_mask_and_a_value_may_be_of_the_tensor_itself() -> None:
+    for device in ("cpu", "npu"):
+        x = torch.tensor([2.0, 3.0, 4.0], device=device)
+        x[x > 1] = x[1]
+        assert x.tolist() == [3.0, 3.0, 3.0]
+        flags = torch.tensor([[True, False], [False, True]], device=device)
+        flags[flags[:, 1]] = False
+        assert flags.tolist() == [[True, False], [False, False]]
+        flags[flags] = False
+        assert not flags.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16], ids=str)
+def test_small_whole_numbers_between_bounds(dtype: torch.dtype) -> None:
+    compare(
+        lambda x: (x.clamp(3, 90), x.clamp(min=7), x.clamp(max=11)), torch.arange(120).to(dtype)
+    )

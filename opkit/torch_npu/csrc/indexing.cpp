@@ -173,10 +173,45 @@ const char* index(const OperatorHandle&, Stack* stack) {
   return reason != nullptr ? reason : give(stack, 3, out);
 }
 
+/// The mask, where it is all that picks places; undefined else.
+at::Tensor only_mask(const IValue& indices) {
+  std::vector<std::optional<at::Tensor>> given;
+  if (indices.isOptionalTensorList()) {
+    given = indices.toOptionalTensorVector();
+  } else {
+    for (const at::Tensor& tensor : indices.toTensorVector()) given.emplace_back(tensor);
+  }
+  const bool is_one = given.size() == 1 && given[0].has_value() && given[0]->defined();
+  return is_one && given[0]->scalar_type() == at::kBool && on_device(*given[0]) ? *given[0] : at::Tensor();
+}
+
+/// One value at all places of a mask, whose dims are the first of self's.
+const char* put_by_mask(const at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
+  const at::ScalarType type = self.scalar_type();
+  if (!kind_of(type) || type == at::kLong || type == at::kInt) return "whole numbers that floats do not hold";
+  if (!self.is_contiguous() || self.numel() == 0 || mask.sizes() != self.sizes().slice(0, mask.dim())) return kLayout;
+  // What is read elsewhere than it is written may be written first.
+  const bool is_same = mask.data_ptr() == self.data_ptr() && mask.sizes() == self.sizes() && mask.is_contiguous();
+  if (may_overlap(self, value) || (may_overlap(self, mask) && !is_same)) return "source and target overlap";
+  const at::Tensor flags = packed(mask);
+  Sizes sizes(flags.sizes().begin(), flags.sizes().end()), strides(flags.strides().begin(), flags.strides().end());
+  sizes.resize(self.dim(), 1);
+  strides.resize(self.dim(), 1);
+  return run_formula("aten::index_put_", "select(m, v, x)", self.sizes(),
+                     {{"m", view_of(flags, sizes, strides)}, {"v", view_of(value, {1}, {1})}, {"x", self}},
+                     {{"y", self}}, {});
+}
+
 /// _index_put_impl_(self, indices, values, accumulate, unsafe)
 const char* index_put(const OperatorHandle&, Stack* stack) {
   const at::Tensor self = tensor_at(*stack, 5, 0), values = tensor_at(*stack, 5, 2);
   const c10::DeviceGuard guard(self.device());
+  const at::Tensor mask = only_mask(value_at(*stack, 5, 1));
+  if (mask.defined() && mask.dim() <= self.dim() && on_device(values) && values.numel() == 1 &&
+      values.scalar_type() == self.scalar_type() && !value_at(*stack, 5, 3).toBool()) {
+    const char* reason = put_by_mask(self, mask, values);
+    return reason != nullptr ? reason : give(stack, 5, self);
+  }
   if (!on_device(values) || self.scalar_type() != values.scalar_type() || values.numel() == 0) return kLayout;
   if (may_overlap(self, values)) return "source and target overlap";
   Indexed space;
