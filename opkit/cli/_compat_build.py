@@ -17,7 +17,7 @@ from typing import Any
 from opkit.cli.console import Console
 from opkit.errors import UsageError
 
-__all__ = ["report_builds"]
+__all__ = ["chosen_operators", "report_builds"]
 
 _PLACE = re.compile(r"^[^\s:]+:\d+: ")
 
@@ -47,6 +47,29 @@ def report_builds(
     Raises:
         UsageError: there is none, or the file is not one of results.
     """
+    known = _read(resume)
+    rows = []
+    for name, operator in chosen_operators(folder, chip, matching, sample, seed).items():
+        row = known.get(name)
+        if row is None:
+            row = _built(name, operator, chip=chip, jobs=jobs, seconds=seconds)
+            if resume is not None:
+                with resume.open("a", encoding="utf-8") as file:
+                    file.write(f"{json.dumps(row)}\n")
+        _tell(console, row)
+        rows.append(row)
+    return _sum_up(console, rows)
+
+
+def chosen_operators(
+    folder: Path, chip: str, matching: str | None, sample: int | None, seed: int
+) -> dict[str, Path]:
+    """Return the operators below a folder for a chip's family, by name, all or those asked for.
+
+    Args: as `report_builds`.
+    Raises:
+        UsageError: there is none.
+    """
     from opkit.chips import find_chip
     from opkit.compat import select_samples
     from opkit.toolchain import operators_for
@@ -64,18 +87,7 @@ def report_builds(
             f"{folder}: has no operator for {find_chip(chip).soc_config}",
             help="give a library's folder, or one of its categories",
         )
-    known = _read(resume)
-    rows = []
-    for entry in chosen:
-        row = known.get(entry.name)
-        if row is None:
-            row = _built(entry.name, named[entry.name], chip=chip, jobs=jobs, seconds=seconds)
-            if resume is not None:
-                with resume.open("a", encoding="utf-8") as file:
-                    file.write(f"{json.dumps(row)}\n")
-        _tell(console, row)
-        rows.append(row)
-    return _sum_up(console, rows)
+    return {entry.name: named[entry.name] for entry in chosen}
 
 
 class _Named:

@@ -23,7 +23,7 @@ from opkit.cli.options import (
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from opkit.compat import Outcome, Sample, ScanReport, Verdict, Want
+    from opkit.compat import OperatorScan, Outcome, Sample, ScanReport, Verdict, Want
     from opkit.executor import Executor
     from opkit.sanitizer import Finding
 
@@ -46,7 +46,11 @@ class _How:
 
 @click.command("compat", short_help="Try other people's samples, or scan which names they use.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--scan", is_flag=True, help="Only read: which names are used, and which are here.")
+@click.option(
+    "--scan",
+    is_flag=True,
+    help="Only read: which names are used, and which are here; of a library, what builds.",
+)
 @click.option(
     "--unit-tests",
     "unit_tests",
@@ -60,9 +64,12 @@ class _How:
     help="Build the operators of a library of operators, and count the causes of those that fail.",
 )
 @click.option(
-    "--sample", type=click.IntRange(min=1), metavar="N", help="With --build: N drawn at random."
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --build, or --scan of a library: N operators drawn at random.",
 )
-@click.option("--seed", type=int, default=0, metavar="N", help="With --build: for the draw.")
+@click.option("--seed", type=int, default=0, metavar="N", help="With --sample: for the draw.")
 @click.option(
     "--resume",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -142,7 +149,7 @@ def command(
     if wrong:
         raise UsageError(f'-D "{wrong[0]}" gives no value', help="write -D NAME=VALUE")
     if scan:
-        _scan(folder, expression, console)
+        _scan(folder, expression, chip, sample, seed, console)
         return
     if builds:
         from opkit.cli._compat_build import report_builds
@@ -334,12 +341,36 @@ def _passes(outcomes: list[Outcome]) -> bool:
     return bool(counted) and all(outcome.verdict is Verdict.PASS for outcome in counted)
 
 
-def _scan(folder: Path, expression: str | None, console: Console) -> None:
+def _scan(
+    folder: Path,
+    expression: str | None,
+    chip: str,
+    sample: int | None,
+    seed: int,
+    console: Console,
+) -> None:
     from opkit import compat
+    from opkit.chips import find_chip
+    from opkit.cli._compat_build import chosen_operators
+    from opkit.toolchain import operators_below
 
-    if expression is not None:
-        raise UsageError("-k chooses samples to run, and --scan reads all of DIR")
-    report = compat.scan(folder)
+    is_library = bool(operators_below(folder))
+    if (expression is not None or sample is not None) and not is_library:
+        raise UsageError(
+            "--scan reads all of DIR: -k and --sample choose among the operators of a library"
+        )
+    report = compat.scan(folder, chip=find_chip(chip))
+    operators: tuple[OperatorScan, ...] = ()
+    if is_library:
+        chosen = chosen_operators(folder, chip, expression, sample, seed)
+        with console.progress("scan", total=len(chosen)) as bar:
+            operators = compat.scan_operators(
+                folder,
+                tuple(chosen.values()),
+                report.kernels,
+                chip=find_chip(chip),
+                progress=bar.advance,
+            )
     if console.json:
         console.emit_json(
             {
@@ -349,10 +380,29 @@ def _scan(folder: Path, expression: str | None, console: Console) -> None:
                 "other_chips": report.other_chips,
                 "missing": report.missing,
                 "by_kernel": report.kernels,
+                "by_operator": operators,
             }
         )
         return
     _show_scan(report, console)
+    if operators:
+        _show_operators(operators, console)
+
+
+def _show_operators(operators: tuple[OperatorScan, ...], console: Console) -> None:
+    from opkit.compat import wants
+
+    _show_wants(
+        wants([one.missing for one in operators]), "operators", console, what="header or name"
+    )
+    whole = sum(not one.missing for one in operators)
+    if console.verbose:
+        rows = [(one.operator, " ".join(one.missing) or "-") for one in operators]
+        console.table(("operator", "lacks"), rows)
+    console.result(
+        f"\n{whole} of {len(operators)} operators ({whole / len(operators):.0%}) lack no header and"
+        " no name: as far as reading tells, these build"
+    )
 
 
 def _show_scan(report: ScanReport, console: Console) -> None:
@@ -372,13 +422,15 @@ def _share(report: ScanReport) -> float:
     return report.complete / max(len(report.kernels), 1)
 
 
-def _show_wants(missing: tuple[Want, ...], whom: str, console: Console) -> None:
+def _show_wants(
+    missing: tuple[Want, ...], whom: str, console: Console, *, what: str = "name"
+) -> None:
     if not missing:
         return
     shown = missing if console.verbose else missing[:_WANTS_SHOWN]
     console.result()
     console.table(
-        ("missing name", f"{whom} that want it", "lack nothing else"),
+        (f"missing {what}", f"{whom} that want it", "lack nothing else"),
         [(want.name, str(want.wanted_by), str(want.alone)) for want in shown],
         right=(f"{whom} that want it", "lack nothing else"),
     )

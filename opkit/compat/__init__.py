@@ -5,6 +5,7 @@ from __future__ import annotations
 from opkit.compat.api import ApiName, api_names
 from opkit.compat.declared import Declared, read_declared, read_refused
 from opkit.compat.discover import Sample, find_samples
+from opkit.compat.operator_scan import OperatorScan, scan_operators
 from opkit.compat.outcome import Outcome, Verdict, says_fail, says_pass
 from opkit.compat.run import Machine, Task, plan, try_task
 from opkit.compat.scan import KernelNames, ScanReport, Want, find_kernels, names_used, scan, wants
@@ -22,6 +23,7 @@ __all__ = [
     "Declared",
     "KernelNames",
     "Machine",
+    "OperatorScan",
     "Outcome",
     "Sample",
     "ScanReport",
@@ -42,6 +44,7 @@ __all__ = [
     "says_fail",
     "says_pass",
     "scan",
+    "scan_operators",
     "select_samples",
     "try_task",
     "try_unit_test",

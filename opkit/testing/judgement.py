@@ -87,6 +87,13 @@ def judge(
     if len(actual) != len(tensors):
         raise PrecisionError(f"{case.op} has {len(tensors)} outputs, the kernel gave {len(actual)}")
 
+    for (name, dtype), array in zip(tensors, actual, strict=True):
+        if dtype.name == "bfloat16" and array.dtype.itemsize != dtype.size_bytes:
+            raise PrecisionError(
+                f"output {name} is {array.dtype}, the case is one of {dtype.name}",
+                help="compare InferDataType in op_host with the OpDef",
+            )
+
     def parts() -> Iterable[Part]:
         found = reference.parts(inputs)
         if found is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "ANOTHER_OPERATOR",
+    "NEEDS_VALUES",
     "NEVER_IN_ORDER",
     "OTHER_NAMES",
     "PLAIN_NAMES",
@@ -18,6 +19,9 @@ __all__ = [
 
 ANOTHER_OPERATOR = frozenset({"relu_grad_v2"})
 """Operators whose version takes other tensors than the first: here a mask of bits."""
+
+NEEDS_VALUES = frozenset({"hinge_embedding_loss", "margin_ranking_loss", "cosine_embedding_loss"})
+"""Functions of a target that is 1 or -1: of other numbers each implementation makes its own."""
 
 OTHER_NAMES: dict[str, str] = {
     "equal": "eq",

@@ -139,10 +139,11 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
         operator("Fill", "dims:int32 value"),
         operator("HuberLoss", "predictions targets", attrs="delta:float"),
         operator("Gelu", "x", attrs="scale:float"),
+        operator("HingeEmbeddingLoss", "input target", attrs="margin:float reduction:string"),
     ],
     ids=[
         *("unknown", "attribute", "input", "outputs", "axis", "version", "order", "result"),
-        *("second_output", "names", "sizes", "reduction", "unused_attribute"),
+        *("second_output", "names", "sizes", "reduction", "unused_attribute", "values"),
     ],
 )
 def test_what_does_not_fit_whole_is_no_reference(spec: OpSpec) -> None:

@@ -52,3 +52,17 @@ def test_the_only_element_of_an_axis_is_what_a_reduction_gives(scale: OpSpec) ->
     assert found.comparison.passed
     with pytest.raises(PrecisionError, match=r"shape \(1, 1\), the golden has \(\)"):
         judge(reference, [x], [total.reshape(1, 1)], standard)
+
+
+def test_an_output_of_another_type_than_the_case_is_told(scale: OpSpec) -> None:
+    variant = next(
+        index
+        for index in range(scale.variant_count)
+        if scale.variant_dtypes(index)[-1].name == "bfloat16"
+    )
+    case = replace(make_case(scale, (31,), variant=variant), golden="factor * x")
+    reference = find_reference(case, scale, None, wants_second=False)
+    assert reference is not None
+    wide = [np.zeros(31, np.float32)]
+    with pytest.raises(PrecisionError, match="is float32, the case is one of bfloat16"):
+        judge(reference, make_inputs(case), wide, find_standard("conditioned"))
