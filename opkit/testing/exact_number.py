@@ -52,6 +52,7 @@ _OVERFLOW = _context.mpf((2**25 - 1) * 2**103)
 _NEAR_OVERFLOW = _OVERFLOW * (1 - _context.mpf(2) ** -20)
 # Below the least number there is only 0.
 _LEAST_EXPONENT = -149.0
+_INFINITE = Kinds.INFINITY | Kinds.MINUS_INFINITY
 
 
 class ExactNumber:
@@ -62,7 +63,18 @@ class ExactNumber:
     """
 
     __slots__ = (
-        *("absorbs", "error", "high", "instead", "is_computed", "known", "lost", "low", "noise"),
+        *(
+            "absorbs",
+            "error",
+            "high",
+            "infinite",
+            "instead",
+            "is_computed",
+            "known",
+            "lost",
+            "low",
+            "noise",
+        ),
         *("overflows", "poisoned", "terms", "underflows", "value"),
     )
 
@@ -86,6 +98,8 @@ class ExactNumber:
     """What it may be where something on its way overflows."""
     terms: tuple[float, float] | None
     """Of a sum, what its positive and its negative terms come to."""
+    infinite: Kinds
+    """Of a sum, which infinities its terms may be."""
     high: float
     low: float
 
@@ -109,6 +123,7 @@ class ExactNumber:
         self.error = self.noise = 0.0
         self.instead = NOTHING
         self.terms = None
+        self.infinite = NOTHING
         if reach is None:
             size = self.exponent
             reach = (max(0.0, size), min(0.0, size))
@@ -140,6 +155,7 @@ class ExactNumber:
         found = _like(self, -self.value)
         found.instead = negated(self.instead)
         found.terms = self.terms and (self.terms[1], self.terms[0])
+        found.infinite = negated(self.infinite)
         return found
 
     def __pos__(self) -> ExactNumber:
@@ -171,7 +187,11 @@ class ExactNumber:
         found.terms = positive, negative = tuple(x + y for x, y in ends)  # type: ignore[assignment]
         # Only terms that were rounded before may add up to more than they are.
         bar = _NEAR_OVERFLOW if max(sizes) < _NEAR_OVERFLOW else _OVERFLOW
+        found.infinite = _infinities(self) | _infinities(b)
         found.instead = _of_two(summed, self, b) | _of_terms(positive, negative, bar)
+        if found.instead and (found.instead | found.infinite) & _INFINITE == _INFINITE:
+            # In some order of the terms one infinity meets the other.
+            found.instead |= Kinds.NAN
         return found
 
     def __sub__(self, other: object) -> ExactNumber:
@@ -352,6 +372,8 @@ def choose(condition: object, a: object, b: object) -> ExactNumber:
         found.error, found.noise = chosen.error, chosen.noise
         found.is_computed = chosen.is_computed
         found.poisoned = chosen.poisoned
+        if deciding.instead:
+            found.poisoned = one.poisoned and other.poisoned
         found.instead = instead
         return found
     # Roundings decide: it may be either.
@@ -510,6 +532,11 @@ def _terms(number: ExactNumber) -> tuple[float, float]:
     if not size < _OVERFLOW:
         return 0.0, 0.0
     return (size, 0.0) if number.value > 0 else (0.0, size)
+
+
+def _infinities(number: ExactNumber) -> Kinds:
+    """Return which infinities the terms of a sum may be, or one term alone."""
+    return number.infinite | (_kinds(number) & _INFINITE)
 
 
 def _of_terms(positive: float, negative: float, bar: Any) -> Kinds:

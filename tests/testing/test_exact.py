@@ -307,6 +307,8 @@ def test_an_overflow_excuses_infinity_and_no_nan_that_nothing_makes_of_it() -> N
         (lambda x, y: x * x / (y * y), (LARGEST, 1e30)),
         (lambda x, y: y * (x * x), (LARGEST, 0.0)),
         (lambda x, y: 1 / (x * x) * (y * y), (1e30, 1e25)),
+        # Two terms first, and what is taken from them: a right kernel's order.
+        (lambda x, y: y + ((x - y * y) - x), (LARGEST, LARGEST)),
         # The root and the logarithm of minus infinity, which the sum is in float32.
         (lambda x, y: np.sqrt(y - x * x * 1e-30 * 1e-30), (1e25, 1.0)),
         (
@@ -343,3 +345,14 @@ def test_a_choice_that_overflow_decides_may_be_either() -> None:
     check(chosen, "float32", math.nan, 1e25, 1e25)
     with pytest.raises(PrecisionError, match="NaN in the wrong place"):
         check(chosen, "float32", math.nan, 1e10, 1e25)
+
+
+def test_a_nan_that_overflow_may_leave_out_is_not_asked_for() -> None:
+    # A right kernel failed: its condition was infinity less infinity, and it chose the other side.
+    def slope(g, x, y):
+        return np.where(np.exp(x) - np.log(x - y) > 0, g / 2, 0.0)
+
+    check(slope, "float32", 0.0, math.nan, LARGEST, -LARGEST)
+    check(slope, "float32", math.nan, math.nan, LARGEST, -LARGEST)
+    with pytest.raises(PrecisionError, match="NaN in the wrong place"):
+        check(slope, "float32", 0.0, math.nan, 1.0, -1.0)
