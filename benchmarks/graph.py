@@ -1,7 +1,7 @@
 """What a layer of BERT-base becomes, its modelled time, and what compiling and calling it cost.
 
-    python benchmarks/graph.py [layer eager llama compile call int8 linear mixed] [--small]
-        [--batch 1]
+    python benchmarks/graph.py [layer eager llama compile call int8 resnet linear mixed]
+        [--small] [--batch 1]
 
 Modelled times are of the configured chip, all launches together; "apart" is a launch for each node
 that does work. Host times are of this machine and move with its load.
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from graph_layers import BertLayer, LlamaLayer, llama_operations
+from graph_layers import BertLayer, LlamaLayer, Resnet, llama_operations
 from table import print_figure, print_head
 from torch import nn
 
@@ -172,22 +172,19 @@ def _median_us(function: Any) -> float:
     return statistics.median(taken[50:]) * 1e6
 
 
-def int8(small: bool) -> None:
-    """The layer in float32, float16, int8, and with int8 weights: modelled time, and error against
-    torch in float32. The article's gain of int8, like its table, is over float32."""
-    model, x = _model(small)
-    x = torch.randn(BATCH, *x.shape[1:])
+def _in_precisions(label: str, model: nn.Module, x: torch.Tensor, weight_only: bool) -> None:
+    """Print a model's modelled time and error in each precision. The article's gain of int8, like
+    its table, is over float32."""
     with torch.no_grad():
         wanted = model(x).numpy()
     ways: dict[str, dict[str, Any]] = {
         "float32": {"precision": "float32"},
         "float16": {"precision": "float16"},
         "int8": {"precision": "int8", "calibration": [(x,)]},
-        "int8 weights": {
-            "precision": "int8",
-            "quantisation": graph.Quantisation(weight_only=True),
-        },
     }
+    if weight_only:
+        only = graph.Quantisation(weight_only=True)
+        ways["int8 weights"] = {"precision": "int8", "quantisation": only}
     times: dict[str, float] = {}
     for name, settings in ways.items():
         context = graph.build(model, (x,), **settings).create_context()
@@ -198,11 +195,44 @@ def int8(small: bool) -> None:
         bases = [base for base in ("float32", "float16") if base in times]
         gains = [f"{times[base] / times[name]:.2f}" for base in bases]
         print_figure(
-            f"a BERT-base layer in {name}",
-            f"{times[name]:.1f} us, gain over {' / '.join(bases)} {' / '.join(gains)},"
-            f" mean error {error:.2%}",
+            f"{label} in {name}",
+            f"{times[name]:.1f} us in {len(session.timelines)} kernels, gain over"
+            f" {' / '.join(bases)} {' / '.join(gains)}, mean error {error:.2%}",
             ">= 1.8, <= 1 %" if name == "int8" else "-",
         )
+
+
+def resnet(small: bool) -> None:
+    """A model in resnet50's shape, trained a little on images of tiled patterns and noise."""
+    torch.manual_seed(0)
+    model = Resnet((1, 1, 1, 1), 32, 10) if small else Resnet(classes=10)
+    patterns = torch.randn(10, 3, 8, 8)
+
+    def images(side: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        kinds = torch.randint(10, (count,))
+        return patterns[kinds].tile(1, 1, side // 8, side // 8) + torch.randn(
+            count, 3, side, side
+        ), kinds
+
+    steps = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    for _ in range(20):
+        x, kinds = images(64, 16)
+        steps.zero_grad()
+        nn.functional.cross_entropy(model(x), kinds).backward()
+        steps.step()
+    side = 64 if small else 224
+    _in_precisions(
+        f"resnet50's shape, {BATCH} x 3 x {side} x {side},",
+        model.eval(),
+        images(side, BATCH)[0],
+        False,
+    )
+
+
+def int8(small: bool) -> None:
+    """The layer in float32, float16, int8, and with int8 weights."""
+    model, x = _model(small)
+    _in_precisions("a BERT-base layer", model, torch.randn(BATCH, *x.shape[1:]), True)
 
 
 _ARTICLE = {
@@ -271,7 +301,7 @@ def linear(small: bool) -> None:
 
 
 PARTS = {"layer": layer, "eager": eager, "llama": llama, "compile": compile_time, "call": call}
-PARTS |= {"int8": int8, "linear": linear, "mixed": mixed}
+PARTS |= {"int8": int8, "resnet": resnet, "linear": linear, "mixed": mixed}
 BATCH = 1
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .calls import ProgramCalls
     from .choices import Choices, ChoicesRow, bucket_of, read_choices
     from .compiled import Compiled, compile
-    from .convolution import patches, placed, spaced, unpatched
+    from .convolution import patches, placed, spaced, unpatched, windows
     from .differentiation import gradient
     from .dimensions import Dimension, Shape, dimension
     from .explanation import KernelNote, explain, stage_text
@@ -92,6 +92,7 @@ __all__ = [
     "trace",
     "unpatched",
     "verify",
+    "windows",
 ]
 
 __getattr__ = lazy_names(
@@ -101,7 +102,7 @@ __getattr__ = lazy_names(
         "calls": ("ProgramCalls",),
         "choices": ("Choices", "ChoicesRow", "bucket_of", "read_choices"),
         "compiled": ("Compiled", "compile"),
-        "convolution": ("patches", "placed", "spaced", "unpatched"),
+        "convolution": ("patches", "placed", "spaced", "unpatched", "windows"),
         "differentiation": ("gradient",),
         "dimensions": ("Dimension", "Shape", "dimension"),
         "explanation": ("KernelNote", "explain", "stage_text"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .dimensions import Shape
     from .graph import Tensor
 
-__all__ = ["CONVOLUTION", "patches", "placed", "spaced", "unpatched"]
+__all__ = ["CONVOLUTION", "patches", "placed", "spaced", "unpatched", "windows"]
 
 _PAIRS = ("stride", "padding", "dilation")
 
@@ -109,6 +109,39 @@ def patches(x: Value, kernel: Shape, settings: Settings) -> tuple[Value, bool]:
         x = parts[0] if taps == 1 else x.builder.apply("concat", *parts, axis=2)
     shape = (channels * high * wide, int(rows) * int(columns))
     return (x.reshape(-1, *shape) if groups == 1 else x.reshape(-1, groups, *shape)), False
+
+
+def windows(x: Value, kernel: Shape, settings: Settings) -> Value:
+    """Return what each result of a convolution reads, for images with channels last: images, rows,
+    columns, and the taps row by row, each with its channels.
+
+    Args:
+        kernel: its rows and columns.
+
+    Raises:
+        UsageError: the sizes do not fit.
+    """
+    steps, padding, dilation = (_pair(settings, name) for name in _PAIRS)
+    images, high, wide, channels = x.shape
+    counts = _extents((images, channels, high, wide), (1, channels, *kernel), settings)
+    if any(padding):
+        around = ((0, 0), (padding[0], padding[0]), (padding[1], padding[1]), (0, 0))
+        x = x.apply("pad", widths=around, value=0.0)
+    rows, columns = (int(str(each)) for each in counts)
+    down, across = (int(str(each)) for each in kernel)
+    if steps == (down, across) and dilation == (1, 1) and down * across > 1:
+        x = _cut(_cut(x, 1, rows * down), 2, columns * across)
+        cells = x.reshape(-1, rows, down, columns, across, channels).transpose(0, 1, 3, 2, 4, 5)
+        return cells.reshape(-1, rows, columns, down * across * int(str(channels)))
+    # First along the columns, then along the rows: fewer and longer parts than tap by tap.
+    for axis in (2, 1):
+        at = axis - 1
+        parts = [
+            _strided(x, axis, tap * dilation[at], int(str(counts[at])), steps[at])
+            for tap in range(int(str(kernel[at])))
+        ]
+        x = parts[0] if len(parts) == 1 else x.builder.apply("concat", *parts, axis=3)
+    return x
 
 
 def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Settings) -> Value:

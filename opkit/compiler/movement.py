@@ -111,6 +111,28 @@ def _stack(*tensors: Value, axis: int) -> Value:
     return first.builder.apply("concat", *layers, axis=at)
 
 
+def _cut_and_joined(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    axis, cuts = settings["axis"], settings["cuts"]
+    shapes = []
+    for tensor, (along, start, step, count) in zip(tensors, cuts, strict=True):
+        if start + (count - 1) * step >= tensor.shape[along]:
+            raise UsageError(f"{count} of {tensor.shape[along]} from {start} on do not exist")
+        shapes.append((*tensor.shape[:along], count, *tensor.shape[along + 1 :]))
+    first = shapes[0]
+    for shape in shapes[1:]:
+        if shape[:axis] + shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
+            raise UsageError(f"{shape_text(shape)} does not lie beside {shape_text(first)}")
+    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+
+
+def _np_cut_and_joined(*tensors: Any, axis: int, cuts: Any) -> Any:
+    parts = []
+    for tensor, (along, start, step, count) in zip(tensors, cuts, strict=True):
+        at = (*(slice(None),) * along, slice(start, start + (count - 1) * step + 1, step))
+        parts.append(tensor[at])
+    return np.concatenate(parts, axis=axis)
+
+
 def _padded(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     shape = tensors[0].shape
     widths = settings["widths"]
@@ -213,6 +235,11 @@ ROWS = (
         pto="concat",
         aten="cat",
         parameters={"axis": 0},
+    ),
+    Operator(
+        # What of each tensor is put side by side: (axis, start, step, count).
+        *("concat_slices", None, "movement", _cut_and_joined, as_promoted, _np_cut_and_joined),
+        parameters={"axis": REQUIRED, "cuts": REQUIRED},
     ),
     Operator(
         *("stack", None, "movement", _stacked, as_promoted),

@@ -29,7 +29,16 @@ if TYPE_CHECKING:
 
 __all__ = ["MOVEMENTS", "copy_whole", "run_movement"]
 
-MOVEMENTS = ("transpose", "broadcast_to", "slice", "concat", "pad", "take", "arange")
+MOVEMENTS = (
+    "transpose",
+    "broadcast_to",
+    "slice",
+    "concat",
+    "concat_slices",
+    "pad",
+    "take",
+    "arange",
+)
 _HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
 
 

@@ -23,6 +23,7 @@ from .graph import Graph, GraphError, Node
 from .operators import OPERATORS
 from .products import ProductKernel, product_kernel
 from .rewrite import expand, simplify
+from .sinking import join_slices, movements, sink_transposes
 from .text import identifier
 from .vector import (
     Domain,
@@ -129,8 +130,17 @@ def prepare(graph: Graph) -> FusedGraph:
     Raises:
         GraphError: it cannot be compiled; at the user's line.
     """
-    simple = simplify(collapse(simplify(expand(recognise_attention(graph)))))
-    return fuse(absorb_transposes(simple))
+    expanded = simplify(expand(recognise_attention(graph)))
+    simple = _settled(expanded)
+    sunk = sink_transposes(expanded)
+    if sunk is not expanded:
+        other = _settled(simplify(sunk))
+        simple = other if movements(other) < movements(simple) else simple
+    return fuse(simple)
+
+
+def _settled(graph: Graph) -> Graph:
+    return join_slices(absorb_transposes(simplify(collapse(graph))))
 
 
 _HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'

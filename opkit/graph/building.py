@@ -11,6 +11,7 @@ import torch
 from opkit.chips import find_chip
 from opkit.errors import UsageError
 from opkit.graph.aten import LARGEST
+from opkit.graph.channels_last import channels_last, fold_norms
 from opkit.graph.engine import Model, ModelInput
 from opkit.graph.export import PRECISIONS, Exported, exported, with_fractions
 from opkit.graph.quantising import Quantisation, quantised_products
@@ -91,9 +92,13 @@ def build(
         dtype = _PRECISIONS[precision]
         whole = exported(model, example_inputs, dtype)
         _check(whole, Support(target))
+        fold_norms(whole)
+        replaced = channels_last(whole)
     if precision == "int8":
         batches = [[with_fractions(each, torch.float16) for each in batch] for batch in calibration]
-        replaced, notes = quantised_products(whole, batches, quantisation or Quantisation())
+        how = quantisation or Quantisation()
+        rounded, notes = quantised_products(whole, batches, how, convolutions=True)
+        replaced = {**replaced, **rounded}
     translation = translate(whole.work(), whole.outputs, "model", replaced, wide)
     _check_inputs(translation, whole)
     values = dict(translation.constants)

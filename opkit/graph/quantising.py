@@ -13,6 +13,7 @@ from torch import fx
 from opkit.compiler import Value
 from opkit.errors import UsageError
 from opkit.graph.aten import Call
+from opkit.graph.channels_last import convolved, kernels_of
 from opkit.graph.export import Exported, run
 from opkit.graph.trained import Levels, levels_of, read_past
 from opkit.graph.translation import Replacement, line_of, operator_name
@@ -28,6 +29,9 @@ __all__ = [
     "weight_of",
 ]
 
+PRODUCTS = ("aten.mm.default", "aten.addmm.default")
+_DEPTH = 32
+"""Numbers of int8 along K that lie together in L0."""
 METHODS = ("min-max", "percentile", "entropy")
 _BINS = 2048
 _LEVELS = 128
@@ -74,16 +78,22 @@ class Seen:
 
 
 def quantised_products(
-    model: Exported, batches: Sequence[Sequence[Any]], how: Quantisation
+    model: Exported,
+    batches: Sequence[Sequence[Any]],
+    how: Quantisation,
+    *,
+    convolutions: bool = False,
 ) -> tuple[dict[fx.Node, Replacement], list[dict[str, Any]]]:
     """Return what stands for each product with weights, and a note for each.
 
     Args:
         batches: inputs of calibration runs, in the model's data type.
+        convolutions: those of constant kernels are products too.
     Raises:
         UsageError: there are none where there must be, or the model has no such product.
     """
-    products = [(node, weight) for node in model.work() if (weight := weight_of(model, node))]
+    weights = [(node, _weight(model, node, convolutions)) for node in model.work()]
+    products = [(node, weight) for node, weight in weights if weight is not None]
     unknown = [name for name in how.skip if name not in {node.name for node, _ in products}]
     if unknown:
         raise UsageError(
@@ -105,17 +115,21 @@ def quantised_products(
     seen = calibrated(model, [node for node, _ in products], batches)
     replaced: dict[fx.Node, Replacement] = {}
     notes = []
-    for node, (values, _) in products:
+    for node, values in products:
         matrix = values.double().numpy()
         levels, scales = _trained_weights(model, node, matrix) or rounded_weights(matrix, how)
         rounded = matrix - levels * scales
         found = seen.get(node, Seen())
-        mean = found.total / found.rows if found.rows else np.zeros(matrix.shape[0])
-        correction = mean @ rounded if how.correct_bias and found.rows else None
+        correction = None
+        if how.correct_bias and found.rows:
+            correction = found.total / found.rows @ rounded
         left = None if how.weight_only else trained.get(node) or _around_zero(found, how)
         step = 0.0 if left is None else float(left.scale)
         added = _added(model, node, correction, matrix.shape[1])
-        replaced[node] = _replacement(levels, scales, left, added)
+        if operator_name(node) in PRODUCTS:
+            replaced[node] = _replacement(levels, scales, left, added)
+        else:
+            replaced[node] = _convolution(model, node, levels, scales, left, added)
         notes.append(
             {
                 "node": node.name,
@@ -127,6 +141,16 @@ def quantised_products(
             }
         )
     return replaced, notes
+
+
+def _weight(model: Exported, node: fx.Node, convolutions: bool) -> torch.Tensor | None:
+    """Return the weights of a product or a convolution, down K; None for another node, and for a
+    convolution whose K is no multiple of what one instruction reads, as of three channels."""
+    found = weight_of(model, node)
+    if found is not None or not convolutions:
+        return found and found[0]
+    kernels = kernels_of(model, node)
+    return kernels.T if kernels is not None and kernels.shape[1] % _DEPTH == 0 else None
 
 
 def rounded_weights(matrix: Any, how: Quantisation) -> tuple[Any, Any]:
@@ -145,8 +169,7 @@ def _trained_weights(model: Exported, product: fx.Node, matrix: Any) -> tuple[An
     """Return weights as int8 and the scale of each column, as training has rounded them; None where
     it has not, or along other axes."""
     right = product.args[-1]
-    assert isinstance(right, fx.Node)
-    found = levels_of(model, right)
+    found = levels_of(model, right) if isinstance(right, fx.Node) else None
     if found is None or found.zero or found.shift:
         return None
     if found.scale.ndim and found.scale.shape != matrix.shape[1:]:
@@ -165,8 +188,7 @@ def step_of(seen: Seen, how: Quantisation) -> float:
 
 def weight_of(model: Exported, node: fx.Node) -> tuple[torch.Tensor, fx.Node] | None:
     """Return the matrix of weights that a product reads on its right side, and its left side."""
-    name = operator_name(node)
-    if name not in ("aten.mm.default", "aten.addmm.default"):
+    if operator_name(node) not in PRODUCTS:
         return None
     left, right = node.args[-2:]
     if not isinstance(left, fx.Node) or not isinstance(right, fx.Node):
@@ -203,13 +225,15 @@ def calibrated(
     for batch in batches:
         values = run(model, batch)
         for node, seen in found.items():
-            left = node.args[-2]
+            is_product = operator_name(node) in PRODUCTS
+            left = node.args[-2 if is_product else 0]
             assert isinstance(left, fx.Node)
             array = values[left].double().numpy()
             seen.largest = max(seen.largest, float(np.abs(array).max()))
             seen.samples.append(np.abs(array).astype(np.float32).reshape(-1))
-            seen.total = seen.total + array.sum(axis=0)
-            seen.rows += array.shape[0]
+            if is_product:
+                seen.total = seen.total + array.sum(axis=0)
+                seen.rows += array.shape[0]
     return found
 
 
@@ -250,9 +274,11 @@ def _least_divergence(sizes: Any) -> float:
 def _added(model: Exported, node: fx.Node, correction: Any, columns: int) -> Any:
     """Return what is added to each column: the bias and what corrects it, as one array, so that the
     product's kernel takes it along; None for nothing."""
-    if len(node.args) != 3:
+    if len(node.args) == 2:
         return correction
-    bias = node.args[0]
+    bias = node.args[0 if operator_name(node) in PRODUCTS else 2]
+    if bias is None:
+        return correction
     matrix = _constant(model, bias) if isinstance(bias, fx.Node) else None
     if matrix is None:
         raise UsageError(f"{line_of(node)}: {node.name} adds a bias that is computed in each run")
@@ -273,22 +299,43 @@ def _replacement(levels: Any, scales: Any, left: Levels | None, added: Any) -> R
 
     def row(c: Call, *arguments: Any, **_: Any) -> Value:
         x = arguments[-2]
-        weight = c.constant(levels.T.copy())
-        if left is None:
-            scale = c.constant(scales.astype(np.float32).reshape(-1, 1))
-            wide = (weight.astype("float32") * scale).astype(x.dtype)
-            found: Value = x.apply("matmul", wide, transpose_b=True).astype("float32")
-        else:
-            wide = x.astype("float32") * (1.0 / float(left.scale))
-            # As training rounds: with the zero point added, so that ties go the same way.
-            wide = (wide + float(left.zero) if left.zero else wide).apply("round")
-            wide = wide.apply("clamp", low=float(left.low), high=float(left.high))
-            wide = wide + float(left.shift) if left.shift else wide
-            sums = wide.astype("int8").apply("matmul", weight, transpose_b=True)
-            scale = c.constant((scales * float(left.scale)).astype(np.float32))
-            found = sums.astype("float32") * scale
-        if added is not None:
-            found = found + c.constant(added.astype(np.float32))
-        return found
+        return _multiplied(c, x if left is None else _levels(x, left), levels, scales, left, added)
 
     return row
+
+
+def _convolution(
+    model: Exported, node: fx.Node, levels: Any, scales: Any, left: Levels | None, added: Any
+) -> Replacement:
+    """Return the row of one convolution: its images become int8 before patches are made of them."""
+
+    def prepared(x: Value) -> Value:
+        return x if left is None else _levels(x, left)
+
+    def product(c: Call, cells: Value) -> Value:
+        return _multiplied(c, cells, levels, scales, left, added)
+
+    return convolved(model, node, product, prepared, has_bias=True)
+
+
+def _levels(x: Value, left: Levels) -> Value:
+    """Return fractions as int8."""
+    wide = x.astype("float32") * (1.0 / float(left.scale))
+    # As training rounds: with the zero point added, so that ties go the same way.
+    wide = (wide + float(left.zero) if left.zero else wide).apply("round")
+    wide = wide.apply("clamp", low=float(left.low), high=float(left.high))
+    return (wide + float(left.shift) if left.shift else wide).astype("int8")
+
+
+def _multiplied(
+    c: Call, x: Value, levels: Any, scales: Any, left: Levels | None, added: Any
+) -> Value:
+    weight = c.constant(levels.T.copy())
+    if left is None:
+        scale = c.constant(scales.astype(np.float32).reshape(-1, 1))
+        wide = (weight.astype("float32") * scale).astype(x.dtype)
+        found: Value = x.apply("matmul", wide, transpose_b=True).astype("float32")
+    else:
+        scale = c.constant((scales * float(left.scale)).astype(np.float32))
+        found = x.apply("matmul", weight, transpose_b=True).astype("float32") * scale
+    return found if added is None else found + c.constant(added.astype(np.float32))

@@ -64,7 +64,8 @@ def read_past(model: Exported, products: Sequence[fx.Node]) -> dict[fx.Node, Lev
     found: dict[fx.Node, Levels] = {}
     for product in products:
         left = product.args[-2]
-        assert isinstance(left, fx.Node)
+        if not isinstance(left, fx.Node):  # a convolution's, whose frame of zeros would need levels
+            continue
         levels = levels_of(model, left)
         if levels is not None and levels.scale.ndim == 0:
             found[product] = levels

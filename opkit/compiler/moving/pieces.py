@@ -33,6 +33,7 @@ def pieces_of(
         "broadcast_to": _broadcast,
         "slice": _slice,
         "concat": _concat,
+        "concat_slices": _concat_slices,
         "pad": _pad,
     }[operator](settings, shapes, target)
     return [_merged(piece) for piece in boxes if all(extent for extent, _, _ in piece.axes)]
@@ -90,6 +91,24 @@ def _concat(
         axes = tuple(zip(shape, _steps(shape), steps, strict=True))
         found.append(Piece(index, 0, begin * steps[axis], axes))
         begin += shape[axis]
+    return found
+
+
+def _concat_slices(
+    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+) -> list[Piece]:
+    axis, cuts = settings["axis"], settings["cuts"]
+    assert isinstance(axis, int) and isinstance(cuts, tuple)
+    steps = _steps(target)
+    found, begin = [], 0
+    for index, (shape, (along, start, step, count)) in enumerate(zip(shapes, cuts, strict=True)):
+        source, extents = _steps(shape), list(shape)
+        offset = start * source[along]
+        source[along] *= step
+        extents[along] = count
+        axes = tuple(zip(extents, source, steps, strict=True))
+        found.append(Piece(index, offset, begin * steps[axis], axes))
+        begin += extents[axis]
     return found
 
 

@@ -60,11 +60,11 @@ class Call:
             return operand.astype(wanted)
         return operand
 
-    def constant(self, array: Any) -> Value:
-        """Return an array as an input that is the same in every run."""
+    def constant(self, array: Any, dtype: str | None = None) -> Value:
+        """Return an array as an input that is the same in every run; `dtype`: what its bits are."""
         name = f"constant{len(self._constants)}"
         self._constants[name] = array
-        return self.builder.input(name, array.shape, str(array.dtype))
+        return self.builder.input(name, array.shape, dtype or str(array.dtype))
 
     def full(self, shape: tuple[int, ...], value: float | int | bool, dtype: str) -> Value:
         """Return a tensor of one number."""
