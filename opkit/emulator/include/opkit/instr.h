@@ -57,11 +57,11 @@ struct CopyShape {
   uint64_t pad_value_bits = 0;
 };
 
-/// One instruction.
 /// What Op::LibraryWork stands for, in Instr::mode: of a Matmul object its start, a block of C, a base block of K, a
 /// copy to L1. The last four are the same with a tiling that the compiler knows.
 enum class LibraryWork : uint8_t { Start, Block, Step, Copy, StaticStart, StaticBlock, StaticStep, StaticCopy, kCount };
 
+/// One instruction.
 struct Instr {
   Op op = Op::kCount;
   MaskForm mask_form = MaskForm::Count;
@@ -88,6 +88,10 @@ struct Instr {
   const FixpipeCopy* fixpipe = nullptr;
   CopyShape copy;
   Where where = {"", 0};
+
+  /// Not the implicit one, which compilers take for a constant and copy as a string: that costs more than most of the
+  /// stores do, and what is read soon after waits for all of it.
+  Instr() {}  // NOLINT(modernize-use-equals-default)
 };
 
 /// The one door: check, tell observers, execute, tell observers. A fault does not return.

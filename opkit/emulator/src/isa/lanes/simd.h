@@ -46,16 +46,40 @@ OPKIT_INLINE void store(void* address, V value) {
   __builtin_memcpy(address, &value, sizeof(V));
 }
 
+// Fewer bytes than a vector has. With masks where the target has them: what a copy of so many bytes has put together is
+// read as a vector only after every byte has reached the cache.
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+OPKIT_INLINE uint64_t first_bytes(size_t bytes) { return bytes >= 64 ? ~0ull : (1ull << bytes) - 1; }
+#endif
+
 template <class V>
 OPKIT_INLINE V load_partial(const void* address, size_t bytes) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  static_assert(sizeof(V) == 64 || sizeof(V) == 32);
+  if constexpr (sizeof(V) == 64) {
+    return (V)_mm512_maskz_loadu_epi8(first_bytes(bytes), address);
+  } else {
+    return (V)_mm256_maskz_loadu_epi8(static_cast<__mmask32>(first_bytes(bytes)), address);
+  }
+#else
   V value = {};
   __builtin_memcpy(&value, address, bytes);
   return value;
+#endif
 }
 
 template <class V>
 OPKIT_INLINE void store_partial(void* address, V value, size_t bytes) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  static_assert(sizeof(V) == 64 || sizeof(V) == 32);
+  if constexpr (sizeof(V) == 64) {
+    _mm512_mask_storeu_epi8(address, first_bytes(bytes), (__m512i)value);
+  } else {
+    _mm256_mask_storeu_epi8(address, static_cast<__mmask32>(first_bytes(bytes)), (__m256i)value);
+  }
+#else
   __builtin_memcpy(address, &value, bytes);
+#endif
 }
 
 OPKIT_INLINE F32V broadcast(float value) { return value - F32V{}; }
