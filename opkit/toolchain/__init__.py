@@ -2,55 +2,65 @@
 
 from __future__ import annotations
 
-from opkit.toolchain.build import (
-    Artifact,
-    BuildEvent,
-    build,
-    clean_output,
-    default_output,
-    host_description,
-)
-from opkit.toolchain.built import project_as_built
-from opkit.toolchain.command import host_argv
-from opkit.toolchain.compiler import Compiler, find_compiler
-from opkit.toolchain.described import HostDescription
-from opkit.toolchain.driver import DriverRequest, DriverResult, parse_driver_arguments, run_driver
-from opkit.toolchain.flags import chip_macros
-from opkit.toolchain.health import Check, check_machine
-from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
-from opkit.toolchain.image import (
-    MODES,
-    ImageKernel,
-    KernelImage,
-    TilingUse,
-    compile_kernel,
-    open_image,
-)
-from opkit.toolchain.library_build import (
-    OperatorBuild,
-    build_operators,
-    is_operator_for,
-    operators_below,
-    operators_for,
-)
-from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
-from opkit.toolchain.lock import locked
-from opkit.toolchain.opdef import read_opdefs
-from opkit.toolchain.operator_library import OperatorLibrary, find_library
-from opkit.toolchain.own_command import OPKIT_COMMAND, WITHOUT_FOLDER
-from opkit.toolchain.project import Project, load_project
-from opkit.toolchain.tokens import (
-    Token,
-    TokenKind,
-    matching_close,
-    matching_open,
-    plain_code,
-    significant,
-    tokenize,
-)
-from opkit.toolchain.toolkit import Toolkit
-from opkit.toolchain.tree import Tree
-from opkit.toolchain.wheel import build_wheel
+from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from opkit.toolchain.built import project_as_built
+    from opkit.toolchain.command import host_argv
+    from opkit.toolchain.compiler import Compiler, compiler_choice, find_compiler
+    from opkit.toolchain.described import HostDescription
+    from opkit.toolchain.driver import (
+        DriverRequest,
+        DriverResult,
+        parse_driver_arguments,
+        run_driver,
+    )
+    from opkit.toolchain.flags import chip_macros
+    from opkit.toolchain.health import Check, check_machine
+    from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
+    from opkit.toolchain.image import (
+        MODES,
+        ImageKernel,
+        KernelImage,
+        TilingUse,
+        compile_kernel,
+        open_image,
+    )
+    from opkit.toolchain.library_build import (
+        OperatorBuild,
+        build_operators,
+        is_operator_for,
+        operators_below,
+        operators_for,
+    )
+    from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
+    from opkit.toolchain.lock import locked
+    from opkit.toolchain.opdef import read_opdefs
+    from opkit.toolchain.operator_library import OperatorLibrary, find_library
+    from opkit.toolchain.own_command import OPKIT_COMMAND, WITHOUT_FOLDER
+    from opkit.toolchain.project import Project, load_project
+    from opkit.toolchain.project_build import (
+        Artifact,
+        BuildEvent,
+        build,
+        clean_output,
+        default_output,
+        host_description,
+    )
+    from opkit.toolchain.tokens import (
+        Token,
+        TokenKind,
+        matching_close,
+        matching_open,
+        plain_code,
+        significant,
+        tokenize,
+    )
+    from opkit.toolchain.toolkit import Toolkit
+    from opkit.toolchain.tree import Tree
+    from opkit.toolchain.wheel import build_wheel
 
 __all__ = [
     "CMAKE_DIR",
@@ -83,6 +93,7 @@ __all__ = [
     "chip_macros",
     "clean_output",
     "compile_kernel",
+    "compiler_choice",
     "default_output",
     "find_compiler",
     "find_home",
@@ -106,3 +117,58 @@ __all__ = [
     "significant",
     "tokenize",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "built": ("project_as_built",),
+        "command": ("host_argv",),
+        "compiler": ("Compiler", "compiler_choice", "find_compiler"),
+        "described": ("HostDescription",),
+        "driver": ("DriverRequest", "DriverResult", "parse_driver_arguments", "run_driver"),
+        "flags": ("chip_macros",),
+        "health": ("Check", "check_machine"),
+        "home": ("CMAKE_DIR", "find_home", "home_variables"),
+        "image": (
+            "MODES",
+            "ImageKernel",
+            "KernelImage",
+            "TilingUse",
+            "compile_kernel",
+            "open_image",
+        ),
+        "library_build": (
+            "OperatorBuild",
+            "build_operators",
+            "is_operator_for",
+            "operators_below",
+            "operators_for",
+        ),
+        "linkable": ("LIBRARY_KINDS", "build_library"),
+        "lock": ("locked",),
+        "opdef": ("read_opdefs",),
+        "operator_library": ("OperatorLibrary", "find_library"),
+        "own_command": ("OPKIT_COMMAND", "WITHOUT_FOLDER"),
+        "project": ("Project", "load_project"),
+        "project_build": (
+            "Artifact",
+            "BuildEvent",
+            "build",
+            "clean_output",
+            "default_output",
+            "host_description",
+        ),
+        "tokens": (
+            "Token",
+            "TokenKind",
+            "matching_close",
+            "matching_open",
+            "plain_code",
+            "significant",
+            "tokenize",
+        ),
+        "toolkit": ("Toolkit",),
+        "tree": ("Tree",),
+        "wheel": ("build_wheel",),
+    },
+)

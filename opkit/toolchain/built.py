@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 
 from opkit.toolchain.binary_list import only_listed
-from opkit.toolchain.build import Artifact
 from opkit.toolchain.project import Project
+from opkit.toolchain.project_build import Artifact
 
 __all__ = ["project_as_built"]
 

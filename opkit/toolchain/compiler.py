@@ -18,7 +18,7 @@ from pathlib import Path
 
 from opkit.errors import SetupError
 
-__all__ = ["Compiler", "find_compiler", "install_line"]
+__all__ = ["Compiler", "compiler_choice", "find_compiler", "install_line"]
 
 # The first releases whose C++17 library is complete enough for our headers.
 _OLDEST_MAJOR = {"gcc": 9, "clang": 10}
@@ -98,6 +98,11 @@ def find_compiler() -> Compiler:
         too_old.append(str(compiler))
     found = f"; {', '.join(too_old)} is too old" if too_old else ""
     raise SetupError(f"no C++17 compiler was found{found}", help=install_line())
+
+
+def compiler_choice() -> list[str]:
+    """Return what `find_compiler` decides by, in words, without starting a program."""
+    return [os.environ.get("CXX", "").strip(), *(shlex.join(argv) for argv in _candidates())]
 
 
 def install_line() -> str:

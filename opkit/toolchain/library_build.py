@@ -11,9 +11,9 @@ from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, Chip
 from opkit.errors import BuildError, OpkitError, UsageError
-from opkit.toolchain.build import Artifact, BuildEvent, build
 from opkit.toolchain.operator_library import find_library, find_operators
 from opkit.toolchain.project import load_project
+from opkit.toolchain.project_build import Artifact, BuildEvent, build
 
 __all__ = [
     "OperatorBuild",

@@ -99,13 +99,12 @@ def _backend_path() -> Path:
 
 @cache
 def _kernel_key() -> str:
-    from opkit.toolchain import Toolkit, find_compiler
+    from opkit.toolchain import compiler_choice
 
     headers = emulator.include_dir() / "opkit"
-    library = Toolkit.installed().library
     parts = [*_stamps(_KERNELS.glob("*.*")), *_stamps(sorted(headers.rglob("*.h")))]
     parts += _stamps(sorted(headers.rglob("*.inc")))
-    return _digest([*parts, str(library), *find_compiler().argv])
+    return _digest([*parts, str(emulator.library_path()), *compiler_choice()])
 
 
 def _interface() -> Path:

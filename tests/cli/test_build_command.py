@@ -1,4 +1,4 @@
-"""`opkit build` as a user runs it; compiling itself is tests/toolchain/test_build.py."""
+"""`opkit build` as a user runs it; compiling itself is tests/toolchain/test_project_build.py."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 from opkit.errors import SetupError
 from opkit.toolchain import compiler as compiler_module
-from opkit.toolchain import find_compiler
+from opkit.toolchain import compiler_choice, find_compiler
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +57,16 @@ def test_cxx_comes_first_and_may_have_several_words(
     monkeypatch.setenv("CXX", "wrap g++")
     found = find_compiler()
     assert (found.argv, found.version) == (("wrap", "g++"), "13.1.0")
+
+
+def test_what_the_choice_depends_on_is_told_without_starting_a_program(
+    path_only: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiler_module.subprocess, "run", None)
+    found = program(path_only, "g++", "g++ (GCC) 12.2.0")
+    assert compiler_choice() == ["", str(found)]
+    monkeypatch.setenv("CXX", "ccache g++")
+    assert compiler_choice() == ["ccache g++", str(found)]
 
 
 def test_a_cxx_that_is_not_there_is_named(path_only: Path, monkeypatch: pytest.MonkeyPatch) -> None:
