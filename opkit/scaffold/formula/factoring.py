@@ -59,6 +59,9 @@ def _opened(terms: Sequence[Node]) -> list[Node]:
     found: list[Node] = []
     for number_of, term in enumerate(terms):
         coefficient, rest = coefficient_of(term)
+        if coefficient != -1 or rest.kind != "sum":
+            found.append(term)
+            continue
         others = {
             one
             for index, other in enumerate(terms)
@@ -66,7 +69,7 @@ def _opened(terms: Sequence[Node]) -> list[Node]:
             for one in terms_of(other)
             if not one.is_number
         }
-        if coefficient == -1 and rest.kind == "sum" and others & set(rest.args):
+        if others & set(rest.args):
             found += [negate(one) for one in rest.args]
         else:
             found.append(term)

@@ -10,6 +10,7 @@ import ast
 from opkit.schema import AttrSpec, OpSpec
 
 from .derive import backward
+from .excerpt import text_of
 from .fast_math import simplify
 from .functions import FUNCTIONS, REDUCTION_NAMES
 from .reader import ParsedFormulas, ParsedOutput, parse
@@ -181,7 +182,7 @@ class _Writer:
 
     def node(self, node: ast.expr) -> tuple[str, int]:
         if isinstance(node, ast.Constant):
-            return ast.get_source_segment(self.source, node) or repr(node.value), _ATOM
+            return text_of(self.source, node) or repr(node.value), _ATOM
         if isinstance(node, ast.Name):
             return node.id if node.id in self.names else _CONSTANTS[node.id], _ATOM
         if isinstance(node, ast.UnaryOp):

@@ -14,6 +14,7 @@ from opkit.errors import SpecError
 from opkit.schema import OpSpec
 
 from .evaluate import evaluate
+from .excerpt import text_of
 from .functions import COMPARISON_SIGNS, FUNCTIONS, REDUCTION_NAMES
 from .nodes import (
     COLUMNS,
@@ -241,7 +242,7 @@ class _Reader:
             return value
         found = evaluate(value)
         if not abs(found) <= _LARGEST_FLOAT32:
-            text = ast.get_source_segment(self.text, node) or "it"
+            text = text_of(self.text, node) or "it"
             self.fail(
                 f"{_excerpt(text, 0)} is {found:.3g}: undefined, or more than float32 holds",
                 node.col_offset,
@@ -259,7 +260,7 @@ class _Reader:
     def number(self, node: ast.Constant) -> Node:
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
             self.fail(f"{_excerpt(repr(node.value), 0)} is not a number", node.col_offset)
-        literal = ast.get_source_segment(self.text, node) or repr(node.value)
+        literal = text_of(self.text, node) or repr(node.value)
         if not abs(node.value) <= _LARGEST_FLOAT32:
             self.fail(f"{_excerpt(literal, 0)} does not fit float32", node.col_offset)
         # Exact, so that 0.1 stays 1/10 while numbers are gathered and is rounded once, when it is

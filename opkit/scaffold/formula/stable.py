@@ -333,10 +333,11 @@ def _beside_one(node: Node) -> Node | None:
 
 def _differences(node: Node, kind: str) -> Iterator[tuple[int, int, Fraction, Node]]:
     """Give where a sum has `c*f(u)` and `-c*f(-u)`, with c > 0, and u."""
-    terms = [coefficient_of(term) for term in node.args]
-    for i, (coefficient, factor) in enumerate(terms):
-        for j, (other, mirror) in enumerate(terms):
-            if factor.kind == kind == mirror.kind and 0 < coefficient == -other:
+    terms = [(i, *coefficient_of(term)) for i, term in enumerate(node.args)]
+    terms = [(i, coefficient, factor) for i, coefficient, factor in terms if factor.kind == kind]
+    for i, coefficient, factor in terms:
+        for j, other, mirror in terms:
+            if 0 < coefficient == -other:
                 u = factor.args[0]
                 if _are_opposite(u, mirror.args[0]):
                     yield i, j, coefficient, u
