@@ -6,6 +6,7 @@ refuses line by line. For methods, the class bodies of the preprocessed headers.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import tempfile
@@ -70,30 +71,46 @@ def read_declared(
     """
     include = include_dir or Toolkit.installed().include_dir
     probe = _Probe(include, chip or find_chip(DEFAULT_CHIP))
+    known = _known.setdefault(probe.key(), {})
+    told, wanted = ({}, {}) if known else _names_told(probe)
+    for word in extra:
+        if _IDENTIFIER.match(word) and word not in known and word not in told:
+            wanted.setdefault(word, [f"AscendC::{word}"])
+    if wanted:
+        declared = probe.declared(wanted)
+        known.update(told)
+        known.update({name: name in declared for name in wanted})
+    of_interest = {name.text for name in api_names()}.union(extra)
+    return Declared(frozenset(name for name in of_interest if known.get(name)))
+
+
+# Of the headers that this process has asked about: which names are declared. A question takes the
+# compiler three seconds, whether it is about one name or all.
+_known: dict[tuple[str, ...], dict[str, bool]] = {}
+
+
+def _names_told(probe: _Probe) -> tuple[dict[str, bool], dict[str, list[str]]]:
+    """Return which names of the API the preprocessed text tells, and whether they are declared;
+    and those that only the compiler tells, each with where it may stand."""
     text = probe.preprocessed()
     macros = probe.macros()
     methods = class_methods(text)
     identifiers = frozenset(re.findall(r"[^\W\d]\w*", text)) | macros
+    told: dict[str, bool] = {}
     wanted: dict[str, list[str]] = {}
-    found: set[str] = set()
     for name in api_names():
         if name.text in _PER_OPERATOR:
-            found.add(name.text)
+            told[name.text] = True
         elif name.is_pattern:
-            if any(word.startswith(name.identifier) for word in identifiers):
-                found.add(name.text)
+            told[name.text] = any(word.startswith(name.identifier) for word in identifiers)
         elif name.is_method:
-            if name.identifier in methods:
-                found.add(name.text)
+            told[name.text] = name.identifier in methods
         elif name.identifier in macros and name.namespace is None:
-            found.add(name.text)
+            told[name.text] = True
         else:
             spaces = _INSIDE[name.namespace] if name.namespace else _NAMESPACES
             wanted[name.text] = [f"{space}::{name.identifier}" for space in spaces]
-    for word in extra:
-        if _IDENTIFIER.match(word) and word not in wanted:
-            wanted[word] = [f"AscendC::{word}"]
-    return Declared(frozenset(found | probe.declared(wanted)))
+    return told, wanted
 
 
 def read_refused() -> tuple[str, ...]:
@@ -108,6 +125,15 @@ class _Probe:
 
     include_dir: Path
     chip: Chip
+
+    def key(self) -> tuple[str, ...]:
+        """Return what tells these headers, as they are now, from others."""
+        stamps = []
+        for path in sorted(self.include_dir.rglob("*.*")):
+            status = path.stat()
+            stamps.append(f"{path}:{status.st_size}:{status.st_mtime_ns}")
+        digest = hashlib.sha256("\n".join(stamps).encode(errors="surrogateescape")).hexdigest()
+        return digest, self.chip.name, find_compiler().identity
 
     def includes(self) -> str:
         headers = sorted(path.relative_to(self.include_dir) for path in self._headers())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,20 @@ def test_declared_names_are_those_of_the_headers(tmp_path: Path) -> None:
     # What `opkit build` defines for each operator is always there.
     assert ours == {"ASSERT", "LocalTensor", ".GetValue", "Add", "PIPE_*", "DTYPE_*", "FORMAT_*"}
     assert "OnlyHere" not in declared
+
+
+def test_what_is_known_of_headers_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = tmp_path / "kernel_operator.h"
+    header.write_text("namespace AscendC { void Add(); }")
+    first = read_declared(["Mine"], include_dir=tmp_path)
+    with monkeypatch.context() as without:
+        without.setattr(subprocess, "run", None)
+        assert read_declared(["Mine"], include_dir=tmp_path) == first
+        assert "Mine" not in read_declared([], include_dir=tmp_path)
+    header.write_text("namespace AscendC { void Add(); void Mine(); }")
+    assert read_declared(["Mine"], include_dir=tmp_path).names == first.names | {"Mine"}
 
 
 def test_the_installed_headers_declare_what_every_kernel_needs() -> None:
