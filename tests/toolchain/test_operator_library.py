@@ -123,7 +123,7 @@ def test_an_output_that_nobody_infers_is_asked_for(running_sum: runtime.Library)
         running_sum.run("RunningSum", [total, total], out_shape=[None, (3,)], out_dtype="float")
 
 
-def test_the_callers_shape_counts_where_inference_does_nothing(library: Path) -> None:
+def test_the_callers_shape_and_type_count_where_inference_leaves_them(library: Path) -> None:
     source = library / "math" / "running_sum"
     idle = shutil.copytree(source, library / "math" / "idle_sum", dirs_exist_ok=True)
     shutil.rmtree(idle / "build", ignore_errors=True)
@@ -133,11 +133,19 @@ def test_the_callers_shape_counts_where_inference_does_nothing(library: Path) ->
         "  *context->GetOutputShape(0) = *context->GetInputShape(0);\n"
         "  return ge::GRAPH_SUCCESS;\n"
         "}\n"
-        "IMPL_OP_INFERSHAPE(RunningSum).InferShape(Infer);\n"
+        "static ge::graphStatus InferType(gert::InferDataTypeContext* context) {\n"
+        "  const bool is_given = context->GetOutputDataType(1) != ge::DT_UNDEFINED;\n"
+        "  context->SetOutputDataType(0, context->GetInputDataType(0));\n"
+        "  return is_given ? ge::GRAPH_SUCCESS : ge::GRAPH_FAILED;\n"
+        "}\n"
+        "IMPL_OP_INFERSHAPE(RunningSum).InferShape(Infer).InferDataType(InferType);\n"
     )
     opened = runtime.open(build(load_project(idle)).folder)
     total, x = np.arange(10, dtype=np.float32), np.full(10, 5, dtype=np.float32)
-    result, first = opened.run("RunningSum", [total, x], out_shape=[(4,), (3,)])
+    with pytest.raises(UsageError, match="its InferDataType function failed"):
+        opened.run("RunningSum", [total, x], out_shape=[(4,), (3,)])
+    types = ["float32", "float32"]
+    result, first = opened.run("RunningSum", [total, x], out_shape=[(4,), (3,)], out_dtype=types)
     # The first one is inferred, whatever the caller says.
     np.testing.assert_array_equal(result, np.arange(10) + 5)
     np.testing.assert_array_equal(first, [5, 6, 7])

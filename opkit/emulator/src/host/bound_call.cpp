@@ -215,13 +215,14 @@ void BoundCall::infer() {
 
 void BoundCall::infer_dtypes() {
   if (entry_.infer_data_type != nullptr) {
+    // Some functions ask which type the caller's tensor has, and leave it.
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (gives_dtype(i)) outputs_[i].SetDataType(static_cast<ge::DataType>(expected_[i].dtype));
+    }
     gert::InferDataTypeContext context(node_.get());
     const uint32_t status = call_host(entry_.type, "InferDataType", entry_.infer_data_type, &context);
     if (status != ge::GRAPH_SUCCESS) fail_here("its InferDataType function failed" + logged_reason());
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i].GetDataType() == ge::DT_UNDEFINED && gives_dtype(i)) {
-        outputs_[i].SetDataType(static_cast<ge::DataType>(expected_[i].dtype));
-      }
       if (outputs_[i].GetDataType() == ge::DT_UNDEFINED) {
         fail_here("its InferDataType function sets no type for output \"" + output_param(i).name + "\"");
       }
