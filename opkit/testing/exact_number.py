@@ -63,19 +63,8 @@ class ExactNumber:
     """
 
     __slots__ = (
-        *(
-            "absorbs",
-            "error",
-            "high",
-            "infinite",
-            "instead",
-            "is_computed",
-            "known",
-            "lost",
-            "low",
-            "noise",
-        ),
-        *("overflows", "poisoned", "terms", "underflows", "value"),
+        *("absorbs", "error", "high", "infinite", "instead", "is_computed", "known", "lost"),
+        *("low", "noise", "overflows", "poisoned", "terms", "underflows", "value"),
     )
 
     value: Any

@@ -41,6 +41,7 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
+@pytest.mark.slow
 def test_a_gap_is_found(project: Path, capsys: Capture) -> None:
     text = (project / "op_kernel" / "row_blank.cpp").read_text()
     for part in ("TQue<QuePosition::VECIN", "InitBuffer(xQueue", "CopyIn(", "NOT WRITTEN YET"):

@@ -27,7 +27,9 @@ def test_a_random_program_is_right_and_clean(seed: int) -> None:
 
 # Several mixed kernels, one of them with thirty operators after its product. In 39 comparisons read
 # whole repeats of an output of which only rows are written.
-@pytest.mark.parametrize("seed", [39, 1002, 1013])
+@pytest.mark.parametrize(
+    "seed", [39, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1002, 1013))]
+)
 def test_a_random_program_with_products_is_right_and_clean(seed: int) -> None:
     check_seed(seed, products=True)
 

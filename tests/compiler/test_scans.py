@@ -39,7 +39,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+LONG = ("sums along the first axis, of several blocks",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in CASES],
+)
 def test_what_runs_along_axes_gives_what_numpy_gives(name: str, run_program: Run) -> None:
     function, specs = CASES[name]
     run_program(function, *specs)
@@ -72,6 +78,7 @@ def test_sums_of_whole_numbers_along_an_axis_of_any_size_are_exact() -> None:
         np.testing.assert_array_equal(actual, x.sum(axis=-1).astype(np.int16))
 
 
+@pytest.mark.slow
 def test_a_products_gradient_is_the_product_of_the_others() -> None:
     graph = oc.gradient(oc.trace(lambda x: x.apply("prod", axis=-1), [Spec("x", (3, 5))]))
     x = np.array([[1, 2, 3, 4, 5], [1, 0, 3, 4, 5], [0, 2, 3, 0, 5]], np.float32)

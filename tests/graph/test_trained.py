@@ -132,6 +132,7 @@ def test_a_trained_model_becomes_int8_with_its_own_scales(trained: Any) -> None:
     assert abs(found - wanted).mean() < level
 
 
+@pytest.mark.slow
 def test_a_trained_model_builds_in_fractions_too(trained: Any) -> None:
     x = torch.linspace(-2, 3, 512).reshape(16, 32)
     with torch.no_grad():

@@ -27,6 +27,7 @@ def linked(source: Path, target: Path, *options: str) -> Path:
     return target
 
 
+@pytest.mark.slow
 def test_a_program_uses_every_class(tmp_path: Path) -> None:
     program = linked(HERE / "program.cpp", tmp_path / "program")
     done = subprocess.run([str(program)], capture_output=True, text=True, check=False)

@@ -33,7 +33,11 @@ def close(actual: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("residual_block", [array(32, 16), array(16, 16, seed=1), array(16)]),
+        pytest.param(
+            "residual_block",
+            [array(32, 16), array(16, 16, seed=1), array(16)],
+            marks=pytest.mark.slow,
+        ),
         ("fused_layer_norm_relu", [array(6, 40), array(40), array(40, seed=3)]),
         pytest.param(
             "memory_efficient_attention",
