@@ -9,6 +9,7 @@ import click
 
 from opkit.cli.console import Console, common_options, write_text
 from opkit.cli.options import chip_option, output_option
+from opkit.cli.targets import PROGRAM_TARGETS
 from opkit.errors import OperatorError, UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "read_sizes"]
 
-TARGETS = ("ascendc", "cpp", "triton", "pto")
+TARGETS = tuple(name for name, _ in PROGRAM_TARGETS)
 _STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
 
 

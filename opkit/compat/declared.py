@@ -10,7 +10,7 @@ import hashlib
 import re
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from opkit.compat.source import class_methods
 from opkit.errors import OpkitError, SetupError
 from opkit.toolchain import Toolkit, find_compiler
 
-__all__ = ["Declared", "read_declared", "read_refused"]
+__all__ = ["Declared", "ask_compiler", "read_declared", "read_refused"]
 
 # `opkit build` defines these for each input and output of the operator (toolchain/command.py).
 _PER_OPERATOR = ("DTYPE_*", "FORMAT_*")
@@ -196,18 +196,7 @@ class _Probe:
             argv = [*compiler.argv, "-std=gnu++17", limit, "-w"]
             argv += [f"-D__NPU_ARCH__={self.chip.npu_arch_number}", "-isystem"]
             argv += [str(self.include_dir), *flags, str(source)]
-            try:
-                done = subprocess.run(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=_SECONDS,
-                    check=False,
-                )
-            except (OSError, subprocess.TimeoutExpired) as err:
-                raise SetupError(f"{argv[0]} cannot be used: {err}") from err
+            done = ask_compiler(argv)
         return done.returncode, done.stdout, done.stderr, str(source)
 
     def _headers(self) -> list[Path]:
@@ -216,6 +205,31 @@ class _Probe:
             for path in self.include_dir.rglob("*.h")
             if path.relative_to(self.include_dir).parts[0] != _OUR_OWN and not _only_refuses(path)
         ]
+
+
+def ask_compiler(
+    argv: Sequence[str], *, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Return what a compiler says of sources, whatever its status.
+
+    Args:
+        folder: where it runs.
+    Raises:
+        SetupError: it does not start, or does not end.
+    """
+    try:
+        return subprocess.run(
+            argv,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as err:
+        raise SetupError(f"{argv[0]} cannot be used: {err}") from err
 
 
 def _only_refuses(header: Path) -> bool:

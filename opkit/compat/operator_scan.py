@@ -8,19 +8,18 @@ what lacks nothing may still fail in the compiler, by a call that no function he
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from opkit.chips import Chip
+from opkit.compat.declared import ask_compiler
 from opkit.compat.scan import KernelNames
-from opkit.errors import OpkitError, SetupError, UsageError
+from opkit.errors import OpkitError, UsageError
 from opkit.toolchain import Toolkit, Tree, chip_macros, find_compiler, load_project
 
 __all__ = ["OperatorScan", "scan_operators"]
 
-_SECONDS = 120.0
 _REGISTERED = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
 _RULE = re.compile(r"^[^\s:]+\.o:", re.MULTILINE)
 # Other complaints come of macros that only a variant's build has, such as its data types.
@@ -102,19 +101,7 @@ def _missing(sources: Sequence[Path], options: Sequence[str], tree: Tree) -> Ite
     headers = Toolkit.installed().include_dir
     argv = [*compiler.argv, "-std=gnu++17", "-w", "-isystem", str(headers), *options]
     argv += ["-M", "-MG", *map(str, sources)]
-    try:
-        done = subprocess.run(
-            argv,
-            cwd=tree.root,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SetupError(f"{argv[0]} cannot be used: {error}") from error
+    done = ask_compiler(argv, folder=tree.root)
     for line in done.stderr.splitlines():
         refused = _REFUSAL.search(line)
         if refused:

@@ -23,12 +23,7 @@ __all__ = ["collapse"]
 def collapse(graph: Graph) -> Graph:
     """Return the graph with operators on restored axes applied before these are restored."""
     work = _Collapser(graph)
-    for node in graph.nodes:
-        with work.builder.at(node.location):
-            inputs = [work.values[name] for name in node.inputs]
-            value = work.collapsed(node, inputs)
-            work.values[node.output.name] = work.same(node, inputs) if value is None else value
-    return work.finish()
+    return work.rebuilt(work.collapsed)
 
 
 class _Collapser(Rebuilder):

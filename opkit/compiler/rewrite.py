@@ -33,6 +33,16 @@ class Rebuilder:
         self.builder._attributes = list(graph.attributes)
         self.builder._names.update(a.name for a in graph.attributes)
 
+    def rebuilt(self, rule: Callable[[Node, Sequence[Value]], Value | None]) -> Graph:
+        """Return the graph with each node as a rule gives it from its inputs; where that is None,
+        as it is."""
+        for node in self.graph.nodes:
+            with self.builder.at(node.location):
+                inputs = [self.values[name] for name in node.inputs]
+                value = rule(node, inputs)
+                self.values[node.output.name] = self.same(node, inputs) if value is None else value
+        return self.finish()
+
     def finish(self) -> Graph:
         for name, tensor in self.graph.outputs:
             self.builder.output(name, self.values[tensor])

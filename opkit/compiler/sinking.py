@@ -8,7 +8,7 @@ graph stays as it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .builder import Value
@@ -39,12 +39,7 @@ def sink_transposes(graph: Graph) -> Graph:
     if not any(node.operator == "transpose" for node in graph.nodes):
         return graph
     work = _Sinker(graph)
-    for node in graph.nodes:
-        with work.builder.at(node.location):
-            inputs = [work.values[name] for name in node.inputs]
-            value = work.sunk(node, inputs)
-            work.values[node.output.name] = work.same(node, inputs) if value is None else value
-    return work.finish()
+    return work.rebuilt(work.sunk)
 
 
 class _Sinker(Rebuilder):
@@ -148,19 +143,13 @@ def _ints(axes: Any) -> Axes:
 
 def join_slices(graph: Graph) -> Graph:
     """Return the graph with slices that are put side by side cut by the kernel that does it."""
-    producers: Mapping[str, Node] = graph.producers
     work = Rebuilder(graph)
-    for node in graph.nodes:
-        with work.builder.at(node.location):
-            inputs = [work.values[name] for name in node.inputs]
-            value = _joined(work, node, inputs, producers) if node.operator == "concat" else None
-            work.values[node.output.name] = work.same(node, inputs) if value is None else value
-    return work.finish()
+    return work.rebuilt(lambda node, inputs: _joined(work, node, inputs))
 
 
-def _joined(
-    work: Rebuilder, node: Node, inputs: Sequence[Value], producers: Mapping[str, Node]
-) -> Value | None:
+def _joined(work: Rebuilder, node: Node, inputs: Sequence[Value]) -> Value | None:
+    if node.operator != "concat":
+        return None
     rank = len(node.output.shape)
     sizes = [extent for value in inputs for extent in value.shape]
     if len(inputs) > _MOST_JOINED or not all(isinstance(each, int) for each in sizes):
@@ -168,7 +157,7 @@ def _joined(
     parts: list[Value] = []
     cuts: list[tuple[Any, ...]] = []
     for name, value in zip(node.inputs, inputs, strict=True):
-        before = producers.get(name)
+        before = work.graph.producers.get(name)
         if before is None or before.operator != "slice" or value.dtype != node.output.dtype:
             parts.append(value)
             cuts.append((0, 0, 1, value.shape[0]))

@@ -96,7 +96,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x, y: (x.apply("cumsum", axis=1), y.sum(axis=-1)),
         (Spec("x", (9, 30), F), Spec("y", (9, M), "int32")),
     ),
-    "float64": (lambda x: x * 0.1 + x.apply("exp"), (Spec("x", (4, 5), "float64"),)),
+    "float64": (
+        lambda x: x * 0.1 + x.apply("exp") - x.max(axis=-1, keepdims=True),
+        (Spec("x", (4, M), "float64"),),
+    ),
     "int64": (lambda x: x * x - 3, (Spec("x", (4, 5), "int64"),)),
 }
 
@@ -187,6 +190,19 @@ def test_what_has_no_triton_is_an_error_at_its_line() -> None:
             *(Spec("x", (4, 5), "int32"), Spec("y", (5, 4), "int32")),
             target="triton",
         )
+
+
+@runs
+def test_an_index_beyond_its_table_is_an_error() -> None:
+    program = oc.compile(
+        lambda t, i: t.apply("take", i),
+        *(Spec("t", (4, 2), F), Spec("i", (3,), "int32")),
+        target="triton",
+    )
+    table = np.arange(8, dtype=np.float32).reshape(4, 2)
+    np.testing.assert_array_equal(program(table, np.array([0, -1, 3], np.int32)), table[[0, 3, 3]])
+    with pytest.raises(OpkitError, match="failed: IndexError"):
+        program(table, np.array([0, 4, 1], np.int32))
 
 
 @runs

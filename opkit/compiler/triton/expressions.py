@@ -14,7 +14,7 @@ import numpy as np
 from ..graph import Graph, GraphError, Node
 from ..loops import LoopWriter
 
-__all__ = ["HELPERS", "KINDS", "TritonWriter", "is_fraction", "literal"]
+__all__ = ["HELPERS", "KINDS", "TritonWriter", "is_fraction", "literal", "python_number"]
 
 KINDS = {
     **{"float16": "float32", "bfloat16": "float32", "float32": "float32", "float64": "float64"},
@@ -82,13 +82,18 @@ def is_fraction(kind: str) -> bool:
     return kind.startswith("float")
 
 
+def python_number(value: Any) -> str:
+    """Return a number as Python writes it, also one that is infinite or none."""
+    is_named = isinstance(value, float) and not np.isfinite(value)
+    return f'float("{value}")' if is_named else repr(value)
+
+
 def literal(number: Any, kind: str) -> str:
     """Return a number's text; such as Triton would take for another type are said with theirs."""
     if not is_fraction(kind):
         whole = bool(number) if kind == "int1" else int(number)
         return f"tl.full([1, 1], {whole}, tl.{kind})"
-    value = float(number)
-    text = repr(value) if np.isfinite(value) else f'float("{value}")'
+    text = python_number(float(number))
     # Triton takes a bare number that float32 can hold for one of float32.
     return f"tl.full([1, 1], {text}, tl.float64)" if kind == "float64" else text
 

@@ -12,7 +12,7 @@ from ..dimensions import Dimension, product
 from ..fusion import FusedGraph, Group
 from ..graph import Node
 from ..vector import domain_of
-from .expressions import TritonWriter, is_fraction, literal
+from .expressions import TritonWriter, is_fraction, literal, python_number
 from .functions import TritonFunction, indented, launcher
 
 __all__ = ["write_loops"]
@@ -127,8 +127,7 @@ class _Loops(TritonWriter):
             for node in folds:
                 name = self.variable("sum", node.output.name)
                 kind = self.sum_kind(node)
-                start = literal(self.neutral(node), kind if is_fraction(kind) else "float32")
-                start = start if is_fraction(kind) else str(self.neutral(node))
+                start = python_number(self.neutral(node))
                 found.append(f"{name} = tl.full([ROWS, COLUMNS], {start}, tl.{kind})")
                 self.lines.append(f"{name} = {self.joined(node, name, self.filled(node))}")
                 sums.append((node, name))

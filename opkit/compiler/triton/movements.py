@@ -9,7 +9,7 @@ from ..fusion import FusedGraph, Group
 from ..graph import Graph, GraphError, Node
 from ..table import normal_axes
 from ..vector import Domain
-from .expressions import TritonWriter, dtype_text
+from .expressions import TritonWriter, dtype_text, python_number
 from .functions import TritonFunction, indented
 
 __all__ = ["write_movement"]
@@ -73,18 +73,16 @@ def _pad(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[str]) -
     widths = node.settings["widths"]
     assert isinstance(widths, tuple | list)
     flat = [writer.size(width) for pair in reversed(widths) for width in pair]
-    value = node.settings["value"]
-    number = f'float("{value}")' if isinstance(value, float) else f"{value}"
+    number = python_number(node.settings["value"])
     return f"torch.nn.functional.pad({names[0]}, ({', '.join(flat)}), value={number})"
 
 
 def _take(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[str]) -> str:
     table, places = names
     axis = node.settings["axis"]
-    return (
-        f"{table}.index_select({axis}, {places}.reshape(-1) % {table}.shape[{axis}])"
-        f".reshape({_shape(writer, node)})"
-    )
+    # From the end for those below 0; others beyond the table are torch's error.
+    counted = f"torch.where({places} < 0, {places} + {table}.shape[{axis}], {places})"
+    return f"{table}.index_select({axis}, {counted}.reshape(-1)).reshape({_shape(writer, node)})"
 
 
 def _arange(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from ..fusion import FusedGraph, Group, fuse
 from ..graph import Graph, GraphError
 from ..rewrite import expand, simplify
 from .attention import write_attention
-from .expressions import HELPERS, dtype_text, variable_of
+from .expressions import HELPERS, dtype_text, python_number, variable_of
 from .functions import TritonFunction, indented
 from .loops import write_loops
 from .movements import write_movement
@@ -193,9 +193,7 @@ class TritonProgram(FileProgram):
         node = self.fused.graph.producers[name]
         settings = node.settings
         if node.operator == "constant":
-            value = settings["value"]
-            is_plain = not isinstance(value, float) or abs(value) < float("inf")
-            return repr(value) if is_plain else f'float("{value}")'
+            return python_number(settings["value"])
         if node.operator == "attribute":
             return str(settings["name"])
         if node.operator == "extent":
