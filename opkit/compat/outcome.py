@@ -23,6 +23,7 @@ __all__ = [
     "one_line",
     "other_chip",
     "other_products",
+    "refused_chip",
     "says_fail",
     "says_pass",
     "wrong_cause",
@@ -89,6 +90,15 @@ _PRODUCT = re.compile(
 )
 _OUR_PRODUCT = re.compile(
     r"Atlas A[23](?!\d)|Atlas 推理系列产品|Atlas inference (?:series )?product", re.IGNORECASE
+)
+_OWN_REFUSAL = re.compile(
+    r"^[ \t]*#[ \t]*error[ \t]+(?P<error>[^\n]+)"
+    r'|\bstatic_assert\s*\([^;]*?"(?P<assertion>[^"\n]+)"\s*\)\s*;',
+    re.MULTILINE,
+)
+_CHIP_WORD = re.compile(
+    r"\bA[2-5]\b|\bAtlas\b|\bAscend ?\d|\b910|\b950|\b310P|\bdav-|\barch|\bNPU\b|\bchip\b|\bSoC\b",
+    re.IGNORECASE,
 )
 _MISSING_NAME_LATE = re.compile(r"declaration of ['‘](?P<name>\w+)['’] must be available")
 _MISSING_NAME = (
@@ -246,6 +256,22 @@ def other_chip(text: str) -> str | None:
         for found in _ARCHITECTURE.finditer(error):
             if found[0].lower() not in ours:
                 return found[0]
+    return None
+
+
+def refused_chip(log: str, sources: Iterable[str]) -> str | None:
+    """Return what sources say of the chip where an `#error` or an assertion of theirs refuses it.
+
+    Args:
+        log: what the failed build printed.
+        sources: the texts that it compiled.
+    """
+    errors = list(_errors_of(log))
+    for source in sources:
+        for found in _OWN_REFUSAL.finditer(source):
+            text = (found["error"] or found["assertion"]).strip().strip('"')
+            if _CHIP_WORD.search(text) and any(text in error for error in errors):
+                return text
     return None
 
 

@@ -33,6 +33,7 @@ from opkit.compat.outcome import (
     one_line,
     other_chip,
     other_products,
+    refused_chip,
     says_fail,
     says_pass,
     wrong_cause,
@@ -268,6 +269,9 @@ class _Attempt:
             if architecture is not None:
                 return self._say(Verdict.CHIP, f"needs {architecture}")
             sources = _sources(self.task.sample.folder)
+            refusal = refused_chip(ran.output, sources)
+            if refusal is not None:
+                return self._say(Verdict.CHIP, refusal)
             names = names_in_build_log(ran.output, _own_names(sources))
             return self._say(Verdict.BUILD, build_cause(ran.output), names)
         if step.kind == "verify":

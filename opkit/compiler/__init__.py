@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .table import Operator
     from .tiles import Split, split
     from .verification import Difference, verify
+    from .whole_numbers import lowest_bits
 
 __all__ = [
     "OPERATORS",
@@ -76,6 +77,7 @@ __all__ = [
     "generated_source",
     "gradient",
     "load_program",
+    "lowest_bits",
     "patches",
     "placed",
     "prepare",
@@ -119,5 +121,6 @@ __getattr__ = lazy_names(
         "table": ("Operator",),
         "tiles": ("Split", "split"),
         "verification": ("Difference", "verify"),
+        "whole_numbers": ("lowest_bits",),
     },
 )

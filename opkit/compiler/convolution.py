@@ -10,6 +10,7 @@ import numpy as np
 from opkit.errors import UsageError
 
 from .dimensions import Dimension, product, same, shape_text
+from .moving import pieces_of
 from .table import Operator, Settings, as_promoted
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["CONVOLUTION", "patches", "placed", "spaced", "unpatched", "windows"]
 
 _PAIRS = ("stride", "padding", "dilation")
+_MOST_BOXES = 32
+"""That one kernel copies: each is 168 bytes of what a launch brings."""
 
 
 def _pair(settings: Settings, name: str) -> tuple[int, int]:
@@ -111,12 +114,13 @@ def patches(x: Value, kernel: Shape, settings: Settings) -> tuple[Value, bool]:
     return (x.reshape(-1, *shape) if groups == 1 else x.reshape(-1, groups, *shape)), False
 
 
-def windows(x: Value, kernel: Shape, settings: Settings) -> Value:
+def windows(x: Value, kernel: Shape, settings: Settings, frame: int = 0) -> Value:
     """Return what each result of a convolution reads, for images with channels last: images, rows,
     columns, and the taps row by row, each with its channels.
 
     Args:
         kernel: its rows and columns.
+        frame: what lies around an image.
 
     Raises:
         UsageError: the sizes do not fit.
@@ -124,15 +128,24 @@ def windows(x: Value, kernel: Shape, settings: Settings) -> Value:
     steps, padding, dilation = (_pair(settings, name) for name in _PAIRS)
     images, high, wide, channels = x.shape
     counts = _extents((images, channels, high, wide), (1, channels, *kernel), settings)
-    if any(padding):
-        around = ((0, 0), (padding[0], padding[0]), (padding[1], padding[1]), (0, 0))
-        x = x.apply("pad", widths=around, value=0.0)
     rows, columns = (int(str(each)) for each in counts)
     down, across = (int(str(each)) for each in kernel)
-    if steps == (down, across) and dilation == (1, 1) and down * across > 1:
+    if (down, across) == steps == (1, 1) and not any(padding):
+        return x
+    given = {"kernel": (down, across), "stride": steps, "dilation": dilation}
+    depth = down * across * int(str(channels))
+    target = (int(str(images)), rows, columns, depth)
+    if _is_one_kernel(x, target, {**given, "padding": padding}):
+        return x.apply("windows", **given, padding=padding, value=frame)
+    if any(padding):
+        around = ((0, 0), (padding[0], padding[0]), (padding[1], padding[1]), (0, 0))
+        x = x.apply("pad", widths=around, value=frame)
+    if _is_one_kernel(x, target, {**given, "padding": (0, 0)}):
+        return x.apply("windows", **given)
+    if steps == (down, across) and dilation == (1, 1):
         x = _cut(_cut(x, 1, rows * down), 2, columns * across)
         cells = x.reshape(-1, rows, down, columns, across, channels).transpose(0, 1, 3, 2, 4, 5)
-        return cells.reshape(-1, rows, columns, down * across * int(str(channels)))
+        return cells.reshape(-1, rows, columns, depth)
     # First along the columns, then along the rows: fewer and longer parts than tap by tap.
     for axis in (2, 1):
         at = axis - 1
@@ -142,6 +155,12 @@ def windows(x: Value, kernel: Shape, settings: Settings) -> Value:
         ]
         x = parts[0] if len(parts) == 1 else x.builder.apply("concat", *parts, axis=3)
     return x
+
+
+def _is_one_kernel(x: Value, target: tuple[int, ...], settings: Settings) -> bool:
+    """Whether windows of an image are few enough boxes for one kernel to copy."""
+    shape = tuple(int(str(each)) for each in x.shape)
+    return len(pieces_of("windows", settings, [shape], target)) <= _MOST_BOXES
 
 
 def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Settings) -> Value:

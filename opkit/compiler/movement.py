@@ -141,6 +141,32 @@ def _padded(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     return tuple(e + before + after for e, (before, after) in zip(shape, widths, strict=True))
 
 
+def _windowed(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    images, *extents, channels = tensors[0].shape
+    kernel = settings["kernel"]
+    places = []
+    for axis, extent in enumerate(extents):
+        stride, padding, dilation = (settings[n][axis] for n in ("stride", "padding", "dilation"))
+        reach = dilation * (kernel[axis] - 1) + 1
+        if not isinstance(extent, int) or reach > extent + 2 * padding:
+            raise UsageError(f"windows of {reach} rows or columns do not fit {extent}")
+        places.append((extent + 2 * padding - reach) // stride + 1)
+    return (images, *places, kernel[0] * kernel[1] * channels)
+
+
+def _np_windows(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, value: float) -> Any:
+    widths = ((0, 0), (padding[0],) * 2, (padding[1],) * 2, (0, 0))
+    x = np.pad(x, widths, constant_values=value)
+    rows, columns = (
+        (x.shape[1 + at] - dilation[at] * (kernel[at] - 1) - 1) // stride[at] + 1 for at in (0, 1)
+    )
+    taps = []
+    for i, j in np.ndindex(*kernel):
+        part = x[:, i * dilation[0] :: stride[0], j * dilation[1] :: stride[1]]
+        taps.append(part[:, :rows, :columns])
+    return np.concatenate(taps, axis=-1)
+
+
 def _taken(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     table, indices = tensors
     if is_floating(indices.dtype):
@@ -254,6 +280,14 @@ ROWS = (
         pto="fillpad",
         aten="constant_pad_nd",
         parameters={"widths": REQUIRED, "value": 0.0},
+    ),
+    Operator(
+        # Of images with channels last: all taps of each place, row by row.
+        *("windows", 1, "movement", _windowed, as_first, _np_windows),
+        parameters={
+            "kernel": REQUIRED,
+            **{"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "value": 0.0},
+        },
     ),
     Operator(
         *("take", 2, "index", _taken, as_first),

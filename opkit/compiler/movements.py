@@ -36,6 +36,7 @@ MOVEMENTS = (
     "concat",
     "concat_slices",
     "pad",
+    "windows",
     "take",
     "arange",
 )

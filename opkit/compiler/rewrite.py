@@ -324,6 +324,9 @@ def _reshape(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | 
     inner = work.node_of(x)
     if inner is not None and inner.operator == "reshape":
         return work_value(work, inner.inputs[0]).reshape(*node.output.shape)
+    if work.number(x) is not None:
+        # A number lies in no memory that could be seen in another shape.
+        return x.apply("broadcast_to", shape=node.output.shape)
     return None
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opkit.dtypes import find_dtype
+
 from .dimensions import product
 
 if TYPE_CHECKING:
     from .builder import Value
 
-__all__ = ["reduce_whole"]
+__all__ = ["lowest_bits", "reduce_whole"]
 
 _LONGEST = (1 << 24) // 255
 """Elements whose bytes add up to what float32 holds exactly."""
@@ -23,7 +25,7 @@ def reduce_whole(operator: str, x: Value, axes: tuple[int, ...]) -> Value:
     if x.dtype == "bool" and not (operator == "sum" and is_long):
         return x.astype("float32").apply(operator, axis=axes, keepdims=True).astype("int32")
     if operator == "sum":
-        return _wrapped(_sum(x.astype("int32"), axes), "int32" if x.dtype == "bool" else x.dtype)
+        return lowest_bits(_sum(x.astype("int32"), axes), "int32" if x.dtype == "bool" else x.dtype)
     if x.dtype == "int32":
         return _extreme(operator, x, axes)
     return x.astype("float32").apply(operator, axis=axes, keepdims=True).astype(x.dtype)
@@ -68,11 +70,13 @@ def _sum_of_parts(x: Value, axes: tuple[int, ...]) -> Value:
     return _sum(inner, tuple(others)) if others else inner
 
 
-def _wrapped(total: Value, dtype: str) -> Value:
+def lowest_bits(total: Value, dtype: str) -> Value:
     """Return an int32 in a narrower type, as it wraps there."""
     if dtype == "int32":
         return total
-    bits = {"int8": 8, "uint8": 8, "int16": 16}[dtype]
+    row = find_dtype(dtype)
+    assert row is not None
+    bits = 8 * row.size_bytes
     half = 1 << (bits - 1) if dtype.startswith("int") else 0
     low = (total + half).apply("bitwise_and", (1 << bits) - 1) - half
     return low.astype(dtype)

@@ -12,11 +12,11 @@ from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from opkit.graph.building import build
+    from opkit.graph.calibration import Quantisation
     from opkit.graph.decisions import Decision, Option, Schedule
     from opkit.graph.engine import Context, Engine, Model, ModelInput
     from opkit.graph.explanation import Explanation, explain
     from opkit.graph.plan import Plan, PlanTensor
-    from opkit.graph.quantising import Quantisation
     from opkit.graph.scheduling import schedule
 
 __all__ = [
@@ -40,11 +40,11 @@ __getattr__ = lazy_names(
     __name__,
     {
         "building": ("build",),
+        "calibration": ("Quantisation",),
         "decisions": ("Decision", "Option", "Schedule"),
         "engine": ("Context", "Engine", "Model", "ModelInput"),
         "explanation": ("Explanation", "explain"),
         "plan": ("Plan", "PlanTensor"),
-        "quantising": ("Quantisation",),
         "scheduling": ("schedule",),
     },
 )

@@ -23,7 +23,14 @@ from opkit.graph.segments import Left, cut, outputs_of
 from opkit.graph.sizes import Sized, has_open_sizes
 from opkit.graph.translation import does_nothing, is_view, line_of, operator_name, translate
 
-__all__ = ["CompiledGraph", "compile_module", "decompositions", "opkit", "watching"]
+__all__ = [
+    "CompiledGraph",
+    "compile_module",
+    "decompositions",
+    "graph_compiler",
+    "opkit",
+    "watching",
+]
 
 DEBUG = "OPKIT_GRAPH_DEBUG"
 
@@ -98,29 +105,36 @@ def opkit(
     if unknown:
         raise UsageError(f'there is no option "{unknown[0]}"', help="there is chip, smallest")
     chip = find_chip(settings["chip"] or _device_chip())
+    smallest = int(settings["smallest"])
     keep_attention_whole(module)
 
-    def compiler(kind: str) -> Callable[..., Any]:
-        def call(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-            from functorch.compile import make_boxed_func
-
-            def fixed(module: fx.GraphModule) -> Callable[..., Any]:
-                made = compile_module(module, chip, kind=kind, smallest=int(settings["smallest"]))
-                return made.module.forward
-
-            made = Sized(graph, fixed) if has_open_sizes(graph) else fixed(graph)
-            return make_boxed_func(made)  # type: ignore[no-any-return]
-
-        return call
-
     whole = aot_autograd(
-        fw_compiler=compiler("forward"),
-        bw_compiler=compiler("backward"),
-        inference_compiler=compiler("inference"),
+        fw_compiler=graph_compiler("forward", chip, smallest=smallest),
+        bw_compiler=graph_compiler("backward", chip, smallest=smallest),
+        inference_compiler=graph_compiler("inference", chip, smallest=smallest),
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
     return whole(module, example_inputs)
+
+
+def graph_compiler(kind: str, chip: Chip, *, smallest: int = 1) -> Callable[..., Any]:
+    """Return what AOTAutograd calls with each of its graphs, of open or of fixed sizes.
+
+    Args:
+        kind: `inference`, `forward` or `backward`.
+    """
+
+    def call(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+        from functorch.compile import make_boxed_func
+
+        def fixed(module: fx.GraphModule) -> Callable[..., Any]:
+            return compile_module(module, chip, kind=kind, smallest=smallest).module.forward
+
+        made = Sized(graph, fixed) if has_open_sizes(graph) else fixed(graph)
+        return make_boxed_func(made)  # type: ignore[no-any-return]
+
+    return call
 
 
 def _device_chip() -> str:

@@ -11,10 +11,11 @@ import torch
 from opkit.chips import find_chip
 from opkit.errors import UsageError
 from opkit.graph.aten import LARGEST
+from opkit.graph.calibration import Quantisation
 from opkit.graph.channels_last import channels_last, fold_norms
 from opkit.graph.engine import Model, ModelInput
 from opkit.graph.export import PRECISIONS, Exported, exported, with_fractions
-from opkit.graph.quantising import Quantisation, quantised_products
+from opkit.graph.quantising import quantised_products
 from opkit.graph.recording import plan_of
 from opkit.graph.running import compile_plan
 from opkit.graph.scheduling import decide
@@ -97,7 +98,7 @@ def build(
     if precision == "int8":
         batches = [[with_fractions(each, torch.float16) for each in batch] for batch in calibration]
         how = quantisation or Quantisation()
-        rounded, notes = quantised_products(whole, batches, how, convolutions=True)
+        rounded, notes = quantised_products(whole, batches, how)
         replaced = {**replaced, **rounded}
     translation = translate(whole.work(), whole.outputs, "model", replaced, wide)
     _check_inputs(translation, whole)

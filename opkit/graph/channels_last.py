@@ -18,7 +18,7 @@ from opkit.graph.aten import Call
 from opkit.graph.export import Exported
 from opkit.graph.translation import Replacement, operator_name
 
-__all__ = ["channels_last", "convolved", "fold_norms", "kernels_of"]
+__all__ = ["channels_last", "convolved", "fold_norms", "kernels_of", "taps_of"]
 
 _CONVOLUTION = "aten.convolution.default"
 _NORM = "aten._native_batch_norm_legit_no_training.default"
@@ -32,12 +32,12 @@ def kernels_of(model: Exported, node: fx.Node) -> torch.Tensor | None:
     if operator_name(node) != _CONVOLUTION:
         return None
     weight, bias, is_turned, groups = (node.args[at] for at in (1, 2, 6, 8))
-    if not isinstance(weight, fx.Node) or weight not in model.constants or is_turned or groups != 1:
+    if not isinstance(weight, fx.Node) or is_turned or groups != 1:
         return None
-    if isinstance(bias, fx.Node) and bias not in model.constants:
+    if isinstance(bias, fx.Node) and model.constant(bias) is None:
         return None
-    values = model.constants[weight]
-    if values.dim() != 4 or not values.is_floating_point():
+    values = model.constant(weight)
+    if values is None or values.dim() != 4 or not values.is_floating_point():
         return None
     return values.permute(0, 2, 3, 1).reshape(values.shape[0], -1).contiguous()
 
@@ -70,6 +70,7 @@ def convolved(
     prepared: Callable[[Value], Value] = lambda x: x,
     *,
     has_bias: bool = False,
+    frame: int = 0,
 ) -> Replacement:
     """Return the row of a convolution.
 
@@ -77,15 +78,14 @@ def convolved(
         product: multiplies its patches.
         prepared: is applied to every element before.
         has_bias: the product adds it.
+        frame: what lies around the images, as they are after `prepared`.
     """
-    weight = node.args[1]
-    assert isinstance(weight, fx.Node)
-    shape = tuple(model.constants[weight].shape)
+    shape = _shape_of(model, node)
 
     def row(c: Call, x: Value, _: Value, bias: Value | None, *rest: Any) -> Value:
         steps, padding, dilation = (tuple(map(int, each)) for each in rest[:3])
         settings = {"stride": steps, "padding": padding, "dilation": dilation}
-        cells = windows(prepared(x).transpose(0, 2, 3, 1), shape[2:], settings)
+        cells = windows(prepared(x).transpose(0, 2, 3, 1), shape[2:], settings, frame)
         images, rows, columns, across = cells.shape
         result = product(c, cells.reshape(images * rows * columns, across))
         if bias is not None and not has_bias:
@@ -93,6 +93,31 @@ def convolved(
         return result.reshape(images, rows, columns, shape[0]).transpose(0, 3, 1, 2)
 
     return row
+
+
+def taps_of(
+    model: Exported, node: fx.Node, images: torch.Tensor
+) -> tuple[list[torch.Tensor], tuple[int, int]]:
+    """Return what each tap of a convolution reads of its images, in the order of `kernels_of`, and
+    how many rows and columns of places there are."""
+    steps, padding, dilation = (tuple(map(int, node.args[at])) for at in (3, 4, 5))  # type: ignore
+    kernel = _shape_of(model, node)[2:]
+    wide = torch.nn.functional.pad(images, (padding[1], padding[1], padding[0], padding[0]))
+    reach = [dilation[at] * (kernel[at] - 1) for at in (0, 1)]
+    rows, columns = ((wide.shape[2 + at] - reach[at] - 1) // steps[at] + 1 for at in (0, 1))
+    taps = []
+    for row, column in np.ndindex(*kernel):
+        part = wide[:, :, row * dilation[0] :: steps[0], column * dilation[1] :: steps[1]]
+        taps.append(part[:, :, :rows, :columns])
+    return taps, (rows, columns)
+
+
+def _shape_of(model: Exported, node: fx.Node) -> tuple[int, ...]:
+    weight = node.args[1]
+    assert isinstance(weight, fx.Node)
+    values = model.constant(weight)
+    assert values is not None
+    return tuple(values.shape)
 
 
 def fold_norms(model: Exported) -> None:
@@ -103,6 +128,9 @@ def fold_norms(model: Exported) -> None:
             continue
         before, *given, _, epsilon = node.args
         if not isinstance(before, fx.Node) or kernels_of(model, before) is None:
+            continue
+        # Weights that training rounds keep their levels, and the norm its kernel.
+        if any(isinstance(a, fx.Node) and a not in model.constants for a in before.args[1:3]):
             continue
         results = list(node.users)
         if len(before.users) != 1 or any(user.args[1] != 0 for user in results):

@@ -147,7 +147,12 @@ class Context:
 
     def __init__(self, model: Model, runner: Runner) -> None:
         self._model, self._runner = model, runner
-        self._arena = np.empty(max(1, model.plan.arena_bytes), np.uint8)
+        try:
+            self._arena = np.empty(max(1, model.plan.arena_bytes), np.uint8)
+        except (MemoryError, ValueError, OverflowError) as err:
+            raise UsageError(
+                f"the model needs {model.plan.arena_bytes} bytes at once, which there are not"
+            ) from err
         self._constants = [array.ctypes.data for array in model.constants]
         self._lock = threading.Lock()
 
@@ -248,7 +253,7 @@ def _read(path: Path) -> Model:
         document = json.loads(members[_DESCRIPTION])
         if document["format"] != FORMAT:
             raise KeyError("format")
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise UsageError(
             f"{path} is no model file of opkit's: it describes none in {_DESCRIPTION}"
         ) from None
@@ -260,7 +265,7 @@ def _read(path: Path) -> Model:
         )
     try:
         return _model(path, document, members)
-    except (KeyError, TypeError, ValueError, AttributeError) as err:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as err:
         raise UsageError(f"{path} is damaged: its description lacks or mixes up {err}") from err
 
 
@@ -270,6 +275,9 @@ def _model(path: Path, document: Mapping[str, Any], members: Mapping[str, bytes]
             raise UsageError(
                 f"{path} is damaged: {name} is not what was written", help="write it again"
             )
+    used = {_WEIGHTS, *(kernel["file"] for kernel in document["plan"]["kernels"])}
+    if unknown := sorted(used - set(document["sha256"])):
+        raise UsageError(f"{path} is damaged: it does not say what {unknown[0]} is to be")
     _check_chip(path, document)
     plan = Plan.from_json(document["plan"])
     arrays = _safetensors().load(members[_WEIGHTS])
@@ -312,6 +320,8 @@ def _check_chip(path: Path, document: Mapping[str, Any]) -> None:
             f" is an {device.name} ({device.npu_arch})",
             help=f'build it with chip="{device.name}", or runtime.configure("{document["chip"]}")',
         )
+    if find_chip(str(document["chip"])).npu_arch != document["npu_arch"]:
+        raise UsageError(f"{path} is damaged: no {document['chip']} has {document['npu_arch']}")
 
 
 def _placed(data: bytes) -> Path:

@@ -47,6 +47,21 @@ class Exported:
             stack += node.all_input_nodes
         return [node for node in self.graph.nodes if node in wanted]
 
+    def constant(self, node: fx.Node) -> torch.Tensor | None:
+        """Return a weight, or what is computed from weights alone; None for another node."""
+        if node in self.constants:
+            return self.constants[node]
+        sources = node.all_input_nodes
+        if node.op != "call_function" or not sources:
+            return None
+        values = {source: self.constant(source) for source in sources}
+        if any(value is None for value in values.values()):
+            return None
+        assert callable(node.target)
+        args = fx.map_arg(node.args, values.__getitem__)
+        result = node.target(*args, **fx.map_arg(node.kwargs, values.__getitem__))
+        return result if isinstance(result, torch.Tensor) else None
+
 
 def exported(model: Any, inputs: Sequence[Any], dtype: torch.dtype) -> Exported:
     """Return a model's graph in torch's core operators, its fractions in one data type.
@@ -176,10 +191,24 @@ def _finish(found: Exported, module: fx.GraphModule) -> None:
             found.constants[node] = _plain(value)
 
 
-def run(found: Exported, inputs: Sequence[Any]) -> dict[fx.Node, Any]:
-    """Return every node's value for some inputs, computed by torch."""
+def run(found: Exported, inputs: Sequence[Any], *, wide: bool = False) -> dict[fx.Node, Any]:
+    """Return every node's value for some inputs, computed by torch; `wide`: with all fractions in
+    float32, which CPUs compute many times as fast as halves."""
     values: dict[fx.Node, Any] = dict(found.constants)
     values |= dict(zip(found.inputs, inputs, strict=True))
     with torch.no_grad():
-        run_nodes(found.work(), values)
+        if not wide:
+            run_nodes(found.work(), values)
+            return values
+        values = {node: _widened(value) for node, value in values.items()}
+        for node in found.work():
+            run_nodes([node], values)
+            values[node] = _widened(values[node])
     return values
+
+
+def _widened(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return tuple(_widened(each) for each in value)
+    is_half = isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+    return value.float() if is_half else value

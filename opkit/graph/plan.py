@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
 __all__ = ["Copy", "Drawn", "Launch", "Place", "Plan", "PlanKernel", "PlanTensor"]
@@ -46,6 +48,8 @@ class Drawn:
 
 
 _WORD = (1 << 64) - 1
+_MOST_BLOCKS = 65535
+"""What a launch takes."""
 
 
 @dataclass(frozen=True)
@@ -164,11 +168,17 @@ class Plan:
 
     def check(self) -> None:
         """Raise UsageError where a launch would leave its buffers."""
+        for tensor in (*self.inputs, *self.outputs, *self.constants):
+            row = find_dtype(tensor.dtype)
+            if row is None or math.prod(tensor.shape) * row.size_bytes != tensor.size_bytes:
+                raise UsageError(f"the plan's {tensor.name} has another size than its shape says")
         for launch in self.launches:
-            if not 0 <= launch.kernel < len(self.kernels) or launch.block_dim < 1:
+            if not 0 <= launch.kernel < len(self.kernels):
                 raise UsageError(
                     f"the plan launches kernel {launch.kernel}, which it does not have"
                 )
+            if not 1 <= launch.block_dim <= _MOST_BLOCKS:
+                raise UsageError(f"the plan launches a kernel with {launch.block_dim} blocks")
             for argument in launch.arguments:
                 if isinstance(argument, Place):
                     self._check_place(argument)
@@ -188,7 +198,9 @@ class Plan:
             sizes = [tensor.size_bytes for tensor in tensors.get(place.space, ())]
         if not 0 <= place.index < len(sizes):
             raise UsageError(f"the plan names {place.space} {place.index}, which it does not have")
-        if place.offset < 0 or place.offset + place.size_bytes > sizes[place.index]:
+        if min(place.offset, place.size_bytes) < 0 or (
+            place.offset + place.size_bytes > sizes[place.index]
+        ):
             raise UsageError(
                 f"the plan reaches bytes {place.offset} to {place.offset + place.size_bytes} of"
                 f" {place.space} {place.index}, which has {sizes[place.index]}"

@@ -10,15 +10,10 @@ import numpy as np
 import torch
 from torch import fx
 
+from opkit.graph.calibration import Quantisation, Seen, calibrated, levels_for
 from opkit.graph.export import PRECISIONS, Exported, run, with_fractions
-from opkit.graph.quantising import (
-    MOST,
-    Quantisation,
-    calibrated,
-    rounded_weights,
-    step_of,
-    weight_of,
-)
+from opkit.graph.quantising import rounded_weights, weight_of
+from opkit.graph.trained import Levels, left_of, weight_node_of
 from opkit.graph.translation import does_nothing, is_view
 
 __all__ = ["PrecisionErrors"]
@@ -35,14 +30,14 @@ class PrecisionErrors:
         self.runs = [run(whole, batch) for batch in batches]
         self.all = whole.work()
         self.nodes = [n for n in self.all if not is_view(n) and not does_nothing(n)]
-        weights = {node: found for node in self.nodes if (found := weight_of(whole, node))}
+        weights = {
+            node: found for node in self.nodes if (found := weight_of(whole, node)) is not None
+        }
         self.products = [node for node in weights if node.name not in how.skip]
         seen = calibrated(whole, self.products, batches)
-        self._rounded: dict[fx.Node, tuple[torch.Tensor, float]] = {}
-        for node, (values, _) in weights.items():
-            levels, scales = rounded_weights(values.double().numpy(), how)
-            matrix = torch.from_numpy((levels * scales).astype(np.float32))
-            self._rounded[node] = (matrix, 0.0 if how.weight_only else step_of(seen[node], how))
+        self._rounded: dict[fx.Node, tuple[torch.Tensor, torch.Tensor | float, Levels | None]] = {}
+        for node in self.products:
+            self._rounded[node] = self._as_rounded(node, weights[node], seen.get(node), how)
         self._known: dict[tuple[str, str], float] = {}
 
     def of(self, node: fx.Node, kind: str) -> float:
@@ -77,16 +72,39 @@ class PrecisionErrors:
         error = math.sqrt(wrong / total) if total else math.sqrt(wrong)
         return error if math.isfinite(error) else math.inf
 
+    def _as_rounded(
+        self, node: fx.Node, values: torch.Tensor, seen: Seen | None, how: Quantisation
+    ) -> tuple[torch.Tensor, torch.Tensor | float, Levels | None]:
+        """Return a product's weights as int8 has them, what corrects its results, and the levels of
+        its left side."""
+        matrix = values.double().numpy()
+        levels, scales = rounded_weights(matrix, how)
+        rounded = levels * scales
+        seen = seen or Seen()
+        added: torch.Tensor | float = 0.0
+        if how.correct_bias and seen.rows:
+            wide = seen.total / seen.rows @ (matrix - rounded)
+            added = torch.from_numpy(wide.astype(np.float32))
+        weight = torch.from_numpy(rounded.astype(np.float32))
+        given = self.whole.constant(weight_node_of(node))
+        assert given is not None
+        if given.dim() == 4:  # rows of taps, and channels last
+            outputs, channels, *taps = given.shape
+            weight = weight.reshape(*taps, channels, outputs).permute(3, 2, 0, 1)
+            added = added if isinstance(added, float) else added.reshape(-1, 1, 1)
+        return weight, added, None if how.weight_only else levels_for(seen, how)
+
     def _value(self, node: fx.Node, kind: str, values: Mapping[fx.Node, Any]) -> Any:
         given = dict.fromkeys(node.all_input_nodes)
         inputs: dict[fx.Node, Any] = {source: values[source] for source in given}
         if kind == "int8":
-            matrix, step = self._rounded[node]
-            left, right = node.args[-2:]
-            assert isinstance(left, fx.Node) and isinstance(right, fx.Node)
-            inputs[right] = matrix
-            if step:
-                inputs[left] = (inputs[left] / step).round().clamp(-MOST, MOST) * step
+            weight, added, levels = self._rounded[node]
+            inputs[weight_node_of(node)] = weight
+            if levels is not None:
+                left = left_of(node)
+                step, zero = float(levels.scale), levels.zero
+                numbers = (inputs[left] / step + zero).round().clamp(levels.low, levels.high)
+                inputs[left] = (numbers - zero) * step
         elif kind != "float32":
             inputs = {source: _rounded_to(value, kind) for source, value in inputs.items()}
         args = fx.map_arg(node.args, inputs.__getitem__)
@@ -94,6 +112,8 @@ class PrecisionErrors:
         assert callable(node.target)
         with torch.no_grad():
             result = node.target(*args, **kwargs)
+        if kind == "int8":
+            result = result + added
         return result if kind in ("float32", "int8") else _rounded_to(result, kind)
 
 

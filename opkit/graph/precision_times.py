@@ -12,11 +12,14 @@ from torch import fx
 
 from opkit.chips import Chip
 from opkit.errors import OpkitError
+from opkit.graph.calibration import Quantisation
+from opkit.graph.channels_last import channels_last
 from opkit.graph.explanation import launches_us
 from opkit.graph.export import Exported, with_fractions
 from opkit.graph.program import CompiledSegment
-from opkit.graph.quantising import Quantisation, quantised_products, weight_of
+from opkit.graph.quantising import quantised_products, weight_of
 from opkit.graph.segments import alone
+from opkit.graph.trained import left_of
 from opkit.graph.translation import Replacement, does_nothing, is_view, operator_name, translate
 
 __all__ = ["PrecisionTimes"]
@@ -41,7 +44,10 @@ class PrecisionTimes:
         batches = [
             [with_fractions(each, torch.float16) for each in batch] for batch in calibration[:1]
         ]
-        products = [n for n in half.work() if weight_of(half, n) and n.name not in how.skip]
+        products = [
+            n for n in half.work() if weight_of(half, n) is not None and n.name not in how.skip
+        ]
+        self._replaced = {kind: channels_last(whole) for kind, whole in wholes.items()}
         self._int8: Mapping[fx.Node, Replacement] = {}
         if products:
             self._int8, _ = quantised_products(half, batches, how)
@@ -64,7 +70,7 @@ class PrecisionTimes:
         if found is None:
             return None
         # Rounding to int8 is done by the kernel that computes what is rounded, where one can.
-        joins = kind == "int8" and _is_computed(node.args[-2])
+        joins = kind == "int8" and _is_computed(left_of(node))
         return found[-1] if joins else sum(found)
 
     def _key(self, name: str, kind: str) -> tuple[object, ...]:
@@ -80,7 +86,7 @@ class PrecisionTimes:
     def _compiled(self, job: tuple[str, str]) -> CompiledSegment | None:
         name, kind = job
         node = self._nodes["float16" if kind == "int8" else kind][name]
-        replaced = {node: self._int8[node]} if kind == "int8" else {}
+        replaced = self._int8 if kind == "int8" else self._replaced[kind]
         nodes, outputs = alone(node)
         try:
             return CompiledSegment(

@@ -18,6 +18,7 @@ from opkit.graph.plan import Plan
 from opkit.graph.recording import plan_of
 from opkit.graph.running import Runner, compile_plan
 from opkit.graph.translation import Translation
+from opkit.torch_npu import StreamTime
 
 __all__ = ["CompiledSegment"]
 
@@ -75,13 +76,14 @@ class CompiledSegment(torch.nn.Module):
             if self._arena is None or self._arena.device != device:
                 size = max(1, self.plan.arena_bytes)
                 self._arena = torch.empty(size, dtype=torch.uint8, device=device)
-            self.runner.run(
-                [tensor.data_ptr() for tensor in given],
-                [tensor.data_ptr() for tensor in results],
-                self._constant_addresses,
-                self._arena.data_ptr(),
-                functools.partial(next_random_stream, device) if self._draws else None,
-            )
+            with StreamTime(device):
+                self.runner.run(
+                    [tensor.data_ptr() for tensor in given],
+                    [tensor.data_ptr() for tensor in results],
+                    self._constant_addresses,
+                    self._arena.data_ptr(),
+                    functools.partial(next_random_stream, device) if self._draws else None,
+                )
         # Who reads a result by its strides, as views of outputs do, finds those that torch has.
         for index, (shape, held, dtype, strides) in enumerate(self._results):
             if held != dtype:

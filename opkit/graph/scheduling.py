@@ -16,11 +16,13 @@ from opkit.chips import Chip, find_chip
 from opkit.compiler import Value
 from opkit.errors import UsageError
 from opkit.graph.aten import ROWS, Call
+from opkit.graph.calibration import Quantisation
+from opkit.graph.channels_last import channels_last, fold_norms
 from opkit.graph.decisions import Decision, Option, Schedule
 from opkit.graph.export import PRECISIONS, Exported, exported, with_fractions
 from opkit.graph.precision_errors import PrecisionErrors
 from opkit.graph.precision_times import PrecisionTimes
-from opkit.graph.quantising import Quantisation, quantised_products, weight_of
+from opkit.graph.quantising import quantised_products, weight_of
 from opkit.graph.translation import Replacement, does_nothing, is_view, line_of, operator_name
 
 __all__ = ["Scheduled", "decide", "schedule"]
@@ -101,6 +103,8 @@ def decide(
             help="give the module, or name a precision",
         )
     wholes = {name: exported(model, example_inputs, dtype) for name, dtype in PRECISIONS.items()}
+    for whole in wholes.values():
+        fold_norms(whole)
     work = PrecisionErrors(wholes["float32"], calibration, quantisation)
     times = PrecisionTimes(wholes, chip, calibration, quantisation)
     for base in ("float16", "bfloat16", "float32"):
@@ -118,7 +122,8 @@ def decide(
     whole = wholes[base]
     wide = _in_wide_memory(whole, chosen) if base != "float32" else []
     weights = {node.name: value for node, value in wholes["float32"].constants.items()}
-    replaced = {node: _in_float32(node, weights) for node in wide if not does_nothing(node)}
+    replaced = channels_last(whole)
+    replaced |= {node: _in_float32(node, weights) for node in wide if not does_nothing(node)}
     replaced |= _in_int8(whole, chosen, base, calibration, quantisation)
     return Scheduled(found, base, whole, replaced, frozenset(wide))
 
@@ -185,7 +190,9 @@ def _in_int8(
     wanted = {name for name, kind in chosen.items() if kind == "int8"}
     if not wanted:
         return {}
-    rest = tuple(n.name for n in whole.work() if weight_of(whole, n) and n.name not in wanted)
+    rest = tuple(
+        n.name for n in whole.work() if weight_of(whole, n) is not None and n.name not in wanted
+    )
     batches = [[with_fractions(each, PRECISIONS[base]) for each in batch] for batch in calibration]
     replaced, _ = quantised_products(whole, batches, replace(how, skip=rest))
     return replaced

@@ -73,6 +73,10 @@ class Support(OperatorSupportBase):
         nodes, wanted = alone(node)
         if not wanted:
             return "nothing reads it"
+        for each in (*wanted, *node.all_input_nodes):
+            value = each.meta.get("val")
+            if isinstance(value, torch.Tensor) and not _has_known_size(value):
+                return f"the size of {each.name} depends on values"
         for each in wanted:
             value = each.meta.get("val")
             if isinstance(value, torch.Tensor) and value.numel() == 0:
@@ -93,6 +97,10 @@ class Support(OperatorSupportBase):
             log.warning("GRAPH", "the compiler fails on a node", node=node.name, error=repr(err))
             return f"opkit's compiler fails on it: {err!r}"
         return ""
+
+
+def _has_known_size(tensor: torch.Tensor) -> bool:
+    return all(isinstance(extent, int) for extent in (*tensor.shape, *tensor.stride()))
 
 
 def alone(node: fx.Node) -> tuple[list[fx.Node], list[fx.Node]]:

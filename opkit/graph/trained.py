@@ -13,12 +13,27 @@ from torch import fx
 from opkit.graph.export import Exported
 from opkit.graph.translation import is_view
 
-__all__ = ["Levels", "levels_of", "read_past"]
+__all__ = ["Levels", "left_of", "levels_of", "read_past", "weight_node_of"]
 
 _PER_TENSOR = torch.ops.aten.fake_quantize_per_tensor_affine_cachemask.default
 _PER_CHANNEL = torch.ops.aten.fake_quantize_per_channel_affine_cachemask.default
 _COUNT = 256
 """Levels that 8 bits tell apart."""
+_CONVOLUTION = torch.ops.aten.convolution.default
+
+
+def left_of(product: fx.Node) -> fx.Node:
+    """Return what a product multiplies its weights by: of a convolution its images."""
+    left = product.args[0 if product.target is _CONVOLUTION else -2]
+    assert isinstance(left, fx.Node)
+    return left
+
+
+def weight_node_of(product: fx.Node) -> fx.Node:
+    """Return the weights of a product or a convolution."""
+    right = product.args[1 if product.target is _CONVOLUTION else -1]
+    assert isinstance(right, fx.Node)
+    return right
 
 
 @dataclass(frozen=True)
@@ -63,16 +78,11 @@ def read_past(model: Exported, products: Sequence[fx.Node]) -> dict[fx.Node, Lev
     to which they are to round it themselves. Fake-quantised tensors that others read too stay."""
     found: dict[fx.Node, Levels] = {}
     for product in products:
-        left = product.args[-2]
-        if not isinstance(left, fx.Node):  # a convolution's, whose frame of zeros would need levels
-            continue
-        levels = levels_of(model, left)
+        levels = levels_of(model, left_of(product))
         if levels is not None and levels.scale.ndim == 0:
             found[product] = levels
     for product in list(found):
-        left = product.args[-2]
-        assert isinstance(left, fx.Node)
-        source = _source(left)
+        source = _source(left_of(product))
         if source is None:  # another product of the same tensor was here before
             continue
         results = [user for user in source.users if user.args[1] == 0]
@@ -87,7 +97,7 @@ def read_past(model: Exported, products: Sequence[fx.Node]) -> dict[fx.Node, Lev
 def _is_read_by(node: fx.Node, products: dict[fx.Node, Levels]) -> bool:
     """Whether only these products read a node, as their left side, seen through views."""
     return bool(node.users) and all(
-        (user in products and user.args[-2] is node and user.args[-1] is not node)
+        (user in products and left_of(user) is node and weight_node_of(user) is not node)
         or (user not in products and is_view(user) and _is_read_by(user, products))
         for user in node.users
     )

@@ -90,4 +90,24 @@ struct MatmulPlan {
   int64_t a_batch, b_batch, c_batch;  ///< elements from matrix to matrix
 };
 
+/// softmax(q kᵀ scale + mask) v over (batch, heads, queries). Strides count elements; within a row elements lie side by
+/// side.
+struct AttentionPlan {
+  static constexpr uint32_t kMostRows = 64;
+  static constexpr int64_t kMostKeys = 8192;  ///< scores of a query that a vector core's memory takes
+  uint32_t kind;                              ///< 0 half, 1 bfloat16_t, 2 float, of every tensor but the sums
+  uint32_t is_causal;                         ///< query i sees keys 0 to i
+  uint32_t has_mask;                          ///< added to the scores
+  uint32_t rows;                              ///< queries that a vector core has at once
+  uint32_t pitch;                             ///< elements from row to row of scores and weights
+  uint32_t width, value_width;
+  float scale;
+  int64_t batch, heads, kv_heads, queries, keys;
+  int64_t q_batch, q_head, q_row;
+  int64_t k_batch, k_head, k_row;
+  int64_t v_batch, v_head, v_row;
+  int64_t mask_batch, mask_head, mask_row;
+  int64_t out_batch, out_head, out_row;
+};
+
 }  // namespace opkit::kernels

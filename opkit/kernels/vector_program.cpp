@@ -9,6 +9,7 @@ using opkit::kernels::Instruction;
 using opkit::kernels::Kind;
 using opkit::kernels::kMaxOperands;
 using opkit::kernels::kOuter;
+using opkit::kernels::ListEntry;
 using opkit::kernels::Operand;
 using opkit::kernels::Step;
 using opkit::kernels::VectorProgram;
@@ -33,8 +34,7 @@ __aicore__ inline uint32_t round_up(uint32_t value, uint32_t unit) { return (val
 
 class Runner {
  public:
-  __aicore__ inline Runner(GM_ADDR* pointers, const VectorProgram& program) : p_(program) {
-    for (uint32_t i = 0; i < kMaxOperands; ++i) pointers_[i] = pointers[i];
+  __aicore__ inline explicit Runner(const VectorProgram& program) : p_(program), row_length_(program.row) {
     pipe_.InitBuffer(registers_, p_.register_count * p_.tile * sizeof(float));
     pipe_.InitBuffer(stage_, p_.tile * 8);
     pipe_.InitBuffer(work_, p_.tile * sizeof(float));
@@ -46,8 +46,9 @@ class Runner {
     PipeBarrier<PIPE_ALL>();
   }
 
-  __aicore__ inline void run() {
-    const int64_t row_tiles = p_.fold_row ? 1 : (p_.row + tile_row() - 1) / tile_row();
+  __aicore__ inline void run(GM_ADDR* pointers) {
+    for (uint32_t i = 0; i < kMaxOperands; ++i) pointers_[i] = pointers[i];
+    const int64_t row_tiles = p_.fold_row ? 1 : (row_length_ + tile_row() - 1) / tile_row();
     const int64_t batches = (p_.outer[0] + p_.rows - 1) / p_.rows;
     int64_t items = row_tiles * batches;
     for (uint32_t d = 1; d < kOuter; ++d) items *= p_.outer[d];
@@ -73,13 +74,33 @@ class Runner {
     }
   }
 
+  /// Lines one after the other: their tiles are dealt to the cores as if they were one line's; a fold has one core.
+  __aicore__ inline void run_list(__gm__ const ListEntry* entries, uint32_t count) {
+    const int64_t index[kOuter] = {};
+    const int64_t cores = GetBlockNum();
+    int64_t before = 0;  // tiles of the lines before
+    for (uint32_t e = 0; e < count; ++e) {
+      row_length_ = entries[e].size;
+      for (uint32_t i = 0; i < kMaxOperands; ++i) pointers_[i] = reinterpret_cast<GM_ADDR>(entries[e].addresses[i]);
+      const int64_t tiles = p_.fold_row ? 1 : (row_length_ + p_.tile - 1) / p_.tile;
+      for (int64_t tile = (GetBlockIdx() - before % cores + cores) % cores; tile < tiles; tile += cores) {
+        if (p_.fold == Fold::None) {
+          map(index, tile * p_.tile);
+        } else {
+          fold(index, 0);
+        }
+      }
+      before += tiles;
+    }
+  }
+
  private:
   __aicore__ inline LocalTensor<float> reg(uint32_t i) { return registers_.Get<float>()[i * p_.tile]; }
-  __aicore__ inline int64_t tile_row() const { return p_.pitch < p_.tile ? p_.row : p_.tile; }
+  __aicore__ inline int64_t tile_row() const { return p_.pitch < p_.tile ? row_length_ : p_.tile; }
   __aicore__ inline uint32_t lanes() const { return round_up((rows_ - 1) * p_.pitch + width_, kLanes); }
 
   __aicore__ inline void set_width(int64_t column) {
-    const int64_t left = p_.row - column;
+    const int64_t left = row_length_ - column;
     width_ = static_cast<uint32_t>(left < tile_row() ? left : tile_row());
   }
 
@@ -109,7 +130,7 @@ class Runner {
     Duplicate(sum, first, p_.tile);
     int64_t count = 1;
     for (uint32_t d = 0; d < kOuter; ++d) count *= p_.fold_outer[d];
-    const int64_t end = p_.fold_row ? p_.row : column + 1;
+    const int64_t end = p_.fold_row ? row_length_ : column + 1;
     for (int64_t k = 0; k < count; ++k) {
       for (int64_t at = column; at < end; at += tile_row()) {
         set_width(at);
@@ -133,7 +154,7 @@ class Runner {
       }
     }
     if (p_.fold_row) {
-      const int64_t widest = p_.row < tile_row() ? p_.row : tile_row();
+      const int64_t widest = row_length_ < tile_row() ? row_length_ : tile_row();
       width_ = static_cast<uint32_t>(widest);
       if (p_.fold == Fold::Prod) {
         for (uint32_t r = 0; r < rows_; ++r) {
@@ -497,6 +518,7 @@ class Runner {
   }
 
   const VectorProgram& p_;
+  int64_t row_length_;
   GM_ADDR pointers_[kMaxOperands];
   TPipe pipe_;
   TBuf<TPosition::VECCALC> registers_;
@@ -515,5 +537,10 @@ extern "C" __global__ __aicore__ void vector_program(GM_ADDR p0, GM_ADDR p1, GM_
                                                      GM_ADDR p5, GM_ADDR p6, GM_ADDR p7, GM_ADDR p8, GM_ADDR p9,
                                                      GM_ADDR program) {
   GM_ADDR pointers[kMaxOperands] = {p0, p1, p2, p3, p4, p5, p6, p7, p8, p9};
-  Runner(pointers, *reinterpret_cast<__gm__ const VectorProgram*>(program)).run();
+  Runner(*reinterpret_cast<__gm__ const VectorProgram*>(program)).run(pointers);
+}
+
+extern "C" __global__ __aicore__ void vector_list(GM_ADDR entries, GM_ADDR count, GM_ADDR program) {
+  Runner(*reinterpret_cast<__gm__ const VectorProgram*>(program))
+      .run_list(reinterpret_cast<__gm__ const ListEntry*>(entries), *reinterpret_cast<__gm__ const uint32_t*>(count));
 }

@@ -68,4 +68,10 @@ struct VectorProgram {
   Instruction steps[kMaxSteps];
 };
 
+/// One of several lines of elements that a program of one line, or its fold, is run on in one launch.
+struct ListEntry {
+  int64_t size;  ///< elements
+  uint64_t addresses[kMaxOperands];
+};
+
 }  // namespace opkit::kernels

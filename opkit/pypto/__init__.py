@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "DYN": "annotations",
     "DYNAMIC": "annotations",
     "STATIC": "annotations",
     "Tensor": "annotations",
@@ -49,23 +50,6 @@ _HOME = {
 }
 
 
-class RunMode:
-    """Where the public project runs programs; opkit runs both on the emulated chip."""
-
-    NPU = "npu"
-    SIM = "sim"
-
-
-_CHOICES = {
-    "PrecisionType": ("INTRINSIC", "HIGH_PRECISION"),
-    "TopKAlgo": ("MERGE_SORT", "RADIX_SELECT"),
-    "ReLuType": ("NO_RELU", "RELU"),
-    "ConvReLuType": ("NO_RELU", "RELU"),
-    "TransMode": ("CAST_NONE", "CAST_RINT", "CAST_ROUND"),
-}
-"""Names of the public project's that choose how something is computed."""
-
-
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
@@ -73,10 +57,14 @@ def __getattr__(name: str) -> Any:
         value: Any = getattr(import_module(f".{_HOME[name]}", __name__), name)
         globals()[name] = value
         return value
-    if name.startswith("DT_"):
-        return _data_type(name)
-    if name in _CHOICES:
-        return SimpleNamespace(**{each: f"{name}.{each}" for each in _CHOICES[name]})
+    from .enumerations import ENUMERATIONS, DataType
+
+    if name in DataType.__members__:
+        return DataType[name]
+    if name in ENUMERATIONS:
+        return ENUMERATIONS[name]
+    if name in ("experimental", "platform"):
+        return import_module(f".{name}", __name__)
     if name == "frontend":
         from .programs import function, jit
 
@@ -90,10 +78,3 @@ def __getattr__(name: str) -> Any:
     near = difflib.get_close_matches(name, [*FUNCTIONS, *_HOME], n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     raise AttributeError(f"opkit has no pypto.{name}{hint}", name=name)
-
-
-def _data_type(name: str) -> str:
-    from .functions import dtype_name
-
-    dtype_name(name)
-    return name

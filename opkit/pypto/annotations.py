@@ -7,9 +7,11 @@ from typing import Any
 
 from opkit.compiler import GraphError, Location
 
-__all__ = ["DYNAMIC", "STATIC", "Tensor", "TensorType", "check_annotation"]
+from .diagnostics import warn
 
-DYNAMIC = "dynamic"
+__all__ = ["DYN", "DYNAMIC", "STATIC", "Tensor", "TensorType", "check_annotation"]
+
+DYNAMIC = DYN = "dynamic"
 """An extent that differs from call to call."""
 STATIC = "static"
 """An extent that the first call decides; calls with others are traced anew."""
@@ -22,8 +24,10 @@ class TensorType:
         self.shape = tuple(shape) if isinstance(shape, list | tuple) else None
         self.dtype = dtype
 
-    def __class_getitem__(cls, _: object) -> TensorType:
-        return cls()
+    def __class_getitem__(cls, given: object) -> TensorType:
+        if isinstance(given, tuple) and given and isinstance(given[0], list | tuple):
+            return cls(*given)
+        return cls(given) if isinstance(given, list) else cls()
 
 
 Tensor = TensorType
@@ -32,8 +36,10 @@ Tensor = TensorType
 def check_annotation(function: Callable[..., Any], name: str, value: Any) -> None:
     """Refuse an argument that its parameter's annotation does not allow.
 
+    Another rank than that of extents which are all left open is a warning.
+
     Raises:
-        GraphError: rank, an extent or the data type differ.
+        GraphError: a rank with given extents, an extent or the data type differ.
     """
     wanted = function.__annotations__.get(name)
     if isinstance(wanted, str):
@@ -52,14 +58,20 @@ def check_annotation(function: Callable[..., Any], name: str, value: Any) -> Non
             help="pass a NumPy array or a torch tensor",
         )
     given = tuple(value.shape)
-    if wanted.shape and wanted.shape != (Ellipsis,):
-        if len(given) != len(wanted.shape):
-            raise GraphError(
+    if wanted.shape:
+        extents = wanted.shape
+        if extents[-1] is Ellipsis:
+            # Whatever follows.
+            extents = (*extents[:-1], *given[len(extents) - 1 :])
+        if len(given) != len(extents):
+            message = (
                 f'{function.__name__}: "{name}" has {len(wanted.shape)} axes, and the argument'
-                f" has {len(given)}",
-                location=place,
+                f" has {len(given)}"
             )
-        for axis, (extent, there) in enumerate(zip(wanted.shape, given, strict=True)):
+            if any(isinstance(extent, int) for extent in extents):
+                raise GraphError(message, location=place)
+            warn(message, place)
+        for axis, (extent, there) in enumerate(zip(extents, given, strict=False)):
             if isinstance(extent, int) and extent not in (-1, there):
                 raise GraphError(
                     f'{function.__name__}: axis {axis} of "{name}" has {extent} elements, and the'

@@ -68,10 +68,13 @@ def check_heads(scores: Traced, axis: int) -> None:
 
 
 def check_tile_shapes(sizes: Sequence[int]) -> None:
-    """Refuse vector tiles that cannot lie in the unified buffer.
+    """Warn of vector tiles that cannot lie in the unified buffer.
+
+    The vendor's compiler cuts them down to the tensors at hand, so that they may be right; opkit
+    chooses tiles by itself.
 
     Raises:
-        GraphError: they do not fit, or are not 1 to 4 positive numbers.
+        GraphError: they are not 1 to 4 positive numbers.
     """
     from opkit import runtime
     from opkit.chips import find_chip
@@ -89,11 +92,11 @@ def check_tile_shapes(sizes: Sequence[int]) -> None:
         widest = max(range(len(fits)), key=fits.__getitem__)
         fits[widest] = max(1, fits[widest] // 2)
     if fits != list(sizes):
-        raise GraphError(
+        warn(
             f"{_TILES_AT_ONCE} tiles of {'x'.join(map(str, sizes))} elements of 4 bytes take"
-            f" {_tile_bytes(sizes)} bytes, and the unified buffer of {chip.name} has {room}",
-            location=here(),
-            help=f"set_vec_tile_shapes({', '.join(map(str, fits))}) fits",
+            f" {_tile_bytes(sizes)} bytes, and the unified buffer of {chip.name} has {room};"
+            f" set_vec_tile_shapes({', '.join(map(str, fits))}) fits",
+            here(),
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from opkit.compiler import GraphError
 
+from .enumerations import PRECISION
 from .traced import Traced, here, new_value
 
 __all__ = ["FUNCTIONS"]
@@ -16,7 +17,7 @@ __all__ = ["FUNCTIONS"]
 
 def _renamed(operator: str) -> Callable[..., Traced]:
     def call(x: Traced, *operands: Any, precision_type: object = None) -> Traced:
-        return x.apply(operator, *operands)
+        return x.apply(operator, *(each for each in operands if not isinstance(each, PRECISION)))
 
     call.__name__ = operator
     return call

@@ -19,6 +19,7 @@ def as_pypto() -> Iterator[None]:
     import opkit.pypto as ours
 
     names = {"pypto": ours, "pypto.frontend": ours.frontend}
+    names |= {f"pypto.{part}": getattr(ours, part) for part in ("experimental", "platform")}
     sys.modules.update(names)
     try:
         yield

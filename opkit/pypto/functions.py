@@ -4,32 +4,27 @@ name."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from opkit.compiler import GraphBuilder, GraphError
 
+from .annotations import TensorType
+from .casting import cast
 from .convolution import conv
-from .diagnostics import check_heads, check_tile_shapes, depends_on
+from .diagnostics import check_heads, depends_on
 from .elementary import FUNCTIONS as ELEMENTARY
+from .enumerations import PRECISION, DataType
 from .extension import extension_of
 from .places import FUNCTIONS as PLACES
+from .settings import FUNCTIONS as SETTINGS
+from .symbolic import SymbolicScalar
 from .traced import Traced, here, new_value, place_of
+from .valid_shapes import padded
 
 __all__ = ["FUNCTIONS", "building", "current_builder", "dtype_name"]
 
 _builders: list[GraphBuilder] = []
-_DTYPES = {
-    "DT_FP32": "float32",
-    "DT_FP16": "float16",
-    "DT_BF16": "bfloat16",
-    "DT_INT8": "int8",
-    "DT_UINT8": "uint8",
-    "DT_INT16": "int16",
-    "DT_INT32": "int32",
-    "DT_INT64": "int64",
-    "DT_BOOL": "bool",
-}
 
 
 class building:
@@ -69,7 +64,10 @@ def dtype_name(dtype: object) -> str:
     """
     from opkit.dtypes import find_dtype
 
-    text = _DTYPES.get(str(dtype), str(getattr(dtype, "__name__", dtype)).rpartition(".")[2])
+    if isinstance(dtype, DataType):
+        text = dtype.value
+    else:
+        text = str(getattr(dtype, "__name__", dtype)).rpartition(".")[2]
     row = find_dtype(text)
     if row is None:
         raise GraphError(f"{dtype} is no data type that opkit has", location=here())
@@ -77,17 +75,24 @@ def dtype_name(dtype: object) -> str:
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    def call(*operands: Any, **settings: object) -> Traced:
-        return new_value(current_builder(), name, *operands, **settings)
+    def call(*operands: Any, precision_type: object = None, **settings: object) -> Traced:
+        # How precisely something is computed follows the operands; it is float32 here.
+        given = [each for each in operands if not isinstance(each, PRECISION)]
+        return new_value(current_builder(), name, *given, **settings)
 
     call.__name__ = name
     return call
 
 
+def _log(x: Traced, base: Any = None, precision_type: object = None) -> Traced:
+    name = {"LOG_2": "log2", "LOG_10": "log10"}.get(getattr(base, "name", ""), "log")
+    return new_value(current_builder(), name, x)
+
+
 def _number_or(name: str, number: Callable[[float], float]) -> Callable[..., Any]:
     """Functions of tensors that also take Python's numbers, as `pypto.sqrt(head_dim)` does."""
 
-    def call(x: Any) -> Any:
+    def call(x: Any, precision_type: object = None) -> Any:
         return number(x) if isinstance(x, int | float) else new_value(current_builder(), name, x)
 
     call.__name__ = name
@@ -158,45 +163,63 @@ def _filled(shape: Sequence[int], value: float, dtype: object = "float32") -> Tr
     return Traced(current_builder(), full)
 
 
+def _full(
+    size: Sequence[int],
+    fill_value: float,
+    dtype: object = "float32",
+    *,
+    valid_shape: Sequence[int] | None = None,
+) -> Traced:
+    whole = _filled(size if valid_shape is None else valid_shape, fill_value, dtype)
+    return whole if valid_shape is None else Traced(whole.builder, whole.value, shape=tuple(size))
+
+
 def _zeros(shape: Sequence[int] | int, dtype: object = "float32") -> Traced:
     return _filled((shape,) if isinstance(shape, int) else shape, 0.0, dtype)
 
 
-def _tensor(shape: Sequence[int], dtype: object = "float32", name: str = "") -> Traced:
-    return Traced(current_builder(), None, shape=tuple(shape), dtype=dtype_name(dtype))
+def _tensor(
+    shape: Sequence[int] = (), dtype: object = None, name: str = "", **form: object
+) -> Traced | TensorType:
+    """A tensor that nothing is written to yet; outside of programs, what a parameter may be."""
+    if not _builders:
+        return TensorType(list(shape), dtype, **form)
+    tensor = Traced(
+        current_builder(), None, shape=tuple(shape), dtype=dtype_name(dtype or "float32")
+    )
+    tensor.name = name
+    return tensor
 
 
 def _empty_like(x: Traced) -> Traced:
     return Traced(current_builder(), None, shape=x.shape, dtype=x.dtype)
 
 
-def _reshape(x: Traced, shape: Sequence[int], **_: object) -> Traced:
-    return x.reshape(*shape)
+def _reshape(x: Traced, shape: Sequence[int], **settings: Any) -> Traced:
+    return x.reshape(*shape, **settings)
 
 
 def _transpose(x: Traced, *axes: Any) -> Traced:
-    if len(axes) == 2 and all(isinstance(axis, int) for axis in axes) and x.ndim != 2:
+    if len(axes) == 2 and all(isinstance(axis, int) for axis in axes):
         order = list(range(x.ndim))
         order[axes[0]], order[axes[1]] = order[axes[1]], order[axes[0]]
         return x.transpose(*order)
     return x.transpose(*axes)
 
 
-def _cast(x: Traced, dtype: object, *_: object) -> Traced:
-    return x.apply("cast", dtype=dtype_name(dtype))
-
-
 def _view(
     x: Traced,
-    shape: Sequence[int],
-    offsets: Sequence[int],
-    *,
+    shape: Sequence[int] | None = None,
+    offsets: Sequence[int] | None = None,
     valid_shape: Sequence[int] | None = None,
+    *,
     dtype: object = None,
 ) -> Traced:
-    """The part of `x` at some offsets; behind `valid_shape` it holds zeros."""
-    if dtype is not None:
+    """The part of `x` at some offsets, of which `valid_shape` elements are there."""
+    if dtype is not None and dtype_name(dtype) != x.dtype:
         raise GraphError("view: opkit has no dtype= yet", location=here(), help="cast the tensor")
+    shape = x.shape if shape is None else shape
+    offsets = (0,) * x.ndim if offsets is None else offsets
     if not len(shape) == len(offsets) == x.ndim:
         raise GraphError(
             f"view of a tensor with {x.ndim} axes: {len(shape)} extents, {len(offsets)} offsets",
@@ -214,24 +237,20 @@ def _view(
                 location=here(),
                 help=f"valid_shape={max(0, min(extent, own - offset))} along this axis fits",
             )
-    part = x[tuple(slice(o, o + n) for o, n in zip(offsets, valid, strict=True))]
+    part: Traced = x[tuple(slice(o, o + n) for o, n in zip(offsets, valid, strict=True))]
     if valid == tuple(shape):
         return part
-    padded = _padded(part, shape, 0)
-    padded.valid = part
-    return padded
-
-
-def _padded(part: Traced, shape: Sequence[int], value: float) -> Traced:
-    widths = tuple((0, extent - there) for extent, there in zip(shape, part.shape, strict=True))
-    return part.apply("pad", widths=widths, value=value)
+    return Traced(x.builder, part.value, shape=tuple(shape))
 
 
 def _fillpad(x: Traced, mode: str = "constant", value: float | str = 0) -> Traced:
-    """A view with another number behind its valid_shape."""
+    """A tensor with a number behind what is there."""
     if mode != "constant":
         raise GraphError(f'fillpad: opkit has no mode="{mode}"', location=here())
-    return x if x.valid is None else _padded(x.valid, x.shape, float(value))
+    if not x.is_partial:
+        return x
+    with x.builder.at(here()):
+        return Traced(x.builder, padded(x.value, x.shape, float(value)))
 
 
 def _assemble(x: Any, offsets: Any = None, out: Any = None, **_: object) -> None:
@@ -252,10 +271,12 @@ def _assemble(x: Any, offsets: Any = None, out: Any = None, **_: object) -> None
 
 def _concat(tensors: Sequence[Traced], dim: int = 0, axis: int | None = None) -> Traced:
     over = dim if axis is None else axis
-    return new_value(current_builder(), "concat", *tensors, axis=over)
+    return new_value(current_builder(), "concat", *tensors, axis=over % tensors[0].ndim)
 
 
-def _clip(x: Traced, low: float = -math.inf, high: float = math.inf) -> Traced:
+def _clip(x: Traced, low: Any = -math.inf, high: Any = math.inf) -> Traced:
+    if isinstance(low, Traced) or isinstance(high, Traced):
+        return x.apply("maximum", low).apply("minimum", high)
     return x.apply("clamp", low=float(low), high=float(high))
 
 
@@ -268,31 +289,43 @@ def _expand_clone(x: Traced, shape: Sequence[int], **_: object) -> Traced:
     return x.apply("broadcast_to", shape=tuple(shape))
 
 
-def _loop(*bounds: int, **_: object) -> range:
+def _loop(*bounds: int, unroll_list: Sequence[int] = (), **_: object) -> Iterator[SymbolicScalar]:
     """The indices of a loop; sizes are known when a program is traced, so they are numbers."""
-    return range(*(int(each) for each in bounds))
+    indices = range(*(int(each) for each in bounds))
+    for each in indices:
+        index = SymbolicScalar(each)
+        index.loop = indices
+        yield index
 
 
-def _loop_unroll(*bounds: int, unroll_list: Sequence[int] = (1,), **_: object) -> Any:
-    given = slice(*bounds)
-    start, stop, step = given.start or 0, given.stop, given.step or 1
-    while start < stop:
-        fits = [n for n in sorted(unroll_list, reverse=True) if start + (n - 1) * step < stop]
-        factor = fits[0] if fits else 1
-        yield start, factor
-        start += factor * step
+def _loop_unroll(
+    *bounds: int, unroll_list: Sequence[int] = (1,), **_: object
+) -> Iterator[tuple[SymbolicScalar, int]]:
+    indices = range(*(int(each) for each in bounds))
+    factors = sorted({1, *unroll_list}, reverse=True)
+    at = 0
+    while at < len(indices):
+        factor = next(n for n in factors if at + n <= len(indices))
+        index = SymbolicScalar(indices[at])
+        index.loop = indices
+        yield index, factor
+        at += factor
+
+
+def _is_loop_begin(index: int, start: int = 0) -> bool:
+    loop = getattr(index, "loop", None)
+    return index == (start if loop is None else loop[0])
+
+
+def _is_loop_end(index: int, last: int | None = None) -> bool:
+    loop = getattr(index, "loop", None)
+    if loop is None and last is None:
+        raise GraphError("is_loop_end takes an index that pypto.loop gave", location=here())
+    return index == (last if loop is None else loop[-1])
 
 
 def _cond(condition: Any) -> bool:
     return bool(condition)
-
-
-def _set_vec_tile_shapes(*sizes: int) -> None:
-    check_tile_shapes(sizes)
-
-
-def _ignored(*_: object, **__: object) -> None:
-    """Settings of the vendor's compiler that change time, never results."""
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -300,7 +333,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
         name: _operator(name)
         for name in (
-            *("add", "sub", "mul", "div", "relu", "maximum", "minimum", "exp", "log", "neg", "abs"),
+            *("add", "sub", "mul", "div", "relu", "maximum", "minimum", "exp", "neg", "abs"),
             *(
                 "sigmoid",
                 "tanh",
@@ -316,10 +349,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
             *("logical_or", "gelu", "silu", "sin", "cos", "sign", "layer_norm", "rms_norm"),
         )
     },
+    "log": _log,
     "sqrt": _number_or("sqrt", math.sqrt),
     "zeros": _zeros,
     "ones": lambda shape, dtype="float32": _filled(shape, 1.0, dtype),
-    "full": lambda shape, value, dtype="float32", **_: _filled(shape, value, dtype),
+    "full": _full,
     "empty_like": _empty_like,
     "zeros_like": lambda x: _filled(x.shape, 0.0, x.dtype),
     "matmul": _matmul,
@@ -332,7 +366,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "amin": _reduction("min"),
     # The public project's.
     "tensor": _tensor,
-    "cast": _cast,
+    "cast": cast,
     "view": _view,
     "assemble": _assemble,
     "concat": _concat,
@@ -343,20 +377,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "fillpad": _fillpad,
     "loop": _loop,
     "loop_unroll": _loop_unroll,
-    "is_loop_begin": lambda index, start=0: index == start,
-    "is_loop_end": lambda index, last: index == last,
+    "is_loop_begin": _is_loop_begin,
+    "is_loop_end": _is_loop_end,
     "cond": _cond,
-    "symbolic_scalar": int,
+    "symbolic_scalar": SymbolicScalar,
+    "SymbolicScalar": SymbolicScalar,
     **dict.fromkeys(("ceildiv", "ceil_div"), lambda a, b: -(-a // b)),
-    "set_vec_tile_shapes": _set_vec_tile_shapes,
-    **dict.fromkeys(
-        (
-            *("set_cube_tile_shapes", "set_conv_tile_shapes"),
-            *("set_semantic_label", "set_pass_options"),
-            *("set_host_options", "set_codegen_options", "set_verify_options", "set_debug_options"),
-        ),
-        _ignored,
-    ),
+    **SETTINGS,
     **PLACES,
     **ELEMENTARY,
 }

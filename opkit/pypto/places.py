@@ -56,7 +56,8 @@ def _within(x: Traced, shape: Sequence[int], axis: int | None, what: str) -> Tra
             )
     if all(at == axis or extent == x.shape[at] for at, extent in enumerate(shape)):
         return x
-    return x[tuple(slice(None) if at == axis else slice(n) for at, n in enumerate(shape))]
+    part: Traced = x[tuple(slice(None) if at == axis else slice(n) for at, n in enumerate(shape))]
+    return part
 
 
 def _gather(x: Traced, dim: int, index: Traced) -> Traced:

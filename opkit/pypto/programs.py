@@ -15,6 +15,7 @@ from opkit.compiler import Graph, GraphBuilder, GraphError, Location, Tensor
 from .annotations import check_annotation
 from .diagnostics import check_backward, undefined_name
 from .functions import building
+from .settings import OPTION_GROUPS, options, refuse_unknown
 from .traced import Traced, here
 
 __all__ = ["Function", "Program", "function", "jit"]
@@ -35,6 +36,8 @@ class Program:
     compiled: compiler.Compiled | None = None
     reason: str = ""
     """Why it runs in NumPy; empty where kernels run."""
+    elements: Mapping[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
+    """Elements of arguments that the trace read as numbers: the program holds for these only."""
 
     @property
     def runs_in(self) -> str:
@@ -68,7 +71,7 @@ class Function:
         functools.update_wrapper(self, traced)
         self._function = traced
         self._signature = inspect.signature(traced)
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[str, list[Program]] = {}
         self.options = dict(options)
         self.last: Program | None = None
         """The program of the last call."""
@@ -86,20 +89,26 @@ class Function:
             return self._function(*args, **kwargs)
         check_backward()
         bound, arguments = self._bind(args, kwargs)
-        key = repr(arguments.shape)
-        program = self._programs.get(key)
+        arrays = {name: _array(a) for name, a in arguments.arrays.items()}
+        known = self._programs.setdefault(repr(arguments.shape), [])
+        program = next((each for each in known if _holds(each, arrays)), None)
         if program is None:
-            program = self._programs[key] = self._trace(bound, arguments)
+            program = self._trace(bound, arguments, arrays)
+            known.append(program)
         self.last = program
-        results = _run(program, {name: _array(a) for name, a in arguments.arrays.items()})
+        results = _run(program, arrays)
         for name, output in program.written.items():
             _copy_to(arguments.arrays[name], results[output])
-        like_torch = any(type(a).__module__ == "torch" for a in arguments.arrays.values())
-        return _filled(program.returned, results, arguments.arrays, like_torch)
+        tensors = (a for a in arguments.arrays.values() if type(a).__module__ == "torch")
+        device = next((tensor.device for tensor in tensors), None)
+        return _filled(program.returned, results, arguments.arrays, device)
 
     def trace(self, *args: Any, **kwargs: Any) -> Program:
         """Return the program for arguments like these, without running it."""
-        return self._trace(*self._bind(args, kwargs))
+        bound, arguments = self._bind(args, kwargs)
+        return self._trace(
+            bound, arguments, {name: _array(a) for name, a in arguments.arrays.items()}
+        )
 
     def _bind(self, args: Any, kwargs: Any) -> tuple[inspect.BoundArguments, _Arguments]:
         try:
@@ -113,18 +122,36 @@ class Function:
             check_annotation(self._function, name, value)
         return bound, arguments
 
-    def _trace(self, bound: inspect.BoundArguments, arguments: _Arguments) -> Program:
+    def _trace(
+        self, bound: inspect.BoundArguments, arguments: _Arguments, arrays: Mapping[str, Any]
+    ) -> Program:
         builder = GraphBuilder(_kernel_name(self._function.__name__))
         tensors = {}
+        elements: dict[tuple[str, tuple[int, ...]], int] = {}
+
+        def reader(name: str) -> Callable[[tuple[int, ...]], int]:
+            def read(place: tuple[int, ...]) -> int:
+                return elements.setdefault((name, place), int(arrays[name][place]))
+
+            return read
+
         for name, array in arguments.arrays.items():
             shape, dtype = _kind(array)
-            tensors[name] = Traced(builder, builder.input(name, shape, dtype))
-        with building(builder):
+            is_whole = dtype in ("int32", "int64")
+            tensors[name] = Traced(
+                builder,
+                builder.input(name, shape, dtype),
+                element=reader(name) if is_whole else None,
+            )
+            tensors[name].name = name
+        groups = {f"{group}_options" for group in OPTION_GROUPS}
+        given = {k: v for k, v in self.options.items() if k in groups and isinstance(v, Mapping)}
+        with building(builder), options(**given):
             try:
                 result = self._function(*_with(bound.args, tensors), **_with(bound.kwargs, tensors))
             except NameError as err:
                 raise undefined_name(err) from err
-            return self._finish(builder, tensors, result)
+            return replace(self._finish(builder, tensors, result), elements=elements)
 
     def _finish(self, builder: GraphBuilder, tensors: Mapping[str, Traced], result: Any) -> Program:
         names = {id(tensor): name for name, tensor in tensors.items()}
@@ -141,7 +168,7 @@ class Function:
                 if id(value) in names:
                     return _Place(names[id(value)], is_argument=True)
                 count += 1
-                builder.output(f"result{count}", value.value)
+                builder.output(f"result{count}", value.whole_value)
                 return _Place(f"result{count}", is_argument=False, dtype=value.dtype)
             if isinstance(value, dict):
                 return {key: placed(each) for key, each in value.items()}
@@ -167,6 +194,11 @@ class Function:
         program = Program(graph, returned, written, tuple(t.name for t in inputs))
         _compile(program)
         return program
+
+
+def _holds(program: Program, arrays: Mapping[str, Any]) -> bool:
+    """Return whether arguments have the elements that a program was traced for."""
+    return all(int(arrays[name][at]) == each for (name, at), each in program.elements.items())
 
 
 def _narrowed(graph: Graph, tensor: Tensor) -> Tensor:
@@ -227,33 +259,28 @@ def _run(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+# What else the public project's compiler is told of.
+_COMPILER_OPTIONS = ("infer_controlflow_shape", "new_ir")
+
+
 def jit(
     traced: Callable[..., Any] | None = None,
     *,
     fusion: bool = True,
     unroll_factor: int = 1,
-    **options: object,
+    **further: object,
 ) -> Any:
     """Mark a function as a program.
 
     Args:
         fusion: whether operators share kernels; they always do, where they can.
         unroll_factor: how many rounds of a loop are written out; a traced loop is, all of it.
-        options: the public project's `host_options`, `runtime_options` and so on; they change how
+        further: the public project's `host_options`, `runtime_options` and so on; they change how
             a program is run, never what it gives.
     """
-    known = {
-        *("host_options", "pass_options", "runtime_options", "verify_options"),
-        *("debug_options", "codegen_options", "infer_controlflow_shape"),
-    }
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise GraphError(
-            f'jit has no option "{unknown[0]}"',
-            location=here(),
-            help=f"it has fusion, unroll_factor, {', '.join(sorted(known))}",
-        )
-    given = {"fusion": fusion, "unroll_factor": unroll_factor, **options}
+    known = sorted((*(f"{group}_options" for group in OPTION_GROUPS), *_COMPILER_OPTIONS))
+    refuse_unknown("jit has no option", further, ("fusion", "unroll_factor", *known))
+    given = {"fusion": fusion, "unroll_factor": unroll_factor, **further}
     if traced is None:
         return lambda each: Function(each, given)
     return Function(traced, given)
@@ -300,18 +327,18 @@ def _with(value: Any, tensors: Mapping[str, Traced]) -> Any:
 
 
 def _filled(
-    value: Any, results: Mapping[str, Any], arguments: Mapping[str, Any], like_torch: bool
+    value: Any, results: Mapping[str, Any], arguments: Mapping[str, Any], device: Any
 ) -> Any:
+    """Return a result with arrays in its places; tensors of a device, if there is one."""
     if isinstance(value, _Place):
         if value.is_argument:
             return arguments[value.name]
-        return (
-            _torch_tensor(results[value.name], value.dtype) if like_torch else results[value.name]
-        )
+        result = results[value.name]
+        return result if device is None else _torch_tensor(result, value.dtype).to(device)
     if isinstance(value, dict):
-        return {k: _filled(v, results, arguments, like_torch) for k, v in value.items()}
+        return {k: _filled(v, results, arguments, device) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return _like(value, [_filled(v, results, arguments, like_torch) for v in value])
+        return _like(value, [_filled(v, results, arguments, device) for v in value])
     return value
 
 
@@ -332,11 +359,17 @@ def _array(value: Any) -> Any:
     """Return the memory of an argument as an array; a bfloat16 tensor's as uint16."""
     if type(value).__module__ != "torch":
         return value
-    if value.requires_grad:
-        value = value.detach()
+    value = _on_host(value.detach())
     if str(value.dtype) == "torch.bfloat16":
         return value.contiguous().view(_torch().uint16).numpy()
     return value.contiguous().numpy()
+
+
+def _on_host(tensor: Any) -> Any:
+    """Return a tensor's own memory as a tensor of the CPU; the emulated device's is the host's."""
+    if tensor.device.type == "cpu":
+        return tensor
+    return _torch().ops.opkit_npu.as_cpu(tensor)
 
 
 def _torch_tensor(array: Any, dtype: str) -> Any:
@@ -356,5 +389,6 @@ def _copy_to(target: Any, values: Any) -> None:
         return
     torch = _torch()
     given = torch.from_numpy(values)
+    target = _on_host(target.detach())
     with torch.no_grad():
         target.copy_(given.view(torch.bfloat16) if target.dtype == torch.bfloat16 else given)

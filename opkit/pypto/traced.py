@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from opkit.compiler import GraphBuilder, GraphError, Location, Value
 
+from .symbolic import SymbolicScalar, numbers
+from .valid_shapes import extents, padded, partial_result
+
 __all__ = ["Traced", "here", "new_value", "place_of"]
 
 _OURS = tuple(str(Path(__file__).parents[1] / name) + os.sep for name in ("pypto", "compiler"))
 Box: TypeAlias = tuple[tuple[int, int], ...]
+# Functions that the public project's tensors have as methods too.
+_METHODS = {
+    *("add", "amax", "amin", "assemble", "ceil", "clone", "cos", "cumprod", "cumsum", "div", "exp"),
+    *("exp2", "expand_clone", "expm1", "floor", "fmod", "gather", "gcd", "index_add", "index_add_"),
+    *("log", "log10", "log2", "logical_not", "matmul", "maximum", "mul", "permute", "reciprocal"),
+    *("remainder", "round", "rsqrt", "scatter", "scatter_", "scatter_update", "sigmoid", "sin"),
+    *("softmax", "sqrt", "sub", "sum", "topk", "tril", "triu", "trunc", "unsqueeze", "view"),
+    *("abs", "minimum", "neg", "relu", "mean", "max", "min", "square", "pow"),
+}
 Operand: TypeAlias = "Traced | float | int | bool"
 
 
@@ -40,6 +53,14 @@ class _Write:
     value: Value
 
 
+@dataclass
+class _Memory:
+    """What tensors of other shapes over the same elements share: which of them was written last."""
+
+    latest: Traced
+    members: list[Traced]
+
+
 class Traced:
     """A tensor of a program that is being traced; shapes are known, values are not."""
 
@@ -53,19 +74,30 @@ class Traced:
         shape: tuple[int, ...] | None = None,
         dtype: str | None = None,
         parent: tuple[Traced, Box] | None = None,
+        element: Callable[[tuple[int, ...]], int] | None = None,
     ) -> None:
-        """`value` None: nothing is written yet, as of `pypto.tensor(shape, dtype)`."""
+        """Make a tensor of a program.
+
+        Args:
+            value: None where nothing is written yet, as of `pypto.tensor(shape, dtype)`.
+            shape: the value's where it is left out; a larger one is that of a tensor which holds
+                fewer elements than it says.
+            element: of an argument of whole numbers: what stands at a place.
+        """
         self.builder = builder
         self._value = value
         self._writes: list[_Write] = []
         self._parent = parent
-        self.shape: tuple[int, ...] = (
-            shape if shape is not None else tuple(int(e) for e in value.shape)  # type: ignore[union-attr]
+        self.shape: tuple[int, ...] = numbers(
+            shape if shape is not None else extents(value)  # type: ignore[arg-type]
         )
+        self._element = element
+        self._holds_parts = False
+        self._memory: _Memory | None = None
         self.dtype: str = dtype if dtype is not None else value.dtype  # type: ignore[union-attr]
         self.is_written = False
-        self.valid: Traced | None = None
-        """Of a view with a valid_shape: the part of it that holds elements."""
+        self.name = ""
+        self._cache_policies: dict[object, bool] = {}
 
     @property
     def ndim(self) -> int:
@@ -87,9 +119,14 @@ class Traced:
         Raises:
             GraphError: nothing has been written to some part of it.
         """
+        self._catch_up()
         if self._writes:
             with self.builder.at(here()):
-                whole = tuple((0, extent) for extent in self.shape)
+                whole = self._whole()
+                if self._value is None and self._holds_parts:
+                    # Beside parts of tiles nothing is there: zeros.
+                    zero = self.builder.constant(0, self.dtype)
+                    self._value = zero.apply("broadcast_to", shape=tuple(b for _, b in whole))
                 self._value = self._part(whole, self._writes)
             self._writes = []
         if self._value is None:
@@ -99,6 +136,34 @@ class Traced:
                 help="assemble its tiles first, or start from pypto.zeros",
             )
         return self._value
+
+    def _whole(self) -> Box:
+        """Return the part that the value is of: of tiles that are partly there, up to the last."""
+        if self._value is not None:
+            return tuple((0, extent) for extent in extents(self._value))
+        if self._holds_parts:
+            return tuple(
+                (0, max(write.box[axis][1] for write in self._writes)) for axis in range(self.ndim)
+            )
+        return tuple((0, int(extent)) for extent in self.shape)
+
+    @property
+    def valid_shape(self) -> tuple[int, ...]:
+        """How many elements are there along each axis; the shape, but for parts of tiles."""
+        return extents(self.value)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it holds fewer elements than its shape says."""
+        if self._value is None and not self._writes:
+            return False
+        return tuple(b for _, b in self._whole()) != self.shape
+
+    @property
+    def whole_value(self) -> Value:
+        """The value in the tensor's shape, with zeros behind what is there."""
+        with self.builder.at(here()):
+            return padded(self.value, self.shape)
 
     def _part(self, box: Box, writes: Sequence[_Write]) -> Value:
         """Return what a part holds after these writes."""
@@ -132,10 +197,27 @@ class Traced:
 
     # Reading
 
-    def __getitem__(self, key: object) -> Traced:
+    def __getitem__(self, key: object) -> Any:
+        """Return a part; a number where an element of an argument of whole numbers is asked for."""
         box, shape = self._box(key)
+        if self._element is not None and not shape and not self.is_written and self.ndim:
+            # What a call brings decides what the program does: a number, not a tensor.
+            return SymbolicScalar(self._element(tuple(start for start, _ in box)))
+        if self.is_partial:
+            inner = tuple(
+                (min(a, there), min(b, there))
+                for (a, b), there in zip(box, self.valid_shape, strict=True)
+            )
+            if all(a < b for a, b in inner):
+                with self.builder.at(here()):
+                    part = _cut(self.value, inner)
+                wide = tuple(b - a for a, b in box)
+                found = Traced(self.builder, part, shape=wide)
+                return found if wide == shape else found.reshape(*shape)
+            self._value = self.whole_value
         with self.builder.at(here()):
-            part = _cut(self.value, box)
+            is_begun = self._value is None and bool(self._writes)
+            part = self._part(box, self._writes) if is_begun else _cut(self.value, box)
             if tuple(part.shape) != shape:
                 part = part.reshape(*shape)
         return Traced(self.builder, part, parent=(self, box))
@@ -151,10 +233,34 @@ class Traced:
         order = tuple(given) or tuple(reversed(range(self.ndim)))
         return self.apply("transpose", axes=order)
 
-    def reshape(self, *shape: int | Sequence[int]) -> Traced:
-        """Return the same elements in another shape; one extent may be -1."""
+    def reshape(
+        self,
+        *shape: int | Sequence[int],
+        valid_shape: Sequence[int] | None = None,
+        inplace: bool = False,
+    ) -> Traced:
+        """Return the same elements in another shape; one extent may be -1.
+
+        With `inplace` they are in the same memory: what is written to one tensor is written to
+        both. What is there of a partial tensor follows from it, whatever `valid_shape` says.
+        """
         given = shape[0] if len(shape) == 1 and isinstance(shape[0], list | tuple) else shape
-        return self.apply("reshape", shape=tuple(given))
+        other = self.apply("reshape", shape=tuple(given))
+        if inplace:
+            if self._memory is None:
+                self._memory = _Memory(self, [self])
+            self._memory.members.append(other)
+            other._memory = self._memory
+        return other
+
+    def _catch_up(self) -> None:
+        """Take what was written to a tensor over the same elements."""
+        if self._memory is None or self._memory.latest is self:
+            return
+        latest = self._memory.latest
+        with self.builder.at(here()):
+            self._value = latest.value.reshape(*self.shape)
+        self._writes = []
 
     def apply(self, operator: str, *others: Operand, **settings: object) -> Traced:
         """Return an operator's result with this tensor as its first operand."""
@@ -169,6 +275,13 @@ class Traced:
             if given.dtype != self.dtype:
                 given = given.astype(self.dtype)
             wide = tuple(b - a for a, b in box)
+            if isinstance(value, Traced) and value.is_partial:
+                # Only what is there is written.
+                self._holds_parts = True
+                if value.shape == shape:
+                    shape = extents(given)
+                    wide = _with_ones(shape, value.shape, wide)
+                    box = tuple((a, a + there) for (a, _), there in zip(box, wide, strict=True))
             if tuple(given.shape) != shape:
                 _check_fits(tuple(int(e) for e in given.shape), shape)
                 given = given.apply("broadcast_to", shape=shape)
@@ -178,6 +291,11 @@ class Traced:
 
     def _write(self, box: Box, value: Value) -> None:
         self.is_written = True
+        if self._memory is not None:
+            self._catch_up()
+            self._memory.latest = self
+            for member in self._memory.members:
+                member.is_written = True
         self._writes.append(_Write(box, value))
         if self._parent is not None:
             # NumPy's slices are views: what is written to one is written to the whole.
@@ -248,6 +366,37 @@ class Traced:
                     help="use whole numbers, slices or `...`; pypto.gather looks up by a tensor",
                 )
         return tuple(box), tuple(shape)
+
+    # By name, as the public project's tensors have it
+
+    @property
+    def dim(self) -> int:
+        """The number of axes."""
+        return self.ndim
+
+    @property
+    def id(self) -> int:
+        """A number that no other tensor of the program has."""
+        return id(self)
+
+    def move(self, other: Traced) -> None:
+        """Take another tensor's elements."""
+        self[...] = other
+
+    def set_cache_policy(self, policy: object, value: bool) -> None:
+        """Say how the chip caches it, which changes no result."""
+        self._cache_policies[policy] = bool(value)
+
+    def get_cache_policy(self, policy: object) -> bool:
+        """Return what was said of the cache; False where nothing was."""
+        return self._cache_policies.get(policy, False)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _METHODS:
+            raise AttributeError(f"opkit has no pypto.Tensor.{name}", name=name, obj=self)
+        from .functions import FUNCTIONS
+
+        return functools.partial(FUNCTIONS[name], self)
 
     # Arithmetic
 
@@ -333,6 +482,10 @@ class Traced:
 def new_value(builder: GraphBuilder, operator: str, *operands: Any, **settings: object) -> Traced:
     """Return an operator's result, at the user's line."""
     location = here()
+    if any(isinstance(each, Traced) and each.is_partial for each in operands):
+        with builder.at(location):
+            value, shape = partial_result(builder, operator, operands, settings)
+        return Traced(builder, value, shape=shape)
     given = [each.value if isinstance(each, Traced) else each for each in operands]
     with builder.at(location):
         return Traced(builder, builder.apply(operator, *given, **settings))
@@ -346,7 +499,8 @@ def place_of(
     Raises:
         GraphError: the tile reaches over `out`.
     """
-    for axis, (offset, extent, own) in enumerate(zip(offsets, tile.shape, out.shape, strict=True)):
+    there = tile.valid_shape
+    for axis, (offset, extent, own) in enumerate(zip(offsets, there, out.shape, strict=True)):
         if offset < 0 or offset + extent > own:
             raise GraphError(
                 f"{function}: {extent} elements from {offset} on do not fit into axis {axis},"
@@ -354,7 +508,20 @@ def place_of(
                 location=here(),
                 help=help,
             )
-    return tuple(slice(o, o + e) for o, e in zip(offsets, tile.shape, strict=True))
+    return tuple(slice(o, o + e) for o, e in zip(offsets, there, strict=True))
+
+
+def _with_ones(there: Sequence[int], shape: Sequence[int], wide: Sequence[int]) -> tuple[int, ...]:
+    """Return extents `there` of `shape` with the axes of one element that `wide` has besides."""
+    spread: list[int] = []
+    rest = list(zip(there, shape, strict=True))
+    for at, extent in enumerate(wide):
+        is_besides = extent == 1 and len(rest) < len(wide) - at
+        if is_besides and (not rest or rest[0][1] != 1):
+            spread.append(1)
+        else:
+            spread.append(rest.pop(0)[0])
+    return tuple(spread)
 
 
 def _cut(value: Value, box: Box) -> Value:

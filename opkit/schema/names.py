@@ -62,7 +62,7 @@ FRAMEWORK_CLASSES = frozenset((
     "CommentSection", "DYNAMIC", "DependScope", "FollowType", "FormatCheckOption", "IGNORE",
     "OPTIONAL", "OpAICoreConfig", "OpAICoreDef", "OpAttrDef", "OpCheckFuncHelper", "OpDef",
     "OpParamDef", "Option",
-    "REQUIRED",
+    "REQUIRED", "VIRTUAL",
 ))  # fmt: skip
 """What the framework declares where OpDef classes are: no operator can have these names."""
 

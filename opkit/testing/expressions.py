@@ -106,7 +106,10 @@ def evaluate_expression(
         for tensor, value in zip(spec.inputs, inputs, strict=True):
             names[tensor.name] = _tensors(names["torch"], value) if uses_torch else value
         with np.errstate(all="ignore"):
-            return as_outputs(eval(text.strip(), names))
+            outputs = as_outputs(eval(text.strip(), names))
+        if any(np.iscomplexobj(output) for output in outputs):
+            raise TypeError("it gives complex numbers, which no data type of the AI core holds")
+        return outputs
     # What it calls may raise anything; it is the user's line, or a function that does not fit.
     except Exception as error:
         first = str(error).partition("\n")[0]

@@ -8,6 +8,7 @@ one's shape, its last axis, its leading axes, one element, a square of its last 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -50,6 +51,9 @@ _LISTS: dict[str, Callable[[Shape], tuple[int, ...]]] = {
 _TEXTS = {"reduction": "mean", "approximate": "none"}
 # Of whole numbers that divide.
 _DIVISORS = (1.0, 9.0)
+# Whole numbers have no negative powers, and small ones stay within their type.
+_EXPONENT = re.compile(r"\btorch\.(?:_foreach_)?pow\(\w+(?:\.item\(\))?, (?:exponent=)?(\w+)\b")
+_EXPONENTS = (0.0, 3.0)
 # More inputs than this are only tried with one shape for all after the first.
 _MOST_MIXED = 2
 
@@ -104,7 +108,8 @@ def _case(
     if not is_expression(expression):
         return case
     read = dict(found.read) if found is not None else {}
-    sources = tuple(_source(t, variant, shape, read.get(t.name)) for t in spec.inputs)
+    exponents = frozenset(_EXPONENT.findall(expression))
+    sources = tuple(_source(t, variant, shape, read.get(t.name), exponents) for t in spec.inputs)
     lengths = {
         t.name: len(source.values)
         for t, source in zip(spec.inputs, sources, strict=True)
@@ -158,13 +163,17 @@ def _choices(
         yield tuple(given.get(tensor.name, shape) for tensor in spec.inputs)
 
 
-def _source(tensor: TensorSpec, variant: int, shape: Shape, read: str | None) -> Source | None:
+def _source(
+    tensor: TensorSpec, variant: int, shape: Shape, read: str | None, exponents: Collection[str]
+) -> Source | None:
     """Return where an input's values come from that may not be any."""
     if read == "ints" or (tensor.name in _AXES and read == "int"):
         rule = _LISTS.get(tensor.name)
         return Source(values=(1.0,) if rule is None else tuple(map(float, rule(shape))))
     if tensor.name in _NUMBERS and read is not None:
         return Source(values=(_NUMBERS[tensor.name],))
+    if tensor.name in exponents and not is_float(tensor.dtypes[variant]):
+        return Source("uniform", *_EXPONENTS)
     if tensor.name in _INDICES and not is_float(tensor.dtypes[variant]):
         return Source("uniform", 0.0, float(min(shape) - 1))
     return None

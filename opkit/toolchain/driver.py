@@ -29,7 +29,12 @@ from opkit.toolchain.toolkit import Toolkit
 
 __all__ = ["DriverRequest", "DriverResult", "parse_driver_arguments", "run_driver"]
 
+_STANDARD = "-std=gnu++17"
 _SYSTEM_DIRS = (Path("/usr"), Path("/lib"), Path("/opt/rh"))
+# Clang, as the vendor's compiler is, takes such a constructor in C++17; GCC does in C++20 only.
+_LATE_MEMBERS = re.compile(
+    r"member .* must be initialized by mem-initializer in .constexpr. constr"
+)
 _NAMES_A_FILE = re.compile(
     r"^(?P<before>(?:In file included from |[ \t]+from )?)(?P<name>[^\s:/<][^:\n]*)(?=:\d+[:,])",
     re.MULTILINE,
@@ -150,6 +155,9 @@ class _Run:
         if target is not None:
             argv += ["-o", str(target)]
         code, out, err = self._call(argv)
+        if code != 0 and self.request.standard is None and _LATE_MEMBERS.search(err):
+            argv[argv.index(_STANDARD)] = "-std=gnu++20"
+            code, out, err = self._call(argv)
         columns = {str(file.source): file.rewritten for file in tree.files}
         diagnostics = self._diagnostics(err, columns, about=source.path)
         if code != 0:
@@ -164,7 +172,7 @@ class _Run:
         flags += ["-fmessage-length=0", *(["-fno-diagnostics-show-caret"] if gcc else [])]
         flags += ["-fno-caret-diagnostics"] if not gcc else []
         if source.language != "c":
-            flags += [self.request.standard or "-std=gnu++17", "-ffp-contract=off"]
+            flags += [self.request.standard or _STANDARD, "-ffp-contract=off"]
         # Kernels copy tiling structs word by word, through pointers of another type.
         flags.append("-fno-strict-aliasing")
         if not any(flag.startswith("-O") for flag in flags):

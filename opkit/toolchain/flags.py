@@ -48,7 +48,7 @@ def chip_macros(chip: Chip) -> tuple[str, ...]:
     arch = chip.npu_arch_number
     if arch not in _CCE_AICORE:
         raise UsageError(f"{chip.name}: kernels cannot be compiled for {chip.npu_arch} yet")
-    return (f"-D__CCE_AICORE__={_CCE_AICORE[arch]}", f"-D__NPU_ARCH__={arch}")
+    return ("-D__CCE__=1", f"-D__CCE_AICORE__={_CCE_AICORE[arch]}", f"-D__NPU_ARCH__={arch}")
 
 
 def kernel_flags(compiler: Compiler, toolkit: Toolkit, chip: Chip) -> tuple[str, ...]:

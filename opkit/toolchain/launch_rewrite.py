@@ -26,8 +26,10 @@ from opkit.toolchain.tokens import (
 
 __all__ = [
     "ASK_KERNEL",
+    "MIXED",
     "TASK_TYPES",
     "VECTOR",
+    "Dialect",
     "Edit",
     "Kernel",
     "Rewritten",
@@ -54,6 +56,9 @@ TASK_TYPES = {
     "KERNEL_TYPE_MIX_AIC_1_1": "::opkit::KernelMode::Mix11",
     "KERNEL_TYPE_MIX_AIC_1_2": MIXED,
 }
+# How many cube and vector cores a block has, as a word or as an attribute.
+_RATIOS = ("__mix__", "core_ratio")
+_ATTRIBUTES = {"aiv": VECTOR, "aic": "::opkit::KernelMode::Cube"}
 _MAYBE_LAUNCH = "<<<"
 _MAYBE_KERNEL = "__global__"
 _STATEMENT_ENDS = {";", "{", "}"}
@@ -62,6 +67,19 @@ _CONDITION = re.compile(
     r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:.*\\\n)*.*", re.MULTILINE
 )
 _OTHER_BRANCH = re.compile(r"^[ \t]*#[ \t]*(?:else|elif)\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What the files of a translation unit say about all of its kernels."""
+
+    markers: frozenset[str] = frozenset({_MAYBE_KERNEL})
+    """What stands in front of kernels: `__global__`, and macros that have it."""
+    unmarked: str = VECTOR
+    """The mode of a kernel of which nothing else says it."""
+
+
+_PLAIN = Dialect()
 
 
 @dataclass(frozen=True)
@@ -133,15 +151,16 @@ class Rewritten:
         return wanted - shift + 1
 
 
-def scan_kernels(text: str) -> tuple[Kernel, ...]:
+def scan_kernels(text: str, dialect: Dialect = _PLAIN) -> tuple[Kernel, ...]:
     """Return the kernels that `text` declares or defines, each name once.
 
-    The mode is taken from `__vector__`, `__cube__`, `__mix__(cube, vector)`, else from a
-    KERNEL_TASK_TYPE macro in the body. Else a kernel with a `__kfc_workspace__` parameter has
-    Matmul objects, so its blocks are a cube and two vector cores, and any other is vector.
+    The mode is taken from `__vector__`, `__cube__`, `__mix__(cube, vector)` or the attributes that
+    these stand for, else from a KERNEL_TASK_TYPE macro in the body. Else a kernel with a
+    `__kfc_workspace__` parameter has Matmul objects, so its blocks are a cube and two vector
+    cores, and any other is what the dialect says, vector by default.
     """
     kernels: dict[str, Kernel] = {}
-    for kernel in _all_kernels(text):
+    for kernel in _all_kernels(text, dialect):
         known = kernels.get(kernel.name)
         # A forward declaration may say less than the definition.
         if known is None or known.mode == VECTOR:
@@ -149,14 +168,14 @@ def scan_kernels(text: str) -> tuple[Kernel, ...]:
     return tuple(kernels.values())
 
 
-def body_edits(text: str, *, asks_mode: bool) -> tuple[Edit, ...]:
+def body_edits(text: str, dialect: Dialect = _PLAIN, *, asks_mode: bool) -> tuple[Edit, ...]:
     """Return what each kernel defined in `text` has to do first.
 
     Where launches ask for the mode, it tells; a marked workspace becomes the system workspace.
     """
     edits: list[Edit] = []
     bodies: set[int] = set()
-    for kernel in _all_kernels(text):
+    for kernel in _all_kernels(text, dialect):
         if kernel.is_branch and not kernel.branches:
             constant = f"constexpr ::opkit::KernelMode {kernel.mode_in_scope} = {kernel.mode}; "
             edits.append(Edit(kernel.head, kernel.head, constant))
@@ -176,7 +195,7 @@ def body_edits(text: str, *, asks_mode: bool) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-def library_edits(text: str) -> tuple[Edit, ...]:
+def library_edits(text: str, dialect: Dialect = _PLAIN) -> tuple[Edit, ...]:
     """Return the edits that enter each kernel defined in `text` into the library's list.
 
     An entry stands right behind its kernel, in the same namespace. Templates have none: which of
@@ -184,7 +203,7 @@ def library_edits(text: str) -> tuple[Edit, ...]:
     """
     ends = {
         kernel.end: kernel
-        for kernel in _all_kernels(text)
+        for kernel in _all_kernels(text, dialect)
         if kernel.end is not None and not kernel.is_template
     }
     return tuple(
@@ -193,13 +212,13 @@ def library_edits(text: str) -> tuple[Edit, ...]:
     )
 
 
-def print_edits(text: str) -> tuple[Edit, ...]:
+def print_edits(text: str, dialect: Dialect = _PLAIN) -> tuple[Edit, ...]:
     """Return the edits that make a plain `printf` print as kernels do, where a kernel calls it.
 
     Only in a text with kernels: `<cstdio>` declares a function of the same name, which would
     otherwise win over the kernel's. `std::printf` and `AscendC::printf` say which one they are.
     """
-    if _MAYBE_KERNEL not in text or "printf" not in text:
+    if "printf" not in text or not _may_have_kernels(text, dialect):
         return ()
     tokens = significant(tokenize(text))
     edits = []
@@ -259,15 +278,19 @@ def _expression_name(expression: str) -> str:
     return tokens[last].text if last >= 0 else ""
 
 
-def _all_kernels(text: str) -> list[Kernel]:
-    if _MAYBE_KERNEL not in text:
+def _may_have_kernels(text: str, dialect: Dialect) -> bool:
+    return any(marker in text for marker in dialect.markers)
+
+
+def _all_kernels(text: str, dialect: Dialect) -> list[Kernel]:
+    if not _may_have_kernels(text, dialect):
         return []
     tokens = _outside_conditions(significant(tokenize(text)), text)
     found = [
         kernel
         for index, token in enumerate(tokens)
-        if token.text == _MAYBE_KERNEL and token.kind is TokenKind.IDENTIFIER
-        for kernel in _kernels_at(text, tokens, index)
+        if token.text in dialect.markers and token.kind is TokenKind.IDENTIFIER
+        for kernel in _kernels_at(text, tokens, index, dialect)
     ]
     return _with_branches(found, text)
 
@@ -303,10 +326,12 @@ def _with_branches(kernels: Sequence[Kernel], text: str) -> list[Kernel]:
     ]
 
 
-def _kernels_at(text: str, tokens: Sequence[Token], index: int) -> tuple[Kernel, ...]:
-    """Return the kernel whose `__global__` is `tokens[index]`.
+def _kernels_at(
+    text: str, tokens: Sequence[Token], index: int, dialect: Dialect
+) -> tuple[Kernel, ...]:
+    """Return the kernel whose marker is `tokens[index]`.
 
-    More than once where branches of a conditional behind the `__global__` give it different modes.
+    More than once where branches of a conditional behind the marker give it different modes.
     """
     begin = _head_begin(text, tokens, index)
     template = _template_begin(tokens, index)
@@ -321,7 +346,7 @@ def _kernels_at(text: str, tokens: Sequence[Token], index: int) -> tuple[Kernel,
             return ()
         has_parenthesis = position + 1 < len(tokens) and tokens[position + 1].text == "("
         said = ""
-        if token.text == _MAYBE_KERNEL and position > index:
+        if token.text in dialect.markers and position > index:
             is_other_head = True
         elif token.text == "__vector__":
             said = VECTOR
@@ -331,14 +356,17 @@ def _kernels_at(text: str, tokens: Sequence[Token], index: int) -> tuple[Kernel,
             close = matching_close(tokens, position + 1)
             if close is None:
                 return ()
-            if token.text == "__mix__":
+            if token.text in _RATIOS:
                 inner = _source_of(tokens[position + 2 : close])
                 said = f"::opkit::mix_mode({inner})"
-            elif position > index and token.text not in ("__attribute__", "alignas"):
+            elif token.text == "__attribute__":
+                words = (inner.text for inner in tokens[position + 2 : close])
+                said = next((_ATTRIBUTES[word] for word in words if word in _ATTRIBUTES), "")
+            elif position > index and token.text != "alignas":
                 is_defined = close + 1 < len(tokens) and tokens[close + 1].text == "{"
                 last = matching_close(tokens, close + 1) if is_defined else None
                 workspace = _marked_workspace(tokens[position + 2 : close])
-                unmarked = VECTOR if workspace is None else MIXED
+                unmarked = dialect.unmarked if workspace is None else MIXED
                 kernel = Kernel(
                     token.text,
                     modes[-1][1] if modes else _task_type(tokens, close) or unmarked,
@@ -367,6 +395,9 @@ def _template_begin(tokens: Sequence[Token], index: int) -> int | None:
     """Return where the template begins that `tokens[index]` is part of; None where it is none."""
     while index > 0 and tokens[index - 1].text not in _STATEMENT_ENDS:
         index -= 1
+        # No template has C's linkage: its head stands in the other branch of a conditional.
+        if tokens[index].text == "extern":
+            return None
         if tokens[index].text == "template":
             return tokens[index].start
     return None

@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opkit.errors import BuildError, UsageError
+from opkit.toolchain.core_kinds import asks_core_kind, core_kind_edits
 from opkit.toolchain.launch_rewrite import (
     ASK_KERNEL,
+    MIXED,
+    VECTOR,
+    Dialect,
     Edit,
     Kernel,
     Rewritten,
@@ -31,6 +35,7 @@ from opkit.toolchain.launch_rewrite import (
 __all__ = ["LaunchTree", "RewrittenFile", "read_kernels", "read_launch_tree"]
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?P<name>\"[^\"\n]+\"|<[^>\n]+>)", re.MULTILINE)
+_MARKER_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+.*\b__global__\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ def read_kernels(
         UsageError: the source cannot be read.
     """
     files = _read_all(source, include_dirs, tuple(str(path) + os.sep for path in foreign))
-    return _kernels_of(files)
+    return _kernels_of(files, _dialect_of(files))
 
 
 def read_launch_tree(
@@ -106,16 +111,18 @@ def read_launch_tree(
     """
     foreign_dirs = tuple(str(path) + os.sep for path in foreign)
     files = _read_all(source, include_dirs, foreign_dirs)
-    kernels = _kernels_of(files)
+    dialect = _dialect_of(files)
+    kernels = _kernels_of(files, dialect)
     for file in files.values():
         file.edits = launch_edits(file.text, file=file.path, kernels=kernels)
     asks = any(ASK_KERNEL in edit.text for file in files.values() for edit in file.edits)
     for file in files.values():
-        file.edits += body_edits(file.text, asks_mode=asks)
-        file.edits += print_edits(file.text)
+        file.edits += body_edits(file.text, dialect, asks_mode=asks)
+        file.edits += print_edits(file.text, dialect)
+        file.edits += core_kind_edits(file.text)
     if is_library:
         for file in files.values():
-            file.edits += library_edits(file.text)
+            file.edits += library_edits(file.text, dialect)
         first = next(iter(files.values()))
         first.edits += expression_edits(first.text, name_expressions, kernels)
     changed = _changed(files)
@@ -153,10 +160,18 @@ def _read_all(
     return files
 
 
-def _kernels_of(files: Mapping[Path, _File]) -> tuple[Kernel, ...]:
+def _dialect_of(files: Mapping[Path, _File]) -> Dialect:
+    """Return the macros that mark kernels, and whether kernels ask for the kind of core."""
+    texts = [file.text for file in files.values()]
+    markers = {found[1] for text in texts for found in _MARKER_MACRO.finditer(text)}
+    is_by_kind = any(map(asks_core_kind, texts))
+    return Dialect(Dialect().markers | markers, MIXED if is_by_kind else VECTOR)
+
+
+def _kernels_of(files: Mapping[Path, _File], dialect: Dialect) -> tuple[Kernel, ...]:
     kernels: dict[str, Kernel] = {}
     for file in files.values():
-        for kernel in scan_kernels(file.text):
+        for kernel in scan_kernels(file.text, dialect):
             kernels.setdefault(kernel.name, kernel)
     return tuple(kernels.values())
 

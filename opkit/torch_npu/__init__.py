@@ -16,9 +16,11 @@ from opkit.torch_npu.extension import extension_include_dirs, extension_link_fla
 from opkit.torch_npu.stand_in import offer
 
 if TYPE_CHECKING:
+    from opkit.torch_npu.timing import StreamTime
     from opkit.torch_npu.watch import Watch
 
 __all__ = [
+    "StreamTime",
     "Watch",
     "autoload",
     "extension_include_dirs",
@@ -28,4 +30,4 @@ __all__ = [
 ]
 
 # "import torch" imports this package.
-__getattr__ = lazy_names(__name__, {"watch": ("Watch",)})
+__getattr__ = lazy_names(__name__, {"timing": ("StreamTime",), "watch": ("Watch",)})

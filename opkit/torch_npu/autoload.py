@@ -25,6 +25,7 @@ def autoload() -> None:
             print_once = f"opkit: torch_npu is installed, so npu is its device; {OFF}=0 hides this"
             sys.stderr.write(f"{print_once}\n")
             return
+        _drop_half_imported()
         from opkit.torch_npu.register import register
 
         register()
@@ -32,6 +33,15 @@ def autoload() -> None:
         warnings.warn(
             f"opkit's npu device is not available: {error} ({OFF}=0 leaves it off)", stacklevel=2
         )
+
+
+def _drop_half_imported() -> None:
+    """Forget modules of this package whose import has led here by way of torch's: they are imported
+    whole now, and Python gives their importers what is there in the end, which is that."""
+    for name, module in list(sys.modules.items()):
+        is_begun = getattr(getattr(module, "__spec__", None), "_initializing", False)
+        if name.startswith(f"{__package__}.") and is_begun:
+            del sys.modules[name]
 
 
 def _is_real_one_installed() -> bool:

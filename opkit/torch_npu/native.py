@@ -70,6 +70,8 @@ def _load() -> ctypes.CDLL:
         getattr(found, name).restype = ctypes.c_char_p
     found.opkit_npu_stream_us.restype = ctypes.c_double
     found.opkit_npu_stream_us.argtypes = [ctypes.c_int, ctypes.c_int64]
+    found.opkit_npu_clock_us.restype = ctypes.c_double
+    found.opkit_npu_charge.argtypes = [ctypes.c_int, ctypes.c_double]
     found.opkit_npu_current_stream.restype = ctypes.c_int64
     found.opkit_npu_set_stream.argtypes = [ctypes.c_int, ctypes.c_int64]
     error = found.opkit_npu_start(device_count())

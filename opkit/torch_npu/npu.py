@@ -81,6 +81,7 @@ __all__ = [
     "reset_fallbacks",
     "reset_peak_memory_stats",
     "seed",
+    "seed_all",
     "set_allocator_settings",
     "set_compile_mode",
     "set_device",
@@ -378,6 +379,11 @@ _seeds: dict[str, int] = {}
 def seed() -> None:
     """Seed this device's random numbers with a number of chance."""
     _generator().seed()
+
+
+def seed_all() -> None:
+    """Seed the random numbers of all devices with a number of chance."""
+    manual_seed_all(_generator(0).seed())
 
 
 def initial_seed() -> int:

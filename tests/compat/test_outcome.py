@@ -15,6 +15,7 @@ from opkit.compat.outcome import (
     one_line,
     other_chip,
     other_products,
+    refused_chip,
     says_fail,
     says_pass,
     wrong_cause,
@@ -147,6 +148,22 @@ def test_another_chip_is_one_that_opkit_does_not_emulate() -> None:
     assert other_chip(cmake.format("scenario 3 needs dav-3510, not dav-2201")) == "dav-3510"
     assert other_chip(cmake.format("scenario 3 needs dav-2201")) is None
     assert other_chip("-- configured for dav-3510") is None
+
+
+def test_a_chip_that_sources_refuse_themselves_is_no_build_error() -> None:
+    source = (
+        '#if X\n#error "this case needs the A5 series"\n#endif\n'
+        'static_assert(N == 1, "Atlas A2 takes one case");\n'
+        'static_assert(M > 0, "M is too small");\n'
+    )
+    logged = 'a.asc:2:2: error: #error "this case needs the A5 series"'
+    assert refused_chip(logged, [source]) == "this case needs the A5 series"
+    asserted = "a.asc:4:9: error: static assertion failed: Atlas A2 takes one case"
+    assert refused_chip(asserted, ["", source]) == "Atlas A2 takes one case"
+    # Of the sample's own sizes, and of a text that is not the sample's.
+    small = "a.asc:5:9: error: static assertion failed: M is too small"
+    assert refused_chip(small, [source]) is None
+    assert refused_chip(asserted, ["int main() {}"]) is None
 
 
 def test_missing_modules_and_packages_are_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
+from opkit.compiler.moving import pieces_of
+from opkit.compiler.operators import OPERATORS
+from opkit.errors import UsageError
 from opkit.profiling import Profile
 
 Run = Callable[..., tuple[np.ndarray, ...]]
@@ -31,6 +35,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
     "padded": (
         lambda x: x.apply("pad", widths=((1, 2), (0, 3), (2, 0)), value=1.5),
         (Spec("x", (6, 10, 9), "float32"),),
+    ),
+    "windows of images, also of two steps and with gaps": (
+        lambda x: (
+            x.apply("windows", kernel=(3, 3), padding=(1, 1), value=1.5),
+            x.apply("windows", kernel=(3, 2), stride=(2, 1), padding=(0, 2), dilation=(1, 2)),
+        ),
+        (Spec("x", (2, 6, 7, 5), "float16"),),
     ),
     "looked up": (
         lambda x, i: x.apply("take", i),
@@ -94,3 +105,35 @@ def test_a_file_says_how_many_tensors_a_list_has(tmp_path: Path) -> None:
         "xs1: float16[M, 8]",
         "y: float16[8]",
     ]
+
+
+def test_boxes_of_windows_cover_every_element_once() -> None:
+    """Also windows that lie beside the image altogether."""
+    random = np.random.default_rng(0)
+    row = OPERATORS["windows"]
+    tried = 0
+    while tried < 60:
+        shape = tuple(int(each) for each in random.integers(1, 8, 4))
+        names, most = ("kernel", "stride", "padding", "dilation"), (4, 3, 3, 2)
+        least = (1, 1, 0, 1)
+        settings = {
+            name: tuple(int(each) for each in random.integers(low, high + 1, 2))
+            for name, low, high in zip(names, least, most, strict=True)
+        }
+        x = np.arange(1, 1 + math.prod(shape)).reshape(shape)
+        try:
+            target = tuple(row.shape((oc.Tensor("x", shape, "int32"),), settings))
+        except UsageError:  # the windows are larger than the image
+            continue
+        tried += 1
+        found, times = np.zeros(math.prod(target), int), np.zeros(math.prod(target), int)
+        for piece in pieces_of("windows", settings, [shape], target):
+            extents = [extent for extent, _, _ in piece.axes]
+            places = np.indices(extents).reshape(len(extents), -1)
+            to = piece.target_offset + np.array([t for _, _, t in piece.axes], int) @ places
+            times[to] += 1
+            if piece.source == 0:
+                at = piece.source_offset + np.array([s for _, s, _ in piece.axes], int) @ places
+                found[to] = x.reshape(-1)[at]
+        assert (times == 1).all(), settings
+        np.testing.assert_array_equal(found.reshape(target), row.reference(x, value=0, **settings))

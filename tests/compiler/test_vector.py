@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from opkit import compiler as oc
+from opkit.chips import find_chip
 from opkit.compiler import TensorSpec as Spec
 
 Run = Callable[..., tuple[np.ndarray, ...]]
@@ -42,6 +43,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
     "a choice": (
         lambda x, y: (x < y).apply("where", x, y * 2),
         (Spec("x", (400, 77), "float16"), Spec("y", (77,), "float16")),
+    ),
+    # The whole tile's conversion of the one condition was asked for before the tile began.
+    "one condition for all, converted for a tile and before it": (
+        lambda x, c: (
+            (x < 0.5).apply("bitwise_xor", c),
+            c.apply("equal", c).apply("where", x, 0.0),
+        ),
+        (Spec("x", (130, 17), "float32"), Spec("c", (1, 1), "bool")),
     ),
     "a reduction to one number": (lambda x: x.sum(), (Spec("x", (40, 77), "float32"),)),
     "two reductions over two axes": (
@@ -114,3 +123,18 @@ def test_the_same_program_is_compiled_once() -> None:
     first = oc.compile(program, Spec("x", (4, 300)))
     assert oc.compile(program, Spec("x", (4, 300))) is first
     assert oc.compile(program, Spec("x", (4, 301))) is not first
+
+
+def test_a_chain_is_lowered_however_long_it_is() -> None:
+    """Each operator took four of Python's calls within one another, of which there are 1000."""
+
+    def chain(x: Any) -> Any:
+        y = x
+        for index in range(300):
+            y = y * x if index % 2 else y + x
+        return y
+
+    stages = oc.compile_stages(
+        oc.trace(chain, [Spec("x", (8,), "float32")]), find_chip("Ascend910B2")
+    )
+    assert [len(group.nodes) for group in stages.fused.groups] == [300]

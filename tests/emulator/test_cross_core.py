@@ -44,13 +44,13 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
     if ASCEND_IS_AIC {
       out.SetValue(8 * GetBlockIdx(), round + 1);
       CrossCoreSetFlag<2, PIPE_FIX>(3);
-      CrossCoreWaitFlag(4);
+      WaitEvent(4);
     } else {
       CrossCoreWaitFlag(3);
       const int64_t group = GetBlockIdx() / GetSubBlockNum();
       const int64_t slot = 8 * group + 1 + GetSubBlockIdx();
       out.SetValue(slot, out.GetValue(slot) * 10 + out.GetValue(8 * group));
-      CrossCoreSetFlag<2, PIPE_MTE3>(4);
+      NotifyEvent<PIPE_MTE3>(4);
     }
   }
 }

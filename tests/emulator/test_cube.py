@@ -83,7 +83,9 @@ def multiply(compile_kernel: Callable[..., object]) -> Callable[..., np.ndarray]
         + 'extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, GM_ADDR sizes)'
         + " {\n__gm__ int32_t* s = (__gm__ int32_t*)sizes;\nconst int m = s[0], n = s[1], k = s[2], kind = s[3];\n"
         + "SetHF32Mode(s[4] == 0 ? HF32Mode::DISABLE : HF32Mode::ENABLE);\n"
-        + "SetHF32TransMode(s[4] == 2 ? HF32TransMode::NEAREST_ZERO : HF32TransMode::NEAREST_EVEN);\n"
+        + "if (s[4] == 2) SetHF32TransMode(HF32TransMode::NEAREST_ZERO);\n"
+        # Its form before CANN 9.
+        + "if (s[4] != 2) SetHF32TransMode(false);\n"
         + branches
         + half_by_rows
         + "}",

@@ -278,3 +278,32 @@ def test_a_way_that_the_chip_does_not_have_faults(
 ) -> None:
     with pytest.raises(KernelFault, match=text):
         run(way)
+
+
+def test_a_few_rows_carried_out_empty_their_fractal(compile_kernel) -> None:
+    """A product of 16 rows follows one of which 2 were needed, as public kernels of groups do."""
+    kernel = compile_kernel("""
+    extern "C" __global__ __cube__ void kernel(GM_ADDR a, GM_ADDR c) {
+      GlobalTensor<half> aGm;
+      GlobalTensor<float> cGm;
+      aGm.SetGlobalBuffer((__gm__ half*)a);
+      cGm.SetGlobalBuffer((__gm__ float*)c);
+      LocalTensor<half> a1(TPosition::A1, 0, 256), a2(TPosition::A2, 0, 256), b2(TPosition::B2, 0, 256);
+      LocalTensor<float> co(TPosition::CO1, 0, 256);
+      DataCopy(a1, aGm, 256);
+      PipeBarrier<PIPE_ALL>();
+      LoadData(a2, a1, LoadData2DParams(0, 1, 1, 0, 0, false, 0));
+      LoadData(b2, a1, LoadData2DParams(0, 1, 1, 0, 0, false, 0));
+      PipeBarrier<PIPE_ALL>();
+      for (int rows = 2; rows <= 16; rows += 14) {
+        MmadParams product(16, 16, 16, 3, false, true);
+        Mmad(co, a2, b2, product);
+        Fixpipe(cGm, co, FixpipeParamsV220(16, rows, 16, 16, false, NoQuant, 0, 1, 0, 0, 3));
+        PipeBarrier<PIPE_ALL>();
+      }
+    }
+    """)
+    a = np.eye(16, dtype=np.float16)
+    c = np.zeros((16, 16), np.float32)
+    kernel(a, c)
+    np.testing.assert_array_equal(c, np.eye(16))

@@ -68,8 +68,8 @@ def test_the_device_works_again_after_a_fault(compile_kernel) -> None:
     [
         ("*(volatile int*)8 = 1;", "pointer that leads nowhere"),
         (
-            "volatile int zero = 0; volatile int r = 7 / zero; (void)r;",
-            "divides an integer by zero",
+            "volatile int minus = -1; volatile int r = (-2147483647 - 1) / minus; (void)r;",
+            "the smallest one by -1",
         ),
         ("volatile char big[1 << 20]; big[0] = 1;", "stack overflowed"),
         # These two used to end the process.
@@ -85,6 +85,29 @@ def test_a_crash_of_kernel_code_is_a_fault(compile_kernel, body, text) -> None:
         with pytest.raises(KernelFault, match=text) as caught:
             run(np.zeros(1, dtype=np.int32), block_dim=2)
         assert caught.value.category == "Crash"
+
+
+@pytest.mark.parametrize(
+    "type_name", ["int8_t", "uint8_t", "int16_t", "int32_t", "uint32_t", "int64_t", "uint64_t"]
+)
+def test_a_kernel_goes_on_behind_a_division_by_zero(compile_kernel, capfd, type_name) -> None:
+    run = compile_kernel(f"""
+    struct Pair {{ {type_name} unused; {type_name} zero; }};
+    extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {{
+      auto out = (__gm__ int64_t*)y;
+      volatile {type_name} zero = 0, seven = 107;
+      volatile Pair pairs[2] = {{}};
+      volatile int at = 1;
+      out[0] = seven / zero;
+      out[1] = seven % pairs[at].zero;
+      out[2] = seven / pairs[0].zero + 3;
+      out[3] = seven / ({type_name})(zero + 5);
+    }}
+    """)
+    y = np.full(4, -1, dtype=np.int64)
+    run(y)
+    assert y.tolist() == [0, 107, 3, 21]
+    assert capfd.readouterr().err.count("divides an integer by zero") == 1
 
 
 def test_a_crash_is_shown_after_the_instruction_before_it(compile_kernel) -> None:

@@ -355,7 +355,7 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM
   SetSysWorkspace(workspace);
   Matmul<Half, Half, InL1> first;
   Matmul<InL1, Half, MatmulType<TPosition::GM, CubeFormat::ND, float>> second;
-  REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), first, &t, second, &t);
+  REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), first, &t, second, (void*)&t);
   if (GetSubBlockIdx() > 0) return;
   GlobalTensor<half> left, right;
   GlobalTensor<float> out;

@@ -58,6 +58,10 @@ def test_the_constants_of_kernels_are_the_numbers_of_the_enumerators(run_program
     prints = "".join(f'std::printf("%d\\n", ge::{name});\n' for name in constants)
     text = '#include <cstdio>\n#include "graph/types.h"\nint main() {\n' + prints + "}\n"
     assert run_program(text).split() == list(constants.values())
+    # What is missing is 0 to the preprocessor, so a kernel's DT_INT4 was DT_FLOAT.
+    types = (emulator.include_dir() / "graph/types.h").read_text()
+    enumerators = set(re.findall(r"^  ((?:DT|FORMAT)_\w+) = \d+,?$", types, re.MULTILINE))
+    assert enumerators - {"FORMAT_RESERVED"} <= set(constants)
     assert {row.ge for row in DTYPES} <= set(constants)
     formats = json_schema()["$defs"]["format"]["enum"]
     assert {f"FORMAT_{name}" for name in formats} <= set(constants)
@@ -184,6 +188,10 @@ int main() {
   chip->GetCoreMemSize(CoreMemType::UB, ub);
   chip->ReserveLocalMemory(ReservedSize::RESERVED_SIZE_8K);
   chip->GetCoreMemSize(CoreMemType::UB, reserved);
+  uint64_t l2 = 1, l1 = 1;
+  chip->GetCoreMemBw(CoreMemType::L2, l2);
+  chip->GetCoreMemBw(CoreMemType::L1, l1);
+  if (l2 <= 1 || l1 != 0) return std::puts("bandwidth"), 0;
   std::printf("%%u %%u %%u ", chip->GetCoreNum(), chip->GetCoreNumAic(), chip->GetCoreNumAiv());
   std::printf("%%d %%d ", static_cast<int>(ub), static_cast<int>(ub - reserved));
   std::printf("%%d ", chip->GetSocVersion() == SocVersion::%s);

@@ -79,6 +79,22 @@ def test_buffers_over_the_chips_ub_fault_with_what_is_given_out(compile_kernel) 
         run(np.zeros(1))
 
 
+def test_a_pipe_that_is_assigned_goes_on_behind_the_others_buffers(compile_kernel) -> None:
+    # No pipe could be assigned.
+    body = """
+  struct Part { TPipe pipe; TBuf<TPosition::VECCALC> buffer; } part;
+  pipe.InitBuffer(scratch, 256);
+  part.pipe = pipe;
+  part.pipe.InitBuffer(part.buffer, 64);
+  const auto first = reinterpret_cast<uint64_t>(scratch.Get<half>().GetPhyAddr());
+  const auto second = reinterpret_cast<uint64_t>(part.buffer.Get<half>().GetPhyAddr());
+  *reinterpret_cast<__gm__ uint64_t*>(x) = second - first;
+"""
+    x = np.zeros(4, dtype=np.uint64)
+    compile_kernel(KERNEL % body)(x)
+    assert x[0] == 256
+
+
 def test_a_tensor_larger_than_its_buffer_faults(compile_kernel) -> None:
     run = compile_kernel(KERNEL % "pipe.InitBuffer(scratch, 64); scratch.Get<float>(17);")
     with pytest.raises(KernelFault, match="larger than the buffer"):

@@ -1,13 +1,30 @@
-// Runs the model file that is its argument, twice side by side, and prints the results' elements.
+// Runs the model file that is its argument, twice side by side, and prints the results' elements; after --open it opens
+// each of its arguments and prints how that went.
 #include <cstdio>
 #include <numeric>
+#include <string>
 #include <thread>
 
 #include "opkit/model/engine.h"
 
 using opkit::model::Array;
 
+static void open_each(char** paths) {
+  for (; *paths != nullptr; ++paths) {
+    try {
+      opkit::model::Engine(*paths).create_context();
+      std::printf("%s opens\n", *paths);
+    } catch (const std::exception& error) {
+      std::printf("%s\n", error.what());
+    }
+  }
+}
+
 int main(int, char** arguments) {
+  if (std::string(arguments[1]) == "--open") {
+    open_each(arguments + 2);
+    return 0;
+  }
   try {
     const opkit::model::Engine engine(arguments[1]);
     std::vector<int64_t> tokens(16);

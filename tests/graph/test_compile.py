@@ -245,13 +245,17 @@ def test_a_whole_graph_is_one_graph_and_a_break_is_torchs_own_error() -> None:
 
 
 @pytest.mark.slow
-def test_tensors_on_the_device_need_no_backends_name() -> None:
+def test_the_device_compiles_by_default_and_its_events_read_what_that_takes() -> None:
     """In a process of its own: naming the device lasts for a whole process."""
     text = (
         "import torch\nfrom opkit.graph.backend import watching\n"
         "x = torch.ones(40, device='npu')\n"
+        "begin, end = (torch.npu.Event(enable_timing=True) for _ in range(2))\n"
         "with watching() as graphs:\n"
+        "    begin.record()\n"
         "    y = torch.compile(lambda x: x * 2 + 1)(x)\n"
+        "    end.record()\n"
+        "assert begin.elapsed_time(end) > 0\n"
         "assert len(graphs) == 1 and y.device.type == 'npu'\n"
         "assert torch.equal(y.cpu(), torch.full((40,), 3.0))\n"
     )
@@ -284,3 +288,35 @@ def test_the_backend_is_found_by_name_without_an_import() -> None:
         "assert torch.equal(f(torch.ones(40)), torch.full((40,), 3.0))\n"
     )
     subprocess.run([sys.executable, "-c", text], check=True, timeout=300)
+
+
+def test_sizes_that_depend_on_values_are_left_to_torch() -> None:
+    """Asking whether such a tensor has no elements was an error of torch's."""
+
+    def positive(x: Any) -> Any:
+        return x[x > 0] * 2
+
+    def zeros(count: Any) -> Any:
+        return torch.zeros(count.item()) + 1
+
+    x = torch.tensor([1.0, -2.0, 3.0])
+    options = {"capture_dynamic_output_shape_ops": True, "capture_scalar_outputs": True}
+    with torch._dynamo.config.patch(**options), watching() as graphs:
+        found = torch.compile(positive, backend=opkit, fullgraph=True)(x)
+        ones = torch.compile(zeros, backend=opkit, fullgraph=True)(torch.tensor(3))
+    torch.testing.assert_close(found, positive(x))
+    torch.testing.assert_close(ones, torch.ones(3))
+    reasons = [left.reason for graph in graphs for left in graph.left]
+    assert any("depends on values" in reason for reason in reasons)
+
+
+def test_a_number_in_another_shape_is_planned() -> None:
+    """As `torch.func.grad` of a sum has it; numbers lie in no memory, so a view of one failed."""
+
+    def scaled(x: Any) -> Any:
+        return torch.full((), 3.0).view(1, 1).expand(2, 3) * x
+
+    with watching() as graphs:
+        result = torch.compile(scaled, backend=opkit)(torch.ones(2, 3))
+    torch.testing.assert_close(result, torch.full((2, 3), 3.0))
+    assert [left for graph in graphs for left in graph.left if not left.is_view] == []

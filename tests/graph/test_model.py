@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import subprocess
 import sys
@@ -153,6 +155,84 @@ def test_files_that_are_no_models_are_refused(file: Path, tmp_path: Path) -> Non
     refused("the plan reaches bytes")
 
 
+def places_of(value: Any, path: tuple[Any, ...] = ()) -> Any:
+    """Yield where the values of a JSON document stand."""
+    yield path
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places_of(value[key], (*path, key))
+
+
+def with_value(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    made = copy.deepcopy(document)
+    place = made
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return made
+
+
+def broken_descriptions(document: Any) -> list[Any]:
+    """Return descriptions that are wrong at one place each."""
+    plan = document["plan"]
+    launches = range(len(plan["launches"]))
+    wrong: list[tuple[tuple[Any, ...], Any]] = [
+        ((), None),
+        ((), []),
+        (("version",), "1"),
+        (("sha256",), {}),
+        (("chip",), 3),
+        (("plan", "arena_bytes"), -1),
+        (("plan", "constants", 0, "shape"), [2**40, 2**40]),
+        (("plan", "inputs", 0, "size_bytes"), 10**30),
+        (("plan", "inputs", 0, "dtype"), "float3"),
+        (("plan", "outputs", 0, "shape", 0), "x"),
+        *((("plan", "launches", at, "kernel"), 99) for at in launches),
+        *((("plan", "launches", at, "block_dim"), 0) for at in launches),
+        (("plan", "launches", 0, "block_dim"), 2**32),
+        (("plan", "launches", 0, "arguments", 0), ["input", 0, 0, 10**12]),
+        (("plan", "launches", 0, "arguments", 0), ["nowhere", 0, 0, 4]),
+        (("plan", "launches", 0, "arguments", 0), ["input", 0, 0, -4]),
+        (("plan", "launches", 0, "arguments", 0), "0g"),
+    ]
+    return [with_value(document, path, value) for path, value in wrong]
+
+
+def test_a_description_that_is_wrong_anywhere_is_an_error_or_does_no_harm(
+    file: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(file) as archive:
+        document = json.loads(archive.read("model.json"))
+    target = tmp_path / "other.opkit"
+    for each in broken_descriptions(document):
+        changed(file, target, "model.json", json.dumps(each).encode())
+        with pytest.raises(UsageError):
+            graph.Engine(target)
+    changed(file, target, "model.json", b"[" * 100_000)
+    with pytest.raises(UsageError, match="no model file of opkit's"):
+        graph.Engine(target)
+    random = np.random.default_rng(0)
+    places = [path for path in places_of(document) if path[:1] == ("plan",)]
+    for at in random.choice(len(places), 60, replace=False):
+        for value in (None, 10**30, float("inf"), [[]], {}):
+            text = json.dumps(with_value(document, places[at], value)).encode()
+            changed(file, target, "model.json", text)
+            with contextlib.suppress(UsageError):
+                graph.Engine(target)
+
+
+def test_a_model_that_needs_more_memory_than_there_is_says_so(file: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(file) as archive:
+        document = json.loads(archive.read("model.json"))
+    target = tmp_path / "other.opkit"
+    text = json.dumps(with_value(document, ("plan", "arena_bytes"), 10**30)).encode()
+    engine = graph.Engine(changed(file, target, "model.json", text))
+    with pytest.raises(UsageError, match="needs 1000000000000000000000000000000 bytes at once"):
+        engine.create_context()
+
+
 def test_another_chip_is_an_error_that_names_both(file: Path) -> None:
     runtime.configure("Ascend310P3")
     with pytest.raises(UsageError, match=r"built for the Ascend910B2.*Ascend310P3"):
@@ -235,8 +315,8 @@ def test_a_cpp_program_runs_a_file_and_refuses_a_damaged_one(
     np.testing.assert_allclose(found, expected(model), atol=2e-2)
     whole = file.read_bytes()
     at = whole.index(b"weights.safetensors") + 400
-    changed = bytes([whole[at] ^ 1])
-    for text in (whole[: len(whole) // 2], whole[:at] + changed + whole[at + 1 :], b"no zip"):
+    other = bytes([whole[at] ^ 1])
+    for text in (whole[: len(whole) // 2], whole[:at] + other + whole[at + 1 :], b"no zip"):
         damaged = tmp_path / "damaged.opkit"
         damaged.write_bytes(text)
         done = subprocess.run(
@@ -244,3 +324,44 @@ def test_a_cpp_program_runs_a_file_and_refuses_a_damaged_one(
         )
         assert done.returncode == 1
         assert "damaged.opkit is no model file that runs here" in done.stderr
+    # Whatever is wrong is an error that names the file, never a crash.
+    with zipfile.ZipFile(file) as archive:
+        document = json.loads(archive.read("model.json"))
+        (kernel, *_) = (name for name in archive.namelist() if name.endswith(".so"))
+    descriptions = [json.dumps(each).encode() for each in broken_descriptions(document)]
+    descriptions += [b"", b"{", b"[" * 1000, b'{"format": "opkit model", "version": 1e0}']
+    wrong = [
+        changed(file, tmp_path / f"description{at}.opkit", "model.json", text)
+        for at, text in enumerate(descriptions)
+    ]
+    # Another program's kernel, right as a member of the zip; and one that is not there.
+    wrong += [
+        changed(file, tmp_path / f"kernel{at}.opkit", kernel, data)
+        for at, data in enumerate((library.read_bytes()[:4096], None))
+    ]
+    random = np.random.default_rng(0)
+    ends = tmp_path / "ends.opkit"
+    ends.write_bytes(whole[:-1])
+    flipped = []
+    for at in random.integers(0, len(whole), 150):
+        each = tmp_path / f"flipped{at}.opkit"
+        each.write_bytes(whole[:at] + bytes([whole[at] ^ 0x5A]) + whole[at + 1 :])
+        flipped.append(each)
+    done = subprocess.run(
+        [str(program), "--open", *map(str, (*wrong, ends, tmp_path, *flipped))],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(wrong) + 2 + len(flipped)
+    for path, line in zip((*wrong, ends), lines, strict=False):
+        assert line.startswith(f"{path} is no model file that runs here: "), line
+        assert "std::" not in line
+    assert lines[len(wrong) + 1] == f"{tmp_path} cannot be read"
+    # A few bytes of a zip say nothing that is read, as a member's time.
+    taken = [line for line in lines[len(wrong) + 2 :] if "no model file that runs here" not in line]
+    assert all(line.endswith(" opens") for line in taken)
+    assert len(taken) <= 15

@@ -90,3 +90,19 @@ def test_what_a_schedule_lacks_is_named(model: Any, x: Any) -> None:
         with pytest.raises(UsageError) as caught:
             graph.build(model, (x,), **settings)
         assert message in f"{caught.value} {caught.value.help}"
+
+
+@pytest.mark.slow
+def test_convolutions_are_scheduled_too() -> None:
+    torch.manual_seed(5)
+    model = nn.Sequential(
+        *(nn.Conv2d(16, 256, 3, padding=1), nn.BatchNorm2d(256), nn.ReLU()),
+        nn.Conv2d(256, 256, 3, padding=1),
+    ).eval()
+    x = torch.randn(1, 16, 16, 16)
+    built = graph.build(model, (x,), precision="auto", max_error=0.02, calibration=[(x,)])
+    notes = [note for note in built.notes if "convolution" in note["operator"]]
+    assert notes[-1]["compute"] == "int8"
+    assert [option["compute"] for option in notes[-1]["options"]][-1] == "int8"
+    assert any(array.dtype == np.int8 for array in built.constants)
+    assert _error(built, model, x) < 0.02

@@ -139,3 +139,42 @@ def test_a_trained_model_builds_in_fractions_too(trained: Any) -> None:
         wanted = trained(x).numpy()
     built = graph.build(trained, (x,), precision="float32")
     np.testing.assert_allclose(built.create_context().run([x.numpy()])[0], wanted, atol=1e-4)
+
+
+class TrainedImages(nn.Module):
+    """A convolution with a frame, whose images have another zero than 0, as training writes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taps = nn.Conv2d(32, 16, 3, padding=1)
+        self.given = rounding(torch.per_tensor_affine, torch.quint8)
+        self.weight = rounding(torch.per_channel_symmetric)
+
+    def forward(self, x: Any) -> Any:
+        weight = self.weight(self.taps.weight)
+        return nn.functional.conv2d(self.given(x), weight, self.taps.bias, padding=1)
+
+
+@pytest.mark.slow
+def test_a_trained_convolution_keeps_its_scales_for_each_channel() -> None:
+    torch.manual_seed(0)
+    model = TrainedImages()
+    with torch.no_grad():  # kernels of very different sizes
+        model.taps.weight *= torch.logspace(-2, 0, 16).reshape(-1, 1, 1, 1)
+    x = torch.randn(1, 32, 6, 5) * 2 + 1.5
+    model(x)
+    model = model.eval().apply(quantization.disable_observer)
+    with torch.no_grad():
+        wanted = model(x).numpy()
+    built = graph.build(model, (x,), precision="int8")
+    assert [note["scale"] for note in built.notes] == [pytest.approx(float(model.given.scale))]
+    assert model.given.zero_point != 0
+    (levels,) = [array for array in built.constants if array.dtype == np.int8]
+    weight = model.taps.weight.detach().permute(0, 2, 3, 1).reshape(16, -1)
+    scales = model.weight.scale.reshape(-1, 1)
+    np.testing.assert_allclose(levels, torch.round(weight / scales).numpy(), atol=1)
+    # The file's weights were float16 before, which turns some over.
+    assert (levels == torch.round(weight / scales).numpy()).mean() > 0.97
+    (found,) = built.create_context().run([x.numpy()])
+    errors = abs(found - wanted).max(axis=(0, 2, 3)) / abs(wanted).max(axis=(0, 2, 3))
+    assert errors.max() < 5e-3

@@ -33,6 +33,13 @@ def test_positions_from_a_mask_of_tokens_are_computed_in_32_bits_and_given_in_64
     _compare(model, tokens)
 
 
+def test_a_narrower_type_keeps_the_lowest_bits() -> None:
+    def model(x: Any) -> Any:
+        return x.to(torch.int8) + 0, x.to(torch.uint8) + 0, x.to(torch.int8).to(torch.uint8) + 0
+
+    _compare(model, torch.tensor([300, -300, 50, -1, 127, 128], dtype=torch.int32))
+
+
 def test_numbers_that_32_bits_do_not_hold_are_torchs() -> None:
     compiled = torch.compile(lambda x: x * 1000 + 1, backend=opkit)
     with watching() as graphs, torch.no_grad():

@@ -118,6 +118,15 @@ def _large_tiles(x: Any, out: Any) -> None:
     out[:] = x
 
 
+def test_tiles_beyond_the_unified_buffer_are_told() -> None:
+    x, out = array(4, 8), np.zeros((4, 8), np.float32)
+    message = r"unified buffer of Ascend910B2 has 196608; .*\(128, 128\) fits"
+    with pytest.warns(pypto.PyptoWarning, match=message) as caught:
+        pypto.jit(_large_tiles)(x, out)
+    assert caught[0].lineno == _large_tiles.__code__.co_firstlineno + 1
+    np.testing.assert_array_equal(out, x)
+
+
 def _too_far(x: Any, out: Any) -> None:
     pypto.assemble(x, (2, 0), out)
 
@@ -138,7 +147,6 @@ def _mixed(x: Any, out: Any) -> None:
         (_loop, 1, "a loop over a tensor cannot be traced"),
         (_undefined, 1, "nothing has been written to it"),
         (_valid_shape, 1, r"valid_shape says 4 elements from 2 on.*\n  help: valid_shape=2"),
-        (_large_tiles, 1, r"unified buffer of Ascend910B2 has 196608\n.*\(128, 128\) fits"),
         (_too_far, 1, "4 elements from 2 on do not fit into axis 0"),
         (_nothing, 0, "returns nothing and writes to none of its arguments"),
         (_mixed, 1, "matmul takes equal data types, not float32 and float16"),

@@ -166,6 +166,11 @@ def test_cases_have_the_shapes_and_values_that_the_reference_takes() -> None:
     for case in library_cases(divided, "torch.floor_divide(x1, x2)"):
         divisors = make_inputs(case)[1]
         assert isinstance(divisors, np.ndarray) and divisors.min() > 0
+    raised = operator("ForeachPowList", "x1*:int32 x2*:int32", "y*:int32")
+    for case in library_cases(raised, "torch._foreach_pow(x1, x2)"):
+        _, exponents = make_inputs(case)
+        assert isinstance(exponents, list)
+        assert all(np.isin(tensor, range(4)).all() for tensor in exponents)
     turned = operator("Transpose", "x perm:int64")
     case = library_cases(turned, "torch.permute(x, perm.tolist())", found=find_by_name(turned))[3]
     assert case.shapes == ((3, 5, 65), (3,))
@@ -174,6 +179,8 @@ def test_cases_have_the_shapes_and_values_that_the_reference_takes() -> None:
     found = find_by_name(halves)
     assert found is not None
     assert all(case.shape[-1] % 2 == 0 for case in library_cases(halves, found.expression))
+    with pytest.raises(UsageError, match="it gives complex numbers"):
+        library_cases(operator("Complex", "x1 x2"), "torch.complex(x1, x2)")
     with pytest.raises(UsageError, match="no shape that opkit generates fits Abs"):
         library_cases(operator("Abs", "x"), "torch.zeros(3)[7] + x")
 

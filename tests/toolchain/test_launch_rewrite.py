@@ -218,6 +218,13 @@ def test_a_conditional_inside_the_head_says_the_mode(
     assert len(rewritten.splitlines()) == len(text.splitlines()) + 1
 
 
+def test_a_kernel_with_cs_linkage_is_no_template_whatever_another_branch_says() -> None:
+    # It was taken for a template without instances.
+    head = '#ifdef __CCE_KT_TEST__\ntemplate <int kMode>\n#else\nextern "C"\n#endif\n'
+    (kernel,) = scan_kernels(f"{head}__global__ __aicore__ void add(GM_ADDR x) {{ }}")
+    assert (kernel.name, kernel.is_template) == ("add", False)
+
+
 def test_a_conditional_behind_template_parameters_says_the_mode_in_the_body(tmp_path: Path) -> None:
     source = tmp_path / "main.asc"
     head = "#if ONE\n__global__ __mix__(1, 1)\n#else\n__global__ __mix__(1, 2)\n#endif\n"

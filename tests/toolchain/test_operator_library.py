@@ -43,7 +43,7 @@ def test_an_operator_is_built_from_what_its_library_shares(artifact: Artifact) -
     x = np.arange(103, dtype=np.float32)
     (y,) = shift.run("Shift", [x, None], {"by": 3})
     np.testing.assert_array_equal(y, x + 3)
-    with pytest.raises(UsageError, match="the rank of x is 5: Ascend910B takes 4"):
+    with pytest.raises(UsageError, match="the rank of x is 5: Ascend910B takes 4, no more"):
         shift.run("Shift", [np.zeros((1, 1, 1, 1, 2), dtype=np.float32), None])
 
 

@@ -18,6 +18,7 @@ from opkit.toolchain.tree import read_folder, read_listing
 # The sum of a list of tensors, scaled; its tiling data is defined by macros, one struct in another.
 WEIGHTED = Path(__file__).parent / "data" / "weighted"
 BIASED = Path(__file__).parent / "data" / "biased"
+POSITIVES = Path(__file__).parent / "data" / "positives"
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,15 @@ def test_scalars_take_the_data_type_of_the_tensors_and_stay_exact(tmp_path: Path
         0,
         ["2", "1.75", "9", str(2**54 + 2)],
     ), done.stderr
+
+
+@pytest.mark.slow
+def test_an_aclnn_tensor_has_the_shape_that_the_kernel_wrote(tmp_path: Path) -> None:
+    root = tmp_path / "positives"
+    shutil.copytree(POSITIVES, root)
+    artifact = build(load_project(root))
+    done = run_with_aclnn(POSITIVES / "main.cpp", artifact, tmp_path / "main")
+    assert (done.returncode, done.stdout.split()) == (0, ["1", "3", "6"]), done.stderr
 
 
 def test_a_program_calls_the_operator_by_its_aclnn_functions(

@@ -447,3 +447,22 @@ def test_gradients_before_the_device_is_there_do_not_take_it_theirs() -> None:
     """
     done = run(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert (done.returncode, done.stdout) == (0, "[2.0, 2.0, 2.0, 2.0]\n"), done.stderr
+
+
+def test_the_device_is_there_whatever_of_it_is_imported_first() -> None:
+    # torch's own import asked for the device while the module that imported torch was half done.
+    done = run("import opkit.torch_npu.build, torch; print(torch.ones(2, device='npu').tolist())")
+    assert (done.stdout, done.stderr) == ("[1.0, 1.0]\n", "")
+
+
+def test_every_type_can_be_held() -> None:
+    found = torch.accelerator.get_device_capability("npu:0")["supported_dtypes"]
+    assert {torch.float16, torch.float64, torch.complex64, torch.bool} <= found
+
+
+def test_all_devices_are_seeded_by_chance() -> None:
+    seeds = set()
+    for _ in range(2):
+        torch.npu.seed_all()
+        seeds.add(torch.npu.initial_seed())
+    assert len(seeds) == 2

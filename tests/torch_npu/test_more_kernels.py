@@ -281,3 +281,16 @@ def test_small_whole_numbers_between_bounds(dtype: torch.dtype) -> None:
     compare(
         lambda x: (x.clamp(3, 90), x.clamp(min=7), x.clamp(max=11)), torch.arange(120).to(dtype)
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8], ids=str)
+def test_products_of_whole_numbers_wrap_as_on_the_cpu(dtype: torch.dtype) -> None:
+    low = 0 if dtype == torch.uint8 else -100
+    a, c = torch.randint(low, 100, (3, 5, 7)).to(dtype), torch.randint(low, 100, (5, 4)).to(dtype)
+    b = torch.randint(low, 100, (3, 4, 7)).to(dtype).transpose(1, 2)
+    torch.npu.reset_fallbacks()
+    assert torch.equal(torch.bmm(a.npu(), b.npu()).cpu(), torch.bmm(a, b))
+    assert torch.equal((a[0].npu() @ b[0].npu()).cpu(), a[0] @ b[0])
+    found = torch.addmm(c.npu(), a[0].npu(), b[0].npu(), beta=2, alpha=3)
+    assert torch.equal(found.cpu(), torch.addmm(c, a[0], b[0], beta=2, alpha=3))
+    assert list(torch.npu.fallbacks()) == []

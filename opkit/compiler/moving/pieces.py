@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Piece", "pieces_of"]
 
@@ -35,6 +35,7 @@ def pieces_of(
         "concat": _concat,
         "concat_slices": _concat_slices,
         "pad": _pad,
+        "windows": _windows,
     }[operator](settings, shapes, target)
     return [_merged(piece) for piece in boxes if all(extent for extent, _, _ in piece.axes)]
 
@@ -136,6 +137,92 @@ def _pad(
                     axes.append((whole, 0, steps[other]))
             found.append(Piece(-1, 0, offset, tuple(axes)))
     return found
+
+
+def _windows(
+    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+) -> list[Piece]:
+    ((_, high, wide, channels),) = shapes
+    images, rows, columns, across = target
+    (down, taps), (step, stride), (top, left), (apart, dilation) = (
+        _pair(settings[name]) for name in ("kernel", "stride", "padding", "dilation")
+    )
+    image, line = high * wide * channels, wide * channels
+    target_steps = (rows * columns * across, columns * across)
+    # Taps beside each other lie beside each other in the image too, unless there are gaps.
+    width = taps if dilation == 1 else 1
+    strips = [
+        replace(strip, tap=strip.tap + tap)
+        for tap in range(0, taps, width)
+        for strip in _strips(tap * dilation - left, stride, width, wide, columns)
+    ]
+    found: list[Piece] = []
+    for tap_row in range(down):
+        shift, lead = tap_row * apart - top, tap_row * taps * channels
+        first, last = _inside(shift, step, 1, high, rows)
+        for begin, end in ((0, first), (last, rows)):
+            shape = (images, end - begin, columns, taps * channels)
+            axes = zip(shape, (0,) * 4, (*target_steps, across, 1), strict=True)
+            found.append(Piece(-1, 0, lead + begin * target_steps[1], tuple(axes)))
+        for strip in strips:
+            source, offset, source_steps = -1, 0, (0, 0, 0, 0)
+            if strip.column is not None:
+                source, offset = 0, (first * step + shift) * line + strip.column * channels
+                source_steps = (image, step * line, strip.every * stride * channels, 1)
+            shape = (images, last - first, strip.count, strip.width * channels)
+            axes = zip(shape, source_steps, (*target_steps, strip.every * across, 1), strict=True)
+            to = first * target_steps[1] + strip.place * across + lead + strip.tap * channels
+            found.append(Piece(source, offset, to, tuple(axes)))
+    return found
+
+
+@dataclass(frozen=True)
+class _Strip:
+    """Some taps of one row of taps, at places with the same distance from each other."""
+
+    place: int
+    count: int
+    every: int
+    """Places from one to the next."""
+    tap: int
+    width: int
+    column: int | None
+    """Of the image, which the first place's first tap reads; None: beside the image."""
+
+
+def _strips(offset: int, stride: int, width: int, extent: int, places: int) -> list[_Strip]:
+    """Return what `width` taps beside each other read at all places of a row, of which the first
+    begins at a column."""
+    begin, stop = _inside(offset, stride, width, extent, places)
+    # A copy's rows do not overlap: every second place, or third, is one box.
+    every = min(-(-width // stride), stop - begin)
+    found = [
+        _Strip(place, -(-(stop - place) // every), every, 0, width, place * stride + offset)
+        for place in range(begin, begin + every)
+    ]
+    for place in (*range(begin), *range(stop, places)):
+        column = place * stride + offset
+        low = min(max(-column, 0), width)
+        high = max(min(extent - column, width), low)
+        found += [
+            _Strip(place, 1, 1, 0, low, None),
+            _Strip(place, 1, 1, low, high - low, column + low),
+            _Strip(place, 1, 1, high, width - high, None),
+        ]
+    return found
+
+
+def _inside(offset: int, step: int, width: int, extent: int, count: int) -> tuple[int, int]:
+    """Return the first of `count` places, `step` apart from an offset on, from which `width`
+    elements lie within an extent, and the one behind the last."""
+    first = min(max(-(offset // step), 0), count)
+    last = min(max((extent - width - offset) // step + 1, first), count)
+    return first, last
+
+
+def _pair(value: object) -> tuple[int, int]:
+    assert isinstance(value, tuple)
+    return value[0], value[1]
 
 
 def _merged(piece: Piece) -> Piece:

@@ -195,6 +195,20 @@ def copy_data(
     return len(boxes), cores, head + b"".join(struct.pack(f"={len(b)}q", *b) for b in boxes)
 
 
+_FEW_ROWS = 16
+
+
+def _rows_of(axes: Sequence[tuple[int, int]], run: int) -> int | None:
+    """Return which axis, each with its extent and the least of its steps, has the rows of a copy:
+    the innermost, unless it has few and another has many; None where rows would overlap."""
+    if not axes or axes[-1][1] < run:
+        return None
+    last = len(axes) - 1
+    longest = max(range(len(axes)), key=lambda at: axes[at][0] if axes[at][1] >= run else 0)
+    is_better = axes[last][0] < _FEW_ROWS and axes[longest][0] > _FEW_ROWS * axes[last][0]
+    return longest if is_better else last
+
+
 def _box(piece: Piece, words: int, unit_bytes: int) -> tuple[int, ...]:
     axes = [(e, s * words, t * words) for e, s, t in piece.axes]
     run = words
@@ -202,8 +216,9 @@ def _box(piece: Piece, words: int, unit_bytes: int) -> tuple[int, ...]:
     if axes and axes[-1][2] == words and (is_constant or axes[-1][1] == words):
         run = axes.pop()[0] * words
     rows, source_row, target_row = 1, run, run
-    if axes and axes[-1][2] >= run and (is_constant or axes[-1][1] >= run):
-        rows, source_row, target_row = axes.pop()
+    at = _rows_of([(e, t if is_constant else min(s, t)) for e, s, t in axes], run)
+    if at is not None:
+        rows, source_row, target_row = axes.pop(at)
     pitch = -(-run * unit_bytes // 32) * 32
     per_unit = max(1, min(_MOST_ROWS, _BUFFER_BYTES // pitch, rows))
     if len(axes) > _OUTER:

@@ -18,6 +18,9 @@ __all__ = ["lower_group"]
 _MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 _SCALAR_FORM = {"Add": "Adds", "Mul": "Muls", "Max": "Maxs", "Min": "Mins"}
 _PARTS: Mapping[Space, Space] = {"tile": "tile", "column": "tile", "row": "one", "one": "one"}
+_DEEPEST = 64
+"""Calls of `value` within one another, behind which sources come first: Python's stack is finite,
+and programs are of any length."""
 
 
 def lower_group(fused: FusedGraph, group: Group, domain: Domain, schedule: str) -> Program:
@@ -50,6 +53,8 @@ class _Lowering:
         """Values that outlive a pass: of space `one` or `column`, from `prepare` and `finish`."""
         self.known: dict[str, Value] = {}
         """Values of the pass under way."""
+        self.nesting = 0
+        """Calls of `value` within one another."""
         self.casts: dict[tuple[int, str, str], Value] = {}
         self.scalars: dict[int, Scalar] = {}
         self.prepare: list[Step] = []
@@ -169,6 +174,10 @@ class _Lowering:
         found = self.kept.get(name) or self.known.get(name)
         if found is not None:
             return found
+        self.nesting += 1
+        if self.nesting % _DEEPEST == 0:
+            for each in self.below(name):
+                self.value(each)
         space = self.space(name)
         node = self.nodes.get(name)
         before = self.location
@@ -179,7 +188,30 @@ class _Lowering:
         self.steps = saved
         (self.kept if self.is_hoisted(space) else self.known)[name] = value
         self.location = before
+        self.nesting -= 1
         return value
+
+    def below(self, name: str) -> list[str]:
+        """Return what a tensor is computed from element by element and has no value yet, each after
+        its own sources: the order in which the calls of `value` would come to them."""
+        order: list[str] = []
+        seen: set[str] = set()
+        stack = [(name, False)]
+        while stack:
+            each, is_done = stack.pop()
+            if is_done:
+                order.append(each)
+                continue
+            node = self.nodes.get(each)
+            has_value = each in seen or each in self.kept or each in self.known
+            if node is None or has_value or each in self.uniform:
+                continue
+            if OPERATORS[node.operator].kind == "reduction":
+                continue
+            seen.add(each)
+            stack.append((each, True))
+            stack += [(source, False) for source in reversed(node.inputs)]
+        return order[:-1]
 
     def depends(self, name: str) -> bool:
         """Whether a tensor waits for a reduction of this kernel."""
@@ -204,6 +236,8 @@ class _Lowering:
         key = (value.number, kind, "")
         if key in self.casts:
             return self.casts[key]
+        # What comes before all tiles may ask for it later.
+        saved, self.steps = self.steps, self.home(value)
         for step, mode in _CASTS[(value.kind, kind)]:
             if step == "mask":
                 value = self.emit(
@@ -213,8 +247,13 @@ class _Lowering:
                 value = self.numbers_of(value, mode)
             else:
                 value = self.emit("Cast", value.space, step, (value,), mode=mode)
+        self.steps = saved
         self.casts[key] = value
         return value
+
+    def home(self, value: Value) -> list[Step]:
+        """Return the steps among which a value's conversions belong."""
+        return self.prepare if any(step.target == value for step in self.prepare) else self.steps
 
     def numbers_of(self, mask: Value, kind: str) -> Value:
         """Return 1 where a mask holds, 0 elsewhere."""
@@ -237,9 +276,7 @@ class _Lowering:
     def read(self, value: Value) -> Scalar:
         if value.number not in self.scalars:
             self.scalars[value.number] = Scalar(value)
-            in_prepare = any(step.target == value for step in self.prepare)
-            steps = self.prepare if in_prepare else self.steps
-            steps.append(Step("Read", value, (), location=self.location))
+            self.home(value).append(Step("Read", value, (), location=self.location))
         return self.scalars[value.number]
 
     def tile_value(self, name: str, kind: str) -> Value:

@@ -191,6 +191,34 @@ class Attrs {
   std::deque<std::vector<size_t>> lengths_;
 };
 
+/// The outputs, those whose shape the kernel wrote as views of that shape. `inferred`: (shape, dtype number) of each
+/// before the run; a list among the outputs has several.
+py::list with_written_shapes(const py::list& outputs, const py::list& inferred, const opkit_plan* plan) {
+  size_t count = 0;
+  const opkit_shape* shapes = opkit_plan_outputs(plan, &count);
+  py::list result;
+  size_t next = 0;
+  const auto shaped = [&](const py::handle& array) -> py::object {
+    const opkit_shape& shape = shapes[next];
+    const std::vector<int64_t> dims(shape.dims, shape.dims + shape.rank);
+    const bool is_same = inferred[next++].cast<py::tuple>()[0].cast<std::vector<int64_t>>() == dims;
+    if (is_same) return py::reinterpret_borrow<py::object>(array);
+    int64_t elements = 1;
+    for (const int64_t dim : dims) elements *= dim;
+    return array.attr("reshape")(-1)[py::slice(0, elements, 1)].attr("reshape")(py::tuple(py::cast(dims)));
+  };
+  for (const py::handle output : outputs) {
+    if (!py::isinstance<py::list>(output)) {
+      result.append(shaped(output));
+      continue;
+    }
+    py::list list;
+    for (const py::handle item : output) list.append(shaped(item));
+    result.append(list);
+  }
+  return result;
+}
+
 /// What the caller says of each output: a shape or none, a dtype number or -1.
 using Expected = std::vector<std::pair<std::optional<std::vector<int64_t>>, int32_t>>;
 
@@ -278,7 +306,7 @@ class Library {
       status = opkit_plan_run(plan.get(), results.data(), results.size(), nullptr);
     }
     check_status(status);
-    return outputs;
+    return with_written_shapes(outputs, inferred, plan.get());
   }
 
  private:

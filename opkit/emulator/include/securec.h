@@ -57,15 +57,20 @@ inline errno_t strcat_s(char* dest, size_t destMax, const char* src) {
 }
 
 /// The number of characters written, or -1 where they do not fit.
-__attribute__((format(printf, 4, 5))) inline int snprintf_s(char* dest, size_t destMax, size_t count,
-                                                            const char* format, ...) {
+__attribute__((format(printf, 4, 0))) inline int vsnprintf_s(char* dest, size_t destMax, size_t count,
+                                                             const char* format, va_list arguments) {
   if (dest == nullptr || format == nullptr || destMax == 0) return -1;
-  va_list arguments;
-  va_start(arguments, format);
   const size_t room = count < destMax ? count + 1 : destMax;
   const int written = std::vsnprintf(dest, room, format, arguments);
-  va_end(arguments);
   return written < 0 || static_cast<size_t>(written) >= room ? -1 : written;
+}
+__attribute__((format(printf, 4, 5))) inline int snprintf_s(char* dest, size_t destMax, size_t count,
+                                                            const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int written = vsnprintf_s(dest, destMax, count, format, arguments);
+  va_end(arguments);
+  return written;
 }
 __attribute__((format(printf, 3, 4))) inline int sprintf_s(char* dest, size_t destMax, const char* format, ...) {
   if (dest == nullptr || format == nullptr || destMax == 0) return -1;

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opkit.compiler import Value
+from opkit.compiler import Value, lowest_bits
 from opkit.graph.aten.call import Call, Operand, Refused
 
 __all__ = ["ROWS"]
@@ -132,7 +132,12 @@ def _softplus(c: Call, x: Value, beta: float = 1, threshold: float = 20) -> Valu
 
 
 def _cast(c: Call, x: Value, *_: Any, **__: Any) -> Value:
-    return x.apply("not_equal", 0) if c.dtype == "bool" and x.dtype != "bool" else x.astype(c.dtype)
+    if c.dtype == "bool" and x.dtype != "bool":
+        return x.apply("not_equal", 0)
+    if c.dtype in ("int8", "uint8", "int16") and x.dtype in ("int8", "uint8", "int16", "int32"):
+        # The compiler's cast stops at the type's ends; torch keeps the lowest bits.
+        return lowest_bits(x.astype("int32"), c.dtype)
+    return x.astype(c.dtype)
 
 
 def _threshold(c: Call, grad: Value, x: Value, threshold: float) -> Value:

@@ -238,6 +238,8 @@ struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
     if (device.index() >= 0 && device.index() < device_count()) thread_device = device.index();
   }
   c10::DeviceIndex deviceCount() const noexcept override { return device_count(); }
+  // Every type can be held and computed with: what the chip lacks is the CPU's.
+  c10::DeviceCapability getDeviceCapability(c10::Device) const override { return {}; }
 
   c10::Stream stream(c10::Device device, c10::StreamId id) const {
     const c10::DeviceIndex index = device.has_index() ? device.index() : thread_device;
@@ -442,6 +444,15 @@ extern "C" __attribute__((visibility("default"))) const char* opkit_npu_start(in
 }
 extern "C" __attribute__((visibility("default"))) double opkit_npu_stream_us(int device, int64_t stream) {
   return StreamClocks::get().now(static_cast<c10::DeviceIndex>(device), stream);
+}
+/// The modelled clock of all launches, in microseconds; below 0 while nobody has asked for times.
+extern "C" __attribute__((visibility("default"))) double opkit_npu_clock_us(void) {
+  return StreamClocks::get().is_timed.load(std::memory_order_relaxed) ? opkit_modelled_us() : -1;
+}
+/// Charges what the clock has gained since `before_us` to the current stream of a device; -1: of this thread's.
+extern "C" __attribute__((visibility("default"))) void opkit_npu_charge(int device, double before_us) {
+  const auto index = device < 0 ? thread_device : static_cast<c10::DeviceIndex>(device);
+  StreamClocks::get().advance(index, thread_streams[index], opkit_modelled_us() - before_us);
 }
 extern "C" __attribute__((visibility("default"))) int64_t opkit_npu_current_stream(int device) {
   return current_stream(static_cast<c10::DeviceIndex>(device));

@@ -329,29 +329,37 @@ class Elementwise {
   Bound bound_;
 };
 
-}  // namespace
-
-void add_elementwise() {
-  struct Row {
-    const char* op;
-    const char* text_name;
-    const char* text_value;
-    const char* formula;
-    Typing typing;
-  };
-  static constexpr Row kRows[] = {
+struct FormulaRow {
+  const char* op;
+  const char* text_name;
+  const char* text_value;
+  const char* formula;
+  Typing typing;
+};
+constexpr FormulaRow kFormulaRows[] = {
 #define FORMULA(op, formula, typing) {op, "", "", formula, Typing::typing},
 #define FORMULA_IF(op, name, value, formula, typing) {op, name, value, formula, Typing::typing},
 #include "elementwise.inc"
 #undef FORMULA
 #undef FORMULA_IF
-  };
-  for (size_t i = 0; i < std::size(kRows);) {
+};
+
+}  // namespace
+
+const char* elementwise_formula(std::string_view op) {
+  for (const FormulaRow& row : kFormulaRows) {
+    if (op == row.op) return row.formula;
+  }
+  TORCH_INTERNAL_ASSERT(false, op, " has no formula");
+}
+
+void add_elementwise() {
+  for (size_t i = 0; i < std::size(kFormulaRows);) {
     // Rows of one operator for several values of a text stand together.
     std::vector<std::shared_ptr<Elementwise>> rows;
-    const char* op = kRows[i].op;
-    for (; i < std::size(kRows) && std::string(kRows[i].op) == op; ++i) {
-      const Row& row = kRows[i];
+    const char* op = kFormulaRows[i].op;
+    for (; i < std::size(kFormulaRows) && std::string(kFormulaRows[i].op) == op; ++i) {
+      const FormulaRow& row = kFormulaRows[i];
       rows.push_back(std::make_shared<Elementwise>(row.op, row.text_name, row.text_value, row.formula, row.typing));
     }
     add_native(op, "vector_program", [rows](const c10::OperatorHandle& handle, c10::Stack* stack) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <vector>
 
 #include "device.h"
 #include "fallback.h"
@@ -60,12 +61,31 @@ uint32_t bytes_of(kernels::Kind kind) {
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-/// The dims of a call as the kernel takes them: a row, and dims around it; those that are folded apart.
-struct Layout {
-  int row_dim = -1;  ///< in the call's shape
-  c10::SmallVector<int, 6> kept;
-  c10::SmallVector<int, 6> folded;
-};
+/// What a launch tells the kernel of a program, whatever it runs on: one element in each dim.
+void describe(const Program& program, c10::ArrayRef<Number> numbers, kernels::Fold fold, VectorProgram& data) {
+  std::memset(&data, 0, offsetof(VectorProgram, steps));
+  data.bytes = sizeof(data);
+  data.fold = fold;
+  data.register_count = program.register_count;
+  data.body_count = program.body_count;
+  data.step_count = static_cast<uint32_t>(program.steps.size());
+  data.fold_reg = program.fold_register;
+  data.acc_reg = program.folded_register;
+  std::memcpy(data.steps, program.steps.data(), program.steps.size() * sizeof(kernels::Instruction));
+  for (const NumberSlot& slot : program.slots) {
+    data.steps[slot.step].value = static_cast<float>(numbers[slot.number].real);
+    data.steps[slot.step].whole = numbers[slot.number].whole;
+  }
+  for (uint32_t d = 0; d < kOuter; ++d) data.outer[d] = data.fold_outer[d] = 1;
+}
+
+/// Elements of a tile of one line, or of several that the cores share.
+uint32_t tile_for(const Program& program, int64_t elements) {
+  const int64_t limit = std::min<int64_t>(program.tile_limit, 8192);
+  const int64_t fair = round_up((elements + vector_cores() - 1) / vector_cores(), 64);
+  const int64_t tile = std::min(limit, std::max<int64_t>(std::min<int64_t>(fair, limit), 2048));
+  return static_cast<uint32_t>(std::min(tile, round_up(elements, 64)));
+}
 
 }  // namespace
 
@@ -136,21 +156,8 @@ const char* run_program(const Program& program, const MapCall& call, c10::Device
   if (operand_count > kMaxOperands) return "more operands than the kernel takes";
   const int dims = static_cast<int>(call.shape.size());
   VectorProgram data;
-  std::memset(&data, 0, offsetof(VectorProgram, steps));
-  data.bytes = sizeof(data);
+  describe(program, call.numbers, call.fold, data);
   data.is_whole = call.is_whole;
-  data.fold = call.fold;
-  data.register_count = program.register_count;
-  data.body_count = program.body_count;
-  data.step_count = static_cast<uint32_t>(program.steps.size());
-  data.fold_reg = program.fold_register;
-  data.acc_reg = program.folded_register;
-  std::memcpy(data.steps, program.steps.data(), program.steps.size() * sizeof(kernels::Instruction));
-  for (const NumberSlot& slot : program.slots) {
-    data.steps[slot.step].value = static_cast<float>(call.numbers[slot.number].real);
-    data.steps[slot.step].whole = call.numbers[slot.number].whole;
-  }
-  for (uint32_t d = 0; d < kOuter; ++d) data.outer[d] = data.fold_outer[d] = 1;
   data.row = dims > 0 ? call.shape[0] : 1;
   data.fold_row = dims > 0 && (call.folded & 1) != 0;
   uint32_t kept = 0;
@@ -211,9 +218,7 @@ const char* run_program(const Program& program, const MapCall& call, c10::Device
     data.pitch = static_cast<uint32_t>(pitch);
     data.tile = static_cast<uint32_t>(round_up(pitch + 1, 64));
   } else {
-    const int64_t fair = round_up((data.row + cores - 1) / cores, 64);
-    const int64_t tile = std::min(limit, std::max<int64_t>(std::min<int64_t>(fair, limit), 2048));
-    data.tile = static_cast<uint32_t>(std::min(tile, round_up(data.row, 64)));
+    data.tile = tile_for(program, data.row);
     data.rows = 1;
     data.pitch = data.tile;
   }
@@ -230,6 +235,55 @@ const char* run_program(const Program& program, const MapCall& call, c10::Device
   arguments[kMaxOperands] = &address;
   ranges[operand_count] = {&data, sizeof(data), "the program", 1};
   run(loaded->vector_program, call.name, arguments, ranges, operand_count + 1, blocks, device);
+  return nullptr;
+}
+
+const char* run_list(const Program& program, const ListCall& call, c10::DeviceIndex device) {
+  const size_t given = call.kinds.size(), inputs = program.input_registers.size();
+  VectorProgram data;
+  describe(program, call.numbers, call.fold, data);
+  data.fold_row = call.fold != kernels::Fold::None;
+  int64_t elements = 0;
+  for (const int64_t size : call.sizes) elements += size;
+  data.rows = 1;
+  data.row = elements;
+  data.tile = data.pitch = tile_for(program, elements);
+  // An input that the formula does not read has no register, and is no operand.
+  c10::SmallVector<size_t, kMaxOperands> operands;
+  for (size_t i = 0; i < given; ++i) {
+    if (i >= inputs || program.is_input_used[i]) operands.push_back(i);
+  }
+  if (operands.size() > kMaxOperands) return "more operands than the kernel takes";
+  data.operand_count = static_cast<uint32_t>(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const bool is_output = operands[i] >= inputs;
+    kernels::Operand& operand = data.operands[i];
+    operand.kind = call.kinds[operands[i]];
+    operand.is_output = is_output;
+    operand.reg = is_output ? program.output_registers[operands[i] - inputs] : program.input_registers[operands[i]];
+    operand.row_stride = is_output && data.fold_row ? 0 : 1;
+  }
+  std::vector<kernels::ListEntry> entries(call.sizes.size());
+  std::vector<Range> ranges;
+  int64_t tiles = 0;
+  for (size_t e = 0; e < entries.size(); ++e) {
+    entries[e].size = call.sizes[e];
+    for (size_t i = 0; i < operands.size(); ++i) {
+      char* const address = call.data[e * given + operands[i]];
+      entries[e].addresses[i] = reinterpret_cast<uint64_t>(address);
+      const int64_t count = data.operands[i].row_stride == 0 ? 1 : call.sizes[e];
+      ranges.push_back(
+          {address, static_cast<uint64_t>(count) * bytes_of(data.operands[i].kind), data.operands[i].is_output == 0});
+    }
+    tiles += data.fold_row ? 1 : (call.sizes[e] + data.tile - 1) / data.tile;
+  }
+  const auto count = static_cast<uint32_t>(entries.size());
+  ranges.push_back({entries.data(), entries.size() * sizeof(entries[0]), true});
+  ranges.push_back({&count, sizeof(count), true});
+  const auto blocks =
+      static_cast<uint32_t>(std::clamp<int64_t>(std::min(tiles, (elements + 4095) / 4096), 1, vector_cores()));
+  launch("vector_list", call.name, {entries.data(), const_cast<uint32_t*>(&count)}, ranges, &data, sizeof(data), blocks,
+         device);
   return nullptr;
 }
 

@@ -50,6 +50,19 @@ struct MapCall {
 /// Runs it; a reason where the kernel cannot.
 const char* run_program(const Program& program, const MapCall& call, c10::DeviceIndex device);
 
+/// One launch of a program for several lines of elements that lie side by side; a fold leaves one of each.
+struct ListCall {
+  const char* name = "";
+  c10::SmallVector<kernels::Kind, 6> kinds;  ///< of the inputs, then of the outputs
+  c10::SmallVector<int64_t, 8> sizes;        ///< of the lines
+  c10::SmallVector<char*, 32> data;          ///< line after line: its inputs, then its outputs
+  c10::SmallVector<Number, 4> numbers;
+  kernels::Fold fold = kernels::Fold::None;
+};
+
+/// Runs it; a reason where the kernel cannot.
+const char* run_list(const Program& program, const ListCall& call, c10::DeviceIndex device);
+
 struct Range {
   const void* data;
   uint64_t bytes;

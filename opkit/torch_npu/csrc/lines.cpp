@@ -204,8 +204,8 @@ const char* extreme_of_all(const char* op, bool is_most, Stack* stack) {
   return reason != nullptr ? reason : give(stack, 1, out);
 }
 
-/// Sums and products of whole numbers: (self, dims, keepdim, dtype, out); the place of `dims` is 0 where there are
-/// none.
+}  // namespace
+
 const char* fold_whole(const char* op, uint32_t action, const at::Tensor& x, uint64_t mask, const at::Tensor& out) {
   if (!is_taken(x) || !kind_of(out.scalar_type()) || at::isFloatingType(x.scalar_type()) ||
       at::isFloatingType(out.scalar_type()) || out.scalar_type() == at::kBool || out.scalar_type() == at::kChar) {
@@ -221,6 +221,8 @@ const char* fold_whole(const char* op, uint32_t action, const at::Tensor& x, uin
   launch_lines("fold_lines", op, plan, lines, out, {}, false);
   return nullptr;
 }
+
+namespace {
 
 const char* sum_whole(const OperatorHandle&, Stack* stack) {
   const at::Tensor x = tensor_at(*stack, 5, 0), out = tensor_at(*stack, 5, 4);

@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 
+#include <string_view>
+
 namespace opkit::npu {
 
 /// Copies between two tensors of one device with a kernel; false where no kernel can.
@@ -14,6 +16,9 @@ bool copy_on_device(const at::Tensor& source, const at::Tensor& destination);
 const char* convolve(torch::jit::Stack* stack);
 const char* convolve_backward(torch::jit::Stack* stack);
 
+/// The formula of an element-wise operator over the names of its arguments.
+const char* elementwise_formula(std::string_view op);
+
 /// Each adds its rows to the registry.
 void add_elementwise();
 void add_special();
@@ -23,5 +28,7 @@ void add_convolution();
 void add_losses();
 void add_random();
 void add_optimizers();
+void add_attention();
+void add_foreach();
 
 }  // namespace opkit::npu

@@ -1,10 +1,11 @@
-// Fused optimizers, a launch for each parameter, and the gradient scaler's two operators.
+// Fused optimizers, a launch for all parameters that have come equally far, and the gradient scaler's two operators.
 //
 // Formulas are those of PyTorch's documentation of torch.optim. What depends on the step alone is computed in double
 // on the host, which sees the device's memory.
 #include <ATen/ops/_local_scalar_dense_native.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -78,6 +79,53 @@ void step(const char* op, const std::string& formula, int64_t size, c10::ArrayRe
   TORCH_INTERNAL_ASSERT(reason == nullptr, op, ": ", reason);
 }
 
+/// Steps of parameters, launched together as long as they have the same numbers, type and device.
+class Steps {
+ public:
+  using Lists = c10::SmallVector<std::pair<const char*, const Tensors*>, 5>;
+
+  Steps(const char* op, std::string formula, Lists inputs, Lists outputs)
+      : op_(op), formula_(std::move(formula)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+
+  void add(size_t i, const Numbers& numbers) {
+    const at::Tensor& own = tensor(0, i);
+    if (!taken_.empty()) {
+      const at::Tensor& last = tensor(0, taken_.back());
+      const bool is_alike = std::equal(numbers.begin(), numbers.end(), numbers_.begin(), numbers_.end());
+      if (!is_alike || last.device() != own.device() || last.scalar_type() != own.scalar_type()) launch();
+    }
+    numbers_ = numbers;
+    taken_.push_back(i);
+  }
+
+  void launch() {
+    if (taken_.empty()) return;
+    const c10::DeviceGuard guard(tensor(0, taken_[0]).device());
+    const auto chosen = [&](const Lists& lists) {
+      c10::SmallVector<NamedList, 5> parts;
+      for (const auto& [name, list] : lists) {
+        Tensors part;
+        for (const size_t i : taken_) part.push_back((*list)[i]);
+        parts.push_back({name, std::move(part)});
+      }
+      return parts;
+    };
+    const char* reason = run_list_formula(op_, formula_.c_str(), chosen(inputs_), chosen(outputs_), numbers_);
+    TORCH_INTERNAL_ASSERT(reason == nullptr, op_, ": ", reason);
+    taken_.clear();
+  }
+
+ private:
+  const at::Tensor& tensor(size_t list, size_t i) const { return (*inputs_[list].second)[i]; }
+
+  const char* op_;
+  std::string formula_;
+  Lists inputs_;
+  Lists outputs_;
+  Numbers numbers_;
+  std::vector<size_t> taken_;
+};
+
 /// The gradient `d` as a step takes it: without the scale, in its direction, and with the weights' decay.
 std::string gradient_of(bool is_scaled, bool is_maximized, bool decays) {
   std::string formula = is_scaled ? "go = g / scale; d = go; " : "d = g; ";
@@ -109,29 +157,27 @@ const char* adam(const char* op, bool is_decoupled, const OperatorHandle& handle
   formula += "mo = m + (d - m) * share1; vo = v * beta2 + d * d * share2; ";
   formula += is_amsgrad ? "xo = max(x, vo); s = sqrt(xo); " : "s = sqrt(vo); ";
   formula += "po = w - mo / (s * scale2 + eps) * rate";
-  for (size_t i = 0; i < p.size(); ++i) {
-    if (p[i].numel() == 0) continue;
-    const c10::DeviceGuard guard(p[i].device());
-    const double count = number_in(steps[i]);
-    const Numbers numbers{{"scale", call.scale()},
-                          {"decay", decay},
-                          {"shrink", 1 - lr * decay},
-                          {"share1", 1 - beta1},
-                          {"beta2", beta2},
-                          {"share2", 1 - beta2},
-                          {"scale2", 1 / std::sqrt(1 - std::pow(beta2, count))},
-                          {"eps", call.number("eps")},
-                          {"rate", lr / (1 - std::pow(beta1, count))}};
-    const at::Tensor own = line_of(p[i]), grad = line_of(g[i]), first = line_of(m[i]), second = line_of(v[i]);
-    c10::SmallVector<Named, 5> inputs{{"p", own}, {"g", grad}, {"m", first}, {"v", second}};
-    c10::SmallVector<Named, 5> outputs{{"po", own}, {"mo", first}, {"vo", second}};
-    if (is_amsgrad) {
-      inputs.push_back({"x", line_of(largest[i])});
-      outputs.push_back({"xo", line_of(largest[i])});
-    }
-    if (is_scaled) outputs.push_back({"go", grad});
-    step(op, formula, p[i].numel(), inputs, outputs, numbers);
+  Steps::Lists inputs{{"p", &p}, {"g", &g}, {"m", &m}, {"v", &v}};
+  Steps::Lists outputs{{"po", &p}, {"mo", &m}, {"vo", &v}};
+  if (is_amsgrad) {
+    inputs.push_back({"x", &largest});
+    outputs.push_back({"xo", &largest});
   }
+  if (is_scaled) outputs.push_back({"go", &g});
+  Steps launches(op, std::move(formula), std::move(inputs), std::move(outputs));
+  for (size_t i = 0; i < p.size(); ++i) {
+    const double count = number_in(steps[i]);
+    launches.add(i, {{"scale", call.scale()},
+                     {"decay", decay},
+                     {"shrink", 1 - lr * decay},
+                     {"share1", 1 - beta1},
+                     {"beta2", beta2},
+                     {"share2", 1 - beta2},
+                     {"scale2", 1 / std::sqrt(1 - std::pow(beta2, count))},
+                     {"eps", call.number("eps")},
+                     {"rate", lr / (1 - std::pow(beta1, count))}});
+  }
+  launches.launch();
   call.end(stack);
   return nullptr;
 }
@@ -161,19 +207,16 @@ const char* descend(const OperatorHandle& handle, Stack* stack) {
                         {"momentum", momentum},
                         {"undamped", 1 - call.number("dampening")},
                         {"lr", call.number("lr")}};
-  for (size_t i = 0; i < p.size(); ++i) {
-    if (p[i].numel() == 0) continue;
-    const c10::DeviceGuard guard(p[i].device());
-    const at::Tensor own = line_of(p[i]), grad = line_of(g[i]);
-    c10::SmallVector<Named, 3> inputs{{"p", own}, {"g", grad}};
-    c10::SmallVector<Named, 3> outputs{{"po", own}};
-    if (momentum != 0) {
-      inputs.push_back({"b", line_of(b[i])});
-      outputs.push_back({"bo", line_of(b[i])});
-    }
-    if (is_scaled) outputs.push_back({"go", grad});
-    step("aten::_fused_sgd_", formula, p[i].numel(), inputs, outputs, numbers);
+  Steps::Lists inputs{{"p", &p}, {"g", &g}};
+  Steps::Lists outputs{{"po", &p}};
+  if (momentum != 0) {
+    inputs.push_back({"b", &b});
+    outputs.push_back({"bo", &b});
   }
+  if (is_scaled) outputs.push_back({"go", &g});
+  Steps launches("aten::_fused_sgd_", std::move(formula), std::move(inputs), std::move(outputs));
+  for (size_t i = 0; i < p.size(); ++i) launches.add(i, numbers);
+  launches.launch();
   call.end(stack);
   return nullptr;
 }
@@ -194,16 +237,14 @@ const char* adagrad(const OperatorHandle& handle, Stack* stack) {
   const bool is_scaled = call.is_scaled();
   const std::string formula = gradient_of(is_scaled, call.flag("maximize"), decay != 0) +
                               "so = s + d * d; po = p - d / (sqrt(so) + eps) * rate";
+  Steps::Lists outputs{{"po", &p}, {"so", &s}};
+  if (is_scaled) outputs.push_back({"go", &g});
+  Steps launches("aten::_fused_adagrad_", formula, {{"p", &p}, {"g", &g}, {"s", &s}}, std::move(outputs));
   for (size_t i = 0; i < p.size(); ++i) {
-    if (p[i].numel() == 0) continue;
-    const c10::DeviceGuard guard(p[i].device());
     const double rate = call.number("lr") / (1 + (number_in(steps[i]) - 1) * call.number("lr_decay"));
-    const Numbers numbers{{"scale", call.scale()}, {"decay", decay}, {"eps", call.number("eps")}, {"rate", rate}};
-    const at::Tensor own = line_of(p[i]), grad = line_of(g[i]), sum = line_of(s[i]);
-    c10::SmallVector<Named, 3> outputs{{"po", own}, {"so", sum}};
-    if (is_scaled) outputs.push_back({"go", grad});
-    step("aten::_fused_adagrad_", formula, p[i].numel(), {{"p", own}, {"g", grad}, {"s", sum}}, outputs, numbers);
+    launches.add(i, {{"scale", call.scale()}, {"decay", decay}, {"eps", call.number("eps")}, {"rate", rate}});
   }
+  launches.launch();
   call.end(stack);
   return nullptr;
 }
@@ -275,11 +316,11 @@ void add_optimizers() {
   for (const char* overload : {"", ".tensor_lr"}) {
     for (const bool is_decoupled : {false, true}) {
       const char* op = is_decoupled ? "_fused_adamw_" : "_fused_adam_";
-      add_native(std::string(op) + overload, "vector_program",
+      add_native(std::string(op) + overload, "vector_list",
                  [=](const OperatorHandle& handle, Stack* stack) { return adam(op, is_decoupled, handle, stack); });
     }
-    add_native(std::string("_fused_sgd_") + overload, "vector_program", descend);
-    add_native(std::string("_fused_adagrad_") + overload, "vector_program", adagrad);
+    add_native(std::string("_fused_sgd_") + overload, "vector_list", descend);
+    add_native(std::string("_fused_adagrad_") + overload, "vector_list", adagrad);
   }
   add_native("_amp_foreach_non_finite_check_and_unscale_", "vector_program", unscale);
   add_native("_amp_update_scale_", "vector_program", update_scale);

@@ -41,6 +41,7 @@ class Dispatch final : public c10::OperatorKernel {
       } else {
         reason = serve_foreign(*rows[i], op, stack);
       }
+      if (reason == kDecomposed) return;
       if (reason == nullptr) {
         count_native(op);
         return;

@@ -11,7 +11,10 @@
 namespace opkit::npu {
 
 /// Serves the call on the stack, arguments replaced by results; or leaves the stack as it is and says why it cannot.
+/// Or it has the call done by other operators, which are counted instead of it, and returns kDecomposed.
 using Serve = std::function<const char*(const c10::OperatorHandle&, c10::Stack*)>;
+
+inline constexpr const char kDecomposed[] = "done by other operators";
 
 struct Kernel {
   std::string op;                        ///< such as aten::add.out

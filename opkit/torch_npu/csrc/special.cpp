@@ -64,13 +64,14 @@ const Program& program_of(const char* formula, const std::vector<std::string>& i
 
 const char* run_formula(const char* op, const char* formula, at::IntArrayRef shape, c10::ArrayRef<Named> inputs,
                         c10::ArrayRef<Named> outputs, c10::ArrayRef<std::pair<const char*, double>> numbers,
-                        kernels::Fold fold, uint64_t folded) {
+                        kernels::Fold fold, uint64_t folded, bool is_whole) {
   std::vector<std::string> input_names;
   std::vector<std::string> number_names;
   std::vector<std::string> output_names;
   MapCall call;
   call.name = op;
   call.fold = fold;
+  call.is_whole = is_whole;
   c10::DeviceIndex device = -1;
   std::vector<std::vector<int64_t>> strides;
   for (const auto* list : {&inputs, &outputs}) {
@@ -132,6 +133,38 @@ const char* run_formula(const char* op, const char* formula, at::IntArrayRef sha
     }
   }
   return run_program(program, call, device);
+}
+
+const char* run_list_formula(const char* op, const char* formula, c10::ArrayRef<NamedList> inputs,
+                             c10::ArrayRef<NamedList> outputs, c10::ArrayRef<std::pair<const char*, double>> numbers,
+                             kernels::Fold fold) {
+  std::vector<std::string> names[3];
+  ListCall call;
+  call.name = op;
+  call.fold = fold;
+  const c10::ArrayRef<NamedList>& first = inputs.empty() ? outputs : inputs;
+  const std::vector<at::Tensor>& lines = first[0].tensors;
+  for (const auto* lists : {&inputs, &outputs}) {
+    for (const NamedList& list : *lists) {
+      names[lists == &inputs ? 0 : 2].emplace_back(list.name);
+      const auto kind = kind_of(list.tensors[0].scalar_type());
+      if (!kind) return kNoType;
+      call.kinds.push_back(*kind);
+    }
+  }
+  for (const auto& [name, value] : numbers) {
+    names[1].emplace_back(name);
+    call.numbers.push_back({value, static_cast<int64_t>(value)});
+  }
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].numel() == 0) continue;
+    call.sizes.push_back(lines[i].numel());
+    for (const auto* lists : {&inputs, &outputs}) {
+      for (const NamedList& list : *lists) call.data.push_back(static_cast<char*>(list.tensors[i].data_ptr()));
+    }
+  }
+  if (call.sizes.empty()) return nullptr;
+  return run_list(program_of(formula, names[0], names[1], names[2]), call, lines[0].device().index());
 }
 
 // ---- copies
@@ -256,6 +289,8 @@ void add_special() {
   add_losses();
   add_random();
   add_optimizers();
+  add_attention();
+  add_foreach();
 }
 
 }  // namespace opkit::npu

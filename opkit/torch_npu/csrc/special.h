@@ -8,6 +8,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <utility>
+#include <vector>
 
 #include "device.h"
 #include "launch.h"
@@ -66,10 +67,21 @@ struct Named {
 };
 
 /// Runs a formula (program.h) over `shape`: inputs are broadcast to it, outputs have it, or 1 where the formula folds
-/// or ends a row. `folded`: a bit for each dim of `shape` that is folded. A reason where the kernel cannot.
+/// or ends a row. `folded`: a bit for each dim of `shape` that is folded; `is_whole`: on the scalar unit, in 64 bits. A
+/// reason where the kernel cannot.
 const char* run_formula(const char* op, const char* formula, at::IntArrayRef shape, c10::ArrayRef<Named> inputs,
                         c10::ArrayRef<Named> outputs, c10::ArrayRef<std::pair<const char*, double>> numbers,
-                        kernels::Fold fold = kernels::Fold::None, uint64_t folded = 0);
+                        kernels::Fold fold = kernels::Fold::None, uint64_t folded = 0, bool is_whole = false);
+/// Tensors of one type, each as one line of elements.
+struct NamedList {
+  const char* name;
+  std::vector<at::Tensor> tensors;
+};
+/// Runs a formula over the lines of several lists in one launch, first of all lists with first. Where it folds, an
+/// output has one element of each line.
+const char* run_list_formula(const char* op, const char* formula, c10::ArrayRef<NamedList> inputs,
+                             c10::ArrayRef<NamedList> outputs, c10::ArrayRef<std::pair<const char*, double>> numbers,
+                             kernels::Fold fold = kernels::Fold::None);
 /// Copies with broadcast and conversion.
 const char* copy_or_reason(const at::Tensor& source, const at::Tensor& destination);
 /// Fills a dense tensor.
@@ -77,6 +89,8 @@ const char* fill(const char* op, const at::Tensor& self, const at::Scalar& value
 /// Which dims a reduction goes over, a bit each.
 uint64_t dims_of(const IValue& value, int64_t rank);
 c10::SmallVector<int64_t, 6> reduced_sizes(const at::Tensor& x, uint64_t mask, bool keeps);
+/// Sums or products of whole numbers over the dims of `mask`, on the scalar unit; `out` is packed.
+const char* fold_whole(const char* op, uint32_t action, const at::Tensor& x, uint64_t mask, const at::Tensor& out);
 /// Folds `formula` over the dims of `mask`; its operand is `x`, others are broadcast.
 const char* reduce(const char* op, const char* formula, const at::Tensor& x, const at::Tensor& out, uint64_t mask,
                    kernels::Fold fold, c10::ArrayRef<std::pair<const char*, double>> numbers = {},

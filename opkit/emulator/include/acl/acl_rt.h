@@ -52,6 +52,8 @@ OPKIT_API aclError aclrtResetDevice(int32_t device);
 OPKIT_API aclError aclrtGetDevice(int32_t* device);
 OPKIT_API aclError aclrtGetDeviceCount(uint32_t* count);
 OPKIT_API const char* aclrtGetSocName(void);
+/// Where cores' flags lie, for SetSyncBaseAddr, which has nothing to do here: no kernel may use it otherwise.
+OPKIT_API aclError aclrtGetHardwareSyncAddr(void** addr);
 OPKIT_API aclError aclrtGetLastError(aclrtLastErrLevel level);
 OPKIT_API aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 

@@ -22,6 +22,10 @@
 #ifndef __gm__
 #define __gm__
 #endif
+// Every call inlined costs minutes of compiling and saves little, as the time is the library's.
+#ifndef __forceinline__
+#define __forceinline__ inline
+#endif
 
 namespace opkit {
 

@@ -97,7 +97,9 @@ typedef struct opkit_plan opkit_plan;
 OPKIT_API opkit_status opkit_prepare(opkit_library* library, const char* op_type, const opkit_call* call,
                                      opkit_plan** plan);
 
-/// The outputs of a plan; valid as long as the plan.
+/// The outputs of a plan; valid as long as the plan. An output whose shape the kernel writes has the largest one that
+/// it may have before opkit_plan_run, and what the kernel wrote afterwards: its elements come first in the tensor's
+/// memory.
 OPKIT_API const opkit_shape* opkit_plan_outputs(const opkit_plan* plan, size_t* output_count);
 
 /// Whether these are the outputs that the plan wants: number, types, shapes.

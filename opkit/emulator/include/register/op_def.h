@@ -29,7 +29,8 @@ class OpCheckFuncHelper {
 
 namespace ops {
 
-enum Option { IGNORE = 0, OPTIONAL = 1, REQUIRED = 2, DYNAMIC = 3 };
+/// VIRTUAL: what the vendor's graph engine would make; here the caller gives it.
+enum Option { IGNORE = 0, OPTIONAL = 1, REQUIRED = 2, DYNAMIC = 3, VIRTUAL = 4 };
 enum class DependScope : uint32_t { ALL = 0, TILING = 1 };
 enum class FollowType { ALL = 0, DTYPE = 1, FORMAT = 2, SHAPE = 3 };
 enum class CommentSection { CATEGORY, BRIEF, CONSTRAINTS, RESTRICTIONS, SEE, THIRDPARTYFWKCOMPAT };
@@ -73,10 +74,8 @@ class OpParamDef {
     is_zero_initialised_ = true;
     return *this;
   }
-  OpParamDef& OutputShapeDependOnCompute() {
-    unsupported_ = "OutputShapeDependOnCompute";
-    return *this;
-  }
+  /// The kernel writes the output's shape, behind the outputs of its parameters.
+  OpParamDef& OutputShapeDependOnCompute() { return is_shape_computed_ = true, *this; }
 
   // What the aclnn functions take for this input, and whether they make tensors with gaps contiguous.
   OpParamDef& AutoContiguous() { return is_auto_contiguous_ = true, *this; }
@@ -113,6 +112,7 @@ class OpParamDef {
   bool is_dtype_list_ = false;
   bool is_value_dependent_ = false;
   bool is_zero_initialised_ = false;
+  bool is_shape_computed_ = false;
   uint8_t scalar_kind_ = 0;
   bool is_auto_contiguous_ = false;
   bool ignores_contiguous_ = false;

@@ -51,8 +51,8 @@ class DescriptionBuilder {
                                                               : Presence::Required;
       note_unsupported(param.name_, param.unsupported_);
       out.push_back({param.name_.c_str(), presence, param.is_dtype_list_, param.is_value_dependent_,
-                     param.is_zero_initialised_, param.scalar_kind_, param.is_auto_contiguous_,
-                     param.ignores_contiguous_, param.follow_kinds_,
+                     param.is_zero_initialised_, param.is_shape_computed_, param.scalar_kind_,
+                     param.is_auto_contiguous_, param.ignores_contiguous_, param.follow_kinds_,
                      param.follow_.empty() ? nullptr : param.follow_.c_str(), param.dtypes_.data(),
                      param.dtypes_.size(), param.formats_.data(), param.formats_.size()});
     }

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <iostream>  // programs that include this header alone print with std::cout
+#include <map>
+#include <string>
+#include <vector>
 
 #include "lib/matmul/bmm_tiling.h"
 #include "lib/matmul/matmul_tiling.h"
@@ -16,4 +19,9 @@
 #include "opkit/host/softmax_tiling.h"
 #include "opkit/host/sort_space.h"
 #include "opkit/host/temporary_space.h"
+
+// Host code that includes this header writes them so.
+using std::map;
+using std::string;
+using std::vector;
 #endif

@@ -47,6 +47,23 @@ struct DenseCopy {
   }
 };
 
+/// An output's tensor, whose shape the kernel may write. The caller may destroy it before the call has run.
+struct GivenOutput {
+  aclTensor* tensor;
+  std::weak_ptr<void> life;
+
+  /// Takes the shape that was written; false where the tensor has gaps, which the elements do not follow.
+  bool take(const opkit_shape& shape) {
+    const std::vector<int64_t> dims(shape.dims, shape.dims + shape.rank);
+    if (life.expired() || tensor->view_dims == dims) return true;
+    if (!tensor->is_dense()) return false;
+    tensor->view_dims = dims;
+    tensor->strides.assign(dims.size(), 1);
+    for (size_t axis = dims.size(); axis-- > 1;) tensor->strides[axis - 1] = tensor->strides[axis] * dims[axis];
+    return true;
+  }
+};
+
 /// A scalar or a list of scalars, whose data type the other inputs may decide.
 struct GivenScalars {
   size_t parameter;  ///< its place among the OpDef's inputs
@@ -70,6 +87,7 @@ struct Arguments {
   std::deque<std::vector<double>> float_lists;
   std::deque<std::vector<char>> values;  ///< of scalars and arrays
   std::deque<DenseCopy> copies;
+  std::vector<GivenOutput> given_outputs;
   std::vector<GivenScalars> scalars;
   std::vector<int32_t> combinations;  ///< data types of the OpDef's inputs, a row for each combination
 
@@ -95,6 +113,7 @@ struct Arguments {
       data = copies.back().bytes.data();
     }
     const std::vector<int64_t>& shape = shapes.emplace_back(tensor.view_dims);
+    if (is_output) given_outputs.push_back({const_cast<aclTensor*>(&tensor), tensor.life});
     (is_output ? outputs : inputs)
         .push_back({data, shape.data(), static_cast<int32_t>(shape.size()), tensor.data_type});
   }
@@ -301,6 +320,13 @@ aclError execute(acl::Runtime& runtime, aclOpExecutor& executor, const std::stri
   }
   for (DenseCopy& copy : arguments.copies) {
     if (copy.is_output) copy.copy(true);
+  }
+  size_t count = 0;
+  const opkit_shape* shapes = opkit_plan_outputs(executor.plan, &count);
+  for (size_t i = 0; i < count; ++i) {
+    if (arguments.given_outputs[i].take(shapes[i])) continue;
+    return fail(ACLNN_ERR_PARAM_INVALID, function.c_str(),
+                "output %zu has gaps, and its kernel writes its shape: give a contiguous tensor", i);
   }
   return ACL_SUCCESS;
 }

@@ -15,6 +15,7 @@ struct aclTensor {
   aclDataType data_type = ACL_DT_UNDEFINED;
   aclFormat format = ACL_FORMAT_ND;
   void* data = nullptr;
+  std::shared_ptr<void> life = std::make_shared<char>();  ///< ends with it, for what runs later
 
   int64_t element_count() const {
     int64_t count = 1;

@@ -277,6 +277,11 @@ void BoundCall::settle_column() {
   for (size_t i = 0; i < outputs_.size(); ++i) set_format(outputs_[i], output_param(i));
 }
 
+std::string BoundCall::advice(size_t output) const {
+  if (!output_param(output).is_shape_computed) return "give its shape with the call";
+  return "its kernel writes the shape, so give the largest that it may have with the call";
+}
+
 void BoundCall::infer_shapes() {
   if (entry_.infer_shape != nullptr) {
     gert::InferShapeContext context(node_.get());
@@ -299,7 +304,7 @@ void BoundCall::infer_shapes() {
       const bool follows = (param.follow_kinds & kFollowShape) != 0 && ir_inputs_[j].GetInstanceNum() != 0;
       if (!follows) {
         fail_here("has no InferShape function and output \"" + param.name +
-                  "\" follows no present input: give its shape with the call");
+                  "\" follows no present input: " + advice(i));
       }
       const size_t relative = i - ir_outputs_[output_params_[i]].GetInstanceStart();
       const size_t last = ir_inputs_[j].GetInstanceNum() - 1;
@@ -315,7 +320,7 @@ void BoundCall::infer_shapes() {
       has_negative = false;
     } else if (is_open(shape)) {
       fail_here("its InferShape function leaves the shape of output \"" + output_param(i).name + "\" open, " +
-                shape_text(shape) + ": give its shape with the call");
+                shape_text(shape) + ": " + advice(i));
     }
     const int64_t elements = shape.GetShapeSize();
     if (has_negative || elements < 0 || elements > kMaxElements || shape.GetDimNum() > kMaxRank) {

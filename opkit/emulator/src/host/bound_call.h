@@ -81,6 +81,8 @@ class BoundCall {
   void infer_dtypes();
   void settle_column();
   const gert::Tensor* same_named_input(size_t output) const;
+  /// What a caller may do where the shape of an output is not inferred.
+  std::string advice(size_t output) const;
   bool gives_shape(size_t output) const;
   bool gives_dtype(size_t output) const;
   gert::Shape given_shape(size_t output) const;

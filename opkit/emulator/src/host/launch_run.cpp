@@ -90,6 +90,56 @@ std::vector<uint64_t> tensor_list(size_t start, size_t count, const ShapeOf& sha
   return words;
 }
 
+/// The shapes that a kernel writes: for each such output a rank and 8 dimensions. Source: programming guide, output
+/// shapes that depend on the computation.
+class ComputedShapes {
+ public:
+  explicit ComputedShapes(const BoundCall& call) : call_(call) {
+    for (size_t i = 0; i < call.outputs().size(); ++i) {
+      if (call.output_param(i).is_shape_computed) outputs_.push_back(i);
+    }
+    // What no kernel writes.
+    words_.assign(outputs_.size() * kWords, UINT64_MAX);
+  }
+
+  bool is_empty() const { return outputs_.empty(); }
+  void* data() { return words_.data(); }
+  uint64_t size_bytes() const { return words_.size() * sizeof(uint64_t); }
+
+  /// Throws CallError where the kernel wrote no shape, or one that the tensor has no room for.
+  void read_into(std::vector<opkit_shape>& shapes) const {
+    for (size_t k = 0; k < outputs_.size(); ++k) {
+      const uint64_t* words = words_.data() + k * kWords;
+      opkit_shape& shape = shapes[outputs_[k]];
+      if (words[0] == UINT64_MAX) refuse(k, "writes no shape of");
+      const uint64_t rank = words[0] & ~kDimsOf64Bits;
+      if (rank >= kWords) refuse(k, "writes the rank " + std::to_string(rank) + ", of at most 8, for");
+      gert::Shape written;
+      for (uint64_t axis = 0; axis < rank; ++axis) written.AppendDim(static_cast<int64_t>(words[1 + axis]));
+      const gert::Shape& room = call_.outputs()[outputs_[k]].GetOriginShape();
+      const int64_t elements = written.GetShapeSize();
+      if (elements < 0 || elements > room.GetShapeSize()) {
+        refuse(k, "writes the shape " + shape_text(written) + ", where " + shape_text(room) + " has room, for");
+      }
+      shape.rank = static_cast<int32_t>(rank);
+      for (uint64_t axis = 0; axis < rank; ++axis) shape.dims[axis] = written[axis];
+    }
+  }
+
+ private:
+  static constexpr size_t kWords = 9;
+  static constexpr uint64_t kDimsOf64Bits = uint64_t{1} << 31;
+
+  [[noreturn]] void refuse(size_t k, const std::string& what) const {
+    fail(OPKIT_FAULT, "[" + call_.entry().type + "] its kernel " + what + " output \"" +
+                          call_.output_param(outputs_[k]).name + "\"");
+  }
+
+  const BoundCall& call_;
+  std::vector<size_t> outputs_;
+  std::vector<uint64_t> words_;
+};
+
 /// What lies behind a tensor, up to a whole block: NaN as a float.
 constexpr int kPaddingByte = 0xff;
 
@@ -127,14 +177,16 @@ std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
 }
 
 LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
-                        TilingResult& tiling, void* workspace, bool poisons) {
+                        TilingResult& tiling, void* workspace, bool poisons, std::vector<opkit_shape>& computed) {
   const Signature& signature = call.signature();
-  const size_t tensor_count = signature.inputs.size() + signature.outputs.size();
-  if (kernel.argument_count != tensor_count + 2) {
+  ComputedShapes written_shapes(call);
+  const size_t wanted = signature.inputs.size() + signature.outputs.size() + (written_shapes.is_empty() ? 2 : 3);
+  if (kernel.argument_count != wanted) {
     fail(OPKIT_USAGE, "[" + call.entry().type + "] its kernel " + kernel.name + " has " +
                           std::to_string(kernel.argument_count) + " parameters; it is called with " +
-                          std::to_string(tensor_count + 2) + ": " + std::to_string(signature.inputs.size()) +
-                          " inputs, " + std::to_string(signature.outputs.size()) + " outputs, workspace, tiling");
+                          std::to_string(wanted) + ": " + std::to_string(signature.inputs.size()) + " inputs, " +
+                          std::to_string(signature.outputs.size()) + " outputs, " +
+                          (written_shapes.is_empty() ? "" : "their shapes, ") + "workspace, tiling");
   }
   std::vector<void*> addresses;
   std::vector<GmRange> ranges;
@@ -210,6 +262,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
     add_param(signature.outputs[i], *node.GetOutputInstanceInfo(i), output_shape,
               [&](size_t index) { return staging.address(outputs[index].data); });
   }
+  if (!written_shapes.is_empty()) add("the shapes of outputs", written_shapes.data(), written_shapes.size_bytes());
   const Workspace own(workspace == nullptr ? tiling.workspace_bytes : 0, poisons);
   add("the workspace", workspace == nullptr ? own.data() : workspace, tiling.workspace_bytes, false);
   add("the tiling data", tiling.data.data(), tiling.data.size());
@@ -228,6 +281,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   launch.gm = sorted_ranges(std::move(ranges));
   LaunchRecord record = Device::get().run(launch);
   for (size_t i = 0; i < call.outputs().size(); ++i) staging.copy_out(outputs[i].data);
+  if (record.fault.fault == Fault::None) written_shapes.read_into(computed);
   return record;
 }
 

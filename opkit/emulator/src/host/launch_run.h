@@ -10,9 +10,10 @@ namespace opkit::host {
 
 /// Runs `kernel` on the call's tensors; the record says how it went. Throws CallError when the kernel cannot be called.
 /// `workspace`: at least as large as the tiling function asks for; one of its own when null. `poisons`: outputs and
-/// workspace start out full of NaN patterns, so that what the kernel leaves unwritten shows.
+/// workspace start out full of NaN patterns, so that what the kernel leaves unwritten shows. `computed`: gets the
+/// shapes of the outputs whose shape the kernel writes, after a run without a fault.
 LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
-                        TilingResult& tiling, void* workspace, bool poisons);
+                        TilingResult& tiling, void* workspace, bool poisons, std::vector<opkit_shape>& computed);
 
 /// Sorted and without overlap: a tensor passed twice, or an output written in place, is one range.
 std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges);

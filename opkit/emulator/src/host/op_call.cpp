@@ -138,7 +138,7 @@ struct opkit_plan {
     const opkit::KernelEntry kernel =
         find_kernel(library, call.entry().type, config.chip->npu_arch, call.variant_dtypes(), tiling->tiling_key);
     const bool poisons = opkit::Device::get().config().poison;
-    const opkit::LaunchRecord record = run_kernel(kernel, call, given, *tiling, workspace, poisons);
+    const opkit::LaunchRecord record = run_kernel(kernel, call, given, *tiling, workspace, poisons, outputs);
     if (record.fault.fault == opkit::Fault::None) return OPKIT_OK;
     return report_fault(record.fault);
   }

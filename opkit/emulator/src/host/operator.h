@@ -16,6 +16,7 @@ struct Param {
   bool is_dtype_list = false;
   bool is_value_dependent = false;
   bool is_zero_initialised = false;
+  bool is_shape_computed = false;
   uint8_t scalar_kind = 0;
   bool is_auto_contiguous = false;
   bool ignores_contiguous = false;

@@ -26,6 +26,7 @@ std::vector<Param> params(const ParamDescription* descriptions, size_t count) {
     param.is_dtype_list = from.is_dtype_list;
     param.is_value_dependent = from.is_value_dependent;
     param.is_zero_initialised = from.is_zero_initialised;
+    param.is_shape_computed = from.is_shape_computed;
     param.scalar_kind = from.scalar_kind;
     param.is_auto_contiguous = from.is_auto_contiguous;
     param.ignores_contiguous = from.ignores_contiguous;

@@ -1,5 +1,7 @@
 #include "isa/cube.h"
 
+#include <algorithm>
+
 #include "core/names.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
@@ -40,6 +42,13 @@ void follow_unit_flags(Core& core, const Instr& instr, uint64_t address, uint64_
                 static_cast<unsigned long long>(unit * kUnitBytes),
                 is_mmad ? "hold a result that no Fixpipe has carried out" : "no Mmad with unitFlag 3 has filled");
     if (unit_flag == kTurnsOver) flags[unit] = is_mmad ? 1 : 0;
+  }
+  if (is_mmad || unit_flag != kTurnsOver) return;
+  // A Fixpipe of a few rows empties the fractal that they lie in.
+  constexpr uint64_t kFractalBytes = uint64_t{kCubeSide} * kCubeSide * sizeof(float);
+  const uint64_t end = address + (bytes + kFractalBytes - 1) / kFractalBytes * kFractalBytes;
+  for (uint64_t unit = address / kUnitBytes; unit < std::min<uint64_t>(end / kUnitBytes, flags.size()); ++unit) {
+    flags[unit] = 0;
   }
 }
 

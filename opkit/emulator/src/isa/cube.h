@@ -111,7 +111,8 @@ void multiply_blocks(Product lanes, const MatrixProduct& product, const ProductS
 void start_product(Core& core, const Instr& instr);
 
 /// Unit flags: a Mmad waits until the blocks of L0C have been carried out, a Fixpipe until they are filled. Here
-/// instructions run in program order, so what would wait has to be ready; unitFlag 3 turns the blocks over.
+/// instructions run in program order, so what would wait has to be ready; unitFlag 3 turns the blocks over. A Fixpipe
+/// turns over whole fractals: public kernels fill fractals and carry out the rows of them that they need.
 void follow_unit_flags(Core& core, const Instr& instr, uint64_t address, uint64_t bytes, uint8_t unit_flag);
 
 }  // namespace opkit

@@ -58,6 +58,7 @@ class CheckObserver final : public Observer {
     fault_ = finding;
     add(std::move(finding));
   }
+  bool ends_at_division_by_zero() const override { return true; }
   void launch_end() override {
     for (const auto& detector : detectors_) {
       detector->launch_end();

@@ -57,6 +57,8 @@ struct Observer {
   /// After a queue or event call has succeeded; what it signals comes before or after it as an instruction.
   virtual void resource(const Core& core, const ResourceEvent& event) { (void)core, (void)event; }
   virtual void block_end(const Core& core) = 0;
+  /// Whether a division of whole numbers by zero, behind which the chip goes on, is to end the launch: a finding.
+  virtual bool ends_at_division_by_zero() const { return false; }
   /// The fault that ended the launch, before launch_end.
   virtual void launch_fault(const FaultReport& report) { (void)report; }
   virtual void launch_end() = 0;

@@ -105,18 +105,22 @@ __all__ = [
 
 
 def npu_format_cast(tensor: torch.Tensor, acl_format: int) -> torch.Tensor:
-    """Return the tensor: on the emulated device a format is a matter of kernels, not of tensors."""
-    return tensor
+    """Return the tensor under another format, which `get_npu_format` tells.
+
+    On the emulated device a format is a matter of kernels: elements lie as they did.
+    """
+    return npu_format_cast_(tensor.view_as(tensor), acl_format)
 
 
 def npu_format_cast_(tensor: torch.Tensor, acl_format: int) -> torch.Tensor:
-    """Return the tensor."""
+    """Give a tensor another format, which `get_npu_format` tells."""
+    tensor._npu_format = int(acl_format)  # type: ignore[attr-defined]
     return tensor
 
 
 def get_npu_format(tensor: torch.Tensor) -> int:
-    """Return the number of ND."""
-    return Format.ND
+    """Return the number of the format that a tensor was given last; ND's where none was."""
+    return getattr(tensor, "_npu_format", Format.ND)
 
 
 def npu_swiglu(self: torch.Tensor, dim: int = -1) -> torch.Tensor:

@@ -7,6 +7,20 @@
 
 namespace gert {
 
+/// The strides of a view, in elements.
+class Stride {
+ public:
+  size_t GetDimNum() const { return strides_.GetDimNum(); }
+  void SetDimNum(size_t count) { strides_.SetDimNum(count); }
+  int64_t GetStride(size_t axis) const { return strides_.GetDim(axis); }
+  void SetStride(size_t axis, int64_t stride) { strides_.SetDim(axis, stride); }
+  int64_t operator[](size_t axis) const { return strides_[axis]; }
+  int64_t& operator[](size_t axis) { return strides_[axis]; }
+
+ private:
+  Shape strides_;
+};
+
 class TilingContext : public ExtendedKernelContext {
  public:
   static constexpr size_t kMaxWorkspaceCount = 16;
@@ -35,6 +49,13 @@ class TilingContext : public ExtendedKernelContext {
     return shape(node_->ir_input(ir_index, relative_index));
   }
   const StorageShape* GetOutputShape(size_t index) const { return shape(node_->output(index)); }
+
+  /// Whether an input is a view with gaps: none is, as calls get dense tensors. Names and use as in public operators.
+  bool InputIsView(size_t) const { return false; }
+  bool DynamicInputIsView(size_t, size_t) const { return false; }
+  /// The strides of such a view: null.
+  const Stride* GetInputStride(size_t) const { return nullptr; }
+  const Stride* GetDynamicInputStride(size_t, size_t) const { return nullptr; }
 
   TilingData* GetRawTilingData() { return state_->tiling_data; }
 

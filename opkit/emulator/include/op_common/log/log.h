@@ -65,10 +65,11 @@ void log_wrong(const char* name, const char* file, uint32_t line, const char* wh
                const Value& value) {
   opkit_log(LogLevel::Error, name, file, line, wrong_text(what, log_text(param), log_text(value)).c_str());
 }
-template <typename Param, typename Value, typename Rest>
+template <typename Param, typename Value, typename Rest, typename... More>
 void log_wrong(const char* name, const char* file, uint32_t line, const char* what, const char* link,
-               const Param& param, const Value& value, const Rest& rest) {
-  const std::string text = wrong_text(what, log_text(param), log_text(value)) + link + log_text(rest);
+               const Param& param, const Value& value, const Rest& rest, const More&... more) {
+  std::string text = wrong_text(what, log_text(param), log_text(value)) + link + log_text(rest);
+  ((text += ", " + log_text(more)), ...);
   opkit_log(LogLevel::Error, name, file, line, text.c_str());
 }
 

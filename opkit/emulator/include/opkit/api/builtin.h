@@ -167,9 +167,15 @@ inline void vsel(T* dst, T* src0, U* src1, uint8_t repeat, uint8_t dstBlockStrid
 namespace opkit::builtin {
 
 // Kernels call min and max of scalars without a namespace. A directive and not a declaration: a kernel may have
-// functions of these names, which are chosen then, as are those of std.
-using AscendC::Std::max;
-using AscendC::Std::min;
+// functions or templates of these names, which are chosen then, as are those of std: they are less general.
+template <typename... Number>
+constexpr auto max(const Number&... numbers) -> decltype(AscendC::Std::max(numbers...)) {
+  return AscendC::Std::max(numbers...);
+}
+template <typename... Number>
+constexpr auto min(const Number&... numbers) -> decltype(AscendC::Std::min(numbers...)) {
+  return AscendC::Std::min(numbers...);
+}
 
 }  // namespace opkit::builtin
 

@@ -79,6 +79,12 @@ struct int4b_t {
   uint8_t storage;
 };
 
+/// The bits of one element in memory: of int4b_t two share a byte.
+template <typename T>
+struct SizeOfBits {
+  static constexpr uint64_t value = std::is_same_v<std::remove_cv_t<T>, int4b_t> ? 4 : sizeof(T) * 8;
+};
+
 /// ToFloat and ToBfloat16. Source: Ascend C API, scalar compute.
 constexpr float ToFloat(const bfloat16_t& value) { return value; }
 constexpr bfloat16_t ToBfloat16(const float& value) { return bfloat16_t(value); }

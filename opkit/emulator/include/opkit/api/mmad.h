@@ -128,6 +128,9 @@ inline void SetHF32Mode(HF32Mode mode) { opkit::matrix_registers().is_hf32 = mod
 inline void SetHF32TransMode(HF32TransMode mode) {
   opkit::matrix_registers().hf32_halfway = static_cast<opkit::HalfwayTo>(mode);
 }
+/// Both as they were before CANN 9. Source: changes of interfaces.
+inline void SetHF32Mode(bool mode) { SetHF32Mode(static_cast<HF32Mode>(mode)); }
+inline void SetHF32TransMode(bool mode) { SetHF32TransMode(static_cast<HF32TransMode>(mode)); }
 
 /// In which order Mmad produces the fractals of C: results are the same, and so is the time.
 inline void SetMMColumnMajor() {}

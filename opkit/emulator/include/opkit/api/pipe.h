@@ -213,8 +213,10 @@ class TBufPool {
 class TPipe {
  public:
   explicit TPipe(opkit::Where where = opkit::Where::here()) : where_(where) { opkit::set_kernel_pipe(this); }
-  TPipe(const TPipe&) = delete;
-  TPipe& operator=(const TPipe&) = delete;
+  /// A copy has given out what the other has, and is not the kernel's pipe: structs that hold one are passed by value.
+  TPipe(const TPipe& other) : state_(other.state_), where_(other.where_) {}
+  /// Takes what the other one has given out, so that what follows lies behind it: kernels hand pipes over so.
+  TPipe& operator=(const TPipe&) = default;
   ~TPipe() {
     if (opkit::kernel_pipe() != this) return;
     opkit::free_queue_events(opkit::kEveryOwner, where_);

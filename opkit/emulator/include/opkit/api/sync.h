@@ -102,6 +102,13 @@ inline void CrossCoreWaitFlag(uint16_t flagId, opkit::Where where = opkit::Where
   opkit::issue_cross_core(opkit::Op::CrossCoreWaitFlag, modeId, static_cast<opkit::Pipe>(pipe), flagId, where);
 }
 
+/// The older name of CrossCoreSetFlag between the cube and the vector cores of a block. Source: programming guide,
+/// matrix products whose vector cores prepare the inputs.
+template <pipe_t pipe>
+inline void NotifyEvent(uint16_t flagId, opkit::Where where = opkit::Where::here()) {
+  CrossCoreSetFlag<2, pipe>(flagId, where);
+}
+
 /// The older name of CrossCoreWaitFlag.
 inline void WaitEvent(uint16_t flagId, opkit::Where where = opkit::Where::here()) { CrossCoreWaitFlag(flagId, where); }
 

@@ -186,6 +186,15 @@ struct LocatedExpression {
 
 }  // namespace detail
 
+/// Where a local tensor lies. Kernels read and set it as a tensor's `address_`.
+struct TBuffAddr {
+  uint8_t logicPos = static_cast<uint8_t>(TPosition::VECCALC);
+  uint32_t dataLen = 0;     ///< bytes of its elements
+  uint32_t bufferAddr = 0;  ///< where it starts in its memory, in bytes
+  uint32_t begin = 0;       ///< the buffer that it lies in, which bounds it
+  uint32_t end = 0;
+};
+
 template <typename T>
 class LocalTensor {
  public:
@@ -196,23 +205,21 @@ class LocalTensor {
   /// A tensor at a fixed address of the position's memory: the static-tensor dialect. In L0A, L0B and L0C the memory
   /// bounds it: instructions pad matrices to whole fractals there, beyond the elements that a kernel counts.
   LocalTensor(TPosition position, uint32_t address, uint32_t size)
-      : address_(address),
-        begin_(address),
-        end_(opkit::holds_fractals(position) ? UINT32_MAX : address + opkit::bytes_of<T>(size)),
-        size_(size),
-        position_(position) {}
+      : address_{
+            static_cast<uint8_t>(position), static_cast<uint32_t>(opkit::bytes_of<T>(size)), address, address,
+            opkit::holds_fractals(position) ? UINT32_MAX : static_cast<uint32_t>(address + opkit::bytes_of<T>(size))} {}
 
   /// For TQue, TBuf and allocators: `size` elements at `address`, inside a buffer of `buffer_bytes`.
   static LocalTensor within(TPosition position, uint32_t address, uint32_t size, uint32_t buffer,
                             uint32_t buffer_bytes) {
     LocalTensor tensor(position, address, size);
-    tensor.begin_ = buffer;
-    tensor.end_ = buffer + buffer_bytes;
+    tensor.address_.begin = buffer;
+    tensor.address_.end = buffer + buffer_bytes;
     return tensor;
   }
 
   uint64_t GetPhyAddr(uint32_t offset = 0) const {
-    return reinterpret_cast<uint64_t>(opkit::local_memory(opkit::space_of(position_)) + address_) +
+    return reinterpret_cast<uint64_t>(opkit::local_memory(opkit::space_of(GetPosition())) + address()) +
            opkit::bytes_of<T>(offset);
   }
   T GetValue(uint32_t index, opkit::Where where = opkit::Where::here()) const {
@@ -230,20 +237,23 @@ class LocalTensor {
   }
   LocalTensor operator[](uint32_t offset) const {
     LocalTensor tensor = *this;
-    tensor.address_ += opkit::bytes_of<T>(offset);
-    tensor.size_ = size_ > offset ? size_ - offset : 0;
+    const uint32_t bytes = opkit::bytes_of<T>(offset);
+    tensor.address_.bufferAddr += bytes;
+    tensor.address_.dataLen = GetLength() > bytes ? GetLength() - bytes : 0;
     return tensor;
   }
   template <typename U>
   LocalTensor<U> ReinterpretCast() const {
-    return LocalTensor<U>::within(position_, address_, opkit::elements_in<U>(opkit::bytes_of<T>(size_)), begin_,
-                                  end_ - begin_);
+    LocalTensor<U> tensor;
+    tensor.SetAddr(address_);
+    return tensor;
   }
-  TPosition GetPosition() const { return position_; }
-  uint32_t GetSize() const { return size_; }
-  uint32_t GetLength() const { return opkit::bytes_of<T>(size_); }
-  void SetSize(uint32_t size) { size_ = size; }
-  void SetBufferLen(uint32_t bytes) { size_ = opkit::elements_in<T>(bytes); }
+  TPosition GetPosition() const { return static_cast<TPosition>(address_.logicPos); }
+  uint32_t GetSize() const { return opkit::elements_in<T>(address_.dataLen); }
+  uint32_t GetLength() const { return address_.dataLen; }
+  void SetSize(uint32_t size) { address_.dataLen = opkit::bytes_of<T>(size); }
+  void SetBufferLen(uint32_t bytes) { address_.dataLen = bytes; }
+  void SetAddr(const TBuffAddr& address) { address_ = address; }
 
   /// Becomes `src` from element `offset` on; src's elements may have another type.
   template <typename U>
@@ -256,31 +266,33 @@ class LocalTensor {
   ShapeInfo GetShapeInfo() const { return shape_info_; }
 
   /// Prints its elements, a data block a line.
-  void Print(opkit::Where where = opkit::Where::here()) const { Print(size_, where); }
+  void Print(opkit::Where where = opkit::Where::here()) const { Print(GetSize(), where); }
   void Print(uint32_t count, opkit::Where where = opkit::Where::here()) const {
     opkit::print_tensor(operand(), count, where);
   }
 
   /// Where it starts in its memory, in bytes.
-  uint32_t address() const { return address_; }
+  uint32_t address() const { return address_.bufferAddr; }
 
   opkit::Operand operand() const {
     opkit::Operand operand;
-    operand.space = opkit::space_of(position_);
+    operand.space = opkit::space_of(GetPosition());
     operand.dtype = opkit::dtype_of<T>();
-    operand.address = address_;
-    operand.begin = begin_;
-    operand.end = end_;
+    operand.address = address_.bufferAddr;
+    operand.begin = address_.begin;
+    operand.end = address_.end;
     return operand;
   }
 
   /// `dst = src0 + src1` and the like; vector.h makes the expressions.
   LocalTensor& operator=(detail::LocatedExpression<T> expression) {
     expression.instr.dst = operand();
-    if (expression.instr.count == 0) expression.instr.count = size_;
+    if (expression.instr.count == 0) expression.instr.count = GetSize();
     opkit::issue(expression.instr);
     return *this;
   }
+
+  TBuffAddr address_;
 
  private:
   opkit::Operand element(uint32_t index) const {
@@ -290,11 +302,6 @@ class LocalTensor {
     return operand;
   }
 
-  uint32_t address_ = 0;
-  uint32_t begin_ = 0;
-  uint32_t end_ = 0;
-  uint32_t size_ = 0;
-  TPosition position_ = TPosition::VECCALC;
   TTagType user_tag_ = 0;
   ShapeInfo shape_info_;
 };

@@ -84,6 +84,8 @@ inline uint8_t* GetUserWorkspace(uint8_t* workspace) {
 /// Names the struct that GET_TILING_DATA reads in this scope. Where tiling data is defined by the macros of
 /// register/tilingdata_base.h, the build names it with OPKIT_TILING_DEFAULT.
 #define REGISTER_TILING_DEFAULT(tiling_struct) using OpkitTilingDefault [[maybe_unused]] = tiling_struct
+/// Says that a kernel can be built to add in a fixed order, which no call here asks for.
+#define ENABLE_DETERMINISTIC()
 /// The struct of some keys: GET_TILING_DATA_WITH_STRUCT reads it, so nothing is kept here.
 #define REGISTER_TILING_FOR_TILINGKEY(expression, tiling_struct) \
   static_assert(std::is_trivially_copyable<tiling_struct>::value, "tiling data is a plain struct")

@@ -78,6 +78,8 @@ class AscendCUtils {
   static void SetMask(const uint64_t& maskHigh, const uint64_t& maskLow) {
     if constexpr (isSetMask) SetVectorMask<T, MaskMode::NORMAL>(maskHigh, maskLow);
   }
+  /// How many elements the last GatherMask picked. Name and use as in public kernels.
+  static int64_t GetRsvdCnt() { return static_cast<int64_t>(opkit::gather_mask_count()); }
   static int32_t GetC0Size() { return 32; }
   static int32_t GetBitSize(int32_t byteSize) { return byteSize * 8; }
   static int32_t GetC0Count(const int32_t dtypeSize) { return dtypeSize == 0 ? 0 : 32 / dtypeSize; }

@@ -6,6 +6,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -145,6 +146,13 @@ inline py::object run(const char* op_type, const Inputs& inputs, const Attribute
     status = opkit_plan_run(plan.get(), outputs.data(), count, nullptr);
   }
   check(status);
+  for (size_t i = 0; i < count; ++i) {
+    // Where the kernel wrote the shape, its elements come first.
+    const std::vector<py::ssize_t> dims(shapes[i].dims, shapes[i].dims + shapes[i].rank);
+    py::array& array = results[i];
+    if (std::equal(dims.begin(), dims.end(), array.shape(), array.shape() + array.ndim())) continue;
+    array = py::array(array.dtype(), dims, array.data(), array);
+  }
 
   py::list found;
   size_t next = 0;

@@ -98,6 +98,21 @@ inline Tensor allocate(const opkit_shape& shape) {
   throw std::runtime_error("torch has no dtype for the ge::DataType " + std::to_string(shape.dtype));
 }
 
+/// An output as the kernel wrote its shape: the tensor itself unless that is another one than was inferred.
+inline Tensor of_written_shape(const Tensor& tensor, const opkit_shape& shape) {
+  bool is_same = tensor.dim() == shape.rank;
+  int64_t elements = 1;
+  for (int32_t axis = 0; axis < shape.rank; ++axis) {
+    is_same = is_same && tensor.size(axis) == shape.dims[axis];
+    elements *= shape.dims[axis];
+  }
+  if (is_same) return tensor;
+  const int64_t all = -1;
+  Tensor flat = torch::stable::view(tensor, {&all, 1});
+  flat = torch::stable::narrow(flat, 0, 0, elements);
+  return torch::stable::view(flat, {shape.dims, static_cast<size_t>(shape.rank)});
+}
+
 /// Runs an operator and returns its outputs, freshly allocated.
 ///
 /// Args: single_outputs, list_outputs: how many outputs of the prototype are one tensor, and how many a list.
@@ -122,6 +137,7 @@ inline Results run(const char* op_type, const Inputs& inputs, const Attributes& 
     outputs.push_back({results.back().mutable_data_ptr(), shape->dims, shape->rank, shape->dtype});
   }
   check(opkit_plan_run(plan.get(), outputs.data(), count, nullptr));
+  for (size_t i = 0; i < count; ++i) results[i] = of_written_shape(results[i], shapes[i]);
   return Results(std::move(results), list_length);
 }
 

@@ -22,7 +22,7 @@ struct PlatFormInfos;
 namespace opkit::host {
 
 /// Changes with any type in this file and with the contexts under exe_graph/runtime.
-constexpr uint32_t kHostAbiVersion = 3;
+constexpr uint32_t kHostAbiVersion = 4;
 
 using InferShapeFunction = uint32_t (*)(gert::InferShapeContext*);
 using InferDataTypeFunction = uint32_t (*)(gert::InferDataTypeContext*);
@@ -46,6 +46,7 @@ struct ParamDescription {
   bool is_dtype_list;        ///< the types combine with any combination of the others (DataTypeList)
   bool is_value_dependent;   ///< host functions read its data (ValueDepend)
   bool is_zero_initialised;  ///< InitValue(0)
+  bool is_shape_computed;    ///< the kernel writes the output's shape (OutputShapeDependOnCompute)
   uint8_t scalar_kind;       ///< aclnn functions take it as 1: a scalar (Scalar), 2: a list of scalars (ScalarList)
   bool is_auto_contiguous;   ///< aclnn functions make it contiguous (AutoContiguous)
   bool ignores_contiguous;   ///< not even when another input asks for it (IgnoreContiguous)

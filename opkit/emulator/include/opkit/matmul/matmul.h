@@ -10,8 +10,16 @@ inline void init_objects(AscendC::TPipe*) {}
 template <typename MatmulObject>
 void init_objects(AscendC::TPipe*, MatmulObject&) {}
 template <typename MatmulObject, typename... Rest>
-void init_objects(AscendC::TPipe* pipe, MatmulObject& object, const TCubeTiling* tiling, Rest&&... rest) {
-  object.Init(tiling, pipe);
+void init_objects(AscendC::TPipe* pipe, MatmulObject& object, std::nullptr_t, Rest&&... rest) {
+  object.Init(nullptr, pipe);
+  init_objects(pipe, rest...);
+}
+template <typename MatmulObject, typename Tiling, typename... Rest>
+void init_objects(AscendC::TPipe* pipe, MatmulObject& object, Tiling* tiling, Rest&&... rest) {
+  // Some kernels hand over void pointers.
+  static_assert(std::is_void_v<Tiling> || std::is_convertible_v<Tiling*, const TCubeTiling*>,
+                "REGIST_MATMUL_OBJ takes an object and the TCubeTiling of it, by its address");
+  object.Init(static_cast<const TCubeTiling*>(tiling), pipe);
   init_objects(pipe, rest...);
 }
 

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace opkit::model {
 
@@ -26,15 +28,20 @@ inline uint32_t crc32_of(const char* data, size_t count) {
   return ~sum;
 }
 
+/// Throws std::invalid_argument where there is no such file.
+inline std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (file) file.peek();  // a folder opens, and cannot be read
+  if (!file.is_open() || file.bad()) throw std::invalid_argument(path + " cannot be read");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 /// Source of the layout: PKWARE, .ZIP File Format Specification (APPNOTE.TXT), 4.3.
 class Archive {
  public:
-  /// Throws std::invalid_argument where there is no such file, std::runtime_error where it is damaged.
-  explicit Archive(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw std::invalid_argument(path + " cannot be read");
-    bytes_.assign(std::istreambuf_iterator<char>(file), {});
-    constexpr size_t kEnd = 22, kCentral = 46, kLocal = 30;
+  /// Throws std::runtime_error where these are not the bytes of one.
+  explicit Archive(std::string bytes) : bytes_(std::move(bytes)) {
+    constexpr size_t kEnd = 22, kCentral = 46, kLocal = 30, kLargest = 0xFFFFFFFF;
     size_t end = bytes_.size() < kEnd ? std::string::npos : bytes_.rfind("PK\5\6", bytes_.size() - kEnd);
     if (end == std::string::npos) throw std::runtime_error("it is no zip file");
     size_t at = number(end + 16, 4);
@@ -42,6 +49,9 @@ class Archive {
       if (number(at, 4) != 0x02014B50) throw std::runtime_error("its list of members is damaged");
       const uint64_t how = number(at + 10, 2), sum = number(at + 16, 4), size = number(at + 24, 4);
       const uint64_t name_size = number(at + 28, 2), local = number(at + 42, 4);
+      // Larger ones say so by the largest number, and their sizes elsewhere.
+      if (size == kLargest || local == kLargest)
+        throw std::runtime_error("it has more than 4 GiB, which is not read here");
       check(at + kCentral, name_size);
       const std::string name = bytes_.substr(at + kCentral, name_size);
       at += kCentral + name_size + number(at + 30, 2) + number(at + 32, 2);

@@ -18,7 +18,9 @@ inline uint64_t count_of(const Shape& shape) {
   uint64_t count = 1;
   for (const int64_t extent : shape) {
     if (extent < 0) throw std::invalid_argument("a size is below zero");
-    count *= static_cast<uint64_t>(extent);
+    if (__builtin_mul_overflow(count, static_cast<uint64_t>(extent), &count)) {
+      throw std::invalid_argument("a shape has more elements than can be counted");
+    }
   }
   return count;
 }

@@ -22,6 +22,7 @@
 #include "opkit/kernel_call.h"
 #include "opkit/model/archive.h"
 #include "opkit/model/array.h"
+#include "opkit/model/digest.h"
 #include "opkit/model/json.h"
 #include "opkit/model/plan.h"
 
@@ -38,7 +39,7 @@ struct Loaded {
 class Context {
  public:
   explicit Context(std::shared_ptr<const Loaded> model)
-      : model_(std::move(model)), arena_(model_->plan.arena_bytes + 1) {}
+      : model_(std::move(model)), arena_(room_for(model_->plan.arena_bytes)) {}
 
   /// Returns the outputs. Fractions are converted to what the model reads, as are whole numbers that fit.
   std::vector<Array> run(const std::map<std::string, Array>& inputs) {
@@ -63,7 +64,7 @@ class Context {
     std::vector<Array> given, results;
     for (size_t i = 0; i < inputs.size(); ++i) given.push_back(converted(plan.inputs[i], inputs[i]));
     for (const Tensor& each : plan.outputs) {
-      results.push_back({each.shape, each.dtype, std::vector<char>(each.size_bytes)});
+      results.push_back({each.shape, each.dtype, room_for(each.size_bytes)});
     }
     const auto place = [&](const Argument& argument) -> char* {
       char* base = arena_.data();
@@ -96,6 +97,15 @@ class Context {
   }
 
  private:
+  /// Zeros; a file may ask for more than there is.
+  static std::vector<char> room_for(uint64_t bytes) {
+    try {
+      return std::vector<char>(bytes);
+    } catch (const std::exception&) {
+      throw std::runtime_error("the model needs " + std::to_string(bytes) + " bytes at once, which there are not");
+    }
+  }
+
   static Array converted(const Tensor& wanted, const Array& value) {
     const std::string name = "\"" + wanted.name + "\"";
     if (value.shape != wanted.shape) throw std::invalid_argument(name + " has another shape than the model's");
@@ -140,9 +150,10 @@ class Engine {
  public:
   /// Loads what `Model.save` wrote. The device is to be the chip that the model was built for.
   explicit Engine(const std::string& path) {
+    std::string bytes = bytes_of(path);
     try {
-      load(Archive(path));
-    } catch (const std::runtime_error& error) {
+      load(Archive(std::move(bytes)));
+    } catch (const std::exception& error) {
       throw std::runtime_error(path + " is no model file that runs here: " + error.what());
     }
   }
@@ -152,6 +163,8 @@ class Engine {
   Context create_context() const { return Context(model_); }
 
  private:
+  static constexpr int64_t kVersion = 1;
+
   /// Files that are there while the kernels are loaded from them.
   class Folder {
    public:
@@ -179,16 +192,24 @@ class Engine {
 
   void load(const Archive& archive) {
     const Json document = Json::parse(archive["model.json"]);
-    if (document["format"].text() != "opkit model" || document["version"].whole() != 1) {
-      throw std::runtime_error("it is of another format, or another version of it");
+    if (document["format"].text() != "opkit model") throw std::runtime_error("it describes no model of opkit's");
+    if (document["version"].whole() != kVersion) {
+      throw std::runtime_error("it has another version of the format than " + std::to_string(kVersion) +
+                               ": build the model again");
     }
+    const auto member_of = [&](const std::string& name) -> const std::string& {
+      const std::string& bytes = archive[name];
+      if (document["sha256"][name].text() != sha256_of(bytes))
+        throw std::runtime_error(name + " is not what was written");
+      return bytes;
+    };
     const std::string& chip = document["chip"].text();
     if (chip != opkit_chip_name()) {
       throw std::runtime_error("it was built for the " + chip + ", and the device is an " + opkit_chip_name());
     }
     Loaded made{Plan(document["plan"]), {}, {}};
     name_inputs(made.plan, document["inputs"]);
-    read_constants(made, archive["weights.safetensors"]);
+    read_constants(made, member_of("weights.safetensors"));
     const Folder folder;
     for (const Json& row : document["plan"]["kernels"].items()) {
       const std::string& member = row["file"].text();
@@ -196,7 +217,7 @@ class Engine {
       if (name.empty() || name.find('/') != std::string::npos)
         throw std::runtime_error(member + " is no kernel's file");
       opkit_kernel* kernel = nullptr;
-      const std::string file = folder.write(name, archive[member]);
+      const std::string file = folder.write(name, member_of(member));
       if (opkit_kernel_open(file.c_str(), row["name"].text().c_str(), &kernel) != OPKIT_OK) {
         throw std::runtime_error(opkit_last_error());
       }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cctype>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -32,8 +33,11 @@ class Json {
   const std::string& text() const { return expect(Kind::Text, text_); }
   int64_t whole() const {
     const std::string& digits = expect(Kind::Number, text_);
-    if (digits.find_first_of(".eE") != std::string::npos) wrong();
-    return std::strtoll(digits.c_str(), nullptr, 10);
+    char* end = nullptr;
+    errno = 0;
+    const int64_t found = std::strtoll(digits.c_str(), &end, 10);
+    if (*end != '\0' || errno == ERANGE) wrong();
+    return found;
   }
   /// A number that is not below zero: a size or an index.
   uint64_t size() const {

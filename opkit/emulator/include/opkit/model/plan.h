@@ -43,6 +43,8 @@ struct Copy {
 
 /// Throws std::runtime_error where a launch would leave its buffers.
 class Plan {
+  static constexpr uint64_t kMostBlocks = 65535;  // what a launch takes
+
  public:
   explicit Plan(const Json& document)
       : inputs(tensors(document["inputs"])),
@@ -51,9 +53,12 @@ class Plan {
         arena_bytes(document["arena_bytes"].size()) {
     const size_t kernels = document["kernels"].items().size();
     for (const Json& row : document["launches"].items()) {
-      Launch launch{row["kernel"].size(), static_cast<uint32_t>(row["block_dim"].size()), {}};
-      if (launch.kernel >= kernels || launch.block_dim == 0)
-        throw std::runtime_error("it launches no kernel of its own");
+      const uint64_t kernel = row["kernel"].size(), blocks = row["block_dim"].size();
+      if (kernel >= kernels) throw std::runtime_error("it launches no kernel of its own");
+      if (blocks == 0 || blocks > kMostBlocks) {
+        throw std::runtime_error("it launches a kernel with " + std::to_string(blocks) + " blocks");
+      }
+      Launch launch{kernel, static_cast<uint32_t>(blocks), {}};
       for (const Json& argument : row["arguments"].items()) launch.arguments.push_back(argument_of(argument));
       launches.push_back(std::move(launch));
     }

@@ -49,6 +49,25 @@ class PlatformAscendC {
     if (memory == CoreMemType::UB) size -= reserved_bytes_;
   }
 
+  /// Sets `bandwidth` in bytes a cycle, for L2 and HBM; 0 and an error in the log for others, and for other chips.
+  /// Source: GetCoreMemBw; the numbers are those of the chips' public configuration files (l2_rate, ddr_rate).
+  void GetCoreMemBw(const CoreMemType& memory, uint64_t& bandwidth) const {
+    struct Row {
+      const char* soc_config;
+      uint64_t l2;
+      uint64_t hbm;
+    };
+    const Row rows[] = {{"ascend910b", 110, 32}, {"ascend910_93", 110, 32}, {"ascend310p", 114, 17}};
+    bandwidth = 0;
+    for (const Row& row : rows) {
+      if (std::strcmp(row.soc_config, platform_->soc_config) != 0) continue;
+      bandwidth = memory == CoreMemType::L2 ? row.l2 : memory == CoreMemType::HBM ? row.hbm : 0;
+    }
+    if (bandwidth != 0) return;
+    OP_LOGE(platform_->soc_name, "GetCoreMemBw: the bandwidth of memory type %u is not known for this chip",
+            static_cast<uint32_t>(memory));
+  }
+
   SocVersion GetSocVersion() const {
     struct Row {
       const char* soc_config;

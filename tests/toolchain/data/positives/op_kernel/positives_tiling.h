@@ -1,0 +1,7 @@
+#pragma once
+
+#include <cstdint>
+
+struct PositivesTiling {
+  uint32_t length;
+};
