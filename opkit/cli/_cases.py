@@ -44,6 +44,7 @@ def case_pool(
         edge_values=edges,
         pairwise=pairwise,
         reference=reference,
+        others=bool(names) and project.tree is not None,
     )
     if not names or pairwise or project.tree is not None:
         return cases

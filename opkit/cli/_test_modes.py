@@ -83,6 +83,15 @@ class Run:
                 self.executor, setup, cases, seed=self.seed, options=options, progress=advance
             )
 
+    def with_other_cases(self, report: PrecisionReport, console: Console) -> PrecisionReport:
+        """Return a report with cases in place of those that the operator's host code refuses."""
+        from opkit.testing import with_other_cases
+
+        def run(cases: tuple[Case, ...]) -> PrecisionReport:
+            return self.report(cases, console)
+
+        return with_other_cases(self.project, report, run, reference=self.reference, seed=self.seed)
+
 
 def refuse_for_trees(
     project: Project, *, pairwise: bool, edge_values: bool, fuzz: str | None

@@ -24,6 +24,7 @@ _TONES = {
     "pass": "good",
     "pass (cancellation)": "warn",
     "pass (range)": "warn",
+    "refused": "warn",
     "no reference given": "warn",
 }
 
@@ -222,6 +223,8 @@ def command(
         timeout_seconds=timeout,
     )
     report = run.report(cases, console)
+    if found.tree is not None and not (expression or names or files or last_failed):
+        report = run.with_other_cases(report, console)
     explanations = modes.explain(run, report, console) if explain else {}
     remember_failures(notes, report)
     _write(report, explanations, junit, html, st_report, console)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from opkit.testing.html_page import html_report
     from opkit.testing.judgement import OutputResult, judge
     from opkit.testing.last_run import failed_last, notes_file, remember_failures
-    from opkit.testing.library_cases import library_cases
     from opkit.testing.msopst_report import ERROR_ROWS, write_st_report
+    from opkit.testing.opdef_cases import library_cases
     from opkit.testing.pairwise import pairwise_cases
     from opkit.testing.parallel import Setup, cases_work, kept_result, run_on
     from opkit.testing.picture import ErrorPicture
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         project_cases,
         replaces_generated_cases,
         shape_rules,
+        with_other_cases,
     )
     from opkit.testing.references import Reference, find_reference, in_single_precision
     from opkit.testing.report import (
@@ -152,6 +153,7 @@ __all__ = [
     "usual_shape",
     "widen",
     "widen_input",
+    "with_other_cases",
     "works_by_row",
     "write_st_report",
 ]
@@ -182,7 +184,7 @@ __getattr__ = lazy_names(
         "html_page": ("html_report",),
         "judgement": ("OutputResult", "judge"),
         "last_run": ("failed_last", "notes_file", "remember_failures"),
-        "library_cases": ("library_cases",),
+        "opdef_cases": ("library_cases",),
         "msopst_report": ("ERROR_ROWS", "write_st_report"),
         "pairwise": ("pairwise_cases",),
         "parallel": ("Setup", "cases_work", "kept_result", "run_on"),
@@ -193,6 +195,7 @@ __getattr__ = lazy_names(
             "project_cases",
             "replaces_generated_cases",
             "shape_rules",
+            "with_other_cases",
         ),
         "references": ("Reference", "find_reference", "in_single_precision"),
         "report": (

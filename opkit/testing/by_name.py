@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from opkit.errors import SetupError, UsageError
 from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
 from opkit.testing.expressions import TENSORS, check_expression, reference_package
+from opkit.testing.operator_formulas import WRITTEN_OUT
 from opkit.testing.operator_names import (
     ANOTHER_OPERATOR,
     NEEDS_VALUES,
@@ -23,7 +24,6 @@ from opkit.testing.operator_names import (
     PLAIN_NAMES,
     SAME_ARGUMENTS,
     SETS_NO_VALUE,
-    WRITTEN_OUT,
 )
 from opkit.testing.torch_functions import (
     GRADIENT,
@@ -43,6 +43,8 @@ _GRADIENT_WORDS = frozenset({"grad", "grads", "gradient", "gradients", "dy", "do
 _RESULTS = frozenset({"y", "z", "out", "output", "outputs", "result", "activations"})
 # What a loss is not differentiated by.
 _FIXED = frozenset({"target", "weight", "pos_weight"})
+# What ATen numbers so.
+_REDUCTIONS = ("none", "mean", "sum")
 # Parameters whose default nobody knows where the operator has no such attribute.
 _TO_BE_SAID = frozenset({"reduction"})
 
@@ -78,7 +80,7 @@ class Found:
 def find_by_name(spec: OpSpec) -> Found | None:
     """Return the reference that an operator's name says; None where torch has none, or is not here.
 
-    Source: operator_names.py, and torch's own schemas and signatures.
+    Source: operator_names.py, operator_formulas.py, and torch's own schemas and signatures.
     """
     try:
         torch = reference_package(TENSORS, wanted_by=spec.op)
@@ -234,8 +236,7 @@ def _call(path: str, parameters: Sequence[Parameter], spec: OpSpec) -> Found | N
         same = next((p for p in parameters if _is_same(p.name, attr.name)), None)
         if same is None or not _takes(same, attr) or same.name in taken:
             return None
-        is_flag = attr.type == "int" and same.kind == "bool"
-        taken[same.name] = f"bool({attr.name})" if is_flag else attr.name
+        taken[same.name] = _written(same, attr)
     of_lists = path.startswith(LIST_PREFIX)
     for tensor in waiting:
         # Numbers are named: what comes by order alone is a tensor, or what lists are paired with.
@@ -283,4 +284,19 @@ def _is_same(parameter: str, name: str) -> bool:
 
 
 def _takes(parameter: Parameter, attr: AttrSpec) -> bool:
-    return parameter.kind in _ATTRIBUTES.get(attr.type, ())
+    return parameter.kind in _ATTRIBUTES.get(attr.type, ()) or _is_number_of_reduction(
+        parameter, attr
+    )
+
+
+def _is_number_of_reduction(parameter: Parameter, attr: AttrSpec) -> bool:
+    return (parameter.name, parameter.kind, attr.type) == ("reduction", "text", "int")
+
+
+def _written(parameter: Parameter, attr: AttrSpec) -> str:
+    """Return an attribute as a parameter takes it."""
+    if _is_number_of_reduction(parameter, attr):
+        return f"({', '.join(map(repr, _REDUCTIONS))})[{attr.name}]"
+    if attr.type == "int" and parameter.kind == "bool":
+        return f"bool({attr.name})"
+    return attr.name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,9 @@ from opkit.testing.case_files import CASE_FILES, golden_of_file, load_cases, rep
 from opkit.testing.cases import Case, ShapeRule, default_cases
 from opkit.testing.expressions import check_expression, is_expression
 from opkit.testing.golden import Golden
-from opkit.testing.library_cases import library_cases
+from opkit.testing.opdef_cases import library_cases, other_library_cases
 from opkit.testing.pairwise import pairwise_cases
-from opkit.testing.run import is_prototype
+from opkit.testing.run import CaseResult, PrecisionReport, Verdict, is_prototype
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project
@@ -27,6 +28,7 @@ __all__ = [
     "project_cases",
     "replaces_generated_cases",
     "shape_rules",
+    "with_other_cases",
 ]
 
 
@@ -39,6 +41,7 @@ def project_cases(
     edge_values: bool = False,
     pairwise: bool = False,
     reference: str = "",
+    others: bool = False,
 ) -> tuple[Case, ...]:
     """Return the default cases of a project's operators, or of one of them, and its own ones.
 
@@ -50,6 +53,7 @@ def project_cases(
         reference: `golden` of every case that has none of its own; what the project's file of
             cases says where empty, and for an operator known by its OpDef alone torch's function
             of its name.
+        others: also what `with_other_cases` may run.
     Raises:
         UsageError: the project has no such operator, or its file of cases is wrong.
     """
@@ -62,6 +66,9 @@ def project_cases(
         given = goldens[spec.name]
         if not is_prototype(spec):
             cases += _library_cases(project, spec, given, seed)
+            for variant in range(spec.variant_count) if others else ():
+                for more in _other_rounds(project, spec, reference, variant, seed):
+                    cases += more
         elif pairwise:
             cases += pairwise_cases(spec, seed=seed, shape_rule=rule)
         else:
@@ -76,13 +83,64 @@ def project_cases(
     )
 
 
+def with_other_cases(
+    project: Project,
+    report: PrecisionReport,
+    run: Callable[[tuple[Case, ...]], PrecisionReport],
+    *,
+    reference: str = "",
+    seed: int = 0,
+) -> PrecisionReport:
+    """Return a report with further cases of those data types of which most are refused.
+
+    Args:
+        report: of generated cases of operators that their OpDefs alone describe.
+        run: what runs cases.
+        reference, seed: as `project_cases`.
+    """
+    drawn = Counter(result.combination for result in report.results)
+    waiting = {}
+    for op, variant in dict.fromkeys(r.combination for r in report.results if _is_refused(r)):
+        spec = next(spec for spec in project.operators if spec.op == op)
+        waiting[op, variant] = _other_rounds(project, spec, reference, variant, seed)
+    results = list(report.results)
+    while waiting:
+        taken = Counter(r.combination for r in results if not _is_refused(r))
+        waiting = {one: rest for one, rest in waiting.items() if 2 * taken[one] < drawn[one]}
+        rounds = {one: next(rest, None) for one, rest in waiting.items()}
+        waiting = {one: rest for one, rest in waiting.items() if rounds[one] is not None}
+        cases = tuple(case for some in rounds.values() for case in some or ())
+        if cases:
+            results += [r for r in run(cases).results if not _is_refused(r)]
+    return replace(report, results=tuple(results))
+
+
+def _other_rounds(
+    project: Project, spec: OpSpec, reference: str, variant: int, seed: int
+) -> Iterator[tuple[Case, ...]]:
+    given = _as_call(spec, _reference(project, spec, reference))
+    found = None if given else find_by_name(spec)
+    expression = found.expression if found is not None else given
+    return other_library_cases(spec, expression, variant, found=found, seed=seed)
+
+
+def _is_refused(result: CaseResult) -> bool:
+    return result.verdict is Verdict.REFUSED
+
+
+def _as_call(spec: OpSpec, given: str) -> str:
+    """Return a reference that is a function's name as a call of it."""
+    if given and not is_expression(given) and ".py:" not in given:
+        return f"{given}({', '.join(t.name for t in spec.inputs if t.param_type != 'optional')})"
+    return given
+
+
 def _library_cases(project: Project, spec: OpSpec, given: str, seed: int) -> tuple[Case, ...]:
     """Return the generated cases of an operator that its OpDef alone describes.
 
     Without a reference there are none: which shapes belong together nothing says.
     """
-    if given and not is_expression(given) and ".py:" not in given:
-        given = f"{given}({', '.join(t.name for t in spec.inputs if t.param_type != 'optional')})"
+    given = _as_call(spec, given)
     if given:
         return library_cases(spec, given, seed=seed)
     found = find_by_name(spec)

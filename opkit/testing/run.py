@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from opkit.toolchain import Project
 
 __all__ = ["CaseResult", "Library", "OutputResult", "PrecisionReport", "Verdict", "run_cases"]
+
+
+# How a launch says that the operator's own host code has returned an error.
+_REFUSAL = re.compile(r"\] its (?:tiling|InferShape) function failed")
 
 
 class Library(Protocol):
@@ -60,6 +65,8 @@ class Verdict(Enum):
     """The kernel faulted."""
     ERROR = "error"
     """It did not run: its host code refused, or the golden failed."""
+    REFUSED = "refused"
+    """The host code of an operator that only its OpDef describes takes no such shapes."""
     NO_REFERENCE = "no reference given"
     """It ran, and nothing says whether the result is right."""
 
@@ -81,6 +88,11 @@ class CaseResult:
     seconds: float
     """Wall time of the launch on this machine, not the chip's."""
 
+    @property
+    def combination(self) -> tuple[str, int]:
+        """The operator and its combination of data types."""
+        return self.case.op, self.case.variant
+
 
 @dataclass(frozen=True)
 class PrecisionReport:
@@ -99,8 +111,16 @@ class PrecisionReport:
 
     @property
     def passed(self) -> bool:
-        """Whether there were cases and every one passed; one without a reference has not."""
-        return bool(self.results) and all(result.verdict.passed for result in self.results)
+        """Whether there were cases and every one passed; one without a reference has not.
+
+        What is refused needs another case of the same data types that passes.
+        """
+        right = {result.combination for result in self.results if result.verdict.passed}
+        return bool(right) and all(
+            result.verdict.passed
+            or (result.verdict is Verdict.REFUSED and result.combination in right)
+            for result in self.results
+        )
 
 
 def run_cases(
@@ -200,7 +220,9 @@ def _launch_and_judge(
     except KernelFault as fault:
         return CaseResult(case, Verdict.FAULT, (), str(fault), time.perf_counter() - start)
     except OpkitError as error:
-        return _stopped(case, error, time.perf_counter() - start)
+        stopped = _stopped(case, error, time.perf_counter() - start)
+        refused = not is_prototype(spec) and case.origin is None and _REFUSAL.search(str(error))
+        return replace(stopped, verdict=Verdict.REFUSED) if refused else stopped
     seconds = time.perf_counter() - start
     try:
         rule = case_standard(case, standard)

@@ -71,6 +71,17 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
             operator("MseLoss", "predict label", attrs="reduction:string"),
             "torch.nn.functional.mse_loss(predict, label, reduction=reduction)",
         ),
+        (operator("BesselI1e", "x"), "torch.special.i1e(x)"),
+        (
+            operator("SoftMarginLoss", "self target", attrs="reduction:int=1"),
+            "torch.nn.functional.soft_margin_loss(self, target, "
+            "reduction=('none', 'mean', 'sum')[reduction])",
+        ),
+        (
+            operator("HingeLossGrad", "predict target grad_output", "grad_input"),
+            "torch.where(1 - predict * target > 0, -target * grad_output, 0.0)",
+        ),
+        (operator("FusedMulAddN", "x1 x2 x3", "y"), "x1 * x3.item() + x2"),
         (
             operator("LeakyReluV2", "x", attrs="negative_slope:float=0.01"),
             "torch.nn.functional.leaky_relu(x, negative_slope)",
@@ -137,7 +148,7 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
         operator("ReluV3", "x", outputs="y mask:uint8"),
         operator("IndexFillD", "x assist1 assist2", attrs="dim:int"),
         operator("Fill", "dims:int32 value"),
-        operator("HuberLoss", "predictions targets", attrs="delta:float"),
+        operator("MseLoss", "predict label"),
         operator("Gelu", "x", attrs="scale:float"),
         operator("HingeEmbeddingLoss", "input target", attrs="margin:float reduction:string"),
     ],

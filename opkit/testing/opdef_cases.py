@@ -3,6 +3,9 @@
 An OpDef says data types and attributes, not which shapes belong together. The reference does: a
 set of shapes is a case if it computes. So the inputs after the first get, in this order, the first
 one's shape, its last axis, its leading axes, one element, a square of its last axis.
+
+Host code may take fewer shapes than the reference does, or only some orders of axes. What else it
+may take comes in rounds: whole data blocks, then other axes.
 """
 
 from __future__ import annotations
@@ -23,12 +26,16 @@ from opkit.testing.cases import LIST_LENGTH, Case, Shape, make_case, plain_attr
 from opkit.testing.expressions import evaluate_expression, is_expression, names_of
 from opkit.testing.values import Source
 
-__all__ = ["library_cases"]
+__all__ = ["library_cases", "other_library_cases"]
 
 # No size is a multiple of 32 bytes; the last one has work for several cores.
 _SHAPES: tuple[Shape, ...] = ((1,), (31,), (7, 33), (3, 5, 65), (2, 3, 17, 19), (97, 1031))
 # For what halves an axis.
 _EVEN_SHAPES: tuple[Shape, ...] = ((2,), (34,), (7, 66), (3, 5, 130), (2, 3, 17, 38), (97, 2062))
+# For what takes whole data blocks only.
+_ALIGNED_SHAPES: tuple[Shape, ...] = (
+    *((64,), (16, 64), (4, 16, 64), (2, 4, 16, 64), (2, 2, 4, 16, 16), (256, 512)),
+)
 _AXES = ("axis", "axes", "dim", "dims", "concat_dim", "dimension")
 _INDICES = ("index", "indices")
 # One element that may not be any: bounds in their order, and a range that is not empty.
@@ -41,12 +48,20 @@ _NUMBERS = {
     **dict.fromkeys(("num", "steps"), 17.0),
 }
 # Lists of whole numbers that depend on a shape; others are read as ones.
-_LISTS: dict[str, Callable[[Shape], tuple[int, ...]]] = {
-    **dict.fromkeys(("perm", "permutation"), lambda shape: tuple(reversed(range(len(shape))))),
-    **dict.fromkeys(("multiples", "repeats"), lambda shape: (2,) * len(shape)),
-    "normalized_shape": lambda shape: shape[-1:],
-    **dict.fromkeys(_AXES, lambda shape: (len(shape) - 1,)),
+_LISTS: dict[str, Callable[[Shape, int], tuple[int, ...]]] = {
+    **dict.fromkeys(("perm", "permutation"), lambda shape, manner: _order(len(shape), manner)),
+    **dict.fromkeys(("multiples", "repeats"), lambda shape, manner: (2,) * len(shape)),
+    "normalized_shape": lambda shape, manner: shape[-1:],
+    **dict.fromkeys(_AXES, lambda shape, manner: (_axis(shape, manner),)),
 }
+# Of other cases, in the order in which they are tried: shapes, and which axes are chosen.
+_ROUNDS = (
+    (_ALIGNED_SHAPES, 0),
+    (_SHAPES, 1),
+    (_ALIGNED_SHAPES, 1),
+    (_SHAPES, 2),
+    (_ALIGNED_SHAPES, 2),
+)
 # What a required text says.
 _TEXTS = {"reduction": "mean", "approximate": "none"}
 # Of whole numbers that divide.
@@ -91,25 +106,71 @@ def library_cases(
     )
 
 
+def other_library_cases(
+    spec: OpSpec, expression: str, variant: int, *, found: Found | None = None, seed: int = 0
+) -> Iterator[tuple[Case, ...]]:
+    """Yield rounds of further cases of one combination of data types, the likeliest first.
+
+    Args: as `library_cases`.
+    """
+    for shapes, manner in _ROUNDS:
+        cases = []
+        for shape in shapes:
+            try:
+                case = _case(spec, variant, shape, expression, found, seed, manner)
+                usual = _case(spec, variant, shape, expression, found, seed)
+            except OpkitError:
+                continue
+            if manner == 0:
+                cases.append(case)
+            elif case != usual:
+                cases.append(replace(case, label=f"{case.name}-axes{manner}"))
+        yield tuple(cases)
+
+
+def _order(rank: int, manner: int) -> tuple[int, ...]:
+    """Return all axes in reverse, or with the last two or the two before them exchanged."""
+    axes = list(range(rank))
+    if manner == 0:
+        return tuple(reversed(axes))
+    last = rank - manner + 1
+    if last >= 2:
+        axes[last - 2 : last] = reversed(axes[last - 2 : last])
+    return tuple(axes)
+
+
+def _axis(shape: Shape, manner: int) -> int:
+    """Return the last axis, the first, or the one before the last."""
+    return (len(shape) - 1, 0, max(len(shape) - 2, 0))[manner]
+
+
 def _is_private(layout: str) -> bool:
     """Whether a format is one of the chip's own, whose shapes are others than the tensor's."""
     return "C0" in layout or "FRACTAL" in layout
 
 
 def _case(
-    spec: OpSpec, variant: int, shape: Shape, expression: str, found: Found | None, seed: int
+    spec: OpSpec,
+    variant: int,
+    shape: Shape,
+    expression: str,
+    found: Found | None,
+    seed: int,
+    manner: int = 0,
 ) -> Case:
     plain = make_case(spec, shape, variant=variant, seed=seed)
     case = replace(
         plain,
-        attrs=tuple((attr.name, _attribute(attr, shape)) for attr in spec.attrs),
+        attrs=tuple((attr.name, _attribute(attr, shape, manner)) for attr in spec.attrs),
         golden=expression,
     )
     if not is_expression(expression):
         return case
     read = dict(found.read) if found is not None else {}
     exponents = frozenset(_EXPONENT.findall(expression))
-    sources = tuple(_source(t, variant, shape, read.get(t.name), exponents) for t in spec.inputs)
+    sources = tuple(
+        _source(t, variant, shape, read.get(t.name), exponents, manner) for t in spec.inputs
+    )
     lengths = {
         t.name: len(source.values)
         for t, source in zip(spec.inputs, sources, strict=True)
@@ -164,12 +225,17 @@ def _choices(
 
 
 def _source(
-    tensor: TensorSpec, variant: int, shape: Shape, read: str | None, exponents: Collection[str]
+    tensor: TensorSpec,
+    variant: int,
+    shape: Shape,
+    read: str | None,
+    exponents: Collection[str],
+    manner: int,
 ) -> Source | None:
     """Return where an input's values come from that may not be any."""
     if read == "ints" or (tensor.name in _AXES and read == "int"):
         rule = _LISTS.get(tensor.name)
-        return Source(values=(1.0,) if rule is None else tuple(map(float, rule(shape))))
+        return Source(values=(1.0,) if rule is None else tuple(map(float, rule(shape, manner))))
     if tensor.name in _NUMBERS and read is not None:
         return Source(values=(_NUMBERS[tensor.name],))
     if tensor.name in exponents and not is_float(tensor.dtypes[variant]):
@@ -199,10 +265,11 @@ def _without_zero(
     return None
 
 
-def _attribute(attr: AttrSpec, shape: Shape) -> AttrValue:
-    """Return its default; the last axis for a required axis, else a plain value of its type."""
-    if attr.default is None and attr.name in _AXES and attr.type in ("int", "list_int"):
-        return len(shape) - 1 if attr.type == "int" else (len(shape) - 1,)
+def _attribute(attr: AttrSpec, shape: Shape, manner: int) -> AttrValue:
+    """Return its default; an axis for a required axis, else a plain value of its type."""
+    if (attr.default is None or manner) and attr.name in _AXES and attr.type in ("int", "list_int"):
+        axis = _axis(shape, manner)
+        return axis if attr.type == "int" else (axis,)
     if attr.default is None and attr.type == "string" and attr.name in _TEXTS:
         return _TEXTS[attr.name]
     return plain_attr(attr)

@@ -1,0 +1,136 @@
+"""What operators of graph engines compute that no function of torch's computes by their name.
+
+Sources: the documents of each operator, formula and parameters.
+"""
+
+from __future__ import annotations
+
+__all__ = ["WRITTEN_OUT"]
+
+_RECIPROCAL_SCALE = "(math.log(base) if base > 0 else 1.0)"
+
+_ROOT_MEAN_SQUARE = "torch.rsqrt(({x}).square().mean(tuple(range(-{w}.dim(), 0)), True) + epsilon)"
+_NORMED = "torch.nn.functional.rms_norm({x}, {w}.shape, {w}, epsilon)"
+_ADDED_NORMED = _NORMED.format(x="({0} + {1})", w="{2}")
+_ADDED_ROOT = _ROOT_MEAN_SQUARE.format(x="({0} + {1})", w="{2}")
+_GATE = "{0}.chunk(2, -1)[0]"
+_GATED = "{0}.chunk(2, -1)[1]"
+_GE_GLU = (
+    "torch.nn.functional.gelu({0}.chunk(2, dim)[0 if activate_left else 1],"
+    " approximate='tanh' if approximate else 'none')"
+)
+_MATRICES = (
+    "torch.matmul({0}.mT if transpose_x1 else {0}, {1}.mT if transpose_x2 else {1})",
+    "torch.matmul({0}.mT if adj_x1 else {0}, {1}.mT if adj_x2 else {1})",
+    "torch.matmul({0}.mT if adj_x else {0}, {1}.mT if adj_y else {1})",
+    "torch.matmul({0}, {1})",
+)
+
+WRITTEN_OUT: dict[str, tuple[str, ...]] = {
+    "accumulate_n": ("sum({0})",),
+    "acos_grad": ("-{dy} * torch.rsqrt(1 - {0} ** 2)",),
+    "acosh_grad": ("{dy} / torch.sinh({0})",),
+    "add_mat_mat_elements": ("{0} * {3}.item() + {4}.item() * {1} * {2}",),
+    "add_n": ("sum({0})",),
+    "add_rms_norm": (f"({_ADDED_NORMED}, {_ADDED_ROOT}, {{0}} + {{1}})",),
+    "add_rms_norm_cast": (f"({_ADDED_NORMED}, {_ADDED_NORMED}, {_ADDED_ROOT}, {{0}} + {{1}})",),
+    "addcdiv": ("{0} + {3} * {1} / {2}",),
+    "addcmul": ("{0} + {3} * {1} * {2}",),
+    "adds": ("{0} + value",),
+    "apply_adagrad_d": (
+        "({0} - {2}.item() * {3} * torch.rsqrt({1} + {3} ** 2 * update_slots),"
+        " {1} + {3} ** 2 * update_slots)",
+    ),
+    "apply_gradient_descent": ("{0} - {1}.item() * {2}",),
+    "arg_max_with_value": ("tuple(torch.max({0}, dimension, keep_dims))[::-1]",),
+    "arg_min_with_value": ("tuple(torch.min({0}, dimension, keep_dims))[::-1]",),
+    "asin_grad": ("{dy} * torch.rsqrt(1 - {0} ** 2)",),
+    "asinh_grad": ("{dy} / torch.cosh({0})",),
+    "assign_add": ("{0} + {1}",),
+    "assign_sub": ("{0} - {1}",),
+    "axpy": ("{0} + {2} * {1}", "{0} + alpha * {1}"),
+    "batch_mat_mul": _MATRICES,
+    "bias_add": ("{0} + {1}",),
+    "clip_by_value": ("torch.clamp({0}, {1}.item(), {2}.item())",),
+    "concat": ("torch.cat({1}, {0}.item())", "torch.cat({0}, {1}.item())"),
+    "div": ("torch.div({0}, {1}, rounding_mode=(None, 'trunc', 'floor')[mode])",),
+    "div_no_nan": ("torch.where({1} == 0, 0.0, {0} / {1})",),
+    "elu_grad": ("{dy} * torch.where(activations > 0, 1.0, activations + 1.0)",),
+    "exp": (f"torch.exp((scale * {{0}} + shift) * {_RECIPROCAL_SCALE})",),
+    "fatrelu_mul": (f"torch.where({_GATE} > {{1}}.item(), {_GATE}, 0.0) * {_GATED}",),
+    "fill_diagonal": ("torch.clone({0}).fill_diagonal_({1}.item(), wrap)",),
+    "foreach_copy": ("[torch.clone(tensor) for tensor in {0}]",),
+    "foreach_pow_scalar_and_tensor": ("torch._foreach_pow({0}.item(), {1})",),
+    "fused_mul_add_n": ("{0} * {2}.item() + {1}",),
+    "ge_glu": (f"({_GE_GLU} * {{0}}.chunk(2, dim)[1 if activate_left else 0], {_GE_GLU})",),
+    "gelu": ("torch.nn.functional.gelu({0}, approximate='tanh')",),
+    "gelu_grad": ("torch.ops.aten.gelu_backward({dy}, {0}, approximate='tanh')",),
+    "gelu_mul": (f"torch.nn.functional.gelu({_GATE}, approximate=approximate) * {_GATED}",),
+    "gemma_rms_norm": (
+        "(torch.nn.functional.rms_norm({0}, {1}.shape, 1 + {1}, epsilon), "
+        + _ROOT_MEAN_SQUARE.format(x="{0}", w="{1}")
+        + ")",
+    ),
+    # What it gave is clipped where what it was given is.
+    "hardtanh_grad": ("torch.ops.aten.hardtanh_backward({dy}, {0}, min_val, max_val)",),
+    "hinge_loss": ("torch.clamp(1 - {0} * {1}, min=0)",),
+    "hinge_loss_grad": ("torch.where(1 - {0} * {1} > 0, -{1} * {dy}, 0.0)",),
+    "huber_loss": ("torch.nn.functional.huber_loss({0}, {1}, reduction='none', delta=delta)",),
+    "inplace_add_rms_norm": (f"({_ADDED_NORMED}, {_ADDED_ROOT}, {{0}} + {{1}})",),
+    "inv_grad": ("-{dy} * {0} ** 2",),
+    "l2_loss": ("torch.square({0}).sum() / 2",),
+    "layer_norm": (
+        "torch.native_layer_norm({0}, normalized_shape.tolist(), gamma, beta, epsilon)",
+    ),
+    "lin_space": ("torch.linspace({0}.item(), {1}.item(), {2}.item())",),
+    "log": (f"torch.log(scale * {{0}} + shift) / {_RECIPROCAL_SCALE}",),
+    "log_softmax": ("torch.log_softmax({0}, axes[0])",),
+    "log_softmax_grad": ("{dy} - torch.exp({0}) * {dy}.sum(axis[0], True)",),
+    "lp_loss": (
+        # No other power is documented.
+        "torch.nn.functional.l1_loss({0}, {1}, reduction=reduction) if p == 1 else None",
+    ),
+    "masked_fill": ("torch.where({1}.bool(), {2}, {0})",),
+    "masked_scale": ("{0} * {1} * scale", "{0} * {1} * value"),
+    "mat_mul": _MATRICES,
+    "mul_no_nan": ("torch.where({1} == 0, 0.0, {0} * {1})",),
+    "muls": ("{0} * value",),
+    "pack": ("torch.stack({0}, axis)",),
+    "range": ("torch.arange({0}.item(), {1}.item(), {2}.item())",),
+    "reciprocal_grad": ("-{dy} * {0} ** 2",),
+    "relu_grad": ("{dy} * ({0} > 0)",),
+    "rms_norm": (f"({_NORMED}, {_ROOT_MEAN_SQUARE})".format(x="{0}", w="{1}"),),
+    "rsqrt_grad": ("-0.5 * {dy} * {0} ** 3",),
+    "select": ("torch.where({0}.bool(), {1}, {2})",),
+    "selu_grad": (
+        "{dy} * torch.where(outputs > 0, 1.0507009873554805, outputs + 1.7580993408473766)",
+    ),
+    "silu_mul": ("torch.nn.functional.silu({0}) * {1}",),
+    "smooth_l1_loss": (
+        "torch.nn.functional.smooth_l1_loss({0}, {1}, reduction='none', beta=sigma)",
+    ),
+    "soft_margin_loss_grad": (
+        "-{1} * torch.sigmoid(-{1} * {0}) * {dy} / ({0}.numel() if reduction == 'mean' else 1)",
+    ),
+    "softmax": ("torch.softmax({0}, axes[0])",),
+    "softmax_grad": (
+        "{0} * ({dy} - ({0} * {dy}).sum(axes[0], True))",
+        "{0} * ({dy} - ({0} * {dy}).sum(-1, True))",
+    ),
+    "sqrt_grad": ("{dy} * 0.5 / {0}",),
+    "squared_relu": ("torch.relu({0}) ** 2",),
+    "swi_glu": ("torch.nn.functional.silu({0}.chunk(2, dim)[0]) * {0}.chunk(2, dim)[1]",),
+    "swiglu_clamp": (
+        f"torch.clamp(torch.nn.functional.silu({_GATE}), max=limit)"
+        f" * torch.clamp({_GATED}, -limit, limit)",
+    ),
+    "swish": ("{0} * torch.sigmoid(scale * {0})",),
+    "tensor_move": ("torch.clone({0})",),
+    "transpose": ("torch.permute({0}, {1}.tolist())",),
+    "truncate_div": ("torch.div({0}, {1}, rounding_mode='trunc')",),
+}
+"""Expressions whose `{0}`, `{1}` are inputs in the OpDef's order, and whose names its attributes.
+
+The first counts whose names are all there, and that has each attribute but `SETS_NO_VALUE`. Of
+gradients `{dy}` is the input that is called so, and the others are counted without it.
+"""

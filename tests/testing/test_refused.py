@@ -1,0 +1,114 @@
+"""Cases that an operator's host code refuses: told as such, and others in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkit.dtypes import DType, find_dtype
+from opkit.errors import UsageError
+from opkit.schema import OpSpec, TensorSpec
+from opkit.testing import (
+    PrecisionReport,
+    Verdict,
+    project_cases,
+    run_cases,
+    with_other_cases,
+)
+
+pytest.importorskip("torch")
+
+
+def dtype(name: str) -> DType:
+    found = find_dtype(name)
+    assert found is not None
+    return found
+
+
+def tensor(name: str, *kinds: str) -> TensorSpec:
+    return TensorSpec(name, "required", tuple(map(dtype, kinds)), ("ND",) * len(kinds))
+
+
+SPEC = OpSpec(
+    "Transpose",
+    "transpose",
+    (tensor("x", "float32", "float16"), tensor("perm", "int64", "int64")),
+    (tensor("y", "float32", "float16"),),
+    (),
+    Path("library"),
+)
+PROJECT: Any = SimpleNamespace(name="transpose", operators=(SPEC,))
+
+
+class ExchangesTwo:
+    """A library whose host code takes one order of three axes, in any data type but those named."""
+
+    def __init__(
+        self, *refused: str, text: str = "[Transpose] its tiling function failed: no"
+    ) -> None:
+        self.refused, self.text = refused, text
+
+    def run(
+        self,
+        op_type: str,
+        inputs: Sequence[Any],
+        attrs: Mapping[str, Any],
+        *,
+        dtypes: Sequence[str],
+        out_shape: Any = None,
+        out_dtype: Any = None,
+    ) -> list[Any]:
+        order = tuple(inputs[1].tolist())
+        if order != (0, 2, 1) or dtypes[0] in self.refused:
+            raise UsageError(self.text)
+        return [np.ascontiguousarray(inputs[0].transpose(order))]
+
+
+def report(library: Any) -> PrecisionReport:
+    """Return the cases' verdicts, with others in place of what is refused."""
+
+    def run(cases: Any) -> PrecisionReport:
+        return run_cases(PROJECT, cases, library=library, golden=None)
+
+    return with_other_cases(PROJECT, run(project_cases(PROJECT, golden=None)), run)
+
+
+def test_other_orders_of_axes_are_tried_where_the_first_is_refused() -> None:
+    found = report(ExchangesTwo())
+    assert found.passed
+    assert found.count(Verdict.FAIL) == found.count(Verdict.ERROR) == 0
+    right = [result.case for result in found.results if result.verdict is Verdict.PASS]
+    assert {case.dtypes[0].name for case in right} == {"float16", "float32"}
+    assert all(len(case.shape) == 3 for case in right)
+    # What was refused first is told; what was tried in vain is not.
+    assert found.count(Verdict.REFUSED) == len(project_cases(PROJECT, golden=None))
+
+
+def test_a_data_type_of_which_every_case_is_refused_has_not_passed() -> None:
+    found = report(ExchangesTwo("float16"))
+    assert found.count(Verdict.PASS) > 0
+    assert not found.passed
+
+
+def test_what_fails_otherwise_than_by_refusing_stays_an_error() -> None:
+    found = report(ExchangesTwo("float16", "float32", text="[Transpose] has 3 inputs"))
+    assert found.count(Verdict.REFUSED) == 0
+    assert found.count(Verdict.ERROR) == len(found.results)
+
+
+def test_a_refused_case_that_a_file_asks_for_is_an_error() -> None:
+
+    case = replace(project_cases(PROJECT, golden=None)[0], origin=Path("tests/cases.yaml"))
+    (result,) = run_cases(PROJECT, [case], library=ExchangesTwo(), golden=None).results
+    assert result.verdict is Verdict.ERROR
+
+
+def test_other_cases_can_be_named() -> None:
+    names = {c.name for c in project_cases(PROJECT, golden=None, others=True)}
+    assert {result.case.name for result in report(ExchangesTwo()).results} <= names
