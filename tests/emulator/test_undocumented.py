@@ -85,13 +85,13 @@ def test_the_bits_of_a_number_are_those_that_memory_would_hold(compile_kernel) -
       out[2] = GetScalarBitcodeValue(int16_t(-2));
       SetSyncBaseAddr(out[0]);
       PRELOAD(4);
-      out[3] = BRCB_BROADCAST_NUMBER * HALF_FACTOR;
+      out[3] = BRCB_BROADCAST_NUMBER * HALF_FACTOR + EIGHT * SIXTEEN;
       out[4] = SYNC_AIC_FLAG >= 11 && SYNC_AIC_AIV_FLAG <= 14 && SYNC_AIC_FLAG != SYNC_AIC_AIV_FLAG;
     }
     """)
     y = np.zeros(5, np.uint64)
     run(y)
-    assert [int(value) for value in y] == [0xC000, 0xC0000000, 0xFFFE, 16, 1]
+    assert [int(value) for value in y] == [0xC000, 0xC0000000, 0xFFFE, 16 + 8 * 16, 1]
 
 
 BURSTS = """

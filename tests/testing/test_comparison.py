@@ -195,3 +195,9 @@ def test_memory_stays_bounded_for_large_arrays() -> None:
     tracemalloc.stop()
     # The step is fixed, so eight times as many elements cost the same temporaries.
     assert peak < 96 << 20
+
+
+def test_float64_is_compared_exactly_as_it_is_only_moved() -> None:
+    assert compare_lists([1, NAN, -INF, 1e300], [1, NAN, -INF, 1e300], "float64").passed
+    assert not compare_lists([1 + 2**-52], [1], "float64").passed
+    assert not compare_lists([1.0], [NAN], "float64").passed
