@@ -86,7 +86,7 @@ def find_by_name(spec: OpSpec) -> Found | None:
         torch = reference_package(TENSORS, wanted_by=spec.op)
     except SetupError:
         return None
-    name = _plain_name(spec.op)
+    name = _plain_name(spec)
     gradient = _gradient_input(spec)
     # Which of `x` and `y` is the gradient nothing says.
     if name.endswith(GRADIENT) and gradient is None:
@@ -108,10 +108,10 @@ def find_by_name(spec: OpSpec) -> Found | None:
     return None
 
 
-def _plain_name(op: str) -> str:
+def _plain_name(spec: OpSpec) -> str:
     """Return a name without its version, and without what says how it is computed."""
-    name = snake_case(op)
-    if name in ANOTHER_OPERATOR:
+    name = snake_case(spec.op)
+    if name in ANOTHER_OPERATOR and any(tensor.name == "mask" for tensor in spec.inputs):
         return name
     for _ in range(2):
         name = _VERSION.sub("", name) or name

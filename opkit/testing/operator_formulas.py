@@ -19,6 +19,8 @@ _GE_GLU = (
     "torch.nn.functional.gelu({0}.chunk(2, dim)[0 if activate_left else 1],"
     " approximate='tanh' if approximate else 'none')"
 )
+_SITU_GATE = "{0}.chunk(2, dim)[0 if activate_left else 1]"
+_SITU_UP = "{0}.chunk(2, dim)[1 if activate_left else 0]"
 _MATRICES = (
     "torch.matmul({0}.mT if transpose_x1 else {0}, {1}.mT if transpose_x2 else {1})",
     "torch.matmul({0}.mT if adj_x1 else {0}, {1}.mT if adj_x2 else {1})",
@@ -106,6 +108,11 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         "{dy} * torch.where(outputs > 0, 1.0507009873554805, outputs + 1.7580993408473766)",
     ),
     "silu_mul": ("torch.nn.functional.silu({0}) * {1}",),
+    "situ_glu": (
+        f"beta * torch.tanh({_SITU_GATE} / beta) * torch.sigmoid({_SITU_GATE})"
+        f" * (linear_beta * torch.tanh({_SITU_UP} / linear_beta) if linear_beta > 0"
+        f" else {_SITU_UP})",
+    ),
     "smooth_l1_loss": (
         "torch.nn.functional.smooth_l1_loss({0}, {1}, reduction='none', beta=sigma)",
     ),

@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 ANOTHER_OPERATOR = frozenset({"relu_grad_v2"})
-"""Operators whose version takes other tensors than the first: here a mask of bits."""
+"""Operators whose version is another operator where it takes a mask: one of bits."""
 
 NEEDS_VALUES = frozenset({"hinge_embedding_loss", "margin_ranking_loss", "cosine_embedding_loss"})
 """Functions of a target that is 1 or -1: of other numbers each implementation makes its own."""
@@ -78,6 +78,7 @@ SAME_ARGUMENTS: tuple[frozenset[str], ...] = (
     frozenset({"cdist", "cdist_result"}),
     frozenset({"beta", "sigma"}),
     frozenset({"value", "fill_value"}),
+    frozenset({"maxnorm", "max_norm"}),
     frozenset({"min", "clip_value_min", "min_value", "min_val"}),
     frozenset({"max", "clip_value_max", "max_value", "max_val"}),
 )

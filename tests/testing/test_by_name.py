@@ -71,6 +71,11 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
             operator("MseLoss", "predict label", attrs="reduction:string"),
             "torch.nn.functional.mse_loss(predict, label, reduction=reduction)",
         ),
+        (operator("ReluGradV2", "gradients features"), "gradients * (features > 0)"),
+        (
+            operator("RenormV2", "x", attrs="p:float=1 dim:int=0 max_norm:float=5"),
+            "torch.renorm(x, p, dim, max_norm)",
+        ),
         (operator("BesselI1e", "x"), "torch.special.i1e(x)"),
         (
             operator("SoftMarginLoss", "self target", attrs="reduction:int=1"),
@@ -225,3 +230,20 @@ def test_an_expression_is_checked_and_evaluated_over_inputs_and_attributes() -> 
     check_expression("sum(row.max() for row in x) * by", spec, where="here")
     kinds = [is_expression(text) for text in ("torch.abs(x)", "x + by", "torch.abs", "g.py:f")]
     assert kinds == [True, True, False, False]
+
+
+@pytest.mark.parametrize("beta", [0.0, 2.0])
+def test_a_formula_of_the_documents_is_written_out(beta: float) -> None:
+    torch = pytest.importorskip("torch")
+    spec = operator(
+        "SituGlu", "x", "y", "dim:int=-1 beta:float=4 linear_beta:float=2 activate_left:bool=true"
+    )
+    found = find_by_name(spec)
+    assert found is not None
+    x = np.linspace(-3, 3, 12).reshape(2, 6)
+    attrs = {"dim": -1, "beta": 4.0, "linear_beta": beta, "activate_left": False}
+    up, gate = torch.tensor(x).chunk(2, -1)
+    wanted = 4 * torch.tanh(gate / 4) / (1 + torch.exp(-gate))
+    wanted = wanted * (beta * torch.tanh(up / beta) if beta else up)
+    (result,) = evaluate_expression(found.expression, spec, [x], attrs=attrs)
+    np.testing.assert_allclose(result, wanted.numpy(), rtol=1e-12)
