@@ -108,13 +108,17 @@ class ProgramCalls(ABC):
         memory: dict[str, Any] = dict(given)
         for group in self.lowered.groups:
             if group.kind == "view":
-                (node,) = group.nodes
-                memory[node.output.name] = memory[node.inputs[0]].reshape(
-                    tuple(evaluate(e, sizes) for e in node.output.shape)
-                )
+                self.run_view(group, memory, sizes)
             else:
                 self.run_group(group, memory, sizes, scalars)
         return memory, sizes
+
+    def run_view(self, group: Group, memory: dict[str, Any], sizes: Mapping[str, int]) -> None:
+        """Give a tensor in memory another shape as well."""
+        (node,) = group.nodes
+        memory[node.output.name] = memory[node.inputs[0]].reshape(
+            tuple(evaluate(e, sizes) for e in node.output.shape)
+        )
 
     def scalars(
         self, sizes: Mapping[str, int], attributes: Mapping[str, float]

@@ -20,8 +20,9 @@ from .library import LIBRARY, run_library
 from .movements import MOVEMENTS, run_movement
 from .native import NativeKernel, compile_text
 from .products import run_product
-from .stages import Stages, VectorKernel, attention_source, compile_stages, source_of
-from .vector import DoesNotFit, launch_for, run_plan, run_steps
+from .stages import Stages, attention_source, compile_stages
+from .vector import run_plan, run_steps
+from .vector_kernels import VectorKernel, fitting_launch, source_of
 
 if TYPE_CHECKING:
     from .host import HostProgram
@@ -95,6 +96,8 @@ class Compiled(ProgramCalls):
         """Run one kernel; its results appear in memory."""
         if group.kind == "vector":
             self._launch(group, memory, sizes, scalars)
+        elif group.kind == "view":
+            self.run_view(group, memory, sizes)
         elif group.kind == "matmul":
             run_product(self, group, memory, sizes, scalars)
         elif group.kind == "attention":
@@ -114,10 +117,10 @@ class Compiled(ProgramCalls):
         sizes: Mapping[str, int],
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield what the steps of a kernel compute, as they are and in the slots of its plan."""
-        plans = {kernel.name: kernel.plan for kernel in self.stages.kernels.get(group.name, ())}
+        plans = {kernel.name: kernel.plan for kernel in self.stages.vector.get(group.name, ())}
         product = self.stages.products.get(group.name)
         if product is not None and product.epilogue is not None:
-            plans[product.name] = product.epilogue.plan
+            plans[group.name] = product.epilogue.plan
         for name, plan in plans.items():
             yield f"steps of {name}", run_steps(plan.program, arrays, scalars, sizes)
             yield f"plan of {name}", run_plan(plan, arrays, scalars, sizes)
@@ -129,20 +132,10 @@ class Compiled(ProgramCalls):
         sizes: Mapping[str, int],
         scalars: Mapping[str, float],
     ) -> None:
-        candidates = self.stages.kernels[group.name]
-        for kernel in candidates:
-            try:
-                launch = launch_for(
-                    kernel.layout, self.stages.chip, sizes, scalars, self.stages.choices
-                )
-            except DoesNotFit:
-                if kernel is candidates[-1]:
-                    raise
-                continue
-            break
-        arguments: list[object] = []
-        for name in kernel.text.arguments:
-            arguments.append(self.room(name, memory, sizes))
+        kernel, launch = fitting_launch(
+            self.stages.vector[group.name], self.stages.chip, sizes, scalars, self.stages.choices
+        )
+        arguments = [self.room(name, memory, sizes) for name in kernel.text.arguments]
         self._native(kernel).launch([*arguments, launch.data], launch.block_dim)
 
     def _attend(self, group: Group, memory: dict[str, Any], sizes: Mapping[str, int]) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .fusion import Group
 from .products import cut_of
-from .vector import DoesNotFit, launch_for, tile_for
+from .vector import DoesNotFit, tile_for
+from .vector_kernels import fitting_launch
 
 if TYPE_CHECKING:
-    from .stages import Stages, VectorKernel
+    from .stages import Stages
 
 __all__ = ["KernelNote", "explain", "stage_text"]
 
@@ -45,12 +47,14 @@ def explain(stages: Stages, sizes: Mapping[str, int] | None = None) -> list[Kern
 
 
 def _note(stages: Stages, group: Group, sizes: Mapping[str, int] | None) -> KernelNote:
-    names = tuple(node.operator for node in group.nodes)
+    names = tuple(node.operator for node in group.all_nodes)
     kernels = stages.kernels.get(group.name, ())
     if group.name in stages.products and sizes is not None:
         cut = cut_of(stages.products[group.name], stages.graph, stages.chip, sizes, stages.choices)
         tile = cut.most_rows * cut.most_columns
         schedule = "blocks" if len(group.nodes) == 1 else "blocks, finished by vector cores"
+        if group.before:
+            schedule = f"what is multiplied, by vector cores; {schedule}"
         return KernelNote(
             *(group.name, group.kind, names, group.why, schedule, 0.0, 0, 0),
             *(cut.cores, tile, cut.blocks),
@@ -60,7 +64,14 @@ def _note(stages: Stages, group: Group, sizes: Mapping[str, int] | None) -> Kern
     kernel = kernels[0]
     cores = tile = tiles = 0
     if sizes is not None:
-        kernel, cores, tile, tiles = _launched(stages, kernels, sizes)
+        uniform = dict.fromkeys(stages.fused.uniform, 0.0)
+        try:
+            kernel, launch = fitting_launch(kernels, stages.chip, sizes, uniform, stages.choices)
+        except DoesNotFit:
+            kernel = kernels[-1]
+        else:
+            cores, tiles = launch.block_dim, launch.split.tiles
+            tile = int(launch.values["tileLength"])
     columns = kernel.domain.columns
     largest = 0
     if isinstance(columns, int) or kernel.plan.program.schedule != "rows":
@@ -80,22 +91,9 @@ def _note(stages: Stages, group: Group, sizes: Mapping[str, int] | None) -> Kern
     )
 
 
-def _launched(
-    stages: Stages, kernels: tuple[VectorKernel, ...], sizes: Mapping[str, int]
-) -> tuple[VectorKernel, int, int, int]:
-    uniform = dict.fromkeys(stages.fused.uniform, 0.0)
-    for kernel in kernels:
-        try:
-            launch = launch_for(kernel.layout, stages.chip, sizes, uniform, stages.choices)
-        except DoesNotFit:
-            continue
-        return kernel, launch.block_dim, int(launch.values["tileLength"]), launch.split.tiles
-    return kernels[-1], 0, 0, 0
-
-
 def stage_text(stages: Stages, stage: str, sizes: Mapping[str, int] | None = None) -> str:
     """Return one stage as text; the names are those of `STAGES`."""
-    kernels = [kernel for group in stages.kernels.values() for kernel in group]
+    kernels = [kernel for group in stages.vector.values() for kernel in group]
     if stage == "traced":
         return str(stages.traced)
     if stage == "graph":
@@ -111,16 +109,12 @@ def stage_text(stages: Stages, stage: str, sizes: Mapping[str, int] | None = Non
         parts = []
         for product in stages.products.values():
             cut = cut_of(product, stages.graph, stages.chip, sizes or {}, stages.choices)
-            parts.append(f"kernel {product.name}\n{cut}")
-        for group in stages.kernels.values():
-            for kernel in group:
-                try:
-                    launch = launch_for(
-                        kernel.layout, stages.chip, sizes or {}, uniform, stages.choices
-                    )
-                except DoesNotFit:
-                    continue
+            parts.append(f"kernel {product.group.name}\n{cut}")
+        for group in stages.vector.values():
+            with suppress(DoesNotFit):
+                kernel, launch = fitting_launch(
+                    group, stages.chip, sizes or {}, uniform, stages.choices
+                )
                 parts.append(f"kernel {kernel.name}\n{launch.split}")
-                break
         return "\n\n".join(parts)
     return "\n".join(stages.texts.values())

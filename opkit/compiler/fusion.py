@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from .dimensions import same
+from .dimensions import is_one, same
 from .graph import Graph, Node, Tensor
 from .operators import OPERATORS
 from .vector import UnfusableError, domain_of
 
-__all__ = ["FusedGraph", "Group", "fuse", "is_uniform_node"]
+__all__ = ["FusedGraph", "Group", "fuse", "fuse_prologues", "is_uniform_node"]
 
 _SOURCES = ("constant", "attribute", "extent")
 
@@ -27,11 +27,14 @@ class Group:
     nodes: tuple[Node, ...]
     why: str = ""
     """Why it is not part of the group before it."""
+    before: tuple[Group, ...] = ()
+    """What the same kernel does first: `vector` groups and views that lead to what a product
+    multiplies. `nodes` are without theirs."""
 
     @cached_property
-    def defined(self) -> frozenset[str]:
-        """The tensors that its nodes compute."""
-        return frozenset(node.output.name for node in self.nodes)
+    def all_nodes(self) -> tuple[Node, ...]:
+        """All nodes of the kernel, in order."""
+        return (*(node for part in self.before for node in part.nodes), *self.nodes)
 
 
 @dataclass(frozen=True)
@@ -42,23 +45,39 @@ class FusedGraph:
     groups: tuple[Group, ...]
 
     def inputs_of(self, group: Group) -> tuple[str, ...]:
-        """Return the tensors that a group reads from memory; numbers come with the launch."""
-        uniform = self.uniform
-        found: dict[str, None] = {}
-        for node in group.nodes:
-            for name in node.inputs:
-                if name not in group.defined and name not in uniform:
-                    found.setdefault(name)
-        return tuple(found)
+        """Return the tensors that a group's own nodes read from memory; numbers come with the
+        launch."""
+        return self._read_by(group.nodes)
+
+    def operands_of(self, group: Group) -> tuple[str, ...]:
+        """Return the tensors that a whole kernel reads and does not compute."""
+        return self._read_by(group.all_nodes)
+
+    def _read_by(self, nodes: Sequence[Node]) -> tuple[str, ...]:
+        defined = {node.output.name for node in nodes}
+        names = dict.fromkeys(name for node in nodes for name in node.inputs)
+        return tuple(name for name in names if name not in defined | self.uniform)
 
     def outputs_of(self, group: Group) -> tuple[str, ...]:
-        """Return the tensors of a group that others read or that the program returns."""
-        wanted = {tensor for _, tensor in self.graph.outputs}
-        for other in self.groups:
-            if other is not group:
-                for node in other.nodes:
-                    wanted.update(node.inputs)
+        """Return the tensors of a group's own nodes that others read, those of its kernel among
+        them, or that the program returns."""
+        wanted = self._read_beside([group])
         return tuple(n.output.name for n in group.nodes if n.output.name in wanted)
+
+    def results_of(self, group: Group) -> tuple[str, ...]:
+        """Return the tensors that a whole kernel leaves for others or that the program returns."""
+        wanted = self._read_beside([group, *group.before])
+        return tuple(n.output.name for n in group.all_nodes if n.output.name in wanted)
+
+    def _read_beside(self, groups: Sequence[Group]) -> set[str]:
+        """Return what the program returns, and what any but these read."""
+        wanted = {tensor for _, tensor in self.graph.outputs}
+        for kernel in self.groups:
+            for part in (*kernel.before, kernel):
+                if not any(part is group for group in groups):
+                    for node in part.nodes:
+                        wanted.update(node.inputs)
+        return wanted
 
     @cached_property
     def uniform(self) -> frozenset[str]:
@@ -75,6 +94,9 @@ class FusedGraph:
             lines.append(f"kernel {group.name} ({group.kind})")
             if group.why:
                 lines.append(f"    separate: {group.why}")
+            for part in group.before:
+                lines.append(f"    first {part.name} ({part.kind})")
+                lines += [f"        {node}" for node in part.nodes]
             lines += [f"    {node}" for node in group.nodes]
         return "\n".join(lines)
 
@@ -120,6 +142,86 @@ def fuse(graph: Graph, *, apart: bool = False) -> FusedGraph:
         lasting |= wrong
 
 
+def fuse_prologues(fused: FusedGraph) -> FusedGraph:
+    """Return the graph with the vector groups that compute what products multiply in the kernels
+    of these.
+
+    Vector cores do such work first, cube cores wait for it: that saves a launch. Of several
+    products that read the same the first takes it in; what lies between two kernels through a
+    third stays a kernel of its own.
+    """
+    groups = list(fused.groups)
+    index = 0
+    while index < len(groups):
+        group = groups[index]
+        taken = _prologue_of(fused, groups, index) if group.kind == "matmul" else []
+        groups[index] = replace(group, before=tuple(groups[at] for at in taken))
+        for at in reversed(taken):
+            del groups[at]
+        index += 1 - len(taken)
+    if len(groups) == 1:
+        groups[0] = replace(groups[0], name=fused.graph.name)
+    _, reads = _needs(groups)
+    return replace(fused, groups=tuple(groups[at] for at in _order(reads)))
+
+
+def _needs(groups: Sequence[Group]) -> tuple[dict[str, int], list[set[int]]]:
+    """Return the kernel that computes each tensor, and which kernels each waits for."""
+    home = {node.output.name: at for at, each in enumerate(groups) for node in each.all_nodes}
+    reads = [
+        {home[n] for node in each.all_nodes for n in node.inputs if n in home} - {at}
+        for at, each in enumerate(groups)
+    ]
+    return home, reads
+
+
+def _prologue_of(fused: FusedGraph, groups: Sequence[Group], index: int) -> list[int]:
+    """Return the places of the groups that can be part of a product's kernel, in order."""
+    home, reads = _needs(groups)
+    returned = {home.get(tensor) for _, tensor in fused.graph.outputs}
+    taken: list[int] = []
+    for name in groups[index].nodes[0].inputs:
+        chain: list[int] = []
+        at = home.get(name)
+        while at is not None and groups[at].kind == "view":
+            chain.append(at)
+            at = home.get(groups[at].nodes[0].inputs[0])
+        if at is None or groups[at].kind != "vector" or not _lies_ready(fused, groups[index], name):
+            continue
+        # Others would not know under which name such a view lies.
+        if any(
+            each in returned or any(each in read for to, read in enumerate(reads) if to != after)
+            for each, after in zip(chain, [index, *chain], strict=False)
+        ):
+            continue
+        wanted = {*taken, *chain, at}
+        # Nothing else that this kernel waits for may need what it computes first.
+        others = (reads[index] | set().union(*(reads[each] for each in wanted))) - wanted
+        if not any(_reaches(reads, other, wanted) for other in others):
+            taken = sorted(wanted)
+    return taken
+
+
+def _lies_ready(fused: FusedGraph, group: Group, name: str) -> bool:
+    """Whether a product's kernel takes a matrix as it lies: one for each batch, or one for all."""
+    outer = group.nodes[0].output.shape[:-2]
+    own = fused.graph.tensors[name].shape[:-2]
+    return all(map(is_one, own)) or (
+        len(own) == len(outer) and all(same(a, b) for a, b in zip(own, outer, strict=True))
+    )
+
+
+def _reaches(reads: Sequence[set[int]], start: int, goals: set[int]) -> bool:
+    stack, seen = [start], {start}
+    while stack:
+        at = stack.pop()
+        if at in goals:
+            return True
+        stack += reads[at] - seen
+        seen |= reads[at]
+    return False
+
+
 def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
     """Return a partition in which no tensor of `lasting` is computed more than once."""
     uniform: set[str] = set()
@@ -143,7 +245,7 @@ def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
     if not apart:
         building, home = _merge(graph, building, home, lasting)
     groups = []
-    for position, index in enumerate(_order(building, home)):
+    for position, index in enumerate(_order(_reads(building, home))):
         kind, nodes, why = building[index]
         name = graph.name if len(building) == 1 else f"{graph.name}_{position}"
         groups.append(Group(name, kind, tuple(nodes), why))
@@ -345,10 +447,10 @@ def _between(reads: Sequence[set[int]], left: int, right: int) -> bool:
     return reaches(right, left, False) or reaches(left, right, False)
 
 
-def _order(building: Sequence[tuple[str, list[Node], str]], home: dict[str, int]) -> list[int]:
-    reads = _reads(building, home)
+def _order(reads: Sequence[set[int]]) -> list[int]:
+    """Return the kernels so that each comes after what it waits for, the first possible first."""
     waiting = [len(each) for each in reads]
-    readers: list[list[int]] = [[] for _ in building]
+    readers: list[list[int]] = [[] for _ in reads]
     for index, sources in enumerate(reads):
         for source in sources:
             readers[source].append(index)
@@ -361,5 +463,5 @@ def _order(building: Sequence[tuple[str, list[Node], str]], home: dict[str, int]
             waiting[reader] -= 1
             if waiting[reader] == 0:
                 heapq.heappush(ready, reader)
-    assert len(done) == len(building), "kernels wait for each other in a circle"
+    assert len(done) == len(reads), "kernels wait for each other in a circle"
     return done

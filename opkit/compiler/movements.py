@@ -22,7 +22,7 @@ from .moving import (
     write_lookup,
 )
 from .reference import to_storage
-from .text import Text
+from .text import HEAD, Text
 
 if TYPE_CHECKING:
     from .compiled import Compiled
@@ -40,7 +40,6 @@ MOVEMENTS = (
     "take",
     "arange",
 )
-_HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
 
 
 def run_movement(
@@ -118,7 +117,7 @@ def _copy(
 
 
 def _source(text: Text, name: str) -> str:
-    return _HEAD + text.render(with_lines=True, file=f"{name}.cpp")
+    return HEAD + text.render(with_lines=True, file=f"{name}.cpp")
 
 
 def _bound(value: object, sizes: Mapping[str, int]) -> object:

@@ -12,9 +12,10 @@ from .dimensions import shape_text
 from .explanation import explain
 from .graph import Node, Tensor
 from .products import cut_of
-from .stages import Stages, VectorKernel
+from .stages import Stages
 from .tiles import Split
-from .vector import DoesNotFit, Launch, Plan, launch_for
+from .vector import DoesNotFit, Launch, Plan
+from .vector_kernels import VectorKernel, fitting_launch
 
 __all__ = ["compiled_page"]
 
@@ -74,7 +75,7 @@ def _count(number: int, what: str) -> str:
 
 def _lines(stages: Stages, name: str) -> str:
     group = next(each for each in stages.fused.groups if each.name == name)
-    lines = dict.fromkeys(str(node.location) for node in group.nodes if node.location)
+    lines = dict.fromkeys(str(node.location) for node in group.all_nodes if node.location)
     return ", ".join(lines)
 
 
@@ -86,7 +87,9 @@ def _graph(stages: Stages, colours: Mapping[str, str]) -> _View:
     graph = stages.graph
     uniform = stages.fused.uniform
     nodes = [node for node in graph.nodes if node.output.name not in uniform]
-    home = {node.output.name: group.name for group in stages.fused.groups for node in group.nodes}
+    home = {
+        node.output.name: group.name for group in stages.fused.groups for node in group.all_nodes
+    }
     level = {tensor.name: 0 for tensor in graph.inputs}
     for node in nodes:
         known = [level[name] for name in node.inputs if name in level]
@@ -156,13 +159,13 @@ def _launch(
     stages: Stages, name: str, sizes: Mapping[str, int]
 ) -> tuple[VectorKernel, Launch] | None:
     uniform = dict.fromkeys(stages.fused.uniform, 0.0)
-    for kernel in stages.kernels.get(name, ()):
-        try:
-            launch = launch_for(kernel.layout, stages.chip, sizes, uniform, stages.choices)
-        except DoesNotFit:
-            continue
-        return kernel, launch
-    return None
+    kernels = stages.vector.get(name, ())
+    if not kernels:
+        return None
+    try:
+        return fitting_launch(kernels, stages.chip, sizes, uniform, stages.choices)
+    except DoesNotFit:
+        return None
 
 
 def _cores(split: Split) -> _View:
@@ -232,9 +235,11 @@ def _blocks(stages: Stages, name: str, sizes: Mapping[str, int]) -> _View:
 def _plans(stages: Stages, name: str, sizes: Mapping[str, int] | None) -> list[_View]:
     product = stages.products.get(name)
     if product is not None:
-        if product.epilogue is None:
-            return []
-        return [_plan(product.epilogue.plan, "of the vector cores", 0, stages)]
+        parts = [part.name for part in product.group.before if part.kind == "vector"]
+        views = [view for part in parts for view in _plans(stages, part, sizes)]
+        if product.epilogue is not None:
+            views.append(_plan(product.epilogue.plan, "of the vector cores", 0, stages))
+        return views
     found = _launch(stages, name, sizes) if sizes is not None else None
     if found is not None:
         kernel, launch = found
@@ -242,7 +247,7 @@ def _plans(stages: Stages, name: str, sizes: Mapping[str, int] | None) -> list[_
         return [_plan(kernel.plan, f"schedule {kernel.plan.program.schedule}", tile, stages)]
     return [
         _plan(kernel.plan, f"schedule {kernel.plan.program.schedule}", 0, stages)
-        for kernel in stages.kernels.get(name, ())
+        for kernel in stages.vector.get(name, ())
     ]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,26 +14,31 @@ from opkit.chips import Chip
 
 from .choices import OWN_CHOICES, Choices
 from .cube import (
+    BLOCK_FIELDS,
     SLOTS,
     BlockProduct,
     Cut,
     Epilogue,
     ProductShape,
+    Prologue,
+    Work,
     chosen_cut,
     cut_product,
     epilogue_data,
     epilogue_of,
     product_data,
+    write_blocks,
     write_cube_class,
+    write_entry,
     write_epilogue,
     write_object_cube,
-    write_plain_product,
-    write_product,
+    write_object_product,
 )
 from .dimensions import evaluate, product, same
 from .fusion import FusedGraph, Group
 from .graph import Graph, GraphError, Node
-from .text import Text
+from .text import Text, upper
+from .vector_kernels import VectorKernel, fitting_launch, vector_kernels
 
 if TYPE_CHECKING:
     from .compiled import Compiled
@@ -42,20 +48,21 @@ __all__ = ["ProductKernel", "cut_of", "cut_shape", "product_kernel", "run_produc
 _TYPES = ("float16", "bfloat16", "float32", "int8")
 
 
+Prologues = tuple[VectorKernel, ...]
+"""For each vector group that comes first the kernel that serves it."""
+
+
 @dataclass(frozen=True)
 class ProductKernel:
-    """A product, alone or with what vector cores make of it."""
+    """A product, alone or with what vector cores do before and after it."""
 
     group: Group
     block: BlockProduct
     bias: str | None
     """The tensor that the sums begin with, for a Matmul object."""
     epilogue: Epilogue | None
-
-    @property
-    def name(self) -> str:
-        """The kernel's entry point."""
-        return self.group.name
+    prologues: tuple[tuple[VectorKernel, ...], ...]
+    """For each vector group of `group.before` its kernels: the first that fits serves it."""
 
     @property
     def uses_object(self) -> bool:
@@ -67,20 +74,54 @@ class ProductKernel:
         """The data type in which the cube adds up."""
         return self.block.sums
 
-    @cached_property
-    def text(self) -> Text:
-        """The kernel's text, without its head."""
+    @property
+    def mode(self) -> str | None:
+        """The kernel's mode, where its text does not say that it is mixed."""
+        return "cube" if self.epilogue is None and not self.prologues else None
+
+    def name(self, prologues: Prologues = ()) -> str:
+        """Return the entry point of the kernel with these prologues."""
+        first = [each[0] for each in self.prologues]
+        others = [
+            kernel.plan.program.schedule
+            for kernel, usual in zip(prologues, first, strict=False)
+            if kernel is not usual
+        ]
+        return "_".join([self.group.name, *others])
+
+    def text(self, prologues: Prologues = ()) -> Text:
+        """Return the kernel's text, without its head; `prologues` of the first ones by default."""
+        chosen = prologues or tuple(each[0] for each in self.prologues)
+        out = Text()
+        for kernel in chosen:
+            out.extend(kernel.text.body)
+        cube, vector, struct = self._write_classes(out)
+        addresses = list(cube.arguments if vector is None else vector.arguments)
+        entries = []
+        for index, kernel in enumerate(chosen):
+            names = [f"operand{index}{upper(kernel.stems[n])}" for n in kernel.text.arguments]
+            addresses += names
+            entries.append(Prologue(kernel.text.class_name, kernel.text.struct, names))
+        out()
+        write_entry(out, self.name(chosen), struct, addresses, cube, vector, entries)
+        return out
+
+    def _write_classes(self, out: Text) -> tuple[Work, Work | None, str]:
+        """Write the product's classes; return what both kinds of core run, and the type of the
+        tiling data."""
         if self.epilogue is not None:
             cube = Text()
             if self.uses_object:
                 write_object_cube(cube, self.block, self.sums)
             else:
                 write_cube_class(cube, self.block, SLOTS)
-            return write_epilogue(self.block, self.epilogue, cube)
+            return (*write_epilogue(out, self.block, self.epilogue, cube), self.block.struct)
         if not self.uses_object:
-            return write_plain_product(self.block)
-        return write_product(
-            self.name,
+            write_blocks(out, self.block, BLOCK_FIELDS)
+            write_cube_class(out, self.block)
+            return Work(self.block.cube_class, ("left", "right", "y")), None, self.block.struct
+        text, struct, work = write_object_product(
+            self.group.name,
             self.block.dtype,
             self.block.dtype,
             self.block.result,
@@ -88,21 +129,32 @@ class ProductKernel:
             transpose_right=self.block.transpose_right,
             bias=self.bias and self.block.result,
         )
+        out.extend(text)
+        return work, None, struct
 
-    def source(self, *, with_lines: bool = False) -> str:
+    def source(self, prologues: Prologues = (), *, with_lines: bool = False) -> str:
         """Return the whole source file; with lines, what the compiler says names the program's."""
         head = '#include "kernel_operator.h"\n'
         if self.uses_object:
             head = f'#define ASCENDC_CUBE_ONLY\n{head}#include "lib/matmul_intf.h"\n'
-        body = self.text.render(with_lines=with_lines, file=f"{self.name}.cpp")
+        name = self.name(prologues)
+        body = self.text(prologues).render(with_lines=with_lines, file=f"{name}.cpp")
         return f"{head}\nusing namespace AscendC;\n\n{body}"
 
+    def sources(self) -> dict[str, str]:
+        """Return the source of each kernel, by entry point: the usual one first."""
+        choices = itertools.product(*self.prologues)
+        return {self.name(chosen): self.source(chosen) for chosen in choices}
 
-def product_kernel(fused: FusedGraph, group: Group) -> ProductKernel:
-    """Return the kernel of a group that begins with a product.
+
+def product_kernel(
+    fused: FusedGraph, group: Group, chip: Chip, choices: Choices = OWN_CHOICES
+) -> ProductKernel:
+    """Return the kernel of a group that multiplies; `choices` in place of our own.
 
     Raises:
-        GraphError: the cube does not multiply these types.
+        GraphError: the cube does not multiply these types, or what comes before does not fit the
+            unified buffer.
     """
     graph = fused.graph
     node, *after = group.nodes
@@ -126,7 +178,10 @@ def product_kernel(fused: FusedGraph, group: Group) -> ProductKernel:
     epilogue = None
     if after and bias is None:
         epilogue = epilogue_of(fused, group, block.sums)
-    return ProductKernel(group, block, bias, epilogue)
+    prologues = tuple(
+        vector_kernels(fused, part, chip, choices) for part in group.before if part.kind == "vector"
+    )
+    return ProductKernel(group, block, bias, epilogue, prologues)
 
 
 def _bias_of(graph: Graph, group: Group) -> str | None:
@@ -190,35 +245,52 @@ def run_product(
 ) -> None:
     """Run a product and what follows it; the results appear in memory."""
     kernel = program.stages.products[group.name]
-    graph, chip = program.stages.graph, program.stages.chip
+    stages = program.stages
     node = group.nodes[0]
     outer = tuple(evaluate(extent, sizes) for extent in node.output.shape[:-2])
-    left, right = (_batched(memory[name], outer) for name in node.inputs)
-    outputs = [program.room(name, memory, sizes) for name in program.stages.fused.outputs_of(group)]
+    outputs = [program.room(name, memory, sizes) for name in stages.fused.outputs_of(group)]
     if outputs[0].size == 0:
+        for part in group.before:
+            program.run_group(part, memory, sizes, scalars)
         return
+    before = [
+        fitting_launch(each, stages.chip, sizes, scalars, stages.choices)
+        for each in kernel.prologues
+    ]
+    # Views of what the prologues will have computed.
+    for part in group.before:
+        for name in stages.fused.outputs_of(part) if part.kind == "vector" else ():
+            program.room(name, memory, sizes)
+        if part.kind == "view":
+            program.run_group(part, memory, sizes, scalars)
+    more: list[Any] = []
+    told: list[bytes] = []
+    for vector, launch in before:
+        more += [program.room(name, memory, sizes) for name in vector.text.arguments]
+        told += [launch.data, struct.pack("=I", launch.block_dim)]
+    chosen = tuple(vector for vector, _ in before)
     native = program.native(
-        group.name,
-        lambda: kernel.source(with_lines=True),
-        mode="cube" if kernel.epilogue is None else None,
+        kernel.name(chosen), lambda: kernel.source(chosen, with_lines=True), mode=kernel.mode
     )
-    choices = program.stages.choices
-    cut = cut_of(kernel, graph, chip, sizes, choices)
+    left, right = (_batched(memory[name], outer) for name in node.inputs)
+    cut = cut_of(kernel, stages.graph, stages.chip, sizes, stages.choices)
+    cores = cut.cores
     if kernel.epilogue is not None:
-        slots, data = epilogue_data(kernel.epilogue, cut, chip, sizes, scalars)
+        slots, data = epilogue_data(kernel.epilogue, cut, stages.chip, sizes, scalars)
         arguments = [
             np.empty(slots, kernel.sums)
             if name == kernel.epilogue.product
             else program.room(name, memory, sizes)
             for name in kernel.epilogue.arguments
         ]
-        native.launch([left, right, *arguments, data], cut.cores)
     elif kernel.uses_object:
-        cores, data = product_data(cut.shape, kernel.block.dtype, chip, choices)
-        extra = [memory[kernel.bias]] if kernel.bias else []
-        native.launch([left, right, *extra, outputs[0], data], cores)
+        cores, data = product_data(cut.shape, kernel.block.dtype, stages.chip, stages.choices)
+        arguments = [*([memory[kernel.bias]] if kernel.bias else []), outputs[0]]
     else:
-        native.launch([left, right, outputs[0], cut.pack()], cut.cores)
+        arguments, data = [outputs[0]], cut.pack()
+    # Two vector cores come with each cube core.
+    cores = max([cores, *(-(-launch.block_dim // 2) for _, launch in before)])
+    native.launch([left, right, *arguments, *more, *told, data], cores)
 
 
 def _batched(matrices: Any, outer: tuple[int, ...]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from opkit.chips import Chip
@@ -17,51 +17,22 @@ from .attention import (
 )
 from .choices import OWN_CHOICES, Choices
 from .collapsing import collapse
-from .dimensions import evaluate
-from .fusion import FusedGraph, Group, fuse
-from .graph import Graph, GraphError, Node
+from .fusion import FusedGraph, fuse, fuse_prologues
+from .graph import Graph, GraphError
 from .operators import OPERATORS
 from .products import ProductKernel, product_kernel
 from .rewrite import expand, simplify
 from .sinking import join_slices, movements, sink_transposes
-from .text import identifier
-from .vector import (
-    Domain,
-    KernelText,
-    Plan,
-    TilingLayout,
-    domain_of,
-    layout_of,
-    lower_group,
-    plan_memory,
-    tile_for,
-    write_kernel,
-)
+from .text import HEAD
+from .vector import domain_of
+from .vector_kernels import VectorKernel, source_of, vector_kernels
 
 __all__ = [
     "Stages",
-    "VectorKernel",
     "attention_source",
     "compile_stages",
     "prepare",
-    "source_of",
 ]
-
-
-@dataclass(frozen=True)
-class VectorKernel:
-    """One vector group through the stages after fusion, for one schedule."""
-
-    group: Group
-    domain: Domain
-    plan: Plan
-    layout: TilingLayout
-    text: KernelText
-
-    @property
-    def name(self) -> str:
-        """The kernel's entry point."""
-        return self.text.name
 
 
 @dataclass(frozen=True)
@@ -73,12 +44,22 @@ class Stages:
     """Taken apart and simplified."""
     fused: FusedGraph
     kernels: Mapping[str, tuple[VectorKernel, ...]]
-    """The kernels of each vector group: the first that fits a launch's shapes serves it."""
+    """The kernels of each vector group that is a kernel of its own: the first that fits a launch's
+    shapes serves it."""
     products: Mapping[str, ProductKernel]
     """The kernel of each group that begins with a product."""
     attentions: Mapping[str, AttentionKernel]
     chip: Chip
     choices: Choices = OWN_CHOICES
+
+    @cached_property
+    def vector(self) -> Mapping[str, tuple[VectorKernel, ...]]:
+        """The kernels of all vector groups, those that come first in a product's kernel too."""
+        found = dict(self.kernels)
+        for product in self.products.values():
+            parts = [part.name for part in product.group.before if part.kind == "vector"]
+            found |= zip(parts, product.prologues, strict=True)
+        return found
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
@@ -88,7 +69,7 @@ class Stages:
             for kernel in self.kernels.get(group.name, ()):
                 found[kernel.name] = source_of(kernel)
             if group.name in self.products:
-                found[group.name] = self.products[group.name].source()
+                found |= self.products[group.name].sources()
             if group.name in self.attentions:
                 found[group.name] = attention_source(self.attentions[group.name])
         return found
@@ -102,16 +83,20 @@ def compile_stages(graph: Graph, chip: Chip, choices: Choices | None = None) -> 
     """
     simple = absorb_transposes(simplify(expand(recognise_attention(graph), fractions_only=True)))
     chosen = choices or OWN_CHOICES
-    fused = fuse(simple, apart=chosen.fusion == "none")
+    is_apart = chosen.fusion == "none"
+    fused = fuse(simple, apart=is_apart)
+    fused = fused if is_apart else fuse_prologues(fused)
     if not chip.has_data_copy_pad:
         _check_blocks(fused, chip)
     kernels = {
-        group.name: _kernels_of(fused, group, chip, chosen)
+        group.name: vector_kernels(fused, group, chip, chosen)
         for group in fused.groups
         if group.kind == "vector"
     }
     products = {
-        group.name: product_kernel(fused, group) for group in fused.groups if group.kind == "matmul"
+        group.name: product_kernel(fused, group, chip, chosen)
+        for group in fused.groups
+        if group.kind == "matmul"
     }
     attentions = {
         group.name: attention_kernel(simple, group.name, group.nodes[0])
@@ -136,49 +121,17 @@ def prepare(graph: Graph) -> FusedGraph:
     if sunk is not expanded:
         other = _settled(simplify(sunk))
         simple = other if movements(other) < movements(simple) else simple
-    return fuse(simple)
+    return fuse_prologues(fuse(simple))
 
 
 def _settled(graph: Graph) -> Graph:
     return join_slices(absorb_transposes(simplify(collapse(graph))))
 
 
-_HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
-
-
 def attention_source(kernel: AttentionKernel, *, with_lines: bool = False) -> str:
     """Return an attention kernel's whole source file."""
     body = write_attention(kernel).render(with_lines=with_lines, file=f"{kernel.name}.cpp")
-    return _HEAD + body
-
-
-def source_of(kernel: VectorKernel, *, with_lines: bool = False, file: str = "") -> str:
-    """Return a kernel's whole source file."""
-    body = kernel.text.text.render(with_lines=with_lines, file=file)
-    return _HEAD + body
-
-
-def _kernels_of(
-    fused: FusedGraph, group: Group, chip: Chip, choices: Choices
-) -> tuple[VectorKernel, ...]:
-    domain = domain_of(fused.graph, group.nodes)
-    found: list[VectorKernel] = []
-    # The one asked for first; what it cannot do the others still can.
-    schedules = sorted(_schedules(domain, chip), key=lambda name: name != choices.schedule)
-    for schedule in schedules:
-        name = group.name if not found else f"{group.name}_{schedule}"
-        kernel = _kernel(fused, group, chip, domain, schedule, name, choices)
-        if isinstance(domain.columns, int) and not tile_for(kernel.plan, chip, domain.columns):
-            continue
-        found.append(kernel)
-        if isinstance(domain.columns, int):
-            break
-    if not found:
-        last = group.nodes[-1]
-        schedule = _schedules(domain, chip)[-1]
-        plan = _kernel(fused, group, chip, domain, schedule, group.name, choices).plan
-        raise _overflow(plan, chip, last)
-    return tuple(found)
+    return HEAD + body
 
 
 _BLOCK_CHIP_TYPES = ("float16", "float32", "int32", "bool")
@@ -197,7 +150,7 @@ def _check_blocks(fused: FusedGraph, chip: Chip) -> None:
         if group.kind == "view":
             continue
         node = group.nodes[-1]
-        tensors = [graph.tensors[n] for n in (*fused.inputs_of(group), *fused.outputs_of(group))]
+        tensors = [graph.tensors[n] for n in (*fused.inputs_of(group), *fused.results_of(group))]
         what = ""
         if group.kind != "vector":
             what = f"{node.operator} is a kernel that only chips like the Ascend910B2 run"
@@ -217,78 +170,3 @@ def _check_blocks(fused: FusedGraph, chip: Chip) -> None:
             raise GraphError(
                 f"the program does not run on {chip.name}: {what}", location=node.location
             )
-
-
-_LEAST_TILE = 256
-"""Elements of the smallest tile."""
-
-
-def _overflow(plan: Plan, chip: Chip, node: Node) -> GraphError:
-    """Return the error of a kernel of which not even the smallest tile fits: what its buffers take,
-    and how many results would fit."""
-    room = chip.count("memory.ub_bytes")
-    moved = {"inputs": plan.input_bytes, "results": plan.output_bytes}
-    takes = {
-        f"{len(rows)} {what} {plan.buffers} times": plan.buffers * sum(size for _, size in rows)
-        for what, rows in moved.items()
-        if rows
-    }
-    takes["what is computed on the way"] = 4 * plan.counts.get("scratch", 0)
-    listed = ", ".join(f"{_LEAST_TILE * size} for {what}" for what, size in takes.items() if size)
-    fixed = plan.fixed_bytes()
-    total = fixed + int(plan.bytes_per_element() * _LEAST_TILE)
-    each = _LEAST_TILE * plan.buffers * max((size for _, size in plan.output_bytes), default=4)
-    fits = len(plan.output_bytes) - -(-(total - room) // each)
-    return GraphError(
-        f"a tile of {_LEAST_TILE} elements takes {total} of the {room} bytes of UB:"
-        f" {listed}, {fixed} whatever the tile",
-        location=node.location,
-        help=f"return {fits} values at once, with which such a tile fits, or split the program"
-        if fits > 0
-        else "split the program",
-    )
-
-
-def _kernel(
-    fused: FusedGraph,
-    group: Group,
-    chip: Chip,
-    domain: Domain,
-    schedule: str,
-    name: str,
-    choices: Choices,
-) -> VectorKernel:
-    program = lower_group(fused, group, domain, schedule)
-    plan = plan_memory(program)
-    if choices.buffers:
-        plan = replace(plan, buffers=choices.buffers)
-    names = {tensor: output for output, tensor in fused.graph.outputs}
-    tensors = [*program.inputs, *(tensor for tensor, _ in program.outputs)]
-    stems: dict[str, str] = {}
-    for tensor in tensors:
-        wanted = identifier(names.get(tensor.name, tensor.name))
-        while wanted in stems.values():
-            wanted += "Out"
-        stems[tensor.name] = wanted
-    layout = layout_of(plan, stems, copies_blocks=not chip.has_data_copy_pad)
-    text = write_kernel(name, fused.graph, plan, layout)
-    return VectorKernel(group, domain, plan, layout, text)
-
-
-def _schedules(domain: Domain, chip: Chip) -> tuple[str, ...]:
-    """Return the schedules worth having, the preferred one first."""
-    single = len(domain.extents) == 2 and domain.rows == 1
-    if domain.reduces == "rows":
-        return ("down",)
-    if domain.reduces:
-        return ("rows", "parts")
-    if single:
-        return ("parts",)
-    cores = chip.count("cores.aiv") or chip.count("cores.aic")
-    if all(isinstance(extent, int) for extent in domain.extents):
-        rows = 1
-        for extent in domain.extents[:-1]:
-            rows *= evaluate(extent, {})
-        if rows < cores and evaluate(domain.columns, {}) >= 4096:
-            return ("parts", "rows")
-    return ("rows", "parts")

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 
 from .graph import Location
 
-__all__ = ["Text", "identifier"]
+__all__ = ["HEAD", "Text", "identifier", "upper"]
+
+HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
+"""What every kernel's file begins with."""
 
 _NOTE_COLUMN = 60
 # Names that C++ or Ascend C take; a tensor of that name gets a suffix.
@@ -102,6 +105,11 @@ def identifier(name: str) -> str:
     if text[0].isdigit():
         text = f"t{text}"
     return f"{text}Value" if text in _TAKEN else text
+
+
+def upper(name: str) -> str:
+    """Return a name with a capital first letter, as types have it."""
+    return name[:1].upper() + name[1:]
 
 
 class Text:

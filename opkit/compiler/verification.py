@@ -60,7 +60,9 @@ def verify(
         if error > limit:
             return Difference("graph", name, _location(graph, after), error, limit)
     memory, sizes = program.run_all(given, attributes)
-    for group in program.lowered.groups:
+    # What a kernel computes first is read by the rest of it as it lies in memory.
+    parts = [part for kernel in program.lowered.groups for part in (*kernel.before, kernel)]
+    for group in parts:
         inputs = {n: memory[n] for n in program.lowered.inputs_of(group) if n in memory}
         part = Graph(
             group.name,

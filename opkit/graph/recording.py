@@ -117,7 +117,7 @@ def plan_of(graph: Graph, chip: Chip, constants: Sequence[str] = ()) -> Plan:
             roots[node.output.name] = roots[node.inputs[0]]
             continue
         own = _kernel_graph(fused, group)
-        for name in fused.outputs_of(group):
+        for name in fused.results_of(group):
             roots[name] = name
         recorded += [(own, launch) for launch in _launches(own.graph, chip)]
     for name, tensor in fused.graph.outputs:
@@ -210,20 +210,20 @@ def _assembled(
 def _kernel_graph(fused: FusedGraph, group: Group) -> _KernelGraph:
     """Return one kernel's nodes, and the numbers that it needs, under names of their own."""
     whole = fused.graph
-    wanted = {node.output.name for node in group.nodes}
+    wanted = {node.output.name for node in group.all_nodes}
     numbers: set[str] = set()
-    stack = [name for node in group.nodes for name in node.inputs]
+    stack = [name for node in group.all_nodes for name in node.inputs]
     while stack:
         name = stack.pop()
         if name in fused.uniform and name not in numbers:
             numbers.add(name)
             stack += whole.producers[name].inputs
     nodes = [node for node in whole.nodes if node.output.name in wanted | numbers]
-    inputs = [name for name in fused.inputs_of(group) if name not in numbers]
-    outputs = list(fused.outputs_of(group))
+    inputs = [name for name in fused.operands_of(group) if name not in numbers]
+    outputs = list(fused.results_of(group))
     short = {name: f"x{index}" for index, name in enumerate(inputs)}
     short |= {node.output.name: f"t{index}" for index, node in enumerate(nodes)}
-    operators = tuple(node.operator for node in group.nodes)
+    operators = tuple(node.operator for node in group.all_nodes)
     graph = Graph(
         _name(operators),
         tuple(Tensor(short[n], whole.tensors[n].shape, whole.tensors[n].dtype) for n in inputs),

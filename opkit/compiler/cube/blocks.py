@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from opkit.dtypes import find_dtype
 
 from ..graph import Location
-from ..text import Text, identifier
-from .cutting import BLOCK_FIELDS, CHUNK_BYTES, STEP_BYTES
+from ..text import Text, identifier, upper
+from .cutting import CHUNK_BYTES, STEP_BYTES
 
 __all__ = [
     "BEGUN",
@@ -19,7 +19,6 @@ __all__ = [
     "BlockProduct",
     "write_blocks",
     "write_cube_class",
-    "write_plain_product",
 ]
 
 SLOTS = 4
@@ -43,8 +42,7 @@ class BlockProduct:
     @property
     def stem(self) -> str:
         """What the names of its classes begin with."""
-        name = identifier(self.name)
-        return name[:1].upper() + name[1:]
+        return upper(identifier(self.name))
 
     @property
     def struct(self) -> str:
@@ -120,24 +118,6 @@ def write_blocks(out: Text, product: BlockProduct, members: Sequence[tuple[str, 
     out()
     out.all(_BLOCKS.replace("STRUCT", product.struct).strip().splitlines())
     out()
-
-
-def write_plain_product(product: BlockProduct) -> Text:
-    """Return the source of a kernel of cube cores alone."""
-    out = Text()
-    write_blocks(out, product, BLOCK_FIELDS)
-    write_cube_class(out, product)
-    out()
-    out(
-        f'extern "C" __global__ __cube__ void {product.name}(GM_ADDR left, GM_ADDR right, GM_ADDR y,'
-        f" {product.struct} tiling)"
-    )
-    out("{")
-    out(f"{product.cube_class} op;")
-    out("op.Init(left, right, y, tiling);")
-    out("op.Process();")
-    out("}")
-    return out
 
 
 def write_cube_class(out: Text, product: BlockProduct, slots: int = 0) -> None:

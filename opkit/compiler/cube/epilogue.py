@@ -31,6 +31,7 @@ from ..vector import (
 )
 from .blocks import BEGUN, FREE, READY, SLOTS, BlockProduct, write_blocks
 from .cutting import BLOCK_FIELDS, Cut
+from .entry import Work
 
 __all__ = ["Epilogue", "epilogue_data", "epilogue_of", "write_epilogue"]
 
@@ -108,16 +109,19 @@ def epilogue_of(fused: FusedGraph, group: Group, sums: str) -> Epilogue:
     return Epilogue(part, domain, plan, layout, stems, product.output.name)
 
 
-def write_epilogue(product: BlockProduct, epilogue: Epilogue, cube: Text) -> Text:
-    """Return the source of a mixed kernel.
+def write_epilogue(
+    out: Text, product: BlockProduct, epilogue: Epilogue, cube: Text
+) -> tuple[Work, Work]:
+    """Write the tiling structure and both classes of a mixed kernel; return what cube cores and
+    what vector cores run.
 
     Args:
+        out: where to.
         product: the cube's half.
         epilogue: the vector cores' half.
         cube: the cube cores' class.
     """
     writer = _BlockWriter(product, epilogue)
-    out = writer.out
     fields = [(f.name, f.cpp_type, f.note) for f in epilogue.layout.fields]
     write_blocks(out, product, fields)
     out.extend(cube)
@@ -126,23 +130,12 @@ def write_epilogue(product: BlockProduct, epilogue: Epilogue, cube: Text) -> Tex
         "// A vector core finishes half of the rows of what its cube core hands over, part by part."
     )
     writer.write_class()
+    out.extend(writer.out)
     stems = [epilogue.stems[name] for name in epilogue.arguments]
-    parameters = ", ".join(f"GM_ADDR {stem}" for stem in ("left", "right", *stems))
-    out(
-        f'extern "C" __global__ __mix__(1, 2) void {product.name}({parameters}, {product.struct} tiling)'
+    return (
+        Work(product.cube_class, ("left", "right", epilogue.stems[epilogue.product])),
+        Work(writer.class_name, ("left", "right", *stems)),
     )
-    out("{")
-    out("if ASCEND_IS_AIC {")
-    out(f"{product.cube_class} op;")
-    out(f"op.Init(left, right, {epilogue.stems[epilogue.product]}, tiling);")
-    out("op.Process();")
-    out("} else {")
-    out(f"{writer.class_name} op;")
-    out(f"op.Init({', '.join(('left', 'right', *stems))}, tiling);")
-    out("op.Process();")
-    out("}")
-    out("}")
-    return out
 
 
 def epilogue_data(

@@ -11,8 +11,9 @@ from ..choices import OWN_CHOICES, Choices
 from ..text import Text
 from .blocks import FREE, READY, SLOTS, BlockProduct, cpp, size_bytes
 from .cutting import ProductShape
+from .entry import Work
 
-__all__ = ["product_data", "write_object_cube", "write_product"]
+__all__ = ["product_data", "write_object_cube", "write_object_product"]
 
 _SIDE = 16
 _BASE_M = 128
@@ -26,7 +27,7 @@ _FIELDS = (
 )
 
 
-def write_product(
+def write_object_product(
     name: str,
     left: str,
     right: str,
@@ -35,8 +36,9 @@ def write_product(
     transpose_left: bool,
     transpose_right: bool,
     bias: str | None,
-) -> Text:
-    """Return the source of `y = left @ right + bias`; the names are data types.
+) -> tuple[Text, str, Work]:
+    """Return tiling structure and class of `y = left @ right + bias`, the structure's name, and what
+    a cube core runs; the names are data types.
 
     Args:
         name: the entry point.
@@ -58,8 +60,8 @@ def write_product(
     bias_type = "float" if result != "int32" else "int32_t"
     if bias is not None:
         bias_type = cpp(bias)
-    parameters = "GM_ADDR left, GM_ADDR right, " + ("GM_ADDR bias, " if bias else "") + "GM_ADDR y"
-    arguments = "left, right, " + ("bias, " if bias else "") + "y"
+    arguments = ["left", "right", *(["bias"] if bias else []), "y"]
+    parameters = ", ".join(f"GM_ADDR {each}" for each in arguments)
     out(f"struct {struct_name} {{")
     notes = {
         "leftBatch": "elements from one left matrix to the next; 0: one for all",
@@ -153,14 +155,7 @@ def write_product(
     out(f"GlobalTensor<{cpp(result)}> yGlobal;")
     out(f"{struct_name} tiling;")
     out("};")
-    out()
-    out(f'extern "C" __global__ __aicore__ void {name}({parameters}, {struct_name} tiling)')
-    out("{")
-    out(f"{kernel} op;")
-    out(f"op.Init({arguments}, tiling);")
-    out("op.Process();")
-    out("}")
-    return out
+    return out, struct_name, Work(kernel, arguments)
 
 
 def write_object_cube(out: Text, product: BlockProduct, sums: str) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..graph import Graph, Tensor
-from ..text import Text, identifier
+from ..text import Text, identifier, upper
 from .helpers import HELPERS, needed_helpers
 from .plan import ONE_CAPACITY, ROW_CAPACITY, Plan
-from .statements import StatementWriter, cpp_type, slots, upper
+from .statements import StatementWriter, cpp_type, slots
 from .steps import Program, Section, Value
 from .tiling import TilingLayout
 
@@ -24,6 +24,11 @@ class KernelText:
     text: Text
     arguments: tuple[str, ...]
     """The tensors behind its GM addresses, in order; its tiling data comes last, by value."""
+    body: Text
+    """The text without its entry point, for kernels that are more than this."""
+    class_name: str
+    struct: str
+    """The name of its tiling data's type."""
 
 
 def write_kernel(name: str, graph: Graph, plan: Plan, layout: TilingLayout) -> KernelText:
@@ -79,8 +84,11 @@ class KernelWriter(StatementWriter):
         self.write_struct()
         self.comment()
         self.write_class()
+        body = Text()
+        body.extend(self.out)
         self.write_entry()
-        return KernelText(self.name, self.out, tuple(t.name for t in self.tensors))
+        arguments = tuple(tensor.name for tensor in self.tensors)
+        return KernelText(self.name, self.out, arguments, body, self.class_name, self.struct)
 
     def write_struct(self) -> None:
         out = self.out

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from opkit.dtypes import find_dtype
 
 from ..graph import Graph
-from ..text import Text
+from ..text import Text, upper
 from .plan import ONE_CAPACITY, ROW_CAPACITY, Place, Plan
 from .steps import Field, Number, Operand, Program, Scalar, Section, Step, Value
 from .tiling import TilingLayout
 
-__all__ = ["StatementWriter", "cpp_type", "literal", "slots", "upper"]
+__all__ = ["StatementWriter", "cpp_type", "literal", "slots"]
 
 _CPP = {
     "float32": "float",
@@ -171,7 +171,10 @@ class StatementWriter:
         at = f"{array}[{place.index} * {size}]"
         return at if kind == "float" else f"{at}.ReinterpretCast<{kind}>()"
 
-    def count(self, value: Value) -> str:
+    def count(self, value: Value, section: Section) -> str:
+        if value.space == "column" and section.name == "prepare":
+            # What was just loaded ends there; behind it scratch holds nothing yet.
+            return "columns"
         return {"tile": "count", "row": "rows", "one": "1", "column": "stride"}[value.space]
 
     def operand(self, operand: Operand, kind: str, section: Section) -> str:
@@ -194,7 +197,7 @@ class StatementWriter:
             read = f"ReadScalar<{kind}>({self.named(target, section)})"
             out(f"scalar{target.number} = {read};", step.location)
             return
-        count = self.count(target)
+        count = self.count(target, section)
         kinds = target.kind
         if kinds == "mask":
             kinds = next((s.kind for s in step.sources if isinstance(s, Value)), "float32")
@@ -262,8 +265,3 @@ def _size(dtype: str) -> int:
     row = find_dtype(dtype)
     assert row is not None
     return row.size_bytes
-
-
-def upper(text: str) -> str:
-    """Return a text with a capital first letter."""
-    return text[:1].upper() + text[1:]

@@ -1,0 +1,179 @@
+"""Vector groups through the stages after fusion, for each schedule that can serve them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from opkit.chips import Chip
+
+from .choices import OWN_CHOICES, Choices
+from .dimensions import evaluate
+from .fusion import FusedGraph, Group
+from .graph import GraphError, Node
+from .text import HEAD, identifier
+from .vector import (
+    DoesNotFit,
+    Domain,
+    KernelText,
+    Launch,
+    Plan,
+    TilingLayout,
+    domain_of,
+    launch_for,
+    layout_of,
+    lower_group,
+    plan_memory,
+    tile_for,
+    write_kernel,
+)
+
+__all__ = ["VectorKernel", "fitting_launch", "source_of", "vector_kernels"]
+
+
+@dataclass(frozen=True)
+class VectorKernel:
+    """One vector group through the stages after fusion, for one schedule."""
+
+    group: Group
+    domain: Domain
+    plan: Plan
+    layout: TilingLayout
+    text: KernelText
+    stems: Mapping[str, str]
+    """Its tensors' names in C++."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's entry point."""
+        return self.text.name
+
+
+def source_of(kernel: VectorKernel, *, with_lines: bool = False, file: str = "") -> str:
+    """Return a kernel's whole source file."""
+    body = kernel.text.text.render(with_lines=with_lines, file=file)
+    return HEAD + body
+
+
+def fitting_launch(
+    kernels: Sequence[VectorKernel],
+    chip: Chip,
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, float],
+    choices: Choices = OWN_CHOICES,
+) -> tuple[VectorKernel, Launch]:
+    """Return the first of a group's kernels whose tiles fit named sizes, and its launch.
+
+    Raises:
+        DoesNotFit: none fits.
+        UsageError: rows are no multiple of the blocks that the chip copies.
+    """
+    for kernel in kernels[:-1]:
+        try:
+            return kernel, launch_for(kernel.layout, chip, sizes, scalars, choices)
+        except DoesNotFit:
+            continue
+    return kernels[-1], launch_for(kernels[-1].layout, chip, sizes, scalars, choices)
+
+
+def vector_kernels(
+    fused: FusedGraph, group: Group, chip: Chip, choices: Choices
+) -> tuple[VectorKernel, ...]:
+    """Return the kernels of a vector group: the first that fits a launch's shapes serves it.
+
+    Raises:
+        GraphError: not even the smallest tile fits the unified buffer; at the user's line.
+    """
+    domain = domain_of(fused.graph, group.nodes)
+    found: list[VectorKernel] = []
+    # The one asked for first; what it cannot do the others still can.
+    schedules = sorted(_schedules(domain, chip), key=lambda name: name != choices.schedule)
+    for schedule in schedules:
+        name = group.name if not found else f"{group.name}_{schedule}"
+        kernel = _kernel(fused, group, chip, domain, schedule, name, choices)
+        if isinstance(domain.columns, int) and not tile_for(kernel.plan, chip, domain.columns):
+            continue
+        found.append(kernel)
+        if isinstance(domain.columns, int):
+            break
+    if not found:
+        last = group.nodes[-1]
+        schedule = _schedules(domain, chip)[-1]
+        plan = _kernel(fused, group, chip, domain, schedule, group.name, choices).plan
+        raise _overflow(plan, chip, last)
+    return tuple(found)
+
+
+_LEAST_TILE = 256
+"""Elements of the smallest tile."""
+
+
+def _overflow(plan: Plan, chip: Chip, node: Node) -> GraphError:
+    """Return the error of a kernel of which not even the smallest tile fits: what its buffers take,
+    and how many results would fit."""
+    room = chip.count("memory.ub_bytes")
+    moved = {"inputs": plan.input_bytes, "results": plan.output_bytes}
+    takes = {
+        f"{len(rows)} {what} {plan.buffers} times": plan.buffers * sum(size for _, size in rows)
+        for what, rows in moved.items()
+        if rows
+    }
+    takes["what is computed on the way"] = 4 * plan.counts.get("scratch", 0)
+    listed = ", ".join(f"{_LEAST_TILE * size} for {what}" for what, size in takes.items() if size)
+    fixed = plan.fixed_bytes()
+    total = fixed + int(plan.bytes_per_element() * _LEAST_TILE)
+    each = _LEAST_TILE * plan.buffers * max((size for _, size in plan.output_bytes), default=4)
+    fits = len(plan.output_bytes) - -(-(total - room) // each)
+    return GraphError(
+        f"a tile of {_LEAST_TILE} elements takes {total} of the {room} bytes of UB:"
+        f" {listed}, {fixed} whatever the tile",
+        location=node.location,
+        help=f"return {fits} values at once, with which such a tile fits, or split the program"
+        if fits > 0
+        else "split the program",
+    )
+
+
+def _kernel(
+    fused: FusedGraph,
+    group: Group,
+    chip: Chip,
+    domain: Domain,
+    schedule: str,
+    name: str,
+    choices: Choices,
+) -> VectorKernel:
+    program = lower_group(fused, group, domain, schedule)
+    plan = plan_memory(program)
+    if choices.buffers:
+        plan = replace(plan, buffers=choices.buffers)
+    names = {tensor: output for output, tensor in fused.graph.outputs}
+    tensors = [*program.inputs, *(tensor for tensor, _ in program.outputs)]
+    stems: dict[str, str] = {}
+    for tensor in tensors:
+        wanted = identifier(names.get(tensor.name, tensor.name))
+        while wanted in stems.values():
+            wanted += "Out"
+        stems[tensor.name] = wanted
+    layout = layout_of(plan, stems, copies_blocks=not chip.has_data_copy_pad)
+    text = write_kernel(name, fused.graph, plan, layout)
+    return VectorKernel(group, domain, plan, layout, text, stems)
+
+
+def _schedules(domain: Domain, chip: Chip) -> tuple[str, ...]:
+    """Return the schedules worth having, the preferred one first."""
+    single = len(domain.extents) == 2 and domain.rows == 1
+    if domain.reduces == "rows":
+        return ("down",)
+    if domain.reduces:
+        return ("rows", "parts")
+    if single:
+        return ("parts",)
+    cores = chip.count("cores.aiv") or chip.count("cores.aic")
+    if all(isinstance(extent, int) for extent in domain.extents):
+        rows = 1
+        for extent in domain.extents[:-1]:
+            rows *= evaluate(extent, {})
+        if rows < cores and evaluate(domain.columns, {}) >= 4096:
+            return ("parts", "rows")
+    return ("rows", "parts")
