@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from .dimensions import is_one, same
+from .dimensions import same
 from .graph import Graph, Node, Tensor
 from .operators import OPERATORS
 from .vector import UnfusableError, domain_of
+from .waiting import are_between, in_running_order, needs
 
-__all__ = ["FusedGraph", "Group", "fuse", "fuse_prologues", "is_uniform_node"]
+__all__ = ["FusedGraph", "Group", "fuse", "is_uniform_node"]
 
 _SOURCES = ("constant", "attribute", "extent")
 
@@ -142,86 +142,6 @@ def fuse(graph: Graph, *, apart: bool = False) -> FusedGraph:
         lasting |= wrong
 
 
-def fuse_prologues(fused: FusedGraph) -> FusedGraph:
-    """Return the graph with the vector groups that compute what products multiply in the kernels
-    of these.
-
-    Vector cores do such work first, cube cores wait for it: that saves a launch. Of several
-    products that read the same the first takes it in; what lies between two kernels through a
-    third stays a kernel of its own.
-    """
-    groups = list(fused.groups)
-    index = 0
-    while index < len(groups):
-        group = groups[index]
-        taken = _prologue_of(fused, groups, index) if group.kind == "matmul" else []
-        groups[index] = replace(group, before=tuple(groups[at] for at in taken))
-        for at in reversed(taken):
-            del groups[at]
-        index += 1 - len(taken)
-    if len(groups) == 1:
-        groups[0] = replace(groups[0], name=fused.graph.name)
-    _, reads = _needs(groups)
-    return replace(fused, groups=tuple(groups[at] for at in _order(reads)))
-
-
-def _needs(groups: Sequence[Group]) -> tuple[dict[str, int], list[set[int]]]:
-    """Return the kernel that computes each tensor, and which kernels each waits for."""
-    home = {node.output.name: at for at, each in enumerate(groups) for node in each.all_nodes}
-    reads = [
-        {home[n] for node in each.all_nodes for n in node.inputs if n in home} - {at}
-        for at, each in enumerate(groups)
-    ]
-    return home, reads
-
-
-def _prologue_of(fused: FusedGraph, groups: Sequence[Group], index: int) -> list[int]:
-    """Return the places of the groups that can be part of a product's kernel, in order."""
-    home, reads = _needs(groups)
-    returned = {home.get(tensor) for _, tensor in fused.graph.outputs}
-    taken: list[int] = []
-    for name in groups[index].nodes[0].inputs:
-        chain: list[int] = []
-        at = home.get(name)
-        while at is not None and groups[at].kind == "view":
-            chain.append(at)
-            at = home.get(groups[at].nodes[0].inputs[0])
-        if at is None or groups[at].kind != "vector" or not _lies_ready(fused, groups[index], name):
-            continue
-        # Others would not know under which name such a view lies.
-        if any(
-            each in returned or any(each in read for to, read in enumerate(reads) if to != after)
-            for each, after in zip(chain, [index, *chain], strict=False)
-        ):
-            continue
-        wanted = {*taken, *chain, at}
-        # Nothing else that this kernel waits for may need what it computes first.
-        others = (reads[index] | set().union(*(reads[each] for each in wanted))) - wanted
-        if not any(_reaches(reads, other, wanted) for other in others):
-            taken = sorted(wanted)
-    return taken
-
-
-def _lies_ready(fused: FusedGraph, group: Group, name: str) -> bool:
-    """Whether a product's kernel takes a matrix as it lies: one for each batch, or one for all."""
-    outer = group.nodes[0].output.shape[:-2]
-    own = fused.graph.tensors[name].shape[:-2]
-    return all(map(is_one, own)) or (
-        len(own) == len(outer) and all(same(a, b) for a, b in zip(own, outer, strict=True))
-    )
-
-
-def _reaches(reads: Sequence[set[int]], start: int, goals: set[int]) -> bool:
-    stack, seen = [start], {start}
-    while stack:
-        at = stack.pop()
-        if at in goals:
-            return True
-        stack += reads[at] - seen
-        seen |= reads[at]
-    return False
-
-
 def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
     """Return a partition in which no tensor of `lasting` is computed more than once."""
     uniform: set[str] = set()
@@ -245,7 +165,7 @@ def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
     if not apart:
         building, home = _merge(graph, building, home, lasting)
     groups = []
-    for position, index in enumerate(_order(_reads(building, home))):
+    for position, index in enumerate(in_running_order(_reads(building, home))):
         kind, nodes, why = building[index]
         name = graph.name if len(building) == 1 else f"{graph.name}_{position}"
         groups.append(Group(name, kind, tuple(nodes), why))
@@ -290,11 +210,12 @@ def _join(
     if kind != "vector":
         return None, f"{node.operator} is a kernel of its own" if producers else ""
     why = ""
+    reads = _reads(building, home)
     for index in reversed(producers):
         if building[index][0] == "matmul":
             fits, reason = _finishes(graph, node, building[index][1], lasting)
             later = [other for other in producers if other != index]
-            if fits and not _waits(building, home, later, index):
+            if fits and not needs(reads, later, [index]):
                 return index, ""
             why = why or reason or "it also reads what waits for that product"
             continue
@@ -302,7 +223,7 @@ def _join(
             why = why or f"it reads what {building[index][1][0].operator} gives"
             continue
         # Everything else that it reads must be computed before that kernel begins.
-        if _waits(building, home, [other for other in producers if other != index], index):
+        if needs(reads, [other for other in producers if other != index], [index]):
             why = why or "it also reads what waits for that kernel"
             continue
         try:
@@ -316,25 +237,6 @@ def _join(
 
 def _sorts_alike(first: Node, second: Node) -> bool:
     return first.inputs == second.inputs and first.attributes == second.attributes
-
-
-def _waits(
-    building: Sequence[tuple[str, list[Node], str]],
-    home: dict[str, int],
-    kernels: Sequence[int],
-    goal: int,
-) -> bool:
-    """Whether one of some kernels needs what another computes."""
-    reads = _reads(building, home)
-    stack, seen = list(kernels), set(kernels)
-    while stack:
-        for index in reads[stack.pop()]:
-            if index == goal:
-                return True
-            if index not in seen:
-                seen.add(index)
-                stack.append(index)
-    return False
 
 
 def _finishes(
@@ -404,7 +306,7 @@ def _joinable(
         for left in sorted({index for name in names for index in touching.get(name, ())}):
             others = building[left][1]
             key = (others[0].output.name, len(others), nodes[0].output.name, len(nodes))
-            if key in refused or _between(reads, left, right):
+            if key in refused or are_between(reads, left, right):
                 continue
             try:
                 _check_loops(graph, _in_order(graph, [*others, *nodes]), lasting)
@@ -427,41 +329,3 @@ def _reads(building: Sequence[tuple[str, list[Node], str]], home: dict[str, int]
     for index, (_, nodes, _) in enumerate(building):
         found.append({home[n] for node in nodes for n in node.inputs if n in home} - {index})
     return found
-
-
-def _between(reads: Sequence[set[int]], left: int, right: int) -> bool:
-    """Whether one of two kernels needs the other through a third."""
-
-    def reaches(start: int, goal: int, direct: bool) -> bool:
-        stack = [each for each in reads[start] if direct or each != goal]
-        seen: set[int] = set()
-        while stack:
-            index = stack.pop()
-            if index == goal:
-                return True
-            if index not in seen:
-                seen.add(index)
-                stack += reads[index]
-        return False
-
-    return reaches(right, left, False) or reaches(left, right, False)
-
-
-def _order(reads: Sequence[set[int]]) -> list[int]:
-    """Return the kernels so that each comes after what it waits for, the first possible first."""
-    waiting = [len(each) for each in reads]
-    readers: list[list[int]] = [[] for _ in reads]
-    for index, sources in enumerate(reads):
-        for source in sources:
-            readers[source].append(index)
-    ready = [index for index, count in enumerate(waiting) if count == 0]
-    done: list[int] = []
-    while ready:
-        index = heapq.heappop(ready)
-        done.append(index)
-        for reader in readers[index]:
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                heapq.heappush(ready, reader)
-    assert len(done) == len(reads), "kernels wait for each other in a circle"
-    return done

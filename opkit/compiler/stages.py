@@ -17,10 +17,11 @@ from .attention import (
 )
 from .choices import OWN_CHOICES, Choices
 from .collapsing import collapse
-from .fusion import FusedGraph, fuse, fuse_prologues
+from .fusion import FusedGraph, fuse
 from .graph import Graph, GraphError
 from .operators import OPERATORS
 from .products import ProductKernel, product_kernel
+from .prologues import fuse_prologues
 from .rewrite import expand, simplify
 from .sinking import join_slices, movements, sink_transposes
 from .text import HEAD
