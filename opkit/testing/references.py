@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from opkit.dtypes import DType
 from opkit.errors import OperatorError, UsageError
 from opkit.scaffold import formula_in_single_precision
 from opkit.schema import AttrValue, OpSpec
@@ -38,6 +39,7 @@ from opkit.testing.golden import Golden, as_outputs, load_function
 __all__ = ["Part", "Reference", "find_reference", "in_single_precision"]
 
 PART = 1 << 20
+_WRAPPING = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32"})
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,8 @@ class Reference:
         case = self.case
         attrs = {name: in_single_precision(value) for name, value in case.attrs}
         if case.golden and is_expression(case.golden):
-            return evaluate_expression(case.golden, self.spec, wide, attrs=attrs)
+            found = evaluate_expression(case.golden, self.spec, wide, attrs=attrs)
+            return _wrapped(found, [dtype for _, dtype in output_tensors(case, self.spec)])
         if case.golden and ".py:" not in case.golden:
             return _library_outputs(case.golden, wide)
         if case.golden:
@@ -229,6 +232,18 @@ def in_single_precision(value: AttrValue) -> AttrValue:
         rounded: AttrValue = tuple(in_single_precision(item) for item in value)  # type: ignore[assignment]
         return rounded
     return value
+
+
+def _wrapped(outputs: tuple[Array, ...], dtypes: Sequence[DType]) -> tuple[Array, ...]:
+    """Return whole numbers modulo their type's range, as torch and NumPy compute in it."""
+    if len(outputs) != len(dtypes):
+        return outputs
+    return tuple(
+        output.astype(dtype.name).astype(np.int64)
+        if output.dtype == np.int64 and dtype.name in _WRAPPING
+        else output
+        for output, dtype in zip(outputs, dtypes, strict=True)
+    )
 
 
 def _single(value: Input, is_floating: bool) -> Input:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from opkit.dtypes import DType, find_dtype
 from opkit.errors import OperatorError, UsageError
 from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
-from opkit.testing import find_by_name, library_cases, make_inputs
+from opkit.testing import find_by_name, library_cases, make_inputs, project_cases, run_cases
 from opkit.testing.expressions import check_expression, evaluate_expression, is_expression
 
 FLOAT, INT = "float32", "int32"
@@ -247,3 +249,17 @@ def test_a_formula_of_the_documents_is_written_out(beta: float) -> None:
     wanted = wanted * (beta * torch.tanh(up / beta) if beta else up)
     (result,) = evaluate_expression(found.expression, spec, [x], attrs=attrs)
     np.testing.assert_allclose(result, wanted.numpy(), rtol=1e-12)
+
+
+def test_differences_of_unsigned_numbers_wrap_as_in_their_type() -> None:
+    pytest.importorskip("torch")
+    # 3 - 5 was -2 in the reference, which no uint8 is.
+    spec = operator("Sub", "x1:uint8 x2:uint8", "y:uint8")
+    project: Any = SimpleNamespace(name="sub", operators=(spec,))
+
+    class Subtracts:
+        def run(self, op_type: str, inputs: Any, attrs: Any, **named: Any) -> list[Any]:
+            return [inputs[0] - inputs[1]]
+
+    cases = project_cases(project, golden=None)
+    assert run_cases(project, cases, library=Subtracts(), golden=None).passed
