@@ -1,10 +1,10 @@
 /// Half precision values of programs that call operators (`op::fp16_t`), as on the device.
 #pragma once
 
-#include "opkit/api/half.h"
+#include "opkit/host/rounding_half.h"
 
 namespace op {
 
-using fp16_t = ::opkit::detail::Float16<::opkit::detail::half_bits, ::opkit::detail::half_value>;
+using fp16_t = ::opkit::host::RoundingHalf;
 
 }  // namespace op

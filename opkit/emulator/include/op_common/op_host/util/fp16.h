@@ -1,12 +1,12 @@
 /// Half precision values of host code. The names are those that public operator libraries use.
 #pragma once
 
-#include "opkit/api/half.h"
+#include "opkit/host/rounding_half.h"
 
 namespace Ops {
 namespace Base {
 
-using fp16_t = ::opkit::detail::Float16<::opkit::detail::half_bits, ::opkit::detail::half_value>;
+using fp16_t = ::opkit::host::RoundingHalf;
 
 }  // namespace Base
 }  // namespace Ops
