@@ -2,7 +2,8 @@
 
     OPERATOR/tests/ut/op_kernel/CMakeLists.txt    AddOpTestCase(NAME "CHIP;CHIP" "-DOPTION ..." ...)
     OPERATOR/tests/ut/op_kernel/test_NAME*.cpp    tests of GoogleTest
-    OPERATOR/tests/ut/op_kernel/NAME_tiling_def.h     first in every source, where there is one
+    OPERATOR/tests/ut/op_kernel/NAME_tiling_def.h     first in every source, where there is one;
+                                                      some libraries call it NAME_tiling.h
     LIBRARY/tests/ut/op_kernel/*.cpp              what tests share; not the main function
 
 A test's program has the kernel, the tests, and what they share. It starts four folders below a
@@ -44,9 +45,13 @@ __all__ = [
 ]
 
 _FOLDER = Path("tests") / "ut" / "op_kernel"
+_OWN_TILING = ("_tiling_def.h", "_tiling.h")
 _SHARED_HEADERS = (_FOLDER, Path("tests") / "ut" / "common")
 _CASE = re.compile(r"\bAddOpTestCase\s*\(([^)]*)\)")
 _COMMENT = re.compile(r"#[^\n]*")
+# What a test's CMakeLists.txt copies to where its program starts.
+_OWN_FILE = re.compile(r"\$\{CMAKE_CURRENT_SOURCE_DIR\}/([\w./-]+)")
+_STARTED_WITH = re.compile(r"\$\{CMAKE_BINARY_DIR\}/tests/ut/op_kernel/([\w.-]+)")
 _MAIN = re.compile(r"\bint(?:32_t)?\s+main\s*\(")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _TILING_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+GET_TILING_DATA", re.MULTILINE)
@@ -250,6 +255,8 @@ class _Attempt:
                 (self.place / entry.name).symlink_to(entry)
         folder = self.place / "build" / _FOLDER
         folder.mkdir(parents=True)
+        for path in _started_with(self.test):
+            (folder / path.name).symlink_to(path)
         return folder
 
     def _command(self, program: Path) -> list[str]:
@@ -267,7 +274,7 @@ class _Attempt:
             raise UsageError(f"{project.root}: is no operator of a library")
         chip = find_chip(self.chip)
         kernel = _kernel_of(test, project.tree, chip.soc_config)
-        has_own = (test.folder / f"{test.operator}_tiling_def.h").is_file()
+        has_own = _own_tiling(test) is not None
         described = None if has_own and test.is_named else self._described(project)
         first = self._first_header(described)
         options = project.tree.kernel_options("ALL", soc_config=chip.soc_config)
@@ -308,11 +315,11 @@ class _Attempt:
     def _first_header(self, described: HostDescription | None) -> tuple[Path, ...]:
         """Return what comes first in every source: what the kernel's tiling data is.
 
-        NAME_tiling_def.h beside the tests; else the structs that the host code defines, unless a
-        header of the tests has them, too.
+        NAME_tiling_def.h or NAME_tiling.h beside the tests; else the structs that the host code
+        defines, unless a header of the tests has them, too.
         """
-        named = self.test.folder / f"{self.test.operator}_tiling_def.h"
-        if named.is_file():
+        named = _own_tiling(self.test)
+        if named is not None:
             return (named,)
         text, default = self._tiling(described)
         headers = {path: read_text(path) for path in _own_headers(self.test)}
@@ -347,6 +354,20 @@ class _Attempt:
         unit = self.place / f"{self.test.operator}_kernel.cpp"
         unit.write_text(f'#include "opkit/kernel_constants.h"\n#include "{kernel}"\n', "utf-8")
         return unit
+
+
+def _own_tiling(test: UnitTest) -> Path | None:
+    """Return the header beside the tests that says what the kernel's tiling data is."""
+    named = (test.folder / f"{test.operator}{ending}" for ending in _OWN_TILING)
+    return next((path for path in named if path.is_file()), None)
+
+
+def _started_with(test: UnitTest) -> list[Path]:
+    """Return the files that the tests find in the folder in which their program starts."""
+    cmake = read_text(test.folder / "CMakeLists.txt")
+    wanted = set(_STARTED_WITH.findall(cmake))
+    own = dict.fromkeys(test.folder / name for name in _OWN_FILE.findall(cmake))
+    return [path for path in own if path.name in wanted and path.is_file()]
 
 
 def _type_macros(described: HostDescription | None, test: UnitTest) -> tuple[str, ...]:

@@ -42,6 +42,41 @@ def test_tests_of_an_operator_for_another_chip_are_not_built(tmp_path: Path) -> 
     assert outcome.verdict is Verdict.CHIP and "does not name ascend910b" in outcome.cause
 
 
+def test_a_tiling_header_and_scripts_are_where_the_librarys_own_build_puts_them(
+    tmp_path: Path,
+) -> None:
+    # A header without _def in its name was not read, and scripts that CMake copies were not found.
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    folder = root / "math/shift/tests/ut/op_kernel"
+    own = folder / "shift_tiling.h"
+    own.write_text("#pragma once\n")
+    (folder / "scripts").mkdir()
+    for name in ("gen_data.py", "left.py"):
+        (folder / "scripts" / name).write_text("")
+    with (folder / "CMakeLists.txt").open("a") as cmake:
+        cmake.write(
+            "add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/tests/ut/op_kernel/gen_data.py "
+            "COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/scripts/gen_data.py "
+            "${CMAKE_BINARY_DIR}/tests/ut/op_kernel)\n"
+        )
+    (test,) = find_unit_tests(root)
+    place = tmp_path / "place"
+    place.mkdir()
+    commands: list[list[str]] = []
+    try_unit_test(
+        test,
+        place,
+        compiler=("false",),
+        environment={},
+        seconds=5,
+        show=lambda argv: commands.append([*argv]),
+    )
+    (argv,) = commands
+    assert argv[argv.index("-include") + 1] == str(own)
+    assert [path.name for path in (place / "build/tests/ut/op_kernel").iterdir()] == ["gen_data.py"]
+
+
 @pytest.mark.slow
 def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path: Path) -> None:
     root = tmp_path / "library"
