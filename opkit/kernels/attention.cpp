@@ -1,5 +1,6 @@
 // Kernel: softmax(q kᵀ scale + mask) v. A vector core has some queries of one head at a time; the cube core of its
 // block multiplies for it. Scores and weights of those queries pass through global memory of the core's own.
+#include "global_memory.h"
 #include "kernel_operator.h"
 #include "lib/matmul_intf.h"
 #include "plans.h"
@@ -7,15 +8,9 @@
 using namespace AscendC;
 using namespace matmul;
 using opkit::kernels::AttentionPlan;
+using opkit::kernels::global;
 
 namespace {
-
-template <typename T>
-__aicore__ inline GlobalTensor<T> global(GM_ADDR base, int64_t element) {
-  GlobalTensor<T> tensor;
-  tensor.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(base) + element);
-  return tensor;
-}
 
 /// (rows, depth) by (depth, columns), of one base block or of several.
 __aicore__ inline TCubeTiling tiling_of(uint32_t rows, uint32_t columns, uint32_t depth, uint32_t base_depth) {

@@ -1,21 +1,16 @@
 // Kernel: products of matrices on the cube cores, with the Matmul object.
 #define ASCENDC_CUBE_ONLY
+#include "global_memory.h"
 #include "kernel_operator.h"
 #include "lib/matmul_intf.h"
 #include "plans.h"
 
 using namespace AscendC;
 using namespace matmul;
+using opkit::kernels::global;
 using opkit::kernels::MatmulPlan;
 
 namespace {
-
-template <typename T>
-__aicore__ inline GlobalTensor<T> global(GM_ADDR base, int64_t element) {
-  GlobalTensor<T> tensor;
-  tensor.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(base) + element);
-  return tensor;
-}
 
 __aicore__ inline TCubeTiling tiling_of(const MatmulPlan& p) {
   TCubeTiling t;

@@ -306,7 +306,7 @@ def test_a_second_build_of_one_folder_waits_for_the_first(workshop) -> None:
     thread = threading.Thread(target=other)
     with locked(workshop.root / "out.work" / "lock", waiting=lambda: None):
         thread.start()
-        assert waits.wait(timeout=30)
+        assert waits.wait(timeout=120)
         assert not ended.is_set()
     thread.join(timeout=60)
     assert ended.is_set()
@@ -358,7 +358,7 @@ def test_an_interrupt_kills_the_compilers(workshop, tmp_path: Path) -> None:
         assert run.poll() is None, run.stderr.read() if run.stderr else ""
         time.sleep(0.02)
     run.send_signal(signal.SIGINT)
-    _, errors = run.communicate(timeout=30)
+    _, errors = run.communicate(timeout=120)
     assert "KeyboardInterrupt" in errors
     for pid in map(int, pids.read_text().split()):
         with pytest.raises(ProcessLookupError):
