@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -56,7 +56,9 @@ def backend_library() -> Path:
     target = _backend_path()
     if target.is_file():
         return target
-    with _made_once(target, "building opkit's npu device for this torch (once, about 15 s)"):
+    with _made_once(
+        target, "building opkit's npu device for this torch (once, about half a minute)"
+    ):
         if not target.is_file():
             _build_backend(target)
     return target
@@ -93,7 +95,9 @@ def _cache() -> Path:
 @cache
 def _backend_path() -> Path:
     parts = [torch.__version__, sys.implementation.cache_tag or "", str(emulator.library_path())]
-    parts += [*_stamps(_SOURCES.glob("*")), *_stamps([_interface()])]
+    parts += _contents(_SOURCES, _SOURCES.glob("*"))
+    parts += _contents(_KERNELS, _KERNELS.glob("*.h"))
+    parts += _contents(emulator.include_dir(), (emulator.include_dir() / "opkit").glob("*.h"))
     return _cache() / f"device-{_digest(parts)}.so"
 
 
@@ -102,19 +106,20 @@ def _kernel_key() -> str:
     from opkit.toolchain import compiler_choice
 
     headers = emulator.include_dir() / "opkit"
-    parts = [*_stamps(_KERNELS.glob("*.*")), *_stamps(sorted(headers.rglob("*.h")))]
-    parts += _stamps(sorted(headers.rglob("*.inc")))
+    parts = _contents(_KERNELS, _KERNELS.glob("*.*"))
+    parts += _contents(headers, [*headers.rglob("*.h"), *headers.rglob("*.inc")])
     return _digest([*parts, str(emulator.library_path()), *compiler_choice()])
 
 
-def _interface() -> Path:
-    return emulator.include_dir() / "opkit" / "direct_launch.h"
+def _contents(root: Path, paths: Iterable[Path]) -> list[str]:
+    """Return the names of files under a folder, each with a digest of what it says.
 
-
-def _stamps(paths: Sequence[Path] | Iterator[Path]) -> list[str]:
-    # Times and sizes instead of contents: this is asked at every "import torch".
-    found = [(path, path.stat()) for path in sorted(paths)]
-    return [f"{path}:{status.st_size}:{status.st_mtime_ns}" for path, status in found]
+    Their times would do for less, and build anew after every installation and checkout.
+    """
+    found = ((path.relative_to(root).as_posix(), path) for path in paths if path.is_file())
+    return [
+        f"{name}:{hashlib.sha256(path.read_bytes()).hexdigest()}" for name, path in sorted(found)
+    ]
 
 
 def _digest(parts: Sequence[str]) -> str:
@@ -151,16 +156,27 @@ class _Announced:
         self._lock.__exit__(None, None, None)
 
 
+def _scratch(target: Path) -> tempfile.TemporaryDirectory[str]:
+    """Return a folder beside a library to make it in, and drop those of builds that were killed.
+
+    Whoever calls holds the library's lock: no other build of it is under way.
+    """
+    for left in target.parent.glob(f"{target.stem}-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    return tempfile.TemporaryDirectory(prefix=f"{target.stem}-", dir=target.parent)
+
+
 def _build_backend(target: Path) -> None:
     root = Path(torch.__file__).parent
-    flags = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-w"]
+    # Without this definition some headers of ATen bring the declarations of all its operators.
+    flags = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-w", "-DAT_PER_OPERATOR_HEADERS"]
     flags += [f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
     flags += ["-isystem", str(root / "include"), "-I", str(emulator.include_dir())]
     flags += ["-I", str(_KERNELS)]
     library = emulator.library_path()
     link = [f"-L{root / 'lib'}", f"-Wl,-rpath,{root / 'lib'}", "-ltorch_cpu", "-lc10"]
     link += [str(library), f"-Wl,-rpath,{library.parent}"]
-    with tempfile.TemporaryDirectory(prefix="device-", dir=target.parent) as scratch:
+    with _scratch(target) as scratch:
         made = _compile(_units(_SOURCES), flags, link, Path(scratch))
         test = [sys.executable, "-c", _SMOKE_TEST, str(library), str(made)]
         environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
@@ -175,7 +191,7 @@ def _build_kernels(target: Path) -> None:
     flags = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w", "-D__NPU_ARCH__=2201"]
     flags += ["-D__CCE_AICORE__=220", "-ffp-contract=off", "-isystem", str(toolkit.include_dir)]
     link = [str(toolkit.library), f"-Wl,-rpath,{Path(str(toolkit.library)).parent}"]
-    with tempfile.TemporaryDirectory(prefix="kernels-", dir=target.parent) as scratch:
+    with _scratch(target) as scratch:
         made = _compile(
             [[path] for path in sorted(_KERNELS.glob("*.cpp"))], flags, link, Path(scratch)
         )

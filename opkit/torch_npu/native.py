@@ -12,6 +12,7 @@ from opkit import log
 from opkit.errors import UsageError
 from opkit.torch_npu.build import backend_library, is_built, kernel_library
 from opkit.torch_npu.faults import keep_faults, wants_faults_kept
+from opkit.torch_npu.first_use import restore
 from opkit.torch_npu.profiler_variables import start_from_environment, wants_profile
 from opkit.torch_npu.synchronised_batch_norm import register_steps
 
@@ -83,6 +84,7 @@ def _load() -> ctypes.CDLL:
     # Released here, the interpreter's lock is free for the threads that are waited for.
     atexit.register(found.opkit_npu_settle)
     register_steps()
+    restore()
     if wants_faults_kept():
         keep_faults(found)
     start_from_environment()

@@ -9,8 +9,11 @@ from torch.utils import backend_registration
 
 from opkit.torch_npu import amp, native, npu
 from opkit.torch_npu.compiling import compile_by_default
+from opkit.torch_npu.dynamo import register_interface
+from opkit.torch_npu.first_use import load_before_first_use
 from opkit.torch_npu.hccl import register_hccl
 from opkit.torch_npu.modules import keep_parameters
+from opkit.torch_npu.processes import refuse_other_processes
 
 __all__ = ["register"]
 
@@ -28,6 +31,10 @@ def register() -> None:
     )
     keep_parameters()
     compile_by_default()
+    register_interface()
     register_hccl()
+    refuse_other_processes()
     if native.is_built():
         native.load()
+    else:
+        load_before_first_use(native.load)

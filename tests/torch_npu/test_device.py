@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
 import pytest
@@ -466,3 +467,89 @@ def test_all_devices_are_seeded_by_chance() -> None:
         torch.npu.seed_all()
         seeds.add(torch.npu.initial_seed())
     assert len(seeds) == 2
+
+
+def test_copies_are_counted_where_they_run() -> None:
+    # Those that no kernel took ran on the CPU, and the table had no row of them.
+    x = torch.ones(4, device="npu")
+    torch.npu.reset_fallbacks()
+    x.double()
+    x.half()
+    (row,) = [row for row in torch.npu.kernel_calls() if row.operator == "aten::copy_"]
+    assert (row.native, row.fallback) == (1, 1)
+    assert list(row.reasons) == ["the chip has no such data type"]
+
+
+def test_tensors_are_refused_on_their_way_to_another_process() -> None:
+    # Pickling one ended in an error about file descriptors of the CPU.
+    with pytest.raises(RuntimeError, match="cannot be sent to another process"):
+        ForkingPickler.dumps(torch.ones(2, device="npu"))
+    assert ForkingPickler.dumps(torch.ones(2))
+
+
+def test_dynamo_has_an_interface_of_the_device() -> None:
+    from torch._dynamo.device_interface import get_interface_for_device
+
+    interface = get_interface_for_device("npu")
+    assert interface is get_interface_for_device(torch.device("npu", 0))
+    assert interface.is_available() and interface.device_count() == torch.npu.device_count()
+    stream = torch.npu.Stream()
+    with interface.stream(stream):
+        assert interface.current_stream().stream_id == stream.stream_id
+        assert interface.get_raw_stream(0) == stream.stream_id
+    assert interface.exchange_device(0) == interface.current_device() == 0
+    assert interface.Worker.get_device_properties().name == torch.npu.get_device_name()
+
+
+@pytest.mark.slow
+def test_the_interface_does_not_bring_dynamo_into_every_program() -> None:
+    code = """
+import sys, torch
+print("torch._dynamo.device_interface" in sys.modules)
+import torch._dynamo.device_interface as interfaces
+print(interfaces.get_interface_for_device("npu:0").device_count())
+"""
+    assert run(code).stdout == "False\n1\n"
+
+
+def test_the_first_call_may_be_for_a_stream() -> None:
+    # Streams, events and generators found no device where its library had yet to be loaded.
+    from opkit.torch_npu.first_use import load_before_first_use, restore
+
+    loads = []
+    stream_class = torch.Stream
+    load_before_first_use(lambda: loads.append(1))
+    try:
+        assert isinstance(torch.Generator("cpu"), torch.Generator) and not loads
+        assert torch.Stream(device="npu").device == torch.device("npu", 0) and loads == [1]
+        assert isinstance(torch.npu.Stream(), torch.Stream)
+        assert issubclass(type("Own", (torch.Stream,), {}), stream_class)
+        assert torch.Event("npu:0") is not None and loads == [1, 1]
+    finally:
+        restore()
+    assert torch.Stream is stream_class
+
+
+def test_what_a_killed_build_left_is_dropped(tmp_path: Path) -> None:
+    from opkit.torch_npu import build
+
+    left = tmp_path / "device-1234-abcd"
+    left.mkdir()
+    (left / "half.o").write_bytes(b"")
+    other = tmp_path / "device-5678-abcd"
+    other.mkdir()
+    with build._scratch(tmp_path / "device-1234.so") as scratch:
+        assert Path(scratch).is_dir() and not left.exists() and other.exists()
+
+
+def test_the_same_sources_have_the_same_library_whenever_they_were_written(tmp_path: Path) -> None:
+    # Every installation and checkout gave files other times, and built the library again.
+    from opkit.torch_npu import build
+
+    source = tmp_path / "device.cpp"
+    source.write_text("int a;")
+    before = build._contents(tmp_path, [source])
+    os.utime(source, (1, 1))
+    assert build._contents(tmp_path, [source]) == before
+    source.write_text("int b;")
+    assert build._contents(tmp_path, [source]) != before

@@ -20,9 +20,6 @@ namespace {
 
 enum class Typing { promote, to_float, to_bool, exact, bits, select, masked, whole_only };
 
-/// Above this, whole numbers are the CPU's: the scalar unit takes them one by one.
-constexpr int64_t kWholeLimit = 1 << 16;
-
 /// What is known of a row once its operator's schema is.
 struct Bound {
   std::vector<size_t> inputs;   ///< positions of tensors in the schema
@@ -222,12 +219,12 @@ class Elementwise {
     if (common != at::kDouble && !kind_of(common)) return "the chip has no such data type";
     const bool is_bool_result = out.scalar_type() == at::kBool;
     if (typing_ == Typing::whole_only && has_float) return "remainders of floats";
-    if (typing_ == Typing::bits && common != at::kBool && iter.numel() > kWholeLimit) return kTooMany;
+    if (typing_ == Typing::bits && common != at::kBool && iter.numel() > kWholeLimit) return kTooManyWhole;
     call.is_whole = !has_float && !(is_small && (typing_ == Typing::to_bool || typing_ == Typing::exact ||
                                                  typing_ == Typing::select || typing_ == Typing::masked ||
                                                  (typing_ == Typing::bits && common == at::kBool)));
     if (call.is_whole) {
-      if (iter.numel() > kWholeLimit) return kTooMany;
+      if (iter.numel() > kWholeLimit) return kTooManyWhole;
       if (!bound_.program.is_whole_able) return "this function of whole numbers";
       if (at::isFloatingType(out.scalar_type())) return "whole numbers into floats";
     }
@@ -316,9 +313,6 @@ class Elementwise {
     }
     return type;
   }
-
-  static constexpr const char* kTooMany =
-      "more than 65536 whole numbers: the vector unit has no lanes of 64 bits, the scalar unit takes one at a time";
 
   const char* op_;
   const char* text_name_;

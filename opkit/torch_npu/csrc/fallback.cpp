@@ -205,20 +205,6 @@ struct Replaced {
   at::Tensor seen;
 };
 
-void announce(const std::string& name, const char* reason) {
-  const int mode = fallback_mode.load(std::memory_order_relaxed);
-  if (mode == 0) return;
-  TORCH_CHECK_NOT_IMPLEMENTED(mode != 2, name, " has no kernel on npu for this call (", reason,
-                              "), and OPKIT_FALLBACK=error forbids the CPU");
-  {
-    const std::lock_guard<std::mutex> guard(counts_lock);
-    OperatorCounts& counts = all_counts()[name];
-    if (counts.has_warned) return;
-    counts.has_warned = true;
-  }
-  TORCH_WARN(name, " runs on the CPU: ", reason, " (said once; torch.npu.fallbacks() counts)");
-}
-
 c10::IValue see_value(CpuView& view, std::vector<Replaced>& replaced, const c10::IValue& value) {
   const auto see = [&](const at::Tensor& tensor) {
     at::Tensor seen = view.see(tensor);
@@ -293,13 +279,38 @@ at::Tensor as_cpu(const at::Tensor& tensor) {
   return view.see(tensor);
 }
 
-void count_native(const c10::OperatorHandle& op) {
+void count_native(const c10::OperatorHandle& op) { count_native(name_of(op)); }
+
+void count_native(const std::string& name) {
   const std::lock_guard<std::mutex> guard(counts_lock);
-  ++all_counts()[name_of(op)].native;
+  ++all_counts()[name].native;
+}
+
+void announce_fallback(const std::string& name, const char* reason) {
+  const int mode = fallback_mode.load(std::memory_order_relaxed);
+  if (mode == 0) return;
+  TORCH_CHECK_NOT_IMPLEMENTED(mode != 2, name, " has no kernel on npu for this call (", reason,
+                              "), and OPKIT_FALLBACK=error forbids the CPU");
+  {
+    const std::lock_guard<std::mutex> guard(counts_lock);
+    OperatorCounts& counts = all_counts()[name];
+    if (counts.has_warned) return;
+    counts.has_warned = true;
+  }
+  TORCH_WARN(name, " runs on the CPU: ", reason, " (said once; torch.npu.fallbacks() counts)");
+}
+
+void count_fallback(const std::string& name, const std::string& reason, double took_us) {
+  tell_listener(CallKind::Fallback, name.c_str(), took_us);
+  const std::lock_guard<std::mutex> guard(counts_lock);
+  OperatorCounts& counts = all_counts()[name];
+  ++counts.fallback;
+  counts.fallback_us += took_us;
+  ++counts.reasons[reason];
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* reason) {
-  announce(name_of(op), reason);
+  announce_fallback(name_of(op), reason);
   const auto begin = std::chrono::steady_clock::now();
   const size_t count = op.schema().arguments().size();
   const size_t first = stack->size() - count;
@@ -339,13 +350,10 @@ void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* re
     (*stack)[i] = bring_value(view, replaced, (*stack)[i]);
   }
   const double took_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-  tell_listener(CallKind::Fallback, name_of(op).c_str(), took_us);
-  const std::lock_guard<std::mutex> guard(counts_lock);
-  OperatorCounts& counts = all_counts()[name_of(op)];
-  ++counts.fallback;
-  counts.fallback_us += took_us;
-  ++counts.reasons[widened == nullptr ? std::string(reason)
-                                      : c10::str(reason, "; in float32, as the CPU lacks it for ", widened)];
+  count_fallback(
+      name_of(op),
+      widened == nullptr ? std::string(reason) : c10::str(reason, "; in float32, as the CPU lacks it for ", widened),
+      took_us);
 }
 
 std::string counts_json() {

@@ -18,6 +18,12 @@ at::Tensor as_cpu(const at::Tensor& tensor);
 
 /// Counts a call that a kernel has served.
 void count_native(const c10::OperatorHandle& op);
+void count_native(const std::string& name);
+
+/// Warns of a call that the CPU is about to serve, or refuses it, as OPKIT_FALLBACK says.
+void announce_fallback(const std::string& name, const char* reason);
+/// Counts a call that the CPU has served.
+void count_fallback(const std::string& name, const std::string& reason, double took_us);
 
 /// What was counted so far, as JSON.
 std::string counts_json();

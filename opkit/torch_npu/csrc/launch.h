@@ -12,6 +12,11 @@
 
 namespace opkit::npu {
 
+/// Above this, whole numbers are the CPU's: the scalar unit takes them one by one.
+inline constexpr int64_t kWholeLimit = 1 << 16;
+inline constexpr const char* kTooManyWhole =
+    "more than 65536 whole numbers: the vector unit has no lanes of 64 bits, the scalar unit takes one at a time";
+
 /// Whether the kernels have been compiled and loaded.
 bool has_kernels();
 

@@ -8,8 +8,8 @@
 
 namespace opkit::npu {
 
-/// Copies between two tensors of one device with a kernel; false where no kernel can.
-bool copy_on_device(const at::Tensor& source, const at::Tensor& destination);
+/// Copies between two tensors of one device with a kernel; a reason where no kernel can.
+const char* copy_on_device(const at::Tensor& source, const at::Tensor& destination);
 
 /// Convolution and its gradient by kernels, on the stacks of `convolution_overrideable` and its backward; a reason
 /// where none can.
@@ -30,5 +30,6 @@ void add_random();
 void add_optimizers();
 void add_attention();
 void add_foreach();
+void add_composed();
 
 }  // namespace opkit::npu

@@ -245,11 +245,10 @@ const char* copy_or_reason(const at::Tensor& given, const at::Tensor& destinatio
   const at::ScalarType to = destination.scalar_type();
   if (from == to) return move_elements(source, destination);
   if (!kind_of(from) || !kind_of(to)) return kNoType;
-  const bool to_float = at::isFloatingType(to);
-  if (!to_float && !at::isFloatingType(from) && to != at::kBool && from != at::kBool) {
-    return "whole numbers of another width";
-  }
-  if (from == at::kLong && to == at::kBool) return "whole numbers of another width";
+  // Floats do not hold all whole numbers: the scalar unit converts those, one at a time.
+  const bool is_whole = !at::isFloatingType(to) && !at::isFloatingType(from) && from != at::kBool &&
+                        (to != at::kBool || from == at::kLong);
+  if (is_whole && destination.numel() > kWholeLimit) return kTooManyWhole;
   // A conversion works on rows: what is not one on either side is moved to one first.
   const auto has_rows = [](const at::Tensor& tensor) {
     for (int64_t d = tensor.dim() - 1; d >= 0; --d) {
@@ -259,15 +258,18 @@ const char* copy_or_reason(const at::Tensor& given, const at::Tensor& destinatio
   };
   const bool is_direct = has_rows(source) && has_rows(destination) && destination.is_contiguous();
   const char* formula = to == at::kBool ? "x != 0" : "x";
-  if (is_direct)
-    return run_formula("aten::copy_", formula, destination.sizes(), {{"x", source}}, {{"y", destination}}, {});
+  const auto convert = [&](const at::Tensor& in, const at::Tensor& out) {
+    return run_formula("aten::copy_", formula, destination.sizes(), {{"x", in}}, {{"y", out}}, {}, kernels::Fold::None,
+                       0, is_whole);
+  };
+  if (is_direct) return convert(source, destination);
   at::Tensor packed = source;
   if (!has_rows(source)) {
     packed = empty(source.sizes(), from);
     if (const char* reason = move_elements(source, packed)) return reason;
   }
   at::Tensor made = empty(destination.sizes(), to);
-  const char* reason = run_formula("aten::copy_", formula, destination.sizes(), {{"x", packed}}, {{"y", made}}, {});
+  const char* reason = convert(packed, made);
   return reason != nullptr ? reason : move_elements(made, destination);
 }
 
@@ -275,9 +277,9 @@ const char* copy_or_reason(const at::Tensor& given, const at::Tensor& destinatio
 
 #include "special_more.inc"
 
-bool copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
+const char* copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
   const c10::DeviceGuard guard(destination.device());
-  return destination.numel() == 0 || copy_or_reason(source, destination) == nullptr;
+  return destination.numel() == 0 ? nullptr : copy_or_reason(source, destination);
 }
 
 void add_special() {
@@ -291,6 +293,7 @@ void add_special() {
   add_optimizers();
   add_attention();
   add_foreach();
+  add_composed();
 }
 
 }  // namespace opkit::npu

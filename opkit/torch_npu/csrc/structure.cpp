@@ -24,6 +24,9 @@
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
+#include <chrono>
+#include <string>
+
 #include "device.h"
 #include "fallback.h"
 #include "faults.h"
@@ -92,12 +95,24 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
   return at::native::_local_scalar_dense_cpu(as_cpu(self));
 }
 
+/// What a copy inside the device is counted as; those from and to the host are none of an operator.
+const std::string kCopy = "aten::copy_";
+
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool is_non_blocking) {
   if (dst.device().is_cpu() && !is_non_blocking) throw_kept_fault(self.device().index());
-  if (self.device() == dst.device() && copy_on_device(self, dst)) return dst;
+  const bool is_on_device = self.device() == dst.device();
+  const char* reason = is_on_device ? copy_on_device(self, dst) : nullptr;
+  if (is_on_device && reason == nullptr) {
+    if (dst.numel() != 0) count_native(kCopy);
+    return dst;
+  }
+  if (is_on_device) announce_fallback(kCopy, reason);
   TORCH_CHECK(self.sizes() == dst.sizes() || self.dim() <= dst.dim(), "copy between shapes ", self.sizes(), " and ",
               dst.sizes());
+  const auto begin = std::chrono::steady_clock::now();
   as_cpu(dst).copy_(as_cpu(self));
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  if (is_on_device) count_fallback(kCopy, reason, took.count());
   return dst;
 }
 
