@@ -523,7 +523,11 @@ def test_the_first_call_may_be_for_a_stream() -> None:
         assert isinstance(torch.Generator("cpu"), torch.Generator) and not loads
         assert torch.Stream(device="npu").device == torch.device("npu", 0) and loads == [1]
         assert isinstance(torch.npu.Stream(), torch.Stream)
-        assert issubclass(type("Own", (torch.Stream,), {}), stream_class)
+
+        class Own(torch.Stream):
+            pass
+
+        assert Own.__mro__[1] is stream_class
         assert torch.Event("npu:0") is not None and loads == [1, 1]
     finally:
         restore()
