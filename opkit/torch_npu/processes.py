@@ -26,4 +26,5 @@ def _reduce(storage: torch.UntypedStorage) -> Any:
             f"a tensor on {storage.device} cannot be sent to another process: the memory of an"
             " emulated device is its process's own. Send tensor.cpu(), and move it to npu there"
         )
-    return reductions.reduce_storage(storage)
+    original: Any = reductions.reduce_storage
+    return original(storage)
