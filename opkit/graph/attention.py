@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import math
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
@@ -66,28 +69,45 @@ _TARGETS = (
 )
 
 
-def keep_attention_whole(module: fx.GraphModule) -> None:
+@contextlib.contextmanager
+def keep_attention_whole(module: fx.GraphModule) -> Iterator[None]:
     """Replace a traced module's calls of scaled_dot_product_attention, where nothing is dropped and
-    the mask takes no gradient."""
-    changed = False
-    for node in list(module.graph.nodes):
-        if node.target not in _TARGETS:
+    the mask takes no gradient.
+
+    The module's graph is another inside of the block only: it belongs to whoever had it traced.
+    """
+    found = [node.name for node in module.graph.nodes if _arguments(node) is not None]
+    if not found:
+        yield
+        return
+    own = module.graph
+    module.graph = _with_attention(own, set(found))
+    try:
+        yield
+    finally:
+        module.graph = own
+
+
+def _with_attention(own: fx.Graph, names: Collection[str]) -> fx.Graph:
+    graph = copy.deepcopy(own)
+    for before, node in zip(own.nodes, list(graph.nodes), strict=True):
+        # AOTAutograd asks dynamo's inputs where they come from.
+        if hasattr(before, "_dynamo_source"):
+            node._dynamo_source = before._dynamo_source
+        if before.name not in names:
             continue
-        found = _arguments(node)
-        if found is None:
-            continue
-        with module.graph.inserting_before(node):
-            new = module.graph.call_function(torch.ops.opkit.attention.default, found)
+        with graph.inserting_before(node):
+            new = graph.call_function(torch.ops.opkit.attention.default, _arguments(node))
         new.meta = dict(node.meta)
         node.replace_all_uses_with(new)
-        module.graph.erase_node(node)
-        changed = True
-    if changed:
-        module.recompile()
+        graph.erase_node(node)
+    return graph
 
 
 def _arguments(node: fx.Node) -> tuple[Any, ...] | None:
     """Return what the operator is called with; None where it does not serve."""
+    if node.target not in _TARGETS:
+        return None
     names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
     given = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
     q, k, v, mask = (given.get(name) for name in names[:4])

@@ -106,8 +106,6 @@ def opkit(
         raise UsageError(f'there is no option "{unknown[0]}"', help="there is chip, smallest")
     chip = find_chip(settings["chip"] or _device_chip())
     smallest = int(settings["smallest"])
-    keep_attention_whole(module)
-
     whole = aot_autograd(
         fw_compiler=graph_compiler("forward", chip, smallest=smallest),
         bw_compiler=graph_compiler("backward", chip, smallest=smallest),
@@ -115,7 +113,8 @@ def opkit(
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
-    return whole(module, example_inputs)
+    with keep_attention_whole(module):
+        return whole(module, example_inputs)  # type: ignore[no-any-return]
 
 
 def graph_compiler(kind: str, chip: Chip, *, smallest: int = 1) -> Callable[..., Any]:

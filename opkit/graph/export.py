@@ -109,8 +109,7 @@ def with_fractions(value: Any, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _from_program(program: Any) -> Exported:
-    keep_attention_whole(program.graph_module)
-    with warnings.catch_warnings():
+    with keep_attention_whole(program.graph_module), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         program = program.run_decompositions(dict(decompositions()))
     signature = program.graph_signature

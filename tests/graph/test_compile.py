@@ -11,12 +11,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
+from torch._dynamo.testing import EagerAndRecordGraphs  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from opkit.errors import UsageError  # noqa: E402
 from opkit.graph.aten import ROWS  # noqa: E402
 from opkit.graph.backend import opkit, watching  # noqa: E402
 from opkit.graph.debug import GraphDifference  # noqa: E402
+from opkit.graph.export import exported  # noqa: E402
 
 
 class Gated(nn.Module):
@@ -137,6 +139,32 @@ def test_attention_is_one_kernel_in_half_precision() -> None:
         result = torch.compile(model, backend=opkit)(q, k, v)
     torch.testing.assert_close(result, model(q, k, v), rtol=1e-2, atol=1e-2)
     assert [k.operators for k in graphs[0].segments[0].plan.kernels] == [("attention",)]
+
+
+def test_the_graph_that_dynamo_traced_and_an_exported_program_stay_as_they_were() -> None:
+    """Attention is another operator while they are compiled, and used to stay that."""
+    q = torch.randn(1, 2, 8, 16)
+    recorder = EagerAndRecordGraphs()
+
+    def backend(module: Any, inputs: Any) -> Any:
+        recorder(module, inputs)
+        return opkit(module, inputs)
+
+    class Attention(nn.Module):
+        def forward(self, q: Any) -> Any:
+            return functional.scaled_dot_product_attention(q, q, q)
+
+    with torch.no_grad(), watching() as graphs:
+        torch.compile(Attention(), backend=backend)(q)
+        program = torch.export.export(Attention(), (q,))
+        before = str(program.graph)
+        exported(program, (q,), torch.float32)
+    assert "opkit.attention" in str(graphs[0].sources[0][0].target)
+    (recorded,) = recorder.graphs
+    targets = {node.target for node in recorded.graph.nodes}
+    assert functional.scaled_dot_product_attention in targets
+    assert "opkit" not in recorded.code
+    assert str(program.graph) == before
 
 
 @pytest.mark.slow
