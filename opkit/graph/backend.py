@@ -29,6 +29,7 @@ __all__ = [
     "decompositions",
     "graph_compiler",
     "opkit",
+    "traced_decompositions",
     "watching",
 ]
 
@@ -75,7 +76,27 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
     nothing."""
     from torch._decomp import core_aten_decompositions
 
-    table = dict(core_aten_decompositions())
+    return _without_excluded(dict(core_aten_decompositions()))
+
+
+@functools.cache
+def traced_decompositions() -> Mapping[Any, Callable[..., Any]]:
+    """Return those of `decompositions` that AOTAutograd's tracing has a use for.
+
+    The others are of operators that torch takes apart itself before a tracer sees them; to list
+    them takes longer than to plan a small model.
+    """
+    from torch._decomp import _core_aten_decompositions_post_autograd
+
+    table = dict(_core_aten_decompositions_post_autograd())
+    for axes in "123":
+        for name in (f"upsample_nearest{axes}d", f"_upsample_nearest_exact{axes}d"):
+            overload = getattr(torch.ops.aten, name).default
+            table[overload] = overload.decompose
+    return _without_excluded(table)
+
+
+def _without_excluded(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
     attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     table.pop(attention.default, None)
     # Whole it is one operator that torch runs; taken apart it is five on whole numbers of 64 bits.
@@ -110,11 +131,11 @@ def opkit(
         fw_compiler=graph_compiler("forward", chip, smallest=smallest),
         bw_compiler=graph_compiler("backward", chip, smallest=smallest),
         inference_compiler=graph_compiler("inference", chip, smallest=smallest),
-        decompositions=decompositions(),
+        decompositions=traced_decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
     with keep_attention_whole(module):
-        return whole(module, example_inputs)  # type: ignore[no-any-return]
+        return whole(module, example_inputs)
 
 
 def graph_compiler(kind: str, chip: Chip, *, smallest: int = 1) -> Callable[..., Any]:

@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+from functorch.compile import make_boxed_func  # noqa: E402
 from torch import nn  # noqa: E402
+from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._dynamo.testing import EagerAndRecordGraphs  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from opkit.errors import UsageError  # noqa: E402
 from opkit.graph.aten import ROWS  # noqa: E402
-from opkit.graph.backend import opkit, watching  # noqa: E402
+from opkit.graph.backend import (  # noqa: E402
+    decompositions,
+    opkit,
+    traced_decompositions,
+    watching,
+)
 from opkit.graph.debug import GraphDifference  # noqa: E402
 from opkit.graph.export import exported  # noqa: E402
 
@@ -139,6 +146,38 @@ def test_attention_is_one_kernel_in_half_precision() -> None:
         result = torch.compile(model, backend=opkit)(q, k, v)
     torch.testing.assert_close(result, model(q, k, v), rtol=1e-2, atol=1e-2)
     assert [k.operators for k in graphs[0].segments[0].plan.kernels] == [("attention",)]
+
+
+@pytest.mark.parametrize("has_gradients", [False, True])
+def test_the_short_list_of_decompositions_leaves_the_graphs_of_the_whole(
+    has_gradients: bool,
+) -> None:
+    def model(x: Any) -> Any:
+        y = functional.interpolate(x, scale_factor=2) + functional.interpolate(
+            x, scale_factor=2, mode="nearest-exact"
+        )
+        y = functional.hardswish(functional.pixel_shuffle(y, 2)).square()
+        return torch.einsum("abcd,abdc->abc", y, y) + functional.layer_norm(y, (16,)).sum(-1)
+
+    def traced(table: Any) -> list[str]:
+        found: list[str] = []
+
+        def keep(graph: Any, _: Any) -> Any:
+            found.append(graph.code)
+            return make_boxed_func(graph.forward)
+
+        torch._dynamo.reset()
+        compiled = torch.compile(
+            model, backend=aot_autograd(fw_compiler=keep, decompositions=table)
+        )
+        y = compiled(torch.ones(1, 4, 4, 4, requires_grad=has_gradients))
+        if has_gradients:
+            y.sum().backward()
+        return found
+
+    graphs = traced(dict(decompositions()))
+    assert len(graphs) == 1 + has_gradients
+    assert traced(dict(traced_decompositions())) == graphs
 
 
 def test_the_graph_that_dynamo_traced_and_an_exported_program_stay_as_they_were() -> None:
