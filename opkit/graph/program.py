@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 
 from opkit.chips import Chip
 from opkit.graph.aten import LARGEST
@@ -62,6 +63,8 @@ class CompiledSegment(torch.nn.Module):
         for tensor, places, is_limited in zip(
             tensors, self._narrowed, self._is_limited, strict=True
         ):
+            if isinstance(tensor, FakeTensor):
+                return self._by_torch(tensors)
             plain = tensor if tensor.is_contiguous() else tensor.detach().contiguous()
             if places:
                 _check_places(plain, places)
@@ -96,7 +99,8 @@ class CompiledSegment(torch.nn.Module):
     """Hooks of modules have no place here, and looking for them takes longer than some kernels."""
 
     def _by_torch(self, tensors: Sequence[torch.Tensor]) -> Any:
-        """Return the results where 32 bits would not hold whole numbers on the way."""
+        """Return the results where 32 bits would not hold whole numbers on the way, or where
+        tensors have no memory."""
         values: dict[fx.Node, Any] = dict(zip(self.translation.inputs, tensors, strict=True))
         with torch.no_grad():
             run_nodes(self.translation.nodes, values)

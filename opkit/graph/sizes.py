@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from opkit import log
 
@@ -55,6 +56,9 @@ class Sized:
         Raises:
             KernelFault: a kernel faulted.
         """
+        if any(isinstance(value, FakeTensor) for value in values):
+            # Shapes are all that such tensors have, and these may be symbols.
+            return self._module(*values)
         key = tuple(_described(value) for value in values)
         with self._lock:
             plan = self._plans.pop(key, None)
@@ -75,7 +79,6 @@ def _described(value: Any) -> object:
 
 def specialised(module: fx.GraphModule, values: Sequence[Any]) -> fx.GraphModule:
     """Return a graph for the sizes of some inputs: what is computed of sizes alone is a number."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     # What depends on values, as the number of elements that are not zero, stays a symbol.

@@ -14,6 +14,12 @@ from functorch.compile import make_boxed_func  # noqa: E402
 from torch import nn  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._dynamo.testing import EagerAndRecordGraphs  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.symbolic_shapes import (  # noqa: E402
+    DimDynamic,
+    ShapeEnv,
+    StatelessSymbolicContext,
+)
 from torch.nn import functional  # noqa: E402
 
 from opkit.errors import UsageError  # noqa: E402
@@ -387,3 +393,16 @@ def test_a_number_in_another_shape_is_planned() -> None:
         result = torch.compile(scaled, backend=opkit)(torch.ones(2, 3))
     torch.testing.assert_close(result, torch.full((2, 3), 3.0))
     assert [left for graph in graphs for left in graph.left if not left.is_view] == []
+
+
+@pytest.mark.parametrize("kind", ["DYNAMIC", "DUCK", "STATIC"])
+def test_tensors_without_memory_get_shapes(kind: str) -> None:
+    """They reached a kernel as address 0, or a table of plans as sizes that are no numbers."""
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: torch.sin(x) * 2, backend="opkit", fullgraph=True)
+    x = torch.randn(3, 4)
+    how = StatelessSymbolicContext(dynamic_sizes=[DimDynamic[kind]] * 2)
+    with FakeTensorMode(shape_env=ShapeEnv()) as mode:
+        fake = mode.from_tensor(x, symbolic_context=how)
+        assert tuple(map(int, compiled(fake).shape)) == (3, 4)
+    torch.testing.assert_close(compiled(x), torch.sin(x) * 2)
