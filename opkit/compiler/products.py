@@ -262,7 +262,7 @@ def run_product(
         for name in stages.fused.outputs_of(part) if part.kind == "vector" else ():
             program.room(name, memory, sizes)
         if part.kind == "view":
-            program.run_group(part, memory, sizes, scalars)
+            program.run_view(part, memory, sizes)
     more: list[Any] = []
     told: list[bytes] = []
     for vector, launch in before:
@@ -274,7 +274,9 @@ def run_product(
     )
     left, right = (_batched(memory[name], outer) for name in node.inputs)
     cut = cut_of(kernel, stages.graph, stages.chip, sizes, stages.choices)
-    cores = cut.cores
+    # Two vector cores come with each cube core.
+    least = max((-(-launch.block_dim // 2) for _, launch in before), default=1)
+    cores = max(cut.cores, least)
     if kernel.epilogue is not None:
         slots, data = epilogue_data(kernel.epilogue, cut, stages.chip, sizes, scalars)
         arguments = [
@@ -284,12 +286,12 @@ def run_product(
             for name in kernel.epilogue.arguments
         ]
     elif kernel.uses_object:
-        cores, data = product_data(cut.shape, kernel.block.dtype, stages.chip, stages.choices)
+        cores, data = product_data(
+            cut.shape, kernel.block.dtype, stages.chip, stages.choices, least_cores=least
+        )
         arguments = [*([memory[kernel.bias]] if kernel.bias else []), outputs[0]]
     else:
         arguments, data = [outputs[0]], cut.pack()
-    # Two vector cores come with each cube core.
-    cores = max([cores, *(-(-launch.block_dim // 2) for _, launch in before)])
     native.launch([left, right, *arguments, *more, *told, data], cores)
 
 

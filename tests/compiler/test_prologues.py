@@ -62,6 +62,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
             Spec("b", (50,), "float32"),
         ),
     ),
+    "by a Matmul object on fewer cores than compute first": (
+        lambda x, y: x @ y.apply("relu"),
+        (Spec("x", (16, 1024), "float32"), Spec("y", (1024, 16), "float32")),
+    ),
     "by a Matmul object, an activation behind": (
         lambda x, y: (x.apply("relu") @ y).apply("silu"),
         (Spec("x", (40, 64), "float32"), Spec("y", (64, 50), "float32")),

@@ -268,11 +268,17 @@ uint32_t handed = 0;
 
 
 def product_data(
-    shape: ProductShape, dtype: str, chip: Chip, choices: Choices = OWN_CHOICES
+    shape: ProductShape,
+    dtype: str,
+    chip: Chip,
+    choices: Choices = OWN_CHOICES,
+    *,
+    least_cores: int = 1,
 ) -> tuple[int, bytes]:
     """Return the cores and the tiling data of a product; `choices` in place of our own.
 
     Tiles are 128 x 256 where the result fills all cores with them, and narrower where it does not.
+    `least_cores` take part in any case; some of them may have no tile.
     """
     row = find_dtype(dtype)
     assert row is not None
@@ -292,7 +298,7 @@ def product_data(
     base_n = min(choices.base_n or base_n, _up(shape.n))
     base_k = min(_BASE_K_BYTES // row.size_bytes, _up(shape.k))
     total = tiles(base_m, base_n)
-    used = min(cores, total)
+    used = max(min(cores, total), least_cores)
     each, extra = divmod(total, used)
     left = 0 if shape.left_is_shared else shape.m * shape.k
     right = 0 if shape.right_is_shared else shape.k * shape.n
