@@ -294,3 +294,13 @@ def test_products_of_whole_numbers_wrap_as_on_the_cpu(dtype: torch.dtype) -> Non
     found = torch.addmm(c.npu(), a[0].npu(), b[0].npu(), beta=2, alpha=3)
     assert torch.equal(found.cpu(), torch.addmm(c, a[0], b[0], beta=2, alpha=3))
     assert list(torch.npu.fallbacks()) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_gradient_of_hardswish_at_its_bends_is_torchs(dtype: Any) -> None:
+    x = torch.tensor([-4, -3, -2.5, 0, 2.5, 3, 4])
+    wanted = torch.ops.aten.hardswish_backward(torch.ones(7), x).to(dtype)
+    found = torch.ops.aten.hardswish_backward(
+        torch.ones(7, dtype=dtype, device="npu"), x.to(dtype).to("npu")
+    )
+    torch.testing.assert_close(found.cpu(), wanted)
