@@ -99,7 +99,7 @@ class ProductKernel:
         addresses = list(cube.arguments if vector is None else vector.arguments)
         entries = []
         for index, kernel in enumerate(chosen):
-            names = [f"operand{index}{upper(kernel.stems[n])}" for n in kernel.text.arguments]
+            names = [f"operand{index}{upper(name)}" for name in kernel.text.parameters]
             addresses += names
             entries.append(Prologue(kernel.text.class_name, kernel.text.struct, names))
         out()

@@ -40,8 +40,6 @@ class VectorKernel:
     plan: Plan
     layout: TilingLayout
     text: KernelText
-    stems: Mapping[str, str]
-    """Its tensors' names in C++."""
 
     @property
     def name(self) -> str:
@@ -157,7 +155,7 @@ def _kernel(
         stems[tensor.name] = wanted
     layout = layout_of(plan, stems, copies_blocks=not chip.has_data_copy_pad)
     text = write_kernel(name, fused.graph, plan, layout)
-    return VectorKernel(group, domain, plan, layout, text, stems)
+    return VectorKernel(group, domain, plan, layout, text)
 
 
 def _schedules(domain: Domain, chip: Chip) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ class KernelText:
     text: Text
     arguments: tuple[str, ...]
     """The tensors behind its GM addresses, in order; its tiling data comes last, by value."""
+    parameters: tuple[str, ...]
+    """Those addresses' names."""
     body: Text
     """The text without its entry point, for kernels that are more than this."""
     class_name: str
@@ -88,7 +90,11 @@ class KernelWriter(StatementWriter):
         body.extend(self.out)
         self.write_entry()
         arguments = tuple(tensor.name for tensor in self.tensors)
-        return KernelText(self.name, self.out, arguments, body, self.class_name, self.struct)
+        return KernelText(
+            *(self.name, self.out, arguments, tuple(self.parameters), body),
+            class_name=self.class_name,
+            struct=self.struct,
+        )
 
     def write_struct(self) -> None:
         out = self.out
