@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from opkit.chips import all_chips
 from opkit.errors import UsageError
 from opkit.schema import snake_case
 from opkit.toolchain.operator_library import OperatorLibrary, find_library
@@ -49,6 +50,11 @@ _COMPILE_OPTIONS = re.compile(
     r"(?:add_ops_compile_options|npu_op_kernel_options)\s*\(([^)]*)\)", re.DOTALL
 )
 _LIBRARY_KERNEL_SOURCES = re.compile(r"add_kernel_sources\s*\(([^)]*)\)")
+# Of libraries: which folder of op_host/ tiles for which chips, in the same order.
+_MODULES = re.compile(r"add_(?:all_)?modules_sources\s*\(([^)]*)\)")
+_SET = re.compile(r"\bset\s*\(\s*(\w+)\s+([^)]*)\)")
+_KEYWORD = re.compile(r"[A-Z_]+")
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
 _COMMENT = re.compile(r"#[^\n]*")
 # Data types of the graph are told to the engine in files of this name.
 _GRAPH_SOURCES = "op_graph/*_infer*.cpp"
@@ -156,7 +162,7 @@ def read_folder(root: Path, *, cache: Path) -> Tree | None:
     Args:
         cache: where links to a library's kernels are kept.
     """
-    host = _sources(root / _HOST)
+    host = _sources(root / _HOST, own=_tiling_folders(root))
     if not host or not (root / _KERNEL).is_dir():
         return None
     kernels, options = [], []
@@ -275,13 +281,40 @@ def _keywords(words: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def _sources(folder: Path) -> tuple[Path, ...]:
+def _sources(folder: Path, *, own: frozenset[str] = frozenset()) -> tuple[Path, ...]:
+    foreign = _FOREIGN_FOLDERS - own
     return tuple(
         path
         for path in sorted(folder.rglob("*"))
-        if path.suffix in _SUFFIXES
-        and not _FOREIGN_FOLDERS & set(path.relative_to(folder).parts[:-1])
+        if path.suffix in _SUFFIXES and not foreign & set(path.relative_to(folder).parts[:-1])
     )
+
+
+def _tiling_folders(root: Path) -> frozenset[str]:
+    """Return the folders of op_host/ that an operator's CMake names for chips known here.
+
+    TILING_DIR names one for each chip of COMPUTE_UNIT: a chip may share another one's.
+    """
+    known = {chip.soc_config for chip in all_chips()}
+    folders: set[str] = set()
+    for text in _cmake_texts(root):
+        values = dict(_SET.findall(text))
+        for body in _MODULES.findall(text):
+            given: dict[str, list[str]] = {}
+            named: list[str] = []
+            for word in body.split():
+                if _KEYWORD.fullmatch(word):
+                    named = given.setdefault(word, [])
+                else:
+                    named += [name.strip('"') for name in _values(word, values)]
+            pairs = zip(given.get("COMPUTE_UNIT", ()), given.get("TILING_DIR", ()), strict=False)
+            folders.update(folder for unit, folder in pairs if unit in known)
+    return frozenset(folders)
+
+
+def _values(word: str, variables: Mapping[str, str]) -> list[str]:
+    variable = _VARIABLE.fullmatch(word)
+    return variables.get(variable[1], "").split() if variable else [word]
 
 
 def _cmake_texts(root: Path) -> Iterable[str]:

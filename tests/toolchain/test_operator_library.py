@@ -192,3 +192,26 @@ def test_host_code_of_another_chip_is_refused_when_it_is_called(artifact: Artifa
     shift = runtime.open(artifact.folder)
     with pytest.raises(KernelFault, match=r"shift_on_registers\(.*\) is defined by no source"):
         shift.run("Shift", [np.zeros(4, dtype=np.float32), None], {"by": -77})
+
+
+def test_cmake_says_which_chips_share_the_tiling_of_another(library: Path) -> None:
+    # The operator had no tiling function, as sources of that folder are of other chips.
+    operator = library / "math" / "shared_tiling"
+    for name in ("shared_tiling_def.cpp", "arch35/shared_tiling_tiling.cpp"):
+        file = operator / "op_host" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    (operator / "op_kernel").mkdir()
+    tiling = operator / "op_host" / "arch35" / "shared_tiling_tiling.cpp"
+    lists = operator / "CMakeLists.txt"
+    call = (
+        'set(UNITS "ascend910b" "ascend950")\nset(FOLDERS "{}" "arch35")\n'
+        "add_modules_sources(OPTYPE shared_tiling COMPUTE_UNIT ${{UNITS}}"
+        " TILING_DIR ${{FOLDERS}} DISABLE_IN_OPP TRUE)\n"
+    )
+    for folder, is_taken in (("arch35", True), ("arch22", False)):
+        lists.write_text(call.format(folder))
+        tree = load_project(operator).tree
+        assert tree is not None
+        assert (tiling in tree.host_sources) == is_taken
+    shutil.rmtree(operator)
