@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from opkit.errors import SetupError, UsageError
 from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
+from opkit.testing.arrays import is_float
 from opkit.testing.expressions import TENSORS, check_expression, reference_package
 from opkit.testing.operator_formulas import WRITTEN_OUT
 from opkit.testing.operator_names import (
@@ -157,6 +158,9 @@ def _written_out(name: str, spec: OpSpec) -> Found | None:
         if any(
             a.name not in SETS_NO_VALUE and not _mentions(expression, a.name) for a in spec.attrs
         ):
+            continue
+        # Which of three inputs the condition is, only their types say.
+        if any(f"{t.name}.bool()" in expression and is_float(t.dtypes[0]) for t in spec.inputs):
             continue
         read = [
             (n, kind)

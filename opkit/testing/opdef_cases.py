@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -74,13 +74,19 @@ _MOST_MIXED = 2
 
 
 def library_cases(
-    spec: OpSpec, expression: str, *, found: Found | None = None, seed: int = 0
+    spec: OpSpec,
+    expression: str,
+    *,
+    found: Found | None = None,
+    ranks: tuple[int, int] | None = None,
+    seed: int = 0,
 ) -> tuple[Case, ...]:
     """Return six shapes with tails of each combination of data types, fewer where some do not fit.
 
     Args:
         expression: the reference; with FILE.py:FUNCTION every input has one shape.
         found: what `find_by_name` gave, where the expression is from there.
+        ranks: the fewest and the most axes that shapes have; any where None.
         seed: a whole number from 0; another one gives other values in the same cases.
     Raises:
         UsageError: the reference takes none of the shapes.
@@ -91,7 +97,7 @@ def library_cases(
         for variant in range(spec.variant_count):
             if any(_is_private(tensor.formats[variant]) for tensor in spec.inputs):
                 continue
-            for shape in shapes:
+            for shape in _of_ranks(shapes, ranks):
                 try:
                     cases.append(_case(spec, variant, shape, expression, found, seed))
                 except OpkitError as error:
@@ -107,7 +113,13 @@ def library_cases(
 
 
 def other_library_cases(
-    spec: OpSpec, expression: str, variant: int, *, found: Found | None = None, seed: int = 0
+    spec: OpSpec,
+    expression: str,
+    variant: int,
+    *,
+    found: Found | None = None,
+    ranks: tuple[int, int] | None = None,
+    seed: int = 0,
 ) -> Iterator[tuple[Case, ...]]:
     """Yield rounds of further cases of one combination of data types, the likeliest first.
 
@@ -115,7 +127,7 @@ def other_library_cases(
     """
     for shapes, manner in _ROUNDS:
         cases = []
-        for shape in shapes:
+        for shape in _of_ranks(shapes, ranks):
             try:
                 case = _case(spec, variant, shape, expression, found, seed, manner)
                 usual = _case(spec, variant, shape, expression, found, seed)
@@ -126,6 +138,19 @@ def other_library_cases(
             elif case != usual:
                 cases.append(replace(case, label=f"{case.name}-axes{manner}"))
         yield tuple(cases)
+
+
+def _of_ranks(shapes: Sequence[Shape], ranks: tuple[int, int] | None) -> list[Shape]:
+    """Return shapes with as many axes as they may have: leading ones are added, or made one."""
+    if ranks is None:
+        return list(shapes)
+    lowest, highest = ranks
+    found: dict[Shape, None] = {}
+    for shape in shapes:
+        one_axis = max(len(shape) - highest + 1, 1)
+        few = (math.prod(shape[:one_axis]), *shape[one_axis:]) if highest else ()
+        found[(1,) * (lowest - len(few)) + few] = None
+    return list(found)
 
 
 def _order(rank: int, manner: int) -> tuple[int, ...]:

@@ -103,7 +103,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "relu_grad": ("{dy} * ({0} > 0)",),
     "rms_norm": (f"({_NORMED}, {_ROOT_MEAN_SQUARE})".format(x="{0}", w="{1}"),),
     "rsqrt_grad": ("-0.5 * {dy} * {0} ** 3",),
-    "select": ("torch.where({0}.bool(), {1}, {2})",),
+    "select": ("torch.where({0}.bool(), {1}, {2})", "torch.where({2}.bool(), {0}, {1})"),
     "selu_grad": (
         "{dy} * torch.where(outputs > 0, 1.0507009873554805, outputs + 1.7580993408473766)",
     ),
@@ -121,8 +121,8 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     ),
     "softmax": ("torch.softmax({0}, axes[0])",),
     "softmax_grad": (
-        "{0} * ({dy} - ({0} * {dy}).sum(axes[0], True))",
-        "{0} * ({dy} - ({0} * {dy}).sum(-1, True))",
+        "{0} * ({dy} - torch.sum({0} * {dy}, axes[0], True))",
+        "{0} * ({dy} - torch.sum({0} * {dy}, -1, True))",
     ),
     "sqrt_grad": ("{dy} * 0.5 / {0}",),
     "squared_relu": ("torch.relu({0}) ** 2",),
@@ -139,5 +139,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
 """Expressions whose `{0}`, `{1}` are inputs in the OpDef's order, and whose names its attributes.
 
 The first counts whose names are all there, and that has each attribute but `SETS_NO_VALUE`. Of
-gradients `{dy}` is the input that is called so, and the others are counted without it.
+gradients `{dy}` is the input that is called so, and the others are counted without it. What is
+read as `.bool()` is an input of whole numbers.
 """

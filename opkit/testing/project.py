@@ -13,6 +13,7 @@ from opkit.schema import OpSpec, nearest
 from opkit.testing.by_name import find_by_name
 from opkit.testing.case_files import CASE_FILES, golden_of_file, load_cases, replaces_generated
 from opkit.testing.cases import Case, ShapeRule, default_cases
+from opkit.testing.documents import documented_ranks
 from opkit.testing.expressions import check_expression, is_expression
 from opkit.testing.golden import Golden
 from opkit.testing.opdef_cases import library_cases, other_library_cases
@@ -121,7 +122,8 @@ def _other_rounds(
     given = _as_call(spec, _reference(project, spec, reference))
     found = None if given else find_by_name(spec)
     expression = found.expression if found is not None else given
-    return other_library_cases(spec, expression, variant, found=found, seed=seed)
+    ranks = _ranks(project, spec)
+    return other_library_cases(spec, expression, variant, found=found, ranks=ranks, seed=seed)
 
 
 def _is_refused(result: CaseResult) -> bool:
@@ -141,11 +143,12 @@ def _library_cases(project: Project, spec: OpSpec, given: str, seed: int) -> tup
     Without a reference there are none: which shapes belong together nothing says.
     """
     given = _as_call(spec, given)
+    ranks = _ranks(project, spec)
     if given:
-        return library_cases(spec, given, seed=seed)
+        return library_cases(spec, given, ranks=ranks, seed=seed)
     found = find_by_name(spec)
     if found is not None:
-        return library_cases(spec, found.expression, found=found, seed=seed)
+        return library_cases(spec, found.expression, found=found, ranks=ranks, seed=seed)
     if _own_files(project):
         return ()
     arguments = ", ".join(tensor.name for tensor in spec.inputs)
@@ -170,6 +173,11 @@ def _reference(project: Project, spec: OpSpec, given: str) -> str:
 def replaces_generated_cases(project: Project) -> bool:
     """Return whether a file of the project's cases says that they are all there are."""
     return any(replaces_generated(path) for path in _own_files(project))
+
+
+def _ranks(project: Project, spec: OpSpec) -> tuple[int, int] | None:
+    folder = getattr(project, "folder", None)
+    return documented_ranks(folder, [t.name for t in spec.inputs]) if folder else None
 
 
 def _own_files(project: Project) -> list[Path]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from opkit.errors import KernelFault, OpkitError, PrecisionError
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.arrays import Array, Input
-from opkit.testing.cases import Case, make_inputs
+from opkit.testing.cases import Case, make_inputs, output_tensors
 from opkit.testing.golden import Golden
 from opkit.testing.judgement import OutputResult, judge
 from opkit.testing.references import find_reference
@@ -213,7 +213,7 @@ def _launch_and_judge(
         if shapes is None:
             actual = library.run(case.op, inputs, dict(case.attrs), dtypes=names)
         else:
-            types = [dtype.name for dtype in case.dtypes[len(inputs) :]]
+            types = [dtype.name for _, dtype in output_tensors(case, spec)]
             actual = library.run(
                 case.op, inputs, dict(case.attrs), dtypes=names, out_shape=shapes, out_dtype=types
             )
@@ -243,12 +243,13 @@ def _shapes_of_outputs(
 
     None where they say it themselves, as those of prototypes do, or where it is not known.
     """
-    if is_prototype(spec) or case.expects_failure or not case.golden or case.lists:
+    if is_prototype(spec) or case.expects_failure or not case.golden:
         return None
     reference = find_reference(case, spec, golden, wants_second=False)
     assert reference is not None
     outputs, _ = reference.whole(inputs)
-    return [output.shape for output in outputs] if len(outputs) == len(spec.outputs) else None
+    is_whole = len(outputs) == len(output_tensors(case, spec))
+    return [output.shape for output in outputs] if is_whole else None
 
 
 def is_prototype(spec: OpSpec) -> bool:

@@ -92,7 +92,7 @@ class OperatorLibrary:
         """Return the sources of what it depends on (DEPENDENCIES) that concern this operator.
 
         Those of a folder of helpers, which defines no operator, all do; of another operator's
-        sources, those that name this one.
+        sources, those that name this one or include a header of it.
         """
         own = [
             op
@@ -106,7 +106,9 @@ class OperatorLibrary:
             for source in sorted((folder / "op_host").rglob("*.cpp"))
             if not _FOREIGN_PARTS & set(source.relative_to(self.root).parts)
             and (
-                not any((folder / "op_host").glob("*_def*.cpp")) or named_own.search(_text(source))
+                not any((folder / "op_host").glob("*_def*.cpp"))
+                or named_own.search(_text(source))
+                or self._includes_any_of(operator, source)
             )
         )
 
@@ -129,6 +131,12 @@ class OperatorLibrary:
                         found[source] = None
                         queue.append(source)
         return tuple(sorted(found))
+
+    def _includes_any_of(self, operator: Path, source: Path) -> bool:
+        names = _INCLUDE.findall(_text(source))
+        return any(
+            Path(os.path.normpath(source.parent / name)).is_relative_to(operator) for name in names
+        )
 
     def _dependencies(self, operator: Path) -> tuple[Path, ...]:
         """Return the folders of what an operator's CMake names behind DEPENDENCIES."""

@@ -95,6 +95,11 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
         ),
         (operator("Gelu", "x"), "torch.nn.functional.gelu(x, approximate='tanh')"),
         (operator("Select", "condition:bool x1 x2"), "torch.where(condition.bool(), x1, x2)"),
+        (operator("SelectV3", "x y b:int8"), "torch.where(b.bool(), x, y)"),
+        (
+            operator("SoftmaxGradV2", "y dy"),
+            "y * (dy - torch.sum(y * dy, -1, True))",
+        ),
         (operator("LogsigmoidV2", "x"), "torch.nn.functional.logsigmoid(x)"),
         (operator("Softsign", "x"), "torch.nn.functional.softsign(x)"),
         (

@@ -1,0 +1,119 @@
+"""How many axes an operator's documents say that its first input may have.
+
+Host code need not check what the documents exclude, so a case beyond them tells nothing.
+
+Sources: README.md and the pages of docs/ beside each operator of the vendor's public libraries,
+whose tables have a row a parameter, with a column 维度(shape), and which say in sentences what is
+taken only (仅支持).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from opkit.schema import snake_case
+
+__all__ = ["documented_ranks"]
+
+_MOST_AXES = 8
+"""What the chip's operators take; of the same documents."""
+_PAGES = ("README.md", "docs/*.md", "doc/*.md")
+_HTML_ROW = re.compile(r"<tr[^>]*>(.*?)</tr>", re.DOTALL | re.IGNORECASE)
+_HTML_CELL = re.compile(r"<t[hd][^>]*>(.*?)(?=<t[hd]\b|</t[hd]>|$)", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<[^>]+>")
+_NUMBERS = {"一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8}
+_NUMBER = rf"([1-8{''.join(_NUMBERS)}])"
+_TO = r"\s*维?\s*[-~～—–到至]\s*"
+_AXES = r"\s*(?:维|[Dd](?![a-z]))"
+_HEADING = re.compile(r"^维度")
+_ONLY_A_RANGE = re.compile(rf"([0-8]){_TO}([0-8])\s*维?")
+_ONLY_ONE = re.compile(rf"{_NUMBER}\s*维?")
+# Sentences, such as those of `仅支持2维`, `维度为4维` and `支持2-8维`.
+_RANGE = re.compile(rf"支持\s*([0-8]){_TO}([0-8])\s*维")
+_ONE = re.compile(rf"(?:(?:仅|只)支持|维度为)\s*{_NUMBER}{_AXES}(?!\s*(?:或|、|和|以上|及|[-~]))")
+# One sentence for an operator that keeps its input's shape stands at its output.
+_SAME_SHAPE = ("一致", "相同")
+_INPUT, _OUTPUT = "输入", "输出"
+
+
+def documented_ranks(folder: Path, inputs: Sequence[str]) -> tuple[int, int] | None:
+    """Return the fewest and the most axes of an operator's first input; None where nothing says.
+
+    Args:
+        folder: the operator's.
+        inputs: names of its inputs, as its OpDef has them.
+    """
+    lowest, highest = 0, _MOST_AXES
+    for pattern in _PAGES:
+        for page in sorted(folder.glob(pattern)):
+            said = _ranks_of_page(page.read_text(encoding="utf-8", errors="replace"), inputs)
+            if said is not None:
+                lowest, highest = max(lowest, said[0]), min(highest, said[1])
+    is_limit = (lowest, highest) != (0, _MOST_AXES)
+    return (lowest, highest) if is_limit and lowest <= highest else None
+
+
+def _ranks_of_page(text: str, inputs: Sequence[str]) -> tuple[int, int] | None:
+    rows = list(_rows(text))
+    heads = [row for row in rows if any(_HEADING.match(cell) for cell in row)]
+    column = next((n for n, cell in enumerate(heads[0]) if _HEADING.match(cell)), 0) if heads else 0
+    own = [row for row in rows if inputs and _parameter(row) == snake_case(inputs[0])]
+    # Pages of functions have other names for what the operator takes, in its order.
+    first = own or [row for row in rows if _is_of(row, _INPUT)][:1]
+    for row in first:
+        said = _ranks_of_cell(row[column]) if 0 < column < len(row) else None
+        said = said or _ranks_of_sentence(" ".join(row[1:]))
+        if said is not None:
+            return said
+    for row in rows:
+        if _is_of(row, _OUTPUT):
+            sentence = " ".join(row[1:])
+            said = _ranks_of_sentence(sentence)
+            if said is not None and any(word in sentence for word in _SAME_SHAPE):
+                return said
+    # Of several sentences each may be on another parameter.
+    prose = "\n".join(
+        line for line in text.splitlines() if not line.lstrip().startswith(("|", "<"))
+    )
+    said_of_all = {_ranks_of_sentence(sentence) for sentence in re.split(r"[。\n]", prose)} - {None}
+    return said_of_all.pop() if len(inputs) == 1 and len(said_of_all) == 1 else None
+
+
+def _rows(text: str) -> Iterator[list[str]]:
+    """Yield the cells of every row of a page's tables."""
+    for row in _HTML_ROW.findall(text):
+        yield [_TAG.sub("", cell).strip() for cell in _HTML_CELL.findall(row)]
+    for line in text.splitlines():
+        if line.lstrip().startswith("|"):
+            yield [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
+
+
+def _is_of(row: Sequence[str], kind: str) -> bool:
+    # The heading names all kinds.
+    return len(row) > 1 and row[1].startswith(kind) and "/" not in row[1]
+
+
+def _parameter(row: Sequence[str]) -> str:
+    return snake_case(re.split(r"[（(\s]", row[0])[0]) if row and row[0] else ""
+
+
+def _ranks_of_cell(cell: str) -> tuple[int, int] | None:
+    between = _ONLY_A_RANGE.fullmatch(cell)
+    if between:
+        return int(between[1]), int(between[2])
+    one = _ONLY_ONE.fullmatch(cell)
+    return (_number(one[1]),) * 2 if one else None
+
+
+def _ranks_of_sentence(sentence: str) -> tuple[int, int] | None:
+    between = _RANGE.search(sentence)
+    if between:
+        return int(between[1]), int(between[2])
+    found = {_number(text) for text in _ONE.findall(sentence)}
+    return (found.pop(),) * 2 if len(found) == 1 else None
+
+
+def _number(text: str) -> int:
+    return _NUMBERS.get(text) or int(text)
