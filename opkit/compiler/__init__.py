@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .pto import tile_program
     from .reference import random_arrays, run_graph, to_storage
     from .rewrite import expand, simplify
+    from .rounds import join_rounds
     from .stages import Stages, compile_stages, prepare
     from .table import Operator
     from .tiles import Split, split
@@ -76,6 +77,7 @@ __all__ = [
     "fuse",
     "generated_source",
     "gradient",
+    "join_rounds",
     "load_program",
     "lowest_bits",
     "patches",
@@ -117,6 +119,7 @@ __getattr__ = lazy_names(
         "pto": ("tile_program",),
         "reference": ("random_arrays", "run_graph", "to_storage"),
         "rewrite": ("expand", "simplify"),
+        "rounds": ("join_rounds",),
         "stages": ("Stages", "compile_stages", "prepare"),
         "table": ("Operator",),
         "tiles": ("Split", "split"),

@@ -229,13 +229,21 @@ def _compile(program: Program) -> None:
 
     graph = program.graph
     assert graph is not None
-    if len(graph.nodes) > _MOST_OPERATORS:
-        program.reason = f"{len(graph.nodes)} operators, one element each: no kernel pays for them"
-        return
-    try:
-        program.compiled = compiler.compile(graph, chip=runtime.configuration().chip)
-    except GraphError as err:
-        program.reason = str(err)
+    joined = compiler.join_rounds(graph)
+    # Where there is no kernel for all rounds at once there may be one for each.
+    for each in (joined,) if joined is graph else (joined, graph):
+        count = len(each.nodes)
+        if count > _MOST_OPERATORS:
+            reason = f"{count} operators, one element each: no kernel pays for them"
+            program.reason = program.reason or reason
+            continue
+        try:
+            program.compiled = compiler.compile(each, chip=runtime.configuration().chip)
+        except GraphError as err:
+            program.reason = program.reason or str(err)
+        else:
+            program.reason = ""
+            return
 
 
 def _run(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
