@@ -74,6 +74,7 @@ def _machine(setup: _Setup) -> Machine:
     from opkit.cli.cc import cmake_arguments
     from opkit.compat import Machine
     from opkit.toolchain import OPKIT_COMMAND, find_home, home_variables
+    from opkit.torch_npu import offering_variables
 
     defines = [f"-D{define}" for define in setup.defines]
     # Debug information, for the lines of findings in host code.
@@ -81,7 +82,7 @@ def _machine(setup: _Setup) -> Machine:
     return Machine(
         (*cmake_arguments(), *defines, *debug),
         (*OPKIT_COMMAND, "cc"),
-        home_variables(find_home(), os.environ),
+        {**home_variables(find_home(), os.environ), **offering_variables(os.environ)},
     )
 
 

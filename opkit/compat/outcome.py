@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -26,6 +26,8 @@ __all__ = [
     "refused_chip",
     "says_fail",
     "says_pass",
+    "shown_assertion",
+    "shows",
     "wrong_cause",
 ]
 
@@ -119,7 +121,6 @@ _NO_HEADER = re.compile(r"[\w./+-]+\.h(?:pp)?['’]?:? (?:No such file|file not 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<](?P<header>[^">]+)[">]', re.MULTILINE)
 # Headers of software that opkit does not stand in for, by the beginning of their paths.
 _FOREIGN_HEADERS = {
-    "torch_npu/": "torch_npu, which runs on real devices only",
     "ge/ge_": "the graph engine GE",
     "graph/custom_op.h": "the graph engine GE",
 }
@@ -136,11 +137,54 @@ _PASS = re.compile(
     r"\b(?:success\w*|correct|ok|match(?:es|ed)?)\b",
     re.IGNORECASE,
 )
+_WHICH_CORE = re.compile(r"^\[AI[CV] Block \d+/\d+\] ")
+_ASSERTION = re.compile(
+    r"API-ASSERT: assertion failed: (?P<condition>.+?)(?: \([^()]*:\d+\))?$", re.DOTALL
+)
+_FAILS = re.compile(r"\bassertion\b.*\bfailed\b", re.IGNORECASE)
+# Of Python's unittest, which says no more than OK.
+_TESTS = re.compile(r"^(?P<ran>Ran [1-9]\d* tests? in \S+)\s+OK$", re.MULTILINE)
 
 
 def says_pass(text: str) -> str | None:
     """Return the line that says that a result is right, None where none does."""
+    tests = _TESTS.search(text)
+    if tests is not None:
+        return tests["ran"]
     return next((line.strip() for line in text.splitlines() if _PASS.search(line)), None)
+
+
+def shown_assertion(fault: str, shown: Sequence[str]) -> str | None:
+    """Return the line in which a README shows the assertion of a fault failing; None: it does not.
+
+    Some samples are about what a kernel's `assert` prints.
+    """
+    found = re.match(
+        r"API-ASSERT: assertion failed: (?P<condition>.+?)(?: \([^()]*:\d+\))?$", fault
+    )
+    if found is None:
+        return None
+    told = (line for line in shown if found["condition"] in line)
+    return next(
+        (line for line in told if re.search(r"\bassertion\b.*\bfailed\b", line, re.I)), None
+    )
+
+
+def shows(output: str, expected: Sequence[str]) -> bool:
+    """Whether a program has printed every line that a README shows; not where it shows none."""
+    # Which core prints, some READMEs show and some do not.
+    lines = {line.strip() for line in output.splitlines()}
+    lines |= {_WHICH_CORE.sub("", line) for line in lines}
+    # Three dots stand for what a README leaves out: lines, or the rest of one.
+    told = [line for line in expected if line.strip(".")]
+    return bool(told) and all(_is_shown(line, lines) for line in told)
+
+
+def _is_shown(expected: str, lines: Collection[str]) -> bool:
+    if not expected.endswith(" ..."):
+        return expected in lines
+    begin = expected.removesuffix("...").rstrip()
+    return any(line.startswith(begin) for line in lines)
 
 
 def says_fail(text: str) -> str | None:
@@ -154,6 +198,9 @@ def says_fail(text: str) -> str | None:
 def wrong_cause(text: str) -> str:
     """Return the first line that shows a wrong value, else the one that says so."""
     shown = re.search(r"^.*\b(?:expected|golden|index)\b.*\d.*$", text, re.MULTILINE)
+    if shown is None:
+        # What Python writes last of an exception says more than that there was one.
+        shown = re.search(r"^\w+(?:\.\w+)*(?:Error|Exception): .+$", text, re.MULTILINE)
     return shown[0].strip() if shown else (says_fail(text) or first_line(text))
 
 

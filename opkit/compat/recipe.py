@@ -193,6 +193,8 @@ def _script_kind(arguments: Sequence[str], *, has_run: bool) -> str:
 def _unwrapped(words: Sequence[str]) -> Step | None:
     """Return the program that a tool would run, without the tool and the tool's flags."""
     for word in words:
+        if word.startswith("--application="):
+            return _step_of(word.partition("=")[2].split(), has_run=True)
         if word.startswith("./"):
             return Step("run", (word,))
     return None
@@ -248,7 +250,9 @@ def _is_command(line: str) -> bool:
     known = {*_SILENT, *_WRAPPERS, "cmake", "make", "mkdir", "cd", "rm", "export", "bash", "sh"}
     return (
         program in known
-        or program.startswith(("./", "#"))
+        or program.startswith("./")
+        # Of several, a program makes a heading.
+        or (program.startswith("#") and not program.startswith("##"))
         or bool(_PYTHON.match(program))
         or bool(assignment_of(program))
     )

@@ -273,7 +273,19 @@ class _Parser:
             word += self.value_of(word)
         if word.startswith("-l") and word[2:] in COVERED_LIBRARIES:
             return
+        if word == "-ltorch_npu":
+            self.link_parts += self.torch_python()
+            return
         self.link_parts.append(word)
+
+    def torch_python(self) -> list[str]:
+        """Return PyTorch's Python part beside the libtorch that is linked.
+
+        The vendor's libtorch_npu needs it, so extensions that link that need not name it.
+        """
+        paths = [part.path for part in self.link_parts if isinstance(part, Input)]
+        beside = (path.parent / "libtorch_python.so" for path in paths if path.stem == "libtorch")
+        return [str(path) for path in beside if path.is_file()][:1]
 
     def vendor(self, word: str) -> None:
         self.ignored.append(word)

@@ -2,7 +2,7 @@
 
 `autoload` is what `import torch` calls; `npu` is the module that becomes `torch.npu`;
 `operator_counts` says what ran where, `Watch` which line of a model it came from; `offer` lets
-scripts that opkit runs import `torch_npu`.
+scripts that opkit runs import `torch_npu`, `offering_variables` programs that it starts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from opkit.lazy import lazy_names
 from opkit.torch_npu.autoload import autoload
 from opkit.torch_npu.counts import operator_counts
 from opkit.torch_npu.extension import extension_include_dirs, extension_link_flags
-from opkit.torch_npu.stand_in import offer
+from opkit.torch_npu.stand_in import offer, offering_variables
 
 if TYPE_CHECKING:
     from opkit.torch_npu.timing import StreamTime
@@ -26,6 +26,7 @@ __all__ = [
     "extension_include_dirs",
     "extension_link_flags",
     "offer",
+    "offering_variables",
     "operator_counts",
 ]
 

@@ -11,7 +11,9 @@ __all__ = ["extension_include_dirs", "extension_link_flags"]
 
 def extension_include_dirs() -> list[str]:
     """Return the folders of `torch_npu/npu_functions.h`, `op_plugin/*.h`, `acl/acl.h`."""
-    return [str(Path(__file__).parent / "include"), str(emulator.include_dir())]
+    # Where programs look for it that ask the module where it lies, as with the vendor's.
+    ours = Path(__file__).parent / "stand_in" / "torch_npu" / "include"
+    return [str(ours), str(emulator.include_dir())]
 
 
 def extension_link_flags() -> list[str]:

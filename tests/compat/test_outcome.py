@@ -18,6 +18,8 @@ from opkit.compat.outcome import (
     refused_chip,
     says_fail,
     says_pass,
+    shown_assertion,
+    shows,
     wrong_cause,
 )
 
@@ -183,11 +185,41 @@ def test_a_download_that_fails_is_told_by_its_address() -> None:
 
 
 def test_a_build_that_lacks_a_header_needs_the_foreign_software_that_its_sources_include() -> None:
-    log = "add.asc:3:10: fatal error: acl/acl_prof.h: No such file or directory"
-    source = '#include "acl/acl_prof.h"\n # include <torch_npu/csrc/core/npu/NPUStream.h>\n'
-    assert foreign_software(log, [source]) == "torch_npu, which runs on real devices only"
-    assert foreign_software(log, ['#include "acl/acl_prof.h"']) is None
+    log = "add.asc:3:10: fatal error: ge/ge_api.h: No such file or directory"
+    source = '#include "acl/acl.h"\n # include <ge/ge_api.h>\n'
+    assert foreign_software(log, [source]) == "the graph engine GE"
+    assert foreign_software(log, ['#include "acl/acl.h"']) is None
     assert foreign_software("add.asc:3:10: error: expected ';'", [source]) is None
+
+
+def test_python_tests_that_ran_and_ended_in_ok_say_pass() -> None:
+    assert says_pass(".\n------\nRan 2 tests in 0.5s\n\nOK\n") == "Ran 2 tests in 0.5s"
+    assert says_pass("Ran 0 tests in 0.0s\n\nOK\n") is None
+    assert says_pass("Ran 1 test in 0.1s\n\nFAILED (errors=1)\n") is None
+    assert says_pass("Ran 1 test in 0.1s\n\nOK (skipped=1)\n") is None
+
+
+def test_an_exception_of_python_is_told_by_its_last_line() -> None:
+    log = 'Traceback (most recent call last):\n  File "a.py", line 1\nImportError: no symbol\n'
+    assert wrong_cause(log) == "ImportError: no symbol"
+
+
+def test_an_assertion_is_meant_to_fail_where_the_readme_shows_it() -> None:
+    fault = 'API-ASSERT: assertion failed: M < 100 && "too large" (log.asc:40)'
+    line = '[ASSERT] log.asc:<line>: : Assertion `M < 100 && "too large"\' failed.'
+    assert shown_assertion(fault, ["first", line]) == line
+    assert shown_assertion(fault, ["Assertion `M < 50' failed."]) is None
+    assert shown_assertion(fault, ['M < 100 && "too large" holds']) is None
+    assert shown_assertion("MEM-BOUNDS: M < 100 (log.asc:40)", [line]) is None
+
+
+def test_three_dots_stand_for_what_a_readme_leaves_out() -> None:
+    printed = "head\nmore\n1.00 1.00 1.00 1.00\n"
+    assert shows(printed, ["head", "...", "1.00 1.00 ..."])
+    assert not shows(printed, ["head", "...", "2.00 ..."])
+    assert not shows(printed, ["head", "tail"])
+    assert not shows(printed, ["..."])
+    assert not shows(printed, [])
 
 
 def test_a_readme_says_which_products_its_sample_is_for() -> None:

@@ -60,6 +60,11 @@ def test_what_the_program_prints_is_the_block_without_commands() -> None:
     assert one(USUAL).shown_output == ("test pass!",)
 
 
+def test_a_heading_that_a_program_prints_is_no_comment() -> None:
+    text = USUAL.replace("test pass!", "##### matched\ntest pass!")
+    assert one(text).shown_output == ("##### matched", "test pass!")
+
+
 def test_a_block_that_only_builds_is_joined_by_the_one_that_runs() -> None:
     text = "```sh\ncmake ..\nmake\n```\nThen:\n```sh\n./demo 7\n```\n"
     assert [step.words for step in one(text).steps][-1] == ("./demo", "7")
@@ -98,6 +103,13 @@ def test_a_literal_value_is_replaced_in_the_scripts_arguments_too() -> None:
 def test_a_tool_around_a_program_leaves_the_program(tool: str) -> None:
     assert [(step.kind, step.words) for step in steps_of([f"{tool} ./demo --leak"])] == [
         ("run", ("./demo",))
+    ]
+
+
+def test_a_tool_may_be_given_the_program_as_an_option() -> None:
+    line = 'msopprof --application="python3 ../report.py" --output="../result"'
+    assert [(step.kind, step.words) for step in steps_of([line])] == [
+        ("run", ("python3", "../report.py"))
     ]
 
 

@@ -20,7 +20,10 @@ PROLOGUE = """
 #include <cstring>
 #include <thread>
 #include "acl/acl.h"
+#include "acl/acl_prof.h"
 #include "kernel_operator.h"
+#include "opkit/device_memory.h"
+#include "opkit/device_stream.h"
 
 struct Step { int32_t add; int32_t times; };
 
@@ -589,6 +592,56 @@ def test_host_memory_is_out_of_a_kernels_reach(run: Run) -> None:
         SHOW(aclrtSynchronizeStream(nullptr));
     """)
     assert result.lines[0].startswith("507035 MEM-BOUNDS")
+
+
+def test_a_devices_stream_runs_a_launch_when_it_is_made_and_reaches_tensors(run: Run) -> None:
+    result = run("""
+        auto stream = (aclrtStream)opkit_device_stream(7);
+        std::printf("%d\\n", stream == opkit_device_stream(7) && stream != opkit_device_stream(8));
+        auto* tensor = (int32_t*)opkit_memory_allocate(0, 256, 7);
+        tensor[0] = 5;
+        step<<<1, nullptr, stream>>>((uint8_t*)tensor, Step{3, 2});
+        std::printf("%d\\n", tensor[0]);
+        char text[256] = "";
+        std::printf("%d\\n", (int)opkit_take_device_fault(text, sizeof(text)));
+    """)
+    assert result.lines == ["1", "13", "0"]
+
+
+def test_a_fault_on_a_devices_stream_is_taken_once_and_the_device_works_on(run: Run) -> None:
+    result = run("""
+        auto stream = (aclrtStream)opkit_device_stream(0);
+        auto* tensor = (int32_t*)opkit_memory_allocate(0, 256, 0);
+        copy_out<<<1, nullptr, stream>>>((uint8_t*)tensor, 64);
+        char text[512] = "";
+        const bool is_faulted = opkit_take_device_fault(text, sizeof(text));
+        std::printf("%d %s\\n", is_faulted, text);
+        std::printf("%d\\n", (int)opkit_take_device_fault(text, sizeof(text)));
+        copy_out<<<1, nullptr, stream>>>((uint8_t*)tensor, 0);
+        std::printf("%d %d\\n", (int)opkit_take_device_fault(text, sizeof(text)), tensor[63]);
+    """)
+    assert result.lines[0].startswith("1 MEM-BOUNDS")
+    assert "behind the end of a block of 256 bytes of the device's memory" in result.lines[0]
+    assert result.lines[1:] == ["0", "0 1"]
+
+
+def test_a_profilers_range_takes_tensors_of_up_to_eight_dims_and_ends_once(run: Run) -> None:
+    result = run("""
+        aclprofTensor tensor = {0, ACL_FORMAT_ND, ACL_FLOAT, 2, {8, 2048}};
+        aclprofTensorInfo info = {aclprofStr2Id("add"), aclprofStr2Id("Add"), 0, 1, 0, 8, nullptr,
+                                  &tensor};
+        aclprofEventAttributes range = {1, sizeof(range.message), MESSAGE_TYPE_TENSOR_INFO, {&info}};
+        std::printf("%d\\n", info.opNameId == aclprofStr2Id("add") && info.opNameId != info.opTypeId);
+        SHOW(aclprofRangePushEx(&range));
+        SHOW(aclprofRangePop());
+        SHOW(aclprofRangePop());
+        tensor.shapeDim = 9;
+        SHOW(aclprofRangePushEx(&range));
+    """)
+    assert result.lines[0] == "1"
+    assert [line.split()[0] for line in result.lines[1:]] == ["0", "0", "100000", "100000"]
+    assert "no range is open" in result.lines[3]
+    assert "more than 8 dims" in result.lines[4]
 
 
 def test_half_precision_converts_every_value_both_ways(run: Run) -> None:

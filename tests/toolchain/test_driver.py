@@ -58,6 +58,14 @@ def test_libraries_that_the_emulator_covers_are_dropped() -> None:
     assert request.link_parts[1:] == ("-ldl", "-lmine")
 
 
+def test_torch_npus_library_brings_pytorchs_python_part(tmp_path: Path) -> None:
+    libtorch = tmp_path / "libtorch.so"
+    words = ["a.asc", "-shared", str(libtorch), "-ltorch_npu"]
+    assert parse_driver_arguments(words).link_parts[2:] == ()
+    (tmp_path / "libtorch_python.so").touch()
+    assert parse_driver_arguments(words).link_parts[2:] == (str(tmp_path / "libtorch_python.so"),)
+
+
 def test_an_old_standard_is_raised_with_a_note() -> None:
     request = parse_driver_arguments(["a.asc", "-std=gnu++11"])
     assert request.standard == "-std=gnu++17"

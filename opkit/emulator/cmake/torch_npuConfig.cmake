@@ -22,7 +22,7 @@ if(NOT TARGET torch_npu)
   add_library(torch_npu INTERFACE IMPORTED)
   # The module's name is the target's, as setup.py has it.
   set_target_properties(torch_npu PROPERTIES
-    INTERFACE_INCLUDE_DIRECTORIES "${_opkit_package}/torch_npu/include;${ASC_INCLUDE_DIR}"
+    INTERFACE_INCLUDE_DIRECTORIES "${_opkit_package}/torch_npu/stand_in/torch_npu/include;${ASC_INCLUDE_DIR}"
     INTERFACE_COMPILE_DEFINITIONS "TORCH_EXTENSION_NAME=$<TARGET_PROPERTY:NAME>"
     INTERFACE_LINK_LIBRARIES "${ASC_LIBRARIES}")
   unset(_opkit_package)

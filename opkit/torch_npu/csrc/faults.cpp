@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "opkit/device_stream.h"
+
 namespace opkit::npu {
 namespace {
 
@@ -40,6 +42,9 @@ void report_fault(c10::DeviceIndex device, const std::string& message) {
 }
 
 void throw_kept_fault(c10::DeviceIndex device) {
+  char text[2048];
+  TORCH_CHECK(!opkit_take_device_fault(text, sizeof(text)), text,
+              "\nof a launch by an extension, found where the host waits for the device");
   if (!has_kept.load(std::memory_order_relaxed)) return;
   std::string message;
   {

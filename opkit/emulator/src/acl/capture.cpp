@@ -18,6 +18,7 @@ namespace opkit::acl {
 void submit(Stream& stream, Task task) {
   if (stream.capture == nullptr) {
     stream.tasks.push_back(std::move(task));
+    if (stream.runs_at_once) drain(stream);
     return;
   }
   Capture& capture = *stream.capture;

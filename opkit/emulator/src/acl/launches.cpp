@@ -1,14 +1,18 @@
 // Rewritten kernel launches: queued, then run on the emulated device.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "acl/error.h"
 #include "acl/state.h"
 #include "core/chip.h"
 #include "core/names.h"
+#include "mm/device_pool.h"
 #include "opkit/launch_entry.h"
 
 namespace opkit {
@@ -74,7 +78,11 @@ aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)
   launch.arguments = &call;
   launch.mode = config.mode;
   launch.block_dim = static_cast<uint32_t>(config.block_dim);
-  launch.gm = runtime.memory.device_ranges();
+  // Beside the runtime's own memory that of torch's tensors and td::mm's, all by address.
+  const std::vector<GmRange> own = runtime.memory.device_ranges();
+  const std::vector<GmRange> tensors = mm::used_ranges();
+  std::merge(own.begin(), own.end(), tensors.begin(), tensors.end(), std::back_inserter(launch.gm),
+             [](const GmRange& a, const GmRange& b) { return a.begin < b.begin; });
   launch.freed = runtime.memory.freed_ranges();
   launch.host = runtime.memory.host_ranges();
   const LaunchRecord record = Device::get().run(launch);

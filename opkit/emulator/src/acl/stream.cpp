@@ -21,7 +21,13 @@ void drain(Stream& stream, const Ticket* until) {
     if (error == ACL_SUCCESS || stream.error != ACL_SUCCESS) continue;
     stream.error = error;
     if (const char* text = aclGetRecentErrMsg()) stream.reason = text;
+    if (stream.runs_at_once) at_once_failure().store(true, std::memory_order_release);
   }
+}
+
+std::atomic<bool>& at_once_failure() {
+  static std::atomic<bool> has_failed{false};
+  return has_failed;
 }
 
 void drop(Stream& stream) {

@@ -1,6 +1,7 @@
 /// Streams and events: queues of tasks that run when somebody waits for them.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -35,6 +36,7 @@ struct Stream {
   aclError error = ACL_SUCCESS;  ///< the first failure since the last synchronisation
   std::string reason;
   std::shared_ptr<Capture> capture;  ///< what its tasks go to; null while it is not captured
+  bool runs_at_once = false;         ///< tasks run when they are submitted
 };
 
 struct Event {
@@ -48,6 +50,9 @@ void submit(Stream& stream, Task task);
 /// Runs a stream's tasks until its queue is empty, or `until` has been passed. What it waits for in other streams runs
 /// first. A wait always leads to an older recording, so this ends.
 void drain(Stream& stream, const Ticket* until = nullptr);
+
+/// Whether a task of a stream that runs them at once has failed since this was cleared.
+std::atomic<bool>& at_once_failure();
 
 /// Drops a stream's tasks; recordings in it count as passed.
 void drop(Stream& stream);

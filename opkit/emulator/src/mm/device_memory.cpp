@@ -1,6 +1,7 @@
 // The devices' memories, as C callers see them.
 #include "opkit/device_memory.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -50,6 +51,12 @@ class Devices {
     return -1;
   }
 
+  void append_used(std::vector<GmRange>& ranges) const {
+    for (const std::atomic<DevicePool*>& made : pools_) {
+      if (const DevicePool* pool = made.load(std::memory_order_acquire)) pool->append_used(ranges);
+    }
+  }
+
   std::atomic<int32_t> count{1};
   Recorder recorder;
 
@@ -61,6 +68,14 @@ class Devices {
 thread_local opkit_memory_shortage thread_shortage{};
 
 }  // namespace
+
+std::vector<GmRange> used_ranges() {
+  std::vector<GmRange> ranges;
+  Devices::get().append_used(ranges);
+  std::sort(ranges.begin(), ranges.end(), [](const GmRange& a, const GmRange& b) { return a.begin < b.begin; });
+  return ranges;
+}
+
 }  // namespace opkit::mm
 
 using opkit::mm::DevicePool;

@@ -378,6 +378,16 @@ uint64_t DevicePool::free_bytes() const {
   return limit_bytes_ > reserved ? limit_bytes_ - reserved : 0;
 }
 
+void DevicePool::append_used(std::vector<GmRange>& ranges) const {
+  constexpr uint64_t kUnit = 32;
+  const std::lock_guard<std::mutex> guard(lock_);
+  for (const auto& [begin, block] : used_) {
+    const uint64_t usable = (block->requested + kUnit - 1) / kUnit * kUnit;
+    std::string name = "a block of " + std::to_string(block->requested) + " bytes of the device's memory";
+    ranges.push_back({begin, begin + usable, true, std::move(name), nullptr, usable - block->requested});
+  }
+}
+
 void DevicePool::describe(std::string& segments, std::string& trace) const {
   const std::lock_guard<std::mutex> guard(lock_);
   for (const Segment* segment : segments_) {

@@ -9,7 +9,9 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
+#include "core/launch.h"
 #include "opkit/device_memory.h"
 
 namespace opkit::mm {
@@ -78,6 +80,8 @@ class DevicePool {
   void reset_totals();
   uint64_t free_bytes() const;
   uint64_t total_bytes() const { return total_bytes_; }
+  /// Adds what is handed out, each rounded up as kernels may touch it.
+  void append_used(std::vector<GmRange>& ranges) const;
   void describe(std::string& segments, std::string& trace) const;
   void trim_trace(uint64_t limit);
 
@@ -117,5 +121,8 @@ class DevicePool {
   std::deque<TraceEntry> trace_;
   opkit_memory_figures figures_{};
 };
+
+/// What every device has handed out, by address.
+std::vector<GmRange> used_ranges();
 
 }  // namespace opkit::mm
