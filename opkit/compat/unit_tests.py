@@ -236,6 +236,8 @@ class _Attempt:
         if wrong:
             told = f"{wrong} of {right + wrong} comparisons"
             return replace(result, verdict=Verdict.WRONG, cause=told)
+        if not result.tests and not right:
+            return replace(result, verdict=Verdict.UNVERIFIED, cause="runs no test")
         return result
 
     def _say(self, verdict: Verdict, cause: str) -> UnitTestOutcome:

@@ -99,3 +99,7 @@ def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path:
     code, row = run()
     assert (code, row["verdict"]) == (1, "fault")
     assert "MEM-BOUNDS" in str(row["cause"])
+    # A file without a test passed.
+    source.write_text('#include <cstdio>\nint main() { std::puts("[  PASSED  ] 0 tests."); }\n')
+    code, row = run()
+    assert (code, row["verdict"], row["cause"]) == (1, "unverified", "runs no test")
