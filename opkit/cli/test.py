@@ -24,6 +24,7 @@ _TONES = {
     "pass": "good",
     "pass (cancellation)": "warn",
     "pass (range)": "warn",
+    "pass (half precision)": "warn",
     "refused": "warn",
     "no reference given": "warn",
 }

@@ -38,7 +38,7 @@ STEP = 2.0**-24
 """Half a step of float32, the type that kernels compute in: what one rounding moves a value by."""
 FACTOR = 8.0
 """C: how many such roundings a right implementation may add up."""
-_DECISION_STEP = 4 * STEP
+_DECISIONS = 4
 _DRAWS = 3
 _MOST_SITES = 256
 # What a golden raises that takes ordinary arrays and no traced ones.
@@ -98,8 +98,8 @@ class Allowance:
         return found
 
 
-def allowance(evaluation: Evaluation) -> list[Allowance]:
-    """Return what the elements of each output may be."""
+def allowance(evaluation: Evaluation, *, step: float = STEP) -> list[Allowance]:
+    """Return what the elements of each output may be, where a rounding moves a value by `step`."""
     base = evaluation(evaluation.inputs)
     others: list[list[Array]] = [[] for _ in base]
     total = [np.zeros(output.shape) for output in base]
@@ -110,12 +110,12 @@ def allowance(evaluation: Evaluation) -> list[Allowance]:
 
     for index, value in enumerate(evaluation.inputs):
         if _is_floating(value):
-            add(_input_changes(evaluation, base, index))
+            add(_input_changes(evaluation, base, index, step))
     for index, kind in enumerate(_site_kinds(evaluation, base)):
         decides = kind in ("decision", "tie")
-        step = _DECISION_STEP if decides else STEP
+        moved_by = _DECISIONS * step if decides else step
         signs = (1.0,) if kind == "tie" else (1.0, -1.0)
-        ends = [_traced_run(evaluation, Tracer(index, sign * step)) for sign in signs]
+        ends = [_traced_run(evaluation, Tracer(index, sign * moved_by)) for sign in signs]
         if not decides:
             add([_smaller(b, up, down) for b, up, down in zip(base, *ends, strict=True)])
             continue
@@ -142,11 +142,13 @@ def _is_floating(value: Input) -> bool:
     return value is not None and value.dtype.kind == "f"
 
 
-def _moved(value: Array, factors: Array | float) -> Array:
-    return value * (1.0 + STEP * factors) if value.dtype.kind == "f" else value
+def _moved(value: Array, changes: Array | float) -> Array:
+    return value * (1.0 + changes) if value.dtype.kind == "f" else value
 
 
-def _input_changes(evaluation: Evaluation, base: list[Array], index: int) -> list[Array]:
+def _input_changes(
+    evaluation: Evaluation, base: list[Array], index: int, step: float
+) -> list[Array]:
     """Return how far the outputs move when one input is a rounding away, either way."""
     stream = np.random.default_rng(index)
     largest = [np.zeros(output.shape) for output in base]
@@ -161,7 +163,7 @@ def _input_changes(evaluation: Evaluation, base: list[Array], index: int) -> lis
         arrays = tensors_of([value])
         factors = [signs(array) for array in arrays]
         ends = []
-        for way in (1.0, -1.0):
+        for way in (step, -step):
             moved = [
                 _moved(a, way * f) for a, f in zip(arrays, factors, strict=True) if a is not None
             ]

@@ -25,13 +25,20 @@ from opkit.testing.arrays import Array, Input, is_float, narrow, tensors_of, wid
 from opkit.testing.cases import Case, make_inputs, output_tensors
 from opkit.testing.comparison import Comparison, compare
 from opkit.testing.references import Reference
-from opkit.testing.run import Library
+from opkit.testing.run import Library, is_prototype
 from opkit.testing.standards import Standard
 
-__all__ = ["Explanation", "Step", "explain_case", "explanation_text"]
+__all__ = [
+    "MOST_ELEMENTS",
+    "Explanation",
+    "Step",
+    "WideRuns",
+    "explain_case",
+    "explanation_text",
+]
 
-# Elements of all tensors at the most: a wider run takes some hundred bytes for each.
-_MOST_ELEMENTS = 4 << 20
+MOST_ELEMENTS = 4 << 20
+"""Elements of all tensors at the most: a wider run takes some hundred bytes for each."""
 _TOLD_STEPS = 24
 
 
@@ -104,14 +111,17 @@ def explain_case(
     case = reference.case
     inputs = make_inputs(case)
     elements = sum(array.size for array in tensors_of(inputs))
-    if elements > _MOST_ELEMENTS:
+    if elements > MOST_ELEMENTS:
         raise UsageError(
             f"{case.name}: {elements} elements are too many to explain, at the most"
-            f" {_MOST_ELEMENTS}: choose a smaller case"
+            f" {MOST_ELEMENTS}: choose a smaller case"
         )
     goldens, _ = reference.whole(inputs)
     tensors = output_tensors(case, reference.spec)
-    runs = _Runs(case, library, inputs, [dtype for _, dtype in tensors])
+    dtypes = [dtype for _, dtype in tensors]
+    is_told = not is_prototype(reference.spec) and len(goldens) == len(tensors)
+    shapes = [golden.shape for golden in goldens] if is_told else None
+    runs = WideRuns(case, library, inputs, dtypes, shapes)
     single, double = runs.wide_run(False), runs.wide_run(True)
     found = []
     for number, (name, dtype) in enumerate(tensors):
@@ -158,16 +168,23 @@ class _WideRun:
     unfollowed: tuple[str, ...]
 
 
-class _Runs:
+class WideRuns:
     """Launches of one case with the wider run beside them."""
 
     def __init__(
-        self, case: Case, library: Library, inputs: Sequence[Input], dtypes: Sequence[DType]
+        self,
+        case: Case,
+        library: Library,
+        inputs: Sequence[Input],
+        dtypes: Sequence[DType],
+        shapes: Sequence[tuple[int, ...]] | None = None,
     ) -> None:
+        """Take a case, and the shapes of its outputs where the operator does not infer them."""
         self.case = case
         self.library = library
         self.inputs = inputs
         self.dtypes = dtypes
+        self.shapes = shapes
 
     @contextmanager
     def launched(self, is_double: bool, core: int = -1) -> Iterator[list[Array]]:
@@ -179,7 +196,14 @@ class _Runs:
         emulator.begin_wide(is_double=is_double, traced_core=core)
         try:
             names = [dtype.name for dtype in self.case.dtypes[: len(self.inputs)]]
-            yield self.library.run(self.case.op, self.inputs, dict(self.case.attrs), dtypes=names)
+            yield self.library.run(
+                self.case.op,
+                self.inputs,
+                dict(self.case.attrs),
+                dtypes=names,
+                out_shape=self.shapes,
+                out_dtype=[dtype.name for dtype in self.dtypes] if self.shapes else None,
+            )
         finally:
             emulator.end_wide()
             runtime.configure(threads=before.threads)
@@ -248,7 +272,7 @@ def _element_limit(standard: Standard, dtype: str, reference: Reference) -> floa
 
 def _explain_output(
     name: str,
-    runs: _Runs,
+    runs: WideRuns,
     number: int,
     wide: tuple[_WideRun, _WideRun],
     actual: Comparison,

@@ -18,6 +18,7 @@ _TONES = {
     Verdict.PASS: "pass",
     Verdict.CANCELLATION: "other",
     Verdict.RANGE: "other",
+    Verdict.HALF: "other",
     Verdict.NO_REFERENCE: "other",
 }
 _COLUMNS = (

@@ -281,6 +281,8 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   launch.gm = sorted_ranges(std::move(ranges));
   LaunchRecord record = Device::get().run(launch);
   for (size_t i = 0; i < call.outputs().size(); ++i) staging.copy_out(outputs[i].data);
+  staging.each_copy(
+      [](const uint8_t* from, const uint8_t* to, uint64_t bytes) { Device::get().tell_moved(from, to, bytes); });
   if (record.fault.fault == Fault::None) written_shapes.read_into(computed);
   return record;
 }

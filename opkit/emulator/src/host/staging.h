@@ -28,6 +28,14 @@ class Staging {
   /// Copies back what a kernel may have changed.
   void copy_out(const void* data);
 
+  /// Calls a function with where each tensor lay that was copied, where the caller has it, and its size in bytes.
+  template <typename Function>
+  void each_copy(Function function) const {
+    for (const Tensor& tensor : tensors_) {
+      if (tensor.block != nullptr) function(tensor.block, tensor.data, tensor.size_bytes);
+    }
+  }
+
   /// Where the kernel finds a tensor.
   void* address(void* data) const;
   /// What the kernel may touch of it, in bytes.

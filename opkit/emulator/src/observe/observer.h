@@ -64,6 +64,8 @@ struct Observer {
   virtual void launch_end() = 0;
   /// After launch_end, for observers that want to see the launch again.
   virtual void launch_again(const Rerun& rerun) { (void)rerun; }
+  /// After all that: what lay in global memory from one address on has been copied to another, for the launch's caller.
+  virtual void memory_moved(uint64_t from, uint64_t to, uint64_t bytes) { (void)from, (void)to, (void)bytes; }
 };
 
 }  // namespace opkit

@@ -100,6 +100,13 @@ class WideObserver final : public Observer {
   void block_end(const Core& core) override { memory_.release(core.index); }
   void launch_end() override {}
 
+  void memory_moved(uint64_t from, uint64_t to, uint64_t bytes) override {
+    memory_.move_gm(from, to, bytes);
+    for (WideNode& node : nodes_) {
+      if (node.gm_address >= from && node.gm_address < from + bytes) node.gm_address += to - from;
+    }
+  }
+
   const WideMemory& memory() const { return memory_; }
   const std::vector<WideNode>& nodes() const { return nodes_; }
   bool is_cut() const { return is_cut_; }

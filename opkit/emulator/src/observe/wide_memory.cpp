@@ -94,6 +94,14 @@ const WideCell* WideMemory::find_gm(uint64_t address, uint32_t bytes) const {
   return read_bits(reinterpret_cast<const uint8_t*>(address), bytes) == found.bits ? &found : nullptr;
 }
 
+void WideMemory::move_gm(uint64_t from, uint64_t to, uint64_t bytes) {
+  const auto found = std::find_if(gm_.begin(), gm_.end(), [from](const Range& range) { return range.begin == from; });
+  if (found == gm_.end()) return;
+  found->begin = to;
+  found->end = to + bytes;
+  std::sort(gm_.begin(), gm_.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+}
+
 void WideMemory::forget(const Core& core, Space space, uint64_t address, uint64_t bytes) {
   for (uint64_t at = 0; at < bytes; at += kGranuleBytes) {
     WideCell* found = cell(core, space, address + at);

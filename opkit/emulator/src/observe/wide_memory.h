@@ -39,6 +39,9 @@ class WideMemory {
   const WideCell* find(const Core& core, Space space, uint64_t address, uint32_t bytes);
   const WideCell* find_gm(uint64_t address, uint32_t bytes) const;
 
+  /// What was known of global memory from one address on is known of another, which holds the same.
+  void move_gm(uint64_t from, uint64_t to, uint64_t bytes);
+
   void forget(const Core& core, Space space, uint64_t address, uint64_t bytes);
 
  private:

@@ -196,6 +196,13 @@ void Device::detach(Observer* observer) {
   observers.erase(std::remove(observers.begin(), observers.end(), observer), observers.end());
 }
 
+void Device::tell_moved(const void* from, const void* to, uint64_t bytes) {
+  std::lock_guard<std::mutex> guard(state_->launch_lock);
+  for (Observer* observer : state_->observers) {
+    observer->memory_moved(reinterpret_cast<uint64_t>(from), reinterpret_cast<uint64_t>(to), bytes);
+  }
+}
+
 LaunchRecord Device::run(const Launch& launch) {
   State& state = *state_;
   std::lock_guard<std::mutex> launch_guard(state.launch_lock);

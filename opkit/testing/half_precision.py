@@ -1,0 +1,77 @@
+"""Whether results that miss a standard are right for a kernel that computes in half precision.
+
+Kernels of a prototype compute in float32; what only an OpDef describes may compute in its tensors'
+own type. It is right then if the same instructions in single precision meet the standard, and the
+results are off by no more than roundings of that type make of it (see `opkit.testing.condition`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from opkit.errors import OpkitError
+from opkit.testing.arrays import Array, Input, narrow, widen
+from opkit.testing.cases import output_tensors
+from opkit.testing.condition import allowance
+from opkit.testing.explanation import MOST_ELEMENTS, WideRuns
+from opkit.testing.judgement import OutputResult, judge
+from opkit.testing.measures import format_numbers
+from opkit.testing.references import Reference
+from opkit.testing.run import Library
+from opkit.testing.standards import Standard
+
+__all__ = ["is_right_in_halves"]
+
+_HALVES = frozenset({"float16", "bfloat16"})
+
+
+def is_right_in_halves(
+    reference: Reference,
+    library: Library,
+    standard: Standard,
+    inputs: Sequence[Input],
+    actual: Sequence[Array],
+    outputs: Sequence[OutputResult],
+    shapes: Sequence[tuple[int, ...]] | None,
+) -> bool:
+    """Return whether every output that misses the standard is as right as its type allows.
+
+    Args:
+        inputs: of the case, as the kernel read them.
+        actual: what the kernel wrote.
+        outputs: how it was judged.
+        shapes: of the outputs, where the operator does not infer them.
+    """
+    tensors = output_tensors(reference.case, reference.spec)
+    missed = [number for number, output in enumerate(outputs) if not output.comparison.passed]
+    elements = sum(array.size for array in actual)
+    if elements > MOST_ELEMENTS or any(tensors[n][1].name not in _HALVES for n in missed):
+        return False
+    evaluation = reference.evaluation(inputs)
+    for number in missed:
+        dtype = tensors[number][1]
+        step = 2.0 ** -(format_numbers(dtype.name)["fraction"] + 1)
+        allowed = allowance(evaluation, step=step)[number]
+        values = widen(actual[number].reshape(-1), dtype)
+        relative = standard.numbers_for(dtype)["T"]
+        rounded = widen(narrow(allowed.golden, dtype), dtype)
+        with np.errstate(invalid="ignore"):
+            close = np.abs(values - allowed.golden) <= relative * np.abs(allowed.golden)
+        close |= (values == rounded) | (np.isnan(values) & np.isnan(rounded))
+        if not (close | allowed.excused(values, np.arange(values.size), dtype, relative)).all():
+            return False
+    runs = WideRuns(reference.case, library, inputs, [dtype for _, dtype in tensors], shapes)
+    try:
+        single = runs.wide_run(False)
+        wide = [
+            narrow(array, dtype) if number in missed else output
+            for number, (array, output, (_, dtype)) in enumerate(
+                zip(single.wide, single.outputs, tensors, strict=True)
+            )
+        ]
+        judged = judge(reference, inputs, wide, standard)
+    except OpkitError:
+        return False
+    return all(output.comparison.passed for output in judged)

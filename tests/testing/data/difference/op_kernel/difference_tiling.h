@@ -1,0 +1,6 @@
+#pragma once
+#include <cstdint>
+
+struct DifferenceTiling {
+  uint32_t length;
+};
