@@ -30,6 +30,7 @@ from opkit.toolchain.toolkit import Toolkit
 __all__ = ["DriverRequest", "DriverResult", "parse_driver_arguments", "run_driver"]
 
 _STANDARD = "-std=gnu++17"
+_LATE_STANDARD = "-std=gnu++20"
 _SYSTEM_DIRS = (Path("/usr"), Path("/lib"), Path("/opt/rh"))
 # Clang, as the vendor's compiler is, takes such a constructor in C++17; GCC does in C++20 only.
 _LATE_MEMBERS = re.compile(
@@ -130,34 +131,11 @@ class _Run:
     def _compile(
         self, index: int, source: Input, target: Path | None
     ) -> tuple[tuple[Diagnostic, ...], str]:
-        request = self.request
-        copies = self.scratch / str(index)
-        tree = LaunchTree(files=(), kernels=())
-        if source.language != "c":
-            tree = read_launch_tree(
-                source.path,
-                include_dirs=request.include_dirs,
-                foreign=self._foreign(),
-                copies=copies,
-                is_library=request.is_library,
-                name_expressions=request.name_expressions,
-            )
-        for file in tree.files:
-            file.copy.parent.mkdir(parents=True)
-            data = file.rewritten.text.encode("utf-8", errors="surrogateescape")
-            file.copy.write_bytes(data)
-        real = tree.source_copy or source.path
-        mode = "-c" if request.mode == "link" else request.mode
-        argv = [*self.compiler.argv, *self._compile_flags(source, tree)]
-        # CMake names the depfile; where nobody does, it goes where the compiler would put it.
-        argv += self._depfile_flags(source, target)
-        argv += ["-x", "c" if source.language == "c" else "c++", mode, str(real)]
-        if target is not None:
-            argv += ["-o", str(target)]
-        code, out, err = self._call(argv)
+        tree = self._tree(source, self.scratch / str(index))
+        code, out, err = self._call(self._compile_argv(source, target, tree, _STANDARD))
         if code != 0 and self.request.standard is None and _LATE_MEMBERS.search(err):
-            argv[argv.index(_STANDARD)] = "-std=gnu++20"
-            code, out, err = self._call(argv)
+            tree = self._tree(source, self.scratch / f"{index}-20", keeps_aggregates=True)
+            code, out, err = self._call(self._compile_argv(source, target, tree, _LATE_STANDARD))
         columns = {str(file.source): file.rewritten for file in tree.files}
         diagnostics = self._diagnostics(err, columns, about=source.path)
         if code != 0:
@@ -165,14 +143,44 @@ class _Run:
         self._restore_names(tree, self._texts_written(source, target))
         return diagnostics, _with_user_names(out, tree)
 
-    def _compile_flags(self, source: Input, tree: LaunchTree) -> list[str]:
+    def _tree(self, source: Input, copies: Path, *, keeps_aggregates: bool = False) -> LaunchTree:
+        """Return a source's rewritten files, written below `copies`."""
+        if source.language == "c":
+            return LaunchTree(files=(), kernels=())
+        tree = read_launch_tree(
+            source.path,
+            include_dirs=self.request.include_dirs,
+            foreign=self._foreign(),
+            copies=copies,
+            is_library=self.request.is_library,
+            name_expressions=self.request.name_expressions,
+            keeps_aggregates=keeps_aggregates,
+        )
+        for file in tree.files:
+            file.copy.parent.mkdir(parents=True)
+            data = file.rewritten.text.encode("utf-8", errors="surrogateescape")
+            file.copy.write_bytes(data)
+        return tree
+
+    def _compile_argv(
+        self, source: Input, target: Path | None, tree: LaunchTree, standard: str
+    ) -> list[str]:
+        real = tree.source_copy or source.path
+        mode = "-c" if self.request.mode == "link" else self.request.mode
+        argv = [*self.compiler.argv, *self._compile_flags(source, tree, standard)]
+        # CMake names the depfile; where nobody does, it goes where the compiler would put it.
+        argv += self._depfile_flags(source, target)
+        argv += ["-x", "c" if source.language == "c" else "c++", mode, str(real)]
+        return [*argv, "-o", str(target)] if target is not None else argv
+
+    def _compile_flags(self, source: Input, tree: LaunchTree, standard: str) -> list[str]:
         flags = list(self.request.compile_flags)
         include = str(self.toolkit.include_dir)
         gcc = self.compiler.family == "gcc"
         flags += ["-fmessage-length=0", *(["-fno-diagnostics-show-caret"] if gcc else [])]
         flags += ["-fno-caret-diagnostics"] if not gcc else []
         if source.language != "c":
-            flags += [self.request.standard or _STANDARD, "-ffp-contract=off"]
+            flags += [self.request.standard or standard, "-ffp-contract=off"]
         # Kernels copy tiling structs word by word, through pointers of another type.
         flags.append("-fno-strict-aliasing")
         if not any(flag.startswith("-O") for flag in flags):

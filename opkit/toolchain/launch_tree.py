@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opkit.errors import BuildError, UsageError
+from opkit.toolchain.aggregates import aggregate_edits
 from opkit.toolchain.core_kinds import asks_core_kind, core_kind_edits
 from opkit.toolchain.launch_rewrite import (
     ASK_KERNEL,
@@ -95,6 +96,7 @@ def read_launch_tree(
     copies: Path,
     is_library: bool = False,
     name_expressions: Sequence[str] = (),
+    keeps_aggregates: bool = False,
 ) -> LaunchTree:
     """Return the rewritten files of a translation unit; writes nothing.
 
@@ -105,6 +107,7 @@ def read_launch_tree(
         copies: an absolute folder that the rewritten files will be written to.
         is_library: enter every kernel into the list that a kernel library exports.
         name_expressions: for a library, the kernels of templates that it has.
+        keeps_aggregates: have C++20 take what C++17 takes for aggregates.
     Raises:
         UsageError: the source cannot be read.
         BuildError: a launch cannot be read; has its position.
@@ -120,6 +123,8 @@ def read_launch_tree(
         file.edits += body_edits(file.text, dialect, asks_mode=asks)
         file.edits += print_edits(file.text, dialect)
         file.edits += core_kind_edits(file.text)
+        if keeps_aggregates:
+            file.edits += aggregate_edits(file.text)
     if is_library:
         for file in files.values():
             file.edits += library_edits(file.text, dialect)
