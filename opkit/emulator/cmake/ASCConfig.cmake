@@ -22,6 +22,10 @@ endif()
 
 # A target that is linked by the C++ compiler needs the emulator by its path; opkit cc finds it by itself.
 get_filename_component(_opkit_library "${_opkit_cmake_dir}/../lib/libopkit_emulator.so" ABSOLUTE)
+if(NOT EXISTS "${_opkit_library}")
+  # Where opkit is installed from a checkout, the library lies elsewhere.
+  get_filename_component(_opkit_library "$ENV{ASCEND_HOME_PATH}/lib64/libopkit_emulator.so" REALPATH)
+endif()
 if(EXISTS "${_opkit_library}")
   set(ASC_LIBRARIES "${_opkit_library}")
   get_filename_component(ASC_LIBRARY_DIR "${_opkit_library}" DIRECTORY)
