@@ -18,7 +18,7 @@ from .fusion import FusedGraph, Group
 from .graph import Attribute, Graph, GraphError, Location
 from .library import LIBRARY, run_library
 from .movements import MOVEMENTS, run_movement
-from .native import NativeKernel, compile_text
+from .native import NativeKernel, compile_text, without_numbers
 from .products import run_product
 from .stages import Stages, attention_source, compile_stages
 from .vector import run_plan, run_steps
@@ -44,6 +44,8 @@ class Compiled(ProgramCalls):
         self.stages = stages
         self._rows = tuple(rows)
         self._loaded: dict[tuple[str, Location | None], NativeKernel] = {}
+        # Rounds of a loop share their kernels.
+        self._alike: dict[tuple[str, str | None], NativeKernel] = {}
 
     @property
     def graph(self) -> Graph:
@@ -166,10 +168,14 @@ class Compiled(ProgramCalls):
         location: Location | None = None,
     ) -> NativeKernel:
         """Return a kernel by name, compiled from its source at its first use; one that several
-        lines of a program use is compiled for each of them."""
+        lines of a program use is compiled for each of them, kernels of one text once."""
         key = (name, location)
         if key not in self._loaded:
-            self._loaded[key] = compile_text(name, source(), self.stages.chip, mode=mode)
+            text = source()
+            alike = (without_numbers(text, self.lowered.graph.name), mode)
+            if alike not in self._alike:
+                self._alike[alike] = compile_text(name, text, self.stages.chip, mode=mode)
+            self._loaded[key] = self._alike[alike]
         return self._loaded[key]
 
 

@@ -61,23 +61,32 @@ class FusedGraph:
     def outputs_of(self, group: Group) -> tuple[str, ...]:
         """Return the tensors of a group's own nodes that others read, those of its kernel among
         them, or that the program returns."""
-        wanted = self._read_beside([group])
-        return tuple(n.output.name for n in group.nodes if n.output.name in wanted)
+        return self._wanted_of(group.nodes, [group])
 
     def results_of(self, group: Group) -> tuple[str, ...]:
         """Return the tensors that a whole kernel leaves for others or that the program returns."""
-        wanted = self._read_beside([group, *group.before])
-        return tuple(n.output.name for n in group.all_nodes if n.output.name in wanted)
+        return self._wanted_of(group.all_nodes, [group, *group.before])
 
-    def _read_beside(self, groups: Sequence[Group]) -> set[str]:
-        """Return what the program returns, and what any but these read."""
-        wanted = {tensor for _, tensor in self.graph.outputs}
+    def _wanted_of(self, nodes: Sequence[Node], groups: Sequence[Group]) -> tuple[str, ...]:
+        """Return what of some nodes the program returns, or any but these groups read."""
+        own = {id(group) for group in groups}
+        names = (node.output.name for node in nodes)
+        return tuple(n for n in names if n in self._returned or self._readers.get(n, set()) - own)
+
+    @cached_property
+    def _returned(self) -> frozenset[str]:
+        return frozenset(tensor for _, tensor in self.graph.outputs)
+
+    @cached_property
+    def _readers(self) -> dict[str, set[int]]:
+        """The groups that read each tensor, by identity: of two that are equal each is one."""
+        found: dict[str, set[int]] = {}
         for kernel in self.groups:
             for part in (*kernel.before, kernel):
-                if not any(part is group for group in groups):
-                    for node in part.nodes:
-                        wanted.update(node.inputs)
-        return wanted
+                for node in part.nodes:
+                    for name in node.inputs:
+                        found.setdefault(name, set()).add(id(part))
+        return found
 
     @cached_property
     def uniform(self) -> frozenset[str]:
@@ -147,20 +156,24 @@ def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
     uniform: set[str] = set()
     building: list[tuple[str, list[Node], str]] = []
     home: dict[str, int] = {}
+    reads: list[set[int]] = []
     for node in graph.nodes:
         if is_uniform_node(node, uniform):
             uniform.add(node.output.name)
             continue
         kind = _kind(node)
         producers = sorted({home[name] for name in node.inputs if name in home})
-        index, why = _join(graph, node, kind, producers, building, home, lasting)
-        if apart and index is not None:
-            index, why = None, "operators were asked to be apart"
+        index: int | None = None
+        why = "operators were asked to be apart" if producers else ""
+        if not apart:
+            index, why = _join(graph, node, kind, producers, building, reads, lasting)
         if index is None:
             building.append((kind, [node], why))
+            reads.append(set())
             index = len(building) - 1
         else:
             building[index][1].append(node)
+        reads[index].update(each for each in producers if each != index)
         home[node.output.name] = index
     if not apart:
         building, home = _merge(graph, building, home, lasting)
@@ -172,8 +185,17 @@ def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
     return FusedGraph(graph, tuple(groups))
 
 
+_MOST_READ = 32
+"""Tensors that one kernel reads: the tiles of many more do not lie in the unified buffer."""
+
+
 def _check_loops(graph: Graph, nodes: Sequence[Node], lasting: frozenset[str]) -> None:
-    """Refuse loops that would compute a tensor that others read more than once."""
+    """Refuse loops that would compute a tensor that others read more than once, or read too many
+    tensors."""
+    own = {node.output.name for node in nodes}
+    read = {name for node in nodes for name in node.inputs if graph.tensors[name].shape} - own
+    if len(read) > _MOST_READ:
+        raise UnfusableError(f"one kernel would read {len(read)} tensors")
     domain = domain_of(graph, nodes)
     for node in nodes:
         if node.output.name in lasting and not domain.is_written_once(node.output.name):
@@ -199,7 +221,7 @@ def _join(
     kind: str,
     producers: Sequence[int],
     building: Sequence[tuple[str, list[Node], str]],
-    home: dict[str, int],
+    reads: Sequence[set[int]],
     lasting: frozenset[str],
 ) -> tuple[int | None, str]:
     """Return the kernel that a node joins, or why it begins another."""
@@ -210,7 +232,6 @@ def _join(
     if kind != "vector":
         return None, f"{node.operator} is a kernel of its own" if producers else ""
     why = ""
-    reads = _reads(building, home)
     for index in reversed(producers):
         if building[index][0] == "matmul":
             fits, reason = _finishes(graph, node, building[index][1], lasting)

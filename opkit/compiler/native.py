@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkit.chips import Chip
 from opkit.toolchain import KernelImage, compile_kernel
 
+from .text import identifier, upper
+
 if TYPE_CHECKING:
     from opkit.runtime import Kernel
 
-__all__ = ["NativeKernel", "compile_text", "generated_source"]
+__all__ = ["NativeKernel", "compile_text", "generated_source", "without_numbers"]
 
 # What this process has compiled, by the name that messages and the debugger know it by.
 _sources: dict[str, str] = {}
@@ -45,3 +48,20 @@ def compile_text(name: str, source: str, chip: Chip, *, mode: str | None = None)
 def generated_source(name: str) -> str | None:
     """Return the text that this process has compiled last under a name; None for another's."""
     return _sources.get(name)
+
+
+def without_numbers(source: str, program: str) -> str:
+    """Return a kernel's text with the numbers of a program's kernels and tensors in the order in
+    which they appear: texts that are then equal do the same with their arguments."""
+    stems = {f"{program}_", upper(identifier(program)), program.title().replace("_", "")}
+    # Tensors that the program gives no name, alone or behind the number of an operand.
+    numbered = rf"(?:{'|'.join(map(re.escape, stems))})\d+|(?<![A-Za-z_])t\d+|(?<=\d)T\d+"
+    order: dict[str, int] = {}
+
+    def replaced(match: re.Match[str]) -> str:
+        stem = match[0].rstrip("0123456789")
+        number = match[0][len(stem) :]
+        kind = "tensor" if stem in ("t", "T") else "kernel"
+        return f"{stem}${order.setdefault(f'{kind} {number}', len(order))}"
+
+    return re.sub(numbered, replaced, source)

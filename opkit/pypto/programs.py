@@ -220,8 +220,20 @@ def _as_declared(array: Any, tensor: Tensor) -> Any:
     return narrow
 
 
-# A kernel's text grows with the operators; element by element programs are for NumPy.
-_MOST_OPERATORS = 400
+# Element by element programs are for NumPy: a kernel's text grows with them.
+_MOST_ELEMENTS = 400
+# Rounds of a loop that cannot be joined share their kernels; each is still a launch.
+_MOST_OPERATORS = 4000
+_APART = compiler.Choices(fusion="none")
+
+
+def _too_long(graph: Graph) -> str:
+    """Return why no kernels are made of a graph; empty where they are."""
+    single = sum(node.output.size == 1 and bool(node.output.shape) for node in graph.nodes)
+    if single > _MOST_ELEMENTS:
+        return f"{single} operators of one element each: no kernel pays for them"
+    count = len(graph.nodes)
+    return f"{count} operators: too many launches" if count > _MOST_OPERATORS else ""
 
 
 def _compile(program: Program) -> None:
@@ -229,21 +241,22 @@ def _compile(program: Program) -> None:
 
     graph = program.graph
     assert graph is not None
+    chip = runtime.configuration().chip
     joined = compiler.join_rounds(graph)
-    # Where there is no kernel for all rounds at once there may be one for each.
-    for each in (joined,) if joined is graph else (joined, graph):
-        count = len(each.nodes)
-        if count > _MOST_OPERATORS:
-            reason = f"{count} operators, one element each: no kernel pays for them"
-            program.reason = program.reason or reason
-            continue
-        try:
-            program.compiled = compiler.compile(each, chip=runtime.configuration().chip)
-        except GraphError as err:
-            program.reason = program.reason or str(err)
-        else:
-            program.reason = ""
-            return
+    # Where there is no kernel for all rounds at once there may be one for each, and where
+    # operators of many rounds do not fit into one kernel each may be its own.
+    tries = [(joined, None), (graph, None), (joined, _APART)]
+    for each, choices in tries if joined is not graph else tries[1:]:
+        reason = _too_long(each)
+        if not reason:
+            try:
+                program.compiled = compiler.compile(each, chip=chip, choices=choices)
+            except GraphError as err:
+                reason = str(err)
+            else:
+                program.reason = ""
+                return
+        program.reason = program.reason or reason
 
 
 def _run(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opkit import compiler as oc
+from opkit.chips import find_chip
 from opkit.compiler import OPERATORS, Graph, GraphBuilder, Value, join_rounds, run_graph
+from opkit.compiler.native import without_numbers
 from opkit.compiler.rounds.rules import has_rule
 
 ROUNDS = 5
@@ -197,3 +200,73 @@ def test_what_is_not_the_same_at_other_places_stays() -> None:
     for name, parts in (("a", diagonal), ("b", shuffled), ("c", numbers)):
         builder.output(name, builder.apply("concat", *parts, axis=0))
     check(builder.graph(), joins=False)
+
+
+def _carried(rounds: int) -> Graph:
+    """Rounds that hand a row on, with a product each, so that none shares a kernel with another."""
+    builder = GraphBuilder("carried")
+    x, weight = builder.input("x", (rounds * 8, 32)), builder.input("weight", (32, 32))
+    state = None
+    rows = []
+    for at in range(rounds):
+        row = x.apply("slice", axis=0, start=8 * at, stop=8 * at + 8)
+        state = row if state is None else (state.apply("matmul", weight) * 0.1 + row).apply("exp")
+        state = state / state.sum(1, True)
+        rows.append(state)
+    builder.output("y", builder.apply("concat", *rows, axis=0))
+    return builder.graph()
+
+
+def test_rounds_that_wait_for_each_other_share_their_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import opkit.compiler.compiled as compiled
+
+    made: list[str] = []
+    real = compiled.compile_text
+
+    def counted(name: str, *arguments: Any, **settings: Any) -> Any:
+        made.append(name)
+        return real(name, *arguments, **settings)
+
+    monkeypatch.setattr(compiled, "compile_text", counted)
+    counts = []
+    for rounds in (4, 9):
+        graph = _carried(rounds)
+        assert join_rounds(graph) is graph
+        arrays = {
+            t.name: np.random.default_rng(3).normal(size=t.shape).astype(np.float32)
+            for t in graph.inputs
+        }
+        made.clear()
+        found = oc.compile(graph).run(arrays, {})["y"]
+        wanted = run_graph(graph, arrays)[graph.outputs[0][1]]
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5)
+        counts.append(len(made))
+    assert counts[0] == counts[1]
+
+
+def test_texts_are_alike_where_only_numbers_differ() -> None:
+    first = without_numbers("class Norm3 { t12 t7 }; int32_t norm_3(operand0T12, mte2);", "norm")
+    assert first == without_numbers(
+        "class Norm8 { t1 t20 }; int32_t norm_8(operand0T1, mte2);", "norm"
+    )
+    for other in (
+        "class Norm8 { t1 t20 }; int32_t norm_8(operand0T20, mte2);",
+        "class Norm8 { t1 t20 }; int16_t norm_8(operand0T1, mte2);",
+        "class Norm8 { t1 t1 }; int32_t norm_8(operand0T1, mte2);",
+        "class Norm8 { t1 t20 }; int32_t norm_7(operand0T1, mte2);",
+    ):
+        assert first != without_numbers(other, "norm")
+
+
+def test_a_kernel_reads_no_more_tensors_than_its_tiles_have_room_for() -> None:
+    builder = GraphBuilder("many")
+    inputs = [builder.input(f"x{at}", (16, 64)) for at in range(70)]
+    total = inputs[0]
+    for each in inputs[1:]:
+        total = (total + each).apply("tanh")
+    builder.output("y", total)
+    graph = builder.graph()
+    kernels = oc.compile_stages(graph, find_chip("Ascend910B2")).fused.groups
+    assert 2 < len(kernels) < 6
