@@ -297,6 +297,8 @@ class _Attempt:
             *(test.options if test.is_named else _type_macros(described, test)),
             *(word for folder in includes for word in ("-I", str(folder))),
             *options,
+            # The library's own build begins every source with a generated header, which has it.
+            *("-include", "cstdint"),
             *(word for path in first for word in ("-include", str(path))),
             *kernels,
             *map(str, (*test.sources, *shared)),

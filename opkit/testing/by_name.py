@@ -89,11 +89,9 @@ def find_by_name(spec: OpSpec) -> Found | None:
         return None
     name = _plain_name(spec)
     gradient = _gradient_input(spec)
-    # Which of `x` and `y` is the gradient nothing says.
-    if name.endswith(GRADIENT) and gradient is None:
-        return None
     written = _written_out(name, spec)
-    if written is not None:
+    # Which of `x` and `y` is the gradient nothing says.
+    if written is not None or (name.endswith(GRADIENT) and gradient is None):
         return written
     for path, function in functions_of(torch, name):
         if path.rpartition(".")[2] in NEEDS_VALUES:
@@ -144,6 +142,8 @@ def _written_out(name: str, spec: OpSpec) -> Found | None:
     gradient = _gradient_input(spec) if name.endswith(GRADIENT) else None
     placed = [tensor for tensor in names if tensor != gradient]
     for template in WRITTEN_OUT.get(name, ()):
+        if name.endswith(GRADIENT) and ("{dy}" in template) != (gradient is not None):
+            continue
         try:
             expression = template.format(*placed, dy=gradient)
             check_expression(expression, spec, where=spec.op)

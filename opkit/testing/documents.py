@@ -24,15 +24,17 @@ _HTML_ROW = re.compile(r"<tr[^>]*>(.*?)</tr>", re.DOTALL | re.IGNORECASE)
 _HTML_CELL = re.compile(r"<t[hd][^>]*>(.*?)(?=<t[hd]\b|</t[hd]>|$)", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(r"<[^>]+>")
 _NUMBERS = {"一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8}
-_NUMBER = rf"([1-8{''.join(_NUMBERS)}])"
-_TO = r"\s*维?\s*[-~～—–到至]\s*"
+_NUMBER = rf"([0-8{''.join(_NUMBERS)}])"
+_TO = r"\s*维?\s*[-~～—–到至或]\s*"
 _AXES = r"\s*(?:维|[Dd](?![a-z]))"
 _HEADING = re.compile(r"^维度")
-_ONLY_A_RANGE = re.compile(rf"([0-8]){_TO}([0-8])\s*维?")
+_ONLY_A_RANGE = re.compile(rf"{_NUMBER}{_TO}{_NUMBER}\s*维?")
 _ONLY_ONE = re.compile(rf"{_NUMBER}\s*维?")
 # Sentences, such as those of `仅支持2维`, `维度为4维` and `支持2-8维`.
-_RANGE = re.compile(rf"支持\s*([0-8]){_TO}([0-8])\s*维")
-_ONE = re.compile(rf"(?:(?:仅|只)支持|维度为)\s*{_NUMBER}{_AXES}(?!\s*(?:或|、|和|以上|及|[-~]))")
+_RANGE = re.compile(rf"支持\s*{_NUMBER}{_TO}{_NUMBER}\s*维")
+_ONE = re.compile(
+    rf"(?:(?:仅|只|shape)支持|维度为)\s*{_NUMBER}{_AXES}(?!\s*(?:或|、|和|以上|及|[-~]))"
+)
 # One sentence for an operator that keeps its input's shape stands at its output.
 _SAME_SHAPE = ("一致", "相同")
 _INPUT, _OUTPUT = "输入", "输出"
@@ -102,7 +104,7 @@ def _parameter(row: Sequence[str]) -> str:
 def _ranks_of_cell(cell: str) -> tuple[int, int] | None:
     between = _ONLY_A_RANGE.fullmatch(cell)
     if between:
-        return int(between[1]), int(between[2])
+        return _number(between[1]), _number(between[2])
     one = _ONLY_ONE.fullmatch(cell)
     return (_number(one[1]),) * 2 if one else None
 
@@ -110,7 +112,7 @@ def _ranks_of_cell(cell: str) -> tuple[int, int] | None:
 def _ranks_of_sentence(sentence: str) -> tuple[int, int] | None:
     between = _RANGE.search(sentence)
     if between:
-        return int(between[1]), int(between[2])
+        return _number(between[1]), _number(between[2])
     found = {_number(text) for text in _ONE.findall(sentence)}
     return (found.pop(),) * 2 if len(found) == 1 else None
 

@@ -46,11 +46,20 @@ _NUMBERS = {
     **dict.fromkeys(("end", "limit", "stop"), 98.0),
     **dict.fromkeys(("delta", "step"), 3.0),
     **dict.fromkeys(("num", "steps"), 17.0),
+    **dict.fromkeys(("beta1", "beta1_power"), 0.875),
+    **dict.fromkeys(("beta2", "beta2_power"), 0.984375),
+    "epsilon": 0.015625,
 }
+# Sums of squares.
+_NEVER_NEGATIVE = ("accum", "v")
+_SQUARES = (0.125, 2.0)
 # Lists of whole numbers that depend on a shape; others are read as ones.
 _LISTS: dict[str, Callable[[Shape, int], tuple[int, ...]]] = {
     **dict.fromkeys(("perm", "permutation"), lambda shape, manner: _order(len(shape), manner)),
     **dict.fromkeys(("multiples", "repeats"), lambda shape, manner: (2,) * len(shape)),
+    "paddings": lambda shape, manner: (0, 0) * (len(shape) - 2) + (1, 1) * min(len(shape), 2),
+    "begin": lambda shape, manner: tuple(min(1, size - 1) for size in shape),
+    "size": lambda shape, manner: tuple((size + 1) // 2 for size in shape),
     "normalized_shape": lambda shape, manner: shape[-1:],
     **dict.fromkeys(_AXES, lambda shape, manner: (_axis(shape, manner),)),
 }
@@ -263,6 +272,8 @@ def _source(
         return Source(values=(1.0,) if rule is None else tuple(map(float, rule(shape, manner))))
     if tensor.name in _NUMBERS and read is not None:
         return Source(values=(_NUMBERS[tensor.name],))
+    if tensor.name in _NEVER_NEGATIVE and is_float(tensor.dtypes[variant]):
+        return Source("uniform", *_SQUARES)
     if tensor.name in exponents and not is_float(tensor.dtypes[variant]):
         return Source("uniform", *_EXPONENTS)
     if tensor.name in _INDICES and not is_float(tensor.dtypes[variant]):

@@ -21,6 +21,39 @@ _GE_GLU = (
 )
 _SITU_GATE = "{0}.chunk(2, dim)[0 if activate_left else 1]"
 _SITU_UP = "{0}.chunk(2, dim)[1 if activate_left else 0]"
+# Two numbers an axis, in the axes' order; torch begins with the last one, and takes those of two
+# axes, or of three where there are more than four.
+_PADS = (
+    "[n for pair in list(zip({1}.tolist()[::2], {1}.tolist()[1::2]))"
+    "[: -4 if {0}.dim() > 4 else -3 : -1] for n in pair]"
+)
+_UNPADDED = (
+    "{0}.new_zeros([n - a - b for n, a, b in"
+    " zip({0}.shape, {1}.tolist()[::2], {1}.tolist()[1::2])])"
+)
+_PADDED_GRADIENT = (
+    f"torch.autograd.functional.vjp(lambda {{0}}: torch.nn.functional.pad({{0}}, {_PADS}, MODE),"
+    f" {_UNPADDED}, {{0}})[1]"
+)
+_PAD_MODES = (
+    "{{'edge': 'replicate', 'reflect': 'reflect', 'circular': 'circular'}}[mode]"
+    " if paddings_contiguous else None"
+)
+_CLIPPED_GATE = "torch.clamp({0}[..., ::2] if interleaved else {0}.chunk(2, dim)[0], max=limit)"
+_CLIPPED_UP = "torch.clamp({0}[..., 1::2] if interleaved else {0}.chunk(2, dim)[1], -limit, limit)"
+_SWISH_GRADIENT = (
+    "{dy} * torch.sigmoid(scale * {0}) * (1 + scale * {0} * torch.sigmoid(-scale * {0}))"
+)
+_SECOND_MOMENT = "({0} ** 2 * {8} + {1} * {7})"
+_FIRST_MOMENT = "({2} * {5} + {0} * {6})"
+_ADAM_STEP = f"{_FIRST_MOMENT} / (torch.sqrt({_SECOND_MOMENT}) + LAST)"
+_ADAM_APPLIED = f"({_SECOND_MOMENT}, {_FIRST_MOMENT}, {{3}} - ({_ADAM_STEP}DECAY) * {{4}})"
+_ADAM_DECAYED = _ADAM_APPLIED.replace("LAST", "{10}").replace("DECAY", " + {3} * {9}")
+_ADAM_M = "({1} + (1 - {6}.item()) * ({9} - {1}))"
+_ADAM_V = "({2} + (1 - {7}.item()) * ({9} ** 2 - {2}))"
+_ADAM_RATE = "{5}.item() * math.sqrt(1 - {4}.item()) / (1 - {3}.item())"
+_GROUPS = "{0}.reshape({0}.shape[0], num_groups, -1)"
+_SCALED_SUM = "({0} * scale + {1})"
 _MATRICES = (
     "torch.matmul({0}.mT if transpose_x1 else {0}, {1}.mT if transpose_x2 else {1})",
     "torch.matmul({0}.mT if adj_x1 else {0}, {1}.mT if adj_x2 else {1})",
@@ -32,6 +65,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "accumulate_n": ("sum({0})",),
     "acos_grad": ("-{dy} * torch.rsqrt(1 - {0} ** 2)",),
     "acosh_grad": ("{dy} / torch.sinh({0})",),
+    "adam_apply_one": (_ADAM_APPLIED.replace("LAST", "{9}").replace("DECAY", ""),),
+    "adam_apply_one_with_decay": (_ADAM_DECAYED,),
+    "adam_apply_one_with_decay_assign": (_ADAM_DECAYED,),
+    "add_mat_mat_elements_plus": ("{0} * {3}.item() + {4}.item() * {1} * {2}",),
     "add_mat_mat_elements": ("{0} * {3}.item() + {4}.item() * {1} * {2}",),
     "add_n": ("sum({0})",),
     "add_rms_norm": (f"({_ADDED_NORMED}, {_ADDED_ROOT}, {{0}} + {{1}})",),
@@ -39,22 +76,38 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "addcdiv": ("{0} + {3} * {1} / {2}",),
     "addcmul": ("{0} + {3} * {1} * {2}",),
     "adds": ("{0} + value",),
-    "apply_adagrad_d": (
+    "apply_adagrad": (
         "({0} - {2}.item() * {3} * torch.rsqrt({1} + {3} ** 2 * update_slots),"
         " {1} + {3} ** 2 * update_slots)",
+    ),
+    "apply_adam": (
+        f"({{0}} - {_ADAM_RATE} * ({_ADAM_M} * {{6}}.item() + (1 - {{6}}.item()) * {{9}}"
+        f" if use_nesterov else {_ADAM_M}) / ({{8}}.item() + torch.sqrt({_ADAM_V})),"
+        f" {_ADAM_M}, {_ADAM_V})",
     ),
     "apply_gradient_descent": ("{0} - {1}.item() * {2}",),
     "arg_max_with_value": ("tuple(torch.max({0}, dimension, keep_dims))[::-1]",),
     "arg_min_with_value": ("tuple(torch.min({0}, dimension, keep_dims))[::-1]",),
+    "ascend_anti_quant": ("{0} * {1} * ({1} if sqrt_mode else 1)",),
     "asin_grad": ("{dy} * torch.rsqrt(1 - {0} ** 2)",),
     "asinh_grad": ("{dy} / torch.cosh({0})",),
     "assign_add": ("{0} + {1}",),
     "assign_sub": ("{0} - {1}",),
-    "axpy": ("{0} + {2} * {1}", "{0} + alpha * {1}"),
+    "axpy": ("{0} + {2} * {1}", "{0} + alpha * {1}", "a * {0} + {1}"),
     "batch_mat_mul": _MATRICES,
     "bias_add": ("{0} + {1}",),
+    "circular_pad": (f"torch.nn.functional.pad({{0}}, {_PADS}, 'circular')",),
+    "circular_pad_grad": (_PADDED_GRADIENT.replace("MODE", "'circular'"),),
     "clip_by_value": ("torch.clamp({0}, {1}.item(), {2}.item())",),
-    "concat": ("torch.cat({1}, {0}.item())", "torch.cat({0}, {1}.item())"),
+    "clipped_swiglu": (
+        f"{_CLIPPED_GATE} * torch.sigmoid(alpha * {_CLIPPED_GATE}) * ({_CLIPPED_UP} + bias)"
+        " if clamp_mode == 0 else None",
+    ),
+    "concat": (
+        "torch.cat({1}, {0}.item())",
+        "torch.cat({0}, {1}.item())",
+        "torch.cat(({0}, {1}), d)",
+    ),
     "div": ("torch.div({0}, {1}, rounding_mode=(None, 'trunc', 'floor')[mode])",),
     "div_no_nan": ("torch.where({1} == 0, 0.0, {0} / {1})",),
     "elu_grad": ("{dy} * torch.where(activations > 0, 1.0, activations + 1.0)",),
@@ -63,6 +116,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "fill_diagonal": ("torch.clone({0}).fill_diagonal_({1}.item(), wrap)",),
     "foreach_copy": ("[torch.clone(tensor) for tensor in {0}]",),
     "foreach_pow_scalar_and_tensor": ("torch._foreach_pow({0}.item(), {1})",),
+    "fused_add_rms_norm": (
+        f"({_NORMED.format(x=_SCALED_SUM, w='{2}')},"
+        f" {_ROOT_MEAN_SQUARE.format(x=_SCALED_SUM, w='{2}')}, {_SCALED_SUM})",
+    ),
     "fused_mul_add_n": ("{0} * {2}.item() + {1}",),
     "ge_glu": (f"({_GE_GLU} * {{0}}.chunk(2, dim)[1 if activate_left else 0], {_GE_GLU})",),
     "gelu": ("torch.nn.functional.gelu({0}, approximate='tanh')",),
@@ -73,11 +130,21 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         + _ROOT_MEAN_SQUARE.format(x="{0}", w="{1}")
         + ")",
     ),
+    "ger": ("{2} + alpha * torch.outer({0}, {1})",),
+    "group_norm": (
+        "(torch.nn.functional.group_norm({0}, num_groups, gamma, beta, eps),"
+        f" {_GROUPS}.mean(-1), torch.rsqrt({_GROUPS}.var(-1, correction=0) + eps))",
+    ),
     # What it gave is clipped where what it was given is.
     "hardtanh_grad": ("torch.ops.aten.hardtanh_backward({dy}, {0}, min_val, max_val)",),
     "hinge_loss": ("torch.clamp(1 - {0} * {1}, min=0)",),
     "hinge_loss_grad": ("torch.where(1 - {0} * {1} > 0, -{1} * {dy}, 0.0)",),
     "huber_loss": ("torch.nn.functional.huber_loss({0}, {1}, reduction='none', delta=delta)",),
+    "im2_col": (
+        "torch.nn.functional.unfold({0}, (kernel_h, kernel_w), (dilation_h, dilation_w),"
+        " (pad_h, pad_w), (stride_h, stride_w))",
+    ),
+    "huber_loss_grad": ("torch.clamp({0} - {1}, -delta, delta)",),
     "inplace_add_rms_norm": (f"({_ADDED_NORMED}, {_ADDED_ROOT}, {{0}} + {{1}})",),
     "inv_grad": ("-{dy} * {0} ** 2",),
     "l2_loss": ("torch.square({0}).sum() / 2",),
@@ -95,11 +162,16 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "masked_fill": ("torch.where({1}.bool(), {2}, {0})",),
     "masked_scale": ("{0} * {1} * scale", "{0} * {1} * value"),
     "mat_mul": _MATRICES,
+    "matmul_fp32": _MATRICES,
     "mul_no_nan": ("torch.where({1} == 0, 0.0, {0} * {1})",),
     "muls": ("{0} * value",),
-    "pack": ("torch.stack({0}, axis)",),
+    "pack": ("torch.stack({0}, axis)", "torch.stack(({0}, {1}), d)"),
+    "pad_grad": (_PADDED_GRADIENT.replace("MODE", _PAD_MODES),),
+    "pad_v3_grad_replicate": (_PADDED_GRADIENT.replace("MODE", _PAD_MODES),),
+    "pad_v3_grad_replication": (_PADDED_GRADIENT.replace("MODE", "'replicate'"),),
     "range": ("torch.arange({0}.item(), {1}.item(), {2}.item())",),
     "reciprocal_grad": ("-{dy} * {0} ** 2",),
+    "reflection_pad3d_grad": (_PADDED_GRADIENT.replace("MODE", "'reflect'"),),
     "relu_grad": ("{dy} * ({0} > 0)",),
     "rms_norm": (f"({_NORMED}, {_ROOT_MEAN_SQUARE})".format(x="{0}", w="{1}"),),
     "rsqrt_grad": ("-0.5 * {dy} * {0} ** 3",),
@@ -107,11 +179,21 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "selu_grad": (
         "{dy} * torch.where(outputs > 0, 1.0507009873554805, outputs + 1.7580993408473766)",
     ),
+    "sigmoid_cross_entropy_with_logits": (
+        "torch.nn.functional.binary_cross_entropy_with_logits({0}, {1}, reduction='none')",
+    ),
+    "sigmoid_cross_entropy_with_logits_grad": (
+        "(torch.sigmoid({0}) - {1}) * {dy} / ({0}.numel() if reduction == 'mean' else 1)",
+        "(torch.sigmoid({0}) - {1}) * {dy}",
+    ),
     "silu_mul": ("torch.nn.functional.silu({0}) * {1}",),
     "situ_glu": (
         f"beta * torch.tanh({_SITU_GATE} / beta) * torch.sigmoid({_SITU_GATE})"
         f" * (linear_beta * torch.tanh({_SITU_UP} / linear_beta) if linear_beta > 0"
         f" else {_SITU_UP})",
+    ),
+    "slice": (
+        "{0}[tuple(slice(a, a + n) for a, n in zip({1}.tolist(), {2}.tolist(), strict=True))]",
     ),
     "smooth_l1_loss": (
         "torch.nn.functional.smooth_l1_loss({0}, {1}, reduction='none', beta=sigma)",
@@ -132,8 +214,13 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f" * torch.clamp({_GATED}, -limit, limit)",
     ),
     "swish": ("{0} * torch.sigmoid(scale * {0})",),
+    "swish_grad": (
+        _SWISH_GRADIENT.replace("scale", "sconf"),
+        _SWISH_GRADIENT,
+    ),
     "tensor_move": ("torch.clone({0})",),
     "transpose": ("torch.permute({0}, {1}.tolist())",),
+    "transposev": ("torch.permute({0}, {1}.tolist())",),
     "truncate_div": ("torch.div({0}, {1}, rounding_mode='trunc')",),
 }
 """Expressions whose `{0}`, `{1}` are inputs in the OpDef's order, and whose names its attributes.

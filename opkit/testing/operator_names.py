@@ -23,6 +23,10 @@ NEEDS_VALUES = frozenset({"hinge_embedding_loss", "margin_ranking_loss", "cosine
 """Functions of a target that is 1 or -1: of other numbers each implementation makes its own."""
 
 OTHER_NAMES: dict[str, str] = {
+    "add_example": "add",
+    "add_example_c_api": "add",
+    "asin_with_agent": "asin",
+    "asinh_with_agent": "asinh",
     "equal": "eq",
     "bessel_i0e": "i0e",
     "bessel_i1e": "i1e",
@@ -103,6 +107,7 @@ SETS_NO_VALUE = frozenset(
         "N",
         "num",
         "data_format",
+        "dst_type",
         "offset_x",
         "enable_hf32",
         "op_impl_mode",

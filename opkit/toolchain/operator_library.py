@@ -79,11 +79,14 @@ class OperatorLibrary:
         """Return the include folders of an operator's kernel.
 
         One of them is an empty folder between links to every op_kernel/, so that
-        `../OPERATOR/file.h` leads to that operator's kernel as in the vendor's flat tree.
+        `../OPERATOR/file.h` leads to that operator's kernel as in the vendor's flat tree; and from
+        a folder below op_kernel/ `../../OPERATOR/file.h` does.
         """
+        below = self._flat_kernels(operator, cache=cache)
         return (
             operator / "op_kernel",
-            self._flat_kernels(operator, cache=cache),
+            below.parent,
+            below,
             self.root,
             self.root / _COMMON,
         )
@@ -187,12 +190,12 @@ class OperatorLibrary:
                 kernels.setdefault(folder.parent.name, folder)
         names = "\n".join(f"{name}\t{folder}" for name, folder in sorted(kernels.items()))
         flat = cache / "flat_kernels" / hashlib.sha256(names.encode()).hexdigest()[:16]
-        empty = flat / "from"
+        empty = flat / "from" / "below"
         if not empty.is_dir():
             flat.mkdir(parents=True, exist_ok=True)
             for name, folder in kernels.items():
                 _link(flat / name, folder)
-            empty.mkdir(exist_ok=True)
+            empty.mkdir(parents=True, exist_ok=True)
         return empty
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from opkit.dtypes import DType, find_dtype
 from opkit.errors import OperatorError, UsageError
-from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
+from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec, snake_case
 from opkit.testing import find_by_name, library_cases, make_inputs, project_cases, run_cases
 from opkit.testing.expressions import check_expression, evaluate_expression, is_expression
 
@@ -133,6 +133,15 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
         ),
         (operator("ConcatDV2", "x*", attrs="concat_dim:int"), "torch.concat(x, concat_dim)"),
         (operator("Transpose", "x perm:int64"), "torch.permute(x, perm.tolist())"),
+        (operator("AddExample", "x1 x2"), "torch.add(x1, x2)"),
+        (operator("AxpyV3", "x y", attrs="a:float"), "a * x + y"),
+        (operator("ConcatV2", "x1 x2", attrs="d:int=0"), "torch.cat((x1, x2), d)"),
+        (operator("PackV2", "x y", attrs="d:int=0"), "torch.stack((x, y), d)"),
+        (operator("GerV2", "x y A", attrs="alpha:float"), "A + alpha * torch.outer(x, y)"),
+        (
+            operator("HuberLossGrad", "predictions targets", attrs="delta:float=1"),
+            "torch.clamp(predictions - targets, -delta, delta)",
+        ),
         (
             operator("MatMulV3", "x1 x2 bias?", attrs="transpose_x1:bool transpose_x2:bool"),
             "torch.matmul(x1.mT if transpose_x1 else x1, x2.mT if transpose_x2 else x2)",
@@ -149,7 +158,7 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
 @pytest.mark.parametrize(
     "spec",
     [
-        operator("AddExample", "x1 x2"),
+        operator("BlendExample", "x1 x2"),
         operator("Abs", "x", attrs="scale:float"),
         operator("Abs", "x y"),
         operator("Abs", "x", outputs="y z"),
@@ -268,3 +277,56 @@ def test_differences_of_unsigned_numbers_wrap_as_in_their_type() -> None:
 
     cases = project_cases(project, golden=None)
     assert run_cases(project, cases, library=Subtracts(), golden=None).passed
+
+
+def _given(spec: OpSpec, *inputs: np.ndarray, **attrs: AttrValue) -> list[np.ndarray]:
+    found = find_by_name(spec)
+    assert found is not None
+    return list(evaluate_expression(found.expression, spec, inputs, attrs=attrs))
+
+
+def test_numbers_of_padding_are_two_an_axis_in_the_axes_order() -> None:
+    pytest.importorskip("torch")
+    x = np.arange(24.0).reshape(1, 4, 6)
+    pads = np.array([0, 0, 1, 2, 3, 1])
+    (padded,) = _given(operator("CircularPad", "x paddings:int64", "y"), x, pads)
+    np.testing.assert_array_equal(padded, np.pad(x, [(0, 0), (1, 2), (3, 1)], mode="wrap"))
+    begin, size = np.array([[0, 1, 2], [1, 2, 3]])
+    (part,) = _given(operator("SliceV3", "x begin:int64 size:int64", "y"), x, begin, size)
+    np.testing.assert_array_equal(part, x[:1, 1:3, 2:5])
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "mode"),
+    [
+        ("PadV3GradReplication", "", "edge"),
+        ("ReflectionPad3dGrad", "", "reflect"),
+        ("CircularPadGrad", "", "wrap"),
+        ("PadV4Grad", "mode:string paddings_contiguous:bool=true", "reflect"),
+        ("PadV3GradReplicate", "mode:string paddings_contiguous:bool=true", "edge"),
+    ],
+)
+def test_the_gradient_of_padding_is_the_sum_of_what_was_copied(
+    op: str, attrs: str, mode: str
+) -> None:
+    pytest.importorskip("torch")
+    widths = [(0, 0), (1, 2), (2, 1)]
+    gradient = np.random.default_rng(1).normal(size=(2, 7, 8))
+    places = np.pad(np.arange(2 * 4 * 5).reshape(2, 4, 5), widths, mode=mode)  # type: ignore[call-overload]
+    expected = np.bincount(places.ravel(), gradient.ravel()).reshape(2, 4, 5)
+    values: dict[str, AttrValue] = {"mode": mode, "paddings_contiguous": True} if attrs else {}
+    spec = operator(op, "x paddings:int32", "y", attrs)
+    (found,) = _given(spec, gradient, np.array(widths).ravel(), **values)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_a_step_of_adam_is_its_documents() -> None:
+    pytest.importorskip("torch")
+    names = "var m v beta1_power beta2_power lr beta1 beta2 epsilon grad"
+    var, m, v, grad = np.array([[1.0], [0.5], [0.25], [2.0]])
+    numbers = [np.array([n]) for n in (0.5, 0.75, 0.1, 0.5, 0.75, 0.01)]
+    spec = operator("ApplyAdamD", names, "var m v", attrs="use_nesterov:bool=false")
+    new, first, second = _given(spec, var, m, v, *numbers, grad, use_nesterov=False)
+    assert (first[0], second[0]) == (0.5 * 0.5 + 0.5 * 2, 0.75 * 0.25 + 0.25 * 4)
+    rate = 0.1 * (1 - 0.75) ** 0.5 / (1 - 0.5)
+    assert new[0] == pytest.approx(1 - rate * first[0] / (0.01 + second[0] ** 0.5))

@@ -28,7 +28,10 @@ _TABLE = """
         ("docs/aclnnSum.md", _TABLE.format("3"), (3, 3)),
         ("docs/aclnnSum.md", _TABLE.format("0-8"), None),
         ("docs/aclnnSum.md", _TABLE.format("-"), None),
-        ("README.md", "仅支持2维或3维", None),
+        ("README.md", "| x | 输入 | shape支持5维且与y一致 |", (5, 5)),
+        ("README.md", "仅支持2维或3维", (2, 3)),
+        ("README.md", "（支持四维或五维）", (4, 5)),
+        ("README.md", "支持2维", None),
         ("README.md", "仅支持2维。仅支持3维", None),
     ],
 )
