@@ -166,7 +166,7 @@ def _written_out(name: str, spec: OpSpec) -> Found | None:
             (n, kind)
             for n in names
             for kind, call in (("int", ".item()"), ("ints", ".tolist()"))
-            if f"{n}{call}" in expression
+            if re.search(rf"\b{re.escape(n + call)}", expression)
         ]
         if any(t.param_type == "dynamic" and t.name in dict(read) for t in spec.inputs):
             continue

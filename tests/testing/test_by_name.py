@@ -134,6 +134,10 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
         (operator("ConcatDV2", "x*", attrs="concat_dim:int"), "torch.concat(x, concat_dim)"),
         (operator("Transpose", "x perm:int64"), "torch.permute(x, perm.tolist())"),
         (operator("AddExample", "x1 x2"), "torch.add(x1, x2)"),
+        (
+            operator("AddMatMatElementsPlus", "c a b beta alpha", "c"),
+            "c * beta.item() + alpha.item() * a * b",
+        ),
         (operator("AxpyV3", "x y", attrs="a:float"), "a * x + y"),
         (operator("ConcatV2", "x1 x2", attrs="d:int=0"), "torch.cat((x1, x2), d)"),
         (operator("PackV2", "x y", attrs="d:int=0"), "torch.stack((x, y), d)"),
@@ -330,3 +334,12 @@ def test_a_step_of_adam_is_its_documents() -> None:
     assert (first[0], second[0]) == (0.5 * 0.5 + 0.5 * 2, 0.75 * 0.25 + 0.25 * 4)
     rate = 0.1 * (1 - 0.75) ** 0.5 / (1 - 0.5)
     assert new[0] == pytest.approx(1 - rate * first[0] / (0.01 + second[0] ** 0.5))
+
+
+def test_a_name_that_another_ends_in_is_not_read_as_a_number() -> None:
+    pytest.importorskip("torch")
+    spec = operator("AddMatMatElementsPlus", "c a b beta alpha", "c")
+    found = find_by_name(spec)
+    assert found is not None and dict(found.read) == {"beta": "int", "alpha": "int"}
+    shapes = library_cases(spec, found.expression, found=found)[2].shapes
+    assert shapes == ((7, 33), (7, 33), (7, 33), (1,), (1,))

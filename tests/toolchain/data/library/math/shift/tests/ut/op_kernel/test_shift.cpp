@@ -14,6 +14,8 @@ int main() {
   if (own == nullptr) return 2;
   std::fclose(own);
   auto* x = (float*)AscendC::GmAlloc(MOST * sizeof(float));
+  // Tests give a kernel its own part of the workspace alone.
+  if (AscendC::GetUserWorkspace((uint8_t*)x) != (uint8_t*)x) return 3;
   auto* y = (float*)AscendC::GmAlloc(MOST * sizeof(float));
   auto* tiling = (ShiftTilingData*)AscendC::GmAlloc(sizeof(ShiftTilingData));
   for (int i = 0; i < MOST; ++i) x[i] = float(i);
