@@ -68,6 +68,19 @@ def test_padding_with_a_value_fills_left_right_and_the_rest_of_the_block(compile
     np.testing.assert_array_equal(y, [9, 9, 1, 2, 3] + [9] * 11)
 
 
+def test_padding_of_int4b_t_fills_both_elements_of_a_byte(compile_kernel) -> None:
+    run = compile_kernel(
+        COPY_ROWS
+        % "GlobalTensor<int4b_t> pairs; pairs.SetGlobalBuffer((__gm__ int4b_t*)in.GetPhyAddr());"
+        " DataCopyPad(local.ReinterpretCast<int4b_t>(), pairs, DataCopyExtParams{1, 6, 0, 0, 0},"
+        " DataCopyPadExtParams<int4b_t>(true, 0, 0, -3)); DataCopy(out, local, 16);"
+    )
+    x = np.array([1, 2, 3], dtype=np.float16)
+    y = np.zeros(16, dtype=np.float16)
+    run(x, y)
+    np.testing.assert_array_equal(y.view(np.uint8), [*x.view(np.uint8), *[0xDD] * 26])
+
+
 def test_a_padded_copy_to_global_memory_writes_only_its_own_bytes(compile_kernel) -> None:
     run = compile_kernel(
         COPY_ROWS % "DataCopy(local, in, 64); PipeBarrier<PIPE_ALL>();"

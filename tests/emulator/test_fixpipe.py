@@ -53,7 +53,10 @@ inline void carry(GM_ADDR a, GM_ADDR b, GM_ADDR parameters, GM_ADDR c, __gm__ in
   } else {
     FixpipeParamsV220 params(n, m, mUp, p[7], p[8] != 0, mode, scalar, 1, 0, 0, p[9]);
     params.isChannelSplit = p[11] != 0;
-    if (p[10] != 0) {  // through L1
+    if (p[14] != 0) {  // configured before
+      SetFixPipeConfig(parameters2);
+      isNd ? Fixpipe(cGm, co, params) : Fixpipe<Out, Acc, CFG_NZ>(cGm, co, params);
+    } else if (p[10] != 0) {  // through L1
       if constexpr (sizeof(Out) < 4) {
         isVector ? Fixpipe<Out, Acc, CFG_NZ>(c1, co, parameters1, params) : Fixpipe<Out, Acc, CFG_NZ>(c1, co, params);
         PipeBarrier<PIPE_ALL>();
@@ -122,6 +125,8 @@ class Way:
     factor: int = 1
     """That C is multiplied by, so that it overflows."""
     saturates: bool = False
+    is_configured: bool = False
+    """By Fixpipe without a tensor, behind SetFixPipeConfig."""
 
 
 def parameters_of(way: Way, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -208,7 +213,7 @@ def run(compile_kernel: Callable[..., object]) -> Callable[[Way], tuple[np.ndarr
         bits = np.resize(parameters_of(way, N)[0], 64)
         numbers = [M, N, k, way.mode, way.is_nd, way.is_vector, way.is_by_registers, stride]
         numbers += [way.has_relu, way.unit_flag, way.is_through_l1, way.is_split, way.kind]
-        numbers += [way.saturates]
+        numbers += [way.saturates, way.is_configured]
         kernel(
             np.ascontiguousarray(a_memory),
             np.ascontiguousarray(b_memory),
@@ -246,6 +251,9 @@ WAYS = [
     *(Way(7, 7, shift=shift) for shift in (1, 3)),
     *(Way(kind, mode, is_nd=False, is_through_l1=True) for kind, mode in ((3, 5), (7, 7), (6, 3))),
     Way(3, 6, is_nd=False, is_through_l1=True, is_vector=True),
+    Way(6, 4, is_vector=True, is_configured=True),
+    *(Way(7, 8, is_nd=nd, is_vector=True, is_configured=True) for nd in (False, True)),
+    Way(7, 7, is_configured=True),
     Way(0, unit_flag=3),
     *(Way(1, 1, factor=400, saturates=saturates) for saturates in (False, True)),
 ]

@@ -90,6 +90,12 @@ enum class Quantisation : uint8_t {
   VS32ToB8,
 };
 
+/// Whether each column has a parameter of its own.
+constexpr bool is_vector(Quantisation quantisation) {
+  return quantisation == Quantisation::VS32ToF16 || quantisation == Quantisation::VF32ToB8 ||
+         quantisation == Quantisation::VS32ToB8;
+}
+
 /// Fixpipe: `matrices` of m x n elements, columns of 16 in L0C.
 struct FixpipeCopy {
   uint32_t m = 0;

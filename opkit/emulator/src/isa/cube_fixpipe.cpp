@@ -20,11 +20,6 @@ constexpr uint32_t kMaxNdRows = 8192;
 constexpr uint32_t kMaxRows = 65535;
 constexpr uint32_t kSplitColumns = 8;  ///< of a column of channel split
 
-bool is_vector(Quantisation quantisation) {
-  return quantisation == Quantisation::VS32ToF16 || quantisation == Quantisation::VF32ToB8 ||
-         quantisation == Quantisation::VS32ToB8;
-}
-
 /// What a mode reads and writes; `is_b8` is S8 or U8.
 struct ModeTypes {
   DType source;

@@ -3,6 +3,20 @@
 
 #include "opkit/api/tensor.h"
 
+namespace opkit {
+
+/// A padding value of a tensor's type; of int4b_t both elements of a byte.
+template <typename T, typename U>
+constexpr T padding_of(U value) {
+  if constexpr (std::is_same_v<T, AscendC::int4b_t>) {
+    return T{static_cast<uint8_t>((static_cast<uint32_t>(value) & 0xF) * 0x11)};
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+}  // namespace opkit
+
 namespace AscendC {
 
 /// Lengths and gaps in data blocks of 32 bytes.
@@ -44,7 +58,7 @@ struct DataCopyPadExtParams {
   DataCopyPadExtParams() = default;
   template <typename U>
   DataCopyPadExtParams(bool is_padded, uint8_t left, uint8_t right, U value)
-      : isPad(is_padded), leftPadding(left), rightPadding(right), paddingValue(static_cast<T>(value)) {}
+      : isPad(is_padded), leftPadding(left), rightPadding(right), paddingValue(opkit::padding_of<T>(value)) {}
 };
 template <typename T>
 DataCopyPadExtParams(bool, uint8_t, uint8_t, T) -> DataCopyPadExtParams<T>;

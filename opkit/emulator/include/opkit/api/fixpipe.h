@@ -65,8 +65,11 @@ struct FixpipeParamsV220 {
 
 namespace opkit {
 
+/// Without a tensor of parameters the modes that have one take that of SetFixPipeConfig.
 inline void issue_fixpipe(const Operand& dst, const Operand& src, const Operand* parameters, const FixpipeCopy& copy,
                           Where where) {
+  const Operand& configured = matrix_registers().quantisation;
+  if (parameters == nullptr && is_vector(copy.quantisation) && configured.end != 0) parameters = &configured;
   Instr instr;
   instr.op = Op::Fixpipe;
   instr.pipe = Pipe::FIX;
@@ -205,8 +208,7 @@ inline void issue_fixpipe_by_registers(const Operand& dst, const Operand& src,
                                   params.quantPre, registers.quantisation_bits, registers.nd_count,
                                   registers.nd_src_stride, registers.nd_dst_stride, params.unitFlag);
   same.isChannelSplit = params.channelSplit;
-  const bool has_tensor = registers.quantisation.end != 0;
-  issue_fixpipe(dst, src, has_tensor ? &registers.quantisation : nullptr, fixpipe_copy<T, U>(same, is_nd), where);
+  issue_fixpipe(dst, src, nullptr, fixpipe_copy<T, U>(same, is_nd), where);
 }
 
 }  // namespace opkit
