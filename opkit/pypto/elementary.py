@@ -86,12 +86,6 @@ def _prelu(x: Traced, weight: Traced) -> Traced:
     return (x < 0.0).apply("where", x * wide, x)
 
 
-def _shifted_left(x: Traced, other: int) -> Traced:
-    if not isinstance(x, Traced) or not isinstance(other, int) or not 0 <= other < 31:
-        raise GraphError("opkit shifts tensors, by a number from 0 to 30", location=here())
-    return x * (1 << other)
-
-
 def _is_finite(x: Traced) -> Traced:
     return x.apply("abs").apply("less", math.inf)
 
@@ -198,7 +192,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
             **{name: name for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not")},
         }.items()
     },
-    "bitwise_left_shift": _shifted_left,
     "remainder": _remainder,
     "sinh": _sinh,
     "cosh": _cosh,

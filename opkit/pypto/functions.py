@@ -14,6 +14,8 @@ from .casting import cast
 from .convolution import conv
 from .diagnostics import check_heads, depends_on
 from .elementary import FUNCTIONS as ELEMENTARY
+from .elements import FUNCTIONS as ELEMENTS
+from .elements import Element
 from .enumerations import PRECISION, DataType
 from .extension import extension_of
 from .places import FUNCTIONS as PLACES
@@ -21,6 +23,7 @@ from .settings import FUNCTIONS as SETTINGS
 from .symbolic import SymbolicScalar
 from .traced import Traced, here, new_value, place_of
 from .valid_shapes import padded
+from .whole_numbers import FUNCTIONS as WHOLE_NUMBERS
 
 __all__ = ["FUNCTIONS", "building", "current_builder", "dtype_name"]
 
@@ -155,8 +158,9 @@ def _matmul(
     return result if wanted == result.dtype else result.apply("cast", dtype=wanted)
 
 
-def _filled(shape: Sequence[int], value: float, dtype: object = "float32") -> Traced:
+def _filled(shape: Sequence[int], value: float | Element, dtype: object = "float32") -> Traced:
     name = dtype_name(dtype)
+    value = value.value if isinstance(value, Element) else value
     with current_builder().at(here()):
         number = current_builder().constant(value, name)
         full = number.apply("broadcast_to", shape=tuple(shape))
@@ -165,7 +169,7 @@ def _filled(shape: Sequence[int], value: float, dtype: object = "float32") -> Tr
 
 def _full(
     size: Sequence[int],
-    fill_value: float,
+    fill_value: float | Element,
     dtype: object = "float32",
     *,
     valid_shape: Sequence[int] | None = None,
@@ -386,4 +390,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **SETTINGS,
     **PLACES,
     **ELEMENTARY,
+    **ELEMENTS,
+    **WHOLE_NUMBERS,
 }

@@ -430,6 +430,17 @@ class Traced:
     def __pow__(self, other: Operand) -> Traced:
         return self.apply("pow", other)
 
+    def __lshift__(self, other: Operand) -> Traced:
+        return self._of("bitwise_left_shift", other)
+
+    def __rshift__(self, other: Operand) -> Traced:
+        return self._of("bitwise_right_shift", other)
+
+    def _of(self, function: str, other: Operand) -> Traced:
+        from .functions import FUNCTIONS
+
+        return FUNCTIONS[function](self, other)  # type: ignore[no-any-return]
+
     def __neg__(self) -> Traced:
         return self.apply("neg")
 
@@ -481,7 +492,10 @@ class Traced:
 
 def new_value(builder: GraphBuilder, operator: str, *operands: Any, **settings: object) -> Traced:
     """Return an operator's result, at the user's line."""
+    from .elements import Element
+
     location = here()
+    operands = tuple(each.value if isinstance(each, Element) else each for each in operands)
     if any(isinstance(each, Traced) and each.is_partial for each in operands):
         with builder.at(location):
             value, shape = partial_result(builder, operator, operands, settings)

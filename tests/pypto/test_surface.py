@@ -210,3 +210,26 @@ def test_a_pypto_that_is_there_is_the_one_that_programs_get(
 
         assert found.mine
     del sys.modules["pypto"]
+
+
+def test_elements_are_numbers_and_torch_tensors_are_taken_as_they_are() -> None:
+    torch = pytest.importorskip("torch")
+    two = pypto.Element(pypto.DT_FP32, 2)
+    assert two.value == 2 and two.dtype == pypto.DT_FP32
+
+    @pypto.jit
+    def program(x, out):
+        low = pypto.clip(x, pypto.Element(pypto.DT_FP32, -0.5), pypto.Element(pypto.DT_FP32, 0.5))
+        out[:] = pypto.add(low, two) * pypto.full([4, 32], two, pypto.DT_FP32)
+
+    x, out = torch.randn(4, 32), torch.zeros(4, 32)
+    program(pypto.from_torch(x, "x", dynamic_axis=[0]), pypto.from_torch(out))
+    assert torch.allclose(out, 2 * (x.clamp(-0.5, 0.5) + 2))
+    with pytest.raises(GraphError, match="from_torch takes a torch tensor, not ndarray"):
+        pypto.from_torch(np.zeros(3))
+    with pytest.raises(GraphError, match="takes contiguous tensors"):
+        pypto.from_torch(x.T)
+    with pytest.raises(GraphError, match="does not see float32 as float16"):
+        pypto.from_torch(x, dtype=pypto.DT_FP16)
+    with pytest.raises(GraphError, match="TILEOP_ND"):
+        pypto.from_torch(x, tensor_format=pypto.TileOpFormat.TILEOP_NZ)
