@@ -19,7 +19,8 @@ __all__ = ["documented_ranks"]
 
 _MOST_AXES = 8
 """What the chip's operators take; of the same documents."""
-_PAGES = ("README.md", "docs/*.md", "doc/*.md")
+# A page of docs/ is on one of the functions that an operator serves.
+_OVERVIEW, _FUNCTIONS = "README.md", ("docs/*.md", "doc/*.md")
 _HTML_ROW = re.compile(r"<tr[^>]*>(.*?)</tr>", re.DOTALL | re.IGNORECASE)
 _HTML_CELL = re.compile(r"<t[hd][^>]*>(.*?)(?=<t[hd]\b|</t[hd]>|$)", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(r"<[^>]+>")
@@ -47,17 +48,17 @@ def documented_ranks(folder: Path, inputs: Sequence[str]) -> tuple[int, int] | N
         folder: the operator's.
         inputs: names of its inputs, as its OpDef has them.
     """
-    lowest, highest = 0, _MOST_AXES
-    for pattern in _PAGES:
-        for page in sorted(folder.glob(pattern)):
-            said = _ranks_of_page(page.read_text(encoding="utf-8", errors="replace"), inputs)
-            if said is not None:
-                lowest, highest = max(lowest, said[0]), min(highest, said[1])
-    is_limit = (lowest, highest) != (0, _MOST_AXES)
-    return (lowest, highest) if is_limit and lowest <= highest else None
+    overview = folder / _OVERVIEW
+    said = _ranks_of_page(overview, inputs) if overview.is_file() else None
+    if said is None:
+        pages = [page for pattern in _FUNCTIONS for page in sorted(folder.glob(pattern))]
+        known = [ranks for page in pages if (ranks := _ranks_of_page(page, inputs)) is not None]
+        said = (min(r[0] for r in known), max(r[1] for r in known)) if known else None
+    return said if said != (0, _MOST_AXES) else None
 
 
-def _ranks_of_page(text: str, inputs: Sequence[str]) -> tuple[int, int] | None:
+def _ranks_of_page(page: Path, inputs: Sequence[str]) -> tuple[int, int] | None:
+    text = page.read_text(encoding="utf-8", errors="replace")
     rows = list(_rows(text))
     heads = [row for row in rows if any(_HEADING.match(cell) for cell in row)]
     column = next((n for n, cell in enumerate(heads[0]) if _HEADING.match(cell)), 0) if heads else 0

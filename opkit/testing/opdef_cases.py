@@ -5,7 +5,7 @@ set of shapes is a case if it computes. So the inputs after the first get, in th
 one's shape, its last axis, its leading axes, one element, a square of its last axis.
 
 Host code may take fewer shapes than the reference does, or only some orders of axes. What else it
-may take comes in rounds: whole data blocks, then other axes.
+may take comes in rounds: whole data blocks, other axes, then other shapes of the inputs together.
 """
 
 from __future__ import annotations
@@ -63,13 +63,15 @@ _LISTS: dict[str, Callable[[Shape, int], tuple[int, ...]]] = {
     "normalized_shape": lambda shape, manner: shape[-1:],
     **dict.fromkeys(_AXES, lambda shape, manner: (_axis(shape, manner),)),
 }
-# Of other cases, in the order in which they are tried: shapes, and which axes are chosen.
+# Of other cases, in the order in which they are tried: shapes, which axes are chosen, and how many
+# sets of shapes that the reference takes are passed over.
 _ROUNDS = (
-    (_ALIGNED_SHAPES, 0),
-    (_SHAPES, 1),
-    (_ALIGNED_SHAPES, 1),
-    (_SHAPES, 2),
-    (_ALIGNED_SHAPES, 2),
+    (_ALIGNED_SHAPES, 0, 0),
+    (_SHAPES, 1, 0),
+    (_ALIGNED_SHAPES, 1, 0),
+    (_SHAPES, 2, 0),
+    (_ALIGNED_SHAPES, 2, 0),
+    *((_SHAPES, 0, passed) for passed in (1, 2, 3)),
 )
 # What a required text says.
 _TEXTS = {"reduction": "mean", "approximate": "none"}
@@ -134,18 +136,19 @@ def other_library_cases(
 
     Args: as `library_cases`.
     """
-    for shapes, manner in _ROUNDS:
+    for shapes, manner, passed in _ROUNDS:
         cases = []
         for shape in _of_ranks(shapes, ranks):
             try:
-                case = _case(spec, variant, shape, expression, found, seed, manner)
+                case = _case(spec, variant, shape, expression, found, seed, manner, passed)
                 usual = _case(spec, variant, shape, expression, found, seed)
             except OpkitError:
                 continue
-            if manner == 0:
+            if manner == passed == 0:
                 cases.append(case)
             elif case != usual:
-                cases.append(replace(case, label=f"{case.name}-axes{manner}"))
+                which = f"axes{manner}" if manner else f"shapes{passed}"
+                cases.append(replace(case, label=f"{case.name}-{which}"))
         yield tuple(cases)
 
 
@@ -191,6 +194,7 @@ def _case(
     found: Found | None,
     seed: int,
     manner: int = 0,
+    passed: int = 0,
 ) -> Case:
     plain = make_case(spec, shape, variant=variant, seed=seed)
     case = replace(
@@ -221,14 +225,16 @@ def _case(
         except OpkitError as err:
             error = error or err
             continue
+        if passed:
+            passed -= 1
+            continue
         found_sources = tuple(
             _without_zero(case, spec, expression, inputs, index, source)
             for index, source in enumerate(sources)
         )
         given = any(source is not None for source in found_sources)
         return replace(case, shapes=shapes, sources=found_sources if given else ())
-    assert error is not None
-    raise error
+    raise error or UsageError(f"{spec.op}: its reference takes no more shapes")
 
 
 def _choices(

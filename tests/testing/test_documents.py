@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from opkit.testing import library_cases
+from opkit.testing import find_by_name, library_cases
 from opkit.testing.documents import documented_ranks
+from opkit.testing.opdef_cases import other_library_cases
 from tests.testing.test_by_name import operator
 
 _TABLE = """
@@ -42,6 +43,24 @@ def test_documents_say_how_many_axes_there_are(
     page.parent.mkdir(exist_ok=True)
     page.write_text(text, encoding="utf-8")
     assert documented_ranks(tmp_path, ["x"]) == ranks
+
+
+def test_pages_of_several_functions_allow_what_one_of_them_does(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name, ranks in (("one", "2-3"), ("two", "3-4")):
+        (tmp_path / "docs" / f"{name}.md").write_text(_TABLE.format(ranks), encoding="utf-8")
+    assert documented_ranks(tmp_path, ["x"]) == (2, 4)
+    (tmp_path / "README.md").write_text("仅支持3维", encoding="utf-8")
+    assert documented_ranks(tmp_path, ["x"]) == (3, 3)
+
+
+def test_what_is_refused_gets_other_shapes_that_the_reference_takes() -> None:
+    # Of an outer product and what is added to it only vectors were tried, which broadcast.
+    spec = operator("GerV2", "x y A", attrs="alpha:float")
+    found = find_by_name(spec)
+    assert found is not None
+    rounds = other_library_cases(spec, found.expression, 0, found=found)
+    assert ((31,), (31,), (31, 31)) in [case.shapes for cases in rounds for case in cases]
 
 
 def test_cases_have_as_many_axes_as_their_operator_takes() -> None:
