@@ -151,8 +151,8 @@ def find_unit_tests(below: Path) -> tuple[UnitTest, ...]:
 
 
 def needs_googletest(test: UnitTest) -> bool:
-    """Whether a test's sources include GoogleTest."""
-    return any("gtest/gtest.h" in read_text(path) for path in test.sources)
+    """Whether a test's sources include GoogleTest, or headers of its own do."""
+    return any("gtest/gtest.h" in read_text(p) for p in (*test.sources, *_own_headers(test)))
 
 
 def try_unit_test(

@@ -25,6 +25,17 @@ def test_cmake_says_the_chips_and_the_macros() -> None:
     assert test.is_named and not needs_googletest(test)
 
 
+def test_googletest_is_found_behind_a_header_of_the_tests(tmp_path: Path) -> None:
+    # Programs of such tests were not linked with it.
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    folder = root / "math/shift/tests/ut/op_kernel"
+    (folder / "base.h").write_text('#include "gtest/gtest.h"\n')
+    (folder / "test_shift.cpp").write_text('#include "base.h"\n')
+    (test,) = find_unit_tests(root)
+    assert needs_googletest(test)
+
+
 def test_a_folder_of_no_library_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not of a library"):
         find_unit_tests(tmp_path)
