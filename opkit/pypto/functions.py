@@ -4,7 +4,7 @@ name."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opkit.compiler import GraphBuilder, GraphError
@@ -12,17 +12,18 @@ from opkit.compiler import GraphBuilder, GraphError
 from .annotations import TensorType
 from .casting import cast
 from .convolution import conv
-from .diagnostics import check_heads, depends_on
+from .diagnostics import check_heads
 from .elementary import FUNCTIONS as ELEMENTARY
 from .elements import FUNCTIONS as ELEMENTS
 from .elements import Element
 from .enumerations import PRECISION, DataType
 from .extension import extension_of
+from .loops import FUNCTIONS as LOOPS
 from .places import FUNCTIONS as PLACES
 from .settings import FUNCTIONS as SETTINGS
 from .symbolic import SymbolicScalar
-from .traced import Traced, here, new_value, place_of
-from .valid_shapes import padded
+from .tiles import FUNCTIONS as TILES
+from .traced import Traced, here, new_value
 from .whole_numbers import FUNCTIONS as WHOLE_NUMBERS
 
 __all__ = ["FUNCTIONS", "building", "current_builder", "dtype_name"]
@@ -211,68 +212,6 @@ def _transpose(x: Traced, *axes: Any) -> Traced:
     return x.transpose(*axes)
 
 
-def _view(
-    x: Traced,
-    shape: Sequence[int] | None = None,
-    offsets: Sequence[int] | None = None,
-    valid_shape: Sequence[int] | None = None,
-    *,
-    dtype: object = None,
-) -> Traced:
-    """The part of `x` at some offsets, of which `valid_shape` elements are there."""
-    if dtype is not None and dtype_name(dtype) != x.dtype:
-        raise GraphError("view: opkit has no dtype= yet", location=here(), help="cast the tensor")
-    shape = x.shape if shape is None else shape
-    offsets = (0,) * x.ndim if offsets is None else offsets
-    if not len(shape) == len(offsets) == x.ndim:
-        raise GraphError(
-            f"view of a tensor with {x.ndim} axes: {len(shape)} extents, {len(offsets)} offsets",
-            location=here(),
-        )
-    valid = tuple(valid_shape) if valid_shape is not None else tuple(shape)
-    for axis, (extent, there, offset, own) in enumerate(
-        zip(shape, valid, offsets, x.shape, strict=True)
-    ):
-        if there > extent or offset < 0 or offset + there > own:
-            what = "valid_shape" if valid_shape is not None else "shape"
-            raise GraphError(
-                f"view: {what} says {there} elements from {offset} on along axis {axis}, where the"
-                f" view has {extent} and the tensor {own}",
-                location=here(),
-                help=f"valid_shape={max(0, min(extent, own - offset))} along this axis fits",
-            )
-    part: Traced = x[tuple(slice(o, o + n) for o, n in zip(offsets, valid, strict=True))]
-    if valid == tuple(shape):
-        return part
-    return Traced(x.builder, part.value, shape=tuple(shape))
-
-
-def _fillpad(x: Traced, mode: str = "constant", value: float | str = 0) -> Traced:
-    """A tensor with a number behind what is there."""
-    if mode != "constant":
-        raise GraphError(f'fillpad: opkit has no mode="{mode}"', location=here())
-    if not x.is_partial:
-        return x
-    with x.builder.at(here()):
-        return Traced(x.builder, padded(x.value, x.shape, float(value)))
-
-
-def _assemble(x: Any, offsets: Any = None, out: Any = None, **_: object) -> None:
-    """Write a tile, or a list of (tile, offsets), into a tensor."""
-    if isinstance(x, list | tuple):
-        for tile, place in x:
-            _assemble(tile, place, offsets if out is None else out)
-        return
-    if depends_on(x, out):
-        raise GraphError(
-            "this assembles into a tensor that the tile was viewed from: a cycle",
-            location=here(),
-            help="assemble into a tensor of its own",
-        )
-    advice = "view the tile with a valid_shape, and assemble that part"
-    out[place_of("assemble", x, offsets, out, help=advice)] = x
-
-
 def _concat(tensors: Sequence[Traced], dim: int = 0, axis: int | None = None) -> Traced:
     over = dim if axis is None else axis
     return new_value(current_builder(), "concat", *tensors, axis=over % tensors[0].ndim)
@@ -291,45 +230,6 @@ def _unsqueeze(x: Traced, dim: int) -> Traced:
 
 def _expand_clone(x: Traced, shape: Sequence[int], **_: object) -> Traced:
     return x.apply("broadcast_to", shape=tuple(shape))
-
-
-def _loop(*bounds: int, unroll_list: Sequence[int] = (), **_: object) -> Iterator[SymbolicScalar]:
-    """The indices of a loop; sizes are known when a program is traced, so they are numbers."""
-    indices = range(*(int(each) for each in bounds))
-    for each in indices:
-        index = SymbolicScalar(each)
-        index.loop = indices
-        yield index
-
-
-def _loop_unroll(
-    *bounds: int, unroll_list: Sequence[int] = (1,), **_: object
-) -> Iterator[tuple[SymbolicScalar, int]]:
-    indices = range(*(int(each) for each in bounds))
-    factors = sorted({1, *unroll_list}, reverse=True)
-    at = 0
-    while at < len(indices):
-        factor = next(n for n in factors if at + n <= len(indices))
-        index = SymbolicScalar(indices[at])
-        index.loop = indices
-        yield index, factor
-        at += factor
-
-
-def _is_loop_begin(index: int, start: int = 0) -> bool:
-    loop = getattr(index, "loop", None)
-    return index == (start if loop is None else loop[0])
-
-
-def _is_loop_end(index: int, last: int | None = None) -> bool:
-    loop = getattr(index, "loop", None)
-    if loop is None and last is None:
-        raise GraphError("is_loop_end takes an index that pypto.loop gave", location=here())
-    return index == (last if loop is None else loop[-1])
-
-
-def _cond(condition: Any) -> bool:
-    return bool(condition)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -371,22 +271,16 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     # The public project's.
     "tensor": _tensor,
     "cast": cast,
-    "view": _view,
-    "assemble": _assemble,
     "concat": _concat,
     "clip": _clip,
     "clone": lambda x: x + 0,
     "unsqueeze": _unsqueeze,
     "expand_clone": _expand_clone,
-    "fillpad": _fillpad,
-    "loop": _loop,
-    "loop_unroll": _loop_unroll,
-    "is_loop_begin": _is_loop_begin,
-    "is_loop_end": _is_loop_end,
-    "cond": _cond,
     "symbolic_scalar": SymbolicScalar,
     "SymbolicScalar": SymbolicScalar,
     **dict.fromkeys(("ceildiv", "ceil_div"), lambda a, b: -(-a // b)),
+    **LOOPS,
+    **TILES,
     **SETTINGS,
     **PLACES,
     **ELEMENTARY,

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from opkit.compiler import GraphError
 
-from .traced import Traced, here, new_value, place_of
+from .tiles import place_of
+from .traced import Traced, here, new_value
 
 __all__ = ["FUNCTIONS"]
 

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 
 from opkit.compiler import GraphBuilder, GraphError, Location, Value
 
+from .boxes import Box, best_cuts, box_text, cut, holds, meets, with_ones
 from .symbolic import SymbolicScalar, numbers
 from .valid_shapes import extents, padded, partial_result
 
-__all__ = ["Traced", "here", "new_value", "place_of"]
+__all__ = ["Traced", "here", "new_value"]
 
 _OURS = tuple(str(Path(__file__).parents[1] / name) + os.sep for name in ("pypto", "compiler"))
-Box: TypeAlias = tuple[tuple[int, int], ...]
 # Functions that the public project's tensors have as methods too.
 _METHODS = {
     *("add", "amax", "amin", "assemble", "ceil", "clone", "cos", "cumprod", "cumsum", "div", "exp"),
@@ -167,27 +167,27 @@ class Traced:
 
     def _part(self, box: Box, writes: Sequence[_Write]) -> Value:
         """Return what a part holds after these writes."""
-        hit = [write for write in writes if _meets(write.box, box)]
+        hit = [write for write in writes if meets(write.box, box)]
         for at in reversed(range(len(hit))):
-            if _holds(hit[at].box, box):
+            if holds(hit[at].box, box):
                 hit = hit[at:]
                 break
         if not hit:
             if self._value is None:
                 raise GraphError(
-                    f"{_box_text(box)} of a tensor of {self.shape} is read, and nothing has been"
+                    f"{box_text(box)} of a tensor of {self.shape} is read, and nothing has been"
                     " written there",
                     location=here(),
                     help="assemble every tile, or start from pypto.zeros",
                 )
-            return _cut(self._value, box)
+            return cut(self._value, box)
         last = hit[-1]
-        if len(hit) == 1 and _holds(last.box, box):
-            return _cut(
+        if len(hit) == 1 and holds(last.box, box):
+            return cut(
                 last.value,
                 tuple((a - w, b - w) for (a, b), (w, _) in zip(box, last.box, strict=True)),
             )
-        axis, cuts = _best_cuts(box, hit)
+        axis, cuts = best_cuts(box, [write.box for write in hit])
         edges = [box[axis][0], *cuts, box[axis][1]]
         parts = [
             self._part((*box[:axis], (a, b), *box[axis + 1 :]), hit)
@@ -210,14 +210,14 @@ class Traced:
             )
             if all(a < b for a, b in inner):
                 with self.builder.at(here()):
-                    part = _cut(self.value, inner)
+                    part = cut(self.value, inner)
                 wide = tuple(b - a for a, b in box)
                 found = Traced(self.builder, part, shape=wide)
                 return found if wide == shape else found.reshape(*shape)
             self._value = self.whole_value
         with self.builder.at(here()):
             is_begun = self._value is None and bool(self._writes)
-            part = self._part(box, self._writes) if is_begun else _cut(self.value, box)
+            part = self._part(box, self._writes) if is_begun else cut(self.value, box)
             if tuple(part.shape) != shape:
                 part = part.reshape(*shape)
         return Traced(self.builder, part, parent=(self, box))
@@ -280,7 +280,7 @@ class Traced:
                 self._holds_parts = True
                 if value.shape == shape:
                     shape = extents(given)
-                    wide = _with_ones(shape, value.shape, wide)
+                    wide = with_ones(shape, value.shape, wide)
                     box = tuple((a, a + there) for (a, _), there in zip(box, wide, strict=True))
             if tuple(given.shape) != shape:
                 _check_fits(tuple(int(e) for e in given.shape), shape)
@@ -505,69 +505,6 @@ def new_value(builder: GraphBuilder, operator: str, *operands: Any, **settings: 
         return Traced(builder, builder.apply(operator, *given, **settings))
 
 
-def place_of(
-    function: str, tile: Traced, offsets: Sequence[int], out: Traced, *, help: str | None = None
-) -> tuple[slice, ...]:
-    """Return the part of `out` that a tile takes from some offsets on.
-
-    Raises:
-        GraphError: the tile reaches over `out`.
-    """
-    there = tile.valid_shape
-    for axis, (offset, extent, own) in enumerate(zip(offsets, there, out.shape, strict=True)):
-        if offset < 0 or offset + extent > own:
-            raise GraphError(
-                f"{function}: {extent} elements from {offset} on do not fit into axis {axis},"
-                f" which has {own}",
-                location=here(),
-                help=help,
-            )
-    return tuple(slice(o, o + e) for o, e in zip(offsets, there, strict=True))
-
-
-def _with_ones(there: Sequence[int], shape: Sequence[int], wide: Sequence[int]) -> tuple[int, ...]:
-    """Return extents `there` of `shape` with the axes of one element that `wide` has besides."""
-    spread: list[int] = []
-    rest = list(zip(there, shape, strict=True))
-    for at, extent in enumerate(wide):
-        is_besides = extent == 1 and len(rest) < len(wide) - at
-        if is_besides and (not rest or rest[0][1] != 1):
-            spread.append(1)
-        else:
-            spread.append(rest.pop(0)[0])
-    return tuple(spread)
-
-
-def _cut(value: Value, box: Box) -> Value:
-    for axis, (start, stop) in enumerate(box):
-        if (start, stop) != (0, value.shape[axis]):
-            value = value.apply("slice", axis=axis, start=start, stop=stop)
-    return value
-
-
-def _meets(a: Box, b: Box) -> bool:
-    return all(x[0] < y[1] and y[0] < x[1] for x, y in zip(a, b, strict=True))
-
-
-def _holds(outer: Box, inner: Box) -> bool:
-    return all(x[0] <= y[0] and y[1] <= x[1] for x, y in zip(outer, inner, strict=True))
-
-
-def _best_cuts(box: Box, writes: Sequence[_Write]) -> tuple[int, list[int]]:
-    """Return an axis and the places to cut it at: where the fewest writes are cut through."""
-    best: tuple[int, int, list[int]] | None = None
-    for axis, (start, stop) in enumerate(box):
-        edges = {edge for write in writes for edge in write.box[axis]}
-        cuts = sorted(edge for edge in edges if start < edge < stop)
-        if not cuts:
-            continue
-        split = sum(w.box[axis][0] < cut < w.box[axis][1] for w in writes for cut in cuts)
-        if best is None or split < best[0]:
-            best = (split, axis, cuts)
-    assert best is not None
-    return best[1], best[2]
-
-
 def _check_fits(given: tuple[int, ...], place: tuple[int, ...]) -> None:
     padded = (1,) * (len(place) - len(given)) + given
     if len(given) > len(place) or any(g not in (1, p) for g, p in zip(padded, place, strict=True)):
@@ -577,7 +514,3 @@ def _check_fits(given: tuple[int, ...], place: tuple[int, ...]) -> None:
             help="a tile at the edge is smaller than the others: cut the value to the part,"
             " or allocate it with min(TILE, extent - start)",
         )
-
-
-def _box_text(box: Box) -> str:
-    return "[" + ", ".join(f"{a}:{b}" for a, b in box) + "]"
