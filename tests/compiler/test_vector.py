@@ -78,6 +78,19 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x, b: x.mean(axis=(0, 2, 3), keepdims=True) * b,
         (Spec("x", (4, 6, 5, 7), "float32"), Spec("b", (6, 1, 1), "float32")),
     ),
+    # A short last tile rounded up to what comparisons read added that to a longer tile's sums.
+    "a sum of choices over parts of long rows": (
+        lambda x: (x < 3.0).apply("where", x.apply("exp") + 2.0, 1.0).sum(axis=-1),
+        (Spec("x", (3, 20011), "float32"),),
+    ),
+    "a maximum of choices over parts of long rows": (
+        lambda x: (-1.0 - x.apply("abs") * (x < 1.0).apply("where", 1.0, 2.0)).max(axis=-1),
+        (Spec("x", (3, 20011), "float32"),),
+    ),
+    "a sum of choices over rows of a few columns": (
+        lambda x: (x < 3.0).apply("where", x.apply("exp") + 2.0, 1.0).sum(axis=0),
+        (Spec("x", (5003, 3), "float32"),),
+    ),
     "bfloat16": (lambda x: x.apply("silu") + 1.0, (Spec("x", (33, 65), "bfloat16"),)),
 }
 

@@ -227,7 +227,9 @@ class StatementWriter:
                 f" static_cast<uint32_t>({sources[1]}), {count});"
             )
         elif name == "Accumulate":
-            text = f"Accumulate{step.mode}({to}, {sources[0]}, {count}, isFirst);"
+            # Not what comparisons read beyond a short tile: a longer one has left its own there.
+            filled = "rows * stride" if self.down else "length"
+            text = f"Accumulate{step.mode}({to}, {sources[0]}, {filled}, isFirst);"
         elif name == "Fold":
             text = f"{step.mode}Part({to}, {sources[0]}, work);"
             if self.down:
