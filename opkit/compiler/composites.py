@@ -342,7 +342,7 @@ def _np_erfc(x: Any) -> Any:
 
 def _np_sigmoid(x: Any) -> Any:
     with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-np.asarray(x, np.float64)))
+        return 1 / (1 + np.exp(-np.asanyarray(x, np.float64)))
 
 
 def _np_softmax(x: Any, axis: int) -> Any:
@@ -412,7 +412,7 @@ ROWS = (
         pto="relu",
     ),
     _row("square", 1, lambda x: x * x, np.square, dtype=as_promoted),
-    _row("reciprocal", 1, lambda x: 1.0 / x, lambda x: 1 / np.asarray(x, float), pto="recip"),
+    _row("reciprocal", 1, lambda x: 1.0 / x, lambda x: 1 / np.asanyarray(x, float), pto="recip"),
     _row("rsqrt", 1, lambda x: 1.0 / x.apply("sqrt"), lambda x: 1 / np.sqrt(x), pto="rsqrt"),
     _row("sigmoid", 1, _sigmoid, _np_sigmoid, gradient=lambda g, x, y: (g * y * (1.0 - y),)),
     _row("tanh", 1, _tanh, np.tanh, gradient=lambda g, x, y: (g * (1.0 - y * y),)),
@@ -450,7 +450,7 @@ ROWS = (
         "pow",
         2,
         _pow,
-        lambda a, b: np.power(np.asarray(a, float), b),
+        lambda a, b: np.power(np.asanyarray(a, float), b),
         dtype=as_promoted,
         aten="pow",
     ),
@@ -520,12 +520,22 @@ ROWS = (
         parameters={**_AXES, "correction": 0},
     ),
     _row(
-        "logsumexp", 1, _logsumexp, _np_logsumexp, kind="reduction", shape=reduced, parameters=_AXES
+        *("logsumexp", 1, _logsumexp, _np_logsumexp),
+        kind="reduction",
+        shape=reduced,
+        gradient=lambda g, x, y, **_: (g * (x - y).apply("exp"),),
+        parameters=_AXES,
     ),
-    _row("softmax", 1, _softmax, _np_softmax, aten="_softmax", parameters={"axis": -1}),
+    _row(
+        *("softmax", 1, _softmax, _np_softmax),
+        aten="_softmax",
+        gradient=lambda g, x, y, axis: (y * (g - (g * y).sum(axis=axis, keepdims=True)),),
+        parameters={"axis": -1},
+    ),
     _row(
         *("log_softmax", 1, _log_softmax, lambda x, axis: np.log(_np_softmax(x, axis))),
         aten="_log_softmax",
+        gradient=lambda g, x, y, axis: (g - y.apply("exp") * g.sum(axis=axis, keepdims=True),),
         parameters={"axis": -1},
     ),
     _row(

@@ -17,6 +17,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         (Spec("x", (3, 5)), Spec("w", (5,)), Spec("b", (5,))),
     ),
     "softmax": (lambda x: x.apply("softmax"), (Spec("x", (3, 5)),)),
+    "log-softmax along the first axis": (
+        lambda x: x.apply("log_softmax", axis=0),
+        (Spec("x", (3, 5)),),
+    ),
+    "logsumexp": (lambda x: x.apply("logsumexp", axis=-1), (Spec("x", (3, 5)),)),
     "a reduction of a gated unit": (
         lambda x, y: (x.apply("gelu") * y).sum(axis=0),
         (Spec("x", (3, 5)), Spec("y", (5,))),
