@@ -15,7 +15,7 @@ import pytest
 
 from opkit import schema
 from opkit.errors import SpecError
-from opkit.scaffold import formula
+from opkit.scaffold import formula, render
 from opkit.scaffold.formula.functions import FUNCTIONS
 
 ROOT = Path(__file__).parents[1]
@@ -31,9 +31,14 @@ def load_generator() -> ModuleType:
     return module
 
 
+def blocks(language: str) -> list[str]:
+    """Return the fenced blocks of docs/operators.md in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", OPERATORS, re.DOTALL | re.MULTILINE)
+
+
 def block(language: str) -> str:
     """Return the one fenced block of docs/operators.md in a language."""
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```", OPERATORS, re.DOTALL | re.MULTILINE)
+    (found,) = blocks(language)
     return found
 
 
@@ -90,8 +95,11 @@ def test_source_paths_in_documents_exist(document: str) -> None:
     assert not missing, f"docs/{document} names {', '.join(missing)}"
 
 
-def test_the_prototype_in_operators_md_is_valid() -> None:
-    (spec,) = schema.parse(block("json"), file=Path("operators.md"))
+def test_the_prototypes_in_operators_md_are_valid() -> None:
+    first, second = blocks("json")
+    (spec,) = schema.parse(second, file=Path("operators.md"))
+    assert "op_kernel/row_norm_grad.cpp" in map(str, render(spec))
+    (spec,) = schema.parse(first, file=Path("operators.md"))
     assert spec.name == "rmsnorm"
     assert spec.variant_count == 3
     assert formula.parse(spec).kind == "rowwise"

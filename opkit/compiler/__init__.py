@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from .differentiation import gradient
     from .dimensions import Dimension, Shape, dimension
     from .explanation import KernelNote, explain, stage_text
+    from .formula_text import FormulaOutput, evaluate_formulas, formula_graph, shapes_at
     from .fusion import FusedGraph, Group, fuse
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
+    from .host_tiling import bytes_text, launch_function, size_parameter, sizes_of
+    from .launch_numbers import extent_text
     from .native import generated_source
     from .operators import OPERATORS
     from .page import compiled_page
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from .stages import Stages, compile_stages, prepare
     from .table import Operator
     from .tiles import Split, split
+    from .vector_kernels import VectorKernel
     from .verification import Difference, verify
     from .whole_numbers import lowest_bits
 
@@ -50,6 +54,7 @@ __all__ = [
     "Compiled",
     "Difference",
     "Dimension",
+    "FormulaOutput",
     "FusedGraph",
     "Graph",
     "GraphBuilder",
@@ -67,17 +72,23 @@ __all__ = [
     "Tensor",
     "TensorSpec",
     "Value",
+    "VectorKernel",
     "bucket_of",
+    "bytes_text",
     "compile",
     "compile_stages",
     "compiled_page",
     "dimension",
+    "evaluate_formulas",
     "expand",
     "explain",
+    "extent_text",
+    "formula_graph",
     "fuse",
     "generated_source",
     "gradient",
     "join_rounds",
+    "launch_function",
     "load_program",
     "lowest_bits",
     "patches",
@@ -86,7 +97,10 @@ __all__ = [
     "random_arrays",
     "read_choices",
     "run_graph",
+    "shapes_at",
     "simplify",
+    "size_parameter",
+    "sizes_of",
     "spaced",
     "split",
     "stage_text",
@@ -110,8 +124,11 @@ __getattr__ = lazy_names(
         "differentiation": ("gradient",),
         "dimensions": ("Dimension", "Shape", "dimension"),
         "explanation": ("KernelNote", "explain", "stage_text"),
+        "formula_text": ("FormulaOutput", "evaluate_formulas", "formula_graph", "shapes_at"),
         "fusion": ("FusedGraph", "Group", "fuse"),
         "graph": ("Attribute", "Graph", "GraphError", "Location", "Node", "Tensor"),
+        "host_tiling": ("bytes_text", "launch_function", "size_parameter", "sizes_of"),
+        "launch_numbers": ("extent_text",),
         "native": ("generated_source",),
         "operators": ("OPERATORS",),
         "page": ("compiled_page",),
@@ -123,6 +140,7 @@ __getattr__ = lazy_names(
         "stages": ("Stages", "compile_stages", "prepare"),
         "table": ("Operator",),
         "tiles": ("Split", "split"),
+        "vector_kernels": ("VectorKernel",),
         "verification": ("Difference", "verify"),
         "whole_numbers": ("lowest_bits",),
     },

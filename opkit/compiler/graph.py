@@ -23,8 +23,12 @@ class Location:
 
     file: str
     line: int
+    text: str = ""
+    """What stands there, of programs that are one line: it names the place in place of both."""
 
     def __str__(self) -> str:
+        if self.text:
+            return self.text
         return f"{Path(self.file).name}:{self.line}"
 
 

@@ -12,7 +12,7 @@ from .graph import Graph
 from .operators import OPERATORS
 from .table import is_floating
 
-__all__ = ["from_storage", "random_arrays", "run_graph", "run_nodes", "to_storage"]
+__all__ = ["apply_nodes", "from_storage", "random_arrays", "run_graph", "run_nodes", "to_storage"]
 
 
 def run_graph(
@@ -38,6 +38,17 @@ def run_nodes(
 ) -> dict[str, Any]:
     """Return all tensors' values, starting from those of the inputs."""
     found = {name: from_storage(value, graph.tensors[name].dtype) for name, value in values.items()}
+    return apply_nodes(graph, found, attributes, sizes)
+
+
+def apply_nodes(
+    graph: Graph,
+    found: dict[str, Any],
+    attributes: Mapping[str, float],
+    sizes: Mapping[str, int],
+) -> dict[str, Any]:
+    """Add every tensor that nodes compute to those that are found; arrays of a class of their own,
+    which trace what becomes of them, keep it."""
     defaults = {each.name: each.default for each in graph.attributes}
     for node in graph.nodes:
         settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
@@ -49,10 +60,10 @@ def run_nodes(
         value = OPERATORS[node.operator].reference(*inputs, **settings)
         if not is_floating(node.output.dtype) and node.output.dtype != "bool":
             # Whole numbers wrap where they leave their type, as NumPy's do.
-            value = np.asarray(value)
+            value = np.asanyarray(value)
             value = value.astype(np.int64) if is_floating(str(value.dtype)) else value
             value = value.astype(node.output.dtype)
-        found[node.output.name] = np.asarray(value)
+        found[node.output.name] = np.asanyarray(value)
     return found
 
 

@@ -20,11 +20,17 @@ __all__ = ["Rebuilder", "expand", "simplify"]
 class Rebuilder:
     """Applies the nodes of a graph again, one by one, to a new graph with the same inputs."""
 
-    def __init__(self, graph: Graph, builder: GraphBuilder | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        builder: GraphBuilder | None = None,
+        known: Mapping[str, Value] | None = None,
+    ) -> None:
+        """Take a graph, and a builder that has the inputs already, or values in their place."""
         self.graph = graph
-        nested = builder is not None and bool(builder.nodes)
+        nested = known is not None or (builder is not None and bool(builder.nodes))
         self.builder = builder or GraphBuilder(graph.name)
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, Value] = dict(known or {})
         if nested:
             return
         for tensor in graph.inputs:
@@ -42,6 +48,14 @@ class Rebuilder:
                 value = rule(node, inputs)
                 self.values[node.output.name] = self.same(node, inputs) if value is None else value
         return self.finish()
+
+    def output(self) -> Value:
+        """Apply all nodes as they are; return the first output."""
+        for node in self.graph.nodes:
+            with self.builder.at(node.location):
+                inputs = [self.values[name] for name in node.inputs]
+                self.values[node.output.name] = self.same(node, inputs)
+        return self.values[self.graph.outputs[0][1]]
 
     def finish(self) -> Graph:
         for name, tensor in self.graph.outputs:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from .launch_numbers import divide_up, least, most, named
 
 __all__ = ["Split", "share", "split"]
 
@@ -42,7 +45,7 @@ def share(count: int, cores: int, core: int) -> range:
     return range(first, first + each + (core < extra))
 
 
-def split(extent: int, *, cores: int, width: int, buffers: int = 2, unit: int = 1) -> Split:
+def split(extent: Any, *, cores: Any, width: Any, buffers: int = 2, unit: int = 1) -> Split:
     """Return an even split: every core has the same number of tiles, but for what does not come
     out even.
 
@@ -52,13 +55,12 @@ def split(extent: int, *, cores: int, width: int, buffers: int = 2, unit: int = 
         width: elements that a core holds at once, over all buffers.
         buffers: tiles that a core holds at once: two let it copy one while it computes another.
         unit: what a tile's length is a multiple of, unless one tile is all there is.
+
+    Extent, cores and width may be terms of a host's C++; the split's numbers are then too.
     """
-    largest = max(unit, width // buffers // unit * unit)
-    rounds = max(1, _ceil(_ceil(extent, cores), largest))
-    tile = min(largest, _ceil(_ceil(_ceil(extent, cores), rounds), unit) * unit)
-    tiles = _ceil(extent, tile)
-    return Split(extent, tile, tiles, min(cores, tiles))
-
-
-def _ceil(value: int, by: int) -> int:
-    return -(-value // by)
+    largest = named("largestTile", most(unit, width // buffers // unit * unit))
+    each = named("perCore", divide_up(extent, cores))
+    rounds = named("rounds", most(1, divide_up(each, largest)))
+    tile = named("evenTile", least(largest, divide_up(divide_up(each, rounds), unit) * unit))
+    tiles = divide_up(extent, tile)
+    return Split(extent, tile, tiles, least(cores, tiles))

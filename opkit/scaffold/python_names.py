@@ -60,7 +60,18 @@ def python_names(specs: Sequence[OpSpec], project: str) -> PythonNames:
 
 
 def golden_module(specs: Sequence[OpSpec]) -> str | None:
-    """Return the text of golden.py; None where no operator has formulas.
+    """Return the text of golden.py; None where no operator has formulas."""
+    from opkit.scaffold import program
+
+    formulas = _formula_golden(specs)
+    programs = program.program_golden(specs)
+    if not programs:
+        return formulas
+    return (formulas or program.PROGRAM_GOLDEN_HEADER) + programs
+
+
+def _formula_golden(specs: Sequence[OpSpec]) -> str | None:
+    """Return the functions of formulas over inputs of one shape; None where there are none.
 
     A function whose parameter has the name of something that the text needs goes by another name
     of the parameter inside.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -71,9 +72,11 @@ def render(
         UsageError: an unknown framework or chip, or an operator that the bindings cannot carry.
         SpecError: a formula is wrong.
     """
-    from opkit.scaffold import formula
+    from opkit.scaffold import formula, program
 
     operators = (specs,) if isinstance(specs, OpSpec) else tuple(specs)
+    given = operators
+    operators = tuple(program.with_shapes(spec) for spec in operators)
     project = name or package_name(operators[0].name)
     if framework not in FRAMEWORKS:
         raise UsageError(
@@ -85,7 +88,7 @@ def render(
     gradients = {}
     for spec in operators:
         if spec.name not in own and spec not in own.values():
-            gradient = formula.backward(spec)
+            gradient = _backward(spec)
             if gradient is not None and gradient.name not in names:
                 gradients[spec.name] = gradient
     derived = tuple(gradients.values())
@@ -136,17 +139,25 @@ def render(
         path = PurePosixPath(f"tests/test_{view.name}.py")
         tree[path] = render_template("tests/test_operator.py.jinja", {**context, "operator": view})
     for spec in (*operators, *derived):
-        tree.update(formula.kernel_files(spec, compute_units=compute_units))
+        write = program.program_files if spec.is_program else formula.kernel_files
+        tree.update(write(spec, compute_units=compute_units))
     golden = golden_module(operators)
     if golden is None:
         golden = render_template("package/golden.py.jinja", context)
     tree[PurePosixPath(f"{project}/golden.py")] = golden
     tree[PurePosixPath(f"{project}.json")] = prototype or dump(
-        operators if len(operators) > 1 else operators[0]
+        given if len(given) > 1 else given[0]
     )
     for spec in derived:
-        tree[PurePosixPath(f"{spec.name}.json")] = dump(spec)
+        tree[PurePosixPath(f"{spec.name}.json")] = dump(_as_given(spec))
     return tree
+
+
+def _as_given(spec: OpSpec) -> OpSpec:
+    """Return an operator as a prototype says it: the shapes of formulas are not written down."""
+    if not spec.is_program:
+        return spec
+    return replace(spec, outputs=tuple(replace(tensor, shape=None) for tensor in spec.outputs))
 
 
 def own_gradients(operators: Sequence[OpSpec]) -> dict[str, OpSpec]:
@@ -175,13 +186,15 @@ def gradient_gaps(spec: OpSpec, own: Mapping[str, OpSpec]) -> tuple[UnsupportedG
     Args:
         own: what `own_gradients` found.
     """
-    from opkit.scaffold import formula
+    from opkit.scaffold import formula, program
 
     gradient = own.get(spec.name)
     if gradient is None and isinstance(spec.gradient, str):
         reason = f"{spec.gradient}, which the prototype names, is not part of this project"
         return tuple(formula.UnsupportedGradient(tensor.name, reason) for tensor in spec.inputs)
     if gradient is None:
+        if spec.is_program:
+            return program.unsupported_program_gradients(spec)
         return formula.unsupported_gradients(spec)
     given = {tensor.name for tensor in gradient.outputs}
     return tuple(
@@ -189,6 +202,16 @@ def gradient_gaps(spec: OpSpec, own: Mapping[str, OpSpec]) -> tuple[UnsupportedG
         for tensor in spec.inputs
         if f"grad_{tensor.name}" not in given
     )
+
+
+def _backward(spec: OpSpec) -> OpSpec | None:
+    """Return the operator that computes the gradients, with its outputs' shapes."""
+    from opkit.scaffold import formula, program
+
+    if not spec.is_program:
+        return formula.backward(spec)
+    derived = program.program_backward(spec)
+    return None if derived is None else program.with_shapes(derived)
 
 
 def _infers_largest(spec: OpSpec, chips: Sequence[Chip]) -> bool:

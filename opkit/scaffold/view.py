@@ -185,6 +185,15 @@ class OperatorView:
         """Whether an output's shape follows by a rule of the prototype."""
         return any(tensor.shape is not None for tensor in self.spec.outputs)
 
+    def test_shape(self, name: str, usual: str) -> str:
+        """Return the shape, in C++, that the C++ test gives an input."""
+        if not self.spec.is_program:
+            return usual
+        from opkit.compiler import shapes_at
+
+        axes = {tensor.name: tensor.axes or () for tensor in self.spec.inputs}
+        return "{" + ", ".join(map(str, shapes_at(axes, (5, 33))[name])) + "}"
+
     @property
     def first_list(self) -> InputView | None:
         """The input whose length says how long lists of outputs are."""

@@ -48,6 +48,8 @@ def _tensor(tensor: TensorSpec) -> dict[str, Json]:
     }
     if tensor.formula is not None:
         entry["formula"] = tensor.formula
+    if tensor.axes is not None:
+        entry["shape"] = list(tensor.axes)
     if tensor.shape is not None:
         rule = tensor.shape.text
         entry["shape"] = rule if isinstance(rule, str) else list(rule)

@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 from opkit.dtypes import DType, find_dtype
 from opkit.errors import SpecError, UsageError
 from opkit.schema.attributes import parse_default
+from opkit.schema.axes import check_axes, read_axes
 from opkit.schema.gradients import check_gradients
 from opkit.schema.json_text import Json, JsonDocument, parse_json
 from opkit.schema.names import FRAMEWORK_CLASSES, is_reserved, operator_name
@@ -123,6 +124,7 @@ def _operator(document: JsonDocument, pointer: str, entry: _Entry) -> OpSpec:
     attrs = _attributes(document, f"{pointer}/attr", entry.get("attr", []))
     _check_unique_names(document, pointer, entry)
     _check_lists(document, pointer, inputs, outputs)
+    check_axes(document, pointer, inputs, outputs, attrs)
     outputs = tuple(
         _with_shape(document, f"{pointer}/output_desc/{index}", tensor, output, inputs, attrs)
         for index, (tensor, output) in enumerate(
@@ -188,6 +190,7 @@ def _tensors(
                 dtypes=_repeat(dtypes, variants),
                 formats=_repeat(formats, variants),
                 formula=cast("str | None", tensor.get("formula")),
+                axes=read_axes(document, f"{pointer}/{index}", tensor),
             )
         )
     return tuple(result)

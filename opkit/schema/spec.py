@@ -38,6 +38,9 @@ class TensorSpec:
     """Outputs only: the maths over inputs and attributes that defines it."""
     shape: ShapeRule | None = None
     """Outputs only: how its shape follows, where the prototype says it."""
+    axes: tuple[str | int, ...] | None = None
+    """Inputs only: the name or the length of each axis, where the prototype says it; `...` first
+    stands for any number of further ones."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,13 @@ class OpSpec:
 
     @property
     def has_formula(self) -> bool:
-        """Whether every output has a formula, so that the generated kernel computes."""
-        return bool(self.outputs) and all(tensor.formula for tensor in self.outputs)
+        """Whether every output has a formula over inputs of one shape, or of one row of it."""
+        return bool(self.outputs) and all(t.formula for t in self.outputs) and not self.is_program
+
+    @property
+    def is_program(self) -> bool:
+        """Whether its inputs' axes have names: the compiler makes its kernel of the formulas."""
+        return any(tensor.axes is not None for tensor in self.inputs)
 
     def variant_dtypes(self, variant: int) -> tuple[DType, ...]:
         """Return the dtypes of inputs then outputs of one variant."""

@@ -12,25 +12,25 @@ from opkit.lazy import lazy_names
 if TYPE_CHECKING:
     from .ascendc import KernelText, KernelWriter, write_kernel
     from .domain import Domain, UnfusableError, domain_of
+    from .launch import (
+        LARGEST_REPEAT,
+        DoesNotFit,
+        Launch,
+        fill_values,
+        launch_for,
+        pack_values,
+        row_stride,
+        row_unit,
+        shares_of,
+        tile_for,
+    )
     from .lower import lower_group
     from .plan import Plan, plan_memory
     from .run import SlotError, run_plan, run_steps
     from .statements import cpp_type
     from .steps import Program
-    from .tiling import (
-        LARGEST_REPEAT,
-        DoesNotFit,
-        Launch,
-        TilingField,
-        TilingLayout,
-        fill_values,
-        launch_for,
-        layout_of,
-        pack_values,
-        row_stride,
-        row_unit,
-        tile_for,
-    )
+    from .tiling import TilingField, TilingLayout, element_bytes, layout_of
+
 
 __all__ = [
     "LARGEST_REPEAT",
@@ -47,6 +47,7 @@ __all__ = [
     "UnfusableError",
     "cpp_type",
     "domain_of",
+    "element_bytes",
     "fill_values",
     "launch_for",
     "layout_of",
@@ -57,6 +58,7 @@ __all__ = [
     "row_unit",
     "run_plan",
     "run_steps",
+    "shares_of",
     "tile_for",
     "write_kernel",
 ]
@@ -66,15 +68,15 @@ __getattr__ = lazy_names(
     {
         "ascendc": ("KernelText", "KernelWriter", "write_kernel"),
         "domain": ("Domain", "UnfusableError", "domain_of"),
+        "launch": (
+            *("LARGEST_REPEAT", "DoesNotFit", "Launch", "fill_values", "launch_for"),
+            *("pack_values", "row_stride", "row_unit", "shares_of", "tile_for"),
+        ),
         "lower": ("lower_group",),
         "plan": ("Plan", "plan_memory"),
         "run": ("SlotError", "run_plan", "run_steps"),
         "statements": ("cpp_type",),
         "steps": ("Program",),
-        "tiling": (
-            *("DoesNotFit", "LARGEST_REPEAT", "Launch", "TilingField", "TilingLayout"),
-            *("fill_values", "launch_for", "layout_of", "pack_values", "row_stride", "row_unit"),
-            "tile_for",
-        ),
+        "tiling": ("TilingField", "TilingLayout", "element_bytes", "layout_of"),
     },
 )

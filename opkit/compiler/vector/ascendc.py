@@ -28,6 +28,10 @@ class KernelText:
     """Those addresses' names."""
     body: Text
     """The text without its entry point, for kernels that are more than this."""
+    declaration: Text
+    """The structure of its tiling data; the text and the body begin with it."""
+    definition: Text
+    """Its class; the body ends with it."""
     class_name: str
     struct: str
     """The name of its tiling data's type."""
@@ -84,14 +88,20 @@ class KernelWriter(StatementWriter):
 
     def write(self) -> KernelText:
         self.write_struct()
+        declaration, self.out = self.out, Text()
         self.comment()
         self.write_class()
+        definition, self.out = self.out, Text()
+        self.out.extend(declaration)
+        self.out.extend(definition)
         body = Text()
         body.extend(self.out)
         self.write_entry()
         arguments = tuple(tensor.name for tensor in self.tensors)
         return KernelText(
             *(self.name, self.out, arguments, tuple(self.parameters), body),
+            declaration=declaration,
+            definition=definition,
             class_name=self.class_name,
             struct=self.struct,
         )

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .reader import ParsedFormulas, ParsedOutput, parse
     from .torch_source import torch_source
+    from .view import KernelView, kernel_views
 
 __all__ = [
+    "KernelView",
     "ParsedFormulas",
     "ParsedOutput",
     "Plan",
@@ -35,6 +37,7 @@ __all__ = [
     "golden_source",
     "interpret",
     "kernel_files",
+    "kernel_views",
     "lower",
     "parse",
     "torch_source",
@@ -52,5 +55,6 @@ __getattr__ = lazy_names(
         "plan": ("Plan",),
         "reader": ("ParsedFormulas", "ParsedOutput", "parse"),
         "torch_source": ("torch_source",),
+        "view": ("KernelView", "kernel_views"),
     },
 )

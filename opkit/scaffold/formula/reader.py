@@ -36,7 +36,7 @@ from .nodes import (
     subtract,
     tensor,
 )
-from .refused import REFUSED_FUNCTIONS, REFUSED_SYNTAX
+from .refused import NAMED_AXES, REFUSED_FUNCTIONS, REFUSED_SYNTAX
 
 __all__ = ["LONGEST_FORMULA", "ParsedFormulas", "ParsedOutput", "parse", "space_of"]
 
@@ -383,7 +383,9 @@ class _Reader:
                 axis_given = True
                 if literal != -1:
                     self.fail(
-                        "only the last axis can be reduced: axis=-1", keyword.value.col_offset
+                        "only the last axis can be reduced: axis=-1",
+                        keyword.value.col_offset,
+                        help=NAMED_AXES,
                     )
             elif keyword.arg == "keepdims" and isinstance(literal, bool):
                 self.keepdims = self.keepdims or literal

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["REFUSED_FUNCTIONS", "REFUSED_SYNTAX"]
+__all__ = ["NAMED_AXES", "REFUSED_FUNCTIONS", "REFUSED_SYNTAX"]
 
 _BY_HAND = "leave the formula out and write the kernel by hand"
-_ONE_AXIS = "only sum, mean, max and min of the last axis are reductions"
+NAMED_AXES = 'give every input a "shape", such as ["..."]: formulas over named axes have it'
+_ONE_AXIS = f"only sum, mean, max and min of the last axis are reductions; {NAMED_AXES}"
 
 REFUSED_SYNTAX: dict[str, tuple[str, str | None]] = {
     "BitXor": ("^", "a power is written x**2"),
-    "Mod": ("%", "x - y*floor(x/y) is x % y"),
-    "FloorDiv": ("//", "floor(x/y) is x // y"),
+    "Mod": ("%", f"x - y*floor(x/y) is x % y; or {NAMED_AXES}"),
+    "FloorDiv": ("//", f"floor(x/y) is x // y; or {NAMED_AXES}"),
     "MatMult": ("@", f"there is no matrix product: {_BY_HAND}"),
     "LShift": ("<<", "x * 2**n is x << n"),
     "RShift": (">>", "floor(x / 2**n) is x >> n"),
-    "BitAnd": ("&", "for conditions, put one where into another"),
-    "BitOr": ("|", "for conditions, put one where into another"),
-    "Invert": ("~", "swap the two values of where"),
+    "BitAnd": ("&", f"for conditions, put one where into another; for bits, {NAMED_AXES}"),
+    "BitOr": ("|", f"for conditions, put one where into another; for bits, {NAMED_AXES}"),
+    "Invert": ("~", f"swap the two values of where; for bits, {NAMED_AXES}"),
     "BoolOp": (
         "and/or (BoolOp)",
         "put one where into another: where(a > 0, where(b > 0, x, y), y)",
@@ -32,16 +33,14 @@ REFUSED_SYNTAX: dict[str, tuple[str, str | None]] = {
 """By the name of Python's node: what it is called, and what to write."""
 
 REFUSED_FUNCTIONS: dict[str, str] = {
-    "erf": "tanh(sqrt(2/pi)*(x + 0.044715*x**3)) approximates erf(x/sqrt(2)) to 5e-4",
-    "erfc": "1 - tanh(sqrt(2/pi)*(x + 0.044715*x**3)) approximates erfc(x/sqrt(2)) to 5e-4",
-    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2"), _BY_HAND),
+    **dict.fromkeys(("erf", "erfc", "sin", "cos", "tan", "atan", "atan2", "log2"), NAMED_AXES),
+    **dict.fromkeys(("asin", "acos"), _BY_HAND),
     "acosh": "for x above 1 write log(x + sqrt(x**2 - 1))",
-    "log2": "write log(x)/log(2)",
     "log10": "write log(x)/log(10)",
     "exp2": "write 2**x",
     "cbrt": "for x above 0 write x**(1/3)",
     "mod": "write x - y*floor(x/y)",
-    "fmod": "write x - y*floor(x/y), for x and y of one sign",
+    "fmod": f"write x - y*floor(x/y), for x and y of one sign; or {NAMED_AXES}",
     **dict.fromkeys(("clip", "clamp"), "write minimum(maximum(x, low), high)"),
     "gelu": "write 0.5*x*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x**3)))",
     **dict.fromkeys(("silu", "swish"), "write x*sigmoid(x)"),

@@ -110,7 +110,8 @@ class KernelView:
     op: str
     name: str
     kind: str
-    """`elementwise`, `rowwise`, or `blank` where no tiling follows from the prototype."""
+    """`elementwise`, `rowwise`, `program` where the compiler makes the kernel, or `blank` where no
+    tiling follows from the prototype."""
     is_blank: bool
     """There is no formula: Compute is to be written."""
     infers_by_rule: bool
@@ -217,7 +218,7 @@ class KernelView:
     @property
     def is_tuned(self) -> bool:
         """Whether TilingFunc reads the sizes that `opkit tune` found."""
-        return self.kind != "blank" and bool(self.inputs)
+        return self.kind in ("elementwise", "rowwise") and bool(self.inputs)
 
     @property
     def counts_outputs(self) -> bool:

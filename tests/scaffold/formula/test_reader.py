@@ -76,7 +76,7 @@ def test_an_extreme_formula_is_an_error_and_no_crash(make_spec, formula):
     ("formula", "help"),
     [
         ("x^2", "a power is written x**2"),
-        ("erf(x)", "approximates erf"),
+        ("erf(x)", 'give every input a "shape"'),
         ("clip(x, 0, 1)", "minimum(maximum(x, low), high)"),
         ("var(x, axis=-1)", "mean((x - mean(x, axis=-1))**2, axis=-1)"),
         ("silu(x)", "x*sigmoid(x)"),

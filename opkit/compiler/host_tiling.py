@@ -1,0 +1,195 @@
+"""The C++ that launches a vector kernel from an operator's host code.
+
+The same functions that work a launch out in Python are called with terms of C++, so that the two
+cannot part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from opkit.chips import Chip
+
+from .fusion import FusedGraph
+from .graph import GraphError, Node, Tensor
+from .launch_numbers import Host, Term, divide_up, extent_term, named
+from .text import Text, identifier
+from .vector import element_bytes, shares_of, tile_for
+from .vector_kernels import VectorKernel
+
+__all__ = ["bytes_text", "launch_function", "size_parameter", "sizes_of"]
+
+_SCALARS: dict[str, Callable[..., str]] = {
+    "add": lambda a, b: f"({a} + {b})",
+    "sub": lambda a, b: f"({a} - {b})",
+    "mul": lambda a, b: f"({a} * {b})",
+    "div": lambda a, b: f"({a} / {b})",
+    "neg": lambda a: f"(-{a})",
+    "abs": lambda a: f"std::fabs({a})",
+    "exp": lambda a: f"std::exp({a})",
+    "log": lambda a: f"std::log({a})",
+    "sqrt": lambda a: f"std::sqrt({a})",
+    "floor": lambda a: f"std::floor({a})",
+    "ceil": lambda a: f"std::ceil({a})",
+    "trunc": lambda a: f"std::trunc({a})",
+    "round": lambda a: f"std::nearbyint({a})",
+    "maximum": lambda a, b: f"std::fmax({a}, {b})",
+    "minimum": lambda a, b: f"std::fmin({a}, {b})",
+    "cast": lambda a: a,
+    "where": lambda c, a, b: f"({c} != 0 ? {a} : {b})",
+    "less": lambda a, b: f"({a} < {b} ? 1.0 : 0.0)",
+    "less_equal": lambda a, b: f"({a} <= {b} ? 1.0 : 0.0)",
+    "greater": lambda a, b: f"({a} > {b} ? 1.0 : 0.0)",
+    "greater_equal": lambda a, b: f"({a} >= {b} ? 1.0 : 0.0)",
+    "equal": lambda a, b: f"({a} == {b} ? 1.0 : 0.0)",
+    "not_equal": lambda a, b: f"({a} != {b} ? 1.0 : 0.0)",
+}
+"""How numbers that come with a launch are computed, in double precision."""
+
+
+def size_parameter(name: str) -> str:
+    """Return the C++ name of a named size: `M` is `mExtent`."""
+    return f"{identifier(name)}Extent"
+
+
+def sizes_of(fused: FusedGraph) -> tuple[str, ...]:
+    """Return the named sizes of a program's inputs, in the order in which they first occur."""
+    found: dict[str, None] = {}
+    for tensor in fused.graph.inputs:
+        for extent in tensor.shape:
+            if not isinstance(extent, int):
+                for symbol in sorted(extent.free_symbols, key=str):
+                    found.setdefault(str(symbol))
+    return tuple(found)
+
+
+def launch_function(
+    kernel: VectorKernel,
+    fused: FusedGraph,
+    chip: Chip,
+    name: str,
+    attributes: Mapping[str, str],
+) -> str:
+    """Return a C++ function that fills a kernel's tiling data and says how many cores it takes; 0
+    where not even the smallest tile fits the unified buffer.
+
+    It takes the named sizes as `int64_t`, 1 at least, the attributes as `double`, `cores`, and
+    `tiling`; it calls `DivideUp(value, by)`.
+
+    Args:
+        attributes: the C++ name of each of the program's attributes.
+
+    Raises:
+        GraphError: a number that comes with a launch is computed by what has no C++ here.
+    """
+    layout = kernel.layout
+    domain = layout.plan.program.domain
+    sizes = {each: size_parameter(each) for each in sizes_of(fused)}
+    host = Host(names={*sizes.values(), *attributes.values(), "cores", "tiling"})
+    terms = {each: Term(host, text) for each, text in sizes.items()}
+    columns = extent_term(domain.columns, terms)
+    batches: Any = 1
+    for extent in domain.batches:
+        batches = batches * extent_term(extent, terms)
+    room = named("room", tile_for(kernel.plan, chip, columns))
+    body = Text()
+    body.all(host.lines)
+    host.lines.clear()
+    if isinstance(room, Term):
+        body(f"if ({room.text} == 0) {{")
+        body("return 0;")
+        body("}")
+    shares = shares_of(
+        layout, Term(host, "cores"), room, columns, extent_term(domain.rows, terms), batches
+    )
+    values: dict[str, Any] = dict(shares.values)
+    for field, extents in layout.sizes:
+        total: Any = 1
+        for extent in extents:
+            total = total * extent_term(extent, terms)
+        values[field] = total
+    for field, stride in layout.strides:
+        values[field] = extent_term(stride, terms)
+    body.all(host.lines)
+    known = _scalars(fused, terms, attributes)
+    values |= {field: known[tensor] for tensor, field in layout.field_of.items()}
+    for member in layout.fields:
+        value = values.get(member.name, 0)
+        text = value.text if isinstance(value, Term) else str(value)
+        if member.cpp_type == "float" and member.name in layout.field_of.values():
+            text = f"static_cast<float>({text})"
+        elif member.cpp_type != "int64_t" and not isinstance(value, int):
+            text = f"static_cast<{member.cpp_type}>({text})"
+        body(f"tiling->{member.name} = {text};")
+    body(f"return static_cast<uint32_t>({_text(shares.block_dim)});")
+    out = Text()
+    parameters = [f"int64_t {each}" for each in sizes.values()]
+    parameters += [f"double {each}" for each in attributes.values()]
+    parameters += ["int64_t cores", f"{kernel.text.struct}* tiling"]
+    unused = [n for n in (*sizes.values(), *attributes.values(), "cores") if n not in _words(body)]
+    out(f"uint32_t {name}({', '.join(parameters)})")
+    out("{")
+    for each in unused:
+        out(f"(void){each};")
+    out.extend(body)
+    out("}")
+    return out.render()
+
+
+def bytes_text(tensor: Tensor, sizes: Mapping[str, str]) -> str:
+    """Return the C++ of how many bytes a tensor takes, up to a multiple of 512 for its neighbour.
+
+    Args:
+        sizes: the C++ name of each named size.
+    """
+    host = Host()
+    terms = {name: Term(host, text) for name, text in sizes.items()}
+    total: Any = element_bytes(tensor.dtype)
+    for extent in tensor.shape:
+        total = total * extent_term(extent, terms)
+    return _text(divide_up(total, 512) * 512)
+
+
+def _text(value: Any) -> str:
+    return value.text if isinstance(value, Term) else str(value)
+
+
+def _words(body: Text) -> set[str]:
+    text = body.render()
+    return set("".join(c if c.isalnum() or c == "_" else " " for c in text).split())
+
+
+def _scalars(
+    fused: FusedGraph, sizes: Mapping[str, Term], attributes: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the C++ of each number that the host computes, by its tensor."""
+    found: dict[str, str] = {}
+    for node in fused.graph.nodes:
+        if node.output.name in fused.uniform:
+            found[node.output.name] = _scalar(node, found, sizes, attributes)
+    return found
+
+
+def _scalar(
+    node: Node,
+    found: Mapping[str, str],
+    sizes: Mapping[str, Term],
+    attributes: Mapping[str, str],
+) -> str:
+    settings = node.settings
+    if node.operator == "constant":
+        value: Any = settings["value"]
+        return repr(float(value))
+    if node.operator == "extent":
+        extent: Any = settings["extent"]
+        return f"static_cast<double>({_text(extent_term(extent, sizes))})"
+    if node.operator == "attribute":
+        return attributes[str(settings["name"])]
+    if node.operator not in _SCALARS:
+        raise GraphError(
+            f"{node.operator} of numbers that come with a launch is not written in host code",
+            location=node.location,
+            help=f"there are {', '.join(_SCALARS)}",
+        )
+    return _SCALARS[node.operator](*(found[each] for each in node.inputs))

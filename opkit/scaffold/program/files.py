@@ -1,0 +1,263 @@
+"""The kernel, tiling and host files of an operator whose kernel the compiler makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from opkit import compiler
+from opkit.chips import Chip, find_chip
+from opkit.errors import UsageError
+from opkit.scaffold import formula
+from opkit.scaffold.identifiers import camel, choose_stems, upper
+from opkit.schema import OpSpec
+from opkit.templating import render_template
+
+from .variants import Variant, leading_size, variants_of
+
+__all__ = ["program_files"]
+
+_ATTRIBUTES = ("float", "int", "bool")
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """One kernel as the templates see it."""
+
+    key: int
+    """The number under which it is chosen: of its step's kernels the first that fits."""
+    struct: str
+    member: str
+    """The tiling data's member that holds its own, where there are several steps."""
+    declaration: str
+    class_name: str
+    definition: str
+    arguments: str
+    launch_name: str
+    """The host's function that fills its tiling data."""
+    launch: str
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One step as the templates see it."""
+
+    index: int
+    kernels: tuple[_Kernel, ...]
+    waits: bool
+
+
+@dataclass(frozen=True)
+class _Room:
+    """A tensor in the workspace."""
+
+    stem: str
+    bytes: str
+    """C++ of how many it takes."""
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """One combination of data types as the templates see it."""
+
+    steps: tuple[_Step, ...]
+    struct: str
+    """Of the tiling data of all steps, where there are several."""
+    workspace: tuple[_Room, ...]
+    kernel_condition: str
+    """For the preprocessor; empty where there is one combination."""
+    host_condition: str
+
+    @property
+    def kernels(self) -> tuple[_Kernel, ...]:
+        """Of all steps."""
+        return tuple(kernel for step in self.steps for kernel in step.kernels)
+
+
+@dataclass(frozen=True)
+class _Program:
+    """What the templates need beside the operator's view."""
+
+    variants: tuple[_Variant, ...]
+    sizes: tuple[str, ...]
+    """Statements that read the named sizes off the inputs' shapes, and check them."""
+    launch_arguments: str
+    is_empty: str
+    """Whether there is nothing to compute."""
+    has_leading: bool
+
+
+def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PurePosixPath, str]:
+    """Return the text of op_kernel/<name>.cpp, op_kernel/<name>_tiling.h and op_host/<name>.cpp.
+
+    Args:
+        spec: as `with_shapes` returns it.
+        compute_units: chips, such as `ai_core-Ascend910B2`.
+    Raises:
+        SpecError: a formula is wrong, or takes more than one kernel.
+        UsageError: an unknown compute unit, or one that the kernel cannot run on.
+    """
+    chips = [find_chip(unit) for unit in compute_units]
+    for chip in chips:
+        if not chip.has_data_copy_pad:
+            raise UsageError(
+                f"the kernel that a formula gives does not run on {chip.name}",
+                help="it uses DataCopyPad, which architecture 2201 has: -c ai_core-Ascend910B2",
+            )
+    # Tiles are for the chip with the least memory: one host file serves all.
+    chip = min(chips, key=lambda each: each.count("memory.ub_bytes"))
+    variants = variants_of(spec, chip)
+    views = formula.kernel_views(spec, compute_units=compute_units)
+
+    def render(stems: Mapping[str, str], *, is_bare: bool = False) -> dict[PurePosixPath, str]:
+        context = {
+            "operator": replace(views(stems), kind="program", is_blank=False),
+            "program": _program(spec, variants, chip, stems),
+            # A class's words mean nothing outside of it.
+            "is_bare": is_bare,
+        }
+        parts = {
+            f"op_kernel/{spec.name}.cpp": "op_kernel/program.cpp.jinja",
+            f"op_kernel/{spec.name}_tiling.h": "op_kernel/program_tiling.h.jinja",
+            f"op_host/{spec.name}.cpp": "op_host/operator.cpp.jinja",
+        }
+        return {
+            PurePosixPath(path): render_template(template, context)
+            for path, template in parts.items()
+        }
+
+    names = [tensor.name for tensor in (*spec.inputs, *spec.outputs)]
+    names += [attr.name for attr in spec.attrs]
+    return render(choose_stems(names, lambda stems: render(stems, is_bare=True).values()))
+
+
+def _program(
+    spec: OpSpec, variants: tuple[Variant, ...], chip: Chip, stems: Mapping[str, str]
+) -> _Program:
+    sizes = compiler.sizes_of(variants[0].stages.fused)
+    parameters = [compiler.size_parameter(name) for name in sizes]
+    attributes = [attr.name for attr in spec.attrs if attr.type in _ATTRIBUTES]
+    given = [f"static_cast<double>({stems[name]})" for name in attributes]
+    empty = " || ".join(f"{name} == 0" for name in parameters)
+    return _Program(
+        variants=tuple(
+            _variant(spec, variant, chip, stems, is_one=len(variants) == 1) for variant in variants
+        ),
+        sizes=tuple(_size_statements(spec, stems)),
+        launch_arguments=", ".join([*parameters, *given, "cores"]),
+        is_empty=empty or "false",
+        has_leading=any("..." in (tensor.axes or ()) for tensor in spec.inputs),
+    )
+
+
+def _variant(
+    spec: OpSpec, variant: Variant, chip: Chip, stems: Mapping[str, str], *, is_one: bool
+) -> _Variant:
+    attributes = {a.name: stems[a.name] for a in spec.attrs if a.type in _ATTRIBUTES}
+    sizes = {n: compiler.size_parameter(n) for n in compiler.sizes_of(variant.stages.fused)}
+    rooms = tuple(
+        _Room(f"room{index}", compiler.bytes_text(tensor, sizes))
+        for index, tensor in enumerate(variant.workspace)
+    )
+    places = {tensor.name: room.stem for tensor, room in zip(variant.workspace, rooms, strict=True)}
+    steps = []
+    for index, step in enumerate(variant.steps):
+        kernels = []
+        for key, kernel in enumerate(step.kernels):
+            text = kernel.text
+            launch_name = f"Launch{text.class_name.removeprefix('Kernel')}"
+            arguments = [variant.tensors[name] for name in text.arguments]
+            launch = compiler.launch_function(
+                kernel, variant.stages.fused, chip, launch_name, attributes
+            )
+            kernels.append(
+                _Kernel(
+                    key=key,
+                    struct=text.struct,
+                    member=text.struct[0].lower() + text.struct[1:],
+                    declaration=text.declaration.render().rstrip(),
+                    class_name=text.class_name,
+                    definition=text.definition.render().rstrip(),
+                    arguments=", ".join(places.get(name) or stems[name] for name in arguments),
+                    launch_name=launch_name,
+                    launch=launch.rstrip(),
+                )
+            )
+        steps.append(_Step(index, tuple(kernels), step.waits))
+    rows = [spec.variant_dtypes(index) for index in range(spec.variant_count)]
+    dtypes = next(row for row in rows if tuple(d.name for d in row) == variant.dtypes)
+    tensors = list(zip((*spec.inputs, *spec.outputs), dtypes, strict=True))
+    kernel_tests = [f"ORIG_DTYPE_{tensor.name.upper()} == {dtype.ge}" for tensor, dtype in tensors]
+    host_tests = [
+        f"context->Get{where}Desc({index})->GetDataType() == ge::{dtype.ge}"
+        for where, given in (("Input", dtypes), ("Output", dtypes[len(spec.inputs) :]))
+        for index, dtype in enumerate(given[: len(spec.inputs)] if where == "Input" else given)
+    ]
+    name = variant.stages.graph.name
+    return _Variant(
+        tuple(steps),
+        upper(camel(name)) + "TilingData",
+        rooms,
+        "" if is_one else " && ".join(kernel_tests),
+        " && ".join(host_tests),
+    )
+
+
+def _size_statements(spec: OpSpec, stems: Mapping[str, str]) -> list[str]:
+    lines: list[str] = []
+    known: dict[str, str] = {}
+    for index, tensor in enumerate(spec.inputs):
+        axes = list(tensor.axes or ())
+        shape = f"{stems[tensor.name]}Shape"
+        wanted = "[" + ", ".join(map(str, axes)) + "]"
+        lines.append(
+            f"const gert::Shape& {shape} = context->GetInputShape({index})->GetStorageShape();"
+        )
+        has_leading = axes[:1] == ["..."]
+        count = len(axes) - has_leading
+        lines += _refused(
+            f"{shape}.GetDimNum() {'<' if has_leading else '!='} {count}",
+            f'"{tensor.name} has %zu axes, expected {wanted}", {shape}.GetDimNum()',
+        )
+        for axis, name in enumerate(axes):
+            if name == "...":
+                _bind(
+                    lines,
+                    known,
+                    leading_size(spec),
+                    f"Leading({shape}, {count})",
+                    tensor.name,
+                    "in its leading axes",
+                )
+                continue
+            place = f"{shape}.GetDimNum() - {len(axes) - axis}" if has_leading else f"{axis}"
+            where = f"along axis {axis - len(axes) if has_leading else axis}"
+            _bind(lines, known, name, f"{shape}.GetDim({place})", tensor.name, where)
+    return lines
+
+
+def _bind(
+    lines: list[str], known: dict[str, str], name: str | int, value: str, tensor: str, where: str
+) -> None:
+    """Add what gives a named size its value, or checks that an axis has it."""
+    if isinstance(name, str) and name not in known:
+        known[name] = compiler.size_parameter(name)
+        lines.append(f"const int64_t {known[name]} = {value};")
+        return
+    wanted = known[name] if isinstance(name, str) else str(name)
+    label = f"{name} = %ld" if isinstance(name, str) else "%ld"
+    lines += _refused(
+        f"{value} != {wanted}",
+        f'"{tensor} has %ld elements {where}, expected {label}",'
+        f" static_cast<long>({value}), static_cast<long>({wanted})",
+    )
+
+
+def _refused(condition: str, message: str) -> list[str]:
+    return [
+        f"if ({condition}) {{",
+        f"    OP_LOGE(context->GetNodeName(), {message});",
+        "    return ge::GRAPH_FAILED;",
+        "}",
+    ]

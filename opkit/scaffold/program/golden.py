@@ -1,0 +1,73 @@
+"""The reference of compiled operators: their formulas, which NumPy evaluates operator by
+operator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from opkit.schema import OpSpec, free_name
+
+from .gradients import program_backward
+from .variants import reduces
+
+__all__ = ["PROGRAM_GOLDEN_HEADER", "program_golden"]
+
+PROGRAM_GOLDEN_HEADER = '''"""References: the prototype's formulas, evaluated in NumPy float64."""
+
+from __future__ import annotations
+'''
+
+
+def program_golden(specs: Sequence[OpSpec]) -> str:
+    """Return golden.py's functions for compiled operators; nothing where there is none."""
+    wanted: dict[str, OpSpec] = {spec.name: spec for spec in specs if spec.is_program}
+    for spec in list(wanted.values()):
+        derived = program_backward(spec)
+        if derived is not None and all(derived.name != other.name for other in specs):
+            wanted[derived.name] = derived
+    return "".join(f"\n\n{_function(spec)}" for spec in wanted.values())
+
+
+def _function(spec: OpSpec) -> str:
+    names = [tensor.name for tensor in spec.inputs]
+    attributes = [
+        attr.name if attr.default is None else f"{attr.name}={attr.default!r}"
+        for attr in sorted(spec.attrs, key=lambda attr: attr.default is not None)
+    ]
+    parameters = ", ".join([*names, *(["*", *attributes] if attributes else [])])
+    taken = {*names, *(attr.name for attr in spec.attrs)}
+    evaluate = free_name("evaluate_formulas", taken)
+    renamed = f" as {evaluate}" if evaluate != "evaluate_formulas" else ""
+    formulas = [f"{json.dumps(t.name)}: {json.dumps(t.formula)}" for t in spec.outputs]
+    arrays = [f'"{name}": {name}' for name in names]
+    given = [f'"{a.name}": {a.name}' for a in spec.attrs if a.type in ("int", "float", "bool")]
+    whole = {
+        tensor.name: tensor.dtypes[0].name
+        for tensor in (*spec.inputs, *spec.outputs)
+        if len(set(tensor.dtypes)) == 1 and "float" not in tensor.dtypes[0].name
+    }
+    axes = [f'"{tensor.name}": {tensor.axes!r}' for tensor in spec.inputs]
+    least = ", least=1" if reduces(spec) else ""
+    return "\n".join(
+        [
+            f"def {spec.name}({parameters}):",
+            '    """Return the outputs for inputs in float64, or int64 for whole numbers."""',
+            f"    from opkit.compiler import evaluate_formulas{renamed}",
+            "",
+            f"    return {evaluate}(",
+            f"        {{{', '.join(formulas)}}},",
+            f"        {{{', '.join(arrays)}}},",
+            f"        {{{', '.join(given)}}},",
+            f"        {json.dumps(whole)},",
+            "    )",
+            "",
+            "",
+            f"def {spec.name}_input_shapes(shape):",
+            '    """Return the inputs\' shapes, of which the main shape has the named sizes."""',
+            "    from opkit.compiler import shapes_at",
+            "",
+            f"    return shapes_at({{{', '.join(axes)}}}, shape{least})",
+            "",
+        ]
+    )

@@ -1,0 +1,167 @@
+"""The kernels of an operator, one set for each combination of data types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opkit import compiler
+from opkit.chips import Chip
+from opkit.errors import SpecError, UsageError
+from opkit.schema import OpSpec, free_name
+
+__all__ = ["Step", "Variant", "formula_graph_of", "leading_size", "reduces", "variants_of"]
+
+_ATTRIBUTES = ("float", "int", "bool")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One part of the kernel, which computes some tensors."""
+
+    kernels: tuple[compiler.VectorKernel, ...]
+    """The first that fits a launch's shapes does."""
+    waits: bool
+    """For what cores have computed in the steps before."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One combination of data types."""
+
+    dtypes: tuple[str, ...]
+    """Of the inputs, then of the outputs."""
+    stages: compiler.Stages
+    steps: tuple[Step, ...]
+    tensors: Mapping[str, str]
+    """The operator's tensor behind each of the kernels' addresses."""
+    workspace: tuple[compiler.Tensor, ...]
+    """What steps leave for those that follow."""
+
+
+def leading_size(spec: OpSpec) -> str:
+    """Return what the product of the axes that `...` stands for is called."""
+    names = {str(axis) for tensor in spec.inputs for axis in tensor.axes or ()}
+    names |= {tensor.name for tensor in (*spec.inputs, *spec.outputs)}
+    return free_name("leading", names | {attr.name for attr in spec.attrs})
+
+
+def formula_graph_of(spec: OpSpec, variant: int, name: str = "") -> compiler.Graph:
+    """Return the graph of an operator's formulas, for one combination of data types.
+
+    Raises:
+        SpecError: a formula is wrong, at its pointer.
+    """
+    leading = leading_size(spec)
+    dtypes = [dtype.name for dtype in spec.variant_dtypes(variant)]
+    inputs = [
+        compiler.TensorSpec(
+            tensor.name,
+            tuple(
+                axis
+                if isinstance(axis, int)
+                else compiler.dimension(leading if axis == "..." else axis)
+                for axis in tensor.axes or ()
+            ),
+            dtype,
+        )
+        for tensor, dtype in zip(spec.inputs, dtypes, strict=False)
+    ]
+    outputs = [
+        compiler.FormulaOutput(tensor.name, tensor.formula or "", dtype)
+        for tensor, dtype in zip(spec.outputs, dtypes[len(inputs) :], strict=True)
+    ]
+    attributes = [
+        compiler.Attribute(attr.name, attr.type) for attr in spec.attrs if attr.type in _ATTRIBUTES
+    ]
+    name = name or spec.name
+    try:
+        return compiler.formula_graph(name, inputs, outputs, attributes)
+    except UsageError as whole:
+        for index, output in enumerate(outputs):
+            try:
+                compiler.formula_graph(name, inputs, [output], attributes)
+            except UsageError as err:
+                raise _wrong(spec, f"/output_desc/{index}/formula", err.message, err.help) from err
+        raise _wrong(spec, "/output_desc", whole.message, whole.help) from whole
+
+
+def reduces(spec: OpSpec) -> bool:
+    """Return whether a formula takes values of an axis together."""
+    graph = compiler.expand(formula_graph_of(spec, 0))
+    return any(compiler.OPERATORS[node.operator].kind == "reduction" for node in graph.nodes)
+
+
+def variants_of(spec: OpSpec, chip: Chip) -> tuple[Variant, ...]:
+    """Return the kernels of each combination of data types, equal combinations once.
+
+    Raises:
+        SpecError: a formula is wrong, or takes kernels that a generated operator does not have.
+    """
+    found: dict[tuple[str, ...], Variant] = {}
+    for index in range(spec.variant_count):
+        dtypes = tuple(dtype.name for dtype in spec.variant_dtypes(index))
+        if dtypes in found:
+            continue
+        several = spec.variant_count > 1
+        name = "_".join([spec.name, *dict.fromkeys(dtypes)]) if several else spec.name
+        graph = formula_graph_of(spec, index, name)
+        try:
+            stages = compiler.compile_stages(graph, chip)
+        except UsageError as err:
+            raise _wrong(spec, "/output_desc", err.message, err.help) from err
+        found[dtypes] = _variant(spec, dtypes, stages)
+    return tuple(found.values())
+
+
+def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> Variant:
+    fused = stages.fused
+    groups = [group for group in fused.groups if group.kind != "view"]
+    others = list(dict.fromkeys(group.kind for group in groups if group.kind != "vector"))
+    if others or not groups:
+        raise _wrong(
+            spec,
+            "/output_desc",
+            f"the formulas take a kernel of {others[0]}, which a generated operator does not have"
+            if others
+            else "the formulas compute nothing",
+            "write the program in Python: opkit compile",
+        )
+    source = {
+        group.nodes[0].output.name: group.nodes[0].inputs[0]
+        for group in fused.groups
+        if group.kind == "view"
+    }
+
+    def origin(tensor: str) -> str:
+        while tensor in source:
+            tensor = source[tensor]
+        return tensor
+
+    tensors = {tensor.name: tensor.name for tensor in fused.graph.inputs}
+    for name, tensor in fused.graph.outputs:
+        if origin(tensor) in tensors:
+            raise _wrong(
+                spec,
+                "/output_desc",
+                f'the output "{name}" is the same as "{tensors[origin(tensor)]}"',
+                "leave one of them out",
+            )
+        tensors[origin(tensor)] = name
+    workspace: dict[str, compiler.Tensor] = {}
+    fresh: set[str] = set()
+    steps = []
+    for group in groups:
+        waits = any(origin(name) in fresh for name in fused.inputs_of(group))
+        fresh = set() if waits else fresh
+        results = fused.results_of(group)
+        fresh |= set(results)
+        workspace |= {name: fused.graph.tensors[name] for name in results if name not in tensors}
+        steps.append(Step(stages.kernels[group.name], waits))
+    tensors |= {name: tensors[origin(name)] for name in source if origin(name) in tensors}
+    tensors |= {name: origin(name) for name in (*workspace, *source) if name not in tensors}
+    return Variant(dtypes, stages, tuple(steps), tensors, tuple(workspace.values()))
+
+
+def _wrong(spec: OpSpec, pointer: str, message: str, help: str | None) -> SpecError:
+    return SpecError(message, file=spec.source, pointer=f"{spec.pointer}{pointer}", help=help)

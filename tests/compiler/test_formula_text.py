@@ -1,0 +1,125 @@
+"""Formulas over named axes, read into graphs and evaluated by NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from opkit import compiler as oc
+
+M, N = oc.dimension("M"), oc.dimension("N")
+INPUTS = [oc.TensorSpec("x", (M, N), "float16"), oc.TensorSpec("w", (N,), "float16")]
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(3, 5))
+W = RANDOM.normal(size=5)
+WHOLE = RANDOM.integers(-9, 9, size=(3, 5))
+
+
+def graph_of(text: str, dtype: str = "float16") -> oc.Graph:
+    return oc.formula_graph("formula", INPUTS, [oc.FormulaOutput("y", text, dtype)])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x - mean(x, axis=0)", X - X.mean(0)),
+        ("sum(x, axis=0) / M", X.mean(0)),
+        ("max(x, axis=(0, 1)) + min(x)", X.max() + X.min()),
+        ("var(x, axis=1, keepdims=True) * 2", X.var(1, keepdims=True) * 2),
+        ("erf(x) + erfc(x)", np.ones((3, 5))),
+        ("atan2(x, w) - sin(x) ** 2 - cos(x) ** 2 + 1", np.arctan2(X, W)),
+        ("abs(x) ** w", np.abs(X) ** W),
+        ("x if x > w and not x > 1 else w", np.where((X > W) & ~(X > 1), X, W)),
+        ("concat(x, x[:, 0:2], axis=1)", np.concatenate([X, X[:, :2]], 1)),
+        ("x @ x.T", X @ X.T),
+        ("softmax(x, axis=0)", np.exp(X) / np.exp(X).sum(0)),
+        ("x * pi + log(e) - ln(e)", X * math.pi),
+    ],
+)
+def test_a_formula_is_what_numpy_gives(text: str, expected: np.ndarray) -> None:
+    # The size M of the arrays is a number here.
+    text = text.replace("/ M", "/ 3")
+    np.testing.assert_allclose(oc.evaluate_formulas({"y": text}, {"x": X, "w": W}), expected)
+
+
+def test_whole_numbers_wrap_in_the_types_that_are_said() -> None:
+    found = oc.evaluate_formulas(
+        {"y": "(x * 16) & ~3 ^ 1", "q": "x // 4 + x % 4"},
+        {"x": WHOLE.astype(np.int8)},
+        dtypes={"x": "int8", "y": "int8", "q": "int8"},
+    )
+    narrow = WHOLE.astype(np.int8)
+    np.testing.assert_array_equal(found[0], (narrow * np.int8(16)) & ~np.int8(3) ^ np.int8(1))
+    np.testing.assert_array_equal(found[1], narrow // 4 + narrow % 4)
+
+
+def test_an_attribute_and_a_size_are_values() -> None:
+    attributes = [oc.Attribute("scale", "float", 2.0)]
+    outputs = [oc.FormulaOutput("y", "x * scale + N", "float32")]
+    graph = oc.formula_graph("formula", INPUTS, outputs, attributes)
+    found = oc.run_graph(graph, {"x": X, "w": W}, {"scale": 3.0})
+    np.testing.assert_allclose(found[graph.outputs[0][1]], X * 3 + 5)
+
+
+def test_halves_are_computed_in_single_precision() -> None:
+    graph = graph_of("sum(x * x, axis=0)")
+    computed = {n.output.dtype for n in graph.nodes if n.operator in ("mul", "sum")}
+    assert computed == {"float32"}
+    assert graph.tensors[graph.outputs[0][1]].dtype == "float16"
+
+
+def test_gradient_is_that_of_the_formula_in_the_inputs_own_shape() -> None:
+    seed = RANDOM.normal(size=(3, 5))
+    text = "gradient(x * exp(w), g, w)"
+    found = oc.evaluate_formulas({"y": text}, {"x": X, "w": W, "g": seed})
+    np.testing.assert_allclose(found, (seed * X * np.exp(W)).sum(0))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("foo(x)", 'column 1: "foo(x)" calls no operator of the compiler'),
+        ("x + v", 'column 5: "v" is no input, attribute or size'),
+        ("x @", "is not a formula"),
+        ("x.sum()", 'column 1: "x.sum()" is not part of the formula language'),
+        ("sum(x, axis=2)", "axis 2 does not exist"),
+        ("x + x.T", "do not broadcast"),
+        ("1 + 2", "is a number, the same for every element"),
+        ("x ** 'a'", "is not part of the formula language"),
+        ("[x for x in w]", "is not part of the formula language"),
+        ("sum(x, axis=w)", '"w" must be a number here'),
+        ("gradient(x, w)", "takes a formula, its gradient and the name of an input"),
+        ("x < w < x", "is not part of the formula language"),
+        ("__import__('os')", "calls no operator of the compiler"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_column(text: str, message: str) -> None:
+    with pytest.raises(oc.GraphError) as caught:
+        graph_of(text)
+    assert message in caught.value.message
+
+
+def test_a_misspelt_name_gets_the_nearest_one() -> None:
+    with pytest.raises(oc.GraphError, match="softmax"):
+        graph_of("sofmax(x)")
+
+
+@pytest.mark.parametrize("text", ["(" * 300 + "x" + ")" * 300, "-" * 5000 + "x", "x+" * 6000])
+def test_an_extreme_formula_is_an_error_and_no_crash(text: str) -> None:
+    with pytest.raises(oc.GraphError):
+        graph_of(text)
+
+
+def test_a_main_shape_gives_every_input_its_own() -> None:
+    assert oc.shapes_at({"x": ("...", "C"), "w": ("C",)}, (2, 3, 17)) == {
+        "x": (2, 3, 17),
+        "w": (17,),
+    }
+    assert oc.shapes_at({"x": ("M", "N"), "b": ("M", 1)}, (2, 3, 17)) == {
+        "x": (6, 17),
+        "b": (6, 1),
+    }
+    assert oc.shapes_at({"x": ("M", "N", 4)}, (5,)) == {"x": (1, 5, 4)}
+    assert oc.shapes_at({"x": ("...", "C")}, (0, 16), least=1) == {"x": (1, 16)}

@@ -1,0 +1,102 @@
+"""The host's C++ launches a kernel as Python does."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opkit import compiler as oc
+from opkit.chips import find_chip
+from opkit.compiler import TensorSpec as Spec
+from opkit.compiler.vector import DoesNotFit, launch_for
+
+CHIP = find_chip("Ascend910B2")
+B, M, N = oc.dimension("B"), oc.dimension("M"), oc.dimension("N")
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
+    "norm": (
+        lambda x, w: x * (x.apply("square").mean(axis=-1, keepdims=True) + 1e-6).apply("rsqrt") * w,
+        (Spec("x", (M, N), "float16"), Spec("w", (N,), "float16")),
+    ),
+    "flat": (lambda x: x.apply("erf"), (Spec("x", (M,), "float32"),)),
+    "pointwise": (lambda x: x.apply("gelu"), (Spec("x", (M, N), "float16"),)),
+    "down": (lambda x: x.sum(axis=0), (Spec("x", (M, N), "float16"),)),
+    "fixed": (lambda x: x.apply("softmax"), (Spec("x", (M, 4096), "float32"),)),
+    "batches": (
+        lambda x, y: (x + y).max(axis=1),
+        (Spec("x", (B, M, N), "float16"), Spec("y", (B, 1, N), "float16")),
+    ),
+}
+SIZES = [1, 2, 3, 7, 31, 48, 49, 64, 65, 255, 1000, 2040, 4099, 50021]
+HELPER = "static int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }\n"
+
+
+def test_tiling_data_and_cores_are_the_same_for_every_size(tmp_path: Path) -> None:
+    texts = ["#include <algorithm>\n#include <cmath>\n#include <cstdint>\n", HELPER]
+    rows = []
+    for name, (function, specs) in PROGRAMS.items():
+        stages = oc.compile_stages(oc.trace(function, specs, name=name), CHIP)
+        for kernels in stages.kernels.values():
+            for kernel in kernels:
+                text = oc.launch_function(kernel, stages.fused, CHIP, f"go_{kernel.name}", {})
+                texts += [kernel.text.declaration.render(), 'extern "C" ', text]
+                rows.append((kernel, oc.sizes_of(stages.fused)))
+    source = tmp_path / "launches.cpp"
+    source.write_text("".join(texts))
+    library = tmp_path / "launches.so"
+    subprocess.run(
+        ["c++", "-std=c++17", "-Wall", "-Werror", "-shared", "-fPIC", source, "-o", library],
+        check=True,
+    )
+    loaded = ctypes.CDLL(str(library))
+    compared = 0
+    for kernel, names in rows:
+        function = loaded[f"go_{kernel.name}"]
+        for at, first in enumerate(SIZES):
+            for second in SIZES[at % 3 :: 3]:
+                sizes = dict(zip(names, (first, second, 5), strict=False))
+                data = ctypes.create_string_buffer(1024)
+                given = [ctypes.c_int64(sizes[name]) for name in names]
+                cores = function(*given, ctypes.c_int64(CHIP.count("cores.aiv")), data)
+                try:
+                    launch = launch_for(kernel.layout, CHIP, sizes, {"t0": 0.0, **_scalars(kernel)})
+                except DoesNotFit:
+                    assert cores == 0, (kernel.name, sizes)
+                    continue
+                assert cores == launch.block_dim, (kernel.name, sizes)
+                wanted = _without_scalars(kernel, launch.data)
+                found = _without_scalars(kernel, data.raw[: len(launch.data)])
+                assert found == wanted, (kernel.name, sizes)
+                compared += 1
+    assert compared > 200
+
+
+def _scalars(kernel: oc.VectorKernel) -> dict[str, float]:
+    return dict.fromkeys(kernel.layout.field_of, 0.0)
+
+
+def _without_scalars(kernel: oc.VectorKernel, data: bytes) -> bytes:
+    """Return tiling data but for the numbers that come with a launch, which are given as 0 here."""
+    sizes = {"q": 8}
+    place, kept = 0, b""
+    for field in kernel.layout.fields:
+        count = sizes.get(field.code, 4)
+        if field.name not in kernel.layout.field_of.values():
+            kept += data[place : place + count]
+        place += count
+    return kept
+
+
+def test_a_function_without_cpp_is_named() -> None:
+    builder = oc.GraphBuilder("scaled")
+    x = builder.input("x", (M,), "int32")
+    bits = builder.attribute("bits", "int")
+    builder.output("y", x * (bits & 3))
+    stages = oc.compile_stages(builder.graph(), CHIP)
+    (kernels,) = stages.kernels.values()
+    with pytest.raises(oc.GraphError, match="is not written in host code"):
+        oc.launch_function(kernels[0], stages.fused, CHIP, "go", {"bits": "bits"})

@@ -1,0 +1,152 @@
+"""Operators whose inputs' axes have names: the compiler makes their kernel."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opkit.errors import SpecError
+from opkit.scaffold import render
+from opkit.schema import OpSpec, dump, parse
+
+
+def prototype(formulas: dict[str, str], **inputs: list[str | int]) -> OpSpec:
+    entry: dict[str, Any] = {
+        "op": "NamedAxes",
+        "input_desc": [
+            {"name": name, "type": "float16", "shape": axes} for name, axes in inputs.items()
+        ],
+        "output_desc": [
+            {"name": name, "type": "float16", "formula": text} for name, text in formulas.items()
+        ],
+        "attr": [{"name": "eps", "type": "float", "param_type": "optional", "default_value": 1e-6}],
+    }
+    return parse(json.dumps(entry), file=Path("named_axes.json"))[0]
+
+
+def tree_of(spec: OpSpec) -> dict[str, str]:
+    return {str(path): text for path, text in render(spec).items()}
+
+
+def test_a_norm_is_one_kernel_with_a_launch_for_each_schedule() -> None:
+    tree = tree_of(
+        prototype({"y": "x*rsqrt(mean(x**2, axis=-1) + eps)*w"}, x=["...", "C"], w=["C"])
+    )
+    kernel = tree["op_kernel/named_axes.cpp"]
+    assert kernel.count("__global__ __aicore__") == 1
+    assert "// mean(x ** 2, axis=-1)" in kernel
+    assert "still to be written" not in kernel
+    host = tree["op_host/named_axes.cpp"]
+    assert "const int64_t leadingExtent = Leading(xShape, 1);" in host
+    assert '"w has %ld elements along axis 0, expected C = %ld"' in host
+    assert "*yShape = *xShape;" in host
+    assert "tiling->factor1 = static_cast<float>(eps);" in host
+
+
+def test_the_gradient_is_an_operator_of_several_steps_that_share_a_launch() -> None:
+    spec = prototype({"y": "x*rsqrt(mean(x**2, axis=-1) + eps)*w"}, x=["...", "C"], w=["C"])
+    tree = tree_of(spec)
+    backward = parse(tree["named_axes_grad.json"], file=Path("named_axes_grad.json"))[0]
+    assert [tensor.axes for tensor in backward.inputs] == [("...", "C"), ("...", "C"), ("C",)]
+    assert [tensor.name for tensor in backward.outputs] == ["grad_x", "grad_w"]
+    kernel = tree["op_kernel/named_axes_grad.cpp"]
+    assert kernel.count("__global__ __aicore__") == 1
+    assert "tilingData.cores1" in kernel
+
+
+def test_a_step_that_reads_what_other_cores_wrote_waits_for_them() -> None:
+    tree = tree_of(prototype({"y": "x - mean(x, axis=0) * max(x, axis=1)"}, x=["M", "N"]))
+    kernel = tree["op_kernel/named_axes.cpp"]
+    assert kernel.index("SyncAll();") > kernel.index("GetUserWorkspace(workspace)")
+    assert "roomBytes" in tree["op_host/named_axes.cpp"]
+
+
+@pytest.mark.parametrize(
+    ("formula", "axes", "cpp"),
+    [
+        ("sum(x, axis=0)", ["M", "N"], "gert::Shape({Dim(*xShape, 1)})"),
+        ("max(x, axis=1, keepdims=True)", ["M", "N"], "gert::Shape({Dim(*xShape, 0), 1})"),
+        ("sum(x, axis=-1)", ["...", "N"], "Reduce(*xShape, {-1}, false, yShape)"),
+        ("x + 1", ["...", "N"], "*yShape = *xShape;"),
+        ("sum(x)", ["M", "N"], "*yShape = gert::Shape({});"),
+    ],
+)
+def test_the_shape_of_an_output_follows_from_its_formula(
+    formula: str, axes: list[str | int], cpp: str
+) -> None:
+    assert cpp in tree_of(prototype({"y": formula}, x=axes))["op_host/named_axes.cpp"]
+
+
+@pytest.mark.parametrize(
+    ("formulas", "inputs", "pointer", "message"),
+    [
+        ({"y": "x + v"}, {"x": ["M"]}, "/output_desc/0/formula", '"v" is no input'),
+        ({"z": "x", "y": "x @"}, {"x": ["M"]}, "/output_desc/1/formula", "not a formula"),
+        ({"y": "x @ w"}, {"x": ["M", "K"], "w": ["K", "N"]}, "/output_desc", "kernel of matmul"),
+        ({"y": "x*2", "z": "x*2"}, {"x": ["M"]}, "/output_desc", 'the same as "y"'),
+        ({"y": "x"}, {"x": ["M"]}, "/output_desc", "nothing"),
+        (
+            {"y": "sum(x, axis=0)"},
+            {"x": ["...", "N"]},
+            "/output_desc/0/formula",
+            "the shape of y does not follow",
+        ),
+    ],
+)
+def test_what_no_kernel_can_be_made_of_is_refused_at_its_place(
+    formulas: dict[str, str], inputs: dict[str, list[str | int]], pointer: str, message: str
+) -> None:
+    with pytest.raises(SpecError, match=message.replace("(", r"\(")) as caught:
+        render(prototype(formulas, **inputs))
+    assert caught.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    ("entry", "pointer", "message"),
+    [
+        ({"shape": ["M", 0]}, "/input_desc/0/shape/1", "0 is no axis"),
+        ({"shape": ["M", "..."]}, "/input_desc/0/shape/1", "'...' is no axis"),
+        ({"shape": ["M", "int"]}, "/input_desc/0/shape/1", "reserved word"),
+        ({"shape": ["M", "y"]}, "/input_desc/0/shape/1", "name of a tensor"),
+        (
+            {"shape": ["M"], "param_type": "optional"},
+            "/input_desc/0/param_type",
+            "is optional",
+        ),
+    ],
+)
+def test_a_wrong_axis_is_refused_at_its_place(
+    entry: dict[str, Any], pointer: str, message: str
+) -> None:
+    document = {
+        "op": "NamedAxes",
+        "input_desc": [{"name": "x", "type": "float16", **entry}],
+        "output_desc": [{"name": "y", "type": "float16", "formula": "x*2"}],
+    }
+    with pytest.raises(SpecError) as caught:
+        parse(json.dumps(document), file=Path("named_axes.json"))
+    assert caught.value.pointer == pointer
+    assert message in caught.value.message
+
+
+def test_axes_of_some_inputs_only_and_outputs_without_formula_are_refused() -> None:
+    x = {"name": "x", "type": "float16", "shape": ["M"]}
+    w = {"name": "w", "type": "float16"}
+    y = {"name": "y", "type": "float16", "formula": "x*w"}
+    for inputs, outputs, message in (
+        ([x, w], [y], '"w" has no `shape`'),
+        ([x], [{"name": "y", "type": "float16"}], '"y" has no formula'),
+    ):
+        document = {"op": "NamedAxes", "input_desc": inputs, "output_desc": outputs}
+        with pytest.raises(SpecError) as caught:
+            parse(json.dumps(document), file=Path("named_axes.json"))
+        assert message in caught.value.message
+
+
+def test_a_prototype_is_written_back_as_it_was() -> None:
+    spec = prototype({"y": "x*2"}, x=["...", "C", 4])
+    assert json.loads(dump(spec))["input_desc"][0]["shape"] == ["...", "C", 4]
+    assert parse(dump(spec), file=spec.source)[0].inputs[0].axes == ("...", "C", 4)
