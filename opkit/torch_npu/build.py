@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
@@ -223,22 +223,43 @@ def _compile(
     argv = find_compiler().argv
     launcher = [found] if (found := shutil.which("ccache")) and "ccache" not in argv[0] else []
 
-    def compile_one(unit: Sequence[Path]) -> Path:
-        *before, source = unit
-        made = scratch / f"{source.stem}.o"
+    objects, waiting = [], []
+    for *before, source in units:
+        objects.append(scratch / f"{source.stem}.o")
         optimise = _OPTIMISE.get(source.name, "-O1")
         included = [word for path in before for word in ("-include", str(path))]
         command = [*launcher, *argv, optimise, *flags, *included, "-c", str(source)]
-        names = ", ".join(path.name for path in unit)
-        _run([*command, "-o", str(made)], f"{names} does not compile", None)
-        return made
-
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        objects = list(pool.map(compile_one, units))
+        names = ", ".join(path.name for path in (*before, source))
+        waiting.append(([*command, "-o", str(objects[-1])], f"{names} does not compile"))
+    # Not by a pool of threads: none starts any more in a program that ends meanwhile.
+    width = min(4, os.cpu_count() or 1)
+    for first in range(0, len(waiting), width):
+        _run_together(waiting[first : first + width])
     library = scratch / "library.so"
     command = [*argv, "-shared", "-s", "-o", str(library), *map(str, objects), *link]
     _run(command, "the library cannot be linked", None)
     return library
+
+
+def _run_together(commands: Sequence[tuple[Sequence[str], str]]) -> None:
+    """Run commands side by side, each with what is said where it fails."""
+    with ExitStack() as stack:
+        running = []
+        for command, failed in commands:
+            said = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+            stack.callback(process.kill)
+            running.append((process, said, failed))
+        for process, said, failed in running:
+            if process.wait() != 0:
+                said.seek(0)
+                raise _failed(failed, said.read())
+
+
+def _failed(what: str, said: str) -> SetupError:
+    return SetupError(
+        f"{what}:\n{said.strip()[-4000:]}", help='"opkit doctor" tells what this machine lacks'
+    )
 
 
 def _run(command: Sequence[str], failed: str, environment: dict[str, str] | None) -> None:
@@ -246,7 +267,4 @@ def _run(command: Sequence[str], failed: str, environment: dict[str, str] | None
         command, capture_output=True, text=True, errors="replace", check=False, env=environment
     )
     if done.returncode != 0:
-        raise SetupError(
-            f"{failed}:\n{done.stderr.strip()[-4000:]}",
-            help='"opkit doctor" tells what this machine lacks',
-        )
+        raise _failed(failed, done.stderr)

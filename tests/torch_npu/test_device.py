@@ -534,6 +534,32 @@ def test_the_first_call_may_be_for_a_stream() -> None:
     assert torch.Stream is stream_class
 
 
+LATE_BUILD = """
+import threading, time
+from opkit.torch_npu import build
+def late():
+    time.sleep(0.5)
+    build._run_together([(["true"], "no"), (["true"], "no")])
+    print("made")
+threading.Thread(target=late).start()
+"""
+
+
+def test_a_build_goes_on_while_the_program_ends() -> None:
+    # A pool of threads took no work by then: the end of the program was a traceback.
+    done = run(LATE_BUILD)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "made\n", "")
+
+
+def test_of_builds_side_by_side_the_one_that_fails_is_told() -> None:
+    from opkit.errors import SetupError
+    from opkit.torch_npu import build
+
+    commands = [(["true"], "a"), (["sh", "-c", "echo wrong >&2; exit 1"], "b does not compile")]
+    with pytest.raises(SetupError, match="b does not compile:\nwrong"):
+        build._run_together(commands)
+
+
 def test_what_a_killed_build_left_is_dropped(tmp_path: Path) -> None:
     from opkit.torch_npu import build
 
