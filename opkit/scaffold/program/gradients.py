@@ -154,7 +154,7 @@ def _axes(spec: OpSpec, shape: Sequence[object]) -> tuple[str | int, ...] | None
             found.append(str(extent))
         else:
             return None
-    return tuple(found) or None
+    return tuple(found)
 
 
 def _depends(graph: compiler.Graph, output: str, inputs: set[str]) -> bool:
