@@ -15,7 +15,7 @@ from .fusion import FusedGraph
 from .graph import GraphError, Node, Tensor
 from .launch_numbers import Host, Term, divide_up, extent_term, named
 from .text import Text, identifier
-from .vector import element_bytes, shares_of, tile_for
+from .vector import element_bytes, shares_of, tensor_values, tile_for
 from .vector_kernels import VectorKernel
 
 __all__ = ["bytes_text", "launch_function", "size_parameter", "sizes_of"]
@@ -104,13 +104,7 @@ def launch_function(
         layout, Term(host, "cores"), room, columns, extent_term(domain.rows, terms), batches
     )
     values: dict[str, Any] = dict(shares.values)
-    for field, extents in layout.sizes:
-        total: Any = 1
-        for extent in extents:
-            total = total * extent_term(extent, terms)
-        values[field] = total
-    for field, stride in layout.strides:
-        values[field] = extent_term(stride, terms)
+    values |= tensor_values(layout, lambda extent: extent_term(extent, terms))
     body.all(host.lines)
     known = _scalars(fused, terms, attributes)
     values |= {field: known[tensor] for tensor, field in layout.field_of.items()}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         row_stride,
         row_unit,
         shares_of,
+        tensor_values,
         tile_for,
     )
     from .lower import lower_group
@@ -59,6 +60,7 @@ __all__ = [
     "run_plan",
     "run_steps",
     "shares_of",
+    "tensor_values",
     "tile_for",
     "write_kernel",
 ]
@@ -70,7 +72,8 @@ __getattr__ = lazy_names(
         "domain": ("Domain", "UnfusableError", "domain_of"),
         "launch": (
             *("LARGEST_REPEAT", "DoesNotFit", "Launch", "fill_values", "launch_for"),
-            *("pack_values", "row_stride", "row_unit", "shares_of", "tile_for"),
+            *("pack_values", "row_stride", "row_unit", "shares_of"),
+            *("tensor_values", "tile_for"),
         ),
         "lower": ("lower_group",),
         "plan": ("Plan", "plan_memory"),

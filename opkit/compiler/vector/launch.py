@@ -8,7 +8,7 @@ host's tiling function is written (`host_tiling`).
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from opkit.chips import Chip
 from opkit.errors import UsageError
 
 from ..choices import OWN_CHOICES, Choices
-from ..dimensions import evaluate
+from ..dimensions import Dimension, evaluate
 from ..launch_numbers import Number, both, choose, divide_up, least, most, named, whole
 from ..tiles import Split, split
 from .plan import Plan
@@ -33,6 +33,7 @@ __all__ = [
     "row_stride",
     "row_unit",
     "shares_of",
+    "tensor_values",
     "tile_for",
 ]
 
@@ -202,11 +203,8 @@ def _share_rows(
         cut,
         {
             "stride": stride,
-            "rowsPerTile": tile,
-            "tileLength": named("tileLength", divide_up(tile * stride, 256) * 256),
-            "byChunk": _by_chunk(stride, tile),
-            "perBlock": rows // block_dim,
-            "extra": rows % block_dim,
+            **_tile_values(stride, tile),
+            **_even(rows, block_dim),
         },
     )
 
@@ -239,11 +237,8 @@ def _share_down(
             "partsPerRow": parts,
             "partLength": stride,
             "unit": unit,
-            "rowsPerTile": tile,
-            "tileLength": named("tileLength", divide_up(tile * stride, 256) * 256),
-            "byChunk": _by_chunk(stride, tile),
-            "perBlock": units // block_dim,
-            "extra": units % block_dim,
+            **_tile_values(stride, tile),
+            **_even(units, block_dim),
         },
     )
 
@@ -277,16 +272,25 @@ def _share_parts(
         {
             "partsPerRow": parts,
             "tileLength": named("tileLength", divide_up(tile, 256) * 256),
-            "perBlock": things // block_dim,
-            "extra": things % block_dim,
+            **_even(things, block_dim),
         },
     )
 
 
-def _by_chunk(stride: Any, rows: Any) -> Any:
-    """Return whether one instruction takes 64 columns of all rows: 1 or 0."""
+def _tile_values(stride: Any, rows: Any) -> dict[str, Any]:
+    """Return what says how large a tile of whole rows, or of parts of them, is."""
+    # One instruction takes 64 columns of all rows.
     fits = both(stride <= _LARGEST_STEP, rows >= divide_up(stride, 64))
-    return named("byChunk", choose(fits, 1, 0))
+    return {
+        "rowsPerTile": rows,
+        "tileLength": named("tileLength", divide_up(rows * stride, 256) * 256),
+        "byChunk": named("byChunk", choose(fits, 1, 0)),
+    }
+
+
+def _even(things: Any, cores: Any) -> dict[str, Any]:
+    """Return how many each core takes, and how many cores take one more."""
+    return {"perBlock": things // cores, "extra": things % cores}
 
 
 def _check_blocks(plan: Plan, chip: Chip, columns: int) -> None:
@@ -308,15 +312,22 @@ def fill_values(
     scalars: Mapping[str, float],
 ) -> None:
     """Add what every schedule has: the tensors' sizes and strides, and the numbers of a launch."""
-    for name, extents in layout.sizes:
-        total = 1
-        for extent in extents:
-            total *= evaluate(extent, sizes)
-        values[name] = total
-    for name, stride_of in layout.strides:
-        values[name] = evaluate(stride_of, sizes)
+    values |= tensor_values(layout, lambda extent: evaluate(extent, sizes))
     for tensor, field in layout.field_of.items():
         values[field] = scalars[tensor]
+
+
+def tensor_values(layout: TilingLayout, extent_of: Callable[[Dimension], Any]) -> dict[str, Any]:
+    """Return the tensors' sizes and strides, in elements."""
+    values: dict[str, Any] = {}
+    for name, extents in layout.sizes:
+        total: Any = 1
+        for extent in extents:
+            total = total * extent_of(extent)
+        values[name] = total
+    for name, stride in layout.strides:
+        values[name] = extent_of(stride)
+    return values
 
 
 def pack_values(layout: TilingLayout, values: Mapping[str, float]) -> bytes:

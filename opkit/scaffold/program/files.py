@@ -95,7 +95,7 @@ def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PureP
         spec: as `with_shapes` returns it.
         compute_units: chips, such as `ai_core-Ascend910B2`.
     Raises:
-        SpecError: a formula is wrong, or takes more than one kernel.
+        SpecError: a formula is wrong, or takes kernels that a generated operator does not have.
         UsageError: an unknown compute unit, or one that the kernel cannot run on.
     """
     chips = [find_chip(unit) for unit in compute_units]
