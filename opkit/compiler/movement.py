@@ -191,10 +191,19 @@ def _product_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
 
 def _product_dtype(tensors: Sequence[Tensor], settings: Settings) -> str:
     dtype = as_promoted(tensors, settings)
-    return "int32" if dtype == "int8" else dtype
+    dtype = "int32" if dtype == "int8" else dtype
+    wanted = settings["dtype"]
+    if wanted is None or wanted == dtype:
+        return dtype
+    if wanted != "float32" or dtype not in ("float16", "bfloat16"):
+        raise UsageError(
+            f"products of {tensors[0].dtype} and {tensors[1].dtype} are {dtype}, not {wanted}",
+            help="cast the result; float32 is what float16 and bfloat16 add up in",
+        )
+    return "float32"
 
 
-def _np_product(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
+def _np_product(a: Any, b: Any, transpose_a: bool, transpose_b: bool, dtype: str | None) -> Any:
     a = np.swapaxes(a, -1, -2) if transpose_a else a
     b = np.swapaxes(b, -1, -2) if transpose_b else b
     if not is_floating(str(a.dtype)):
@@ -209,8 +218,18 @@ def _np_slice(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
 
 
 def _grad_product(
-    grad: Value, a: Value, b: Value, y: Value, transpose_a: bool, transpose_b: bool
+    grad: Value,
+    a: Value,
+    b: Value,
+    y: Value,
+    transpose_a: bool,
+    transpose_b: bool,
+    dtype: str | None,
 ) -> Sequence[Value | None]:
+    if dtype is not None:
+        # The cube multiplies matrices of one type.
+        grad = grad.astype(a.dtype)
+
     def dot(p: Value, q: Value, tp: bool, tq: bool) -> Value:
         return p.apply("matmul", q, transpose_a=tp, transpose_b=tq)
 
@@ -301,6 +320,7 @@ ROWS = (
         gradient=_grad_product,
         pto="matmul",
         aten="matmul",
-        parameters={"transpose_a": False, "transpose_b": False},
+        # `dtype`: of the result, where it is not the operands': float32 keeps the sums of halves.
+        parameters={"transpose_a": False, "transpose_b": False, "dtype": None},
     ),
 )

@@ -320,15 +320,32 @@ def _cast(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | Non
     (x,) = inputs
     if x.dtype == node.output.dtype:
         return x
+    if not is_floating(node.output.dtype) or not is_floating(x.dtype):
+        return None
     inner = work.node_of(x)
-    if (
-        inner is not None
-        and inner.operator == "cast"
-        and is_floating(node.output.dtype)
-        and is_floating(x.dtype)
-    ):
+    if inner is not None and inner.operator == "cast":
         return work_value(work, inner.inputs[0]).astype(node.output.dtype)
-    return None
+    sums = _sums(work, x)
+    return None if sums is None else sums.astype(node.output.dtype)
+
+
+_MOVING = ("reshape", "transpose", "slice", "broadcast_to")
+"""Operators of one tensor whose results are elements of it."""
+
+
+def _sums(work: _Simplifier, x: Value) -> Value | None:
+    """Return a product, or a part of it, in the data type that it was added up in, where a cast
+    rounds it."""
+    inner = work.node_of(x)
+    if inner is None or inner.operator not in ("cast", *_MOVING):
+        return None
+    source = work_value(work, inner.inputs[0])
+    if inner.operator == "cast":
+        product = work.node_of(source)
+        is_product = product is not None and product.operator == "matmul"
+        return source if is_product and source.dtype == "float32" else None
+    found = _sums(work, source)
+    return None if found is None else found.apply(inner.operator, **dict(inner.attributes))
 
 
 def _reshape(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
@@ -374,7 +391,23 @@ def _matmul(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | N
             operands[index] = work_value(work, inner.inputs[0])
             flags[flag] = not flags[flag]
             changed = True
-    return work.builder.apply("matmul", *operands, **flags) if changed else None
+    dtype: Any = node.settings["dtype"]
+    if _is_cast_behind(work.graph, node.output):
+        # The cube adds up in float32: a cast of the result takes the sums, not what rounds them.
+        dtype, changed = "float32", True
+    return work.builder.apply("matmul", *operands, **flags, dtype=dtype) if changed else None
+
+
+def _is_cast_behind(graph: Graph, half: Tensor) -> bool:
+    """Whether a tensor of 16 bits, or a part of it, is read as another type with fractions."""
+    if half.dtype not in ("float16", "bfloat16"):
+        return False
+    for user in graph.users[half.name]:
+        if user.operator == "cast" and is_floating(user.output.dtype):
+            return True
+        if user.operator in _MOVING and _is_cast_behind(graph, user.output):
+            return True
+    return False
 
 
 def _expand_to(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:

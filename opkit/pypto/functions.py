@@ -148,8 +148,19 @@ def _matmul(
             location=here(),
             help="cast one of them",
         )
-    result = new_value(current_builder(), "matmul", a, b, transpose_a=a_trans, transpose_b=b_trans)
-    wanted = result.dtype if out_dtype is None else dtype_name(out_dtype)
+    usual = "int32" if a.dtype == "int8" else a.dtype
+    wanted = usual if out_dtype is None else dtype_name(out_dtype)
+    # What follows sees the sums, which are rounded once: to the result's type.
+    is_summed = usual in ("float16", "bfloat16") and (scale is not None or wanted != usual)
+    result = new_value(
+        current_builder(),
+        "matmul",
+        a,
+        b,
+        transpose_a=a_trans,
+        transpose_b=b_trans,
+        dtype="float32" if is_summed else None,
+    )
     if scale is not None:
         result = result.apply("cast", dtype="float32") * float(scale)
     if bias is not None:
