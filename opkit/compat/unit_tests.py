@@ -5,6 +5,8 @@
     OPERATOR/tests/ut/op_kernel/NAME_tiling_def.h     first in every source, where there is one;
                                                       some libraries call it NAME_tiling.h
     LIBRARY/tests/ut/op_kernel/*.cpp              what tests share; not the main function
+    LIBRARY/tests/ut/common/NAME.cpp              where a test includes NAME.h; such tests may run
+                                                  the operator's host code, which comes with it
 
 A test's program has the kernel, the tests, and what they share. It starts four folders below a
 folder with everything of the library, as in the library's own build, so relative paths fit.
@@ -46,7 +48,8 @@ __all__ = [
 
 _FOLDER = Path("tests") / "ut" / "op_kernel"
 _OWN_TILING = ("_tiling_def.h", "_tiling.h")
-_SHARED_HEADERS = (_FOLDER, Path("tests") / "ut" / "common")
+_COMMON = Path("tests") / "ut" / "common"
+_SHARED_HEADERS = (_FOLDER, _COMMON)
 _CASE = re.compile(r"\bAddOpTestCase\s*\(([^)]*)\)")
 _COMMENT = re.compile(r"#[^\n]*")
 # What a test's CMakeLists.txt copies to where its program starts.
@@ -276,8 +279,14 @@ class _Attempt:
             raise UsageError(f"{project.root}: is no operator of a library")
         chip = find_chip(self.chip)
         kernel = _kernel_of(test, project.tree, chip.soc_config)
+        common = _common_sources(test, library.root / _COMMON)
         has_own = _own_tiling(test) is not None
-        described = None if has_own and test.is_named else self._described(project)
+        described: HostDescription | None = None
+        if common:
+            # Such tests may run the host code: without it they do not build.
+            described = host_description(project, chip=self.chip, out=self.place / "host")
+        elif not (has_own and test.is_named):
+            described = self._described(project)
         first = self._first_header(described)
         options = project.tree.kernel_options("ALL", soc_config=chip.soc_config)
         headers = [test.folder, *(library.root / folder for folder in _SHARED_HEADERS)]
@@ -294,6 +303,7 @@ class _Attempt:
             "-w",
             *_DEFINES,
             f'-DUT_SOC_VERSION="{self.chip}"',
+            f"-DBUILD_SOC_VERSION={chip.soc_config}",
             *(test.options if test.is_named else _type_macros(described, test)),
             *(word for folder in includes for word in ("-I", str(folder))),
             *options,
@@ -301,7 +311,8 @@ class _Attempt:
             *("-include", "cstdint"),
             *(word for path in first for word in ("-include", str(path))),
             *kernels,
-            *map(str, (*test.sources, *shared)),
+            *map(str, (*test.sources, *shared, *common)),
+            *(_linked(described.library) if common and described else ()),
             *(() if _MAIN.search(own) else ("-lgtest_main",)),
             *(("-lgtest",) if needs_googletest(test) else ()),
             "-lpthread",
@@ -358,6 +369,31 @@ class _Attempt:
         unit = self.place / f"{self.test.operator}_kernel.cpp"
         unit.write_text(f'#include "opkit/kernel_constants.h"\n#include "{kernel}"\n', "utf-8")
         return unit
+
+
+def _common_sources(test: UnitTest, common: Path) -> tuple[Path, ...]:
+    """Return the sources in the library's common folder for headers that these tests include."""
+    found: dict[Path, None] = {}
+    waiting = list(test.sources)
+    while waiting:
+        for name in _INCLUDE.findall(read_text(waiting.pop(0))):
+            header = common / name
+            for path in (header, header.with_suffix(".cpp")):
+                if path.is_file() and path not in found:
+                    found[path] = None
+                    waiting.append(path)
+    return tuple(path for path in found if path.suffix == ".cpp")
+
+
+def _linked(library: Path | None) -> tuple[str, ...]:
+    """Return words that load a library with a program, though the program calls nothing in it."""
+    if library is None:
+        return ()
+    return (
+        "-Wl,--no-as-needed",
+        str(library.absolute()),
+        f"-Wl,-rpath,{library.parent.absolute()}",
+    )
 
 
 def _own_tiling(test: UnitTest) -> Path | None:

@@ -104,6 +104,8 @@ class HostDescription:
 
     operators: tuple[DescribedOperator, ...]
     tiling_structs: tuple[TilingStruct, ...]
+    library: Path | None = None
+    """The host library that was asked; None where only its answer is at hand."""
 
     def tiling_text(self, op: str, *, without: Collection[str] = ()) -> tuple[str, str | None]:
         """Return the structs that an operator's kernel reads, and the name of its default one.

@@ -403,21 +403,22 @@ class _Build:
     def _describe(self, host: UnitResult) -> HostDescription:
         """Return what the host library registers, asked of it once for each of its states."""
         known = self._work / "described.json"
-        try:
-            document = json.loads(known.read_bytes())
-            if document["digest"] == host.digest:
-                return parse_description(
-                    document["host"], soc_config=self._chip.soc_config, source=self.project.root
-                )
-        except (OSError, ValueError, KeyError):
-            pass
         place = self._place(HOST_LIBRARY)
         if host.data is not None:
             place = self._work / HOST_LIBRARY
             write_aside(place, host.data, mode=0o755)
-        found = ask_host(place)
-        write_aside(known, json.dumps({"digest": host.digest, "host": found}).encode())
-        return parse_description(found, soc_config=self._chip.soc_config, source=self.project.root)
+        try:
+            document = json.loads(known.read_bytes())
+            found = document["host"] if document["digest"] == host.digest else None
+        except (OSError, ValueError, KeyError):
+            found = None
+        if found is None:
+            found = ask_host(place)
+            write_aside(known, json.dumps({"digest": host.digest, "host": found}).encode())
+        described = parse_description(
+            found, soc_config=self._chip.soc_config, source=self.project.root
+        )
+        return replace(described, library=place)
 
     def _described_kernels(self, described: HostDescription) -> tuple[CompileUnit, ...]:
         """Return the kernels of a tree; those of other projects are known from their prototypes."""

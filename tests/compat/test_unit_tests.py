@@ -116,3 +116,72 @@ def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path:
     source.write_text('#include <cstdio>\nint main() { std::puts("[  PASSED  ] 0 tests."); }\n')
     code, row = run()
     assert (code, row["verdict"], row["cause"]) == (1, "unverified", "runs no test")
+
+
+TILED_H = """
+#pragma once
+#include "op_tiling_context_builder.h"
+gert::TilingContext* tiled(int64_t count, int64_t by);
+"""
+
+TILED = """
+#include "tiled.h"
+#include "base/registry/op_impl_space_registry_v2.h"
+
+#define TEXT_INNER(x) #x
+#define TEXT(x) TEXT_INNER(x)
+
+struct CompileInfo {
+  uint64_t ub_size;
+  std::string version;
+};
+
+gert::TilingContext* tiled(int64_t count, int64_t by) {
+  static CompileInfo info = {196352, "Ascend910B2"};
+  static fe::PlatFormInfos platform;
+  static auto data = gert::TilingData::CreateCap(4096);
+  static auto sizes = gert::ContinuousVector::Create<size_t>(4);
+  static gert::ContextHolder<gert::TilingContext> holder;
+  platform.Init();
+  platform.SetPlatformRes("SoCInfo", {{"ai_core_cnt", "4"}, {"core_type_list", "AICore"}});
+  if (std::string(TEXT(BUILD_SOC_VERSION)) != "ascend910b") return nullptr;
+  const gert::StorageFormat nd(ge::FORMAT_ND, ge::FORMAT_ND);
+  gert::Tensor x({{count}, {count}}, nd, gert::kOnHost, ge::DT_FLOAT);
+  gert::OpTilingContextBuilder builder;
+  builder.OpType("Shift").OpName("Shift").IOInstanceNum({1, 0}, {1}).AppendAttr(by);
+  builder.InputTensors({&x}).OutputTensors({&x}).CompileInfo(&info).PlatformInfo(&platform);
+  builder.TilingData(reinterpret_cast<gert::TilingData*>(data.get()));
+  builder.Workspace(reinterpret_cast<gert::ContinuousVector*>(sizes.get()));
+  holder = builder.Build();
+  const auto registry = gert::DefaultOpImplSpaceRegistryV2::GetInstance().GetSpaceRegistry();
+  const auto* functions = registry->GetOpImpl("Shift");
+  if (functions == nullptr) return nullptr;
+  auto* context = holder.GetContext();
+  return functions->tiling(context) == ge::GRAPH_SUCCESS ? context : nullptr;
+}
+"""
+
+
+@pytest.mark.slow
+def test_a_test_may_run_the_operators_tiling_function(tmp_path: Path) -> None:
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    common = root / "tests/ut/common"
+    common.mkdir()
+    (common / "tiled.h").write_text(TILED_H)
+    (common / "tiled.cpp").write_text(TILED)
+    (common / "left.cpp").write_text("#error nothing includes left.h\n")
+    source = root / "math/shift/tests/ut/op_kernel/test_shift.cpp"
+    text = source.read_text().replace('"data_utils.h"', '"data_utils.h"\n#include "tiled.h"')
+    call = (
+        "auto* context = tiled(MOST, 3);\n  if (context == nullptr) return 4;\n"
+        "  const auto* raw = context->GetRawTilingData();\n"
+        "  if (context->GetBlockDim() != 4 || raw->GetDataSize() != sizeof(*tiling)) return 5;\n"
+        "  *tiling = *(const ShiftTilingData*)raw->GetData();"
+    )
+    assert "*tiling = {MOST, MOST, 3};" in text and "shift, 1," in text
+    text = text.replace("*tiling = {MOST, MOST, 3};", call).replace("shift, 1,", "shift, 4,")
+    source.write_text(text)
+    done = CliRunner().invoke(command, [str(root), "--unit-tests", "--json"])
+    (row,) = json.loads(done.stdout)["unit_tests"]
+    assert (row["verdict"], row["tests"], row["compared"]) == ("pass", 1, 1), row

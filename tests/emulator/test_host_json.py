@@ -46,6 +46,9 @@ int main() {
   if (!text["a"][2].is_null() || text.value("z", 7) != 7 || !text.contains("c") || text["b"].size() != 0) return 3;
   const double number = text["a"][1];
   std::string keys;
+  keys = json("first");
+  if (keys != "first") return 6;
+  keys.clear();
   for (auto it = text.begin(); it != text.end(); ++it) keys += it.key();
   if (number != 25 || keys != "abc") return 4;
 

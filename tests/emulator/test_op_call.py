@@ -154,6 +154,9 @@ int main() {
   gert::TilingData data(bytes, sizeof bytes);
   gert::TilingContext::State tiling = {};
   tiling.tiling_data = &data;
+  size_t sizes[2];
+  gert::ContinuousVector workspace(sizes, 2);
+  tiling.workspace_sizes = &workspace;
   gert::TilingContext context(&node, &tiling);
   std::printf("%d", context.GetInputShape(1) == nullptr);     // one tensor
   std::printf("%d", context.GetOptionalInputShape(0) == nullptr);  // absent
@@ -166,7 +169,7 @@ int main() {
   std::printf("%d", context.GetTilingData<Large>() == nullptr);
   std::printf("%d", data.Append(uint64_t{5}) == ge::GRAPH_SUCCESS);
   std::printf("%d", data.Append('x') == ge::GRAPH_FAILED);
-  std::printf("%d", context.GetWorkspaceSizes(100) == nullptr);
+  std::printf("%d", context.GetWorkspaceSizes(3) == nullptr);
   std::printf("%d", gert::Shape({2}).GetDim(1) == gert::Shape::kInvalidDimValue);
   std::printf("%d", gert::Shape().GetShapeSize() == 1);
 }

@@ -7,13 +7,29 @@ namespace {
 thread_local Registry* open_registry = nullptr;
 thread_local RegistrationScope* open_scope = nullptr;
 
-/// Registrations outside a library that is being opened, such as those of a host program itself, have no caller to
-/// report to and nobody to call them: they are dropped.
-Operator* operator_to_fill(const char* op_type) {
-  if (open_registry == nullptr) return nullptr;
-  Operator& entry = (*open_registry)[op_type];
+/// Of a process that has host code in itself, such as a test of a tiling function.
+struct ProcessRegistry {
+  std::mutex lock;
+  Registry operators;
+};
+ProcessRegistry& process_registry() {
+  static auto* const registry = new ProcessRegistry();  // never freed: libraries register while the process ends, too
+  return *registry;
+}
+
+Operator& operator_in(Registry& registry, const char* op_type) {
+  Operator& entry = registry[op_type];
   entry.type = op_type;
-  return &entry;
+  return entry;
+}
+
+/// Calls `fill` with the operator in the library that is being opened; outside one, in the process.
+template <typename Fill>
+void fill_operator(const char* op_type, Fill&& fill) {
+  if (open_registry != nullptr) return fill(operator_in(*open_registry, op_type));
+  ProcessRegistry& process = process_registry();
+  const std::lock_guard<std::mutex> guard(process.lock);
+  fill(operator_in(process.operators, op_type));
 }
 
 std::vector<Param> params(const ParamDescription* descriptions, size_t count) {
@@ -64,6 +80,43 @@ bool has_our_version(uint32_t version, const char* op_type) {
   refuse(std::string(op_type) + " was built against host headers of version " + std::to_string(version) +
          ", this opkit has version " + std::to_string(kHostAbiVersion) + ": build the project again");
   return false;
+}
+
+void define(Operator& entry, const OpDescription& description) {
+  if (entry.has_definition) {
+    refuse(std::string("two OpDefs register the operator ") + description.op_type);
+    return;
+  }
+  entry.has_definition = true;
+  entry.inputs = params(description.inputs, description.input_count);
+  entry.outputs = params(description.outputs, description.output_count);
+  for (size_t i = 0; i < description.attr_count; ++i) {
+    const AttrDescription& attr = description.attrs[i];
+    entry.attrs.push_back({attr.name, attr.is_required, attr.has_default, attr_value(attr.default_value)});
+  }
+  for (size_t i = 0; i < description.config_count; ++i) {
+    const ConfigDescription& config = description.configs[i];
+    entry.configs.push_back({config.soc_config, config.op_file == nullptr ? "" : config.op_file,
+                             params(config.inputs, config.input_count), params(config.outputs, config.output_count)});
+  }
+  take(entry.infer_shape, description.infer_shape);
+  take(entry.infer_data_type, description.infer_data_type);
+  take(entry.tiling, description.tiling);
+  entry.launches_with_empty_outputs = description.launches_with_empty_outputs;
+  entry.unsupported = description.unsupported == nullptr ? "" : description.unsupported;
+}
+
+void add_functions(Operator& entry, const OpFunctions& functions) {
+  take(entry.infer_shape, functions.infer_shape);
+  take(entry.infer_data_type, functions.infer_data_type);
+  take(entry.tiling, functions.tiling);
+  take(entry.tiling_parse, functions.tiling_parse);
+  take(entry.create_compile_info, functions.create_compile_info);
+  entry.value_dependent_inputs.insert(entry.value_dependent_inputs.end(), functions.value_dependent_inputs,
+                                      functions.value_dependent_inputs + functions.value_dependent_count);
+  if (const AttrDescription* attr = functions.private_attr; attr != nullptr) {
+    entry.private_attrs.push_back({attr->name, attr->is_required, attr->has_default, attr_value(attr->default_value)});
+  }
 }
 
 }  // namespace
@@ -126,46 +179,31 @@ const char* kind_name(opkit_attr_kind kind) {
 void opkit_register_operator(const opkit::host::OpDescription* description) {
   using namespace opkit::host;
   if (!has_our_version(description->abi_version, description->op_type)) return;
-  Operator* entry = operator_to_fill(description->op_type);
-  if (entry == nullptr) return;
-  if (entry->has_definition) {
-    refuse(std::string("two OpDefs register the operator ") + description->op_type);
-    return;
-  }
-  entry->has_definition = true;
-  entry->inputs = params(description->inputs, description->input_count);
-  entry->outputs = params(description->outputs, description->output_count);
-  for (size_t i = 0; i < description->attr_count; ++i) {
-    const AttrDescription& attr = description->attrs[i];
-    entry->attrs.push_back({attr.name, attr.is_required, attr.has_default, attr_value(attr.default_value)});
-  }
-  for (size_t i = 0; i < description->config_count; ++i) {
-    const ConfigDescription& config = description->configs[i];
-    entry->configs.push_back({config.soc_config, config.op_file == nullptr ? "" : config.op_file,
-                              params(config.inputs, config.input_count), params(config.outputs, config.output_count)});
-  }
-  take(entry->infer_shape, description->infer_shape);
-  take(entry->infer_data_type, description->infer_data_type);
-  take(entry->tiling, description->tiling);
-  entry->launches_with_empty_outputs = description->launches_with_empty_outputs;
-  entry->unsupported = description->unsupported == nullptr ? "" : description->unsupported;
+  fill_operator(description->op_type, [&](Operator& entry) { define(entry, *description); });
 }
 
 void opkit_register_functions(const opkit::host::OpFunctions* functions) {
   using namespace opkit::host;
   if (!has_our_version(functions->abi_version, functions->op_type)) return;
-  Operator* entry = operator_to_fill(functions->op_type);
-  if (entry == nullptr) return;
-  take(entry->infer_shape, functions->infer_shape);
-  take(entry->infer_data_type, functions->infer_data_type);
-  take(entry->tiling, functions->tiling);
-  take(entry->tiling_parse, functions->tiling_parse);
-  take(entry->create_compile_info, functions->create_compile_info);
-  entry->value_dependent_inputs.insert(entry->value_dependent_inputs.end(), functions->value_dependent_inputs,
-                                       functions->value_dependent_inputs + functions->value_dependent_count);
-  if (const AttrDescription* attr = functions->private_attr; attr != nullptr) {
-    entry->private_attrs.push_back({attr->name, attr->is_required, attr->has_default, attr_value(attr->default_value)});
-  }
+  fill_operator(functions->op_type, [&](Operator& entry) { add_functions(entry, *functions); });
+}
+
+bool opkit_find_functions(const char* op_type, opkit::host::OpFunctions* functions) {
+  using namespace opkit::host;
+  ProcessRegistry& process = process_registry();
+  const std::lock_guard<std::mutex> guard(process.lock);
+  const auto found = process.operators.find(op_type);
+  if (found == process.operators.end()) return false;
+  const Operator& entry = found->second;
+  *functions = {};
+  functions->abi_version = kHostAbiVersion;
+  functions->op_type = entry.type.c_str();
+  functions->infer_shape = entry.infer_shape;
+  functions->infer_data_type = entry.infer_data_type;
+  functions->tiling = entry.tiling;
+  functions->tiling_parse = entry.tiling_parse;
+  functions->create_compile_info = entry.create_compile_info;
+  return true;
 }
 
 void opkit_register_tiling_class(const opkit::host::TilingClass* description) {

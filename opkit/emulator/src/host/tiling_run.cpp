@@ -11,6 +11,7 @@
 namespace opkit::host {
 namespace {
 
+constexpr size_t kMaxWorkspaceCount = 16;                   // ours: the documents name no limit
 constexpr uint32_t kMaxBlockDim = 65535;                    // Source: TilingContext, SetBlockDim
 constexpr uint64_t kMaxWorkspaceBytes = uint64_t{1} << 36;  // ours: what lies above is taken for a miscalculation
 
@@ -45,7 +46,11 @@ TilingResult run_tiling(opkit_library& library, const BoundCall& call, const Chi
   if (memory == nullptr) memory = std::make_unique<TilingMemory>();
   TilingResult result;
   gert::TilingData data(memory->data(), kTilingCapacity);
+  size_t workspace_sizes[kMaxWorkspaceCount] = {};
+  gert::ContinuousVector workspace(workspace_sizes, kMaxWorkspaceCount);
+  workspace.SetSize(0);
   gert::TilingContext::State state = {};
+  state.workspace_sizes = &workspace;
   state.tiling_data = &data;
   state.platform = opkit_platform(chip.name.c_str());
   state.compile_info = compile_info(library, entry, chip, state.platform);
@@ -62,11 +67,10 @@ TilingResult run_tiling(opkit_library& library, const BoundCall& call, const Chi
     refuse("sets the size of its tiling data to " + std::to_string(data.GetDataSize()) + " bytes; GetCapacity() is " +
            std::to_string(kTilingCapacity));
   }
-  for (size_t i = 0; i < state.workspace_count; ++i) {
-    const bool overflows =
-        __builtin_add_overflow(result.workspace_bytes, state.workspace_sizes[i], &result.workspace_bytes);
+  for (size_t i = 0; i < workspace.GetSize(); ++i) {
+    const bool overflows = __builtin_add_overflow(result.workspace_bytes, workspace_sizes[i], &result.workspace_bytes);
     if (overflows || result.workspace_bytes > kMaxWorkspaceBytes) {
-      refuse("asks for the impossible workspace of " + std::to_string(state.workspace_sizes[i]) + " bytes");
+      refuse("asks for the impossible workspace of " + std::to_string(workspace_sizes[i]) + " bytes");
     }
   }
   result.data.assign(memory->data(), memory->data() + data.GetDataSize());

@@ -3,6 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "graph/ge_error_codes.h"
 
 namespace gert {
 
@@ -11,8 +16,24 @@ class ContinuousVector {
   ContinuousVector() = default;
   ContinuousVector(void* data, size_t size) : size_(size), capacity_(size), data_(data) {}
 
+  /// An empty vector with zeroed room for `capacity` values of T, in one piece that starts with the vector.
+  template <typename T>
+  static std::unique_ptr<uint8_t[]> Create(size_t capacity) {
+    static_assert(alignof(T) <= alignof(ContinuousVector), "its values lie right behind the vector");
+    auto bytes = std::make_unique<uint8_t[]>(sizeof(ContinuousVector) + capacity * sizeof(T));
+    auto* vector = new (bytes.get()) ContinuousVector(bytes.get() + sizeof(ContinuousVector), capacity);
+    vector->size_ = 0;
+    return bytes;
+  }
+
   size_t GetSize() const { return size_; }
   size_t GetCapacity() const { return capacity_; }
+  /// GRAPH_FAILED, and no change, when that is more than the capacity.
+  ge::graphStatus SetSize(size_t size) {
+    if (size > capacity_) return ge::GRAPH_FAILED;
+    size_ = size;
+    return ge::GRAPH_SUCCESS;
+  }
   const void* GetData() const { return data_; }
   void* MutableData() { return data_; }
 

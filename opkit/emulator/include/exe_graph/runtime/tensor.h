@@ -11,11 +11,15 @@
 
 namespace gert {
 
+/// Which dimensions of a shape were added to reach a format's rank; here nothing adds any.
+class ExpandDimsType {};
+
 /// A format as the caller sees it and as the data lies in memory.
 class StorageFormat {
  public:
   StorageFormat() = default;
-  StorageFormat(ge::Format origin, ge::Format storage) : origin_(origin), storage_(storage) {}
+  StorageFormat(ge::Format origin, ge::Format storage, const ExpandDimsType& = {})
+      : origin_(origin), storage_(storage) {}
   ge::Format GetOriginFormat() const { return origin_; }
   ge::Format GetStorageFormat() const { return storage_; }
 
@@ -48,6 +52,18 @@ enum TensorPlacement : int32_t { kOnDeviceHbm, kOnHost, kFollowing, kTensorPlace
 /// otherwise the data lies on the device and GetData() is null.
 class Tensor {
  public:
+  Tensor() = default;
+  /// `data` holds as many bytes as shape and type say, and stays the caller's; null: the values cannot be read here.
+  Tensor(const StorageShape& shape, const StorageFormat& format, TensorPlacement, ge::DataType dtype,
+         void* data = nullptr)
+      : shape_(shape), data_(data) {
+    desc_.SetDataType(dtype);
+    desc_.SetOriginFormat(format.GetOriginFormat());
+    desc_.SetStorageFormat(format.GetStorageFormat());
+    const int64_t bytes = ge::GetSizeInBytes(GetShapeSize(), dtype);
+    if (data != nullptr && bytes > 0) size_bytes_ = static_cast<size_t>(bytes);
+  }
+
   const StorageShape& GetShape() const { return shape_; }
   StorageShape& GetShape() { return shape_; }
   const Shape& GetOriginShape() const { return shape_.GetOriginShape(); }

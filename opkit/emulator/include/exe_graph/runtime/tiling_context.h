@@ -23,18 +23,16 @@ class Stride {
 
 class TilingContext : public ExtendedKernelContext {
  public:
-  static constexpr size_t kMaxWorkspaceCount = 16;
-
   /// What the tiling function decides, and what it may ask about. The library owns it.
   struct State {
     TilingData* tiling_data;
-    size_t workspace_sizes[kMaxWorkspaceCount];
-    size_t workspace_count;
+    ContinuousVector* workspace_sizes;  ///< of size_t
     uint64_t tiling_key;
     uint32_t block_dim;
     uint32_t schedule_mode;
     uint32_t local_memory_bytes;
     int32_t deterministic;
+    int32_t deterministic_level;
     bool needs_atomic;
     const void* compile_info;
     fe::PlatFormInfos* platform;
@@ -81,16 +79,17 @@ class TilingContext : public ExtendedKernelContext {
   }
   uint64_t GetTilingKey() const { return state_->tiling_key; }
 
-  /// Room for `workspace_count` sizes in bytes; null when that is more than kMaxWorkspaceCount.
+  /// Room for `workspace_count` sizes in bytes; null when that is more than there is room for.
   size_t* GetWorkspaceSizes(size_t workspace_count) {
-    if (workspace_count > kMaxWorkspaceCount) return nullptr;
-    state_->workspace_count = workspace_count;
-    return state_->workspace_sizes;
+    ContinuousVector* sizes = state_->workspace_sizes;
+    if (sizes == nullptr || sizes->SetSize(workspace_count) != ge::GRAPH_SUCCESS) return nullptr;
+    return static_cast<size_t*>(sizes->MutableData());
   }
-  size_t GetWorkspaceNum() const { return state_->workspace_count; }
+  size_t GetWorkspaceNum() const { return state_->workspace_sizes == nullptr ? 0 : state_->workspace_sizes->GetSize(); }
 
   fe::PlatFormInfos* GetPlatformInfo() const { return state_->platform; }
   int32_t GetDeterministic() const { return state_->deterministic; }
+  int32_t GetDeterministicLevel() const { return state_->deterministic_level; }
 
   template <typename T>
   const T* GetCompileInfo() const {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <type_traits>
 
 #include "graph/ge_error_codes.h"
@@ -13,6 +15,13 @@ namespace gert {
 class TilingData {
  public:
   TilingData(void* data, size_t capacity) : data_(data), capacity_(capacity) {}
+
+  /// No data, with zeroed room for `capacity` bytes of it, in one piece that starts with the TilingData.
+  static std::unique_ptr<uint8_t[]> CreateCap(size_t capacity) {
+    auto bytes = std::make_unique<uint8_t[]>(sizeof(TilingData) + capacity);
+    new (bytes.get()) TilingData(bytes.get() + sizeof(TilingData), capacity);
+    return bytes;
+  }
 
   size_t GetCapacity() const { return capacity_; }
   size_t GetDataSize() const { return data_size_; }

@@ -22,7 +22,7 @@ struct PlatFormInfos;
 namespace opkit::host {
 
 /// Changes with any type in this file and with the contexts under exe_graph/runtime.
-constexpr uint32_t kHostAbiVersion = 4;
+constexpr uint32_t kHostAbiVersion = 5;
 
 using InferShapeFunction = uint32_t (*)(gert::InferShapeContext*);
 using InferDataTypeFunction = uint32_t (*)(gert::InferDataTypeContext*);
@@ -139,6 +139,10 @@ OPKIT_API void opkit_register_functions(const opkit::host::OpFunctions* function
 
 /// Registers a class of tiling data. The build writes it into the kernel's source as a plain struct.
 OPKIT_API void opkit_register_tiling_class(const opkit::host::TilingClass* description);
+
+/// Finds the functions that libraries of this process registered while it started or loaded them by itself, apart from
+/// those opened through op_call.h. False where the operator has none.
+OPKIT_API bool opkit_find_functions(const char* op_type, opkit::host::OpFunctions* functions);
 
 /// Takes one line of an operator's log. Errors become part of opkit_last_error() when the operator call fails.
 OPKIT_API void opkit_log(opkit::host::LogLevel level, const char* operator_name, const char* file, uint32_t line,

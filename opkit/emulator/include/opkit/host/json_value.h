@@ -231,9 +231,11 @@ class Json {
     }
     return value;
   }
-  template <typename T, std::enable_if_t<std::is_arithmetic_v<T> || std::is_same_v<T, std::string> ||
-                                             IsVector<T>::value || IsTextMap<T>::value,
-                                         int> = 0>
+  // Not as a char: assigning to a string would be ambiguous, which takes one, too.
+  template <typename T,
+            std::enable_if_t<(std::is_arithmetic_v<T> && !std::is_same_v<T, char>) || std::is_same_v<T, std::string> ||
+                                 IsVector<T>::value || IsTextMap<T>::value,
+                             int> = 0>
   operator T() const {
     return get<T>();
   }
