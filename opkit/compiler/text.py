@@ -93,8 +93,15 @@ _TAKEN = frozenset(
         "blocks",
         "part",
         "unit",
+        *("batch", "block", "extra", "firstRow", "firstTile", "given", "lastRow", "lastTile"),
+        *("masks", "op", "stride", "work"),
+        # Macros of C's headers.
+        *("complex", "environ", "errno", "i386", "imaginary", "linux", "stderr", "stdin"),
+        *("stdout", "unix"),
     ]
 )
+_MEMBERS = ("Buffer", "Global", "Local", "Queue", "Size", "Slots")
+"""What the names of kernels' own members end in."""
 
 
 def identifier(name: str) -> str:
@@ -104,7 +111,7 @@ def identifier(name: str) -> str:
     text = text[:1].lower() + text[1:]
     if text[0].isdigit():
         text = f"t{text}"
-    return f"{text}Value" if text in _TAKEN else text
+    return f"{text}Value" if text in _TAKEN or text.endswith(_MEMBERS) else text
 
 
 def upper(name: str) -> str:

@@ -14,6 +14,7 @@ INPUTS = [oc.TensorSpec("x", (M, N), "float16"), oc.TensorSpec("w", (N,), "float
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(3, 5))
 W = RANDOM.normal(size=5)
+_TANH = 0.5 * X * (1 + np.tanh(W)) + 2 * (1 - np.tanh(W))
 WHOLE = RANDOM.integers(-9, 9, size=(3, 5))
 
 
@@ -35,6 +36,8 @@ def graph_of(text: str, dtype: str = "float16") -> oc.Graph:
         ("concat(x, x[:, 0:2], axis=1)", np.concatenate([X, X[:, :2]], 1)),
         ("x @ x.T", X @ X.T),
         ("softmax(x, axis=0)", np.exp(X) / np.exp(X).sum(0)),
+        ("0.5 * x * (1 + tanh(w)) + (1 - tanh(w)) - (tanh(w) - 1)", _TANH),
+        ("x * tanh(softplus(x))", X * np.tanh(np.log1p(np.exp(X)))),
         ("x * pi + log(e) - ln(e)", X * math.pi),
     ],
 )
@@ -61,6 +64,11 @@ def test_an_attribute_and_a_size_are_values() -> None:
     graph = oc.formula_graph("formula", INPUTS, outputs, attributes)
     found = oc.run_graph(graph, {"x": X, "w": W}, {"scale": 3.0})
     np.testing.assert_allclose(found[graph.outputs[0][1]], X * 3 + 5)
+
+
+def test_a_cancelling_sum_is_computed_by_an_equal_form() -> None:
+    found = oc.evaluate_formulas({"y": "1 + tanh(x)"}, {"x": np.array([-30.0])})
+    np.testing.assert_allclose(found, 2 / (1 + np.exp(60.0)), rtol=1e-12)
 
 
 def test_halves_are_computed_in_single_precision() -> None:

@@ -108,6 +108,15 @@ def test_one_kernel_serves_every_size_of_a_named_dimension(run_program: Run) -> 
         run_program(lambda x: x.apply("softmax"), spec, **sizes)
 
 
+@pytest.mark.parametrize("name", ["stride", "op", "work", "input_queue", "row_slots", "linux"])
+def test_a_tensor_may_be_called_what_kernels_call_their_own(name: str) -> None:
+    specs = [Spec(name, (5, 7)), Spec("w", (7,))]
+    kernel = oc.compile(lambda x, w: x / x.sum(axis=-1, keepdims=True) * w, *specs, name="named")
+    x = np.arange(1, 36, dtype=np.float32).reshape(5, 7)
+    w = np.arange(7, dtype=np.float32)
+    np.testing.assert_allclose(kernel(x, w), x / x.sum(-1, keepdims=True) * w, rtol=1e-6)
+
+
 def test_a_number_comes_with_the_launch() -> None:
     builder = oc.GraphBuilder("scaled")
     x = builder.input("x", (5, 7))
