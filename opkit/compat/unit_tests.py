@@ -1,6 +1,8 @@
 """Kernel unit tests of operator libraries, written for the CPU twin: built, run and counted.
 
     OPERATOR/tests/ut/op_kernel/CMakeLists.txt    AddOpTestCase(NAME "CHIP;CHIP" "-DOPTION ..." ...)
+                                                  or AddOpsTestCase(OP_NAME NAME SOC_VERSION CHIP
+                                                  ... OTHER_COMPILE_OPTIONS ... UT_SRC_FILES ...)
     OPERATOR/tests/ut/op_kernel/test_NAME*.cpp    tests of GoogleTest
     OPERATOR/tests/ut/op_kernel/NAME_tiling_def.h     first in every source, where there is one;
                                                       some libraries call it NAME_tiling.h
@@ -51,6 +53,8 @@ _OWN_TILING = ("_tiling_def.h", "_tiling.h")
 _COMMON = Path("tests") / "ut" / "common"
 _SHARED_HEADERS = (_FOLDER, _COMMON)
 _CASE = re.compile(r"\bAddOpTestCase\s*\(([^)]*)\)")
+_KEYED_CASE = re.compile(r"\bAddOpsTestCase\s*\(([^)]*)\)")
+_KEYS = ("OP_NAME", "SOC_VERSION", "OTHER_COMPILE_OPTIONS", "TILING_SRC_FILES", "UT_SRC_FILES")
 _COMMENT = re.compile(r"#[^\n]*")
 # What a test's CMakeLists.txt copies to where its program starts.
 _OWN_FILE = re.compile(r"\$\{CMAKE_CURRENT_SOURCE_DIR\}/([\w./-]+)")
@@ -135,8 +139,18 @@ def find_unit_tests(below: Path) -> tuple[UnitTest, ...]:
             if words:
                 chips += words[0].split(";")
                 options = [word for word in words[1:2] if word.startswith("-")] or options
-        sources = tuple(sorted(folder.glob(f"test_{name}*.cpp"))) or tuple(
-            sorted(folder.glob("test_*.cpp"))
+        listed: list[Path] = []
+        for body in _KEYED_CASE.findall(cmake):
+            words_of = _by_key(shlex.split(body))
+            name = next(iter(words_of["OP_NAME"]), name)
+            # A variable of CMake's is what the build is asked for: any chip.
+            chips += [chip for chip in words_of["SOC_VERSION"] if "$" not in chip]
+            options = words_of["OTHER_COMPILE_OPTIONS"][:1] or options
+            listed += _own_files(folder, " ".join(words_of["UT_SRC_FILES"]))
+        sources = (
+            tuple(listed)
+            or tuple(sorted(folder.glob(f"test_{name}*.cpp")))
+            or tuple(sorted(folder.glob("test_*.cpp")))
         )
         if sources:
             found.append(
@@ -406,8 +420,25 @@ def _started_with(test: UnitTest) -> list[Path]:
     """Return the files that the tests find in the folder in which their program starts."""
     cmake = read_text(test.folder / "CMakeLists.txt")
     wanted = set(_STARTED_WITH.findall(cmake))
-    own = dict.fromkeys(test.folder / name for name in _OWN_FILE.findall(cmake))
-    return [path for path in own if path.name in wanted and path.is_file()]
+    return [path for path in _own_files(test.folder, cmake) if path.name in wanted]
+
+
+def _own_files(folder: Path, cmake: str) -> list[Path]:
+    """Return the files of a folder that text for CMake names by ${CMAKE_CURRENT_SOURCE_DIR}."""
+    named = dict.fromkeys(folder / name for name in _OWN_FILE.findall(cmake))
+    return [path for path in named if path.is_file()]
+
+
+def _by_key(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the words behind each key of AddOpsTestCase; lists of CMake's are taken apart."""
+    found: dict[str, list[str]] = {key: [] for key in _KEYS}
+    key = ""
+    for word in words:
+        if word in found:
+            key = word
+        elif key:
+            found[key] += [part for part in word.split(";") if part]
+    return found
 
 
 def _type_macros(described: HostDescription | None, test: UnitTest) -> tuple[str, ...]:

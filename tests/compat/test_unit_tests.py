@@ -25,6 +25,31 @@ def test_cmake_says_the_chips_and_the_macros() -> None:
     assert test.is_named and not needs_googletest(test)
 
 
+def test_a_case_by_keywords_says_its_sources_too(tmp_path: Path) -> None:
+    # A file beside the tests that makes functions of a kernel's template was not compiled.
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    folder = root / "math/shift/tests/ut/op_kernel"
+    for name in ("shift_instances.cpp", "test_shift_left.cpp"):
+        (folder / name).write_text("")
+    cmake = folder / "CMakeLists.txt"
+    text = """AddOpsTestCase(
+        OP_NAME shift SOC_VERSION %s OTHER_COMPILE_OPTIONS "-DA=1 -DB" TILING_SRC_FILES ${others}
+        UT_SRC_FILES ${CMAKE_CURRENT_SOURCE_DIR}/test_shift.cpp
+            ${CMAKE_CURRENT_SOURCE_DIR}/shift_instances.cpp)"""
+    cmake.write_text(text % '"ascend910b;ascend310p"')
+    (test,) = find_unit_tests(root)
+    assert (test.operator, test.chips, test.options) == (
+        "shift",
+        ("ascend910b", "ascend310p"),
+        ("-DA=1", "-DB"),
+    )
+    assert [path.name for path in test.sources] == ["test_shift.cpp", "shift_instances.cpp"]
+    cmake.write_text(text % "${ASCEND_COMPUTE_UNIT}")
+    (test,) = find_unit_tests(root)
+    assert test.chips == () and not test.is_named
+
+
 def test_googletest_is_found_behind_a_header_of_the_tests(tmp_path: Path) -> None:
     # Programs of such tests were not linked with it.
     root = tmp_path / "library"
