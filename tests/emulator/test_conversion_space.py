@@ -15,7 +15,7 @@ from opkit.errors import KernelFault
 PROGRAM = """
 #include <cstdio>
 
-#include "tiling/tiling_api.h"
+#include "tiling/broadcast/broadcast_tiling.h"
 
 using namespace AscendC;
 
