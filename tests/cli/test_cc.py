@@ -127,7 +127,7 @@ def test_a_wrong_source_exits_1_and_shows_the_line(
 
 @pytest.mark.parametrize(
     ("header", "instead"),
-    [("prof", "opkit profile"), ("mdl", "aclnn functions"), ("op", "aclnn functions")],
+    [("mdl", "aclnn functions"), ("op", "aclnn functions")],
 )
 def test_what_opkit_cannot_run_is_refused_by_its_header(
     here: Path, capfd: pytest.CaptureFixture[str], header: str, instead: str
