@@ -26,6 +26,7 @@ _TONES = {
     "pass (range)": "warn",
     "pass (half precision)": "warn",
     "refused": "warn",
+    "data type refused": "warn",
     "no reference given": "warn",
 }
 

@@ -94,6 +94,8 @@ def with_other_cases(
 ) -> PrecisionReport:
     """Return a report with further cases of those data types of which most are refused.
 
+    Where these are refused too, and nothing else became of any, the data types are.
+
     Args:
         report: of generated cases of operators that their OpDefs alone describe.
         run: what runs cases.
@@ -113,7 +115,16 @@ def with_other_cases(
         cases = tuple(case for some in rounds.values() for case in some or ())
         if cases:
             results += [r for r in run(cases).results if not _is_refused(r)]
-    return replace(report, results=tuple(results))
+    answered = {result.combination for result in results if not _is_refused(result)}
+    return replace(
+        report,
+        results=tuple(
+            result
+            if result.combination in answered
+            else replace(result, verdict=Verdict.REFUSED_TYPE)
+            for result in results
+        ),
+    )
 
 
 def _other_rounds(

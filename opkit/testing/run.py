@@ -69,6 +69,9 @@ class Verdict(Enum):
     """It did not run: its host code refused, or the golden failed."""
     REFUSED = "refused"
     """The host code of an operator that only its OpDef describes takes no such shapes."""
+    REFUSED_TYPE = "data type refused"
+    """The same, and it takes no others of these data types either, such as those that only the
+    operator's function in op_api converts."""
     NO_REFERENCE = "no reference given"
     """It ran, and nothing says whether the result is right."""
 
@@ -115,11 +118,14 @@ class PrecisionReport:
     def passed(self) -> bool:
         """Whether there were cases and every one passed; one without a reference has not.
 
-        What is refused needs another case of the same data types that passes.
+        What is refused needs another case of the same data types that passes; data types that
+        are refused altogether need others of the operator that pass.
         """
         right = {result.combination for result in self.results if result.verdict.passed}
+        operators = {op for op, _ in right}
         return bool(right) and all(
             result.verdict.passed
+            or (result.verdict is Verdict.REFUSED_TYPE and result.case.op in operators)
             or (result.verdict is Verdict.REFUSED and result.combination in right)
             for result in self.results
         )

@@ -90,10 +90,43 @@ def test_other_orders_of_axes_are_tried_where_the_first_is_refused() -> None:
     assert found.count(Verdict.REFUSED) == len(project_cases(PROJECT, golden=None))
 
 
-def test_a_data_type_of_which_every_case_is_refused_has_not_passed() -> None:
+def test_a_data_type_of_which_every_case_is_refused_is_told_apart() -> None:
+    # Operators whose function in op_api converts some data types failed by those.
     found = report(ExchangesTwo("float16"))
     assert found.count(Verdict.PASS) > 0
+    refused = [r.case for r in found.results if r.verdict is Verdict.REFUSED_TYPE]
+    assert refused and {case.dtypes[0].name for case in refused} == {"float16"}
+    assert {r.case.dtypes[0].name for r in found.results if r.verdict is Verdict.REFUSED} == {
+        "float32"
+    }
+    assert found.passed
+
+
+def test_a_data_type_that_once_faults_is_not_told_to_be_refused() -> None:
+    found = report(ExchangesTwo("float16"))
+    index = next(
+        place for place, r in enumerate(found.results) if r.verdict is Verdict.REFUSED_TYPE
+    )
+    first = [
+        replace(result, verdict=Verdict.FAULT if place == index else Verdict.REFUSED)
+        for place, result in enumerate(found.results)
+        if result.case.dtypes[0].name == "float16"
+    ]
+    again = with_other_cases(
+        PROJECT, replace(found, results=tuple(first)), lambda cases: replace(found, results=())
+    )
+    assert again.count(Verdict.REFUSED_TYPE) == 0 and not again.passed
+
+
+def test_an_operator_that_refuses_everything_has_not_passed() -> None:
+    found = report(ExchangesTwo("float16", "float32"))
+    assert found.count(Verdict.REFUSED_TYPE) == len(found.results) > 0
     assert not found.passed
+    # Another operator's results do not speak for it.
+    other = report(ExchangesTwo()).results
+    others = tuple(replace(r, case=replace(r.case, op="Other")) for r in other)
+    assert replace(found, results=others).passed
+    assert not replace(found, results=(*found.results, *others)).passed
 
 
 def test_what_fails_otherwise_than_by_refusing_stays_an_error() -> None:

@@ -81,6 +81,7 @@ def test_the_json_object_counts_and_lists_every_case(report: PrecisionReport) ->
         "fault": 1,
         "error": 0,
         "refused": 0,
+        "data type refused": 0,
         "no reference given": 1,
     }
     failed = document["cases"][1]
