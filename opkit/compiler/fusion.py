@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -129,7 +130,7 @@ def fuse(graph: Graph, *, apart: bool = False) -> FusedGraph:
     outside of it.
     """
     lasting = {tensor for _, tensor in graph.outputs}
-    while True:
+    for times in itertools.count(1):
         fused = _fused(graph, frozenset(lasting), apart)
         wrong = {
             name
@@ -148,7 +149,12 @@ def fuse(graph: Graph, *, apart: bool = False) -> FusedGraph:
         }
         if wrong <= lasting:
             return fused
+        if times >= _FEW_TIMES:
+            # Rounds of a loop would be found one at a time: the next copy of a node is as wrong.
+            keys = {_copy_key(graph, graph.producers[name]) for name in wrong - lasting}
+            wrong |= {n.output.name for n in graph.nodes if _copy_key(graph, n) in keys}
         lasting |= wrong
+    raise AssertionError("a partition is found where nothing is computed twice")
 
 
 def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
@@ -187,6 +193,31 @@ def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
 
 _MOST_READ = 32
 """Tensors that one kernel reads: the tiles of many more do not lie in the unified buffer."""
+
+
+_MANY_NODES = 96
+"""Nodes after which a kernel ends where another copy of its first node comes, at the latest after
+twice as many: rounds of a loop that are written out become kernels alike, compiled once, in place
+of a text as long as the loop."""
+
+
+def _is_full(graph: Graph, nodes: Sequence[Node], node: Node) -> bool:
+    """Return whether a kernel of so many nodes takes no further one."""
+    if len(nodes) < _MANY_NODES:
+        return False
+    return len(nodes) >= 2 * _MANY_NODES or _copy_key(graph, nodes[0]) == _copy_key(graph, node)
+
+
+def _copy_key(graph: Graph, node: Node) -> tuple[object, ...]:
+    """Return what copies of a node have in common: all but which tensors they read."""
+    read = tuple(graph.tensors[name] for name in node.inputs)
+    operands = tuple(each.name if each.is_constant else each.shape for each in read)
+    output = node.output
+    return node.operator, node.location, node.attributes, output.shape, output.dtype, operands
+
+
+_FEW_TIMES = 4
+"""How often a partition is corrected tensor by tensor."""
 
 
 def _check_loops(graph: Graph, nodes: Sequence[Node], lasting: frozenset[str]) -> None:
@@ -242,6 +273,9 @@ def _join(
             continue
         if building[index][0] != "vector":
             why = why or f"it reads what {building[index][1][0].operator} gives"
+            continue
+        if _is_full(graph, building[index][1], node):
+            why = why or f"that kernel has {len(building[index][1])} operators"
             continue
         # Everything else that it reads must be computed before that kernel begins.
         if needs(reads, [other for other in producers if other != index], [index]):
@@ -327,7 +361,8 @@ def _joinable(
         for left in sorted({index for name in names for index in touching.get(name, ())}):
             others = building[left][1]
             key = (others[0].output.name, len(others), nodes[0].output.name, len(nodes))
-            if key in refused or are_between(reads, left, right):
+            is_long = max(len(others), len(nodes)) >= _MANY_NODES
+            if key in refused or is_long or are_between(reads, left, right):
                 continue
             try:
                 _check_loops(graph, _in_order(graph, [*others, *nodes]), lasting)

@@ -64,4 +64,5 @@ def without_numbers(source: str, program: str) -> str:
         kind = "tensor" if stem in ("t", "T") else "kernel"
         return f"{stem}${order.setdefault(f'{kind} {number}', len(order))}"
 
-    return re.sub(numbered, replaced, source)
+    # Comments stand in a column, further right behind a longer number.
+    return re.sub(" +//", " //", re.sub(numbered, replaced, source))

@@ -12,6 +12,7 @@ from opkit.chips import find_chip
 from opkit.compiler import OPERATORS, Graph, GraphBuilder, Value, join_rounds, run_graph
 from opkit.compiler.native import without_numbers
 from opkit.compiler.rounds.rules import has_rule
+from opkit.compiler.vector import domain_of
 
 ROUNDS = 5
 SHAPE = (4, 6, 8)
@@ -265,8 +266,50 @@ def test_a_kernel_reads_no_more_tensors_than_its_tiles_have_room_for() -> None:
     inputs = [builder.input(f"x{at}", (16, 64)) for at in range(70)]
     total = inputs[0]
     for each in inputs[1:]:
-        total = (total + each).apply("tanh")
+        total = (total + each).apply("abs")
     builder.output("y", total)
     graph = builder.graph()
     kernels = oc.compile_stages(graph, find_chip("Ascend910B2")).fused.groups
     assert 2 < len(kernels) < 6
+
+
+def _recurrence(rounds: int, operator: str) -> oc.Graph:
+    builder = GraphBuilder("long")
+    value, given = builder.input("x", (8, 64)), builder.input("c", (8, 64))
+    for _ in range(rounds):
+        value = (value * 0.9 + given).apply(operator)
+    builder.output("y", value)
+    return builder.graph()
+
+
+@pytest.mark.parametrize("operator", ["abs", "tanh"])
+def test_a_long_recurrence_is_many_kernels_of_few_texts(operator: str) -> None:
+    graph = _recurrence(300, operator)
+    stages = oc.compile_stages(graph, find_chip("Ascend910B2"))
+    kernels = stages.fused.groups
+    assert len(kernels) > 5
+    texts = {without_numbers(text, "long") for text in stages.texts.values()}
+    # The first reads an input, the last writes the output and may be shorter.
+    assert len(texts) <= 3
+    # A text is some rounds, not all of them.
+    assert max(len(group.nodes) for group in kernels) < len(stages.graph.nodes) / 4
+
+
+def test_a_recurrence_cut_into_kernels_gives_what_its_rounds_give(run_program: Any) -> None:
+    run_program(_recurrence(20, "tanh"))
+
+
+def test_rounds_that_are_computed_twice_are_found_together() -> None:
+    # Each round's value of one row is read by loops over all rows.
+    builder = GraphBuilder("wide")
+    row, rows = builder.input("x", (1, 64)), builder.input("c", (60, 64))
+    most = rows
+    for at in range(60):
+        row = row * 0.9 + rows[at : at + 1]
+        most = most.apply("maximum", row)
+    builder.output("y", most)
+    fused = oc.compile_stages(builder.graph(), find_chip("Ascend910B2")).fused
+    for group in fused.groups:
+        if group.kind == "vector":
+            domain = domain_of(fused.graph, group.nodes)
+            assert all(domain.is_written_once(name) for name in fused.outputs_of(group))
