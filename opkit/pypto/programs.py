@@ -222,7 +222,9 @@ def _as_declared(array: Any, tensor: Tensor) -> Any:
 
 # Element by element programs are for NumPy: a kernel's text grows with them.
 _MOST_ELEMENTS = 400
-# Rounds of a loop that cannot be joined share their kernels; each is still a launch.
+# What is compiled grows with the operators that differ; rounds of a loop share their kernels.
+_MOST_DIFFERENT = 400
+# Rounds that cannot be joined are launches still.
 _MOST_OPERATORS = 4000
 _APART = compiler.Choices(fusion="none")
 
@@ -232,6 +234,9 @@ def _too_long(graph: Graph) -> str:
     single = sum(node.output.size == 1 and bool(node.output.shape) for node in graph.nodes)
     if single > _MOST_ELEMENTS:
         return f"{single} operators of one element each: no kernel pays for them"
+    different = {(n.operator, n.location, n.output.shape, n.output.dtype) for n in graph.nodes}
+    if len(different) > _MOST_DIFFERENT:
+        return f"{len(different)} different operators: too many kernels"
     count = len(graph.nodes)
     return f"{count} operators: too many launches" if count > _MOST_OPERATORS else ""
 

@@ -202,3 +202,36 @@ def test_rounds_that_read_what_earlier_ones_wrote() -> None:
     for i in range(1, 8):
         expected[8 * i : 8 * i + 8] += 0.5 * expected[8 * i - 8 : 8 * i]
     run(program, expected, x, 8)
+
+
+def test_what_is_of_many_different_operators_runs_in_numpy_and_says_so() -> None:
+    @pypto.jit
+    def triangle(x: Any) -> Any:
+        # Every round of another shape: there would be a kernel for each.
+        total = x[0:1, 0:1]
+        for width in range(1, 160):
+            total = total + pypto.tanh(x[0:2, 0:width] * 2.0).sum(-1, keepdim=True)[0:1]
+        return total
+
+    x = array(2, 160)
+    result = triangle(x)
+    assert triangle.last.runs_in == "numpy"
+    assert "different operators" in triangle.last.reason
+    parts = [np.tanh(x[:1, :width] * 2).sum() for width in range(1, 160)]
+    np.testing.assert_allclose(result, x[:1, :1] + sum(parts), rtol=1e-5)
+
+
+def test_rounds_that_hand_on_a_value_are_kernels_however_many_they_are() -> None:
+    @pypto.jit
+    def decay(x: Any, given: Any) -> Any:
+        for _ in range(300):
+            x = x * 0.9 + given
+        return x
+
+    x, given = array(8, 64), array(9, 64)[:8]
+    expected = x.astype(float)
+    for _ in range(300):
+        expected = expected * 0.9 + given
+    np.testing.assert_allclose(decay(x, given), expected, rtol=1e-4, atol=1e-4)
+    assert 1 < kernels(decay) < 20
+    assert len(decay.last.compiled._alike) <= 4
