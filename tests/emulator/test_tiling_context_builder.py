@@ -147,7 +147,8 @@ def test_a_programs_own_tiling_function_is_found_and_called(lines: list[str]) ->
 def test_it_sees_what_the_builder_was_told(lines: list[str]) -> None:
     tensors = [24, 1, 3, 9, 1, 1, 3]
     attrs = [-3, 1, 1, ord("b"), 3, 1, 8, 7]
-    chip = [40, 1000, 2201, 1]
+    # Of UB the framework keeps 256 bytes.
+    chip = [40, 1000 - 256, 2201, 1]
     assert [int(word) for word in lines[1].split()] == [*tensors, *attrs, *chip, 1]
 
 

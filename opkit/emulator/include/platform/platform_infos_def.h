@@ -134,7 +134,14 @@ struct PlatFormInfos {
     } rows[] = {{"AICoreSpec", "l0_a_size", 0}, {"AICoreSpec", "l0_b_size", 1}, {"AICoreSpec", "l0_c_size", 2},
                 {"AICoreSpec", "l1_size", 3},   {"SoCInfo", "l2_size", 4},      {"AICoreSpec", "ub_size", 5},
                 {"AICoreSpec", "bt_size", 8}};
-    for (const auto& row : rows) memory_bytes[row.memory] = own_number(row.label, row.key);
+    // On 2201 the framework keeps part of UB and L1 to itself. Source: as memory.reserved_bytes of the chips' files.
+    const uint64_t reserved = npu_arch == 2201 ? 256 : 0;
+    for (const auto& row : rows) {
+      const uint64_t bytes = own_number(row.label, row.key);
+      const bool is_shared = row.memory == static_cast<uint32_t>(LocalMemType::UB) ||
+                             row.memory == static_cast<uint32_t>(LocalMemType::L1);
+      memory_bytes[row.memory] = is_shared && bytes > reserved ? bytes - reserved : bytes;
+    }
     own->soc_config.clear();
     if (GetPlatformRes("version", "Short_SoC_version", text)) {
       for (char letter : text) {
