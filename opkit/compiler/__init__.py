@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from .differentiation import gradient
     from .dimensions import Dimension, Shape, dimension
     from .explanation import KernelNote, explain, stage_text
-    from .formula_text import FormulaOutput, evaluate_formulas, formula_graph, shapes_at
+    from .formula_text import FormulaOutput, formula_graph
+    from .formula_values import evaluate_formulas, shapes_at
     from .fusion import FusedGraph, Group, fuse
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
     from .host_tiling import bytes_text, launch_function, size_parameter, sizes_of
@@ -124,7 +125,8 @@ __getattr__ = lazy_names(
         "differentiation": ("gradient",),
         "dimensions": ("Dimension", "Shape", "dimension"),
         "explanation": ("KernelNote", "explain", "stage_text"),
-        "formula_text": ("FormulaOutput", "evaluate_formulas", "formula_graph", "shapes_at"),
+        "formula_text": ("FormulaOutput", "formula_graph"),
+        "formula_values": ("evaluate_formulas", "shapes_at"),
         "fusion": ("FusedGraph", "Group", "fuse"),
         "graph": ("Attribute", "Graph", "GraphError", "Location", "Node", "Tensor"),
         "host_tiling": ("bytes_text", "launch_function", "size_parameter", "sizes_of"),

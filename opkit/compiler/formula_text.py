@@ -18,11 +18,12 @@ from opkit.errors import UsageError
 
 from .builder import GraphBuilder, TensorSpec, Value
 from .differentiation import gradient
+from .formula_forms import better_form
 from .graph import Attribute, Graph, GraphError, Location
 from .operators import OPERATORS
 from .rewrite import Rebuilder
 
-__all__ = ["FormulaOutput", "evaluate_formulas", "formula_graph", "shapes_at"]
+__all__ = ["FormulaOutput", "formula_graph"]
 
 _BINARY = {
     **{ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"},
@@ -35,8 +36,6 @@ _COMPARE = {
 }
 _ALIASES = {"ln": "log", "arctan2": "atan2", "power": "pow"}
 _CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf}
-_NUMPY_KINDS = {"b": "bool", "f": "float64", "i": "int64", "u": "int64"}
-_KIND_OF = {bool: "bool", int: "int"}
 _COMPUTED = ("elementwise", "reduction", "scan")
 _LONGEST_NOTE = 60
 """Characters of a formula's part that stand beside the instructions which compute it."""
@@ -94,114 +93,9 @@ def formula_graph(
     return builder.graph()
 
 
-def evaluate_formulas(
-    outputs: Mapping[str, str],
-    arrays: Mapping[str, Any],
-    attributes: Mapping[str, Any] | None = None,
-    dtypes: Mapping[str, str] | None = None,
-) -> Any:
-    """Return what formulas give for NumPy arrays: one array, or a tuple of them in order.
-
-    Fractions are computed in float64, whole numbers in int64 unless `dtypes` says in which type a
-    tensor's wrap. This is NumPy, operator by operator; no kernel and no part of the compiler's
-    lowering has to do with it.
-
-    Args:
-        outputs: the formula of each output.
-        arrays: the inputs by name.
-        attributes: numbers by name.
-        dtypes: of inputs and outputs of whole numbers, by name.
-
-    Raises:
-        GraphError: a formula is wrong, or the arrays do not fit it.
-        TypeError: an array holds no numbers.
-    """
-    import numpy as np
-
-    from .reference import apply_nodes
-
-    types = dict(dtypes or {})
-    wide = {name: np.asanyarray(array) for name, array in arrays.items()}
-    for name, array in wide.items():
-        if array.dtype.kind not in _NUMPY_KINDS:
-            raise TypeError(f"{name} holds {array.dtype}, expected numbers")
-        types.setdefault(name, _NUMPY_KINDS[array.dtype.kind])
-    specs = [TensorSpec(name, tuple(a.shape), types[name]) for name, a in wide.items()]
-    given = dict(attributes or {})
-    rows = [Attribute(name, _KIND_OF.get(type(v), "float"), v) for name, v in given.items()]
-    wanted = [FormulaOutput(name, text, types.get(name, "")) for name, text in outputs.items()]
-    graph = formula_graph("formula", specs, wanted, rows)
-    found: dict[str, Any] = {
-        name: array if array.dtype == types[name] else array.astype(types[name])
-        for name, array in wide.items()
-    }
-    with np.errstate(all="ignore"):
-        apply_nodes(graph, found, given, {})
-    results = tuple(found[tensor] for _, tensor in graph.outputs)
-    return results[0] if len(results) == 1 else results
-
-
-def shapes_at(
-    axes: Mapping[str, Sequence[str | int]], shape: Sequence[int], *, least: int = 0
-) -> dict[str, tuple[int, ...]]:
-    """Return a shape for each input whose axes have names, at a main shape.
-
-    The main shape's last axes are the named sizes, in the order in which they first occur; what is
-    left of it in front is `...`, or is multiplied into the first named size. No size is below
-    `least`: what is empty has no largest element.
-    """
-    all_axes = [axis for each in axes.values() for axis in each]
-    names = list(dict.fromkeys(a for a in all_axes if isinstance(a, str) and a != "..."))
-    given = (1,) * (len(names) - len(shape)) + tuple(shape)
-    leading = tuple(max(least, extent) for extent in given[: len(given) - len(names)])
-    sizes = dict(zip(names, given[len(leading) :], strict=True))
-    if names and "..." not in all_axes:
-        sizes[names[0]] *= math.prod(leading)
-    sizes = {name: max(least, size) for name, size in sizes.items()}
-
-    def extents(axis: str | int) -> tuple[int, ...]:
-        return leading if axis == "..." else (axis if isinstance(axis, int) else sizes[axis],)
-
-    return {name: tuple(e for axis in each for e in extents(axis)) for name, each in axes.items()}
-
-
 def _single(value: Any) -> Any:
     is_half = isinstance(value, Value) and value.dtype in ("float16", "bfloat16")
     return value.astype("float32") if is_half else value
-
-
-def _better(node: ast.expr) -> ast.expr | None:
-    """Return an equal form that loses no digits and takes fewer instructions; None without one.
-
-    `1 + tanh(u)` cancels where `2*sigmoid(2*u)` does not, and `u*tanh(softplus(u))` is Mish.
-    """
-    if not isinstance(node, ast.BinOp):
-        return None
-    for one, other in ((node.left, node.right), (node.right, node.left)):
-        inner = _argument(other, "tanh")
-        if inner is None:
-            continue
-        is_one = isinstance(one, ast.Constant) and one.value == 1
-        if is_one and (isinstance(node.op, ast.Add) or node.left is one):
-            sign = {ast.Add: "2", ast.Sub: "-2"}.get(type(node.op))
-            if sign is not None:
-                return _formula(f"2*sigmoid({sign}*({ast.unparse(inner)}))")
-        plus = _argument(inner, "softplus")
-        if plus is not None and isinstance(node.op, ast.Mult) and ast.dump(plus) == ast.dump(one):
-            return _formula(f"mish({ast.unparse(one)})")
-    return None
-
-
-def _argument(node: ast.expr, function: str) -> ast.expr | None:
-    """Return what a function of one value is called with; None where something else stands."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return None
-    fits = node.func.id == function and len(node.args) == 1 and not node.keywords
-    return node.args[0] if fits else None
-
-
-def _formula(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
 
 
 class _Reader:
@@ -248,7 +142,7 @@ class _Reader:
             return _Part(node.value)
         if isinstance(node, ast.Name):
             return self.name(node)
-        better = _better(node)
+        better = better_form(node)
         if better is not None:
             return self.read(ast.copy_location(better, node))
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:

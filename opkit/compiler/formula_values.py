@@ -1,0 +1,87 @@
+"""What formulas give for NumPy arrays, and shapes to try them on: the references of operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .builder import TensorSpec
+from .formula_text import FormulaOutput, formula_graph
+from .graph import Attribute
+
+__all__ = ["evaluate_formulas", "shapes_at"]
+
+_NUMPY_KINDS = {"b": "bool", "f": "float64", "i": "int64", "u": "int64"}
+_KIND_OF = {bool: "bool", int: "int"}
+
+
+def evaluate_formulas(
+    outputs: Mapping[str, str],
+    arrays: Mapping[str, Any],
+    attributes: Mapping[str, Any] | None = None,
+    dtypes: Mapping[str, str] | None = None,
+) -> Any:
+    """Return what formulas give for NumPy arrays: one array, or a tuple of them in order.
+
+    Fractions are computed in float64, whole numbers in int64 unless `dtypes` says in which type a
+    tensor's wrap. This is NumPy, operator by operator; no kernel and no part of the compiler's
+    lowering has to do with it.
+
+    Args:
+        outputs: the formula of each output.
+        arrays: the inputs by name.
+        attributes: numbers by name.
+        dtypes: of inputs and outputs of whole numbers, by name.
+
+    Raises:
+        GraphError: a formula is wrong, or the arrays do not fit it.
+        TypeError: an array holds no numbers.
+    """
+    import numpy as np
+
+    from .reference import apply_nodes
+
+    types = dict(dtypes or {})
+    wide = {name: np.asanyarray(array) for name, array in arrays.items()}
+    for name, array in wide.items():
+        if array.dtype.kind not in _NUMPY_KINDS:
+            raise TypeError(f"{name} holds {array.dtype}, expected numbers")
+        types.setdefault(name, _NUMPY_KINDS[array.dtype.kind])
+    specs = [TensorSpec(name, tuple(a.shape), types[name]) for name, a in wide.items()]
+    given = dict(attributes or {})
+    rows = [Attribute(name, _KIND_OF.get(type(v), "float"), v) for name, v in given.items()]
+    wanted = [FormulaOutput(name, text, types.get(name, "")) for name, text in outputs.items()]
+    graph = formula_graph("formula", specs, wanted, rows)
+    found: dict[str, Any] = {
+        name: array if array.dtype == types[name] else array.astype(types[name])
+        for name, array in wide.items()
+    }
+    with np.errstate(all="ignore"):
+        apply_nodes(graph, found, given, {})
+    results = tuple(found[tensor] for _, tensor in graph.outputs)
+    return results[0] if len(results) == 1 else results
+
+
+def shapes_at(
+    axes: Mapping[str, Sequence[str | int]], shape: Sequence[int], *, least: int = 0
+) -> dict[str, tuple[int, ...]]:
+    """Return a shape for each input whose axes have names, at a main shape.
+
+    The main shape's last axes are the named sizes, in the order in which they first occur; what is
+    left of it in front is `...`, or is multiplied into the first named size. No size is below
+    `least`: what is empty has no largest element.
+    """
+    all_axes = [axis for each in axes.values() for axis in each]
+    names = list(dict.fromkeys(a for a in all_axes if isinstance(a, str) and a != "..."))
+    given = (1,) * (len(names) - len(shape)) + tuple(shape)
+    leading = tuple(max(least, extent) for extent in given[: len(given) - len(names)])
+    sizes = dict(zip(names, given[len(leading) :], strict=True))
+    if names and "..." not in all_axes:
+        sizes[names[0]] *= math.prod(leading)
+    sizes = {name: max(least, size) for name, size in sizes.items()}
+
+    def extents(axis: str | int) -> tuple[int, ...]:
+        return leading if axis == "..." else (axis if isinstance(axis, int) else sizes[axis],)
+
+    return {name: tuple(e for axis in each for e in extents(axis)) for name, each in axes.items()}
