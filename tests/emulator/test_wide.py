@@ -179,7 +179,7 @@ class KernelLibrary:
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
 
-    def run(self, op_type: str, inputs: Sequence[Any], attrs: Any, *, dtypes: Any) -> list[Any]:
+    def run(self, op_type: str, inputs: Sequence[Any], attrs: Any, **given: Any) -> list[Any]:
         y = np.zeros_like(inputs[0])
         self.kernel(inputs[0], y, block_dim=2)
         return [y]
