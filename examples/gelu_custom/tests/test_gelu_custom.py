@@ -178,7 +178,7 @@ def test_torch_maps_it_over_a_batch(torch: ModuleType) -> None:
 def test_the_torch_operator_takes_strided_tensors(torch: ModuleType) -> None:
     operator = torch.ops.gelu_custom.gelu_custom
     strided = [
-        tensor if tensor.dim() < 2 else tensor.t().contiguous().t()
+        tensor if tensor.dim() < 2 else tensor.mT.contiguous().mT
         for tensor in torch_inputs(torch, TORCH_VARIANTS[0], (6, 10))
     ]
     expected = operator(*(tensor.contiguous() for tensor in strided), *ATTRIBUTE_VALUES)
