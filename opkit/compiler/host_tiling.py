@@ -11,6 +11,7 @@ from typing import Any
 
 from opkit.chips import Chip
 
+from .dimensions import product
 from .fusion import FusedGraph
 from .graph import GraphError, Node, Tensor
 from .launch_numbers import Host, Term, divide_up, extent_term, named
@@ -89,9 +90,7 @@ def launch_function(
     host = Host(names={*sizes.values(), *attributes.values(), "cores", "tiling"})
     terms = {each: Term(host, text) for each, text in sizes.items()}
     columns = extent_term(domain.columns, terms)
-    batches: Any = 1
-    for extent in domain.batches:
-        batches = batches * extent_term(extent, terms)
+    batches = product(extent_term(extent, terms) for extent in domain.batches)
     room = named("room", tile_for(kernel.plan, chip, columns))
     body = Text()
     body.all(host.lines)
@@ -139,9 +138,8 @@ def bytes_text(tensor: Tensor, sizes: Mapping[str, str]) -> str:
     """
     host = Host()
     terms = {name: Term(host, text) for name, text in sizes.items()}
-    total: Any = element_bytes(tensor.dtype)
-    for extent in tensor.shape:
-        total = total * extent_term(extent, terms)
+    extents = (extent_term(extent, terms) for extent in tensor.shape)
+    total = product([element_bytes(tensor.dtype), *extents])
     return _text(divide_up(total, 512) * 512)
 
 

@@ -135,10 +135,6 @@ class Term:
     def __ge__(self, other: Number) -> Any:
         return _binary(">=", self, other, _COMPARISON)
 
-    def equals(self, other: Number) -> Term:
-        """Return whether it is another number; `==` would be Python's."""
-        return _binary("==", self, other, _COMPARISON)
-
 
 Number: TypeAlias = "int | float | Term"
 

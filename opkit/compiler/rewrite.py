@@ -42,20 +42,20 @@ class Rebuilder:
     def rebuilt(self, rule: Callable[[Node, Sequence[Value]], Value | None]) -> Graph:
         """Return the graph with each node as a rule gives it from its inputs; where that is None,
         as it is."""
+        self._apply(rule)
+        return self.finish()
+
+    def output(self) -> Value:
+        """Apply all nodes as they are; return the first output."""
+        self._apply(self.same)
+        return self.values[self.graph.outputs[0][1]]
+
+    def _apply(self, rule: Callable[[Node, Sequence[Value]], Value | None]) -> None:
         for node in self.graph.nodes:
             with self.builder.at(node.location):
                 inputs = [self.values[name] for name in node.inputs]
                 value = rule(node, inputs)
                 self.values[node.output.name] = self.same(node, inputs) if value is None else value
-        return self.finish()
-
-    def output(self) -> Value:
-        """Apply all nodes as they are; return the first output."""
-        for node in self.graph.nodes:
-            with self.builder.at(node.location):
-                inputs = [self.values[name] for name in node.inputs]
-                self.values[node.output.name] = self.same(node, inputs)
-        return self.values[self.graph.outputs[0][1]]
 
     def finish(self) -> Graph:
         for name, tensor in self.graph.outputs:

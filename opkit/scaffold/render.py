@@ -88,7 +88,8 @@ def render(
     gradients = {}
     for spec in operators:
         if spec.name not in own and spec not in own.values():
-            gradient = _backward(spec)
+            derive = program.program_backward if spec.is_program else formula.backward
+            gradient = derive(spec)
             if gradient is not None and gradient.name not in names:
                 gradients[spec.name] = gradient
     derived = tuple(gradients.values())
@@ -202,16 +203,6 @@ def gradient_gaps(spec: OpSpec, own: Mapping[str, OpSpec]) -> tuple[UnsupportedG
         for tensor in spec.inputs
         if f"grad_{tensor.name}" not in given
     )
-
-
-def _backward(spec: OpSpec) -> OpSpec | None:
-    """Return the operator that computes the gradients, with its outputs' shapes."""
-    from opkit.scaffold import formula, program
-
-    if not spec.is_program:
-        return formula.backward(spec)
-    derived = program.program_backward(spec)
-    return None if derived is None else program.with_shapes(derived)
 
 
 def _infers_largest(spec: OpSpec, chips: Sequence[Chip]) -> bool:

@@ -44,7 +44,7 @@ class ShapeRule:
     kind: Literal["same", "broadcast", "reduce", "matmul", "dims"]
     tensors: tuple[str, ...]
     """The inputs it reads, in the rule's order."""
-    options: dict[str, ShapeOption] = field(default_factory=dict)
+    options: dict[str, ShapeOption] = field(default_factory=dict, hash=False)
     """`axis`, `keepdims`, `transpose_a`, `transpose_b`."""
     dims: tuple[str, ...] = ()
     """Of `dims`: one expression a dimension, checked; Python's syntax."""

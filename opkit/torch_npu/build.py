@@ -180,7 +180,8 @@ def _build_backend(target: Path) -> None:
         made = _compile(_units(_SOURCES), flags, link, Path(scratch))
         test = [sys.executable, "-c", _SMOKE_TEST, str(library), str(made)]
         environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-        _run(test, "the npu device was built, and PyTorch does not take it", environment)
+        failed = "the npu device was built, and PyTorch does not take it"
+        _run_together([(test, failed)], environment)
         made.replace(target)
 
 
@@ -237,34 +238,27 @@ def _compile(
         _run_together(waiting[first : first + width])
     library = scratch / "library.so"
     command = [*argv, "-shared", "-s", "-o", str(library), *map(str, objects), *link]
-    _run(command, "the library cannot be linked", None)
+    _run_together([(command, "the library cannot be linked")])
     return library
 
 
-def _run_together(commands: Sequence[tuple[Sequence[str], str]]) -> None:
+def _run_together(
+    commands: Sequence[tuple[Sequence[str], str]], environment: dict[str, str] | None = None
+) -> None:
     """Run commands side by side, each with what is said where it fails."""
     with ExitStack() as stack:
         running = []
         for command, failed in commands:
             said = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+            process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=said, env=environment
+            )
             stack.callback(process.kill)
             running.append((process, said, failed))
         for process, said, failed in running:
             if process.wait() != 0:
                 said.seek(0)
-                raise _failed(failed, said.read())
-
-
-def _failed(what: str, said: str) -> SetupError:
-    return SetupError(
-        f"{what}:\n{said.strip()[-4000:]}", help='"opkit doctor" tells what this machine lacks'
-    )
-
-
-def _run(command: Sequence[str], failed: str, environment: dict[str, str] | None) -> None:
-    done = subprocess.run(
-        command, capture_output=True, text=True, errors="replace", check=False, env=environment
-    )
-    if done.returncode != 0:
-        raise _failed(failed, done.stderr)
+                raise SetupError(
+                    f"{failed}:\n{said.read().strip()[-4000:]}",
+                    help='"opkit doctor" tells what this machine lacks',
+                )

@@ -16,7 +16,7 @@ from opkit.chips import Chip
 from opkit.errors import UsageError
 
 from ..choices import OWN_CHOICES, Choices
-from ..dimensions import Dimension, evaluate
+from ..dimensions import Dimension, evaluate, product
 from ..launch_numbers import Number, both, choose, divide_up, least, most, named, whole
 from ..tiles import Split, split
 from .plan import Plan
@@ -128,9 +128,7 @@ def launch_for(
     columns = evaluate(domain.columns, sizes)
     if layout.copies_blocks:
         _check_blocks(plan, chip, columns)
-    batches = 1
-    for extent in domain.batches:
-        batches *= evaluate(extent, sizes)
+    batches = product(evaluate(extent, sizes) for extent in domain.batches)
     room = tile_for(plan, chip, columns)
     if room == 0:
         need = plan.fixed_bytes() + int(plan.bytes_per_element() * 256)
@@ -319,15 +317,8 @@ def fill_values(
 
 def tensor_values(layout: TilingLayout, extent_of: Callable[[Dimension], Any]) -> dict[str, Any]:
     """Return the tensors' sizes and strides, in elements."""
-    values: dict[str, Any] = {}
-    for name, extents in layout.sizes:
-        total: Any = 1
-        for extent in extents:
-            total = total * extent_of(extent)
-        values[name] = total
-    for name, stride in layout.strides:
-        values[name] = extent_of(stride)
-    return values
+    values = {name: product(map(extent_of, extents)) for name, extents in layout.sizes}
+    return values | {name: extent_of(stride) for name, stride in layout.strides}
 
 
 def pack_values(layout: TilingLayout, values: Mapping[str, float]) -> bytes:

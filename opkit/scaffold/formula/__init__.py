@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .derive import UnsupportedGradient, backward, unsupported_gradients
+    from .derive import (
+        UnsupportedGradient,
+        backward,
+        declined_gradients,
+        unsupported_gradients,
+    )
     from .files import kernel_files
     from .golden import golden_source
     from .interpreter import interpret
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .reader import ParsedFormulas, ParsedOutput, parse
     from .torch_source import torch_source
-    from .view import KernelView, kernel_views
+    from .view import KernelView, check_chips, kernel_views
 
 __all__ = [
     "KernelView",
@@ -34,6 +39,8 @@ __all__ = [
     "Plan",
     "UnsupportedGradient",
     "backward",
+    "check_chips",
+    "declined_gradients",
     "golden_source",
     "interpret",
     "kernel_files",
@@ -47,7 +54,12 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "derive": ("UnsupportedGradient", "backward", "unsupported_gradients"),
+        "derive": (
+            "UnsupportedGradient",
+            "backward",
+            "declined_gradients",
+            "unsupported_gradients",
+        ),
         "files": ("kernel_files",),
         "golden": ("golden_source",),
         "interpreter": ("interpret",),
@@ -55,6 +67,6 @@ __getattr__ = lazy_names(
         "plan": ("Plan",),
         "reader": ("ParsedFormulas", "ParsedOutput", "parse"),
         "torch_source": ("torch_source",),
-        "view": ("KernelView", "kernel_views"),
+        "view": ("KernelView", "check_chips", "kernel_views"),
     },
 )

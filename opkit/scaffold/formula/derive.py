@@ -22,7 +22,7 @@ from .reader import LONGEST_FORMULA, ParsedFormulas, parse
 from .stable import stabilise
 from .text import to_formula
 
-__all__ = ["UnsupportedGradient", "backward", "unsupported_gradients"]
+__all__ = ["UnsupportedGradient", "backward", "declined_gradients", "unsupported_gradients"]
 
 _FLOATING = frozenset({"float16", "float32", "bfloat16"})
 # A node of a formula's tree is a few characters of its text: beyond this it is not worth writing.
@@ -91,13 +91,22 @@ def _derived(parsed: ParsedFormulas, gradients: Mapping[str, Node]) -> OpSpec | 
     )
 
 
-def unsupported_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
-    """Return the inputs that `backward` gives no gradient for, each with the reason."""
+def declined_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...] | None:
+    """Return the inputs that no operator is derived for because the prototype says so: none where
+    it names the operator, all where it wants no gradient; None where it says neither."""
     if isinstance(spec.gradient, str):
         return ()
     if spec.gradient is False:
         reason = 'the prototype says "gradient": false'
         return tuple(UnsupportedGradient(t.name, reason) for t in spec.inputs)
+    return None
+
+
+def unsupported_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
+    """Return the inputs that `backward` gives no gradient for, each with the reason."""
+    declined = declined_gradients(spec)
+    if declined is not None:
+        return declined
     if not spec.has_formula:
         reason = "there is no formula and no gradient"
         return tuple(UnsupportedGradient(t.name, reason) for t in spec.inputs)

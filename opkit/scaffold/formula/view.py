@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from opkit.chips import find_chip
+from opkit.chips import Chip, find_chip
 from opkit.errors import SpecError, UsageError
 from opkit.scaffold.gap import GAP_LINES, Layout, blank_layout
 from opkit.scaffold.identifiers import camel, upper
@@ -27,7 +27,7 @@ from .plan import INTEGER_OPERATIONS, Plan
 from .reader import ParsedFormulas, parse
 from .text import to_cpp, to_note
 
-__all__ = ["AttrView", "KernelView", "ScalarView", "TensorView", "kernel_views"]
+__all__ = ["AttrView", "KernelView", "ScalarView", "TensorView", "check_chips", "kernel_views"]
 
 _FLOATING = frozenset({"float16", "float32", "bfloat16"})
 _INTEGERS = frozenset({"int32", "int16"})
@@ -263,12 +263,7 @@ def kernel_views(
         return lambda stems: _view(
             spec, stems, soc_configs, None, None, integer=False, layout=layout
         )
-    for chip in chips:
-        if not chip.has_data_copy_pad:
-            raise UsageError(
-                f"the kernel that a formula gives does not run on {chip.name}",
-                help="it uses DataCopyPad, which architecture 2201 has: -c ai_core-Ascend910B2",
-            )
+    check_chips(chips)
     _check_tensors(parsed)
     _check_count(spec)
     integer = _check_dtypes(spec)
@@ -276,6 +271,20 @@ def kernel_views(
     if integer:
         _check_integer(spec, plan)
     return lambda stems: _view(spec, stems, soc_configs, parsed, plan, integer=integer)
+
+
+def check_chips(chips: Sequence[Chip]) -> None:
+    """Refuse chips that lack what a formula's kernel is made of.
+
+    Raises:
+        UsageError: a chip has no DataCopyPad.
+    """
+    for chip in chips:
+        if not chip.has_data_copy_pad:
+            raise UsageError(
+                f"the kernel that a formula gives does not run on {chip.name}",
+                help="it uses DataCopyPad, which architecture 2201 has: -c ai_core-Ascend910B2",
+            )
 
 
 def _view(

@@ -8,17 +8,14 @@ from pathlib import PurePosixPath
 
 from opkit import compiler
 from opkit.chips import Chip, find_chip
-from opkit.errors import UsageError
 from opkit.scaffold import formula
 from opkit.scaffold.identifiers import camel, choose_stems, upper
 from opkit.schema import OpSpec
 from opkit.templating import render_template
 
-from .variants import Variant, leading_size, variants_of
+from .variants import NUMBERS, Variant, leading_size, variants_of
 
 __all__ = ["program_files"]
-
-_ATTRIBUTES = ("float", "int", "bool")
 
 
 @dataclass(frozen=True)
@@ -99,12 +96,7 @@ def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PureP
         UsageError: an unknown compute unit, or one that the kernel cannot run on.
     """
     chips = [find_chip(unit) for unit in compute_units]
-    for chip in chips:
-        if not chip.has_data_copy_pad:
-            raise UsageError(
-                f"the kernel that a formula gives does not run on {chip.name}",
-                help="it uses DataCopyPad, which architecture 2201 has: -c ai_core-Ascend910B2",
-            )
+    formula.check_chips(chips)
     # Tiles are for the chip with the least memory: one host file serves all.
     chip = min(chips, key=lambda each: each.count("memory.ub_bytes"))
     variants = variants_of(spec, chip)
@@ -137,7 +129,7 @@ def _program(
 ) -> _Program:
     sizes = compiler.sizes_of(variants[0].stages.fused)
     parameters = [compiler.size_parameter(name) for name in sizes]
-    attributes = [attr.name for attr in spec.attrs if attr.type in _ATTRIBUTES]
+    attributes = [attr.name for attr in spec.attrs if attr.type in NUMBERS]
     given = [f"static_cast<double>({stems[name]})" for name in attributes]
     empty = " || ".join(f"{name} == 0" for name in parameters)
     return _Program(
@@ -154,7 +146,7 @@ def _program(
 def _variant(
     spec: OpSpec, variant: Variant, chip: Chip, stems: Mapping[str, str], *, is_one: bool
 ) -> _Variant:
-    attributes = {a.name: stems[a.name] for a in spec.attrs if a.type in _ATTRIBUTES}
+    attributes = {a.name: stems[a.name] for a in spec.attrs if a.type in NUMBERS}
     sizes = {n: compiler.size_parameter(n) for n in compiler.sizes_of(variant.stages.fused)}
     rooms = tuple(
         _Room(f"room{index}", compiler.bytes_text(tensor, sizes))
@@ -187,12 +179,16 @@ def _variant(
         steps.append(_Step(index, tuple(kernels), step.waits))
     rows = [spec.variant_dtypes(index) for index in range(spec.variant_count)]
     dtypes = next(row for row in rows if tuple(d.name for d in row) == variant.dtypes)
-    tensors = list(zip((*spec.inputs, *spec.outputs), dtypes, strict=True))
-    kernel_tests = [f"ORIG_DTYPE_{tensor.name.upper()} == {dtype.ge}" for tensor, dtype in tensors]
+    tensors = (*spec.inputs, *spec.outputs)
+    kernel_tests = [
+        f"ORIG_DTYPE_{tensor.name.upper()} == {dtype.ge}"
+        for tensor, dtype in zip(tensors, dtypes, strict=True)
+    ]
+    descriptions = [f"GetInputDesc({index})" for index in range(len(spec.inputs))]
+    descriptions += [f"GetOutputDesc({index})" for index in range(len(spec.outputs))]
     host_tests = [
-        f"context->Get{where}Desc({index})->GetDataType() == ge::{dtype.ge}"
-        for where, given in (("Input", dtypes), ("Output", dtypes[len(spec.inputs) :]))
-        for index, dtype in enumerate(given[: len(spec.inputs)] if where == "Input" else given)
+        f"context->{description}->GetDataType() == ge::{dtype.ge}"
+        for description, dtype in zip(descriptions, dtypes, strict=True)
     ]
     name = variant.stages.graph.name
     return _Variant(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from opkit.schema import OpSpec, free_name
 
 from .gradients import program_backward
-from .variants import reduces
+from .variants import NUMBERS, reduces
 
 __all__ = ["PROGRAM_GOLDEN_HEADER", "program_golden"]
 
@@ -41,7 +41,7 @@ def _function(spec: OpSpec) -> str:
     renamed = f" as {evaluate}" if evaluate != "evaluate_formulas" else ""
     formulas = [f"{json.dumps(t.name)}: {json.dumps(t.formula)}" for t in spec.outputs]
     arrays = [f'"{name}": {name}' for name in names]
-    given = [f'"{a.name}": {a.name}' for a in spec.attrs if a.type in ("int", "float", "bool")]
+    given = [f'"{a.name}": {a.name}' for a in spec.attrs if a.type in NUMBERS]
     whole = {
         tensor.name: tensor.dtypes[0].name
         for tensor in (*spec.inputs, *spec.outputs)

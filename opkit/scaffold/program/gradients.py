@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from opkit import compiler
 from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.errors import UsageError
-from opkit.scaffold.formula import UnsupportedGradient
+from opkit.scaffold.formula import UnsupportedGradient, declined_gradients
 from opkit.schema import OpSpec, TensorSpec
 
 from .shapes import with_shapes
@@ -21,7 +22,7 @@ _FLOATING = frozenset({"float16", "float32", "bfloat16"})
 
 def program_backward(spec: OpSpec) -> OpSpec | None:
     """Return the operator that computes the gradients: `grad_<output>` for each output, then the
-    inputs, to `grad_<input>`, each in its input's own shape.
+    inputs, to `grad_<input>`, each in its input's own shape, which a rule says.
 
     None where the prototype names another or wants none, and where there is none;
     `unsupported_program_gradients` says why.
@@ -37,11 +38,9 @@ def program_backward(spec: OpSpec) -> OpSpec | None:
 
 def unsupported_program_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
     """Return the inputs that `program_backward` gives no gradient for, each with the reason."""
-    if isinstance(spec.gradient, str):
-        return ()
-    if spec.gradient is False:
-        reason = 'the prototype says "gradient": false'
-        return tuple(UnsupportedGradient(t.name, reason) for t in spec.inputs)
+    declined = declined_gradients(spec)
+    if declined is not None:
+        return declined
     found = _derived(spec)
     if not isinstance(found, OpSpec):
         return tuple(UnsupportedGradient(t.name, found) for t in spec.inputs)
@@ -77,8 +76,10 @@ def _inputs(spec: OpSpec) -> list[str]:
     ]
 
 
+# A project's files, reference and bindings each ask for it, and deriving compiles its kernels.
+@lru_cache(maxsize=64)
 def _derived(spec: OpSpec) -> OpSpec | str:
-    """Return the backward operator, or why there is none."""
+    """Return the backward operator, as `with_shapes` returns it, or why there is none."""
     variants, wanted = _variants(spec), _inputs(spec)
     if not wanted:
         return "there are no fractions in and out"
@@ -135,10 +136,9 @@ def _derived(spec: OpSpec) -> OpSpec | str:
     try:
         # What the chip's kernels cannot do is known when they have been made.
         variants_of(derived, find_chip(DEFAULT_CHIP))
-        with_shapes(derived)
+        return with_shapes(derived)
     except UsageError as err:
         return f"the backward operator is none that can be generated: {err.message}"
-    return derived
 
 
 def _axes(spec: OpSpec, shape: Sequence[object]) -> tuple[str | int, ...] | None:

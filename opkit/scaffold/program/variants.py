@@ -10,9 +10,18 @@ from opkit.chips import Chip
 from opkit.errors import SpecError, UsageError
 from opkit.schema import OpSpec, free_name
 
-__all__ = ["Step", "Variant", "formula_graph_of", "leading_size", "reduces", "variants_of"]
+__all__ = [
+    "NUMBERS",
+    "Step",
+    "Variant",
+    "formula_graph_of",
+    "leading_size",
+    "reduces",
+    "variants_of",
+]
 
-_ATTRIBUTES = ("float", "int", "bool")
+NUMBERS = ("float", "int", "bool")
+"""Types of the attributes that formulas can use."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ def formula_graph_of(spec: OpSpec, variant: int, name: str = "") -> compiler.Gra
         for tensor, dtype in zip(spec.outputs, dtypes[len(inputs) :], strict=True)
     ]
     attributes = [
-        compiler.Attribute(attr.name, attr.type) for attr in spec.attrs if attr.type in _ATTRIBUTES
+        compiler.Attribute(attr.name, attr.type) for attr in spec.attrs if attr.type in NUMBERS
     ]
     name = name or spec.name
     try:
