@@ -176,7 +176,9 @@ class _Probe:
     def _refused_lines(self, text: str) -> set[int]:
         code, _, err, source = self._call(text, "-fsyntax-only")
         found = list(_ERROR_LINE.finditer(err))
-        foreign = [match[0] for match in found if match["file"] != source]
+        # A compiler cache may have made the path a relative one.
+        own = Path(source).resolve()
+        foreign = [match[0] for match in found if Path(match["file"]).resolve() != own]
         if foreign or (code != 0 and not found):
             raise OpkitError(f"the emulator's headers do not compile: {err[:2000]}")
         return {int(match["line"]) for match in found}
