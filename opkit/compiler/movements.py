@@ -11,6 +11,7 @@ from opkit.dtypes import find_dtype
 
 from .dimensions import evaluate
 from .graph import Node
+from .kernel_class import KernelClass
 from .moving import (
     Piece,
     copy_data,
@@ -22,7 +23,7 @@ from .moving import (
     write_lookup,
 )
 from .reference import to_storage
-from .text import HEAD, Text
+from .text import HEAD
 
 if TYPE_CHECKING:
     from .compiled import Compiled
@@ -58,7 +59,7 @@ def run_movement(
         name = f"count_{row.name}"
         kernel = program.native(
             name,
-            lambda: _source(write_count(name, row.kernel, node.location), name),
+            lambda: _source(write_count(name, row.kernel, node.location)),
             location=node.location,
         )
         cores, data = count_data(result.size, chip)
@@ -74,7 +75,7 @@ def run_movement(
         name = f"lookup_{size}_{index_row.name}"
         kernel = program.native(
             name,
-            lambda: _source(write_lookup(name, size, index_row.kernel, node.location), name),
+            lambda: _source(write_lookup(name, size, index_row.kernel, node.location)),
             location=node.location,
         )
         kernel.launch([table, indices, result, data], cores)
@@ -110,14 +111,14 @@ def _copy(
     name = f"copy_{len(arrays)}_{count}_{size}"
     kernel = program.native(
         name,
-        lambda: _source(write_copy(name, len(arrays), count, size, node.location), name),
+        lambda: _source(write_copy(name, len(arrays), count, size, node.location)),
         location=node.location,
     )
     kernel.launch([*arrays, result, data], cores)
 
 
-def _source(text: Text, name: str) -> str:
-    return HEAD + text.render(with_lines=True, file=f"{name}.cpp")
+def _source(kernel: KernelClass) -> str:
+    return HEAD + kernel.whole().render(with_lines=True, file=f"{kernel.name}.cpp")
 
 
 def _bound(value: object, sizes: Mapping[str, int]) -> object:

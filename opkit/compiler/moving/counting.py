@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
-import struct
+from typing import Any
 
 from opkit.chips import Chip
 
 from ..graph import Location
+from ..kernel_class import KernelClass, TilingValue, class_of, pack_tiling, struct_of
+from ..launch_numbers import divide_up, least, most
 from ..text import Text
 
-__all__ = ["count_data", "write_count"]
+__all__ = ["count_data", "count_values", "write_count"]
 
 _PART = 2048
 """Elements that are written at once."""
 
 
-def write_count(name: str, kind: str, location: Location | None = None) -> Text:
-    """Return the source of `y[i] = i` for a type of C++, which the user's line asks for."""
-    struct_name = f"{name.title().replace('_', '')}Tiling"
-    out = Text()
-    words = {"NAME": name, "STRUCT": struct_name, "TYPE": kind, "PART": str(_PART)}
-    for line in _TEXT.strip().splitlines():
-        for word, text in words.items():
-            line = line.replace(word, text)
-        out(line)
+def write_count(name: str, kind: str, location: Location | None = None) -> KernelClass:
+    """Return a kernel of `y[i] = i` for a type of C++, which the user's line asks for."""
+    struct_name, class_name = struct_of(name), class_of(name)
+    declaration, out = Text(), Text()
+    words = {"CLASS": class_name, "STRUCT": struct_name, "TYPE": kind, "PART": str(_PART)}
+    for text, lines in ((declaration, _STRUCT), (out, _CLASS)):
+        for line in lines.strip().splitlines():
+            for word, given in words.items():
+                line = line.replace(word, given)
+            text(line)
     out.mark(location, "CreateVecIndex(", "DataCopyPad(")
-    return out
+    return KernelClass(name, class_name, struct_name, declaration, out, ("y",))
+
+
+def count_values(count: Any, cores: Any) -> tuple[Any, list[TilingValue]]:
+    """Return the cores and the tiling data for so many elements, of the cores that there are."""
+    used = most(1, least(cores, divide_up(count, _PART)))
+    return used, [TilingValue("count", "int64_t", count)]
 
 
 def count_data(count: int, chip: Chip) -> tuple[int, bytes]:
-    """Return the cores and the tiling data for so many elements."""
-    parts = -(-count // _PART)
-    return min(chip.count("cores.aiv") or chip.count("cores.aic"), parts), struct.pack("=q", count)
+    """Return the cores and the tiling data for a known number of elements."""
+    cores, values = count_values(count, chip.count("cores.aiv") or chip.count("cores.aic"))
+    return cores, pack_tiling(values)
 
 
-_TEXT = """
+_STRUCT = """
 struct STRUCT {
 int64_t count;
 };
-
+"""
+_CLASS = """
 // The cores take parts of the numbers in turn.
-class KernelOfSTRUCT {
+class CLASS {
 public:
 __aicore__ inline void Init(GM_ADDR y, const STRUCT& given)
 {
@@ -71,11 +81,4 @@ TQue<QuePosition::VECOUT, 2> queue;
 GlobalTensor<TYPE> yGlobal;
 STRUCT tiling;
 };
-
-extern "C" __global__ __aicore__ void NAME(GM_ADDR y, STRUCT tiling)
-{
-KernelOfSTRUCT op;
-op.Init(y, tiling);
-op.Process();
-}
 """

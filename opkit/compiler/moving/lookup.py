@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Sequence
+from typing import Any
 
 from opkit.chips import Chip
 
 from ..graph import Location
+from ..kernel_class import KernelClass, TilingValue, class_of, pack_tiling, struct_of
+from ..launch_numbers import least, most, named
 from ..text import Text
 
-__all__ = ["lookup_data", "write_lookup"]
+__all__ = ["lookup_data", "lookup_values", "write_lookup"]
 
 _INDICES = 512
 """Indices that a core holds at once."""
@@ -19,12 +22,12 @@ _TYPES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t"}
 
 def write_lookup(
     name: str, size_bytes: int, index_type: str, location: Location | None = None
-) -> Text:
-    """Return the source of `y[a, j, :] = table[a, index[j], :]`, which the user's line asks for."""
+) -> KernelClass:
+    """Return a kernel of `y[a, j, :] = table[a, index[j], :]`, which the user's line asks for."""
     kind = _TYPES[min(size_bytes, 4)]
-    struct_name = f"{name.title().replace('_', '')}Tiling"
-    out = Text()
-    out.all(
+    struct_name, class_name = struct_of(name), class_of(name)
+    declaration = Text()
+    declaration.all(
         [
             f"struct {struct_name} {{",
             "int64_t perBlock;  // indices of every core, over all tables",
@@ -35,9 +38,13 @@ def write_lookup(
             "int64_t length;  // elements of a row",
             "int64_t part;  // elements that are copied at once",
             "};",
-            "",
+        ]
+    )
+    out = Text()
+    out.all(
+        [
             "// The scalar unit reads an index, and a row goes through a buffer in parts.",
-            f"class Kernel{struct_name.removesuffix('Tiling')} {{",
+            f"class {class_name} {{",
             "public:",
             "__aicore__ inline void Init(GM_ADDR table, GM_ADDR index, GM_ADDR"
             f" y, const {struct_name}& given)",
@@ -114,32 +121,48 @@ def write_lookup(
             "int64_t last = 0;",
             f"{struct_name} tiling;",
             "};",
-            "",
-            f'extern "C" __global__ __aicore__ void {name}(GM_ADDR table,'
-            " GM_ADDR index, GM_ADDR y,",
-            f"    {struct_name} tiling)",
-            "{",
-            f"Kernel{struct_name.removesuffix('Tiling')} op;",
-            "op.Init(table, index, y, tiling);",
-            "op.Process();",
-            "}",
         ]
     )
     out.mark(location, "DataCopyPad(", "int64_t row = ")
-    return out
+    return KernelClass(name, class_name, struct_name, declaration, out, ("table", "index", "y"))
+
+
+def lookup_values(
+    table: Sequence[Any], axis: int, count: Any, size_bytes: int, cores: Any
+) -> tuple[Any, list[TilingValue]]:
+    """Return the cores and the tiling data of a lookup along one axis of a table.
+
+    Args:
+        table: its shape.
+        axis: which of its axes.
+        count: how many indices there are.
+        size_bytes: of an element.
+        cores: that the chip has.
+    """
+    tables: Any = 1
+    length: Any = max(1, size_bytes // 4)
+    for extent in table[:axis]:
+        tables = tables * extent
+    for extent in table[axis + 1 :]:
+        length = length * extent
+    items = named("items", tables * count)
+    used = named("used", most(1, least(cores, items)))
+    values = {
+        "perBlock": items // used,
+        "extra": items % used,
+        "tables": tables,
+        "rows": table[axis],
+        "count": count,
+        "length": length,
+        "part": _ROW_BYTES // min(size_bytes, 4),
+    }
+    return used, [TilingValue(name, "int64_t", value) for name, value in values.items()]
 
 
 def lookup_data(
     table: tuple[int, ...], axis: int, count: int, size_bytes: int, chip: Chip
 ) -> tuple[int, bytes]:
-    """Return the cores and the tiling data of a lookup along one axis of a table."""
-    tables, length = 1, max(1, size_bytes // 4)
-    for extent in table[:axis]:
-        tables *= extent
-    for extent in table[axis + 1 :]:
-        length *= extent
-    items = tables * count
-    cores = max(1, min(chip.count("cores.aiv") or chip.count("cores.aic"), items))
-    each, extra = divmod(items, cores)
-    part = _ROW_BYTES // min(size_bytes, 4)
-    return cores, struct.pack("=7q", each, extra, tables, table[axis], count, length, part)
+    """Return the cores and the tiling data of a lookup whose sizes are known."""
+    available = chip.count("cores.aiv") or chip.count("cores.aic")
+    cores, values = lookup_values(table, axis, count, size_bytes, available)
+    return cores, pack_tiling(values)

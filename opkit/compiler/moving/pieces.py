@@ -1,12 +1,21 @@
-"""A movement as boxes of elements: where each lies in a source, and where in the result."""
+"""A movement as boxes of elements: where each lies in a source, and where in the result.
+
+Extents may be those of a launch, or sizes that have names: of these a piece is written for all
+launches.
+"""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-__all__ = ["Piece", "pieces_of"]
+from ..dimensions import same
+
+__all__ = ["Extents", "Piece", "pieces_of"]
+
+Extents = tuple[Any, ...]
+"""A shape: whole numbers, or sizes that have names."""
 
 
 @dataclass(frozen=True)
@@ -15,17 +24,17 @@ class Piece:
 
     source: int
     """Which input; -1 for a constant."""
-    source_offset: int
-    target_offset: int
-    axes: tuple[tuple[int, int, int], ...]
+    source_offset: Any
+    target_offset: Any
+    axes: tuple[tuple[Any, Any, Any], ...]
     """Extent, elements from one index to the next in the source, and in the result."""
 
 
 def pieces_of(
     operator: str,
     settings: Mapping[str, object],
-    shapes: Sequence[tuple[int, ...]],
-    target: tuple[int, ...],
+    shapes: Sequence[Extents],
+    target: Extents,
 ) -> list[Piece]:
     """Return the boxes of a movement, for the inputs' shapes and the result's."""
     boxes = {
@@ -37,18 +46,18 @@ def pieces_of(
         "pad": _pad,
         "windows": _windows,
     }[operator](settings, shapes, target)
-    return [_merged(piece) for piece in boxes if all(extent for extent, _, _ in piece.axes)]
+    return [_merged(piece) for piece in boxes if all(extent != 0 for extent, _, _ in piece.axes)]
 
 
-def _steps(shape: Sequence[int]) -> list[int]:
-    steps = [1] * len(shape)
+def _steps(shape: Extents) -> list[Any]:
+    steps: list[Any] = [1] * len(shape)
     for axis in reversed(range(len(shape) - 1)):
         steps[axis] = steps[axis + 1] * shape[axis + 1]
     return steps
 
 
 def _transpose(
-    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
 ) -> list[Piece]:
     (shape,) = shapes
     order = settings["axes"]
@@ -59,7 +68,7 @@ def _transpose(
 
 
 def _broadcast(
-    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
 ) -> list[Piece]:
     (shape,) = shapes
     lead = len(target) - len(shape)
@@ -70,11 +79,12 @@ def _broadcast(
 
 
 def _slice(
-    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
 ) -> list[Piece]:
     (shape,) = shapes
-    axis, start, step = settings["axis"], settings["start"], settings["step"]
-    assert isinstance(axis, int) and isinstance(start, int) and isinstance(step, int)
+    axis, step = settings["axis"], settings["step"]
+    start: Any = settings["start"]
+    assert isinstance(axis, int) and isinstance(step, int)
     source = _steps(shape)
     offset = start * source[axis]
     source[axis] *= step
@@ -82,12 +92,13 @@ def _slice(
 
 
 def _concat(
-    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
 ) -> list[Piece]:
     axis = settings["axis"]
     assert isinstance(axis, int)
     steps = _steps(target)
-    found, begin = [], 0
+    found: list[Piece] = []
+    begin: Any = 0
     for index, shape in enumerate(shapes):
         axes = tuple(zip(shape, _steps(shape), steps, strict=True))
         found.append(Piece(index, 0, begin * steps[axis], axes))
@@ -96,12 +107,13 @@ def _concat(
 
 
 def _concat_slices(
-    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
 ) -> list[Piece]:
     axis, cuts = settings["axis"], settings["cuts"]
     assert isinstance(axis, int) and isinstance(cuts, tuple)
     steps = _steps(target)
-    found, begin = [], 0
+    found: list[Piece] = []
+    begin: Any = 0
     for index, (shape, (along, start, step, count)) in enumerate(zip(shapes, cuts, strict=True)):
         source, extents = _steps(shape), list(shape)
         offset = start * source[along]
@@ -113,9 +125,7 @@ def _concat_slices(
     return found
 
 
-def _pad(
-    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
-) -> list[Piece]:
+def _pad(settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents) -> list[Piece]:
     (shape,) = shapes
     widths = settings["widths"]
     assert isinstance(widths, tuple)
@@ -140,7 +150,7 @@ def _pad(
 
 
 def _windows(
-    settings: Mapping[str, object], shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]
+    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
 ) -> list[Piece]:
     ((_, high, wide, channels),) = shapes
     images, rows, columns, across = target
@@ -227,37 +237,14 @@ def _pair(value: object) -> tuple[int, int]:
 
 def _merged(piece: Piece) -> Piece:
     """Return a box with axes of extent 1 left out, and neighbours that follow each other joined."""
-    axes: list[tuple[int, int, int]] = []
+    axes: list[tuple[Any, Any, Any]] = []
     for extent, source, target in piece.axes:
         if extent == 1:
             continue
         if axes:
             before, source_before, target_before = axes[-1]
-            if source_before == source * extent and target_before == target * extent:
+            if same(source_before, source * extent) and same(target_before, target * extent):
                 axes[-1] = (before * extent, source, target)
                 continue
         axes.append((extent, source, target))
     return Piece(piece.source, piece.source_offset, piece.target_offset, tuple(axes))
-
-
-def split_run(piece: Piece, longest: int) -> list[Piece]:
-    """Return a box in boxes whose innermost runs are no longer than what a buffer holds."""
-    if not piece.axes:
-        return [piece]
-    extent, source, target = piece.axes[-1]
-    if extent <= longest or (source, target) not in ((1, 1), (0, 1)):
-        return [piece]
-    whole, rest = divmod(extent, longest)
-    outer = piece.axes[:-1]
-    inner = ((whole, source * longest, target * longest), (longest, source, target))
-    found = [Piece(piece.source, piece.source_offset, piece.target_offset, (*outer, *inner))]
-    if rest:
-        done = whole * longest
-        offsets = (piece.source_offset + done * source, piece.target_offset + done * target)
-        found.append(Piece(piece.source, *offsets, (*outer, (rest, source, target))))
-    return found
-
-
-def joined(pieces: Sequence[list[Piece]]) -> list[Piece]:
-    """Return lists of boxes as one."""
-    return list(itertools.chain.from_iterable(pieces))

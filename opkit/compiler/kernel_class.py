@@ -1,0 +1,73 @@
+"""A kernel as a class and its tiling structure, and the numbers that fill this."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .text import Text, identifier, upper
+
+__all__ = ["KernelClass", "TilingValue", "class_of", "pack_tiling", "struct_of"]
+
+_CODES = {"int64_t": "q", "uint64_t": "Q", "uint32_t": "I", "int32_t": "i", "float": "f"}
+
+
+@dataclass(frozen=True)
+class KernelClass:
+    """What computes a launch: `Init` takes addresses and tiling data, `Process` does the rest."""
+
+    name: str
+    """The entry point."""
+    class_name: str
+    struct: str
+    """The type of its tiling data."""
+    declaration: Text
+    """Of that type."""
+    definition: Text
+    """Of the class."""
+    parameters: tuple[str, ...]
+    """The names of its addresses, in order."""
+
+    def whole(self) -> Text:
+        """Return both with an entry point, whose tiling data comes last, by value."""
+        out = Text()
+        for part in (self.declaration, self.definition):
+            out.extend(part)
+            out()
+        given = ", ".join(f"GM_ADDR {each}" for each in self.parameters)
+        out(f'extern "C" __global__ __aicore__ void {self.name}({given}, {self.struct} tiling)')
+        out("{")
+        out(f"{self.class_name} op;")
+        out(f"op.Init({', '.join(self.parameters)}, tiling);")
+        out("op.Process();")
+        out("}")
+        return out
+
+
+@dataclass(frozen=True)
+class TilingValue:
+    """One member of the tiling data, in the order in which they lie there."""
+
+    member: str
+    """As C++ writes it, such as `boxes[1].rows`."""
+    cpp_type: str
+    value: Any
+    """A number, or a term of the host's C++."""
+
+
+def class_of(name: str) -> str:
+    """Return the class of a kernel of this name."""
+    return "Kernel" + upper(identifier(name))
+
+
+def struct_of(name: str) -> str:
+    """Return the type of the tiling data of a kernel of this name."""
+    return upper(identifier(name)) + "Tiling"
+
+
+def pack_tiling(values: Sequence[TilingValue]) -> bytes:
+    """Return tiling data whose members lie one behind another, without gaps."""
+    code = "=" + "".join(_CODES[each.cpp_type] for each in values)
+    return struct.pack(code, *(each.value for each in values))
