@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .formula_values import evaluate_formulas, shapes_at
     from .fusion import FusedGraph, Group, fuse
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
-    from .host_tiling import bytes_text, launch_function, size_parameter, sizes_of
+    from .host_tiling import bytes_text, extent_cpp, launch_function, size_parameter, sizes_of
+    from .hosted import HostedKernel, OperatorKernel, operator_kernels
     from .launch_numbers import extent_text
     from .native import generated_source
     from .operators import OPERATORS
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .reference import random_arrays, run_graph, to_storage
     from .rewrite import expand, simplify
     from .rounds import join_rounds
+    from .size_limits import SizeLimit, index_limits, size_limits
     from .stages import Stages, compile_stages, prepare
     from .table import Operator
     from .tiles import Split, split
@@ -61,13 +63,16 @@ __all__ = [
     "GraphBuilder",
     "GraphError",
     "Group",
+    "HostedKernel",
     "KernelNote",
     "Location",
     "Node",
     "Operand",
     "Operator",
+    "OperatorKernel",
     "ProgramCalls",
     "Shape",
+    "SizeLimit",
     "Split",
     "Stages",
     "Tensor",
@@ -83,15 +88,18 @@ __all__ = [
     "evaluate_formulas",
     "expand",
     "explain",
+    "extent_cpp",
     "extent_text",
     "formula_graph",
     "fuse",
     "generated_source",
     "gradient",
+    "index_limits",
     "join_rounds",
     "launch_function",
     "load_program",
     "lowest_bits",
+    "operator_kernels",
     "patches",
     "placed",
     "prepare",
@@ -100,6 +108,7 @@ __all__ = [
     "run_graph",
     "shapes_at",
     "simplify",
+    "size_limits",
     "size_parameter",
     "sizes_of",
     "spaced",
@@ -129,7 +138,14 @@ __getattr__ = lazy_names(
         "formula_values": ("evaluate_formulas", "shapes_at"),
         "fusion": ("FusedGraph", "Group", "fuse"),
         "graph": ("Attribute", "Graph", "GraphError", "Location", "Node", "Tensor"),
-        "host_tiling": ("bytes_text", "launch_function", "size_parameter", "sizes_of"),
+        "host_tiling": (
+            "bytes_text",
+            "extent_cpp",
+            "launch_function",
+            "size_parameter",
+            "sizes_of",
+        ),
+        "hosted": ("HostedKernel", "OperatorKernel", "operator_kernels"),
         "launch_numbers": ("extent_text",),
         "native": ("generated_source",),
         "operators": ("OPERATORS",),
@@ -139,6 +155,7 @@ __getattr__ = lazy_names(
         "reference": ("random_arrays", "run_graph", "to_storage"),
         "rewrite": ("expand", "simplify"),
         "rounds": ("join_rounds",),
+        "size_limits": ("SizeLimit", "index_limits", "size_limits"),
         "stages": ("Stages", "compile_stages", "prepare"),
         "table": ("Operator",),
         "tiles": ("Split", "split"),

@@ -124,6 +124,9 @@ class GraphBuilder:
             raise GraphError(
                 f"{operator}: {err.message}", location=location, help=err.help
             ) from err
+        if row.kind == "movement" and row.arity is None:
+            # What is put side by side lies there in one type.
+            values = [v if v.dtype == dtype else v.astype(dtype) for v in values]
         names = tuple(value.tensor.name for value in values)
         kept = tuple((key, _frozen(value)) for key, value in sorted(full.items()))
         return self._node(operator, names, shape, dtype, kept, location)

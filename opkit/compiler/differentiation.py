@@ -186,7 +186,9 @@ def _gathered(adjoint: Value, table: Value, indices: Value, axis: int) -> Value:
     order = [*lead, *range(axis), *range(adjoint.ndim - after, adjoint.ndim)]
     flat = indices.reshape(-1)
     # Indices count from the end where they are negative.
-    flat = flat.apply("less", 0).apply("where", flat + rows, flat) if _signed(indices) else flat
+    if _signed(indices):
+        whole = rows if isinstance(rows, int) else table.builder.extent(rows).astype(flat.dtype)
+        flat = flat.apply("less", 0).apply("where", flat + whole, flat)
     parts = adjoint.transpose(*order).reshape(flat.shape[0], -1)
     places = count_up(adjoint, rows).reshape(rows, 1)
     hits = places.apply("equal", flat.astype("int32").reshape(1, -1)).astype(parts.dtype)

@@ -64,24 +64,35 @@ def evaluate_formulas(
 
 
 def shapes_at(
-    axes: Mapping[str, Sequence[str | int]], shape: Sequence[int], *, least: int = 0
+    axes: Mapping[str, Sequence[str | int]],
+    shape: Sequence[int],
+    *,
+    least: int = 0,
+    sizes: Mapping[str, int] | None = None,
 ) -> dict[str, tuple[int, ...]]:
     """Return a shape for each input whose axes have names, at a main shape.
 
     The main shape's last axes are the named sizes, in the order in which they first occur; what is
     left of it in front is `...`, or is multiplied into the first named size. No size is below
     `least`: what is empty has no largest element.
+
+    Args:
+        axes: of each input.
+        shape: the main shape.
+        least: what no size is below.
+        sizes: what single sizes are not below.
     """
+    floors = dict(sizes or {})
     all_axes = [axis for each in axes.values() for axis in each]
     names = list(dict.fromkeys(a for a in all_axes if isinstance(a, str) and a != "..."))
     given = (1,) * (len(names) - len(shape)) + tuple(shape)
     leading = tuple(max(least, extent) for extent in given[: len(given) - len(names)])
-    sizes = dict(zip(names, given[len(leading) :], strict=True))
+    found = dict(zip(names, given[len(leading) :], strict=True))
     if names and "..." not in all_axes:
-        sizes[names[0]] *= math.prod(leading)
-    sizes = {name: max(least, size) for name, size in sizes.items()}
+        found[names[0]] *= math.prod(leading)
+    found = {name: max(least, floors.get(name, 0), size) for name, size in found.items()}
 
     def extents(axis: str | int) -> tuple[int, ...]:
-        return leading if axis == "..." else (axis if isinstance(axis, int) else sizes[axis],)
+        return leading if axis == "..." else (axis if isinstance(axis, int) else found[axis],)
 
     return {name: tuple(e for axis in each for e in extents(axis)) for name, each in axes.items()}

@@ -1,4 +1,4 @@
-"""The C++ that launches a vector kernel from an operator's host code.
+"""The C++ that launches a kernel from an operator's host code.
 
 The same functions that work a launch out in Python are called with terms of C++, so that the two
 cannot part.
@@ -6,20 +6,22 @@ cannot part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opkit.chips import Chip
 
-from .dimensions import product
+from .dimensions import Dimension, product
 from .fusion import FusedGraph
 from .graph import GraphError, Node, Tensor
+from .hosted import OperatorKernel
+from .kernel_class import TilingValue
 from .launch_numbers import Host, Term, divide_up, extent_term, named
 from .text import Text, identifier
 from .vector import element_bytes, shares_of, tensor_values, tile_for
 from .vector_kernels import VectorKernel
 
-__all__ = ["bytes_text", "launch_function", "size_parameter", "sizes_of"]
+__all__ = ["bytes_text", "extent_cpp", "launch_function", "size_parameter", "sizes_of"]
 
 _SCALARS: dict[str, Callable[..., str]] = {
     "add": lambda a, b: f"({a} + {b})",
@@ -66,11 +68,13 @@ def sizes_of(fused: FusedGraph) -> tuple[str, ...]:
 
 
 def launch_function(
-    kernel: VectorKernel,
+    kernel: OperatorKernel,
     fused: FusedGraph,
     chip: Chip,
     name: str,
     attributes: Mapping[str, str],
+    *,
+    takes_empty: bool = False,
 ) -> str:
     """Return a C++ function that fills a kernel's tiling data and says how many cores it takes; 0
     where not even the smallest tile fits the unified buffer.
@@ -80,42 +84,34 @@ def launch_function(
 
     Args:
         attributes: the C++ name of each of the program's attributes.
+        takes_empty: sizes may be 0; a core that has nothing to do is then all that is launched.
 
     Raises:
         GraphError: a number that comes with a launch is computed by what has no C++ here.
     """
-    layout = kernel.layout
-    domain = layout.plan.program.domain
     sizes = {each: size_parameter(each) for each in sizes_of(fused)}
     host = Host(names={*sizes.values(), *attributes.values(), "cores", "tiling"})
     terms = {each: Term(host, text) for each, text in sizes.items()}
-    columns = extent_term(domain.columns, terms)
-    batches = product(extent_term(extent, terms) for extent in domain.batches)
-    room = named("room", tile_for(kernel.plan, chip, columns))
     body = Text()
-    body.all(host.lines)
-    host.lines.clear()
-    if isinstance(room, Term):
-        body(f"if ({room.text} == 0) {{")
-        body("return 0;")
-        body("}")
-    shares = shares_of(
-        layout, Term(host, "cores"), room, columns, extent_term(domain.rows, terms), batches
-    )
-    values: dict[str, Any] = dict(shares.values)
-    values |= tensor_values(layout, lambda extent: extent_term(extent, terms))
-    body.all(host.lines)
-    known = _scalars(fused, terms, attributes)
-    values |= {field: known[tensor] for tensor, field in layout.field_of.items()}
-    for member in layout.fields:
-        value = values.get(member.name, 0)
-        text = value.text if isinstance(value, Term) else str(value)
-        if member.cpp_type == "float" and member.name in layout.field_of.values():
-            text = f"static_cast<float>({text})"
-        elif member.cpp_type != "int64_t" and not isinstance(value, int):
+    values: Sequence[TilingValue]
+    if isinstance(kernel, VectorKernel):
+        known = _scalars(fused, terms, attributes)
+        empty = _empty(kernel, sizes) if takes_empty else ""
+        if empty:
+            body(f"if ({empty}) {{")
+            body(f"*tiling = {kernel.text.struct}();")
+            body("return 1;")
+            body("}")
+        blocks, values = _vector_launch(kernel, chip, host, terms, known, body)
+    else:
+        blocks, values = kernel.launch(Term(host, "cores"), lambda e: extent_term(e, terms))
+        body.all(host.lines)
+    for member in values:
+        text = _text(member.value)
+        if member.cpp_type != "int64_t" and not isinstance(member.value, int):
             text = f"static_cast<{member.cpp_type}>({text})"
-        body(f"tiling->{member.name} = {text};")
-    body(f"return static_cast<uint32_t>({_text(shares.block_dim)});")
+        body(f"tiling->{member.member} = {text};")
+    body(f"return static_cast<uint32_t>({_text(blocks)});")
     out = Text()
     parameters = [f"int64_t {each}" for each in sizes.values()]
     parameters += [f"double {each}" for each in attributes.values()]
@@ -130,6 +126,47 @@ def launch_function(
     return out.render()
 
 
+def _empty(kernel: VectorKernel, sizes: Mapping[str, str]) -> str:
+    """Return the C++ of whether a kernel's loops run over nothing; empty where they never do."""
+    named = [e for e in kernel.domain.extents if not isinstance(e, int)]
+    factors = [f for extent in named for f in extent.as_ordered_factors() if f.free_symbols]
+    return " || ".join(f"{extent_cpp(factor, sizes)} == 0" for factor in dict.fromkeys(factors))
+
+
+def _vector_launch(
+    kernel: VectorKernel,
+    chip: Chip,
+    host: Host,
+    terms: Mapping[str, Term],
+    scalars: Mapping[str, str],
+    body: Text,
+) -> tuple[Any, list[TilingValue]]:
+    """Return the cores and the tiling data of a vector kernel; what is computed for them is written
+    to `body`."""
+    layout = kernel.layout
+    domain = layout.plan.program.domain
+    columns = extent_term(domain.columns, terms)
+    batches = product(extent_term(extent, terms) for extent in domain.batches)
+    room = named("room", tile_for(kernel.plan, chip, columns))
+    body.all(host.lines)
+    host.lines.clear()
+    if isinstance(room, Term):
+        body(f"if ({room.text} == 0) {{")
+        body("return 0;")
+        body("}")
+    shares = shares_of(
+        layout, Term(host, "cores"), room, columns, extent_term(domain.rows, terms), batches
+    )
+    values: dict[str, Any] = dict(shares.values)
+    values |= tensor_values(layout, lambda extent: extent_term(extent, terms))
+    body.all(host.lines)
+    values |= {field: scalars[tensor] for tensor, field in layout.field_of.items()}
+    return shares.block_dim, [
+        TilingValue(member.name, member.cpp_type, values.get(member.name, 0))
+        for member in layout.fields
+    ]
+
+
 def bytes_text(tensor: Tensor, sizes: Mapping[str, str]) -> str:
     """Return the C++ of how many bytes a tensor takes, up to a multiple of 512 for its neighbour.
 
@@ -141,6 +178,16 @@ def bytes_text(tensor: Tensor, sizes: Mapping[str, str]) -> str:
     extents = (extent_term(extent, terms) for extent in tensor.shape)
     total = product([element_bytes(tensor.dtype), *extents])
     return _text(divide_up(total, 512) * 512)
+
+
+def extent_cpp(extent: Dimension, sizes: Mapping[str, str]) -> str:
+    """Return the C++ of an extent.
+
+    Args:
+        sizes: the C++ name of each named size.
+    """
+    host = Host()
+    return _text(extent_term(extent, {name: Term(host, text) for name, text in sizes.items()}))
 
 
 def _text(value: Any) -> str:

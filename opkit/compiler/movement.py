@@ -70,7 +70,8 @@ def _sliced(tensors: Sequence[Tensor], settings: Settings) -> Shape:
             raise UsageError(f"elements {start} to {stop} are not within {extent}")
         shape[axis] = -(-(stop - start) // settings["step"])
     else:
-        shape[axis] = stop - start
+        # Written so that the rules of an operator's shapes can say it.
+        shape[axis] = (stop - start + settings["step"] - 1) // settings["step"]
     return tuple(shape)
 
 

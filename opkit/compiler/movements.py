@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opkit.dtypes import find_dtype
+from opkit.errors import UsageError
 
 from .dimensions import evaluate
 from .graph import Node
@@ -28,7 +29,7 @@ from .text import HEAD
 if TYPE_CHECKING:
     from .compiled import Compiled
 
-__all__ = ["MOVEMENTS", "copy_whole", "run_movement"]
+__all__ = ["MOVEMENTS", "constant_bits", "copy_whole", "run_movement"]
 
 MOVEMENTS = (
     "transpose",
@@ -82,7 +83,7 @@ def run_movement(
         return
     settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
     pieces = pieces_of(node.operator, settings, [a.shape for a in arrays], result.shape)
-    bits = _bits(settings.get("value", 0.0), node.output.dtype, size)
+    bits = constant_bits(settings.get("value", 0.0), node.output.dtype, size)
     _copy(program, node, arrays, result, pieces, bits)
 
 
@@ -129,9 +130,13 @@ def _bound(value: object, sizes: Mapping[str, int]) -> object:
     return evaluate(value, sizes)
 
 
-def _bits(value: object, dtype: str, size_bytes: int) -> int:
-    """Return an element's bits, repeated to four bytes."""
+def constant_bits(value: object, dtype: str, size_bytes: int) -> int:
+    """Return an element's bits, repeated to four bytes.
+
+    Raises:
+        UsageError: an element has eight bytes, and is not zero.
+    """
     stored = to_storage(np.asarray(value), dtype).tobytes()
     if size_bytes > 4 and any(stored):
-        raise NotImplementedError("constants of eight bytes")
+        raise UsageError(f"what stands around {dtype} is {value}, expected 0")
     return int.from_bytes((stored * 4)[:4], "little")

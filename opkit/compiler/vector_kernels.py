@@ -46,6 +46,11 @@ class VectorKernel:
         """The kernel's entry point."""
         return self.text.name
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The tensors behind its addresses, in order."""
+        return self.text.arguments
+
 
 def source_of(kernel: VectorKernel, *, with_lines: bool = False, file: str = "") -> str:
     """Return a kernel's whole source file."""

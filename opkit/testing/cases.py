@@ -21,6 +21,7 @@ from opkit.testing.values import Source, make_values
 
 __all__ = [
     "Case",
+    "RuleWithLimits",
     "Shape",
     "ShapeRule",
     "default_cases",
@@ -37,6 +38,20 @@ __all__ = [
 Shape = tuple[int, ...]
 ShapeRule = Callable[[Shape], Mapping[str, Shape]]
 """From a case's main shape to the shapes of the inputs that differ from it, such as gamma's."""
+
+
+@dataclass(frozen=True)
+class RuleWithLimits:
+    """A `ShapeRule` of an operator that has inputs which say places along an axis."""
+
+    shapes: ShapeRule
+    limits: Callable[[Shape], Mapping[str, int]]
+    """From a main shape to how many places there are, by input."""
+
+    def __call__(self, shape: Shape) -> Mapping[str, Shape]:
+        """Return the shapes of the inputs that differ from a main shape."""
+        return self.shapes(shape)
+
 
 # What only a formula that works row by row contains.
 _ROW_WORDS = ("axis", "row(", "columns")
@@ -278,6 +293,7 @@ def make_case(
         dtypes=spec.variant_dtypes(variant),
         shape=shape,
         shapes=input_shapes(spec, shape, shape_rule),
+        sources=input_sources(spec, shape, shape_rule),
         attrs=tuple((attr.name, plain_attr(attr)) for attr in spec.attrs),
         seed=seed,
         distribution=distribution,
@@ -313,6 +329,16 @@ def input_shapes(spec: OpSpec, shape: Shape, rule: ShapeRule | None) -> tuple[Sh
             help="its inputs are " + ", ".join(names),
         )
     return tuple(tuple(given.get(name, shape)) for name in names)
+
+
+def input_sources(spec: OpSpec, shape: Shape, rule: ShapeRule | None) -> tuple[Source | None, ...]:
+    """Return where the values of inputs come from that say places along an axis: from below as
+    many as there are. None at all where there is no such input."""
+    limits = rule.limits(shape) if isinstance(rule, RuleWithLimits) else {}
+    if not any(limits.get(tensor.name, 0) > 0 for tensor in spec.inputs):
+        return ()
+    counts = [limits.get(tensor.name, 0) for tensor in spec.inputs]
+    return tuple(Source("uniform", 0, count - 1) if count > 0 else None for count in counts)
 
 
 def row_inputs(spec: OpSpec) -> set[str]:

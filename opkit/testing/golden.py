@@ -3,7 +3,8 @@
 golden.py has one function per operator, named like it, from wide NumPy arrays (float64 for floats,
 int64 for whole numbers) and keyword attributes to an array, or a tuple of them. Where inputs have
 different shapes it also has `<operator>_input_shapes(shape) -> dict`, from the main shape to the
-shapes of the inputs that differ from it, or one `input_shapes(shape)` for all its operators.
+shapes of the inputs that differ from it, or one `input_shapes(shape)` for all its operators; where
+inputs say places along an axis, `<operator>_input_limits(shape)` says how many places there are.
 `<operator>_same_precision`, of float32 arrays (16-bit inputs are widened), is the second reference
 of the standards that measure errors by another implementation's; formulas have one without it.
 """
@@ -22,7 +23,7 @@ import numpy as np
 from opkit.errors import OperatorError, UsageError
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.arrays import Array, Input
-from opkit.testing.cases import Shape, ShapeRule
+from opkit.testing.cases import RuleWithLimits, Shape, ShapeRule
 
 __all__ = ["Golden", "as_outputs", "load_function", "load_golden"]
 
@@ -56,7 +57,19 @@ class Golden:
             # The rule for all operators may speak of inputs that this one does not have.
             return shapes if name == own else {key: shapes[key] for key in shapes if key in inputs}
 
-        return rule
+        places = getattr(self.module, f"{spec.name}_input_limits", None)
+        if not callable(places):
+            return rule
+
+        def limits(shape: Shape) -> Mapping[str, int]:
+            found = self._call(places, (shape,), {})
+            if not isinstance(found, Mapping):
+                raise OperatorError(
+                    f"{self.path}: {spec.name}_input_limits returned {found!r}, expected a dict"
+                )
+            return found
+
+        return RuleWithLimits(rule, limits)
 
     def has_second(self, kernel: str) -> bool:
         """Whether it has a second reference, of the operator's own precision."""

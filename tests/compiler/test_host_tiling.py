@@ -13,6 +13,8 @@ import pytest
 from opkit import compiler as oc
 from opkit.chips import find_chip
 from opkit.compiler import TensorSpec as Spec
+from opkit.compiler.dimensions import evaluate
+from opkit.compiler.kernel_class import pack_tiling
 from opkit.compiler.vector import DoesNotFit, launch_for
 
 CHIP = find_chip("Ascend910B2")
@@ -31,12 +33,76 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         (Spec("x", (B, M, N), "float16"), Spec("y", (B, 1, N), "float16")),
     ),
 }
+MOVEMENTS: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
+    "turned": (lambda x: x.T, (Spec("x", (M, N), "float16"),)),
+    "batched": (lambda x: x.transpose(0, 2, 1, 3), (Spec("x", (M, 5, N, 7), "float32"),)),
+    "parted": (lambda x: x[1:, 2::3], (Spec("x", (M + 1, N + 2), "int64"),)),
+    "joined": (
+        lambda x, y: x.builder.apply("concat", x, y, axis=1),
+        (Spec("x", (M, N), "float16"), Spec("y", (M, 3), "float16")),
+    ),
+    "padded": (
+        lambda x: x.apply("pad", widths=((1, 2), (0, 3)), value=1.5),
+        (Spec("x", (M, N), "float32"),),
+    ),
+    "found": (
+        lambda x, i: x.apply("take", i, axis=1),
+        (Spec("x", (3, M, 9), "float16"), Spec("i", (N, 2), "int32")),
+    ),
+    "counted": (
+        lambda x: x.builder.apply("arange", count=x.shape[0] * x.shape[1]),
+        (Spec("x", (M, N), "float16"),),
+    ),
+}
 SIZES = [1, 2, 3, 7, 31, 48, 49, 64, 65, 255, 1000, 2040, 4099, 50021]
-HELPER = "static int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }\n"
+HELPER = "inline int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }\n"
+
+
+def _loaded(texts: list[str], folder: Path) -> ctypes.CDLL:
+    """Return the library of some C++."""
+    source = folder / "launches.cpp"
+    head = "#include <algorithm>\n#include <cmath>\n#include <cstdint>\n"
+    source.write_text("".join([head, HELPER, *texts]))
+    library = folder / "launches.so"
+    subprocess.run(
+        ["c++", "-std=c++17", "-Wall", "-Werror", "-shared", "-fPIC", source, "-o", library],
+        check=True,
+    )
+    return ctypes.CDLL(str(library))
+
+
+@pytest.mark.parametrize("name", MOVEMENTS)
+def test_movements_have_the_same_tiling_data_too(name: str, tmp_path: Path) -> None:
+    function, specs = MOVEMENTS[name]
+    stages = oc.compile_stages(oc.trace(function, specs, name=name), CHIP)
+    names = oc.sizes_of(stages.fused)
+    for group in stages.fused.groups:
+        (kernel,) = oc.operator_kernels(stages, group)
+        assert isinstance(kernel, oc.HostedKernel)
+        text = oc.launch_function(kernel, stages.fused, CHIP, "go", {})
+        folder = tmp_path / group.name
+        folder.mkdir()
+        library = _loaded([kernel.text.declaration.render(), 'extern "C" ', text], folder)
+        for first in SIZES:
+            for second in SIZES:
+                sizes = dict(zip(names, (first, second), strict=False))
+                _compare(kernel, library, sizes, names)
+
+
+def _compare(
+    kernel: oc.HostedKernel, library: ctypes.CDLL, sizes: dict[str, int], names: tuple[str, ...]
+) -> None:
+    available = CHIP.count("cores.aiv")
+    blocks, values = kernel.launch(available, lambda extent: evaluate(extent, sizes))
+    wanted = pack_tiling(values)
+    data = ctypes.create_string_buffer(len(wanted))
+    given = [ctypes.c_int64(sizes[each]) for each in names]
+    cores = library.go(*given, ctypes.c_int64(available), data)
+    assert (cores, data.raw) == (blocks, wanted), sizes
 
 
 def test_tiling_data_and_cores_are_the_same_for_every_size(tmp_path: Path) -> None:
-    texts = ["#include <algorithm>\n#include <cmath>\n#include <cstdint>\n", HELPER]
+    texts: list[str] = []
     rows = []
     for name, (function, specs) in PROGRAMS.items():
         stages = oc.compile_stages(oc.trace(function, specs, name=name), CHIP)
@@ -45,14 +111,7 @@ def test_tiling_data_and_cores_are_the_same_for_every_size(tmp_path: Path) -> No
                 text = oc.launch_function(kernel, stages.fused, CHIP, f"go_{kernel.name}", {})
                 texts += [kernel.text.declaration.render(), 'extern "C" ', text]
                 rows.append((kernel, oc.sizes_of(stages.fused)))
-    source = tmp_path / "launches.cpp"
-    source.write_text("".join(texts))
-    library = tmp_path / "launches.so"
-    subprocess.run(
-        ["c++", "-std=c++17", "-Wall", "-Werror", "-shared", "-fPIC", source, "-o", library],
-        check=True,
-    )
-    loaded = ctypes.CDLL(str(library))
+    loaded = _loaded(texts, tmp_path)
     compared = 0
     for kernel, names in rows:
         function = loaded[f"go_{kernel.name}"]

@@ -34,7 +34,10 @@ def write_count(name: str, kind: str, location: Location | None = None) -> Kerne
 def count_values(count: Any, cores: Any) -> tuple[Any, list[TilingValue]]:
     """Return the cores and the tiling data for so many elements, of the cores that there are."""
     used = most(1, least(cores, divide_up(count, _PART)))
-    return used, [TilingValue("count", "int64_t", count)]
+    return used, [
+        TilingValue("count", "int64_t", count),
+        TilingValue("step", "int64_t", used * _PART),
+    ]
 
 
 def count_data(count: int, chip: Chip) -> tuple[int, bytes]:
@@ -46,6 +49,7 @@ def count_data(count: int, chip: Chip) -> tuple[int, bytes]:
 _STRUCT = """
 struct STRUCT {
 int64_t count;
+int64_t step;  // elements that all cores write in a turn
 };
 """
 _CLASS = """
@@ -61,7 +65,7 @@ pipe.InitBuffer(queue, 2, LENGTH * sizeof(TYPE));
 
 __aicore__ inline void Process()
 {
-for (int64_t begin = GetBlockIdx() * LENGTH; begin < tiling.count; begin += GetBlockNum() * LENGTH) {
+for (int64_t begin = GetBlockIdx() * LENGTH; begin < tiling.count; begin += tiling.step) {
 const int64_t rest = tiling.count - begin;
 const uint32_t length = static_cast<uint32_t>(rest < LENGTH ? rest : LENGTH);
 LocalTensor<TYPE> buffer = queue.AllocTensor<TYPE>();

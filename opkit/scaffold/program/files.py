@@ -13,7 +13,7 @@ from opkit.scaffold.identifiers import camel, choose_stems, upper
 from opkit.schema import OpSpec
 from opkit.templating import render_template
 
-from .variants import NUMBERS, Variant, leading_size, variants_of
+from .variants import NUMBERS, Variant, leading_size, reduces, variants_of
 
 __all__ = ["program_files"]
 
@@ -81,7 +81,7 @@ class _Program:
     """Statements that read the named sizes off the inputs' shapes, and check them."""
     launch_arguments: str
     is_empty: str
-    """Whether there is nothing to compute."""
+    """Whether an axis has no elements; empty where each step sees to that itself."""
     has_leading: bool
 
 
@@ -131,20 +131,35 @@ def _program(
     parameters = [compiler.size_parameter(name) for name in sizes]
     attributes = [attr.name for attr in spec.attrs if attr.type in NUMBERS]
     given = [f"static_cast<double>({stems[name]})" for name in attributes]
-    empty = " || ".join(f"{name} == 0" for name in parameters)
+    is_reduced = reduces(spec)
+    empty = " || ".join(f"{name} == 0" for name in parameters) or "false"
     return _Program(
         variants=tuple(
-            _variant(spec, variant, chip, stems, is_one=len(variants) == 1) for variant in variants
+            _variant(
+                spec,
+                variant,
+                chip,
+                stems,
+                is_one=len(variants) == 1,
+                takes_empty=not is_reduced,
+            )
+            for variant in variants
         ),
-        sizes=tuple(_size_statements(spec, stems)),
+        sizes=(*_size_statements(spec, stems), *_limit_statements(variants[0])),
         launch_arguments=", ".join([*parameters, *given, "cores"]),
-        is_empty=empty or "false",
+        is_empty=empty if is_reduced else "",
         has_leading=any("..." in (tensor.axes or ()) for tensor in spec.inputs),
     )
 
 
 def _variant(
-    spec: OpSpec, variant: Variant, chip: Chip, stems: Mapping[str, str], *, is_one: bool
+    spec: OpSpec,
+    variant: Variant,
+    chip: Chip,
+    stems: Mapping[str, str],
+    *,
+    is_one: bool,
+    takes_empty: bool,
 ) -> _Variant:
     attributes = {a.name: stems[a.name] for a in spec.attrs if a.type in NUMBERS}
     sizes = {n: compiler.size_parameter(n) for n in compiler.sizes_of(variant.stages.fused)}
@@ -159,9 +174,14 @@ def _variant(
         for key, kernel in enumerate(step.kernels):
             text = kernel.text
             launch_name = f"Launch{text.class_name.removeprefix('Kernel')}"
-            arguments = [variant.tensors[name] for name in text.arguments]
+            arguments = [variant.tensors[name] for name in kernel.arguments]
             launch = compiler.launch_function(
-                kernel, variant.stages.fused, chip, launch_name, attributes
+                kernel,
+                variant.stages.fused,
+                chip,
+                launch_name,
+                attributes,
+                takes_empty=takes_empty,
             )
             kernels.append(
                 _Kernel(
@@ -230,6 +250,22 @@ def _size_statements(spec: OpSpec, stems: Mapping[str, str]) -> list[str]:
             place = f"{shape}.GetDimNum() - {len(axes) - axis}" if has_leading else f"{axis}"
             where = f"along axis {axis - len(axes) if has_leading else axis}"
             _bind(lines, known, name, f"{shape}.GetDim({place})", tensor.name, where)
+    return lines
+
+
+def _limit_statements(variant: Variant) -> list[str]:
+    """Return the checks of what the formulas ask of sizes."""
+    lines: list[str] = []
+    names = {n: compiler.size_parameter(n) for n in compiler.sizes_of(variant.stages.fused)}
+    for limit in compiler.size_limits(variant.stages.graph):
+        if limit.size:
+            value, least = names[limit.size], limit.least
+            text = f'"{limit.size} is %ld, expected {least} or more", static_cast<long>({value})'
+            lines += _refused(f"{value} < {least}", text)
+        else:
+            value = compiler.extent_cpp(limit.rest, names)
+            text = f'"{limit.rest} is %ld, expected 0 or more", static_cast<long>({value})'
+            lines += _refused(f"{value} < 0", text)
     return lines
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from opkit import compiler
 from opkit.schema import OpSpec, free_name
 
 from .gradients import program_backward
-from .variants import NUMBERS, reduces
+from .variants import NUMBERS, formula_graph_of, reduces
 
 __all__ = ["PROGRAM_GOLDEN_HEADER", "program_golden"]
 
@@ -49,6 +50,12 @@ def _function(spec: OpSpec) -> str:
     }
     axes = [f'"{tensor.name}": {tensor.axes!r}' for tensor in spec.inputs]
     least = ", least=1" if reduces(spec) else ""
+    graph = compiler.expand(formula_graph_of(spec, 0))
+    floors: dict[str, int] = {}
+    for limit in compiler.size_limits(graph):
+        if limit.size:
+            floors[limit.size] = max(floors.get(limit.size, 0), limit.least)
+    least += f", sizes={json.dumps(floors)}" if floors else ""
     return "\n".join(
         [
             f"def {spec.name}({parameters}):",
@@ -69,5 +76,37 @@ def _function(spec: OpSpec) -> str:
             "",
             f"    return shapes_at({{{', '.join(axes)}}}, shape{least})",
             "",
+            *_limits(spec, graph),
         ]
     )
+
+
+def _limits(spec: OpSpec, graph: compiler.Graph) -> list[str]:
+    """Return the function that says how many places there are for inputs that say places."""
+    limits = compiler.index_limits(graph)
+    places: dict[str, str] = {}
+    for tensor in graph.inputs:
+        for axis, extent in enumerate(tensor.shape):
+            places.setdefault(str(extent), f'shapes["{tensor.name}"][{axis}]')
+    # Of "..." a shape has as many axes as it likes; other sizes are found from the end.
+    if any("..." in (tensor.axes or ()) for tensor in spec.inputs):
+        places = {
+            str(axis): f'shapes["{tensor.name}"][{at - len(tensor.axes or ())}]'
+            for tensor in spec.inputs
+            for at, axis in enumerate(tensor.axes or ())
+        }
+    rows = {
+        name: str(extent) if isinstance(extent, int) else places.get(str(extent))
+        for name, extent in limits.items()
+    }
+    known = [f'"{name}": {text}' for name, text in rows.items() if text is not None]
+    if not known:
+        return []
+    return [
+        "",
+        f"def {spec.name}_input_limits(shape):",
+        '    """Return how many places there are for the inputs that say places."""',
+        f"    shapes = {spec.name}_input_shapes(shape)",
+        f"    return {{{', '.join(known)}}}",
+        "",
+    ]

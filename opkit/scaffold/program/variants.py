@@ -28,7 +28,7 @@ NUMBERS = ("float", "int", "bool")
 class Step:
     """One part of the kernel, which computes some tensors."""
 
-    kernels: tuple[compiler.VectorKernel, ...]
+    kernels: tuple[compiler.OperatorKernel, ...]
     """The first that fits a launch's shapes does."""
     waits: bool
     """For what cores have computed in the steps before."""
@@ -126,16 +126,17 @@ def variants_of(spec: OpSpec, chip: Chip) -> tuple[Variant, ...]:
 def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> Variant:
     fused = stages.fused
     groups = [group for group in fused.groups if group.kind != "view"]
-    others = list(dict.fromkeys(group.kind for group in groups if group.kind != "vector"))
-    if others or not groups:
+    if not groups:
         raise _wrong(
             spec,
             "/output_desc",
-            f"the formulas take a kernel of {others[0]}, which a generated operator does not have"
-            if others
-            else "the formulas compute nothing",
+            "the formulas compute nothing",
             "write the program in Python: opkit compile",
         )
+    try:
+        kernels = [compiler.operator_kernels(stages, group) for group in groups]
+    except UsageError as err:
+        raise _wrong(spec, "/output_desc", err.message, err.help) from err
     source = {
         group.nodes[0].output.name: group.nodes[0].inputs[0]
         for group in fused.groups
@@ -160,13 +161,13 @@ def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> 
     workspace: dict[str, compiler.Tensor] = {}
     fresh: set[str] = set()
     steps = []
-    for group in groups:
+    for group, each in zip(groups, kernels, strict=True):
         waits = any(origin(name) in fresh for name in fused.inputs_of(group))
         fresh = set() if waits else fresh
         results = fused.results_of(group)
         fresh |= set(results)
         workspace |= {name: fused.graph.tensors[name] for name in results if name not in tensors}
-        steps.append(Step(stages.kernels[group.name], waits))
+        steps.append(Step(each, waits))
     tensors |= {name: tensors[origin(name)] for name in source if origin(name) in tensors}
     tensors |= {name: origin(name) for name in (*workspace, *source) if name not in tensors}
     return Variant(dtypes, stages, tuple(steps), tensors, tuple(workspace.values()))

@@ -1,0 +1,72 @@
+"""What a program asks of the sizes that have names: that slices lie within their axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .dimensions import Dimension
+from .graph import Graph
+
+__all__ = ["SizeLimit", "index_limits", "size_limits"]
+
+
+@dataclass(frozen=True)
+class SizeLimit:
+    """Something that must be no less than zero."""
+
+    rest: Dimension
+    size: str = ""
+    """The one size that it is made of, where that must only be large enough."""
+    least: int = 0
+    """The smallest value of that size."""
+
+
+def size_limits(graph: Graph) -> tuple[SizeLimit, ...]:
+    """Return what a launch must check: what does not hold for all sizes from 1."""
+    found: dict[str, SizeLimit] = {}
+    for rest in _rests(graph):
+        if not isinstance(rest, int) and not rest.is_nonnegative:
+            found.setdefault(str(rest), _limit(rest))
+    return tuple(found.values())
+
+
+def _rests(graph: Graph) -> Iterator[Dimension]:
+    for node in graph.nodes:
+        if node.operator == "slice":
+            settings: Mapping[str, Any] = node.settings
+            start, stop, axis = (settings[key] for key in ("start", "stop", "axis"))
+            (x,) = graph.inputs_of(node)
+            yield from (start, stop - start - 1, x.shape[axis] - stop)
+
+
+def _limit(rest: Dimension) -> SizeLimit:
+    import sympy
+
+    assert not isinstance(rest, int)
+    symbols = sorted(rest.free_symbols, key=str)
+    if len(symbols) != 1 or not rest.is_polynomial(*symbols) or sympy.degree(rest) != 1:
+        return SizeLimit(rest)
+    (symbol,) = symbols
+    slope, begin = rest.coeff(symbol, 1), rest.coeff(symbol, 0)
+    if not slope > 0:
+        return SizeLimit(rest)
+    return SizeLimit(rest, str(symbol), int(sympy.ceiling(-begin / slope)))
+
+
+def index_limits(graph: Graph) -> dict[str, Dimension]:
+    """Return, for inputs that say places along an axis, how many places there are."""
+    inputs = {tensor.name for tensor in graph.inputs}
+    found: dict[str, Dimension] = {}
+    for node in graph.nodes:
+        if node.operator != "take":
+            continue
+        table, indices = node.inputs
+        name = indices
+        while name in graph.producers and graph.producers[name].operator in ("cast", "reshape"):
+            name = graph.producers[name].inputs[0]
+        settings: Mapping[str, Any] = node.settings
+        if name in inputs:
+            found.setdefault(name, graph.tensors[table].shape[settings["axis"]])
+    return found
