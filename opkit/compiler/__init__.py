@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .host_tiling import bytes_text, extent_cpp, launch_function, size_parameter, sizes_of
     from .hosted import HostedKernel, OperatorKernel, operator_kernels
     from .launch_numbers import extent_text
+    from .limits import SizeLimit, index_limits, size_limits
     from .native import generated_source
     from .operators import OPERATORS
     from .page import compiled_page
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from .reference import random_arrays, run_graph, to_storage
     from .rewrite import expand, simplify
     from .rounds import join_rounds
-    from .size_limits import SizeLimit, index_limits, size_limits
     from .stages import Stages, compile_stages, prepare
     from .table import Operator
     from .tiles import Split, split
@@ -155,7 +155,7 @@ __getattr__ = lazy_names(
         "reference": ("random_arrays", "run_graph", "to_storage"),
         "rewrite": ("expand", "simplify"),
         "rounds": ("join_rounds",),
-        "size_limits": ("SizeLimit", "index_limits", "size_limits"),
+        "limits": ("SizeLimit", "index_limits", "size_limits"),
         "stages": ("Stages", "compile_stages", "prepare"),
         "table": ("Operator",),
         "tiles": ("Split", "split"),
