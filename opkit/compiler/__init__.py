@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .choices import Choices, ChoicesRow, bucket_of, read_choices
     from .compiled import Compiled, compile
     from .convolution import patches, placed, spaced, unpatched, windows
+    from .cube import CUT_CPP
     from .differentiation import gradient
     from .dimensions import Dimension, Shape, dimension
     from .explanation import KernelNote, explain, stage_text
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .fusion import FusedGraph, Group, fuse
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
     from .host_tiling import bytes_text, extent_cpp, launch_function, size_parameter, sizes_of
-    from .hosted import HostedKernel, OperatorKernel, operator_kernels
+    from .hosted import HostedKernel, OperatorKernel, Share, operator_kernels, shares_of_kernel
     from .launch_numbers import extent_text
     from .limits import SizeLimit, index_limits, size_limits
     from .native import generated_source
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from .whole_numbers import lowest_bits
 
 __all__ = [
+    "CUT_CPP",
     "OPERATORS",
     "Attribute",
     "Choices",
@@ -72,6 +74,7 @@ __all__ = [
     "OperatorKernel",
     "ProgramCalls",
     "Shape",
+    "Share",
     "SizeLimit",
     "Split",
     "Stages",
@@ -107,6 +110,7 @@ __all__ = [
     "read_choices",
     "run_graph",
     "shapes_at",
+    "shares_of_kernel",
     "simplify",
     "size_limits",
     "size_parameter",
@@ -145,7 +149,11 @@ __getattr__ = lazy_names(
             "size_parameter",
             "sizes_of",
         ),
-        "hosted": ("HostedKernel", "OperatorKernel", "operator_kernels"),
+        "cube": ("CUT_CPP",),
+        "hosted": (
+            *("HostedKernel", "OperatorKernel", "Share"),
+            *("operator_kernels", "shares_of_kernel"),
+        ),
         "launch_numbers": ("extent_text",),
         "native": ("generated_source",),
         "operators": ("OPERATORS",),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,9 +35,15 @@ _COMPARE = {
     **{ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal"},
     **{ast.Eq: "equal", ast.NotEq: "not_equal"},
 }
+_SIZES: dict[type, Callable[[Any, Any], Any]] = {
+    **{ast.Add: operator.add, ast.Sub: operator.sub},
+    **{ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv},
+}
 _ALIASES = {"ln": "log", "arctan2": "atan2", "power": "pow"}
 _CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf}
 _COMPUTED = ("elementwise", "reduction", "scan")
+_PROMOTING = ("add", "sub", "mul", "div", "maximum", "minimum")
+"""Operators that compute in the widest of their operands' types."""
 _LONGEST_NOTE = 60
 """Characters of a formula's part that stand beside the instructions which compute it."""
 _KINDS = ("elementwise", "reduction", "movement", "index", "scan", "line", "product")
@@ -70,23 +77,30 @@ def formula_graph(
     inputs: Sequence[TensorSpec],
     outputs: Sequence[FormulaOutput],
     attributes: Sequence[Attribute] = (),
+    *,
+    sizes: Mapping[str, int] | None = None,
 ) -> Graph:
     """Return the graph of an operator's formulas.
+
+    Args:
+        sizes: what else formulas may name, beside the named sizes of the inputs.
 
     Raises:
         GraphError: a formula is wrong; the message has the column and the text there.
     """
     builder = GraphBuilder(name)
-    known: dict[str, Any] = dict(_CONSTANTS)
+    named: dict[str, Any] = dict(sizes or {})
     for spec in inputs:
         for extent in spec.shape:
             if not isinstance(extent, int):
-                known |= {str(s): builder.extent(s) for s in extent.free_symbols}
+                named |= {str(symbol): symbol for symbol in extent.free_symbols}
+    known: dict[str, Any] = dict(_CONSTANTS)
+    known |= {size: builder.extent(value) for size, value in named.items()}
     known |= {spec.name: builder.input(spec.name, spec.shape, spec.dtype) for spec in inputs}
     known |= {a.name: builder.attribute(a.name, a.kind, a.default) for a in attributes}
     for output in outputs:
         with builder.at(Location("formula", 1, output.name)):
-            value = _Reader(builder, known, output.text, inputs, attributes).output()
+            value = _Reader(builder, known, output.text, inputs, attributes, named).output()
             if output.dtype and value.dtype != output.dtype:
                 value = value.astype(output.dtype)
             builder.output(output.name, value)
@@ -96,6 +110,24 @@ def formula_graph(
 def _single(value: Any) -> Any:
     is_half = isinstance(value, Value) and value.dtype in ("float16", "bfloat16")
     return value.astype("float32") if is_half else value
+
+
+def _floats(operands: Sequence[Any]) -> set[str]:
+    """Return the types of what holds fractions."""
+    return {e.dtype for e in operands if isinstance(e, Value) and "float" in e.dtype}
+
+
+def _widened(operands: Sequence[Any]) -> list[Any]:
+    """Return operands of which at least one is float32, as far as they are halves: what is computed
+    of them is too. That is the largest of them: a product's sums then stay what they are, and what
+    is added to each row or column joins its kernel."""
+    found = list(operands)
+    halves = [at for at, each in enumerate(found) if _single(each) is not each]
+    is_wide = any(isinstance(e, Value) and e.dtype == "float32" and e.shape for e in found)
+    if halves and not is_wide:
+        widest = max(halves, key=lambda at: found[at].ndim)
+        found[widest] = _single(found[widest])
+    return found
 
 
 class _Reader:
@@ -108,12 +140,14 @@ class _Reader:
         text: str,
         inputs: Sequence[TensorSpec],
         attributes: Sequence[Attribute],
+        sizes: Mapping[str, Any],
     ) -> None:
         self.builder = builder
         self.known = known
         self.text = text.strip()
         self.inputs = inputs
         self.attributes = attributes
+        self.sizes = sizes
 
     def output(self) -> Value:
         try:
@@ -203,6 +237,16 @@ class _Reader:
         return self.literal(node)
 
     def literal(self, node: ast.expr) -> Any:
+        """Return a value that is written out; numbers may be computed of named sizes."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return tuple(self.literal(each) for each in node.elts)
+        if isinstance(node, ast.Name) and node.id in self.sizes:
+            return self.sizes[node.id]
+        if isinstance(node, ast.BinOp) and type(node.op) in _SIZES:
+            left, right = self.literal(node.left), self.literal(node.right)
+            return _SIZES[type(node.op)](left, right)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -self.literal(node.operand)
         try:
             return ast.literal_eval(node)
         except ValueError:
@@ -247,7 +291,11 @@ class _Reader:
         while f"grad_{name}" in self.known:
             name += "_"
         inner = formula_graph(
-            "inner", self.inputs, [FormulaOutput(name, ast.unparse(node.args[0]))], self.attributes
+            "inner",
+            self.inputs,
+            [FormulaOutput(name, ast.unparse(node.args[0]))],
+            self.attributes,
+            sizes=self.sizes,
         )
         given = self.tensor(node, self.read(node.args[1]))
         wanted = node.args[2].id
@@ -285,7 +333,11 @@ class _Reader:
         if row.kind == "reduction" or name in ("argmax", "argmin"):
             given["keepdims"] = True
         # Halves hold what is stored: what is computed of them is float32 until an output's end.
-        operands = [_single(part.value) if row.kind in _COMPUTED else part.value for part in parts]
+        operands = [part.value for part in parts]
+        if name in _PROMOTING:
+            operands = _widened(operands)
+        elif row.kind in _COMPUTED or len(_floats(operands)) > 1:
+            operands = [_single(each) for each in operands]
         value = self.guarded(node, lambda: self.builder.apply(name, *operands, **given))
         if row.kind == "elementwise":
             everywhere = [part.axes for part in parts]

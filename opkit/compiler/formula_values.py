@@ -21,6 +21,7 @@ def evaluate_formulas(
     arrays: Mapping[str, Any],
     attributes: Mapping[str, Any] | None = None,
     dtypes: Mapping[str, str] | None = None,
+    axes: Mapping[str, Sequence[str | int]] | None = None,
 ) -> Any:
     """Return what formulas give for NumPy arrays: one array, or a tuple of them in order.
 
@@ -33,6 +34,7 @@ def evaluate_formulas(
         arrays: the inputs by name.
         attributes: numbers by name.
         dtypes: of inputs and outputs of whole numbers, by name.
+        axes: names of the inputs' axes, for formulas that say them.
 
     Raises:
         GraphError: a formula is wrong, or the arrays do not fit it.
@@ -52,7 +54,13 @@ def evaluate_formulas(
     given = dict(attributes or {})
     rows = [Attribute(name, _KIND_OF.get(type(v), "float"), v) for name, v in given.items()]
     wanted = [FormulaOutput(name, text, types.get(name, "")) for name, text in outputs.items()]
-    graph = formula_graph("formula", specs, wanted, rows)
+    sizes: dict[str, int] = {}
+    for name, each in (axes or {}).items():
+        # "..." is first, and stands for what the others leave.
+        for axis, extent in zip(reversed(each), reversed(wide[name].shape), strict=False):
+            if isinstance(axis, str) and axis != "...":
+                sizes[axis] = extent
+    graph = formula_graph("formula", specs, wanted, rows, sizes=sizes)
     found: dict[str, Any] = {
         name: array if array.dtype == types[name] else array.astype(types[name])
         for name, array in wide.items()

@@ -94,8 +94,8 @@ def launch_function(
     terms = {each: Term(host, text) for each, text in sizes.items()}
     body = Text()
     values: Sequence[TilingValue]
+    known = _scalars(fused, terms, attributes)
     if isinstance(kernel, VectorKernel):
-        known = _scalars(fused, terms, attributes)
         empty = _empty(kernel, sizes) if takes_empty else ""
         if empty:
             body(f"if ({empty}) {{")
@@ -104,7 +104,9 @@ def launch_function(
             body("}")
         blocks, values = _vector_launch(kernel, chip, host, terms, known, body)
     else:
-        blocks, values = kernel.launch(Term(host, "cores"), lambda e: extent_term(e, terms))
+        blocks, values = kernel.launch(
+            Term(host, "cores"), lambda extent: extent_term(extent, terms), known
+        )
         body.all(host.lines)
     for member in values:
         text = _text(member.value)

@@ -110,6 +110,10 @@ def _bounds(key: slice, extent: Dimension) -> tuple[Dimension, Dimension, int]:
         return start, stop, step
     start = 0 if key.start is None else key.start
     stop = extent if key.stop is None else key.stop
-    start = start + extent if isinstance(start, int) and start < 0 else start
-    stop = stop + extent if isinstance(stop, int) and stop < 0 else stop
-    return start, stop, step
+    return _from_begin(start, extent), _from_begin(stop, extent), step
+
+
+def _from_begin(bound: Dimension, extent: Dimension) -> Dimension:
+    """Return where a bound is, counted from the axis' begin."""
+    is_below = bound < 0 if isinstance(bound, int) else bound.is_nonpositive
+    return bound + extent if is_below else bound

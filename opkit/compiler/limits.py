@@ -21,15 +21,29 @@ class SizeLimit:
     """The one size that it is made of, where that must only be large enough."""
     least: int = 0
     """The smallest value of that size."""
+    is_exact: bool = False
+    """Whether it is so for all sizes; else for those that were tried."""
 
 
 def size_limits(graph: Graph) -> tuple[SizeLimit, ...]:
-    """Return what a launch must check: what does not hold for all sizes from 1."""
+    """Return what a launch must check: what does not hold for all sizes from 0, or from 1 of what a
+    slice or a product runs along."""
     found: dict[str, SizeLimit] = {}
     for rest in _rests(graph):
         if not isinstance(rest, int) and not rest.is_nonnegative:
             found.setdefault(str(rest), _limit(rest))
+    for depth in _depths(graph):
+        if not isinstance(depth, int):
+            found.setdefault(str(depth - 1), _limit(depth - 1))
     return tuple(found.values())
+
+
+def _depths(graph: Graph) -> Iterator[Dimension]:
+    """Yield along how many elements products add up: none would be no product."""
+    for node in graph.nodes:
+        if node.operator == "matmul":
+            left = graph.tensors[node.inputs[0]]
+            yield left.shape[-2 if node.settings["transpose_a"] else -1]
 
 
 def _rests(graph: Graph) -> Iterator[Dimension]:
@@ -41,18 +55,26 @@ def _rests(graph: Graph) -> Iterator[Dimension]:
             yield from (start, stop - start - 1, x.shape[axis] - stop)
 
 
+_TRIED = 200
+"""Sizes that are tried where no equation says the smallest."""
+
+
 def _limit(rest: Dimension) -> SizeLimit:
     import sympy
 
     assert not isinstance(rest, int)
     symbols = sorted(rest.free_symbols, key=str)
-    if len(symbols) != 1 or not rest.is_polynomial(*symbols) or sympy.degree(rest) != 1:
+    if len(symbols) != 1:
         return SizeLimit(rest)
     (symbol,) = symbols
+    if not rest.is_polynomial(symbol) or sympy.degree(rest) != 1:
+        fits = [rest.subs(symbol, size) >= 0 for size in range(_TRIED)]
+        least = max((size + 1 for size, each in enumerate(fits) if not each), default=0)
+        return SizeLimit(rest, str(symbol) if least < _TRIED else "", least)
     slope, begin = rest.coeff(symbol, 1), rest.coeff(symbol, 0)
     if not slope > 0:
         return SizeLimit(rest)
-    return SizeLimit(rest, str(symbol), int(sympy.ceiling(-begin / slope)))
+    return SizeLimit(rest, str(symbol), int(sympy.ceiling(-begin / slope)), is_exact=True)
 
 
 def index_limits(graph: Graph) -> dict[str, Dimension]:

@@ -227,7 +227,7 @@ def _grad_product(
     transpose_b: bool,
     dtype: str | None,
 ) -> Sequence[Value | None]:
-    if dtype is not None:
+    if grad.dtype != a.dtype:
         # The cube multiplies matrices of one type.
         grad = grad.astype(a.dtype)
 

@@ -53,6 +53,19 @@ Prologues = tuple[VectorKernel, ...]
 
 
 @dataclass(frozen=True)
+class ProductClasses:
+    """What the cores of a product's kernel run."""
+
+    declaration: Text
+    """Of the tiling structure."""
+    definition: Text
+    """Of the classes."""
+    struct: str
+    cube: Work
+    vector: Work | None
+
+
+@dataclass(frozen=True)
 class ProductKernel:
     """A product, alone or with what vector cores do before and after it."""
 
@@ -95,7 +108,11 @@ class ProductKernel:
         out = Text()
         for kernel in chosen:
             out.extend(kernel.text.body)
-        cube, vector, struct = self._write_classes(out)
+        classes = self.classes()
+        out.extend(classes.declaration)
+        out()
+        out.extend(classes.definition)
+        cube, vector, struct = classes.cube, classes.vector, classes.struct
         addresses = list(cube.arguments if vector is None else vector.arguments)
         entries = []
         for index, kernel in enumerate(chosen):
@@ -106,21 +123,24 @@ class ProductKernel:
         write_entry(out, self.name(chosen), struct, addresses, cube, vector, entries)
         return out
 
-    def _write_classes(self, out: Text) -> tuple[Work, Work | None, str]:
-        """Write the product's classes; return what both kinds of core run, and the type of the
-        tiling data."""
+    def classes(self) -> ProductClasses:
+        """Return the product's classes and their tiling structure."""
+        declaration, out = Text(), Text()
+        struct = self.block.struct
         if self.epilogue is not None:
-            cube = Text()
+            own = Text()
             if self.uses_object:
-                write_object_cube(cube, self.block, self.sums)
+                write_object_cube(own, self.block, self.sums)
             else:
-                write_cube_class(cube, self.block, SLOTS)
-            return (*write_epilogue(out, self.block, self.epilogue, cube), self.block.struct)
+                write_cube_class(own, self.block, SLOTS)
+            cube, vector = write_epilogue(declaration, out, self.block, self.epilogue, own)
+            return ProductClasses(declaration, out, struct, cube, vector)
         if not self.uses_object:
-            write_blocks(out, self.block, BLOCK_FIELDS)
+            write_blocks(declaration, out, self.block, BLOCK_FIELDS)
             write_cube_class(out, self.block)
-            return Work(self.block.cube_class, ("left", "right", "y")), None, self.block.struct
-        text, struct, work = write_object_product(
+            work = Work(self.block.cube_class, ("left", "right", "y"))
+            return ProductClasses(declaration, out, struct, work, None)
+        declaration, out, struct, work = write_object_product(
             self.group.name,
             self.block.dtype,
             self.block.dtype,
@@ -129,8 +149,7 @@ class ProductKernel:
             transpose_right=self.block.transpose_right,
             bias=self.bias and self.block.result,
         )
-        out.extend(text)
-        return work, None, struct
+        return ProductClasses(declaration, out, struct, work, None)
 
     def source(self, prologues: Prologues = (), *, with_lines: bool = False) -> str:
         """Return the whole source file; with lines, what the compiler says names the program's."""

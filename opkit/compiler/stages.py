@@ -76,8 +76,13 @@ class Stages:
         return found
 
 
-def compile_stages(graph: Graph, chip: Chip, choices: Choices | None = None) -> Stages:
+def compile_stages(
+    graph: Graph, chip: Chip, choices: Choices | None = None, *, prologues: bool = True
+) -> Stages:
     """Return all stages of a graph for a chip; `choices` in place of the compiler's own.
+
+    Args:
+        prologues: what products multiply may be computed in their kernels.
 
     Raises:
         GraphError: it cannot be compiled, or not for this chip; at the user's line.
@@ -86,7 +91,7 @@ def compile_stages(graph: Graph, chip: Chip, choices: Choices | None = None) -> 
     chosen = choices or OWN_CHOICES
     is_apart = chosen.fusion == "none"
     fused = fuse(simple, apart=is_apart)
-    fused = fused if is_apart else fuse_prologues(fused)
+    fused = fused if is_apart or not prologues else fuse_prologues(fused)
     if not chip.has_data_copy_pad:
         _check_blocks(fused, chip)
     kernels = {

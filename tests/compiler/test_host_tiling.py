@@ -54,6 +54,24 @@ MOVEMENTS: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         (Spec("x", (M, N), "float16"),),
     ),
 }
+K = oc.dimension("K")
+PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
+    "blocks": (lambda x, w: x @ w, (Spec("x", (M, K), "float16"), Spec("w", (K, N), "float16"))),
+    "batches": (
+        lambda x, w: x @ w.transpose(0, 2, 1),
+        (Spec("x", (B, M, K), "bfloat16"), Spec("w", (B, N, K), "bfloat16")),
+    ),
+    "whole": (lambda x, w: x @ w.T, (Spec("x", (M, K), "int8"), Spec("w", (N, K), "int8"))),
+    "object": (lambda x, w: x @ w, (Spec("x", (M, K), "float32"), Spec("w", (K, N), "float32"))),
+    "linear": (
+        lambda x, w, b: (x @ w + b).apply("relu"),
+        (Spec("x", (M, K), "float16"), Spec("w", (K, N), "float16"), Spec("b", (N,), "float16")),
+    ),
+    "single": (
+        lambda x, w, b: (x @ w + b).apply("relu"),
+        (Spec("x", (M, K), "float32"), Spec("w", (K, N), "float32"), Spec("b", (N,), "float32")),
+    ),
+}
 SIZES = [1, 2, 3, 7, 31, 48, 49, 64, 65, 255, 1000, 2040, 4099, 50021]
 HELPER = "inline int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }\n"
 
@@ -61,7 +79,8 @@ HELPER = "inline int64_t DivideUp(int64_t value, int64_t by) { return (value + b
 def _loaded(texts: list[str], folder: Path) -> ctypes.CDLL:
     """Return the library of some C++."""
     source = folder / "launches.cpp"
-    head = "#include <algorithm>\n#include <cmath>\n#include <cstdint>\n"
+    headers = ("algorithm", "cmath", "cstdint", "tuple", "vector")
+    head = "".join(f"#include <{header}>\n" for header in headers)
     source.write_text("".join([head, HELPER, *texts]))
     library = folder / "launches.so"
     subprocess.run(
@@ -89,16 +108,39 @@ def test_movements_have_the_same_tiling_data_too(name: str, tmp_path: Path) -> N
                 _compare(kernel, library, sizes, names)
 
 
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_are_cut_as_python_cuts_them(name: str, tmp_path: Path) -> None:
+    function, specs = PRODUCTS[name]
+    graph = oc.trace(function, specs, name=name)
+    stages = oc.compile_stages(graph, CHIP, prologues=False)
+    (group,) = stages.fused.groups
+    (kernel,) = oc.operator_kernels(stages, group)
+    assert isinstance(kernel, oc.HostedKernel)
+    text = oc.launch_function(kernel, stages.fused, CHIP, "go", {})
+    parts = [oc.CUT_CPP, kernel.text.declaration.render(), 'extern "C" ', text]
+    library = _loaded(parts, tmp_path)
+    names = oc.sizes_of(stages.fused)
+    for first in SIZES[:-1]:
+        for second in SIZES[:-1]:
+            for depth in (1, 31, 600):
+                known = {"M": first, "N": second, "K": depth, "B": 3}
+                sizes = {each: known[each] for each in names}
+                _compare(kernel, library, sizes, names)
+
+
 def _compare(
     kernel: oc.HostedKernel, library: ctypes.CDLL, sizes: dict[str, int], names: tuple[str, ...]
 ) -> None:
-    available = CHIP.count("cores.aiv")
-    blocks, values = kernel.launch(available, lambda extent: evaluate(extent, sizes))
+    available = CHIP.count("cores.aic" if kernel.counts_cube else "cores.aiv")
+    blocks, values = kernel.launch(available, lambda extent: evaluate(extent, sizes), {})
     wanted = pack_tiling(values)
     data = ctypes.create_string_buffer(len(wanted))
     given = [ctypes.c_int64(sizes[each]) for each in names]
     cores = library.go(*given, ctypes.c_int64(available), data)
     assert (cores, data.raw) == (blocks, wanted), sizes
+    for room in kernel.rooms:
+        (size,) = [each.value for each in values if each.member == "productSize"]
+        assert size <= room.size, sizes
 
 
 def test_tiling_data_and_cores_are_the_same_for_every_size(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from opkit.compiler import evaluate_formulas
 from opkit.errors import SpecError
 from opkit.scaffold import render
 from opkit.schema import OpSpec, dump, parse
@@ -185,3 +187,45 @@ def test_places_in_a_table_have_a_limit_that_tests_keep_to() -> None:
     )[0]
     golden = tree_of(spec)["named_axes/golden.py"]
     assert 'return {"token": shapes["table"][0]}' in golden
+
+
+def test_a_product_with_what_follows_it_runs_on_both_kinds_of_cores() -> None:
+    tree = tree_of(prototype({"y": "relu(x @ w.T + b)"}, x=["M", "K"], w=["N", "K"], b=["N"]))
+    kernel = tree["op_kernel/named_axes.cpp"]
+    assert "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);" in kernel
+    assert "if ASCEND_IS_AIC {" in kernel
+    host = tree["op_host/named_axes.cpp"]
+    assert "const CubeCut cut = CubeCutter(" in host
+    assert "if (kExtent < 1) {" in host
+
+
+def test_a_product_alone_runs_on_cube_cores_alone() -> None:
+    kernel = tree_of(prototype({"y": "x @ w"}, x=["M", "K"], w=["K", "N"]))[
+        "op_kernel/named_axes.cpp"
+    ]
+    assert "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);" in kernel
+
+
+def test_steps_of_both_kinds_of_cores_wait_for_all_of_them() -> None:
+    tree = tree_of(prototype({"y": "softmax((x*2) @ w, axis=-1)"}, x=["M", "K"], w=["K", "N"]))
+    assert tree["op_kernel/named_axes.cpp"].count("SyncAll<false>();") == 2
+
+
+def test_matrices_for_some_batches_only_are_refused() -> None:
+    with pytest.raises(SpecError, match="is broadcast along some axes of"):
+        render(prototype({"y": "x @ w"}, x=["B", 1, "M", "K"], w=["G", "K", "N"]))
+
+
+def test_slices_and_numbers_may_be_of_named_sizes() -> None:
+    tree = tree_of(prototype({"y": "x[:, :N // 2]*x[:, -(N // 2):]/N"}, x=["M", "N"]))
+    host = tree["op_host/named_axes.cpp"]
+    assert "*yShape = gert::Shape({Dim(*xShape, 0), (Dim(*xShape, 1) / 2)});" in host
+    golden = tree["named_axes/golden.py"]
+    assert "{\"x\": ('M', 'N')}," in golden
+    assert 'sizes={"N": 2}' in golden
+
+
+def test_a_formulas_value_follows_from_the_lengths_of_named_axes() -> None:
+    x = np.arange(12.0).reshape(2, 6)
+    found = evaluate_formulas({"y": "x[:, :N // 2] + N"}, {"x": x}, {}, {}, {"x": ("...", "N")})
+    np.testing.assert_array_equal(found, x[:, :3] + 6)

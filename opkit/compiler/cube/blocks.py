@@ -102,20 +102,22 @@ def size_bytes(dtype: str) -> int:
     return row.size_bytes
 
 
-def write_blocks(out: Text, product: BlockProduct, members: Sequence[tuple[str, str, str]]) -> None:
+def write_blocks(
+    declaration: Text, out: Text, product: BlockProduct, members: Sequence[tuple[str, str, str]]
+) -> None:
     """Write the tiling structure, and the class that all kinds of cores know the blocks by.
 
     Args:
-        out: where to.
+        declaration: where the structure goes.
+        out: where the class goes.
         product: what is multiplied.
         members: all of the structure's: name, type and note.
     """
-    out(f"// How {product.name} is cut into blocks: written by the host for each launch.")
-    out(f"struct {product.struct} {{")
+    declaration(f"// How {product.name} is cut into blocks: written by the host for each launch.")
+    declaration(f"struct {product.struct} {{")
     for name, kind, note in members:
-        out(f"{kind} {name};{f'  // {note}' if note else ''}")
-    out("};")
-    out()
+        declaration(f"{kind} {name};{f'  // {note}' if note else ''}")
+    declaration("};")
     out.all(_BLOCKS.replace("STRUCT", product.struct).strip().splitlines())
     out()
 

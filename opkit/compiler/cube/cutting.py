@@ -7,18 +7,27 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from opkit.chips import Chip
 from opkit.errors import UsageError
 
+from ..launch_numbers import divide_up
+
 __all__ = [
+    "BEST",
+    "BLOCK_CYCLES",
     "BLOCK_FIELDS",
+    "BURST_CYCLES",
     "CHUNK_BYTES",
+    "MOST_MORE_READ",
     "STEP_BYTES",
     "Cut",
     "ProductShape",
+    "block_values",
     "chosen_cut",
     "cut_product",
+    "largest_side",
 ]
 
 _SIDE = 16
@@ -27,13 +36,13 @@ CHUNK_BYTES = 512
 STEP_BYTES = 128
 """Along K, of what one Mmad multiplies: two such steps of 256 rows fill L0A, or L0B."""
 _MOST_SIDE = 256
-_BLOCK_CYCLES = 300
+BLOCK_CYCLES = 300
 """About what a block costs beside its products: filling and draining the pipes."""
-_BURST_CYCLES = 3.4
+BURST_CYCLES = 3.4
 """What the shortest row of a copy takes."""
-_MOST_MORE_READ = 1.05
+MOST_MORE_READ = 1.05
 """Bands that read so many times the least count as equal."""
-_BEST = 12
+BEST = 12
 """Cuts of the cheapest estimates whose cores are then looked at one by one."""
 
 BLOCK_FIELDS = (
@@ -56,12 +65,12 @@ BLOCK_FIELDS = (
 
 @dataclass(frozen=True)
 class ProductShape:
-    """The sizes of one launch."""
+    """The sizes of one launch: numbers, or terms of a host's C++."""
 
-    batches: int
-    m: int
-    n: int
-    k: int
+    batches: Any
+    m: Any
+    n: Any
+    k: Any
     left_is_shared: bool
     """One left matrix for all batches."""
     right_is_shared: bool
@@ -82,7 +91,7 @@ class Cut:
     @property
     def blocks(self) -> int:
         """The blocks of all batches."""
-        return self.shape.batches * self.down * self.across
+        return int(self.shape.batches * self.down * self.across)
 
     @property
     def most_rows(self) -> int:
@@ -112,15 +121,7 @@ class Cut:
 
     def values(self) -> tuple[int, ...]:
         """Return the numbers of `BLOCK_FIELDS`."""
-        shape = self.shape
-        rows, more_rows = divmod(-(-shape.m // _SIDE), self.down)
-        columns, more_columns = divmod(-(-shape.n // _SIDE), self.across)
-        return (
-            0 if shape.left_is_shared else shape.m * shape.k,
-            0 if shape.right_is_shared else shape.k * shape.n,
-            *(shape.m, shape.n, shape.k, self.blocks, self.down, self.across, self.band),
-            *(rows * _SIDE, more_rows, columns * _SIDE, more_columns),
-        )
+        return block_values(self.shape, self.down, self.across, self.band)
 
     def pack(self, *more: int) -> bytes:
         """Return the tiling data; `more` are numbers of eight bytes that follow."""
@@ -138,9 +139,25 @@ class Cut:
         return "\n".join(lines)
 
 
+def block_values(shape: ProductShape, down: Any, across: Any, band: Any) -> tuple[Any, ...]:
+    """Return the numbers of `BLOCK_FIELDS` for so many blocks down and across, as numbers of a
+    launch or terms of a host's C++."""
+    high, wide = divide_up(shape.m, _SIDE), divide_up(shape.n, _SIDE)
+    return (
+        0 if shape.left_is_shared else shape.m * shape.k,
+        0 if shape.right_is_shared else shape.k * shape.n,
+        *(shape.m, shape.n, shape.k, shape.batches * down * across, down, across, band),
+        *(high // down * _SIDE, high % down, wide // across * _SIDE, wide % across),
+    )
+
+
+def largest_side(extent: Any, parts: Any) -> Any:
+    """Return the rows, or columns, of the largest of so many blocks, a multiple of 16."""
+    return divide_up(divide_up(extent, _SIDE), parts) * _SIDE
+
+
 def _most(extent: int, parts: int) -> int:
-    fractals = -(-extent // _SIDE)
-    return -(-fractals // parts) * _SIDE
+    return int(largest_side(extent, parts))
 
 
 def _begin(extent: int, parts: int, index: int) -> int:
@@ -214,11 +231,11 @@ def _cut(shape: ProductShape, cores: int, limit: int, macs: float, copied: float
                 right = chunk * _burst(size * width, copied)
             moved = (height * _burst(CHUNK_BYTES, copied) + right) * shape.k / chunk * 1.06
             rough.append(
-                (rounds * (max(cube, moved) + 0.3 * min(cube, moved) + _BLOCK_CYCLES), down, across)
+                (rounds * (max(cube, moved) + 0.3 * min(cube, moved) + BLOCK_CYCLES), down, across)
             )
     rough.sort()
     best: tuple[float, Cut] | None = None
-    for estimate, down, across in rough[:_BEST]:
+    for estimate, down, across in rough[:BEST]:
         used = min(cores, shape.batches * down * across)
         cut = Cut(shape, down, across, _band(shape, down, across, used), used)
         # The estimate spreads the blocks evenly; what the busiest core really has comes on top.
@@ -234,7 +251,7 @@ def _cut(shape: ProductShape, cores: int, limit: int, macs: float, copied: float
 
 def _burst(size: float, rate: float) -> float:
     """Return the cycles of one row of a copy."""
-    return max(size / rate, _BURST_CYCLES)
+    return max(size / rate, BURST_CYCLES)
 
 
 def _counts(extent: int) -> Sequence[int]:
@@ -250,11 +267,11 @@ def _band(shape: ProductShape, down: int, across: int, cores: int) -> int:
     rows, columns = shape.m / down, shape.n / across
 
     def read(width: int) -> float:
-        return math.ceil(cores / width) * rows + width * columns
+        return float(math.ceil(cores / width) * rows + width * columns)
 
     widths = [width for width in range(1, min(across, cores) + 1) if cores % width == 0]
     least = min(map(read, widths))
-    few = [width for width in widths if read(width) <= least * _MOST_MORE_READ]
+    few = [width for width in widths if read(width) <= least * MOST_MORE_READ]
     # Of those that read about as little the one whose busiest core has least to do.
     return min(
         few, key=lambda width: (_busiest(Cut(shape, down, across, width, cores)), read(width))

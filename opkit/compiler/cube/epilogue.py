@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from opkit.chips import Chip
 
 from ..fusion import FusedGraph, Group
 from ..graph import Graph, GraphError, Tensor
+from ..launch_numbers import both, choose, divide_up, least, most, named
 from ..text import Text, identifier
 from ..vector import (
     LARGEST_REPEAT,
@@ -30,10 +32,17 @@ from ..vector import (
     tile_for,
 )
 from .blocks import BEGUN, FREE, READY, SLOTS, BlockProduct, write_blocks
-from .cutting import BLOCK_FIELDS, Cut
+from .cutting import BLOCK_FIELDS, Cut, ProductShape
 from .entry import Work
 
-__all__ = ["Epilogue", "epilogue_data", "epilogue_of", "write_epilogue"]
+__all__ = [
+    "Epilogue",
+    "epilogue_data",
+    "epilogue_of",
+    "epilogue_values",
+    "most_slots",
+    "write_epilogue",
+]
 
 _SLOT_FIELDS = (
     ("slotColumns", "int64_t", "elements from row to row of a part that is handed over"),
@@ -110,20 +119,21 @@ def epilogue_of(fused: FusedGraph, group: Group, sums: str) -> Epilogue:
 
 
 def write_epilogue(
-    out: Text, product: BlockProduct, epilogue: Epilogue, cube: Text
+    declaration: Text, out: Text, product: BlockProduct, epilogue: Epilogue, cube: Text
 ) -> tuple[Work, Work]:
     """Write the tiling structure and both classes of a mixed kernel; return what cube cores and
     what vector cores run.
 
     Args:
-        out: where to.
+        declaration: where the structure goes.
+        out: where the classes go.
         product: the cube's half.
         epilogue: the vector cores' half.
         cube: the cube cores' class.
     """
     writer = _BlockWriter(product, epilogue)
     fields = [(f.name, f.cpp_type, f.note) for f in epilogue.layout.fields]
-    write_blocks(out, product, fields)
+    write_blocks(declaration, out, product, fields)
     out.extend(cube)
     out()
     out(
@@ -150,34 +160,67 @@ def epilogue_data(
     Raises:
         DoesNotFit: not even eight rows of a part fit the unified buffer.
     """
-    slot_columns = -(-cut.most_columns // 32) * 16
-    slot_length = -(-cut.most_rows * slot_columns // 128) * 128
-    values: dict[str, float] = dict(zip((f[0] for f in BLOCK_FIELDS), cut.values(), strict=True))
-    stride = row_stride(epilogue.plan, slot_columns)
-    room = tile_for(epilogue.plan, chip, slot_columns)
-    rows = min(LARGEST_REPEAT, room // stride)
-    if rows == 0:
+    slots, values = epilogue_values(
+        epilogue, cut.shape, cut.values(), cut.most_rows, cut.most_columns, cut.cores, chip
+    )
+    if values["rowsPerTile"] == 0:
         raise DoesNotFit(
-            f"a row of {slot_columns} elements of what follows the product takes more than the"
-            f" {chip.count('memory.ub_bytes')} bytes of UB",
+            f"a row of {values['slotColumns']} elements of what follows the product takes more than"
+            f" the {chip.count('memory.ub_bytes')} bytes of UB",
             help="return fewer values at once, or split the program",
         )
-    # Two tiles at least, so that one comes while the other computes.
-    rows = min(rows, max(8, -(-cut.most_rows // 4)))
-    slots = cut.cores * SLOTS * slot_length
-    values |= {
-        "slotColumns": slot_columns,
-        "slotLength": slot_length,
-        "columns": cut.shape.n,
-        "partLength": stride,
-        "unit": max(8, row_unit(epilogue.plan)),
-        "rowsPerTile": rows,
-        "tileLength": -(-rows * stride // 256) * 256,
-        "byChunk": int(stride <= 2040 and rows >= -(-stride // 64)),
-    }
     fill_values(epilogue.layout, values, sizes, scalars)
     values[f"{epilogue.stems[epilogue.product]}Size"] = slots
     return slots, pack_values(epilogue.layout, values)
+
+
+def epilogue_values(
+    epilogue: Epilogue,
+    shape: ProductShape,
+    blocks: Sequence[Any],
+    most_rows: Any,
+    most_columns: Any,
+    cores: Any,
+    chip: Chip,
+) -> tuple[Any, dict[str, Any]]:
+    """Return the elements of all slots together, and the members of the tiling data but for the
+    tensors' sizes and the numbers of a launch; `rowsPerTile` is 0 where not even a row fits.
+
+    Args:
+        epilogue: the vector cores' half.
+        shape: of the product.
+        blocks: the numbers of `BLOCK_FIELDS`.
+        most_rows: of the largest block.
+        most_columns: of the largest block.
+        cores: that multiply.
+        chip: for its unified buffer.
+    """
+    slot_columns = named("slotColumns", divide_up(most_columns, 32) * 16)
+    slot_length = named("slotLength", divide_up(most_rows * slot_columns, 128) * 128)
+    values: dict[str, Any] = dict(zip((f[0] for f in BLOCK_FIELDS), blocks, strict=True))
+    stride = named("stride", row_stride(epilogue.plan, slot_columns))
+    room = tile_for(epilogue.plan, chip, slot_columns)
+    # Two tiles at least, so that one comes while the other computes.
+    rows = least(LARGEST_REPEAT, room // stride, most(8, divide_up(most_rows, 4)))
+    rows = named("rowsPerTile", rows)
+    fits = both(stride <= 2040, rows >= divide_up(stride, 64))
+    return cores * SLOTS * slot_length, values | {
+        "slotColumns": slot_columns,
+        "slotLength": slot_length,
+        "columns": shape.n,
+        "partLength": stride,
+        "unit": max(8, row_unit(epilogue.plan)),
+        "rowsPerTile": rows,
+        "tileLength": divide_up(rows * stride, 256) * 256,
+        "byChunk": choose(fits, 1, 0),
+    }
+
+
+def most_slots(chip: Chip) -> int:
+    """Return how many elements the slots of a launch have at most: a block's sums fill L0C, and half
+    of its columns, rounded up, are a part of it."""
+    half = chip.count("memory.l0c_bytes") // 4 // 2
+    return chip.count("cores.aic") * SLOTS * (half + 16 * 256)
 
 
 class _BlockWriter(KernelWriter):

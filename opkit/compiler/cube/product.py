@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import struct
+from typing import Any
 
 from opkit.chips import Chip
 from opkit.dtypes import find_dtype
 
 from ..choices import OWN_CHOICES, Choices
+from ..kernel_class import TilingValue, pack_tiling
+from ..launch_numbers import both, choose, divide_up, least, most, named
 from ..text import Text
 from .blocks import FREE, READY, SLOTS, BlockProduct, cpp, size_bytes
 from .cutting import ProductShape
 from .entry import Work
 
-__all__ = ["product_data", "write_object_cube", "write_object_product"]
+__all__ = ["product_data", "product_values", "write_object_cube", "write_object_product"]
 
 _SIDE = 16
 _BASE_M = 128
@@ -36,7 +38,7 @@ def write_object_product(
     transpose_left: bool,
     transpose_right: bool,
     bias: str | None,
-) -> tuple[Text, str, Work]:
+) -> tuple[Text, Text, str, Work]:
     """Return tiling structure and class of `y = left @ right + bias`, the structure's name, and what
     a cube core runs; the names are data types.
 
@@ -62,7 +64,8 @@ def write_object_product(
         bias_type = cpp(bias)
     arguments = ["left", "right", *(["bias"] if bias else []), "y"]
     parameters = ", ".join(f"GM_ADDR {each}" for each in arguments)
-    out(f"struct {struct_name} {{")
+    declaration = Text()
+    declaration(f"struct {struct_name} {{")
     notes = {
         "leftBatch": "elements from one left matrix to the next; 0: one for all",
         "perBlock": "tiles of every core",
@@ -71,9 +74,8 @@ def write_object_product(
         "depth": "blocks of K that a copy to L1 brings",
     }
     for field in _FIELDS:
-        out(f"int64_t {field};{'  // ' + notes[field] if field in notes else ''}")
-    out("};")
-    out()
+        declaration(f"int64_t {field};{'  // ' + notes[field] if field in notes else ''}")
+    declaration("};")
     out(
         "// A cube core takes tiles of the result; their sums over K run through two buffers of L1 and of L0A and L0B."
     )
@@ -155,7 +157,7 @@ def write_object_product(
     out(f"GlobalTensor<{cpp(result)}> yGlobal;")
     out(f"{struct_name} tiling;")
     out("};")
-    return out, struct_name, Work(kernel, arguments)
+    return declaration, out, struct_name, Work(kernel, arguments)
 
 
 def write_object_cube(out: Text, product: BlockProduct, sums: str) -> None:
@@ -275,40 +277,63 @@ def product_data(
     *,
     least_cores: int = 1,
 ) -> tuple[int, bytes]:
-    """Return the cores and the tiling data of a product; `choices` in place of our own.
+    """Return the cores and the tiling data of a product of known sizes; `choices` in place of our
+    own.
+
+    `least_cores` take part in any case; some of them may have no tile.
+    """
+    cores = chip.count("cores.aic")
+    cores = min(cores, choices.cores or cores)
+    used, values = product_values(shape, dtype, cores, choices, least_cores=least_cores)
+    return used, pack_tiling(values)
+
+
+def product_values(
+    shape: ProductShape,
+    dtype: str,
+    cores: Any,
+    choices: Choices = OWN_CHOICES,
+    *,
+    least_cores: int = 1,
+) -> tuple[Any, list[TilingValue]]:
+    """Return the cores and the tiling data of a product on so many cores.
 
     Tiles are 128 x 256 where the result fills all cores with them, and narrower where it does not.
-    `least_cores` take part in any case; some of them may have no tile.
     """
     row = find_dtype(dtype)
     assert row is not None
-    cores = chip.count("cores.aic")
-    cores = min(cores, choices.cores or cores)
-    base_m = min(_BASE_M, _up(shape.m))
-    base_n = min(_BASE_N, _up(shape.n))
+    base_m = named("baseM", least(_BASE_M, _up(shape.m)))
+    base_n = named("baseN", least(_BASE_N, _up(shape.n)))
 
-    def tiles(m: int, n: int) -> int:
-        return shape.batches * -(-shape.m // m) * -(-shape.n // n)
+    def tiles(m: Any, n: Any) -> Any:
+        return shape.batches * divide_up(shape.m, m) * divide_up(shape.n, n)
 
-    while tiles(base_m, base_n) < cores and base_n > 64:
-        base_n = _up(base_n // 2)
-    while tiles(base_m, base_n) < cores and base_m > 32:
-        base_m = _up(base_m // 2)
-    base_m = min(choices.base_m or base_m, _up(shape.m))
-    base_n = min(choices.base_n or base_n, _up(shape.n))
-    base_k = min(_BASE_K_BYTES // row.size_bytes, _up(shape.k))
-    total = tiles(base_m, base_n)
-    used = max(min(cores, total), least_cores)
-    each, extra = divmod(total, used)
+    for _ in range(_HALVES):
+        is_few = both(tiles(base_m, base_n) < cores, base_n > 64)
+        base_n = named("baseN", choose(is_few, _up(base_n // 2), base_n))
+    for _ in range(_HALVES):
+        is_few = both(tiles(base_m, base_n) < cores, base_m > 32)
+        base_m = named("baseM", choose(is_few, _up(base_m // 2), base_m))
+    base_m = least(choices.base_m or base_m, _up(shape.m))
+    base_n = least(choices.base_n or base_n, _up(shape.n))
+    base_k = least(_BASE_K_BYTES // row.size_bytes, _up(shape.k))
+    total = named("total", tiles(base_m, base_n))
+    used = named("used", most(least(cores, total), least_cores))
     left = 0 if shape.left_is_shared else shape.m * shape.k
     right = 0 if shape.right_is_shared else shape.k * shape.n
     values = (
-        *(shape.batches, left, right, each, extra),
+        *(shape.batches, left, right, total // used, total % used),
         *(shape.m, shape.n, shape.k, base_m, base_n, base_k, choices.depth or _DEPTH),
-        *(-(-shape.m // base_m), -(-shape.n // base_n)),
+        *(divide_up(shape.m, base_m), divide_up(shape.n, base_n)),
     )
-    return used, struct.pack(f"={len(_FIELDS)}q", *values)
+    return used, [
+        TilingValue(name, "int64_t", value) for name, value in zip(_FIELDS, values, strict=True)
+    ]
 
 
-def _up(value: int) -> int:
-    return max(_SIDE, -(-value // _SIDE) * _SIDE)
+_HALVES = 2
+"""How often a tile's side is halved until it is no longer than the shortest."""
+
+
+def _up(value: Any) -> Any:
+    return most(_SIDE, divide_up(value, _SIDE) * _SIDE)

@@ -19,6 +19,16 @@ __all__ = ["program_files"]
 
 
 @dataclass(frozen=True)
+class _Share:
+    """What one kind of core runs, as the templates see it."""
+
+    kind: str
+    """`AIV` or `AIC`."""
+    class_name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
 class _Kernel:
     """One kernel as the templates see it."""
 
@@ -28,9 +38,11 @@ class _Kernel:
     member: str
     """The tiling data's member that holds its own, where there are several steps."""
     declaration: str
-    class_name: str
     definition: str
-    arguments: str
+    shares: tuple[_Share, ...]
+    """What each kind of core runs."""
+    is_product: bool
+    """Whether it runs on cube cores, which its launch counts."""
     launch_name: str
     """The host's function that fills its tiling data."""
     launch: str
@@ -65,6 +77,14 @@ class _Variant:
     kernel_condition: str
     """For the preprocessor; empty where there is one combination."""
     host_condition: str
+    mode: str
+    """`vector`, `cube` or `mixed`."""
+    uses_object: bool
+
+    @property
+    def is_single(self) -> bool:
+        """Whether its kernels have tiling data of their own, and are chosen by key."""
+        return len(self.steps) == 1 and self.mode == "vector"
 
     @property
     def kernels(self) -> tuple[_Kernel, ...]:
@@ -80,9 +100,27 @@ class _Program:
     sizes: tuple[str, ...]
     """Statements that read the named sizes off the inputs' shapes, and check them."""
     launch_arguments: str
+    """But for the number of cores."""
     is_empty: str
     """Whether an axis has no elements; empty where each step sees to that itself."""
     has_leading: bool
+    cut: str
+    """C++ that cuts products into blocks; empty where there are none."""
+
+    @property
+    def has_products(self) -> bool:
+        """Whether cube cores take part."""
+        return any(each.mode != "vector" for each in self.variants)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether vector cores have steps of their own."""
+        return any(not k.is_product for each in self.variants for k in each.kernels)
+
+    @property
+    def uses_object(self) -> bool:
+        """Whether a step needs the header of the Matmul object."""
+        return any(each.uses_object for each in self.variants)
 
 
 def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PurePosixPath, str]:
@@ -133,20 +171,23 @@ def _program(
     given = [f"static_cast<double>({stems[name]})" for name in attributes]
     is_reduced = reduces(spec)
     empty = " || ".join(f"{name} == 0" for name in parameters) or "false"
+    rows = tuple(
+        _variant(
+            spec,
+            variant,
+            chip,
+            stems,
+            is_one=len(variants) == 1,
+            takes_empty=not is_reduced,
+        )
+        for variant in variants
+    )
+    is_cut = any("CubeCut" in kernel.launch for row in rows for kernel in row.kernels)
     return _Program(
-        variants=tuple(
-            _variant(
-                spec,
-                variant,
-                chip,
-                stems,
-                is_one=len(variants) == 1,
-                takes_empty=not is_reduced,
-            )
-            for variant in variants
-        ),
+        variants=rows,
+        cut=compiler.CUT_CPP if is_cut else "",
         sizes=(*_size_statements(spec, stems), *_limit_statements(variants[0])),
-        launch_arguments=", ".join([*parameters, *given, "cores"]),
+        launch_arguments="".join(f"{each}, " for each in (*parameters, *given)),
         is_empty=empty if is_reduced else "",
         has_leading=any("..." in (tensor.axes or ()) for tensor in spec.inputs),
     )
@@ -173,8 +214,7 @@ def _variant(
         kernels = []
         for key, kernel in enumerate(step.kernels):
             text = kernel.text
-            launch_name = f"Launch{text.class_name.removeprefix('Kernel')}"
-            arguments = [variant.tensors[name] for name in kernel.arguments]
+            launch_name = f"Launch{text.struct.removesuffix('Tiling')}"
             launch = compiler.launch_function(
                 kernel,
                 variant.stages.fused,
@@ -183,15 +223,16 @@ def _variant(
                 attributes,
                 takes_empty=takes_empty,
             )
+            shares = compiler.shares_of_kernel(kernel)
             kernels.append(
                 _Kernel(
                     key=key,
                     struct=text.struct,
                     member=text.struct[0].lower() + text.struct[1:],
                     declaration=text.declaration.render().rstrip(),
-                    class_name=text.class_name,
                     definition=text.definition.render().rstrip(),
-                    arguments=", ".join(places.get(name) or stems[name] for name in arguments),
+                    shares=tuple(_share(each, variant, places, stems) for each in shares),
+                    is_product=any(each.kind == "cube" for each in shares),
                     launch_name=launch_name,
                     launch=launch.rstrip(),
                 )
@@ -217,6 +258,19 @@ def _variant(
         rooms,
         "" if is_one else " && ".join(kernel_tests),
         " && ".join(host_tests),
+        variant.mode,
+        variant.uses_object,
+    )
+
+
+def _share(
+    share: compiler.Share, variant: Variant, places: Mapping[str, str], stems: Mapping[str, str]
+) -> _Share:
+    arguments = [variant.tensors[name] for name in share.arguments]
+    return _Share(
+        {"cube": "AIC", "vector": "AIV"}[share.kind],
+        share.class_name,
+        ", ".join(places.get(name) or stems[name] for name in arguments),
     )
 
 
@@ -258,7 +312,7 @@ def _limit_statements(variant: Variant) -> list[str]:
     lines: list[str] = []
     names = {n: compiler.size_parameter(n) for n in compiler.sizes_of(variant.stages.fused)}
     for limit in compiler.size_limits(variant.stages.graph):
-        if limit.size:
+        if limit.is_exact:
             value, least = names[limit.size], limit.least
             text = f'"{limit.size} is %ld, expected {least} or more", static_cast<long>({value})'
             lines += _refused(f"{value} < {least}", text)

@@ -3,6 +3,7 @@ operator."""
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Sequence
 
@@ -67,6 +68,7 @@ def _function(spec: OpSpec) -> str:
             f"        {{{', '.join(arrays)}}},",
             f"        {{{', '.join(given)}}},",
             f"        {json.dumps(whole)},",
+            *([f"        {{{', '.join(axes)}}},"] if _names_axes(spec) else []),
             "    )",
             "",
             "",
@@ -78,6 +80,16 @@ def _function(spec: OpSpec) -> str:
             "",
             *_limits(spec, graph),
         ]
+    )
+
+
+def _names_axes(spec: OpSpec) -> bool:
+    """Return whether a formula says an axis by its name."""
+    names = {axis for tensor in spec.inputs for axis in tensor.axes or ()}
+    return any(
+        isinstance(node, ast.Name) and node.id in names
+        for tensor in spec.outputs
+        for node in ast.walk(ast.parse((tensor.formula or "0").strip(), mode="eval"))
     )
 
 

@@ -47,6 +47,26 @@ class Variant:
     workspace: tuple[compiler.Tensor, ...]
     """What steps leave for those that follow."""
 
+    @property
+    def mode(self) -> str:
+        """Which cores the kernel runs on: `vector`, `cube`, or `mixed`."""
+        kinds = {
+            share.kind
+            for step in self.steps
+            for kernel in step.kernels
+            for share in compiler.shares_of_kernel(kernel)
+        }
+        return "mixed" if len(kinds) > 1 else kinds.pop()
+
+    @property
+    def uses_object(self) -> bool:
+        """Whether a step needs the header of the Matmul object."""
+        return any(
+            isinstance(kernel, compiler.HostedKernel) and kernel.uses_object
+            for step in self.steps
+            for kernel in step.kernels
+        )
+
 
 def leading_size(spec: OpSpec) -> str:
     """Return what the product of the axes that `...` stands for is called."""
@@ -116,7 +136,7 @@ def variants_of(spec: OpSpec, chip: Chip) -> tuple[Variant, ...]:
         name = "_".join([spec.name, *dict.fromkeys(dtypes)]) if several else spec.name
         graph = formula_graph_of(spec, index, name)
         try:
-            stages = compiler.compile_stages(graph, chip)
+            stages = compiler.compile_stages(graph, chip, prologues=False)
         except UsageError as err:
             raise _wrong(spec, "/output_desc", err.message, err.help) from err
         found[dtypes] = _variant(spec, dtypes, stages)
@@ -167,6 +187,9 @@ def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> 
         results = fused.results_of(group)
         fresh |= set(results)
         workspace |= {name: fused.graph.tensors[name] for name in results if name not in tensors}
+        for kernel in each:
+            if isinstance(kernel, compiler.HostedKernel):
+                workspace |= {room.name: room for room in kernel.rooms}
         steps.append(Step(each, waits))
     tensors |= {name: tensors[origin(name)] for name in source if origin(name) in tensors}
     tensors |= {name: origin(name) for name in (*workspace, *source) if name not in tensors}
