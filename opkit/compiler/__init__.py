@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from .tiles import Split, split
     from .vector_kernels import VectorKernel
     from .verification import Difference, verify
-    from .whole_numbers import lowest_bits
 
 __all__ = [
     "CUT_CPP",
@@ -101,7 +100,6 @@ __all__ = [
     "join_rounds",
     "launch_function",
     "load_program",
-    "lowest_bits",
     "operator_kernels",
     "patches",
     "placed",
@@ -169,6 +167,5 @@ __getattr__ = lazy_names(
         "tiles": ("Split", "split"),
         "vector_kernels": ("VectorKernel",),
         "verification": ("Difference", "verify"),
-        "whole_numbers": ("lowest_bits",),
     },
 )

@@ -13,6 +13,7 @@ from opkit.errors import OpkitError, UsageError
 from .dimensions import Dimension, Shape, is_one, shape_text
 from .graph import Attribute, Graph, GraphError, Location, Node, Tensor, here
 from .indexing import index, split
+from .table import as_bool, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +113,7 @@ class GraphBuilder:
             raise GraphError(
                 f'"{operator}" takes {row.arity} tensors, not {len(operands)}', location=location
             )
-        values = self._operands(operands, location)
+        values = self._operands(operands, location, compares=row.dtype is as_bool)
         tensors = [value.tensor for value in values]
         try:
             full = row.settings(attributes)
@@ -184,7 +185,9 @@ class GraphBuilder:
         finally:
             self._location = before
 
-    def _operands(self, operands: Sequence[Operand], location: Location | None) -> list[Value]:
+    def _operands(
+        self, operands: Sequence[Operand], location: Location | None, *, compares: bool
+    ) -> list[Value]:
         tensors = [each.tensor for each in operands if isinstance(each, Value)]
         weak = _weak_dtype(tensors)
         values = []
@@ -199,6 +202,14 @@ class GraphBuilder:
                 dtype = weak
                 if isinstance(each, float) and weak is not None and not _is_float(weak):
                     dtype = "float32"
+                elif weak is not None and wrapped(weak, each) != each:
+                    if not compares:
+                        raise GraphError(
+                            f"{each} is no {weak}",
+                            location=location,
+                            help="cast the tensor to a type that holds it",
+                        )
+                    dtype = "int32" if wrapped("int32", each) == each else "int64"
                 values.append(self.constant(each, dtype))
             else:
                 raise GraphError(

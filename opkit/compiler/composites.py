@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opkit.errors import UsageError
+
+from .graph import GraphError
 from .table import (
     Operator,
     Settings,
@@ -23,6 +26,7 @@ from .table import (
     normal_axes,
     reduced,
 )
+from .whole_numbers import divide_whole
 
 if TYPE_CHECKING:
     from .builder import Value
@@ -199,6 +203,12 @@ def _pow(base: Value, exponent: Value) -> Value:
     number = _constant_of(exponent)
     if number is not None:
         return _power(base, number)
+    if not _are_fractions(base, exponent):
+        raise GraphError(
+            "whole numbers to the power of a tensor of whole numbers have no kernel",
+            location=base.builder.location,
+            help='cast one of them: astype("float32")',
+        )
     size = base.apply("abs")
     value = (exponent * size.apply("log")).apply("exp")
     half = exponent * 0.5
@@ -225,7 +235,7 @@ def _power(base: Value, number: float) -> Value:
 
 def _whole_power(base: Value, number: int) -> Value:
     if number == 0:
-        return base * 0.0 + 1.0
+        return base.builder.constant(1, base.dtype).apply("broadcast_to", shape=base.shape)
     if number < 0:
         return 1.0 / _whole_power(base, -number)
     result: Value | None = None
@@ -248,6 +258,8 @@ def _constant_of(value: Value) -> float | None:
 
 
 def _sign(x: Value) -> Value:
+    if x.dtype.startswith("uint"):
+        return x.apply("minimum", 1)
     if not is_floating(x.dtype):
         return _clip(x, -1, 1)
     below = x.apply("less", 0.0).apply("where", -1.0, 0.0)
@@ -314,12 +326,32 @@ def _rms_norm(x: Value, weight: Value, epsilon: float) -> Value:
     return x * (1.0 / (mean + epsilon).apply("sqrt")) * weight
 
 
+def _floor_divide(a: Value, b: Value) -> Value:
+    if _are_fractions(a, b):
+        return (a / b).apply("floor")
+    dtype = as_promoted((a.tensor, b.tensor), {})
+    # The least number of a type by -1 is none of it, and wraps.
+    return divide_whole(a, b, _constant_of(b))[0].astype(dtype)
+
+
 def _mod(a: Value, b: Value) -> Value:
-    return a - (a / b).apply("floor") * b
+    if _are_fractions(a, b):
+        return a - (a / b).apply("floor") * b
+    return divide_whole(a, b, _constant_of(b))[1]
 
 
 def _fmod(a: Value, b: Value) -> Value:
-    return a - (a / b).apply("trunc") * b
+    if _are_fractions(a, b):
+        return a - (a / b).apply("trunc") * b
+    rest = divide_whole(a, b, _constant_of(b))[1]
+    # The remainder has the divisor's sign now, and is to have the number's.
+    turns = a.apply("less", 0).apply("not_equal", b.apply("less", 0))
+    turns = turns.apply("logical_and", rest.apply("not_equal", 0))
+    return turns.apply("where", rest - b.astype(rest.dtype), rest)
+
+
+def _are_fractions(a: Value, b: Value) -> bool:
+    return is_floating(a.dtype) or is_floating(b.dtype)
 
 
 def _xor(a: Value, b: Value) -> Value:
@@ -338,6 +370,12 @@ def erf_reference(x: Any) -> Any:
 
 def _np_erfc(x: Any) -> Any:
     return np.asarray(np.frompyfunc(math.erfc, 1, 1)(np.asarray(x, float)), float)
+
+
+def _np_pow(a: Any, b: Any) -> Any:
+    a, b = np.asanyarray(a), np.asanyarray(b)
+    is_whole = a.dtype.kind in "iu" and b.dtype.kind in "iu" and bool(np.all(b >= 0))
+    return np.power(a if is_whole else a.astype(float), b)
 
 
 def _np_sigmoid(x: Any) -> Any:
@@ -389,6 +427,13 @@ def _row(
         expand=expand,
         **more,
     )
+
+
+def _as_divided(tensors: Sequence[Tensor], settings: Settings) -> str:
+    dtype = as_promoted(tensors, settings)
+    if dtype == "bool":
+        raise UsageError("truth values do not divide", help='cast them: astype("int32")')
+    return dtype
 
 
 def _bool_or_int(tensors: Sequence[Tensor], settings: Settings) -> str:
@@ -450,14 +495,14 @@ ROWS = (
         "pow",
         2,
         _pow,
-        lambda a, b: np.power(np.asanyarray(a, float), b),
+        _np_pow,
         dtype=as_promoted,
         aten="pow",
     ),
     _row("sign", 1, _sign, np.sign, dtype=as_promoted, gradient=lambda g, x, y: (None,)),
-    _row("mod", 2, _mod, np.mod, aten="remainder"),
-    _row("fmod", 2, _fmod, np.fmod),
-    _row("floor_divide", 2, lambda a, b: (a / b).apply("floor"), np.floor_divide),
+    _row("mod", 2, _mod, np.mod, dtype=_as_divided, aten="remainder"),
+    _row("fmod", 2, _fmod, np.fmod, dtype=_as_divided),
+    _row("floor_divide", 2, _floor_divide, np.floor_divide, dtype=_as_divided),
     _row(
         *("bitwise_xor", 2, _xor, np.bitwise_xor),
         dtype=_bool_or_int,

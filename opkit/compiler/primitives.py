@@ -49,12 +49,15 @@ def _cast_dtype(_: Sequence[Tensor], settings: Settings) -> str:
 
 def _cast(x: Any, dtype: str) -> Any:
     # The reference computes in float64: only whole numbers and truth change a value.
+    x = np.asarray(x)
     if dtype == "bool":
-        return np.asarray(x) != 0
+        return x != 0
     if is_floating(dtype):
-        return np.asarray(x, np.float64)
+        return x.astype(np.float64)
+    if x.dtype.kind in "iub":
+        return x.astype(dtype)
     limits = np.iinfo(dtype)
-    return np.clip(np.trunc(np.asarray(x, np.float64)), limits.min, limits.max).astype(dtype)
+    return np.clip(np.trunc(x), limits.min, limits.max).astype(dtype)
 
 
 def _divide(a: Any, b: Any) -> Any:

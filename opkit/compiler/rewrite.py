@@ -11,7 +11,7 @@ from .builder import GraphBuilder, Value
 from .dimensions import is_one
 from .graph import Graph, Node, Tensor
 from .operators import OPERATORS
-from .table import is_floating, normal_axes
+from .table import is_floating, normal_axes, wrapped
 from .whole_numbers import reduce_whole
 
 __all__ = ["Rebuilder", "expand", "simplify"]
@@ -264,9 +264,9 @@ def _sub(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None
     a, b = inputs
     number = work.number(b)
     if number is not None and node.output.dtype != "bool":
-        return a + (-number)
+        return a + wrapped(node.output.dtype, -number)
     if work.number(a) is not None:
-        return b * (-1.0 if _fraction(node) else -1) + work.number(a)  # type: ignore[operator]
+        return _neg(work, node, [b]) + work.number(a)  # type: ignore[operator]
     return None
 
 
@@ -312,8 +312,9 @@ def _div(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None
     return None
 
 
-def _neg(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
-    return inputs[0] * (-1.0 if _fraction(node) else -1)
+def _neg(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value:
+    minus = -1.0 if _fraction(node) else wrapped(node.output.dtype, -1)
+    return inputs[0] * minus
 
 
 def _cast(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:

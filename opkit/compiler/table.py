@@ -25,6 +25,7 @@ __all__ = [
     "is_floating",
     "normal_axes",
     "promote",
+    "wrapped",
 ]
 
 Settings: TypeAlias = Mapping[str, Any]
@@ -84,6 +85,16 @@ REQUIRED: Any = _REQUIRED
 def is_floating(dtype: str) -> bool:
     """Return whether a data type has fractions."""
     return "float" in dtype
+
+
+def wrapped(dtype: str, number: float) -> float:
+    """Return a number as it wraps in a data type of whole numbers; itself in others."""
+    row = find_dtype(dtype)
+    if row is None or not dtype.startswith(("int", "uint")):
+        return number
+    bits = 8 * row.size_bytes
+    low = -(1 << bits - 1) if dtype.startswith("int") else 0
+    return (number - low) % (1 << bits) + low
 
 
 def promote(left: str, right: str) -> str:

@@ -1,17 +1,17 @@
-"""Reductions of whole numbers by instructions that reduce fractions only, with every bit right."""
+"""Reductions and divisions of whole numbers by instructions that reduce and divide fractions only,
+with every bit right."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opkit.dtypes import find_dtype
-
 from .dimensions import product
+from .graph import GraphError
 
 if TYPE_CHECKING:
     from .builder import Value
 
-__all__ = ["lowest_bits", "reduce_whole"]
+__all__ = ["divide_whole", "reduce_whole"]
 
 _LONGEST = (1 << 24) // 255
 """Elements whose bytes add up to what float32 holds exactly."""
@@ -25,7 +25,8 @@ def reduce_whole(operator: str, x: Value, axes: tuple[int, ...]) -> Value:
     if x.dtype == "bool" and not (operator == "sum" and is_long):
         return x.astype("float32").apply(operator, axis=axes, keepdims=True).astype("int32")
     if operator == "sum":
-        return lowest_bits(_sum(x.astype("int32"), axes), "int32" if x.dtype == "bool" else x.dtype)
+        total = _sum(x.astype("int32"), axes)
+        return total if x.dtype == "bool" else total.astype(x.dtype)
     if x.dtype == "int32":
         return _extreme(operator, x, axes)
     return x.astype("float32").apply(operator, axis=axes, keepdims=True).astype(x.dtype)
@@ -70,16 +71,41 @@ def _sum_of_parts(x: Value, axes: tuple[int, ...]) -> Value:
     return _sum(inner, tuple(others)) if others else inner
 
 
-def lowest_bits(total: Value, dtype: str) -> Value:
-    """Return an int32 in a narrower type, as it wraps there."""
-    if dtype == "int32":
-        return total
-    row = find_dtype(dtype)
-    assert row is not None
-    bits = 8 * row.size_bytes
-    half = 1 << (bits - 1) if dtype.startswith("int") else 0
-    low = (total + half).apply("bitwise_and", (1 << bits) - 1) - half
-    return low.astype(dtype)
+def divide_whole(a: Value, b: Value, number: float | None) -> tuple[Value, Value]:
+    """Return the quotient of whole numbers, rounded down, and what remains, which has the divisor's
+    sign: int32, or int64 where one of them is. By 0 both are 0, as in NumPy.
+
+    A quotient of fractions, a little too small on purpose, takes off all but some thousand times
+    the divisor without leaving the type; a second one takes off the rest, or once too much.
+
+    Args:
+        number: the divisor, where it is known.
+
+    Raises:
+        GraphError: it is known to be 0.
+    """
+    is_long = "int64" in (a.dtype, b.dtype)
+    wide, real, digits = ("int64", "float64", 50) if is_long else ("int32", "float32", 21)
+    if number == 0:
+        raise GraphError("whole numbers do not divide by 0", location=a.builder.location)
+    x, y = a.astype(wide), b.astype(wide)
+    divisor = y.astype(real)
+    first = (x.astype(real) / divisor * (1 - 2.0**-digits)).astype(wide)
+    rest = x - first * y
+    second = (rest.astype(real) / divisor + 2.0**-9).apply("floor").astype(wide)
+    rest = rest - second * y
+    quotient = first + second
+    if number is None:
+        beyond = rest.apply("less", 0).apply("not_equal", y.apply("less", 0))
+        beyond = beyond.apply("logical_and", rest.apply("not_equal", 0))
+    else:
+        beyond = rest.apply("less" if number > 0 else "greater", 0)
+    quotient = beyond.apply("where", quotient - 1, quotient)
+    rest = beyond.apply("where", rest + y, rest)
+    if number is None:
+        is_zero = y.apply("equal", 0)
+        quotient, rest = (is_zero.apply("where", 0, each) for each in (quotient, rest))
+    return quotient, rest
 
 
 def _extreme(operator: str, x: Value, axes: tuple[int, ...]) -> Value:

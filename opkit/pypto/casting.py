@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opkit.compiler import GraphError, lowest_bits
+from opkit.compiler import GraphError
 
 from .traced import Traced, here
 
@@ -63,6 +63,6 @@ def cast(x: Traced, dtype: object, mode: object = None, satmode: object = None) 
         x = _ROUNDINGS[rounding](x)
     if wanted in _NARROW and getattr(satmode, "name", "OFF") == "OFF":
         with x.builder.at(here()):
-            whole = lowest_bits(x.value.astype("int32"), wanted)
+            whole = x.value.astype("int32").astype(wanted)
         return Traced(x.builder, whole, shape=x.shape)
     return x.apply("cast", dtype=wanted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opkit.compiler import GraphError, lowest_bits
+from opkit.compiler import GraphError
 
 from .traced import Traced, here, new_value
 
@@ -41,7 +41,7 @@ def _wide(x: Any) -> Any:
 def _narrow(x: Traced, dtype: str) -> Traced:
     """Return an int32 as it wraps in another type."""
     with x.builder.at(here()):
-        return Traced(x.builder, lowest_bits(x.value, dtype), shape=x.shape)
+        return Traced(x.builder, x.value.astype(dtype), shape=x.shape)
 
 
 def _where(condition: Traced, yes: Any, no: Any) -> Traced:

@@ -40,6 +40,21 @@ def test_a_narrower_type_keeps_the_lowest_bits() -> None:
     _compare(model, torch.tensor([300, -300, 50, -1, 127, 128], dtype=torch.int32))
 
 
+def test_whole_numbers_divide_exactly() -> None:
+    def model(x: Any, y: Any) -> Any:
+        return (
+            torch.div(x, y, rounding_mode="floor"),
+            torch.div(x, y, rounding_mode="trunc"),
+            torch.remainder(x, y),
+            torch.fmod(x, y),
+            x // 7,
+        )
+
+    numbers = [123456789, -123456789, 16777217, -16777217, 2**31 - 1, -(2**31), 5, -5]
+    divisors = [7, 7, 3, -3, 10, 10, -7, 7]
+    _compare(model, *(torch.tensor(n, dtype=torch.int32) for n in (numbers, divisors)))
+
+
 def test_numbers_that_32_bits_do_not_hold_are_torchs() -> None:
     compiled = torch.compile(lambda x: x * 1000 + 1, backend=opkit)
     with watching() as graphs, torch.no_grad():

@@ -32,8 +32,8 @@ _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
 _FUNCTIONS = {
     **{"exp": "Exp", "log": "std::log", "sqrt": "std::sqrt", "floor": "std::floor"},
     **{"ceil": "std::ceil", "round": "std::nearbyint", "trunc": "std::trunc", "abs": "std::abs"},
-    **{"maximum": "Larger", "minimum": "Smaller"},
 }
+_EXTREMES = {"maximum": "Larger", "minimum": "Smaller"}
 
 
 @dataclass(frozen=True)
@@ -242,6 +242,9 @@ class _Loops(LoopWriter):
             return f"{values[0]} {_INFIX[name]} {values[1]}"
         if name in _FUNCTIONS:
             return f"{_FUNCTIONS[name]}({', '.join(same)})"
+        if name in _EXTREMES:
+            # Literals are of type int.
+            return f"{_EXTREMES[name]}<{kind}>({', '.join(same)})"
         simple = {
             "neg": "-{0}",
             "logical_not": "!{0}",

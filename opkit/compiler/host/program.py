@@ -246,8 +246,10 @@ class HostProgram(FileProgram):
             for place, index in enumerate(indices.reshape(-1)):
                 rows = result.reshape(*table.shape[:axis], -1, *table.shape[axis + 1 :])
                 cut = (slice(None),) * axis
-                here, there = (*cut, place), (*cut, int(index))
-                self._copy(rows[here], table[there])
+                row = int(index) % extent
+                here, there = slice(place, place + 1), slice(row, row + 1)
+                to, source = (*cut, here), (*cut, there)
+                self._copy(rows[to], table[source])
             return
         if node.operator == "arange":
             result[...] = to_storage(np.arange(result.size), node.output.dtype)

@@ -199,25 +199,18 @@ class TritonWriter(LoopWriter):
         return f"tl.full([1, 1], {given}, tl.{kind})"
 
     def converted(self, value: str, source: str, kind: str) -> str:
-        """Return a value in another type, as a cast of the program's gives it: towards 0, and the
-        nearest limit for what is beyond."""
+        """Return a value in another type, as a cast of the program's gives it: fractions go
+        towards 0, and to the nearest limit from beyond it; whole numbers wrap."""
         if source == kind:
             return value
         if kind == "int1":
             return f"({value} != 0)"
-        if is_fraction(kind) or source == "int1":
-            return f"{value}.to(tl.{kind})"
-        limits = np.iinfo(kind)
-        if is_fraction(source):
+        if is_fraction(source) and not is_fraction(kind):
+            limits = np.iinfo(kind)
             low, high = float(limits.min), float(limits.max)
             inside = f"tl.where(({value} > {low!r}) & ({value} < {high!r}), {value}, 0.0)"
             above = f"tl.where({value} >= {high!r}, {limits.max}, {inside}.to(tl.{kind}))"
             return f"tl.where({value} <= {low!r}, {limits.min}, {above}).to(tl.{kind})"
-        own = np.iinfo(source)
-        if own.min < limits.min:
-            value = f"tl.maximum({value}, {literal(limits.min, source)})"
-        if own.max > limits.max:
-            value = f"tl.minimum({value}, {literal(limits.max, source)})"
         return f"{value}.to(tl.{kind})"
 
     def expression(self, node: Node, values: Sequence[str]) -> str:

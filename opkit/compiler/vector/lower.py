@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeGuard
 
 from opkit.dtypes import find_dtype
 
@@ -184,7 +185,12 @@ class _Lowering:
         self.location = node.location if node is not None else before
         hoist = self.is_hoisted(space) and not (self.schedule != "rows" and self.depends(name))
         saved, self.steps = self.steps, self.prepare if hoist else self.steps
-        value = self.loaded_value(name) if node is None else self.computed(node, space)
+        if node is None:
+            value = self.loaded_value(name)
+        else:
+            value = self.computed(node, space)
+            if self.is_read_whole(node):
+                value = self.wrapped(value, node.output.dtype)
         self.steps = saved
         (self.kept if self.is_hoisted(space) else self.known)[name] = value
         self.location = before
@@ -287,8 +293,9 @@ class _Lowering:
         if isinstance(operand, Value) and operand.space == space:
             return operand
         if kind == "mask":
-            assert isinstance(operand, Value)
-            numbers = self.spread(self.convert(operand, "float32"), space, "float32")
+            if isinstance(operand, Value):
+                operand = self.convert(operand, "float32")
+            numbers = self.spread(operand, space, "float32")
             return self.emit("CompareScalar", space, "mask", (numbers, Number(0)), mode="NE")
         if not isinstance(operand, Value):
             return self.emit("Duplicate", space, kind, (operand,))
@@ -416,12 +423,13 @@ class _Lowering:
         own = self.kind_of(source)
         value = self.spread(self.operand(name, own, space), space, own)
         result = self.convert(value, kind)
-        if node.output.dtype != source.dtype and kind == "int32" and node.output.dtype != "int32":
-            limits = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
-            low, high = limits[node.output.dtype]
-            result = self.emit("Maxs", space, kind, (result, Number(low)))
-            result = self.emit("Mins", space, kind, (result, Number(high)))
-        return result
+        if kind != "int32" or own == "mask" or node.output.dtype in ("int32", source.dtype):
+            return result
+        if own == "int32":
+            return self.wrapped(result, node.output.dtype)
+        low, high = _LIMITS[node.output.dtype]
+        result = self.emit("Maxs", space, kind, (result, Number(low)))
+        return self.emit("Mins", space, kind, (result, Number(high)))
 
     def on_compare(self, node: Node, space: Space, kind: str, mode: str) -> Value:
         kinds = {self.kind_of(self.graph.tensors[name]) for name in node.inputs}
@@ -514,7 +522,7 @@ class _Lowering:
         self.location = node.location if node is not None else None
         value = self.value(tensor.name)
         kind = self.kind_of(tensor)
-        if tensor.dtype in ("int8", "uint8", "int16") and self.may_leave(tensor):
+        if self.may_leave(node) and not self.is_read_whole(node):
             value = self.wrapped(value, tensor.dtype)
         if kind != tensor.dtype:
             # Rounded into the output, where nothing else reads it.
@@ -529,14 +537,22 @@ class _Lowering:
         self.results.add(value.number)
         return value
 
-    def may_leave(self, tensor: Tensor) -> bool:
-        node = self.nodes.get(tensor.name)
-        return node is not None and node.operator not in (
-            "cast",
-            "where",
-            "maximum",
-            "minimum",
-            "broadcast_to",
+    def may_leave(self, node: Node | None) -> TypeGuard[Node]:
+        """Whether an operator's result, computed as int32, may not be in its own narrower type."""
+        if node is None or node.output.dtype not in ("int8", "uint8", "int16"):
+            return False
+        return node.operator not in _WITHIN
+
+    def is_read_whole(self, node: Node) -> bool:
+        """Whether a result that may leave its type is read by what looks beyond the bits that
+        remain when it wraps. Others need not see it wrapped."""
+        if not self.may_leave(node):
+            return False
+        name = node.output.name
+        readers = [each for each in self.group.nodes if name in each.inputs]
+        return any(
+            each.operator not in _LOW_BITS or each.output.dtype != node.output.dtype
+            for each in readers
         )
 
     def wrapped(self, value: Value, dtype: str) -> Value:
@@ -563,6 +579,11 @@ def _inverse(operand: Operand) -> Operand:
     return Derived(operand, "1/")
 
 
+_LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
+# Results are in the type of the operands, or made to be.
+_WITHIN = frozenset({"cast", "where", "maximum", "minimum", "broadcast_to"})
+# Each bit of a result follows from the same and lower bits of the operands.
+_LOW_BITS = frozenset({"add", "sub", "mul", "neg", "bitwise_and", "bitwise_or", "bitwise_not"})
 _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
 _N, _R, _T = "CAST_NONE", "CAST_RINT", "CAST_TRUNC"
 # From what is held to what is wanted: a type and a rounding mode for each Cast; `mask` compares

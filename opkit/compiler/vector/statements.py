@@ -37,7 +37,8 @@ def cpp_type(kind: str) -> str:
 def literal(value: float | int, kind: str) -> str:
     """Return a number as C++ spells it."""
     if kind not in ("float32", "float16"):
-        return str(int(value))
+        # The least int32 has no literal: 2147483648, of which it is the negative, is a long.
+        return "INT32_MIN" if value == -(1 << 31) else str(int(value))
     number = float(value)
     if number != number:
         return "NAN"

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opkit.compiler import Value, lowest_bits
-from opkit.graph.aten.call import Call, Operand, Refused
+from opkit.compiler import Value
+from opkit.graph.aten.call import Call, Operand
 
 __all__ = ["ROWS"]
 
@@ -71,9 +71,11 @@ def _xor(c: Call, a: Value, b: Value) -> Value:
 def _divide(c: Call, a: Operand, b: Operand, rounding_mode: str | None = None) -> Value:
     if rounding_mode is None:
         return c.apply("div", c.typed(a), c.typed(b))
+    a, b = c.typed(a), c.typed(b)
     if "float" not in c.dtype:
-        raise Refused("whole-number division has no kernel")
-    quotient = c.apply("div", c.typed(a), c.typed(b))
+        whole = a if rounding_mode == "floor" else c.apply("sub", a, c.apply("fmod", a, b))
+        return c.apply("floor_divide", whole, b)
+    quotient = c.apply("div", a, b)
     return quotient.apply({"floor": "floor", "trunc": "trunc"}[rounding_mode])
 
 
@@ -134,9 +136,6 @@ def _softplus(c: Call, x: Value, beta: float = 1, threshold: float = 20) -> Valu
 def _cast(c: Call, x: Value, *_: Any, **__: Any) -> Value:
     if c.dtype == "bool" and x.dtype != "bool":
         return x.apply("not_equal", 0)
-    if c.dtype in ("int8", "uint8", "int16") and x.dtype in ("int8", "uint8", "int16", "int32"):
-        # The compiler's cast stops at the type's ends; torch keeps the lowest bits.
-        return lowest_bits(x.astype("int32"), c.dtype)
     return x.astype(c.dtype)
 
 
