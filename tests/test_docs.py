@@ -14,9 +14,9 @@ from types import ModuleType
 import pytest
 
 from opkit import schema
+from opkit.algebra import FUNCTIONS
 from opkit.errors import SpecError
 from opkit.scaffold import formula, render
-from opkit.scaffold.formula.functions import FUNCTIONS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opkit.scaffold.formula.functions import FUNCTIONS, FunctionRow
+from opkit.algebra import FUNCTIONS, FunctionRow
 from opkit.scaffold.reference import reference
 from opkit.schema import OpSpec, parse
 

@@ -6,9 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from .factoring import collect
-from .functions import row_of
-from .nodes import (
+from opkit.algebra import (
     COLUMNS,
     COMPARISONS,
     ONE,
@@ -16,14 +14,17 @@ from .nodes import (
     Node,
     add,
     call,
+    collect,
     divide,
     factors_of,
     number,
     power,
     product,
+    row_of,
     terms_of,
     walk,
 )
+
 from .rows import row_values
 
 __all__ = ["gradients_of"]

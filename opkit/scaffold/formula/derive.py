@@ -11,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from opkit.algebra import ZERO, Node, add, call, simplify, stabilise, tensor, to_formula
 from opkit.errors import SpecError
 from opkit.schema import OpSpec, TensorSpec
 
 from .adjoint import gradients_of
-from .fast_math import simplify
-from .functions import EVENTS
-from .nodes import ZERO, Node, add, call, tensor
+from .plan import EVENTS
 from .reader import LONGEST_FORMULA, ParsedFormulas, parse
-from .stable import stabilise
-from .text import to_formula
 
 __all__ = ["UnsupportedGradient", "backward", "declined_gradients", "unsupported_gradients"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from opkit.algebra import Node, evaluate
 from opkit.errors import SpecError
 
-from .evaluate import evaluate
-from .nodes import Node
 from .passes import LongPlan
 from .plan import Operand, Plan, Scalar, Step, Value
 

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import ast
 
+from opkit.algebra import FUNCTIONS, REDUCTION_NAMES, simplify, to_formula
 from opkit.schema import AttrSpec, OpSpec
 
 from .derive import backward
 from .excerpt import text_of
-from .fast_math import simplify
-from .functions import FUNCTIONS, REDUCTION_NAMES
 from .reader import ParsedFormulas, ParsedOutput, parse
-from .text import to_formula
 
 __all__ = ["golden_source"]
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from .evaluate import evaluate
+from opkit.algebra import evaluate
+
 from .plan import Operand, Plan, Scalar, Step, Value
 
 __all__ = ["interpret"]

@@ -6,33 +6,35 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from .evaluate import evaluate
-from .fast_math import simplify
-from .lowerings import LOWERINGS, opaque
-from .nodes import (
+from opkit.algebra import (
     COLUMNS,
     COMPARISONS,
     ONE,
     REDUCTIONS,
     ZERO,
     Node,
+    Polynomial,
     Space,
     add,
     as_power,
     call,
     coefficient_of,
+    evaluate,
     factors_of,
+    match_polynomial,
     negate,
     number,
     power,
     product,
+    simplify,
+    stabilise,
+    to_note,
 )
+
+from .lowerings import LOWERINGS, opaque
 from .passes import LongPlan, split
 from .plan import Operand, Plan, Scalar, Step, Value, ValueSpace, allocate
-from .polynomial import Polynomial, match_polynomial
 from .reader import ParsedFormulas
-from .stable import stabilise
-from .text import to_note
 
 __all__ = ["lower", "lower_long"]
 

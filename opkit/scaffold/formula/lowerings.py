@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from .nodes import (
+from opkit.algebra import (
     ONE,
     Node,
     add,

@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .nodes import Node
+from opkit.algebra import Node
 
-__all__ = ["Plan", "Scalar", "Step", "Value", "allocate"]
+__all__ = ["EVENTS", "Plan", "Scalar", "Step", "Value", "allocate"]
+
+EVENTS = 8
+"""Events between two pipes, one for each buffer of a kernel's queues: at most so many
+inputs or outputs.
+Source: Ascend C API, AllocEventID: event ids 0 to 7."""
 
 ValueSpace = Literal["uniform", "tile", "row", "mask", "scalar"]
 

@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NoReturn
 
-from opkit.errors import SpecError
-from opkit.schema import OpSpec
-
-from .evaluate import evaluate
-from .excerpt import text_of
-from .functions import COMPARISON_SIGNS, FUNCTIONS, REDUCTION_NAMES
-from .nodes import (
+from opkit.algebra import (
     COLUMNS,
+    COMPARISON_SIGNS,
     COMPARISONS,
+    FUNCTIONS,
+    REDUCTION_NAMES,
     REDUCTIONS,
     ZERO,
     Node,
@@ -28,6 +25,7 @@ from .nodes import (
     call,
     constant,
     divide,
+    evaluate,
     negate,
     number,
     power,
@@ -36,6 +34,10 @@ from .nodes import (
     subtract,
     tensor,
 )
+from opkit.errors import SpecError
+from opkit.schema import OpSpec
+
+from .excerpt import text_of
 from .refused import NAMED_AXES, REFUSED_FUNCTIONS, REFUSED_SYNTAX
 
 __all__ = ["LONGEST_FORMULA", "ParsedFormulas", "ParsedOutput", "parse", "space_of"]

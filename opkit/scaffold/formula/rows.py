@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from .evaluate import evaluate, value_of
-from .nodes import Node, walk
+from opkit.algebra import Node, evaluate, value_of, walk
 
 __all__ = ["row_values"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from opkit.algebra import to_torch
 from opkit.schema import OpSpec
 
 from .reader import ParsedOutput, parse
-from .text import to_torch
 
 __all__ = ["torch_source"]
 

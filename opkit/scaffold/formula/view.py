@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from opkit.algebra import ZERO, Node, number, to_cpp, to_note
 from opkit.chips import Chip, find_chip
 from opkit.errors import SpecError, UsageError
 from opkit.scaffold.gap import GAP_LINES, Layout, blank_layout
@@ -19,13 +20,10 @@ from opkit.scaffold.shapes import (
 from opkit.schema import ATTR_SETTERS, AttrSpec, OpSpec, TensorSpec, snake_case
 
 from .emit import LongBody, float_literal, long_statements, statements
-from .functions import EVENTS
 from .lowering import lower, lower_long
-from .nodes import ZERO, Node, number
 from .passes import LongPlan
-from .plan import INTEGER_OPERATIONS, Plan
+from .plan import EVENTS, INTEGER_OPERATIONS, Plan
 from .reader import ParsedFormulas, parse
-from .text import to_cpp, to_note
 
 __all__ = ["AttrView", "KernelView", "ScalarView", "TensorView", "check_chips", "kernel_views"]
 

@@ -4,10 +4,9 @@ from fractions import Fraction
 
 import pytest
 
+from opkit.algebra import number, product, tensor, to_formula
 from opkit.errors import SpecError
 from opkit.scaffold.formula import parse
-from opkit.scaffold.formula.nodes import number, product, tensor
-from opkit.scaffold.formula.text import to_formula
 
 
 def expression(make_spec, formula, **options):

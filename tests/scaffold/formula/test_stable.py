@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from opkit.algebra import stabilise, to_formula
 from opkit.scaffold.formula import parse
-from opkit.scaffold.formula.stable import stabilise
-from opkit.scaffold.formula.text import to_formula
 
 
 @pytest.mark.parametrize(

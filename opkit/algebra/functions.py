@@ -15,7 +15,6 @@ from .nodes import ONE, ZERO, Node, add, call, negate, number, power, product
 
 __all__ = [
     "COMPARISON_SIGNS",
-    "EVENTS",
     "FUNCTIONS",
     "INTERNAL",
     "REDUCTION_NAMES",
@@ -23,10 +22,6 @@ __all__ = [
     "row_of",
 ]
 
-EVENTS = 8
-"""Events between two pipes, one for each buffer of a kernel's queues: at most so many
-inputs or outputs.
-Source: Ascend C API, AllocEventID: event ids 0 to 7."""
 
 COMPARISON_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "Eq": "==", "NotEq": "!="}
 """Python's name of each comparison, and its sign."""

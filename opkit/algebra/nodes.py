@@ -32,6 +32,7 @@ __all__ = [
     "number",
     "power",
     "product",
+    "rebuild",
     "space_of",
     "subtract",
     "tensor",
