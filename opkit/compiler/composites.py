@@ -117,30 +117,6 @@ def _silu(x: Value) -> Value:
     return x / (1.0 + (-x).apply("exp"))
 
 
-def _softplus(x: Value) -> Value:
-    return x.apply("maximum", 0.0) + (-x.apply("abs")).apply("exp").apply("log1p")
-
-
-def _log1p(x: Value) -> Value:
-    above = x + 1.0
-    # What adding 1 rounded away comes back by the derivative. At infinity there is nothing to add.
-    lost = x - (above - 1.0)
-    return above.apply("log") + (lost / above).apply("maximum", -1.0).apply("minimum", 1.0)
-
-
-def _expm1(x: Value) -> Value:
-    near = _horner(x, [1.0 / math.factorial(k) for k in range(1, 9)]) * x
-    far = x.apply("exp") - 1.0
-    return x.apply("abs").apply("less", 0.5).apply("where", near, far)
-
-
-def _mish(x: Value) -> Value:
-    # tanh(log(1 + e)) is n / (n + 2) with n = e * (e + 2); past 20 it is 1 in float32.
-    e = x.apply("minimum", 20.0).apply("exp")
-    n = e * (e + 2.0)
-    return x * n / (n + 2.0)
-
-
 def _gelu(x: Value, approximate: str) -> Value:
     if approximate == "tanh":
         # 0.5 * (1 + tanh(u)) is sigmoid(2 u).
@@ -262,8 +238,17 @@ def _sign(x: Value) -> Value:
         return x.apply("minimum", 1)
     if not is_floating(x.dtype):
         return _clip(x, -1, 1)
-    below = x.apply("less", 0.0).apply("where", -1.0, 0.0)
-    return x.apply("greater", 0.0).apply("where", 1.0, below)
+    # Scaling twice lifts even the smallest subnormal above 1; -0 ends as 0, NaN stays.
+    once = _clip(x * 1e38, -1.0, 1.0)
+    return _clip(once * 1e38, -1.0, 1.0) + 0.0
+
+
+def _grad_clamp(grad: Value, x: Value, y: Value, low: float, high: float) -> Sequence[Value | None]:
+    # As torch's: the bounds themselves are inside.
+    for name, bound in (("greater_equal", low), ("less_equal", high)):
+        if math.isfinite(bound):
+            grad = x.apply(name, bound).apply("where", grad, 0.0)
+    return (grad,)
 
 
 def _mean(x: Value, axis: Any, keepdims: bool) -> Value:
@@ -454,6 +439,7 @@ ROWS = (
         lambda x: x.apply("maximum", 0),
         lambda x: np.maximum(x, 0),
         dtype=as_promoted,
+        gradient=lambda g, x, y: (x.apply("greater", 0.0).apply("where", g, 0.0),),
         pto="relu",
     ),
     _row("square", 1, lambda x: x * x, np.square, dtype=as_promoted),
@@ -472,17 +458,7 @@ ROWS = (
         _np_erfc,
     ),
     _row("silu", 1, _silu, lambda x: x * _np_sigmoid(x)),
-    _row(
-        "softplus",
-        1,
-        _softplus,
-        lambda x: np.logaddexp(x, 0),
-        gradient=lambda g, x, y: (g * x.apply("sigmoid"),),
-    ),
-    _row("mish", 1, _mish, lambda x: x * np.tanh(np.logaddexp(x, 0))),
     _row("gelu", 1, _gelu, _np_gelu, parameters={"approximate": "none"}),
-    _row("log1p", 1, _log1p, np.log1p, gradient=lambda g, x, y: (g / (x + 1.0),)),
-    _row("expm1", 1, _expm1, np.expm1, gradient=lambda g, x, y: (g * (y + 1.0),)),
     _row("log2", 1, lambda x: x.apply("log") * (1 / math.log(2)), np.log2),
     _row("log10", 1, lambda x: x.apply("log") * (1 / math.log(10)), np.log10),
     _row("exp2", 1, lambda x: (x * math.log(2)).apply("exp"), np.exp2),
@@ -517,6 +493,7 @@ ROWS = (
             lambda x, low, high: np.clip(x, low, high),
         ),
         dtype=as_promoted,
+        gradient=_grad_clamp,
         parameters={"low": -math.inf, "high": math.inf},
     ),
     _row(
@@ -524,6 +501,7 @@ ROWS = (
         1,
         lambda x, slope: x.apply("maximum", 0.0) + x.apply("minimum", 0.0) * slope,
         lambda x, slope: np.where(x > 0, x, slope * x),
+        gradient=lambda g, x, y, slope: (x.apply("greater", 0.0).apply("where", g, g * slope),),
         parameters={"slope": 0.01},
         pto="lrelu",
     ),

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import composites, movement, ordering, places, primitives, random_numbers, scans
+from . import (
+    composites,
+    exponentials,
+    movement,
+    ordering,
+    places,
+    primitives,
+    random_numbers,
+    scans,
+)
 from .attention_operator import ATTENTION
 from .convolution import CONVOLUTION
 from .table import Operator
@@ -16,6 +25,7 @@ OPERATORS: Mapping[str, Operator] = {
     for row in (
         *primitives.ROWS,
         *composites.ROWS,
+        *exponentials.ROWS,
         *movement.ROWS,
         *scans.ROWS,
         *ordering.ROWS,

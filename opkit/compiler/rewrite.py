@@ -16,6 +16,9 @@ from .whole_numbers import reduce_whole
 
 __all__ = ["Rebuilder", "expand", "simplify"]
 
+# What one multiplication multiplies by without overflow or loss of digits.
+_SMALLEST, _LARGEST = 2.0**-125, 2.0**127
+
 
 class Rebuilder:
     """Applies the nodes of a graph again, one by one, to a new graph with the same inputs."""
@@ -245,7 +248,8 @@ def _add(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None
         a, b = b, a
     number = work.number(b)
     if number is not None:
-        if number == 0:
+        if number == 0 and (not _fraction(node) or math.copysign(1.0, number) < 0):
+            # -0 + 0 is 0: what has fractions stays an addition.
             return a
         # (x + c) + d stays two additions: programs round on purpose by such sums.
         return a + number if inputs[0] is not a else None
@@ -281,8 +285,15 @@ def _mul(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None
         inner = work.node_of(a)
         if inner is not None and inner.operator == "mul" and _fraction(node):
             other = work.number(work_value(work, inner.inputs[1]))
-            if other is not None:
+            if other is not None and _SMALLEST < abs(other * number) < _LARGEST:
                 return work_value(work, inner.inputs[0]) * (other * number)
+        if inner is not None and inner.operator == "div" and _fraction(node):
+            # (c / b) * d is one division where nothing else reads the quotient.
+            constant = work.number(work_value(work, inner.inputs[0]))
+            product = 0.0 if constant is None else constant * number
+            is_once = work.is_once(node, 0 if inputs[0] is a else 1)
+            if is_once and _SMALLEST < abs(product) < _LARGEST:
+                return product / work_value(work, inner.inputs[1])
         return a * number if inputs[0] is not a else None
     if not _fraction(node):
         return None
