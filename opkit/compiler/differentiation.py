@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .builder import GraphBuilder, Value
@@ -15,8 +15,12 @@ from .table import is_floating, normal_axes
 
 __all__ = ["gradient"]
 
+_OPPOSITE = {"maximum": "minimum", "minimum": "maximum"}
 
-def gradient(graph: Graph, wanted: Sequence[str] | None = None) -> Graph:
+
+def gradient(
+    graph: Graph, wanted: Sequence[str] | None = None, *, constants: Collection[str] = ()
+) -> Graph:
     """Return the program of the gradients: `grad_<output>` for each output, then the inputs, to
     `grad_<input>`.
 
@@ -27,6 +31,7 @@ def gradient(graph: Graph, wanted: Sequence[str] | None = None) -> Graph:
     Args:
         graph: the program.
         wanted: inputs; all of fractions without it.
+        constants: tensors by way of which nothing changes.
 
     Raises:
         GraphError: an operator has no gradient; at the user's line.
@@ -38,14 +43,16 @@ def gradient(graph: Graph, wanted: Sequence[str] | None = None) -> Graph:
         raise GraphError(f'"{unknown[0]}" is no input of fractions', location=None)
     outputs = [(name, t) for name, t in graph.output_tensors if is_floating(t.dtype)]
     builder = GraphBuilder(f"{graph.name}_grad")
-    seeds = {
-        tensor.name: builder.input(f"grad_{name}", tensor.shape, tensor.dtype)
+    # Two outputs may be one tensor: each has its gradient.
+    seeds = [
+        (tensor.name, builder.input(f"grad_{name}", tensor.shape, tensor.dtype))
         for name, tensor in outputs
-    }
+    ]
     work = _Reverse(graph, builder)
     work.forward()
-    for name, seed in seeds.items():
+    for name, seed in seeds:
         work.add(name, seed)
+    work.constants = {work.values[name].tensor.name for name in constants}
     work.backward()
     for name in names:
         found = work.adjoints.get(name)
@@ -59,6 +66,9 @@ class _Reverse(Rebuilder):
     def __init__(self, graph: Graph, builder: GraphBuilder) -> None:
         super().__init__(graph, builder)
         self.adjoints: dict[str, Value] = {}
+        self.constants: set[str] = set()
+        self.producers: dict[str, Node] = {}
+        """Of the builder's nodes, as far as they were asked for."""
 
     def forward(self) -> None:
         """Apply every node again; composites without a gradient of their own are taken apart."""
@@ -85,7 +95,7 @@ class _Reverse(Rebuilder):
         nodes = list(self.builder.nodes)
         for node in reversed(nodes):
             adjoint = self.adjoints.get(node.output.name)
-            if adjoint is None or not node.inputs:
+            if adjoint is None or not node.inputs or node.output.name in self.constants:
                 continue
             with self.builder.at(node.location):
                 self.pull(node, adjoint)
@@ -95,6 +105,11 @@ class _Reverse(Rebuilder):
         inputs = [self.builder.value(name) for name in node.inputs]
         output = self.builder.value(node.output.name)
         adjoint = _shaped(adjoint, output.shape)
+        if node.operator in _OPPOSITE:
+            inner = self.between_bounds(node, adjoint)
+            if inner is not None:
+                self.accumulate(*inner)
+                return
         if row.gradient is None:
             parts: Sequence[Value | None] = self.apart(node, inputs, adjoint)
         else:
@@ -104,6 +119,41 @@ class _Reverse(Rebuilder):
         for name, value, part in zip(node.inputs, inputs, parts, strict=True):
             if part is not None and is_floating(value.dtype):
                 self.accumulate(name, _shaped(part, value.shape))
+
+    def between_bounds(self, node: Node, adjoint: Value) -> tuple[str, Value] | None:
+        """Return what is between two bounds, as minimum(maximum(x, low), high), with its gradient:
+        that is 0 at either of them, as torch's of hardtanh; None for other extremes."""
+        for first, bound in (node.inputs, reversed(node.inputs)):
+            inside = self.producer(first)
+            if inside is None or not self.is_bound(bound):
+                continue
+            if inside.operator == "relu" and node.operator == "minimum":
+                (inner,), low = inside.inputs, self.builder.constant(0.0)
+            elif inside.operator == _OPPOSITE[node.operator]:
+                inner, other = inside.inputs
+                if self.is_bound(inner):
+                    inner, other = other, inner
+                if not self.is_bound(other):
+                    continue
+                low = self.builder.value(other)
+            else:
+                continue
+            x = self.builder.value(inner)
+            less, greater = ("less", "greater")[:: 1 if node.operator == "minimum" else -1]
+            kept = x.apply(less, self.builder.value(bound)).apply("where", adjoint, 0.0)
+            kept = x.apply(greater, low).apply("where", kept, 0.0)
+            return inner, _shaped(kept, x.shape)
+        return None
+
+    def producer(self, name: str) -> Node | None:
+        nodes = self.builder.nodes
+        self.producers |= {node.output.name: node for node in nodes[len(self.producers) :]}
+        return self.producers.get(name)
+
+    def is_bound(self, name: str) -> bool:
+        """Whether a tensor is one number for all elements, which has no gradient."""
+        node = self.producer(name)
+        return node is not None and node.operator in ("constant", "attribute", "extent")
 
     def apart(self, node: Node, inputs: Sequence[Value], adjoint: Value) -> Sequence[Value | None]:
         """Return the gradients of an operator by those of what it is made of."""

@@ -117,8 +117,11 @@ def _grad_div(grad: Value, a: Value, b: Value, y: Value) -> Sequence[Value | Non
 
 def _grad_extreme(name: str) -> Callable[..., Sequence[Value | None]]:
     def gradient(grad: Value, a: Value, b: Value, y: Value) -> Sequence[Value | None]:
-        first = a.apply(name, b)
-        return first.apply("where", grad, 0.0), first.apply("where", 0.0, grad)
+        # Equal values have half each; one that is no number is not compared.
+        tie = a.apply("equal", b).apply("where", grad * 0.5, 0.0)
+        return a.apply(name, b).apply("where", grad, tie), b.apply(name, a).apply(
+            "where", grad, tie
+        )
 
     return gradient
 
@@ -136,9 +139,10 @@ def _grad_sum(grad: Value, x: Value, y: Value, **_: Any) -> Sequence[Value | Non
 
 
 def _grad_peak(grad: Value, x: Value, y: Value, **_: Any) -> Sequence[Value | None]:
-    hit = x.apply("equal", y).apply("where", 1.0, 0.0)
-    count = hit.sum(axis=_["axis"], keepdims=True)
-    return (hit * grad / count,)
+    # Elements that tie share it.
+    hit = x.apply("equal", y)
+    count = hit.apply("where", 1.0, 0.0).sum(axis=_["axis"], keepdims=True)
+    return (hit.apply("where", grad / count, 0.0),)
 
 
 def _compare(name: str, mode: str, reference: Callable[..., Any], aten: str) -> Operator:
@@ -189,8 +193,8 @@ ROWS = (
     _row("sub", "Sub", np.subtract, 2, gradient=_grad_sub),
     _row("mul", "Mul", np.multiply, 2, gradient=_grad_mul),
     _row("div", "Div", _divide, 2, dtype=as_float, gradient=_grad_div),
-    _row("maximum", "Max", np.maximum, 2, gradient=_grad_extreme("greater_equal"), pto="max"),
-    _row("minimum", "Min", np.minimum, 2, gradient=_grad_extreme("less_equal"), pto="min"),
+    _row("maximum", "Max", np.maximum, 2, gradient=_grad_extreme("greater"), pto="max"),
+    _row("minimum", "Min", np.minimum, 2, gradient=_grad_extreme("less"), pto="min"),
     _row("neg", "Neg", np.negative, 1, gradient=lambda g, x, y: (-g,)),
     _row("abs", "Abs", np.abs, 1, gradient=lambda g, x, y: (g * x.apply("sign"),)),
     _row("exp", "Exp", _quiet(np.exp), 1, dtype=as_float, gradient=lambda g, x, y: (g * y,)),

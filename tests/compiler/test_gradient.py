@@ -11,6 +11,10 @@ import pytest
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
 
+EXPONENTIALS = (
+    *("log1p", "log_one_plus", "expm1", "softplus", "log_sigmoid", "mish", "tanh_softplus"),
+    *("tanhshrink", "sinh", "cosh", "logcosh", "asinh", "atanh"),
+)
 CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
     "a norm, summed to its vectors": (
         lambda x, w, b: x.apply("layer_norm", w, b),
@@ -77,3 +81,21 @@ def test_an_operator_without_a_gradient_is_named_at_its_line() -> None:
     graph = oc.trace(lambda q, k, v: q.apply("attention", k, v), specs)
     with pytest.raises(oc.GraphError, match='"attention" has no gradient yet'):
         oc.gradient(graph)
+
+
+def test_outputs_that_are_one_tensor_have_a_gradient_each() -> None:
+    graph = oc.trace(lambda x: (x * 2.0, x * 2.0), [Spec("x", (3,))])
+    found = oc.gradient(graph)
+    arrays = {tensor.name: np.full(3, at + 1.0) for at, tensor in enumerate(found.inputs)}
+    values = oc.run_graph(found, arrays)
+    np.testing.assert_array_equal(values[found.outputs[0][1]], np.full(3, 2.0 * (1 + 2)))
+
+
+@pytest.mark.parametrize("operator", EXPONENTIALS)
+def test_functions_of_exponentials_have_their_slopes(operator: str) -> None:
+    x = np.array([-0.9, -0.3, 0.01, 0.4, 0.8])
+    graph = oc.gradient(oc.trace(lambda x: x.apply(operator), [Spec("x", (5,))]))
+    found = oc.run_graph(graph, {graph.inputs[0].name: np.ones(5), graph.inputs[1].name: x})
+    reference = oc.OPERATORS[operator].reference
+    slopes = (reference(x + 1e-5) - reference(x - 1e-5)) / 2e-5
+    np.testing.assert_allclose(found[graph.outputs[0][1]], slopes, rtol=1e-6)
