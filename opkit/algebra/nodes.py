@@ -56,7 +56,8 @@ class Node:
 
     Kinds: `number` (a Fraction), `constant` (`pi`, `e`), `input`, `attr` and `columns` (a name),
     `row` (an input with one value per row), `sum` and `product` of any number of arguments, `power`
-    with a number as exponent, a comparison, a reduction, or the name of a function.
+    with a number as exponent, a comparison, a reduction, or the name of a function. What else a
+    function is called with is its value.
     """
 
     __slots__ = ("args", "digest", "kind", "size", "space", "value")
@@ -112,7 +113,8 @@ class Node:
     def is_constant(self) -> bool:
         """Whether its value is known when the kernel is generated."""
         return self.space == "uniform" and all(
-            node.kind not in ("attr", "columns") for node in walk(self)
+            node.kind not in ("attr", "columns") and (not node.args or node.value is None)
+            for node in walk(self)
         )
 
     def has(self, *kinds: str) -> bool:
@@ -172,6 +174,8 @@ def rebuild(node: Node, args: tuple[Node, ...]) -> Node:
         return product(*args)
     if node.kind == "power":
         return power(args[0], args[1].fraction)
+    if node.value is not None:
+        return Node(node.kind, args, node.value)
     return call(node.kind, *args)
 
 

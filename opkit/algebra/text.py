@@ -58,7 +58,8 @@ _NOTE = _Dialect(
     reduction=lambda kind, inner: f"{_REDUCTION_TEXT[kind]}({inner})",
     constants={},
     power=_python_power,
-    expansions={**_SPELLED_OUT, "logcosh": lambda u: f"log(cosh({u}))"},
+    # What is rounded to another type is not what a comment is about.
+    expansions={**_SPELLED_OUT, "logcosh": lambda u: f"log(cosh({u}))", "cast": str},
 )
 
 

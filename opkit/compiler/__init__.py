@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .cube import CUT_CPP
     from .differentiation import gradient
     from .dimensions import Dimension, Shape, dimension
+    from .equal_forms import in_equal_form
     from .explanation import KernelNote, explain, stage_text
     from .formula_text import FormulaOutput, formula_graph
     from .formula_values import evaluate_formulas, shapes_at
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .limits import SizeLimit, index_limits, size_limits
     from .native import generated_source
     from .operators import OPERATORS
+    from .own_outputs import with_own_outputs
     from .page import compiled_page
     from .program_file import load_program, tensor_spec
     from .pto import tile_program
@@ -96,6 +98,7 @@ __all__ = [
     "fuse",
     "generated_source",
     "gradient",
+    "in_equal_form",
     "index_limits",
     "join_rounds",
     "launch_function",
@@ -123,6 +126,7 @@ __all__ = [
     "unpatched",
     "verify",
     "windows",
+    "with_own_outputs",
 ]
 
 __getattr__ = lazy_names(
@@ -135,6 +139,7 @@ __getattr__ = lazy_names(
         "convolution": ("patches", "placed", "spaced", "unpatched", "windows"),
         "differentiation": ("gradient",),
         "dimensions": ("Dimension", "Shape", "dimension"),
+        "equal_forms": ("in_equal_form",),
         "explanation": ("KernelNote", "explain", "stage_text"),
         "formula_text": ("FormulaOutput", "formula_graph"),
         "formula_values": ("evaluate_formulas", "shapes_at"),
@@ -156,6 +161,7 @@ __getattr__ = lazy_names(
         "native": ("generated_source",),
         "operators": ("OPERATORS",),
         "page": ("compiled_page",),
+        "own_outputs": ("with_own_outputs",),
         "program_file": ("load_program", "tensor_spec"),
         "pto": ("tile_program",),
         "reference": ("random_arrays", "run_graph", "to_storage"),

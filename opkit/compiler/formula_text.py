@@ -19,7 +19,7 @@ from opkit.errors import UsageError
 
 from .builder import GraphBuilder, TensorSpec, Value
 from .differentiation import gradient
-from .formula_forms import better_form
+from .equal_forms import in_equal_form, shifts_of
 from .graph import Attribute, Graph, GraphError, Location
 from .operators import OPERATORS
 from .rewrite import Rebuilder
@@ -176,9 +176,6 @@ class _Reader:
             return _Part(node.value)
         if isinstance(node, ast.Name):
             return self.name(node)
-        better = better_form(node)
-        if better is not None:
-            return self.read(ast.copy_location(better, node))
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
             return self.apply(node, _BINARY[type(node.op)], node.left, node.right)
         if isinstance(node, ast.UnaryOp):
@@ -301,7 +298,10 @@ class _Reader:
         wanted = node.args[2].id
 
         def apply() -> Value:
-            graph = gradient(inner, [wanted])
+            better = in_equal_form(inner, is_last=False)
+            graph = gradient(better, [wanted], constants=shifts_of(better))
+            seeds = [tensor.name for tensor in graph.inputs[: len(inner.outputs)]]
+            graph = in_equal_form(graph, seeds=seeds, is_last=False)
             seed = graph.inputs[0]
             value = given if given.dtype == seed.dtype else given.astype(seed.dtype)
             return Rebuilder(graph, self.builder, {**self.known, seed.name: value}).output()

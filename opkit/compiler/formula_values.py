@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .builder import TensorSpec
+from .equal_forms import in_equal_form
 from .formula_text import FormulaOutput, formula_graph
 from .graph import Attribute
 
@@ -22,6 +23,8 @@ def evaluate_formulas(
     attributes: Mapping[str, Any] | None = None,
     dtypes: Mapping[str, str] | None = None,
     axes: Mapping[str, Sequence[str | int]] | None = None,
+    *,
+    fast_math: bool = False,
 ) -> Any:
     """Return what formulas give for NumPy arrays: one array, or a tuple of them in order.
 
@@ -35,6 +38,7 @@ def evaluate_formulas(
         attributes: numbers by name.
         dtypes: of inputs and outputs of whole numbers, by name.
         axes: names of the inputs' axes, for formulas that say them.
+        fast_math: simplify the formulas where NaN, infinities and signed zeros change.
 
     Raises:
         GraphError: a formula is wrong, or the arrays do not fit it.
@@ -61,6 +65,7 @@ def evaluate_formulas(
             if isinstance(axis, str) and axis != "...":
                 sizes[axis] = extent
     graph = formula_graph("formula", specs, wanted, rows, sizes=sizes)
+    graph = in_equal_form(graph, fast_math=True) if fast_math else graph
     found: dict[str, Any] = {
         name: array if array.dtype == types[name] else array.astype(types[name])
         for name, array in wide.items()

@@ -69,6 +69,7 @@ def _function(spec: OpSpec) -> str:
             f"        {{{', '.join(given)}}},",
             f"        {json.dumps(whole)},",
             *([f"        {{{', '.join(axes)}}},"] if _names_axes(spec) else []),
+            *(["        fast_math=True,"] if spec.fast_math else []),
             "    )",
             "",
             "",

@@ -111,6 +111,7 @@ def _derived(spec: OpSpec) -> OpSpec | str:
         return " + ".join(
             f"gradient({' '.join((o.formula or '').split())}, grad_{o.name}, {name})"
             for o in spec.outputs
+            if _depends(gradients, f"grad_{name}", {f"grad_{o.name}"})
         )
 
     by_name = {one.name: one for one in spec.inputs}

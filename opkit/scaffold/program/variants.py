@@ -135,6 +135,8 @@ def variants_of(spec: OpSpec, chip: Chip) -> tuple[Variant, ...]:
         several = spec.variant_count > 1
         name = "_".join([spec.name, *dict.fromkeys(dtypes)]) if several else spec.name
         graph = formula_graph_of(spec, index, name)
+        graph = compiler.in_equal_form(graph, fast_math=spec.fast_math)
+        graph = compiler.with_own_outputs(graph)
         try:
             stages = compiler.compile_stages(graph, chip, prologues=False)
         except UsageError as err:

@@ -11,6 +11,7 @@ from opkit.scaffold.formula import lower, parse
 from opkit.scaffold.formula.interpreter import interpret
 from opkit.scaffold.formula.lowerings import LOWERINGS
 
+from .compiled import compiled, computed
 from .reading import FUNCTIONS
 
 _RANDOM = np.random.default_rng(3)
@@ -45,9 +46,17 @@ CASES = [
 ]
 
 
+@pytest.fixture(params=["tree", "compiler"])
+def lowered(request, make_spec):
+    """What a generator's instructions for a formula compute in float32."""
+    if request.param == "tree":
+        return lambda formula, x: interpret(lower(parse(make_spec(formula))), {"x": x})[0]
+    return lambda formula, x: computed(compiled(formula, x=x), {"x": x})
+
+
 @pytest.mark.parametrize(("formula", "truth", "x", "limit"), CASES, ids=[c[0] for c in CASES])
-def test_a_lowered_function_is_within_a_few_ulp(make_spec, formula, truth, x, limit):
-    (actual,) = interpret(lower(parse(make_spec(formula))), {"x": x})
+def test_a_lowered_function_is_within_a_few_ulp(lowered, formula, truth, x, limit):
+    actual = lowered(formula, x)
     with np.errstate(all="ignore"):
         wide = truth(x.astype(np.float64))
     spacing = np.spacing(np.abs(wide).astype(np.float32)).astype(np.float64)
@@ -56,13 +65,13 @@ def test_a_lowered_function_is_within_a_few_ulp(make_spec, formula, truth, x, li
     assert errors.max() <= limit, f"{errors.max():.2f} ulp at {x[fits][errors.argmax()]}"
 
 
-def test_small_arguments_keep_their_relative_accuracy(make_spec):
+def test_small_arguments_keep_their_relative_accuracy(lowered):
     x = np.float32([[1e-3, 1e-5, -1e-5, 3e-3]])
     for formula, truth in [
         ("x - tanh(x)", x.astype(float) ** 3 / 3),
         ("log(cosh(x))", x.astype(float) ** 2 / 2),
     ]:
-        (actual,) = interpret(lower(parse(make_spec(formula))), {"x": x})
+        actual = lowered(formula, x)
         np.testing.assert_allclose(actual, truth, rtol=1e-5)
 
 
@@ -70,8 +79,12 @@ def test_mish_takes_seven_instructions_and_softplus_ten(make_spec):
     def count(formula):
         return len(lower(parse(make_spec(formula))).steps) - 1  # without the conversion to float
 
-    assert count("x*tanh(softplus(x))") == 7
-    assert count("softplus(x)") == 10
+    def compiled_count(formula):
+        return sum(n.operator != "constant" for n in compiled(formula, x=X).nodes)
+
+    for each in (count, compiled_count):
+        assert each("x*tanh(softplus(x))") == 7
+        assert each("softplus(x)") == 10
 
 
 def test_every_function_without_an_instruction_has_its_lowering():

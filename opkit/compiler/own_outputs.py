@@ -1,0 +1,59 @@
+"""Outputs that would be an input, or another output, as tensors of their own."""
+
+from __future__ import annotations
+
+from .builder import Value
+from .graph import Graph
+from .rewrite import Rebuilder, expand, simplify
+
+__all__ = ["with_own_outputs"]
+
+_COMPUTED = {
+    **{"float16": "float32", "bfloat16": "float32", "float32": "float32"},
+    **{"int8": "int32", "uint8": "int32", "int16": "int32", "int32": "int32"},
+}
+"""In which type a copy of each data type is computed."""
+
+
+def with_own_outputs(graph: Graph) -> Graph:
+    """Return a graph in which an output that is an input or an earlier output is a copy of it: the
+    larger of it and itself, which is it for every value.
+
+    Kernels write each output; the gradients of a sum, say, are one tensor that two outputs show.
+    Outputs of data types that the vector unit does not compute stay what they are.
+    """
+    simple = simplify(expand(graph))
+    known = {tensor.name: 1 for tensor in simple.inputs}
+    copies: dict[str, int] = {}
+    for name, tensor in simple.output_tensors:
+        copies[name] = known.get(tensor.name, 0) if tensor.dtype in _COMPUTED else 0
+        known[tensor.name] = known.get(tensor.name, 0) + 1
+    return _Copies(graph, copies).copied() if any(copies.values()) else graph
+
+
+class _Copies(Rebuilder):
+    def __init__(self, graph: Graph, copies: dict[str, int]) -> None:
+        super().__init__(graph)
+        self.copies = copies
+
+    def copied(self) -> Graph:
+        for node in self.graph.nodes:
+            with self.builder.at(node.location):
+                inputs = [self.values[name] for name in node.inputs]
+                self.values[node.output.name] = self.same(node, inputs)
+        for name, tensor in self.graph.outputs:
+            value = self.values[tensor]
+            producer = self.graph.producers.get(tensor)
+            with self.builder.at(producer.location if producer is not None else None):
+                self.builder.output(name, _copy(value, self.copies[name]))
+        return self.builder.graph()
+
+
+def _copy(value: Value, count: int) -> Value:
+    if not count:
+        return value
+    wide = value.astype(_COMPUTED[value.dtype])
+    # A second copy is not the first one: it is one operator longer.
+    for _ in range(count):
+        wide = wide.apply("maximum", wide)
+    return wide.astype(value.dtype)
