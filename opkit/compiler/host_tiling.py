@@ -118,7 +118,8 @@ def launch_function(
     parameters = [f"int64_t {each}" for each in sizes.values()]
     parameters += [f"double {each}" for each in attributes.values()]
     parameters += ["int64_t cores", f"{kernel.text.struct}* tiling"]
-    unused = [n for n in (*sizes.values(), *attributes.values(), "cores") if n not in _words(body)]
+    given = (*sizes.values(), *attributes.values(), "cores")
+    unused = [name for name in given if not body.mentions(name)]
     out(f"uint32_t {name}({', '.join(parameters)})")
     out("{")
     for each in unused:
@@ -194,11 +195,6 @@ def extent_cpp(extent: Dimension, sizes: Mapping[str, str]) -> str:
 
 def _text(value: Any) -> str:
     return value.text if isinstance(value, Term) else str(value)
-
-
-def _words(body: Text) -> set[str]:
-    text = body.render()
-    return set("".join(c if c.isalnum() or c == "_" else " " for c in text).split())
 
 
 def _scalars(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from .graph import Location
@@ -152,6 +153,11 @@ class Text:
     def extend(self, other: Text) -> None:
         """Add another text's lines."""
         self._lines += [(self._indent + level, text, place) for level, text, place in other._lines]
+
+    def mentions(self, name: str) -> bool:
+        """Return whether any line has a name as a word."""
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        return any(word.search(text) for _, text, _ in self._lines)
 
     def render(self, *, with_lines: bool = False, file: str = "") -> str:
         """Return the text.

@@ -62,6 +62,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
             Spec("b", (50,), "float32"),
         ),
     ),
+    "both sides, one after another in the same memory": (
+        lambda x, y: (x * 0.5 + 0.25) @ y.apply("softmax").T,
+        (Spec("x", (33, 7), H), Spec("y", (48, 7), H)),
+    ),
     "by a Matmul object on fewer cores than compute first": (
         lambda x, y: x @ y.apply("relu"),
         (Spec("x", (16, 1024), "float32"), Spec("y", (1024, 16), "float32")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -166,3 +167,13 @@ def test_a_chain_is_lowered_however_long_it_is() -> None:
     (kernel,) = vector_kernels(fused, group, find_chip("Ascend910B2"), OWN_CHOICES)
     lines = kernel.text.text.render().splitlines()
     assert sum("Add(" in line or "Mul(" in line for line in lines) == 300
+
+
+def test_kernels_declare_what_they_use() -> None:
+    program = oc.compile(
+        lambda w: w.apply("softmax"), oc.TensorSpec("w", (oc.dimension("K"),), "float32")
+    )
+    for text in program.sources.values():
+        for body in text.split("const uint32_t count = ")[1:]:
+            rest = body[body.index(";") : body.index("\n    }\n")]
+            assert re.search(r"\bcount\b", rest), rest

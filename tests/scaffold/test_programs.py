@@ -191,6 +191,16 @@ def test_a_copy_waits_for_what_it_copies_and_takes_empty_tensors() -> None:
     assert "SyncAll();" in tree["op_kernel/named_axes.cpp"]
 
 
+def test_steps_that_wait_for_no_core_wait_for_their_memory() -> None:
+    formulas = {"y": "x*0.5", "z": "softmax(w)"}
+    kernel = tree_of(prototype(formulas, x=["M", "N"], w=["K"]))["op_kernel/named_axes.cpp"]
+    entry = kernel[kernel.index("__global__") :]
+    assert "SyncAll" not in entry
+    for event in ("MTE3_MTE2", "MTE3_V"):
+        assert entry.count(f"SetFlag<HardEvent::{event}>(EVENT_ID0);") == 1
+        assert entry.count(f"WaitFlag<HardEvent::{event}>(EVENT_ID0);") == 1
+
+
 def test_places_in_a_table_have_a_limit_that_tests_keep_to() -> None:
     spec = parse(
         json.dumps(

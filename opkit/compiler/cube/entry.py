@@ -74,6 +74,11 @@ def write_entry(
         out(f"if (GetBlockIdx() < cores{index}) {{")
         _run(out, Work(prologue.class_name, prologue.arguments), f"before{index}")
         out("}")
+        if vector is not None or index + 1 < len(prologues):
+            out("// What follows takes the memory from which this one may still be copying.")
+            for event in ("MTE3_MTE2", "MTE3_V"):
+                out(f"SetFlag<HardEvent::{event}>(EVENT_ID0);")
+                out(f"WaitFlag<HardEvent::{event}>(EVENT_ID0);")
     if prologues:
         out("// Any cube core may read what any vector core has computed.")
         out(f"CrossCoreSetFlag<0, PIPE_MTE3>({_TOGETHER});")

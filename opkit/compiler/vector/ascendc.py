@@ -627,11 +627,19 @@ class KernelWriter(StatementWriter):
         else:
             out("__aicore__ inline void Compute(uint32_t length)")
         out("{")
-        if self.by_rows or self.down:
-            stride = "rows * stride"
-            out(f"const uint32_t count = {f'RoundUp({stride}, 64)' if self.compares else stride};")
-        else:
-            out(f"const uint32_t count = {'RoundUp(length, 64)' if self.compares else 'length'};")
+        self.out = body = Text()
+        self.compute_body(section, stores=stores)
+        self.out = out
+        if body.mentions("count"):
+            length = "rows * stride" if self.by_rows or self.down else "length"
+            length = f"RoundUp({length}, 64)" if self.compares else length
+            out(f"const uint32_t count = {length};")
+        out.extend(body)
+        out("}")
+        out()
+
+    def compute_body(self, section: Section, *, stores: bool) -> None:
+        out = self.out
         if self.input_segments:
             out("LocalTensor<uint8_t> input = inputQueue.DeQue<uint8_t>();")
         if stores:
@@ -652,8 +660,6 @@ class KernelWriter(StatementWriter):
             out("outputQueue.EnQue<uint8_t>(output);")
         if self.input_segments:
             out("inputQueue.FreeTensor(input);")
-        out("}")
-        out()
 
     def finishes(self, index: int, section: Section) -> bool:
         """Whether anything happens once a row, or once a unit, after a pass."""
