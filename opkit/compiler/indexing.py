@@ -105,7 +105,8 @@ def _bounds(key: slice, extent: Dimension) -> tuple[Dimension, Dimension, int]:
     step = 1 if key.step is None else key.step
     if not isinstance(step, int) or step < 1:
         raise GraphError(f"a step of {step} cannot be traced", location=here())
-    if isinstance(extent, int):
+    is_known = all(bound is None or isinstance(bound, int) for bound in (key.start, key.stop))
+    if isinstance(extent, int) and is_known:
         start, stop, _ = slice(key.start, key.stop).indices(extent)
         return start, stop, step
     start = 0 if key.start is None else key.start

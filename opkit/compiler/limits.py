@@ -1,4 +1,5 @@
-"""What a program asks of the sizes that have names: that slices lie within their axes."""
+"""What a program asks of the sizes that have names: that slices lie within their axes, and that nothing
+is added around less than there is."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def size_limits(graph: Graph) -> tuple[SizeLimit, ...]:
         if not isinstance(rest, int) and not rest.is_nonnegative:
             found.setdefault(str(rest), _limit(rest))
     for depth in _depths(graph):
-        if not isinstance(depth, int):
+        if not isinstance(depth, int) and depth.free_symbols:
             found.setdefault(str(depth - 1), _limit(depth - 1))
     return tuple(found.values())
 
@@ -53,6 +54,9 @@ def _rests(graph: Graph) -> Iterator[Dimension]:
             start, stop, axis = (settings[key] for key in ("start", "stop", "axis"))
             (x,) = graph.inputs_of(node)
             yield from (start, stop - start - 1, x.shape[axis] - stop)
+        if node.operator == "pad":
+            widths: Any = node.settings["widths"]
+            yield from (width for ends in widths for width in ends)
 
 
 _TRIED = 200

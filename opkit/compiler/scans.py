@@ -14,7 +14,7 @@ from .table import REQUIRED, Operator, Settings, as_sum, is_floating, normal_axe
 
 if TYPE_CHECKING:
     from .builder import Value
-    from .dimensions import Shape
+    from .dimensions import Dimension, Shape
     from .graph import Tensor
 
 __all__ = ["ROWS", "count_up"]
@@ -23,6 +23,8 @@ _COUNTED = ("int16", "int32", "float16", "float32")
 """Data types of CreateVecIndex."""
 _BLOCK = 128
 """Elements that one product with a triangle of ones adds up."""
+_LEVELS = 3
+"""How often sums are taken of blocks where their number is known at launch only."""
 
 
 def count_up(x: Value, count: Any, dtype: str = "int32") -> Value:
@@ -62,7 +64,7 @@ def _fixed_extent(x: Value, axis: int) -> int:
 
 def _cumsum(x: Value, axis: int) -> Value:
     (axis,) = normal_axes(axis, x.ndim)
-    extent = _fixed_extent(x, axis)
+    extent = x.shape[axis]
     if not is_floating(x.dtype):
         return _by_doubling(x.astype("int32"), "add", 0, axis)
     order = [*(at for at in range(x.ndim) if at != axis), axis]
@@ -71,16 +73,20 @@ def _cumsum(x: Value, axis: int) -> Value:
     return summed.transpose(*sorted(range(x.ndim), key=order.__getitem__)).astype(x.dtype)
 
 
-def _last_axis(x: Value, extent: int) -> Value:
+def _last_axis(x: Value, extent: Dimension, levels: int = _LEVELS) -> Value:
     """Return the sums along the rows of a matrix: of blocks by products with a triangle, of the
-    blocks' totals by the same again."""
-    if extent <= _BLOCK:
+    blocks' totals by the same again. Where their number is known at launch only, totals of totals
+    are so few that one block holds them."""
+    if isinstance(extent, int) and extent <= _BLOCK:
         return x @ _triangle(x, extent)
-    blocks = -(-extent // _BLOCK)
+    if not isinstance(extent, int) and levels == 1:
+        whole = x.apply("pad", widths=((0, 0), (0, _BLOCK - extent)), value=0.0)
+        return (whole @ _triangle(x, _BLOCK))[:, :extent]
+    blocks = (extent + _BLOCK - 1) // _BLOCK
     padded = x.apply("pad", widths=((0, 0), (0, blocks * _BLOCK - extent)), value=0.0)
     within = padded.reshape(-1, _BLOCK) @ _triangle(x, _BLOCK)
     totals = within[:, _BLOCK - 1].reshape(-1, blocks)
-    before = _last_axis(totals, blocks) - totals
+    before = _last_axis(totals, blocks, levels - 1) - totals
     whole = within.reshape(-1, blocks, _BLOCK) + before.reshape(-1, blocks, 1)
     return whole.reshape(-1, blocks * _BLOCK)[:, :extent]
 
