@@ -41,12 +41,14 @@ _SIZES: dict[type, Callable[[Any, Any], Any]] = {
 }
 _ALIASES = {"ln": "log", "arctan2": "atan2", "power": "pow"}
 _CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf}
-_COMPUTED = ("elementwise", "reduction", "scan")
+_COMPUTED = ("elementwise", "reduction", "scan", "random")
 _PROMOTING = ("add", "sub", "mul", "div", "maximum", "minimum")
 """Operators that compute in the widest of their operands' types."""
 _LONGEST_NOTE = 60
 """Characters of a formula's part that stand beside the instructions which compute it."""
-_KINDS = ("elementwise", "reduction", "movement", "index", "scan", "line", "product")
+_KINDS = ("elementwise", "reduction", "movement", "index", "scan", "line", "product", "random")
+_FROM_NOTHING = ("arange",)
+"""Operators that take no tensor."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,7 @@ class _Reader:
         if name in ("max", "min") and len(node.args) == 2:
             name = {"max": "maximum", "min": "minimum"}[name]
         row = OPERATORS.get(name)
-        if row is None or row.kind not in _KINDS:
+        if row is None or (row.kind not in _KINDS and name not in _FROM_NOTHING):
             import difflib
 
             known = [each for each, row in OPERATORS.items() if row.kind in _KINDS]
@@ -325,7 +327,8 @@ class _Reader:
         settings: Mapping[str, Any] | None = None,
     ) -> _Part:
         given = dict(settings or {})
-        if not any(isinstance(part.value, Value) for part in parts):
+        makes = OPERATORS[name].kind == "random" or name in _FROM_NOTHING
+        if not makes and not any(isinstance(part.value, Value) for part in parts):
             return _Part(self.number(node, name, parts))
         row = OPERATORS[name]
         gone: frozenset[int] = frozenset()

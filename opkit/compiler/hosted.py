@@ -29,6 +29,7 @@ from .cube import (
 from .dimensions import Dimension, is_one, product, same, shape_text
 from .fusion import Group
 from .graph import Graph, GraphError, Node, Tensor
+from .hosted_library import LIBRARY_GROUPS, library_kernel
 from .kernel_class import KernelClass, TilingValue
 from .launch_numbers import Term, named
 from .movements import MOVEMENTS, constant_bits
@@ -77,6 +78,9 @@ class HostedKernel:
     """What its cores hand over to each other in the workspace."""
     uses_object: bool = False
     """Whether it needs the header of the Matmul object."""
+    header: str = ""
+    """The header of the device's library that it needs. Its function is shared by all vector cores
+    that are launched."""
 
     @property
     def counts_cube(self) -> bool:
@@ -106,6 +110,11 @@ def operator_kernels(stages: Stages, group: Group) -> tuple[OperatorKernel, ...]
         return (_movement(stages, group),)
     if group.kind == "matmul":
         return (_product(stages, group),)
+    if group.kind in LIBRARY_GROUPS:
+        fused = stages.fused
+        text, arguments, launch, header = library_kernel(fused.graph, fused.uniform, group)
+        share = Share("vector", text.class_name, arguments)
+        return (HostedKernel(text, (share,), launch, header=header),)
     node = group.nodes[0]
     raise GraphError(
         f"the formulas take a kernel of {group.kind}, which a generated operator does not have",

@@ -21,11 +21,11 @@ from .text import Text
 if TYPE_CHECKING:
     from .compiled import Compiled
 
-__all__ = ["LIBRARY", "run_library"]
+__all__ = ["HEADERS", "KINDS", "LIBRARY", "RANDOM_TILE", "run_library"]
 
 LIBRARY = ("sort", "argmax", "argmin", "whole_sum", "random_uniform", "take_along", "put_along")
 """Kinds of groups; `argsort` is part of a group `sort`."""
-_KINDS = {
+KINDS = {
     **{"float32": 0, "float16": 1, "bfloat16": 2, "int32": 3, "int16": 4, "int8": 5, "uint8": 6},
     "bool": 7,
 }
@@ -38,8 +38,9 @@ _HOME = {
     "move_by_index": ("elements.h", "ElementsPlan"),
 }
 """The header of each function, and what tells it what to do."""
+HEADERS = {function: header for function, (header, _) in _HOME.items()}
 _ACCESSES = ("GetValue(", "SetValue(", "DataCopyPad(")
-_RANDOM_TILE = 8192
+RANDOM_TILE = 8192
 
 
 def run_library(
@@ -116,7 +117,7 @@ def _random(program: Compiled, node: Node, result: Any, scalars: Mapping[str, fl
         )
     words = (1 << 64) - 1
     plan = struct.pack("=qQQ", result.size, int(seed) & words, stream & words)
-    cores = min(_cores(program), -(-result.size // _RANDOM_TILE))
+    cores = min(_cores(program), -(-result.size // RANDOM_TILE))
     _launch(program, node, "random_uniform", {"out": result}, ["out"], plan, cores)
 
 
@@ -126,7 +127,7 @@ def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> N
     outer = int(np.prod(x.shape[: axes[0]]))
     length = int(np.prod(x.shape[axes[0] : axes[-1] + 1]))
     inner = int(np.prod(x.shape[axes[-1] + 1 :]))
-    kind = _KINDS[program.lowered.graph.tensors[node.inputs[0]].dtype]
+    kind = KINDS[program.lowered.graph.tensors[node.inputs[0]].dtype]
     is_descending, kept = False, 1
     if group.kind == "sort":
         if length > MOST_SORTED:
@@ -171,7 +172,7 @@ def _by_places(program: Compiled, node: Node, arrays: Sequence[Any], result: Any
     axes = _joined_axes(plain, table, index, axis)
     if len(axes) > _DIMS:
         raise GraphError(f"places along {len(axes)} axes that do not join", location=node.location)
-    kind = _KINDS[node.output.dtype]
+    kind = KINDS[node.output.dtype]
     size, inner = x.itemsize, axes[-1]
     is_rows = inner[1:] == (1, 1, 0) and (action != _ADD or node.output.dtype == "float32")
     axes = [(1, 0, 0, 0)] * (_DIMS - len(axes)) + axes

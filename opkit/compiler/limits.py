@@ -1,5 +1,5 @@
-"""What a program asks of the sizes that have names: that slices lie within their axes, and that nothing
-is added around less than there is."""
+"""What a program asks of the sizes that have names: that slices lie within their axes, that lines
+fit what sorts them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .dimensions import Dimension
-from .graph import Graph
+from .graph import Graph, Node
+from .ordering import MOST_SORTED
 
 __all__ = ["SizeLimit", "index_limits", "size_limits"]
 
@@ -54,6 +55,8 @@ def _rests(graph: Graph) -> Iterator[Dimension]:
             start, stop, axis = (settings[key] for key in ("start", "stop", "axis"))
             (x,) = graph.inputs_of(node)
             yield from (start, stop - start - 1, x.shape[axis] - stop)
+        if node.operator in ("sort", "argsort"):
+            yield from _sorted(graph, node)
         if node.operator == "pad":
             widths: Any = node.settings["widths"]
             yield from (width for ends in widths for width in ends)
@@ -61,6 +64,15 @@ def _rests(graph: Graph) -> Iterator[Dimension]:
 
 _TRIED = 200
 """Sizes that are tried where no equation says the smallest."""
+
+
+def _sorted(graph: Graph, node: Node) -> Iterator[Dimension]:
+    settings: Mapping[str, Any] = node.settings
+    (x,) = graph.inputs_of(node)
+    extent = x.shape[settings["axis"]]
+    yield MOST_SORTED - extent
+    if settings["count"] is not None:
+        yield extent - settings["count"]
 
 
 def _limit(rest: Dimension) -> SizeLimit:

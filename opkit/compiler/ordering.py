@@ -26,11 +26,13 @@ MOST_SORTED = 7680
 _PART = 4096
 """Elements of a longer line whose largest are found at once."""
 _SORTED = ("float16", "bfloat16", "float32", "int8", "uint8", "int16", "int32", "bool")
+_WIDE = ("float64",)
+"""What references are computed in, and no kernel."""
 
 
 def _checked(tensors: Sequence[Tensor], settings: Settings) -> int:
     (x,) = tensors
-    if x.dtype not in _SORTED:
+    if x.dtype not in (*_SORTED, *_WIDE):
         raise UsageError(f"{x.dtype} is not ordered", help=f"there are {', '.join(_SORTED)}")
     if not isinstance(settings["axis"], int):
         raise UsageError(f"{settings['axis']} is no single axis")

@@ -19,9 +19,10 @@ def folder() -> Path:
     return Path(__file__).parent
 
 
-def header_text(name: str) -> str:
-    """Return a header of theirs as text that needs none of the others."""
-    return _expanded(name, set())
+def header_text(*names: str) -> str:
+    """Return headers of theirs as text that needs none of the others."""
+    seen: set[str] = set()
+    return "".join(_expanded(name, seen) for name in names)
 
 
 def _expanded(name: str, seen: set[str]) -> str:

@@ -49,6 +49,10 @@ MOVEMENTS: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x, i: x.apply("take", i, axis=1),
         (Spec("x", (3, M, 9), "float16"), Spec("i", (N, 2), "int32")),
     ),
+    "sorted_down": (lambda x: x.apply("sort", axis=0), (Spec("x", (M, N), "float16"),)),
+    "largest": (lambda x: x.apply("topk", k=1), (Spec("x", (M, 3, N), "float32"),)),
+    "placed": (lambda x: x.apply("argmax", axis=1), (Spec("x", (M, N, 4), "int32"),)),
+    "summed": (lambda x: x.sum(axis=1), (Spec("x", (M, N), "int32"),)),
     "counted": (
         lambda x: x.builder.apply("arange", count=x.shape[0] * x.shape[1]),
         (Spec("x", (M, N), "float16"),),
@@ -201,3 +205,27 @@ def test_a_function_without_cpp_is_named() -> None:
     (kernels,) = stages.kernels.values()
     with pytest.raises(oc.GraphError, match="is not written in host code"):
         oc.launch_function(kernels[0], stages.fused, CHIP, "go", {"bits": "bits"})
+
+
+def test_random_numbers_have_the_same_tiling_data_for_every_seed(tmp_path: Path) -> None:
+    builder = oc.GraphBuilder("random")
+    builder.input("x", (M, N), "float16")
+    seed = builder.attribute("seed", "int")
+    builder.output("y", seed.apply("random_uniform", shape=(M, N), stream=3))
+    stages = oc.compile_stages(builder.graph(), CHIP)
+    (group,) = stages.fused.groups
+    (kernel,) = oc.operator_kernels(stages, group)
+    assert isinstance(kernel, oc.HostedKernel)
+    text = oc.launch_function(kernel, stages.fused, CHIP, "go", {"seed": "seed"})
+    library = _loaded([kernel.text.declaration.render(), 'extern "C" ', text], tmp_path)
+    for first, second in ((1, 1), (31, 255), (1000, 4099)):
+        for given in (0, 7, -3, 1 << 40):
+            sizes = {"M": first, "N": second}
+            scalars = dict.fromkeys(stages.fused.uniform, float(given))
+            available = CHIP.count("cores.aiv")
+            blocks, values = kernel.launch(available, lambda e, s=sizes: evaluate(e, s), scalars)
+            wanted = pack_tiling(values)
+            data = ctypes.create_string_buffer(len(wanted))
+            numbers = [ctypes.c_int64(each) for each in (first, second)]
+            cores = library.go(*numbers, ctypes.c_double(given), ctypes.c_int64(available), data)
+            assert (cores, data.raw) == (blocks, wanted)

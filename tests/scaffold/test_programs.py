@@ -109,7 +109,12 @@ def test_an_output_that_is_another_one_or_an_input_is_a_tensor_of_its_own() -> N
     [
         ({"y": "x + v"}, {"x": ["M"]}, "/output_desc/0/formula", '"v" is no input'),
         ({"z": "x", "y": "x @"}, {"x": ["M"]}, "/output_desc/1/formula", "not a formula"),
-        ({"y": "sort(x)"}, {"x": ["M", "K"]}, "/output_desc", "kernel of sort"),
+        (
+            {"y": "take_along(x, cast(i, 'int32'))"},
+            {"x": ["M"], "i": ["M"]},
+            "/output_desc",
+            "kernel of take_along",
+        ),
         (
             {"y": "sum(x, axis=0)"},
             {"x": ["...", "N"]},
@@ -259,3 +264,24 @@ def test_a_formulas_value_follows_from_the_lengths_of_named_axes() -> None:
     x = np.arange(12.0).reshape(2, 6)
     found = evaluate_formulas({"y": "x[:, :N // 2] + N"}, {"x": x}, {}, {}, {"x": ("...", "N")})
     np.testing.assert_array_equal(found, x[:, :3] + 6)
+
+
+def test_what_the_library_computes_is_called_and_said_once() -> None:
+    tree = tree_of(prototype({"y": "sort(x)", "z": "sort(x, axis=0)"}, x=["M", "N"]))
+    kernel = tree["op_kernel/named_axes.cpp"]
+    assert kernel.count("struct LinePlan {") == 1
+    assert kernel.count("opkit::kernels::sort_lines(x, values, nullptr, plan);") == 2
+    assert "7680 - N is %ld, expected 0 or more" in tree["op_host/named_axes.cpp"]
+
+
+def test_a_seed_is_an_attribute() -> None:
+    entry = {
+        "op": "NamedAxes",
+        "input_desc": [{"name": "x", "type": "float16", "shape": ["M", "N"]}],
+        "output_desc": [{"name": "y", "type": "float16", "formula": "dropout(x, seed, 0.25)"}],
+        "attr": [{"name": "seed", "type": "int", "param_type": "optional", "default_value": 7}],
+    }
+    tree = tree_of(parse(json.dumps(entry), file=Path("named_axes.json"))[0])
+    host = tree["op_host/named_axes.cpp"]
+    assert "->seed = static_cast<uint64_t>(static_cast<int64_t>(seed));" in host
+    assert "named_axes_grad.json" in tree

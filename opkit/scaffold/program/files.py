@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from opkit import compiler
+from opkit import compiler, kernels
 from opkit.chips import Chip, find_chip
 from opkit.scaffold import formula
 from opkit.scaffold.identifiers import camel, choose_stems, upper
@@ -43,6 +43,8 @@ class _Kernel:
     """What each kind of core runs."""
     is_product: bool
     """Whether it runs on cube cores, which its launch counts."""
+    takes_all: bool
+    """Whether all vector cores that are launched share what it does."""
     launch_name: str
     """The host's function that fills its tiling data."""
     launch: str
@@ -106,6 +108,8 @@ class _Program:
     has_leading: bool
     cut: str
     """C++ that cuts products into blocks; empty where there are none."""
+    library: str
+    """Functions that kernels call."""
 
     @property
     def has_products(self) -> bool:
@@ -186,11 +190,25 @@ def _program(
     return _Program(
         variants=rows,
         cut=compiler.CUT_CPP if is_cut else "",
+        library=_library(variants),
         sizes=(*_size_statements(spec, stems), *_limit_statements(variants[0])),
         launch_arguments="".join(f"{each}, " for each in (*parameters, *given)),
         is_empty=empty if is_reduced else "",
         has_leading=any("..." in (tensor.axes or ()) for tensor in spec.inputs),
     )
+
+
+def _library(variants: tuple[Variant, ...]) -> str:
+    """Return the text of the library's headers that kernels need."""
+    found = dict.fromkeys(
+        kernel.header
+        for variant in variants
+        for step in variant.steps
+        for kernel in step.kernels
+        if isinstance(kernel, compiler.HostedKernel) and kernel.header
+    )
+    text = kernels.header_text(*found) if found else ""
+    return text.replace('#include "kernel_operator.h"\n', "")
 
 
 def _variant(
@@ -211,7 +229,7 @@ def _variant(
     places = {tensor.name: room.stem for tensor, room in zip(variant.workspace, rooms, strict=True)}
     steps = []
     for index, step in enumerate(variant.steps):
-        kernels = []
+        rows = []
         for key, kernel in enumerate(step.kernels):
             text = kernel.text
             launch_name = f"Launch{text.struct.removesuffix('Tiling')}"
@@ -224,7 +242,7 @@ def _variant(
                 takes_empty=takes_empty,
             )
             shares = compiler.shares_of_kernel(kernel)
-            kernels.append(
+            rows.append(
                 _Kernel(
                     key=key,
                     struct=text.struct,
@@ -233,13 +251,14 @@ def _variant(
                     definition=text.definition.render().rstrip(),
                     shares=tuple(_share(each, variant, places, stems) for each in shares),
                     is_product=any(each.kind == "cube" for each in shares),
+                    takes_all=isinstance(kernel, compiler.HostedKernel) and bool(kernel.header),
                     launch_name=launch_name,
                     launch=launch.rstrip(),
                 )
             )
-        steps.append(_Step(index, tuple(kernels), step.waits))
-    rows = [spec.variant_dtypes(index) for index in range(spec.variant_count)]
-    dtypes = next(row for row in rows if tuple(d.name for d in row) == variant.dtypes)
+        steps.append(_Step(index, tuple(rows), step.waits))
+    combinations = [spec.variant_dtypes(index) for index in range(spec.variant_count)]
+    dtypes = next(row for row in combinations if tuple(d.name for d in row) == variant.dtypes)
     tensors = (*spec.inputs, *spec.outputs)
     kernel_tests = [
         f"ORIG_DTYPE_{tensor.name.upper()} == {dtype.ge}"

@@ -1,0 +1,147 @@
+"""Kernels of the device's library in generated operators: ordering, places of extremes, sums of
+whole numbers, random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from .dimensions import Dimension, product
+from .fusion import Group
+from .graph import Graph, GraphError
+from .kernel_class import KernelClass, TilingValue, class_of, struct_of
+from .launch_numbers import divide_up, least, most
+from .library import HEADERS, KINDS, RANDOM_TILE
+from .table import normal_axes
+from .text import Text
+
+__all__ = ["LIBRARY_GROUPS", "library_kernel"]
+
+LIBRARY_GROUPS = ("sort", "argmax", "argmin", "whole_sum", "random_uniform")
+ExtentOf: TypeAlias = Callable[[Dimension], Any]
+Launch: TypeAlias = Callable[[Any, ExtentOf, Mapping[str, Any]], tuple[Any, Sequence[TilingValue]]]
+_LINE = (
+    *(("kind", "uint32_t"), ("result_kind", "uint32_t"), ("action", "uint32_t")),
+    *(("is_descending", "uint32_t"), ("outer", "int64_t"), ("length", "int64_t")),
+    *(("inner", "int64_t"), ("kept", "int64_t"), ("has_short_places", "int64_t")),
+)
+"""Members of the library's LinePlan."""
+_RANDOM = (("count", "int64_t"), ("seed", "uint64_t"), ("offset", "uint64_t"))
+"""Members of its RandomPlan."""
+
+
+def library_kernel(
+    graph: Graph, uniform: frozenset[str], group: Group
+) -> tuple[KernelClass, tuple[str, ...], Launch, str]:
+    """Return a group's kernel, the tensors behind its addresses, how it is launched, and the header
+    of the library that it needs.
+
+    Raises:
+        GraphError: a seed is no number of the launch.
+    """
+    if group.kind == "random_uniform":
+        return _random(graph, uniform, group)
+    node = group.nodes[0]
+    (x,) = graph.inputs_of(node)
+    if x.dtype not in KINDS:
+        raise GraphError(
+            f"{x.dtype} is not ordered",
+            location=node.location,
+            help=f"there are {', '.join(KINDS)}",
+        )
+    axes = normal_axes(node.settings["axis"], len(x.shape))
+    results = {each.operator: each.output.name for each in group.nodes}
+    kept: Any = 1
+    is_descending = group.kind == "argmax"
+    if group.kind == "sort":
+        function = "sort_lines"
+        given = {"values": results.get("sort"), "places": results.get("argsort")}
+        kept = node.output.shape[axes[0]]
+        is_descending = bool(node.settings["descending"])
+    elif group.kind == "whole_sum":
+        function, given = "fold_lines", {"out": node.output.name}
+    else:
+        function, given = "extreme_lines", {"values": None, "places": node.output.name}
+    addresses = {"x": node.inputs[0]} | {name: each for name, each in given.items() if each}
+    passed = ["x", *(name if given[name] else "nullptr" for name in given)]
+
+    def launch(
+        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        outer = extent_of(product(x.shape[: axes[0]]))
+        length = extent_of(product(x.shape[axes[0] : axes[-1] + 1]))
+        inner = extent_of(product(x.shape[axes[-1] + 1 :]))
+        lines = outer * inner
+        used = most(1, least(cores, lines, lines * length // 512))
+        values = (
+            *(KINDS[x.dtype], 3, 0, int(is_descending)),
+            *(outer, length, inner, extent_of(kept), 1),
+        )
+        return used, [TilingValue(n, kind, v) for (n, kind), v in zip(_LINE, values, strict=True)]
+
+    text = _class(group, node.location, tuple(addresses), function, passed, "LinePlan", _LINE)
+    return text, tuple(addresses.values()), launch, HEADERS[function]
+
+
+def _random(
+    graph: Graph, uniform: frozenset[str], group: Group
+) -> tuple[KernelClass, tuple[str, ...], Launch, str]:
+    node = group.nodes[0]
+    (seed,) = node.inputs
+    stream = node.settings["stream"]
+    if seed not in uniform or not isinstance(stream, int):
+        raise GraphError(
+            "the seed is computed by a kernel", location=node.location, help="pass it as a number"
+        )
+    mask = (1 << 64) - 1
+
+    def launch(
+        cores: Any, extent_of: ExtentOf, scalars: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        count = extent_of(node.output.size)
+        given = scalars[seed]
+        text = f"static_cast<int64_t>({given})" if isinstance(given, str) else int(given) & mask
+        values = (count, text, stream & mask)
+        used = most(1, least(cores, divide_up(count, RANDOM_TILE)))
+        return used, [TilingValue(n, kind, v) for (n, kind), v in zip(_RANDOM, values, strict=True)]
+
+    function = "random_uniform"
+    text = _class(group, node.location, ("out",), function, ["out"], "RandomPlan", _RANDOM)
+    return text, (node.output.name,), launch, HEADERS[function]
+
+
+def _class(
+    group: Group,
+    location: Any,
+    addresses: tuple[str, ...],
+    function: str,
+    passed: Sequence[str],
+    plan: str,
+    members: Sequence[tuple[str, str]],
+) -> KernelClass:
+    """Return the class that calls a function of the library."""
+    struct, name = struct_of(group.name), class_of(group.name)
+    declaration = Text()
+    declaration(f"struct {struct} {{")
+    declaration.all(f"{kind} {member};" for member, kind in members)
+    declaration("};")
+    out = Text()
+    out(f"class {name} {{")
+    out("public:")
+    parameters = ", ".join(f"GM_ADDR {each}Address" for each in addresses)
+    out(f"__aicore__ inline void Init({parameters}, const {struct}& given)")
+    out("{")
+    out.all(f"{each} = {each}Address;" for each in addresses)
+    out.all(f"plan.{member} = given.{member};" for member, _ in members)
+    out("}")
+    out()
+    out("__aicore__ inline void Process()")
+    out("{")
+    out(f"opkit::kernels::{function}({', '.join((*passed, 'plan'))});", location)
+    out("}")
+    out()
+    out("private:")
+    out.all(f"GM_ADDR {each} = nullptr;" for each in addresses)
+    out(f"opkit::kernels::{plan} plan = {{}};")
+    out("};")
+    return KernelClass(group.name, name, struct, declaration, out, addresses)
