@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .convolution import patches, placed, spaced, unpatched, windows
     from .cube import CUT_CPP
     from .differentiation import gradient
-    from .dimensions import Dimension, Shape, dimension
+    from .dimensions import Dimension, Shape, computed_dimension, dimension
     from .equal_forms import in_equal_form
     from .explanation import KernelNote, explain, stage_text
     from .formula_text import FormulaOutput, formula_graph
@@ -88,6 +88,7 @@ __all__ = [
     "compile",
     "compile_stages",
     "compiled_page",
+    "computed_dimension",
     "dimension",
     "evaluate_formulas",
     "expand",
@@ -138,7 +139,7 @@ __getattr__ = lazy_names(
         "compiled": ("Compiled", "compile"),
         "convolution": ("patches", "placed", "spaced", "unpatched", "windows"),
         "differentiation": ("gradient",),
-        "dimensions": ("Dimension", "Shape", "dimension"),
+        "dimensions": ("Dimension", "Shape", "computed_dimension", "dimension"),
         "equal_forms": ("in_equal_form",),
         "explanation": ("KernelNote", "explain", "stage_text"),
         "formula_text": ("FormulaOutput", "formula_graph"),

@@ -6,9 +6,11 @@ for it.
 
 from __future__ import annotations
 
+import ast
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opkit.errors import UsageError
 
@@ -25,6 +27,8 @@ __all__ = [
     "Shape",
     "bind_shapes",
     "broadcast_shapes",
+    "computed_dimension",
+    "computed_size",
     "dimension",
     "evaluate",
     "is_fixed",
@@ -40,6 +44,39 @@ def dimension(name: str) -> Dimension:
     import sympy
 
     return sympy.Symbol(name, integer=True, positive=True)
+
+
+def computed_dimension(text: str) -> Dimension:
+    """Return a size that is written as a name, or computed of names by `+ - * //`."""
+    if text.isidentifier():
+        return dimension(text)
+    found: Dimension = computed_size(ast.parse(text, mode="eval").body, dimension)
+    return found
+
+
+def computed_size(node: ast.expr, size_of: Callable[[str], Any]) -> Any:
+    """Return what an expression of names, whole numbers and `+ - * //` is.
+
+    Raises:
+        ValueError: it is made of something else.
+        KeyError: what `size_of` raises for a name.
+    """
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.Name):
+        return size_of(node.id)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -computed_size(node.operand, size_of)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        left, right = (computed_size(each, size_of) for each in (node.left, node.right))
+        return _OPERATIONS[type(node.op)](left, right)
+    raise ValueError(f'"{ast.unparse(node)}" is no size')
+
+
+_OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    **{ast.Add: operator.add, ast.Sub: operator.sub},
+    **{ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv},
+}
 
 
 def is_fixed(value: Dimension) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from opkit.errors import UsageError
 
 from .builder import GraphBuilder, TensorSpec, Value
 from .differentiation import gradient
+from .dimensions import computed_size
 from .equal_forms import in_equal_form, shifts_of
 from .graph import Attribute, Graph, GraphError, Location
 from .operators import OPERATORS
@@ -34,10 +34,6 @@ _BINARY = {
 _COMPARE = {
     **{ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal"},
     **{ast.Eq: "equal", ast.NotEq: "not_equal"},
-}
-_SIZES: dict[type, Callable[[Any, Any], Any]] = {
-    **{ast.Add: operator.add, ast.Sub: operator.sub},
-    **{ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv},
 }
 _ALIASES = {"ln": "log", "arctan2": "atan2", "power": "pow"}
 _CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf}
@@ -239,13 +235,10 @@ class _Reader:
         """Return a value that is written out; numbers may be computed of named sizes."""
         if isinstance(node, ast.Tuple | ast.List):
             return tuple(self.literal(each) for each in node.elts)
-        if isinstance(node, ast.Name) and node.id in self.sizes:
-            return self.sizes[node.id]
-        if isinstance(node, ast.BinOp) and type(node.op) in _SIZES:
-            left, right = self.literal(node.left), self.literal(node.right)
-            return _SIZES[type(node.op)](left, right)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return -self.literal(node.operand)
+        try:
+            return computed_size(node, self.sizes.__getitem__)
+        except (KeyError, ValueError, ArithmeticError):
+            pass
         try:
             return ast.literal_eval(node)
         except ValueError:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .builder import TensorSpec
+from .dimensions import computed_size
 from .equal_forms import in_equal_form
 from .formula_text import FormulaOutput, formula_graph
 from .graph import Attribute
@@ -62,7 +64,7 @@ def evaluate_formulas(
     for name, each in (axes or {}).items():
         # "..." is first, and stands for what the others leave.
         for axis, extent in zip(reversed(each), reversed(wide[name].shape), strict=False):
-            if isinstance(axis, str) and axis != "...":
+            if isinstance(axis, str) and axis.isidentifier():
                 sizes[axis] = extent
     graph = formula_graph("formula", specs, wanted, rows, sizes=sizes)
     graph = in_equal_form(graph, fast_math=True) if fast_math else graph
@@ -97,7 +99,7 @@ def shapes_at(
     """
     floors = dict(sizes or {})
     all_axes = [axis for each in axes.values() for axis in each]
-    names = list(dict.fromkeys(a for a in all_axes if isinstance(a, str) and a != "..."))
+    names = list(dict.fromkeys(a for a in all_axes if isinstance(a, str) and a.isidentifier()))
     given = (1,) * (len(names) - len(shape)) + tuple(shape)
     leading = tuple(max(least, extent) for extent in given[: len(given) - len(names)])
     found = dict(zip(names, given[len(leading) :], strict=True))
@@ -106,6 +108,10 @@ def shapes_at(
     found = {name: max(least, floors.get(name, 0), size) for name, size in found.items()}
 
     def extents(axis: str | int) -> tuple[int, ...]:
-        return leading if axis == "..." else (axis if isinstance(axis, int) else found[axis],)
+        if axis == "...":
+            return leading
+        if isinstance(axis, int):
+            return (axis,)
+        return (computed_size(ast.parse(axis, mode="eval").body, found.__getitem__),)
 
     return {name: tuple(e for axis in each for e in extents(axis)) for name, each in axes.items()}

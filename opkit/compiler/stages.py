@@ -77,21 +77,23 @@ class Stages:
 
 
 def compile_stages(
-    graph: Graph, chip: Chip, choices: Choices | None = None, *, prologues: bool = True
+    graph: Graph, chip: Chip, choices: Choices | None = None, *, hosted: bool = False
 ) -> Stages:
     """Return all stages of a graph for a chip; `choices` in place of the compiler's own.
 
     Args:
-        prologues: what products multiply may be computed in their kernels.
+        hosted: the kernels are steps of an operator: what products multiply is computed in steps
+            before, and attention is made of products.
 
     Raises:
         GraphError: it cannot be compiled, or not for this chip; at the user's line.
     """
-    simple = absorb_transposes(simplify(expand(recognise_attention(graph), fractions_only=True)))
+    whole = graph if hosted else recognise_attention(graph)
+    simple = absorb_transposes(simplify(expand(whole, fractions_only=True)))
     chosen = choices or OWN_CHOICES
     is_apart = chosen.fusion == "none"
     fused = fuse(simple, apart=is_apart)
-    fused = fused if is_apart or not prologues else fuse_prologues(fused)
+    fused = fused if is_apart or hosted else fuse_prologues(fused)
     if not chip.has_data_copy_pad:
         _check_blocks(fused, chip)
     kernels = {

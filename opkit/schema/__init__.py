@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opkit.schema.attributes import ATTR_SETTERS
+from opkit.schema.axes import axis_names
 from opkit.schema.dump import dump
 from opkit.schema.gradients import gradient_gap
 from opkit.schema.load import load, parse, with_line
@@ -28,6 +29,7 @@ __all__ = [
     "ShapeOption",
     "ShapeRule",
     "TensorSpec",
+    "axis_names",
     "camel_case",
     "dump",
     "free_name",

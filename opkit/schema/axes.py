@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -9,7 +10,10 @@ from opkit.schema.json_text import Json, JsonDocument
 from opkit.schema.names import is_reserved
 from opkit.schema.spec import AttrSpec, TensorSpec
 
-__all__ = ["check_axes", "read_axes"]
+__all__ = ["axis_names", "check_axes", "read_axes"]
+
+_PARTS = (ast.BinOp, ast.Load, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.UnaryOp, ast.USub)
+"""What lengths are computed of, beside names and numbers."""
 
 
 def read_axes(
@@ -35,12 +39,35 @@ def read_axes(
             if is_reserved(axis):
                 raise document.error(f'"{axis}" is a reserved word and cannot name an axis', here)
             continue
+        if isinstance(axis, str) and axis_names(axis):
+            continue
         raise document.error(
             f"{axis!r} is no axis",
             here,
-            help='use a name such as "M" or a length from 1; "..." may stand first',
+            help='use a name such as "M", a length from 1, or what follows from names, such as'
+            ' "2*M"; "..." may stand first',
         )
     return tuple(axes)
+
+
+def axis_names(axis: str | int) -> tuple[str, ...]:
+    """Return the names that an axis is, or is computed of by `+ - * //`; none for other text."""
+    if not isinstance(axis, str):
+        return ()
+    try:
+        tree = ast.parse(axis, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    found: dict[str, None] = {}
+    for node in ast.walk(tree.body):
+        if isinstance(node, ast.Name):
+            found[node.id] = None
+        elif isinstance(node, ast.Constant):
+            if type(node.value) is not int:
+                return ()
+        elif not isinstance(node, _PARTS):
+            return ()
+    return tuple(found)
 
 
 def check_axes(
@@ -58,6 +85,7 @@ def check_axes(
     """
     if not any(tensor.axes is not None for tensor in inputs):
         return
+    bound = {axis for tensor in inputs for axis in tensor.axes or ()}
     taken = {tensor.name for tensor in (*inputs, *outputs)} | {attr.name for attr in attrs}
     for index, tensor in enumerate(inputs):
         here = f"{pointer}/input_desc/{index}"
@@ -73,6 +101,13 @@ def check_axes(
                 f"{here}/param_type",
             )
         for axis, name in enumerate(tensor.axes):
+            loose = [each for each in axis_names(name) if each not in bound]
+            if loose:
+                raise document.error(
+                    f'no axis is "{loose[0]}" alone',
+                    f"{here}/shape/{axis}",
+                    help="its length follows from an axis that has that name",
+                )
             if name in taken:
                 raise document.error(
                     f'the axis "{name}" has the name of a tensor or an attribute',

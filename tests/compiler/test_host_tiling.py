@@ -116,7 +116,7 @@ def test_movements_have_the_same_tiling_data_too(name: str, tmp_path: Path) -> N
 def test_products_are_cut_as_python_cuts_them(name: str, tmp_path: Path) -> None:
     function, specs = PRODUCTS[name]
     graph = oc.trace(function, specs, name=name)
-    stages = oc.compile_stages(graph, CHIP, prologues=False)
+    stages = oc.compile_stages(graph, CHIP, hosted=True)
     (group,) = stages.fused.groups
     (kernel,) = oc.operator_kernels(stages, group)
     assert isinstance(kernel, oc.HostedKernel)

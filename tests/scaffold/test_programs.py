@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkit.compiler import evaluate_formulas
+from opkit.compiler import computed_dimension, evaluate_formulas, shapes_at
 from opkit.errors import SpecError
 from opkit.scaffold import render
 from opkit.schema import OpSpec, dump, parse
@@ -136,6 +136,8 @@ def test_what_no_kernel_can_be_made_of_is_refused_at_its_place(
     [
         ({"shape": ["M", 0]}, "/input_desc/0/shape/1", "0 is no axis"),
         ({"shape": ["M", "..."]}, "/input_desc/0/shape/1", "'...' is no axis"),
+        ({"shape": ["M", "2*K"]}, "/input_desc/0/shape/1", 'no axis is "K" alone'),
+        ({"shape": ["M", "M/2"]}, "/input_desc/0/shape/1", "'M/2' is no axis"),
         ({"shape": ["M", "int"]}, "/input_desc/0/shape/1", "reserved word"),
         ({"shape": ["M", "y"]}, "/input_desc/0/shape/1", "name of a tensor"),
         (
@@ -285,3 +287,42 @@ def test_a_seed_is_an_attribute() -> None:
     host = tree["op_host/named_axes.cpp"]
     assert "->seed = static_cast<uint64_t>(static_cast<int64_t>(seedValue));" in host
     assert "named_axes_grad.json" in tree
+
+
+def test_a_length_may_be_computed_of_others() -> None:
+    tree = tree_of(prototype({"y": "x[:, :N]*x[:, N:]*w"}, x=["M", "2*N"], w=["N"]))
+    host = tree["op_host/named_axes.cpp"]
+    assert "if (xShape.GetDim(1) != 2 * nExtent) {" in host
+    assert '"x has %ld elements along axis 1, expected 2*N = %ld"' in host
+    assert shapes_at({"x": ("M", "2*N"), "w": ("N",)}, (3, 4)) == {"x": (3, 8), "w": (4,)}
+
+
+@pytest.mark.parametrize(
+    ("formula", "axes"),
+    [
+        ("concat(x, z, axis=1)", ("M", "K + N")),
+        ("pad(x, ((0, 0), (1, 2)))", ("M", "N + 3")),
+        ("x[:, ::2]", ("M", "(N + 1) // 2")),
+    ],
+)
+def test_an_output_of_computed_lengths_has_a_gradient(
+    formula: str, axes: tuple[str | int, ...]
+) -> None:
+    tree = tree_of(prototype({"y": formula}, x=["M", "N"], z=["M", "K"]))
+    backward = parse(tree["named_axes_grad.json"], file=Path("named_axes_grad.json"))[0]
+    assert backward.inputs[0].axes is not None
+    assert [computed_dimension(str(each)) for each in backward.inputs[0].axes] == [
+        computed_dimension(str(each)) for each in axes
+    ]
+
+
+def test_attention_is_made_of_products() -> None:
+    tree = tree_of(
+        prototype(
+            {"y": "softmax(q @ transpose(k, (0, 2, 1))*rsqrt(D)) @ v"},
+            q=["B", "S", "D"],
+            k=["B", "T", "D"],
+            v=["B", "T", "D"],
+        )
+    )
+    assert tree["op_kernel/named_axes.cpp"].count("ASCEND_IS_AIC") >= 2

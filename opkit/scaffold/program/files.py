@@ -296,6 +296,7 @@ def _share(
 def _size_statements(spec: OpSpec, stems: Mapping[str, str]) -> list[str]:
     lines: list[str] = []
     known: dict[str, str] = {}
+    computed: list[tuple[str, str, str, str]] = []
     for index, tensor in enumerate(spec.inputs):
         axes = list(tensor.axes or ())
         shape = f"{stems[tensor.name]}Shape"
@@ -322,7 +323,19 @@ def _size_statements(spec: OpSpec, stems: Mapping[str, str]) -> list[str]:
                 continue
             place = f"{shape}.GetDimNum() - {len(axes) - axis}" if has_leading else f"{axis}"
             where = f"along axis {axis - len(axes) if has_leading else axis}"
-            _bind(lines, known, name, f"{shape}.GetDim({place})", tensor.name, where)
+            value = f"{shape}.GetDim({place})"
+            if isinstance(name, str) and not name.isidentifier():
+                computed.append((name, value, tensor.name, where))
+                continue
+            _bind(lines, known, name, value, tensor.name, where)
+    # Names have lengths by now, whichever input they are of.
+    for name, value, tensor_name, where in computed:
+        wanted = compiler.extent_cpp(compiler.computed_dimension(name), known)
+        lines += _refused(
+            f"{value} != {wanted}",
+            f'"{tensor_name} has %ld elements {where}, expected {name} = %ld",'
+            f" static_cast<long>({value}), static_cast<long>({wanted})",
+        )
     return lines
 
 

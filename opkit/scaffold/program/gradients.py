@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from opkit import compiler
 from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.errors import UsageError
 from opkit.scaffold.formula import UnsupportedGradient, declined_gradients
-from opkit.schema import OpSpec, TensorSpec
+from opkit.schema import OpSpec, TensorSpec, axis_names
 
 from .shapes import with_shapes
 from .variants import formula_graph_of, leading_size, variants_of
@@ -151,11 +152,20 @@ def _axes(spec: OpSpec, shape: Sequence[object]) -> tuple[str | int, ...] | None
             found.append(extent)
         elif str(extent) == leading and not found:
             found.append("...")
-        elif str(extent).isidentifier():
-            found.append(str(extent))
         else:
-            return None
+            text = _size_text(extent)
+            if text is None or leading in axis_names(text):
+                return None
+            found.append(text)
     return tuple(found)
+
+
+def _size_text(extent: Any) -> str | None:
+    """Return a size as an axis of an input says it; None where it cannot."""
+    try:
+        return compiler.extent_text(extent, {str(each): str(each) for each in extent.free_symbols})
+    except KeyError:
+        return None
 
 
 def _depends(graph: compiler.Graph, output: str, inputs: set[str]) -> bool:

@@ -89,7 +89,7 @@ def formula_graph_of(spec: OpSpec, variant: int, name: str = "") -> compiler.Gra
             tuple(
                 axis
                 if isinstance(axis, int)
-                else compiler.dimension(leading if axis == "..." else axis)
+                else compiler.computed_dimension(leading if axis == "..." else axis)
                 for axis in tensor.axes or ()
             ),
             dtype,
@@ -138,7 +138,7 @@ def variants_of(spec: OpSpec, chip: Chip) -> tuple[Variant, ...]:
         graph = compiler.in_equal_form(graph, fast_math=spec.fast_math)
         graph = compiler.with_own_outputs(graph)
         try:
-            stages = compiler.compile_stages(graph, chip, prologues=False)
+            stages = compiler.compile_stages(graph, chip, hosted=True)
         except UsageError as err:
             raise _wrong(spec, "/output_desc", err.message, err.help) from err
         found[dtypes] = _variant(spec, dtypes, stages)
