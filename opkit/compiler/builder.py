@@ -11,7 +11,17 @@ from opkit.dtypes import dtype_names, find_dtype
 from opkit.errors import OpkitError, UsageError
 
 from .dimensions import Dimension, Shape, is_one, shape_text
-from .graph import Attribute, Graph, GraphError, Location, Node, Tensor, here
+from .graph import (
+    MISTAKES,
+    Attribute,
+    Graph,
+    GraphError,
+    Location,
+    Node,
+    Tensor,
+    here,
+    raised_at,
+)
 from .indexing import index, split
 from .table import as_bool, wrapped
 
@@ -327,6 +337,18 @@ class Value:
     def __rtruediv__(self, other: Operand) -> Value:
         return self.builder.apply("div", other, self)
 
+    def __floordiv__(self, other: Operand) -> Value:
+        return self.apply("floor_divide", other)
+
+    def __rfloordiv__(self, other: Operand) -> Value:
+        return self.builder.apply("floor_divide", other, self)
+
+    def __mod__(self, other: Operand) -> Value:
+        return self.apply("mod", other)
+
+    def __rmod__(self, other: Operand) -> Value:
+        return self.builder.apply("mod", other, self)
+
     def __pow__(self, other: Operand) -> Value:
         return self.apply("pow", other)
 
@@ -371,11 +393,21 @@ class Value:
     def __xor__(self, other: Operand) -> Value:
         return self.apply("bitwise_xor", other)
 
+    # Bits and truth do not ask for an order.
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
     def __invert__(self) -> Value:
         return self.apply("bitwise_not")
 
     def __getitem__(self, key: object) -> Value:
         return index(self, key)
+
+    def __setitem__(self, key: object, value: object) -> None:
+        raise GraphError(
+            f'"{self.tensor.name}" does not change: values of a program are computed once',
+            location=here(),
+            help="use where(), concat(), put_along() or pad()",
+        )
 
     def __bool__(self) -> bool:
         raise GraphError(
@@ -487,8 +519,15 @@ def trace(
         result = function(*values)
     except OpkitError:
         raise
-    except TypeError as err:
-        raise GraphError(f"{builder.name} cannot be traced: {err}", location=place) from err
+    except MISTAKES as err:
+        line = raised_at(err)
+        if line is None:
+            raise
+        # Calls of another program's functions, such as NumPy's, end outside of the user's file.
+        line = line if place is None or line.file == place.file else place
+        raise GraphError(
+            f"{builder.name} cannot be traced: {err}", location=line, help=_advice(err)
+        ) from err
     named: list[tuple[str, object]]
     if isinstance(result, dict):
         named = [(str(key), value) for key, value in result.items()]
@@ -505,6 +544,17 @@ def trace(
             )
         builder.output(key, value)
     return builder.graph()
+
+
+def _advice(error: BaseException) -> str | None:
+    """Return what to do where a value lacks an attribute: most operators are no methods."""
+    if not isinstance(error, AttributeError) or not isinstance(error.obj, Value):
+        return None
+    from .operators import OPERATORS
+
+    if error.name in OPERATORS:
+        return f'operators are applied by name: x.apply("{error.name}")'
+    return "values have shape, dtype, ndim, T, apply, astype, reshape, transpose, sum, mean, max"
 
 
 def _declared(builder: GraphBuilder, spec: TensorSpec) -> Value:

@@ -12,9 +12,25 @@ from opkit.errors import UsageError
 
 from .dimensions import Dimension, Shape, product, shape_text
 
-__all__ = ["Attribute", "Graph", "GraphError", "Location", "Node", "Tensor", "here"]
+__all__ = [
+    "MISTAKES",
+    "Attribute",
+    "Graph",
+    "GraphError",
+    "Location",
+    "Node",
+    "Tensor",
+    "here",
+    "raised_at",
+]
 
+MISTAKES = (
+    *(ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError),
+    *(OSError, RuntimeError, TypeError, ValueError),
+)
+"""What Python raises where a program is wrong."""
 _HERE = str(Path(__file__).parent)
+_OPKIT = str(Path(__file__).parent.parent)
 
 
 @dataclass(frozen=True)
@@ -46,6 +62,16 @@ def here() -> Location | None:
             return None
         frame = frame.f_back
     return None
+
+
+def raised_at(error: BaseException) -> Location | None:
+    """Return the line that raised an error; None where that is a line of opkit's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code.co_filename.startswith(_OPKIT):
+        return None
+    return Location(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
 
 
 class GraphError(UsageError):

@@ -28,8 +28,9 @@ def index(value: Value, key: object) -> Value:
     given = sum(1 for each in keys if each is not None and each is not Ellipsis)
     if given > value.ndim:
         raise GraphError(f"{given} indices for {value.ndim} axes", location=here())
-    if Ellipsis in keys:
-        at = keys.index(Ellipsis)
+    rest = [at for at, each in enumerate(keys) if each is Ellipsis]
+    if rest:
+        at = rest[0]
         keys[at : at + 1] = [slice(None)] * (value.ndim - given)
     else:
         keys += [slice(None)] * (value.ndim - given)
@@ -44,7 +45,8 @@ def index(value: Value, key: object) -> Value:
             raise GraphError(
                 f"an index of type {type(each).__name__} cannot be traced",
                 location=here(),
-                help="use whole numbers, slices, `...` or None; take() looks up by a tensor",
+                help="use whole numbers, slices, `...` or None; take() looks up by a tensor, and"
+                " where() chooses by truth",
             )
         if isinstance(each, int):
             start = each + extent if each < 0 else each

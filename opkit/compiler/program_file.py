@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from opkit.dtypes import find_dtype
-from opkit.errors import UsageError
+from opkit.errors import OpkitError, SetupError, UsageError
 
 from .builder import TensorSpec, trace
 from .dimensions import Dimension, dimension
-from .graph import Graph, GraphError, Location
+from .graph import MISTAKES, Graph, GraphError, Location, raised_at
 
 __all__ = ["load_program", "tensor_spec"]
 
@@ -31,7 +31,8 @@ def load_program(path: Path, function: str | None = None) -> Graph:
 
     Raises:
         UsageError: there is no such file or function.
-        GraphError: the function cannot be traced; at its line.
+        SetupError: it imports what is not installed.
+        GraphError: the file does not run, or the function cannot be traced; at the line.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
@@ -39,6 +40,15 @@ def load_program(path: Path, function: str | None = None) -> Graph:
         names = runpy.run_path(str(path))
     except SyntaxError as err:
         raise GraphError(f"{err.msg}", location=Location(str(path), err.lineno or 1)) from err
+    except OpkitError:
+        raise
+    except ModuleNotFoundError as err:
+        raise SetupError(f"{path}: {err}", help=f"pip install {err.name}") from err
+    except MISTAKES as err:
+        line = raised_at(err)
+        if line is None:
+            raise
+        raise GraphError(f"{type(err).__name__}: {err}", location=line) from err
     found = {
         name: value
         for name, value in names.items()

@@ -134,3 +134,46 @@ def test_blocks_of_a_product_are_explained(
     assert code == 0 and "blocks, finished by vector cores" in out
     code, out, _ = run(capsys, str(path), "--dump", "split")
     assert code == 0 and "core | blocks" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("import nosuchmodule", 3, "No module named 'nosuchmodule'"),
+        ("LIMIT = 1 / 0", 2, "wrong.py:1: ZeroDivisionError: division by zero"),
+        (
+            'def f(x: "float16[M]"):\n    return x.exp()',
+            2,
+            "wrong.py:2: f cannot be traced: 'Value' object has no attribute 'exp'\n"
+            '  help: operators are applied by name: x.apply("exp")',
+        ),
+        (
+            'def f(x: "float16[M]"):\n    return scale * x',
+            2,
+            "wrong.py:2: f cannot be traced: name 'scale' is not defined",
+        ),
+        (
+            'def f(x: "float16[M]"):\n    x[0] = 1\n    return x',
+            2,
+            'wrong.py:2: "x" does not change',
+        ),
+        (
+            'def f(x: "float16[M]"):\n    return x[x > 0]',
+            2,
+            "wrong.py:2: an index of type Value cannot be traced",
+        ),
+        (
+            'def f(x: "int32[M]"):\n    return 2 + x % 0',
+            2,
+            "wrong.py:2: whole numbers do not divide",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_program_is_said_at_its_line(
+    text: str, code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(text + "\n")
+    left, out, err = run(capsys, str(path))
+    assert (left, out) == (code, "")
+    assert said in err and "Traceback" not in err

@@ -114,3 +114,12 @@ def test_powers_of_whole_numbers_by_a_tensor_are_refused() -> None:
     spec = oc.TensorSpec("x", (64,), "int32")
     with pytest.raises(GraphError, match="to the power of a tensor"):
         oc.compile(lambda x: x.apply("pow", x), spec)
+
+
+def test_pythons_operators_divide() -> None:
+    x = np.array([9, -9, 100], np.int32)
+    kernel = oc.compile(
+        lambda x: (x // 4, 1000 // x, x % 4, 1000 % x, 6 & x), oc.TensorSpec("x", (3,), "int32")
+    )
+    for result, wanted in zip(kernel(x), (x // 4, 1000 // x, x % 4, 1000 % x, 6 & x), strict=True):
+        np.testing.assert_array_equal(result, wanted)
