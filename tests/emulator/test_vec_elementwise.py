@@ -103,6 +103,21 @@ FORMS = (
     Form(
         "one block read again", "prefix", repeat=2, mask=(64, 0), strides=((1, 8), (0, 0), (1, 0))
     ),
+    Form(
+        "one block read by many repeats",
+        "prefix",
+        repeat=7,
+        mask=(200, 0),
+        strides=((1, 8), (0, 0), (1, 0)),
+    ),
+    Form(
+        "counter mode with one repeat read again",
+        "prefix",
+        repeat=1,
+        mask=(333, 0),
+        is_counter=True,
+        strides=((1, 8), (1, 8), (1, 0)),
+    ),
     Form("bits", "bits", repeat=2, mask=(0x69A569A569A569A5, 0xF00F)),
     Form("bits with gaps", "bits", repeat=3, mask=(0x8000000000000001, 0x1), strides=GAPS),
     Form("mask register", "register", repeat=2, vector_mask=(0xFF0F, 0)),
@@ -355,6 +370,25 @@ def test_a_destination_read_by_the_next_repeat_accumulates() -> None:
         repeat=4,
     )
     np.testing.assert_array_equal(memory.view(np.float32)[:64], x.reshape(4, 64).sum(axis=0))
+
+
+def test_a_block_that_every_repeat_reads_changes_when_a_repeat_writes_it() -> None:
+    x = np.arange(5 * 64, dtype=np.float32)
+    memory = np.concatenate([x, np.zeros(64, dtype=np.float32)]).view(np.uint8)
+    _emulator.issue(
+        "Add",
+        memory,
+        (0, "F32", 1, 8),
+        [(0, "F32", 1, 8), (128 * 4, "F32", 0, 0)],
+        mask_form="prefix",
+        mask=(64, 0),
+        repeat=5,
+    )
+    expected = x.copy()
+    for repeat in range(5):
+        block = np.tile(expected[128:136], 8)
+        expected[repeat * 64 : repeat * 64 + 64] += block
+    np.testing.assert_array_equal(memory.view(np.float32)[: 5 * 64], expected)
 
 
 def test_half_sources_widen_into_a_float_destination() -> None:

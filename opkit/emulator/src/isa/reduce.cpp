@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "isa/execute.h"
+#include "isa/extreme.h"
 #include "isa/saturation.h"
 #include "isa/table.h"
 #include "isa/vector_run.h"
@@ -9,115 +10,9 @@
 namespace opkit {
 namespace {
 
-enum class Order : uint8_t { ValueIndex, IndexValue, OnlyValue, OnlyIndex };  // ReduceOrder
-enum class Kind : uint8_t { Sum, Max, Min };
-
-Kind kind_of(Op op) {
-  switch (op) {
-    case Op::ReduceMax:
-    case Op::WholeReduceMax:
-    case Op::BlockReduceMax: return Kind::Max;
-    case Op::ReduceMin:
-    case Op::WholeReduceMin:
-    case Op::BlockReduceMin: return Kind::Min;
-    default: return Kind::Sum;
-  }
-}
-
-struct Element {
-  uint64_t bits;  ///< value
-  uint32_t index;
-};
-
 bool is_nan(uint64_t bits, uint32_t element_bytes) {
   return element_bytes == 2 ? (bits & 0x7fff) > 0x7c00 : (bits & 0x7fffffff) > 0x7f800000;
 }
-
-/// A whole repeat in `buffer`: the operand's active lanes, and zeros elsewhere, which add nothing.
-void gather_masked(const Core& core, const Operand& source, const LaneShape& shape, uint32_t repeat, uint8_t* buffer) {
-  const uint32_t lanes = repeat + 1 == shape.repeat ? shape.tail : shape.active;
-  const uint32_t element_bytes = size_bytes(source.dtype);
-  std::memset(buffer + lanes * element_bytes, 0, kRepeatBytes - lanes * element_bytes);
-  gather_repeat(core, source, repeat, lanes, buffer);
-  if (!shape.is_bits) return;
-  for (uint32_t lane = 0; lane < lanes; ++lane) {
-    if (!shape.is_active(lane)) std::memset(buffer + lane * element_bytes, 0, element_bytes);
-  }
-}
-
-/// The place of the first of `count` values that is `extreme`: zeros are one value, and NaNs are. 0 where none is.
-template <typename Bits>
-uint32_t place_of(const uint8_t* values, uint32_t count, Bits extreme) {
-  constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
-  constexpr Bits kInfinity = sizeof(Bits) == 2 ? static_cast<Bits>(0x7c00) : static_cast<Bits>(0x7f800000);
-  const auto first = [&](auto is_same) {
-    for (uint32_t i = 0; i < count; ++i) {
-      Bits bits;
-      std::memcpy(&bits, values + i * sizeof(Bits), sizeof(Bits));
-      if (is_same(bits)) return i;
-    }
-    return 0u;
-  };
-  const Bits magnitude = extreme & kMagnitude;
-  if (magnitude > kInfinity) return first([](Bits bits) { return (bits & kMagnitude) > kInfinity; });
-  if (magnitude == 0) return first([](Bits bits) { return (bits & kMagnitude) == 0; });
-  return first([&](Bits bits) { return bits == extreme; });
-}
-
-/// The extreme of `count` values that lie one behind the other and its first place; a NaN wins.
-Element find_extreme(const uint8_t* values, uint32_t count, DType type, Kind kind) {
-  const auto& lanes = kind == Kind::Max ? lanes::table().maximum : lanes::table().minimum;
-  const void* sources[1] = {values};
-  Element result = {0, 0};
-  lanes[static_cast<size_t>(type)](&result.bits, sources, nullptr, count);
-  result.index = size_bytes(type) == 2 ? place_of(values, count, static_cast<uint16_t>(result.bits))
-                                       : place_of(values, count, static_cast<uint32_t>(result.bits));
-  return result;
-}
-
-/// The extreme of the active lanes [first, last) of a gathered repeat and the first lane that has it.
-Element find_extreme(const uint8_t* values, const LaneShape& shape, uint32_t first, uint32_t last, DType type,
-                     Kind kind) {
-  const uint32_t element_bytes = size_bytes(type);
-  if (!shape.is_bits) {
-    Element result = find_extreme(values + first * element_bytes, last - first, type, kind);
-    result.index += first;
-    return result;
-  }
-  alignas(64) uint8_t packed[kRepeatBytes];
-  uint32_t lane_of[kRepeatBytes / 2] = {};
-  uint32_t count = 0;
-  for (uint32_t lane = first; lane < last; ++lane) {
-    if (!shape.is_active(lane)) continue;
-    std::memcpy(packed + count * element_bytes, values + lane * element_bytes, element_bytes);
-    lane_of[count++] = lane;
-  }
-  Element result = find_extreme(packed, count, type, kind);
-  result.index = lane_of[result.index];
-  return result;
-}
-
-void write_element(uint8_t* to, const Element& element, uint32_t element_bytes, Order order) {
-  switch (order) {
-    case Order::ValueIndex:
-      std::memcpy(to, &element.bits, element_bytes);
-      std::memcpy(to + element_bytes, &element.index, element_bytes);
-      return;
-    case Order::IndexValue:
-      std::memcpy(to, &element.index, element_bytes);
-      std::memcpy(to + element_bytes, &element.bits, element_bytes);
-      return;
-    case Order::OnlyValue: std::memcpy(to, &element.bits, element_bytes); return;
-    case Order::OnlyIndex: std::memcpy(to, &element.index, sizeof(element.index)); return;
-  }
-}
-
-uint32_t order_bytes(Kind kind, Order order, uint32_t element_bytes) {
-  if (kind == Kind::Sum || order == Order::OnlyValue) return element_bytes;
-  return order == Order::OnlyIndex ? sizeof(uint32_t) : 2 * element_bytes;
-}
-
-Order order_of(const Instr& instr) { return static_cast<Order>(instr.mode); }
 
 /// Whether the count form of ReduceSum adds repeats one after the other; else it builds a tree of them too.
 bool adds_repeats_in_order(const Core& core, const Instr& instr) {
@@ -221,10 +116,10 @@ uint64_t sum_all(const Core& core, const Instr& instr, const LaneShape& shape) {
 }
 
 /// The index counts whole repeats of lanes, as the chip derives it from the repeat and the index in it.
-Element extreme_of_all(const Core& core, const Instr& instr, const LaneShape& shape, Kind kind) {
+Element extreme_of_all(const Core& core, const Instr& instr, const LaneShape& shape, Reduction kind) {
   const Operand& source = instr.src[0];
   const uint32_t element_bytes = size_bytes(source.dtype);
-  const auto& lanes = kind == Kind::Max ? lanes::table().maximum : lanes::table().minimum;
+  const auto& lanes = kind == Reduction::Max ? lanes::table().maximum : lanes::table().minimum;
   const lanes::Lane lane = lanes[static_cast<size_t>(source.dtype)];
   Element best = {0, 0};
   for (uint32_t repeat = 0; repeat < shape.repeat; ++repeat) {
@@ -254,10 +149,7 @@ Element extreme_of_all(const Core& core, const Instr& instr, const LaneShape& sh
       best = here;
       continue;
     }
-    alignas(64) uint8_t pair[16] = {};
-    std::memcpy(pair, &best.bits, element_bytes);
-    std::memcpy(pair + element_bytes, &here.bits, element_bytes);
-    if (find_extreme(pair, 2, source.dtype, kind).index == 1) best = here;
+    if (is_beyond(best.bits, here.bits, source.dtype, kind)) best = here;
   }
   return best;
 }
@@ -271,7 +163,7 @@ uint64_t work_bytes(const Core& core, const Instr& instr, const LaneShape& shape
   const uint64_t per_repeat = kRepeatBytes / element_bytes;
   const uint64_t whole = shape.is_count ? instr.count / per_repeat : instr.repeat;
   const uint64_t repeats = whole == 0 ? 1 : whole;
-  if (kind_of(instr.op) == Kind::Sum) {
+  if (reduction_of(instr.op) == Reduction::Sum) {
     if (adds_repeats_in_order(core, instr)) return 0;
     return round_up(repeats, per_block) * element_bytes;
   }
@@ -299,7 +191,7 @@ VectorUse reduce_use(const Core& core, const Instr& instr) {
     use.shape = lane_shape(core, instr, element_bytes);
   }
   if (use.shape.repeat == 0) return use;
-  const bool has_index = kind_of(instr.op) != Kind::Sum && instr.mode != 0;
+  const bool has_index = reduction_of(instr.op) != Reduction::Sum && instr.mode != 0;
   const uint32_t bytes = has_index ? 2 * element_bytes : element_bytes;
   use.uses.add_run(instr.dst, 0, true, bytes).alignment = bytes;
   use.uses.add(instr.src[0], 1, false);
@@ -314,120 +206,16 @@ void execute_reduce(Core& core, const Instr& instr) {
   check_operands(core, instr, use.shape, use.uses);
   check_saturates_nothing(core, instr);
   const uint32_t element_bytes = size_bytes(instr.src[0].dtype);
-  const Kind kind = kind_of(instr.op);
-  if (kind == Kind::Sum) {
+  const Reduction kind = reduction_of(instr.op);
+  if (kind == Reduction::Sum) {
     const uint64_t sum = sum_all(core, instr, use.shape);
     std::memcpy(core.at(instr.dst), &sum, element_bytes);
     core.reduce_sum_bits = sum;
     return;
   }
   const Element best = extreme_of_all(core, instr, use.shape, kind);
-  write_element(core.at(instr.dst), best, element_bytes, instr.mode != 0 ? Order::ValueIndex : Order::OnlyValue);
-  core.reduce_max_min_bits[0] = best.bits;
-  core.reduce_max_min_bits[1] = best.index;
-}
-
-VectorUse repeat_reduce_use(const Core& core, const Instr& instr) {
-  VectorUse use;
-  const uint32_t element_bytes = size_bytes(instr.src[0].dtype);
-  use.shape = lane_shape(core, instr, element_bytes);
-  if (use.shape.repeat == 0) return use;
-  OperandUse& dst = use.uses.add(instr.dst, 0, true);
-  dst.layout = Layout::Repeats;
-  // The destination's repeat stride counts results of one repeat. Source: ReduceRepeat table 3, ReduceDataBlock,
-  // ReducePairElem
-  switch (instr.op) {
-    case Op::BlockReduceSum:
-    case Op::BlockReduceMax:
-    case Op::BlockReduceMin:
-      dst.stride_bytes = uint64_t{instr.dst.repeat_stride} * kBlocksPerRepeat * element_bytes;
-      dst.bytes = (use.shape.active * element_bytes + kBlockBytes - 1) / kBlockBytes * element_bytes;
-      dst.alignment = kBlocksPerRepeat * element_bytes;
-      break;
-    case Op::PairReduceSum:
-      dst.stride_bytes = uint64_t{instr.dst.repeat_stride} * kRepeatBytes / 2;
-      dst.bytes = (use.shape.active + 1) / 2 * element_bytes;
-      break;
-    default:
-      dst.bytes = order_bytes(kind_of(instr.op), order_of(instr), element_bytes);
-      dst.stride_bytes = instr.dst.repeat_stride * dst.bytes;
-      dst.alignment = static_cast<uint32_t>(dst.bytes);
-  }
-  use.uses.add(instr.src[0], 1, false);
-  return use;
-}
-
-namespace {
-
-/// One result for each data block or pair that has an active lane; the others keep what the destination holds.
-void reduce_groups(const Instr& instr, const LaneShape& shape, uint32_t lanes, const uint8_t* gathered, uint32_t group,
-                   uint8_t* to) {
-  const DType type = instr.src[0].dtype;
-  const uint32_t element_bytes = size_bytes(type);
-  const Kind kind = kind_of(instr.op);
-  alignas(64) uint8_t sums[kRepeatBytes];
-  if (kind == Kind::Sum) {
-    const void* sources[1] = {gathered};
-    const auto& table = group == 2 ? lanes::table().sum_pairs : lanes::table().sum_blocks;
-    table[static_cast<size_t>(type)](sums, sources, nullptr, 1);
-  }
-  for (uint32_t first = 0; first < lanes; first += group) {
-    const uint32_t last = first + group < lanes ? first + group : lanes;
-    bool has_active = !shape.is_bits;
-    for (uint32_t lane = first; lane < last && !has_active; ++lane) has_active = shape.is_active(lane);
-    if (!has_active) continue;
-    uint8_t* place = to + first / group * element_bytes;
-    if (kind == Kind::Sum) {
-      std::memcpy(place, sums + first / group * element_bytes, element_bytes);
-      continue;
-    }
-    write_element(place, find_extreme(gathered, shape, first, last, type, kind), element_bytes, Order::OnlyValue);
-  }
-}
-
-}  // namespace
-
-void execute_repeat_reduce(Core& core, const Instr& instr) {
-  const VectorUse use = repeat_reduce_use(core, instr);
-  const LaneShape& shape = use.shape;
-  if (shape.repeat == 0) return;
-  check_operands(core, instr, shape, use.uses);
-  check_saturates_nothing(core, instr);
-  const DType type = instr.src[0].dtype;
-  const uint32_t element_bytes = size_bytes(type);
-  const Kind kind = kind_of(instr.op);
-  const bool is_pairs = instr.op == Op::PairReduceSum;
-  const bool is_blocks =
-      instr.op == Op::BlockReduceSum || instr.op == Op::BlockReduceMax || instr.op == Op::BlockReduceMin;
-  const Order order = order_of(instr);
-  if (kind != Kind::Sum && !is_blocks && !core.chip->traits().reduces_to_one) {
-    OPKIT_CHECK(order == Order::ValueIndex || order == Order::IndexValue, IllegalOperand, &instr, nullptr,
-                "%s: this chip has ORDER_VALUE_INDEX and ORDER_INDEX_VALUE only", row_of(instr.op).name);
-  }
-  uint8_t* to = core.at(instr.dst);
-  Element best = {0, 0};
-  for (uint32_t repeat = 0; repeat < shape.repeat; ++repeat, to += use.uses.items[0].stride_bytes) {
-    alignas(64) uint8_t gathered[kRepeatBytes];
-    const uint32_t lanes = repeat + 1 == shape.repeat ? shape.tail : shape.active;
-    gather_masked(core, instr.src[0], shape, repeat, gathered);
-    if (is_pairs || is_blocks) {
-      reduce_groups(instr, shape, lanes, gathered, is_pairs ? 2 : kBlockBytes / element_bytes, to);
-      continue;
-    }
-    if (kind == Kind::Sum) {
-      const void* sources[1] = {gathered};
-      lanes::table().sum_repeats[static_cast<size_t>(type)](to, sources, nullptr, 1);
-      continue;
-    }
-    Element here = find_extreme(gathered, shape, 0, lanes, type, kind);
-    write_element(to, here, element_bytes, order);
-    here.index += repeat * shape.lanes;
-    alignas(64) uint8_t pair[16] = {};
-    std::memcpy(pair, &best.bits, element_bytes);
-    std::memcpy(pair + element_bytes, &here.bits, element_bytes);
-    if (repeat == 0 || find_extreme(pair, 2, type, kind).index == 1) best = here;
-  }
-  if (kind == Kind::Sum || is_blocks) return;
+  write_element(core.at(instr.dst), best, element_bytes,
+                instr.mode != 0 ? ReduceOrder::ValueIndex : ReduceOrder::OnlyValue);
   core.reduce_max_min_bits[0] = best.bits;
   core.reduce_max_min_bits[1] = best.index;
 }

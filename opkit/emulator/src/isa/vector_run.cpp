@@ -1,5 +1,6 @@
 #include "isa/vector_run.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "isa/saturation.h"
@@ -37,6 +38,56 @@ bool run_contiguous(const Core& core, const Instr& instr, const LaneShape& shape
   return true;
 }
 
+constexpr uint32_t kMergedRepeats = 4;
+
+/// What one repeat after the other reads of an operand that does not move on, `repeats` times.
+void fill_merged(const Core& core, const Operand& operand, uint32_t lanes, uint32_t repeats, uint8_t* buffer) {
+  gather_repeat(core, operand, 0, lanes, buffer);
+  const uint32_t bytes = lanes * size_bytes(operand.dtype);
+  for (uint32_t i = 1; i < repeats; ++i) std::memcpy(buffer + i * bytes, buffer, bytes);
+}
+
+/// The destination is one run of whole repeats, and each source is one too or reads the same in every repeat: a few
+/// repeats at a time are one run. False when that is not so.
+bool run_merged(const Core& core, const Instr& instr, const LaneShape& shape, const LaneJob& job) {
+  if (shape.repeat == 1 || shape.active != shape.lanes || job.select_bits != nullptr || job.ramp != nullptr)
+    return false;
+  if (!is_contiguous(shape, instr.dst)) return false;
+  const uint64_t total = shape.total();
+  uint8_t* dst = core.at(instr.dst);
+  const uint32_t dst_bytes = size_bytes(instr.dst.dtype);
+  const uint32_t merged = std::min(kMergedRepeats, shape.repeat);
+  alignas(64) uint8_t same[3][kMergedRepeats * kRepeatBytes];
+  const uint8_t* sources[3] = {};
+  uint64_t steps[3] = {};
+  for (uint32_t i = 0; i < job.source_count; ++i) {
+    const Operand& source = instr.src[i];
+    const uint8_t* from = core.at(source);
+    const uint32_t bytes = size_bytes(source.dtype);
+    if (is_contiguous(shape, source)) {
+      if ((from != dst || bytes != dst_bytes) && overlaps(dst, total * dst_bytes, from, total * bytes)) return false;
+      sources[i] = from;
+      steps[i] = uint64_t{merged} * shape.lanes * bytes;
+      continue;
+    }
+    if (source.repeat_stride != 0) return false;
+    const uint64_t extent = (uint64_t{source.block_stride} * (kBlocksPerRepeat - 1) + 1) * kBlockBytes;
+    if (overlaps(dst, total * dst_bytes, from, extent)) return false;
+    fill_merged(core, source, shape.lanes, merged, same[i]);
+    sources[i] = same[i];
+  }
+  const uint64_t count = uint64_t{merged} * shape.lanes;
+  for (uint64_t done = 0; done < total; done += count) {
+    const void* at[3] = {sources[0], sources[1], sources[2]};
+    const uint64_t some = std::min(count, total - done);
+    job.lane(dst, at, job.scalars, some);
+    if (job.saturates) saturate_floats(instr.dst.dtype, dst, some);
+    dst += some * dst_bytes;
+    for (uint32_t i = 0; i < job.source_count; ++i) sources[i] += steps[i];
+  }
+  return true;
+}
+
 }  // namespace
 
 Operand placed(const LaneShape& shape, Operand operand) {
@@ -49,9 +100,24 @@ Operand placed(const LaneShape& shape, Operand operand) {
 void gather_repeat(const Core& core, const Operand& operand, uint32_t repeat, uint32_t lanes, uint8_t* buffer) {
   const uint8_t* from = repeat_address(core, operand, repeat);
   const uint32_t bytes = lanes * size_bytes(operand.dtype);
+  if (operand.block_stride == 1) {
+    std::memcpy(buffer, from, bytes);
+    return;
+  }
   for (uint32_t at = 0; at < bytes; at += kBlockBytes) {
     const uint32_t length = bytes - at < kBlockBytes ? bytes - at : kBlockBytes;
     std::memcpy(buffer + at, from + uint64_t{at} * operand.block_stride, length);
+  }
+}
+
+void gather_masked(const Core& core, const Operand& source, const LaneShape& shape, uint32_t repeat, uint8_t* buffer) {
+  const uint32_t lanes = repeat + 1 == shape.repeat ? shape.tail : shape.active;
+  const uint32_t element_bytes = size_bytes(source.dtype);
+  std::memset(buffer + lanes * element_bytes, 0, kRepeatBytes - lanes * element_bytes);
+  gather_repeat(core, source, repeat, lanes, buffer);
+  if (!shape.is_bits) return;
+  for (uint32_t lane = 0; lane < lanes; ++lane) {
+    if (!shape.is_active(lane)) std::memset(buffer + lane * element_bytes, 0, element_bytes);
   }
 }
 
@@ -76,7 +142,7 @@ void scatter_repeat(const Core& core, const Operand& operand, uint32_t repeat, c
 }
 
 void run_lanes(const Core& core, const Instr& instr, const LaneShape& shape, const LaneJob& job) {
-  if (run_contiguous(core, instr, shape, job)) return;
+  if (run_contiguous(core, instr, shape, job) || run_merged(core, instr, shape, job)) return;
 
   const Operand dst = placed(shape, instr.dst);
   const Operand src[3] = {placed(shape, instr.src[0]), placed(shape, instr.src[1]), placed(shape, instr.src[2])};

@@ -28,4 +28,7 @@ void gather_repeat(const Core& core, const Operand& operand, uint32_t repeat, ui
 void scatter_repeat(const Core& core, const Operand& operand, uint32_t repeat, const LaneShape& shape, uint32_t lanes,
                     const uint8_t* buffer);
 
+/// A whole repeat in `buffer`: the operand's active lanes, and zeros elsewhere, which add nothing.
+void gather_masked(const Core& core, const Operand& source, const LaneShape& shape, uint32_t repeat, uint8_t* buffer);
+
 }  // namespace opkit

@@ -81,9 +81,14 @@ struct LaneTable {
   /// dst[0] = the sum of `count` elements, at least one, from the first to the last.
   Lane sum_in_order[kDTypes];
 
-  /// dst[0] = the extreme of `count` elements; a NaN wins.
+  /// dst[0] = the extreme of `count` elements; a NaN wins. Of equal zeros it is the last one.
   Lane maximum[kDTypes];
   Lane minimum[kDTypes];
+  /// The same of data blocks and of repeats, as sums of them.
+  Lane maximum_blocks[kDTypes];
+  Lane minimum_blocks[kDTypes];
+  Lane maximum_repeats[kDTypes];
+  Lane minimum_repeats[kDTypes];
 
   /// Matrix products. `multiply_halves` is for values that were halves, whose products are exact.
   MultiplyFloats multiply_halves;

@@ -104,8 +104,29 @@ OPKIT_INLINE F32V rsqrt_f32(F32V x) {
   return result;
 }
 
-OPKIT_INLINE F32V maximum(F32V a, F32V b) { return (a > b) | (a != a) ? a : b; }
-OPKIT_INLINE F32V minimum(F32V a, F32V b) { return (a < b) | (a != a) ? a : b; }
+/// The host's instructions give `b` unless `a` is beyond it, which leaves a NaN in `a` to look for.
+OPKIT_INLINE F32V maximum(F32V a, F32V b) {
+#if defined(__AVX512F__)
+  const __mmask16 is_nan = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q);
+  return (F32V)_mm512_mask_mov_ps(_mm512_max_ps((__m512)a, (__m512)b), is_nan, (__m512)a);
+#elif defined(__AVX2__)
+  const __m256 is_nan = _mm256_cmp_ps((__m256)a, (__m256)a, _CMP_UNORD_Q);
+  return (F32V)_mm256_blendv_ps(_mm256_max_ps((__m256)a, (__m256)b), (__m256)a, is_nan);
+#else
+  return (a > b) | (a != a) ? a : b;
+#endif
+}
+OPKIT_INLINE F32V minimum(F32V a, F32V b) {
+#if defined(__AVX512F__)
+  const __mmask16 is_nan = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q);
+  return (F32V)_mm512_mask_mov_ps(_mm512_min_ps((__m512)a, (__m512)b), is_nan, (__m512)a);
+#elif defined(__AVX2__)
+  const __m256 is_nan = _mm256_cmp_ps((__m256)a, (__m256)a, _CMP_UNORD_Q);
+  return (F32V)_mm256_blendv_ps(_mm256_min_ps((__m256)a, (__m256)b), (__m256)a, is_nan);
+#else
+  return (a < b) | (a != a) ? a : b;
+#endif
+}
 
 }  // namespace
 }  // namespace opkit::lanes

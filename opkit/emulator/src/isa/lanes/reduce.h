@@ -22,45 +22,54 @@ struct MakeIndices<0, i...> {
   using Type = Indices<i...>;
 };
 
-/// Sums of neighbours of the 2 * kFloats values in `first` and `second`.
 template <size_t... i>
-OPKIT_INLINE F32V add_neighbours(F32V first, F32V second, Indices<i...>) {
-  return __builtin_shufflevector(first, second, (2 * i)...) + __builtin_shufflevector(first, second, (2 * i + 1)...);
+OPKIT_INLINE S32V lane_numbers(Indices<i...>) {
+  return S32V{static_cast<int32_t>(i)...};
 }
 
-/// values[i] = values[2i] + values[2i + 1] for i < count / 2. `values` has room for kFloats beyond count.
+/// How neighbours are joined: `a` is the one in front.
 template <class Format>
-OPKIT_INLINE void halve(float* values, size_t count) {
-  for (size_t i = 0; i < count; i += 2 * kFloats) {
-    const F32V first = load<F32V>(values + i);
-    const F32V second = load<F32V>(values + i + kFloats);
-    store(values + i / 2, rounded<Format>(add_neighbours(first, second, typename MakeIndices<kFloats>::Type())));
-  }
+struct Sum {
+  static F32V join(F32V a, F32V b) { return rounded<Format>(a + b); }
+};
+struct Largest {
+  static constexpr float kFirst = -__builtin_inff();
+  static F32V join(F32V a, F32V b) { return maximum(a, b); }
+};
+struct Smallest {
+  static constexpr float kFirst = __builtin_inff();
+  static F32V join(F32V a, F32V b) { return minimum(a, b); }
+};
+
+/// Neighbours of the 2 * kFloats values in `first` and `second`, joined.
+template <class Join, size_t... i>
+OPKIT_INLINE F32V join_neighbours(F32V first, F32V second, Indices<i...>) {
+  return Join::join(__builtin_shufflevector(first, second, (2 * i)...),
+                    __builtin_shufflevector(first, second, (2 * i + 1)...));
+}
+template <class Join>
+OPKIT_INLINE F32V join_neighbours(F32V first, F32V second) {
+  return join_neighbours<Join>(first, second, typename MakeIndices<kFloats>::Type());
 }
 
-template <class Format>
-OPKIT_INLINE void write_values(char* to, const float* values, size_t count) {
-  size_t i = 0;
-  for (; i + kFloats <= count; i += kFloats) Format::write(to + i * Format::kBytes, load<F32V>(values + i));
-  if (i < count) Format::write_partial(to + i * Format::kBytes, load<F32V>(values + i), count - i);
-}
-
-/// A vector of sums of 2^levels neighbours each: the whole tree in registers.
-template <class Format, int levels>
-OPKIT_INLINE F32V sum_tree(const char* from) {
+/// A vector of 2^levels neighbours each, joined: the whole tree in registers.
+template <class Format, class Join, int levels>
+OPKIT_INLINE F32V join_tree(const char* from) {
   if constexpr (levels == 0) {
     return Format::read(from);
   } else {
     constexpr size_t kHalfBytes = (size_t{1} << (levels - 1)) * kFloats * Format::kBytes;
-    const F32V first = sum_tree<Format, levels - 1>(from);
-    const F32V second = sum_tree<Format, levels - 1>(from + kHalfBytes);
-    return rounded<Format>(add_neighbours(first, second, typename MakeIndices<kFloats>::Type()));
+    const F32V first = join_tree<Format, Join, levels - 1>(from);
+    const F32V second = join_tree<Format, Join, levels - 1>(from + kHalfBytes);
+    return join_neighbours<Join>(first, second);
   }
 }
 
-/// Adds neighbours `levels` times within each of `count` repeats.
-template <class Format, int levels>
-void sum_run(void* dst, const void* const* sources, const uint64_t*, size_t count) {
+constexpr int log2_of(size_t value) { return value == 1 ? 0 : 1 + log2_of(value / 2); }
+
+/// Joins neighbours `levels` times within each of `count` repeats.
+template <class Format, class Join, int levels>
+void join_run(void* dst, const void* const* sources, const uint64_t*, size_t count) {
   constexpr size_t kLanes = 256 / Format::kBytes;
   constexpr size_t kResults = kLanes >> levels;
   const char* from = static_cast<const char*>(sources[0]);
@@ -70,19 +79,22 @@ void sum_run(void* dst, const void* const* sources, const uint64_t*, size_t coun
   constexpr size_t kVectors = kRepeats * kResults / kFloats;
   for (; count >= kRepeats; count -= kRepeats) {
     for (size_t i = 0; i < kVectors; ++i) {
-      Format::write(to, sum_tree<Format, levels>(from));
+      Format::write(to, join_tree<Format, Join, levels>(from));
       from += (size_t{1} << levels) * kFloats * Format::kBytes;
       to += kFloats * Format::kBytes;
     }
   }
-  alignas(64) float values[128 + 2 * kFloats] = {};
-  for (size_t repeat = 0; repeat < count; ++repeat) {
-    for (size_t i = 0; i < kLanes; i += kFloats) store(values + i, Format::read(from + i * Format::kBytes));
+  if constexpr (kRepeats > 1) {
+    // One repeat alone: what is left of it in one vector, which is joined with itself.
+    constexpr int kTogether = log2_of(kLanes / kFloats);
+    for (; count > 0; --count) {
+      F32V values = join_tree<Format, Join, kTogether>(from);
 #pragma GCC unroll 7
-    for (int level = 0; level < levels; ++level) halve<Format>(values, kLanes >> level);
-    write_values<Format>(to, values, kResults);
-    from += 256;
-    to += kResults * Format::kBytes;
+      for (int level = kTogether; level < levels; ++level) values = join_neighbours<Join>(values, values);
+      Format::write_partial(to, values, kResults);
+      from += 256;
+      to += kResults * Format::kBytes;
+    }
   }
 }
 
@@ -97,31 +109,52 @@ void sum_in_order_run(void* dst, const void* const* sources, const uint64_t*, si
   Format::write_partial(static_cast<char*>(dst), sum, 1);
 }
 
-template <class Format, bool is_maximum>
+/// The last zero of `count` elements; the first element where there is none.
+template <class Format>
+float last_zero(const char* from, size_t count) {
+  constexpr uint32_t kMagnitude = Format::kBytes == 2 ? 0x7fff : 0x7fffffff;
+  for (size_t i = count; i > 0; --i) {
+    uint32_t bits = 0;
+    __builtin_memcpy(&bits, from + (i - 1) * Format::kBytes, Format::kBytes);
+    if ((bits & kMagnitude) == 0) return bits == 0 ? 0.0f : -0.0f;
+  }
+  return Format::read_partial(from, 1)[0];
+}
+
+template <class Format, class Join>
 void extreme_run(void* dst, const void* const* sources, const uint64_t*, size_t count) {
   const char* from = static_cast<const char*>(sources[0]);
-  const auto better = [](F32V a, F32V b)
-                          __attribute__((always_inline)) { return is_maximum ? maximum(a, b) : minimum(a, b); };
-  F32V best = broadcast(is_maximum ? -__builtin_inff() : __builtin_inff());
+  const F32V none = broadcast(Join::kFirst);
+  F32V best = none;
   size_t i = 0;
-  for (; i + kFloats <= count; i += kFloats) best = better(best, Format::read(from + i * Format::kBytes));
-  for (; i < count; ++i) {
-    best = better(best, broadcast(Format::read_partial(from + i * Format::kBytes, 1)[0]));
+  for (; i + kFloats <= count; i += kFloats) best = Join::join(best, Format::read(from + i * Format::kBytes));
+  if (i < count) {
+    const F32V rest = Format::read_partial(from + i * Format::kBytes, count - i);
+    best = Join::join(
+        best, lane_numbers(typename MakeIndices<kFloats>::Type()) < static_cast<int32_t>(count - i) ? rest : none);
   }
-  for (size_t lane = 1; lane < kFloats; ++lane) best = better(best, broadcast(best[lane]));
+#pragma GCC unroll 4
+  for (size_t lanes = kFloats; lanes > 1; lanes /= 2) best = join_neighbours<Join>(best, best);
+  // Zeros are equal, whatever their signs: the last one is the extreme, as it is where neighbours are joined.
+  if (best[0] == 0.0f) best = broadcast(last_zero<Format>(from, count));
   Format::write_partial(static_cast<char*>(dst), best, 1);
 }
 
 template <class Format>
 constexpr void add_reduces_of(LaneTable& table, DType type) {
   constexpr int kBlockLevels = Format::kBytes == 2 ? 4 : 3;
+  constexpr int kRepeatLevels = kBlockLevels + 3;
   const size_t column = static_cast<size_t>(type);
-  table.sum_pairs[column] = &sum_run<Format, 1>;
-  table.sum_blocks[column] = &sum_run<Format, kBlockLevels>;
-  table.sum_repeats[column] = &sum_run<Format, kBlockLevels + 3>;
+  table.sum_pairs[column] = &join_run<Format, Sum<Format>, 1>;
+  table.sum_blocks[column] = &join_run<Format, Sum<Format>, kBlockLevels>;
+  table.sum_repeats[column] = &join_run<Format, Sum<Format>, kRepeatLevels>;
   table.sum_in_order[column] = &sum_in_order_run<Format>;
-  table.maximum[column] = &extreme_run<Format, true>;
-  table.minimum[column] = &extreme_run<Format, false>;
+  table.maximum[column] = &extreme_run<Format, Largest>;
+  table.minimum[column] = &extreme_run<Format, Smallest>;
+  table.maximum_blocks[column] = &join_run<Format, Largest, kBlockLevels>;
+  table.minimum_blocks[column] = &join_run<Format, Smallest, kBlockLevels>;
+  table.maximum_repeats[column] = &join_run<Format, Largest, kRepeatLevels>;
+  table.minimum_repeats[column] = &join_run<Format, Smallest, kRepeatLevels>;
 }
 
 constexpr void add_reduces(LaneTable& table) {
