@@ -35,31 +35,64 @@ void check_shift(const Instr& instr) {
               static_cast<unsigned long long>(instr.scalar_bits[0] & mask), width);
 }
 
-/// Runs a call with a count whose operands are aligned and lie inside their buffers, one by one or in place: what
-/// nearly every call is, and all there is to check then. False, with nothing done, for any other call.
+/// Whether bytes of UB up to `end` are aligned and lie inside the operand's buffer: what nearly every operand's are.
+bool is_plain(const Core& core, const Operand& operand, uint64_t end) {
+  return operand.space == Space::UB && operand.address % kBlockBytes == 0 && operand.address >= operand.begin &&
+         end <= operand.end && end <= core.space_bytes[static_cast<uint32_t>(Space::UB)];
+}
+
+/// Runs a call with a count whose operands are plain, one by one or in place: that is all there is to check then.
+/// False, with nothing done, for any other call.
 bool run_plain(const Core& core, const Instr& instr, lanes::Lane lane, const uint64_t* scalars) {
   if (instr.mask_form != MaskForm::Count || instr.count == 0 || saturates(core, instr.dst.dtype)) return false;
-  const uint64_t limit = core.space_bytes[static_cast<uint32_t>(Space::UB)];
   uint8_t* base = core.space_base[static_cast<uint32_t>(Space::UB)];
-  const auto is_plain = [&](const Operand& operand, uint64_t end) {
-    return operand.space == Space::UB && operand.address % kBlockBytes == 0 && operand.address >= operand.begin &&
-           end <= operand.end && end <= limit;
-  };
   const Operand& dst = instr.dst;
   const uint32_t dst_bytes = size_bytes(dst.dtype);
   const uint64_t dst_end = dst.address + uint64_t{instr.count} * dst_bytes;
-  if (!is_plain(dst, dst_end)) return false;
+  if (!is_plain(core, dst, dst_end)) return false;
   const void* sources[3];
   for (uint32_t i = 0; i < instr.source_count; ++i) {
     const Operand& source = instr.src[i];
     const uint32_t bytes = size_bytes(source.dtype);
     const uint64_t end = source.address + uint64_t{instr.count} * bytes;
-    if (!is_plain(source, end)) return false;
+    if (!is_plain(core, source, end)) return false;
     const bool is_in_place = source.address == dst.address && bytes == dst_bytes;
     if (!is_in_place && source.address < dst_end && dst.address < end) return false;
     sources[i] = base + source.address;
   }
   lane(base + dst.address, sources, scalars, instr.count);
+  return true;
+}
+
+/// The same for repeats of all lanes that lie one behind the other, of one element type. The second source may be one
+/// data block for all of them.
+bool run_plain_repeats(const Core& core, const Instr& instr, const LaneJob& job) {
+  const Operand& dst = instr.dst;
+  const uint64_t lanes = kRepeatBytes / size_bytes(dst.dtype);
+  if (instr.mask_form != MaskForm::Prefix || instr.mask[0] < lanes || core.mask_mode != MaskMode::Normal ||
+      instr.repeat - 1 > 254 || job.saturates) {
+    return false;
+  }
+  const auto is_dense = [](const Operand& operand) {
+    return operand.block_stride == 1 && operand.repeat_stride == kBlocksPerRepeat;
+  };
+  const uint64_t bytes = uint64_t{instr.repeat} * kRepeatBytes;
+  if (!is_dense(dst) || !is_plain(core, dst, dst.address + bytes)) return false;
+  uint8_t* base = core.space_base[static_cast<uint32_t>(Space::UB)];
+  const void* sources[3];
+  lanes::Lane lane = job.lane;
+  for (uint32_t i = 0; i < instr.source_count; ++i) {
+    const Operand& source = instr.src[i];
+    const bool is_block = i == 1 && job.block_lane != nullptr && source.block_stride == 0 && source.repeat_stride == 0;
+    if (is_block) lane = job.block_lane;
+    if (!is_block && !is_dense(source)) return false;
+    const uint64_t end = source.address + (is_block ? kBlockBytes : bytes);
+    if (source.dtype != dst.dtype || !is_plain(core, source, end)) return false;
+    const bool is_in_place = source.address == dst.address && !is_block;
+    if (!is_in_place && source.address < dst.address + bytes && dst.address < end) return false;
+    sources[i] = base + source.address;
+  }
+  lane(base + dst.address, sources, job.scalars, instr.repeat * lanes);
   return true;
 }
 
@@ -120,24 +153,27 @@ void execute_elementwise(Core& core, const Instr& instr) {
   const bool is_usual = lane != nullptr && instr.src[0].dtype == instr.dst.dtype && !is_shift(instr.op);
   if (is_usual && run_plain(core, instr, lane, instr.scalar_bits)) return;
 
+  LaneJob job;
+  job.lane = lane;
+  job.block_lane =
+      lanes::table().elementwise_block[static_cast<size_t>(instr.op)][static_cast<size_t>(instr.dst.dtype)];
+  job.scalars = instr.scalar_bits;
+  job.source_count = instr.source_count;
+  job.saturates = saturates(core, instr.dst.dtype);
+  if (is_usual && run_plain_repeats(core, instr, job)) return;
+
   const VectorUse use = elementwise_use(core, instr);
   if (use.shape.repeat == 0) return;
   check_operands(core, instr, use.shape, use.uses);
   check_shift(instr);
   if (__builtin_expect(lane == nullptr, 0)) fault_type(instr, "tensors");
+  job.reads_dst = use.uses.items[0].is_read;
   if (__builtin_expect(instr.src[0].dtype != instr.dst.dtype, 0)) {
-    const bool is_widening =
-        use.uses.items[0].is_read && instr.dst.dtype == DType::F32 && instr.src[0].dtype == DType::F16;
+    const bool is_widening = job.reads_dst && instr.dst.dtype == DType::F32 && instr.src[0].dtype == DType::F16;
     if (!is_widening) fault_type(instr, "a destination and a source");
     run_widened(core, instr, use.shape, lane);
     return;
   }
-  LaneJob job;
-  job.lane = lane;
-  job.scalars = instr.scalar_bits;
-  job.source_count = instr.source_count;
-  job.reads_dst = use.uses.items[0].is_read;
-  job.saturates = saturates(core, instr.dst.dtype);
   run_lanes(core, instr, use.shape, job);
 }
 

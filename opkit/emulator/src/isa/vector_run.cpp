@@ -1,6 +1,5 @@
 #include "isa/vector_run.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "isa/saturation.h"
@@ -38,53 +37,26 @@ bool run_contiguous(const Core& core, const Instr& instr, const LaneShape& shape
   return true;
 }
 
-constexpr uint32_t kMergedRepeats = 4;
+/// One data block that goes with every block of a repeat: strides of 0.
+bool is_block(const LaneShape& shape, const Operand& operand) { return !shape.is_count && operand.block_stride == 0; }
 
-/// What one repeat after the other reads of an operand that does not move on, `repeats` times.
-void fill_merged(const Core& core, const Operand& operand, uint32_t lanes, uint32_t repeats, uint8_t* buffer) {
-  gather_repeat(core, operand, 0, lanes, buffer);
-  const uint32_t bytes = lanes * size_bytes(operand.dtype);
-  for (uint32_t i = 1; i < repeats; ++i) std::memcpy(buffer + i * bytes, buffer, bytes);
-}
-
-/// The destination is one run of whole repeats, and each source is one too or reads the same in every repeat: a few
-/// repeats at a time are one run. False when that is not so.
-bool run_merged(const Core& core, const Instr& instr, const LaneShape& shape, const LaneJob& job) {
-  if (shape.repeat == 1 || shape.active != shape.lanes || job.select_bits != nullptr || job.ramp != nullptr)
+/// The destination and the first source are one run each, and the second source is one data block for all of them.
+/// False when that is not so.
+bool run_with_block(const Core& core, const Instr& instr, const LaneShape& shape, const LaneJob& job) {
+  const Operand& block = instr.src[1];
+  if (job.block_lane == nullptr || !is_block(shape, block) || (shape.repeat > 1 && block.repeat_stride != 0))
     return false;
-  if (!is_contiguous(shape, instr.dst)) return false;
+  if (!is_contiguous(shape, instr.dst) || !is_contiguous(shape, instr.src[0])) return false;
   const uint64_t total = shape.total();
+  const uint64_t bytes = total * size_bytes(instr.dst.dtype);
   uint8_t* dst = core.at(instr.dst);
-  const uint32_t dst_bytes = size_bytes(instr.dst.dtype);
-  const uint32_t merged = std::min(kMergedRepeats, shape.repeat);
-  alignas(64) uint8_t same[3][kMergedRepeats * kRepeatBytes];
-  const uint8_t* sources[3] = {};
-  uint64_t steps[3] = {};
-  for (uint32_t i = 0; i < job.source_count; ++i) {
-    const Operand& source = instr.src[i];
-    const uint8_t* from = core.at(source);
-    const uint32_t bytes = size_bytes(source.dtype);
-    if (is_contiguous(shape, source)) {
-      if ((from != dst || bytes != dst_bytes) && overlaps(dst, total * dst_bytes, from, total * bytes)) return false;
-      sources[i] = from;
-      steps[i] = uint64_t{merged} * shape.lanes * bytes;
-      continue;
-    }
-    if (source.repeat_stride != 0) return false;
-    const uint64_t extent = (uint64_t{source.block_stride} * (kBlocksPerRepeat - 1) + 1) * kBlockBytes;
-    if (overlaps(dst, total * dst_bytes, from, extent)) return false;
-    fill_merged(core, source, shape.lanes, merged, same[i]);
-    sources[i] = same[i];
-  }
-  const uint64_t count = uint64_t{merged} * shape.lanes;
-  for (uint64_t done = 0; done < total; done += count) {
-    const void* at[3] = {sources[0], sources[1], sources[2]};
-    const uint64_t some = std::min(count, total - done);
-    job.lane(dst, at, job.scalars, some);
-    if (job.saturates) saturate_floats(instr.dst.dtype, dst, some);
-    dst += some * dst_bytes;
-    for (uint32_t i = 0; i < job.source_count; ++i) sources[i] += steps[i];
-  }
+  const uint8_t* from = core.at(instr.src[0]);
+  const uint8_t* from_block = core.at(block);
+  if (from != dst && overlaps(dst, bytes, from, bytes)) return false;
+  if (overlaps(dst, bytes, from_block, kBlockBytes)) return false;
+  const void* sources[2] = {from, from_block};
+  job.block_lane(dst, sources, job.scalars, total);
+  if (job.saturates) saturate_floats(instr.dst.dtype, dst, total);
   return true;
 }
 
@@ -142,12 +114,13 @@ void scatter_repeat(const Core& core, const Operand& operand, uint32_t repeat, c
 }
 
 void run_lanes(const Core& core, const Instr& instr, const LaneShape& shape, const LaneJob& job) {
-  if (run_contiguous(core, instr, shape, job) || run_merged(core, instr, shape, job)) return;
+  if (run_contiguous(core, instr, shape, job) || run_with_block(core, instr, shape, job)) return;
 
   const Operand dst = placed(shape, instr.dst);
   const Operand src[3] = {placed(shape, instr.src[0]), placed(shape, instr.src[1]), placed(shape, instr.src[2])};
   alignas(64) uint8_t gathered[3][kRepeatBytes];
   alignas(64) uint8_t result[kRepeatBytes];
+  const bool has_block = job.block_lane != nullptr && is_block(shape, instr.src[1]);
   for (uint32_t repeat = 0; repeat < shape.repeat; ++repeat) {
     const uint32_t lanes = repeat + 1 == shape.repeat ? shape.tail : shape.active;
     const bool is_direct = dst.block_stride == 1 && !shape.is_bits;
@@ -157,6 +130,10 @@ void run_lanes(const Core& core, const Instr& instr, const LaneShape& shape, con
     for (uint32_t i = 0; i < job.source_count; ++i) {
       const uint8_t* from = repeat_address(core, src[i], repeat);
       const uint32_t bytes = size_bytes(src[i].dtype);
+      if (has_block && i == 1) {
+        sources[i] = from;
+        continue;
+      }
       const bool is_in_place = src[i].block_stride == 1 && ((from == to && bytes == size_bytes(dst.dtype)) ||
                                                             !overlaps(to, to_bytes, from, uint64_t{lanes} * bytes));
       if (!is_in_place) gather_repeat(core, src[i], repeat, lanes, gathered[i]);
@@ -167,7 +144,7 @@ void run_lanes(const Core& core, const Instr& instr, const LaneShape& shape, con
     }
     if (job.ramp != nullptr) *job.ramp = uint64_t{repeat} * shape.lanes;
     if (job.reads_dst && !is_direct) gather_repeat(core, dst, repeat, lanes, result);
-    job.lane(to, sources, job.scalars, lanes);
+    (has_block ? job.block_lane : job.lane)(to, sources, job.scalars, lanes);
     if (job.saturates) saturate_floats(dst.dtype, to, lanes);
     if (!is_direct) scatter_repeat(core, dst, repeat, shape, lanes, result);
   }

@@ -8,6 +8,7 @@ namespace opkit {
 
 struct LaneJob {
   lanes::Lane lane = nullptr;
+  lanes::Lane block_lane = nullptr;  ///< where the second source's data block goes with every block; null: none
   const uint64_t* scalars = nullptr;
   uint32_t source_count = 0;
   bool reads_dst = false;

@@ -65,6 +65,40 @@ void run(void* dst, const void* const* sources, const uint64_t* scalars, size_t 
   }
 }
 
+/// As `run`, where the second source is one data block that goes with every block of the first.
+template <class Format, class Row>
+void run_block(void* dst, const void* const* sources, const uint64_t*, size_t count) {
+  using V = typename Format::V;
+  constexpr size_t kLanes = Format::kLanes;
+  constexpr size_t kBlock = 32;
+  constexpr size_t kVectors = kLanes * Format::kBytes >= kBlock ? 1 : kBlock / (kLanes * Format::kBytes);
+  char* to = static_cast<char*>(dst);
+  const char* from = static_cast<const char*>(sources[0]);
+  char twice[2 * kBlock];
+  __builtin_memcpy(twice, sources[1], kBlock);
+  __builtin_memcpy(twice + kBlock, sources[1], kBlock);
+  V block[kVectors];
+  for (size_t u = 0; u < kVectors; ++u) block[u] = Format::read(twice + u * kLanes * Format::kBytes);
+
+  size_t i = 0;
+  for (; i + kVectors * kLanes <= count; i += kVectors * kLanes) {
+#pragma GCC unroll 4
+    for (size_t u = 0; u < kVectors; ++u) {
+      const size_t at = (i + u * kLanes) * Format::kBytes;
+      const V a = Format::read(from + at);
+      const V d = Row::kReadsDst ? Format::read(to + at) : a;
+      Format::write(to + at, Row::apply(a, block[u], d, V{}, V{}));
+    }
+  }
+  for (size_t u = 0; i < count; ++u, i += kLanes) {
+    const size_t at = i * Format::kBytes;
+    const size_t rest = count - i < kLanes ? count - i : kLanes;
+    const V a = Format::read_partial(from + at, rest);
+    const V d = Row::kReadsDst ? Format::read_partial(to + at, rest) : a;
+    Format::write_partial(to + at, Row::apply(a, block[u], d, V{}, V{}), rest);
+  }
+}
+
 /// Exp of floats, four vectors at a time: one check for all four, and no NaN to look for where it holds.
 void exp_run(void* dst, const void* const* sources, const uint64_t* scalars, size_t count) {
   constexpr size_t kUnroll = 4;
@@ -95,25 +129,25 @@ void exp_run(void* dst, const void* const* sources, const uint64_t* scalars, siz
   if (i < count) run<FormatF32, other::Exp>(to + i * sizeof(float), rest, scalars, count - i);
 }
 
-/// The lane of a row for one type, or null where no chip accepts the type.
+/// The lanes of a row for one type, or null where no chip accepts the type.
 template <class Format, class Row, DType type>
-constexpr Lane lane_for() {
+constexpr void add_lanes(LaneTable& table) {
   if constexpr ((Row::kTypes & type_bits::bit_of(type)) != 0) {
-    return &run<Format, Row>;
-  } else {
-    return nullptr;
+    table.elementwise[static_cast<size_t>(Row::kOp)][static_cast<size_t>(type)] = &run<Format, Row>;
+    if constexpr (Row::kSources == 2) {
+      table.elementwise_block[static_cast<size_t>(Row::kOp)][static_cast<size_t>(type)] = &run_block<Format, Row>;
+    }
   }
 }
 
 template <class HalfRow, class Row>
 constexpr void add_row(LaneTable& table) {
-  Lane* lanes = table.elementwise[static_cast<size_t>(Row::kOp)];
-  lanes[static_cast<size_t>(DType::F16)] = lane_for<FormatF16, HalfRow, DType::F16>();
-  lanes[static_cast<size_t>(DType::F32)] = lane_for<FormatF32, Row, DType::F32>();
-  lanes[static_cast<size_t>(DType::S16)] = lane_for<FormatS16, Row, DType::S16>();
-  lanes[static_cast<size_t>(DType::U16)] = lane_for<FormatU16, Row, DType::U16>();
-  lanes[static_cast<size_t>(DType::S32)] = lane_for<FormatS32, Row, DType::S32>();
-  lanes[static_cast<size_t>(DType::U32)] = lane_for<FormatU32, Row, DType::U32>();
+  add_lanes<FormatF16, HalfRow, DType::F16>(table);
+  add_lanes<FormatF32, Row, DType::F32>(table);
+  add_lanes<FormatS16, Row, DType::S16>(table);
+  add_lanes<FormatU16, Row, DType::U16>(table);
+  add_lanes<FormatS32, Row, DType::S32>(table);
+  add_lanes<FormatU32, Row, DType::U32>(table);
 }
 
 constexpr void add_elementwise(LaneTable& table) {

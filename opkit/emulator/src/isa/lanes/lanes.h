@@ -54,6 +54,8 @@ constexpr size_t kCompareModes = 6;  ///< CMPMODE
 struct LaneTable {
   const char* target;
   Lane elementwise[kOps][kDTypes];
+  /// Of rows with two sources, where the second is one data block that goes with every block of the first.
+  Lane elementwise_block[kOps][kDTypes];
 
   /// By destination, source, RoundMode. scalars[0]: the half in the DEQSCALE register, for S32 to F16.
   Lane cast[kDTypes][kDTypes][kRoundModes];
