@@ -205,6 +205,13 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
                 .replace("READY", str(READY))
             )
             out(text, place if text.startswith("Fixpipe(") else None)
+    elif what == "shift":
+        later = "a chunk later" if slots else "in the middle of K"
+        by = "% 2 % all" if slots else "% 2 * (all / 2)"
+        out("// Of the cores that have rows or columns in common half begin")
+        out(f"// {later}, so that fewer read the same lines in step.")
+        # Vector cores that bring the chunks to L2 go from the first to the last.
+        out(f"const int64_t shift = (GetBlockIdx() / chunk.block.wide + chunk.block.place) {by};")
     elif what == "begun":
         if slots:
             out("// Memory is the cube cores' alone until they have their first chunk.")
@@ -357,8 +364,7 @@ return chunk;
 }
 chunk.block = BlockAt(index);
 const int64_t all = (tiling.k + CHUNK - 1) / CHUNK;
-// Of the cores that have rows or columns in common half begin a chunk later, so that fewer read the same lines in step.
-const int64_t shift = (GetBlockIdx() / chunk.block.wide + chunk.block.place) % 2 % all;
+@shift
 // The first chunk of all comes in halves, so that the cube has something to do soon.
 const bool isSplit = index == GetBlockIdx() && (shift + 1) * CHUNK <= tiling.k;
 const int64_t number = isSplit && turn > 0 ? turn - 1 : turn;
