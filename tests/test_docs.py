@@ -110,6 +110,27 @@ def test_every_formula_in_operators_md_is_accepted() -> None:
         assert read_formula(text).outputs[0].text == text
 
 
+@pytest.mark.parametrize("text", block("implied").splitlines())
+def test_every_formula_that_operators_md_calls_one_over_axes_needs_no_names_for_them(
+    text: str,
+) -> None:
+    names = [name for name in ("x", "w") if re.search(rf"\b{name}\b", text)]
+    entry = {
+        "op": "Implied",
+        "input_desc": [{"name": name, "type": "float16"} for name in names],
+        "output_desc": [{"name": "y", "type": "float16", "formula": text}],
+        "attr": [{"name": "beta", "type": "float"}],
+    }
+    (spec,) = schema.parse(json.dumps(entry), file=Path("implied.json"))
+    assert spec.is_program
+    assert "op_kernel/implied.cpp" in map(str, render(spec))
+
+
+def test_operators_md_lists_every_function_that_implies_axes() -> None:
+    words = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", OPERATORS))))
+    assert words >= schema.ELEMENTWISE | schema.ROWS
+
+
 @pytest.mark.parametrize("line", block("refused").splitlines())
 def test_every_formula_that_operators_md_calls_refused_is_refused(line: str) -> None:
     text = re.split(r" {2,}", line)[0]

@@ -201,6 +201,8 @@ INTERNAL = {
             lambda u: -_softplus(-u),
             lambda u: call("sigmoid", negate(u)),
         ),
+        FunctionRow("erf", 1, "", "", "std::erf", math.erf),
+        FunctionRow("erfc", 1, "", "", "std::erfc", math.erfc),
         FunctionRow("logcosh", 1, "", "", "", lambda u: math.log(math.cosh(u)), _call("tanh")),
         FunctionRow("tanh_softplus", 1, "", "", "", lambda u: math.tanh(_softplus(u)), _mish_slope),
     )

@@ -114,6 +114,9 @@ class _Rewriter:
         if factor.kind == "tanh" and (same or opposite):
             u = factor.args[0] if same else negate(factor.args[0])
             found = product(number(2 * constant), call("sigmoid", product(number(2), u)))
+        elif factor.kind == "erf" and (same or opposite):
+            u = negate(factor.args[0]) if same else factor.args[0]
+            found = product(number(constant), call("erfc", u))
         elif factor.kind == "sigmoid" and opposite:
             found = product(number(constant), call("sigmoid", negate(factor.args[0])))
         elif factor.kind == "sigmoid" and coefficient == -2 * constant:

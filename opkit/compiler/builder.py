@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -212,7 +213,7 @@ class GraphBuilder:
                 dtype = weak
                 if isinstance(each, float) and weak is not None and not _is_float(weak):
                     dtype = "float32"
-                elif weak is not None and wrapped(weak, each) != each:
+                elif weak is not None and not math.isnan(each) and wrapped(weak, each) != each:
                     if not compares:
                         raise GraphError(
                             f"{each} is no {weak}",

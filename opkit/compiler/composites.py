@@ -456,6 +456,7 @@ ROWS = (
         1,
         _erfc,
         _np_erfc,
+        gradient=lambda g, x, y: (g * (-(x * x)).apply("exp") * -_ERF_SLOPE,),
     ),
     _row("silu", 1, _silu, lambda x: x * _np_sigmoid(x)),
     _row("gelu", 1, _gelu, _np_gelu, parameters={"approximate": "none"}),

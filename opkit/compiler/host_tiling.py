@@ -6,6 +6,7 @@ cannot part.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -217,7 +218,10 @@ def _scalar(
     settings = node.settings
     if node.operator == "constant":
         value: Any = settings["value"]
-        return repr(float(value))
+        number = float(value)
+        if math.isfinite(number):
+            return repr(number)
+        return "NAN" if math.isnan(number) else "INFINITY" if number > 0 else "-INFINITY"
     if node.operator == "extent":
         extent: Any = settings["extent"]
         return f"static_cast<double>({_text(extent_term(extent, sizes))})"

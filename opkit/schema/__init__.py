@@ -6,6 +6,7 @@ from opkit.schema.attributes import ATTR_SETTERS
 from opkit.schema.axes import axis_names
 from opkit.schema.dump import dump
 from opkit.schema.gradients import gradient_gap
+from opkit.schema.implied_axes import ELEMENTWISE, ROWS
 from opkit.schema.load import load, parse, with_line
 from opkit.schema.names import (
     camel_case,
@@ -23,6 +24,8 @@ from opkit.schema.validate import json_schema
 
 __all__ = [
     "ATTR_SETTERS",
+    "ELEMENTWISE",
+    "ROWS",
     "AttrSpec",
     "AttrValue",
     "OpSpec",

@@ -13,6 +13,7 @@ from opkit.errors import SpecError, UsageError
 from opkit.schema.attributes import parse_default
 from opkit.schema.axes import check_axes, read_axes
 from opkit.schema.gradients import check_gradients
+from opkit.schema.implied_axes import with_implied_axes
 from opkit.schema.json_text import Json, JsonDocument, parse_json
 from opkit.schema.names import FRAMEWORK_CLASSES, is_reserved, operator_name
 from opkit.schema.shape_rule import parse_shape_rule
@@ -125,6 +126,7 @@ def _operator(document: JsonDocument, pointer: str, entry: _Entry) -> OpSpec:
     _check_unique_names(document, pointer, entry)
     _check_lists(document, pointer, inputs, outputs)
     check_axes(document, pointer, inputs, outputs, attrs)
+    inputs = with_implied_axes(inputs, outputs, attrs)
     outputs = tuple(
         _with_shape(document, f"{pointer}/output_desc/{index}", tensor, output, inputs, attrs)
         for index, (tensor, output) in enumerate(

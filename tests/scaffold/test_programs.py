@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opkit import compiler
+from opkit.algebra import FUNCTIONS
 from opkit.compiler import computed_dimension, evaluate_formulas, shapes_at
 from opkit.errors import SpecError
 from opkit.scaffold import render
-from opkit.schema import OpSpec, dump, parse
+from opkit.schema import ELEMENTWISE, ROWS, OpSpec, dump, parse
 
 
 def prototype(formulas: dict[str, str], **inputs: list[str | int]) -> OpSpec:
@@ -326,3 +329,35 @@ def test_attention_is_made_of_products() -> None:
         )
     )
     assert tree["op_kernel/named_axes.cpp"].count("ASCEND_IS_AIC") >= 2
+
+
+def test_functions_that_imply_axes_are_those_that_only_the_compiler_has() -> None:
+    rows = {name: row for name, row in compiler.OPERATORS.items() if name not in FUNCTIONS}
+    inner = {"log_one_plus", "tanh_softplus"}  # what equal forms are made of
+    signs = {"add", "sub", "mul", "div", "neg", "less", "less_equal", "greater", "greater_equal"}
+    signs |= {"equal", "not_equal", "logical_and", "logical_or", "logical_not"}
+    signs |= {"bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor"}
+    norms = {"layer_norm", "rms_norm"}  # of weights that are one row
+    single = {name for name, row in rows.items() if row.kind == "elementwise" and row.shape}
+    assert single - inner - signs - norms - ROWS == ELEMENTWISE
+    along = {name for name, row in rows.items() if row.kind in ("reduction", "scan")}
+    assert along - {"sum", "mean", "max", "min"} | {"softmax", "log_softmax"} == ROWS
+
+
+@pytest.mark.parametrize(
+    ("formula", "dtype"),
+    [("erf(x)*p", "float32"), ("x**p", "float32"), ("x % 3", "int32"), ("softmax(x)", "float16")],
+)
+def test_formulas_without_axes_may_say_what_those_over_axes_say(formula: str, dtype: str) -> None:
+    entry = {
+        "op": "Implied",
+        "input_desc": [{"name": "x", "type": dtype}],
+        "output_desc": [{"name": "y", "type": dtype, "formula": formula}],
+        "attr": [{"name": "p", "type": "float", "param_type": "optional", "default_value": 2.0}],
+    }
+    (spec,) = parse(json.dumps(entry), file=Path("implied.json"))
+    tree = tree_of(spec)
+    assert "still to be written" not in tree["op_kernel/implied.cpp"]
+    assert "Leading(xShape" in tree["op_host/implied.cpp"]
+    assert not re.search(r"\b(nan|inf)\b", tree["op_host/implied.cpp"])
+    assert ("op_kernel/implied_grad.cpp" in tree) == (dtype != "int32")

@@ -84,7 +84,7 @@ class _Work:
         arguments = [self.trees[name] for name in node.inputs]
         tensors = [self.graph.tensors[name] for name in node.inputs]
         is_float = all(tensor.dtype in _FRACTIONS for tensor in tensors)
-        is_known = node.operator in _ARITHMETIC or node.operator in ("pow", *_REDUCTIONS)
+        is_known = node.operator in ("gelu", "pow", *_ARITHMETIC, *_REDUCTIONS)
         if self.widens and is_known and not is_float and node.output.dtype == "float32":
             is_float = all(tensor.dtype in (*_FRACTIONS, *_HALVES) for tensor in tensors)
             arguments = [self.wide(name) for name in node.inputs] if is_float else arguments
@@ -92,6 +92,8 @@ class _Work:
             if node.operator in _REDUCTIONS:
                 kind = _REDUCTIONS[node.operator]
                 return self.called(kind, node, arguments)
+            if node.operator == "gelu" and node.settings["approximate"] == "none":
+                return _gelu(*arguments)
             if node.operator in _ARITHMETIC:
                 return _ARITHMETIC[node.operator](*arguments)
             power = _power(*arguments) if node.operator == "pow" else None
@@ -135,6 +137,14 @@ _HALVES = ("float16", "bfloat16")
 _LARGEST_EXPONENT = 64
 
 
+def _gelu(x: Tree) -> Tree:
+    # 1 + erf(u) cancels below 0, where 1 - erf(-u) is erfc(-u).
+    scale = algebra.number(Fraction(repr(-math.sqrt(0.5))))
+    return algebra.product(
+        algebra.number(Fraction(1, 2)), x, algebra.call("erfc", algebra.product(scale, x))
+    )
+
+
 def _power(base: Tree, exponent: Tree) -> Tree | None:
     """Return a power with one number in it; None for another."""
     if exponent.is_number and abs(exponent.fraction) <= _LARGEST_EXPONENT:
@@ -153,7 +163,21 @@ def _function(kind: str) -> Callable[..., Tree]:
 
 
 _FUNCTIONS = (
-    *("exp", "expm1", "log", "log1p", "sqrt", "abs", "tanh", "sinh", "cosh", "asinh", "atanh"),
+    *(
+        "erf",
+        "erfc",
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "sqrt",
+        "abs",
+        "tanh",
+        "sinh",
+        "cosh",
+        "asinh",
+        "atanh",
+    ),
     *("sigmoid", "softplus", "relu", "sign", "floor", "ceil", "round", "maximum", "minimum"),
     *("log_one_plus", "log_sigmoid", "logcosh", "tanhshrink", "tanh_softplus"),
 )

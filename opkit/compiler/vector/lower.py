@@ -270,10 +270,12 @@ class _Lowering:
         """Return an operand of an instruction over `space`: a value, or a number."""
         if name in self.uniform:
             node = self.graph.producers[name]
+            # A mask is made of numbers that are 0 or not: of float32, as `spread` compares them.
+            is_whole = kind not in ("float32", "mask")
             if node.operator == "constant":
                 number = node.settings["value"]
-                return Number(float(number) if kind == "float32" else int(number))  # type: ignore[arg-type,call-overload]
-            return Field(name, kind != "float32")
+                return Number(int(number) if is_whole else float(number))  # type: ignore[arg-type,call-overload]
+            return Field(name, is_whole)
         value = self.convert(self.value(name), kind)
         if value.space == "one" and space != "one" and kind != "mask":
             return self.read(value)

@@ -1,0 +1,97 @@
+"""The axes of inputs without a `shape`, where their formulas say what only formulas over axes have.
+
+Element by element, every input has the same axes, however many: `["..."]`. With reductions along
+the last axis that axis is one of its own: `["...", "columns"]`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from opkit.algebra import FUNCTIONS, REDUCTION_NAMES
+from opkit.schema.names import free_name
+from opkit.schema.spec import AttrSpec, TensorSpec
+
+__all__ = ["ELEMENTWISE", "ROWS", "with_implied_axes"]
+
+ELEMENTWISE = frozenset(
+    {
+        *("atan", "atan2", "cast", "clamp", "cos", "elu", "erf", "erfc", "exp2", "floor_divide"),
+        *("fmod", "gelu", "hardsigmoid", "hardswish", "leaky_relu", "log10", "log2", "logcosh"),
+        *("log_sigmoid", "mish", "mod", "silu", "sin", "tan", "tanhshrink", "trunc"),
+    }
+)
+"""The compiler's functions of single elements that other formulas do not have."""
+ROWS = frozenset({"cumprod", "cumsum", "log_softmax", "logsumexp", "prod", "softmax", "var"})
+"""The compiler's functions along an axis that other formulas do not have."""
+_ALONG_LAST = frozenset({"log_softmax", "softmax"})
+"""Of those along an axis, that take the last one unless another is named."""
+_OPERATORS = (ast.Mod, ast.FloorDiv)
+_BITS = (ast.BitAnd, ast.BitOr, ast.Invert)
+_CHOICES = (ast.BoolOp, ast.Not, ast.IfExp)
+
+
+def with_implied_axes(
+    inputs: tuple[TensorSpec, ...], outputs: Sequence[TensorSpec], attrs: Sequence[AttrSpec]
+) -> tuple[TensorSpec, ...]:
+    """Return the inputs of an operator, with axes where its formulas need them to be understood."""
+    tensors = (*inputs, *outputs)
+    if not inputs or any(t.axes is not None or t.param_type != "required" for t in tensors):
+        return inputs
+    if any(tensor.formula is None for tensor in outputs):
+        return inputs
+    trees = [ast.parse((t.formula or "").strip(), mode="eval") for t in outputs]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    if not any(_is_beyond(node, tensors) for node in nodes) or not all(map(_fits, nodes)):
+        return inputs
+    taken = {tensor.name for tensor in tensors} | {attr.name for attr in attrs}
+    has_rows = any(_is_along_axis(node) for node in nodes)
+    reads_columns = "columns" in _names(nodes) and "columns" not in taken
+    if not has_rows and not reads_columns:
+        return tuple(replace(tensor, axes=("...",)) for tensor in inputs)
+    last = free_name("columns", taken)
+    return tuple(replace(tensor, axes=("...", last)) for tensor in inputs)
+
+
+def _names(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    return (node.id for node in nodes if isinstance(node, ast.Name))
+
+
+def _function(node: ast.AST) -> str:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id
+    return ""
+
+
+def _is_beyond(node: ast.AST, tensors: Sequence[TensorSpec]) -> bool:
+    """Whether part of a formula is said by formulas over axes only."""
+    if isinstance(node, ast.Call):
+        return _function(node) in ELEMENTWISE | ROWS
+    if isinstance(node, _BITS):
+        # Of fractions, it is a power that was meant, or a condition.
+        return not any("float" in dtype.name for tensor in tensors for dtype in tensor.dtypes)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        return any(_names(list(ast.walk(node.right))))
+    return isinstance(node, (*_OPERATORS, *_CHOICES))
+
+
+def _is_along_axis(node: ast.AST) -> bool:
+    name = _function(node)
+    if name in ("max", "min") and isinstance(node, ast.Call) and len(node.args) == 2:
+        return False
+    return name in ROWS or name in REDUCTION_NAMES
+
+
+def _fits(node: ast.AST) -> bool:
+    """Whether part of a formula means the same for inputs of any number of axes."""
+    if isinstance(node, ast.Subscript | ast.Attribute | ast.MatMult | ast.BitXor):
+        return False
+    if not isinstance(node, ast.Call):
+        return True
+    name = _function(node)
+    if _is_along_axis(node):
+        axes = [ast.unparse(each.value) for each in node.keywords if each.arg == "axis"]
+        return axes == ["-1"] or (not axes and name in _ALONG_LAST and len(node.args) == 1)
+    return name in FUNCTIONS or name in ELEMENTWISE or name in REDUCTION_NAMES
