@@ -361,3 +361,10 @@ def test_formulas_without_axes_may_say_what_those_over_axes_say(formula: str, dt
     assert "Leading(xShape" in tree["op_host/implied.cpp"]
     assert not re.search(r"\b(nan|inf)\b", tree["op_host/implied.cpp"])
     assert ("op_kernel/implied_grad.cpp" in tree) == (dtype != "int32")
+
+
+def test_a_step_that_does_not_wait_for_other_cores_waits_for_the_copies_of_its_own() -> None:
+    tree = tree_of(prototype({"y": "x.T", "z": "concat(x, x, axis=1)"}, x=["M", "N"]))
+    kernel = tree["op_kernel/named_axes.cpp"]
+    assert kernel.count("PipeBarrier<PIPE_ALL>();") == 1
+    assert "SyncAll" not in kernel
