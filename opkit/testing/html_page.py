@@ -19,6 +19,7 @@ _TONES = {
     Verdict.CANCELLATION: "other",
     Verdict.RANGE: "other",
     Verdict.HALF: "other",
+    Verdict.BEHIND: "other",
     Verdict.NO_REFERENCE: "other",
 }
 _COLUMNS = (

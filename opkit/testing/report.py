@@ -51,8 +51,8 @@ def _share(value: float, limit: float) -> float:
 
 def failure_text(result: CaseResult, report: PrecisionReport) -> str:
     """Return what went wrong in one case, the line that runs it again, and the one that looks for
-    the cause; "" where it passed."""
-    if result.verdict.passed:
+    the cause; "" where it passed and there is no more to say."""
+    if result.verdict.passed and not result.message:
         return ""
     lines = [f"{result.case.name}: {result.verdict.value}"]
     lines += [f"  {line}" for line in result.message.splitlines()]

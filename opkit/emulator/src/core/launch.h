@@ -30,6 +30,7 @@ struct DeviceConfig {
   bool poison = false;         ///< fill local memories with NaN patterns before each block
   bool profile = false;        ///< attach the timing observer
   uint64_t seed = 0;           ///< cores start in an order, memories with a byte drawn from it; 0: in turn, as they are
+  bool own_blocks = false;     ///< each tensor of an operator's call has a block of PyTorch's allocator to itself
 
   /// What new memory is filled with; none: it is left as it is.
   std::optional<uint8_t> fill() const;

@@ -24,11 +24,11 @@ void Staging::copy_in(int fill) {
     const bool overlaps = std::any_of(tensors_.begin(), tensors_.end(), [&](const Tensor& other) {
       return &other != &tensor && other.data < end && tensor.data < other.data + other.size_bytes;
     });
-    if (overlaps || tensor.size_bytes % kBlockBytes == 0) continue;
-    const uint64_t rounded = whole_blocks(tensor.size_bytes);
-    std::vector<uint8_t>& memory = memory_.emplace_back(rounded + kBlockBytes);
-    const auto misplaced = reinterpret_cast<uint64_t>(memory.data()) % kBlockBytes;
-    tensor.block = memory.data() + (misplaced == 0 ? 0 : kBlockBytes - misplaced);
+    const uint64_t rounded = room_.size_bytes(tensor.size_bytes);
+    if (overlaps || rounded == tensor.size_bytes) continue;
+    std::vector<uint8_t>& memory = memory_.emplace_back(rounded + room_.block_bytes);
+    const auto misplaced = reinterpret_cast<uint64_t>(memory.data()) % room_.block_bytes;
+    tensor.block = memory.data() + (misplaced == 0 ? 0 : room_.block_bytes - misplaced);
     std::memcpy(tensor.block, tensor.data, tensor.size_bytes);
     std::memset(tensor.block + tensor.size_bytes, fill, rounded - tensor.size_bytes);
   }
@@ -46,7 +46,7 @@ void* Staging::address(void* data) const {
 
 uint64_t Staging::size_bytes(void* data, uint64_t size_bytes) const {
   const Tensor* tensor = find(data);
-  return tensor != nullptr && tensor->block != nullptr ? whole_blocks(size_bytes) : size_bytes;
+  return tensor != nullptr && tensor->block != nullptr ? room_.size_bytes(size_bytes) : size_bytes;
 }
 
 const Staging::Tensor* Staging::find(const void* data) const {

@@ -1,5 +1,5 @@
-/// Tensors in blocks of 32 bytes, as the device's memory has them: a kernel may touch what rounds a tensor up to a
-/// whole block. Where a caller's memory ends within a block, the tensor is copied to memory that does not, and back.
+/// Tensors in whole blocks, as the device's memory has them: a kernel may touch what rounds a tensor up to one. Where a
+/// caller's memory has no such room, the tensor is copied to memory that has, and back.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,31 @@
 
 namespace opkit::host {
 
-constexpr uint64_t kBlockBytes = 32;
+/// What an allocation has room for, and where it begins.
+struct Room {
+  uint64_t block_bytes;   ///< it begins at a multiple, and its size is one
+  uint64_t behind_bytes;  ///< at least so many behind the tensor
 
-constexpr uint64_t whole_blocks(uint64_t size_bytes) {
-  return (size_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
-}
+  uint64_t size_bytes(uint64_t tensor_bytes) const {
+    return (tensor_bytes + behind_bytes + block_bytes - 1) / block_bytes * block_bytes;
+  }
+};
+
+/// What every allocation of the device has. Source: aclrtMallocAlign32, its description.
+constexpr Room kDataBlock{32, 0};
+/// What PyTorch's allocator gives a tensor on these chips. Source: torch_npu's NPUCachingAllocator, rounding of sizes.
+constexpr Room kAllocatorBlock{512, 32};
 
 /// The memory of one launch's tensors.
 class Staging {
  public:
+  explicit Staging(Room room) : room_(room) {}
   /// Makes room for so many tensors.
   void reserve(size_t count) { tensors_.reserve(count); }
   /// Names a tensor; one that overlaps another in part stays where it is, since copies would part them.
   void add(void* data, uint64_t size_bytes);
 
-  /// Copies what ends within a block; what lies behind a tensor is filled with `fill`.
+  /// Copies what has no room of its own; what lies behind a tensor is filled with `fill`.
   void copy_in(int fill);
   /// Copies back what a kernel may have changed.
   void copy_out(const void* data);
@@ -49,6 +59,7 @@ class Staging {
   };
   const Tensor* find(const void* data) const;
 
+  Room room_;
   std::vector<Tensor> tensors_;
   std::list<std::vector<uint8_t>> memory_;
 };

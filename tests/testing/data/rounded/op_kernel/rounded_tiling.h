@@ -1,0 +1,7 @@
+#pragma once
+#include <cstdint>
+
+struct RoundedTiling {
+  uint32_t length;
+  uint32_t unit;
+};
