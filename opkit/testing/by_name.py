@@ -9,6 +9,7 @@ What does not fit whole is no reference: a wrong one would be worse than none.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -150,6 +151,8 @@ def _written_out(name: str, spec: OpSpec) -> Found | None:
         # Another operator of this name has other inputs.
         except (IndexError, UsageError):
             continue
+        if _results(expression) not in (None, len(spec.outputs)):
+            continue
         used = frozenset(n for n in names if _mentions(expression, n))
         needed = {t.name for t in spec.inputs if t.param_type != "optional"}
         # The output that some gradients are given beside the input changes nothing.
@@ -172,6 +175,14 @@ def _written_out(name: str, spec: OpSpec) -> Found | None:
             continue
         return Found(expression, used, tuple(read))
     return None
+
+
+def _results(expression: str) -> int | None:
+    """Return how many results an expression has; None where only its value says."""
+    tree = ast.parse(expression, mode="eval").body
+    if isinstance(tree, ast.IfExp):
+        tree = tree.body
+    return len(tree.elts) if isinstance(tree, ast.Tuple) else None
 
 
 def _mentions(expression: str, name: str) -> bool:

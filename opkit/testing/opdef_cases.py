@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 
@@ -32,12 +32,16 @@ __all__ = ["library_cases", "other_library_cases"]
 _SHAPES: tuple[Shape, ...] = ((1,), (31,), (7, 33), (3, 5, 65), (2, 3, 17, 19), (97, 1031))
 # For what halves an axis.
 _EVEN_SHAPES: tuple[Shape, ...] = ((2,), (34,), (7, 66), (3, 5, 130), (2, 3, 17, 38), (97, 2062))
+# For what takes square matrices.
+_SQUARE_SHAPES: tuple[Shape, ...] = (
+    *((1, 1), (5, 5), (3, 7, 7), (2, 3, 17, 17), (33, 33), (2, 65, 65)),
+)
 # For what takes whole data blocks only.
 _ALIGNED_SHAPES: tuple[Shape, ...] = (
     *((64,), (16, 64), (4, 16, 64), (2, 4, 16, 64), (2, 2, 4, 16, 16), (256, 512)),
 )
 _AXES = ("axis", "axes", "dim", "dims", "concat_dim", "dimension")
-_INDICES = ("index", "indices")
+_INDICES = ("index", "indices", "target")
 # One element that may not be any: bounds in their order, and a range that is not empty.
 _NUMBERS = {
     **dict.fromkeys(("clip_value_min", "min"), -0.5),
@@ -49,6 +53,9 @@ _NUMBERS = {
     **dict.fromkeys(("beta1", "beta1_power"), 0.875),
     **dict.fromkeys(("beta2", "beta2_power"), 0.984375),
     "epsilon": 0.015625,
+    "lr": 0.25,
+    "lr_power": -0.5,
+    **dict.fromkeys(("l1", "l2"), 0.125),
 }
 # Sums of squares.
 _NEVER_NEGATIVE = ("accum", "v")
@@ -80,8 +87,10 @@ _DIVISORS = (1.0, 9.0)
 # Whole numbers have no negative powers, and small ones stay within their type.
 _EXPONENT = re.compile(r"\btorch\.(?:_foreach_)?pow\(\w+(?:\.item\(\))?, (?:exponent=)?(\w+)\b")
 _EXPONENTS = (0.0, 3.0)
-# More inputs than this are only tried with one shape for all after the first.
+# More inputs than this after the first are tried with one shape for all, or with few shapes.
 _MOST_MIXED = 2
+_MOST_OF_FEW = 5
+_MOST_TRIES = 1000
 
 
 def library_cases(
@@ -103,7 +112,7 @@ def library_cases(
         UsageError: the reference takes none of the shapes.
     """
     refused: OpkitError | None = None
-    for shapes in (_SHAPES, _EVEN_SHAPES):
+    for shapes in (_SHAPES, _EVEN_SHAPES, _SQUARE_SHAPES):
         cases: list[Case] = []
         for variant in range(spec.variant_count):
             if any(_is_private(tensor.formats[variant]) for tensor in spec.inputs):
@@ -255,12 +264,34 @@ def _choices(
     free = [tensor.name for tensor in spec.inputs if tensor.name not in fixed][1:]
     last = shape[-1]
     options = dict.fromkeys(
-        (shape, shape[-1:], shape[:-1] or (1,), (1,), (*shape[:-2], last, last), (last, last))
+        (
+            *(shape, shape[-1:], shape[:-1] or (1,), (1,), (*shape[:-2], last, last), (last, last)),
+            *((*shape[:-1], 2 * last), (*shape[:-2], 1, last), shape[1:2] or (1,)),
+            *((*shape[:-1], 1), (shape[0], 1)),
+        )
     )
-    mixed = product(options, repeat=len(free)) if 1 < len(free) <= _MOST_MIXED else ()
+    # What is normalised, a number a channel, a number a row.
+    few = dict.fromkeys(
+        (
+            *(shape, shape[-1:], shape[:-1] or (1,), (shape[0], 1), (*shape[:-1], 1)),
+            shape[1:2] or (1,),
+        )
+    )
+    mixed: Iterable[tuple[Shape, ...]] = ()
+    if 1 < len(free) <= _MOST_MIXED:
+        mixed = product(options, repeat=len(free))
+    elif 1 < len(free) <= _MOST_OF_FEW:
+        mixed = islice(product(few, repeat=len(free)), _MOST_TRIES)
     chosen = [(option,) * len(free) for option in options] if free else [()]
-    for shapes in dict.fromkeys((*chosen, *mixed)):
+    # A number a row for each of many inputs would fit by broadcasting.
+    first_chosen = 1 if len(free) > _MOST_MIXED else len(chosen)
+    for shapes in dict.fromkeys((*chosen[:first_chosen], *mixed, *chosen[first_chosen:])):
         given = {**fixed, **dict(zip(free, shapes, strict=True))}
+        yield tuple(given.get(tensor.name, shape) for tensor in spec.inputs)
+    # A gradient of one number, which a loss is.
+    first = next((tensor.name for tensor in spec.inputs if tensor.name not in fixed), None)
+    if free and first is not None:
+        given = {**fixed, first: (1,)}
         yield tuple(given.get(tensor.name, shape) for tensor in spec.inputs)
 
 

@@ -52,7 +52,67 @@ _ADAM_DECAYED = _ADAM_APPLIED.replace("LAST", "{10}").replace("DECAY", " + {3} *
 _ADAM_M = "({1} + (1 - {6}.item()) * ({9} - {1}))"
 _ADAM_V = "({2} + (1 - {7}.item()) * ({9} ** 2 - {2}))"
 _ADAM_RATE = "{5}.item() * math.sqrt(1 - {4}.item()) / (1 - {3}.item())"
+_ADAM_W_GRADIENT = "({10} * (-1 if maximize else 1))"
+_ADAM_W_M = f"({{1}} * {{7}}.item() + (1 - {{7}}.item()) * {_ADAM_W_GRADIENT})"
+_ADAM_W_V = f"({{2}} * {{8}}.item() + (1 - {{8}}.item()) * {_ADAM_W_GRADIENT} ** 2)"
+_ADAM_W_STEP = (
+    f"{_ADAM_W_M} / (1 - {{3}}.item() * {{7}}.item())"
+    f" / (torch.sqrt({_ADAM_W_V} / (1 - {{4}}.item() * {{8}}.item())) + {{9}}.item())"
+)
+_FTRL_ACCUMULATED = "({1} + {3} ** 2)"
+_FTRL_LINEAR = (
+    f"({{2}} + {{3}} - ({_FTRL_ACCUMULATED} ** -{{7}}.item() - {{1}} ** -{{7}}.item())"
+    " / {4}.item() * {0})"
+)
+_FTRL_QUADRATIC = f"({_FTRL_ACCUMULATED} ** -{{7}}.item() / {{4}}.item() + 2 * {{6}}.item())"
 _GROUPS = "{0}.reshape({0}.shape[0], num_groups, -1)"
+_GROUP_NORM = "torch.nn.functional.group_norm({0}, num_groups, {1}, {2}, eps)"
+_GROUP_STATISTICS = f"{_GROUPS}.mean(-1), torch.rsqrt({_GROUPS}.var(-1, correction=0) + eps)"
+# One number a row, in whatever shape that has; a row for each of the axes before the last two.
+_BY_ROW = "{%d}.reshape(*{dy}.shape[:-1], 1)"
+_BY_MATRIX = "{%d}.reshape(*{0}.shape[:-2], 1, {0}.shape[-1])"
+_SUMMED = "torch.sum(({%s}).reshape(-1, {dy}.shape[-1]), 0)"
+_LAYER_NORM_GRADIENT = (
+    "({R} * ({dy} * {G} - torch.mean({dy} * {G}, -1, True)"
+    " - {X} * torch.mean({dy} * {G} * {X}, -1, True)),"
+    " ({dy} * {X}).reshape(-1, {dy}.shape[-1]).sum(0), {dy}.reshape(-1, {dy}.shape[-1]).sum(0))"
+)
+
+
+def _layer_norm_gradient(mean: int, rstd: int, gamma: int) -> str:
+    """Return it, of inputs by their numbers: of what is normalised, of gamma, of beta."""
+    root = _BY_ROW % rstd
+    normed = f"(({{0}} - {_BY_ROW % mean}) * {root})"
+    return (
+        _LAYER_NORM_GRADIENT.replace("{R}", root)
+        .replace("{X}", normed)
+        .replace("{G}", f"{{{gamma}}}.reshape({{dy}}.shape[-1:])")
+    )
+
+
+_DEEP_SUM = "({0} * alpha + {1})"
+_DEEP_PART = f"({_DEEP_SUM} - {_BY_ROW % 3})"
+_DEEP_ROOT = _BY_ROW % 4
+_DEEP_GAMMA = "{2}.reshape({dy}.shape[-1:])"
+_DEEP_SCALED = f"{{dy}} * {_DEEP_GAMMA} * {_DEEP_ROOT}"
+_DEEP_GRADIENT = (
+    f"({_DEEP_SCALED} - torch.mean({_DEEP_SCALED}, -1, True)"
+    f" - {_DEEP_PART} * torch.mean({_DEEP_SCALED} * {_DEEP_PART} * {_DEEP_ROOT} ** 2, -1, True))"
+)
+_RMS_ROOT = "{1}.unsqueeze(-1).expand({dy}.shape)"
+_RMS_GAMMA = "{2}.reshape({dy}.shape[-1:])"
+_MODULATED = f" * (1 + {_BY_MATRIX % 1}) + {_BY_MATRIX % 2}"
+_PLAIN_LAYER_NORM = "torch.nn.functional.layer_norm({0}, {0}.shape[-1:], eps=epsilon)"
+_GE_GLU_SIDES = ("{0}.chunk(2, dim)[0 if activate_left else 1]", "{0}.chunk(2, dim)[activate_left]")
+_GE_GLU_GRADIENT = (
+    f"torch.ops.aten.gelu_backward({{dy}} * {_GE_GLU_SIDES[1]}, {_GE_GLU_SIDES[0]},"
+    " approximate='tanh' if approximate else 'none')"
+)
+_NLL_VARIANCE = "torch.clamp({2}, min=eps)"
+_NLL_GRADIENT = (
+    "(({dy} if reduction == 'none' else {dy}.reshape(()))"
+    " / ({0}.numel() if reduction == 'mean' else 1))"
+)
 _SCALED_SUM = "({0} * scale + {1})"
 _MATRICES = (
     "torch.matmul({0}.mT if transpose_x1 else {0}, {1}.mT if transpose_x2 else {1})",
@@ -86,6 +146,19 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f" {_ADAM_M}, {_ADAM_V})",
     ),
     "apply_gradient_descent": ("{0} - {1}.item() * {2}",),
+    "ada_layer_norm": (
+        f"({_PLAIN_LAYER_NORM}{_MODULATED}, {{0}}.mean(-1, True),"
+        " torch.rsqrt({0}.var(-1, correction=0, keepdim=True) + epsilon))",
+        f"{_PLAIN_LAYER_NORM}{_MODULATED}",
+    ),
+    "apply_adam_w": (
+        f"({{0}} - {{5}}.item() * ({_ADAM_W_STEP} + {{6}}.item() * {{0}}), {_ADAM_W_M},"
+        f" {_ADAM_W_V}) if not amsgrad else None",
+    ),
+    "apply_ftrl": (
+        f"torch.where(torch.abs({_FTRL_LINEAR}) > {{5}}.item(),"
+        f" (torch.sign({_FTRL_LINEAR}) * {{5}}.item() - {_FTRL_LINEAR}) / {_FTRL_QUADRATIC}, 0.0)",
+    ),
     "arg_max_with_value": ("tuple(torch.max({0}, dimension, keep_dims))[::-1]",),
     "arg_min_with_value": ("tuple(torch.min({0}, dimension, keep_dims))[::-1]",),
     "ascend_anti_quant": ("{0} * {1} * ({1} if sqrt_mode else 1)",),
@@ -96,6 +169,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "axpy": ("{0} + {2} * {1}", "{0} + alpha * {1}", "a * {0} + {1}"),
     "batch_mat_mul": _MATRICES,
     "bias_add": ("{0} + {1}",),
+    "chunk_cat": ("torch._chunk_cat({0}, dim, num_chunks)",),
     "circular_pad": (f"torch.nn.functional.pad({{0}}, {_PADS}, 'circular')",),
     "circular_pad_grad": (_PADDED_GRADIENT.replace("MODE", "'circular'"),),
     "clip_by_value": ("torch.clamp({0}, {1}.item(), {2}.item())",),
@@ -103,16 +177,38 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f"{_CLIPPED_GATE} * torch.sigmoid(alpha * {_CLIPPED_GATE}) * ({_CLIPPED_UP} + bias)"
         " if clamp_mode == 0 else None",
     ),
+    "clipped_swiglu_grad": (
+        f"torch.autograd.functional.vjp(lambda {{0}}: {_CLIPPED_GATE}"
+        f" * torch.sigmoid(alpha * {_CLIPPED_GATE}) * ({_CLIPPED_UP} + bias), {{0}}, {{dy}})[1]",
+    ),
     "concat": (
         "torch.cat({1}, {0}.item())",
         "torch.cat({0}, {1}.item())",
         "torch.cat(({0}, {1}), d)",
     ),
-    "div": ("torch.div({0}, {1}, rounding_mode=(None, 'trunc', 'floor')[mode])",),
+    "cross_entropy_grad": (
+        "(torch.softmax({0}, -1)"
+        " - torch.nn.functional.one_hot({1}.long(), {0}.shape[-1])).reshape({0}.shape)",
+    ),
+    "deep_norm": (
+        f"({_DEEP_SUM}.mean(-1, True),"
+        f" torch.rsqrt({_DEEP_SUM}.var(-1, correction=0, keepdim=True) + epsilon),"
+        f" torch.nn.functional.layer_norm({_DEEP_SUM}, {{0}}.shape[-1:], {{3}}, {{2}}, epsilon))",
+    ),
+    "deep_norm_grad": (
+        f"(alpha * {_DEEP_GRADIENT}, {_DEEP_GRADIENT}, {_SUMMED % 'dy'},"
+        f" {_SUMMED.replace('{%s}', f'{{dy}} * {_DEEP_ROOT} * {_DEEP_PART}')})",
+    ),
+    "diag_part": ("torch.diagonal({0}) if {0}.dim() == 2 else None",),
+    "div": (
+        "torch.div({0}, {1}, rounding_mode=(None, 'trunc', 'floor')[mode])",
+        "torch.div({0}, {1}, rounding_mode=None if {0}.is_floating_point() else 'trunc')",
+    ),
     "div_no_nan": ("torch.where({1} == 0, 0.0, {0} / {1})",),
     "elu_grad": ("{dy} * torch.where(activations > 0, 1.0, activations + 1.0)",),
     "exp": (f"torch.exp((scale * {{0}} + shift) * {_RECIPROCAL_SCALE})",),
     "fatrelu_mul": (f"torch.where({_GATE} > {{1}}.item(), {_GATE}, 0.0) * {_GATED}",),
+    "fill": ("torch.full_like(x, fill_value.item())",),
     "fill_diagonal": ("torch.clone({0}).fill_diagonal_({1}.item(), wrap)",),
     "foreach_copy": ("[torch.clone(tensor) for tensor in {0}]",),
     "foreach_pow_scalar_and_tensor": ("torch._foreach_pow({0}.item(), {1})",),
@@ -121,10 +217,26 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f" {_ROOT_MEAN_SQUARE.format(x=_SCALED_SUM, w='{2}')}, {_SCALED_SUM})",
     ),
     "fused_mul_add_n": ("{0} * {2}.item() + {1}",),
+    "gaussian_nll_loss_grad": (
+        f"({_NLL_GRADIENT} * ({{0}} - {{1}}) / {_NLL_VARIANCE},"
+        f" {_NLL_GRADIENT} * 0.5"
+        f" * (1 / {_NLL_VARIANCE} - ({{0}} - {{1}}) ** 2 / {_NLL_VARIANCE} ** 2))"
+        " if full in (False, True) else None",
+    ),
     "ge_glu": (f"({_GE_GLU} * {{0}}.chunk(2, dim)[1 if activate_left else 0], {_GE_GLU})",),
+    "ge_glu_grad": (
+        f"torch.cat([{_GE_GLU_GRADIENT}, {{dy}} * {{1}}] if activate_left"
+        f" else [{{dy}} * {{1}}, {_GE_GLU_GRADIENT}], dim)",
+    ),
     "gelu": ("torch.nn.functional.gelu({0}, approximate='tanh')",),
     "gelu_grad": ("torch.ops.aten.gelu_backward({dy}, {0}, approximate='tanh')",),
     "gelu_mul": (f"torch.nn.functional.gelu({_GATE}, approximate=approximate) * {_GATED}",),
+    "gemm": (
+        "{2}.item() * torch.matmul({0}.mT if transpose_a else {0}, {1}.mT if transpose_b else {1})"
+        " + {3}.item() * {4}",
+        "alpha * torch.matmul({0}.mT if transpose_a else {0}, {1}.mT if transpose_b else {1})"
+        " + beta * {2}",
+    ),
     "gemma_rms_norm": (
         "(torch.nn.functional.rms_norm({0}, {1}.shape, 1 + {1}, epsilon), "
         + _ROOT_MEAN_SQUARE.format(x="{0}", w="{1}")
@@ -133,7 +245,20 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "ger": ("{2} + alpha * torch.outer({0}, {1})",),
     "group_norm": (
         "(torch.nn.functional.group_norm({0}, num_groups, gamma, beta, eps),"
-        f" {_GROUPS}.mean(-1), torch.rsqrt({_GROUPS}.var(-1, correction=0) + eps))",
+        f" {_GROUP_STATISTICS})",
+    ),
+    "group_norm_grad": (
+        "torch.ops.aten.native_group_norm_backward({dy}, {2}, {0}, {1}, {3}, {2}.shape[0],"
+        " {2}.shape[1], {2}[0, 0].numel(), num_groups, [True, True, True])"
+        " if dx_is_require and dgamma_is_require and dbeta_is_require else None",
+    ),
+    "group_norm_silu": (
+        f"(torch.nn.functional.silu({_GROUP_NORM}) if activate_silu else {_GROUP_NORM},"
+        f" {_GROUP_STATISTICS})",
+    ),
+    "group_norm_swish": (
+        f"({_GROUP_NORM} * torch.sigmoid(swish_scale * {_GROUP_NORM}) if activate_swish"
+        f" else {_GROUP_NORM}, {_GROUP_STATISTICS})",
     ),
     # What it gave is clipped where what it was given is.
     "hardtanh_grad": ("torch.ops.aten.hardtanh_backward({dy}, {0}, min_val, max_val)",),
@@ -151,6 +276,8 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "layer_norm": (
         "torch.native_layer_norm({0}, normalized_shape.tolist(), gamma, beta, epsilon)",
     ),
+    "layer_norm_grad": (f"{_layer_norm_gradient(2, 1, 3)} if all(output_mask) else None",),
+    "layer_normalization_grad": (_layer_norm_gradient(2, 3, 1),),
     "lin_space": ("torch.linspace({0}.item(), {1}.item(), {2}.item())",),
     "log": (f"torch.log(scale * {{0}} + shift) / {_RECIPROCAL_SCALE}",),
     "log_softmax": ("torch.log_softmax({0}, axes[0])",),
@@ -163,6 +290,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "masked_scale": ("{0} * {1} * scale", "{0} * {1} * value"),
     "mat_mul": _MATRICES,
     "matmul_fp32": _MATRICES,
+    "modulate": (f"{{0}}{_MODULATED}",),
     "mul_no_nan": ("torch.where({1} == 0, 0.0, {0} * {1})",),
     "muls": ("{0} * value",),
     "pack": ("torch.stack({0}, axis)", "torch.stack(({0}, {1}), d)"),
@@ -174,7 +302,18 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "reflection_pad3d_grad": (_PADDED_GRADIENT.replace("MODE", "'reflect'"),),
     "relu_grad": ("{dy} * ({0} > 0)",),
     "rms_norm": (f"({_NORMED}, {_ROOT_MEAN_SQUARE})".format(x="{0}", w="{1}"),),
+    "rms_norm_grad": (
+        f"({_RMS_ROOT} * ({{dy}} * {_RMS_GAMMA} - {{0}} * {_RMS_ROOT}"
+        f" * torch.mean({{dy}} * {_RMS_GAMMA} * {{0}} * {_RMS_ROOT}, -1, True)),"
+        f" {_SUMMED.replace('{%s}', f'{{dy}} * {{0}} * {_RMS_ROOT}')})",
+    ),
     "rsqrt_grad": ("-0.5 * {dy} * {0} ** 3",),
+    "scaled_masked_softmax": ("torch.softmax({0} * scale, -1) if not fixed_triu_mask else None",),
+    "scaled_masked_softmax_grad": (
+        "torch.where({1}.bool() if not fixed_triu_mask else None, 0.0,"
+        " scale * {0} * ({dy} - torch.sum({dy} * {0}, -1, True)))",
+    ),
+    "scatter_add": ("torch.index_add({0}, 0, {1}.long(), {2})",),
     "select": ("torch.where({0}.bool(), {1}, {2})", "torch.where({2}.bool(), {0}, {1})"),
     "selu_grad": (
         "{dy} * torch.where(outputs > 0, 1.0507009873554805, outputs + 1.7580993408473766)",
@@ -219,6 +358,9 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         _SWISH_GRADIENT,
     ),
     "tensor_move": ("torch.clone({0})",),
+    "trans_quant_param": (
+        "{0}.float().view(torch.int32).long() & 0xFFFFE000 | 1 << 46 if round_mode == 0 else None",
+    ),
     "transpose": ("torch.permute({0}, {1}.tolist())",),
     "transposev": ("torch.permute({0}, {1}.tolist())",),
     "truncate_div": ("torch.div({0}, {1}, rounding_mode='trunc')",),

@@ -59,13 +59,19 @@ class Reference:
     golden: Golden | None
     wants_second: bool
 
-    def whole(self, inputs: Sequence[Input]) -> tuple[tuple[Array, ...], Part]:
-        """Return the outputs as arrays of their shapes, and flat with the second reference."""
+    def whole(
+        self, inputs: Sequence[Input], actual: Sequence[Array] = ()
+    ) -> tuple[tuple[Array, ...], Part]:
+        """Return the outputs as arrays of their shapes, and flat with the second reference.
+
+        Args:
+            actual: what the kernel wrote: whole numbers beyond their type may be its limit there.
+        """
         wide = [
             widen_input(value, dtype)
             for value, dtype in zip(inputs, self.case.dtypes, strict=False)
         ]
-        golden = self._golden(wide)
+        golden = self._golden(wide, actual)
         second = self._second(inputs) if self.wants_second else None
         flat = tuple(output.reshape(-1) for output in golden)
         other = None if second is None else tuple(output.reshape(-1) for output in second)
@@ -166,12 +172,13 @@ class Reference:
                 return None
         return views
 
-    def _golden(self, wide: Sequence[Input]) -> tuple[Array, ...]:
+    def _golden(self, wide: Sequence[Input], actual: Sequence[Array] = ()) -> tuple[Array, ...]:
         case = self.case
         attrs = {name: in_single_precision(value) for name, value in case.attrs}
         if case.golden and is_expression(case.golden):
             found = evaluate_expression(case.golden, self.spec, wide, attrs=attrs)
-            return _wrapped(found, [dtype for _, dtype in output_tensors(case, self.spec)])
+            dtypes = [dtype for _, dtype in output_tensors(case, self.spec)]
+            return _in_range(found, dtypes, actual)
         if case.golden and ".py:" not in case.golden:
             return _library_outputs(case.golden, wide)
         if case.golden:
@@ -234,16 +241,31 @@ def in_single_precision(value: AttrValue) -> AttrValue:
     return value
 
 
-def _wrapped(outputs: tuple[Array, ...], dtypes: Sequence[DType]) -> tuple[Array, ...]:
-    """Return whole numbers modulo their type's range, as torch and NumPy compute in it."""
+def _in_range(
+    outputs: tuple[Array, ...], dtypes: Sequence[DType], actual: Sequence[Array]
+) -> tuple[Array, ...]:
+    """Return whole numbers within their types: modulo the range, as torch and NumPy compute, or the
+    limit where the kernel has that, as what Cast narrows does."""
     if len(outputs) != len(dtypes):
         return outputs
+    written: Sequence[Array | None] = (
+        actual if len(actual) == len(outputs) else [None] * len(dtypes)
+    )
     return tuple(
-        output.astype(dtype.name).astype(np.int64)
+        _whole_in_range(output, dtype, array)
         if output.dtype == np.int64 and dtype.name in _WRAPPING
         else output
-        for output, dtype in zip(outputs, dtypes, strict=True)
+        for output, dtype, array in zip(outputs, dtypes, written, strict=True)
     )
+
+
+def _whole_in_range(output: Array, dtype: DType, actual: Array | None) -> Array:
+    wrapped: Array = output.astype(dtype.name).astype(np.int64)
+    if actual is None or actual.shape != output.shape:
+        return wrapped
+    limits = np.iinfo(dtype.name)
+    saturated = np.clip(output, limits.min, limits.max)
+    return np.where((saturated != output) & (actual == saturated), saturated, wrapped)
 
 
 def _single(value: Input, is_floating: bool) -> Input:

@@ -343,3 +343,228 @@ def test_a_name_that_another_ends_in_is_not_read_as_a_number() -> None:
     assert found is not None and dict(found.read) == {"beta": "int", "alpha": "int"}
     shapes = library_cases(spec, found.expression, found=found)[2].shapes
     assert shapes == ((7, 33), (7, 33), (7, 33), (1,), (1,))
+
+
+def _differentiated(forward: Any, wanted: Any, *inputs: np.ndarray) -> list[np.ndarray]:
+    """Return a function's gradients by torch, where `wanted` comes back to its result."""
+    torch = pytest.importorskip("torch")
+    tensors = [torch.tensor(array, requires_grad=True) for array in inputs]
+    found = torch.autograd.grad(forward(torch, *tensors), tensors, torch.tensor(wanted))
+    return [one.numpy() for one in found]
+
+
+def _normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    random = np.random.default_rng(7)
+    return [random.normal(size=shape) for shape in shapes]
+
+
+@pytest.mark.parametrize("op", ["LayerNormGradV3", "LayerNormalizationGrad"])
+def test_gradients_of_layer_norm_take_its_statistics(op: str) -> None:
+    x, dy, gamma = _normal((3, 5), (3, 5), (5,))
+    mean, rstd = x.mean(-1), 1 / np.sqrt(x.var(-1) + 1e-5)
+    expected = _differentiated(
+        lambda torch, x, g, b: torch.nn.functional.layer_norm(x, (5,), g, b),
+        *(dy, x, gamma, np.zeros(5)),
+    )
+    if op == "LayerNormGradV3":
+        spec = operator(op, "dy x rstd mean gamma", "a b c", "output_mask:list_bool=[true]")
+        given = _given(spec, dy, x, rstd[:, None], mean[:, None], gamma, output_mask=(True,))
+    else:
+        given = _given(operator(op, "dy x gamma mean rstd", "a b c"), dy, x, gamma, mean, rstd)
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+def test_gradients_of_rms_norm_take_its_root() -> None:
+    x, dy, gamma = _normal((3, 5), (3, 5), (5,))
+    expected = _differentiated(
+        lambda torch, x, g: torch.nn.functional.rms_norm(x, (5,), g, 1e-6), dy, x, gamma
+    )
+    rstd = 1 / np.sqrt((x**2).mean(-1) + 1e-6)
+    given = _given(operator("RmsNormGrad", "dy x rstd gamma", "dx dgamma"), dy, x, rstd, gamma)
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+def test_deep_norm_and_its_gradients() -> None:
+    x, gx, dy, beta, gamma = _normal((3, 5), (3, 5), (3, 5), (5,), (5,))
+    attrs = "alpha:float=0.5 epsilon:float=0.000001"
+    mean, rstd, y = _given(
+        operator("DeepNorm", "x gx beta gamma", "mean rstd y", attrs),
+        *(x, gx, beta, gamma),
+        alpha=0.5,
+        epsilon=1e-6,
+    )
+    whole = 0.5 * x + gx
+    np.testing.assert_allclose(mean[:, 0], whole.mean(-1))
+    np.testing.assert_allclose(y, (whole - mean) * rstd * gamma + beta)
+    expected = _differentiated(
+        lambda torch, x, gx, b, g: torch.nn.functional.layer_norm(0.5 * x + gx, (5,), g, b, 1e-6),
+        *(dy, x, gx, beta, gamma),
+    )
+    spec = operator("DeepNormGrad", "dy x gx gamma mean rstd", "a b c d", "alpha:float=0.5")
+    given = _given(spec, dy, x, gx, gamma, mean, rstd, alpha=0.5)
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+def test_gradients_of_group_norm_take_its_statistics() -> None:
+    x, dy, gamma = _normal((2, 4, 3), (2, 4, 3), (4,))
+    parts = x.reshape(2, 2, 6)
+    mean, rstd = parts.mean(-1), 1 / np.sqrt(parts.var(-1) + 1e-5)
+    expected = _differentiated(
+        lambda torch, x, g, b: torch.nn.functional.group_norm(x, 2, g, b),
+        *(dy, x, gamma, np.zeros(4)),
+    )
+    flags = {f"{name}_is_require": True for name in ("dx", "dgamma", "dbeta")}
+    attrs = "num_groups:int=2 data_format:string " + " ".join(f"{f}:bool=true" for f in flags)
+    spec = operator("GroupNormGrad", "dy mean rstd x gamma", "dx dgamma dbeta", attrs)
+    given = _given(spec, dy, mean, rstd, x, gamma, num_groups=2, data_format="NCHW", **flags)
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_the_gradient_of_a_gelu_gate_takes_its_gelu(left: bool) -> None:
+    torch = pytest.importorskip("torch")
+    x, dy = _normal((3, 8), (3, 4))
+
+    def forward(torch: Any, x: Any) -> Any:
+        parts = x.chunk(2, -1)
+        return torch.nn.functional.gelu(parts[0 if left else 1]) * parts[1 if left else 0]
+
+    (expected,) = _differentiated(forward, dy, x)
+    gelu = torch.nn.functional.gelu(torch.tensor(x).chunk(2, -1)[0 if left else 1]).numpy()
+    attrs = "dim:int=-1 approximate:int=0 activate_left:bool=false"
+    spec = operator("GeGluGradV2", "dy x gelu", "dx", attrs)
+    (given,) = _given(spec, dy, x, gelu, dim=-1, approximate=0, activate_left=left)
+    np.testing.assert_allclose(given, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_gradients_of_a_gaussian_loss_are_the_formulas(reduction: str) -> None:
+    x, target, var = _normal((3, 5), (3, 5), (3, 5))
+    dy = np.ones((3, 5)) if reduction == "none" else np.ones(1)
+    attrs = "full:bool=false eps:float=0.000001 reduction:string"
+    spec = operator("GaussianNllLossGrad", "gradOutput input target var", "a b", attrs)
+    values: dict[str, AttrValue] = {"full": False, "eps": 1e-6, "reduction": reduction}
+    given = _given(spec, dy, x, target, np.abs(var), **values)
+    expected = _differentiated(
+        lambda torch, x, v: torch.nn.functional.gaussian_nll_loss(
+            *(x, torch.tensor(target), v), eps=1e-6, reduction=reduction
+        ),
+        dy if reduction == "none" else np.array(1.0),
+        *(x, np.abs(var)),
+    )
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+def test_products_scaled_and_added_to_are_gemm() -> None:
+    a, b, c = _normal((3, 4), (5, 4), (3, 5))
+    attrs = "alpha:float=1 beta:float=1 transpose_a:bool=false transpose_b:bool=false"
+    flags = {"transpose_a": False, "transpose_b": True}
+    by_attrs = _given(
+        operator("GemmV3", "a b c?", "y", attrs), a, b, c, alpha=2.0, beta=3.0, **flags
+    )
+    attrs = "transpose_a:bool=false transpose_b:bool=false"
+    one, other = np.array([2.0]), np.array([3.0])
+    by_inputs = _given(
+        operator("GemmV2", "a b alpha beta c", "c", attrs), a, b, one, other, c, **flags
+    )
+    np.testing.assert_allclose(by_attrs[0], 2 * a @ b.T + 3 * c)
+    np.testing.assert_allclose(by_inputs[0], by_attrs[0])
+
+
+def test_modulation_is_that_of_each_matrix() -> None:
+    torch = pytest.importorskip("torch")
+    x, scale, shift = _normal((2, 3, 5), (2, 1, 5), (2, 1, 5))
+    (given,) = _given(operator("Modulate", "x scale shift", "y"), x, scale, shift)
+    np.testing.assert_allclose(given, x * (1 + scale) + shift)
+    spec = operator("AdaLayerNormV2", "x scale shift", "out mean rstd", "epsilon:float=0.001")
+    out, mean, rstd = _given(spec, x, scale, shift, epsilon=1e-3)
+    normed = torch.nn.functional.layer_norm(torch.tensor(x), (5,), eps=1e-3).numpy()
+    np.testing.assert_allclose(out, normed * (1 + scale) + shift)
+    np.testing.assert_allclose((x - mean) * rstd, normed)
+    single = operator("AdaLayerNorm", "x scale shift", "out", "epsilon:float=0.001")
+    np.testing.assert_allclose(_given(single, x, scale, shift, epsilon=1e-3)[0], out)
+
+
+def test_a_step_of_adam_w_decays_what_it_updates() -> None:
+    names = (
+        "var m v beta1_power beta2_power lr weight_decay beta1 beta2 epsilon grad max_grad_norm?"
+    )
+    attrs = "amsgrad:bool=false maximize:bool=false"
+    var, m, v, grad = np.array([[1.0], [0.5], [0.25], [2.0]])
+    numbers = [np.array([n]) for n in (0.5, 0.75, 0.1, 0.01, 0.5, 0.75, 0.125)]
+    spec = operator("ApplyAdamW", names, "var m v", attrs)
+    given = [var, m, v, *numbers, grad, np.zeros(1)]
+    new, first, second = _given(spec, *given, amsgrad=False, maximize=True)
+    assert (first[0], second[0]) == (0.5 * 0.5 - 0.5 * 2, 0.75 * 0.25 + 0.25 * 4)
+    step = first / (1 - 0.25) / (np.sqrt(second / (1 - 0.5625)) + 0.125)
+    np.testing.assert_allclose(new, 1 - 0.1 * step - 0.1 * 0.01 * 1)
+
+
+def test_a_step_of_ftrl_is_nothing_where_the_linear_part_is_small() -> None:
+    names = "var accum linear grad lr l1 l2 lr_power"
+    var, accum, linear, grad = np.array([[1.0, 1.0], [1.0, 4.0], [0.5, 0.0], [1.0, 0.01]])
+    numbers = [np.array([n]) for n in (0.5, 0.25, 0.125, -0.5)]
+    (new,) = _given(operator("ApplyFtrl", names, "var"), var, accum, linear, grad, *numbers)
+    root = np.sqrt(2.0)
+    moved = 0.5 + 1 - (root - 1) / 0.5
+    np.testing.assert_allclose(new, [(0.25 - moved) / (root / 0.5 + 0.25), 0.0])
+
+
+def test_numbers_of_scales_keep_19_bits_beside_a_flag() -> None:
+    spec = operator("TransQuantParamV2", "scale offset?", "y:uint64", "round_mode:int=0")
+    (bits,) = _given(spec, np.array([1.0001]), np.zeros(1), round_mode=0)
+    assert bits[0] == (int(np.float32(1.0001).view(np.uint32)) & 0xFFFFE000) | 1 << 46
+
+
+def test_shapes_of_what_is_normalised_are_found() -> None:
+    pytest.importorskip("torch")
+    # No more than two inputs after the first had shapes of their own.
+    spec = operator("RmsNormGrad", "dy x rstd gamma", "dx dgamma")
+    found = find_by_name(spec)
+    assert found is not None
+    shapes = [case.shapes for case in library_cases(spec, found.expression, found=found)]
+    assert ((3, 5, 65), (3, 5, 65), (3, 5), (65,)) in shapes
+    assert ((7, 33), (7, 33), (7,), (33,)) in shapes
+
+
+def test_a_gradient_of_one_number_and_square_matrices_are_found() -> None:
+    pytest.importorskip("torch")
+    attrs = "full:bool=false eps:float=0.000001 reduction:string"
+    spec = operator("GaussianNllLossGrad", "gradOutput input target var", "a b", attrs)
+    found = find_by_name(spec)
+    assert found is not None
+    case = library_cases(spec, found.expression, found=found)[2]
+    assert case.shapes == ((1,), (7, 33), (7, 33), (7, 33))
+    squares = library_cases(operator("Slogdet", "self", "sign log"), "torch.slogdet(self)")
+    assert [case.shape for case in squares][:2] == [(1, 1), (5, 5)]
+
+
+def test_quotients_of_whole_numbers_are_whole() -> None:
+    spec = operator("DivV2", "x1:int32 x2:int32", "y:int32")
+    (quotient,) = _given(spec, np.array([-7, 7]), np.array([2, 2]))
+    np.testing.assert_array_equal(quotient, [-3, 3])
+    np.testing.assert_array_equal(_given(spec, np.array([7.0]), np.array([2.0]))[0], [3.5])
+
+
+def test_what_is_cast_to_a_narrow_type_may_saturate() -> None:
+    pytest.importorskip("torch")
+    # It was to wrap as torch does, where kernels compute in half and cast back.
+    spec = operator("Sub", "x1:uint8 x2:uint8", "y:uint8")
+    project: Any = SimpleNamespace(name="sub", operators=(spec,))
+
+    class Saturates:
+        def __init__(self, limit: int) -> None:
+            self.limit = limit
+
+        def run(self, op_type: str, inputs: Any, attrs: Any, **named: Any) -> list[Any]:
+            found = inputs[0].astype(np.int64) - inputs[1]
+            return [np.where(found < 0, self.limit, found).astype(np.uint8)]
+
+    cases = project_cases(project, golden=None)
+    assert run_cases(project, cases, library=Saturates(0), golden=None).passed
+    assert not run_cases(project, cases, library=Saturates(1), golden=None).passed

@@ -169,7 +169,8 @@ uint64_t work_bytes(const Core& core, const Instr& instr, const LaneShape& shape
   }
   const uint64_t first = repeats * 2;
   uint64_t elements = round_up(first, per_block);
-  if (instr.mode == 0) return elements * element_bytes;
+  // Fewer elements than a repeat has are none by the documents' formula: one round finds both.
+  if (instr.mode == 0 || whole == 0) return elements * element_bytes;
   const uint64_t second = (first + per_repeat - 1) / per_repeat * 2;
   elements += round_up(second, per_block);
   if (second > 2) elements += round_up((second + per_repeat - 1) / per_repeat * 2, per_block);

@@ -13,6 +13,8 @@ class StorageShape {
 
   const Shape& GetOriginShape() const { return origin_; }
   const Shape& GetStorageShape() const { return storage_; }
+  /// As public tiling functions call it, on tensors whose two shapes are one; the documents do not have it.
+  const Shape& GetShape() const { return storage_; }
   Shape& MutableOriginShape() { return origin_; }
   Shape& MutableStorageShape() { return storage_; }
 
