@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, product
+from itertools import chain, islice, product
 
 import numpy as np
 
@@ -264,28 +264,31 @@ def _choices(
     free = [tensor.name for tensor in spec.inputs if tensor.name not in fixed][1:]
     last = shape[-1]
     options = dict.fromkeys(
+        (shape, shape[-1:], shape[:-1] or (1,), (1,), (*shape[:-2], last, last), (last, last))
+    )
+    # Twice as long, a row for each matrix, a number a channel, a row, or the first of the axes.
+    rarer = dict.fromkeys(
         (
-            *(shape, shape[-1:], shape[:-1] or (1,), (1,), (*shape[:-2], last, last), (last, last)),
-            *((*shape[:-1], 2 * last), (*shape[:-2], 1, last), shape[1:2] or (1,)),
+            *(*options, (*shape[:-1], 2 * last), (*shape[:-2], 1, last), shape[1:2] or (1,)),
             *((*shape[:-1], 1), (shape[0], 1)),
         )
     )
-    # What is normalised, a number a channel, a number a row.
+    # What is normalised, and numbers of rows and channels.
     few = dict.fromkeys(
         (
             *(shape, shape[-1:], shape[:-1] or (1,), (shape[0], 1), (*shape[:-1], 1)),
             shape[1:2] or (1,),
         )
     )
-    mixed: Iterable[tuple[Shape, ...]] = ()
-    if 1 < len(free) <= _MOST_MIXED:
-        mixed = product(options, repeat=len(free))
-    elif 1 < len(free) <= _MOST_OF_FEW:
-        mixed = islice(product(few, repeat=len(free)), _MOST_TRIES)
-    chosen = [(option,) * len(free) for option in options] if free else [()]
-    # A number a row for each of many inputs would fit by broadcasting.
-    first_chosen = 1 if len(free) > _MOST_MIXED else len(chosen)
-    for shapes in dict.fromkeys((*chosen[:first_chosen], *mixed, *chosen[first_chosen:])):
+    count = len(free)
+    tried: list[Iterable[tuple[Shape, ...]]] = [[(shape,) * count]]
+    if _MOST_MIXED < count <= _MOST_OF_FEW:
+        # A number a row for each of many inputs would fit by broadcasting.
+        tried += [islice(product(few, repeat=count), _MOST_TRIES)]
+    for found in (options, rarer) if count else ():
+        tried += [[(option,) * count for option in found]]
+        tried += [product(found, repeat=count)] if 1 < count <= _MOST_MIXED else []
+    for shapes in dict.fromkeys(chain.from_iterable(tried)):
         given = {**fixed, **dict(zip(free, shapes, strict=True))}
         yield tuple(given.get(tensor.name, shape) for tensor in spec.inputs)
     # A gradient of one number, which a loss is.

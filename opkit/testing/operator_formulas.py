@@ -248,8 +248,8 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f" {_GROUP_STATISTICS})",
     ),
     "group_norm_grad": (
-        "torch.ops.aten.native_group_norm_backward({dy}, {2}, {0}, {1}, {3}, {2}.shape[0],"
-        " {2}.shape[1], {2}[0, 0].numel(), num_groups, [True, True, True])"
+        "torch.ops.aten.native_group_norm_backward({dy}, {2}, {0}[:, :], {1}[:, :], {3},"
+        " {2}.shape[0], {2}.shape[1], {2}[0, 0].numel(), num_groups, [True, True, True])"
         " if dx_is_require and dgamma_is_require and dbeta_is_require else None",
     ),
     "group_norm_silu": (

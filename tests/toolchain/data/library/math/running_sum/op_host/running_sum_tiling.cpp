@@ -5,7 +5,7 @@ struct CompileInfo {};
 
 static ge::graphStatus Tiling(gert::TilingContext* context) {
   auto* sizes = context->GetTilingData<uint32_t[2]>();
-  (*sizes)[0] = static_cast<uint32_t>(context->GetInputShape(0)->GetStorageShape().GetShapeSize());
+  (*sizes)[0] = static_cast<uint32_t>(context->GetInputShape(0)->GetShape().GetShapeSize());
   (*sizes)[1] = static_cast<uint32_t>(context->GetOutputShape(1)->GetStorageShape().GetShapeSize());
   const int64_t* hidden = context->GetAttrs()->GetInt(0);
   OP_CHECK_IF(hidden == nullptr || *hidden != 7, OP_LOGE(context, "the private attribute is not there"),
