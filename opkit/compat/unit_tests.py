@@ -351,7 +351,8 @@ class _Attempt:
         if named is not None:
             return (named,)
         text, default = self._tiling(described)
-        headers = {path: read_text(path) for path in _own_headers(self.test)}
+        # A kernel's source that the tests include would come twice.
+        headers = {p: read_text(p) for p in _own_headers(self.test) if p.suffix != ".cpp"}
         structs = set(_STRUCT.findall(text))
         for path, header in headers.items():
             if structs & set(_STRUCT.findall(header)) or (

@@ -116,6 +116,31 @@ def test_a_tiling_header_and_scripts_are_where_the_librarys_own_build_puts_them(
 
 
 @pytest.mark.slow
+def test_a_kernel_that_the_tests_include_comes_once(tmp_path: Path) -> None:
+    # One that defines what reads tiling data was taken for the header that comes first.
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    source = root / "math/shift/tests/ut/op_kernel/test_shift.cpp"
+    source.write_text('#include "../../../op_kernel/shift.cpp"\n' + source.read_text())
+    kernel = root / "math/shift/op_kernel/shift.cpp"
+    kernel.write_text("struct ShiftTilingData {};\n" + kernel.read_text())
+    (test,) = find_unit_tests(root)
+    place = tmp_path / "place"
+    place.mkdir()
+    commands: list[list[str]] = []
+    try_unit_test(
+        test,
+        place,
+        compiler=("false",),
+        environment={},
+        seconds=60,
+        show=lambda argv: commands.append([*argv]),
+    )
+    first = [commands[0][place + 1] for place, word in enumerate(commands[0]) if word == "-include"]
+    assert first[0] == "cstdint" and not any(name.endswith(".cpp") for name in first)
+
+
+@pytest.mark.slow
 def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path: Path) -> None:
     root = tmp_path / "library"
     shutil.copytree(LIBRARY, root)

@@ -29,5 +29,7 @@ def test_less_than_a_repeat_takes_one_block(compile_kernel) -> None:
     x, y = np.arange(64, dtype=np.float32) % 7, np.zeros(8, np.float32)
     compile_kernel(LARGEST % 63)(x, y)
     assert y[0] == 6 and y.view(np.uint32)[1] == 6
-    with pytest.raises(KernelFault, match=r"ReduceMax writes bytes 0\.\.64 of a buffer that has 32"):
+    with pytest.raises(
+        KernelFault, match=r"ReduceMax writes bytes 0\.\.64 of a buffer that has 32"
+    ):
         compile_kernel(LARGEST % 64)(x, y)
