@@ -150,3 +150,16 @@ def test_the_shift_of_a_softmax_has_no_gradient_of_its_own(make_spec):
     other = backward(make_spec("exp(x - max(x, axis=-1))"))
     assert other is not None
     assert "==" in str(other.outputs[0].formula)
+
+
+def test_what_a_choice_hides_at_some_numbers_is_no_shift(gradients):
+    # Where w is small, the row's largest element does not reach the result.
+    x, w = [-1.0, 2.0, 0.5], [9.0, 9.0, 9.0]
+    wide, single = gradients("minimum(sum(x*max(x, axis=-1), axis=-1) + 2, w)", x=x, w=w)
+    (expected, _) = by_torch(
+        lambda x, w: torch.minimum((x * x.amax(-1, keepdim=True)).sum(-1, keepdim=True) + 2, w),
+        x=x,
+        w=w,
+    )
+    np.testing.assert_allclose(wide[0], expected)
+    np.testing.assert_allclose(single[0], expected, rtol=1e-6)
