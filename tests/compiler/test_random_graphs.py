@@ -6,6 +6,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler.fuzzing import random_graph
+from opkit.compiler.fuzzing_types import numbers_of_all_sizes, random_typed_graph
 from opkit.sanitizer import Check
 
 
@@ -38,3 +39,25 @@ def test_a_random_program_with_products_is_right_and_clean(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(1000, 1040))
 def test_more_random_programs_are_right_and_clean(seed: int) -> None:
     check_seed(seed)
+
+
+def check_types(seed: int) -> None:
+    graph, sizes = random_typed_graph(seed, named=seed % 2 == 1)
+    arrays = numbers_of_all_sizes(graph, oc.random_arrays(graph, sizes, seed), seed)
+    program = oc.compile(graph)
+    with Check(()) as checks:
+        difference = oc.verify(program, arrays)
+    assert difference is None, str(difference)
+    assert not checks.findings, checks.findings[0]
+
+
+# 63 copies one number for each batch.
+@pytest.mark.parametrize("seed", [0, 1, 2, 63])
+def test_a_random_program_of_many_types_is_right_and_clean(seed: int) -> None:
+    check_types(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1030))
+def test_more_random_programs_of_many_types_are_right_and_clean(seed: int) -> None:
+    check_types(seed)

@@ -140,7 +140,9 @@ class _Run:
             return self.loaded(step.mode)
         sources = [self.operand(source) for source in step.sources]
         if name == "Duplicate":
-            return np.full((1,) * len(self.extents), sources[0], _numpy(kind))
+            # A number that was read may be another one for each batch.
+            shape = np.broadcast_shapes((1,) * len(self.extents), np.shape(sources[0]))
+            return np.full(shape, sources[0], _numpy(kind))
         if name in ("Fill", "Accumulate"):
             return sources[0]
         if name in ("Reduce", "Fold"):
