@@ -199,6 +199,10 @@ class _Reverse(Rebuilder):
             axis, begin = settings["axis"], 0
             found: list[Value | None] = []
             for x in inputs:
+                if x.shape[axis] == 0:
+                    # No slice takes no elements.
+                    found.append(None)
+                    continue
                 stop = begin + x.shape[axis]
                 part = adjoint.apply("slice", axis=axis, start=begin, stop=stop, step=1)
                 found.append(part)

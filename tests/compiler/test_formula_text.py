@@ -66,6 +66,15 @@ def test_an_attribute_and_a_size_are_values() -> None:
     np.testing.assert_allclose(found[graph.outputs[0][1]], X * 3 + 5)
 
 
+def test_what_joins_without_elements_has_a_gradient_without_elements() -> None:
+    arrays = {"x": np.zeros((1, 0)), "z": np.ones((1, 3)), "g": np.ones((1, 3))}
+    text = "gradient(concat(x, z * 2, axis=1), g, {})"
+    assert oc.evaluate_formulas({"y": text.format("x")}, arrays).shape == (1, 0)
+    np.testing.assert_array_equal(
+        oc.evaluate_formulas({"y": text.format("z")}, arrays), np.full((1, 3), 2.0)
+    )
+
+
 def test_references_are_the_text_as_written_unless_they_may_be_simplified() -> None:
     x = np.array([-4.0, 9.0])
     with np.errstate(invalid="ignore"):
