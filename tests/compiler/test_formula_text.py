@@ -70,6 +70,8 @@ def test_what_joins_without_elements_has_a_gradient_without_elements() -> None:
     arrays = {"x": np.zeros((1, 0)), "z": np.ones((1, 3)), "g": np.ones((1, 3))}
     text = "gradient(concat(x, z * 2, axis=1), g, {})"
     assert oc.evaluate_formulas({"y": text.format("x")}, arrays).shape == (1, 0)
+    padded = "gradient(pad(x, ((0, 0), (1, 2))), g, x)"
+    assert oc.evaluate_formulas({"y": padded}, arrays).shape == (1, 0)
     np.testing.assert_array_equal(
         oc.evaluate_formulas({"y": text.format("z")}, arrays), np.full((1, 3), 2.0)
     )
