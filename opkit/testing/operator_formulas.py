@@ -169,7 +169,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "axpy": ("{0} + {2} * {1}", "{0} + alpha * {1}", "a * {0} + {1}"),
     "batch_mat_mul": _MATRICES,
     "bias_add": ("{0} + {1}",),
-    "chunk_cat": ("torch._chunk_cat({0}, dim, num_chunks)",),
     "circular_pad": (f"torch.nn.functional.pad({{0}}, {_PADS}, 'circular')",),
     "circular_pad_grad": (_PADDED_GRADIENT.replace("MODE", "'circular'"),),
     "clip_by_value": ("torch.clamp({0}, {1}.item(), {2}.item())",),
@@ -185,10 +184,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         "torch.cat({1}, {0}.item())",
         "torch.cat({0}, {1}.item())",
         "torch.cat(({0}, {1}), d)",
-    ),
-    "cross_entropy_grad": (
-        "(torch.softmax({0}, -1)"
-        " - torch.nn.functional.one_hot({1}.long(), {0}.shape[-1])).reshape({0}.shape)",
     ),
     "deep_norm": (
         f"({_DEEP_SUM}.mean(-1, True),"
@@ -308,7 +303,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f" {_SUMMED.replace('{%s}', f'{{dy}} * {{0}} * {_RMS_ROOT}')})",
     ),
     "rsqrt_grad": ("-0.5 * {dy} * {0} ** 3",),
-    "scaled_masked_softmax": ("torch.softmax({0} * scale, -1) if not fixed_triu_mask else None",),
     "scaled_masked_softmax_grad": (
         "torch.where({1}.bool() if not fixed_triu_mask else None, 0.0,"
         " scale * {0} * ({dy} - torch.sum({dy} * {0}, -1, True)))",

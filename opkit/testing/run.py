@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -199,7 +200,8 @@ def run_case(
     keep: int = 8,
 ) -> CaseResult:
     """Run one case and judge it; arguments and errors as `run_cases`."""
-    result = _launch_and_judge(library, case, spec, golden, standard, pictures, keep)
+    attempt = partial(_attempt, library, case, spec, golden, standard, pictures, keep)
+    result = _launch_and_judge(attempt, case, spec)
     if not case.expects_failure:
         return result
     if result.verdict in (Verdict.FAULT, Verdict.ERROR):
@@ -207,20 +209,8 @@ def run_case(
     return replace(result, verdict=Verdict.FAIL, message="expected to fail, and it ran")
 
 
-def _launch_and_judge(
-    library: Library,
-    case: Case,
-    spec: OpSpec,
-    golden: Golden | None,
-    standard: Standard,
-    pictures: bool,
-    keep: int,
-) -> CaseResult:
+def _launch_and_judge(attempt: Callable[[], CaseResult], case: Case, spec: OpSpec) -> CaseResult:
     start = time.perf_counter()
-
-    def attempt() -> CaseResult:
-        return _attempt(library, case, spec, golden, standard, pictures, keep)
-
     try:
         return attempt()
     except KernelFault as fault:

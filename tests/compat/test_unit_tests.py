@@ -16,6 +16,24 @@ from opkit.errors import UsageError
 LIBRARY = Path(__file__).parents[1] / "toolchain" / "data" / "library"
 
 
+def command_of(root: Path, place: Path) -> list[str]:
+    """Return the command that would compile the one unit test of a library, in a folder that is
+    made for it."""
+    (test,) = find_unit_tests(root)
+    place.mkdir()
+    commands: list[list[str]] = []
+    try_unit_test(
+        test,
+        place,
+        compiler=("false",),
+        environment={},
+        seconds=60,
+        show=lambda argv: commands.append([*argv]),
+    )
+    (argv,) = commands
+    return argv
+
+
 def test_cmake_says_the_chips_and_the_macros() -> None:
     (test,) = find_unit_tests(LIBRARY)
     assert (test.name, test.operator) == ("math/shift", "shift")
@@ -96,19 +114,8 @@ def test_a_tiling_header_and_scripts_are_where_the_librarys_own_build_puts_them(
             "COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/scripts/gen_data.py "
             "${CMAKE_BINARY_DIR}/tests/ut/op_kernel)\n"
         )
-    (test,) = find_unit_tests(root)
     place = tmp_path / "place"
-    place.mkdir()
-    commands: list[list[str]] = []
-    try_unit_test(
-        test,
-        place,
-        compiler=("false",),
-        environment={},
-        seconds=5,
-        show=lambda argv: commands.append([*argv]),
-    )
-    (argv,) = commands
+    argv = command_of(root, place)
     # A header of structs may leave <cstdint> to the library's own build.
     first = [argv[place + 1] for place, word in enumerate(argv) if word == "-include"]
     assert first == ["cstdint", str(own)]
@@ -124,19 +131,8 @@ def test_a_kernel_that_the_tests_include_comes_once(tmp_path: Path) -> None:
     source.write_text('#include "../../../op_kernel/shift.cpp"\n' + source.read_text())
     kernel = root / "math/shift/op_kernel/shift.cpp"
     kernel.write_text("struct ShiftTilingData {};\n" + kernel.read_text())
-    (test,) = find_unit_tests(root)
-    place = tmp_path / "place"
-    place.mkdir()
-    commands: list[list[str]] = []
-    try_unit_test(
-        test,
-        place,
-        compiler=("false",),
-        environment={},
-        seconds=60,
-        show=lambda argv: commands.append([*argv]),
-    )
-    first = [commands[0][place + 1] for place, word in enumerate(commands[0]) if word == "-include"]
+    argv = command_of(root, tmp_path / "place")
+    first = [argv[place + 1] for place, word in enumerate(argv) if word == "-include"]
     assert first[0] == "cstdint" and not any(name.endswith(".cpp") for name in first)
 
 
