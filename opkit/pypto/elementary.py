@@ -28,15 +28,6 @@ def _remainder(x: Any, other: Any, precision_type: object = None) -> Traced:
     return new_value(first.builder, "mod", x, other)
 
 
-def _sinh(x: Traced) -> Traced:
-    grown = x.apply("expm1")
-    return (grown + grown / (grown + 1.0)) * 0.5
-
-
-def _cosh(x: Traced) -> Traced:
-    return (x.apply("exp") + x.apply("neg").apply("exp")) * 0.5
-
-
 def _cbrt(x: Traced) -> Traced:
     size = x.apply("abs")
     root = (size.apply("log") * (1.0 / 3.0)).apply("exp")
@@ -61,20 +52,9 @@ def _acos(x: Traced) -> Traced:
     return ((1.0 - x) * (1.0 + x)).apply("sqrt").apply("atan2", x)
 
 
-def _asinh(x: Traced) -> Traced:
-    size = x.apply("abs")
-    square = size * size
-    above = size + square / ((square + 1.0).apply("sqrt") + 1.0)
-    return x.apply("sign") * above.apply("log1p")
-
-
 def _acosh(x: Traced) -> Traced:
     above = x - 1.0
     return (above + (above * (above + 2.0)).apply("sqrt")).apply("log1p")
-
-
-def _atanh(x: Traced) -> Traced:
-    return (x * 2.0 / (1.0 - x)).apply("log1p") * 0.5
 
 
 def _hypot(x: Traced, other: Traced) -> Traced:
@@ -184,6 +164,7 @@ def _dequantize(
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _renamed(name) for name in ("atan", "atan2", "tan", "exp2", "log2", "log10", "fmod")},
+    **{name: _renamed(name) for name in ("sinh", "cosh", "asinh", "atanh")},
     **{
         name: _renamed(operator)
         for name, operator in {
@@ -193,13 +174,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         }.items()
     },
     "remainder": _remainder,
-    "sinh": _sinh,
-    "cosh": _cosh,
     "asin": _asin,
     "acos": _acos,
-    "asinh": _asinh,
     "acosh": _acosh,
-    "atanh": _atanh,
     "hypot": _hypot,
     "lrelu": lambda x, negative_slope=0.01: x.apply("leaky_relu", slope=float(negative_slope)),
     "prelu": _prelu,

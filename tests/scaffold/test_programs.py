@@ -363,8 +363,10 @@ def test_formulas_without_axes_may_say_what_those_over_axes_say(formula: str, dt
     assert ("op_kernel/implied_grad.cpp" in tree) == (dtype != "int32")
 
 
-def test_a_step_that_does_not_wait_for_other_cores_waits_for_the_copies_of_its_own() -> None:
-    tree = tree_of(prototype({"y": "x.T", "z": "concat(x, x, axis=1)"}, x=["M", "N"]))
-    kernel = tree["op_kernel/named_axes.cpp"]
-    assert kernel.count("PipeBarrier<PIPE_ALL>();") == 1
-    assert "SyncAll" not in kernel
+def test_a_product_that_waits_for_no_core_waits_for_its_memory() -> None:
+    formulas = {"y": "x @ w", "z": "x @ v"}
+    kernel = tree_of(prototype(formulas, x=["M", "N"], w=["N", "K"], v=["N", "L"]))
+    entry = kernel["op_kernel/named_axes.cpp"]
+    entry = entry[entry.index("__global__") :]
+    assert entry.count("PipeBarrier<PIPE_ALL>();") == 1
+    assert "SyncAll" not in entry
