@@ -64,6 +64,8 @@ _SIN = (
     -0.00019807434000540525,
     2.6019292818091344e-06,
 )
+_SIN_END = float(1 << 17)
+"""From where on sin and cos would be off by more than 1e-5."""
 _ATAN = (
     (1.0, 1.1290637254714966, 0.28615790605545044, 0.008896326646208763),
     (1.0, 1.4623968601226807, 0.5736262202262878, 0.05045965313911438),
@@ -128,16 +130,20 @@ def _gelu(x: Value, approximate: str) -> Value:
 
 
 def _sine(x: Value, shift: float) -> Value:
+    """Return sin(x + pi * shift), of which the nearest multiple of pi is taken off."""
     turns = (x * (1.0 / math.pi) + shift).apply("round") - shift
     rest = x
     for part in _PI_PARTS:
         rest = rest - turns * part
-    square = rest * rest
-    value = rest * _horner(square, _SIN)
+    value = rest * _horner(rest * rest, _SIN)
     # Every half turn changes the sign: n - 2 * floor(n / 2) is 0 or 1.
     whole = turns + shift
     odd = whole - (whole * 0.5).apply("floor") * 2.0
-    return value * (1.0 - odd * 2.0)
+    value = value * (1.0 - odd * 2.0)
+    if x.dtype == "float16":
+        return value
+    # Multiples of the parts of pi are rounded further out, and what remains is any number.
+    return x.apply("abs").apply("less", _SIN_END).apply("where", value, math.nan)
 
 
 def _sin(x: Value) -> Value:
@@ -145,15 +151,7 @@ def _sin(x: Value) -> Value:
 
 
 def _cos(x: Value) -> Value:
-    # cos(x) = sin(x + pi/2): the nearest odd multiple of pi/2 is taken off, exactly.
-    turns = (x * (1.0 / math.pi) - 0.5).apply("round") + 0.5
-    rest = x
-    for part in _PI_PARTS:
-        rest = rest - turns * part
-    value = rest * _horner(rest * rest, _SIN)
-    whole = turns - 0.5
-    odd = whole - (whole * 0.5).apply("floor") * 2.0
-    return value * (odd * 2.0 - 1.0)
+    return _sine(x, 0.5)
 
 
 def _atan(x: Value) -> Value:

@@ -177,3 +177,14 @@ def test_kernels_declare_what_they_use() -> None:
         for body in text.split("const uint32_t count = ")[1:]:
             rest = body[body.index(";") : body.index("\n    }\n")]
             assert re.search(r"\bcount\b", rest), rest
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_angles_of_many_turns_are_right_or_no_numbers(name: str) -> None:
+    near = np.random.default_rng(5).uniform(-(2.0**17), 2.0**17, 250).astype(np.float32)
+    far = np.array([2.0**17, -3e5, 1e9, -3e38, np.inf, np.nan], np.float32)
+    kernel = oc.compile(lambda x: x.apply(name), oc.TensorSpec("x", (256,), "float32"))
+    result = kernel(np.concatenate([near, far]))
+    wanted = getattr(np, name)(near.astype(np.float64))
+    np.testing.assert_allclose(result[:250], wanted, atol=1e-5)
+    assert np.isnan(result[250:]).all()
