@@ -8,9 +8,10 @@ from .builder import GraphBuilder, Value
 from .dimensions import is_one
 from .graph import Graph
 
-__all__ = ["random_graph"]
+__all__ = ["EXTENTS", "random_graph"]
 
-_EXTENTS = (1, 2, 3, 5, 7, 8, 16, 17, 31, 33, 64, 65, 100, 127, 130, 257, 600)
+EXTENTS = (1, 2, 3, 5, 7, 8, 16, 17, 31, 33, 64, 65, 100, 127, 130, 257, 600)
+"""Around the ends of blocks, repeats and tiles."""
 _MOST_ELEMENTS = 20000
 _UNARY = (
     "tanh",
@@ -61,7 +62,7 @@ class _Random:
     def shape(self) -> tuple[int, ...]:
         while True:
             rank = self.random.randint(1, 4)
-            shape = tuple(self.random.choice(_EXTENTS) for _ in range(rank))
+            shape = tuple(self.random.choice(EXTENTS) for _ in range(rank))
             total = 1
             for extent in shape:
                 total *= extent
@@ -98,7 +99,7 @@ class _Random:
 
     def product(self, x: Value) -> Value:
         depth = int(x.shape[-1])
-        columns = self.random.choice(_EXTENTS[2:])
+        columns = self.random.choice(EXTENTS[2:])
         turned = self.random.random() < 0.5
         shape = (columns, depth) if turned else (depth, columns)
         matrix = self.builder.input(f"w{self.matrices}", shape, x.dtype)

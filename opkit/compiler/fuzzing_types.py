@@ -11,12 +11,12 @@ import numpy as np
 
 from .builder import GraphBuilder, Value
 from .dimensions import dimension
+from .fuzzing import EXTENTS
 from .graph import Graph, GraphError
 from .table import is_floating
 
 __all__ = ["numbers_of_all_sizes", "random_typed_graph"]
 
-_EXTENTS = (1, 2, 3, 5, 7, 8, 16, 17, 31, 33, 64, 65, 100, 127, 130, 257, 600)
 _MOST_ELEMENTS = 12000
 _FRACTIONS = ("float16", "float32", "bfloat16")
 _WHOLE = ("int8", "uint8", "int16", "int32")
@@ -91,7 +91,7 @@ class _Typed:
         return self.builder.graph(), self.sizes
 
     def inputs(self) -> list[Value]:
-        extents = [self.random.choice(_EXTENTS) for _ in range(self.random.randint(1, 4))]
+        extents = [self.random.choice(EXTENTS) for _ in range(self.random.randint(1, 4))]
         while math.prod(extents) > _MOST_ELEMENTS:
             extents[extents.index(max(extents))] //= 4
         shape: list[object] = []

@@ -6,7 +6,6 @@ cannot part.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from .graph import GraphError, Node, Tensor
 from .hosted import OperatorKernel
 from .kernel_class import TilingValue
 from .launch_numbers import Host, Term, divide_up, extent_term, named
-from .text import Text, identifier
+from .text import Text, identifier, special_number
 from .vector import element_bytes, shares_of, tensor_values, tile_for
 from .vector_kernels import VectorKernel
 
@@ -218,10 +217,7 @@ def _scalar(
     settings = node.settings
     if node.operator == "constant":
         value: Any = settings["value"]
-        number = float(value)
-        if math.isfinite(number):
-            return repr(number)
-        return "NAN" if math.isnan(number) else "INFINITY" if number > 0 else "-INFINITY"
+        return special_number(float(value)) or repr(float(value))
     if node.operator == "extent":
         extent: Any = settings["extent"]
         return f"static_cast<double>({_text(extent_term(extent, sizes))})"

@@ -6,7 +6,7 @@ Vector kernels are the compiler's own; here are the others, written for all shap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -26,11 +26,11 @@ from .cube import (
     most_slots,
     product_values,
 )
-from .dimensions import Dimension, is_one, product, same, shape_text
+from .dimensions import is_one, product, same, shape_text
 from .fusion import Group
 from .graph import Graph, GraphError, Node, Tensor
 from .hosted_library import LIBRARY_GROUPS, library_kernel
-from .kernel_class import KernelClass, TilingValue
+from .kernel_class import ExtentOf, KernelClass, Launch, TilingValue
 from .launch_numbers import Term, named
 from .movements import MOVEMENTS, constant_bits
 from .moving import (
@@ -50,9 +50,6 @@ from .vector import tensor_values
 from .vector_kernels import VectorKernel
 
 __all__ = ["HostedKernel", "OperatorKernel", "Share", "operator_kernels", "shares_of_kernel"]
-
-ExtentOf: TypeAlias = Callable[[Dimension], Any]
-Launch: TypeAlias = Callable[[Any, ExtentOf, Mapping[str, Any]], tuple[Any, Sequence[TilingValue]]]
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@ whole numbers, random numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from .dimensions import Dimension, product
+from .dimensions import product
 from .fusion import Group
 from .graph import Graph, GraphError
-from .kernel_class import KernelClass, TilingValue, class_of, struct_of
+from .kernel_class import ExtentOf, KernelClass, Launch, TilingValue, class_of, struct_of
 from .launch_numbers import divide_up, least, most
 from .library import HEADERS, KINDS, RANDOM_TILE
 from .table import normal_axes
@@ -18,8 +18,6 @@ from .text import Text
 __all__ = ["LIBRARY_GROUPS", "library_kernel"]
 
 LIBRARY_GROUPS = ("sort", "argmax", "argmin", "whole_sum", "random_uniform")
-ExtentOf: TypeAlias = Callable[[Dimension], Any]
-Launch: TypeAlias = Callable[[Any, ExtentOf, Mapping[str, Any]], tuple[Any, Sequence[TilingValue]]]
 _LINE = (
     *(("kind", "uint32_t"), ("result_kind", "uint32_t"), ("action", "uint32_t")),
     *(("is_descending", "uint32_t"), ("outer", "int64_t"), ("length", "int64_t")),

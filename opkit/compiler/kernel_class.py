@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from .dimensions import Dimension
 from .text import Text, identifier, upper
 
-__all__ = ["KernelClass", "TilingValue", "class_of", "pack_tiling", "struct_of"]
+__all__ = [
+    "ExtentOf",
+    "KernelClass",
+    "Launch",
+    "TilingValue",
+    "class_of",
+    "pack_tiling",
+    "struct_of",
+]
 
 _CODES = {"int64_t": "q", "uint64_t": "Q", "uint32_t": "I", "int32_t": "i", "float": "f"}
 
@@ -55,6 +64,13 @@ class TilingValue:
     cpp_type: str
     value: Any
     """A number, or a term of the host's C++."""
+
+
+ExtentOf: TypeAlias = Callable[[Dimension], Any]
+"""Returns an extent as a number, or as a term of the host's C++."""
+Launch: TypeAlias = Callable[[Any, ExtentOf, Mapping[str, Any]], tuple[Any, Sequence[TilingValue]]]
+"""Returns the cores that a launch takes and its tiling data, from the cores that the chip has,
+the numbers of named sizes and those that come with a launch."""
 
 
 def class_of(name: str) -> str:

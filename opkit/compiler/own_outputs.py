@@ -37,10 +37,7 @@ class _Copies(Rebuilder):
         self.copies = copies
 
     def copied(self) -> Graph:
-        for node in self.graph.nodes:
-            with self.builder.at(node.location):
-                inputs = [self.values[name] for name in node.inputs]
-                self.values[node.output.name] = self.same(node, inputs)
+        self._apply(self.same)
         for name, tensor in self.graph.outputs:
             value = self.values[tensor]
             producer = self.graph.producers.get(tensor)

@@ -23,6 +23,7 @@ __all__ = [
     "as_promoted",
     "broadcast",
     "is_floating",
+    "limits_of",
     "normal_axes",
     "promote",
     "wrapped",
@@ -87,14 +88,23 @@ def is_floating(dtype: str) -> bool:
     return "float" in dtype
 
 
-def wrapped(dtype: str, number: float) -> float:
-    """Return a number as it wraps in a data type of whole numbers; itself in others."""
+def limits_of(dtype: str) -> tuple[int, int] | None:
+    """Return the least and the largest of a data type of whole numbers; None for others."""
     row = find_dtype(dtype)
     if row is None or not dtype.startswith(("int", "uint")):
+        return None
+    count = 1 << 8 * row.size_bytes
+    low = -count // 2 if dtype.startswith("int") else 0
+    return low, low + count - 1
+
+
+def wrapped(dtype: str, number: float) -> float:
+    """Return a number as it wraps in a data type of whole numbers; itself in others."""
+    limits = limits_of(dtype)
+    if limits is None:
         return number
-    bits = 8 * row.size_bytes
-    low = -(1 << bits - 1) if dtype.startswith("int") else 0
-    return (number - low) % (1 << bits) + low
+    low, high = limits
+    return (number - low) % (high - low + 1) + low
 
 
 def promote(left: str, right: str) -> str:

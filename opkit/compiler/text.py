@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 
 from .graph import Location
 
-__all__ = ["HEAD", "Text", "identifier", "upper"]
+__all__ = ["HEAD", "Text", "identifier", "special_number", "upper"]
 
 HEAD = '#include "kernel_operator.h"\n\nusing namespace AscendC;\n\n'
 """What every kernel's file begins with."""
@@ -113,6 +114,13 @@ def identifier(name: str) -> str:
     if text[0].isdigit():
         text = f"t{text}"
     return f"{text}Value" if text in _TAKEN or text.endswith(_MEMBERS) else text
+
+
+def special_number(number: float) -> str | None:
+    """Return the C++ of infinities and of what is no number; None for others."""
+    if math.isfinite(number):
+        return None
+    return "NAN" if math.isnan(number) else "INFINITY" if number > 0 else "-INFINITY"
 
 
 def upper(name: str) -> str:

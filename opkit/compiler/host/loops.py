@@ -9,7 +9,7 @@ from ..dimensions import Dimension, product
 from ..fusion import FusedGraph
 from ..graph import GraphError, Node, Tensor
 from ..loops import LoopWriter
-from ..text import Text, identifier
+from ..text import Text, identifier, special_number
 from ..vector import domain_of
 
 __all__ = ["HostFunction", "storage_type", "write_loops"]
@@ -272,11 +272,8 @@ class _Loops(LoopWriter):
             if isinstance(number, bool | int) and self.kind(name) not in ("float", "double"):
                 return str(int(number))
             value = float(number)  # type: ignore[arg-type]
-            if value != value:
-                return "NAN"
-            if value in (float("inf"), float("-inf")):
-                return "INFINITY" if value > 0 else "-INFINITY"
-            return f"{value!r}{'' if self.kind(name) == 'double' else 'f'}"
+            suffix = "" if self.kind(name) == "double" else "f"
+            return special_number(value) or f"{value!r}{suffix}"
         if name not in self.scalars:
             self.scalars.append(name)
         return f"static_cast<{self.kind(name)}>(scalars[{self.scalars.index(name)}])"

@@ -10,7 +10,7 @@ from opkit.dtypes import find_dtype
 from ..fusion import FusedGraph, Group
 from ..graph import GraphError, Location, Node, Tensor
 from ..operators import OPERATORS
-from ..table import is_floating
+from ..table import is_floating, limits_of
 from .domain import Domain, Space
 from .steps import Derived, Field, Number, Operand, Program, Scalar, Section, Step, Value
 
@@ -429,9 +429,11 @@ class _Lowering:
             return result
         if own == "int32":
             return self.wrapped(result, node.output.dtype)
-        low, high = _LIMITS[node.output.dtype]
-        result = self.emit("Maxs", space, kind, (result, Number(low)))
-        return self.emit("Mins", space, kind, (result, Number(high)))
+        limits = limits_of(node.output.dtype)
+        assert limits is not None
+        for name, limit in zip(("Maxs", "Mins"), limits, strict=True):
+            result = self.emit(name, space, kind, (result, Number(limit)))
+        return result
 
     def on_compare(self, node: Node, space: Space, kind: str, mode: str) -> Value:
         kinds = {self.kind_of(self.graph.tensors[name]) for name in node.inputs}
@@ -581,7 +583,6 @@ def _inverse(operand: Operand) -> Operand:
     return Derived(operand, "1/")
 
 
-_LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
 # Results are in the type of the operands, or made to be.
 _WITHIN = frozenset({"cast", "where", "maximum", "minimum", "broadcast_to"})
 # Each bit of a result follows from the same and lower bits of the operands.

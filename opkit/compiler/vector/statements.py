@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from opkit.dtypes import find_dtype
 
 from ..graph import Graph
-from ..text import Text, upper
+from ..text import Text, special_number, upper
 from .plan import ONE_CAPACITY, ROW_CAPACITY, Place, Plan
 from .steps import Field, Number, Operand, Program, Scalar, Section, Step, Value
 from .tiling import TilingLayout
@@ -39,17 +39,13 @@ def literal(value: float | int, kind: str) -> str:
     if kind not in ("float32", "float16"):
         # The least int32 has no literal: 2147483648, of which it is the negative, is a long.
         return "INT32_MIN" if value == -(1 << 31) else str(int(value))
-    number = float(value)
-    if number != number:
-        return "NAN"
-    if number in (float("inf"), float("-inf")):
-        return "INFINITY" if number > 0 else "-INFINITY"
     import numpy as np
 
     with np.errstate(over="ignore"):
-        short = np.float32(number)
-    if np.isinf(short):
-        return "INFINITY" if number > 0 else "-INFINITY"
+        short = np.float32(value)
+    special = special_number(float(short))
+    if special is not None:
+        return special
     text = str(short)
     mantissa, _, exponent = text.partition("e")
     if "." not in mantissa:
