@@ -90,6 +90,13 @@ BODIES = {
         "Duplicate(b, (T)0, 128); Exp(b, a, (uint64_t)16, 1, {1, 1, 8, 8});",
         lambda x: np.where(np.arange(COUNT) % 128 < 16, np.exp(x), 0),
     ),
+    # Each repeat adds to what the one before wrote.
+    "a sum of repeats": (
+        "Duplicate(b, (T)0, 128); Add(b, a, b, (uint64_t)64, 2, {1, 1, 1, 0, 4, 0});",
+        lambda x: np.where(
+            np.arange(COUNT) % 128 < 64, x.reshape(2, 2, 64).sum(1).repeat(2, 0).reshape(-1), 0
+        ),
+    ),
     "a copy on the chip": ("Exp(c, a, 128); DataCopy(b, c, 128);", np.exp),
     "a selection": (
         "Exp(c, a, 128); Duplicate(work, (T)0, 128);"
@@ -155,6 +162,21 @@ def test_a_trace_has_the_instructions_that_led_to_an_element(
     assert steps[1]["operands"] == [float(x[130])] * 2
     assert [step["scalar"] for step in steps] == [None, None, 1000.0, -1000.0]
     assert [step["instruction"] for step in steps] == sorted(step["instruction"] for step in steps)
+
+
+def test_a_trace_goes_through_the_repeats_of_an_instruction(
+    compile_kernel: Callable[..., Any], x: np.ndarray
+) -> None:
+    kernel = compile_kernel(KERNEL % {"type": "half", "body": BODIES["a sum of repeats"][0]})
+    y = np.zeros_like(x)
+    with wide(core=0) as emulator:
+        kernel(x, y, block_dim=2)
+        steps = emulator.wide_trace(y, 3)
+    assert [step["op"] for step in steps if step["op"] != "DataCopy"] == ["Duplicate", "Add", "Add"]
+    assert {step["gm_address"] - x.ctypes.data for step in steps if step["gm_address"]} == {6, 134}
+    first, second = (step for step in steps if step["op"] == "Add")
+    assert first["operands"] == [float(x[3]), 0.0] and first["actual"] == float(x[3])
+    assert second["operands"] == [float(x[67]), float(x[3])]
 
 
 def test_what_is_not_followed_is_named(compile_kernel: Callable[..., Any], x: np.ndarray) -> None:

@@ -34,6 +34,10 @@ struct Pending {
   Source sources[3];
   uint8_t source_count = 0;
   uint64_t gm_address = 0;
+  uint32_t earlier[3] = {0, 0, 0};  ///< sources that an earlier repeat writes: 1 + its place among the pending
+  bool is_passed = false;           ///< a later repeat writes over it
+  double actual = 0;                ///< of what is passed, to single precision
+  uint32_t node = 0;
 };
 
 /// An element that moves unchanged: found again by its bits.
@@ -91,7 +95,7 @@ class WideObserver final : public Observer {
   }
 
   void after(const Core& core, const Instr& instr) override {
-    for (const Pending& item : pending_) complete(core, instr, item);
+    for (Pending& item : pending_) complete(core, instr, item);
     if (!moved_.empty()) complete_moves(core, instr);
     if (row_of(instr.op).family == Family::DataCopy && instr.dst.space == Space::GM) ++stores_[core.index];
     pending_.clear();
@@ -194,21 +198,48 @@ class WideObserver final : public Observer {
     if (row.apply == nullptr || !is_floating(instr.dst.dtype)) return forget_writes(core, instr, false);
     const VectorUse use = elementwise_use(core, instr);
     const Source s = row.has_scalar ? scalar(core, instr.scalar_bits[0], instr.scalar_dtype) : Source();
+    // What one repeat writes the next may read, as sums do whose strides between repeats are 0.
+    std::unordered_map<uint64_t, uint32_t> written;
+    uint32_t noted = 0;
+    uint32_t last_repeat = 0;
+    const auto end_repeat = [&] {
+      for (; noted < pending_.size(); ++noted) {
+        uint32_t& place = written[pending_[noted].address];
+        if (place != 0) pending_[place - 1].is_passed = true;
+        place = noted + 1;
+      }
+    };
     for_each_lane(use.shape, [&](uint32_t repeat, uint32_t lane) {
+      if (repeat != last_repeat) end_repeat();
+      last_repeat = repeat;
       Pending item;
       item.address = lane_address(use.shape, instr.dst, repeat, lane);
       item.type = instr.dst.dtype;
+      const auto take = [&](const Operand& operand, uint64_t address) {
+        const auto found = operand.space == instr.dst.space ? written.find(address) : written.end();
+        Source& source = item.sources[item.source_count];
+        if (found == written.end()) {
+          source = read(core, operand, address);
+        } else {
+          const Pending& before = pending_[found->second - 1];
+          source = {before.actual, before.wide, 0};
+          item.earlier[item.source_count] = found->second;
+        }
+        ++item.source_count;
+        return source;
+      };
       for (uint32_t i = 0; i < instr.source_count; ++i) {
-        item.sources[i] = read(core, instr.src[i], lane_address(use.shape, instr.src[i], repeat, lane));
+        take(instr.src[i], lane_address(use.shape, instr.src[i], repeat, lane));
       }
-      item.source_count = instr.source_count;
-      Source old;
-      if (reads_destination(instr.op)) old = item.sources[item.source_count++] = read(core, instr.dst, item.address);
-      const double b = instr.source_count > 1 ? item.sources[1].wide : item.sources[0].wide;
-      item.wide = rounded(row.apply(item.sources[0].wide, b, old.wide, s.wide, 0));
+      const Source old = reads_destination(instr.op) ? take(instr.dst, item.address) : Source();
+      const Source& a = item.sources[0];
+      const Source& b = item.sources[instr.source_count > 1 ? 1 : 0];
+      item.wide = rounded(row.apply(a.wide, b.wide, old.wide, s.wide, 0));
+      item.actual = static_cast<float>(row.apply(a.actual, b.actual, old.actual, s.actual, 0));
       if (row.has_scalar && s.node != 0 && item.source_count < 3) item.sources[item.source_count++] = s;
       pending_.push_back(item);
     });
+    end_repeat();
   }
 
   void note_cast(const Core& core, const Instr& instr) {
@@ -373,7 +404,14 @@ class WideObserver final : public Observer {
     });
   }
 
-  void complete(const Core& core, const Instr& instr, const Pending& item) {
+  void complete(const Core& core, const Instr& instr, Pending& item) {
+    for (uint8_t i = 0; i < item.source_count; ++i) {
+      if (item.earlier[i] != 0) item.sources[i].node = pending_[item.earlier[i] - 1].node;
+    }
+    if (item.is_passed) {
+      item.node = trace(core, instr, item, item.actual, item.wide);
+      return;
+    }
     WideCell* cell = memory_.cell(core, item.space, item.address);
     if (cell == nullptr) return;
     const uint32_t bytes = size_bytes(item.type);
@@ -385,7 +423,7 @@ class WideObserver final : public Observer {
     cell->bytes = static_cast<uint8_t>(bytes);
     cell->core = static_cast<int32_t>(core.index);
     cell->store = item.space == Space::GM ? stores_[core.index] : 0;
-    cell->node = trace(core, instr, item, actual, cell->wide);
+    cell->node = item.node = trace(core, instr, item, actual, cell->wide);
   }
 
   /// A copy on the chip is no computation: it hands its source's node on.
