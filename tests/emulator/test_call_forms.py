@@ -94,6 +94,7 @@ COMPARE = """
   NAME(bytes, a, OTHER, CMPMODE::EQ, mask, 1, PARAMS);
   NAME<T, uint8_t, false>(bytes, a, OTHER, CMPMODE::EQ, MASK_PLACEHOLDER, 1, PARAMS);
   NAME(bytes.ReinterpretCast<int8_t>(), a, OTHER, CMPMODE::EQ, 256);
+  NAME(c, a, OTHER, CMPMODE::EQ, 256);
 """
 REDUCE = """
   NAME(c, a, work, length INDEX);
@@ -156,6 +157,7 @@ SPECIAL = {
     "Select": """
   Select(c, bytes, a, s, SELMODE::VSEL_TENSOR_SCALAR_MODE, length);
   Select(c, bytes, a, b, SELMODE::VSEL_TENSOR_TENSOR_MODE, length);
+  Select(c, b, a, b, SELMODE::VSEL_TENSOR_TENSOR_MODE, length);
   Select(c, bytes, a, s, SELMODE::VSEL_TENSOR_SCALAR_MODE, bits, 1, two);
   Select(c, bytes, a, s, SELMODE::VSEL_TENSOR_SCALAR_MODE, mask, 1, two);
   Select(c, bytes, a, b, SELMODE::VSEL_CMPMASK_SPR, bits, 1, two);

@@ -5,11 +5,10 @@
 
 namespace opkit::vec {
 
-/// A destination of bits, whatever whole numbers hold them: documents say int8_t and uint8_t, public kernels also
-/// compare into the uint16_t that Not and Select go on with.
+/// A destination of bits, whatever holds them: documents say int8_t and uint8_t, public kernels also compare into the
+/// uint16_t that Not goes on with, and into a tensor of the sources' type that only Select reads.
 template <typename T>
 inline Operand comparison_bits(const AscendC::LocalTensor<T>& tensor) {
-  static_assert(std::is_integral<T>::value, "Compare: the destination holds bits; its elements are whole numbers");
   Operand operand = tensor.operand();
   operand.dtype = DType::U8;
   return operand;
