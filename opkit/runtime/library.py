@@ -107,7 +107,8 @@ class Library:
                 operator of one output, else one entry an output, None for a fresh one.
             out_shape: shapes of outputs that the operator does not infer, as `out`; the operator's
                 own InferShape counts first.
-            out_dtype: dtype names of outputs that the operator does not infer, likewise.
+            out_dtype: dtype names of outputs that the operator does not infer, likewise; those of
+                a combination that its OpDef lists count before what it infers.
         Returns:
             Fresh C-contiguous arrays, or those of `out`; bfloat16 as uint16.
         Raises:

@@ -151,6 +151,48 @@ def test_the_callers_shape_and_type_count_where_inference_leaves_them(library: P
     np.testing.assert_array_equal(first, [5, 6, 7])
 
 
+def test_the_callers_types_count_where_the_opdef_lists_them(library: Path) -> None:
+    # The host code infers float32 whatever the kernel is asked for: the graph's view, not aclnn's.
+    typed = shutil.copytree(library / "math" / "running_sum", library / "math" / "typed_sum")
+    shutil.rmtree(typed / "build", ignore_errors=True)
+    definition = typed / "op_host" / "running_sum_def.cpp"
+    text = definition.read_text().replace("{ge::FORMAT_ND}", "{ge::FORMAT_ND, ge::FORMAT_ND}")
+    text = text.replace("{ge::DT_FLOAT}", "{ge::DT_FLOAT, ge::DT_FLOAT}")
+    before, first, after = text.partition('Output("first")')
+    after = after.replace("ge::DT_FLOAT}", "ge::DT_INT32}", 1)
+    definition.write_text(before + first + after)
+    kernel = typed / "op_kernel" / "running_sum.cpp"
+    kernel.write_text(
+        kernel.read_text().replace(
+            "DataCopy(begin, left, first_count);",
+            "if constexpr (sizeof(DTYPE_FIRST) == sizeof(DTYPE_X) && !(DTYPE_FIRST(0.5f) > 0)) {\n"
+            "    LocalTensor<int32_t> whole = left.ReinterpretCast<int32_t>();\n"
+            "    PipeBarrier<PIPE_ALL>();\n"
+            "    Cast(whole, left, RoundMode::CAST_RINT, count);\n"
+            "    PipeBarrier<PIPE_ALL>();\n"
+            "  }\n"
+            "  DataCopy(begin, left, first_count);",
+        )
+    )
+    (typed / "op_host" / "infershape.cpp").write_text(
+        '#include "register/op_impl_registry.h"\n'
+        "static ge::graphStatus InferType(gert::InferDataTypeContext* context) {\n"
+        "  context->SetOutputDataType(0, context->GetInputDataType(0));\n"
+        "  context->SetOutputDataType(1, context->GetInputDataType(0));\n"
+        "  return ge::GRAPH_SUCCESS;\n"
+        "}\n"
+        "IMPL_OP_INFERSHAPE(RunningSum).InferDataType(InferType);\n"
+    )
+    opened = runtime.open(build(load_project(typed)).folder)
+    total, x = np.arange(10, dtype=np.float32), np.full(10, 5, dtype=np.float32)
+    for asked in (None, "float32", "int32", "float16"):
+        types = [None, asked] if asked else None
+        _, first = opened.run("RunningSum", [total, x], out_shape=[None, (3,)], out_dtype=types)
+        # What no combination lists is inferred.
+        assert first.dtype == (asked if asked == "int32" else np.float32)
+        np.testing.assert_array_equal(first, [5, 6, 7])
+
+
 def test_its_results_are_compared_with_a_reference_of_one_line(
     artifact: Artifact, library: Path
 ) -> None:

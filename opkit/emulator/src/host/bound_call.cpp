@@ -227,6 +227,7 @@ void BoundCall::infer_dtypes() {
         fail_here("its InferDataType function sets no type for output \"" + output_param(i).name + "\"");
       }
     }
+    take_given_dtypes();
     return;
   }
   // Without the function the OpDef decides, where it leaves no choice.
@@ -246,6 +247,21 @@ void BoundCall::infer_dtypes() {
                 "\" has several types: give its type with the call");
     }
     outputs_[i].SetDataType(static_cast<ge::DataType>(choices.front()));
+  }
+}
+
+/// As by aclnn, where nothing is inferred and the tensors that are passed choose the kernel.
+void BoundCall::take_given_dtypes() {
+  std::vector<std::optional<int32_t>> given(signature_.outputs.size());
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    given[output_params_[i]] = gives_dtype(i) ? expected_[i].dtype : static_cast<int32_t>(outputs_[i].GetDataType());
+  }
+  size_t column = 0;
+  const size_t columns = column_count(signature_);
+  while (column < columns && !fits(signature_, column, input_dtypes_, given)) ++column;
+  if (column == columns) return;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    outputs_[i].SetDataType(static_cast<ge::DataType>(*given[output_params_[i]]));
   }
 }
 

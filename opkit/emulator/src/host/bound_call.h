@@ -79,6 +79,7 @@ class BoundCall {
   /// Where InferShape does nothing, the caller's shapes count.
   void take_shapes_of_idle_inference();
   void infer_dtypes();
+  void take_given_dtypes();
   void settle_column();
   const gert::Tensor* same_named_input(size_t output) const;
   /// What a caller may do where the shape of an output is not inferred.
