@@ -24,6 +24,7 @@ from .graph import (
     raised_at,
 )
 from .indexing import index, split
+from .settings import checked_settings
 from .table import as_bool, wrapped
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ class GraphBuilder:
         values = self._operands(operands, location, compares=row.dtype is as_bool)
         tensors = [value.tensor for value in values]
         try:
-            full = row.settings(attributes)
+            rank = len(tensors[0].shape) if tensors else 0
+            full = checked_settings(row, row.settings(attributes), rank)
             shape = row.shape(tensors, full)
             dtype = row.dtype(tensors, full)
         except GraphError:

@@ -25,18 +25,9 @@ _MOST_BOXES = 32
 """That one kernel copies: each is 168 bytes of what a launch brings."""
 
 
-def _pair(settings: Settings, name: str) -> tuple[int, int]:
-    value = settings[name]
-    pair = tuple(value) if isinstance(value, tuple | list) else (value, value)
-    least = 0 if name == "padding" else 1
-    if len(pair) != 2 or not all(isinstance(each, int) and each >= least for each in pair):
-        raise UsageError(f"{name} is {value}, expected one or two numbers, {least} or more")
-    return pair
-
-
 def _extents(shape: Shape, kernel: Shape, settings: Settings) -> tuple[Dimension, Dimension]:
     found = []
-    pairs = [_pair(settings, name) for name in _PAIRS]
+    pairs = [settings[name] for name in _PAIRS]
     for axis in range(2):
         stride, padding, dilation = (pair[axis] for pair in pairs)
         extent, taps = shape[2 + axis], kernel[2 + axis]
@@ -57,7 +48,7 @@ def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
             f"{shape_text(x)} and {shape_text(w)}: expected images of batch, channels, rows and"
             " columns, and kernels of outputs, channels, rows and columns"
         )
-    if not all(isinstance(e, int) for e in (x[1], *w)) or not isinstance(groups, int):
+    if not all(isinstance(e, int) for e in (x[1], *w)):
         raise UsageError("channels and kernels have fixed sizes")
     if groups < 1 or not same(w[1] * groups, x[1]) or int(w[0]) % groups:
         raise UsageError(
@@ -94,7 +85,7 @@ def patches(x: Value, kernel: Shape, settings: Settings) -> tuple[Value, bool]:
     """
     groups = int(settings["groups"])
     channels, high, wide = (int(str(e)) for e in kernel[1:])
-    steps, padding, dilation = (_pair(settings, name) for name in _PAIRS)
+    steps, padding, dilation = (settings[name] for name in _PAIRS)
     rows, columns = _extents(x.shape, kernel, settings)
     x = _framed(x, padding)
     if groups == 1 and steps == (high, wide) and dilation == (1, 1) and high * wide > 1:
@@ -125,7 +116,7 @@ def windows(x: Value, kernel: Shape, settings: Settings, frame: int = 0) -> Valu
     Raises:
         UsageError: the sizes do not fit.
     """
-    steps, padding, dilation = (_pair(settings, name) for name in _PAIRS)
+    steps, padding, dilation = (settings[name] for name in _PAIRS)
     images, high, wide, channels = x.shape
     counts = _extents((images, channels, high, wide), (1, channels, *kernel), settings)
     rows, columns = (int(str(each)) for each in counts)
@@ -172,7 +163,7 @@ def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Settings) -> 
         image: images, channels, rows, columns.
     """
     high, wide = (int(str(e)) for e in kernel[2:])
-    steps, padding, dilation = (_pair(settings, name) for name in _PAIRS)
+    steps, padding, dilation = (settings[name] for name in _PAIRS)
     rows, columns = (int(str(e)) for e in _extents(image, kernel, settings))
     channels = int(str(image[1]))
     x = cells.reshape(-1, channels, high, wide, rows, columns)
@@ -238,7 +229,7 @@ def _strided(x: Value, axis: int, start: int, count: int, step: int) -> Value:
 
 
 def _reference(x: Any, weight: Any, **settings: Any) -> Any:
-    (down, across), padding, dilation = (_pair(settings, name) for name in _PAIRS)
+    (down, across), padding, dilation = (settings[name] for name in _PAIRS)
     groups = settings["groups"]
     rows, columns = _extents(x.shape, weight.shape, settings)
     x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
@@ -257,7 +248,7 @@ def _reference(x: Any, weight: Any, **settings: Any) -> Any:
 CONVOLUTION = Operator(
     *("conv2d", 2, "convolution", _shape, as_promoted, _reference),
     expand=_expand,
-    parameters={"stride": 1, "padding": 0, "dilation": 1, "groups": 1},
+    parameters={"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1},
 )
 """Images of batch, channels, rows, columns by kernels of outputs, channels of a group, rows,
 columns."""

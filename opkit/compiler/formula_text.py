@@ -23,6 +23,7 @@ from .equal_forms import in_equal_form, shifts_of
 from .graph import Attribute, Graph, GraphError, Location
 from .operators import OPERATORS
 from .rewrite import Rebuilder
+from .settings import checked_settings
 
 __all__ = ["FormulaOutput", "formula_graph"]
 
@@ -270,6 +271,12 @@ class _Reader:
             names = [each for each in row.parameters if each not in settings]
             extra = positional[row.arity :]
             positional = positional[: row.arity]
+            if len(extra) > len(names):
+                tensors = f"{row.arity} tensor{'' if row.arity == 1 else 's'}"
+                takes = ", ".join([tensors, *row.parameters])
+                raise self.wrong(
+                    node, f"has {len(extra) - len(names)} too many", f"it takes {takes}"
+                )
             settings |= dict(zip(names, map(self.literal, extra), strict=False))
         parts = [self.read(each) for each in self.listed(row.arity, positional)]
         return self.combine(node, name, parts, settings)
@@ -322,7 +329,7 @@ class _Reader:
         given = dict(settings or {})
         makes = OPERATORS[name].kind == "random" or name in _FROM_NOTHING
         if not makes and not any(isinstance(part.value, Value) for part in parts):
-            return _Part(self.number(node, name, parts))
+            return _Part(self.number(node, name, parts, given))
         row = OPERATORS[name]
         gone: frozenset[int] = frozenset()
         keeps = bool(given.get("keepdims", False))
@@ -348,21 +355,31 @@ class _Reader:
             )
         elif "keepdims" in given:
             rank = self.tensor(node, parts[0]).ndim
-            axes = given.get("axis")
+            axes = given.get("axis", row.parameters["axis"])
             axes = range(rank) if axes is None else axes
             axes = (axes,) if isinstance(axes, int) else axes
             reduced = frozenset(axis if axis < 0 else axis - rank for axis in axes)
             gone = parts[0].gone | (frozenset() if keeps else reduced)
         return _Part(value, gone)
 
-    def number(self, node: ast.expr, name: str, parts: Sequence[_Part]) -> Any:
+    def number(
+        self,
+        node: ast.expr,
+        name: str,
+        parts: Sequence[_Part],
+        given: Mapping[str, Any],
+    ) -> Any:
         """Return an operator of plain numbers, computed now."""
         import numpy as np
 
+        row = OPERATORS[name]
+        if row.kind != "elementwise":
+            raise self.wrong(node, "takes a tensor, not a number")
         values = [np.asarray(part.value) for part in parts]
+        settings = self.guarded(node, lambda: checked_settings(row, row.settings(given), 0))
         try:
             with np.errstate(all="ignore"):
-                return OPERATORS[name].reference(*values).item()
+                return row.reference(*values, **settings).item()
         except (TypeError, ValueError, AttributeError, ArithmeticError) as err:
             raise self.wrong(node, f"is no number: {err}") from err
 

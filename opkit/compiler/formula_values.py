@@ -78,6 +78,10 @@ def evaluate_formulas(
     return results[0] if len(results) == 1 else results
 
 
+# How many times the main shape's elements an input may have that names an axis twice.
+_SQUARE_LIMIT = 8
+
+
 def shapes_at(
     axes: Mapping[str, Sequence[str | int]],
     shape: Sequence[int],
@@ -88,8 +92,9 @@ def shapes_at(
     """Return a shape for each input whose axes have names, at a main shape.
 
     The main shape's last axes are the named sizes, in the order in which they first occur; what is
-    left of it in front is `...`, or is multiplied into the first named size. No size is below
-    `least`: what is empty has no largest element.
+    left of it in front is `...`, or is multiplied into the first named size. A name that an input
+    has twice is halved until the input holds about as many elements as the main shape. No size is
+    below `least`: what is empty has no largest element.
 
     Args:
         axes: of each input.
@@ -114,4 +119,13 @@ def shapes_at(
             return (axis,)
         return (computed_size(ast.parse(axis, mode="eval").body, found.__getitem__),)
 
-    return {name: tuple(e for axis in each for e in extents(axis)) for name, each in axes.items()}
+    def of(each: Sequence[str | int]) -> tuple[int, ...]:
+        return tuple(extent for axis in each for extent in extents(axis))
+
+    most = _SQUARE_LIMIT * max(1, math.prod(shape))
+    for each in axes.values():
+        for twice in [name for name in names if each.count(name) > 1]:
+            lowest = max(1, floors.get(twice, 0))
+            while found[twice] > lowest and math.prod(of(each)) > most:
+                found[twice] = max(lowest, found[twice] // 2)
+    return {name: of(each) for name, each in axes.items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .dimensions import Dimension
+from .dimensions import Dimension, evaluate
 from .graph import Graph, Node
 from .ordering import MOST_SORTED
 
@@ -84,9 +84,10 @@ def _limit(rest: Dimension) -> SizeLimit:
         return SizeLimit(rest)
     (symbol,) = symbols
     if not rest.is_polynomial(symbol) or sympy.degree(rest) != 1:
-        fits = [rest.subs(symbol, size) >= 0 for size in range(_TRIED)]
+        name = str(symbol)
+        fits = [evaluate(rest, {name: size}) >= 0 for size in range(_TRIED)]
         least = max((size + 1 for size, each in enumerate(fits) if not each), default=0)
-        return SizeLimit(rest, str(symbol) if least < _TRIED else "", least)
+        return SizeLimit(rest, name if least < _TRIED else "", least)
     slope, begin = rest.coeff(symbol, 1), rest.coeff(symbol, 0)
     if not slope > 0:
         return SizeLimit(rest)

@@ -9,7 +9,15 @@ import numpy as np
 
 from opkit.errors import UsageError
 
-from .dimensions import Dimension, Shape, broadcast_shapes, product, same, shape_text
+from .dimensions import (
+    Dimension,
+    Shape,
+    broadcast_shapes,
+    product,
+    quotient,
+    same,
+    shape_text,
+)
 from .table import REQUIRED, Operator, Settings, as_first, as_promoted, is_floating
 
 if TYPE_CHECKING:
@@ -29,9 +37,7 @@ def _reshaped(tensors: Sequence[Tensor], settings: Settings) -> Shape:
                 raise UsageError(f"{shape_text(tensors[0].shape)} has no shape {shape_text(shape)}")
             inferred: Dimension = total // rest
         else:
-            import sympy
-
-            inferred = sympy.simplify(sympy.sympify(total) / rest)
+            inferred = quotient(total, rest)
         shape = tuple(inferred if isinstance(e, int) and e == -1 else e for e in shape)
     if not same(product(shape), total):
         raise UsageError(
@@ -62,8 +68,6 @@ def _expanded(tensors: Sequence[Tensor], settings: Settings) -> Shape:
 def _sliced(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     shape = list(tensors[0].shape)
     axis, start, stop = settings["axis"], settings["start"], settings["stop"]
-    if not 0 <= axis < len(shape):
-        raise UsageError(f"axis {axis} does not exist: there are {len(shape)}")
     extent = shape[axis]
     if isinstance(extent, int) and isinstance(start, int) and isinstance(stop, int):
         if not 0 <= start < stop <= extent:
@@ -78,8 +82,6 @@ def _sliced(tensors: Sequence[Tensor], settings: Settings) -> Shape:
 def _joined(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     axis = settings["axis"]
     shape = list(tensors[0].shape)
-    if not 0 <= axis < len(shape):
-        raise UsageError(f"axis {axis} does not exist: there are {len(shape)}")
     for other in tensors[1:]:
         if len(other.shape) != len(shape) or not all(
             same(a, b)
@@ -96,8 +98,6 @@ def _joined(tensors: Sequence[Tensor], settings: Settings) -> Shape:
 
 def _stacked(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     axis, shape = settings["axis"], tensors[0].shape
-    if not isinstance(axis, int) or not -len(shape) <= axis + 1 <= len(shape) + 1:
-        raise UsageError(f"axis {axis} does not exist: there are {len(shape) + 1}")
     for other in tensors[1:]:
         if len(other.shape) != len(shape) or not all(map(same, other.shape, shape)):
             raise UsageError(f"{shape_text(other.shape)} lies on no {shape_text(shape)}")
@@ -112,8 +112,19 @@ def _stack(*tensors: Value, axis: int) -> Value:
     return first.builder.apply("concat", *layers, axis=at)
 
 
+def _are_cuts(cuts: object, count: int) -> bool:
+    return (
+        isinstance(cuts, tuple | list)
+        and len(cuts) == count
+        and all(isinstance(cut, tuple | list) and len(cut) == 4 for cut in cuts)
+        and all(isinstance(each, int) for cut in cuts for each in cut)
+    )
+
+
 def _cut_and_joined(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     axis, cuts = settings["axis"], settings["cuts"]
+    if not _are_cuts(cuts, len(tensors)):
+        raise UsageError(f"cuts are {cuts}, expected (axis, start, step, count) of each tensor")
     shapes = []
     for tensor, (along, start, step, count) in zip(tensors, cuts, strict=True):
         if start + (count - 1) * step >= tensor.shape[along]:
@@ -135,14 +146,15 @@ def _np_cut_and_joined(*tensors: Any, axis: int, cuts: Any) -> Any:
 
 
 def _padded(tensors: Sequence[Tensor], settings: Settings) -> Shape:
-    shape = tensors[0].shape
-    widths = settings["widths"]
-    if len(widths) != len(shape):
-        raise UsageError(f"{len(widths)} pairs of widths for {len(shape)} axes")
-    return tuple(e + before + after for e, (before, after) in zip(shape, widths, strict=True))
+    pairs = zip(tensors[0].shape, settings["widths"], strict=True)
+    return tuple(extent + before + after for extent, (before, after) in pairs)
 
 
 def _windowed(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    if len(tensors[0].shape) != 4:
+        raise UsageError(
+            f"{shape_text(tensors[0].shape)}: expected images of batch, rows, columns, channels"
+        )
     images, *extents, channels = tensors[0].shape
     kernel = settings["kernel"]
     places = []

@@ -34,8 +34,6 @@ def _checked(tensors: Sequence[Tensor], settings: Settings) -> int:
     (x,) = tensors
     if x.dtype not in (*_SORTED, *_WIDE):
         raise UsageError(f"{x.dtype} is not ordered", help=f"there are {', '.join(_SORTED)}")
-    if not isinstance(settings["axis"], int):
-        raise UsageError(f"{settings['axis']} is no single axis")
     return normal_axes(settings["axis"], len(x.shape))[0]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from opkit.errors import UsageError
 
+from .dimensions import shape_text
 from .table import REQUIRED, Operator, Settings, is_floating
 
 if TYPE_CHECKING:
@@ -56,8 +57,10 @@ def _check_seed(seed: Tensor) -> None:
 
 def _given_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     _check_seed(tensors[0])
-    shape = settings["shape"]
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+    shape: Shape = settings["shape"]
+    if any(isinstance(extent, int) and extent < 0 for extent in shape):
+        raise UsageError(f"{shape_text(shape)} has an axis of less than no elements")
+    return shape
 
 
 def _float32(_: Sequence[Tensor], __: Settings) -> str:
@@ -65,7 +68,6 @@ def _float32(_: Sequence[Tensor], __: Settings) -> str:
 
 
 def _np_uniform(seed: Any, shape: Any, stream: int) -> Any:
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
     return philox_uniform(int(seed), stream, int(np.prod(shape))).reshape(shape)
 
 

@@ -108,7 +108,7 @@ def test_gradient_is_that_of_the_formula_in_the_inputs_own_shape() -> None:
         ("x + v", 'column 5: "v" is no input, attribute or size'),
         ("x @", "is not a formula"),
         ("x.sum()", 'column 1: "x.sum()" is not part of the formula language'),
-        ("sum(x, axis=2)", "axis 2 does not exist"),
+        ("sum(x, axis=2)", "axis is 2, expected an axis from -2 to 1"),
         ("x + x.T", "do not broadcast"),
         ("1 + 2", "is a number, the same for every element"),
         ("x ** 'a'", "is not part of the formula language"),
@@ -146,4 +146,7 @@ def test_a_main_shape_gives_every_input_its_own() -> None:
         "b": (6, 1),
     }
     assert oc.shapes_at({"x": ("M", "N", 4)}, (5,)) == {"x": (1, 5, 4)}
+    # A name that an input has twice is a square, not the square of all elements.
+    assert oc.shapes_at({"x": ("S", "S")}, (256, 4096)) == {"x": (2048, 2048)}
+    assert oc.shapes_at({"x": ("S", "S")}, (256, 4096), sizes={"S": 3000}) == {"x": (3000, 3000)}
     assert oc.shapes_at({"x": ("...", "C")}, (0, 16), least=1) == {"x": (1, 16)}
