@@ -467,6 +467,20 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR extra
     mm.End();
     return;
   }
+  if (kind == 2) {
+    Matmul<Plain<half>, Plain<half>, Plain<float>, Plain<float>> first, second, chosen;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), first, &t, second, &t);
+    if (GetSubBlockIdx() > 0) return;
+    first.SetTensorA(tensor<half>(a));
+    second.SetTensorA(tensor<half>(a)[t.M * t.Ka]);
+    for (int loop = 0; loop < loops; ++loop) {
+      chosen = loop % 2 == 0 ? first : second;
+      chosen.SetTensorB(tensor<half>(b));
+      chosen.IterateAll(tensor<float>(c)[loop * t.M * t.N]);
+    }
+    chosen.End();
+    return;
+  }
   Matmul<Plain<int8_t>, Plain<int8_t>, Plain<half>, Plain<int32_t>> mm;
   REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t);
   if (GetSubBlockIdx() > 0) return;
@@ -507,6 +521,15 @@ def test_batches_come_one_after_another_without_waiting(ask) -> None:
     ask(0, loops, a, b, NO_BIAS, c, t=t)
     expected = a.astype(np.float32) @ np.repeat(b, batch, 0).transpose(0, 2, 1).astype(np.float32)
     assert np.array_equal(c, expected)
+
+
+def test_an_object_is_assigned_with_what_was_set(ask) -> None:
+    m, n, k = 40, 24, 48
+    a, b = numbers((2, m, k), np.float16, 1), numbers((k, n), np.float16, 2)
+    c = np.zeros((3, m, n), np.float32)
+    ask(2, 3, a, b, NO_BIAS, c, t=tiling(m, n, k, (32, 32, 48)))
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    assert np.array_equal(c, expected[[0, 1, 0]])
 
 
 def test_bias_and_quantisation_of_a_vector_core_come_from_its_ub(ask) -> None:

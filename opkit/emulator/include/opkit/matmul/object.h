@@ -20,7 +20,8 @@ constexpr bool is_direct(bool is_cube_only) {
   return is_cube_only || ToMatmulConfig(MM_CFG).enableMixDualMaster;
 }
 
-/// Inherits: the functions of all three are the object's own, and kernels call them as such.
+/// Inherits: the functions of all three are the object's own, and kernels call them as such. It may be copied, with all
+/// that has been set: public kernels choose one of several by assigning it.
 template <typename A_TYPE, typename B_TYPE, typename C_TYPE, typename BIAS_TYPE, const auto& MM_CFG, typename MM_CB,
           Policy policy, bool is_cube_only>
 class Object
@@ -40,10 +41,6 @@ class Object
                 "Matmul: COLUMN_MAJOR needs Ascend 950");
   static_assert(std::is_same<typename A_TYPE::T, typename B_TYPE::T>::value,
                 "Matmul: A and B have one type on this chip");
-
-  Object() = default;
-  Object(const Object&) = delete;
-  Object& operator=(const Object&) = delete;
 
   void WaitIterateBatch(Where where = Where::here()) { await_last(where); }
 
