@@ -106,7 +106,10 @@ def evaluate_expression(
         for tensor, value in zip(spec.inputs, inputs, strict=True):
             names[tensor.name] = _tensors(names["torch"], value) if uses_torch else value
         with np.errstate(all="ignore"):
-            outputs = as_outputs(eval(text.strip(), names))
+            result = eval(text.strip(), names)
+        if result is None:
+            raise ValueError("it gives nothing for these shapes and attributes")
+        outputs = as_outputs(result)
         if any(np.iscomplexobj(output) for output in outputs):
             raise TypeError("it gives complex numbers, which no data type of the AI core holds")
         return outputs

@@ -58,7 +58,7 @@ _NUMBERS = {
     **dict.fromkeys(("l1", "l2"), 0.125),
 }
 # Sums of squares.
-_NEVER_NEGATIVE = ("accum", "v")
+_NEVER_NEGATIVE = ("accum", "v", "batch_variance", "running_var")
 _SQUARES = (0.125, 2.0)
 # Lists of whole numbers that depend on a shape; others are read as ones.
 _LISTS: dict[str, Callable[[Shape, int], tuple[int, ...]]] = {
@@ -80,8 +80,13 @@ _ROUNDS = (
     (_ALIGNED_SHAPES, 2, 0),
     *((_SHAPES, 0, passed) for passed in (1, 2, 3)),
 )
+# Of rows or channels, and of what is normalised.
+_STATISTICS = frozenset({"mean", "rstd", "invstd", "variance"})
+_SCALES = frozenset({"gamma", "beta", "weight", "bias"})
 # What a required text says.
 _TEXTS = {"reduction": "mean", "approximate": "none"}
+# What has an output written that it leaves alone by default.
+_WRITES = ("additional_output",)
 # Of whole numbers that divide.
 _DIVISORS = (1.0, 9.0)
 # Whole numbers have no negative powers, and small ones stay within their type.
@@ -284,7 +289,8 @@ def _choices(
     tried: list[Iterable[tuple[Shape, ...]]] = [[(shape,) * count]]
     if _MOST_MIXED < count <= _MOST_OF_FEW:
         # A number a row for each of many inputs would fit by broadcasting.
-        tried += [islice(product(few, repeat=count), _MOST_TRIES)]
+        each = [_likely(name, few, shape) for name in free]
+        tried += [islice(product(*each), _MOST_TRIES)]
     for found in (options, rarer) if count else ():
         tried += [[(option,) * count for option in found]]
         tried += [product(found, repeat=count)] if 1 < count <= _MOST_MIXED else []
@@ -296,6 +302,15 @@ def _choices(
     if free and first is not None:
         given = {**fixed, first: (1,)}
         yield tuple(given.get(tensor.name, shape) for tensor in spec.inputs)
+
+
+def _likely(name: str, options: Iterable[Shape], shape: Shape) -> list[Shape]:
+    """Return what may be the shape of one of many inputs, whose name may leave out some."""
+    if name in _STATISTICS:
+        return [option for option in options if option not in (shape, shape[-1:])] or [shape]
+    if name in _SCALES:
+        return list(dict.fromkeys((shape[-1:], shape[1:2] or (1,), shape)))
+    return list(options)
 
 
 def _source(
@@ -346,6 +361,8 @@ def _attribute(attr: AttrSpec, shape: Shape, manner: int) -> AttrValue:
     if (attr.default is None or manner) and attr.name in _AXES and attr.type in ("int", "list_int"):
         axis = _axis(shape, manner)
         return axis if attr.type == "int" else (axis,)
+    if attr.type == "bool" and attr.name in _WRITES:
+        return True
     if attr.default is None and attr.type == "string" and attr.name in _TEXTS:
         return _TEXTS[attr.name]
     return plain_attr(attr)

@@ -90,6 +90,29 @@ def _layer_norm_gradient(mean: int, rstd: int, gamma: int) -> str:
     )
 
 
+_ADDED = "({0} + {1})"
+_ADDED_LAYER_NORM = (
+    f"(torch.nn.functional.layer_norm({_ADDED}, {{2}}.shape, {{2}}, {{3}}, epsilon),"
+    f" {_ADDED}.mean(tuple(range(-{{2}}.dim(), 0)), True),"
+    f" torch.rsqrt({_ADDED}.var(tuple(range(-{{2}}.dim(), 0)), correction=0, keepdim=True)"
+    f" + epsilon), {_ADDED}) if additional_output else None"
+)
+_CHANNELS = "{0}.transpose(0, 1).reshape({0}.shape[1], -1)"
+_OF_CHANNELS = "reshape(-1, *[1] * ({%s}.dim() - 2))"
+_SWISH_NORMED = (
+    "(({2}.reshape({2}.shape[0], num_groups, -1) - {0}.reshape(-1, num_groups, 1))"
+    " * {1}.reshape(-1, num_groups, 1)).reshape({2}.shape)"
+    f" * {{3}}.{_OF_CHANNELS % 2} + {{4}}.{_OF_CHANNELS % 2}"
+)
+_EMA_GRADIENT = "({0} + weight_decay * {1} * (mode == 0))"
+_EMA_M = f"(beta1 * {{2}} + (1 - beta1) * {_EMA_GRADIENT})"
+_EMA_V = f"(beta2 * {{3}} + (1 - beta2) * {_EMA_GRADIENT} ** 2)"
+_EMA_STEP = (
+    f"({_EMA_M} / (1 - beta1 ** {{5}}.item() * bias_correction)"
+    f" / (torch.sqrt({_EMA_V} / (1 - beta2 ** {{5}}.item() * bias_correction)) + eps)"
+    " + weight_decay * {1} * (mode == 1))"
+)
+_EMA_VAR = f"({{1}} - lr * {_EMA_STEP})"
 _DEEP_SUM = "({0} * alpha + {1})"
 _DEEP_PART = f"({_DEEP_SUM} - {_BY_ROW % 3})"
 _DEEP_ROOT = _BY_ROW % 4
@@ -128,6 +151,8 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "adam_apply_one": (_ADAM_APPLIED.replace("LAST", "{9}").replace("DECAY", ""),),
     "adam_apply_one_with_decay": (_ADAM_DECAYED,),
     "adam_apply_one_with_decay_assign": (_ADAM_DECAYED,),
+    "add_layer_norm": (_ADDED_LAYER_NORM,),
+    "add_layer_norm_grad": (_layer_norm_gradient(3, 2, 4).replace("{0}", _ADDED),),
     "add_mat_mat_elements_plus": ("{0} * {3}.item() + {4}.item() * {1} * {2}",),
     "add_mat_mat_elements": ("{0} * {3}.item() + {4}.item() * {1} * {2}",),
     "add_n": ("sum({0})",),
@@ -145,6 +170,9 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f" if use_nesterov else {_ADAM_M}) / ({{8}}.item() + torch.sqrt({_ADAM_V})),"
         f" {_ADAM_M}, {_ADAM_V})",
     ),
+    "apply_fused_ema_adam": (
+        f"({_EMA_VAR}, {_EMA_M}, {_EMA_V}, ema_decay * {{4}} + (1 - ema_decay) * {_EMA_VAR})",
+    ),
     "apply_gradient_descent": ("{0} - {1}.item() * {2}",),
     "ada_layer_norm": (
         f"({_PLAIN_LAYER_NORM}{_MODULATED}, {{0}}.mean(-1, True),"
@@ -156,8 +184,8 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f" {_ADAM_W_V}) if not amsgrad else None",
     ),
     "apply_ftrl": (
-        f"torch.where(torch.abs({_FTRL_LINEAR}) > {{5}}.item(),"
-        f" (torch.sign({_FTRL_LINEAR}) * {{5}}.item() - {_FTRL_LINEAR}) / {_FTRL_QUADRATIC}, 0.0)",
+        f"np.where(np.abs({_FTRL_LINEAR}) > {{5}}.item(),"
+        f" (np.sign({_FTRL_LINEAR}) * {{5}}.item() - {_FTRL_LINEAR}) / {_FTRL_QUADRATIC}, 0.0)",
     ),
     "arg_max_with_value": ("tuple(torch.max({0}, dimension, keep_dims))[::-1]",),
     "arg_min_with_value": ("tuple(torch.min({0}, dimension, keep_dims))[::-1]",),
@@ -168,7 +196,19 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "assign_sub": ("{0} - {1}",),
     "axpy": ("{0} + {2} * {1}", "{0} + alpha * {1}", "a * {0} + {1}"),
     "batch_mat_mul": _MATRICES,
+    # What is saved is the variance, by the documents of this chip's.
+    "batch_norm": (
+        "(torch.nn.functional.batch_norm({0}, None, None, {1}.reshape({0}.shape[1]),"
+        " {2}.reshape({0}.shape[1]), True, 0.0, epsilon),"
+        f" {{3}}.reshape({{0}}.shape[1]) * (1 - momentum) + momentum * {_CHANNELS}.mean(1),"
+        f" {{4}}.reshape({{0}}.shape[1]) * (1 - momentum) + momentum * {_CHANNELS}.var(1),"
+        f" {_CHANNELS}.mean(1), {_CHANNELS}.var(1, correction=0)) if is_training else None",
+    ),
     "bias_add": ("{0} + {1}",),
+    "bn_infer_grad": (
+        f"{{dy}} * ({{0}} * torch.rsqrt({{1}} + epsilon)).{_OF_CHANNELS % 'dy'}"
+        " if format_mode == 0 else None",
+    ),
     "circular_pad": (f"torch.nn.functional.pad({{0}}, {_PADS}, 'circular')",),
     "circular_pad_grad": (_PADDED_GRADIENT.replace("MODE", "'circular'"),),
     "clip_by_value": ("torch.clamp({0}, {1}.item(), {2}.item())",),
@@ -202,6 +242,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "div_no_nan": ("torch.where({1} == 0, 0.0, {0} / {1})",),
     "elu_grad": ("{dy} * torch.where(activations > 0, 1.0, activations + 1.0)",),
     "exp": (f"torch.exp((scale * {{0}} + shift) * {_RECIPROCAL_SCALE})",),
+    "exp_segsum_grad": (
+        "torch.tril({0} * {1}, -1).flip(-2).cumsum(-2).flip(-2).tril(-1).sum(-1)"
+        " if {0}.shape[-1] == {0}.shape[-2] else None",
+    ),
     "fatrelu_mul": (f"torch.where({_GATE} > {{1}}.item(), {_GATE}, 0.0) * {_GATED}",),
     "fill": ("torch.full_like(x, fill_value.item())",),
     "fill_diagonal": ("torch.clone({0}).fill_diagonal_({1}.item(), wrap)",),
@@ -255,17 +299,24 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f"({_GROUP_NORM} * torch.sigmoid(swish_scale * {_GROUP_NORM}) if activate_swish"
         f" else {_GROUP_NORM}, {_GROUP_STATISTICS})",
     ),
+    "group_norm_swish_grad": (
+        f"torch.ops.aten.native_group_norm_backward(((y := swish_scale * ({_SWISH_NORMED})) * 0 + 1"
+        " + y * torch.sigmoid(-y)) * torch.sigmoid(y) * {dy},"
+        " {2}, {0}.reshape(-1, num_groups), {1}.reshape(-1, num_groups), {3},"
+        " {2}.shape[0], {2}.shape[1], {2}[0, 0].numel(), num_groups, [True, True, True])"
+        " if dgamma_is_require and dbeta_is_require else None",
+    ),
     # What it gave is clipped where what it was given is.
     "hardtanh_grad": ("torch.ops.aten.hardtanh_backward({dy}, {0}, min_val, max_val)",),
     "hinge_loss": ("torch.clamp(1 - {0} * {1}, min=0)",),
     "hinge_loss_grad": ("torch.where(1 - {0} * {1} > 0, -{1} * {dy}, 0.0)",),
+    "histogram": ("torch.histc({0}.double(), bins, {1}.item(), {2}.item())",),
     "huber_loss": ("torch.nn.functional.huber_loss({0}, {1}, reduction='none', delta=delta)",),
     "im2_col": (
         "torch.nn.functional.unfold({0}, (kernel_h, kernel_w), (dilation_h, dilation_w),"
         " (pad_h, pad_w), (stride_h, stride_w))",
     ),
     "huber_loss_grad": ("torch.clamp({0} - {1}, -delta, delta)",),
-    "inplace_add_rms_norm": (f"({_ADDED_NORMED}, {_ADDED_ROOT}, {{0}} + {{1}})",),
     "inv_grad": ("-{dy} * {0} ** 2",),
     "l2_loss": ("torch.square({0}).sum() / 2",),
     "layer_norm": (
@@ -286,6 +337,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "mat_mul": _MATRICES,
     "matmul_fp32": _MATRICES,
     "modulate": (f"{{0}}{_MODULATED}",),
+    "modulate_grad": (
+        f"({{dy}} * (1 + {_BY_MATRIX % 1}), ({{dy}} * {{0}}).sum(-2).reshape({{1}}.shape),"
+        " {dy}.sum(-2).reshape({2}.shape))",
+    ),
     "mul_no_nan": ("torch.where({1} == 0, 0.0, {0} * {1})",),
     "muls": ("{0} * value",),
     "pack": ("torch.stack({0}, axis)", "torch.stack(({0}, {1}), d)"),
@@ -351,6 +406,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         _SWISH_GRADIENT.replace("scale", "sconf"),
         _SWISH_GRADIENT,
     ),
+    "sync_batch_norm_backward_elemt": ("(({0} - {5}) - ({1} - {2}) * {3} ** 2 * {6}) * {3} * {4}",),
     "tensor_move": ("torch.clone({0})",),
     "trans_quant_param": (
         "{0}.float().view(torch.int32).long() & 0xFFFFE000 | 1 << 46 if round_mode == 0 else None",

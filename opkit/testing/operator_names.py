@@ -113,6 +113,7 @@ SETS_NO_VALUE = frozenset(
         "op_impl_mode",
         "opImplMode",
         "use_locking",
+        "y_dtype",
     )
 )
 """Attributes that an expression may leave out: how it is computed, how many inputs there are."""

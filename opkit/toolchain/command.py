@@ -184,7 +184,11 @@ def kernel_units(
                     kind="kernel",
                     source=source,
                     text=_kernel_text(
-                        source.relative_to(project.root), spec.name, kernel, preamble
+                        source.relative_to(project.root),
+                        spec.name,
+                        kernel,
+                        preamble,
+                        guard=_guard_of_launches(source),
                     ),
                     flags=(
                         *kernel_flags(compiler, toolkit, chip),
@@ -373,7 +377,9 @@ def _find_kernel(source: Path, spec: OpSpec, toolkit: Toolkit) -> Kernel:
     return by_name.get(spec.name) or by_name.get(spec.symbol) or usual
 
 
-def _kernel_text(source: Path, name: str, kernel: Kernel, preamble: KernelPreamble) -> str:
+def _kernel_text(
+    source: Path, name: str, kernel: Kernel, preamble: KernelPreamble, *, guard: str
+) -> str:
     entry = TableEntry(name, function=None if kernel.name == name else kernel.name)
     structs = ""
     if preamble.text:
@@ -383,6 +389,7 @@ def _kernel_text(source: Path, name: str, kernel: Kernel, preamble: KernelPreamb
     return (
         '#include "opkit/kernel_constants.h"\n'
         f"{structs}"
+        f"{guard}"
         f'#include "{source.as_posix()}"\n'
         '#include "opkit/kernel_entry.h"\n\n'
         # A template's table follows when its instances are known.
@@ -403,8 +410,18 @@ def _variant_macros(variant: Variant) -> tuple[str, ...]:
 
 def _without_launches(source: Path) -> tuple[str, ...]:
     """Return the macro by which public sources leave the launches of their kernels away."""
-    text = source.read_text(encoding="utf-8", errors="replace")
-    return ("-DASCENDC_CPU_DEBUG=1",) if "<<<" in text else ()
+    return ("-DASCENDC_CPU_DEBUG=1",) if "<<<" in _text(source) else ()
+
+
+def _guard_of_launches(source: Path) -> str:
+    """Return what defines their other macro for that, which stands for the CPU twin in headers."""
+    if "<<<" not in _text(source) or "__CCE_KT_TEST__" not in _text(source):
+        return ""
+    return '#include "kernel_operator.h"\n#define __CCE_KT_TEST__ 1\n'
+
+
+def _text(source: Path) -> str:
+    return source.read_text(encoding="utf-8", errors="replace")
 
 
 def _formats(spec: OpSpec, index: int) -> tuple[str, ...]:

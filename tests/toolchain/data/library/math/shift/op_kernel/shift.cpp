@@ -12,3 +12,10 @@ extern "C" __global__ __aicore__ void shift(GM_ADDR x, GM_ADDR size, GM_ADDR y, 
   shift_part<DTYPE_X, AscendC::Adds>(x, y, static_cast<DTYPE_X>(by), begin,
                                      rest < data.per_core ? rest : data.per_core);
 }
+
+#ifndef __CCE_KT_TEST__
+void shift_do(uint32_t block_count, void* stream, uint8_t* x, uint8_t* size, uint8_t* y, uint8_t* workspace,
+              uint8_t* tiling) {
+  shift<<<block_count, nullptr, stream>>>(x, size, y, workspace, tiling);
+}
+#endif

@@ -1,0 +1,188 @@
+"""Formulas that are written out for operators, against NumPy's and autograd's of the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opkit.errors import OperatorError
+
+from .test_by_name import _differentiated, _given, _normal, operator
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def test_what_is_normalised_after_a_sum_comes_with_its_statistics() -> None:
+    x1, x2, gamma, beta = _normal((2, 3, 5), (2, 3, 5), (3, 5), (3, 5))
+    attrs = "epsilon:float=0.001 additional_output:bool=false"
+    for op in ("AddLayerNorm", "InplaceAddLayerNorm"):
+        spec = operator(op, "x1 x2 gamma beta bias?", "y mean rstd x", attrs)
+        given = _given(spec, x1, x2, gamma, beta, None, epsilon=1e-3, additional_output=True)
+        x = x1 + x2
+        mean, rstd = x.mean((1, 2), keepdims=True), (x.var((1, 2), keepdims=True) + 1e-3) ** -0.5
+        for one, other in zip(
+            given, ((x - mean) * rstd * gamma + beta, mean, rstd, x), strict=True
+        ):
+            np.testing.assert_allclose(one, other, atol=1e-10)
+        # The sum is written where it is asked for.
+        with pytest.raises(OperatorError, match="it gives nothing"):
+            _given(spec, x1, x2, gamma, beta, None, epsilon=1e-3, additional_output=False)
+
+
+def test_gradients_of_a_normed_sum_are_those_of_layer_norm() -> None:
+    x1, x2, dy, gamma = _normal((3, 5), (3, 5), (3, 5), (5,))
+    x = x1 + x2
+    expected = _differentiated(
+        lambda torch, x, g, b: torch.nn.functional.layer_norm(x, (5,), g, b, 1e-6),
+        *(dy, x, gamma, np.zeros(5)),
+    )
+    mean, rstd = x.mean(-1, keepdims=True), (x.var(-1, keepdims=True) + 1e-6) ** -0.5
+    spec = operator("AddLayerNormGrad", "dy x1 x2 rstd mean gamma dsum?", "dx dgamma dbeta")
+    given = _given(spec, dy, x1, x2, rstd, mean, gamma, None)
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+def test_batch_norm_in_training_moves_its_statistics() -> None:
+    torch = pytest.importorskip("torch")
+    x, weight, bias, running_mean, running_var = _normal((4, 3, 5), (3,), (3,), (3,), (3,))
+    spec = operator(
+        "BatchNormV3",
+        "x weight bias running_mean running_var",
+        "y running_mean running_var save_mean save_rstd",
+        "epsilon:float=0.001 momentum:float=0.25 is_training:bool=true",
+    )
+    moved = [torch.tensor(running_mean), torch.tensor(running_var)]
+    y = torch.nn.functional.batch_norm(
+        *(torch.tensor(x), *moved, torch.tensor(weight), torch.tensor(bias), True, 0.25, 1e-3)
+    )
+    expected = (y.numpy(), *(one.numpy() for one in moved), x.mean((0, 2)), x.var((0, 2)))
+    values = {"epsilon": 1e-3, "momentum": 0.25, "is_training": True}
+    given = _given(spec, x, weight, bias, running_mean, running_var, **values)
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+def test_gradients_of_a_swish_of_group_norm_are_autograds() -> None:
+    x, dy, gamma, beta = _normal((2, 4, 3), (2, 4, 3), (4,), (4,))
+    parts = x.reshape(2, 2, 6)
+    mean, rstd = parts.mean(-1), 1 / np.sqrt(parts.var(-1) + 1e-5)
+
+    def forward(torch, x, g, b):  # type: ignore[no-untyped-def]
+        y = torch.nn.functional.group_norm(x, 2, g, b)
+        return y * torch.sigmoid(0.5 * y)
+
+    expected = _differentiated(forward, dy, x, gamma, beta)
+    spec = operator(
+        "GroupNormSwishGrad",
+        "dy mean rstd x gamma beta",
+        "dx dgamma dbeta",
+        "num_groups:int data_format:string swish_scale:float=1 dgamma_is_require:bool=true"
+        " dbeta_is_require:bool=true",
+    )
+    values = {"num_groups": 2, "data_format": "NCHW", "swish_scale": 0.5}
+    flags = {"dgamma_is_require": True, "dbeta_is_require": True}
+    given = _given(spec, dy, mean, rstd, x, gamma, beta, **values, **flags)
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("corrects", [False, True])
+def test_a_step_of_adam_with_an_average_of_what_it_updates(mode: int, corrects: bool) -> None:
+    torch = pytest.importorskip("torch")
+    grad, var, average = _normal((3, 5), (3, 5), (3, 5))
+    values = {"lr": 0.1, "ema_decay": 0.75, "beta1": 0.5, "beta2": 0.875, "eps": 1e-3}
+    spec = operator(
+        "ApplyFusedEmaAdam",
+        "grad var m v s step:int64",
+        "var m v s",
+        " ".join(f"{name}:float=1" for name in values)
+        + " mode:int=1 bias_correction:bool=true weight_decay:float=0",
+    )
+    zeros = np.zeros((3, 5))
+    given = _given(
+        spec,
+        *(grad, var, zeros, zeros, average, np.array([1])),
+        **values,
+        mode=mode,
+        bias_correction=corrects,
+        weight_decay=0.01,
+    )
+    found = given[0]
+    if corrects:
+        # The first step of torch's own: mode 0 adds the decay to the gradient.
+        weight = torch.tensor(var, requires_grad=True)
+        kind = torch.optim.AdamW if mode else torch.optim.Adam
+        step = kind([weight], lr=0.1, betas=(0.5, 0.875), eps=1e-3, weight_decay=0.01)
+        weight.grad = torch.tensor(grad)
+        step.step()
+        np.testing.assert_allclose(found, weight.detach().numpy(), atol=1e-10)
+    else:
+        whole = grad + 0.01 * var * (mode == 0)
+        m, v = 0.5 * whole, 0.125 * whole**2
+        np.testing.assert_allclose(given[1], m)
+        np.testing.assert_allclose(given[2], v)
+        update = m / (np.sqrt(v) + 1e-3) + 0.01 * var * mode
+        np.testing.assert_allclose(found, var - 0.1 * update)
+    np.testing.assert_allclose(given[3], 0.75 * average + 0.25 * found)
+
+
+def test_gradients_of_modulation_are_sums_over_each_matrix() -> None:
+    x, dy, scale, shift = _normal((2, 3, 5), (2, 3, 5), (2, 1, 5), (2, 1, 5))
+    expected = _differentiated(lambda torch, x, a, b: x * (1 + a) + b, dy, x, scale, shift)
+    spec = operator("ModulateGrad", "grad_Output Input Scale? Shift?", "a b c")
+    for one, other in zip(_given(spec, dy, x, scale, shift), expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+def test_gradients_of_batch_norm_over_cores_take_its_means() -> None:
+    x, dy, weight = _normal((4, 3), (4, 3), (3,))
+    mean, invstd = x.mean(0), (x.var(0) + 1e-5) ** -0.5
+    expected = _differentiated(
+        lambda torch, x, w: torch.nn.functional.batch_norm(x, None, None, w, None, True, 0, 1e-5),
+        *(dy, x, weight),
+    )
+    rows = [np.broadcast_to(row, x.shape) for row in (mean, invstd, weight)]
+    means = [np.broadcast_to(row, x.shape) for row in (dy.mean(0), (dy * (x - mean)).mean(0))]
+    names = "grad_output save_input mean invstd weight mean_dy mean_dy_xmu"
+    (given,) = _given(operator("SyncBatchNormBackwardElemt", names, "out"), dy, x, *rows, *means)
+    np.testing.assert_allclose(given, expected[0], atol=1e-10)
+
+
+def test_the_gradient_of_batch_norm_in_use_scales_its_channels() -> None:
+    x, dy, scale, variance = _normal((2, 3, 4, 5), (2, 3, 4, 5), (3,), (3,))
+    variance = np.abs(variance)
+    (expected,) = _differentiated(
+        lambda torch, x: torch.nn.functional.batch_norm(
+            *(x, torch.zeros(3).double(), torch.tensor(variance), torch.tensor(scale)), eps=1e-4
+        ),
+        *(dy, x),
+    )
+    attrs = "epsilon:float=0.0001 format_mode:int=0"
+    spec = operator("BnInferGrad", "grads scale batch_variance", "x_backprop", attrs)
+    (given,) = _given(spec, dy, scale, variance, epsilon=1e-4, format_mode=0)
+    np.testing.assert_allclose(given, expected, atol=1e-10)
+
+
+def test_the_gradient_of_exponentials_of_segments_sums() -> None:
+    x, dy = _normal((3, 5), (3, 5, 5))
+
+    def forward(torch, x):  # type: ignore[no-untyped-def]
+        below = torch.tril(x.unsqueeze(-1).expand(3, 5, 5), -1).cumsum(-2)
+        return torch.exp(below.masked_fill(torch.triu(torch.ones(5, 5), 1).bool(), -torch.inf))
+
+    (expected,) = _differentiated(forward, dy, x)
+    torch = pytest.importorskip("torch")
+    own = forward(torch, torch.tensor(x)).numpy()
+    (given,) = _given(operator("ExpSegsumGrad", "grad_output grad_self", "out"), dy, own)
+    np.testing.assert_allclose(given, expected, atol=1e-10)
+
+
+def test_a_histogram_counts_what_lies_within() -> None:
+    (x,) = _normal((7, 33))
+    spec = operator("HistogramV2", "x min max", "y", "bins:int=100 y_dtype:int=3")
+    (given,) = _given(spec, x, np.array([-1.0]), np.array([2.0]), bins=10, y_dtype=3)
+    np.testing.assert_array_equal(given, np.histogram(x, 10, (-1.0, 2.0))[0])
