@@ -31,6 +31,8 @@ _AXES = r"\s*(?:维|[Dd](?![a-z]))"
 _HEADING = re.compile(r"^维度")
 _ONLY_A_RANGE = re.compile(rf"{_NUMBER}{_TO}{_NUMBER}\s*维?")
 _ONLY_ONE = re.compile(rf"{_NUMBER}\s*维?")
+# Axes by their names, `(batch, m, k)`; numbers alone are a range, and dots any number of axes.
+_NAMED = re.compile(r"[\[(（](?=[^\])）]*[A-Za-z])([\w\s,，]*)[\])）]")
 # Sentences, such as those of `仅支持2维`, `维度为4维` and `支持2-8维`.
 _RANGE = re.compile(rf"支持\s*{_NUMBER}{_TO}{_NUMBER}\s*维")
 _ONE = re.compile(
@@ -107,7 +109,11 @@ def _ranks_of_cell(cell: str) -> tuple[int, int] | None:
     if between:
         return _number(between[1]), _number(between[2])
     one = _ONLY_ONE.fullmatch(cell)
-    return (_number(one[1]),) * 2 if one else None
+    if one:
+        return (_number(one[1]),) * 2
+    named = [_NAMED.fullmatch(part.strip()) for part in cell.split("或")]
+    ranks = [len(re.findall(r"\w+", shape[1], re.ASCII)) for shape in named if shape]
+    return (min(ranks), max(ranks)) if len(ranks) == len(named) else None
 
 
 def _ranks_of_sentence(sentence: str) -> tuple[int, int] | None:
