@@ -234,7 +234,9 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f"(alpha * {_DEEP_GRADIENT}, {_DEEP_GRADIENT}, {_SUMMED % 'dy'},"
         f" {_SUMMED.replace('{%s}', f'{{dy}} * {_DEEP_ROOT} * {_DEEP_PART}')})",
     ),
-    "diag_part": ("torch.diagonal({0}) if {0}.dim() == 2 else None",),
+    "diag_part": (
+        "torch.diagonal({0}) if {0}.dim() == 2 and {0}.shape[0] == {0}.shape[1] else None",
+    ),
     "div": (
         "torch.div({0}, {1}, rounding_mode=(None, 'trunc', 'floor')[mode])",
         "torch.div({0}, {1}, rounding_mode=None if {0}.is_floating_point() else 'trunc')",
@@ -362,7 +364,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         "torch.where({1}.bool() if not fixed_triu_mask else None, 0.0,"
         " scale * {0} * ({dy} - torch.sum({dy} * {0}, -1, True)))",
     ),
-    "scatter_add": ("torch.index_add({0}, 0, {1}.long(), {2})",),
     "select": ("torch.where({0}.bool(), {1}, {2})", "torch.where({2}.bool(), {0}, {1})"),
     "selu_grad": (
         "{dy} * torch.where(outputs > 0, 1.0507009873554805, outputs + 1.7580993408473766)",
