@@ -42,7 +42,13 @@ return step;
 __aicore__ inline Step After(const Step& step) const
 {
 if (step.key + step.keys == step.limit) {
+@if causal
+// Rounds take the cores from either end in turn: none has the most work in all of them.
+return First(step.task + 2 * (GetBlockNum() - 1 - step.task % GetBlockNum()) + 1);
+@end
+@if not causal
 return First(step.task + GetBlockNum());
+@end
 }
 Step next = step;
 next.key = step.key + step.keys;
@@ -64,6 +70,7 @@ return static_cast<uint32_t>(left < right ? left : right);
 static constexpr uint16_t SCORES_READY = 4;
 static constexpr uint16_t WEIGHTS_READY = 5;
 static constexpr uint16_t SUMS_READY = 6;
+static constexpr uint32_t LINE = 64;  // keys whose scores lie beside each other
 static constexpr uint32_t AHEAD = SLOTS - 1;  // steps of scores before the sums of the first
 STEMTiling tiling;
 };
@@ -171,23 +178,23 @@ const LocalTensor<TYPE> left = Left();
 const LocalTensor<TYPE> right = Right();
 WaitFlag<HardEvent::M_MTE1>(stage);
 LoadRows(left, queryBuffer.Get<TYPE>()[query * QUERIES * depth], rows, rows, depth, depth / 16);
-for (uint32_t piece = 0; piece < unit; piece += PIECE) {
-const uint32_t columns = RoundUp(Shorter(unit - piece, PIECE));
+for (uint32_t piece = 0; piece < unit; piece += LINE) {
+const uint32_t columns = RoundUp(Shorter(unit - piece, LINE));
 for (uint32_t i = 0; i < depth / 16; ++i) {
 LoadData(right[piece * depth + i * columns * 16], keys[(i * RoundUp(count) + first + piece) * 16], LoadData2DParams(0, columns / 16, 1, 0, 0, false, 0));
 }
 }
 SetFlag<HardEvent::MTE1_M>(stage);
 WaitFlag<HardEvent::MTE1_M>(stage);
-for (uint32_t piece = 0; piece < unit; piece += PIECE) {
-const uint32_t columns = Shorter(unit - piece, PIECE);
-const LocalTensor<float> scores = resultBuffer.Get<float>()[QUERIES * UNIT + part * QUERIES * PIECE];
+for (uint32_t piece = 0; piece < unit; piece += LINE) {
+const uint32_t columns = Shorter(unit - piece, LINE);
+const LocalTensor<float> scores = resultBuffer.Get<float>()[QUERIES * UNIT + part * QUERIES * LINE];
 WaitFlag<HardEvent::FIX_M>(part);
 Mmad(scores, left, right[piece * depth], MmadParams(Rows(step), columns, tiling.width, 0, false, true));
 SetFlag<HardEvent::M_FIX>(part);
 WaitFlag<HardEvent::M_FIX>(part);
-const int64_t to = Slot(slot) * QUERIES * KEYS + begin + first + piece;
-Fixpipe(scoresGlobal[to], scores, FixpipeParamsV220(columns, step.rows, rows, KEYS, false));
+const int64_t to = Slot(slot) * QUERIES * KEYS + (begin + first + piece) * QUERIES;
+Fixpipe(scoresGlobal[to], scores, FixpipeParamsV220(columns, step.rows, rows, LINE, false));
 SetFlag<HardEvent::FIX_M>(part);
 part = 1 - part;
 }
@@ -217,7 +224,7 @@ const LocalTensor<TYPE> weights = weightBuffer.Get<TYPE>()[half2 * QUERIES * HAL
 const LocalTensor<TYPE> values = valueBuffer.Get<TYPE>()[half2 * HALF * valueColumns];
 half2 = 1 - half2;
 WaitFlag<HardEvent::MTE1_MTE2>(flag);
-Copy(weights, weightsGlobal[Slot(slot) * QUERIES * KEYS + begin], step.rows, count, KEYS);
+DataCopy(weights, weightsGlobal[(Slot(slot) * KEYS + begin) * QUERIES], DataCopyParams(static_cast<uint16_t>(RoundUp(count) / 16), static_cast<uint16_t>(step.rows), static_cast<uint16_t>(QUERIES - step.rows), static_cast<uint16_t>(rows - step.rows)));
 Copy(values, vGlobal[RowAt(step.batch, tiling.batchKeys, step.key + begin, tiling.valueHeads) * tiling.valueWidth], count, tiling.valueWidth, tiling.valueHeads * tiling.valueWidth);
 SetFlag<HardEvent::MTE2_MTE1>(flag);
 WaitFlag<HardEvent::MTE2_MTE1>(flag);
@@ -291,7 +298,6 @@ return (count + 15) / 16 * 16;
 
 static constexpr uint32_t HALF = KEYS / 2;  // keys that come to L1 at once
 static constexpr uint32_t UNIT = 128;  // keys that come to L0 at once
-static constexpr uint32_t PIECE = 64;  // keys whose scores a part of L0C holds
 TPipe pipe;
 TBuf<TPosition::A1> queryBuffer;
 TBuf<TPosition::B1> keyBuffer;

@@ -25,36 +25,28 @@ scoresGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(scores));
 weightsGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(weights));
 sumsGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(sums));
 valueColumns = (tiling.valueWidth + 15) / 16 * 16;
-pipe.InitBuffer(inputQueue, 2, TILE * sizeof(float));
-pipe.InitBuffer(outputQueue, 1, TILE * sizeof(TYPE));
+pipe.InitBuffer(inputQueue, 2, (TILE + 2 * LINE) * sizeof(float));
+pipe.InitBuffer(totalBuffer, (tiling.valueWidth + LINE - 1) / LINE * LINE * OWN * sizeof(float));
 @if mask
 pipe.InitBuffer(maskQueue, 1, TILE * sizeof(MASKTYPE));
 @end
 @if cast
 pipe.InitBuffer(maskBuffer, TILE * sizeof(float));
 @end
-@if causal
-pipe.InitBuffer(distanceBuffer, 2 * ROWS * 64 * sizeof(float));
-distance = distanceBuffer.Get<float>();
-// Column less row, for 64 columns.
-for (uint32_t row = 0; row < ROWS; ++row) {
-CreateVecIndex(distance[row * 64], -static_cast<float>(row), 64);
-}
-@end
-pipe.InitBuffer(totalBuffer, QUERIES / 2 * valueColumns * sizeof(float));
+// What instructions write while they read scores lies behind them, where the banks are others.
+pipe.InitBuffer(outputQueue, 1, KEYS / 16 * (ROWS + 1) * 16 * sizeof(TYPE));
 pipe.InitBuffer(smallBuffer, SMALL * sizeof(float));
 total = totalBuffer.Get<float>();
 const LocalTensor<float> all = smallBuffer.Get<float>();
 // Whole repeats of few rows meet defined values.
 Duplicate(all, 0.0f, SMALL);
-spread = all;
-largest = all[ROWS * 128];
+spread = all[LINE];
+eighths = all[(OWN + 1) * LINE];
+largest = eighths[ROWS * KEYS / 8];
 sum = largest[OWN];
 kept = largest[2 * OWN];
 ended = largest[(2 + SLOTS) * OWN];
 fresh = largest[(2 + 2 * SLOTS) * OWN];
-block = largest[(3 + 2 * SLOTS) * OWN];
-eighths = largest[(11 + 2 * SLOTS) * OWN];
 }
 
 __aicore__ inline void Process()
@@ -110,129 +102,135 @@ CopyOut(step, slot, row, own - row < ROWS ? own - row : ROWS);
 CrossCoreSetFlag<2, PIPE_MTE3>(WEIGHTS_READY);
 }
 
+// Scores come as they lie in memory: 64 keys of all rows, then the next 64.
 __aicore__ inline void CopyIn(const Step& step, uint32_t slot, uint32_t row)
 {
 const uint32_t own = OwnRows(step);
 const uint32_t rows = own - row < ROWS ? own - row : ROWS;
 LocalTensor<float> input = inputQueue.AllocTensor<float>();
-const int64_t from = (Slot(slot) * QUERIES + FirstRow(step) + row) * KEYS;
-const uint32_t gap = (Stride(step) - (step.keys + 7) / 8 * 8) / 8;
-DataCopyPad(input, scoresGlobal[from], DataCopyExtParams{static_cast<uint16_t>(rows), static_cast<uint32_t>(step.keys * sizeof(float)), static_cast<uint32_t>((KEYS - step.keys) * sizeof(float)), gap, 0}, DataCopyPadExtParams<float>());
-inputQueue.EnQue(input);
+const int64_t from = Slot(slot) * QUERIES * KEYS + (FirstRow(step) + row) * LINE;
+const uint32_t whole = step.keys / LINE;
+const uint32_t rest = step.keys % LINE;
+if (whole > 0) {
+const uint32_t others = static_cast<uint32_t>((QUERIES - rows) * LINE * sizeof(float));
+DataCopyPad(input, scoresGlobal[from], DataCopyExtParams{static_cast<uint16_t>(whole), static_cast<uint32_t>(rows * LINE * sizeof(float)), others, 0, 0}, DataCopyPadExtParams<float>());
 }
-
-// Elements from row to row in the buffer.
-__aicore__ inline uint32_t Stride(const Step& step) const
-{
-return (step.keys + 63) / 64 * 64;
+if (rest > 0) {
+DataCopyPad(input[whole * rows * LINE], scoresGlobal[from + whole * QUERIES * LINE], DataCopyExtParams{static_cast<uint16_t>(rows), static_cast<uint32_t>(rest * sizeof(float)), static_cast<uint32_t>((LINE - rest) * sizeof(float)), (LINE - (rest + 7) / 8 * 8) / 8, 0}, DataCopyPadExtParams<float>());
+}
+inputQueue.EnQue(input);
 }
 
 __aicore__ inline void Compute(const Step& step, uint32_t slot, uint32_t row, uint32_t rows)
 {
-const uint32_t stride = Stride(step);
-const uint32_t count = rows * stride;
-const uint8_t jump = stride / 8;
+const uint32_t lines = (step.keys + LINE - 1) / LINE;
+const uint32_t length = rows * LINE;
+// In halves, so that an instruction does not wait for what the one before is writing.
+const uint32_t first = lines / 2 * length;
+const uint32_t second = lines * length - first;
 const LocalTensor<float> scores = inputQueue.DeQue<float>();
-if (step.keys < stride) {
-// What lies behind the last key has no weight.
-uint64_t behind[2] = {~0ull << (step.keys % 64), 0};
-Duplicate(scores[stride - 64], LEAST, behind, rows, 1, jump);
+const uint32_t rest = step.keys % LINE;
+uint64_t behind[2] = {~0ull << rest, 0};
+const LocalTensor<float> last = scores[(lines - 1) * length];
+if (rest > 0) {
+Duplicate(last, 0.0f, behind, rows, 1, 8);
 }
-Muls(scores, scores, tiling.scale, count);
+Twice([&](uint32_t from, uint32_t count) { Muls(scores[from], scores[from], tiling.scale, count); }, first, second);
 @if mask
 AddMask(step, scores, row, rows);
 @end
+if (rest > 0) {
+// What lies behind the last key has no weight.
+Duplicate(last, LEAST, behind, rows, 1, 8);
+}
 @if causal
 HideLater(step, scores, row, rows);
 @end
-// The largest score of each row, of all steps so far. The weights' buffer serves meanwhile.
-LocalTensor<TYPE> output = outputQueue.AllocTensor<TYPE>();
-Fold<true>(output.template ReinterpretCast<float>(), scores, rows, stride);
+// The largest score of each row, of all steps so far.
+Twice([&](uint32_t from, uint32_t count) { BlockReduceMax(eighths[from / 8], scores[from], count / LINE, 64, 1, 1, 8); }, first, second);
+for (uint32_t parts = lines; parts > 1;) {
+parts = Join<true>(parts, rows);
+}
+BlockReduceMax(fresh, eighths, (rows + 7) / 8, 64, 1, 1, 8);
 const LocalTensor<float> before = largest[row];
+const LocalTensor<float> factor = kept[slot * OWN + row];
 if (step.key > 0) {
 Max(fresh, fresh, before, rows);
 }
-// Each number in two data blocks, one for even columns of 64 and one for odd: in the banks that these do not read.
-Brcb(spread, fresh, (rows + 7) / 8, {16, 128});
-Brcb(spread[64], fresh, (rows + 7) / 8, {16, 128});
-const LocalTensor<float> factor = kept[slot * OWN + row];
+Spread(fresh, rows);
 if (step.key > 0) {
 Sub(factor, before, fresh, rows);
-}
-for (uint32_t column = 0; column < stride; column += 64) {
-Sub(scores[column], scores[column], spread[column / 64 % 2 == 0 ? 64 : 0], 64, rows, {1, 1, 0, jump, jump, 16});
-}
-if (step.key > 0) {
 Exp(factor, factor, rows);
 }
-Exp(scores, scores, count);
 Adds(before, fresh, 0.0f, rows);
-Cast(output, scores, RoundMode::CAST_RINT, count);
+for (uint32_t line = 0; line < lines; ++line) {
+Sub(scores[line * length], scores[line * length], spread, 64, rows, {1, 1, 0, 8, 8, 8});
+}
+Twice([&](uint32_t from, uint32_t count) { Exp(scores[from], scores[from], count); }, first, second);
+Twice([&](uint32_t from, uint32_t count) { BlockReduceSum(eighths[from / 8], scores[from], count / LINE, 64, 1, 1, 8); }, first, second);
+// Weights become columns of 32 bytes one behind the other, as the cube takes them: meanwhile their sums are joined.
+LocalTensor<TYPE> output = outputQueue.AllocTensor<TYPE>();
+const uint32_t even = (lines + 1) / 2;
+const uint16_t height = rows | 1;
+uint32_t parts = lines;
+for (uint32_t i = 0; i < lines; ++i) {
+const uint32_t line = i < even ? 2 * i : 2 * (i - even) + 1;
+Cast(output[line * LINE * height], scores[line * length], RoundMode::CAST_RINT, 64, rows, {height, 1, 1, 8});
+if (i % 2 == 1 && parts > 1) {
+parts = Join<false>(parts, rows);
+}
+}
 outputQueue.EnQue(output);
+inputQueue.FreeTensor(scores);
+while (parts > 1) {
+parts = Join<false>(parts, rows);
+}
+BlockReduceSum(fresh, eighths, (rows + 7) / 8, 64, 1, 1, 8);
 if (step.key > 0) {
 Mul(sum[row], sum[row], factor, rows);
-}
-Fold<false>(scores, scores, rows, stride);
-if (step.key > 0) {
 Add(sum[row], sum[row], fresh, rows);
 } else {
 Adds(sum[row], fresh, 0.0f, rows);
 }
-inputQueue.FreeTensor(scores);
 if (step.key + step.keys == step.limit) {
 // The sums of the weights wait for those of the values.
 Adds(ended[slot * OWN + row], sum[row], 0.0f, rows);
 }
 }
 
-// Joins the columns of each row pair by pair, in another place or in the same; the result is one number a row.
-template <bool isMax>
-__aicore__ inline void Fold(const LocalTensor<float>& to, const LocalTensor<float>& scores, uint32_t rows, uint32_t stride)
+template <typename Work>
+__aicore__ inline void Twice(const Work& work, uint32_t first, uint32_t second)
 {
-const uint8_t jump = stride / 8;
-const uint8_t step = isMax ? KEYS / 16 : jump;
-uint32_t chunks = stride / 64;
-if (chunks == 1) {
-Reduce<isMax>(scores, rows, jump);
-return;
+if (first > 0) {
+work(0, first);
 }
-LocalTensor<float> from = scores;
-uint8_t fromStep = jump;
-while (chunks > 1) {
-// Neighbours lie in different groups of banks.
-for (uint32_t i = 0; i < chunks / 2; ++i) {
-if (isMax) {
-Max(to[i * 64], from[2 * i * 64], from[(2 * i + 1) * 64], 64, rows, {1, 1, 1, step, fromStep, fromStep});
-} else {
-Add(to[i * 64], from[2 * i * 64], from[(2 * i + 1) * 64], 64, rows, {1, 1, 1, step, fromStep, fromStep});
-}
-}
-if (chunks % 2 == 1) {
-Adds(to[chunks / 2 * 64], from[(chunks - 1) * 64], 0.0f, 64, rows, {1, 1, step, fromStep});
-}
-from = to;
-fromStep = step;
-chunks = (chunks + 1) / 2;
-}
-Reduce<isMax>(to, rows, step);
+work(first, second);
 }
 
+// Joins the last of some parts, eight numbers a row, with the first; returns how many are left.
 template <bool isMax>
-__aicore__ inline void Reduce(const LocalTensor<float>& folded, uint32_t rows, uint8_t step)
+__aicore__ inline uint32_t Join(uint32_t parts, uint32_t rows)
 {
+const uint32_t last = parts / 2;
+const uint32_t left = parts - last;
 if (isMax) {
-BlockReduceMax(eighths, folded, rows, 64, 1, 1, step);
-BlockReduceMax(fresh, eighths, (rows + 7) / 8, 64, 1, 1, 8);
+Max(eighths, eighths, eighths[left * rows * 8], last * rows * 8);
 } else {
-BlockReduceSum(eighths, folded, rows, 64, 1, 1, step);
-BlockReduceSum(fresh, eighths, (rows + 7) / 8, 64, 1, 1, 8);
+Add(eighths, eighths, eighths[left * rows * 8], last * rows * 8);
 }
+return left;
+}
+
+// A number a row becomes a data block a row, in the banks that this row's 64 numbers do not have.
+__aicore__ inline void Spread(const LocalTensor<float>& numbers, uint32_t rows)
+{
+Brcb(spread, numbers, (rows + 7) / 8, {8, 64});
 }
 
 @if mask
 __aicore__ inline void AddMask(const Step& step, const LocalTensor<float>& scores, uint32_t row, uint32_t rows)
 {
-const uint32_t stride = Stride(step);
+const uint32_t stride = (step.keys + LINE - 1) / LINE * LINE;
 constexpr uint32_t unit = 32 / sizeof(MASKTYPE);
 LocalTensor<MASKTYPE> mask = maskQueue.AllocTensor<MASKTYPE>();
 const int64_t first = step.row + FirstRow(step) + row;
@@ -248,23 +246,26 @@ DataCopyPad(mask, maskGlobal[from], DataCopyExtParams{static_cast<uint16_t>(rows
 maskQueue.EnQue(mask);
 mask = maskQueue.DeQue<MASKTYPE>();
 if (step.keys < stride) {
-uint64_t behind[2] = {~0ull << (step.keys % 64), 0};
+uint64_t behind[2] = {~0ull << (step.keys % LINE), 0};
 @if cast
 // 64 elements are half a repeat of 16 bits.
-Duplicate(mask[stride - 64], static_cast<MASKTYPE>(0), behind, rows, 1, stride / 16);
+Duplicate(mask[stride - LINE], static_cast<MASKTYPE>(0), behind, rows, 1, stride / 16);
 @end
 @if not cast
-Duplicate(mask[stride - 64], 0.0f, behind, rows, 1, stride / 8);
+Duplicate(mask[stride - LINE], 0.0f, behind, rows, 1, stride / 8);
 @end
 }
 @if cast
-const LocalTensor<float> wide = maskBuffer.Get<float>();
-Cast(wide, mask, RoundMode::CAST_NONE, rows * stride);
-Add(scores, scores, wide, rows * stride);
+const LocalTensor<float> added = maskBuffer.Get<float>();
+Cast(added, mask, RoundMode::CAST_NONE, rows * stride);
 @end
 @if not cast
-Add(scores, scores, mask, rows * stride);
+const LocalTensor<float> added = mask;
 @end
+const uint8_t jump = stride / 8;
+for (uint32_t line = 0; line < stride / LINE; ++line) {
+Add(scores[line * rows * LINE], scores[line * rows * LINE], added[line * LINE], 64, rows, {1, 1, 1, 8, 8, jump});
+}
 maskQueue.FreeTensor(mask);
 }
 
@@ -273,21 +274,22 @@ maskQueue.FreeTensor(mask);
 // A query sees the keys up to its own place.
 __aicore__ inline void HideLater(const Step& step, const LocalTensor<float>& scores, uint32_t row, uint32_t rows)
 {
-const uint32_t stride = Stride(step);
-const uint8_t jump = stride / 8;
 const int64_t own = step.row + FirstRow(step) + row;
-const LocalTensor<float> hidden = distance[ROWS * 64];
-for (uint32_t column = 0; column < stride; column += 64) {
-const int64_t key = step.key + column;
-if (key + 63 <= own) {
+for (uint32_t line = 0; line * LINE < step.keys; ++line) {
+const int64_t key = step.key + line * LINE;
+if (key + LINE - 1 <= own) {
 continue;
 }
-// Places behind the query's own, one for the first of them: far below every score.
-Adds(hidden, distance, static_cast<float>(key - own), rows * 64);
-Maxs(hidden, hidden, 0.0f, rows * 64);
-Muls(hidden, hidden, LEAST, rows * 64);
-Maxs(hidden, hidden, LEAST, rows * 64);
-Add(scores[column], scores[column], hidden, 64, rows, {1, 1, 1, jump, jump, 8});
+// Of these keys the first rows see none, the next ones some.
+const LocalTensor<float> those = scores[line * rows * LINE];
+const uint32_t blind = key > own ? Shorter(rows, key - own) : 0;
+if (blind > 0) {
+Duplicate(those, LEAST, blind * LINE);
+}
+for (uint32_t i = blind; i < rows && own + i < key + LINE - 1; ++i) {
+uint64_t later[2] = {~0ull << (own + i + 1 - key), 0};
+Duplicate(those[i * LINE], LEAST, later, 1, 1, 8);
+}
 }
 }
 
@@ -295,9 +297,9 @@ Add(scores[column], scores[column], hidden, 64, rows, {1, 1, 1, jump, jump, 8});
 __aicore__ inline void CopyOut(const Step& step, uint32_t slot, uint32_t row, uint32_t rows)
 {
 LocalTensor<TYPE> output = outputQueue.DeQue<TYPE>();
-const int64_t to = (Slot(slot) * QUERIES + FirstRow(step) + row) * KEYS;
-const uint32_t gap = (Stride(step) - (step.keys + 15) / 16 * 16) / 16;
-DataCopyPad(weightsGlobal[to], output, DataCopyExtParams{static_cast<uint16_t>(rows), static_cast<uint32_t>(step.keys * sizeof(TYPE)), gap, static_cast<uint32_t>((KEYS - step.keys) * sizeof(TYPE)), 0});
+const int64_t to = Slot(slot) * QUERIES * KEYS + (FirstRow(step) + row) * 16;
+const uint16_t height = rows | 1;
+DataCopy(weightsGlobal[to], output, DataCopyParams(static_cast<uint16_t>((step.keys + 15) / 16), static_cast<uint16_t>(rows), static_cast<uint16_t>(height - rows), static_cast<uint16_t>(QUERIES - rows)));
 outputQueue.FreeTensor(output);
 }
 
@@ -306,40 +308,44 @@ __aicore__ inline void Sums(const Step& step, uint32_t slot)
 {
 const uint32_t own = OwnRows(step);
 const uint32_t first = FirstRow(step);
-const uint8_t jump = valueColumns / 8;
 CrossCoreWaitFlag<2, PIPE_MTE2>(SUMS_READY);
 if (own == 0) {
 return;
 }
 LocalTensor<float> sums = inputQueue.AllocTensor<float>();
-const uint32_t bytes = tiling.valueWidth * sizeof(float);
-const uint32_t skipped = (valueColumns - tiling.valueWidth) * sizeof(float);
-const uint32_t gap = (valueColumns - (tiling.valueWidth + 7) / 8 * 8) / 8;
-DataCopyPad(sums, sumsGlobal[(Slot(slot) * QUERIES + first) * valueColumns], DataCopyExtParams{static_cast<uint16_t>(own), bytes, skipped, gap, 0}, DataCopyPadExtParams<float>());
+const int64_t from = (Slot(slot) * QUERIES + first) * valueColumns;
+for (uint32_t column = 0; column < tiling.valueWidth; column += LINE) {
+const uint32_t width = Shorter(tiling.valueWidth - column, LINE);
+DataCopyPad(sums[LINE + column * OWN], sumsGlobal[from + column], DataCopyExtParams{static_cast<uint16_t>(own), static_cast<uint32_t>(width * sizeof(float)), static_cast<uint32_t>((valueColumns - width) * sizeof(float)), (LINE - (width + 7) / 8 * 8) / 8, 0}, DataCopyPadExtParams<float>());
+}
 inputQueue.EnQue(sums);
 sums = inputQueue.DeQue<float>();
 if (step.key > 0) {
-Brcb(block, kept[slot * OWN], (own + 7) / 8, {1, 8});
+Spread(kept[slot * OWN], own);
+for (uint32_t column = 0; column < tiling.valueWidth; column += LINE) {
+Mul(total[column * OWN], total[column * OWN], spread, Shorter(tiling.valueWidth - column, LINE), own, {1, 1, 0, 8, 8, 8});
 }
-for (uint32_t column = 0; column < tiling.valueWidth; column += 64) {
-const uint64_t width = Shorter(tiling.valueWidth - column, 64);
+}
+for (uint32_t column = 0; column < tiling.valueWidth; column += LINE) {
+const uint64_t width = Shorter(tiling.valueWidth - column, LINE);
 if (step.key > 0) {
-Mul(total[column], total[column], block, width, own, {1, 1, 0, jump, jump, 1});
-Add(total[column], total[column], sums[column], width, own, {1, 1, 1, jump, jump, jump});
+Add(total[column * OWN], total[column * OWN], sums[LINE + column * OWN], width, own, {1, 1, 1, 8, 8, 8});
 } else {
-Adds(total[column], sums[column], 0.0f, width, own, {1, 1, jump, jump});
+Adds(total[column * OWN], sums[LINE + column * OWN], 0.0f, width, own, {1, 1, 8, 8});
 }
 }
 inputQueue.FreeTensor(sums);
 if (step.key + step.keys < step.limit) {
 return;
 }
-Brcb(block, ended[slot * OWN], (own + 7) / 8, {1, 8});
+Spread(ended[slot * OWN], own);
 LocalTensor<TYPE> output = outputQueue.AllocTensor<TYPE>();
-for (uint32_t column = 0; column < tiling.valueWidth; column += 64) {
-const uint64_t width = Shorter(tiling.valueWidth - column, 64);
-Div(total[column], total[column], block, width, own, {1, 1, 0, jump, jump, 1});
-Cast(output[column], total[column], RoundMode::CAST_RINT, width, own, {1, 1, static_cast<uint8_t>(jump / 2), jump});
+const uint8_t jump = valueColumns / 16;
+for (uint32_t column = 0; column < tiling.valueWidth; column += LINE) {
+Div(total[column * OWN], total[column * OWN], spread, Shorter(tiling.valueWidth - column, LINE), own, {1, 1, 0, 8, 8, 8});
+}
+for (uint32_t column = 0; column < tiling.valueWidth; column += LINE) {
+Cast(output[column], total[column * OWN], RoundMode::CAST_RINT, Shorter(tiling.valueWidth - column, LINE), own, {1, 1, jump, 8});
 }
 outputQueue.EnQue(output);
 output = outputQueue.DeQue<TYPE>();
@@ -352,7 +358,7 @@ outputQueue.FreeTensor(output);
 static constexpr uint32_t ROWS = ROWCOUNT;  // whose scores are computed at once
 static constexpr uint32_t TILE = ROWS * KEYS;
 static constexpr uint32_t OWN = QUERIES / 2;  // rows of a step, at most
-static constexpr uint32_t SMALL = (11 + 2 * SLOTS) * OWN + ROWS * 136;
+static constexpr uint32_t SMALL = (OWN + 1) * LINE + ROWS * KEYS / 8 + (3 + 2 * SLOTS) * OWN;
 static constexpr float LEAST = -1.0e30f;
 TPipe pipe;
 TQue<QuePosition::VECIN, 2> inputQueue;
@@ -363,10 +369,6 @@ TQue<QuePosition::VECIN, 1> maskQueue;
 @if cast
 TBuf<QuePosition::VECCALC> maskBuffer;
 @end
-@if causal
-TBuf<QuePosition::VECCALC> distanceBuffer;
-LocalTensor<float> distance;
-@end
 TBuf<QuePosition::VECCALC> totalBuffer;
 TBuf<QuePosition::VECCALC> smallBuffer;
 LocalTensor<float> total;
@@ -375,7 +377,6 @@ LocalTensor<float> sum;  // of each row's weights so far
 LocalTensor<float> kept;  // what each step scales the sums before it by
 LocalTensor<float> ended;  // sums of the weights, of tasks whose steps are all done
 LocalTensor<float> fresh;
-LocalTensor<float> block;
 LocalTensor<float> eighths;
 LocalTensor<float> spread;
 @if mask
