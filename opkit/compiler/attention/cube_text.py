@@ -56,6 +56,15 @@ next.keys = Shorter(step.limit - next.key, KEYS);
 return next;
 }
 
+@if not mask
+// Whether two rows of keys, and of values, are copied as one, as longer rows copy faster: keys of even places come
+// before those of odd ones, which makes no difference to their sums.
+__aicore__ inline bool ArePaired(uint32_t keys) const
+{
+return keys == HALF && tiling.keyHeads == 1 && tiling.valueHeads == 1 && (tiling.width | tiling.valueWidth) % 16 == 0;
+}
+
+@end
 // A row of one batch, counted in rows of one head, where `heads` of them lie beside each other in each row.
 __aicore__ inline int64_t RowAt(int64_t batch, int64_t rows, int64_t row, int64_t heads) const
 {
@@ -70,6 +79,7 @@ return static_cast<uint32_t>(left < right ? left : right);
 static constexpr uint16_t SCORES_READY = 4;
 static constexpr uint16_t WEIGHTS_READY = 5;
 static constexpr uint16_t SUMS_READY = 6;
+static constexpr uint32_t HALF = KEYS / 2;  // keys that come to L1 at once
 static constexpr uint32_t LINE = 64;  // keys whose scores lie beside each other
 static constexpr uint32_t AHEAD = SLOTS - 1;  // steps of scores before the sums of the first
 STEMTiling tiling;
@@ -169,11 +179,13 @@ const int32_t flag = 2 + half1;
 const LocalTensor<TYPE> keys = keyBuffer.Get<TYPE>()[half1 * HALF * depth];
 half1 = 1 - half1;
 WaitFlag<HardEvent::MTE1_MTE2>(flag);
-Copy(keys, kGlobal[RowAt(step.batch, tiling.batchKeys, step.key + begin, tiling.keyHeads) * tiling.width], count, tiling.width, tiling.keyHeads * tiling.width);
+const uint32_t pairs = CopyRows(keys, kGlobal[RowAt(step.batch, tiling.batchKeys, step.key + begin, tiling.keyHeads) * tiling.width], count, tiling.width, tiling.keyHeads);
+const uint32_t height = RoundUp(count) / pairs;
 SetFlag<HardEvent::MTE2_MTE1>(flag);
 WaitFlag<HardEvent::MTE2_MTE1>(flag);
 for (uint32_t first = 0; first < count; first += UNIT) {
 const uint32_t unit = Shorter(count - first, UNIT);
+const uint32_t place = first / height * depth * height + first % height * 16;
 const LocalTensor<TYPE> left = Left();
 const LocalTensor<TYPE> right = Right();
 WaitFlag<HardEvent::M_MTE1>(stage);
@@ -181,7 +193,7 @@ LoadRows(left, queryBuffer.Get<TYPE>()[query * QUERIES * depth], rows, rows, dep
 for (uint32_t piece = 0; piece < unit; piece += LINE) {
 const uint32_t columns = RoundUp(Shorter(unit - piece, LINE));
 for (uint32_t i = 0; i < depth / 16; ++i) {
-LoadData(right[piece * depth + i * columns * 16], keys[(i * RoundUp(count) + first + piece) * 16], LoadData2DParams(0, columns / 16, 1, 0, 0, false, 0));
+LoadData(right[piece * depth + i * columns * 16], keys[place + (i * height + piece) * 16], LoadData2DParams(0, columns / 16, 1, 0, 0, false, 0));
 }
 }
 SetFlag<HardEvent::MTE1_M>(stage);
@@ -225,17 +237,19 @@ const LocalTensor<TYPE> values = valueBuffer.Get<TYPE>()[half2 * HALF * valueCol
 half2 = 1 - half2;
 WaitFlag<HardEvent::MTE1_MTE2>(flag);
 DataCopy(weights, weightsGlobal[(Slot(slot) * KEYS + begin) * QUERIES], DataCopyParams(static_cast<uint16_t>(RoundUp(count) / 16), static_cast<uint16_t>(step.rows), static_cast<uint16_t>(QUERIES - step.rows), static_cast<uint16_t>(rows - step.rows)));
-Copy(values, vGlobal[RowAt(step.batch, tiling.batchKeys, step.key + begin, tiling.valueHeads) * tiling.valueWidth], count, tiling.valueWidth, tiling.valueHeads * tiling.valueWidth);
+const uint32_t pairs = CopyRows(values, vGlobal[RowAt(step.batch, tiling.batchKeys, step.key + begin, tiling.valueHeads) * tiling.valueWidth], count, tiling.valueWidth, tiling.valueHeads);
+const uint32_t height = RoundUp(count) / pairs;
 SetFlag<HardEvent::MTE2_MTE1>(flag);
 WaitFlag<HardEvent::MTE2_MTE1>(flag);
 for (uint32_t first = 0; first < count; first += UNIT) {
 const uint32_t unit = Shorter(count - first, UNIT);
+const uint32_t place = first / height * valueColumns * height + first % height * 16;
 const LocalTensor<TYPE> left = Left();
 const LocalTensor<TYPE> right = Right();
 WaitFlag<HardEvent::M_MTE1>(stage);
 LoadRows(left, weights[first * rows], rows, rows, RoundUp(unit), RoundUp(unit) / 16);
 for (uint32_t i = 0; i < RoundUp(unit) / 16; ++i) {
-LoadData(right[i * valueColumns * 16], values[(first / 16 + i) * 256], LoadData2DParams(0, valueColumns / 16, RoundUp(count) / 16, 0, 0, true, 0));
+LoadData(right[i * valueColumns * 16], values[place + i * 256], LoadData2DParams(0, valueColumns / 16, height / 16, 0, 0, true, 0));
 }
 SetFlag<HardEvent::MTE1_M>(stage);
 WaitFlag<HardEvent::MTE1_M>(stage);
@@ -260,6 +274,19 @@ CrossCoreSetFlag<2, PIPE_FIX>(SUMS_READY);
 __aicore__ inline void Copy(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t columns, uint32_t stride)
 {
 DataCopy(to, from, Nd2NzParams(1, rows, columns, 0, stride, RoundUp(rows), 1, 0));
+}
+
+// Rows of keys or values; returns how many rows are copied as one.
+__aicore__ inline uint32_t CopyRows(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t columns, uint32_t heads)
+{
+@if not mask
+if (ArePaired(rows)) {
+Copy(to, from, rows / 2, 2 * columns, 2 * columns);
+return 2;
+}
+@end
+Copy(to, from, rows, columns, heads * columns);
+return 1;
 }
 
 // A left operand: fractals of a row beside each other.
@@ -296,7 +323,6 @@ __aicore__ inline uint32_t RoundUp(uint32_t count) const
 return (count + 15) / 16 * 16;
 }
 
-static constexpr uint32_t HALF = KEYS / 2;  // keys that come to L1 at once
 static constexpr uint32_t UNIT = 128;  // keys that come to L0 at once
 TPipe pipe;
 TBuf<TPosition::A1> queryBuffer;

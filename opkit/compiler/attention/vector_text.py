@@ -276,8 +276,20 @@ __aicore__ inline void HideLater(const Step& step, const LocalTensor<float>& sco
 {
 const int64_t own = step.row + FirstRow(step) + row;
 for (uint32_t line = 0; line * LINE < step.keys; ++line) {
+@if mask
 const int64_t key = step.key + line * LINE;
-if (key + LINE - 1 <= own) {
+constexpr int64_t each = 1;
+@end
+@if not mask
+// Of pairs that were copied as one row the lines of the first keys come first.
+const uint32_t half = line * LINE / HALF * HALF;
+const uint32_t inHalf = line * LINE - half;
+const bool arePaired = ArePaired(Shorter(step.keys - half, HALF));
+const int64_t each = arePaired ? 2 : 1;
+const int64_t key = step.key + half + (arePaired ? inHalf % (HALF / 2) * 2 + inHalf / (HALF / 2) : inHalf);
+@end
+const int64_t last = key + (LINE - 1) * each;
+if (last <= own) {
 continue;
 }
 // Of these keys the first rows see none, the next ones some.
@@ -286,8 +298,8 @@ const uint32_t blind = key > own ? Shorter(rows, key - own) : 0;
 if (blind > 0) {
 Duplicate(those, LEAST, blind * LINE);
 }
-for (uint32_t i = blind; i < rows && own + i < key + LINE - 1; ++i) {
-uint64_t later[2] = {~0ull << (own + i + 1 - key), 0};
+for (uint32_t i = blind; i < rows && own + i < last; ++i) {
+uint64_t later[2] = {~0ull << ((own + i - key) / each + 1), 0};
 Duplicate(those[i * LINE], LEAST, later, 1, 1, 8);
 }
 }
