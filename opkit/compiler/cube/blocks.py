@@ -143,7 +143,7 @@ def write_cube_class(out: Text, product: BlockProduct, slots: int = 0) -> None:
         "STEP": str(product.step),
         "LANE": str(product.lane),
     }
-    for line in _CUBE.strip().splitlines():
+    for line in _CUBE.replace("@copy\n", _COPY_PORTION if slots else _COPY).strip().splitlines():
         line = line.strip()
         if line.startswith("@"):
             _insert(out, line[1:], product, slots)
@@ -169,6 +169,7 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
             at = f"{batch} + chunk.block.{first} * tiling.k + chunk.k"
             shape = f"chunk.block.{side}, chunk.depth, tiling.k"
         share = "place, chunk.block.wide" if what == "left" else "above, chunk.block.down"
+        share += ", portion" if slots else ""
         out(
             f"Copy({what.title()}Chunk(slot), {what}Global[{at}], {shape}, chunk.block.{share});",
             place,
@@ -205,13 +206,31 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
                 .replace("READY", str(READY))
             )
             out(text, place if text.startswith("Fixpipe(") else None)
+    elif what == "shift" and slots:
+        out(
+            "// Cores that have rows or columns in common begin with other chunks, so that few read the"
+        )
+        out(
+            "// same lines in step; at the beginning with the first, which vector cores fetch first, too."
+        )
+        by = "(chunk.block.above + chunk.block.place) % all"
+        out(f"const int64_t shift = index == GetBlockIdx() ? 0 : {by};")
     elif what == "shift":
-        later = "a chunk later" if slots else "in the middle of K"
-        by = "% 2 % all" if slots else "% 2 * (all / 2)"
         out("// Of the cores that have rows or columns in common half begin")
-        out(f"// {later}, so that fewer read the same lines in step.")
-        # Vector cores that bring the chunks to L2 go from the first to the last.
+        out("// in the middle of K, so that fewer read the same lines in step.")
+        by = "% 2 * (all / 2)"
         out(f"const int64_t shift = (GetBlockIdx() / chunk.block.wide + chunk.block.place) {by};")
+    elif what == "copies":
+        if slots:
+            out("// As long as nothing is in L2 a core brings its shares of both operands first,")
+            out("// and what others bring after them.")
+            out("const bool isEarly = chunk.index == GetBlockIdx() && chunk.turn < 2;")
+            out("const uint32_t last = isEarly ? OTHERS : ALL;")
+            out("for (uint32_t portion = isEarly ? SHARE : ALL; portion <= last; ++portion) {")
+        _insert(out, "left", product, slots)
+        _insert(out, "right", product, slots)
+        if slots:
+            out("}")
     elif what == "begun":
         if slots:
             out("// Memory is the cube cores' alone until they have their first chunk.")
@@ -224,6 +243,11 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
             out("}")
     elif what == "results" and slots:
         out("uint32_t handed = 0;")
+        out(
+            "static constexpr uint32_t SHARE = 0;  // of what is copied, what other cores leave to this one"
+        )
+        out("static constexpr uint32_t OTHERS = 1;")
+        out("static constexpr uint32_t ALL = 2;")
 
 
 READY, FREE, BEGUN = 4, 5, 6
@@ -382,33 +406,26 @@ return chunk;
 __aicore__ inline void CopyIn(const Chunk& chunk, uint32_t slot)
 {
 WaitFlag<HardEvent::MTE1_MTE2>(slot);
-@left
-@right
+@copies
 SetFlag<HardEvent::MTE2_MTE1>(slot);
 }
 
 // Columns of 32 bytes one behind the other, each of a multiple of 16 rows. Each of the cores that need the same rows
 // begins with its share of them, so that all bring some of them from memory, and find the others in L2.
-__aicore__ inline void Copy(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t columns,
-int64_t stride, uint32_t place, uint32_t shares)
-{
-const uint32_t height = RoundUp(rows);
-const uint32_t begin = rows * place / shares / 16 * 16;
-CopyRows(to[begin * LANE], from[begin * stride], rows - begin, columns, stride, height);
-if (begin > 0) {
-CopyRows(to, from, begin, columns, stride, height);
-}
-}
+@copy
 
-__aicore__ inline void CopyRows(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t columns,
-int64_t stride, uint16_t height)
+__aicore__ inline void CopyRows(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t begin, uint32_t end,
+uint32_t columns, int64_t stride, uint16_t height)
 {
+if (begin == end) {
+return;
+}
 if (stride <= 65535) {
-DataCopy(to, from, Nd2NzParams(1, rows, columns, 0, stride, height, 1, 0));
+DataCopy(to[begin * LANE], from[begin * stride], Nd2NzParams(1, end - begin, columns, 0, stride, height, 1, 0));
 return;
 }
 // The instruction cannot say so long a way from row to row.
-for (uint32_t row = 0; row < rows; ++row) {
+for (uint32_t row = begin; row < end; ++row) {
 DataCopy(to[row * LANE], from[row * stride], Nd2NzParams(1, 1, columns, 0, columns, height, 1, 0));
 }
 }
@@ -521,6 +538,32 @@ bool isMoved = false;
 uint32_t step = 0;
 @results
 };
+"""
+
+_COPY = """
+__aicore__ inline void Copy(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t columns,
+int64_t stride, uint32_t place, uint32_t shares)
+{
+const uint32_t begin = rows * place / shares / 16 * 16;
+CopyRows(to, from, begin, rows, columns, stride, RoundUp(rows));
+CopyRows(to, from, 0, begin, columns, stride, RoundUp(rows));
+}
+"""
+
+_COPY_PORTION = """
+__aicore__ inline void Copy(const LocalTensor<TYPE>& to, const GlobalTensor<TYPE>& from, uint32_t rows, uint32_t columns,
+int64_t stride, uint32_t place, uint32_t shares, uint32_t portion)
+{
+const uint32_t begin = rows * place / shares / 16 * 16;
+const uint32_t end = portion == ALL || place + 1 >= shares ? rows : rows * (place + 1) / shares / 16 * 16;
+if (portion != OTHERS) {
+CopyRows(to, from, begin, end, columns, stride, RoundUp(rows));
+}
+if (portion != SHARE) {
+CopyRows(to, from, end, rows, columns, stride, RoundUp(rows));
+CopyRows(to, from, 0, begin, columns, stride, RoundUp(rows));
+}
+}
 """
 
 _STORE = """

@@ -266,7 +266,7 @@ class _BlockWriter(KernelWriter):
             "// Vector cores have time: they bring what cube cores read next from memory into L2, each a share of the"
         )
         out("// rows and columns that several blocks have in common.")
-        out("__aicore__ inline void Fetch(int64_t index, int64_t first)")
+        out("__aicore__ inline void Fetch(int64_t index, int64_t begin)")
         out("{")
         out("const uint32_t sub = GetSubBlockIdx();")
         out("if (index >= tiling.blocks) {")
@@ -279,8 +279,12 @@ class _BlockWriter(KernelWriter):
         out(
             "const bool hasColumns = before >= 0 && BlockAt(before).column == block.column && BlockAt(before).batch == block.batch;"
         )
+        if not self.block.transpose_right:
+            out("const Block first = BlockAt(index - block.place);")
+            out("const Block last = BlockAt(index - block.place + block.wide - 1);")
+            out("const uint32_t width = last.column + last.columns - first.column;")
         chunk = self.block.chunk
-        out(f"for (int64_t k = first; k < tiling.k; k += {chunk}) {{")
+        out(f"for (int64_t k = begin; k < tiling.k; k += {chunk}) {{")
         out(f"const uint32_t depth = Shorter(tiling.k - k, {chunk});")
         for side, first, extent, cores, place, all_of in (
             ("left", "block.row", "block.rows", "block.wide", "block.place", "tiling.m"),
@@ -294,9 +298,15 @@ class _BlockWriter(KernelWriter):
             else:
                 at += f" + {first} * tiling.k + k"
                 shape = f"{extent}, depth, tiling.k"
+            shares = f"2 * {cores}, 2 * {place} + sub"
             if side == "right":
                 out("if (!hasColumns) {")
-            out(f"Touch({side}Global[{at}], {shape}, 2 * {cores}, 2 * {place} + sub);")
+                if not turned:
+                    # Blocks beside each other have longer rows together.
+                    at = at.replace("block.column", "first.column")
+                    shape = shape.replace("block.columns", "width")
+                    shares = "2 * down * block.wide, 2 * (above * block.wide + block.place) + sub"
+            out(f"Touch({side}Global[{at}], {shape}, {shares});")
             if side == "right":
                 out("}")
         out("}")
