@@ -42,6 +42,8 @@ _KEYWORDS = frozenset(
 _SUFFIXES = frozenset((".cpp", ".cc", ".cxx"))
 # Not the operators' own: unit tests, and sources for chips with another instruction set.
 _FOREIGN_FOLDERS = frozenset(("tests", "test", "ut", "arch35", "op_api", "build", "build_out"))
+# What computes with the vendor's tilings for those; opkit's headers have their names alone.
+_FOREIGN_TILING = re.compile(r"\bElewiseBaseTiling\s+\w|\bDoTiling\s*<")
 _ENTRY = re.compile(
     r"__global__(?:\s+(?:__aicore__|__vector__|__cube__|__mix__\s*\([^)]*\)|\[\w+\]))*\s+void\s+(\w+)\s*\("
 )
@@ -195,6 +197,7 @@ def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache
         *sorted(operator.glob(_GRAPH_SOURCES)),
         *library.dependency_sources(operator),
     )
+    sources = (*own, *library.companion_sources(own, (*own_includes, *includes)))
     kernels, options = list(tree.named_kernels), list(tree.named_options)
     for text in _cmake_texts(operator):
         for body in _LIBRARY_KERNEL_SOURCES.findall(text):
@@ -207,7 +210,11 @@ def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache
     return replace(
         tree,
         root=library.root,
-        host_sources=(*own, *library.companion_sources(own, (*own_includes, *includes))),
+        host_sources=tuple(
+            path
+            for path in sources
+            if not _FOREIGN_TILING.search(path.read_text(encoding="utf-8", errors="replace"))
+        ),
         host_options=(
             *(f"-D{name}" for name in library.host_definitions()),
             *_include_options(includes),

@@ -123,6 +123,14 @@ def test_an_output_that_nobody_infers_is_asked_for(running_sum: runtime.Library)
         running_sum.run("RunningSum", [total, total], out_shape=[None, (3,)], out_dtype="float")
 
 
+def test_a_tiling_for_vector_registers_is_left_out_and_named_where_it_is_called(
+    running_sum: runtime.Library,
+) -> None:
+    nothing = np.zeros(0, dtype=np.float32)
+    with pytest.raises(KernelFault, match=r"RegisterTiling::Run.* is defined by no source"):
+        running_sum.run("RunningSum", [nothing, nothing], out_shape=[None, (3,)])
+
+
 def test_the_callers_shape_and_type_count_where_inference_leaves_them(library: Path) -> None:
     source = library / "math" / "running_sum"
     idle = shutil.copytree(source, library / "math" / "idle_sum", dirs_exist_ok=True)

@@ -1,5 +1,6 @@
 #include "log/log.h"
 #include "register/op_impl_registry.h"
+#include "running_sum_tiling_registers.h"
 
 struct CompileInfo {};
 
@@ -10,6 +11,7 @@ static ge::graphStatus Tiling(gert::TilingContext* context) {
   const int64_t* hidden = context->GetAttrs()->GetInt(0);
   OP_CHECK_IF(hidden == nullptr || *hidden != 7, OP_LOGE(context, "the private attribute is not there"),
               return ge::GRAPH_FAILED);
+  if (context->GetInputShape(0)->GetShape().GetShapeSize() == 0) return RegisterTiling().Run(context);
   context->SetBlockDim(1);
   return ge::GRAPH_SUCCESS;
 }
