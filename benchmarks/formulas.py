@@ -2,9 +2,9 @@
 
     python benchmarks/formulas.py [--only NAME ...] [--shape 2048x4096]
 
-Each operator of examples/prototypes/corpus that has formulas is generated as it stands, and again
-with a `shape` for every input, so that the compiler makes its kernel: same formulas, first
-combination of data types. Times are the model's, without a launch's fixed part.
+Each operator of examples/prototypes/corpus that has formulas over inputs of one shape is generated
+by the generator that works on trees, and by the compiler, whichever of them `opkit gen` takes:
+first combination of data types. Times are the model's, without a launch's fixed part.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opkit import schema
+from opkit import scaffold, schema
+from opkit.errors import OpkitError
+from opkit.scaffold.formula import files as generators
 
 CORPUS = Path(__file__).parents[1] / "examples" / "prototypes" / "corpus"
-# One row that all rows share, in the corpus.
-VECTORS = frozenset({"gamma", "beta"})
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ def main() -> None:
     ]
     entries = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     with tempfile.TemporaryDirectory() as scratch:
-        before = measure(entries, Path(scratch) / "before", options.shape)
-        after = measure([named(entry) for entry in entries], Path(scratch) / "after", options.shape)
+        before = measure(entries, Path(scratch) / "tree", options.shape, by_compiler=False)
+        after = measure(entries, Path(scratch) / "compiler", options.shape, by_compiler=True)
     times, texts = [], []
     print("| operator | tree, us | compiler, us | ratio | lines of the kernel |")
     print("|---|---|---|---|---|")
@@ -67,39 +67,19 @@ def main() -> None:
         print(f"lines: median {statistics.median(texts):.2f}")
 
 
-def named(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return a prototype whose inputs name their axes."""
-    formulas = " ".join(tensor["formula"] for tensor in entry["output_desc"])
-
-    def axes(name: str) -> list[str]:
-        if f"row({name})" in formulas:
-            return ["R", "1"]
-        return ["C"] if name in VECTORS else ["R", "C"]
-
-    inputs = [
-        {**t, "shape": [1 if axis == "1" else axis for axis in axes(t["name"])]}
-        for t in entry["input_desc"]
-    ]
-    outputs = [
-        {**t, "formula": " ".join(t["formula"].split()).replace("row(", "(")}
-        for t in entry["output_desc"]
-    ]
-    return {**entry, "input_desc": inputs, "output_desc": outputs}
-
-
-def measure(entries: list[dict[str, Any]], folder: Path, shape: str) -> dict[str, Made | str]:
-    """Return each operator's figures, or why it has none."""
+def measure(
+    entries: list[dict[str, Any]], folder: Path, shape: str, *, by_compiler: bool
+) -> dict[str, Made | str]:
+    """Return each operator's figures by one generator, or why it has none."""
     found: dict[str, Made | str] = {}
     folder.mkdir()
     kept = []
     for entry in entries:
-        file = folder / f"{entry['op']}.json"
-        file.write_text(json.dumps(without_gradient(first_variant(entry))))
-        said = opkit("gen", "-i", str(file), "-f", "aclnn", "-o", str(folder / entry["op"]))
-        if said is None:
+        try:
+            generate(entry, folder / entry["op"], by_compiler=by_compiler)
             kept.append(entry["op"])
-        else:
-            found[entry["op"]] = said
+        except OpkitError as err:
+            found[entry["op"]] = str(err).splitlines()[0]
     for at, op in enumerate(kept):
         print(f"{folder.name}: {at + 1} of {len(kept)}", file=sys.stderr)
         project = folder / op
@@ -114,6 +94,17 @@ def measure(entries: list[dict[str, Any]], folder: Path, shape: str) -> dict[str
             profile["task_us"] - profile["launch_us"], sum(map(bool, kernel.splitlines()))
         )
     return dict(sorted(found.items()))
+
+
+def generate(entry: dict[str, Any], folder: Path, *, by_compiler: bool) -> None:
+    """Write the project of an operator, its kernel by one of the generators."""
+    text = json.dumps(without_gradient(first_variant(entry)))
+    specs = schema.parse(text, file=folder / "prototype.json")
+    generators.goes_to_compiler = lambda spec: by_compiler
+    for path, content in scaffold.render(specs, framework="aclnn").items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
 
 
 def first_variant(entry: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .convolution import patches, placed, spaced, unpatched, windows
     from .cube import CUT_CPP
     from .differentiation import gradient
-    from .dimensions import Dimension, Shape, computed_dimension, dimension
+    from .dimensions import Dimension, Shape, computed_dimension, dimension, step_size
     from .equal_forms import in_equal_form
     from .explanation import KernelNote, explain, stage_text
     from .formula_text import FormulaOutput, formula_graph
@@ -120,6 +120,7 @@ __all__ = [
     "spaced",
     "split",
     "stage_text",
+    "step_size",
     "tensor_spec",
     "tile_program",
     "to_storage",
@@ -139,7 +140,7 @@ __getattr__ = lazy_names(
         "compiled": ("Compiled", "compile"),
         "convolution": ("patches", "placed", "spaced", "unpatched", "windows"),
         "differentiation": ("gradient",),
-        "dimensions": ("Dimension", "Shape", "computed_dimension", "dimension"),
+        "dimensions": ("Dimension", "Shape", "computed_dimension", "dimension", "step_size"),
         "equal_forms": ("in_equal_form",),
         "explanation": ("KernelNote", "explain", "stage_text"),
         "formula_text": ("FormulaOutput", "formula_graph"),

@@ -40,6 +40,7 @@ __all__ = [
     "quotient",
     "same",
     "shape_text",
+    "step_size",
 ]
 
 
@@ -48,6 +49,12 @@ def dimension(name: str) -> Dimension:
     import sympy
 
     return sympy.Symbol(name, integer=True, positive=True)
+
+
+def step_size(tensor: str) -> Dimension:
+    """Return how many elements of an input lie from one row to the next, a number of the launch:
+    those of a row, or 0 where one row is for all."""
+    return dimension(f"{tensor} step")
 
 
 def computed_dimension(text: str) -> Dimension:

@@ -129,6 +129,15 @@ def _widened(operands: Sequence[Any]) -> list[Any]:
     return found
 
 
+def _short_text(node: ast.expr) -> str:
+    """Return a formula's part; nothing where it is too long for a note."""
+    # What is far longer is not worth writing: it may be deeper than Python's stack.
+    if (node.end_col_offset or 0) - node.col_offset > 4 * _LONGEST_NOTE:
+        return ""
+    text = ast.unparse(node)
+    return text if len(text) <= _LONGEST_NOTE else ""
+
+
 class _Reader:
     """Reads one formula."""
 
@@ -165,8 +174,7 @@ class _Reader:
         return value
 
     def wrong(self, node: ast.expr, what: str, help: str | None = None) -> GraphError:
-        text = ast.unparse(node)
-        text = text if len(text) <= 60 else f"{text[:57]}..."
+        text = _short_text(node) or f"{self.text[node.col_offset :][:57]}..."
         message = f'column {node.col_offset + 1}: "{text}" {what}'
         return GraphError(message, location=None, help=help)
 
@@ -176,7 +184,7 @@ class _Reader:
         if isinstance(node, ast.Name):
             return self.name(node)
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-            return self.apply(node, _BINARY[type(node.op)], node.left, node.right)
+            return self.binary(node)
         if isinstance(node, ast.UnaryOp):
             return self.unary(node)
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
@@ -198,6 +206,16 @@ class _Reader:
         if isinstance(node, ast.Call):
             return self.call(node)
         raise self.wrong(node, "is not part of the formula language")
+
+    def binary(self, node: ast.BinOp) -> _Part:
+        # A long sum leans to the left: a loop instead of a level for each of its terms.
+        chain = [node]
+        while isinstance(chain[-1].left, ast.BinOp) and type(chain[-1].left.op) in _BINARY:
+            chain.append(chain[-1].left)
+        part = self.read(chain[-1].left)
+        for each in reversed(chain):
+            part = self.combine(each, _BINARY[type(each.op)], [part, self.read(each.right)])
+        return part
 
     def name(self, node: ast.Name) -> _Part:
         if node.id not in self.known:
@@ -389,8 +407,7 @@ class _Reader:
         return part.value
 
     def guarded(self, node: ast.expr, apply: Callable[[], Any]) -> Any:
-        text = ast.unparse(node)
-        place = Location("formula", 1, text if len(text) <= _LONGEST_NOTE else "")
+        place = Location("formula", 1, _short_text(node))
         try:
             with self.builder.at(place):
                 return apply()

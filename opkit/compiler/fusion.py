@@ -44,6 +44,8 @@ class FusedGraph:
 
     graph: Graph
     groups: tuple[Group, ...]
+    one_row: frozenset[str] = frozenset()
+    """Inputs of which a launch may give one row for all."""
 
     def inputs_of(self, group: Group) -> tuple[str, ...]:
         """Return the tensors that a group's own nodes read from memory; numbers come with the

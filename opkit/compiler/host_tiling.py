@@ -11,12 +11,12 @@ from typing import Any
 
 from opkit.chips import Chip
 
-from .dimensions import Dimension, product
+from .dimensions import Dimension, product, step_size
 from .fusion import FusedGraph
 from .graph import GraphError, Node, Tensor
 from .hosted import OperatorKernel
 from .kernel_class import TilingValue
-from .launch_numbers import Host, Term, divide_up, extent_term, named
+from .launch_numbers import Host, Number, Term, divide_up, extent_term, named
 from .text import Text, identifier, special_number
 from .vector import element_bytes, shares_of, tensor_values, tile_for
 from .vector_kernels import VectorKernel
@@ -52,19 +52,21 @@ _SCALARS: dict[str, Callable[..., str]] = {
 
 
 def size_parameter(name: str) -> str:
-    """Return the C++ name of a named size: `M` is `mExtent`."""
-    return f"{identifier(name)}Extent"
+    """Return the C++ name of a named size: `M` is `mExtent`, how far rows are apart `xStep`."""
+    return identifier(name if " " in name else f"{name} extent")
 
 
 def sizes_of(fused: FusedGraph) -> tuple[str, ...]:
-    """Return the named sizes of a program's inputs, in the order in which they first occur."""
+    """Return the named sizes of a program's inputs, in the order in which they first occur, then
+    how far rows are apart of which there may be one for all."""
     found: dict[str, None] = {}
     for tensor in fused.graph.inputs:
         for extent in tensor.shape:
             if not isinstance(extent, int):
                 for symbol in sorted(extent.free_symbols, key=str):
                     found.setdefault(str(symbol))
-    return tuple(found)
+    steps = (str(step_size(t.name)) for t in fused.graph.inputs if t.name in fused.one_row)
+    return (*found, *steps)
 
 
 def launch_function(
@@ -75,6 +77,7 @@ def launch_function(
     attributes: Mapping[str, str],
     *,
     takes_empty: bool = False,
+    is_tuned: bool = False,
 ) -> str:
     """Return a C++ function that fills a kernel's tiling data and says how many cores it takes; 0
     where not even the smallest tile fits the unified buffer.
@@ -85,12 +88,14 @@ def launch_function(
     Args:
         attributes: the C++ name of each of the program's attributes.
         takes_empty: sizes may be 0; a core that has nothing to do is then all that is launched.
+        is_tuned: it also takes `rounds`, into how many tiles the longest share of a core is cut.
 
     Raises:
         GraphError: a number that comes with a launch is computed by what has no C++ here.
     """
     sizes = {each: size_parameter(each) for each in sizes_of(fused)}
-    host = Host(names={*sizes.values(), *attributes.values(), "cores", "tiling"})
+    last = ("cores", "rounds") if is_tuned else ("cores",)
+    host = Host(names={*sizes.values(), *attributes.values(), *last, "tiling"})
     terms = {each: Term(host, text) for each, text in sizes.items()}
     body = Text()
     values: Sequence[TilingValue]
@@ -102,7 +107,9 @@ def launch_function(
             body(f"*tiling = {kernel.text.struct}();")
             body("return 1;")
             body("}")
-        blocks, values = _vector_launch(kernel, chip, host, terms, known, body)
+        blocks, values = _vector_launch(
+            kernel, chip, host, terms, known, body, Term(host, "rounds") if is_tuned else 1
+        )
     else:
         blocks, values = kernel.launch(
             Term(host, "cores"), lambda extent: extent_term(extent, terms), known
@@ -117,8 +124,8 @@ def launch_function(
     out = Text()
     parameters = [f"int64_t {each}" for each in sizes.values()]
     parameters += [f"double {each}" for each in attributes.values()]
-    parameters += ["int64_t cores", f"{kernel.text.struct}* tiling"]
-    given = (*sizes.values(), *attributes.values(), "cores")
+    parameters += [*(f"int64_t {each}" for each in last), f"{kernel.text.struct}* tiling"]
+    given = (*sizes.values(), *attributes.values(), *last)
     unused = [name for name in given if not body.mentions(name)]
     out(f"uint32_t {name}({', '.join(parameters)})")
     out("{")
@@ -143,6 +150,7 @@ def _vector_launch(
     terms: Mapping[str, Term],
     scalars: Mapping[str, str],
     body: Text,
+    rounds: Number,
 ) -> tuple[Any, list[TilingValue]]:
     """Return the cores and the tiling data of a vector kernel; what is computed for them is written
     to `body`."""
@@ -157,9 +165,8 @@ def _vector_launch(
         body(f"if ({room.text} == 0) {{")
         body("return 0;")
         body("}")
-    shares = shares_of(
-        layout, Term(host, "cores"), room, columns, extent_term(domain.rows, terms), batches
-    )
+    rows = extent_term(domain.rows, terms)
+    shares = shares_of(layout, Term(host, "cores"), room, columns, rows, batches, rounds)
     values: dict[str, Any] = dict(shares.values)
     values |= tensor_values(layout, lambda extent: extent_term(extent, terms))
     body.all(host.lines)

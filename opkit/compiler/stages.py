@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from opkit.chips import Chip
@@ -77,13 +77,19 @@ class Stages:
 
 
 def compile_stages(
-    graph: Graph, chip: Chip, choices: Choices | None = None, *, hosted: bool = False
+    graph: Graph,
+    chip: Chip,
+    choices: Choices | None = None,
+    *,
+    hosted: bool = False,
+    one_row: frozenset[str] = frozenset(),
 ) -> Stages:
     """Return all stages of a graph for a chip; `choices` in place of the compiler's own.
 
     Args:
         hosted: the kernels are steps of an operator: what products multiply is computed in steps
             before, and attention is made of products.
+        one_row: inputs of which a launch may give one row for all, as its `step_size` says.
 
     Raises:
         GraphError: it cannot be compiled, or not for this chip; at the user's line.
@@ -94,6 +100,7 @@ def compile_stages(
     is_apart = chosen.fusion == "none"
     fused = fuse(simple, apart=is_apart)
     fused = fused if is_apart or hosted else fuse_prologues(fused)
+    fused = replace(fused, one_row=one_row)
     if not chip.has_data_copy_pad:
         _check_blocks(fused, chip)
     kernels = {

@@ -178,7 +178,8 @@ class Text:
         """
         result: list[str] = []
         own = True
-        for level, text, location in self._lines:
+        places = [location for _, _, location in self._lines]
+        for at, (level, text, location) in enumerate(self._lines):
             line = f"{'    ' * level}{text}" if text else ""
             if with_lines:
                 if location is not None:
@@ -190,5 +191,9 @@ class Text:
                     own = True
                 result.append(line)
             else:
-                result.append(f"{line:<{_NOTE_COLUMN}}  // {location}" if location else line)
+                # The last of the instructions that compute a part of a formula says which part.
+                is_last = location is None or location.file != "formula"
+                is_last = is_last or places[at + 1 : at + 2] != [location]
+                is_noted = location is not None and is_last
+                result.append(f"{line:<{_NOTE_COLUMN}}  // {location}" if is_noted else line)
         return "\n".join(result) + "\n"

@@ -87,10 +87,12 @@ def vector_kernels(
     Raises:
         GraphError: not even the smallest tile fits the unified buffer; at the user's line.
     """
-    domain = domain_of(fused.graph, group.nodes)
+    one_row = fused.one_row & set(fused.inputs_of(group))
+    domain = domain_of(fused.graph, group.nodes, keeps_matrices=bool(one_row))
     found: list[VectorKernel] = []
     # The one asked for first; what it cannot do the others still can.
-    schedules = sorted(_schedules(domain, chip), key=lambda name: name != choices.schedule)
+    kinds = _schedules(domain, chip) if domain.reduces or not one_row else ("parts",)
+    schedules = sorted(kinds, key=lambda name: name != choices.schedule)
     for schedule in schedules:
         name = group.name if not found else f"{group.name}_{schedule}"
         kernel = _kernel(fused, group, chip, domain, schedule, name, choices)
@@ -147,6 +149,7 @@ def _kernel(
     choices: Choices,
 ) -> VectorKernel:
     program = lower_group(fused, group, domain, schedule)
+    program = replace(program, one_row=fused.one_row & {t.name for t in program.inputs})
     plan = plan_memory(program)
     if choices.buffers:
         plan = replace(plan, buffers=choices.buffers)

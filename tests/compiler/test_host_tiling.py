@@ -180,6 +180,22 @@ def test_tiling_data_and_cores_are_the_same_for_every_size(tmp_path: Path) -> No
     assert compared > 200
 
 
+def test_rows_that_one_repeat_covers_get_no_room_to_fold_them() -> None:
+    # Tiles of many short rows used to ask for 64 numbers a row that no instruction uses, which the
+    # largest tile leaves no room for.
+    shape = (oc.dimension("R"), oc.dimension("C"))
+    graph = oc.formula_graph(
+        "norm", [Spec("x", shape)], [oc.FormulaOutput("y", "x - mean(x, axis=-1)", "float32")]
+    )
+    kernel = next(iter(oc.compile_stages(graph, CHIP).kernels.values()))[0]
+    short, long = (
+        launch_for(kernel.layout, CHIP, {"R": 5000, "C": columns}, _scalars(kernel)).values
+        for columns in (40, 72)
+    )
+    assert short["workLength"] < 64 * short["rowsPerTile"] == 64 * 105
+    assert long["workLength"] >= 64 * long["rowsPerTile"]
+
+
 def _scalars(kernel: oc.VectorKernel) -> dict[str, float]:
     return dict.fromkeys(kernel.layout.field_of, 0.0)
 

@@ -11,20 +11,42 @@
 
 namespace {
 
-int64_t RoundUp(int64_t value, int64_t multiple)
+inline int64_t DivideUp(int64_t value, int64_t by)
 {
-    return (value + multiple - 1) / multiple * multiple;
+    return (value + by - 1) / by;
 }
 
-int64_t DivideUp(int64_t value, int64_t divisor)
+// Fills the tiling data and returns the cores.
+uint32_t LaunchGeluCustom(int64_t elementsExtent, int64_t cores, int64_t rounds, GeluCustomTiling* tiling)
 {
-    return (value + divisor - 1) / divisor;
+    if (elementsExtent == 0) {
+        *tiling = GeluCustomTiling();
+        return 1;
+    }
+    const int64_t used = std::min<int64_t>(cores, std::max<int64_t>(DivideUp(elementsExtent, 1024), 1));
+    const int64_t coresPerRow = used > 1 ? used : 1;
+    const int64_t perCore = DivideUp(elementsExtent, coresPerRow);
+    const int64_t rounds1 = std::max<int64_t>(DivideUp(perCore, 11520), 1);
+    const int64_t evenTile = std::min<int64_t>(DivideUp(DivideUp(perCore, rounds1), 256) * 256, 11520);
+    const int64_t tile = std::min<int64_t>(evenTile, DivideUp(perCore, 256 * rounds) * 256);
+    const int64_t parts = DivideUp(elementsExtent, tile);
+    const int64_t blockDim = std::min<int64_t>(used, parts);
+    const int64_t tileLength = DivideUp(tile, 256) * 256;
+    tiling->perBlock = parts / blockDim;
+    tiling->extra = parts % blockDim;
+    tiling->rowsPerBatch = 1;
+    tiling->partsPerRow = parts;
+    tiling->columns = elementsExtent;
+    tiling->xSize = elementsExtent;
+    tiling->ySize = elementsExtent;
+    tiling->tileLength = static_cast<uint32_t>(tileLength);
+    tiling->reserved = 0;
+    return static_cast<uint32_t>(blockDim);
 }
 
 // What "opkit tune" found; 0 leaves a size to TilingFunc.
 struct Tuned {
     int64_t tiles = 0;    // of the longest share of a core
-    int64_t buffers = 0;  // a queue
     int64_t blocks = 0;
 };
 
@@ -45,9 +67,9 @@ Tuned FindTuned(gert::TilingContext* context, [[maybe_unused]] int64_t rows, [[m
     context->GetPlatformInfo()->GetPlatformRes("version", "SoC_version", chip);
     [[maybe_unused]] const ge::DataType type = context->GetInputDesc(0)->GetDataType();
     Tuned tuned;
-#define TUNED(CHIP, TYPE, ROWS, COLUMNS, TILES, BUFFERS, BLOCKS) \
+#define TUNED(CHIP, TYPE, ROWS, COLUMNS, TILES, BLOCKS) \
     if (chip == CHIP && type == TYPE && Bucket(rows) == ROWS && Bucket(columns) == COLUMNS) { \
-        tuned = {TILES, BUFFERS, BLOCKS}; \
+        tuned = {TILES, BLOCKS}; \
     }
 #include "gelu_custom_tuning.inc"
 #undef TUNED
@@ -60,73 +82,36 @@ namespace optiling {
 
 static ge::graphStatus TilingFunc(gert::TilingContext* context)
 {
-    // Below this many elements another core costs more than it saves.
-    constexpr int64_t smallestShare = 2048;
-    // Vector instructions work on repeats of 64 float elements, copies on blocks of 32 bytes.
-    constexpr int64_t alignment = 64;
-
-    auto* tiling = context->GetTilingData<GeluCustomTilingData>();
-    if (tiling == nullptr) {
-        OP_LOGE(context->GetNodeName(), "there is no room for the tiling data");
-        return ge::GRAPH_FAILED;
-    }
     const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());
     const int64_t cores = std::max<int64_t>(1, platform.GetCoreNumAiv());
-    uint64_t ubBytes = 0;
-    platform.GetCoreMemSize(platform_ascendc::CoreMemType::UB, ubBytes);
-
-    const gert::StorageShape* whole = context->GetInputShape(0);
-    if (whole == nullptr) {
-        OP_LOGE(context->GetNodeName(), "input 0 has no shape");
-        return ge::GRAPH_FAILED;
+    for (size_t i = 0; i < 1; ++i) {
+        if (context->GetInputShape(i) == nullptr) {
+            OP_LOGE(context->GetNodeName(), "input %zu has no shape", i);
+            return ge::GRAPH_FAILED;
+        }
     }
-    const int64_t total = whole->GetStorageShape().GetShapeSize();
-    const int64_t columns = total;
-    const int64_t rows = columns == 0 ? 0 : total / columns;
-
-    const Tuned tuned = FindTuned(context, rows, columns);
-    const int64_t bufferCount =
-        tuned.buffers > 0 ? std::min<int64_t>(tuned.buffers, 4) : kGeluCustomBufferCount;
+    const int64_t elementsExtent = context->GetInputShape(0)->GetStorageShape().GetShapeSize();
+    const Tuned tuned = FindTuned(context, 1, elementsExtent);
     const int64_t limit = tuned.blocks > 0 ? std::min(tuned.blocks, cores) : cores;
-    // The longest tile that fits: the buffers of the queues, the scratch tensors and the masks.
-    int64_t elementBytes = 0;
-    elementBytes += ge::GetSizeByDataType(context->GetInputDesc(0)->GetDataType());
-    elementBytes += ge::GetSizeByDataType(context->GetOutputDesc(0)->GetDataType());
-    elementBytes = elementBytes * bufferCount + kGeluCustomScratchTensors * sizeof(float);
-    const int64_t repeatBytes = elementBytes * alignment + kGeluCustomMaskTensors * alignment / 8;
-    const int64_t usableBytes = static_cast<int64_t>(ubBytes) - kGeluCustomMaskTensors * 32;
-    const int64_t longestTile = usableBytes / repeatBytes * alignment;
-    if (longestTile <= 0) {
-        OP_LOGE(context->GetNodeName(), "a tile of %ld elements does not fit the unified buffer of %lu bytes",
-                static_cast<long>(alignment), static_cast<unsigned long>(ubBytes));
-        return ge::GRAPH_FAILED;
+    const int64_t tiles = std::max<int64_t>(1, tuned.tiles);
+
+    if (context->GetInputDesc(0)->GetDataType() == ge::DT_FLOAT16 && context->GetOutputDesc(0)->GetDataType() == ge::DT_FLOAT16) {
+        // The kernel keeps nothing in the workspace.
+        context->GetWorkspaceSizes(1)[0] = 0;
+        auto* tiling = context->GetTilingData<GeluCustomTiling>();
+        if (tiling == nullptr) {
+            OP_LOGE(context->GetNodeName(), "there is no room for the tiling data");
+            return ge::GRAPH_FAILED;
+        }
+        const uint32_t tilingBlocks = LaunchGeluCustom(elementsExtent, limit, tiles, tiling);
+        if (tilingBlocks > 0) {
+            context->SetBlockDim(tilingBlocks);
+            context->SetTilingKey(0);
+            return ge::GRAPH_SUCCESS;
+        }
     }
-
-    // Equal shares in whole repeats; a share that is too long for one tile is cut into equal tiles.
-    int64_t share = columns;
-    if (rows == 1) {
-        const int64_t worthwhile = tuned.blocks > 0 ? limit : std::max<int64_t>(1, columns / smallestShare);
-        share = RoundUp(DivideUp(columns, std::min(limit, worthwhile)), alignment);
-    }
-    const int64_t tilesPerShare = std::max<int64_t>({1, tuned.tiles, DivideUp(share, longestTile)});
-    const int64_t tileLength = std::max(alignment, RoundUp(DivideUp(share, tilesPerShare), alignment));
-    const int64_t tilesPerRow = DivideUp(columns, tileLength);
-    const int64_t tiles = rows * tilesPerRow;
-    const int64_t blocks = std::max<int64_t>(1, std::min(limit, tiles));
-
-    tiling->rows = rows;
-    tiling->columns = columns;
-    tiling->tilesPerRow = tilesPerRow;
-    tiling->tilesPerBlock = tiles / blocks;
-    tiling->extraBlocks = tiles % blocks;
-    tiling->tileLength = static_cast<uint32_t>(tileLength);
-    tiling->bufferCount = static_cast<uint32_t>(bufferCount);
-
-    context->SetBlockDim(static_cast<uint32_t>(blocks));
-    context->SetTilingKey(0);
-    // The kernel calls nothing that keeps data in the workspace. Matmul and SyncAll would: GetLibApiWorkSpaceSize().
-    context->GetWorkspaceSizes(1)[0] = 0;
-    return ge::GRAPH_SUCCESS;
+    OP_LOGE(context->GetNodeName(), "there is no kernel for these data types");
+    return ge::GRAPH_FAILED;
 }
 
 }  // namespace optiling

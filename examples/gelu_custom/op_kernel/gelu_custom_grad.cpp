@@ -1,189 +1,154 @@
-// GELUCustomGrad, element by element:
+// GELUCustomGrad:
 //     grad_x = grad_y*sigmoid(2*sqrt(2/pi)*(x + 0.044715*x**3))*(x*sigmoid(-2*sqrt(2/pi)*(x + 0.044715*x**3))*sqrt(2/pi)*(0.26829*x**2 + 2) + 1)
-// A core takes a range of tiles. Two buffers a queue let a tile be copied in while its neighbour computes.
 #include "kernel_operator.h"
 #include "gelu_custom_grad_tiling.h"
 
-#include <type_traits>
-
 using namespace AscendC;
 
-template <typename GradY, typename X, typename GradX>
+// A core takes a range of tiles.
+// The next tile is copied in while this one computes.
 class KernelGeluCustomGrad {
 public:
-    using ComputeType = float;
-
-    __aicore__ inline KernelGeluCustomGrad() {}
-
-    __aicore__ inline void Init(GM_ADDR gradY, GM_ADDR x, GM_ADDR gradX,
-                                const GeluCustomGradTilingData& tiling)
+    __aicore__ inline void Init(GM_ADDR gradY, GM_ADDR x, GM_ADDR gradX, const GeluCustomGradTiling& given)
     {
+        tiling = given;
         const int64_t block = GetBlockIdx();
-        const int64_t extra = tiling.extraBlocks;
-        firstTile = block * tiling.tilesPerBlock + (block < extra ? block : extra);
-        lastTile = firstTile + tiling.tilesPerBlock + (block < extra ? 1 : 0);
-        tilesPerRow = tiling.tilesPerRow;
-        columns = tiling.columns;
-        tileLength = tiling.tileLength;
-        gradYRowStride = tiling.gradYRowStride;
-        xRowStride = tiling.xRowStride;
-
-        gradYGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ GradY*>(gradY),
-                                gradYRowStride == 0 ? columns : tiling.rows * columns);
-        xGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(x),
-                                xRowStride == 0 ? columns : tiling.rows * columns);
-        gradXGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ GradX*>(gradX), tiling.rows * columns);
-        pipe.InitBuffer(gradYQueue, tiling.bufferCount, tileLength * sizeof(GradY));
-        pipe.InitBuffer(xQueue, tiling.bufferCount, tileLength * sizeof(X));
-        pipe.InitBuffer(gradXQueue, tiling.bufferCount, tileLength * sizeof(GradX));
-        pipe.InitBuffer(scratchBuffer, kGeluCustomGradScratchTensors * tileLength * sizeof(ComputeType));
-        scratch = scratchBuffer.template Get<ComputeType>();
+        const int64_t extra = tiling.extra;
+        firstTile = block * tiling.perBlock + (block < extra ? block : extra);
+        lastTile = firstTile + tiling.perBlock + (block < extra ? 1 : 0);
+        gradYGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(gradY), tiling.gradYSize);
+        xGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(x), tiling.xSize);
+        gradXGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ half*>(gradX), tiling.gradXSize);
+        pipe.InitBuffer(inputQueue, BUFFERS, 4 * tiling.tileLength);
+        pipe.InitBuffer(outputQueue, BUFFERS, 2 * tiling.tileLength);
+        pipe.InitBuffer(scratchBuffer, 4 * SlotLength() * sizeof(float));
+        scratch = scratchBuffer.Get<float>();
     }
 
     __aicore__ inline void Process()
     {
+        if (firstTile < lastTile) {
+            CopyIn(firstTile);
+        }
         for (int64_t tile = firstTile; tile < lastTile; ++tile) {
-            const int64_t row = tile / tilesPerRow;
-            const int64_t column = tile % tilesPerRow * tileLength;
-            const int64_t rest = columns - column;
-            const uint32_t count = rest < tileLength ? static_cast<uint32_t>(rest) : tileLength;
-            CopyIn(row, column, count);
-            Compute(count);
-            CopyOut(row, column, count);
+            if (tile + 1 < lastTile) {
+                CopyIn(tile + 1);
+            }
+            Compute(CountOf(tile));
+            CopyOut(tile);
         }
     }
 
 private:
-    static constexpr int32_t BUFFER_COUNT = kGeluCustomGradBufferCount;
-
-    __aicore__ inline void CopyIn(int64_t row, int64_t column, uint32_t count)
+    __aicore__ inline void CopyIn(int64_t tile)
     {
-        Load(gradYQueue, gradYGlobal[row * gradYRowStride + column], count);
-        Load(xQueue, xGlobal[row * xRowStride + column], count);
+        const int64_t row = tile / tiling.partsPerRow;
+        const int64_t column = tile % tiling.partsPerRow * tiling.tileLength;
+        const uint32_t count = CountOf(tile);
+        LocalTensor<uint8_t> input = inputQueue.AllocTensor<uint8_t>();
+        Load(input.ReinterpretCast<half>(), gradYGlobal[row * tiling.gradYStep + column], 1, count);
+        Load(input[2 * tiling.tileLength].ReinterpretCast<half>(), xGlobal[row * tiling.xStep + column], 1, count);
+        inputQueue.EnQue<uint8_t>(input);
     }
 
-    __aicore__ inline void Compute(uint32_t count)
+    __aicore__ inline void Compute(uint32_t length)
     {
-        LocalTensor<GradY> gradYLocal = gradYQueue.template DeQue<GradY>();
-        LocalTensor<X> xLocal = xQueue.template DeQue<X>();
-        LocalTensor<GradX> gradXLocal = gradXQueue.template AllocTensor<GradX>();
-        const LocalTensor<ComputeType> scratch0 = scratch[0 * tileLength];
-        const LocalTensor<ComputeType> scratch1 = scratch[1 * tileLength];
-        const LocalTensor<ComputeType> scratch2 = scratch[2 * tileLength];
-        const LocalTensor<ComputeType> scratch3 = scratch[3 * tileLength];
-        const LocalTensor<ComputeType> scratch4 = scratch[4 * tileLength];
-
-        LocalTensor<ComputeType> gradXValue = Target(gradXLocal, scratch0);
-        const LocalTensor<ComputeType> gradYValue = Widen(gradYLocal, scratch0, count);
-        const LocalTensor<ComputeType> xValue = Widen(xLocal, scratch1, count);
-        Mul(scratch2, xValue, xValue, count);                 // x**2
-        Muls(scratch3, scratch2, 0.26829f, count);
-        Adds(scratch3, scratch3, 2.0f, count);                // 0.26829*x**2 + 2
-        Mul(scratch3, xValue, scratch3, count);
-        Muls(scratch4, scratch2, 0.071354814f, count);
-        Adds(scratch4, scratch4, 1.5957692f, count);
-        Mul(scratch4, scratch4, xValue, count);               // 2*sqrt(2/pi)*(x + 0.044715*x**3)
-        Exp(scratch4, scratch4, count);                       // exp(2*sqrt(2/pi)*(x + 0.044715*x**3))
-        Adds(scratch4, scratch4, 1.0f, count);                // exp(2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
-        Div(scratch3, scratch3, scratch4, count);
-        Muls(scratch3, scratch3, 0.7978846f, count);
-        Adds(scratch3, scratch3, 1.0f, count);
-        Mul(scratch0, gradYValue, scratch3, count);
-        Muls(scratch2, scratch2, -0.071354814f, count);
-        Adds(scratch2, scratch2, -1.5957692f, count);
-        Mul(scratch1, scratch2, xValue, count);               // -2*sqrt(2/pi)*(x + 0.044715*x**3)
-        Exp(scratch1, scratch1, count);                       // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3))
-        Adds(scratch1, scratch1, 1.0f, count);                // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
-        Div(gradXValue, scratch0, scratch1, count);
-        Narrow(gradXLocal, gradXValue, count);
-
-        gradXQueue.template EnQue<GradX>(gradXLocal);
-        gradYQueue.FreeTensor(gradYLocal);
-        xQueue.FreeTensor(xLocal);
+        const uint32_t count = length;
+        LocalTensor<uint8_t> input = inputQueue.DeQue<uint8_t>();
+        LocalTensor<uint8_t> output = outputQueue.AllocTensor<uint8_t>();
+        const LocalTensor<half> gradYLocal = input.ReinterpretCast<half>();
+        const LocalTensor<float> scratch0 = scratch[0 * SlotLength()];
+        const LocalTensor<half> xLocal = input[2 * tiling.tileLength].ReinterpretCast<half>();
+        const LocalTensor<float> scratch1 = scratch[1 * SlotLength()];
+        const LocalTensor<float> scratch2 = scratch[2 * SlotLength()];
+        const LocalTensor<float> scratch3 = scratch[3 * SlotLength()];
+        const LocalTensor<half> gradXLocal = output.ReinterpretCast<half>();
+        Cast(scratch0, gradYLocal, RoundMode::CAST_NONE, count);  // grad_x
+        Cast(scratch1, xLocal, RoundMode::CAST_NONE, count);  // x
+        Mul(scratch2, scratch1, scratch1, count);             // x**2
+        Muls(scratch3, scratch2, -0.071354814f, count);
+        Adds(scratch3, scratch3, -1.5957692f, count);
+        Mul(scratch3, scratch3, scratch1, count);             // -2*sqrt(2/pi)*(x + 0.044715*x**3)
+        Exp(scratch3, scratch3, count);                       // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3))
+        Adds(scratch3, scratch3, 1.0f, count);                // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
+        Div(scratch0, scratch0, scratch3, count);             // grad_x
+        Muls(scratch3, scratch2, 0.071354814f, count);
+        Adds(scratch3, scratch3, 1.5957692f, count);
+        Mul(scratch3, scratch3, scratch1, count);             // 2*sqrt(2/pi)*(x + 0.044715*x**3)
+        Exp(scratch3, scratch3, count);                       // exp(2*sqrt(2/pi)*(x + 0.044715*x**3))
+        Adds(scratch3, scratch3, 1.0f, count);                // exp(2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
+        Div(scratch1, scratch1, scratch3, count);             // grad_x
+        Muls(scratch2, scratch2, 0.26829f, count);
+        Adds(scratch2, scratch2, 2.0f, count);                // 0.26829*x**2 + 2
+        Mul(scratch1, scratch1, scratch2, count);
+        Muls(scratch1, scratch1, 0.7978846f, count);
+        Adds(scratch1, scratch1, 1.0f, count);
+        Mul(scratch0, scratch0, scratch1, count);
+        Cast(gradXLocal, scratch0, RoundMode::CAST_RINT, count);  // grad_x
+        outputQueue.EnQue<uint8_t>(output);
+        inputQueue.FreeTensor(input);
     }
 
-    __aicore__ inline void CopyOut(int64_t row, int64_t column, uint32_t count)
+    __aicore__ inline void CopyOut(int64_t tile)
     {
-        Store(gradXGlobal[row * columns + column], gradXQueue, count);
+        const int64_t row = tile / tiling.partsPerRow;
+        const int64_t column = tile % tiling.partsPerRow * tiling.tileLength;
+        const uint32_t count = CountOf(tile);
+        LocalTensor<uint8_t> output = outputQueue.DeQue<uint8_t>();
+        Store(gradXGlobal[row * tiling.columns + column], output.ReinterpretCast<half>(), 1, count);
+        outputQueue.FreeTensor(output);
     }
 
-    // Any number of elements: DataCopyPad fills the last 32 bytes of the buffer by itself.
+    // Elements of a tile: the last of a row may be short.
+    __aicore__ inline uint32_t CountOf(int64_t tile)
+    {
+        const int64_t rest = tiling.columns - tile % tiling.partsPerRow * tiling.tileLength;
+        return rest < tiling.tileLength ? static_cast<uint32_t>(rest) : tiling.tileLength;
+    }
+
+    // Each row begins on a 32-byte boundary of the buffer; DataCopyPad fills up its end.
     template <typename T>
-    __aicore__ inline void Load(TQue<QuePosition::VECIN, BUFFER_COUNT>& queue, const GlobalTensor<T>& source, uint32_t count)
+    __aicore__ inline void Load(const LocalTensor<T>& to, const GlobalTensor<T>& from, uint32_t rows, uint32_t length)
     {
-        LocalTensor<T> local = queue.template AllocTensor<T>();
-        const DataCopyExtParams copy{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};
-        const DataCopyPadExtParams<T> pad;
-        DataCopyPad(local, source, copy, pad);
-        queue.template EnQue<T>(local);
+        const uint32_t bytes = length * sizeof(T);
+        DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, 0, 0, 0}, DataCopyPadExtParams<T>());
     }
 
     template <typename T>
-    __aicore__ inline void Store(const GlobalTensor<T>& target, TQue<QuePosition::VECOUT, BUFFER_COUNT>& queue, uint32_t count)
+    __aicore__ inline void Store(const GlobalTensor<T>& to, const LocalTensor<T>& from, uint32_t rows, uint32_t length)
     {
-        LocalTensor<T> local = queue.template DeQue<T>();
-        const DataCopyExtParams copy{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};
-        DataCopyPad(target, local, copy);
-        queue.FreeTensor(local);
+        const uint32_t bytes = length * sizeof(T);
+        DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, 0, 0, 0});
     }
 
-    // A tensor in the compute type: itself where it has that type, else converted into `room`.
-    template <typename T>
-    __aicore__ inline LocalTensor<ComputeType> Widen(const LocalTensor<T>& tensor,
-                                                     const LocalTensor<ComputeType>& room, uint32_t length)
+    // Elements from one slot to the next: neighbours lie in different groups of banks.
+    __aicore__ inline uint32_t SlotLength()
     {
-        if constexpr (std::is_same<T, ComputeType>::value) {
-            return tensor;
-        } else {
-            Cast(room, tensor, RoundMode::CAST_NONE, length);
-            return room;
-        }
+        return tiling.tileLength + 64;
     }
 
-    // Where a result is computed: in the output itself where it has the compute type, else in `room`.
-    template <typename T>
-    __aicore__ inline LocalTensor<ComputeType> Target(const LocalTensor<T>& tensor,
-                                                      const LocalTensor<ComputeType>& room)
-    {
-        if constexpr (std::is_same<T, ComputeType>::value) {
-            return tensor;
-        } else {
-            return room;
-        }
-    }
-
-    // Rounds a result into the output, where it is not there already.
-    template <typename T>
-    __aicore__ inline void Narrow(const LocalTensor<T>& tensor, const LocalTensor<ComputeType>& value, uint32_t length)
-    {
-        if constexpr (!std::is_same<T, ComputeType>::value) {
-            Cast(tensor, value, RoundMode::CAST_RINT, length);
-        }
-    }
-
+    static constexpr int32_t BUFFERS = 2;
     TPipe pipe;
-    TQue<QuePosition::VECIN, BUFFER_COUNT> gradYQueue;
-    TQue<QuePosition::VECIN, BUFFER_COUNT> xQueue;
-    TQue<QuePosition::VECOUT, BUFFER_COUNT> gradXQueue;
+    TQue<QuePosition::VECIN, BUFFERS> inputQueue;
+    TQue<QuePosition::VECOUT, BUFFERS> outputQueue;
     TBuf<QuePosition::VECCALC> scratchBuffer;
-    LocalTensor<ComputeType> scratch;
-    GlobalTensor<GradY> gradYGlobal;
-    GlobalTensor<X> xGlobal;
-    GlobalTensor<GradX> gradXGlobal;
-    int64_t firstTile;
-    int64_t lastTile;
-    int64_t tilesPerRow;
-    int64_t columns;
-    uint32_t tileLength;
-    int64_t gradYRowStride;
-    int64_t xRowStride;
+    LocalTensor<float> scratch;
+    GlobalTensor<half> gradYGlobal;
+    GlobalTensor<half> xGlobal;
+    GlobalTensor<half> gradXGlobal;
+    int64_t firstTile = 0;
+    int64_t lastTile = 0;
+    GeluCustomGradTiling tiling;
 };
 
 extern "C" __global__ __aicore__ void gelu_custom_grad(GM_ADDR gradY, GM_ADDR x, GM_ADDR gradX, GM_ADDR workspace, GM_ADDR tiling)
 {
-    REGISTER_TILING_DEFAULT(GeluCustomGradTilingData);
-    GET_TILING_DATA_WITH_STRUCT(GeluCustomGradTilingData, tilingData, tiling);
-    KernelGeluCustomGrad<DTYPE_GRAD_Y, DTYPE_X, DTYPE_GRAD_X> op;
-    op.Init(gradY, x, gradX, tilingData);
-    op.Process();
+    REGISTER_TILING_DEFAULT(GeluCustomGradTiling);
+    if (TILING_KEY_IS(0)) {
+        GET_TILING_DATA_WITH_STRUCT(GeluCustomGradTiling, tilingData, tiling);
+        KernelGeluCustomGrad op;
+        op.Init(gradY, x, gradX, tilingData);
+        op.Process();
+        return;
+    }
 }

@@ -4,21 +4,20 @@
 
 #include <cstdint>
 
-// What the kernel keeps in the unified buffer beside its queues; the host counts with the same numbers.
-constexpr uint32_t kGeluCustomGradBufferCount = 2;      // buffers a queue, unless a tuned size says otherwise
-constexpr uint32_t kGeluCustomGradScratchTensors = 5;   // of a tile's length, 4 bytes an element
-constexpr uint32_t kGeluCustomGradMaskTensors = 0;      // of a tile's length, one bit an element
-
-struct GeluCustomGradTilingData {
-    int64_t rows;           // product of all axes but the last; 1 where all inputs have one shape
-    int64_t columns;        // elements a row
-    int64_t tilesPerRow;
-    int64_t tilesPerBlock;  // tiles of every core
-    int64_t extraBlocks;    // the first cores take one tile more
-    uint32_t tileLength;    // elements; the last tile of a row may be shorter
-    uint32_t bufferCount;   // buffers a queue
-    int64_t gradYRowStride;   // 0: grad_y is one row, the same for all
-    int64_t xRowStride;   // 0: x is one row, the same for all
+// How gelu_custom_grad is split over cores and tiles: written by the host for each launch.
+struct GeluCustomGradTiling {
+    int64_t perBlock;  // tiles or rows of every core
+    int64_t extra;  // the first cores take one more
+    int64_t rowsPerBatch;
+    int64_t partsPerRow;
+    int64_t columns;  // elements of a row
+    int64_t gradYSize;
+    int64_t gradYStep;  // from row to row; 0: one for all
+    int64_t xSize;
+    int64_t xStep;  // from row to row; 0: one for all
+    int64_t gradXSize;
+    uint32_t tileLength;  // elements that a tile has room for
+    uint32_t reserved;
 };
 
 #endif  // GELU_CUSTOM_GRAD_TILING_H

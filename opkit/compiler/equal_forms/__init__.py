@@ -6,7 +6,7 @@ are not treated so: who writes one may mean each rounding.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from opkit import algebra
 
@@ -25,6 +25,7 @@ def in_equal_form(
     fast_math: bool = False,
     seeds: Collection[str] = (),
     is_last: bool = True,
+    written: Mapping[str, algebra.Node] | None = None,
 ) -> Graph:
     """Return a graph with the same inputs and outputs that computes equal values better.
 
@@ -35,8 +36,9 @@ def in_equal_form(
         fast_math: let go of what NaN, infinities and signed zeros would be.
         seeds: inputs that are gradients of outputs: what is computed of them is a gradient.
         is_last: nothing is rewritten behind it: polynomials and sigmoids are taken apart.
+        written: the outputs as they were written, over the graph's inputs and attributes.
     """
-    trees = trees_of(graph)
+    trees = trees_of(graph, written)
     known: dict[algebra.Node, algebra.Node] = {}
 
     def improved(tree: algebra.Node) -> algebra.Node:

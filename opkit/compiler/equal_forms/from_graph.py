@@ -48,12 +48,20 @@ class Trees:
     """Of a leaf's name: numbers of other types, attributes and sizes."""
 
 
-def trees_of(graph: Graph) -> Trees:
-    """Return a graph's outputs as trees."""
+def trees_of(graph: Graph, written: Mapping[str, Tree] | None = None) -> Trees:
+    """Return a graph's outputs as trees.
+
+    Args:
+        graph: some formulas, of fractions.
+        written: its outputs as they were written, over its inputs and attributes: their constants
+            have names and are exact.
+    """
     work = _Work(graph)
     for node in graph.nodes:
         work.trees[node.output.name] = work.tree(node)
     outputs = {name: work.trees[tensor] for name, tensor in graph.outputs}
+    if written is not None:
+        outputs = {name: work.read_wide(outputs[name], written[name]) for name in outputs}
     return Trees(outputs, work.calls, work.leaves)
 
 
@@ -75,6 +83,26 @@ class _Work:
         value = f"{attributes}{None}{[tensor.dtype]}"
         self.calls[("cast", value)] = Call("cast", dict(attributes), None)
         return Tree("cast", (self.trees[name],), value)
+
+    def read_wide(self, output: Tree, written: Tree) -> Tree:
+        """Return an output as it was written, of the leaves that the graph computes with."""
+        wide: dict[Tree, Tree] = {}
+        for node in self.graph.nodes:
+            tree = self.trees[node.output.name]
+            if node.operator == "attribute":
+                wide.setdefault(algebra.attribute(str(node.settings["name"])), tree)
+            elif node.operator == "cast" and node.output.dtype == "float32":
+                wide |= {leaf: tree for leaf, known in wide.items() if known == tree.args[0]}
+                if tree.args[0].kind == "input":
+                    wide[tree.args[0]] = tree
+
+        def read(tree: Tree) -> Tree:
+            if tree not in wide:
+                wide[tree] = algebra.rebuild(tree, tuple(map(read, tree.args)))
+            return wide[tree]
+
+        is_narrow = output.kind == "cast"
+        return Tree("cast", (read(written),), output.value) if is_narrow else read(written)
 
     def tree(self, node: Node) -> Tree:
         if node.operator in _SOURCES:

@@ -456,6 +456,7 @@ class KernelWriter(StatementWriter):
         if not single_row and (by_row or any(varies[:-2])):
             if all(varies[:-1]):
                 step = "tiling.columns" if by_column else ""
+                step = f"tiling.{stem}Step" if tensor.name in self.program.one_row else step
                 parts.append(f"{row} * {step}" if step else row)
             else:
                 if any(varies[:-2]):
@@ -556,6 +557,9 @@ class KernelWriter(StatementWriter):
         sizes = "1, count"
         if self.by_rows or self.down:
             sizes = "1, rows" if is_row else "rows, columns"
+        if is_in and self.by_rows and tensor.name in self.program.one_row:
+            self.out(f"LoadRows({local}, {at}, tiling.{stem}Step, row, rows);")
+            return
         source, target = (at, local) if is_in else (local, at)
         self.out(f"{'Load' if is_in else 'Store'}({target}, {source}, {sizes});")
 
@@ -709,6 +713,8 @@ class KernelWriter(StatementWriter):
         way = f"Blocks{way}" if self.layout.copies_blocks else way
         if self.input_segments or self.prepares:
             out.all(HELPERS[f"Load{way}"])
+        if self.by_rows and self.program.one_row:
+            out.all(HELPERS["LoadRows"])
         out.all(HELPERS[f"Store{way}"])
         if self.compares:
             out.all(HELPERS["FillTail"])

@@ -93,6 +93,20 @@ _BASE: Mapping[str, str] = {
         DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, 0, gap, 0}, DataCopyPadExtParams<T>());
         }
     """,
+    "LoadRows": """
+        // The rows of a tile; one row for all fills each buffer once, and stays there.
+        template <typename T>
+        __aicore__ inline void LoadRows(const LocalTensor<T>& to, const GlobalTensor<T>& from, int64_t step, int64_t row, uint32_t rows)
+        {
+        if (step > 0) {
+        Load(to, from, rows, columns);
+        return;
+        }
+        for (uint32_t i = 0; row < firstRow + BUFFERS * tiling.rowsPerTile && i < rows; ++i) {
+        Load(to[i * stride], from, 1, columns);
+        }
+        }
+    """,
     "Store": """
         template <typename T>
         __aicore__ inline void Store(const GlobalTensor<T>& to, const LocalTensor<T>& from, uint32_t rows, uint32_t length)

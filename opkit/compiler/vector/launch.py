@@ -138,7 +138,9 @@ def launch_for(
             f" ({need} bytes already for 256 elements)"
         )
     cores = chip.count("cores.aiv") or chip.count("cores.aic")
-    shares = shares_of(layout, cores, room, columns, evaluate(domain.rows, sizes), batches, choices)
+    cores = least(cores, choices.cores) if choices.cores else cores
+    rounds = choices.tiles or 1
+    shares = shares_of(layout, cores, room, columns, evaluate(domain.rows, sizes), batches, rounds)
     fill_values(layout, shares.values, sizes, scalars)
     data = pack_values(layout, shares.values)
     return Launch(shares.block_dim, data, shares.split, shares.values)
@@ -151,17 +153,16 @@ def shares_of(
     columns: Number,
     rows_per_batch: Number,
     batches: Number,
-    choices: Choices = OWN_CHOICES,
+    rounds: Number = 1,
 ) -> Shares:
     """Return what each core does.
 
     Args:
-        cores: that the chip has.
+        cores: at most.
         room: the elements of the largest tile.
         columns: elements of a row, one at least.
+        rounds: into how many tiles the longest share of a core is cut, at least.
     """
-    cores = least(cores, choices.cores) if choices.cores else cores
-    rounds = choices.tiles or 1
     rows = named("rows", rows_per_batch * batches)
     share = {"rows": _share_rows, "down": _share_down}.get(layout.plan.program.schedule)
     if share is not None:
@@ -171,8 +172,10 @@ def shares_of(
     values = shares.values
     values = {"rowsPerBatch": rows_per_batch, "columns": columns, "partsPerRow": 1, **values}
     length = values["tileLength"] // 64 * 10 + 128
-    if "byChunk" in values:
-        length = most(length, choose(values["byChunk"] > 0, 64 * values["rowsPerTile"], 0))
+    if "stride" in values:
+        # Reductions of rows that one repeat covers need no such room, and `tile_for` leaves none.
+        folds = both(values["byChunk"] > 0, values["stride"] > 64)
+        length = most(length, choose(folds, 64 * values["rowsPerTile"], 0))
     values["workLength"] = length
     return Shares(shares.block_dim, shares.split, values)
 
@@ -184,7 +187,7 @@ def _share_rows(
     columns: Any,
     rows: Any,
     rows_per_batch: Any,
-    rounds: int,
+    rounds: Any,
 ) -> Shares:
     """Whole rows a tile."""
     plan = layout.plan
@@ -214,7 +217,7 @@ def _share_down(
     columns: Any,
     rows: Any,
     rows_per_batch: Any,
-    rounds: int,
+    rounds: Any,
 ) -> Shares:
     """Parts of columns, from top to bottom."""
     unit = max(8, row_unit(layout.plan))
@@ -242,7 +245,7 @@ def _share_down(
 
 
 def _share_parts(
-    layout: TilingLayout, cores: Number, room: Any, columns: Any, rows: Any, rounds: int
+    layout: TilingLayout, cores: Number, room: Any, columns: Any, rows: Any, rounds: Any
 ) -> Shares:
     """Parts of a row; all parts of one for the same core where the row is reduced."""
     plan = layout.plan

@@ -268,10 +268,22 @@ class _Planner:
         if place.area == "input":
             # Whole words of the queue's buffer serve as scratch, until it is freed.
             value = self.input_values.get(number)
+            if number in self.one_row:
+                # One row for all is copied into each buffer once.
+                return False
             return value is not None and value.space == "tile" and _bytes(value.kind) == 4
         if number in self.input_values and place.area == "scratch":
             return False
         return place.area in ("scratch", "mask", "row")
+
+    @property
+    def one_row(self) -> frozenset[int]:
+        return frozenset(
+            step.target.number
+            for section in self.program.sections
+            for step in section.steps
+            if step.operation == "Load" and step.mode in self.program.one_row
+        )
 
     @property
     def input_values(self) -> Mapping[int, Value]:

@@ -109,6 +109,8 @@ class Program:
     sections: tuple[Section, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[tuple[Tensor, Value], ...]
+    one_row: frozenset[str] = frozenset()
+    """Inputs of which a launch may give one row for all."""
 
     @property
     def passes(self) -> Sequence[Section]:

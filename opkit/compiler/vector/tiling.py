@@ -8,7 +8,7 @@ from functools import cached_property
 
 from opkit.dtypes import find_dtype
 
-from ..dimensions import Dimension
+from ..dimensions import Dimension, step_size
 from .plan import Plan
 from .steps import Derived, Field, Operand
 
@@ -100,9 +100,13 @@ def layout_of(
         stem = stems[tensor.name]
         varies = domain.varies[tensor.name]
         wide.append(TilingField(f"{stem}Size", "int64_t"))
-        sizes.append(
-            (f"{stem}Size", tuple(e for e, v in zip(domain.extents, varies, strict=True) if v))
-        )
+        extents = tuple(e for e, v in zip(domain.extents, varies, strict=True) if v)
+        if tensor.name in program.one_row:
+            step = step_size(tensor.name)
+            wide.append(TilingField(f"{stem}Step", "int64_t", "from row to row; 0: one for all"))
+            strides.append((f"{stem}Step", step))
+            extents = ((domain.rows - 1) * step + domain.columns,)
+        sizes.append((f"{stem}Size", extents))
         if tensor in partial:
             for axis in batch_axes:
                 if varies[axis]:

@@ -9,9 +9,10 @@ from opkit.scaffold.identifiers import choose_stems
 from opkit.schema import OpSpec
 from opkit.templating import render_template
 
+from .reader import parse
 from .view import kernel_views
 
-__all__ = ["kernel_files"]
+__all__ = ["goes_to_compiler", "kernel_files"]
 
 _KERNELS = {
     "elementwise": "op_kernel/elementwise.cpp.jinja",
@@ -36,6 +37,10 @@ def kernel_files(
         SpecError: a formula is wrong, or does not fit the operator's data types.
         UsageError: an unknown compute unit, or one that the generated kernel cannot run on.
     """
+    if spec.has_formula and goes_to_compiler(spec):
+        from opkit.scaffold.program import program_files
+
+        return program_files(spec, compute_units=compute_units)
     views = kernel_views(spec, compute_units=compute_units)
 
     def render(stems: Mapping[str, str]) -> dict[PurePosixPath, str]:
@@ -55,3 +60,13 @@ def kernel_files(
     names = [tensor.name for tensor in (*spec.inputs, *spec.outputs)]
     names += [attr.name for attr in spec.attrs]
     return render(choose_stems(names, lambda stems: render(stems).values()))
+
+
+def goes_to_compiler(spec: OpSpec) -> bool:
+    """Return whether the compiler makes the kernel of formulas over inputs of one shape.
+
+    It writes a class for each combination of data types, and for rows one more that takes them in
+    parts: where that is more text than the one class of all of them, that one is written here.
+    """
+    combinations = {spec.variant_dtypes(index) for index in range(spec.variant_count)}
+    return len(combinations) == 1 and parse(spec).kind == "elementwise"

@@ -110,6 +110,9 @@ class KernelView:
     kind: str
     """`elementwise`, `rowwise`, `program` where the compiler makes the kernel, or `blank` where no
     tiling follows from the prototype."""
+    walks: str
+    """How the compiler's kernel of formulas over inputs of one shape walks them: `elementwise` or
+    `rowwise`; else empty."""
     is_blank: bool
     """There is no formula: Compute is to be written."""
     infers_by_rule: bool
@@ -216,7 +219,17 @@ class KernelView:
     @property
     def is_tuned(self) -> bool:
         """Whether TilingFunc reads the sizes that `opkit tune` found."""
-        return self.kind in ("elementwise", "rowwise") and bool(self.inputs)
+        return bool(self.walks or self.kind in ("elementwise", "rowwise")) and bool(self.inputs)
+
+    @property
+    def has_buffers(self) -> bool:
+        """Whether a tuned size says how many buffers a queue has."""
+        return not self.walks
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether a tuned size says in how many parts a row comes."""
+        return self.walks == "rowwise" or self.long_body is not None
 
     @property
     def counts_outputs(self) -> bool:
@@ -357,6 +370,7 @@ def _view(
         op=spec.op,
         name=spec.name,
         kind=kind,
+        walks="",
         is_blank=parsed is None,
         infers_by_rule=parsed is None and not (layout and layout.infers_largest),
         inputs=inputs,

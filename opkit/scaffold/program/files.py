@@ -13,6 +13,7 @@ from opkit.scaffold.identifiers import camel, choose_stems, upper
 from opkit.schema import OpSpec
 from opkit.templating import render_template
 
+from .rows import OverRows, over_rows
 from .variants import NUMBERS, Variant, leading_size, reduces, variants_of
 
 __all__ = ["program_files"]
@@ -45,6 +46,8 @@ class _Kernel:
     """Whether it runs on cube cores, which its launch counts."""
     takes_all: bool
     """Whether all vector cores that are launched share what it does."""
+    takes_parts: bool
+    """Whether a row comes in parts."""
     launch_name: str
     """The host's function that fills its tiling data."""
     launch: str
@@ -103,6 +106,11 @@ class _Program:
     """Statements that read the named sizes off the inputs' shapes, and check them."""
     launch_arguments: str
     """But for the number of cores."""
+    row_sizes: tuple[str, str]
+    """The C++ names of how many rows and columns there are, where inputs' shapes are told apart at
+    run time; the first is empty where all elements are one row."""
+    steps: Mapping[str, str]
+    """The C++ name of how far an input's rows are apart, of which there may be one for all."""
     is_empty: str
     """Whether an axis has no elements; empty where each step sees to that itself."""
     has_leading: bool
@@ -141,13 +149,22 @@ def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PureP
     formula.check_chips(chips)
     # Tiles are for the chip with the least memory: one host file serves all.
     chip = min(chips, key=lambda each: each.count("memory.ub_bytes"))
-    variants = variants_of(spec, chip)
     views = formula.kernel_views(spec, compute_units=compute_units)
+    rows = None
+    if spec.has_formula:
+        rows = over_rows(spec)
+        spec = rows.spec
+    if rows is not None:
+        variants = variants_of(spec, chip, one_row=rows.one_row, written=rows.written)
+    else:
+        variants = variants_of(spec, chip)
 
     def render(stems: Mapping[str, str], *, is_bare: bool = False) -> dict[PurePosixPath, str]:
         context = {
-            "operator": replace(views(stems), kind="program", is_blank=False),
-            "program": _program(spec, variants, chip, stems),
+            "operator": replace(
+                views(stems), kind="program", is_blank=False, walks=rows.walks if rows else ""
+            ),
+            "program": _program(spec, variants, chip, stems, rows),
             # A class's words mean nothing outside of it.
             "is_bare": is_bare,
         }
@@ -156,6 +173,8 @@ def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PureP
             f"op_kernel/{spec.name}_tiling.h": "op_kernel/program_tiling.h.jinja",
             f"op_host/{spec.name}.cpp": "op_host/operator.cpp.jinja",
         }
+        if rows is not None:
+            parts[f"op_host/{spec.name}_tuning.inc"] = "op_host/tuning.inc.jinja"
         return {
             PurePosixPath(path): render_template(template, context)
             for path, template in parts.items()
@@ -167,14 +186,21 @@ def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PureP
 
 
 def _program(
-    spec: OpSpec, variants: tuple[Variant, ...], chip: Chip, stems: Mapping[str, str]
+    spec: OpSpec,
+    variants: tuple[Variant, ...],
+    chip: Chip,
+    stems: Mapping[str, str],
+    over: OverRows | None,
 ) -> _Program:
     sizes = compiler.sizes_of(variants[0].stages.fused)
     parameters = [compiler.size_parameter(name) for name in sizes]
     attributes = [attr.name for attr in spec.attrs if attr.type in NUMBERS]
     given = [f"static_cast<double>({stems[name]})" for name in attributes]
     is_reduced = reduces(spec)
-    empty = " || ".join(f"{name} == 0" for name in parameters) or "false"
+    one_row = over.one_row if over else frozenset()
+    steps = {name: compiler.size_parameter(str(compiler.step_size(name))) for name in one_row}
+    extents = [name for name in parameters if name not in steps.values()]
+    empty = " || ".join(f"{name} == 0" for name in extents) or "false"
     rows = tuple(
         _variant(
             spec,
@@ -183,6 +209,7 @@ def _program(
             stems,
             is_one=len(variants) == 1,
             takes_empty=not is_reduced,
+            is_tuned=over is not None,
         )
         for variant in variants
     )
@@ -191,7 +218,12 @@ def _program(
         variants=rows,
         cut=compiler.CUT_CPP if is_cut else "",
         library=_library(variants),
-        sizes=(*_size_statements(spec, stems), *_limit_statements(variants[0])),
+        sizes=() if over else (*_size_statements(spec, stems), *_limit_statements(variants[0])),
+        row_sizes=(
+            compiler.size_parameter(over.rows) if over and over.rows else "",
+            compiler.size_parameter(over.columns) if over else "",
+        ),
+        steps=steps,
         launch_arguments="".join(f"{each}, " for each in (*parameters, *given)),
         is_empty=empty if is_reduced else "",
         has_leading=any("..." in (tensor.axes or ()) for tensor in spec.inputs),
@@ -219,6 +251,7 @@ def _variant(
     *,
     is_one: bool,
     takes_empty: bool,
+    is_tuned: bool,
 ) -> _Variant:
     attributes = {a.name: stems[a.name] for a in spec.attrs if a.type in NUMBERS}
     sizes = {n: compiler.size_parameter(n) for n in compiler.sizes_of(variant.stages.fused)}
@@ -240,6 +273,7 @@ def _variant(
                 launch_name,
                 attributes,
                 takes_empty=takes_empty,
+                is_tuned=is_tuned,
             )
             shares = compiler.shares_of_kernel(kernel)
             rows.append(
@@ -252,6 +286,8 @@ def _variant(
                     shares=tuple(_share(each, variant, places, stems) for each in shares),
                     is_product=any(each.kind == "cube" for each in shares),
                     takes_all=isinstance(kernel, compiler.HostedKernel) and bool(kernel.header),
+                    takes_parts=isinstance(kernel, compiler.VectorKernel)
+                    and kernel.plan.program.schedule == "parts",
                     launch_name=launch_name,
                     launch=launch.rstrip(),
                 )

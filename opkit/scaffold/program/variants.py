@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opkit import compiler
+from opkit.algebra import Node
 from opkit.chips import Chip
 from opkit.errors import SpecError, UsageError
 from opkit.schema import OpSpec, free_name
@@ -20,6 +21,7 @@ __all__ = [
     "variants_of",
 ]
 
+_FRACTIONS = frozenset({"float16", "bfloat16", "float32"})
 NUMBERS = ("float", "int", "bool")
 """Types of the attributes that formulas can use."""
 
@@ -121,9 +123,20 @@ def reduces(spec: OpSpec) -> bool:
     return any(compiler.OPERATORS[node.operator].kind == "reduction" for node in graph.nodes)
 
 
-def variants_of(spec: OpSpec, chip: Chip) -> tuple[Variant, ...]:
+def variants_of(
+    spec: OpSpec,
+    chip: Chip,
+    *,
+    one_row: frozenset[str] = frozenset(),
+    written: Mapping[str, Node] | None = None,
+) -> tuple[Variant, ...]:
     """Return the kernels of each combination of data types, equal combinations once.
 
+    Args:
+        spec: the operator.
+        chip: what the kernels are for.
+        one_row: inputs of which a launch may give one row for all.
+        written: the outputs' formulas, element by element, where they have been read.
     Raises:
         SpecError: a formula is wrong, or takes kernels that a generated operator does not have.
     """
@@ -135,10 +148,13 @@ def variants_of(spec: OpSpec, chip: Chip) -> tuple[Variant, ...]:
         several = spec.variant_count > 1
         name = "_".join([spec.name, *dict.fromkeys(dtypes)]) if several else spec.name
         graph = formula_graph_of(spec, index, name)
-        graph = compiler.in_equal_form(graph, fast_math=spec.fast_math)
+        is_fractional = all(tensor.dtypes[index].name in _FRACTIONS for tensor in spec.outputs)
+        graph = compiler.in_equal_form(
+            graph, fast_math=spec.fast_math, written=written if is_fractional and written else None
+        )
         graph = compiler.with_own_outputs(graph)
         try:
-            stages = compiler.compile_stages(graph, chip, hosted=True)
+            stages = compiler.compile_stages(graph, chip, hosted=True, one_row=one_row)
         except UsageError as err:
             raise _wrong(spec, "/output_desc", err.message, err.help) from err
         found[dtypes] = _variant(spec, dtypes, stages)

@@ -1,0 +1,103 @@
+"""Formulas over inputs of one shape, or of one row of it, as formulas over named axes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from opkit.algebra import REDUCTION_NAMES, Node
+from opkit.scaffold import formula
+from opkit.schema import OpSpec, free_name
+
+__all__ = ["OverRows", "over_rows"]
+
+
+@dataclass(frozen=True)
+class OverRows:
+    """An operator whose inputs' shapes are told apart at run time."""
+
+    spec: OpSpec
+    """Its inputs with axes: all elements as one, or rows and columns."""
+    one_row: frozenset[str]
+    """The inputs of which a launch may give one row for all."""
+    rows: str
+    """The name of the rows' axis; empty where all elements are one axis."""
+    columns: str
+    """The name of the last axis."""
+    walks: str
+    """`elementwise` or `rowwise`."""
+    written: Mapping[str, Node]
+    """Its outputs element by element as they were read: constants have names, and are exact."""
+
+
+def over_rows(spec: OpSpec) -> OverRows:
+    """Return an operator that has formulas as one over named axes.
+
+    Element by element, inputs are rows and columns where they may broadcast: a launch whose inputs
+    all have one shape has one row.
+
+    Raises:
+        SpecError: a formula is wrong.
+    """
+    parsed = formula.parse(spec)
+    taken = {tensor.name for tensor in (*spec.inputs, *spec.outputs)}
+    taken |= {attr.name for attr in spec.attrs}
+    whole = [tensor.name for tensor in spec.inputs if tensor.name not in parsed.row_inputs]
+    is_rowwise = parsed.kind == "rowwise"
+    # By row, the first input says how many rows there are.
+    one_row = frozenset(whole[1:] if is_rowwise else whole if len(whole) > 1 else ())
+    written = {} if is_rowwise else {o.name: o.expression for o in parsed.outputs}
+    if not is_rowwise and not one_row:
+        elements = free_name("elements", taken)
+        inputs = tuple(replace(tensor, axes=(elements,)) for tensor in spec.inputs)
+        return OverRows(replace(spec, inputs=inputs), one_row, "", elements, parsed.kind, written)
+    columns = free_name("columns", taken)
+    rows = free_name("rows", {*taken, columns})
+    outputs = spec.outputs
+    if is_rowwise:
+        writer = _Writer(rows, columns)
+        outputs = tuple(replace(t, formula=writer.text(t.formula or "")) for t in outputs)
+    return OverRows(
+        replace(
+            spec,
+            inputs=tuple(
+                replace(t, axes=(rows, 1 if t.name in parsed.row_inputs else columns))
+                for t in spec.inputs
+            ),
+            outputs=outputs,
+        ),
+        one_row,
+        rows,
+        columns,
+        parsed.kind,
+        written,
+    )
+
+
+class _Writer(ast.NodeTransformer):
+    """Writes what the shapes of inputs say already: reductions keep their axis, values of rows are
+    columns of one element."""
+
+    def __init__(self, rows: str, columns: str) -> None:
+        self.shape = f"({rows}, {columns})"
+
+    def text(self, formula: str) -> str:
+        body = ast.parse(" ".join(formula.split()), mode="eval").body
+        if isinstance(body, ast.Call) and _name(body) == "like":
+            value = ast.unparse(self.visit(body.args[0]))
+            return f"broadcast_to({value}, shape={self.shape})"
+        return ast.unparse(self.visit(body))
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if _name(node) == "row":
+            return node.args[0]
+        self.generic_visit(node)
+        if _name(node) in REDUCTION_NAMES and len(node.args) == 1:
+            kept = ast.keyword("keepdims", ast.Constant(value=True))
+            node.keywords = [k for k in node.keywords if k.arg != "keepdims"] + [kept]
+        return node
+
+
+def _name(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else ""

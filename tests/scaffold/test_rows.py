@@ -1,0 +1,145 @@
+"""Formulas over inputs of one shape through the compiler: which input is one row of it, a launch
+tells."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkit import runtime
+from opkit.sanitizer import Check
+from opkit.scaffold import render
+from opkit.scaffold.formula import files, golden_source
+from opkit.scaffold.program import program_files
+from opkit.schema import OpSpec, parse
+
+GELU = "0.5*x*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x**3)))"
+CENTRED = "(x - mean(x, axis=-1))"
+NORM = f"{CENTRED}*rsqrt(mean({CENTRED}**2, axis=-1) + 1e-5)*gamma + beta"
+
+
+def prototype(op: str, outputs: Mapping[str, str], *inputs: str, types: str = "float32") -> OpSpec:
+    entry: dict[str, Any] = {
+        "op": op,
+        "input_desc": [{"name": name, "type": types.split()} for name in inputs],
+        "output_desc": [
+            {"name": name, "type": types.split(), "formula": text} for name, text in outputs.items()
+        ],
+        "gradient": False,
+    }
+    return parse(json.dumps(entry), file=Path("rows.json"))[0]
+
+
+def text_of(spec: OpSpec, folder: str) -> str:
+    units = ("ai_core-Ascend910B2",)
+    (text,) = [
+        text
+        for path, text in program_files(spec, compute_units=units).items()
+        if str(path.parent) == folder and path.suffix == ".cpp"
+    ]
+    return text
+
+
+def test_constants_keep_their_names_beside_the_instructions() -> None:
+    kernel = text_of(prototype("Gelu", {"y": GELU}, "x", types="float16"), "op_kernel")
+    assert "// x*sigmoid(2*sqrt(2/pi)*(x + 0.044715*x**3))" in kernel
+
+
+def test_inputs_of_one_launch_are_whole_or_one_row() -> None:
+    host = text_of(prototype("Plus", {"y": "x + w"}, "x", "w"), "op_host")
+    assert "const int64_t wStep = wIsWhole ? columnsExtent : 0;" in host
+    assert "tiling->wSize = columnsExtent + wStep * ((-1) + rowsExtent);" in host
+    assert "const Tuned tuned = FindTuned(context, rowsExtent, columnsExtent);" in host
+    kernel = text_of(prototype("Plus", {"y": "x + w"}, "x", "w"), "op_kernel")
+    assert "wGlobal[row * tiling.wStep + column]" in kernel
+
+
+def test_one_row_of_a_norm_is_copied_once_into_each_buffer() -> None:
+    kernel = text_of(prototype("Norm", {"y": NORM}, "x", "gamma", "beta"), "op_kernel")
+    assert kernel.count("LoadRows(") == 3
+    assert "row < firstRow + BUFFERS * tiling.rowsPerTile" in kernel
+
+
+def test_a_size_of_tiles_that_was_tuned_reaches_each_launch() -> None:
+    host = text_of(prototype("Norm", {"y": NORM}, "x", "gamma", "beta"), "op_host")
+    assert "#define TUNED(CHIP, TYPE, ROWS, COLUMNS, TILES, BLOCKS, PARTS)" in host
+    assert "limit, tiles, tiling);" in host and "limit, parts, normPartsTiling);" in host
+    assert "if (tilingBlocks > 0 && parts == 1) {" in host
+
+
+def test_one_kind_of_data_goes_to_the_compiler_and_several_do_not_yet() -> None:
+    one = prototype("Gelu", {"y": GELU}, "x", types="float16")
+    several = prototype("Gelu", {"y": GELU}, "x", types="float16 float32")
+    assert files.goes_to_compiler(one) and not files.goes_to_compiler(several)
+    assert not files.goes_to_compiler(prototype("Norm", {"y": NORM}, "x", "gamma", "beta"))
+
+
+SPECS = (
+    prototype("Lerp", {"y": "x + w*(z - x)"}, "x", "z", "w"),
+    prototype("Norm", {"y": NORM}, "x", "gamma", "beta", types="float32 float16"),
+    prototype("Scale", {"y": "(x - row(m))*g", "t": "max(x*g, axis=-1)"}, "x", "m", "g"),
+    prototype("Fill", {"y": "like(sum(x*g, axis=-1)/columns, x)"}, "x", "g"),
+    prototype("Whole", {"y": "max(3*x - w, 7)"}, "x", "w", types="int32 int16"),
+)
+# One row, one column, rows shorter and longer than a repeat, than a tile, than the buffer.
+SHAPES = [(1, 100), (100, 1), (37, 33), (5000, 40), (90, 1000), (3, 60000)]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The operators, all through the compiler."""
+    from opkit.toolchain import build, load_project
+
+    root = tmp_path_factory.mktemp("rows")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "goes_to_compiler", lambda spec: True)
+        tree = render(SPECS, name="rows", framework="aclnn")
+    for path, text in tree.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    return runtime.open(build(load_project(root)).folder)
+
+
+def shapes_of(spec: OpSpec, shape: tuple[int, int]) -> list[tuple[tuple[int, ...], ...]]:
+    """Return every way in which inputs are of a shape, or one row of it."""
+    is_by_row = spec.op in ("Norm", "Scale", "Fill")
+
+    def choices(name: str) -> tuple[tuple[int, ...], ...]:
+        if name == "m":
+            return (shape[:1],)
+        # By row, the first input says how many rows there are.
+        return (shape,) if name == "x" and is_by_row else (shape, shape[1:])
+
+    return list(itertools.product(*(choices(tensor.name) for tensor in spec.inputs)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_every_input_may_be_one_row(library: Any, spec: OpSpec, shape: tuple[int, int]) -> None:
+    module: dict[str, Any] = {}
+    exec(golden_source(spec) or "", module)
+    rng = np.random.default_rng(0)
+    runtime.configure(poison=True)
+    for variant, given in itertools.product(range(spec.variant_count), shapes_of(spec, shape)):
+        dtype = spec.inputs[0].dtypes[variant].name
+        arrays = [(rng.uniform(0.5, 2.0, each) * 9).astype(dtype) for each in given]
+        if np.prod(shape) < 5000:
+            with Check() as check:
+                outputs = library.run(spec.op, arrays, {})
+            assert not check.findings
+        else:
+            outputs = library.run(spec.op, arrays, {})
+        wide = np.int64 if "int" in dtype else np.float64
+        expected = module[spec.name](*(array.astype(wide) for array in arrays))
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        tolerance = {"float16": 8e-3, "float32": 1e-4}.get(dtype, 0)
+        for actual, wanted in zip(outputs, expected, strict=True):
+            wanted = np.broadcast_to(wanted, actual.shape)
+            np.testing.assert_allclose(actual, wanted, rtol=tolerance, atol=tolerance)
