@@ -272,10 +272,11 @@ def _choices(
         (shape, shape[-1:], shape[:-1] or (1,), (1,), (*shape[:-2], last, last), (last, last))
     )
     # Twice as long, a row for each matrix, a number a channel, a row, or the first of the axes.
+    by_matrix = (*shape[:-2], last)
     rarer = dict.fromkeys(
         (
             *(*options, (*shape[:-1], 2 * last), (*shape[:-2], 1, last), shape[1:2] or (1,)),
-            *((*shape[:-1], 1), (shape[0], 1)),
+            *((*shape[:-1], 1), (shape[0], 1), by_matrix),
         )
     )
     # What is normalised, and numbers of rows and channels.
@@ -326,7 +327,12 @@ def _source(
         rule = _LISTS.get(tensor.name)
         return Source(values=(1.0,) if rule is None else tuple(map(float, rule(shape, manner))))
     if tensor.name in _NUMBERS and read is not None:
-        return Source(values=(_NUMBERS[tensor.name],))
+        number = _NUMBERS[tensor.name]
+        if not is_float(tensor.dtypes[variant]):
+            # Bounds stay apart, and within their type.
+            number = math.copysign(math.ceil(abs(number)), number)
+            number = max(number, 0.0) if tensor.dtypes[variant].name.startswith("u") else number
+        return Source(values=(number,))
     if tensor.name in _NEVER_NEGATIVE and is_float(tensor.dtypes[variant]):
         return Source("uniform", *_SQUARES)
     if tensor.name in exponents and not is_float(tensor.dtypes[variant]):

@@ -98,11 +98,11 @@ _ADDED_LAYER_NORM = (
     f" + epsilon), {_ADDED}) if additional_output else None"
 )
 _CHANNELS = "{0}.transpose(0, 1).reshape({0}.shape[1], -1)"
-_OF_CHANNELS = "reshape(-1, *[1] * ({%s}.dim() - 2))"
+_OF_CHANNELS = "reshape({%s}.shape[1], *[1] * ({%s}.dim() - 2))"
 _SWISH_NORMED = (
     "(({2}.reshape({2}.shape[0], num_groups, -1) - {0}.reshape(-1, num_groups, 1))"
     " * {1}.reshape(-1, num_groups, 1)).reshape({2}.shape)"
-    f" * {{3}}.{_OF_CHANNELS % 2} + {{4}}.{_OF_CHANNELS % 2}"
+    f" * {{3}}.{_OF_CHANNELS % (2, 2)} + {{4}}.{_OF_CHANNELS % (2, 2)}"
 )
 _EMA_GRADIENT = "({0} + weight_decay * {1} * (mode == 0))"
 _EMA_M = f"(beta1 * {{2}} + (1 - beta1) * {_EMA_GRADIENT})"
@@ -206,8 +206,8 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     ),
     "bias_add": ("{0} + {1}",),
     "bn_infer_grad": (
-        f"{{dy}} * ({{0}} * torch.rsqrt({{1}} + epsilon)).{_OF_CHANNELS % 'dy'}"
-        " if format_mode == 0 else None",
+        f"{{dy}} * ({{0}} * torch.rsqrt({{1}} + epsilon)).{_OF_CHANNELS % ('dy', 'dy')}"
+        " if format_mode == 0 and {dy}.dim() == 4 else None",
     ),
     "circular_pad": (f"torch.nn.functional.pad({{0}}, {_PADS}, 'circular')",),
     "circular_pad_grad": (_PADDED_GRADIENT.replace("MODE", "'circular'"),),
@@ -340,8 +340,8 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "matmul_fp32": _MATRICES,
     "modulate": (f"{{0}}{_MODULATED}",),
     "modulate_grad": (
-        f"({{dy}} * (1 + {_BY_MATRIX % 1}), ({{dy}} * {{0}}).sum(-2).reshape({{1}}.shape),"
-        " {dy}.sum(-2).reshape({2}.shape))",
+        "({dy} * (1 + {1}.unsqueeze(-2)), torch.sum({dy} * {0}, -2), torch.sum({dy}, -2))"
+        " if {1}.shape == {2}.shape == {0}[..., 0, :].shape else None",
     ),
     "mul_no_nan": ("torch.where({1} == 0, 0.0, {0} * {1})",),
     "muls": ("{0} * value",),

@@ -221,6 +221,33 @@ def test_cases_have_the_shapes_and_values_that_the_reference_takes() -> None:
         library_cases(operator("Abs", "x"), "torch.zeros(3)[7] + x")
 
 
+def test_bounds_of_whole_numbers_stay_apart() -> None:
+    # Both were 0: a histogram's then are the data's own.
+    pytest.importorskip("torch")
+    for kind, bounds in (("float32", [-0.5, 0.5]), ("int32", [-1, 1]), ("uint8", [0, 1])):
+        spec = operator("HistogramV2", f"x:{kind} min:{kind} max:{kind}", "y:int32", "bins:int=9")
+        found = find_by_name(spec)
+        assert found is not None
+        _, *given = make_inputs(library_cases(spec, found.expression, found=found)[0])
+        assert [np.asarray(one).tolist() for one in given] == [[bound] for bound in bounds]
+
+
+def test_statistics_have_a_number_a_row_and_scales_one_a_channel() -> None:
+    pytest.importorskip("torch")
+    attrs = "num_groups:int=1 swish_scale:float=1 dgamma_is_require:bool=true"
+    spec = operator(
+        "GroupNormSwishGrad",
+        "dy mean rstd x gamma beta",
+        "dx dgamma dbeta",
+        f"{attrs} dbeta_is_require:bool=true",
+    )
+    found = find_by_name(spec)
+    assert found is not None
+    by_shape = {case.shape: case.shapes for case in library_cases(spec, found.expression)}
+    rows, whole, channels = (2, 1), (2, 3, 17, 19), (3,)
+    assert by_shape[whole] == (whole, rows, rows, whole, channels, channels)
+
+
 def test_a_gradient_by_autograd_is_that_of_the_forward_operator() -> None:
     pytest.importorskip("torch")
     spec = operator("SwiGluGrad", "y_grad x", attrs="dim:int")
