@@ -14,6 +14,7 @@ from opkit.dtypes import DType, find_dtype
 from opkit.errors import OperatorError, UsageError
 from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec, snake_case
 from opkit.testing import find_by_name, library_cases, make_inputs, project_cases, run_cases
+from opkit.testing.arrays import Input
 from opkit.testing.expressions import check_expression, evaluate_expression, is_expression
 
 FLOAT, INT = "float32", "int32"
@@ -310,7 +311,7 @@ def test_differences_of_unsigned_numbers_wrap_as_in_their_type() -> None:
     assert run_cases(project, cases, library=Subtracts(), golden=None).passed
 
 
-def _given(spec: OpSpec, *inputs: np.ndarray, **attrs: AttrValue) -> list[np.ndarray]:
+def _given(spec: OpSpec, *inputs: Input, **attrs: AttrValue) -> list[np.ndarray]:
     found = find_by_name(spec)
     assert found is not None
     return list(evaluate_expression(found.expression, spec, inputs, attrs=attrs))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from opkit.errors import OperatorError
+from opkit.schema import AttrValue
 from tests.testing.test_by_name import _differentiated, _given, _normal, operator
 
 
@@ -56,7 +57,7 @@ def test_batch_norm_in_training_moves_its_statistics() -> None:
         *(torch.tensor(x), *moved, torch.tensor(weight), torch.tensor(bias), True, 0.25, 1e-3)
     )
     expected = (y.numpy(), *(one.numpy() for one in moved), x.mean((0, 2)), x.var((0, 2)))
-    values = {"epsilon": 1e-3, "momentum": 0.25, "is_training": True}
+    values: dict[str, AttrValue] = {"epsilon": 1e-3, "momentum": 0.25, "is_training": True}
     given = _given(spec, x, weight, bias, running_mean, running_var, **values)
     for one, other in zip(given, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-10)
@@ -79,7 +80,7 @@ def test_gradients_of_a_swish_of_group_norm_are_autograds() -> None:
         "num_groups:int data_format:string swish_scale:float=1 dgamma_is_require:bool=true"
         " dbeta_is_require:bool=true",
     )
-    values = {"num_groups": 2, "data_format": "NCHW", "swish_scale": 0.5}
+    values: dict[str, AttrValue] = {"num_groups": 2, "data_format": "NCHW", "swish_scale": 0.5}
     flags = {"dgamma_is_require": True, "dbeta_is_require": True}
     given = _given(spec, dy, mean, rstd, x, gamma, beta, **values, **flags)
     for one, other in zip(given, expected, strict=True):
@@ -91,7 +92,13 @@ def test_gradients_of_a_swish_of_group_norm_are_autograds() -> None:
 def test_a_step_of_adam_with_an_average_of_what_it_updates(mode: int, corrects: bool) -> None:
     torch = pytest.importorskip("torch")
     grad, var, average = _normal((3, 5), (3, 5), (3, 5))
-    values = {"lr": 0.1, "ema_decay": 0.75, "beta1": 0.5, "beta2": 0.875, "eps": 1e-3}
+    values: dict[str, AttrValue] = {
+        "lr": 0.1,
+        "ema_decay": 0.75,
+        "beta1": 0.5,
+        "beta2": 0.875,
+        "eps": 1e-3,
+    }
     spec = operator(
         "ApplyFusedEmaAdam",
         "grad var m v s step:int64",
