@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -13,10 +14,16 @@ from opkit.errors import UsageError
 
 from .dimensions import bind_shapes, evaluate
 from .fusion import FusedGraph, Group
-from .graph import Graph, Node
+from .graph import Graph, GraphError, Node
+from .limits import SizeLimit, size_limits
 from .operators import OPERATORS
 
 __all__ = ["FileProgram", "ProgramCalls"]
+
+
+_CANNOT_BE_EMPTY = ("vector", "matmul", "attention", "argmax", "argmin")
+"""Kinds of kernels that are not launched where they would write nothing; others see to it
+themselves."""
 
 
 class ProgramCalls(ABC):
@@ -99,19 +106,68 @@ class ProgramCalls(ABC):
     def run_all(
         self, given: Mapping[str, Any], attributes: Mapping[str, float]
     ) -> tuple[dict[str, Any], dict[str, int]]:
-        """Return every tensor that lies in global memory, and the named sizes."""
+        """Return every tensor that lies in global memory, and the named sizes.
+
+        Raises:
+            GraphError: an axis is too short for what the program takes of it; at its line.
+        """
         graph = self.lowered.graph
         sizes = bind_shapes(
             ((t.name, t.shape) for t in graph.inputs), {n: a.shape for n, a in given.items()}
         )
+        for limit in self.limits:
+            rest = evaluate(limit.rest, sizes)
+            if rest < 0:
+                size, least = (limit.size, limit.least) if limit.is_exact else (limit.rest, 0)
+                raise GraphError(
+                    f"{size} is {sizes.get(str(size), rest)}, expected {least} or more",
+                    location=limit.location,
+                    help=f"{graph.name} takes more of an axis than there is",
+                )
         scalars = self.scalars(sizes, attributes)
         memory: dict[str, Any] = dict(given)
         for group in self.lowered.groups:
             if group.kind == "view":
                 self.run_view(group, memory, sizes)
-            else:
+            elif not self._is_empty(group, memory, sizes):
                 self.run_group(group, memory, sizes, scalars)
         return memory, sizes
+
+    @functools.cached_property
+    def limits(self) -> tuple[SizeLimit, ...]:
+        """What the program asks of its named sizes; how long a line a target sorts it says
+        itself."""
+        return size_limits(self.lowered.graph, of_sorting=False)
+
+    def _is_empty(self, group: Group, memory: dict[str, Any], sizes: Mapping[str, int]) -> bool:
+        """Whether a kernel has nothing to write; its results are then in memory.
+
+        Raises:
+            GraphError: it has, of what has no elements.
+        """
+        if group.kind not in _CANNOT_BE_EMPTY or all(sizes.values()):
+            return False
+        shapes = {
+            node.output.name: tuple(evaluate(extent, sizes) for extent in node.output.shape)
+            for node in group.nodes
+        }
+        if all(0 in shape for shape in shapes.values()):
+            for name in shapes:
+                self.room(name, memory, sizes)
+            return True
+        graph = self.lowered.graph
+        for node in group.nodes:
+            for tensor in graph.inputs_of(node):
+                shape = tuple(evaluate(extent, sizes) for extent in tensor.shape)
+                if 0 in shape and 0 not in shapes[node.output.name]:
+                    raise GraphError(
+                        f"{node.operator} of shape {list(shape)} is made of no elements, and no"
+                        " kernel computes that",
+                        location=node.location,
+                        help="the sizes are "
+                        + ", ".join(f"{name} = {size}" for name, size in sizes.items()),
+                    )
+        return False
 
     def run_view(self, group: Group, memory: dict[str, Any], sizes: Mapping[str, int]) -> None:
         """Give a tensor in memory another shape as well."""

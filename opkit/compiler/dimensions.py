@@ -225,7 +225,12 @@ def _solve(pattern: Dimension, actual: int) -> tuple[tuple[str, int], ...] | Non
     symbols = list(pattern.free_symbols)
     if len(symbols) != 1:
         return ()
-    found = [s for s in sympy.solve(pattern - actual, symbols[0]) if s.is_Integer and s > 0]
+    if pattern.is_Symbol:
+        return ((pattern.name, actual),)
+    # Named sizes are positive, and yet a call's may be 0.
+    size = sympy.Dummy(integer=True, nonnegative=True)
+    solutions = sympy.solve(pattern.subs(symbols[0], size) - actual, size)
+    found = [each for each in solutions if each.is_Integer and each >= 0]
     return ((symbols[0].name, int(found[0])),) if len(found) == 1 else None
 
 

@@ -4,11 +4,11 @@ fit what sorts them."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .dimensions import Dimension, evaluate
-from .graph import Graph, Node
+from .graph import Graph, Location, Node
 from .ordering import MOST_SORTED
 
 __all__ = ["SizeLimit", "index_limits", "size_limits"]
@@ -25,54 +25,77 @@ class SizeLimit:
     """The smallest value of that size."""
     is_exact: bool = False
     """Whether it is so for all sizes; else for those that were tried."""
-
-
-def size_limits(graph: Graph) -> tuple[SizeLimit, ...]:
-    """Return what a launch must check: what does not hold for all sizes from 0, or from 1 of what a
-    slice or a product runs along."""
-    found: dict[str, SizeLimit] = {}
-    for rest in _rests(graph):
-        if not isinstance(rest, int) and not rest.is_nonnegative:
-            found.setdefault(str(rest), _limit(rest))
-    for depth in _depths(graph):
-        if not isinstance(depth, int) and depth.free_symbols:
-            found.setdefault(str(depth - 1), _limit(depth - 1))
-    return tuple(found.values())
-
-
-def _depths(graph: Graph) -> Iterator[Dimension]:
-    """Yield along how many elements products add up: none would be no product."""
-    for node in graph.nodes:
-        if node.operator == "matmul":
-            left = graph.tensors[node.inputs[0]]
-            yield left.shape[-2 if node.settings["transpose_a"] else -1]
-
-
-def _rests(graph: Graph) -> Iterator[Dimension]:
-    for node in graph.nodes:
-        if node.operator == "slice":
-            settings: Mapping[str, Any] = node.settings
-            start, stop, axis = (settings[key] for key in ("start", "stop", "axis"))
-            (x,) = graph.inputs_of(node)
-            yield from (start, stop - start - 1, x.shape[axis] - stop)
-        if node.operator in ("sort", "argsort"):
-            yield from _sorted(graph, node)
-        if node.operator == "pad":
-            widths: Any = node.settings["widths"]
-            yield from (width for ends in widths for width in ends)
+    location: Location | None = None
+    """The line that asks for it first."""
 
 
 _TRIED = 200
 """Sizes that are tried where no equation says the smallest."""
 
 
-def _sorted(graph: Graph, node: Node) -> Iterator[Dimension]:
-    settings: Mapping[str, Any] = node.settings
+def size_limits(graph: Graph, *, of_sorting: bool = True) -> tuple[SizeLimit, ...]:
+    """Return what a launch must check: what does not hold for all sizes from 0, or from 1 of what a
+    part of an axis is cut by.
+
+    Args:
+        of_sorting: also how long lines the chip's cores sort.
+    """
+    found: dict[str, SizeLimit] = {}
+    for node in graph.nodes:
+        asked = [rest for rest in _rests(graph, node) if not _holds(rest)]
+        asked += [rest for rest in _rests_of_empty(graph, node) if not _holds_for_none(rest)]
+        if of_sorting and node.operator in ("sort", "argsort"):
+            asked += [rest for rest in [MOST_SORTED - _line(graph, node)] if not _holds(rest)]
+        for rest in asked:
+            if str(rest) not in found:
+                found[str(rest)] = replace(_limit(rest), location=node.location)
+    return tuple(found.values())
+
+
+def _line(graph: Graph, node: Node) -> Dimension:
     (x,) = graph.inputs_of(node)
-    extent = x.shape[settings["axis"]]
-    yield MOST_SORTED - extent
-    if settings["count"] is not None:
-        yield extent - settings["count"]
+    settings: Mapping[str, Any] = node.settings
+    return x.shape[settings["axis"]]
+
+
+def _rests(graph: Graph, node: Node) -> Iterator[Dimension]:
+    settings: Mapping[str, Any] = node.settings
+    if node.operator in ("sort", "argsort") and settings["count"] is not None:
+        yield _line(graph, node) - settings["count"]
+    if node.operator == "slice":
+        yield settings["stop"] - settings["start"] - 1
+    if node.operator == "pad":
+        yield from (width for ends in settings["widths"] for width in ends)
+
+
+def _rests_of_empty(graph: Graph, node: Node) -> Iterator[Dimension]:
+    """Yield what must not be below zero for axes without elements either: what lies around a slice,
+    and along how many elements products add up, of which none would be no product."""
+    settings: Mapping[str, Any] = node.settings
+    if node.operator == "slice":
+        (x,) = graph.inputs_of(node)
+        yield from (settings["start"], x.shape[settings["axis"]] - settings["stop"])
+    if node.operator == "matmul":
+        left = graph.tensors[node.inputs[0]]
+        yield left.shape[-2 if settings["transpose_a"] else -1] - 1
+
+
+def _holds(rest: Dimension) -> bool:
+    """Whether an expression is no less than zero for all sizes from 1; that of numbers alone was
+    checked when the program was read."""
+    return isinstance(rest, int) or bool(rest.is_nonnegative)
+
+
+def _holds_for_none(rest: Dimension) -> bool:
+    """Whether an expression is no less than zero for all sizes from 0."""
+    import sympy
+
+    if isinstance(rest, int):
+        return True
+    from_none = {
+        size: sympy.Symbol(size.name, integer=True, nonnegative=True) for size in rest.free_symbols
+    }
+    return bool(rest.subs(from_none).is_nonnegative)
 
 
 def _limit(rest: Dimension) -> SizeLimit:

@@ -70,7 +70,7 @@ def _sliced(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     axis, start, stop = settings["axis"], settings["start"], settings["stop"]
     extent = shape[axis]
     if isinstance(extent, int) and isinstance(start, int) and isinstance(stop, int):
-        if not 0 <= start < stop <= extent:
+        if not 0 <= start <= stop <= extent:
             raise UsageError(f"elements {start} to {stop} are not within {extent}")
         shape[axis] = -(-(stop - start) // settings["step"])
     else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from opkit.chips import Chip
 
 from .choices import OWN_CHOICES, Choices
-from .dimensions import evaluate
+from .dimensions import evaluate, shape_text
 from .fusion import FusedGraph, Group
 from .graph import GraphError, Node
 from .text import HEAD, identifier
@@ -85,8 +85,10 @@ def vector_kernels(
     """Return the kernels of a vector group: the first that fits a launch's shapes serves it.
 
     Raises:
-        GraphError: not even the smallest tile fits the unified buffer; at the user's line.
+        GraphError: not even the smallest tile fits the unified buffer, or there is nothing to
+            compute; at the user's line.
     """
+    _check_elements(fused, group)
     one_row = fused.one_row & set(fused.inputs_of(group))
     domain = domain_of(fused.graph, group.nodes, keeps_matrices=bool(one_row))
     found: list[VectorKernel] = []
@@ -107,6 +109,18 @@ def vector_kernels(
         plan = _kernel(fused, group, chip, domain, schedule, group.name, choices).plan
         raise _overflow(plan, chip, last)
     return tuple(found)
+
+
+def _check_elements(fused: FusedGraph, group: Group) -> None:
+    for node in group.nodes:
+        for tensor in (*fused.graph.inputs_of(node), node.output):
+            if any(isinstance(extent, int) and extent == 0 for extent in tensor.shape):
+                raise GraphError(
+                    f"{tensor.name} of shape {shape_text(tensor.shape)} has no elements: there is"
+                    " nothing to compute",
+                    location=node.location,
+                    help="give an axis that may be empty a name instead of the size 0",
+                )
 
 
 _LEAST_TILE = 256
