@@ -73,11 +73,26 @@ def test_a_size_of_tiles_that_was_tuned_reaches_each_launch() -> None:
     assert "if (tilingBlocks > 0 && parts == 1) {" in host
 
 
+@pytest.mark.parametrize("formula", ["x", "x + w", "w"])
+def test_an_output_has_its_own_type_also_where_it_is_an_input(formula: str) -> None:
+    kernel = text_of(prototype("Same", {"y": formula}, "x", "w", types="float16"), "op_kernel")
+    assert "GlobalTensor<half> yGlobal;" in kernel
+    wide = {
+        "op": "Wide",
+        "input_desc": [{"name": name, "type": "float16"} for name in ("x", "w")],
+        "output_desc": [{"name": "y", "type": "float32", "formula": formula}],
+    }
+    (spec,) = parse(json.dumps(wide), file=Path("rows.json"))
+    assert "GlobalTensor<float> yGlobal;" in text_of(spec, "op_kernel")
+
+
 def test_one_kind_of_data_goes_to_the_compiler_and_several_do_not_yet() -> None:
     one = prototype("Gelu", {"y": GELU}, "x", types="float16")
     several = prototype("Gelu", {"y": GELU}, "x", types="float16 float32")
     assert files.goes_to_compiler(one) and not files.goes_to_compiler(several)
     assert not files.goes_to_compiler(prototype("Norm", {"y": NORM}, "x", "gamma", "beta"))
+    # A number for all elements is no formula over named axes.
+    assert not files.goes_to_compiler(prototype("Fill", {"y": "2*pi"}, "x"))
 
 
 SPECS = (
@@ -85,6 +100,7 @@ SPECS = (
     prototype("Norm", {"y": NORM}, "x", "gamma", "beta", types="float32 float16"),
     prototype("Scale", {"y": "(x - row(m))*g", "t": "max(x*g, axis=-1)"}, "x", "m", "g"),
     prototype("Fill", {"y": "like(sum(x*g, axis=-1)/columns, x)"}, "x", "g"),
+    prototype("Same", {"y": "x", "z": "w", "s": "x + w"}, "x", "w", types="float16"),
     prototype("Whole", {"y": "max(3*x - w, 7)"}, "x", "w", types="int32 int16"),
 )
 # One row, one column, rows shorter and longer than a repeat, than a tile, than the buffer.
@@ -114,7 +130,9 @@ def shapes_of(spec: OpSpec, shape: tuple[int, int]) -> list[tuple[tuple[int, ...
         if name == "m":
             return (shape[:1],)
         # By row, the first input says how many rows there are.
-        return (shape,) if name == "x" and is_by_row else (shape, shape[1:])
+        if name == "x" and is_by_row:
+            return (shape,)
+        return (shape, shape[1:])
 
     return list(itertools.product(*(choices(tensor.name) for tensor in spec.inputs)))
 

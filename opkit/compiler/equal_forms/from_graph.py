@@ -61,7 +61,12 @@ def trees_of(graph: Graph, written: Mapping[str, Tree] | None = None) -> Trees:
         work.trees[node.output.name] = work.tree(node)
     outputs = {name: work.trees[tensor] for name, tensor in graph.outputs}
     if written is not None:
-        outputs = {name: work.read_wide(outputs[name], written[name]) for name in outputs}
+        read = work.reader()
+        for name, tensor in graph.output_tensors:
+            if tensor.dtype not in _HALVES:
+                outputs[name] = read(written[name])
+            elif outputs[name].kind == "cast":
+                outputs[name] = Tree("cast", (read(written[name]),), outputs[name].value)
     return Trees(outputs, work.calls, work.leaves)
 
 
@@ -84,8 +89,9 @@ class _Work:
         self.calls[("cast", value)] = Call("cast", dict(attributes), None)
         return Tree("cast", (self.trees[name],), value)
 
-    def read_wide(self, output: Tree, written: Tree) -> Tree:
-        """Return an output as it was written, of the leaves that the graph computes with."""
+    def reader(self) -> Callable[[Tree], Tree]:
+        """Return what gives a formula, as it was written, the leaves that the graph computes
+        with."""
         wide: dict[Tree, Tree] = {}
         for node in self.graph.nodes:
             tree = self.trees[node.output.name]
@@ -101,8 +107,7 @@ class _Work:
                 wide[tree] = algebra.rebuild(tree, tuple(map(read, tree.args)))
             return wide[tree]
 
-        is_narrow = output.kind == "cast"
-        return Tree("cast", (read(written),), output.value) if is_narrow else read(written)
+        return read
 
     def tree(self, node: Node) -> Tree:
         if node.operator in _SOURCES:
