@@ -57,6 +57,14 @@ _ERF = (
     ),
 )
 _ERF_END = 3.93
+_NORMAL_TAIL = (
+    *(-0.6931444406509399, -0.7979734539985657, -0.3178339898586273, -0.037330564111471176),
+    *(0.005850302986800671, -0.00062959996284917, 4.02409968955908e-05, -1.1203079566257657e-06),
+)
+"""The logarithm of a standard normal distribution's tail beyond a size: the tail is off by 3e-6 of
+itself where it is no less than 1e-8, and smaller than that behind."""
+_NORMAL_TAIL_END = 20.0
+"""Where that logarithm is below any of float32, and no infinity yet."""
 _SIN = (
     1.0,
     -0.16666656732559204,
@@ -125,8 +133,30 @@ def _gelu(x: Value, approximate: str) -> Value:
         scale = math.sqrt(8.0 / math.pi)
         square = x * x
         return x / (1.0 + (x * (square * (-scale * 0.044715) - scale)).apply("exp"))
-    half = x * 0.5
-    return half + half * (x * math.sqrt(0.5)).apply("erf")
+    # x less a tail above 0, and x times a tail below, where 1 + erf would cancel.
+    size = x.apply("minimum", _NORMAL_TAIL_END).apply("abs")
+    return x.apply("maximum", 0.0) - size * _horner(size, _NORMAL_TAIL).apply("exp")
+
+
+def _gelu_gradient(g: Value, x: Value, _: Value, approximate: str) -> Sequence[Value]:
+    if approximate == "tanh":
+        scale = math.sqrt(8.0 / math.pi)
+        square = x * x
+        twice = x * (square * (scale * 0.044715) + scale)
+        share, rest = twice.apply("sigmoid"), (-twice).apply("sigmoid")
+        slope = x * (square * (scale * 3 * 0.044715) + scale)
+        return (g * (share + share * rest * slope),)
+    return (g * (x.apply("ndtr") + x * _normal_density(x)),)
+
+
+def _ndtr(x: Value) -> Value:
+    size = x.apply("abs").apply("minimum", _NORMAL_TAIL_END)
+    tail = _horner(size, _NORMAL_TAIL).apply("exp")
+    return x.apply("less", 0.0).apply("where", tail, 1.0 - tail)
+
+
+def _normal_density(x: Value) -> Value:
+    return (x * x * -0.5).apply("exp") * math.sqrt(0.5 / math.pi)
 
 
 def _sine(x: Value, shift: float) -> Value:
@@ -456,8 +486,17 @@ ROWS = (
         _np_erfc,
         gradient=lambda g, x, y: (g * (-(x * x)).apply("exp") * -_ERF_SLOPE,),
     ),
+    _row(
+        *("ndtr", 1, _ndtr, lambda x: 0.5 * _np_erfc(x * -math.sqrt(0.5))),
+        gradient=lambda g, x, y: (g * _normal_density(x),),
+        aten="special_ndtr",
+    ),
     _row("silu", 1, _silu, lambda x: x * _np_sigmoid(x)),
-    _row("gelu", 1, _gelu, _np_gelu, parameters={"approximate": "none"}),
+    _row(
+        *("gelu", 1, _gelu, _np_gelu),
+        gradient=_gelu_gradient,
+        parameters={"approximate": "none"},
+    ),
     _row("log2", 1, lambda x: x.apply("log") * (1 / math.log(2)), np.log2),
     _row("log10", 1, lambda x: x.apply("log") * (1 / math.log(10)), np.log10),
     _row("exp2", 1, lambda x: (x * math.log(2)).apply("exp"), np.exp2),

@@ -188,3 +188,17 @@ def test_angles_of_many_turns_are_right_or_no_numbers(name: str) -> None:
     wanted = getattr(np, name)(near.astype(np.float64))
     np.testing.assert_allclose(result[:250], wanted, atol=1e-5)
     assert np.isnan(result[250:]).all()
+
+
+@pytest.mark.parametrize("name", ["gelu", "ndtr"])
+def test_tails_of_the_normal_distribution_keep_their_digits(name: str) -> None:
+    # 1 + erf(x / sqrt(2)) has none left where it is small: GELU of -3e38 was 2e31.
+    far = np.array([-3e38, -1e30, -100.0, -20.0, 20.0, 1e30, 3e38, np.inf, np.nan], np.float32)
+    x = np.concatenate([np.linspace(-7.0, 7.0, 5001, dtype=np.float32), far])
+    program = oc.compile(lambda x: x.apply(name), Spec("x", x.shape, "float32"))
+    expected = oc.OPERATORS[name].reference(x.astype(np.float64), **oc.OPERATORS[name].parameters)
+    actual = np.asarray(program(x), np.float64)
+    with np.errstate(invalid="ignore"):
+        share = np.abs(actual - expected) / (np.abs(expected) + 1e-7)
+    same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
+    assert np.max(np.where(same, 0.0, share)) < 1e-4
