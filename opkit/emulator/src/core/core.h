@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/chip.h"
+#include "isa/chain.h"
 #include "opkit/api/runtime_abi.h"
 #include "opkit/fault.h"
 #include "opkit/instr.h"
@@ -56,6 +57,8 @@ struct Core {
   uint16_t merged_counts[4] = {};       ///< what the last merge took of each queue
   bool merge_stopped = false;           ///< whether a queue that ran out was to end it
 
+  Chain chain;
+
   uint8_t flags[kPipeCount][kPipeCount][kEventCount] = {};        ///< signals not yet waited for
   uint8_t event_pool[kPipeCount][kPipeCount] = {};                ///< ids given out, a bit each
   uint8_t event_owner[kPipeCount][kPipeCount][kEventCount] = {};  ///< queues' ids: TPipe or a pool; 0 for others
@@ -69,6 +72,11 @@ struct Core {
                               : space_base[static_cast<uint32_t>(space)] + address;
   }
 };
+
+/// Executes the instructions that wait: for whoever reads or writes UB, or reads what a kernel has left there.
+inline void finish_chain(Core& core) {
+  if (__builtin_expect(core.chain.step_count != 0, 0)) run_chain(core);
+}
 
 /// The core whose kernel code runs on this thread; null outside a kernel.
 Core* current_core();

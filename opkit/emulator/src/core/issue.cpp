@@ -27,7 +27,10 @@ void leave_mask(Core& core, const Instr& instr) {
 void run(Core& core, LaunchState& launch, Instr& instr) {
   if (__builtin_expect(launch.observers.empty(), 1)) {
     if (__builtin_expect(launch.reorder != nullptr, 0)) return launch.reorder->issue(core, instr);
-    return row_of(instr.op).execute(core, instr);
+    const OpRow& row = row_of(instr.op);
+    // Elementwise instructions join what waits; a barrier has nothing to do.
+    if (row.family > Family::VecBinaryScalar && instr.op != Op::PipeBarrier) finish_chain(core);
+    return row.execute(core, instr);
   }
   for (Observer* observer : launch.observers) observer->before(core, instr);
   row_of(instr.op).execute(core, instr);

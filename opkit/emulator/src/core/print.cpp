@@ -222,7 +222,8 @@ std::string dump_dimension(Dump& dump, const AscendC::ShapeInfo& shape, uint32_t
 
 /// Host address of `count` elements of a tensor that this core may read.
 const uint8_t* readable(const Operand& tensor, uint32_t count, Where where) {
-  const Core& core = require_core().core;
+  Core& core = require_core().core;
+  finish_chain(core);
   Instr instr = at(where);
   instr.op = Op::GetValue;
   check_bounds(core, instr, tensor, tensor.address, uint64_t{count} * size_bytes(tensor.dtype), false);

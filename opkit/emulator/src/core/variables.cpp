@@ -18,7 +18,13 @@ RunningCore& require_core() {
 
 const CoreVariables& core_variables() { return require_core().variables; }
 
-uint8_t* local_memory(Space space) { return require_core().core.space_base[static_cast<uint32_t>(space)]; }
+uint8_t* local_memory(Space space) {
+  Core& core = require_core().core;
+  // Whoever has the address may read at any time.
+  finish_chain(core);
+  core.chain.is_open = false;
+  return core.space_base[static_cast<uint32_t>(space)];
+}
 uint32_t local_memory_bytes(Space space) { return require_core().core.space_bytes[static_cast<uint32_t>(space)]; }
 
 void set_kernel_pipe(void* pipe) { require_core().kernel_pipe = pipe; }

@@ -43,7 +43,7 @@ bool is_plain(const Core& core, const Operand& operand, uint64_t end) {
 
 /// Runs a call with a count whose operands are plain, one by one or in place: that is all there is to check then.
 /// False, with nothing done, for any other call.
-bool run_plain(const Core& core, const Instr& instr, lanes::Lane lane, const uint64_t* scalars) {
+bool run_plain(Core& core, const Instr& instr, lanes::Lane lane, const uint64_t* scalars, bool may_wait) {
   if (instr.mask_form != MaskForm::Count || instr.count == 0 || saturates(core, instr.dst.dtype)) return false;
   uint8_t* base = core.space_base[static_cast<uint32_t>(Space::UB)];
   const Operand& dst = instr.dst;
@@ -60,6 +60,9 @@ bool run_plain(const Core& core, const Instr& instr, lanes::Lane lane, const uin
     if (!is_in_place && source.address < dst_end && dst.address < end) return false;
     sources[i] = base + source.address;
   }
+  const bool joins = may_wait && core.chain.is_open && instr.count >= Chain::kLeastCount && dst.dtype == DType::F32;
+  if (joins && join_chain(core, instr)) return true;
+  finish_chain(core);
   lane(base + dst.address, sources, scalars, instr.count);
   return true;
 }
@@ -151,7 +154,8 @@ void execute_elementwise(Core& core, const Instr& instr) {
   const lanes::Lane lane =
       lanes::table().elementwise[static_cast<size_t>(instr.op)][static_cast<size_t>(instr.dst.dtype)];
   const bool is_usual = lane != nullptr && instr.src[0].dtype == instr.dst.dtype && !is_shift(instr.op);
-  if (is_usual && run_plain(core, instr, lane, instr.scalar_bits)) return;
+  if (is_usual && run_plain(core, instr, lane, instr.scalar_bits, true)) return;
+  finish_chain(core);
 
   LaneJob job;
   job.lane = lane;
@@ -184,7 +188,7 @@ void execute_cast(Core& core, const Instr& instr) {
                 .cast[static_cast<size_t>(instr.dst.dtype)][static_cast<size_t>(instr.src[0].dtype)][instr.mode]
           : nullptr;
   const bool is_truncating = truncates(core, instr);
-  if (lane != nullptr && !is_truncating && run_plain(core, instr, lane, &core.deq_scale_bits)) return;
+  if (lane != nullptr && !is_truncating && run_plain(core, instr, lane, &core.deq_scale_bits, false)) return;
 
   const VectorUse use = elementwise_use(core, instr);
   if (use.shape.repeat == 0) return;

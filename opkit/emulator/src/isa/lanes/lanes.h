@@ -16,6 +16,16 @@ namespace opkit::lanes {
 /// Works on `count` elements. Sources and destination are disjoint or start at the same address.
 using Lane = void (*)(void* dst, const void* const* sources, const uint64_t* scalars, size_t count);
 
+/// One instruction of a chain: elementwise, of floats.
+struct ChainStep {
+  Op op;
+  bool is_stored;  ///< whether its result goes to memory
+  uint64_t scalar;
+  const uint8_t* first;   ///< null: the result of the step before
+  const uint8_t* second;  ///< of instructions with two sources
+  uint8_t* dst;
+};
+
 /// C += A * B. Strides count words of four bytes. A lies in rows; B and C in blocks of 16 columns, row after row. A
 /// word is a float, or some narrower elements along k.
 template <class Word, class Sum>
@@ -56,6 +66,10 @@ struct LaneTable {
   Lane elementwise[kOps][kDTypes];
   /// Of rows with two sources, where the second is one data block that goes with every block of the first.
   Lane elementwise_block[kOps][kDTypes];
+
+  /// Runs all steps on some elements, then on the next; returns how many it has done, which may be fewer than `count`.
+  /// Places that steps read and write are equal or disjoint.
+  size_t (*run_chain)(const ChainStep* steps, size_t step_count, size_t count);
 
   /// By destination, source, RoundMode. scalars[0]: the half in the DEQSCALE register, for S32 to F16.
   Lane cast[kDTypes][kDTypes][kRoundModes];

@@ -159,6 +159,22 @@ OPKIT_INLINE bool any_beyond(F32V value, float limit) {
 #endif
 }
 
+/// True if any lane of either is NaN.
+OPKIT_INLINE bool any_nan(F32V a, F32V b) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q) != 0;
+#elif defined(__AVX2__)
+  return _mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q)) != 0;
+#elif defined(__SSE2__)
+  return _mm_movemask_ps(_mm_cmpunord_ps((__m128)a, (__m128)b)) != 0;
+#else
+  for (size_t i = 0; i < kFloats; ++i) {
+    if (a[i] != a[i] || b[i] != b[i]) return true;
+  }
+  return false;
+#endif
+}
+
 /// The smaller, the larger: `value` itself when it is NaN.
 OPKIT_INLINE F32V clamp(F32V value, float low, float high) {
 #if defined(__AVX512F__)

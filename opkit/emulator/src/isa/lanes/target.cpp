@@ -1,5 +1,6 @@
 // All lanes for one target. Compiled once per target with OPKIT_LANE_TARGET set to its name (cmake/lanes.cmake).
 #include "isa/lanes/cast.h"
+#include "isa/lanes/chain.h"
 #include "isa/lanes/elementwise.h"
 #include "isa/lanes/matmul.h"
 #include "isa/lanes/matmul_bfloat16.h"
@@ -17,6 +18,7 @@ constexpr LaneTable make_table() {
   LaneTable table = {};
   table.target = OPKIT_TEXT(OPKIT_LANE_TARGET);
   add_elementwise(table);
+  add_chain(table);
   add_casts(table);
   add_selects(table);
   add_reduces(table);
