@@ -62,6 +62,18 @@ OPERATOR: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda q, k, v: q.apply("attention", k, v),
         (Spec("q", (2, 4, 70, 64), H), Spec("k", (2, 1, 70, 64), H), Spec("v", (2, 1, 70, 64), H)),
     ),
+    "keys that are copied in pairs and some that are not, causal": (
+        lambda q, k, v: q.apply("attention", k, v, causal=True),
+        _qkv(1, 600, 48),
+    ),
+    "three rounds of queries for each core, causal": (
+        lambda q, k, v: q.apply("attention", k, v, causal=True),
+        _qkv(26, 140, 16),
+    ),
+    "a scale below zero": (
+        lambda q, k, v: q.apply("attention", k, v, scale=-0.5),
+        _qkv(2, 70, 32),
+    ),
     "a float32 mask for all, causal": (
         lambda q, k, v, m: q.apply("attention", k, v, m, causal=True),
         (*_qkv(2, 150, 32), Spec("m", (150,), "float32")),
