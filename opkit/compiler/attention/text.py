@@ -17,7 +17,7 @@ QUERIES = 128
 """Rows of q that a cube core works on together, half of them on each of its vector cores."""
 KEYS = 512
 """Rows of k and v of one step."""
-SLOTS = 3
+SLOTS = 4
 """Steps whose scores, weights and partial sums lie in global memory at once."""
 
 ATTENTION_FIELDS = (
