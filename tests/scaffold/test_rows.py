@@ -73,6 +73,20 @@ def test_a_size_of_tiles_that_was_tuned_reaches_each_launch() -> None:
     assert "if (tilingBlocks > 0 && parts == 1) {" in host
 
 
+def test_an_attribute_that_a_gradient_has_no_use_for_is_read_all_the_same() -> None:
+    entry = {
+        "op": "Shift",
+        "input_desc": [{"name": "x", "type": "float32"}],
+        "output_desc": [{"name": "y", "type": "float32", "formula": "exp(x) + a"}],
+        "attr": [{"name": "a", "type": "float", "default_value": 1.5}],
+    }
+    tree = render(parse(json.dumps(entry), file=Path("rows.json")), name="rows", framework="aclnn")
+    (host,) = [
+        text for path, text in tree.items() if path.name == "shift_grad.cpp" and "host" in str(path)
+    ]
+    assert "const float aValue = *aValuePointer;" in host and "static_cast<double>(aValue)" in host
+
+
 @pytest.mark.parametrize("formula", ["x", "x + w", "w"])
 def test_an_output_has_its_own_type_also_where_it_is_an_input(formula: str) -> None:
     kernel = text_of(prototype("Same", {"y": formula}, "x", "w", types="float16"), "op_kernel")
