@@ -78,7 +78,7 @@ def evaluate_formulas(
     return results[0] if len(results) == 1 else results
 
 
-# How many times the main shape's elements an input may have that names an axis twice.
+# How many times the main shape's elements a tensor may have that has a name twice.
 _SQUARE_LIMIT = 8
 
 
@@ -88,12 +88,13 @@ def shapes_at(
     *,
     least: int = 0,
     sizes: Mapping[str, int] | None = None,
+    squares: Sequence[Sequence[str]] = (),
 ) -> dict[str, tuple[int, ...]]:
     """Return a shape for each input whose axes have names, at a main shape.
 
     The main shape's last axes are the named sizes, in the order in which they first occur; what is
-    left of it in front is `...`, or is multiplied into the first named size. A name that an input
-    has twice is halved until the input holds about as many elements as the main shape. No size is
+    left of it in front is `...`, or is multiplied into the first named size. A name that a tensor
+    has twice is halved until the tensor holds about as many elements as the main shape. No size is
     below `least`: what is empty has no largest element.
 
     Args:
@@ -101,6 +102,7 @@ def shapes_at(
         shape: the main shape.
         least: what no size is below.
         sizes: what single sizes are not below.
+        squares: the axes of outputs that have a name twice.
     """
     floors = dict(sizes or {})
     all_axes = [axis for each in axes.values() for axis in each]
@@ -123,7 +125,7 @@ def shapes_at(
         return tuple(extent for axis in each for extent in extents(axis))
 
     most = _SQUARE_LIMIT * max(1, math.prod(shape))
-    for each in axes.values():
+    for each in (*axes.values(), *squares):
         for twice in [name for name in names if each.count(name) > 1]:
             lowest = max(1, floors.get(twice, 0))
             while found[twice] > lowest and math.prod(of(each)) > most:

@@ -20,7 +20,7 @@ ELEMENTWISE = frozenset(
     {
         *("atan", "atan2", "cast", "clamp", "cos", "elu", "erf", "erfc", "exp2", "floor_divide"),
         *("fmod", "gelu", "hardsigmoid", "hardswish", "leaky_relu", "log10", "log2", "logcosh"),
-        *("log_sigmoid", "mish", "mod", "silu", "sin", "tan", "tanhshrink", "trunc"),
+        *("log_sigmoid", "mish", "mod", "ndtr", "silu", "sin", "tan", "tanhshrink", "trunc"),
     }
 )
 """The compiler's functions of single elements that other formulas do not have."""

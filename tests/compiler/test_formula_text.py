@@ -149,4 +149,5 @@ def test_a_main_shape_gives_every_input_its_own() -> None:
     # A name that an input has twice is a square, not the square of all elements.
     assert oc.shapes_at({"x": ("S", "S")}, (256, 4096)) == {"x": (2048, 2048)}
     assert oc.shapes_at({"x": ("S", "S")}, (256, 4096), sizes={"S": 3000}) == {"x": (3000, 3000)}
+    assert oc.shapes_at({"x": ("N",)}, (256, 4096), squares=[("N", "N")]) == {"x": (2048,)}
     assert oc.shapes_at({"x": ("...", "C")}, (0, 16), least=1) == {"x": (1, 16)}

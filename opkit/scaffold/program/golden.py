@@ -57,6 +57,8 @@ def _function(spec: OpSpec) -> str:
         if limit.size:
             floors[limit.size] = max(floors.get(limit.size, 0), limit.least)
     least += f", sizes={json.dumps(floors)}" if floors else ""
+    squares = _squares(spec, graph)
+    least += f", squares={squares!r}" if squares else ""
     return "\n".join(
         [
             f"def {spec.name}({parameters}):",
@@ -82,6 +84,14 @@ def _function(spec: OpSpec) -> str:
             *_limits(spec, graph),
         ]
     )
+
+
+def _squares(spec: OpSpec, graph: compiler.Graph) -> list[tuple[str, ...]]:
+    """Return the named axes of outputs that have a name twice, as all pairs of N elements do."""
+    names = {axis for tensor in spec.inputs for axis in tensor.axes or ()}
+    shapes = (graph.tensors[name].shape for _, name in graph.outputs)
+    rows = [tuple(str(extent) for extent in shape if str(extent) in names) for shape in shapes]
+    return list(dict.fromkeys(row for row in rows if len(set(row)) < len(row)))
 
 
 def _names_axes(spec: OpSpec) -> bool:
