@@ -150,14 +150,12 @@ def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PureP
     # Tiles are for the chip with the least memory: one host file serves all.
     chip = min(chips, key=lambda each: each.count("memory.ub_bytes"))
     views = formula.kernel_views(spec, compute_units=compute_units)
-    rows = None
-    if spec.has_formula:
-        rows = over_rows(spec)
-        spec = rows.spec
-    if rows is not None:
-        variants = variants_of(spec, chip, one_row=rows.one_row, written=rows.written)
-    else:
+    rows = over_rows(spec) if spec.has_formula else None
+    if rows is None:
         variants = variants_of(spec, chip)
+    else:
+        spec = rows.spec
+        variants = variants_of(spec, chip, one_row=rows.one_row, written=rows.written)
 
     def render(stems: Mapping[str, str], *, is_bare: bool = False) -> dict[PurePosixPath, str]:
         context = {
