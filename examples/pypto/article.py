@@ -28,10 +28,10 @@ def matrix_multiply(A, B, C):
         for j in range(0, N, TILE_N):
             C_tile = pypto.zeros((TILE_M, TILE_N))
             for k in range(0, K, TILE_K):
-                A_tile = A[i:i+TILE_M, k:k+TILE_K]
-                B_tile = B[k:k+TILE_K, j:j+TILE_N]
+                A_tile = A[i : i + TILE_M, k : k + TILE_K]
+                B_tile = B[k : k + TILE_K, j : j + TILE_N]
                 C_tile += A_tile @ B_tile
-            C[i:i+TILE_M, j:j+TILE_N] = C_tile
+            C[i : i + TILE_M, j : j + TILE_N] = C_tile
     return C
 
 
@@ -61,9 +61,9 @@ def multi_head_attention(x, weight):
     batch, seq_len, hidden_dim = x.shape
     num_heads = 8
     head_dim = hidden_dim // num_heads
-    q = pypto.matmul(x, weight['q_proj'])
-    k = pypto.matmul(x, weight['k_proj'])
-    v = pypto.matmul(x, weight['v_proj'])
+    q = pypto.matmul(x, weight["q_proj"])
+    k = pypto.matmul(x, weight["k_proj"])
+    v = pypto.matmul(x, weight["v_proj"])
     q = pypto.reshape(q, (batch, seq_len, num_heads, head_dim))
     k = pypto.reshape(k, (batch, seq_len, num_heads, head_dim))
     v = pypto.reshape(v, (batch, seq_len, num_heads, head_dim))
@@ -79,30 +79,26 @@ def multi_head_attention(x, weight):
 def pipelined_transformer(x, stage_weights, num_stages=4):
     pipeline_stages = []
     for stage_id in range(num_stages):
-        stage = {
-            'weights': stage_weights[stage_id],
-            'input_buffer': None,
-            'output_buffer': None
-        }
+        stage = {"weights": stage_weights[stage_id], "input_buffer": None, "output_buffer": None}
         pipeline_stages.append(stage)
-    pipeline_stages[0]['input_buffer'] = x
+    pipeline_stages[0]["input_buffer"] = x
     for step in range(num_stages + 2):
         for stage_id in range(num_stages):
             stage = pipeline_stages[stage_id]
-            input_ready = stage['input_buffer'] is not None
-            output_free = stage['output_buffer'] is None
+            input_ready = stage["input_buffer"] is not None
+            output_free = stage["output_buffer"] is None
             if input_ready and output_free:
                 output = transformer_block(
-                    stage['input_buffer'],
-                    stage['weights']['attn'],
-                    stage['weights']['ffn'],
-                    stage['weights']['norm']
+                    stage["input_buffer"],
+                    stage["weights"]["attn"],
+                    stage["weights"]["ffn"],
+                    stage["weights"]["norm"],
                 )
                 if stage_id + 1 < num_stages:
-                    pipeline_stages[stage_id + 1]['input_buffer'] = output
-                stage['output_buffer'] = output
-                stage['input_buffer'] = None
-    return pipeline_stages[-1]['output_buffer']
+                    pipeline_stages[stage_id + 1]["input_buffer"] = output
+                stage["output_buffer"] = output
+                stage["input_buffer"] = None
+    return pipeline_stages[-1]["output_buffer"]
 
 
 @pypto.jit
@@ -142,23 +138,23 @@ def unrolled_convolution(input, kernel, bias):
                     for ic in range(in_channels):
                         for kh in range(kernel_h):
                             for kw in range(kernel_w):
-                                val = input[b, ic, h+kh, w+kw]
+                                val = input[b, ic, h + kh, w + kw]
                                 if oc + 0 < out_channels:
-                                    acc0 += val * kernel[oc+0, ic, kh, kw]
+                                    acc0 += val * kernel[oc + 0, ic, kh, kw]
                                 if oc + 1 < out_channels:
-                                    acc1 += val * kernel[oc+1, ic, kh, kw]
+                                    acc1 += val * kernel[oc + 1, ic, kh, kw]
                                 if oc + 2 < out_channels:
-                                    acc2 += val * kernel[oc+2, ic, kh, kw]
+                                    acc2 += val * kernel[oc + 2, ic, kh, kw]
                                 if oc + 3 < out_channels:
-                                    acc3 += val * kernel[oc+3, ic, kh, kw]
+                                    acc3 += val * kernel[oc + 3, ic, kh, kw]
                     if oc + 0 < out_channels:
-                        output[b, oc+0, h, w] = acc0 + bias[oc+0]
+                        output[b, oc + 0, h, w] = acc0 + bias[oc + 0]
                     if oc + 1 < out_channels:
-                        output[b, oc+1, h, w] = acc1 + bias[oc+1]
+                        output[b, oc + 1, h, w] = acc1 + bias[oc + 1]
                     if oc + 2 < out_channels:
-                        output[b, oc+2, h, w] = acc2 + bias[oc+2]
+                        output[b, oc + 2, h, w] = acc2 + bias[oc + 2]
                     if oc + 3 < out_channels:
-                        output[b, oc+3, h, w] = acc3 + bias[oc+3]
+                        output[b, oc + 3, h, w] = acc3 + bias[oc + 3]
     return output
 
 

@@ -13,8 +13,8 @@ def matrix_multiply(A, B, C):
             # The last tiles are as small as what is left.
             C_tile = pypto.zeros((min(TILE_M, M - i), min(TILE_N, N - j)))
             for k in range(0, K, TILE_K):
-                C_tile += A[i:i+TILE_M, k:k+TILE_K] @ B[k:k+TILE_K, j:j+TILE_N]
-            C[i:i+TILE_M, j:j+TILE_N] = C_tile
+                C_tile += A[i : i + TILE_M, k : k + TILE_K] @ B[k : k + TILE_K, j : j + TILE_N]
+            C[i : i + TILE_M, j : j + TILE_N] = C_tile
     return C
 
 
@@ -65,7 +65,7 @@ def convolution(padded, kernel, bias, output):
         for ic in range(in_channels):
             for kh in range(kernel_h):
                 for kw in range(kernel_w):
-                    part = padded[:, ic, kh:kh+height, kw:kw+width]
+                    part = padded[:, ic, kh : kh + height, kw : kw + width]
                     total += part * kernel[oc, ic, kh, kw]
         output[:, oc] = total + bias[oc]
     return output

@@ -25,8 +25,8 @@ from opkit.service import Client
 
 HERE = Path(__file__).resolve().parent
 GELU = HERE.parent / "gelu_custom"
-RIGHT = "Div(yValue, xValue, scratch1, count);"
-WRONG = "Div(yValue, xValue, scratch1, count == 1000 ? count - 8 : count);"
+RIGHT = "Div(scratch0, scratch0, scratch1, count);"
+WRONG = "Div(scratch0, scratch0, scratch1, count == 1000 ? count - 8 : count);"
 CALLERS = 20
 
 
@@ -42,7 +42,9 @@ def build(folder: Path) -> None:
             settings.write_text(settings.read_text().replace('"gelu_custom_grad.json", ', ""))
             if mistake:
                 kernel = project / "op_kernel" / "gelu_custom.cpp"
-                kernel.write_text(kernel.read_text().replace(RIGHT, WRONG))
+                text = kernel.read_text()
+                assert RIGHT in text, f"{kernel} is written otherwise: RIGHT is not in it"
+                kernel.write_text(text.replace(RIGHT, WRONG))
         subprocess.run([sys.executable, "-m", "opkit", "build", "-q", str(project)], check=True)
 
 

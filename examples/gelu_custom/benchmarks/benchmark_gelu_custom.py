@@ -49,7 +49,9 @@ def main() -> None:
             call = getattr(gelu_custom, name)
             try:
                 took = median_us(lambda: call(*arguments, **attributes))
-            except Exception as error:  # a shape that the operator does not take is no reason to stop
+            except (
+                Exception
+            ) as error:  # a shape that the operator does not take is no reason to stop
                 print(f"{name:24} {str(size):16} {type(error).__name__}: {error}")
                 continue
             print(f"{name:24} {str(size):16} {took:10.1f} us")

@@ -11,9 +11,7 @@ from opkit.runtime import OperatorPackage
 
 __all__ = ["gelu_custom", "gelu_custom_grad"]
 
-_opkit = OperatorPackage(
-    __name__, __path__, modules=("GELUCustom",)
-)
+_opkit = OperatorPackage(__name__, __path__, modules=("GELUCustom",))
 
 
 def gelu_custom(x):
@@ -31,7 +29,14 @@ def gelu_custom_grad(grad_y, x):
 
     Inputs are arrays or CPU tensors, all of one kind; the result is of that kind too.
     """
-    return _opkit.call("gelu_custom_grad", (grad_y, x,), ())
+    return _opkit.call(
+        "gelu_custom_grad",
+        (
+            grad_y,
+            x,
+        ),
+        (),
+    )
 
 
 # The torch modules load torch, so they are made when first asked for.

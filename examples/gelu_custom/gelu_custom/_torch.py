@@ -17,7 +17,21 @@ __all__ = ["GELUCustom", "operators"]
 # What second and higher derivatives are taken of: the formulas of the backward operator, by torch.
 def _formula_gelu_custom_grad(grad_y, x):
     shape_ = _broadcast_shape(grad_y, x)
-    return ((grad_y*torch.sigmoid(2*torch.sqrt(torch.as_tensor(2/math.pi))*(x + 0.044715*x**3))*(x*torch.sigmoid(-2*torch.sqrt(torch.as_tensor(2/math.pi))*(x + 0.044715*x**3))*torch.sqrt(torch.as_tensor(2/math.pi))*(0.26829*x**2 + 2) + 1)).expand(shape_),)
+    return (
+        (
+            grad_y
+            * torch.sigmoid(2 * torch.sqrt(torch.as_tensor(2 / math.pi)) * (x + 0.044715 * x**3))
+            * (
+                x
+                * torch.sigmoid(
+                    -2 * torch.sqrt(torch.as_tensor(2 / math.pi)) * (x + 0.044715 * x**3)
+                )
+                * torch.sqrt(torch.as_tensor(2 / math.pi))
+                * (0.26829 * x**2 + 2)
+                + 1
+            )
+        ).expand(shape_),
+    )
 
 
 # The shapes here have to agree with InferShape in op_host/: `t` are the inputs, `a` the attributes.
@@ -31,14 +45,20 @@ operators = _bridge.register_operators(
             outputs=("y",),
             attributes=(),
             dtypes=(
-                ("float16", "float16",),
+                (
+                    "float16",
+                    "float16",
+                ),
             ),
             shapes=lambda t, a: (t[0].shape,),
             works_by_row=False,
             maps=True,
             gradient=_bridge.Gradient(
                 "gelu_custom_grad",
-                inputs=("grad_y", "x",),
+                inputs=(
+                    "grad_y",
+                    "x",
+                ),
                 attributes=(),
                 outputs=("grad_x",),
                 formula=_formula_gelu_custom_grad,
@@ -46,11 +66,18 @@ operators = _bridge.register_operators(
         ),
         _bridge.Operator(
             "gelu_custom_grad",
-            inputs=("grad_y", "x",),
+            inputs=(
+                "grad_y",
+                "x",
+            ),
             outputs=("grad_x",),
             attributes=(),
             dtypes=(
-                ("float16", "float16", "float16",),
+                (
+                    "float16",
+                    "float16",
+                    "float16",
+                ),
             ),
             shapes=lambda t, a: (_bridge.elementwise_shape(t[0], t[1]),),
             works_by_row=False,

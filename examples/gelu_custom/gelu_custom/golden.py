@@ -48,6 +48,16 @@ def gelu_custom_grad(grad_y, x):
     if 0 in _shape:
         return np.zeros(_shape)
     with np.errstate(all="ignore"):
-        _result0 = grad_y * _sigmoid(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) * (x * _sigmoid(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) * np.sqrt(2 / np.pi) * (0.26829 * x**2 + 2) + 1)
+        _result0 = (
+            grad_y
+            * _sigmoid(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+            * (
+                x
+                * _sigmoid(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+                * np.sqrt(2 / np.pi)
+                * (0.26829 * x**2 + 2)
+                + 1
+            )
+        )
     _result0 = np.broadcast_to(_result0, _shape)
     return _result0

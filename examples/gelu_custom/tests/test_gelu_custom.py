@@ -140,7 +140,9 @@ def test_the_torch_operator_passes_opcheck(torch: ModuleType, dtypes: tuple[str,
 
 
 @pytest.mark.parametrize("dtypes", TORCH_VARIANTS, ids="-".join)
-def test_torch_compiles_it_into_one_graph_for_any_shape(torch: ModuleType, dtypes: tuple[str, ...]) -> None:
+def test_torch_compiles_it_into_one_graph_for_any_shape(
+    torch: ModuleType, dtypes: tuple[str, ...]
+) -> None:
     operator = torch.ops.gelu_custom.gelu_custom
     compiled = torch.compile(
         lambda *tensors: operator(*tensors, *ATTRIBUTE_VALUES),
@@ -219,14 +221,19 @@ def test_the_gradient_is_the_slope_of_the_reference() -> None:
             low = sum(float(np.sum(w * y)) for w, y in zip(weights, forward()))
             value[index] = kept
             slope[index] = (high - low) / (2 * step)
-        np.testing.assert_allclose(np.broadcast_to(gradient, slope.shape), slope, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(
+            np.broadcast_to(gradient, slope.shape), slope, rtol=1e-5, atol=1e-7
+        )
 
 
 def test_torch_uses_the_generated_gradient(torch: ModuleType) -> None:
     dtypes = next((row for row in TORCH_VARIANTS if row[0].endswith(("float32", "float16"))), None)
     if dtypes is None:
         pytest.skip("no floating-point variant has a gradient")
-    tensors = [tensor.requires_grad_(tensor.is_floating_point()) for tensor in torch_inputs(torch, dtypes, (4, 33))]
+    tensors = [
+        tensor.requires_grad_(tensor.is_floating_point())
+        for tensor in torch_inputs(torch, dtypes, (4, 33))
+    ]
     result = torch.ops.gelu_custom.gelu_custom(*tensors, *ATTRIBUTE_VALUES)
     results = result if isinstance(result, tuple) else (result,)
     floating = [output for output in results if output.is_floating_point()]
@@ -267,7 +274,9 @@ def test_torch_takes_the_second_derivative(torch: ModuleType) -> None:
         found = golden.gelu_custom_grad(
             *(inputs[name] for name in INPUTS["gelu_custom_grad"]), **ATTRIBUTES["gelu_custom_grad"]
         )
-        return sum(float(np.sum(each)) for each in (found if isinstance(found, tuple) else (found,)))
+        return sum(
+            float(np.sum(each)) for each in (found if isinstance(found, tuple) else (found,))
+        )
 
     for name, gradient in zip(["x"], second):
         value = values[name]
