@@ -129,7 +129,7 @@ class GraphBuilder:
         tensors = [value.tensor for value in values]
         try:
             rank = len(tensors[0].shape) if tensors else 0
-            full = checked_settings(row, row.settings(attributes), rank)
+            full = checked_settings(row, attributes, rank)
             shape = row.shape(tensors, full)
             dtype = row.dtype(tensors, full)
         except GraphError:

@@ -50,7 +50,7 @@ def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
         )
     if not all(isinstance(e, int) for e in (x[1], *w)):
         raise UsageError("channels and kernels have fixed sizes")
-    if groups < 1 or not same(w[1] * groups, x[1]) or int(w[0]) % groups:
+    if not same(w[1] * groups, x[1]) or int(w[0]) % groups:
         raise UsageError(
             f"{w[0]} kernels of {w[1]} channels do not fit {x[1]} channels in {groups} groups"
         )

@@ -394,7 +394,7 @@ class _Reader:
         if row.kind != "elementwise":
             raise self.wrong(node, "takes a tensor, not a number")
         values = [np.asarray(part.value) for part in parts]
-        settings = self.guarded(node, lambda: checked_settings(row, row.settings(given), 0))
+        settings = self.guarded(node, lambda: checked_settings(row, given, 0))
         try:
             with np.errstate(all="ignore"):
                 return row.reference(*values, **settings).item()

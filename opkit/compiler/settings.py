@@ -26,16 +26,17 @@ class _Unfit(Exception):
 
 
 def checked_settings(row: Operator, given: Mapping[str, Any], rank: int) -> dict[str, Any]:
-    """Return an operator's settings, in the one form that its rules and kernels read: single
+    """Return all settings of a call, in the one form that its rules and kernels read: single
     numbers as pairs where pairs are wanted, axes from 0 where elements move along them.
 
     Args:
-        given: all of the operator's settings.
+        given: the settings that the call names.
         rank: of its first tensor; 0 where it takes none.
     Raises:
-        UsageError: a setting is of the wrong kind, or names an axis that does not exist.
+        UsageError: a setting is unknown, lacks or is of the wrong kind, or names an axis that does
+            not exist.
     """
-    return {name: _read(row, name, value, rank) for name, value in given.items()}
+    return {name: _read(row, name, value, rank) for name, value in row.settings(given).items()}
 
 
 def _read(row: Operator, name: str, value: Any, rank: int) -> Any:
