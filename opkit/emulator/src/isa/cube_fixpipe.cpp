@@ -268,9 +268,12 @@ void store_piece(const Core& core, const Instr& instr, const Piece& piece, const
   }
   uint8_t* to = core.at(instr.dst.space, piece.address);
   const uint8_t* from = rows + uint64_t{piece.first_column} * size;
+  constexpr uint64_t kWholeBytes = kCubeSide * sizeof(float);
   for (uint32_t row = 0; row < m; ++row, to += piece.row_stride, from += uint64_t{kCubeSide} * size) {
     if (is_atomic) {
       atomic_write(core, instr, to, from, bytes);
+    } else if (bytes == kWholeBytes) {
+      std::memcpy(to, from, kWholeBytes);  // without a call
     } else {
       std::memcpy(to, from, bytes);
     }
@@ -320,21 +323,27 @@ void execute_fixpipe(Core& core, const Instr& instr) {
   const FixpipeCopy& copy = *instr.fixpipe;
   if (copy.m == 0 || copy.n == 0 || copy.matrices == 0) return;
   check_fixpipe(core, instr);
-  static thread_local std::vector<uint8_t> rows;
-  rows.resize(size_t{copy.m} * kCubeSide * sizeof(float));
+  static thread_local std::vector<uint8_t> buffer;
+  const bool is_copy = copy.quantisation == Quantisation::None && !copy.has_relu;
+  if (!is_copy) buffer.resize(size_t{copy.m} * kCubeSide * sizeof(float));
   const std::vector<Parameter> parameters = read_parameters(core, instr);
   for (uint32_t matrix = 0; matrix < copy.matrices; ++matrix) {
     uint32_t converted = ~0u;
+    const uint8_t* rows = nullptr;
     for_each_piece(instr, destination_of(instr, matrix), [&](const Piece& piece) {
       if (piece.block != converted) {
         const uint64_t from = source_of(instr, matrix, piece.block);
         const uint64_t bytes = (uint64_t{copy.m} - 1) * kCubeSide * sizeof(float) + piece.columns * sizeof(float);
         check_bounds(core, instr, instr.src[0], from, bytes, false);
         if (copy.unit_flag != 0) follow_unit_flags(core, instr, from, bytes, copy.unit_flag);
-        convert_block(core, instr, parameters, piece.block, core.at(Space::L0C, from), rows.data());
+        rows = core.at(Space::L0C, from);
+        if (!is_copy) {
+          convert_block(core, instr, parameters, piece.block, rows, buffer.data());
+          rows = buffer.data();
+        }
         converted = piece.block;
       }
-      store_piece(core, instr, piece, rows.data());
+      store_piece(core, instr, piece, rows);
     });
   }
 }

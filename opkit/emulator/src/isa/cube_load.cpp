@@ -42,27 +42,12 @@ void transpose_nibbles(const uint8_t* from, uint8_t* const* to) {
   }
 }
 
-/// Two fractals of 16 rows of 8 lie side by side; so do the two that the transposed square is cut into.
-void transpose_words(const uint8_t* from, uint8_t* const* to) {
-  uint32_t square[kCubeSide][kCubeSide];
-  uint32_t fractals[2][kCubeSide][8];
-  std::memcpy(fractals, from, sizeof(fractals));
-  for (uint32_t row = 0; row < kCubeSide; ++row) {
-    for (uint32_t column = 0; column < kCubeSide; ++column) square[column][row] = fractals[column / 8][row][column % 8];
-  }
-  for (uint32_t fractal = 0; fractal < 2; ++fractal) {
-    for (uint32_t row = 0; row < kCubeSide; ++row) {
-      std::memcpy(to[fractal] + row * 8 * sizeof(uint32_t), &square[row][fractal * 8], 8 * sizeof(uint32_t));
-    }
-  }
-}
-
 void transpose_square(DType type, const uint8_t* from, uint8_t* const* to) {
   if (type == DType::S4) return transpose_nibbles(from, to);
   switch (size_bytes(type)) {
     case 1: return transpose_bytes(from, to, 32);
     case 2: return lanes::table().transpose_fractal(from, to[0]);
-    default: return transpose_words(from, to);
+    default: return lanes::table().transpose_words(from, to[0], to[1]);
   }
 }
 
@@ -154,7 +139,7 @@ void execute_load_fractals(Core& core, const Instr& instr) {
     if (load.is_transposed) {
       transpose_square(source.dtype, bytes, to);
     } else {
-      std::memcpy(to[0], bytes, kFractalBytes);
+      lanes::table().copy_fractal(bytes, to[0]);
     }
   }
 }

@@ -90,18 +90,17 @@ bool multiply_pairs(const Core& core, const Instr& instr, const ProductShape& sh
   }
   const size_t words = size_t{shape.depth_blocks} * (kBlockBytes / 4);
   lanes::PairProduct pairs;
-  pairs.a_stride = words;
   pairs.b_stride = words * kCubeSide;
-  uint32_t* left = scratch(left_buffer, product.m * pairs.a_stride);
+  uint32_t* left = scratch(left_buffer, product.m * words);
   uint32_t* right = scratch(right_buffer, shape.column_blocks * pairs.b_stride);
   const uint32_t left_exponent = lanes.unpack_left_pairs(core.at(instr.src[0]), product.m, shape.left_across,
-                                                         shape.depth_blocks, left, pairs.a_stride);
+                                                         shape.depth_blocks, left, words);
   const uint32_t right_exponent =
       lanes.unpack_right_pairs(core.at(instr.src[1]), shape.depth_blocks, shape.column_blocks, right, pairs.b_stride);
   if (left_exponent == 0 || right_exponent == 0 || left_exponent + right_exponent < lanes::kLeastPairExponents) {
     return false;
   }
-  pairs.a = left;
+  pairs.set_rows(left, words);
   pairs.b = right;
   pairs.c = reinterpret_cast<float*>(core.at(instr.dst));
   pairs.steps = product.k / 2;
@@ -116,15 +115,19 @@ void multiply_floats(const Core& core, const Instr& instr, const ProductShape& s
   if (instr.src[0].dtype == DType::BF16 && multiply_pairs(core, instr, shape)) return;
   const size_t depth = size_t{shape.depth_blocks} * shape.width;
   lanes::FloatProduct floats;
-  floats.a_stride = depth;
   floats.b_stride = depth * kCubeSide;
-  float* left = left_floats(core, instr, shape, floats.a_stride);
   float* right = right_floats(core, instr, shape, floats.b_stride);
-  floats.a = left;
   floats.b = right;
-  if (instr.src[0].dtype == DType::F32 && product.is_hf32) {
-    round_to_hf32(left, product.m * floats.a_stride, product.hf32_halfway);
-    round_to_hf32(right, shape.column_blocks * floats.b_stride, product.hf32_halfway);
+  const bool is_rounded = instr.src[0].dtype == DType::F32 && product.is_hf32;
+  if (instr.src[0].dtype == DType::F32 && !is_rounded && !shape.is_vector) {
+    floats.set_fractals(reinterpret_cast<const float*>(core.at(instr.src[0])), shape.left_across);
+  } else {
+    float* left = left_floats(core, instr, shape, depth);
+    floats.set_rows(left, depth);
+    if (is_rounded) {
+      round_to_hf32(left, product.m * depth, product.hf32_halfway);
+      round_to_hf32(right, shape.column_blocks * floats.b_stride, product.hf32_halfway);
+    }
   }
   floats.c = reinterpret_cast<float*>(core.at(instr.dst));
   floats.steps = product.k;

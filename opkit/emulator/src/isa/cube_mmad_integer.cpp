@@ -100,9 +100,8 @@ void multiply_integers(const Core& core, const Instr& instr, const ProductShape&
                          instr.src[1].dtype == DType::S8;
   const size_t words = size_t{shape.depth_blocks} * (has_quads ? kBlockBytes / 4 : shape.width / 2);
   lanes::IntegerProduct integers;
-  integers.a_stride = words;
   integers.b_stride = words * kCubeSide;
-  integers.a = left_words(core, instr, shape, has_quads, integers.a_stride);
+  integers.set_rows(left_words(core, instr, shape, has_quads, words), words);
   integers.b = right_words(core, instr, shape, has_quads, integers.b_stride);
   integers.c = reinterpret_cast<int32_t*>(core.at(instr.dst));
   integers.steps = words;

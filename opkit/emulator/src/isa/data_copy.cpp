@@ -136,11 +136,9 @@ void copy_plane(const Core& core, const Instr& instr, uint32_t plane, uint32_t b
   }
 }
 
-/// Rows to columns of data blocks, 16 rows at a time, so that a cache line of the source is read once. False, and
-/// nothing done, where the extent of all rows leaves a tensor: then the bursts say which one does.
+/// Rows to columns of data blocks. False, and nothing done, where the extent of all rows leaves a tensor: then the
+/// bursts say which one does.
 bool copy_to_columns(const Core& core, const Instr& instr) {
-  constexpr uint32_t kRows = 16;
-  constexpr uint32_t kAhead = 128;  // bytes: hosts do not foresee 16 lines that far apart
   const CopyShape& copy = instr.copy;
   const Operand& source = instr.src[0];
   const Operand& destination = instr.dst;
@@ -155,22 +153,15 @@ bool copy_to_columns(const Core& core, const Instr& instr) {
   }
   const uint8_t* from = core.at(source);
   uint8_t* to = core.at(destination);
-  for (uint32_t first = 0; first < copy.burst_count; first += kRows) {
-    const uint32_t end = std::min(first + kRows, copy.burst_count);
-    for (uint32_t plane = 0; plane <= last_plane; ++plane) {
-      const uint8_t* line = from + first * copy.src_stride + plane * copy.src_plane_stride;
-      uint8_t* block = to + first * copy.dst_stride + plane * copy.dst_plane_stride;
-      const bool is_whole = plane != last_plane || last_bytes == kBlockBytes;
-      for (uint32_t row = first; row < end; ++row, line += copy.src_stride, block += copy.dst_stride) {
-        __builtin_prefetch(line + kAhead);
-        if (is_whole) {
-          std::memcpy(block, line, kBlockBytes);
-          continue;
-        }
-        std::memset(block, 0, kBlockBytes);
-        std::memcpy(block, line, last_bytes);
-      }
-    }
+  const uint32_t whole = last_bytes == kBlockBytes ? copy.plane_count : last_plane;
+  lanes::table().rows_to_columns(from, copy.src_stride, copy.burst_count, whole, to, copy.dst_stride,
+                                 copy.dst_plane_stride);
+  if (whole == copy.plane_count) return true;
+  from += last_plane * copy.src_plane_stride;
+  to += last_plane * copy.dst_plane_stride;
+  for (uint32_t row = 0; row < copy.burst_count; ++row, from += copy.src_stride, to += copy.dst_stride) {
+    std::memset(to, 0, kBlockBytes);
+    std::memcpy(to, from, last_bytes);
   }
   return true;
 }

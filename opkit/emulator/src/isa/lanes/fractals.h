@@ -88,6 +88,14 @@ OPKIT_INLINE void transpose_eights(const uint16_t* from, uint16_t* to) {
   }
 }
 
+/// As vectors: a copy of a known size may become an instruction for strings, which starts slowly.
+void copy_fractal(const void* from, void* to) {
+  const auto* words = static_cast<const uint32_t*>(from);
+  auto* target = static_cast<uint32_t*>(to);
+  constexpr size_t kStep = kVectorBytes / 4;
+  for (size_t i = 0; i < kWordsOfFractal; i += kStep) store(target + i, load<U32V>(words + i));
+}
+
 /// A fractal of 16 x 16 values of 16 bits, transposed.
 void transpose_fractal(const void* from, void* to) {
   auto* target = static_cast<uint16_t*>(to);
@@ -106,6 +114,56 @@ void transpose_fractal(const void* from, void* to) {
     }
   }
 #endif
+}
+
+/// 16 x 16 words, transposed: two fractals of 16 rows of 8 words each.
+void transpose_square(const void* from, void* first, void* second) {
+  uint32_t* const to[2] = {static_cast<uint32_t*>(first), static_cast<uint32_t*>(second)};
+  for (size_t half = 0; half < 2; ++half) {
+    const auto* fractal = static_cast<const uint32_t*>(from) + half * kWordsOfFractal;
+    const size_t place = half * kWordsOfRow * kWordsOfRow;
+#if defined(__AVX512F__)
+    U32V rows[kWordsOfRow];
+    transpose_words(fractal, rows);
+    for (size_t row = 0; row < kWordsOfRow; ++row) {
+      store(to[0] + place + row * kWordsOfRow, __builtin_shufflevector(rows[row], rows[row], 0, 1, 2, 3, 4, 5, 6, 7));
+      store(to[1] + place + row * kWordsOfRow,
+            __builtin_shufflevector(rows[row], rows[row], 8, 9, 10, 11, 12, 13, 14, 15));
+    }
+#else
+    for (size_t column = 0; column < kSide; column += 4) {
+      uint32_t* target = to[column / kWordsOfRow] + place + column % kWordsOfRow;
+      for (size_t row = 0; row < kWordsOfRow; row += 4) {
+        transpose_quads(fractal + column * kWordsOfRow + row, kWordsOfRow, target + row * kWordsOfRow, kWordsOfRow);
+      }
+    }
+#endif
+  }
+}
+
+/// 16 rows at a time, so that a cache line is read once; of each as many columns as two lines hold.
+void rows_to_columns(const uint8_t* from, size_t row_stride, size_t rows, size_t columns, uint8_t* to,
+                     size_t block_stride, size_t column_stride) {
+  constexpr size_t kColumns = 4;
+  constexpr size_t kAhead = 128;  // bytes: hosts do not foresee 16 lines that far apart
+  for (size_t first = 0; first < rows; first += kSide) {
+    const size_t end = first + kSide < rows ? first + kSide : rows;
+    size_t column = 0;
+    for (; column + kColumns <= columns; column += kColumns) {
+      for (size_t row = first; row < end; ++row) {
+        const uint8_t* line = from + row * row_stride + column * sizeof(Row);
+        uint8_t* block = to + row * block_stride + column * column_stride;
+        __builtin_prefetch(line + kAhead);
+        __builtin_prefetch(line + kAhead + 64);
+        for (size_t i = 0; i < kColumns; ++i) store(block + i * column_stride, load<Row>(line + i * sizeof(Row)));
+      }
+    }
+    for (; column < columns; ++column) {
+      for (size_t row = first; row < end; ++row) {
+        store(to + row * block_stride + column * column_stride, load<Row>(from + row * row_stride + column * sizeof(Row)));
+      }
+    }
+  }
 }
 
 struct WidenHalf {

@@ -26,12 +26,14 @@ struct ChainStep {
   uint8_t* dst;
 };
 
-/// C += A * B. Strides count words of four bytes. A lies in rows; B and C in blocks of 16 columns, row after row. A
-/// word is a float, or some narrower elements along k.
+/// C += A * B. Strides count words of four bytes. A lies in rows, or in fractals; B and C in blocks of 16 columns, row
+/// after row. A word is a float, or some narrower elements along k.
 template <class Word, class Sum>
 struct Product {
   const Word* a;
-  size_t a_stride;  ///< between rows
+  size_t a_stride;        ///< between rows
+  size_t a_block_stride;  ///< between blocks of 16 rows
+  size_t a_chunk_stride;  ///< between chunks of 8 words of a row
   const Word* b;
   size_t b_stride;  ///< between blocks
   Sum* c;
@@ -40,6 +42,20 @@ struct Product {
   size_t blocks;
   size_t steps;          ///< words of a row of A
   int32_t a_offset = 0;  ///< that the integers of A are too large by
+
+  void set_rows(const Word* rows, size_t stride) {
+    a = rows;
+    a_stride = stride;
+    a_block_stride = 16 * stride;
+    a_chunk_stride = 8;
+  }
+  /// Fractals of 16 rows of 8 words, `across` of them beside one another.
+  void set_fractals(const Word* fractals, size_t across) {
+    a = fractals;
+    a_stride = 8;
+    a_block_stride = 128 * across;
+    a_chunk_stride = 128;
+  }
 };
 using FloatProduct = Product<float, float>;
 using IntegerProduct = Product<uint32_t, int32_t>;  ///< saturates once
@@ -129,8 +145,15 @@ struct LaneTable {
                                  size_t to_stride);
   MultiplyPairs multiply_bfloat16_pairs;
   bool (*rounds_after_each_product)();
+  void (*copy_fractal)(const void* from, void* to);  ///< 512 bytes; the two do not overlap
   /// 16 x 16 elements of 16 bits; the two do not overlap.
   void (*transpose_fractal)(const void* from, void* to);
+  /// 16 x 16 words: two fractals of 16 rows of 8, one behind the other, and two apart. They do not overlap.
+  void (*transpose_words)(const void* from, void* first, void* second);
+  /// Columns of whole data blocks, `row_stride` bytes from row to row, to columns that lie `column_stride` apart and
+  /// have a data block every `block_stride` bytes. The two do not overlap.
+  void (*rows_to_columns)(const uint8_t* from, size_t row_stride, size_t rows, size_t columns, uint8_t* to,
+                          size_t block_stride, size_t column_stride);
 };
 
 /// The lanes in use: the best target that this host has, unless set_lane_target chose another.

@@ -33,21 +33,28 @@ OPKIT_INLINE size_t place_in_tile(size_t row, size_t v, size_t block_stride) {
   return v / kPartsOfBlock * block_stride + row * kSide + v % kPartsOfBlock * kFloats;
 }
 
-/// Steps along k for `rows` rows of `blocks` neighbouring blocks of C.
+/// Steps along k for `rows` rows of `blocks` neighbouring blocks of C. The rows lie in one block of 16.
 template <class Step, size_t rows, size_t vectors, class Product>
 OPKIT_INLINE void accumulate(typename Step::V (&sums)[rows][vectors], const Product& p, size_t first_row,
                              size_t block) {
   using V = typename Step::V;
-  const auto* a = p.a + first_row * p.a_stride;
+  const auto* a = p.a + first_row / kSide * p.a_block_stride + first_row % kSide * p.a_stride;
   const auto* b = p.b + block * p.b_stride;
-  for (size_t step = 0; step < p.steps; ++step) {
+  const auto add_step = [&](size_t step) {
     V right[vectors];
     for (size_t v = 0; v < vectors; ++v) right[v] = load<V>(b + place_in_tile(step, v, p.b_stride));
     for (size_t row = 0; row < rows; ++row) {
       const V left = Step::everywhere(a[row * p.a_stride + step]);
       for (size_t v = 0; v < vectors; ++v) sums[row][v] = Step::add(sums[row][v], left, right[v]);
     }
+  };
+  size_t steps = p.steps;
+  for (; steps >= kWordsOfRow; steps -= kWordsOfRow) {
+    for (size_t step = 0; step < kWordsOfRow; ++step) add_step(step);
+    a += p.a_chunk_stride;
+    b += kWordsOfRow * kSide;
   }
+  for (size_t step = 0; step < steps; ++step) add_step(step);
 }
 
 /// The tiles of `blocks` blocks of C, in rows from `first_row` up to `end_row`.
@@ -121,7 +128,10 @@ void multiply_floats(const FloatProduct& p) {
 constexpr void add_matmul(LaneTable& table) {
   table.multiply_halves = multiply_floats<true>;
   table.multiply_floats = multiply_floats<false>;
+  table.copy_fractal = copy_fractal;
   table.transpose_fractal = transpose_fractal;
+  table.transpose_words = transpose_square;
+  table.rows_to_columns = rows_to_columns;
   table.unpack_left_half = unpack_left<WidenHalf>;
   table.unpack_left_bfloat16 = unpack_left<WidenBfloat16>;
   table.unpack_right_half = unpack_right<WidenHalf>;
