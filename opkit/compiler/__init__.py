@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .fusion import FusedGraph, Group, fuse
     from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
     from .host_tiling import bytes_text, extent_cpp, launch_function, size_parameter, sizes_of
+    from .host_types import type_sizes
     from .hosted import HostedKernel, OperatorKernel, Share, operator_kernels, shares_of_kernel
     from .launch_numbers import extent_text
     from .limits import SizeLimit, index_limits, size_limits
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from .stages import Stages, compile_stages, prepare
     from .table import Operator
     from .tiles import Split, split
-    from .vector_kernels import VectorKernel
+    from .vector_kernels import VectorKernel, common_kernel
     from .verification import Difference, verify
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "VectorKernel",
     "bucket_of",
     "bytes_text",
+    "common_kernel",
     "compile",
     "compile_stages",
     "compiled_page",
@@ -125,6 +127,7 @@ __all__ = [
     "tile_program",
     "to_storage",
     "trace",
+    "type_sizes",
     "unpatched",
     "verify",
     "windows",
@@ -147,6 +150,7 @@ __getattr__ = lazy_names(
         "formula_values": ("evaluate_formulas", "shapes_at"),
         "fusion": ("FusedGraph", "Group", "fuse"),
         "graph": ("Attribute", "Graph", "GraphError", "Location", "Node", "Tensor"),
+        "host_types": ("type_sizes",),
         "host_tiling": (
             "bytes_text",
             "extent_cpp",
@@ -173,7 +177,7 @@ __getattr__ = lazy_names(
         "stages": ("Stages", "compile_stages", "prepare"),
         "table": ("Operator",),
         "tiles": ("Split", "split"),
-        "vector_kernels": ("VectorKernel",),
+        "vector_kernels": ("VectorKernel", "common_kernel"),
         "verification": ("Difference", "verify"),
     },
 )

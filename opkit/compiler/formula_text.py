@@ -345,6 +345,8 @@ class _Reader:
         settings: Mapping[str, Any] | None = None,
     ) -> _Part:
         given = dict(settings or {})
+        if name == "broadcast_to" and parts and not isinstance(parts[0].value, Value):
+            parts = [_Part(self.builder.constant(parts[0].value))]
         makes = OPERATORS[name].kind == "random" or name in _FROM_NOTHING
         if not makes and not any(isinstance(part.value, Value) for part in parts):
             return _Part(self.number(node, name, parts, given))

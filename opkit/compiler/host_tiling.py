@@ -7,6 +7,7 @@ cannot part.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from opkit.chips import Chip
@@ -14,6 +15,7 @@ from opkit.chips import Chip
 from .dimensions import Dimension, product, step_size
 from .fusion import FusedGraph
 from .graph import GraphError, Node, Tensor
+from .host_types import plan_of_types, type_sizes
 from .hosted import OperatorKernel
 from .kernel_class import TilingValue
 from .launch_numbers import Host, Number, Term, divide_up, extent_term, named
@@ -82,8 +84,8 @@ def launch_function(
     """Return a C++ function that fills a kernel's tiling data and says how many cores it takes; 0
     where not even the smallest tile fits the unified buffer.
 
-    It takes the named sizes as `int64_t`, 1 at least, the attributes as `double`, `cores`, and
-    `tiling`; it calls `DivideUp(value, by)`.
+    It takes the named sizes as `int64_t`, 1 at least, the attributes as `double`, the bytes that
+    `type_sizes` names, `cores`, and `tiling`; it calls `DivideUp(value, by)`.
 
     Args:
         attributes: the C++ name of each of the program's attributes.
@@ -95,6 +97,8 @@ def launch_function(
     """
     sizes = {each: size_parameter(each) for each in sizes_of(fused)}
     last = ("cores", "rounds") if is_tuned else ("cores",)
+    if isinstance(kernel, VectorKernel):
+        last = (*type_sizes(kernel).values(), *last)
     host = Host(names={*sizes.values(), *attributes.values(), *last, "tiling"})
     terms = {each: Term(host, text) for each, text in sizes.items()}
     body = Text()
@@ -154,14 +158,15 @@ def _vector_launch(
 ) -> tuple[Any, list[TilingValue]]:
     """Return the cores and the tiling data of a vector kernel; what is computed for them is written
     to `body`."""
-    layout = kernel.layout
-    domain = layout.plan.program.domain
+    plan = plan_of_types(kernel, host)
+    layout = replace(kernel.layout, plan=plan)
+    domain = plan.program.domain
     columns = extent_term(domain.columns, terms)
     batches = product(extent_term(extent, terms) for extent in domain.batches)
-    room = named("room", tile_for(kernel.plan, chip, columns))
+    room = named("room", tile_for(plan, chip, columns))
     body.all(host.lines)
     host.lines.clear()
-    if isinstance(room, Term):
+    if isinstance(room, Term) and plan.program.schedule != "parts":
         body(f"if ({room.text} == 0) {{")
         body("return 0;")
         body("}")

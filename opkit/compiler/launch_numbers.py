@@ -26,7 +26,7 @@ __all__ = [
     "least",
     "most",
     "named",
-    "whole",
+    "whole_quotient",
 ]
 
 _ATOM, _PRODUCT, _SUM, _COMPARISON, _LOOSE = 4, 3, 2, 1, 0
@@ -167,13 +167,14 @@ def both(left: Any, right: Any) -> Any:
     return Term(left.host, f"{left.at(_COMPARISON)} && {right.at(_COMPARISON)}", _LOOSE)
 
 
-def whole(value: Number) -> Any:
-    """Return a positive number without its fraction."""
-    if not isinstance(value, Term):
-        return int(value)
-    if value.is_whole:
-        return value
-    return Term(value.host, f"static_cast<int64_t>({value.text})", is_call=True)
+def whole_quotient(value: Number, by: Number) -> Any:
+    """Return the quotient of positive numbers without its fraction."""
+    if not isinstance(value, Term) and not isinstance(by, Term):
+        return int(value / by)
+    if _is_whole(value) and _is_whole(by):
+        return value // by
+    quotient = _quotient(value, by)
+    return Term(quotient.host, f"static_cast<int64_t>({quotient.text})", is_call=True)
 
 
 def divide_up(value: Number, by: Number) -> Any:

@@ -10,7 +10,7 @@ from opkit.chips import Chip
 from .choices import OWN_CHOICES, Choices
 from .dimensions import evaluate, shape_text
 from .fusion import FusedGraph, Group
-from .graph import GraphError, Node
+from .graph import Graph, GraphError, Node
 from .text import HEAD, identifier
 from .vector import (
     DoesNotFit,
@@ -19,6 +19,10 @@ from .vector import (
     Launch,
     Plan,
     TilingLayout,
+    TypedProgram,
+    TypedWriter,
+    Types,
+    common_types,
     domain_of,
     launch_for,
     layout_of,
@@ -28,7 +32,7 @@ from .vector import (
     write_kernel,
 )
 
-__all__ = ["VectorKernel", "fitting_launch", "source_of", "vector_kernels"]
+__all__ = ["VectorKernel", "common_kernel", "fitting_launch", "source_of", "vector_kernels"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class VectorKernel:
     plan: Plan
     layout: TilingLayout
     text: KernelText
+    types: Types | None = None
+    """Its type parameters, where it serves several combinations of data types."""
 
     @property
     def name(self) -> str:
@@ -109,6 +115,45 @@ def vector_kernels(
         plan = _kernel(fused, group, chip, domain, schedule, group.name, choices).plan
         raise _overflow(plan, chip, last)
     return tuple(found)
+
+
+def common_kernel(
+    name: str, kernels: Sequence[VectorKernel], graphs: Sequence[Graph]
+) -> tuple[int, VectorKernel] | None:
+    """Return one kernel for several combinations of data types, and the place of the one whose
+    tensors' names it has; None where they differ in more than types.
+
+    Args:
+        name: of its entry point.
+        kernels: one for each combination.
+        graphs: the programs that they are of.
+    """
+    programs = []
+    for kernel, graph in zip(kernels, graphs, strict=True):
+        program = kernel.plan.program
+        tensors = (*program.inputs, *(tensor for tensor, _ in program.outputs))
+        dtypes = tuple(graph.tensors[tensor.name].dtype for tensor in tensors)
+        fields = {name: _computed(graph, name) for name in kernel.layout.field_of}
+        programs.append(TypedProgram(program, dtypes, fields))
+    found = common_types(programs, kernels[0].text.parameters)
+    if found is None:
+        return None
+    at, types = found
+    base = kernels[at]
+    sizes = {types.parameter_of.get(*row) for row in types.combinations[at].items()}
+    has_gap = base.plan.program.schedule != "parts" and len(sizes) > 1
+    layout = replace(base.layout, has_gap=has_gap)
+    text = TypedWriter(name, graphs[at], base.plan, layout, types).write()
+    return at, replace(base, layout=layout, text=text, types=types)
+
+
+def _computed(graph: Graph, tensor: str) -> object:
+    """Return how a number is computed, whatever its type."""
+    node = graph.producers[tensor]
+    sources = tuple(_computed(graph, each) for each in node.inputs)
+    if node.operator == "cast":
+        return sources[0]
+    return (node.operator, tuple(sorted(map(str, node.settings.items()))), sources)
 
 
 def _check_elements(fused: FusedGraph, group: Group) -> None:

@@ -100,19 +100,59 @@ def test_an_output_has_its_own_type_also_where_it_is_an_input(formula: str) -> N
     assert "GlobalTensor<float> yGlobal;" in text_of(spec, "op_kernel")
 
 
-def test_one_kind_of_data_goes_to_the_compiler_and_several_do_not_yet() -> None:
-    one = prototype("Gelu", {"y": GELU}, "x", types="float16")
-    several = prototype("Gelu", {"y": GELU}, "x", types="float16 float32")
-    assert files.goes_to_compiler(one) and not files.goes_to_compiler(several)
+def test_formulas_element_by_element_go_to_the_compiler_and_rows_do_not_yet() -> None:
+    assert files.goes_to_compiler(prototype("Gelu", {"y": GELU}, "x", types="float16 float32"))
     assert not files.goes_to_compiler(prototype("Norm", {"y": NORM}, "x", "gamma", "beta"))
-    # A number for all elements is no formula over named axes.
-    assert not files.goes_to_compiler(prototype("Fill", {"y": "2*pi"}, "x"))
+
+
+def test_combinations_of_types_share_a_class_where_they_differ_in_nothing_else() -> None:
+    types = "float16 float32 bfloat16 int32 int16"
+    kernel = text_of(prototype("Plus", {"y": "x + w"}, "x", "w", types=types), "op_kernel")
+    assert kernel.count("class Kernel") == 1 and "#if" not in kernel
+    assert "KernelPlus<DTYPE_X> op;" in kernel
+    # Fractions are doubled last, where that loses no digits; whole numbers as it is written.
+    kernel = text_of(prototype("Twice", {"y": "2*x*w"}, "x", "w", types=types), "op_kernel")
+    assert kernel.count("class Kernel") == 2
+    assert "#elif (ORIG_DTYPE_X == DT_INT32 &&" in kernel
+
+
+def test_what_tiles_take_follows_from_the_bytes_of_a_type() -> None:
+    host = text_of(prototype("Plus", {"y": "x + w"}, "x", "w", types="float16 float32"), "op_host")
+    assert "GetSizeByDataType(context->GetInputDesc(0)->GetDataType());" in host
+    assert "(6 * xBytes + 8) / 256 * 256;" in host
+    host = text_of(prototype("Plus", {"y": "x + w"}, "x", "w", types="float16 bfloat16"), "op_host")
+    assert "xBytes" not in host
+
+
+def test_types_that_do_not_change_together_have_parameters_of_their_own() -> None:
+    entry = {
+        "op": "Mixed",
+        "input_desc": [
+            {"name": "x", "type": ["float16", "float16", "float32"]},
+            {"name": "w", "type": ["float16", "float32", "float32"]},
+        ],
+        "output_desc": [{"name": "y", "type": ["float32"] * 3, "formula": "x*w"}],
+        "gradient": False,
+    }
+    kernel = text_of(parse(json.dumps(entry), file=Path("rows.json"))[0], "op_kernel")
+    assert "template <typename XType, typename WType>" in kernel
+    assert "KernelMixed<DTYPE_X, DTYPE_W> op;" in kernel
+    assert "GlobalTensor<float> yGlobal;" in kernel
+    assert "(sizeof(XType) + sizeof(WType)) * tiling.tileLength" in kernel
+
+
+def test_an_output_that_is_one_number_is_written_to_all_elements() -> None:
+    kernel = text_of(prototype("Fill", {"y": "2*pi"}, "x"), "op_kernel")
+    assert "Duplicate(yLocal, 6.2831855f, count);" in kernel
 
 
 SPECS = (
-    prototype("Lerp", {"y": "x + w*(z - x)"}, "x", "z", "w"),
+    prototype("Lerp", {"y": "x + w*(z - x)"}, "x", "z", "w", types="float32 float16"),
+    prototype("Leaky", {"y": "where(x > w, x, 0.1*x)"}, "x", "w", types="float16 float32"),
+    prototype("Times", {"y": "2*x*w"}, "x", "w", types="float16 float32 int32 int16"),
     prototype("Norm", {"y": NORM}, "x", "gamma", "beta", types="float32 float16"),
     prototype("Scale", {"y": "(x - row(m))*g", "t": "max(x*g, axis=-1)"}, "x", "m", "g"),
+    prototype("Number", {"y": "2*pi", "z": "x*w"}, "x", "w", types="float32 float16"),
     prototype("Fill", {"y": "like(sum(x*g, axis=-1)/columns, x)"}, "x", "g"),
     prototype("Same", {"y": "x", "z": "w", "s": "x + w"}, "x", "w", types="float16"),
     prototype("Whole", {"y": "max(3*x - w, 7)"}, "x", "w", types="int32 int16"),

@@ -104,12 +104,10 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
             return ge::GRAPH_FAILED;
         }
         const uint32_t tilingBlocks = LaunchGeluCustom(elementsExtent, limit, tiles, tiling);
-        if (tilingBlocks > 0) {
-            context->SetBlockDim(tilingBlocks);
-            context->SetTilingKey(0);
-            return ge::GRAPH_SUCCESS;
-        }
-    }
+        context->SetBlockDim(tilingBlocks);
+        context->SetTilingKey(0);
+        return ge::GRAPH_SUCCESS;
+}
     OP_LOGE(context->GetNodeName(), "there is no kernel for these data types");
     return ge::GRAPH_FAILED;
 }

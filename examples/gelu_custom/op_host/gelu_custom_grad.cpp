@@ -180,12 +180,10 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
             return ge::GRAPH_FAILED;
         }
         const uint32_t tilingBlocks = LaunchGeluCustomGrad(rowsExtent, columnsExtent, gradYStep, xStep, limit, tiles, tiling);
-        if (tilingBlocks > 0) {
-            context->SetBlockDim(tilingBlocks);
-            context->SetTilingKey(0);
-            return ge::GRAPH_SUCCESS;
-        }
-    }
+        context->SetBlockDim(tilingBlocks);
+        context->SetTilingKey(0);
+        return ge::GRAPH_SUCCESS;
+}
     OP_LOGE(context->GetNodeName(), "there is no kernel for these data types");
     return ge::GRAPH_FAILED;
 }

@@ -5,8 +5,7 @@
 
 using namespace AscendC;
 
-// A core takes a range of tiles.
-// The next tile is copied in while this one computes.
+// A core takes a range of tiles. The next tile is copied in while this one computes.
 class KernelGeluCustomGrad {
 public:
     __aicore__ inline void Init(GM_ADDR gradY, GM_ADDR x, GM_ADDR gradX, const GeluCustomGradTiling& given)
@@ -46,14 +45,13 @@ private:
         const int64_t column = tile % tiling.partsPerRow * tiling.tileLength;
         const uint32_t count = CountOf(tile);
         LocalTensor<uint8_t> input = inputQueue.AllocTensor<uint8_t>();
-        Load(input.ReinterpretCast<half>(), gradYGlobal[row * tiling.gradYStep + column], 1, count);
-        Load(input[2 * tiling.tileLength].ReinterpretCast<half>(), xGlobal[row * tiling.xStep + column], 1, count);
+        Load(input.ReinterpretCast<half>(), gradYGlobal[row * tiling.gradYStep + column], count);
+        Load(input[2 * tiling.tileLength].ReinterpretCast<half>(), xGlobal[row * tiling.xStep + column], count);
         inputQueue.EnQue<uint8_t>(input);
     }
 
-    __aicore__ inline void Compute(uint32_t length)
+    __aicore__ inline void Compute(uint32_t count)
     {
-        const uint32_t count = length;
         LocalTensor<uint8_t> input = inputQueue.DeQue<uint8_t>();
         LocalTensor<uint8_t> output = outputQueue.AllocTensor<uint8_t>();
         const LocalTensor<half> gradYLocal = input.ReinterpretCast<half>();
@@ -95,7 +93,7 @@ private:
         const int64_t column = tile % tiling.partsPerRow * tiling.tileLength;
         const uint32_t count = CountOf(tile);
         LocalTensor<uint8_t> output = outputQueue.DeQue<uint8_t>();
-        Store(gradXGlobal[row * tiling.columns + column], output.ReinterpretCast<half>(), 1, count);
+        Store(gradXGlobal[row * tiling.columns + column], output.ReinterpretCast<half>(), count);
         outputQueue.FreeTensor(output);
     }
 
@@ -106,19 +104,18 @@ private:
         return rest < tiling.tileLength ? static_cast<uint32_t>(rest) : tiling.tileLength;
     }
 
-    // Each row begins on a 32-byte boundary of the buffer; DataCopyPad fills up its end.
+    // Any number of elements: DataCopyPad fills up the last 32 bytes of the buffer.
     template <typename T>
-    __aicore__ inline void Load(const LocalTensor<T>& to, const GlobalTensor<T>& from, uint32_t rows, uint32_t length)
+    __aicore__ inline void Load(const LocalTensor<T>& to, const GlobalTensor<T>& from, uint32_t length)
     {
-        const uint32_t bytes = length * sizeof(T);
-        DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, 0, 0, 0}, DataCopyPadExtParams<T>());
+        const DataCopyExtParams copy{1, static_cast<uint32_t>(length * sizeof(T)), 0, 0, 0};
+        DataCopyPad(to, from, copy, DataCopyPadExtParams<T>());
     }
 
     template <typename T>
-    __aicore__ inline void Store(const GlobalTensor<T>& to, const LocalTensor<T>& from, uint32_t rows, uint32_t length)
+    __aicore__ inline void Store(const GlobalTensor<T>& to, const LocalTensor<T>& from, uint32_t length)
     {
-        const uint32_t bytes = length * sizeof(T);
-        DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, 0, 0, 0});
+        DataCopyPad(to, from, DataCopyExtParams{1, static_cast<uint32_t>(length * sizeof(T)), 0, 0, 0});
     }
 
     // Elements from one slot to the next: neighbours lie in different groups of banks.
@@ -144,11 +141,8 @@ private:
 extern "C" __global__ __aicore__ void gelu_custom_grad(GM_ADDR gradY, GM_ADDR x, GM_ADDR gradX, GM_ADDR workspace, GM_ADDR tiling)
 {
     REGISTER_TILING_DEFAULT(GeluCustomGradTiling);
-    if (TILING_KEY_IS(0)) {
-        GET_TILING_DATA_WITH_STRUCT(GeluCustomGradTiling, tilingData, tiling);
-        KernelGeluCustomGrad op;
-        op.Init(gradY, x, gradX, tilingData);
-        op.Process();
-        return;
-    }
+    GET_TILING_DATA_WITH_STRUCT(GeluCustomGradTiling, tilingData, tiling);
+    KernelGeluCustomGrad op;
+    op.Init(gradY, x, gradX, tilingData);
+    op.Process();
 }

@@ -36,7 +36,7 @@ def in_equal_form(
         fast_math: let go of what NaN, infinities and signed zeros would be.
         seeds: inputs that are gradients of outputs: what is computed of them is a gradient.
         is_last: nothing is rewritten behind it: polynomials and sigmoids are taken apart.
-        written: the outputs as they were written, over the graph's inputs and attributes.
+        written: outputs as they were written, over the graph's inputs and attributes.
     """
     trees = trees_of(graph, written)
     known: dict[algebra.Node, algebra.Node] = {}

@@ -53,8 +53,8 @@ def trees_of(graph: Graph, written: Mapping[str, Tree] | None = None) -> Trees:
 
     Args:
         graph: some formulas, of fractions.
-        written: its outputs as they were written, over its inputs and attributes: their constants
-            have names and are exact.
+        written: outputs as they were written, over its inputs and attributes: their constants have
+            names and are exact.
     """
     work = _Work(graph)
     for node in graph.nodes:
@@ -63,6 +63,8 @@ def trees_of(graph: Graph, written: Mapping[str, Tree] | None = None) -> Trees:
     if written is not None:
         read = work.reader()
         for name, tensor in graph.output_tensors:
+            if name not in written:
+                continue
             if tensor.dtype not in _HALVES:
                 outputs[name] = read(written[name])
             elif outputs[name].kind == "cast":

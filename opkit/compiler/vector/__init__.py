@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .statements import cpp_type
     from .steps import Program
     from .tiling import TilingField, TilingLayout, element_bytes, layout_of
+    from .typed_text import TypedWriter
+    from .types import TypedProgram, Types, common_types
 
 
 __all__ = [
@@ -45,7 +47,11 @@ __all__ = [
     "SlotError",
     "TilingField",
     "TilingLayout",
+    "TypedProgram",
+    "TypedWriter",
+    "Types",
     "UnfusableError",
+    "common_types",
     "cpp_type",
     "domain_of",
     "element_bytes",
@@ -81,5 +87,7 @@ __getattr__ = lazy_names(
         "statements": ("cpp_type",),
         "steps": ("Program",),
         "tiling": ("TilingField", "TilingLayout", "element_bytes", "layout_of"),
+        "typed_text": ("TypedWriter",),
+        "types": ("TypedProgram", "Types", "common_types"),
     },
 )

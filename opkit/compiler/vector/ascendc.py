@@ -9,7 +9,7 @@ from ..graph import Graph, Tensor
 from ..text import Text, identifier, upper
 from .helpers import HELPERS, needed_helpers
 from .plan import ONE_CAPACITY, ROW_CAPACITY, Plan
-from .statements import StatementWriter, cpp_type, slots
+from .statements import StatementWriter, slots
 from .steps import Program, Section, Value
 from .tiling import TilingLayout
 
@@ -35,6 +35,8 @@ class KernelText:
     class_name: str
     struct: str
     """The name of its tiling data's type."""
+    type_tensors: tuple[str, ...] = ()
+    """The tensors whose data types are the class's parameters."""
 
 
 def write_kernel(name: str, graph: Graph, plan: Plan, layout: TilingLayout) -> KernelText:
@@ -104,6 +106,7 @@ class KernelWriter(StatementWriter):
             definition=definition,
             class_name=self.class_name,
             struct=self.struct,
+            type_tensors=self.type_tensors,
         )
 
     def write_struct(self) -> None:
@@ -121,8 +124,12 @@ class KernelWriter(StatementWriter):
 
     def write_class(self) -> None:
         out = self.out
+        if self.class_parameters:
+            listed = ", ".join(f"typename {each}" for each in self.class_parameters)
+            out(f"template <{listed}>")
         out(f"class {self.class_name}{self.base_class} {{")
         out("public:")
+        self.own_types()
         self.init()
         self.process()
         out("private:")
@@ -162,6 +169,19 @@ class KernelWriter(StatementWriter):
         return [self.stems[tensor.name] for tensor in self.tensors]
 
     @property
+    def class_parameters(self) -> Sequence[str]:
+        """The type parameters of the class."""
+        return ()
+
+    @property
+    def type_tensors(self) -> tuple[str, ...]:
+        """A tensor of each of them."""
+        return ()
+
+    def own_types(self) -> None:
+        """Write the types that the class names."""
+
+    @property
     def base_class(self) -> str:
         """What follows the class's name."""
         return ""
@@ -180,16 +200,24 @@ class KernelWriter(StatementWriter):
         return upper(identifier(self.name)) + "Tiling"
 
     def comment(self) -> None:
+        ahead = " The next tile is copied in while this one computes."
+        ahead = ahead if self.input_segments else ""
         if self.by_rows:
-            self.out("// A core takes a range of rows, some whole rows a tile.")
+            self.out(f"// A core takes a range of rows, some whole rows a tile.{ahead}")
         elif self.reduces:
             self.out(
                 "// A core takes a range of rows; a row comes in parts, as"
                 " often as its reductions ask for."
             )
+            if ahead:
+                self.out(f"//{ahead}")
         else:
-            self.out("// A core takes a range of tiles.")
-        self.out("// The next tile is copied in while this one computes.")
+            self.out(f"// A core takes a range of tiles.{ahead}")
+
+    @property
+    def by_lines(self) -> bool:
+        """Whether a copy takes elements that lie behind one another."""
+        return not (self.by_rows or self.down or self.layout.copies_blocks)
 
     @property
     def reduces(self) -> bool:
@@ -210,7 +238,7 @@ class KernelWriter(StatementWriter):
             out("columns = tiling.columns;")
             out("stride = tiling.stride;")
         for tensor in self.tensors:
-            stem, kind = self.stems[tensor.name], cpp_type(tensor.dtype)
+            stem, kind = self.stems[tensor.name], self.type_of(tensor)
             out(
                 f"{stem}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {kind}*>({stem}),"
                 f" tiling.{stem}Size);"
@@ -548,13 +576,13 @@ class KernelWriter(StatementWriter):
         *,
         is_in: bool,
     ) -> None:
-        stem, kind = self.stems[tensor.name], cpp_type(tensor.dtype)
+        stem, kind = self.stems[tensor.name], self.type_of(tensor)
         local = f"{queue}[{self.segment(segments, tensor.name)}].ReinterpretCast<{kind}>()"
         if self.segment(segments, tensor.name) == "0":
             local = f"{queue}.ReinterpretCast<{kind}>()"
         row, column = "row", "" if self.by_rows else "column"
         at = f"{stem}Global[{self.offset(tensor, row, column)}]"
-        sizes = "1, count"
+        sizes = "count" if self.by_lines else "1, count"
         if self.by_rows or self.down:
             sizes = "1, rows" if is_row else "rows, columns"
         if is_in and self.by_rows and tensor.name in self.program.one_row:
@@ -600,7 +628,8 @@ class KernelWriter(StatementWriter):
             tensor = self.graph.tensors[step.mode]
             count = "columns" if step.target.space == "column" else "1"
             at = f"{self.stems[tensor.name]}Global[{self.offset(tensor, 'row', '')}]"
-            out(f"Load({self.named(step.target, section)}, {at}, 1, {count});")
+            sizes = count if self.by_lines else f"1, {count}"
+            out(f"Load({self.named(step.target, section)}, {at}, {sizes});")
         if loads:
             out("Order<HardEvent::MTE2_V>();")
             if any(s.operation == "Read" and s.target in [x.target for x in loads] for s in rest):
@@ -627,20 +656,25 @@ class KernelWriter(StatementWriter):
         elif self.down:
             out(f"__aicore__ inline void Compute{name}(uint32_t rows, bool isFirst)")
         elif self.reduces:
-            out(f"__aicore__ inline void Compute{name}(uint32_t length, bool isFirst)")
+            out(f"__aicore__ inline void Compute{name}(uint32_t {self.length}, bool isFirst)")
         else:
-            out("__aicore__ inline void Compute(uint32_t length)")
+            out(f"__aicore__ inline void Compute(uint32_t {self.length})")
         out("{")
         self.out = body = Text()
         self.compute_body(section, stores=stores)
         self.out = out
-        if body.mentions("count"):
+        if body.mentions("count") and (self.by_rows or self.down or self.compares):
             length = "rows * stride" if self.by_rows or self.down else "length"
             length = f"RoundUp({length}, 64)" if self.compares else length
             out(f"const uint32_t count = {length};")
         out.extend(body)
         out("}")
         out()
+
+    @property
+    def length(self) -> str:
+        """The elements of a part of a row; comparisons count whole repeats of them."""
+        return "length" if self.compares else "count"
 
     def compute_body(self, section: Section, *, stores: bool) -> None:
         out = self.out
@@ -681,10 +715,11 @@ class KernelWriter(StatementWriter):
         for tensor, value in self.program.outputs:
             if value.space == self.kept_space and index == len(self.program.sections) - 1:
                 stem = self.stems[tensor.name]
+                sizes = "1" if self.by_lines else "1, columns" if self.down else "1, 1"
                 out("Order<HardEvent::V_MTE3>();")
                 out(
                     f"Store({stem}Global[{self.offset(tensor, 'row', '')}],"
-                    f" {self.named(value, section)}, 1, {'columns' if self.down else '1'});"
+                    f" {self.named(value, section)}, {sizes});"
                 )
                 out("Order<HardEvent::MTE3_V>();")
         out("}")
@@ -710,6 +745,7 @@ class KernelWriter(StatementWriter):
         for name in sorted(self.helper_needs - {"blocks"}):
             out.all(HELPERS[name])
         way = "Down" if self.down else "WithGap" if self.layout.has_gap else ""
+        way = "Line" if self.by_lines else way
         way = f"Blocks{way}" if self.layout.copies_blocks else way
         if self.input_segments or self.prepares:
             out.all(HELPERS[f"Load{way}"])
@@ -750,7 +786,7 @@ class KernelWriter(StatementWriter):
             out(f"TBuf<QuePosition::VECCALC> {area}Buffer;")
             out(f"LocalTensor<float> {slots(area)};")
         for tensor in self.tensors:
-            out(f"GlobalTensor<{cpp_type(tensor.dtype)}> {self.stems[tensor.name]}Global;")
+            out(f"GlobalTensor<{self.type_of(tensor)}> {self.stems[tensor.name]}Global;")
         unit = "Row" if self.by_rows or self.down or self.reduces else "Tile"
         out(f"int64_t first{unit} = 0;")
         out(f"int64_t last{unit} = 0;")
@@ -764,7 +800,7 @@ class KernelWriter(StatementWriter):
         for section in self.program.sections:
             for step in section.steps:
                 if step.operation == "Read":
-                    scalars[f"scalar{step.target.number}"] = cpp_type(step.target.kind)
+                    scalars[f"scalar{step.target.number}"] = self.type_of_value(step.target)
         for name, kind in scalars.items():
             out(f"{kind} {name} = 0;")
         self.own_members()

@@ -93,6 +93,22 @@ _BASE: Mapping[str, str] = {
         DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, 0, gap, 0}, DataCopyPadExtParams<T>());
         }
     """,
+    "LoadLine": """
+        // Any number of elements: DataCopyPad fills up the last 32 bytes of the buffer.
+        template <typename T>
+        __aicore__ inline void Load(const LocalTensor<T>& to, const GlobalTensor<T>& from, uint32_t length)
+        {
+        const DataCopyExtParams copy{1, static_cast<uint32_t>(length * sizeof(T)), 0, 0, 0};
+        DataCopyPad(to, from, copy, DataCopyPadExtParams<T>());
+        }
+    """,
+    "StoreLine": """
+        template <typename T>
+        __aicore__ inline void Store(const GlobalTensor<T>& to, const LocalTensor<T>& from, uint32_t length)
+        {
+        DataCopyPad(to, from, DataCopyExtParams{1, static_cast<uint32_t>(length * sizeof(T)), 0, 0, 0});
+        }
+    """,
     "LoadRows": """
         // The rows of a tile; one row for all fills each buffer once, and stays there.
         template <typename T>
@@ -214,6 +230,35 @@ _BASE: Mapping[str, str] = {
         __aicore__ inline void BitsNot(const LocalTensor<int32_t>& to, const LocalTensor<int32_t>& a, uint32_t count)
         {
         Not(to.ReinterpretCast<int16_t>(), a.ReinterpretCast<int16_t>(), count * 2);
+        }
+    """,
+    "Computed": """
+        // A tensor itself where it has the type that is computed in, else room for it in that type.
+        template <typename From>
+        __aicore__ inline LocalTensor<COMPUTED> Computed(const LocalTensor<From>& tensor, const LocalTensor<COMPUTED>& room)
+        {
+        if constexpr (std::is_same<From, COMPUTED>::value) {
+        return tensor;
+        } else {
+        return room;
+        }
+        }
+    """,
+    "Loaded": """
+        // Where what is loaded lies until it is converted: there for good where it has the type that is computed in.
+        template <typename To>
+        __aicore__ inline LocalTensor<To> Loaded(const LocalTensor<COMPUTED>& kept, const LocalTensor<COMPUTED>& room)
+        {
+        return (std::is_same<To, COMPUTED>::value ? kept : room).template ReinterpretCast<To>();
+        }
+    """,
+    "Convert": """
+        template <typename To, typename From>
+        __aicore__ inline void Convert(const LocalTensor<To>& to, const LocalTensor<From>& from, RoundMode mode, uint32_t count)
+        {
+        if constexpr (!std::is_same<To, From>::value) {
+        Cast(to, from, mode, count);
+        }
         }
     """,
     "FillRow": """

@@ -17,7 +17,7 @@ from opkit.errors import UsageError
 
 from ..choices import OWN_CHOICES, Choices
 from ..dimensions import Dimension, evaluate, product
-from ..launch_numbers import Number, both, choose, divide_up, least, most, named, whole
+from ..launch_numbers import Number, both, choose, divide_up, least, most, named, whole_quotient
 from ..tiles import Split, split
 from .plan import Plan
 from .tiling import TilingLayout, element_bytes
@@ -71,15 +71,14 @@ class Shares:
     """Of the tiling data, but for the tensors' sizes and the numbers that come with a launch."""
 
 
-def row_unit(plan: Plan) -> int:
+def row_unit(plan: Plan) -> Any:
     """Return the elements that rows of the narrowest type begin at multiples of."""
-    smallest = min([size for _, size in (*plan.input_bytes, *plan.output_bytes)], default=4)
-    return 32 // smallest
+    return 32 // plan.least_bytes()
 
 
 def row_stride(plan: Plan, columns: Any) -> Any:
     """Return the elements from row to row in the buffer."""
-    unit = max(8, row_unit(plan))
+    unit = named("unit", most(8, row_unit(plan)))
     return divide_up(columns, unit) * unit
 
 
@@ -88,13 +87,13 @@ def tile_for(plan: Plan, chip: Chip, columns: Any) -> Any:
     ub = chip.count("memory.ub_bytes")
     schedule = plan.program.schedule
     fixed: Any = plan.fixed_bytes()
-    per_element: Any = max(plan.bytes_per_element(), 1.0)
+    per_element = plan.bytes_per_element()
     if schedule == "down":
         columns = _DOWN_WIDTH
     if schedule == "parts":
         if plan.reduces_rows:
             per_element, fixed = per_element + 0.75, fixed + 1024
-        return int((ub - fixed) / per_element) // 256 * 256
+        return whole_quotient(ub - fixed, per_element) // 256 * 256
     stride = named("stride", row_stride(plan, columns))
     fixed = fixed + 4 * (stride + 64) * plan.counts.get("column", 0)
     if plan.reduces_rows:
@@ -102,7 +101,7 @@ def tile_for(plan: Plan, chip: Chip, columns: Any) -> Any:
         folds = both(stride > 64, stride <= _LARGEST_STEP)
         per_element = named("perElement", per_element + choose(folds, 256 / stride, 0) + 0.75)
         fixed = fixed + 1024
-    room = named("largest", whole((ub - fixed) / per_element) // 256 * 256)
+    room = named("largest", whole_quotient(ub - fixed, per_element) // 256 * 256)
     return choose(room >= divide_up(stride, 256) * 256, room, 0)
 
 
@@ -220,7 +219,7 @@ def _share_down(
     rounds: Any,
 ) -> Shares:
     """Parts of columns, from top to bottom."""
-    unit = max(8, row_unit(layout.plan))
+    unit = named("unit", most(8, row_unit(layout.plan)))
     batches = named("batches", rows // rows_per_batch)
     wanted = divide_up(columns * batches, cores)
     part = least(_DOWN_WIDTH, most(64, divide_up(wanted, 64) * 64), divide_up(columns, unit) * unit)

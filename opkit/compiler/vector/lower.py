@@ -49,6 +49,8 @@ class _Lowering:
         self.uniform = fused.uniform
         self.nodes = {node.output.name: node for node in group.nodes}
         self.outputs = fused.outputs_of(group)
+        self.is_short = self.stays_short()
+        """All is int16, and its instructions take that."""
         self.numbers = 0
         self.kept: dict[str, Value] = {}
         """Values that outlive a pass: of space `one` or `column`, from `prepare` and `finish`."""
@@ -60,6 +62,8 @@ class _Lowering:
         self.scalars: dict[int, Scalar] = {}
         self.prepare: list[Step] = []
         self.steps: list[Step] = []
+        self.before: list[Step] = []
+        """Those that come after a pass, of the passes so far."""
         self.location: Location | None = None
         self.results: set[int] = set()
         self.loaded: dict[str, Tensor] = {}
@@ -125,6 +129,7 @@ class _Lowering:
                     if is_next and self.space(node.output.name) == self.kept_space:
                         self.value(node.output.name)
             sections.append(Section("finish", tuple(self.steps)))
+            self.before += self.steps
         return [Section("prepare", tuple(self.prepare)), *sections], stored
 
     def generations(self) -> dict[str, int]:
@@ -143,6 +148,21 @@ class _Lowering:
         mode = OPERATORS[node.operator].vector.partition(":")[2]
         return self.emit("Accumulate", "tile", "float32", (value,), mode=mode)
 
+    def stays_short(self) -> bool:
+        graph = self.graph
+        for node in self.group.nodes:
+            if node.operator not in _SHORT or node.output.dtype != "int16":
+                return False
+            for name in node.inputs:
+                if name in self.uniform:
+                    made = graph.producers[name]
+                    number = made.settings["value"] if made.operator == "constant" else None
+                    if not isinstance(number, int | float) or not -32768 <= number <= 32767:
+                        return False
+                elif graph.tensors[name].dtype != "int16":
+                    return False
+        return True
+
     # Spaces and kinds
 
     def space(self, name: str) -> Space:
@@ -154,6 +174,8 @@ class _Lowering:
             return "float32"
         if tensor.dtype == "bool":
             return "mask"
+        if tensor.dtype == "int16" and self.is_short:
+            return "int16"
         if tensor.dtype in ("int8", "uint8", "int16", "int32"):
             return "int32"
         raise GraphError(
@@ -533,7 +555,8 @@ class _Lowering:
             self.casts = {key: v for key, v in self.casts.items() if key[1] != tensor.dtype}
             value = self.convert(value, tensor.dtype)
         else:
-            producing = next((s for s in (*self.prepare, *self.steps) if s.target == value), None)
+            steps = (*self.prepare, *self.before, *self.steps)
+            producing = next((s for s in steps if s.target == value), None)
             own = producing is not None and producing.operation not in ("Load", "Accumulate")
             if value.number in self.results or not own or value.number in self.scalars:
                 name, neutral = ("Muls", 1) if kind == "float32" else ("Adds", 0)
@@ -543,7 +566,7 @@ class _Lowering:
 
     def may_leave(self, node: Node | None) -> TypeGuard[Node]:
         """Whether an operator's result, computed as int32, may not be in its own narrower type."""
-        if node is None or node.output.dtype not in ("int8", "uint8", "int16"):
+        if node is None or node.output.dtype not in ("int8", "uint8", "int16") or self.is_short:
             return False
         return node.operator not in _WITHIN
 
@@ -587,6 +610,8 @@ def _inverse(operand: Operand) -> Operand:
 _WITHIN = frozenset({"cast", "where", "maximum", "minimum", "broadcast_to"})
 # Each bit of a result follows from the same and lower bits of the operands.
 _LOW_BITS = frozenset({"add", "sub", "mul", "neg", "bitwise_and", "bitwise_or", "bitwise_not"})
+# What the vector unit does with int16 as it is; results wrap as NumPy's do.
+_SHORT = frozenset({"add", "sub", "mul", "neg", "maximum", "minimum"})
 _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
 _N, _R, _T = "CAST_NONE", "CAST_RINT", "CAST_TRUNC"
 # From what is held to what is wanted: a type and a rounding mode for each Cast; `mask` compares

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from opkit.dtypes import find_dtype
 
@@ -60,11 +61,20 @@ class Plan:
     buffers: int = 2
     """Of each queue: two let a tile be copied while another is computed."""
 
-    def bytes_per_element(self) -> float:
-        """Return the unified buffer that each element of a tile takes."""
-        moved = sum(size for _, size in (*self.input_bytes, *self.output_bytes))
+    def moved_bytes(self, times: int = 1) -> Any:
+        """Return the bytes that an element of all tiles takes in memory, so many times."""
+        return times * sum(size for _, size in (*self.input_bytes, *self.output_bytes))
+
+    def least_bytes(self) -> Any:
+        """Return the bytes of an element of the narrowest type."""
+        return min((size for _, size in (*self.input_bytes, *self.output_bytes)), default=4)
+
+    def bytes_per_element(self) -> Any:
+        """Return the unified buffer that each element of a tile takes; one byte at least."""
         masks = self.counts.get("mask", 0) / 8
-        return self.buffers * moved + 4 * self.counts.get("scratch", 0) + masks
+        kept = 4 * self.counts.get("scratch", 0) + (masks if masks % 1 else int(masks))
+        total = self.moved_bytes(self.buffers) + kept
+        return max(total, 1) if isinstance(total, int | float) else total
 
     @property
     def reduces_rows(self) -> bool:

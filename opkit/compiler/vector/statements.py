@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from opkit.dtypes import find_dtype
 
-from ..graph import Graph
+from ..graph import Graph, Tensor
 from ..text import Text, special_number, upper
 from .plan import ONE_CAPACITY, ROW_CAPACITY, Place, Plan
 from .steps import Field, Number, Operand, Program, Scalar, Section, Step, Value
@@ -38,7 +38,8 @@ def literal(value: float | int, kind: str) -> str:
     """Return a number as C++ spells it."""
     if kind not in ("float32", "float16"):
         # The least int32 has no literal: 2147483648, of which it is the negative, is a long.
-        return "INT32_MIN" if value == -(1 << 31) else str(int(value))
+        text = "INT32_MIN" if value == -(1 << 31) else str(int(value))
+        return f"static_cast<int16_t>({text})" if kind == "int16" else text
     import numpy as np
 
     with np.errstate(over="ignore"):
@@ -66,6 +67,11 @@ class StatementWriter:
     column_room: str
 
     @property
+    def length(self) -> str:
+        """The elements of a part of a row, by name."""
+        raise NotImplementedError
+
+    @property
     def input_segments(self) -> list[tuple[str, int, bool]]:
         tiles = [(name, size, False) for name, size in self.plan.input_bytes]
         dtypes = self.graph.tensors
@@ -77,48 +83,58 @@ class StatementWriter:
         dtypes = self.graph.tensors
         return tiles + [(n, _size(dtypes[n].dtype), True) for n in self.plan.row_outputs]
 
-    @staticmethod
-    def queue_bytes(segments: Sequence[tuple[str, int, bool]]) -> str:
-        per_element = sum(size for _, size, is_row in segments if not is_row)
-        fixed = sum(4 * ROW_CAPACITY for _, _, is_row in segments if is_row)
+    def type_of(self, tensor: Tensor) -> str:
+        """Return the type of a tensor's elements in memory."""
+        return cpp_type(tensor.dtype)
+
+    def type_of_value(self, value: Value) -> str:
+        """Return the type of a value's elements."""
+        return cpp_type(value.kind)
+
+    def bytes_of(self, segments: Sequence[tuple[str, int, bool]]) -> str:
+        """Return the bytes that segments take for each element of a tile; empty for none."""
+        total = sum(size for _, size, _ in segments)
+        return str(total) if total else ""
+
+    def queue_bytes(self, segments: Sequence[tuple[str, int, bool]]) -> str:
+        """Return the bytes of a queue's buffer."""
+        per_element = self.bytes_of([each for each in segments if not each[2]])
+        fixed = 4 * ROW_CAPACITY * sum(is_row for _, _, is_row in segments)
         parts = [f"{per_element} * tiling.tileLength"] if per_element else []
         parts += [str(fixed)] if fixed else []
         return " + ".join(parts)
 
     def segment(self, segments: Sequence[tuple[str, int, bool]], name: str) -> str:
         """Return where a tensor begins in its queue's buffer, in bytes."""
-        ahead, fixed = 0, 0
-        for each, size, is_row in segments:
-            if each == name:
-                break
-            ahead, fixed = (ahead, fixed + 4 * ROW_CAPACITY) if is_row else (ahead + size, fixed)
-        parts = [f"{ahead} * tiling.tileLength"] if ahead else []
-        parts += [str(fixed)] if fixed else []
-        return " + ".join(parts) or "0"
+        ahead = segments[: [each for each, _, _ in segments].index(name)]
+        return self.queue_bytes(ahead) or "0"
 
     def declare(self, section: Section) -> None:
         """Name the slots that a section uses, once for each type that they hold."""
-        names: dict[str, str] = {}
-        for step in section.steps:
-            operands = [step.target, *step.sources]
-            for each in operands:
-                if isinstance(each, Value) and step.operation != "Read":
-                    names.setdefault(self.named(each, section), self.address(each))
-        for name, address in names.items():
+        names: dict[str, Value] = {}
+        for value in self.declared(section):
+            names.setdefault(self.named(value, section), value)
+        for name, value in names.items():
+            address = self.address(value)
             if name != address:
-                kind = (
-                    address[address.rindex("<") + 1 : address.rindex(">")] if "<" in address else ""
-                )
-                kind = kind or ("uint8_t" if address.startswith("masks") else "float")
-                self.out(f"const LocalTensor<{kind}> {name} = {address};")
+                self.out(f"const LocalTensor<{self.type_of_value(value)}> {name} = {address};")
+
+    def declared(self, section: Section) -> list[Value]:
+        """Return the values that a section's instructions read and write."""
+        found: list[Value] = []
+        for step in section.steps:
+            if step.operation != "Read":
+                found += [v for v in (step.target, *step.sources) if isinstance(v, Value)]
+        return found
 
     def named(self, value: Value, section: Section) -> str:
         place = self.plan.places[value.number]
-        suffix = _SPELLED.get(cpp_type(value.kind), upper(value.kind))
+        kind = self.type_of_value(value)
+        suffix = _SPELLED.get(kind, upper(value.kind))
         if place.area in ("input", "output"):
             tensor = self.segment_name(place)
             stem = self.stems[tensor]
-            own = cpp_type(self.graph.tensors[tensor].dtype) == cpp_type(value.kind)
+            own = self.type_of(self.graph.tensors[tensor]) == kind
             return f"{stem}Local" if own else f"{stem}{suffix or 'Float'}"
         if place.area == "mask":
             return f"mask{place.index}"
@@ -149,7 +165,7 @@ class StatementWriter:
 
     def address(self, value: Value) -> str:
         place = self.plan.places[value.number]
-        kind = cpp_type(value.kind)
+        kind = self.type_of_value(value)
         if place.area in ("input", "output"):
             name = self.segment_name(place)
             segments = self.input_segments if place.area == "input" else self.output_segments
@@ -190,7 +206,7 @@ class StatementWriter:
         out, target = self.out, step.target
         name = step.operation
         if name == "Read":
-            kind = cpp_type(target.kind)
+            kind = self.type_of_value(target)
             read = f"ReadScalar<{kind}>({self.named(target, section)})"
             out(f"scalar{target.number} = {read};", step.location)
             return
@@ -225,7 +241,7 @@ class StatementWriter:
             )
         elif name == "Accumulate":
             # Not what comparisons read beyond a short tile: a longer one has left its own there.
-            filled = "rows * stride" if self.down else "length"
+            filled = "rows * stride" if self.down else self.length
             text = f"Accumulate{step.mode}({to}, {sources[0]}, {filled}, isFirst);"
         elif name == "Fold":
             text = f"{step.mode}Part({to}, {sources[0]}, work);"
@@ -244,8 +260,7 @@ class StatementWriter:
             raise AssertionError(f"no Ascend C for {name}")
         out(text, step.location)
 
-    @staticmethod
-    def as_float(name: str, step: Step) -> str:
+    def as_float(self, name: str, step: Step) -> str:
         return name if step.target.kind == "float32" else f"{name}.ReinterpretCast<float>()"
 
 

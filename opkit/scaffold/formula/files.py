@@ -65,11 +65,7 @@ def kernel_files(
 def goes_to_compiler(spec: OpSpec) -> bool:
     """Return whether the compiler makes the kernel of formulas over inputs of one shape.
 
-    It writes a class for each combination of data types, and for rows one more that takes them in
-    parts: where that is more text than the one class of all of them, that one is written here. So
-    is an output that is one number for all elements, which no formula over named axes is.
+    For rows it writes one more class that takes them in parts: that is more text than what is
+    written for them here.
     """
-    combinations = {spec.variant_dtypes(index) for index in range(spec.variant_count)}
-    parsed = parse(spec)
-    has_numbers = any(output.expression.space == "uniform" for output in parsed.outputs)
-    return len(combinations) == 1 and parsed.kind == "elementwise" and not has_numbers
+    return parse(spec).kind == "elementwise"

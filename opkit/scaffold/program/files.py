@@ -51,6 +51,8 @@ class _Kernel:
     launch_name: str
     """The host's function that fills its tiling data."""
     launch: str
+    type_arguments: str
+    """Of that function: the bytes of elements whose type it does not know."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class _Room:
 
 @dataclass(frozen=True)
 class _Variant:
-    """One combination of data types as the templates see it."""
+    """The combinations of data types that share a kernel as the templates see them."""
 
     steps: tuple[_Step, ...]
     struct: str
@@ -85,6 +87,8 @@ class _Variant:
     mode: str
     """`vector`, `cube` or `mixed`."""
     uses_object: bool
+    type_sizes: Mapping[str, str]
+    """The C++ of the bytes of an element of each type parameter, by its name."""
 
     @property
     def is_single(self) -> bool:
@@ -133,6 +137,11 @@ class _Program:
     def uses_object(self) -> bool:
         """Whether a step needs the header of the Matmul object."""
         return any(each.uses_object for each in self.variants)
+
+    @property
+    def uses_types(self) -> bool:
+        """Whether a kernel compares types."""
+        return any("std::" in k.definition for each in self.variants for k in each.kernels)
 
 
 def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PurePosixPath, str]:
@@ -281,48 +290,93 @@ def _variant(
                     member=text.struct[0].lower() + text.struct[1:],
                     declaration=text.declaration.render().rstrip(),
                     definition=text.definition.render().rstrip(),
-                    shares=tuple(_share(each, variant, places, stems) for each in shares),
+                    shares=tuple(
+                        _share(each, variant, places, stems, _type_tensors(kernel))
+                        for each in shares
+                    ),
                     is_product=any(each.kind == "cube" for each in shares),
                     takes_all=isinstance(kernel, compiler.HostedKernel) and bool(kernel.header),
                     takes_parts=isinstance(kernel, compiler.VectorKernel)
                     and kernel.plan.program.schedule == "parts",
                     launch_name=launch_name,
                     launch=launch.rstrip(),
+                    type_arguments="".join(f"{each}, " for each in _type_sizes(kernel).values()),
                 )
             )
         steps.append(_Step(index, tuple(rows), step.waits))
-    combinations = [spec.variant_dtypes(index) for index in range(spec.variant_count)]
-    dtypes = next(row for row in combinations if tuple(d.name for d in row) == variant.dtypes)
-    tensors = (*spec.inputs, *spec.outputs)
-    kernel_tests = [
-        f"ORIG_DTYPE_{tensor.name.upper()} == {dtype.ge}"
-        for tensor, dtype in zip(tensors, dtypes, strict=True)
-    ]
-    descriptions = [f"GetInputDesc({index})" for index in range(len(spec.inputs))]
-    descriptions += [f"GetOutputDesc({index})" for index in range(len(spec.outputs))]
-    host_tests = [
-        f"context->{description}->GetDataType() == ge::{dtype.ge}"
-        for description, dtype in zip(descriptions, dtypes, strict=True)
-    ]
+    rows_of_types = {
+        tuple(dtype.name for dtype in row): row
+        for row in map(spec.variant_dtypes, range(spec.variant_count))
+    }
+    types = [rows_of_types[names] for names in variant.combinations]
+    macros = [f"ORIG_DTYPE_{tensor.name.upper()}" for tensor in (*spec.inputs, *spec.outputs)]
+    descriptions = _descriptions(spec)
+    description_of = {
+        tensor.name: each
+        for tensor, each in zip((*spec.inputs, *spec.outputs), descriptions, strict=True)
+    }
+    kernel_test = _any_of(
+        [[f"{m} == {d.ge}" for m, d in zip(macros, row, strict=True)] for row in types]
+    )
+    host_test = _any_of(
+        [
+            [
+                f"{d}->GetDataType() == ge::{each.ge}"
+                for d, each in zip(descriptions, row, strict=True)
+            ]
+            for row in types
+        ]
+    )
     name = variant.stages.graph.name
     return _Variant(
         tuple(steps),
         upper(camel(name)) + "TilingData",
         rooms,
-        "" if is_one else " && ".join(kernel_tests),
-        " && ".join(host_tests),
+        "" if is_one else kernel_test,
+        "" if is_one and len(types) > 1 else host_test,
         variant.mode,
         variant.uses_object,
+        {
+            name: f"ge::GetSizeByDataType({description_of[variant.tensors[tensor]]}->GetDataType())"
+            for step in variant.steps
+            for kernel in step.kernels
+            for tensor, name in _type_sizes(kernel).items()
+        },
     )
 
 
+def _type_sizes(kernel: compiler.OperatorKernel) -> Mapping[str, str]:
+    return compiler.type_sizes(kernel) if isinstance(kernel, compiler.VectorKernel) else {}
+
+
+def _type_tensors(kernel: compiler.OperatorKernel) -> tuple[str, ...]:
+    return kernel.text.type_tensors if isinstance(kernel, compiler.VectorKernel) else ()
+
+
+def _descriptions(spec: OpSpec) -> list[str]:
+    """Return the C++ of each tensor's description in a tiling context."""
+    found = [f"context->GetInputDesc({index})" for index in range(len(spec.inputs))]
+    return found + [f"context->GetOutputDesc({index})" for index in range(len(spec.outputs))]
+
+
+def _any_of(rows: list[list[str]]) -> str:
+    """Return the C++ of whether all conditions of a row hold, of any row."""
+    parts = [" && ".join(row) for row in rows]
+    return parts[0] if len(parts) == 1 else " || ".join(f"({each})" for each in parts)
+
+
 def _share(
-    share: compiler.Share, variant: Variant, places: Mapping[str, str], stems: Mapping[str, str]
+    share: compiler.Share,
+    variant: Variant,
+    places: Mapping[str, str],
+    stems: Mapping[str, str],
+    type_tensors: tuple[str, ...],
 ) -> _Share:
     arguments = [variant.tensors[name] for name in share.arguments]
+    types = ", ".join(f"DTYPE_{variant.tensors[name].upper()}" for name in type_tensors)
     return _Share(
         {"cube": "AIC", "vector": "AIV"}[share.kind],
-        share.class_name,
+        f"{share.class_name}<{types}>" if types else share.class_name,
         ", ".join(places.get(name) or stems[name] for name in arguments),
     )
 

@@ -47,47 +47,39 @@ def over_rows(spec: OpSpec) -> OverRows:
     is_rowwise = parsed.kind == "rowwise"
     # By row, the first input says how many rows there are.
     one_row = frozenset(whole[1:] if is_rowwise else whole if len(whole) > 1 else ())
-    written = {} if is_rowwise else {o.name: o.expression for o in parsed.outputs}
-    if not is_rowwise and not one_row:
-        elements = free_name("elements", taken)
-        inputs = tuple(replace(tensor, axes=(elements,)) for tensor in spec.inputs)
-        return OverRows(replace(spec, inputs=inputs), one_row, "", elements, parsed.kind, written)
-    columns = free_name("columns", taken)
-    rows = free_name("rows", {*taken, columns})
-    outputs = spec.outputs
-    if is_rowwise:
-        writer = _Writer(rows, columns)
-        outputs = tuple(replace(t, formula=writer.text(t.formula or "")) for t in outputs)
-    return OverRows(
-        replace(
-            spec,
-            inputs=tuple(
-                replace(t, axes=(rows, 1 if t.name in parsed.row_inputs else columns))
-                for t in spec.inputs
-            ),
-            outputs=outputs,
-        ),
-        one_row,
-        rows,
-        columns,
-        parsed.kind,
-        written,
+    columns = free_name("columns" if is_rowwise or one_row else "elements", taken)
+    rows = free_name("rows", {*taken, columns}) if is_rowwise or one_row else ""
+    lead = (rows,) if rows else ()
+    writer = _Writer((*lead, columns))
+    outputs, written = [], {}
+    for tensor, output in zip(spec.outputs, parsed.outputs, strict=True):
+        is_number = output.expression.space == "uniform"
+        if is_rowwise or is_number:
+            text = writer.text(tensor.formula or "", is_number=is_number)
+            outputs.append(replace(tensor, formula=text))
+        else:
+            outputs.append(tensor)
+            written[tensor.name] = output.expression
+    inputs = tuple(
+        replace(t, axes=(*lead, 1 if t.name in parsed.row_inputs else columns)) for t in spec.inputs
     )
+    spec = replace(spec, inputs=inputs, outputs=tuple(outputs))
+    return OverRows(spec, one_row, rows, columns, parsed.kind, written)
 
 
 class _Writer(ast.NodeTransformer):
     """Writes what the shapes of inputs say already: reductions keep their axis, values of rows are
-    columns of one element."""
+    columns of one element; a number for all elements is one for each."""
 
-    def __init__(self, rows: str, columns: str) -> None:
-        self.shape = f"({rows}, {columns})"
+    def __init__(self, axes: tuple[str, ...]) -> None:
+        self.shape = f"({', '.join(axes)},)"
 
-    def text(self, formula: str) -> str:
+    def text(self, formula: str, *, is_number: bool = False) -> str:
         body = ast.parse(" ".join(formula.split()), mode="eval").body
         if isinstance(body, ast.Call) and _name(body) == "like":
-            value = ast.unparse(self.visit(body.args[0]))
-            return f"broadcast_to({value}, shape={self.shape})"
-        return ast.unparse(self.visit(body))
+            body, is_number = body.args[0], True
+        value = ast.unparse(self.visit(body))
+        return f"broadcast_to({value}, shape={self.shape})" if is_number else value
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if _name(node) == "row":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opkit import compiler
 from opkit.algebra import Node
@@ -38,10 +38,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Variant:
-    """One combination of data types."""
+    """The combinations of data types that share a kernel."""
 
-    dtypes: tuple[str, ...]
-    """Of the inputs, then of the outputs."""
+    combinations: tuple[tuple[str, ...], ...]
+    """In each the types of the inputs, then of the outputs."""
     stages: compiler.Stages
     steps: tuple[Step, ...]
     tensors: Mapping[str, str]
@@ -130,7 +130,8 @@ def variants_of(
     one_row: frozenset[str] = frozenset(),
     written: Mapping[str, Node] | None = None,
 ) -> tuple[Variant, ...]:
-    """Return the kernels of each combination of data types, equal combinations once.
+    """Return the kernels of all combinations of data types: one class over type parameters for
+    those that differ in nothing else.
 
     Args:
         spec: the operator.
@@ -158,7 +159,51 @@ def variants_of(
         except UsageError as err:
             raise _wrong(spec, "/output_desc", err.message, err.help) from err
         found[dtypes] = _variant(spec, dtypes, stages)
-    return tuple(found.values())
+    return _joined(spec.name, list(found.values()))
+
+
+def _joined(name: str, variants: list[Variant]) -> tuple[Variant, ...]:
+    """Return variants of which those that differ in types only are one; the first of these has the
+    operator's own name."""
+    found: list[Variant] = []
+    while variants:
+        first, *rest = variants
+        alike = [first]
+        for each in rest:
+            if _common(name, [*alike, each]) is not None:
+                alike.append(each)
+        joined = _common(name if not found else "", alike) if len(alike) > 1 else None
+        found.append(joined or first)
+        variants = [each for each in rest if joined is None or each not in alike]
+    return tuple(found)
+
+
+def _common(name: str, variants: list[Variant]) -> Variant | None:
+    """Return one variant for several, or None; without a name it has that of the first."""
+    first = variants[0]
+    if any(len(each.steps) > 1 or each.workspace for each in variants):
+        return None
+    own = first.stages.graph.name
+    counts = {len(each.steps[0].kernels) for each in variants}
+    if len(counts) > 1:
+        return None
+    kernels = []
+    base = 0
+    graphs = [each.stages.fused.graph for each in variants]
+    for at in range(counts.pop()):
+        row = [each.steps[0].kernels[at] for each in variants]
+        vector = [each for each in row if isinstance(each, compiler.VectorKernel)]
+        if len(vector) < len(variants):
+            return None
+        title = vector[0].name.replace(own, name or own, 1)
+        common = compiler.common_kernel(title, vector, graphs)
+        if common is None:
+            return None
+        base, kernel = common
+        kernels.append(kernel)
+    combinations = tuple(row for each in variants for row in each.combinations)
+    step = replace(first.steps[0], kernels=tuple(kernels))
+    return replace(variants[base], combinations=combinations, steps=(step,))
 
 
 def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> Variant:
@@ -211,7 +256,7 @@ def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> 
         steps.append(Step(each, waits))
     tensors |= {name: tensors[origin(name)] for name in source if origin(name) in tensors}
     tensors |= {name: origin(name) for name in (*workspace, *source) if name not in tensors}
-    return Variant(dtypes, stages, tuple(steps), tensors, tuple(workspace.values()))
+    return Variant((dtypes,), stages, tuple(steps), tensors, tuple(workspace.values()))
 
 
 def _wrong(spec: OpSpec, pointer: str, message: str, help: str | None) -> SpecError:

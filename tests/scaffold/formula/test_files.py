@@ -103,10 +103,10 @@ def test_no_template_mark_is_left_and_braces_balance(make_spec, name):
         assert text.count("(") == text.count(")")
 
 
-def test_many_inputs_get_queues_of_one_buffer(make_spec):
+def test_many_inputs_of_rows_get_queues_of_one_buffer(make_spec):
     # Seven queues of two buffers used to run out of the eight events between two pipes.
     names = tuple(f"x{number}" for number in range(7))
-    files = kernel_files(make_spec(" + ".join(names), inputs=names))
+    files = kernel_files(make_spec(f"sum({' + '.join(names)}, axis=-1)", inputs=names))
     (tiling,) = [text for path, text in files.items() if path.name.endswith("_tiling.h")]
     assert "BufferCount = 1;" in tiling
     names = tuple(f"x{number}" for number in range(9))
