@@ -41,7 +41,9 @@ class NativeKernel:
 def compile_text(name: str, source: str, chip: Chip, *, mode: str | None = None) -> NativeKernel:
     """Return a kernel compiled from its text; from the cache where the same was compiled before."""
     _sources[f"{name}.cpp"] = source
-    image = compile_kernel(source, chip, kernels=[name], mode=mode, name=f"{name}.cpp")
+    image = compile_kernel(
+        source, chip, kernels=[name], mode=mode, name=f"{name}.cpp", is_generated=True
+    )
     return NativeKernel(image, name)
 
 

@@ -35,6 +35,7 @@ def compile_plan(plan: Plan, chip: Chip) -> list[KernelImage]:
             kernels=[kernel.name],
             mode=kernel.mode,
             name=f"{kernel.name}.cpp",
+            is_generated=True,
         )
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

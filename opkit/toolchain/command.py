@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,19 +25,15 @@ from opkit.toolchain.opapi import OPAPI_LIBRARY
 from opkit.toolchain.project import Project
 from opkit.toolchain.tiling_structs import tiling_structs
 from opkit.toolchain.toolkit import Toolkit
+from opkit.toolchain.unit import CompileUnit, LinkUnit, Variant, is_for_linker
 
 __all__ = [
-    "CompileUnit",
     "KernelPreamble",
-    "LinkUnit",
-    "Variant",
     "absent_unit",
-    "compile_argv",
     "host_argv",
     "kernel_units",
     "kernel_variants",
     "library_units",
-    "link_argv",
     "opapi_unit",
     "skipped_bindings",
     "template_listing",
@@ -51,51 +47,6 @@ TORCH_TARGET_VERSION = "0x020a000000000000"
 
 
 @dataclass(frozen=True)
-class Variant:
-    """One kernel variant: an operator for one combination of dtypes and formats."""
-
-    spec: OpSpec
-    index: int
-    """Which of the operator's combinations."""
-    file: str
-    """Its shared object in the artifact folder."""
-    callable: bool = True
-    """False where an earlier combination has the same dtypes: a call names dtypes only."""
-
-
-@dataclass(frozen=True)
-class CompileUnit:
-    """One translation unit."""
-
-    name: str
-    """The file that it makes."""
-    kind: str
-    """`kernel`, `template`, `op_host`, `numpy_ext`, `torch_ext` or `op_api`."""
-    source: Path
-    """The user's file."""
-    text: str | None
-    """The translation unit where the toolchain writes it; None: it is `source` itself."""
-    flags: tuple[str, ...]
-    """Everything but the compiler, the input and the outputs."""
-    linked: bool
-    """Whether the compiler also links, so that `name` is a shared object."""
-    template: Variant | None = None
-    """For a kernel that is a template: its variant. Its instances are still to be read."""
-    function: str = ""
-    """The function of a kernel, without template arguments."""
-
-
-@dataclass(frozen=True)
-class LinkUnit:
-    """One shared object made of several objects."""
-
-    name: str
-    objects: tuple[str, ...]
-    """Names of the compile units that it is made of."""
-    flags: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class KernelPreamble:
     """What comes before an operator's kernel source in its translation unit."""
 
@@ -105,32 +56,6 @@ class KernelPreamble:
     """The struct that GET_TILING_DATA reads where the kernel does not say."""
     options: tuple[str, ...] = ()
     """Further compiler options."""
-
-
-def compile_argv(
-    compiler: Compiler, unit: CompileUnit, *, source: Path, output: Path, depfile: Path
-) -> list[str]:
-    """Return the command that compiles a unit.
-
-    Args:
-        source: the file to compile: the unit's source, or where its text was written.
-        depfile: gets the names of all headers that were read.
-    """
-    mode = "-shared" if unit.linked else "-c"
-    dependencies = [] if "-MMD" in unit.flags else ["-MD"]
-    inputs = [*dependencies, "-MF", str(depfile), "-MT", "unit", "-o", str(output), str(source)]
-    libraries = [flag for flag in unit.flags if _is_for_linker(flag)]
-    flags = [flag for flag in unit.flags if flag not in libraries]
-    # The linker reads libraries after the objects that need them.
-    return [*compiler.argv, *flags, mode, *inputs, *libraries]
-
-
-def link_argv(
-    compiler: Compiler, unit: LinkUnit, *, objects: Sequence[Path], output: Path
-) -> list[str]:
-    """Return the command that links a unit's objects."""
-    names = [str(path) for path in objects]
-    return [*compiler.argv, "-shared", "-fPIC", "-s", "-o", str(output), *names, *unit.flags]
 
 
 def kernel_variants(spec: OpSpec, npu_arch: str) -> tuple[Variant, ...]:
@@ -212,7 +137,7 @@ def kernel_units(
 
 def template_listing(unit: CompileUnit) -> CompileUnit:
     """Return the unit that preprocesses a kernel template for what it says of its instances."""
-    flags = [flag for flag in unit.flags if flag != "-s" and not _is_for_linker(flag)]
+    flags = [flag for flag in unit.flags if flag != "-s" and not is_for_linker(flag)]
     return replace(
         unit,
         name=f"{unit.name.removesuffix('.so')}.templates.o",
@@ -364,10 +289,6 @@ def absent_unit(project: Project, toolkit: Toolkit, compiler: Compiler, source: 
 
 def _object_name(source: Path) -> str:
     return ".".join((*source.parts[:-1], source.stem, "o"))
-
-
-def _is_for_linker(flag: str) -> bool:
-    return flag.startswith(("-l", "-L", "-Wl,"))
 
 
 def _find_kernel(source: Path, spec: OpSpec, toolkit: Toolkit) -> Kernel:

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from opkit.errors import BuildError, SetupError, UsageError
 from opkit.files import write_aside
-from opkit.toolchain.command import compile_argv, opapi_unit
+from opkit.toolchain.command import opapi_unit
 from opkit.toolchain.compiler import find_compiler
 from opkit.toolchain.diagnostics import compiler_crash
 from opkit.toolchain.manifest import KERNEL_NAMES, MANIFEST_NAME, listed_files
 from opkit.toolchain.opapi import OPAPI_LIBRARY, api_header, api_source, header_name
 from opkit.toolchain.project_build import Artifact, library_dir
 from opkit.toolchain.toolkit import Toolkit
+from opkit.toolchain.unit import compile_argv
 
 __all__ = ["LIBRARY_KINDS", "build_library"]
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import opkit
 from opkit.chips import Chip
 from opkit.schema import OpSpec, TensorSpec
-from opkit.toolchain.command import HOST_LIBRARY, Variant, kernel_variants
+from opkit.toolchain.command import HOST_LIBRARY, kernel_variants
 from opkit.toolchain.project import Project
+from opkit.toolchain.unit import Variant
 
 __all__ = ["KERNEL_NAMES", "MANIFEST_NAME", "kernel_names_text", "listed_files", "manifest_text"]
 

@@ -24,9 +24,7 @@ from opkit.toolchain.binary_list import listed_combinations, only_listed
 from opkit.toolchain.cache import BuildCache
 from opkit.toolchain.command import (
     HOST_LIBRARY,
-    CompileUnit,
     KernelPreamble,
-    LinkUnit,
     absent_unit,
     kernel_units,
     kernel_variants,
@@ -61,6 +59,7 @@ from opkit.toolchain.project import Project
 from opkit.toolchain.session import Session, UnitResult
 from opkit.toolchain.state import BuildState, UnitState
 from opkit.toolchain.toolkit import Toolkit
+from opkit.toolchain.unit import CompileUnit, LinkUnit
 
 __all__ = [
     "Artifact",

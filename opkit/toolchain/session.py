@@ -13,12 +13,12 @@ from pathlib import Path
 
 from opkit.errors import BuildError
 from opkit.toolchain.cache import BuildCache, unit_key
-from opkit.toolchain.command import CompileUnit, LinkUnit, compile_argv, link_argv
 from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.depfile import parse_depfile
 from opkit.toolchain.digests import FileDigests, FileStat
 from opkit.toolchain.processes import ProcessGroup
 from opkit.toolchain.state import BuildState
+from opkit.toolchain.unit import CompileUnit, LinkUnit, compile_argv, link_argv
 
 __all__ = ["Session", "UnitResult"]
 

@@ -12,13 +12,12 @@ from opkit.chips import find_chip
 from opkit.errors import UsageError
 from opkit.toolchain import Compiler, Project, Toolkit, load_project
 from opkit.toolchain.command import (
-    compile_argv,
     kernel_units,
     kernel_variants,
     library_units,
-    link_argv,
     skipped_bindings,
 )
+from opkit.toolchain.unit import compile_argv, link_argv
 
 GCC = Compiler(argv=("g++",), family="gcc", version="12.2.0", identity="g")
 CLANG = Compiler(argv=("clang++",), family="clang", version="16.0.0", identity="c")

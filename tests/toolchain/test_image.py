@@ -109,3 +109,18 @@ def test_what_cannot_be_compiled_is_refused(tmp_path: Path) -> None:
         compile_kernel("void helper() {}", cache_dir=tmp_path)
     with pytest.raises(UsageError, match='"mixed" is no mode of a kernel: there is vector'):
         compile_kernel("", kernels=["kernel"], mode="mixed", cache_dir=tmp_path)
+
+
+def test_generated_texts_are_compiled_without_what_is_beside_the_basic_api(tmp_path: Path) -> None:
+    text = PROLOGUE + KERNEL % ("", "Tanh(LocalTensor<float>(), LocalTensor<float>(), 8);")
+    compile_kernel(text, cache_dir=tmp_path)
+    with pytest.raises(BuildError, match="1 error") as caught:
+        compile_kernel(text, cache_dir=tmp_path, is_generated=True)
+    assert "Tanh" in str(caught.value.diagnostics[0])
+
+
+@pytest.mark.parametrize("header", ["", "#include <cmath>\n"])
+def test_generated_texts_have_the_numbers_that_are_none(tmp_path: Path, header: str) -> None:
+    text = header + PROLOGUE + KERNEL % ("", "reinterpret_cast<float*>(x)[0] = NAN + INFINITY;")
+    assert compile_kernel(text, cache_dir=tmp_path, is_generated=True).log == ""
+    assert compile_kernel(text + header, cache_dir=tmp_path, is_generated=True).log == ""

@@ -2,10 +2,16 @@
 /// library.
 #pragma once
 
-#include <cmath>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#ifndef OPKIT_BASIC_API_ONLY
+#include <cmath>  // kernels call its functions without including it
+#else
+// All that such texts take from it.
+#define NAN (__builtin_nanf(""))
+#define INFINITY (__builtin_inff())
+#endif
 
 namespace AscendC::Std {
 
@@ -97,7 +103,7 @@ inline T abs(const T src) {
 /// One rounding, as the scalar unit's.
 template <typename T>
 inline T sqrt(const T src) {
-  return static_cast<T>(std::sqrt(static_cast<float>(src)));
+  return static_cast<T>(__builtin_sqrtf(static_cast<float>(src)));
 }
 
 }  // namespace AscendC::Std
