@@ -3,6 +3,7 @@ random numbers."""
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -156,6 +157,8 @@ def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> N
 
 _DIMS, _MOST_INDICES = 6, 4
 _GATHER, _PUT, _ADD = 0, 1, 2
+_LINE_BYTES = 64
+"""Of a core's data cache."""
 
 
 def _by_places(program: Compiled, node: Node, arrays: Sequence[Any], result: Any) -> None:
@@ -177,14 +180,17 @@ def _by_places(program: Compiled, node: Node, arrays: Sequence[Any], result: Any
     is_rows = inner[1:] == (1, 1, 0) and (action != _ADD or node.output.dtype == "float32")
     axes = [(1, 0, 0, 0)] * (_DIMS - len(axes)) + axes
     sizes, plain_steps, table_steps, places = zip(*reversed(axes), strict=True)
-    plan = struct.pack("=6Iq", size, action, kind, 1, 4, is_rows, 0)
+    together = 1 if action == _GATHER else _LINE_BYTES // math.gcd(_LINE_BYTES, x.shape[-1] * size)
+    plan = struct.pack("=8Iq", size, action, kind, 1, 4, is_rows, 0, together, 0)
     plan += struct.pack("=18q", *sizes, *plain_steps, *table_steps)
     plan += struct.pack("=8q", *places, table.shape[axis], _steps(table)[axis])
     plan += bytes(64 * (_MOST_INDICES - 1))
     rows = plain.size // sizes[0]
-    cores = max(1, min(_cores(program), rows, plain.size // 256))
-    # Elements that go to one place are on one core where lines are: others wait for each other.
-    if action != _GATHER and axis != x.ndim - 1:
+    cores = max(1, min(_cores(program), rows // together, plain.size // 256))
+    # What goes to one place is on one core where lines are, and so is what goes to one line of a
+    # data cache where the lines are all of the table's: others wait for each other.
+    is_apart = axis == x.ndim - 1 and (plain.shape[:-1] == table.shape[:-1])
+    if action != _GATHER and not is_apart:
         cores = 1
     arguments = {"table": table, "plain": plain, "i0": index}
     parameters = ["table", "plain", "i0", "i1", "i2", "i3"]

@@ -19,11 +19,20 @@ class Elements {
     pipe_.InitBuffer(space_, 2 * kPiece);
   }
 
+  /// Rows that follow each other are a core's: what is gathered goes out by copies of many elements, and what is put or
+  /// added element by element lies in cache lines that no other core writes.
+
   __aicore__ inline void run() {
     int64_t rows = 1;
     for (uint32_t d = 1; d < kCopyDims; ++d) rows *= p_.sizes[d];
-    const int64_t cores = GetBlockNum();
-    for (int64_t row = GetBlockIdx(); row < rows; row += cores) {
+    const int64_t cores = p_.cores > 0 && p_.cores < GetBlockNum() ? p_.cores : GetBlockNum();
+    if (GetBlockIdx() >= cores) return;
+    const int64_t together = p_.rows_together > 0 ? p_.rows_together : 1;
+    const int64_t groups = (rows + together - 1) / together;
+    const int64_t first = groups * GetBlockIdx() / cores * together;
+    const int64_t last = groups * (GetBlockIdx() + 1) / cores * together;
+    Outbox gathered(space_.Get<uint8_t>(), plain_);
+    for (int64_t row = first; row < last && row < rows; ++row) {
       int64_t rest = row;
       int64_t plain = 0;
       int64_t table = p_.table_offset;
@@ -45,9 +54,16 @@ class Elements {
         for (uint32_t k = 0; k < p_.index_count; ++k) {
           to += number(k, at[k] + i * p_.indices[k].strides[0]) * p_.indices[k].table_stride;
         }
-        element_at(to, plain + i * p_.plain_strides[0]);
+        if (p_.action == ElementsPlan::kGather) {
+          gather_element(gathered, to, plain + i * p_.plain_strides[0]);
+        } else {
+          element_at(to, plain + i * p_.plain_strides[0]);
+        }
       }
     }
+    gathered.flush();
+    if (p_.action == ElementsPlan::kGather || p_.has_rows) return;
+    DataCacheCleanAndInvalid<uint8_t, CacheLine::ENTIRE_DATA_CACHE, DcciDst::CACHELINE_OUT>(global<uint8_t>(table_, 0));
   }
 
  private:
@@ -59,12 +75,22 @@ class Elements {
   }
 
   template <typename T>
-  __aicore__ inline void copy(int64_t table, int64_t plain) const {
-    if (p_.action == ElementsPlan::kGather) {
-      global<T>(plain_, plain).SetValue(0, global<T>(table_, table).GetValue(0));
-    } else {
-      global<T>(table_, table).SetValue(0, global<T>(plain_, plain).GetValue(0));
+  __aicore__ inline void gather(Outbox& to, int64_t table, int64_t plain) const {
+    to.put(plain, global<T>(table_, table).GetValue(0));
+  }
+
+  __aicore__ inline void gather_element(Outbox& to, int64_t table, int64_t plain) const {
+    switch (p_.element_bytes) {
+      case 8: gather<int64_t>(to, table, plain); break;
+      case 4: gather<int32_t>(to, table, plain); break;
+      case 2: gather<int16_t>(to, table, plain); break;
+      default: gather<uint8_t>(to, table, plain); break;
     }
+  }
+
+  template <typename T>
+  __aicore__ inline void put(int64_t table, int64_t plain) const {
+    global<T>(table_, table).SetValue(0, global<T>(plain_, plain).GetValue(0));
   }
 
   template <typename T>
@@ -88,10 +114,10 @@ class Elements {
   __aicore__ inline void element_at(int64_t table, int64_t plain) const {
     if (p_.action != ElementsPlan::kAdd) {
       switch (p_.element_bytes) {
-        case 8: copy<int64_t>(table, plain); break;
-        case 4: copy<int32_t>(table, plain); break;
-        case 2: copy<int16_t>(table, plain); break;
-        default: copy<uint8_t>(table, plain); break;
+        case 8: put<int64_t>(table, plain); break;
+        case 4: put<int32_t>(table, plain); break;
+        case 2: put<int16_t>(table, plain); break;
+        default: put<uint8_t>(table, plain); break;
       }
       return;
     }

@@ -43,49 +43,51 @@ __aicore__ inline float real_at(Kind kind, GM_ADDR x, int64_t at) {
   }
 }
 
-__aicore__ inline void put_real(Kind kind, GM_ADDR x, int64_t at, float value) {
+__aicore__ inline void put_real(Kind kind, Outbox& to, int64_t at, float value) {
   switch (kind) {
-    case Kind::F32: global<float>(x, at).SetValue(0, value); break;
-    case Kind::F16: global<half>(x, at).SetValue(0, static_cast<half>(value)); break;
-    default: global<bfloat16_t>(x, at).SetValue(0, ToBfloat16(value)); break;
+    case Kind::F32: to.put(at, value); break;
+    case Kind::F16: to.put(at, static_cast<half>(value)); break;
+    default: to.put(at, ToBfloat16(value)); break;
   }
 }
 
-__aicore__ inline void put_whole(Kind kind, GM_ADDR x, int64_t at, int64_t value) {
+__aicore__ inline void put_whole(Kind kind, Outbox& to, int64_t at, int64_t value) {
   switch (kind) {
-    case Kind::S64: global<int64_t>(x, at).SetValue(0, value); break;
-    case Kind::S32: global<int32_t>(x, at).SetValue(0, static_cast<int32_t>(value)); break;
-    case Kind::S16: global<int16_t>(x, at).SetValue(0, static_cast<int16_t>(value)); break;
-    default: global<uint8_t>(x, at).SetValue(0, static_cast<uint8_t>(value)); break;
+    case Kind::S64: to.put(at, value); break;
+    case Kind::S32: to.put(at, static_cast<int32_t>(value)); break;
+    case Kind::S16: to.put(at, static_cast<int16_t>(value)); break;
+    default: to.put(at, static_cast<uint8_t>(value)); break;
   }
 }
 
-__aicore__ inline void copy_element(Kind kind, GM_ADDR from, int64_t at, GM_ADDR to, int64_t place) {
+__aicore__ inline void put_element(Kind kind, GM_ADDR from, int64_t at, Outbox& to, int64_t place) {
   switch (kind) {
-    case Kind::S64: global<int64_t>(to, place).SetValue(0, global<int64_t>(from, at).GetValue(0)); break;
+    case Kind::S64: to.put(place, global<int64_t>(from, at).GetValue(0)); break;
     case Kind::F32:
-    case Kind::S32: global<int32_t>(to, place).SetValue(0, global<int32_t>(from, at).GetValue(0)); break;
+    case Kind::S32: to.put(place, global<int32_t>(from, at).GetValue(0)); break;
     case Kind::F16:
     case Kind::BF16:
-    case Kind::S16: global<int16_t>(to, place).SetValue(0, global<int16_t>(from, at).GetValue(0)); break;
-    default: global<uint8_t>(to, place).SetValue(0, global<uint8_t>(from, at).GetValue(0)); break;
+    case Kind::S16: to.put(place, global<int16_t>(from, at).GetValue(0)); break;
+    default: to.put(place, global<uint8_t>(from, at).GetValue(0)); break;
   }
 }
 
-__aicore__ inline void put_place(const LinePlan& p, GM_ADDR places, int64_t at, int64_t number) {
-  if (places == nullptr) return;
+__aicore__ inline void put_place(const LinePlan& p, Outbox& to, int64_t at, int64_t number) {
   if (p.has_short_places != 0) {
-    global<int32_t>(places, at).SetValue(0, static_cast<int32_t>(number));
+    to.put(at, static_cast<int32_t>(number));
   } else {
-    global<int64_t>(places, at).SetValue(0, number);
+    to.put(at, number);
   }
 }
 
-/// Calls `line(first, place)` for the lines of this core: the first element of one, and of its result.
+/// Calls `line(first, place)` for the lines of this core: the first element of one, and of its result. Lines that
+/// follow each other are a core's, so that their results go out together.
 template <typename Line>
 __aicore__ inline void for_each_line(const LinePlan& p, const Line& line) {
   const int64_t cores = GetBlockNum();
-  for (int64_t i = GetBlockIdx(); i < p.outer * p.inner; i += cores) {
+  const int64_t count = p.outer * p.inner;
+  const int64_t end = count * (GetBlockIdx() + 1) / cores;
+  for (int64_t i = count * GetBlockIdx() / cores; i < end; ++i) {
     const int64_t outer = i / p.inner;
     const int64_t inner = i % p.inner;
     line(outer * p.length * p.inner + inner, outer * p.kept * p.inner + inner);
@@ -98,8 +100,11 @@ __aicore__ inline void sort_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, con
   const auto length = static_cast<uint32_t>(p.length);
   TPipe pipe;
   TBuf<TPosition::VECCALC> space;
-  pipe.InitBuffer(space, (p.length + 3) / 4 * 4 * 24);
   const uint32_t padded = (length + 3) / 4 * 4;
+  pipe.InitBuffer(space, padded * 24 + 2 * Outbox::kBytes);
+  const LocalTensor<uint8_t> out = space.Get<uint8_t>()[padded * 24];
+  Outbox values_out(out, values);
+  Outbox places_out(out[Outbox::kBytes], places);
   const LocalTensor<int64_t> keys = space.Get<int64_t>();
   const LocalTensor<int32_t> numbers = keys[padded * 2].ReinterpretCast<int32_t>();
   for_each_line(p, [&](int64_t first, int64_t place) {
@@ -133,10 +138,12 @@ __aicore__ inline void sort_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, con
     }
     for (int64_t i = 0; i < p.kept; ++i) {
       const int64_t number = numbers.GetValue(from + static_cast<uint32_t>(i));
-      if (values != nullptr) copy_element(kind, x, first + number * p.inner, values, place + i * p.inner);
-      put_place(p, places, place + i * p.inner, number);
+      if (values != nullptr) put_element(kind, x, first + number * p.inner, values_out, place + i * p.inner);
+      if (places != nullptr) put_place(p, places_out, place + i * p.inner, number);
     }
   });
+  values_out.flush();
+  places_out.flush();
 }
 
 /// Running sums and products of each line.
@@ -144,13 +151,17 @@ __aicore__ inline void scan_lines(GM_ADDR x, GM_ADDR out, const LinePlan& p) {
   const auto kind = static_cast<Kind>(p.kind);
   const auto result = static_cast<Kind>(p.result_kind);
   const bool is_product = p.action == LinePlan::kProduct;
+  TPipe pipe;
+  TBuf<TPosition::VECCALC> space;
+  pipe.InitBuffer(space, Outbox::kBytes);
+  Outbox results(space.Get<uint8_t>(), out);
   for_each_line(p, [&](int64_t first, int64_t place) {
     if (is_float(result)) {
       float sum = is_product ? 1.0f : 0.0f;
       for (int64_t i = 0; i < p.length; ++i) {
         const float value = real_at(kind, x, first + i * p.inner);
         sum = is_product ? sum * value : sum + value;
-        put_real(result, out, place + i * p.inner, sum);
+        put_real(result, results, place + i * p.inner, sum);
       }
       return;
     }
@@ -158,23 +169,29 @@ __aicore__ inline void scan_lines(GM_ADDR x, GM_ADDR out, const LinePlan& p) {
     for (int64_t i = 0; i < p.length; ++i) {
       const auto value = static_cast<uint64_t>(key_at(kind, x, first + i * p.inner));
       sum = is_product ? sum * value : sum + value;
-      put_whole(result, out, place + i * p.inner, static_cast<int64_t>(sum));
+      put_whole(result, results, place + i * p.inner, static_cast<int64_t>(sum));
     }
   });
+  results.flush();
 }
 
 /// The sum or product of whole numbers of each line.
 __aicore__ inline void fold_lines(GM_ADDR x, GM_ADDR out, const LinePlan& p) {
   const auto kind = static_cast<Kind>(p.kind);
   const bool is_product = p.action == LinePlan::kProduct;
+  TPipe pipe;
+  TBuf<TPosition::VECCALC> space;
+  pipe.InitBuffer(space, Outbox::kBytes);
+  Outbox results(space.Get<uint8_t>(), out);
   for_each_line(p, [&](int64_t first, int64_t place) {
     uint64_t sum = is_product ? 1 : 0;
     for (int64_t i = 0; i < p.length; ++i) {
       const auto value = static_cast<uint64_t>(key_at(kind, x, first + i * p.inner));
       sum = is_product ? sum * value : sum + value;
     }
-    put_whole(static_cast<Kind>(p.result_kind), out, place, static_cast<int64_t>(sum));
+    put_whole(static_cast<Kind>(p.result_kind), results, place, static_cast<int64_t>(sum));
   });
+  results.flush();
 }
 
 /// The largest or smallest element of each line and its place, or the running ones. NaN goes before all others.
@@ -182,6 +199,15 @@ __aicore__ inline void extreme_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, 
   const auto kind = static_cast<Kind>(p.kind);
   const bool is_least = p.is_descending == 0;
   const bool is_running = p.kept == p.length && p.action == LinePlan::kRunning;
+  TPipe pipe;
+  TBuf<TPosition::VECCALC> space;
+  pipe.InitBuffer(space, 2 * Outbox::kBytes);
+  Outbox values_out(space.Get<uint8_t>(), values);
+  Outbox places_out(space.Get<uint8_t>()[Outbox::kBytes], places);
+  const auto put = [&](int64_t from, int64_t place, int64_t number) {
+    if (values != nullptr) put_element(kind, x, from, values_out, place);
+    if (places != nullptr) put_place(p, places_out, place, number);
+  };
   for_each_line(p, [&](int64_t first, int64_t place) {
     int64_t best = 0;
     int64_t number = -1;
@@ -193,14 +219,12 @@ __aicore__ inline void extreme_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, 
         best = key;
         number = i;
       }
-      if (!is_running) continue;
-      copy_element(kind, x, first + number * p.inner, values, place + i * p.inner);
-      put_place(p, places, place + i * p.inner, number);
+      if (is_running) put(first + number * p.inner, place + i * p.inner, number);
     }
-    if (is_running) return;
-    if (values != nullptr) copy_element(kind, x, first + number * p.inner, values, place);
-    put_place(p, places, place, number);
+    if (!is_running) put(first + number * p.inner, place, number);
   });
+  values_out.flush();
+  places_out.flush();
 }
 
 }  // namespace opkit::kernels

@@ -40,8 +40,10 @@ struct ElementsPlan {
   uint32_t action;
   uint32_t kind;  ///< of the elements that are added
   uint32_t index_count;
-  uint32_t index_bytes;  ///< 4 or 8
-  uint32_t has_rows;     ///< dim 0 lies side by side on both sides, and no number changes along it
+  uint32_t index_bytes;    ///< 4 or 8
+  uint32_t has_rows;       ///< dim 0 lies side by side on both sides, and no number changes along it
+  uint32_t cores;          ///< that take part at most; 0: all
+  uint32_t rows_together;  ///< put or added by one core: their elements fill whole lines of 64 bytes; 0: each by itself
   int64_t table_offset;
   int64_t sizes[kCopyDims];
   int64_t plain_strides[kCopyDims];

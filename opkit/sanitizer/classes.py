@@ -10,7 +10,10 @@ from opkit.errors import FAULT_IDS, UsageError
 
 __all__ = ["CLASSES", "TOOLS", "FindingClass", "class_of_fault", "find_class"]
 
-TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck", "leakcheck", "queuecheck", "apicheck")
+TOOLS = (
+    *("memcheck", "initcheck", "racecheck", "cachecheck", "synccheck", "leakcheck"),
+    *("queuecheck", "apicheck"),
+)
 
 _EXAMPLES = Path(__file__).parent / "examples"
 
@@ -66,6 +69,11 @@ _CORES = (
     "Blocks run at the same time and in any order. Only SyncAll and signals between cores order "
     "what they do to global memory; atomic writes may meet."
 )
+_CACHE = (
+    "GetValue and SetValue of global memory go through a data cache that each core has for itself, "
+    "in lines of 64 bytes; copies do not. The emulator has no caches, so the result here is right, "
+    "but on the chip it need not be."
+)
 _INIT = (
     "Local memory holds what the kernel before left there, outputs and workspaces what was in "
     "memory. Each byte is followed from its first write; padding behind the last written byte of a "
@@ -83,6 +91,28 @@ CLASSES: tuple[FindingClass, ...] = (
     ),
     FindingClass(
         "RACE-CORES-WRITE", "racecheck", "two blocks write the same bytes, in no order", _CORES
+    ),
+    FindingClass(
+        "CACHE-LOST-WRITE",
+        "cachecheck",
+        "a cache line that several write, and one as a whole",
+        f"{_CACHE} A line that SetValue has changed is written back as a whole, at some time, by "
+        "DataCacheCleanAndInvalid or at the end: what others have written to it since it was "
+        "loaded is undone.",
+    ),
+    FindingClass(
+        "CACHE-UNWRITTEN",
+        "cachecheck",
+        "a read of what SetValue has left in a data cache",
+        f"{_CACHE} Until DataCacheCleanAndInvalid a copy, or another core, reads what was in "
+        "global memory before.",
+    ),
+    FindingClass(
+        "CACHE-STALE-READ",
+        "cachecheck",
+        "a GetValue of a line that was loaded before others wrote it",
+        f"{_CACHE} A line stays there once it was loaded, and GetValue takes it from there. "
+        "Looked at for the 512 lines or more that were loaded last.",
     ),
     FindingClass("INIT-READ", "initcheck", "an instruction reads bytes never written", _INIT),
     FindingClass("INIT-COPY-OUT", "initcheck", "a copy writes out bytes never written", _INIT),

@@ -24,6 +24,7 @@ _DETECTORS = {
     "memcheck": ("memory", "free"),
     "initcheck": ("init",),
     "racecheck": ("race", "cross"),
+    "cachecheck": ("cache",),
     "synccheck": ("leak",),
     "leakcheck": ("leak", "memory"),
     "apicheck": ("overlap",),

@@ -13,8 +13,8 @@ from opkit.sanitizer import Check
 RANDOM = np.random.default_rng(5)
 
 PICKED = {
-    "each element its own place": ((6, 5), (4, 5), 0, "float16"),
-    "places along the last axis": ((3, 4, 9), (3, 4, 7), -1, "int8"),
+    "each element its own place": ((6, 50), (12, 50), 0, "float16"),
+    "places along the last axis": ((30, 4, 9), (30, 4, 7), -1, "int8"),
     "whole rows, by one place each": ((7, 3, 20), (1, 5, 1), 1, "float32"),
 }
 
@@ -52,11 +52,11 @@ def test_what_is_picked_along_an_axis_is_what_numpy_picks(name: str) -> None:
 )
 def test_what_is_put_or_added_is_what_numpy_gives(dtype: str, axis: int, is_added: bool) -> None:
     kernel = _put(dtype, axis, is_added)
-    x = RANDOM.integers(-9, 9, (6, 8)).astype(dtype)
-    source = RANDOM.integers(-9, 9, (4, 8) if axis == 0 else (6, 4)).astype(dtype)
+    x = RANDOM.integers(-9, 9, (6, 8) if axis == 0 else (150, 8)).astype(dtype)
+    source = RANDOM.integers(-9, 9, (4, 8) if axis == 0 else (150, 4)).astype(dtype)
     # Each place once where elements replace others: which one is last is not said.
     index = np.array([4, 0, 2, 5] if not is_added else [4, 0, 4, -1], np.int32)
-    index = index.reshape(4, 1) if axis == 0 else np.tile(index, (6, 1))
+    index = index.reshape(4, 1) if axis == 0 else np.tile(index, (150, 1))
     with Check(()) as checks:
         actual = kernel(x, index, source)
     assert not checks.findings, checks.findings[0]
@@ -73,9 +73,9 @@ def test_what_is_put_or_added_is_what_numpy_gives(dtype: str, axis: int, is_adde
 def _put(dtype: str, axis: int, is_added: bool) -> oc.Compiled:
     return oc.compile(
         lambda x, index, source: x.apply("put_along", index, source, axis=axis, add=is_added),
-        Spec("x", (6, 8), dtype),
-        Spec("index", (4, 1) if axis == 0 else (6, 4), "int32"),
-        Spec("source", (4, 8) if axis == 0 else (6, 4), dtype),
+        Spec("x", (6, 8) if axis == 0 else (150, 8), dtype),
+        Spec("index", (4, 1) if axis == 0 else (150, 4), "int32"),
+        Spec("source", (4, 8) if axis == 0 else (150, 4), dtype),
     )
 
 

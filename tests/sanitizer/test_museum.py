@@ -11,6 +11,8 @@ from opkit.sanitizer import CLASSES, Finding, FindingClass, find_class
 CheckKernel = Callable[..., tuple[Finding, ...]]
 # The others are shown by tests/sanitizer/test_outputs.py.
 SHOWN = [row for row in CLASSES if not row.needs_operator]
+# Takes two blocks.
+SHARED = ("RACE-CORES", "CACHE-LOST")
 Look = Callable[[FindingClass, str], tuple[Finding, ...]]
 
 
@@ -20,7 +22,7 @@ def look(check_kernel: CheckKernel, check_text: CheckKernel) -> Look:
         if row.is_program:
             options = {"unused": row.id == "MEM-UNUSED", "padding": row.id == "MEM-PADDING"}
             return check_text(text, **options)
-        return check_kernel(text, block_dim=2 if row.id.startswith("RACE-CORES") else 1)
+        return check_kernel(text, block_dim=2 if row.id.startswith(SHARED) else 1)
 
     return check
 

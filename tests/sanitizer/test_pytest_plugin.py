@@ -88,6 +88,6 @@ def test_tools_and_suppressions_choose(folder: Path) -> None:
 
 
 def test_a_wrong_tool_is_refused(folder: Path) -> None:
-    done = run(folder, "--opkit-check", "--opkit-check-tool", "cachecheck")
+    done = run(folder, "--opkit-check", "--opkit-check-tool", "catcheck")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert '"cachecheck" is not a tool' in done.stderr
+    assert '"catcheck" is not a tool' in done.stderr

@@ -37,6 +37,12 @@ enum class MaskForm : uint8_t {
 /// Bit of Instr::mode, Select only: its scalar lies in the compare register.
 constexpr uint8_t kScalarInRegister = 128;
 
+/// Instr::mode of a GetValue or SetValue of global memory that does not go through the core's data cache.
+constexpr uint8_t kPastCache = 1;
+
+/// Instr::mode of a DataCacheCleanAndInvalid of all lines.
+constexpr uint8_t kWholeCache = 1;
+
 /// Instr::mode of a SetFlag or WaitFlag that a queue issues, not the kernel itself.
 constexpr uint8_t kQueueSignal = 1;
 

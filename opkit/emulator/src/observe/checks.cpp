@@ -15,7 +15,7 @@ class CheckObserver final : public Observer {
  public:
   explicit CheckObserver(const CheckOptions& options) : options_(options) {
     if (options.race) detectors_.push_back(make_race_check(options));
-    if (options.cross) detectors_.push_back(make_cross_check(options));
+    if (options.cross || options.cache) detectors_.push_back(make_cross_check(options));
     if (options.init) detectors_.push_back(make_init_check(options));
     if (options.free) detectors_.push_back(make_free_check(options));
     if (options.overlap) detectors_.push_back(make_overlap_check(options));
@@ -112,6 +112,7 @@ CheckOptions united() {
     const CheckOptions& options = session->options();
     all.race |= options.race;
     all.cross |= options.cross;
+    all.cache |= options.cache;
     all.init |= options.init;
     all.free |= options.free;
     all.overlap |= options.overlap;
@@ -126,6 +127,7 @@ CheckOptions united() {
 bool* find_detector(CheckOptions& options, std::string_view name) {
   if (name == "race") return &options.race;
   if (name == "cross") return &options.cross;
+  if (name == "cache") return &options.cache;
   if (name == "init") return &options.init;
   if (name == "leak") return &options.leak;
   if (name == "overlap") return &options.overlap;

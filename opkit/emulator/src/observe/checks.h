@@ -16,6 +16,7 @@ namespace opkit {
 struct CheckOptions {
   bool race = false;     ///< accesses of two pipes of a core that no flag orders
   bool cross = false;    ///< accesses of two cores to global memory that nothing orders
+  bool cache = false;    ///< scalar accesses to global memory that the cores' data caches make wrong
   bool init = false;     ///< reads of bytes that nothing wrote
   bool free = false;     ///< accesses of tensors behind their FreeTensor
   bool overlap = false;  ///< results of vector instructions over a source, where the documents forbid it

@@ -1,285 +1,156 @@
 // Accesses of two cores to the same bytes of global memory, one of them a write, that no SyncAll or signal between
-// cores orders. Cores keep what they touched, with a clock that their own signals advance; launch_end compares.
-// A signal is taken to cover all that its core did before, also where it names one pipe: never an alarm too many.
+// cores orders; and those that the cores' data caches make wrong although they are in order. Cores keep what they
+// touched, and when; launch_end compares.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 
 #include "core/launch_state.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
+#include "observe/cache_lines.h"
 #include "observe/checks.h"
+#include "observe/core_clocks.h"
+#include "observe/gm_accesses.h"
 #include "observe/merged_ranges.h"
 
 namespace opkit {
 namespace {
 
-using Clock = std::vector<uint64_t>;  // by core index
-
-void join(Clock& into, const Clock& from) {
-  for (size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
-}
-
-/// A run of bytes that one instruction of one core has touched, in one or several executions.
-struct Segment {
-  uint64_t begin;
-  uint64_t end;
-  uint32_t core;
-  uint32_t seen;  ///< index into what the core had seen of the others
-  uint64_t own;   ///< its own time
-  bool is_write;
-  bool is_atomic;
-  uint64_t instruction;
-  AccessSite site;
-  DType dtype;
+/// How each kind of conflict is told: "<core> <text> <core or "it"> <what>".
+struct CacheRow {
+  const char* id;
+  const char* text;
+  const char* what;
+  const char* help;
 };
-
-struct CoreState {
-  std::vector<std::shared_ptr<const Clock>> seen;  ///< times of the other cores; the last is the present one
-  uint64_t own = 1;                                ///< advanced by each signal of its own
-  std::vector<Segment> segments;
-  size_t open[8] = {};  ///< segments that the next access may lengthen
-  uint32_t open_count = 0;
-  uint32_t next_open = 0;
-  std::vector<ByteRange> ranges;  ///< of the instruction at hand
-  Core core;                      ///< as it was at its first access, for the report
+constexpr CacheRow kCacheRows[] = {
+    {"CACHE-LOST-WRITE", " writes into a cache line of 64 bytes that ",
+     " has in its data cache and writes back as a whole, over what came between",
+     "write with DataCopyPad from the unified buffer, or give each core whole lines; or call DataCacheCleanAndInvalid "
+     "behind SetValue, and order the two"},
+    {"CACHE-UNWRITTEN", " reads bytes that ", " has set in its data cache, and not written to global memory yet",
+     "call DataCacheCleanAndInvalid<T, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(tensor) behind SetValue, "
+     "before what signals or copies"},
+    {"CACHE-STALE-READ", " reads a cache line that it loaded before ", " wrote to it: it may get what was there before",
+     "call DataCacheCleanAndInvalid<T, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(tensor) before GetValue"},
 };
 
 class CrossCheck final : public Detector {
  public:
-  explicit CrossCheck(const CheckOptions& options) : only_block_(options.only_block) {}
+  explicit CrossCheck(const CheckOptions& options)
+      : only_block_(options.only_block), finds_races_(options.cross), follows_caches_(options.cache) {}
 
   void launch_begin(const LaunchInfo& info) override {
-    cores_.clear();
-    cores_.resize(info.core_count);
+    clocks_.launch_begin(info.core_count);
+    if (follows_caches_) lines_.launch_begin(info.core_count);
+    accesses_.assign(info.core_count, CoreAccesses());
+    ranges_.assign(info.core_count, {});
+    seen_.assign(info.core_count, std::nullopt);
     cores_per_block_ = info.core_count / std::max(1u, info.block_dim);
-    barriers_.clear();
-    sets_.clear();
-    waits_.clear();
-    rounds_.clear();
-    channels_.clear();
-    words_.clear();
     gm_.clear();
     has_faulted_ = false;
   }
 
   void before(const Core& core, const Instr& instr) override {
-    if (cores_.size() == 1) return;
+    if (is_idle()) return;
     const OpRow& row = row_of(instr.op);
-    if (row.cost == Cost::cross_core) return release(core, instr);
+    if (row.cost == Cost::cross_core) {
+      if (follows_caches_) lines_.signal(core);
+      if (!clocks_.is_single()) clocks_.release(core, instr);
+      return;
+    }
     if (instr.op == Op::GetValue || instr.op == Op::SetValue) {
       const bool is_write = instr.op == Op::SetValue;
       const Operand& element = is_write ? instr.dst : instr.src[0];
-      if (element.space == Space::GM) {
-        touch(core, instr, element.address, size_bytes(element.dtype), is_write);
-        if (is_write) release_word(core, element.address);
-      }
+      if (element.space != Space::GM) return;
+      touch(core, instr, element.address, size_bytes(element.dtype), is_write, instr.mode != kPastCache);
+      if (is_write && !clocks_.is_single()) clocks_.release_word(core, element.address);
       return;
     }
+    if (instr.op == Op::DataCacheCleanAndInvalid) {
+      if (!follows_caches_) return;
+      if (instr.mode == kWholeCache) return lines_.clean(core, clocks_.now(core));
+      return lines_.clean_line(core, instr.dst.address, clocks_.now(core));
+    }
     if (row.family != Family::DataCopy && row.family != Family::Cube) return;
-    std::vector<ByteRange>& ranges = state_of(core).ranges;
+    std::vector<ByteRange>& ranges = ranges_[core.index];
     joined_ranges(core, instr, ranges);
     for (const ByteRange& range : ranges) {
       const Space space = range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
-      if (space == Space::GM) touch(core, instr, range.begin, range.bytes, range.is_write);
+      if (space == Space::GM) touch(core, instr, range.begin, range.bytes, range.is_write, false);
     }
   }
 
   void after(const Core& core, const Instr& instr) override {
-    if (cores_.size() == 1) return;
-    if (row_of(instr.op).cost == Cost::cross_core) return acquire(core, instr);
-    if (instr.op == Op::GetValue && instr.src[0].space == Space::GM) acquire_word(core, instr.src[0].address);
+    if (clocks_.is_single()) return;
+    if (row_of(instr.op).cost == Cost::cross_core) return clocks_.acquire(core, instr);
+    if (instr.op != Op::GetValue || instr.src[0].space != Space::GM) return;
+    if (!clocks_.acquire_word(core, instr.src[0].address) || !follows_caches_) return;
+    const Operand& word = instr.src[0];
+    lines_.acquired(core, word.address, clocks_.now(core));
+    // It reads what the other core has written, which it did not know of when the instruction began.
+    accesses_[core.index].add(access_of(core, instr, word.address, size_bytes(word.dtype), false, true));
   }
 
   void block_end(const Core& core) override {
     if (core.launch->stop_from.load() != ~0u) has_faulted_ = true;
+    if (follows_caches_) lines_.clean(core, clocks_.now(core));
   }
 
   void launch_end() override {
     // After a fault the cores have got as far as they happened to, and one has touched what it must not.
-    if (!has_faulted_) compare();
-    cores_.clear();
+    if (!has_faulted_) {
+      if (finds_races_) compare_races();
+      if (follows_caches_) {
+        lines_.compare(clocks_, accesses_, [this](const CacheConflict& conflict) { report_conflict(conflict); });
+      }
+    }
+    accesses_.clear();
   }
 
   std::vector<Finding> take() override { return findings_.take(); }
 
  private:
-  struct Barrier {
-    uint64_t arrived = 0;
-    std::vector<Clock> generations;
-  };
-  struct Signal {
-    uint32_t mode;
-    Clock clock;
-  };
-  /// A word of global memory as scalar code wrote it last.
-  struct Word {
-    uint32_t core = 0;
-    uint64_t own = 0;  ///< the writer's time
-    std::shared_ptr<const Clock> seen;
-  };
-  using FlagKey = std::pair<uint32_t, uint32_t>;  // core, flag
+  /// Races take two cores.
+  bool is_idle() const { return clocks_.is_single() && !follows_caches_; }
 
-  CoreState& state_of(const Core& core) {
-    std::unique_ptr<CoreState>& state = cores_[core.index];
-    if (state == nullptr) {
-      state = std::make_unique<CoreState>();
-      state->core = core;
-      state->seen.push_back(std::make_shared<const Clock>(cores_.size(), 0));
+  void touch(const Core& core, const Instr& instr, uint64_t begin, uint64_t bytes, bool is_write, bool is_cached) {
+    if (!seen_[core.index]) {
+      seen_[core.index] = core;
       // The launch's own list is gone when the report is written.
       const std::lock_guard<std::mutex> guard(lock_);
       if (gm_.empty()) gm_ = core.launch->launch->gm;
     }
-    return *state;
-  }
-
-  void touch(const Core& core, const Instr& instr, uint64_t begin, uint64_t bytes, bool is_write) {
-    CoreState& state = state_of(core);
-    const auto seen = static_cast<uint32_t>(state.seen.size() - 1);
-    const AccessSite site = site_of(instr);
-    const bool is_atomic = is_write && core.atomic_op != AtomicOp::None && instr.pipe != Pipe::S;
-    for (uint32_t i = 0; i < state.open_count; ++i) {
-      Segment& open = state.segments[state.open[i]];
-      if (open.seen != seen || open.own != state.own || open.is_write != is_write || open.is_atomic != is_atomic ||
-          open.site.line != site.line || open.site.op != site.op || open.site.file != site.file) {
-        continue;
-      }
-      if (begin < open.begin || begin > open.end) continue;
-      open.end = std::max(open.end, begin + bytes);
-      return;
-    }
-    state.segments.push_back(
-        {begin, begin + bytes, core.index, seen, state.own, is_write, is_atomic, core.issued, site, instr.dst.dtype});
-    constexpr uint32_t kOpenLimit = sizeof(state.open) / sizeof(state.open[0]);
-    state.open[state.next_open] = state.segments.size() - 1;
-    state.next_open = (state.next_open + 1) % kOpenLimit;
-    state.open_count = std::min(state.open_count + 1, kOpenLimit);
-  }
-
-  /// The core's clock as of now; whatever it does later has a later one.
-  Clock publish(const Core& core) {
-    CoreState& state = state_of(core);
-    Clock published = *state.seen.back();
-    published[core.index] = state.own++;
-    return published;
-  }
-
-  void receive(const Core& core, const Clock& clock) {
-    CoreState& state = state_of(core);
-    Clock next = *state.seen.back();
-    join(next, clock);
-    state.seen.push_back(std::make_shared<const Clock>(std::move(next)));
-  }
-
-  static std::pair<uint32_t, uint32_t> barrier_key(const Core& core, const Instr& instr) {
-    const LaunchState& launch = *core.launch;
-    uint32_t all = 0;
-    for (uint32_t i = 0; i < launch.core_count; ++i) all += instr.mode != 1 || launch.kind_of(i) == SubCore::AIV;
-    return {instr.mode, instr.count == 0 ? all : instr.count};
-  }
-
-  static uint64_t channel_of(const Core& core, const Instr& instr) {
-    if (instr.op != Op::IBSet && instr.op != Op::IBWait) return instr.dst.address;
-    return instr.dst.address + (core.block_count * instr.scalar_bits[1] + instr.scalar_bits[0]) * kBlockBytes;
-  }
-
-  void release(const Core& core, const Instr& instr) {
-    if (instr.op == Op::CrossCoreWaitFlag || instr.op == Op::IBWait) return;
-    if (instr.op == Op::SyncAll && instr.mode == 1 && core.kind == SubCore::AIC) return;
-    Clock clock = publish(core);
-    const std::lock_guard<std::mutex> guard(lock_);
-    if (instr.op == Op::SyncAll) {
-      const auto key = barrier_key(core, instr);
-      Barrier& barrier = barriers_[key];
-      const uint64_t generation = barrier.arrived++ / std::max(1u, key.second);
-      if (barrier.generations.size() <= generation) barrier.generations.emplace_back(cores_.size(), 0);
-      join(barrier.generations[generation], clock);
-      rounds_of(core.index, key) = generation;
-    } else if (instr.op == Op::CrossCoreSetFlag) {
-      sets_[{core.index, instr.event_id}].push_back({instr.mode, std::move(clock)});
+    const Segment access = access_of(core, instr, begin, bytes, is_write, is_cached);
+    if (!clocks_.is_single()) accesses_[core.index].add(access);
+    if (!follows_caches_) return;
+    if (is_cached) {
+      lines_.access(core, access);
     } else {
-      Clock& channel = channels_[channel_of(core, instr)];
-      channel.resize(cores_.size());
-      join(channel, clock);
+      lines_.copy(core, access);
     }
   }
 
-  void acquire(const Core& core, const Instr& instr) {
-    if (instr.op == Op::CrossCoreSetFlag || instr.op == Op::IBSet) return;
-    if (instr.op == Op::SyncAll && instr.mode == 1 && core.kind == SubCore::AIC) return;
-    Clock clock(cores_.size(), 0);
-    {
-      const std::lock_guard<std::mutex> guard(lock_);
-      if (instr.op == Op::SyncAll) {
-        const auto key = barrier_key(core, instr);
-        clock = barriers_[key].generations[rounds_of(core.index, key)];
-      } else if (instr.op == Op::CrossCoreWaitFlag) {
-        clock = signals_for(core, instr);
-      } else {
-        join(clock, channels_[channel_of(core, instr)]);
-      }
-    }
-    receive(core, clock);
-  }
-
-  /// Scalar code that writes a word may signal with it. Before it executes: whoever reads the new value finds it here.
-  void release_word(const Core& core, uint64_t address) {
-    CoreState& state = state_of(core);
-    const std::lock_guard<std::mutex> guard(lock_);
-    words_[address] = {core.index, state.own++, state.seen.back()};
-  }
-
-  /// Scalar code that reads a word which another core has written comes behind what that core did before.
-  void acquire_word(const Core& core, uint64_t address) {
-    Word word;
-    {
-      const std::lock_guard<std::mutex> guard(lock_);
-      const auto found = words_.find(address);
-      if (found == words_.end() || found->second.core == core.index) return;
-      word = found->second;
-    }
-    if ((*state_of(core).seen.back())[word.core] >= word.own) return;
-    Clock clock = *word.seen;
-    clock[word.core] = word.own;
-    receive(core, clock);
-  }
-
-  uint64_t& rounds_of(uint32_t core, std::pair<uint32_t, uint32_t> barrier) {
-    return rounds_[{core, barrier.first, barrier.second}];
-  }
-
-  /// The n-th wait of a flag follows the n-th signal of every core whose group signals it.
-  Clock signals_for(const Core& core, const Instr& instr) {
-    const LaunchState& launch = *core.launch;
-    const uint64_t round = waits_[{core.index, instr.event_id}]++;
-    Clock clock(cores_.size(), 0);
-    for (uint32_t i = 0; i < launch.core_count; ++i) {
-      const auto found = sets_.find({i, instr.event_id});
-      if (found == sets_.end() || found->second.size() <= round) continue;
-      const Signal& signal = found->second[round];
-      const bool is_same_block = i / launch.cores_per_block == core.index / launch.cores_per_block;
-      const bool is_same_kind = launch.kind_of(i) == core.kind;
-      const bool is_for_us = signal.mode == 0 ? is_same_kind : is_same_block && is_same_kind == (signal.mode == 1);
-      if (is_for_us) join(clock, signal.clock);
-    }
-    return clock;
+  Segment access_of(const Core& core, const Instr& instr, uint64_t begin, uint64_t bytes, bool is_write,
+                    bool is_cached) {
+    const bool is_atomic = is_write && core.atomic_op != AtomicOp::None && instr.pipe != Pipe::S;
+    return {begin,     begin + bytes, clocks_.now(core), is_write,       is_atomic,
+            is_cached, core.issued,   site_of(instr),    instr.dst.dtype};
   }
 
   bool is_ordered(const Segment& first, const Segment& second) const {
-    const Clock& first_seen = *cores_[first.core]->seen[first.seen];
-    const Clock& second_seen = *cores_[second.core]->seen[second.seen];
-    return second_seen[first.core] >= first.own || first_seen[second.core] >= second.own;
+    return clocks_.is_before(first.when, second.when) || clocks_.is_before(second.when, first.when);
   }
 
   /// Every segment that meets a write; most reads are of memory that nobody writes.
   std::vector<const Segment*> segments_to_compare() const {
     std::vector<std::pair<uint64_t, uint64_t>> written;
-    for (const auto& state : cores_) {
-      if (state == nullptr) continue;
-      for (const Segment& segment : state->segments) {
+    for (const CoreAccesses& accesses : accesses_) {
+      for (const Segment& segment : accesses.segments()) {
         if (segment.is_write) written.emplace_back(segment.begin, segment.end);
       }
     }
@@ -298,19 +169,18 @@ class CrossCheck final : public Detector {
       return after != written.begin() && (after - 1)->second > segment.begin;
     };
     std::vector<const Segment*> found;
-    for (const auto& state : cores_) {
-      if (state == nullptr) continue;
-      for (const Segment& segment : state->segments) {
+    for (const CoreAccesses& accesses : accesses_) {
+      for (const Segment& segment : accesses.segments()) {
         if (segment.is_write || is_written(segment)) found.push_back(&segment);
       }
     }
     return found;
   }
 
-  void compare() {
+  void compare_races() {
     std::vector<const Segment*> all = segments_to_compare();
     std::sort(all.begin(), all.end(), [](const Segment* a, const Segment* b) {
-      return std::tie(a->begin, a->core, a->instruction) < std::tie(b->begin, b->core, b->instruction);
+      return std::tie(a->begin, a->when.core, a->instruction) < std::tie(b->begin, b->when.core, b->instruction);
     });
     std::vector<const Segment*> writes;  // that may still overlap
     std::vector<const Segment*> reads;
@@ -319,10 +189,10 @@ class CrossCheck final : public Detector {
       for (const Segment* other : active) {
         if (other->end <= segment.begin) continue;
         active[kept++] = other;
-        if (other->core == segment.core || (other->is_atomic && segment.is_atomic)) continue;
+        if (other->when.core == segment.when.core || (other->is_atomic && segment.is_atomic)) continue;
         // Scalar code that polls what other scalar code writes is a kernel's own signal.
         if (other->site.pipe == Pipe::S && segment.site.pipe == Pipe::S) continue;
-        if (!is_ordered(*other, segment)) report(*other, segment);
+        if (!is_ordered(*other, segment)) report_race(*other, segment);
       }
       active.resize(kept);
     };
@@ -333,42 +203,58 @@ class CrossCheck final : public Detector {
     }
   }
 
-  void report(const Segment& a, const Segment& b) {
+  void report_race(const Segment& a, const Segment& b) {
     const bool is_read = !a.is_write || !b.is_write;
     // The read stands first; of two writes that of the higher core.
-    const bool a_first = is_read ? !a.is_write : a.core > b.core;
+    const bool a_first = is_read ? !a.is_write : a.when.core > b.when.core;
     const Segment& subject = a_first ? a : b;
     const Segment& other = a_first ? b : a;
-    Core core = cores_[subject.core]->core;
-    const uint32_t other_block = cores_[other.core]->core.block;
-    if (only_block_ != kEveryBlock && core.block != only_block_ && other_block != only_block_) return;
+    Finding* finding = find(is_read ? "RACE-CORES-READ" : "RACE-CORES-WRITE", subject, other,
+                            std::max(a.begin, b.begin), std::min(a.end, b.end));
+    if (finding == nullptr) return;
+    finding->message = text_of(subject) + (is_read ? " reads" : " writes") + " bytes of global memory that " +
+                       text_of(other) + " writes, and nothing orders the two cores";
+    finding->help = is_read ? "put SyncAll, or CrossCoreSetFlag and CrossCoreWaitFlag, between the write and the read"
+                            : "give each block bytes of its own, use SetAtomicAdd, or put SyncAll between the two";
+  }
+
+  void report_conflict(const CacheConflict& conflict) {
+    const CacheRow& row = kCacheRows[static_cast<size_t>(conflict.kind)];
+    Finding* finding = find(row.id, conflict.first, conflict.other, conflict.begin, conflict.end);
+    if (finding == nullptr) return;
+    const bool is_alone = conflict.first.when.core == conflict.other.when.core;
+    finding->message = text_of(conflict.first) + row.text + (is_alone ? "it" : text_of(conflict.other)) + row.what;
+    finding->help = row.help;
+  }
+
+  /// The finding of two accesses where it is a new one that is wanted; null otherwise.
+  Finding* find(const char* id, const Segment& subject, const Segment& other, uint64_t begin, uint64_t end) {
+    Core core = *seen_[subject.when.core];
+    const uint32_t other_block = seen_[other.when.core]->block;
+    if (only_block_ != kEveryBlock && core.block != only_block_ && other_block != only_block_) return nullptr;
     core.issued = subject.instruction;
     bool is_new = false;
-    Finding& finding =
-        findings_.at(is_read ? "RACE-CORES-READ" : "RACE-CORES-WRITE", core, subject.site, other.site, is_new);
-    if (!is_new) return ++finding.count, void();
+    Finding& finding = findings_.at(id, core, subject.site, other.site, is_new);
+    if (!is_new) return ++finding.count, nullptr;
     finding.other_block = other_block;
-    finding.other_core = other.core;
+    finding.other_core = other.when.core;
     finding.other_instruction = other.instruction;
     finding.dtype = subject.dtype;
     finding.space = "GM";
-    const uint64_t begin = std::max(a.begin, b.begin);
     uint64_t base = begin;
     if (const GmRange* range = range_at(gm_, begin)) {
       base = range->begin;
+      end = std::min(end, range->end);
       finding.allocation = range->name;
     }
     finding.begin = begin - base;
-    finding.end = std::min(a.end, b.end) - base;
-    const std::string both = core_text(core) + (is_read ? " reads" : " writes") + " bytes of global memory that " +
-                             core_text(cores_[other.core]->core) + " writes";
-    finding.message = both + ", and nothing orders the two cores";
-    finding.help = is_read ? "put SyncAll, or CrossCoreSetFlag and CrossCoreWaitFlag, between the write and the read"
-                           : "give each block bytes of its own, use SetAtomicAdd, or put SyncAll between the two";
+    finding.end = end - base;
+    return &finding;
   }
 
   /// "block 3", and of kernels with several cores a block "aiv 1 of block 3".
-  std::string core_text(const Core& core) const {
+  std::string text_of(const Segment& access) const {
+    const Core& core = *seen_[access.when.core];
     const std::string block = "block " + std::to_string(core.block);
     if (cores_per_block_ == 1) return block;
     const bool is_cube = core.kind == SubCore::AIC;
@@ -376,15 +262,15 @@ class CrossCheck final : public Detector {
   }
 
   uint32_t only_block_;
+  bool finds_races_;
+  bool follows_caches_;
   uint32_t cores_per_block_ = 1;
-  std::mutex lock_;  // of what cores share: barriers, signals, channels
-  std::vector<std::unique_ptr<CoreState>> cores_;
-  std::map<std::pair<uint32_t, uint32_t>, Barrier> barriers_;
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint64_t> rounds_;
-  std::map<FlagKey, std::vector<Signal>> sets_;
-  std::map<FlagKey, uint64_t> waits_;
-  std::map<uint64_t, Clock> channels_;
-  std::unordered_map<uint64_t, Word> words_;
+  CoreClocks clocks_;
+  CacheLines lines_;
+  std::vector<CoreAccesses> accesses_;          // by core
+  std::vector<std::vector<ByteRange>> ranges_;  // of the instruction at hand, by core
+  std::vector<std::optional<Core>> seen_;       // as they were at their first access, for the report
+  std::mutex lock_;                             // of the ranges
   std::vector<GmRange> gm_;
   std::atomic<bool> has_faulted_{false};
   FindingList findings_;

@@ -68,9 +68,10 @@ inline T value_of(uint64_t bits) {
 OPKIT_API void print_tensor(const Operand& tensor, uint32_t count, Where where);
 
 /// Checks a scalar access and tells observers of it.
-inline uint8_t* access_element(Op op, const Operand& element, Where where) {
+inline uint8_t* access_element(Op op, const Operand& element, Where where, uint8_t mode = 0) {
   Instr instr;
   instr.op = op;
+  instr.mode = mode;
   instr.pipe = Pipe::S;
   instr.where = where;
   instr.source_count = op == Op::GetValue ? 1 : 0;
