@@ -80,6 +80,7 @@ def launch_function(
     *,
     takes_empty: bool = False,
     is_tuned: bool = False,
+    takes_parts: bool = False,
 ) -> str:
     """Return a C++ function that fills a kernel's tiling data and says how many cores it takes; 0
     where not even the smallest tile fits the unified buffer.
@@ -91,12 +92,14 @@ def launch_function(
         attributes: the C++ name of each of the program's attributes.
         takes_empty: sizes may be 0; a core that has nothing to do is then all that is launched.
         is_tuned: it also takes `rounds`, into how many tiles the longest share of a core is cut.
+        takes_parts: it also takes `rowParts`, into how many a row is cut at least.
 
     Raises:
         GraphError: a number that comes with a launch is computed by what has no C++ here.
     """
     sizes = {each: size_parameter(each) for each in sizes_of(fused)}
     last = ("cores", "rounds") if is_tuned else ("cores",)
+    last = (*last, "rowParts") if takes_parts else last
     if isinstance(kernel, VectorKernel):
         last = (*type_sizes(kernel).values(), *last)
     host = Host(names={*sizes.values(), *attributes.values(), *last, "tiling"})
@@ -112,7 +115,10 @@ def launch_function(
             body("return 1;")
             body("}")
         blocks, values = _vector_launch(
-            kernel, chip, host, terms, known, body, Term(host, "rounds") if is_tuned else 1
+            kernel,
+            *(chip, host, terms, known, body),
+            Term(host, "rounds") if is_tuned else 1,
+            Term(host, "rowParts") if takes_parts else 1,
         )
     else:
         blocks, values = kernel.launch(
@@ -155,6 +161,7 @@ def _vector_launch(
     scalars: Mapping[str, str],
     body: Text,
     rounds: Number,
+    parts: Number,
 ) -> tuple[Any, list[TilingValue]]:
     """Return the cores and the tiling data of a vector kernel; what is computed for them is written
     to `body`."""
@@ -166,12 +173,12 @@ def _vector_launch(
     room = named("room", tile_for(plan, chip, columns))
     body.all(host.lines)
     host.lines.clear()
-    if isinstance(room, Term) and plan.program.schedule != "parts":
+    if isinstance(room, Term) and plan.program.schedule in ("rows", "down"):
         body(f"if ({room.text} == 0) {{")
         body("return 0;")
         body("}")
     rows = extent_term(domain.rows, terms)
-    shares = shares_of(layout, Term(host, "cores"), room, columns, rows, batches, rounds)
+    shares = shares_of(layout, Term(host, "cores"), room, columns, rows, batches, rounds, parts)
     values: dict[str, Any] = dict(shares.values)
     values |= tensor_values(layout, lambda extent: extent_term(extent, terms))
     body.all(host.lines)

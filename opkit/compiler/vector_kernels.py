@@ -17,13 +17,16 @@ from .vector import (
     Domain,
     KernelText,
     Launch,
+    LinesWriter,
     Plan,
+    Program,
     TilingLayout,
     TypedProgram,
     TypedWriter,
     Types,
     common_types,
     domain_of,
+    in_lines,
     launch_for,
     layout_of,
     lower_group,
@@ -97,6 +100,11 @@ def vector_kernels(
     _check_elements(fused, group)
     one_row = fused.one_row & set(fused.inputs_of(group))
     domain = domain_of(fused.graph, group.nodes, keeps_matrices=bool(one_row))
+    spaces = {domain.space(name) for name in fused.inputs_of(group) if name in domain.varies}
+    if choices.schedule == "lines" and (domain.reduces == "columns" or "row" in spaces):
+        kernel = _lines_kernel(fused, group, chip, domain)
+        if kernel is not None:
+            return (kernel,)
     found: list[VectorKernel] = []
     # The one asked for first; what it cannot do the others still can.
     kinds = _schedules(domain, chip) if domain.reduces or not one_row else ("parts",)
@@ -143,7 +151,8 @@ def common_kernel(
     sizes = {types.parameter_of.get(*row) for row in types.combinations[at].items()}
     has_gap = base.plan.program.schedule != "parts" and len(sizes) > 1
     layout = replace(base.layout, has_gap=has_gap)
-    text = TypedWriter(name, graphs[at], base.plan, layout, types).write()
+    writer = LinesWriter if base.plan.program.schedule == "lines" else TypedWriter
+    text = writer(name, graphs[at], base.plan, layout, types).write()
     return at, replace(base, layout=layout, text=text, types=types)
 
 
@@ -198,6 +207,33 @@ def _overflow(plan: Plan, chip: Chip, node: Node) -> GraphError:
     )
 
 
+def _lines_kernel(
+    fused: FusedGraph, group: Group, chip: Chip, domain: Domain
+) -> VectorKernel | None:
+    """Return one kernel for whole rows and parts of longer ones; None where it takes two."""
+    program = lower_group(fused, group, domain, "rows")
+    one_row = fused.one_row & {tensor.name for tensor in program.inputs}
+    lines = in_lines(replace(program, one_row=one_row))
+    if lines is None or not chip.has_data_copy_pad:
+        return None
+    plan = plan_memory(lines)
+    layout = layout_of(plan, _stems(fused, lines))
+    writer = LinesWriter(group.name, fused.graph, plan, layout, Types((), {}, False, False))
+    return VectorKernel(group, domain, plan, layout, writer.write())
+
+
+def _stems(fused: FusedGraph, program: Program) -> dict[str, str]:
+    """Return the C++ names of a program's tensors."""
+    names = {tensor: output for output, tensor in fused.graph.outputs}
+    stems: dict[str, str] = {}
+    for tensor in (*program.inputs, *(tensor for tensor, _ in program.outputs)):
+        wanted = identifier(names.get(tensor.name, tensor.name))
+        while wanted in stems.values():
+            wanted += "Out"
+        stems[tensor.name] = wanted
+    return stems
+
+
 def _kernel(
     fused: FusedGraph,
     group: Group,
@@ -212,15 +248,7 @@ def _kernel(
     plan = plan_memory(program)
     if choices.buffers:
         plan = replace(plan, buffers=choices.buffers)
-    names = {tensor: output for output, tensor in fused.graph.outputs}
-    tensors = [*program.inputs, *(tensor for tensor, _ in program.outputs)]
-    stems: dict[str, str] = {}
-    for tensor in tensors:
-        wanted = identifier(names.get(tensor.name, tensor.name))
-        while wanted in stems.values():
-            wanted += "Out"
-        stems[tensor.name] = wanted
-    layout = layout_of(plan, stems, copies_blocks=not chip.has_data_copy_pad)
+    layout = layout_of(plan, _stems(fused, program), copies_blocks=not chip.has_data_copy_pad)
     text = write_kernel(name, fused.graph, plan, layout)
     return VectorKernel(group, domain, plan, layout, text)
 

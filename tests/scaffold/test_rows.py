@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ import pytest
 from opkit import runtime
 from opkit.sanitizer import Check
 from opkit.scaffold import render
-from opkit.scaffold.formula import files, golden_source
+from opkit.scaffold.formula import golden_source
 from opkit.scaffold.program import program_files
 from opkit.schema import OpSpec, parse
 
 GELU = "0.5*x*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x**3)))"
 CENTRED = "(x - mean(x, axis=-1))"
+SOFTMAX = "exp(x - max(x, axis=-1))/sum(exp(x - max(x, axis=-1)), axis=-1)"
 NORM = f"{CENTRED}*rsqrt(mean({CENTRED}**2, axis=-1) + 1e-5)*gamma + beta"
 
 
@@ -63,14 +65,14 @@ def test_inputs_of_one_launch_are_whole_or_one_row() -> None:
 def test_one_row_of_a_norm_is_copied_once_into_each_buffer() -> None:
     kernel = text_of(prototype("Norm", {"y": NORM}, "x", "gamma", "beta"), "op_kernel")
     assert kernel.count("LoadRows(") == 3
-    assert "row < firstRow + BUFFERS * tiling.rowsPerTile" in kernel
+    assert "nextRow < firstRow + BUFFERS * tiling.rowsPerTile" in kernel
 
 
 def test_a_size_of_tiles_that_was_tuned_reaches_each_launch() -> None:
     host = text_of(prototype("Norm", {"y": NORM}, "x", "gamma", "beta"), "op_host")
     assert "#define TUNED(CHIP, TYPE, ROWS, COLUMNS, TILES, BLOCKS, PARTS)" in host
-    assert "limit, tiles, tiling);" in host and "limit, parts, normPartsTiling);" in host
-    assert "if (tilingBlocks > 0 && parts == 1) {" in host
+    assert "limit, tiles, parts, tiling);" in host
+    assert "DivideUp(DivideUp(columnsExtent, rowParts), 64) * 64" in host
 
 
 def test_an_attribute_that_a_gradient_has_no_use_for_is_read_all_the_same() -> None:
@@ -98,11 +100,6 @@ def test_an_output_has_its_own_type_also_where_it_is_an_input(formula: str) -> N
     }
     (spec,) = parse(json.dumps(wide), file=Path("rows.json"))
     assert "GlobalTensor<float> yGlobal;" in text_of(spec, "op_kernel")
-
-
-def test_formulas_element_by_element_go_to_the_compiler_and_rows_do_not_yet() -> None:
-    assert files.goes_to_compiler(prototype("Gelu", {"y": GELU}, "x", types="float16 float32"))
-    assert not files.goes_to_compiler(prototype("Norm", {"y": NORM}, "x", "gamma", "beta"))
 
 
 def test_combinations_of_types_share_a_class_where_they_differ_in_nothing_else() -> None:
@@ -151,6 +148,15 @@ SPECS = (
     prototype("Leaky", {"y": "where(x > w, x, 0.1*x)"}, "x", "w", types="float16 float32"),
     prototype("Times", {"y": "2*x*w"}, "x", "w", types="float16 float32 int32 int16"),
     prototype("Norm", {"y": NORM}, "x", "gamma", "beta", types="float32 float16"),
+    prototype(
+        "Soft", {"y": "exp(x - max(x, axis=-1))/sum(exp(x - max(x, axis=-1)), axis=-1)"}, "x"
+    ),
+    prototype(
+        "Both",
+        {"z": "x + w", "y": "(x + w)*rsqrt(mean((x + w)**2, axis=-1))", "m": "max(x + w, axis=-1)"},
+        *("x", "w"),
+        types="float16 float32",
+    ),
     prototype("Scale", {"y": "(x - row(m))*g", "t": "max(x*g, axis=-1)"}, "x", "m", "g"),
     prototype("Number", {"y": "2*pi", "z": "x*w"}, "x", "w", types="float32 float16"),
     prototype("Fill", {"y": "like(sum(x*g, axis=-1)/columns, x)"}, "x", "g"),
@@ -163,13 +169,11 @@ SHAPES = [(1, 100), (100, 1), (37, 33), (5000, 40), (90, 1000), (3, 60000)]
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The operators, all through the compiler."""
+    """The operators, built."""
     from opkit.toolchain import build, load_project
 
     root = tmp_path_factory.mktemp("rows")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "goes_to_compiler", lambda spec: True)
-        tree = render(SPECS, name="rows", framework="aclnn")
+    tree = render(SPECS, name="rows", framework="aclnn")
     for path, text in tree.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")
@@ -178,7 +182,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def shapes_of(spec: OpSpec, shape: tuple[int, int]) -> list[tuple[tuple[int, ...], ...]]:
     """Return every way in which inputs are of a shape, or one row of it."""
-    is_by_row = spec.op in ("Norm", "Scale", "Fill")
+    is_by_row = spec.op in ("Norm", "Scale", "Fill", "Both")
 
     def choices(name: str) -> tuple[tuple[int, ...], ...]:
         if name == "m":
@@ -215,3 +219,35 @@ def test_every_input_may_be_one_row(library: Any, spec: OpSpec, shape: tuple[int
         for actual, wanted in zip(outputs, expected, strict=True):
             wanted = np.broadcast_to(wanted, actual.shape)
             np.testing.assert_allclose(actual, wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_one_class_takes_whole_rows_and_parts_of_longer_ones() -> None:
+    kernel = text_of(prototype("Soft", {"y": SOFTMAX}, "x", types="float16 float32"), "op_kernel")
+    assert kernel.count("class Kernel") == 1
+    stages = [kernel.split(f"void Compute{at}(")[1].split("\n    }\n")[0] for at in range(3)]
+    # A row in parts computes again what whole rows still have.
+    assert "if (InParts())" not in stages[0]
+    assert [stage.count("Exp(") for stage in stages] == [0, 1, 1]
+    assert "Exp(" in stages[2].split("if (InParts()) {")[1].split("}")[0]
+
+
+def test_what_parts_of_a_row_read_again_keeps_its_place() -> None:
+    # The negative maximum used to share its slot with the sum that parts add up.
+    kernel = text_of(prototype("Soft", {"y": SOFTMAX}, "x"), "op_kernel")
+    (negative,) = re.findall(r"Muls\((\w+), \w+, -1.0f, rows\);", kernel)
+    (total,) = re.findall(r"SumRows\((\w+),", kernel)
+    (peak,) = re.findall(r"MaxRows\((\w+),", kernel)
+    assert len({negative, total, peak}) == 3
+
+
+def test_an_output_that_an_earlier_stage_reads_is_a_copy_in_the_last() -> None:
+    outputs = {"z": "x + w", "y": "(x + w)*rsqrt(mean((x + w)**2, axis=-1) + 1e-5)"}
+    kernel = text_of(prototype("Both", outputs, "x", "w", types="float16 float32"), "op_kernel")
+    assert kernel.count("class Kernel") == 1
+    assert "Copy(zLocal, scratch0, count);" in kernel
+
+
+def test_what_a_condition_chooses_is_summed_as_fractions() -> None:
+    text = "sum(where(x > 0, 1, 0), axis=-1)"
+    kernel = text_of(prototype("Count", {"y": text}, "x"), "op_kernel")
+    assert kernel.count("class Kernel") == 1 and "LocalTensor<int32_t>" not in kernel

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         tensor_values,
         tile_for,
     )
+    from .lines import in_lines
+    from .lines_text import LinesWriter
     from .lower import lower_group
     from .plan import Plan, plan_memory
     from .run import SlotError, run_plan, run_steps
@@ -42,6 +44,7 @@ __all__ = [
     "KernelText",
     "KernelWriter",
     "Launch",
+    "LinesWriter",
     "Plan",
     "Program",
     "SlotError",
@@ -56,6 +59,7 @@ __all__ = [
     "domain_of",
     "element_bytes",
     "fill_values",
+    "in_lines",
     "launch_for",
     "layout_of",
     "lower_group",
@@ -81,6 +85,8 @@ __getattr__ = lazy_names(
             *("pack_values", "row_stride", "row_unit", "shares_of"),
             *("tensor_values", "tile_for"),
         ),
+        "lines": ("in_lines",),
+        "lines_text": ("LinesWriter",),
         "lower": ("lower_group",),
         "plan": ("Plan", "plan_memory"),
         "run": ("SlotError", "run_plan", "run_steps"),

@@ -234,9 +234,7 @@ class KernelWriter(StatementWriter):
         out("{")
         out("tiling = given;")
         self.init_share()
-        if self.by_rows:
-            out("columns = tiling.columns;")
-            out("stride = tiling.stride;")
+        self.begin()
         for tensor in self.tensors:
             stem, kind = self.stems[tensor.name], self.type_of(tensor)
             out(
@@ -276,6 +274,12 @@ class KernelWriter(StatementWriter):
             out(f"Duplicate({slots(area)}, 0.0f, {total} * {size});")
         out("}")
         out()
+
+    def begin(self) -> None:
+        """Write what follows from the core's share."""
+        if self.by_rows:
+            self.out("columns = tiling.columns;")
+            self.out("stride = tiling.stride;")
 
     @property
     def clears_output(self) -> bool:

@@ -232,6 +232,79 @@ _BASE: Mapping[str, str] = {
         Not(to.ReinterpretCast<int16_t>(), a.ReinterpretCast<int16_t>(), count * 2);
         }
     """,
+    "LengthAt": """
+        // Columns of the part that begins at one.
+        __aicore__ inline uint32_t LengthAt(uint32_t column)
+        {
+        const uint32_t rest = tiling.columns - column;
+        return rest < tiling.partLength ? rest : tiling.partLength;
+        }
+    """,
+    "TileLength": """
+        // Elements of the tile that is computed, with what lies between its rows.
+        __aicore__ inline uint32_t TileLength(uint32_t rows, uint32_t column)
+        {
+        columns = LengthAt(column);
+        stride = (columns + tiling.unit - 1) / tiling.unit * tiling.unit;
+        return rows * stride;
+        }
+    """,
+    "TakeInput": """
+        __aicore__ inline void TakeInput()
+        {
+        CopyIn();
+        input = inputQueue.DeQue<uint8_t>();
+        }
+    """,
+    "TakeInputAgain": """
+        // Whole rows are taken once, parts by each pass.
+        __aicore__ inline void TakeInput(bool isFirst)
+        {
+        if (isFirst || InParts()) {
+        CopyIn();
+        input = inputQueue.DeQue<uint8_t>();
+        }
+        }
+    """,
+    "FreeInput": """
+        __aicore__ inline void FreeInput(bool isLast)
+        {
+        if (isLast || InParts()) {
+        inputQueue.FreeTensor(input);
+        }
+        }
+    """,
+    "InParts": """
+        __aicore__ inline bool InParts()
+        {
+        return tiling.partLength < tiling.columns;
+        }
+    """,
+    "LoadRowsOfLines": """
+        // The rows of a tile; one row for all fills each buffer once, and stays there where all of it fits.
+        template <typename T>
+        __aicore__ inline void LoadRows(const LocalTensor<T>& to, const GlobalTensor<T>& from, int64_t step, uint32_t rows, uint32_t length)
+        {
+        if (step > 0) {
+        Load(to, from, rows, length);
+        return;
+        }
+        for (uint32_t i = 0; (InParts() || nextRow < firstRow + BUFFERS * tiling.rowsPerTile) && i < rows; ++i) {
+        Load(to[i * tiling.stride], from, 1, length);
+        }
+        }
+    """,
+    "Copy": """
+        template <typename To>
+        __aicore__ inline void Copy(const LocalTensor<To>& to, const LocalTensor<float>& from, uint32_t count)
+        {
+        if constexpr (std::is_same<To, float>::value) {
+        Muls(to, from, 1.0f, count);
+        } else {
+        Cast(to, from, RoundMode::CAST_RINT, count);
+        }
+        }
+    """,
     "Computed": """
         // A tensor itself where it has the type that is computed in, else room for it in that type.
         template <typename From>
@@ -377,6 +450,69 @@ _ROWS = """
         }}
         }}
 """
+_ROWS_OF_LINES = """
+        // One number for each row of the tile; for a row in parts, of all its parts so far.
+        __aicore__ inline void {name}Rows(const LocalTensor<float>& to, const LocalTensor<float>& from, uint32_t rows, bool isFirst)
+        {{
+        const uint8_t step = stride / 8;
+        if (columns <= 64 && isFirst) {{
+        WholeReduce{name}(to, from, static_cast<int32_t>(columns), rows, 1, 1, stride / 8{order});
+        }} else if (tiling.byChunk != 0) {{
+        // 64 columns of every row an instruction, then eight to one, and again.
+        Adds(work, from, 0.0f, 64, rows, {{1, 1, 8, step}});
+        for (uint32_t column = 64; column < columns; column += 64) {{
+        {pair}(work, work, from[column], ChunkMask(columns, column), rows, {{1, 1, 1, 8, 8, step}});
+        }}
+        BlockReduce{name}(blocks, work, rows, 64, 1, 1, 8);
+        BlockReduce{name}(to, blocks, (rows + 7) / 8, 64, 1, 1, 8);
+        }} else if (isFirst) {{
+        for (uint32_t row = 0; row < rows; ++row) {{
+        {name}OfRow(to[row], from[row * stride], columns);
+        }}
+        }} else {{
+        {name}OfRow(blocks, from, columns);
+        {pair}(to, to, blocks, 1);
+        }}
+        }}
+"""
+_OF_ROW_OF_LINES = """
+        // Eight to one, until one repeat holds the rest.
+        __aicore__ inline void {name}OfRow(const LocalTensor<float>& to, LocalTensor<float> from, uint32_t count)
+        {{
+        for (LocalTensor<float> target = work; count > 64; target = target[(count + 7) / 8 * 8]) {{
+        const uint32_t repeats = count / 64;
+        BlockReduce{name}(target, from, repeats, 64, 1, 1, 8);
+        if (count % 64 > 0) {{
+        WholeReduce{name}(target[repeats * 8], from[repeats * 64], static_cast<int32_t>(count % 64), 1, 1, 1, 8{order});
+        }}
+        count = repeats * 8 + (count % 64 > 0 ? 1 : 0);
+        from = target;
+        }}
+        WholeReduce{name}(to, from, static_cast<int32_t>(count), 1, 1, 1, 8{order});
+        }}
+"""
+_BY_ROW_OF_LINES = """
+        // Each row with its own number, spread over a block. Short rows: a repeat takes 64 columns of a row, and the next
+        // repeat the next row; long ones: an instruction a row.
+        __aicore__ inline void {name}Row(const LocalTensor<float>& to, const LocalTensor<float>& from, const LocalTensor<float>& values,
+                                      uint32_t rows)
+        {{
+        Brcb(blocks, values, (rows + 7) / 8, {{1, 8}});
+        const uint8_t step = stride / 8;
+        for (uint32_t column = 0; tiling.byChunk != 0 && column < stride; column += 64) {{
+        {name}(to[column], from[column], blocks, ChunkMask(stride, column), rows, {{1, 1, 0, step, step, 1}});
+        }}
+        for (uint32_t row = 0; tiling.byChunk == 0 && row < rows; ++row) {{
+        const uint32_t end = row * stride + stride / 64 * 64;
+        if (stride >= 64) {{
+        {name}(to[row * stride], from[row * stride], blocks[row * 8], static_cast<uint64_t>(64), stride / 64, {{1, 1, 0, 8, 8, 0}});
+        }}
+        if (stride % 64 > 0) {{
+        {name}(to[end], from[end], blocks[row * 8], static_cast<uint64_t>(stride % 64), 1, {{1, 1, 0, 8, 8, 0}});
+        }}
+        }}
+        }}
+"""
 _PART = """
         __aicore__ inline void {name}Part(const LocalTensor<float>& to, const LocalTensor<float>& from,
                                        const LocalTensor<float>& work)
@@ -486,11 +622,14 @@ def _build() -> dict[str, list[str]]:
         texts[f"Bits{name}"] = _BITS_PAIR.format(name=name)
     for name in ("Add", "Sub", "Mul", "Max", "Min"):
         texts[f"{name}Row"] = _BY_ROW.format(name=name)
+        texts[f"{name}RowOfLines"] = _BY_ROW_OF_LINES.format(name=name)
         texts[f"{name}Column"] = _BY_COLUMN.format(name=name)
     for name, pair in _PAIRS.items():
         order = "" if name == "Sum" else ", ReduceOrder::ORDER_ONLY_VALUE"
         parts = {"name": name, "pair": pair, "order": order}
         texts[f"{name}Rows"] = _ROWS.format(**parts)
+        texts[f"{name}RowsOfLines"] = _ROWS_OF_LINES.format(**parts)
+        texts[f"{name}OfRowOfLines"] = _OF_ROW_OF_LINES.format(**parts)
         texts[f"{name}Part"] = _PART.format(**parts)
         texts[f"{name}RowsOneByOne"] = _ROWS_ONE_BY_ONE.format(**parts)
         texts[f"{name}PartAtOnce"] = _PART_AT_ONCE.format(**parts)
@@ -529,7 +668,9 @@ def needed_helpers(program: Program, *, copies_blocks: bool = False) -> frozense
         for step in section.steps:
             name = step.operation
             is_extreme = step.mode in ("Max", "Min")
-            if name == "Reduce" and is_extreme and copies_blocks:
+            if name == "Reduce" and program.schedule == "lines":
+                found |= {f"{step.mode}Rows", f"{step.mode}OfRow", "ChunkMask", "blocks"}
+            elif name == "Reduce" and is_extreme and copies_blocks:
                 found |= {f"{step.mode}RowsOneByOne", "ReadScalar", "Order", "blocks"}
             elif name == "Reduce":
                 mode = step.mode

@@ -43,6 +43,8 @@ _DOWN_WIDTH = 1024
 """Columns of a unit where rows are reduced, at most."""
 _LEAST_TILE = 1024
 """Elements below which a tile is not worth a core of its own."""
+_LONGEST_LINE = 15872
+"""Columns of a tile that one instruction covers, 64 a repeat: 248 repeats."""
 _LARGEST_STEP = 2040
 """Elements from row to row that an instruction steps over: 255 blocks of 32 bytes."""
 
@@ -101,6 +103,8 @@ def tile_for(plan: Plan, chip: Chip, columns: Any) -> Any:
         folds = both(stride > 64, stride <= _LARGEST_STEP)
         per_element = named("perElement", per_element + choose(folds, 256 / stride, 0) + 0.75)
         fixed = fixed + 1024
+    if schedule == "lines":
+        return whole_quotient(ub - fixed, per_element) // 256 * 256
     room = named("largest", whole_quotient(ub - fixed, per_element) // 256 * 256)
     return choose(room >= divide_up(stride, 256) * 256, room, 0)
 
@@ -153,6 +157,7 @@ def shares_of(
     rows_per_batch: Number,
     batches: Number,
     rounds: Number = 1,
+    parts: Number = 1,
 ) -> Shares:
     """Return what each core does.
 
@@ -161,10 +166,14 @@ def shares_of(
         room: the elements of the largest tile.
         columns: elements of a row, one at least.
         rounds: into how many tiles the longest share of a core is cut, at least.
+        parts: into how many a row is cut, at least, where one kernel serves both.
     """
     rows = named("rows", rows_per_batch * batches)
-    share = {"rows": _share_rows, "down": _share_down}.get(layout.plan.program.schedule)
-    if share is not None:
+    schedule = layout.plan.program.schedule
+    share = {"rows": _share_rows, "down": _share_down}.get(schedule)
+    if schedule == "lines":
+        shares = _share_lines(layout, cores, room, columns, rows, rounds, parts)
+    elif share is not None:
         shares = share(layout, cores, room, columns, rows, rows_per_batch, rounds)
     else:
         shares = _share_parts(layout, cores, room, columns, rows, rounds)
@@ -206,6 +215,40 @@ def _share_rows(
             **_tile_values(stride, tile),
             **_even(rows, block_dim),
         },
+    )
+
+
+def _share_lines(
+    layout: TilingLayout,
+    cores: Number,
+    room: Any,
+    columns: Any,
+    rows: Any,
+    rounds: Any,
+    parts: Any,
+) -> Shares:
+    """Whole rows a tile, or parts of one."""
+    plan = layout.plan
+    unit = named("unit", most(8, row_unit(plan)))
+    longest = least(room, _LONGEST_LINE, divide_up(divide_up(columns, parts), 64) * 64)
+    part = named("partLength", least(columns, longest))
+    stride = named("partStride", divide_up(part, unit) * unit)
+    fitting = choose(part < columns, 1, least(LARGEST_REPEAT, room // stride))
+    fitting = named("fittingRows", fitting)
+    enough = named("enough", most(1, _LEAST_TILE // stride))
+    used = named("used", least(cores, most(1, divide_up(rows, enough))))
+    cut = split(rows, cores=used, width=fitting * plan.buffers, buffers=plan.buffers)
+    share = named("perCore", divide_up(rows, used))
+    tile = least(cut.tile, divide_up(share, rounds))
+    tile = named("rowsPerTile", choose(part < columns, 1, tile))
+    block_dim = named("blockDim", least(used, rows))
+    values = _tile_values(stride, tile)
+    # A total of several parts is not of one instruction.
+    values["byChunk"] = named("chunks", choose(part < columns, 0, values["byChunk"]))
+    return Shares(
+        block_dim,
+        cut,
+        {"stride": stride, "partLength": part, "unit": unit, **values, **_even(rows, block_dim)},
     )
 
 

@@ -48,7 +48,10 @@ class _Lowering:
         self.schedule = schedule
         self.uniform = fused.uniform
         self.nodes = {node.output.name: node for node in group.nodes}
-        self.outputs = fused.outputs_of(group)
+        # In the program's order: combinations of data types compute them in another one.
+        places = {tensor: at for at, (_, tensor) in enumerate(fused.graph.outputs)}
+        outputs = fused.outputs_of(group)
+        self.outputs = sorted(outputs, key=lambda name: places.get(name, len(places)))
         self.is_short = self.stays_short()
         """All is int16, and its instructions take that."""
         self.numbers = 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from opkit.dtypes import find_dtype
 
+from .lines import passing_rows
 from .steps import Derived, Operand, Program, Scalar, Section, Step, Value
 
 __all__ = ["ROW_CAPACITY", "SLOT_GAP", "Lifetime", "Place", "Plan", "plan_memory"]
@@ -131,6 +132,7 @@ class _Planner:
         self.outputs: dict[str, int] = {}
         self.row_outputs: dict[str, None] = {}
         self.segments: dict[str, Place] = {}
+        self.passing = passing_rows(program) if program.schedule == "lines" else frozenset()
 
     def run(self) -> Plan:
         for tensor, value in self.program.outputs:
@@ -232,11 +234,11 @@ class _Planner:
                 waits = -1
             else:
                 # A total lives from tile to tile: no other value of a tile may use its slot.
-                lasting = step.operation == "Accumulate"
+                is_total = step.operation == "Reduce" and self.program.schedule == "lines"
+                lasting = "scratch" if step.operation == "Accumulate" else ""
+                lasting = "row" if is_total else lasting
                 place, waits = (
-                    (self.fresh("scratch"), -1)
-                    if lasting
-                    else self.take(step.target, free, position)
+                    (self.fresh(lasting), -1) if lasting else self.take(step.target, free, position)
                 )
                 self.places[step.target.number] = place
             self.lifetimes.append(
@@ -284,7 +286,10 @@ class _Planner:
             return value is not None and value.space == "tile" and _bytes(value.kind) == 4
         if number in self.input_values and place.area == "scratch":
             return False
-        return place.area in ("scratch", "mask", "row")
+        if place.area == "row":
+            # Parts of a row read its numbers again.
+            return self.program.schedule != "lines" or number in self.passing
+        return place.area in ("scratch", "mask")
 
     @property
     def one_row(self) -> frozenset[int]:

@@ -78,9 +78,10 @@ def layout_of(
     if not lead:
         wide.append(TilingField("perBlock", "int64_t", "tiles or rows of every core"))
         wide.append(TilingField("extra", "int64_t", "the first cores take one more"))
-        wide.append(TilingField("rowsPerBatch", "int64_t"))
-        wide.append(TilingField("partsPerRow", "int64_t"))
-    if program.schedule != "rows":
+        if program.schedule != "lines":
+            wide.append(TilingField("rowsPerBatch", "int64_t"))
+            wide.append(TilingField("partsPerRow", "int64_t"))
+    if program.schedule not in ("rows", "lines"):
         wide.append(TilingField("columns", "int64_t", "elements of a row"))
     tensors = [*program.inputs, *(tensor for tensor, _ in program.outputs)]
     sizes = []
@@ -113,7 +114,7 @@ def layout_of(
                     wide.append(TilingField(f"{stem}Stride{axis}", "int64_t"))
                     strides.append((f"{stem}Stride{axis}", domain.strides(tensor.name)[axis]))
     narrow = [TilingField("tileLength", "uint32_t", "elements that a tile has room for")]
-    if program.schedule == "rows":
+    if program.schedule in ("rows", "lines"):
         narrow.append(TilingField("columns", "uint32_t", "elements of a row"))
         narrow.append(TilingField("stride", "uint32_t", "elements from row to row in the buffer"))
         narrow.append(TilingField("rowsPerTile", "uint32_t"))
@@ -122,6 +123,11 @@ def layout_of(
         )
     if plan.reduces_rows and not down:
         narrow.append(TilingField("workLength", "uint32_t", "elements that reductions use"))
+    if program.schedule == "lines":
+        narrow.append(TilingField("partLength", "uint32_t", "columns of a tile, at most"))
+        narrow.append(
+            TilingField("unit", "uint32_t", "elements that a row's room is a multiple of")
+        )
     if down:
         narrow.append(TilingField("partLength", "uint32_t", "columns of a unit, at most"))
         narrow.append(
@@ -141,7 +147,7 @@ def layout_of(
     if (len(narrow)) % 2:
         narrow.append(TilingField("reserved", "uint32_t"))
     moved = {size for _, size in (*plan.input_bytes, *plan.output_bytes)}
-    has_gap = program.schedule in ("rows", "down", "blocks") and len(moved) > 1
+    has_gap = program.schedule != "parts" and len(moved) > 1
     return TilingLayout(
         *(plan, (*wide, *narrow), field_of, tuple(sizes), tuple(strides), has_gap),
         copies_blocks=copies_blocks,

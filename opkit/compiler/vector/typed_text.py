@@ -171,10 +171,16 @@ class TypedWriter(KernelWriter):
         self.out(f"Convert({names}, RoundMode::{step.mode}, {count});", step.location)
 
     def as_float(self, name: str, step: Step) -> str:
-        return f"{name}.template ReinterpretCast<float>()" if self.types.has_whole else name
+        if self.types.has_whole:
+            return f"{name}.template ReinterpretCast<float>()"
+        return super().as_float(name, step)
 
     def helpers(self) -> None:
         super().helpers()
+        self.type_helpers()
+
+    def type_helpers(self) -> None:
+        """Write the functions that conversions call."""
         needed = {"Computed": self.converted, "Loaded": self.columns}
         needed["Convert"] = {**self.converted, **self.columns}
         for name in (name for name, values in needed.items() if values):

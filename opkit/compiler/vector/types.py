@@ -133,7 +133,8 @@ def _form(typed: TypedProgram) -> _Row:
         (source,) = step.sources
         assert isinstance(source, Value)
         widens = source.number in loads and source.kind in _NARROW
-        return widens or (step.target.number in stored and step.target.kind in _NARROW)
+        narrows = step.target.kind in _NARROW or step.target.kind == source.kind
+        return widens or (step.target.number in stored and narrows)
 
     sections: list[_Row] = []
     for section in program.sections:

@@ -9,10 +9,9 @@ from opkit.scaffold.identifiers import choose_stems
 from opkit.schema import OpSpec
 from opkit.templating import render_template
 
-from .reader import parse
 from .view import kernel_views
 
-__all__ = ["goes_to_compiler", "kernel_files"]
+__all__ = ["kernel_files"]
 
 _KERNELS = {
     "elementwise": "op_kernel/elementwise.cpp.jinja",
@@ -37,7 +36,7 @@ def kernel_files(
         SpecError: a formula is wrong, or does not fit the operator's data types.
         UsageError: an unknown compute unit, or one that the generated kernel cannot run on.
     """
-    if spec.has_formula and goes_to_compiler(spec):
+    if spec.has_formula:
         from opkit.scaffold.program import program_files
 
         return program_files(spec, compute_units=compute_units)
@@ -60,12 +59,3 @@ def kernel_files(
     names = [tensor.name for tensor in (*spec.inputs, *spec.outputs)]
     names += [attr.name for attr in spec.attrs]
     return render(choose_stems(names, lambda stems: render(stems).values()))
-
-
-def goes_to_compiler(spec: OpSpec) -> bool:
-    """Return whether the compiler makes the kernel of formulas over inputs of one shape.
-
-    For rows it writes one more class that takes them in parts: that is more text than what is
-    written for them here.
-    """
-    return parse(spec).kind == "elementwise"

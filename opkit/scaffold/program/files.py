@@ -46,8 +46,8 @@ class _Kernel:
     """Whether it runs on cube cores, which its launch counts."""
     takes_all: bool
     """Whether all vector cores that are launched share what it does."""
-    takes_parts: bool
-    """Whether a row comes in parts."""
+    schedule: str
+    """Of a vector kernel."""
     launch_name: str
     """The host's function that fills its tiling data."""
     launch: str
@@ -164,7 +164,10 @@ def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PureP
         variants = variants_of(spec, chip)
     else:
         spec = rows.spec
-        variants = variants_of(spec, chip, one_row=rows.one_row, written=rows.written)
+        choices = compiler.Choices(schedule="lines")
+        variants = variants_of(
+            spec, chip, choices=choices, one_row=rows.one_row, written=rows.written
+        )
 
     def render(stems: Mapping[str, str], *, is_bare: bool = False) -> dict[PurePosixPath, str]:
         context = {
@@ -281,6 +284,7 @@ def _variant(
                 attributes,
                 takes_empty=takes_empty,
                 is_tuned=is_tuned,
+                takes_parts=is_tuned and _schedule(kernel) == "lines",
             )
             shares = compiler.shares_of_kernel(kernel)
             rows.append(
@@ -296,8 +300,7 @@ def _variant(
                     ),
                     is_product=any(each.kind == "cube" for each in shares),
                     takes_all=isinstance(kernel, compiler.HostedKernel) and bool(kernel.header),
-                    takes_parts=isinstance(kernel, compiler.VectorKernel)
-                    and kernel.plan.program.schedule == "parts",
+                    schedule=_schedule(kernel),
                     launch_name=launch_name,
                     launch=launch.rstrip(),
                     type_arguments="".join(f"{each}, " for each in _type_sizes(kernel).values()),
@@ -343,6 +346,10 @@ def _variant(
             for tensor, name in _type_sizes(kernel).items()
         },
     )
+
+
+def _schedule(kernel: compiler.OperatorKernel) -> str:
+    return kernel.plan.program.schedule if isinstance(kernel, compiler.VectorKernel) else ""
 
 
 def _type_sizes(kernel: compiler.OperatorKernel) -> Mapping[str, str]:

@@ -85,10 +85,18 @@ class _Writer(ast.NodeTransformer):
         if _name(node) == "row":
             return node.args[0]
         self.generic_visit(node)
+        if _name(node) == "where":
+            # Rows are fractions: what a condition chooses is not summed as whole numbers.
+            node.args = [node.args[0], *map(_fraction, node.args[1:])]
         if _name(node) in REDUCTION_NAMES and len(node.args) == 1:
             kept = ast.keyword("keepdims", ast.Constant(value=True))
             node.keywords = [k for k in node.keywords if k.arg != "keepdims"] + [kept]
         return node
+
+
+def _fraction(node: ast.expr) -> ast.expr:
+    is_whole = isinstance(node, ast.Constant) and isinstance(node.value, int)
+    return ast.Constant(value=float(node.value)) if is_whole else node  # type: ignore[attr-defined]
 
 
 def _name(node: ast.Call) -> str:

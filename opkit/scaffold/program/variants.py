@@ -127,6 +127,7 @@ def variants_of(
     spec: OpSpec,
     chip: Chip,
     *,
+    choices: compiler.Choices | None = None,
     one_row: frozenset[str] = frozenset(),
     written: Mapping[str, Node] | None = None,
 ) -> tuple[Variant, ...]:
@@ -136,6 +137,7 @@ def variants_of(
     Args:
         spec: the operator.
         chip: what the kernels are for.
+        choices: in place of the compiler's own.
         one_row: inputs of which a launch may give one row for all.
         written: the outputs' formulas, element by element, where they have been read.
     Raises:
@@ -155,7 +157,7 @@ def variants_of(
         )
         graph = compiler.with_own_outputs(graph)
         try:
-            stages = compiler.compile_stages(graph, chip, hosted=True, one_row=one_row)
+            stages = compiler.compile_stages(graph, chip, choices, hosted=True, one_row=one_row)
         except UsageError as err:
             raise _wrong(spec, "/output_desc", err.message, err.help) from err
         found[dtypes] = _variant(spec, dtypes, stages)
