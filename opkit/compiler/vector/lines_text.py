@@ -80,16 +80,16 @@ class LinesWriter(TypedWriter):
         out("const uint32_t rows = RowsAt(nextRow);")
         out("const uint32_t length = LengthAt(nextColumn);")
         out("LocalTensor<uint8_t> next = inputQueue.AllocTensor<uint8_t>();")
-        for name, _, is_row in self.input_segments:
-            tensor = self.graph.tensors[name]
-            stem, kind = self.stems[name], self.type_of(tensor)
-            at = self.segment(self.input_segments, name)
-            local = f"next{'' if at == '0' else f'[{at}]'}.ReinterpretCast<{kind}>()"
-            place = f"{stem}Global[{self.offset(tensor, 'nextRow', 'nextColumn')}]"
-            if name in self.program.one_row:
-                out(f"LoadRows({local}, {place}, tiling.{stem}Step, rows, length);")
-            else:
-                out(f"Load({local}, {place}, {'1, rows' if is_row else 'rows, length'});")
+        by_passes: dict[str, list[str]] = {}
+        for name, _, _ in self.input_segments:
+            by_passes.setdefault(self.passes_of(name), []).append(name)
+        for passes, names in by_passes.items():
+            if passes:
+                out(f"if (!InParts() || {passes}) {{")
+            for name in names:
+                self.load(name)
+            if passes:
+                out("}")
         out("inputQueue.EnQue<uint8_t>(next);")
         out("nextColumn += tiling.partLength;")
         out("if (nextColumn >= tiling.columns) {")
@@ -101,6 +101,33 @@ class LinesWriter(TypedWriter):
         out("}")
         out("}")
         out()
+
+    def passes_of(self, name: str) -> str:
+        """Return the C++ of whether a pass over parts reads an input; empty where all do."""
+        (loaded,) = (s.target for s in self.steps if s.operation == "Load" and s.mode == name)
+        stages = [self.stages[at] for at in self.tile_stages]
+        reading = [
+            at
+            for at, stage in enumerate(stages)
+            for step in (*stage.rows, *stage.again, *stage.steps)
+            if loaded in step.sources
+        ]
+        passes = list(dict.fromkeys(reading))
+        if len(passes) == len(stages):
+            return ""
+        return " || ".join(f"nextPass == {at}" for at in passes)
+
+    def load(self, name: str) -> None:
+        tensor = self.graph.tensors[name]
+        is_row = name in self.plan.row_inputs
+        stem, kind = self.stems[name], self.type_of(tensor)
+        at = self.segment(self.input_segments, name)
+        local = f"next{'' if at == '0' else f'[{at}]'}.ReinterpretCast<{kind}>()"
+        place = f"{stem}Global[{self.offset(tensor, 'nextRow', 'nextColumn')}]"
+        if name in self.program.one_row:
+            self.out(f"LoadRows({local}, {place}, tiling.{stem}Step, rows, length);")
+        else:
+            self.out(f"Load({local}, {place}, {'1, rows' if is_row else 'rows, length'});")
 
     def copy_out(self) -> None:
         out = self.out
@@ -158,8 +185,13 @@ class LinesWriter(TypedWriter):
             out("LocalTensor<uint8_t> output = outputQueue.AllocTensor<uint8_t>();")
         section = Section("tile", (*stage.rows, *stage.again, *stage.steps))
         self.declare(section)
+        once = bool(stage.rows) and stage.takes_tiles
+        if once:
+            out("if (column == 0) {")
         for step in stage.rows:
             self.step(step, section)
+        if once:
+            out("}")
         fills = self.fills(section) if stage.takes_tiles else []
         in_parts = at > 0 and bool(fills or stage.again)
         if in_parts:
