@@ -18,7 +18,7 @@ from opkit.schema import OpSpec
 from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.flags import common_flags, kernel_flags, link_flags
 from opkit.toolchain.kernel_table import TableEntry, kernel_table
-from opkit.toolchain.kernel_templates import LIST_TEMPLATES, read_instances
+from opkit.toolchain.kernel_templates import LIST_TEMPLATES, is_plain_function, read_instances
 from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel
 from opkit.toolchain.launch_tree import read_kernels
 from opkit.toolchain.opapi import OPAPI_LIBRARY
@@ -151,6 +151,8 @@ def template_listing(unit: CompileUnit) -> CompileUnit:
 def with_instances(unit: CompileUnit, preprocessed: str) -> CompileUnit:
     """Return a kernel template's unit with a table of its instances.
 
+    One that turns out to be a plain function gets the table of one.
+
     Args:
         preprocessed: what `template_listing` of the unit made.
     Raises:
@@ -159,6 +161,8 @@ def with_instances(unit: CompileUnit, preprocessed: str) -> CompileUnit:
     if unit.template is None:
         return unit
     spec = unit.template.spec
+    if is_plain_function(preprocessed, unit.function):
+        return replace(unit, text=f"{unit.text}{kernel_table([_entry(spec.name, unit.function)])}")
     tensors = [tensor.dtypes[unit.template.index].ge for tensor in (*spec.inputs, *spec.outputs)]
     count = len(spec.inputs)
     instances = read_instances(
@@ -298,10 +302,13 @@ def _find_kernel(source: Path, spec: OpSpec, toolkit: Toolkit) -> Kernel:
     return by_name.get(spec.name) or by_name.get(spec.symbol) or usual
 
 
+def _entry(name: str, function: str) -> TableEntry:
+    return TableEntry(name, function=None if function == name else function)
+
+
 def _kernel_text(
     source: Path, name: str, kernel: Kernel, preamble: KernelPreamble, *, guard: str
 ) -> str:
-    entry = TableEntry(name, function=None if kernel.name == name else kernel.name)
     structs = ""
     if preamble.text:
         structs = f'#include "kernel_tiling/kernel_tiling.h"\n\n{preamble.text}\n'
@@ -314,7 +321,7 @@ def _kernel_text(
         f'#include "{source.as_posix()}"\n'
         '#include "opkit/kernel_entry.h"\n\n'
         # A template's table follows when its instances are known.
-        f"{'' if kernel.is_template else kernel_table([entry])}"
+        f"{'' if kernel.is_template else kernel_table([_entry(name, kernel.name)])}"
     )
 
 

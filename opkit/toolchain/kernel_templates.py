@@ -22,7 +22,7 @@ from opkit.schema import snake_case
 from opkit.toolchain.launch_rewrite import TASK_TYPES
 from opkit.toolchain.tokens import Token, TokenKind, matching_close, significant, tokenize
 
-__all__ = ["LIST_TEMPLATES", "Instance", "read_instances"]
+__all__ = ["LIST_TEMPLATES", "Instance", "is_plain_function", "read_instances"]
 
 LIST_TEMPLATES = "OPKIT_LIST_TEMPLATES"
 """Defined where a kernel is preprocessed for its declarations: they stay as they are written."""
@@ -149,6 +149,18 @@ def read_instances(
         types = ", ".join((*inputs, *outputs))
         raise reader.error(f"no ASCENDC_TPL_ARGS_SEL is for the types {types}")
     return tuple(instances.values())
+
+
+def is_plain_function(text: str, name: str) -> bool:
+    """Whether a preprocessed kernel is no template, though another branch of its source has one.
+
+    Args:
+        text: as `read_instances`.
+        name: the kernel's.
+    """
+    # No template has C's linkage.
+    plain = re.compile(rf'\bextern\s+"C"[^;{{}}]*\b{re.escape(name)}\s*\(')
+    return _DECLARATION.search(text) is None and plain.search(text) is not None
 
 
 def _tiling_struct(combination: Sequence[_Call]) -> str | None:

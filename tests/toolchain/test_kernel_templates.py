@@ -11,7 +11,7 @@ import pytest
 from opkit import runtime
 from opkit.errors import BuildError, UsageError
 from opkit.toolchain import Artifact, build, load_project
-from opkit.toolchain.kernel_templates import read_instances
+from opkit.toolchain.kernel_templates import is_plain_function, read_instances
 
 # y = x * FACTOR, with a sign: a template over the type, the factor and the sign.
 SCALED = Path(__file__).parent / "data" / "scaled"
@@ -36,6 +36,17 @@ def test_an_unsigned_parameter_is_numbered_by_its_place_and_ranges_come_first() 
         "ASCENDC_TPL_BOOL_SEL(A, 1), ASCENDC_TPL_UINT_SEL(B, ASCENDC_TPL_UI_LIST, 9, 3)",
     )
     assert _instances(text) == [("1, 9", 0b101), ("1, 3", 0b001)]
+
+
+def test_a_branch_without_the_template_is_a_plain_function() -> None:
+    # A template in the branch for another chip made the kernel one that declares no instances.
+    plain = 'extern "C" __attribute__((x)) void add(uint8_t* a) { if (a) { other(); } }'
+    template = "template <int A> void add(uint8_t* a) {}"
+    assert is_plain_function(plain, "add")
+    assert not is_plain_function(plain, "other")
+    assert not is_plain_function(template, "add")
+    declared = _declared("ASCENDC_TPL_BOOL_DECL(A, 0, 1)", "ASCENDC_TPL_BOOL_SEL(A, 1)")
+    assert not is_plain_function(declared + plain, "add")
 
 
 def test_combinations_may_stand_in_front_of_the_parameters() -> None:

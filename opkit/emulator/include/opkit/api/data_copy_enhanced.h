@@ -51,4 +51,12 @@ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const
   opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), source, shape, where);
 }
 
+/// The same to another type.
+template <typename T, typename U, typename = std::enable_if_t<!std::is_same_v<T, U>>>
+inline void DataCopy(const LocalTensor<T>&, const LocalTensor<U>&, const DataCopyParams&, const DataCopyEnhancedParams&,
+                     opkit::Where where = opkit::Where::here()) {
+  if (!opkit::kIsCoupled) opkit::illegal_operand("DataCopy: only Ascend310P copies L0C to UB; use Fixpipe", where);
+  opkit::illegal_operand("DataCopy from L0C: opkit has none that changes the type", where);
+}
+
 }  // namespace AscendC
