@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from opkit.runtime.allocation import allocated
     from opkit.runtime.device import Configuration, configuration, configure, load_emulator
     from opkit.runtime.kernel import DeviceMemory, Kernel, LaunchResult
     from opkit.runtime.library import Library, OutputSpec, open, raise_status
@@ -24,6 +25,7 @@ __all__ = [
     "Library",
     "OperatorPackage",
     "OutputSpec",
+    "allocated",
     "configuration",
     "configure",
     "find_program",
@@ -40,6 +42,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "allocation": ("allocated",),
         "device": ("Configuration", "configuration", "configure", "load_emulator"),
         "kernel": ("DeviceMemory", "Kernel", "LaunchResult"),
         "library": ("Library", "OutputSpec", "open", "raise_status"),

@@ -15,6 +15,7 @@ import opkit
 from opkit import log
 from opkit.dtypes import DTYPES, DType, dtype_names, find_dtype
 from opkit.errors import SetupError, UsageError
+from opkit.runtime.allocation import zeros
 from opkit.runtime.device import load_emulator
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _minor(version: str) -> tuple[str, ...]:
 
 def _zeros(op_type: str, shape: Sequence[int], row: DType) -> _Array:
     try:
-        return np.zeros(shape, dtype=row.numpy)
+        return zeros(shape, np.dtype(row.numpy))
     except (MemoryError, ValueError) as err:
         raise SetupError(
             f"[{op_type}] this machine has no memory for an output of shape {tuple(shape)}",

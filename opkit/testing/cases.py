@@ -15,6 +15,7 @@ import numpy as np
 from opkit.chips import DATA_BLOCK_BYTES
 from opkit.dtypes import DType
 from opkit.errors import UsageError
+from opkit.runtime import allocated
 from opkit.schema import AttrSpec, AttrValue, OpSpec
 from opkit.testing.arrays import Input, is_float
 from opkit.testing.values import Source, make_values
@@ -399,6 +400,8 @@ def _amount(size_bytes: int) -> str:
 def make_inputs(case: Case) -> list[Input]:
     """Return the case's inputs as their dtypes are stored; the same bits for the same case.
 
+    They begin where tensors of the device may, which kernels may rely on.
+
     An optional input that the case leaves out is None; a dynamic one is a list.
 
     Raises:
@@ -416,7 +419,7 @@ def make_inputs(case: Case) -> list[Input]:
             continue
         is_list = bool(case.lists) and case.input_names[index] in case.lists
         made = [
-            make_values(stream, shape, case.dtypes[index], source or usual)
+            allocated(make_values(stream, shape, case.dtypes[index], source or usual))
             for _ in range(LIST_LENGTH if is_list else 1)
         ]
         inputs.append(made if is_list else made[0])

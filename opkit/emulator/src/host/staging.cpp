@@ -26,9 +26,9 @@ void Staging::copy_in(int fill) {
     });
     const uint64_t rounded = room_.size_bytes(tensor.size_bytes);
     if (overlaps || rounded == tensor.size_bytes) continue;
-    std::vector<uint8_t>& memory = memory_.emplace_back(rounded + room_.block_bytes);
-    const auto misplaced = reinterpret_cast<uint64_t>(memory.data()) % room_.block_bytes;
-    tensor.block = memory.data() + (misplaced == 0 ? 0 : room_.block_bytes - misplaced);
+    std::vector<uint8_t>& memory = memory_.emplace_back(rounded + kBeginBytes);
+    const auto misplaced = reinterpret_cast<uint64_t>(memory.data()) % kBeginBytes;
+    tensor.block = memory.data() + (misplaced == 0 ? 0 : kBeginBytes - misplaced);
     std::memcpy(tensor.block, tensor.data, tensor.size_bytes);
     std::memset(tensor.block + tensor.size_bytes, fill, rounded - tensor.size_bytes);
   }

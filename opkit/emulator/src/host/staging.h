@@ -11,7 +11,7 @@ namespace opkit::host {
 
 /// What an allocation has room for, and where it begins.
 struct Room {
-  uint64_t block_bytes;   ///< it begins at a multiple, and its size is one
+  uint64_t block_bytes;   ///< its size is a multiple
   uint64_t behind_bytes;  ///< at least so many behind the tensor
 
   uint64_t size_bytes(uint64_t tensor_bytes) const {
@@ -23,6 +23,10 @@ struct Room {
 constexpr Room kDataBlock{32, 0};
 /// What PyTorch's allocator gives a tensor on these chips. Source: torch_npu's NPUCachingAllocator, rounding of sizes.
 constexpr Room kAllocatorBlock{512, 32};
+
+/// What addresses of tensors are multiples of: kernels compute with where a cache line of theirs begins. Source: as
+/// kAllocatorBlock.
+constexpr uint64_t kBeginBytes = 512;
 
 /// The memory of one launch's tensors.
 class Staging {
