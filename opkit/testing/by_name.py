@@ -182,6 +182,8 @@ def _results(expression: str) -> int | None:
     tree = ast.parse(expression, mode="eval").body
     if isinstance(tree, ast.IfExp):
         tree = tree.body
+    if isinstance(tree, ast.BoolOp):
+        tree = tree.values[-1]
     return len(tree.elts) if isinstance(tree, ast.Tuple) else None
 
 

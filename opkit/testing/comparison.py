@@ -11,7 +11,7 @@ from opkit.errors import PrecisionError, UsageError
 from opkit.testing.arrays import Array, dtype_of, is_float, narrow, storage, widen
 from opkit.testing.measures import Measure, Numbers
 from opkit.testing.picture import ErrorPicture, Painter
-from opkit.testing.standards import EXACT, Standard, find_standard
+from opkit.testing.standards import EXACT, ROUNDED, Standard, find_standard
 
 __all__ = ["Comparer", "Comparison", "Figure", "Worst", "compare"]
 
@@ -154,11 +154,13 @@ class Comparer:
         picture: bool = False,
         keep: int = 8,
         excused: Array | None = None,
+        rounds: bool = False,
     ) -> None:
         """Take the shape and data type of what is to be compared.
 
         `picture`: also make an `ErrorPicture`; `keep`: how many of the worst elements to list;
-        `excused`: a flat mask of the elements that the figures leave out.
+        `excused`: a flat mask of the elements that the figures leave out; `rounds`: whether whole
+        numbers are rounded from a golden with a fraction.
 
         Raises:
             UsageError: no such standard, or it has no limits for the data type.
@@ -169,12 +171,9 @@ class Comparer:
             rule = EXACT
         if not self._is_float and not (rule.also_whole and dtype.name in rule.numbers):
             rule = EXACT
-        self.rule = rule
-        self._numbers: Numbers = {} if rule is EXACT else rule.numbers_for(dtype)
         self._shape = shape
         self._dtype = dtype
-        self._own = [_Tally(measure, self._numbers) for measure in rule.measures]
-        self._second = [_Tally(measure, self._numbers) for measure in rule.measures]
+        self._judge_by(rule)
         self._nan_mismatches = 0
         self._inf_mismatches = 0
         self._seen = 0
@@ -183,11 +182,21 @@ class Comparer:
         self._worst: list[tuple[int, float | int, float | int]] = []
         self._painter = Painter(shape) if picture and self._is_float else None
         self._excused = excused
+        self._rounds = rounds and self.rule is EXACT and dtype.name in ROUNDED.numbers
         self._suspects: list[Array] = []
         self._misplaced: list[Array] = []
 
+    def _judge_by(self, rule: Standard) -> None:
+        self.rule = rule
+        self._numbers: Numbers = {} if rule is EXACT else rule.numbers_for(self._dtype)
+        self._own = [_Tally(measure, self._numbers) for measure in rule.measures]
+        self._second = [_Tally(measure, self._numbers) for measure in rule.measures]
+
     def add(self, actual: Array, golden: Array, second: Array | None = None) -> None:
         """Compare the next elements: as they are stored, wide, and wide; each of one dimension."""
+        if self._rounds and golden.dtype.kind == "f" and (golden != np.rint(golden)).any():
+            self._judge_by(ROUNDED)
+            self._rounds = False
         if self.rule.needs_second and second is None:
             raise UsageError(
                 f'the precision standard "{self.rule.name}" needs a second reference',

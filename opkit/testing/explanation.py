@@ -24,6 +24,7 @@ from opkit.errors import UsageError
 from opkit.testing.arrays import Array, Input, is_float, narrow, tensors_of, widen
 from opkit.testing.cases import Case, make_inputs, output_tensors
 from opkit.testing.comparison import Comparison, compare
+from opkit.testing.golden import is_unsaid
 from opkit.testing.references import Reference
 from opkit.testing.run import Library, is_prototype
 from opkit.testing.standards import Standard
@@ -120,7 +121,7 @@ def explain_case(
     tensors = output_tensors(case, reference.spec)
     dtypes = [dtype for _, dtype in tensors]
     is_told = not is_prototype(reference.spec) and len(goldens) == len(tensors)
-    shapes = [golden.shape for golden in goldens] if is_told else None
+    shapes = [None if is_unsaid(one) else one.shape for one in goldens] if is_told else None
     runs = WideRuns(case, library, inputs, dtypes, shapes)
     single, double = runs.wide_run(False), runs.wide_run(True)
     found = []
@@ -177,7 +178,7 @@ class WideRuns:
         library: Library,
         inputs: Sequence[Input],
         dtypes: Sequence[DType],
-        shapes: Sequence[tuple[int, ...]] | None = None,
+        shapes: Sequence[tuple[int, ...] | None] | None = None,
     ) -> None:
         """Take a case, and the shapes of its outputs where the operator does not infer them."""
         self.case = case

@@ -25,7 +25,7 @@ from opkit.schema import AttrValue, OpSpec
 from opkit.testing.arrays import Array, Input
 from opkit.testing.cases import RuleWithLimits, Shape, ShapeRule
 
-__all__ = ["Golden", "as_outputs", "load_function", "load_golden"]
+__all__ = ["Golden", "as_outputs", "is_unsaid", "load_function", "load_golden"]
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,11 @@ def as_outputs(result: object) -> tuple[Array, ...]:
         is_list = isinstance(output, (tuple, list)) and any(hasattr(a, "shape") for a in output)
         flat += as_outputs(output) if is_list else [np.asarray(output)]
     return tuple(flat)
+
+
+def is_unsaid(output: Array) -> bool:
+    """Whether a reference gave None for an output: it says nothing of it."""
+    return output.dtype == object and output.shape == () and output.item() is None
 
 
 def load_function(name: str, folder: Path) -> Callable[..., object]:

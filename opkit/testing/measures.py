@@ -175,6 +175,21 @@ def differs(actual: Values, golden: Values, numbers: Numbers) -> Values:
     return different
 
 
+def beyond_rounding(actual: Values, golden: Values, numbers: Numbers) -> Values:
+    """Return how far a whole number is beyond the rounding of its golden, relative to |g| + 1.
+
+    It is 1 at least where the number is neither of the golden's two neighbours; the golden counts
+    as the type's limit where it is beyond that.
+    """
+    within = np.clip(golden, numbers["lowest"], numbers["highest"])
+    distance = np.abs(actual - within)
+    error = np.maximum(distance - 0.5, 0.0) / (np.abs(within) + 1.0)
+    result: Values = np.where(distance < 1.0, error, np.maximum(error, 1.0))
+    # No whole number is what NaN rounds to.
+    result[np.isnan(distance)] = np.inf
+    return result
+
+
 def differs_from_rounded(actual: Values, golden: Values, numbers: Numbers) -> Values:
     """Return 1 where the result is not the golden rounded to the type, sign of zero included."""
     right = rounded(golden, numbers)

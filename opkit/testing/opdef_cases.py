@@ -56,14 +56,16 @@ _NUMBERS = {
     "lr": 0.25,
     "lr_power": -0.5,
     **dict.fromkeys(("l1", "l2"), 0.125),
+    "roundMode": 1.0,
 }
 # Sums of squares.
-_NEVER_NEGATIVE = ("accum", "v", "batch_variance", "running_var")
+_NEVER_NEGATIVE = ("accum", "v", "batch_variance", "running_var", "save_rstd")
 _SQUARES = (0.125, 2.0)
 # Lists of whole numbers that depend on a shape; others are read as ones.
 _LISTS: dict[str, Callable[[Shape, int], tuple[int, ...]]] = {
     **dict.fromkeys(("perm", "permutation"), lambda shape, manner: _order(len(shape), manner)),
     **dict.fromkeys(("multiples", "repeats"), lambda shape, manner: (2,) * len(shape)),
+    "group_index": lambda shape, manner: shape[:1],
     "paddings": lambda shape, manner: (0, 0) * (len(shape) - 2) + (1, 1) * min(len(shape), 2),
     "begin": lambda shape, manner: tuple(min(1, size - 1) for size in shape),
     "size": lambda shape, manner: tuple((size + 1) // 2 for size in shape),
@@ -83,6 +85,13 @@ _ROUNDS = (
 # Of rows or channels, and of what is normalised.
 _STATISTICS = frozenset({"mean", "rstd", "invstd", "variance"})
 _SCALES = frozenset({"gamma", "beta", "weight", "bias"})
+_OF_CHANNELS = frozenset({"running_mean", "running_var", "save_mean", "save_rstd", "weight"})
+# Attributes that say the data type of the result, by its number.
+_RESULT_TYPES = ("dst_type", "dtype", "out_dtype", "output_dtype", "y_dtype")
+# What quantises is a number of the result's size, of what is divided by it, or multiplied.
+_SCALE = re.compile(r"scales?_?\d?$", re.IGNORECASE)
+_OFFSETS = frozenset({"offset", "zero_point", "zero_points"})
+_QUANTISED_BY = ((8.0, 32.0), (0.03125, 0.125))
 # What a required text says.
 _TEXTS = {"reduction": "mean", "approximate": "none"}
 # What has an output written that it leaves alone by default.
@@ -213,7 +222,7 @@ def _case(
     plain = make_case(spec, shape, variant=variant, seed=seed)
     case = replace(
         plain,
-        attrs=tuple((attr.name, _attribute(attr, shape, manner)) for attr in spec.attrs),
+        attrs=tuple((a.name, _attribute(a, spec, variant, shape, manner)) for a in spec.attrs),
         golden=expression,
     )
     if not is_expression(expression):
@@ -221,7 +230,9 @@ def _case(
     read = dict(found.read) if found is not None else {}
     exponents = frozenset(_EXPONENT.findall(expression))
     sources = tuple(
-        _source(t, variant, shape, read.get(t.name), exponents, manner) for t in spec.inputs
+        _source(t, variant, shape, read.get(t.name), exponents, manner)
+        or _scale_of(spec, t, variant, expression)
+        for t in spec.inputs
     )
     lengths = {
         t.name: len(source.values)
@@ -284,6 +295,8 @@ def _choices(
         (
             *(shape, shape[-1:], shape[:-1] or (1,), (shape[0], 1), (*shape[:-1], 1)),
             shape[1:2] or (1,),
+            # A row of gates.
+            (*shape[:-1], 4 * last),
         )
     )
     count = len(free)
@@ -292,6 +305,11 @@ def _choices(
         # A number a row for each of many inputs would fit by broadcasting.
         each = [_likely(name, few, shape) for name in free]
         tried += [islice(product(*each), _MOST_TRIES)]
+    if count > _MOST_OF_FEW:
+        scales = [name in _SCALES or _SCALE.search(name) is not None for name in free]
+        tried += [[tuple(shape[-1:] if one else shape for one in scales)]]
+        channels = shape[1:2] or (1,)
+        tried += [[tuple(channels if name in _OF_CHANNELS else shape for name in free)]]
     for found in (options, rarer) if count else ():
         tried += [[(option,) * count for option in found]]
         tried += [product(found, repeat=count)] if 1 < count <= _MOST_MIXED else []
@@ -311,6 +329,8 @@ def _likely(name: str, options: Iterable[Shape], shape: Shape) -> list[Shape]:
         return [option for option in options if option not in (shape, shape[-1:])] or [shape]
     if name in _SCALES:
         return list(dict.fromkeys((shape[-1:], shape[1:2] or (1,), shape)))
+    if _SCALE.search(name) or name in _OFFSETS:
+        return list(dict.fromkeys((shape[-1:], (1,))))
     return list(options)
 
 
@@ -342,6 +362,15 @@ def _source(
     return None
 
 
+def _scale_of(spec: OpSpec, tensor: TensorSpec, variant: int, expression: str) -> Source | None:
+    """Return the values of a scale by which whole numbers fill their type, and few are beyond."""
+    if is_float(spec.outputs[0].dtypes[variant]) or not is_float(tensor.dtypes[variant]):
+        return None
+    if not _SCALE.search(tensor.name):
+        return None
+    return Source("uniform", *_QUANTISED_BY[f"/ {tensor.name}" in expression])
+
+
 def _without_zero(
     case: Case,
     spec: OpSpec,
@@ -362,8 +391,13 @@ def _without_zero(
     return None
 
 
-def _attribute(attr: AttrSpec, shape: Shape, manner: int) -> AttrValue:
+def _attribute(attr: AttrSpec, spec: OpSpec, variant: int, shape: Shape, manner: int) -> AttrValue:
     """Return its default; an axis for a required axis, else a plain value of its type."""
+    result = spec.outputs[0].dtypes[variant]
+    if attr.name in _RESULT_TYPES and attr.type == "int":
+        return result.ge_value
+    if attr.name in _RESULT_TYPES and attr.type == "string" and attr.default is None:
+        return f"torch.q{result.name}" if "quant" in spec.name else f"torch.{result.name}"
     if (attr.default is None or manner) and attr.name in _AXES and attr.type in ("int", "list_int"):
         axis = _axis(shape, manner)
         return axis if attr.type == "int" else (axis,)

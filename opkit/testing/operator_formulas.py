@@ -5,6 +5,8 @@ Sources: the documents of each operator, formula and parameters.
 
 from __future__ import annotations
 
+from opkit.testing.quantising_formulas import QUANTISING
+
 __all__ = ["WRITTEN_OUT"]
 
 _RECIPROCAL_SCALE = "(math.log(base) if base > 0 else 1.0)"
@@ -137,6 +139,16 @@ _NLL_GRADIENT = (
     " / ({0}.numel() if reduction == 'mean' else 1))"
 )
 _SCALED_SUM = "({0} * scale + {1})"
+# Of a cell's gates i, f, g, o, what the state and its gates have for a gradient.
+_CELL = tuple(f"{{4}}.chunk(4, -1)[{number}]" for number in range(4))
+_CELL_GRADIENT = f"({{0}} * {_CELL[3]} * (1 - torch.tanh({{3}}) ** 2) + {{1}})"
+_CELL_GATES = (
+    f"{_CELL_GRADIENT} * {_CELL[2]} * {_CELL[0]} * (1 - {_CELL[0]}),"
+    f" {_CELL_GRADIENT} * {{2}} * {_CELL[1]} * (1 - {_CELL[1]}),"
+    f" {_CELL_GRADIENT} * {_CELL[0]} * (1 - {_CELL[2]} ** 2),"
+    f" {{0}} * torch.tanh({{3}}) * {_CELL[3]} * (1 - {_CELL[3]})"
+)
+_SORTED = "torch.sort({0}, dim=axis, descending=descending, stable=True)"
 _MATRICES = (
     "torch.matmul({0}.mT if transpose_x1 else {0}, {1}.mT if transpose_x2 else {1})",
     "torch.matmul({0}.mT if adj_x1 else {0}, {1}.mT if adj_x2 else {1})",
@@ -145,6 +157,7 @@ _MATRICES = (
 )
 
 WRITTEN_OUT: dict[str, tuple[str, ...]] = {
+    **QUANTISING,
     "accumulate_n": ("sum({0})",),
     "acos_grad": ("-{dy} * torch.rsqrt(1 - {0} ** 2)",),
     "acosh_grad": ("{dy} / torch.sinh({0})",),
@@ -204,6 +217,13 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f" {{4}}.reshape({{0}}.shape[1]) * (1 - momentum) + momentum * {_CHANNELS}.var(1),"
         f" {_CHANNELS}.mean(1), {_CHANNELS}.var(1, correction=0)) if is_training else None",
     ),
+    "batch_norm_grad": (
+        "torch.ops.aten.native_batch_norm_backward({dy}, {0}, {1}, None, None, {4}, {5}, True,"
+        " epsilon, [True, True, True])"
+        " if is_training and version == 0 and {dy}.shape == {0}.shape"
+        " and {1}.shape == {2}.shape == {3}.shape == {4}.shape == {5}.shape == {0}.shape[1:2]"
+        " else None",
+    ),
     "bias_add": ("{0} + {1}",),
     "bn_infer_grad": (
         f"{{dy}} * ({{0}} * torch.rsqrt({{1}} + epsilon)).{_OF_CHANNELS % ('dy', 'dy')}"
@@ -253,6 +273,9 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "fill_diagonal": ("torch.clone({0}).fill_diagonal_({1}.item(), wrap)",),
     "foreach_copy": ("[torch.clone(tensor) for tensor in {0}]",),
     "foreach_pow_scalar_and_tensor": ("torch._foreach_pow({0}.item(), {1})",),
+    "foreach_round_off_number": (
+        "[torch.round(tensor) for tensor in {0}] if {1}.item() == 1 else None",
+    ),
     "fused_add_rms_norm": (
         f"({_NORMED.format(x=_SCALED_SUM, w='{2}')},"
         f" {_ROOT_MEAN_SQUARE.format(x=_SCALED_SUM, w='{2}')}, {_SCALED_SUM})",
@@ -308,8 +331,11 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         " {2}.shape[0], {2}.shape[1], {2}[0, 0].numel(), num_groups, [True, True, True])"
         " if dgamma_is_require and dbeta_is_require else None",
     ),
-    # What it gave is clipped where what it was given is.
-    "hardtanh_grad": ("torch.ops.aten.hardtanh_backward({dy}, {0}, min_val, max_val)",),
+    # Unlike torch's, at a bound it is not clipped. What it gave is where what it was given is.
+    "hardtanh_grad": ("torch.where(({0} > max_val) | ({0} < min_val), 0.0, {dy})",),
+    "grouped_bias_add_grad": (
+        "torch.sum({dy}, 1) if {dy}.dim() == 3 and group_idx_type == 0 else None",
+    ),
     "hinge_loss": ("torch.clamp(1 - {0} * {1}, min=0)",),
     "hinge_loss_grad": ("torch.where(1 - {0} * {1} > 0, -{1} * {dy}, 0.0)",),
     "histogram": ("torch.histc({0}.double(), bins, {1}.item(), {2}.item())",),
@@ -345,6 +371,9 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     ),
     "mul_no_nan": ("torch.where({1} == 0, 0.0, {0} * {1})",),
     "muls": ("{0} * value",),
+    "non_finite_check": (
+        "torch.tensor([float(not all(torch.isfinite(tensor).all() for tensor in {0}))])",
+    ),
     "pack": ("torch.stack({0}, axis)", "torch.stack(({0}, {1}), d)"),
     "pad_grad": (_PADDED_GRADIENT.replace("MODE", _PAD_MODES),),
     "pad_v3_grad_replicate": (_PADDED_GRADIENT.replace("MODE", _PAD_MODES),),
@@ -363,6 +392,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "scaled_masked_softmax_grad": (
         "torch.where({1}.bool() if not fixed_triu_mask else None, 0.0,"
         " scale * {0} * ({dy} - torch.sum({dy} * {0}, -1, True)))",
+    ),
+    "segsum": (
+        "torch.cumsum(torch.tril({0}.unsqueeze(-1).expand(*{0}.shape, {0}.shape[-1]), -1), -2)"
+        " + torch.full({0}.shape[-1:] * 2, -math.inf).triu(1)",
     ),
     "select": ("torch.where({0}.bool(), {1}, {2})", "torch.where({2}.bool(), {0}, {1})"),
     "selu_grad": (
@@ -384,6 +417,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "slice": (
         "{0}[tuple(slice(a, a + n) for a, n in zip({1}.tolist(), {2}.tolist(), strict=True))]",
     ),
+    "smooth_l1_loss_grad": (
+        "{dy} * torch.clamp(({0} - {1}) / sigma, -1, 1)"
+        " / ({0}.numel() if reduction == 'mean' else 1)",
+    ),
     "smooth_l1_loss": (
         "torch.nn.functional.smooth_l1_loss({0}, {1}, reduction='none', beta=sigma)",
     ),
@@ -394,6 +431,11 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "softmax_grad": (
         "{0} * ({dy} - torch.sum({0} * {dy}, axes[0], True))",
         "{0} * ({dy} - torch.sum({0} * {dy}, -1, True))",
+    ),
+    # Where two are equal, which of them comes first is open.
+    "sort_with_index": (
+        f"({_SORTED}[0], torch.gather({{1}}, axis, {_SORTED}[1])"
+        f" if stable or (torch.diff({_SORTED}[0], dim=axis) != 0).all() else None)",
     ),
     "sqrt_grad": ("{dy} * 0.5 / {0}",),
     "squared_relu": ("torch.relu({0}) ** 2",),
@@ -409,6 +451,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     ),
     "sync_batch_norm_backward_elemt": ("(({0} - {5}) - ({1} - {2}) * {3} ** 2 * {6}) * {3} * {4}",),
     "tensor_move": ("torch.clone({0})",),
+    "thnn_fused_lstm_cell_grad": (
+        f"(torch.cat([{_CELL_GATES}], -1), {_CELL_GRADIENT} * {_CELL[1]}, None)"
+        " if not has_bias else None",
+    ),
     "trans_quant_param": (
         "{0}.float().view(torch.int32).long() & 0xFFFFE000 | 1 << 46 if round_mode == 0 else None",
     ),

@@ -34,7 +34,7 @@ from opkit.testing.expressions import (
     is_expression,
     reference_package,
 )
-from opkit.testing.golden import Golden, as_outputs, load_function
+from opkit.testing.golden import Golden, as_outputs, is_unsaid, load_function
 
 __all__ = ["Part", "Reference", "find_reference", "in_single_precision"]
 
@@ -65,7 +65,8 @@ class Reference:
         """Return the outputs as arrays of their shapes, and flat with the second reference.
 
         Args:
-            actual: what the kernel wrote: whole numbers beyond their type may be its limit there.
+            actual: what the kernel wrote: whole numbers beyond their type may be its limit there,
+                and an output that the reference gives None for is the very array.
         """
         wide = [
             widen_input(value, dtype)
@@ -73,7 +74,21 @@ class Reference:
         ]
         golden = self._golden(wide, actual)
         second = self._second(inputs) if self.wants_second else None
-        flat = tuple(output.reshape(-1) for output in golden)
+        known = golden
+        if actual and any(map(is_unsaid, golden)) and len(actual) == len(golden):
+            # What the reference says nothing of is as the kernel wrote it.
+            pairs = list(zip(golden, actual, output_tensors(self.case, self.spec), strict=True))
+            golden = tuple(one if is_unsaid(output) else output for output, one, _ in pairs)
+            known = tuple(
+                widen(one, dtype) if is_unsaid(output) else output
+                for output, one, (_, dtype) in pairs
+            )
+            if second is not None:
+                second = tuple(
+                    one if is_unsaid(other) else other
+                    for one, other in zip(known, second, strict=True)
+                )
+        flat = tuple(output.reshape(-1) for output in known)
         other = None if second is None else tuple(output.reshape(-1) for output in second)
         return golden, Part(flat, other)
 
@@ -84,7 +99,7 @@ class Reference:
             for value, dtype in zip(inputs, self.case.dtypes, strict=False)
         )
         names = vars(self.golden.module) if self.golden and not self.case.golden else None
-        return Evaluation(self._golden, wide, self._by_element, names)
+        return Evaluation(self._said, wide, self._by_element, names)
 
     def exactly(self, inputs: Sequence[Input]) -> list[ExactOutput] | None:
         """Return the golden for real numbers at these inputs; None where it has no such form."""
@@ -172,6 +187,10 @@ class Reference:
                 return None
         return views
 
+    def _said(self, wide: Sequence[Input]) -> tuple[Array, ...]:
+        """Return the outputs, no elements of those that the reference says nothing of."""
+        return tuple(np.zeros(0) if is_unsaid(one) else one for one in self._golden(wide))
+
     def _golden(self, wide: Sequence[Input], actual: Sequence[Array] = ()) -> tuple[Array, ...]:
         case = self.case
         attrs = {name: in_single_precision(value) for name, value in case.attrs}
@@ -216,7 +235,9 @@ class Reference:
             )
         dtypes = [dtype for _, dtype in output_tensors(case, self.spec)]
         return tuple(
-            widen(narrow(output, dtype), dtype) if is_float(dtype) else output
+            widen(narrow(output, dtype), dtype)
+            if is_float(dtype) and not is_unsaid(output)
+            else output
             for output, dtype in zip(found, dtypes, strict=True)
         )
 

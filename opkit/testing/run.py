@@ -16,7 +16,7 @@ from opkit.errors import KernelFault, OpkitError, PrecisionError
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.arrays import Array, Input
 from opkit.testing.cases import Case, make_inputs, output_tensors
-from opkit.testing.golden import Golden
+from opkit.testing.golden import Golden, is_unsaid
 from opkit.testing.judgement import OutputResult, judge
 from opkit.testing.references import find_reference
 from opkit.testing.settings import standard_for
@@ -288,10 +288,11 @@ def _attempt(
 
 def _shapes_of_outputs(
     case: Case, spec: OpSpec, golden: Golden | None, inputs: Sequence[Input]
-) -> list[tuple[int, ...]] | None:
+) -> list[tuple[int, ...] | None] | None:
     """Return the shapes that the reference's outputs have, for operators that infer none.
 
-    None where they say it themselves, as those of prototypes do, or where it is not known.
+    None of an output that it says nothing of; None where they say it themselves, as those of
+    prototypes do, or where it is not known.
     """
     if is_prototype(spec) or case.expects_failure or not case.golden:
         return None
@@ -299,7 +300,8 @@ def _shapes_of_outputs(
     assert reference is not None
     outputs, _ = reference.whole(inputs)
     is_whole = len(outputs) == len(output_tensors(case, spec))
-    return [output.shape for output in outputs] if is_whole else None
+    shapes = [None if is_unsaid(output) else output.shape for output in outputs]
+    return shapes if is_whole else None
 
 
 def is_prototype(spec: OpSpec) -> bool:

@@ -11,13 +11,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from opkit.dtypes import DType
 from opkit.errors import UsageError
 from opkit.schema import nearest
 from opkit.testing import measures as of
 from opkit.testing.measures import FORMATS, Measure, Numbers, format_numbers
 
-__all__ = ["EXACT", "STANDARDS", "Measure", "Standard", "double_level", "find_standard"]
+__all__ = [
+    "EXACT",
+    "ROUNDED",
+    "STANDARDS",
+    "Measure",
+    "Standard",
+    "double_level",
+    "find_standard",
+]
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,23 @@ _T = {
     "float8_e4m3": {"T": 2.0**-3},
     "float8_e5m2": {"T": 2.0**-2},
 }
+
+# Whole numbers that a reference gives with a fraction: what they are rounded from. The kernel
+# rounds a float32 of its own, so that near a tie both neighbours are right.
+ROUNDED = Standard(
+    "rounded",
+    "every element a rounding of the golden, or of what is a relative 2^-13 from it",
+    "our own rule: T of float32, in units of the whole number",
+    #        name      gather  element             limit            strict
+    (Measure("beyond", "max", of.beyond_rounding, lambda n: n["T"], False),),
+    {
+        name: {**_T["float32"], "lowest": float(limits.min), "highest": float(limits.max)}
+        for name, limits in (
+            (name, np.iinfo(name)) for name in ("int8", "uint8", "int16", "uint16", "int32")
+        )
+    },
+    also_whole=True,
+)
 
 _ECOSYSTEM = Standard(
     "ecosystem",

@@ -12,6 +12,7 @@ from opkit.errors import PrecisionError, UsageError
 from opkit.testing import Comparison, compare, to_bfloat16
 from opkit.testing import comparison as comparison_module
 from opkit.testing.arrays import narrow
+from opkit.testing.comparison import Comparer
 
 NAN, INF = float("nan"), float("inf")
 
@@ -126,6 +127,49 @@ def test_a_whole_number_result_meets_a_float64_golden_exactly() -> None:
     assert compare(actual, np.array([3.0, -4.0])).passed
     assert not compare(actual, np.array([3.2, -4.0])).passed
     assert not compare(np.array([True]), np.array([0.0])).passed
+
+
+@pytest.mark.parametrize(
+    ("actual", "golden", "passes"),
+    [
+        (3, 2.7, True),
+        (2, 2.7, False),
+        (3, 2.49999, True),  # within 2^-13 of the tie
+        (3, 2.49, False),
+        (2, 2.5, True),
+        (3, 2.5, True),
+        (4, 2.5, False),
+        (127, 300.25, True),
+        (126, 300.25, False),
+        (-128, -128.75, True),
+        (0, NAN, False),
+    ],
+)
+def test_a_golden_with_a_fraction_is_rounded_to_a_whole_number(
+    actual: int, golden: float, passes: bool
+) -> None:
+    # Such a golden equalled no whole number, so that quantising operators had no reference.
+    result = _rounded([actual, 1], [golden, 1.25], "int8")
+    assert result.passed is passes
+    assert result.standard == "rounded"
+
+
+def test_neighbours_of_large_whole_numbers_are_the_nearest_two() -> None:
+    for actual, passes in ((29999, False), (30000, True), (30001, True), (30002, False)):
+        assert _rounded([actual], [30000.5], "int16").passed is passes
+
+
+def test_a_golden_of_whole_numbers_is_compared_exactly_where_others_are_rounded() -> None:
+    assert _rounded([3, -4], [3.0, -4.0], "int8").standard == "exact"
+    assert not _rounded([3, -4], [3.0, -5.0], "int8").passed
+
+
+def _rounded(actual: list[int], golden: list[float], name: str) -> Comparison:
+    dtype = find_dtype(name)
+    assert dtype is not None
+    comparer = Comparer((len(actual),), dtype, rounds=True)
+    comparer.add(np.array(actual, name), np.array(golden))
+    return comparer.finish()
 
 
 def test_the_worst_element_has_its_index_in_the_arrays_shape() -> None:

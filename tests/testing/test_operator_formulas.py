@@ -192,3 +192,83 @@ def test_a_histogram_counts_what_lies_within() -> None:
     spec = operator("HistogramV2", "x min max", "y", "bins:int=100 y_dtype:int=3")
     (given,) = _given(spec, x, np.array([-1.0]), np.array([2.0]), bins=10, y_dtype=3)
     np.testing.assert_array_equal(given, np.histogram(x, 10, (-1.0, 2.0))[0])
+
+
+def test_a_cells_gradients_are_autograds() -> None:
+    torch = pytest.importorskip("torch")
+    dh, dc, cell, gates = (torch.tensor(one) for one in _normal((3, 5), (3, 5), (3, 5), (3, 20)))
+    gates.requires_grad_()
+    cell.requires_grad_()
+    i, f, g, o = gates.chunk(4, -1)
+    storage = torch.cat([i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()], -1)
+    new = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    expected = torch.autograd.grad([o.sigmoid() * new.tanh(), new], [gates, cell], [dh, dc])
+    spec = operator("ThnnFusedLstmCellGrad", "dhy dc cx cy storage", "a b c", "has_bias:bool=false")
+    arrays = [one.detach().numpy() for one in (dh, dc, cell, new, storage)]
+    given = _given(spec, *arrays, has_bias=False)
+    for one, other in zip(given, expected, strict=False):
+        np.testing.assert_allclose(one, other.numpy(), atol=1e-12)
+    assert given[2].item() is None
+
+
+def test_batch_norms_gradients_take_its_statistics() -> None:
+    x, dy, weight = _normal((4, 3, 5), (4, 3, 5), (3,))
+    expected = _differentiated(
+        lambda torch, x, w, b: torch.nn.functional.batch_norm(x, None, None, w, b, True),
+        *(dy, x, weight, np.zeros(3)),
+    )
+    spec = operator(
+        "BatchNormGradV3",
+        "dy x weight running_mean running_var save_mean save_rstd",
+        "dx dweight dbias",
+        "is_training:bool=true epsilon:float=0.00001 version:int=0",
+    )
+    root = (x.var((0, 2)) + 1e-5) ** -0.5
+    attrs: dict[str, AttrValue] = {"is_training": True, "epsilon": 1e-5, "version": 0}
+    given = _given(spec, dy, x, weight, np.zeros(3), np.ones(3), x.mean((0, 2)), root, **attrs)
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+def test_indices_follow_what_is_sorted_unless_two_are_equal() -> None:
+    pytest.importorskip("torch")
+    spec = operator(
+        "SortWithIndex",
+        "x index:int32",
+        "y sorted_index:int32",
+        "axis:int=-1 descending:bool=false stable:bool=false",
+    )
+    attrs: dict[str, AttrValue] = {"axis": -1, "descending": True, "stable": False}
+    y, index = _given(spec, np.array([[1.0, 3.0, 2.0]]), np.array([[7, 8, 9]]), **attrs)
+    np.testing.assert_array_equal(y, [[3, 2, 1]])
+    np.testing.assert_array_equal(index, [[8, 9, 7]])
+    _, index = _given(spec, np.array([[1.0, 3.0, 3.0]]), np.array([[7, 8, 9]]), **attrs)
+    assert index.item() is None
+
+
+def test_gradients_at_a_bound_pass_by_the_documents() -> None:
+    pytest.importorskip("torch")
+    spec = operator("HardtanhGrad", "result grad", "y", "min_val:float=-1.0 max_val:float=1.0")
+    given = _given(
+        spec, np.array([-2.0, -1, 0, 1, 2]), np.arange(1.0, 6), min_val=-1.0, max_val=1.0
+    )
+    np.testing.assert_array_equal(given[0], [0, 2, 3, 4, 0])
+
+
+def test_smooth_losses_and_sums_by_segment_are_torchs() -> None:
+    torch = pytest.importorskip("torch")
+    predict, label, dout = _normal((3, 5), (3, 5), (3, 5))
+    spec = operator(
+        "SmoothL1LossGradV2", "predict label dout", "g", 'sigma:float=1.0 reduction:string="mean"'
+    )
+    (given,) = _given(spec, predict, label, dout, sigma=0.5, reduction="mean")
+    expected = torch.ops.aten.smooth_l1_loss_backward(
+        *map(torch.tensor, (dout, predict, label)), 1, 0.5
+    )
+    np.testing.assert_allclose(given, expected.numpy(), atol=1e-12)
+    (x,) = _normal((4,))
+    (sums,) = _given(operator("Segsum", "x", "y"), x)
+    for i in range(4):
+        for j in range(4):
+            wanted = x[j + 1 : i + 1].sum() if i >= j else -np.inf
+            np.testing.assert_allclose(sums[i, j], wanted, atol=1e-12)

@@ -1,0 +1,106 @@
+"""What operators compute that quantise their result, by the formulas of their documents.
+
+A whole number is given as what it is rounded from (see docs/precision.md), in units of int8: 4-bit
+results are no data type here. None stands for an output of which a document says that it has no
+meaning in that mode. Sources: the documents of each operator, formula and parameters.
+"""
+
+from __future__ import annotations
+
+__all__ = ["QUANTISING"]
+
+_LARGEST = 127
+_NORMED = (
+    "({X} * torch.rsqrt(({X}).square().mean(tuple(range(-{W}.dim(), 0)), True) + epsilon) * {W})"
+)
+_LAYER_NORMED = "torch.nn.functional.layer_norm({X}, {G}.shape, {G}, {B}, epsilon)"
+_PLAIN_LAYER_NORM = "torch.nn.functional.layer_norm({X}, {X}.shape[-1:], eps=epsilon)"
+
+
+def _of(template: str, **parts: str) -> str:
+    for name, text in parts.items():
+        template = template.replace(f"{{{name}}}", text)
+    return template
+
+
+def _by_row(value: str, results: str) -> str:
+    """Return results in which `V` is a value, `Q` it by row in int8, and `S` the rows' scales."""
+    scales = f"torch.amax(torch.abs({value}), -1) / {_LARGEST}"
+    results = results.replace("Q", "V / S.unsqueeze(-1)")
+    return (
+        f"((row_values := {value}), (row_scales := {scales}))"
+        f" and ({results.replace('V', 'row_values').replace('S', 'row_scales')})"
+    )
+
+
+_ADDED = "({0} + {1})"
+_ADDED_RMS = _of(_NORMED, X=_ADDED, W="{2}")
+_BIASED = "({0} + {1} + {4})"
+_BIASED_LAYER = _of(_LAYER_NORMED, X=_BIASED, G="{2}", B="{3}")
+_SUMMED = "(sum({0}) + {1})"
+_BY_MATRIX = "{%d}.reshape(*{0}.shape[:-2], 1, {0}.shape[-1])"
+_GROUPS = "{0}.reshape({0}.shape[0], num_groups, -1)"
+_GROUP_NORM = "torch.nn.functional.group_norm({0}, num_groups, {1}, {2}, eps)"
+
+QUANTISING: dict[str, tuple[str, ...]] = {
+    "ada_layer_norm_quant": (
+        _by_row(
+            f"{_of(_PLAIN_LAYER_NORM, X='{0}')} * (1 + {_BY_MATRIX % 1}) + {_BY_MATRIX % 2}", "Q, S"
+        ),
+    ),
+    "add_rms_norm_dynamic_quant": tuple(
+        _by_row(_ADDED_RMS, results.replace("X", _ADDED))
+        + " if not output_mask and {0}.shape == {1}.shape and {2}.dim() == 1 else None"
+        for results in ("Q, None, X, S, None", "Q, None, V, V, X, S, None")
+    ),
+    "add_rms_norm_quant": (
+        f"({_ADDED_RMS} / {{3}}, None, {_ADDED})"
+        " if axis == -1 and div_mode and {2}.shape == {3}.shape == {0}.shape[-1:] else None",
+    ),
+    "ascend_quant": (
+        "{0} * {1} * ({1} if sqrt_mode else 1)"
+        " if round_mode == 'round' and axis == -1 and {1}.shape == {0}.shape[-1:] else None",
+    ),
+    "dequant_bias": ("{0} * {1} if {1}.shape == {0}.shape[-1:] else None",),
+    "dua_quantize_add_layer_norm": (
+        f"({_BIASED_LAYER} / {{5}}, {_BIASED_LAYER} / {{6}}, {_BIASED})"
+        " if axis == -1 and additional_output and {4}.shape == {5}.shape == {6}.shape == {2}.shape"
+        " and {2}.dim() == 1 else None",
+    ),
+    "dynamic_quant": (
+        _by_row("{0}", "Q, S"),
+        "((row_scales := (torch.amax({0}, -1) - torch.amin({0}, -1)) / 255),"
+        f" (row_offsets := {_LARGEST} - torch.amax({{0}}, -1) / row_scales)) and"
+        " ({0} / row_scales.unsqueeze(-1) + row_offsets.unsqueeze(-1), row_scales, row_offsets)"
+        " if quant_mode == 'pertoken' and not is_symmetrical and dst_type_max == 0 else None",
+    ),
+    "gelu_quant": (
+        _by_row("torch.nn.functional.gelu({0}, approximate=approximate)", "Q, S")
+        + " if quant_mode == 'dynamic' and round_mode == 'rint' else None",
+    ),
+    "group_norm_silu_quant": (
+        f"(torch.nn.functional.silu({_GROUP_NORM}) / {{3}}, {_GROUPS}.mean(-1),"
+        f" torch.rsqrt({_GROUPS}.var(-1, correction=0) + eps))"
+        " if activate_silu and {3}.numel() == 1 else None",
+    ),
+    "group_quant": ("{0} * {1} if {2}.tolist() == [{0}.shape[0]] and {1}.ndim == 2 else None",),
+    "layer_norm_quant": (
+        f"({_of(_LAYER_NORMED, X='{0}', G='{1}', B='{2}')} / {{3}} + {{4}}, None)"
+        " if quant_mode == 0 and {3}.numel() == {4}.numel() == 1"
+        " and {1}.dim() == {2}.dim() == 1 else None",
+    ),
+    "multi_add_rms_norm_dynamic_quant": (
+        _by_row(_of(_NORMED, X=_SUMMED, W="{2}"), f"Q, None, {_SUMMED}, V, S, None")
+        + " if {2}.dim() == 1 else None",
+    ),
+    "quantize": ("{0} / {1} if {1}.size == 1 and axis < {0}.ndim else None",),
+    "quantize_add_layer_norm": (
+        f"({_BIASED_LAYER} / {{5}}, {_BIASED})"
+        " if axis == -1 and additional_output and {4}.shape == {5}.shape == {2}.shape"
+        " and {2}.dim() == 1 else None",
+    ),
+    "rms_norm_dynamic_quant": (
+        _by_row(_of(_NORMED, X="{0}", W="{1}"), "Q, S") + " if {1}.dim() == 1 else None",
+    ),
+}
+"""As `opkit.testing.operator_formulas.WRITTEN_OUT`, of which these are a part."""

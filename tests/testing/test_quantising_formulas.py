@@ -1,0 +1,133 @@
+"""References of operators that quantise their result, against NumPy's of the same formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opkit.testing.opdef_cases import library_cases
+from tests.testing.test_by_name import _given, _normal, operator
+
+pytest.importorskip("torch")
+RMS_EPSILON = 1e-6
+
+
+def _rms_normed(x: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    normed: np.ndarray = x / np.sqrt((x**2).mean(-1, keepdims=True) + RMS_EPSILON) * gamma
+    return normed
+
+
+def _layer_normed(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    centred = x - x.mean(-1, keepdims=True)
+    normed: np.ndarray = centred / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * gamma + beta
+    return normed
+
+
+def _by_row(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    scales = np.abs(value).max(-1) / 127
+    return value / scales[..., None], scales
+
+
+def _are_close(given: list[np.ndarray], expected: tuple[np.ndarray | None, ...]) -> None:
+    assert len(given) == len(expected)
+    for one, other in zip(given, expected, strict=True):
+        if other is None:
+            assert one.item() is None
+        else:
+            np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def test_values_are_multiplied_and_added_before_they_are_rounded() -> None:
+    x, scale = _normal((3, 5), (5,))
+    spec = operator(
+        "AscendQuantV2",
+        "x scale offset?",
+        "y:int8",
+        'sqrt_mode:bool=false round_mode:string="round" dst_type:int=2 axis:int=-1',
+    )
+    for root in (False, True):
+        given = _given(
+            spec, x, scale, None, sqrt_mode=root, round_mode="round", dst_type=2, axis=-1
+        )
+        _are_close(given, (x * scale * (scale if root else 1),))
+
+
+def test_rows_are_quantised_by_their_largest_value() -> None:
+    (x,) = _normal((3, 5))
+    spec = operator("DynamicQuant", "x smooth_scales?", "y:int8 scale", "dst_type:int=2")
+    _are_close(_given(spec, x, None, dst_type=2), _by_row(x))
+
+
+def test_rows_without_symmetry_use_the_whole_type() -> None:
+    (x,) = _normal((3, 5))
+    spec = operator(
+        "DynamicQuantV2",
+        "x smooth_scales?",
+        "y:int8 scale offset",
+        'dst_type:int=2 is_symmetrical:bool=false quant_mode:string="pertoken"'
+        " dst_type_max:float=0.0",
+    )
+    attrs = {"is_symmetrical": False, "quant_mode": "pertoken", "dst_type_max": 0.0}
+    y, scale, offset = _given(spec, x, None, dst_type=2, **attrs)
+    np.testing.assert_allclose(y.max(-1), 127)
+    np.testing.assert_allclose(y.min(-1), -128)
+    np.testing.assert_allclose((y - offset[:, None]) * scale[:, None], x, atol=1e-12)
+
+
+def test_what_is_normalised_after_a_sum_is_quantised_once() -> None:
+    x1, x2, gamma, scales = _normal((3, 5), (3, 5), (5,), (5,))
+    normed = _rms_normed(x1 + x2, gamma)
+    spec = operator(
+        "AddRmsNormQuant",
+        "x1 x2 gamma scales1 scales2?",
+        "y1:int8 y2:int8 x",
+        "axis:int=-1 epsilon:float=0.000001 div_mode:bool=true dst_type:int=2",
+    )
+    attrs = {"axis": -1, "epsilon": RMS_EPSILON, "div_mode": True, "dst_type": 2}
+    _are_close(_given(spec, x1, x2, gamma, scales, None, **attrs), (normed / scales, None, x1 + x2))
+    spec = operator(
+        "AddRmsNormDynamicQuantV2",
+        "x1 x2 gamma smooth_scale1?",
+        "y1:int8 y2:int8 y3 y4 x scale1 scale2",
+        "epsilon:float=0.000001 output_mask:list_bool=[] dst_type:int=2",
+    )
+    attrs = {"epsilon": RMS_EPSILON, "output_mask": (), "dst_type": 2}
+    quantised, by = _by_row(normed)
+    _are_close(
+        _given(spec, x1, x2, gamma, None, **attrs),
+        (quantised, None, normed, normed, x1 + x2, by, None),
+    )
+
+
+def test_layer_norms_are_quantised_by_what_is_given() -> None:
+    x, gamma, beta, scale = _normal((3, 5), (5,), (5,), (1,))
+    offset = np.array([3])
+    spec = operator(
+        "LayerNormQuant",
+        "x gamma beta scale offset:int8",
+        "result:int8 scale_out",
+        "epsilon:float=0.00001 quant_mode:int=0",
+    )
+    given = _given(spec, x, gamma, beta, scale, offset, epsilon=1e-5, quant_mode=0)
+    _are_close(given, (_layer_normed(x, gamma, beta) / scale + 3, None))
+    x1, x2, bias, scales, scales2 = _normal((3, 5), (3, 5), (5,), (5,), (5,))
+    normed = _layer_normed(x1 + x2 + bias, gamma, beta)
+    spec = operator(
+        "DuaQuantizeAddLayerNorm",
+        "x1 x2 gamma beta bias scales1 scales2",
+        "y1:int8 y2:int8 x",
+        "dtype:int axis:int=-1 epsilon:float=0.00001 additional_output:bool=false",
+    )
+    attrs = {"dtype": 2, "axis": -1, "epsilon": 1e-5, "additional_output": True}
+    _are_close(
+        _given(spec, x1, x2, gamma, beta, bias, scales, scales2, **attrs),
+        (normed / scales, normed / scales2, x1 + x2 + bias),
+    )
+
+
+def test_cases_fill_the_type_and_say_which_it_is() -> None:
+    spec = operator("Quantize", "x scales", "y:int8", "dtype:string axis:int=1")
+    for case in library_cases(spec, "x / scales if scales.size == 1 and axis < x.ndim else None"):
+        assert dict(case.attrs)["dtype"] == "torch.qint8"
+        source = case.sources[1]
+        assert source is not None and 0 < source.low < source.high < 1
