@@ -34,6 +34,7 @@ from .kernel_class import ExtentOf, KernelClass, Launch, TilingValue
 from .launch_numbers import Term, named
 from .movements import MOVEMENTS, constant_bits
 from .moving import (
+    Piece,
     boxes_of,
     copy_values,
     count_values,
@@ -75,6 +76,8 @@ class HostedKernel:
     """What its cores hand over to each other in the workspace."""
     uses_object: bool = False
     """Whether it needs the header of the Matmul object."""
+    first: HostedKernel | None = None
+    """What all cores have to be done with before."""
     header: str = ""
     """The header of the device's library that it needs. Its function is shared by all vector cores
     that are launched."""
@@ -111,7 +114,8 @@ def operator_kernels(stages: Stages, group: Group) -> tuple[OperatorKernel, ...]
         fused = stages.fused
         text, arguments, launch, header = library_kernel(fused.graph, fused.uniform, group)
         share = Share("vector", text.class_name, arguments)
-        return (HostedKernel(text, (share,), launch, header=header),)
+        first = _begun(fused.graph, group) if group.kind == "put_along" else None
+        return (HostedKernel(text, (share,), launch, first=first, header=header),)
     node = group.nodes[0]
     raise GraphError(
         f"the formulas take a kernel of {group.kind}, which a generated operator does not have",
@@ -131,16 +135,31 @@ def _movement(stages: Stages, group: Group) -> HostedKernel:
         return _moving(text, arguments, lambda cores, of, _: count_values(of(output.size), cores))
     if node.operator == "take":
         return _lookup(group, node, inputs, arguments)
-    size = _bytes(output)
     shapes = [tensor.shape for tensor in inputs]
     pieces = pieces_of(node.operator, node.settings, shapes, output.shape)
+    return _copying(group.name, node, inputs, pieces)
+
+
+def _begun(graph: Graph, group: Group) -> HostedKernel:
+    """Return what copies the first operand to the output, of which the rest is put there."""
+    (node,) = group.nodes
+    whole = Piece(0, 0, 0, ((node.output.size, 1, 1),))
+    return _copying(f"{group.name}_begin", node, graph.inputs_of(node)[:1], [whole])
+
+
+def _copying(
+    name: str, node: Node, inputs: Sequence[Tensor], pieces: Sequence[Piece]
+) -> HostedKernel:
+    output = node.output
+    size = _bytes(output)
     try:
         boxes = boxes_of(pieces, size)
         bits = constant_bits(node.settings.get("value", 0.0), output.dtype, size)
     except UsageError as err:
         raise GraphError(err.message, location=node.location, help=err.help) from err
     outer = max(len(box.outer) for box in boxes)
-    text = write_copy(group.name, len(inputs), len(boxes), size, node.location, outer)
+    text = write_copy(name, len(inputs), len(boxes), size, node.location, outer)
+    arguments = (*(tensor.name for tensor in inputs), output.name)
 
     def launch(
         cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]

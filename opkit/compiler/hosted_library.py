@@ -6,18 +6,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .dimensions import product
+from .dimensions import Dimension, product, same
 from .fusion import Group
 from .graph import Graph, GraphError
 from .kernel_class import ExtentOf, KernelClass, Launch, TilingValue, class_of, struct_of
 from .launch_numbers import divide_up, least, most
 from .library import HEADERS, KINDS, RANDOM_TILE
+from .places import ADD, GATHER, MOST_AXES, PUT, joined_axes, moves_apart, rows_together
 from .table import normal_axes
 from .text import Text
+from .vector import element_bytes
 
 __all__ = ["LIBRARY_GROUPS", "library_kernel"]
 
-LIBRARY_GROUPS = ("sort", "argmax", "argmin", "whole_sum", "random_uniform")
+LIBRARY_GROUPS = (
+    *("sort", "argmax", "argmin", "whole_sum", "random_uniform", "take_along", "put_along"),
+)
 _LINE = (
     *(("kind", "uint32_t"), ("result_kind", "uint32_t"), ("action", "uint32_t")),
     *(("is_descending", "uint32_t"), ("outer", "int64_t"), ("length", "int64_t")),
@@ -39,6 +43,8 @@ def library_kernel(
     """
     if group.kind == "random_uniform":
         return _random(graph, uniform, group)
+    if group.kind in ("take_along", "put_along"):
+        return _by_places(graph, group)
     node = group.nodes[0]
     (x,) = graph.inputs_of(node)
     if x.dtype not in KINDS:
@@ -108,6 +114,68 @@ def _random(
     return text, (node.output.name,), launch, HEADERS[function]
 
 
+def _by_places(graph: Graph, group: Group) -> tuple[KernelClass, tuple[str, ...], Launch, str]:
+    """What is put, is put into the output, which has the elements of the first operand by then."""
+    node = group.nodes[0]
+    table, index, *sources = graph.inputs_of(node)
+    (axis,) = normal_axes(node.settings["axis"], len(table.shape))
+    plain = sources[0] if sources else node.output
+    action = GATHER if not sources else ADD if node.settings["add"] else PUT
+    axes = joined_axes(plain.shape, table.shape, index.shape, axis)[::-1]
+    if len(axes) > MOST_AXES:
+        raise GraphError(f"places along {len(axes)} axes that do not join", location=node.location)
+    size = element_bytes(table.dtype)
+    is_row = all(map(same, axes[0][1:], (1, 1, 0)))
+    is_apart = moves_apart(action, plain.shape, table.shape, axis)
+    together = rows_together(action, table.shape[-1], size)
+    constants = {
+        "element_bytes": size,
+        "action": action,
+        "kind": KINDS[table.dtype],
+        "index_count": 1,
+        "index_bytes": element_bytes(index.dtype),
+        "has_rows": int(is_row and (action != ADD or table.dtype == "float32")),
+        "cores": 0 if is_apart else 1,
+        "rows_together": together,
+        # Axes that there are not have one element.
+        **{f"sizes[{at}]": 1 for at in range(len(axes), MOST_AXES)},
+    }
+    given: dict[str, tuple[str, Dimension]] = {}
+    for at, each in enumerate(axes):
+        given[f"sizes[{at}]"] = (f"size{at}", each.extent)
+        given[f"plain_strides[{at}]"] = (f"plain_step{at}", each.plain_step)
+        given[f"table_strides[{at}]"] = (f"table_step{at}", each.table_step)
+        given[f"indices[0].strides[{at}]"] = (f"index_step{at}", each.index_step)
+    given["indices[0].size"] = ("places", table.shape[axis])
+    given["indices[0].table_stride"] = ("place_step", product(table.shape[axis + 1 :]))
+
+    def launch(
+        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        values = [TilingValue(n, "int64_t", extent_of(v)) for n, v in given.values()]
+        rows = extent_of(product([each.extent for each in axes[1:]]))
+        used = 1
+        if is_apart:
+            used = most(1, least(cores, rows // together, extent_of(plain.size) // 256))
+        return used, values
+
+    moved = node.output.name if sources else node.inputs[0]
+    arguments = (moved, sources[0].name if sources else node.output.name, node.inputs[1])
+    addresses = ("table", "plain", "index")
+    text = _class(
+        group,
+        node.location,
+        addresses,
+        "move_by_index",
+        (*addresses, *["nullptr"] * 3),
+        "ElementsPlan",
+        [(name, "int64_t") for name, _ in given.values()],
+        {name: member for member, (name, _) in given.items()},
+        constants,
+    )
+    return text, arguments, launch, HEADERS["move_by_index"]
+
+
 def _class(
     group: Group,
     location: Any,
@@ -116,8 +184,16 @@ def _class(
     passed: Sequence[str],
     plan: str,
     members: Sequence[tuple[str, str]],
+    of_plan: Mapping[str, str] | None = None,
+    constants: Mapping[str, int] | None = None,
 ) -> KernelClass:
-    """Return the class that calls a function of the library."""
+    """Return the class that calls a function of the library.
+
+    Args:
+        members: names and types of the tiling data.
+        of_plan: the plan's member for a name, where it is another.
+        constants: members of the plan that are the same for every launch.
+    """
     struct, name = struct_of(group.name), class_of(group.name)
     declaration = Text()
     declaration(f"struct {struct} {{")
@@ -130,7 +206,8 @@ def _class(
     out(f"__aicore__ inline void Init({parameters}, const {struct}& given)")
     out("{")
     out.all(f"{each} = {each}Address;" for each in addresses)
-    out.all(f"plan.{member} = given.{member};" for member, _ in members)
+    out.all(f"plan.{member} = {value};" for member, value in (constants or {}).items())
+    out.all(f"plan.{(of_plan or {}).get(each, each)} = given.{each};" for each, _ in members)
     out("}")
     out()
     out("__aicore__ inline void Process()")

@@ -16,6 +16,7 @@ from .fusion import Group
 from .graph import GraphError, Location, Node
 from .movements import copy_whole
 from .ordering import MOST_SORTED
+from .places import ADD, GATHER, MOST_AXES, PUT, joined_axes, moves_apart, rows_together
 from .table import normal_axes
 from .text import Text
 
@@ -155,10 +156,7 @@ def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> N
     _launch(program, node, function, {"x": x, **outputs}, parameters, plan, cores)
 
 
-_DIMS, _MOST_INDICES = 6, 4
-_GATHER, _PUT, _ADD = 0, 1, 2
-_LINE_BYTES = 64
-"""Of a core's data cache."""
+_MOST_INDICES = 4
 
 
 def _by_places(program: Compiled, node: Node, arrays: Sequence[Any], result: Any) -> None:
@@ -167,56 +165,31 @@ def _by_places(program: Compiled, node: Node, arrays: Sequence[Any], result: Any
     if sources:
         copy_whole(program, node, x, result)
         table, plain = result, sources[0]
-        action = _ADD if node.settings["add"] else _PUT
+        action = ADD if node.settings["add"] else PUT
     else:
-        table, plain, action = x, result, _GATHER
+        table, plain, action = x, result, GATHER
     if plain.size == 0:
         return
-    axes = _joined_axes(plain, table, index, axis)
-    if len(axes) > _DIMS:
+    axes = joined_axes(plain.shape, table.shape, index.shape, axis)
+    if len(axes) > MOST_AXES:
         raise GraphError(f"places along {len(axes)} axes that do not join", location=node.location)
     kind = KINDS[node.output.dtype]
-    size, inner = x.itemsize, axes[-1]
-    is_rows = inner[1:] == (1, 1, 0) and (action != _ADD or node.output.dtype == "float32")
-    axes = [(1, 0, 0, 0)] * (_DIMS - len(axes)) + axes
-    sizes, plain_steps, table_steps, places = zip(*reversed(axes), strict=True)
-    together = 1 if action == _GATHER else _LINE_BYTES // math.gcd(_LINE_BYTES, x.shape[-1] * size)
+    size = x.itemsize
+    is_rows = axes[-1][1:] == (1, 1, 0) and (action != ADD or node.output.dtype == "float32")
+    together = rows_together(action, x.shape[-1], size)
+    axes = ((1, 0, 0, 0),) * (MOST_AXES - len(axes)) + axes
+    sizes, plain_steps, table_steps, index_steps = zip(*reversed(axes), strict=True)
     plan = struct.pack("=8Iq", size, action, kind, 1, 4, is_rows, 0, together, 0)
     plan += struct.pack("=18q", *sizes, *plain_steps, *table_steps)
-    plan += struct.pack("=8q", *places, table.shape[axis], _steps(table)[axis])
+    plan += struct.pack("=8q", *index_steps, table.shape[axis], math.prod(x.shape[axis + 1 :]))
     plan += bytes(64 * (_MOST_INDICES - 1))
-    rows = plain.size // sizes[0]
-    cores = max(1, min(_cores(program), rows // together, plain.size // 256))
-    # What goes to one place is on one core where lines are, and so is what goes to one line of a
-    # data cache where the lines are all of the table's: others wait for each other.
-    is_apart = axis == x.ndim - 1 and (plain.shape[:-1] == table.shape[:-1])
-    if action != _GATHER and not is_apart:
-        cores = 1
+    cores = 1
+    if moves_apart(action, plain.shape, table.shape, axis):
+        rows = plain.size // sizes[0]
+        cores = max(1, min(_cores(program), rows // together, plain.size // 256))
     arguments = {"table": table, "plain": plain, "i0": index}
     parameters = ["table", "plain", "i0", "i1", "i2", "i3"]
     _launch(program, node, "move_by_index", arguments, parameters, plan, cores)
-
-
-def _joined_axes(plain: Any, table: Any, index: Any, axis: int) -> list[tuple[int, int, int, int]]:
-    """Return extents and the steps of the plain tensor, the table and the places along each axis,
-    neighbours joined where all three run on."""
-    table_steps, places = _steps(table), _steps(index)
-    table_steps[axis] = 0
-    places = [0 if n == 1 else step for n, step in zip(index.shape, places, strict=True)]
-    found: list[tuple[int, int, int, int]] = []
-    for row in zip(plain.shape, _steps(plain), table_steps, places, strict=True):
-        if row[0] == 1 and found:
-            continue
-        if found and all(
-            outer == step * row[0] for outer, step in zip(found[-1][1:], row[1:], strict=True)
-        ):
-            row = (found.pop()[0] * row[0], *row[1:])
-        found.append(row)
-    return found
-
-
-def _steps(array: Any) -> list[int]:
-    return [int(step) // array.itemsize for step in array.strides]
 
 
 def _cores(program: Compiled) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from .dimensions import Dimension, evaluate
 from .graph import Graph, Location, Node
 from .ordering import MOST_SORTED
+from .table import normal_axes
 
 __all__ = ["SizeLimit", "index_limits", "size_limits"]
 
@@ -29,6 +30,10 @@ class SizeLimit:
     """The line that asks for it first."""
 
 
+_PLACED = ("take", "take_along", "put_along")
+"""Operators whose second operand names places along an axis of the first."""
+_SAME_NUMBERS = ("cast", "reshape", "broadcast_to")
+"""Operators whose results are places where their operands are."""
 _TRIED = 200
 """Sizes that are tried where no equation says the smallest."""
 
@@ -70,7 +75,8 @@ def _rests(graph: Graph, node: Node) -> Iterator[Dimension]:
 
 def _rests_of_empty(graph: Graph, node: Node) -> Iterator[Dimension]:
     """Yield what must not be below zero for axes without elements either: what lies around a slice,
-    and along how many elements products add up, of which none would be no product."""
+    along how many elements products add up, of which none would be no product, and among how many
+    places one is named."""
     settings: Mapping[str, Any] = node.settings
     if node.operator == "slice":
         (x,) = graph.inputs_of(node)
@@ -78,6 +84,9 @@ def _rests_of_empty(graph: Graph, node: Node) -> Iterator[Dimension]:
     if node.operator == "matmul":
         left = graph.tensors[node.inputs[0]]
         yield left.shape[-2 if settings["transpose_a"] else -1] - 1
+    if node.operator in _PLACED:
+        table = graph.tensors[node.inputs[0]].shape
+        yield table[normal_axes(settings["axis"], len(table))[0]] - 1
 
 
 def _holds(rest: Dimension) -> bool:
@@ -122,13 +131,14 @@ def index_limits(graph: Graph) -> dict[str, Dimension]:
     inputs = {tensor.name for tensor in graph.inputs}
     found: dict[str, Dimension] = {}
     for node in graph.nodes:
-        if node.operator != "take":
+        if node.operator not in _PLACED:
             continue
-        table, indices = node.inputs
+        table, indices = node.inputs[:2]
         name = indices
-        while name in graph.producers and graph.producers[name].operator in ("cast", "reshape"):
+        while name in graph.producers and graph.producers[name].operator in _SAME_NUMBERS:
             name = graph.producers[name].inputs[0]
         settings: Mapping[str, Any] = node.settings
         if name in inputs:
-            found.setdefault(name, graph.tensors[table].shape[settings["axis"]])
+            (axis,) = normal_axes(settings["axis"], len(graph.tensors[table].shape))
+            found.setdefault(name, graph.tensors[table].shape[axis])
     return found

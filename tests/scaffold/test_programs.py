@@ -113,10 +113,10 @@ def test_an_output_that_is_another_one_or_an_input_is_a_tensor_of_its_own() -> N
         ({"y": "x + v"}, {"x": ["M"]}, "/output_desc/0/formula", '"v" is no input'),
         ({"z": "x", "y": "x @"}, {"x": ["M"]}, "/output_desc/1/formula", "not a formula"),
         (
-            {"y": "take_along(x, cast(i, 'int32'), axis=0)"},
-            {"x": ["M"], "i": ["M"]},
-            "/output_desc",
-            "kernel of take_along",
+            {"y": "sort(x)"},
+            {"x": ["M", 8000]},
+            "/output_desc/0/formula",
+            "8000 elements do not fit a core",
         ),
         (
             {"y": "sum(x, axis=0)"},
@@ -277,6 +277,15 @@ def test_what_the_library_computes_is_called_and_said_once() -> None:
     assert kernel.count("struct LinePlan {") == 1
     assert kernel.count("opkit::kernels::sort_lines(x, values, nullptr, plan);") == 2
     assert "7680 - N is %ld, expected 0 or more" in tree["op_host/named_axes.cpp"]
+
+
+def test_what_is_put_follows_a_copy_of_all() -> None:
+    formula = "put_along(x, cast(i, 'int32'), s, axis=0)"
+    tree = tree_of(prototype({"y": formula}, x=["M", "N"], i=["K", "N"], s=["K", "N"]))
+    kernel = tree["op_kernel/named_axes.cpp"]
+    put = kernel.index(" op;", kernel.index("Begin op;") + 9)
+    assert kernel.index("Begin op;") < kernel.rindex("SyncAll();") < put
+    assert "plan.cores = 1;" in kernel  # places along the first axis: in order
 
 
 def test_a_seed_is_an_attribute() -> None:

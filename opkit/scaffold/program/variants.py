@@ -255,6 +255,9 @@ def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> 
         for kernel in each:
             if isinstance(kernel, compiler.HostedKernel):
                 workspace |= {room.name: room for room in kernel.rooms}
+                if kernel.first is not None:
+                    steps.append(Step((kernel.first,), waits))
+                    waits = True
         steps.append(Step(each, waits))
     tensors |= {name: tensors[origin(name)] for name in source if origin(name) in tensors}
     tensors |= {name: origin(name) for name in (*workspace, *source) if name not in tensors}
