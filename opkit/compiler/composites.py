@@ -402,9 +402,11 @@ def _np_softmax(x: Any, axis: int) -> Any:
 
 
 def _np_gelu(x: Any, approximate: str) -> Any:
+    # Forms that lose no digits below zero, where 1 + tanh and 1 + erf cancel.
+    x = np.asanyarray(x, np.float64)
     if approximate == "tanh":
-        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-    return 0.5 * x * (1 + erf_reference(x * math.sqrt(0.5)))
+        return x * _np_sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    return 0.5 * x * _np_erfc(x * -math.sqrt(0.5))
 
 
 def _np_logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:

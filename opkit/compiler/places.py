@@ -75,8 +75,8 @@ def moves_apart(action: int, plain: Shape, table: Shape, axis: int) -> bool:
 
 
 def rows_together(action: int, width: Dimension, size_bytes: int) -> int:
-    """Return how many rows of a table a core writes at a time, so that it shares no line of 64 bytes
-    of its data cache with another."""
+    """Return how many rows of a table a core writes at a time: so many that no other core writes a
+    line of 64 bytes of its data cache."""
     if action == GATHER:
         return 1
     return _LINE_BYTES // math.gcd(_LINE_BYTES, width * size_bytes if isinstance(width, int) else 1)

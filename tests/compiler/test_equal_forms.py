@@ -174,3 +174,12 @@ def test_a_power_whose_exponent_comes_with_the_launch_is_numpys() -> None:
         with np.errstate(all="ignore"):
             expected = np.power(x.astype(np.float64), scale).astype(np.float32)
         np.testing.assert_allclose(kernel(x, scale=scale), expected, rtol=1e-5)
+
+
+def test_the_reference_of_gelu_loses_no_digits_below_zero() -> None:
+    x = np.array([-20.0, -9.0, -1e-18])
+    exact = [0.5 * each * math.erfc(-each * math.sqrt(0.5)) for each in x]
+    found = oc.evaluate_formulas({"y": "gelu(x)"}, {"x": x})
+    np.testing.assert_allclose(found, exact, rtol=1e-14)
+    slow = oc.evaluate_formulas({"y": "gelu(x, approximate='tanh')"}, {"x": x})
+    assert slow[0] == pytest.approx(-3.375e-261, rel=1e-3)
