@@ -10,9 +10,12 @@ import numpy as np
 from opkit.errors import UsageError
 
 from .dimensions import Shape, broadcast_shapes, same, shape_text
+from .graph import GraphError
+from .scans import count_up
 from .table import Operator, Settings, as_first
 
 if TYPE_CHECKING:
+    from .builder import Value
     from .graph import Tensor
 
 __all__ = ["ATTENTION"]
@@ -77,8 +80,64 @@ def _reference(*arrays: Any, scale: float | None, causal: bool, turned: str) -> 
     return np.swapaxes(result, -3, -2) if "y" in turned else result
 
 
+_HIDDEN = -1e30
+"""The score of a key that a query does not see, as in the kernel."""
+
+
+def _gradient(
+    g: Value, *tensors: Value, scale: float | None, causal: bool, turned: str
+) -> Sequence[Value | None]:
+    """The weights are computed again; scores and what they give are float32, and products take
+    operands of the inputs' type."""
+    *inputs, _ = tensors
+    q, k, v = (
+        _turned(each) if letter in turned else each
+        for each, letter in zip(inputs[:3], "qkv", strict=True)
+    )
+    g = _turned(g) if "y" in turned else g
+    width = q.shape[-1]
+    if scale is None and not isinstance(width, int):
+        raise GraphError(
+            "the gradient of attention over rows of a width that the launch says",
+            location=q.builder.location,
+            help="pass scale",
+        )
+    factor = float(width) ** -0.5 if scale is None else scale
+
+    def dot(a: Value, b: Value, **settings: object) -> Value:
+        return a.apply("matmul", b.astype(a.dtype), **settings)
+
+    scores = dot(q, k, transpose_b=True, dtype="float32") * factor
+    if inputs[3:]:
+        scores = (scores + inputs[3].astype("float32")).apply("maximum", _HIDDEN)
+    if causal:
+        rows, keys = scores.shape[-2:]
+        is_seen = count_up(q, rows).reshape(rows, 1).apply("greater_equal", count_up(q, keys))
+        scores = is_seen.apply("where", scores, _HIDDEN)
+    weights = scores.apply("softmax", axis=-1)
+    for_weights = dot(g, v, transpose_b=True, dtype="float32")
+    inner = (for_weights * weights).sum(axis=-1, keepdims=True)
+    for_scores = weights * (for_weights - inner)
+    scaled = (for_scores * factor).astype(q.dtype)
+    for_v = dot(weights.astype(v.dtype), g, transpose_a=True)
+    found = [dot(scaled, k), dot(scaled, q, transpose_a=True), for_v]
+    found = [
+        _turned(each) if letter in turned else each
+        for each, letter in zip(found, "qkv", strict=True)
+    ]
+    return (*found, *[for_scores.astype(each.dtype) for each in inputs[3:]])
+
+
+def _turned(value: Value) -> Value:
+    """Return heads before rows, or the other way round."""
+    axes = list(range(value.ndim))
+    axes[-3], axes[-2] = axes[-2], axes[-3]
+    return value.transpose(*axes)
+
+
 ATTENTION = Operator(
     *("attention", None, "attention", _shape, as_first, _reference),
+    gradient=_gradient,
     aten="scaled_dot_product_attention",
     parameters={"scale": None, "causal": False, "turned": ""},
 )

@@ -39,6 +39,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x: x[1:5:3].apply("cumsum", axis=0),
         (Spec("x", (5, 4)),),
     ),
+    "attention, with a mask": (
+        lambda q, k, v, m: q.apply("attention", k, v, m, scale=0.7),
+        (Spec("q", (2, 3, 4)), Spec("k", (2, 5, 4)), Spec("v", (2, 5, 3)), Spec("m", (3, 5))),
+    ),
+    "causal attention of heads that share keys, rows before heads": (
+        lambda q, k, v: q.apply("attention", k, v, causal=True, turned="qy"),
+        (Spec("q", (4, 2, 3)), Spec("k", (1, 4, 3)), Spec("v", (1, 4, 3))),
+    ),
     "joined and padded": (
         lambda x: x.builder.apply("concat", x, x.apply("sin"), axis=1).apply(
             "pad", widths=((1, 0), (0, 2)), value=0.0
