@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Golden,
         PrecisionReport,
         Setting,
+        Setup,
         Standard,
     )
     from opkit.toolchain import Artifact, Project
@@ -59,21 +60,12 @@ class Run:
 
     def report(self, cases: tuple[Case, ...], console: Console) -> PrecisionReport:
         """Run the cases, here or in processes, and return their verdicts."""
-        from opkit.testing import Setup, run_on
+        from opkit.testing import run_on
 
         options = ("--standard", self.asked) if self.asked else ()
         if self.reference:
             options = (*options, "--golden", self.reference)
-        setup = Setup(
-            self.project,
-            self.artifact.folder,
-            self.artifact.chip.name,
-            self.asked,
-            pictures=self.pictures,
-            keep=self.keep,
-            timeout_seconds=self.timeout_seconds,
-            threads=_threads(self.executor),
-        )
+        setup = self._setup(_threads(self.executor))
         with console.progress("test", len(cases)) as bar:
 
             def advance(result: CaseResult) -> None:
@@ -82,6 +74,31 @@ class Run:
             return run_on(
                 self.executor, setup, cases, seed=self.seed, options=options, progress=advance
             )
+
+    def _setup(self, threads: int) -> Setup:
+        from opkit.testing import Setup
+
+        return Setup(
+            self.project,
+            self.artifact.folder,
+            self.artifact.chip.name,
+            self.asked,
+            pictures=self.pictures,
+            keep=self.keep,
+            timeout_seconds=self.timeout_seconds,
+            threads=threads,
+        )
+
+    def with_runs_alone(self, report: PrecisionReport) -> PrecisionReport:
+        """Return a report that tells of failing cases whether they pass alone."""
+        from opkit.executor import LocalExecutor
+        from opkit.testing import cases_work, kept_result, with_runs_alone
+
+        def run(case: Case) -> CaseResult:
+            with LocalExecutor(1).open(cases_work(self._setup(1))) as crew:
+                return kept_result(case, next(result for _, result in crew.stream([case])))
+
+        return with_runs_alone(report, run)
 
     def with_other_cases(self, report: PrecisionReport, console: Console) -> PrecisionReport:
         """Return a report with cases in place of those that the operator's host code refuses."""

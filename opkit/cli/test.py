@@ -228,6 +228,8 @@ def command(
     report = run.report(cases, console)
     if found.tree is not None and not (expression or names or files or last_failed):
         report = run.with_other_cases(report, console)
+    if found.tree is not None and len(report.results) > 1:
+        report = run.with_runs_alone(report)
     explanations = modes.explain(run, report, console) if explain else {}
     remember_failures(notes, report)
     _write(report, explanations, junit, html, st_report, console)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from opkit.testing.alone import with_runs_alone
     from opkit.testing.arrays import is_float, narrow, tensors_of, widen, widen_input
     from opkit.testing.assertion import assert_close, assert_outputs
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
@@ -154,6 +155,7 @@ __all__ = [
     "widen",
     "widen_input",
     "with_other_cases",
+    "with_runs_alone",
     "works_by_row",
     "write_st_report",
 ]
@@ -161,6 +163,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "alone": ("with_runs_alone",),
         "arrays": ("is_float", "narrow", "tensors_of", "widen", "widen_input"),
         "assertion": ("assert_close", "assert_outputs"),
         "bfloat16": ("bfloat16_to_float32", "to_bfloat16"),

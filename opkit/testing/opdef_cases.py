@@ -95,7 +95,7 @@ _QUANTISED_BY = ((8.0, 32.0), (0.03125, 0.125))
 # What a required text says.
 _TEXTS = {"reduction": "mean", "approximate": "none"}
 # What has an output written that it leaves alone by default.
-_WRITES = ("additional_output",)
+_WRITES = ("additional_output", "has_bias")
 # Of whole numbers that divide.
 _DIVISORS = (1.0, 9.0)
 # Whole numbers have no negative powers, and small ones stay within their type.

@@ -452,8 +452,8 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "sync_batch_norm_backward_elemt": ("(({0} - {5}) - ({1} - {2}) * {3} ** 2 * {6}) * {3} * {4}",),
     "tensor_move": ("torch.clone({0})",),
     "thnn_fused_lstm_cell_grad": (
-        f"(torch.cat([{_CELL_GATES}], -1), {_CELL_GRADIENT} * {_CELL[1]}, None)"
-        " if not has_bias else None",
+        f"(torch.cat([{_CELL_GATES}], -1), {_CELL_GRADIENT} * {_CELL[1]},"
+        f" torch.sum(torch.cat([{_CELL_GATES}], -1), 0)) if has_bias else None",
     ),
     "trans_quant_param": (
         "{0}.float().view(torch.int32).long() & 0xFFFFE000 | 1 << 46 if round_mode == 0 else None",

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["CaseResult", "Library", "OutputResult", "PrecisionReport", "Verdict", "run_cases"]
 
 
-# How a launch says that the operator's own host code has returned an error.
-_REFUSAL = re.compile(r"\] its (?:tiling|InferShape) function failed")
+# How a launch says that the operator's own host code has returned an error, or has no core for it.
+_REFUSAL = re.compile(
+    r"\] its (?:(?:tiling|InferShape) function failed|tiling function sets the block dim to 0;)"
+)
 
 
 class Library(Protocol):

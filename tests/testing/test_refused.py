@@ -135,6 +135,14 @@ def test_what_fails_otherwise_than_by_refusing_stays_an_error() -> None:
     assert found.count(Verdict.ERROR) == len(found.results)
 
 
+def test_a_launch_on_no_core_is_a_refusal() -> None:
+    # An operator that takes no such shapes may say so by its block dim alone: it was an error.
+    text = "[Transpose] its tiling function sets the block dim to 0; SetBlockDim takes 1 to 65535"
+    found = report(ExchangesTwo("float16", text=text))
+    assert found.count(Verdict.ERROR) == 0
+    assert found.count(Verdict.REFUSED_TYPE) > 0
+
+
 def test_a_refused_case_that_a_file_asks_for_is_an_error() -> None:
 
     case = replace(project_cases(PROJECT, golden=None)[0], origin=Path("tests/cases.yaml"))
