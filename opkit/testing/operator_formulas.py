@@ -217,9 +217,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f" {{4}}.reshape({{0}}.shape[1]) * (1 - momentum) + momentum * {_CHANNELS}.var(1),"
         f" {_CHANNELS}.mean(1), {_CHANNELS}.var(1, correction=0)) if is_training else None",
     ),
+    # What it is given is the variance that batch_norm saves.
     "batch_norm_grad": (
-        "torch.ops.aten.native_batch_norm_backward({dy}, {0}, {1}, None, None, {4}, {5}, True,"
-        " epsilon, [True, True, True])"
+        "torch.ops.aten.native_batch_norm_backward({dy}, {0}, {1}, None, None, {4},"
+        " torch.rsqrt({5} + epsilon), True, epsilon, [True, True, True])"
         " if is_training and version == 0 and {dy}.shape == {0}.shape"
         " and {1}.shape == {2}.shape == {3}.shape == {4}.shape == {5}.shape == {0}.shape[1:2]"
         " else None",
