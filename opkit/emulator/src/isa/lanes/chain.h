@@ -29,7 +29,7 @@ OPKIT_INLINE void make_canonical(ChainValues& values) {
   for (size_t u = 0; u < kChainVectors; ++u) values[u] = canonical(values[u]);
 }
 
-/// One instruction; its first source is in `values`, where its result goes.
+/// One instruction; its first source is in `values`, where its result goes. What NaN it is shows in memory alone.
 template <class Row>
 OPKIT_INLINE void chain_row(ChainValues& values, const ChainStep& step, size_t at) {
   if constexpr ((Row::kTypes & type_bits::bit_of(DType::F32)) != 0) {
@@ -43,7 +43,6 @@ OPKIT_INLINE void chain_row(ChainValues& values, const ChainStep& step, size_t a
       const F32V d = Row::kReadsDst ? load<F32V>(dst + u * sizeof(F32V)) : a;
       values[u] = Row::apply(a, b, d, s, F32V{});
     }
-    make_canonical(values);
   }
 }
 
@@ -101,7 +100,10 @@ size_t run_chain(const ChainStep* steps, size_t step_count, size_t count) {
 #undef VEC_BINARY_SCALAR
         default: break;
       }
-      if (step->is_stored) store_all(step->dst + at, values);
+      if (step->is_stored) {
+        make_canonical(values);
+        store_all(step->dst + at, values);
+      }
     }
   }
   return done;
