@@ -35,13 +35,14 @@ inline uint32_t ToBits(float value)
 
 inline float Load(Brain from) { return FromBits(static_cast<uint32_t>(from.bits) << 16); }
 
+// Without branches, so that loops over halves are vectors'.
 inline float Load(Half from)
 {
     const uint32_t sign = static_cast<uint32_t>(from.bits & 0x8000u) << 16;
-    const uint32_t rest = from.bits & 0x7fffu;
-    // Exponents differ by 112; what has none is a multiple of 2^-24.
-    if (rest < 0x400u) return FromBits(ToBits(static_cast<float>(rest) * 5.9604644775390625e-8f) | sign);
-    return FromBits(sign | (rest >= 0x7c00u ? 0x7f800000u | (rest & 0x3ffu) << 13 : (rest << 13) + 0x38000000u));
+    const uint32_t rest = static_cast<uint32_t>(from.bits & 0x7fffu) << 13;
+    // Exponents differ by 112, those of subnormal halves too.
+    const uint32_t finite = ToBits(FromBits(rest) * 5192296858534827628530496329220096.0f);
+    return FromBits(sign | (rest >= 0xf800000u ? rest | 0x7f800000u : finite));
 }
 
 template <typename T>
@@ -56,14 +57,14 @@ inline void Store(Brain& to, float value)
 inline void Store(Half& to, float value)
 {
     const uint32_t bits = ToBits(value);
-    const uint32_t sign = bits >> 16 & 0x8000u;
     const uint32_t size = bits & 0x7fffffffu;
-    uint32_t half;
-    if (size > 0x7f800000u) half = 0x7e00u;
-    else if (size >= 0x477ff000u) half = 0x7c00u;
-    else if (size < 0x38800000u) half = static_cast<uint32_t>(std::nearbyint(FromBits(size) * 16777216.0f));
-    else half = (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13;
-    to.bits = static_cast<uint16_t>(sign | half);
+    // Adding one half puts the unit of the last place where a subnormal half has it.
+    const uint32_t small = ToBits(FromBits(size) + 0.5f) - 0x3f000000u;
+    uint32_t half = (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13;
+    half = size < 0x38800000u ? small : half;
+    half = size >= 0x477ff000u ? 0x7c00u : half;
+    half = size > 0x7f800000u ? 0x7e00u : half;
+    to.bits = static_cast<uint16_t>(bits >> 16 & 0x8000u | half);
 }
 
 template <typename T, typename V>
