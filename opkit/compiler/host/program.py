@@ -36,7 +36,8 @@ __all__ = ["HostProgram", "compile_host"]
 _BY_NUMPY = ("sort", "argsort", "argmax", "argmin", "random_uniform", "take_along", "put_along")
 _FLAGS = (
     *("-std=c++17", "-O3", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-pthread"),
-    *("-fno-math-errno", "-fno-trapping-math"),  # neither is looked at, and loops with comparisons become vectors
+    # Nobody looks at either, and loops with comparisons become vectors'.
+    *("-fno-math-errno", "-fno-trapping-math"),
     *("-x", "c++"),
 )
 

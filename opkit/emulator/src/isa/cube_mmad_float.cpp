@@ -93,8 +93,8 @@ bool multiply_pairs(const Core& core, const Instr& instr, const ProductShape& sh
   pairs.b_stride = words * kCubeSide;
   uint32_t* left = scratch(left_buffer, product.m * words);
   uint32_t* right = scratch(right_buffer, shape.column_blocks * pairs.b_stride);
-  const uint32_t left_exponent = lanes.unpack_left_pairs(core.at(instr.src[0]), product.m, shape.left_across,
-                                                         shape.depth_blocks, left, words);
+  const uint32_t left_exponent =
+      lanes.unpack_left_pairs(core.at(instr.src[0]), product.m, shape.left_across, shape.depth_blocks, left, words);
   const uint32_t right_exponent =
       lanes.unpack_right_pairs(core.at(instr.src[1]), shape.depth_blocks, shape.column_blocks, right, pairs.b_stride);
   if (left_exponent == 0 || right_exponent == 0 || left_exponent + right_exponent < lanes::kLeastPairExponents) {

@@ -160,7 +160,8 @@ void rows_to_columns(const uint8_t* from, size_t row_stride, size_t rows, size_t
     }
     for (; column < columns; ++column) {
       for (size_t row = first; row < end; ++row) {
-        store(to + row * block_stride + column * column_stride, load<Row>(from + row * row_stride + column * sizeof(Row)));
+        store(to + row * block_stride + column * column_stride,
+              load<Row>(from + row * row_stride + column * sizeof(Row)));
       }
     }
   }
