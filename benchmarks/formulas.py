@@ -1,17 +1,16 @@
-"""The corpus's formulas by both generators: modelled time on the chip, and lines of the kernel.
+"""The corpus's formulas: modelled time on the chip, and lines of the kernel.
 
-    python benchmarks/formulas.py [--only NAME ...] [--shape 2048x4096]
+    python benchmarks/formulas.py [--only NAME ...] [--shape 2048x4096] [--first]
 
 Each operator of examples/prototypes/corpus that has formulas over inputs of one shape is generated
-by the generator that works on trees, and by the compiler, whichever of them `opkit gen` takes:
-first combination of data types. Times are the model's, without a launch's fixed part.
+with all its combinations of data types, or its first alone, and profiled for the first. Times are
+the model's, without a launch's fixed part.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,14 +20,13 @@ from typing import Any
 
 from opkit import scaffold, schema
 from opkit.errors import OpkitError
-from opkit.scaffold.formula import files as generators
 
 CORPUS = Path(__file__).parents[1] / "examples" / "prototypes" / "corpus"
 
 
 @dataclass(frozen=True)
 class Made:
-    """One operator by one generator."""
+    """One operator."""
 
     microseconds: float
     lines: int
@@ -38,6 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", nargs="*", help="operators of the corpus, by file name")
     parser.add_argument("--shape", default="2048x4096")
+    parser.add_argument("--first", action="store_true", help="the first combination alone")
     options = parser.parse_args()
     files = [
         file
@@ -46,42 +45,27 @@ def main() -> None:
         and (not options.only or file.stem in options.only)
     ]
     entries = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    entries = [first_variant(entry) if options.first else entry for entry in entries]
+    print("| operator | us | lines of the kernel |")
+    print("|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
-        before = measure(entries, Path(scratch) / "tree", options.shape, by_compiler=False)
-        after = measure(entries, Path(scratch) / "compiler", options.shape, by_compiler=True)
-    times, texts = [], []
-    print("| operator | tree, us | compiler, us | ratio | lines of the kernel |")
-    print("|---|---|---|---|---|")
-    for name, old in before.items():
-        new = after.get(name)
-        if new is None or isinstance(new, str) or isinstance(old, str):
-            print(f"| {name} | | | | {str(old if isinstance(old, str) else new)[:90]} |")
-            continue
-        times.append(new.microseconds / old.microseconds)
-        texts.append(new.lines / old.lines)
-        us = f"{old.microseconds:.1f} | {new.microseconds:.1f} | {times[-1]:.2f}"
-        print(f"| {name} | {us} | {old.lines} -> {new.lines} |")
-    if times:
-        slower = sum(ratio > 1.005 for ratio in times)
-        print(f"time: median {statistics.median(times):.2f}, {slower} of {len(times)} slower")
-        print(f"lines: median {statistics.median(texts):.2f}")
+        for name, made in measure(entries, Path(scratch), options.shape).items():
+            row = made if isinstance(made, str) else f"{made.microseconds:.1f} | {made.lines}"
+            print(f"| {name} | {row} |")
 
 
-def measure(
-    entries: list[dict[str, Any]], folder: Path, shape: str, *, by_compiler: bool
-) -> dict[str, Made | str]:
-    """Return each operator's figures by one generator, or why it has none."""
+def measure(entries: list[dict[str, Any]], folder: Path, shape: str) -> dict[str, Made | str]:
+    """Return each operator's figures, or why it has none."""
     found: dict[str, Made | str] = {}
-    folder.mkdir()
     kept = []
     for entry in entries:
         try:
-            generate(entry, folder / entry["op"], by_compiler=by_compiler)
+            generate(entry, folder / entry["op"])
             kept.append(entry["op"])
         except OpkitError as err:
             found[entry["op"]] = str(err).splitlines()[0]
     for at, op in enumerate(kept):
-        print(f"{folder.name}: {at + 1} of {len(kept)}", file=sys.stderr)
+        print(f"{at + 1} of {len(kept)}", file=sys.stderr)
         project = folder / op
         result = folder / f"{op}.out"
         said = opkit("profile", str(project), "--shape", shape, "--json", into=result)
@@ -96,11 +80,9 @@ def measure(
     return dict(sorted(found.items()))
 
 
-def generate(entry: dict[str, Any], folder: Path, *, by_compiler: bool) -> None:
-    """Write the project of an operator, its kernel by one of the generators."""
-    text = json.dumps(without_gradient(first_variant(entry)))
-    specs = schema.parse(text, file=folder / "prototype.json")
-    generators.goes_to_compiler = lambda spec: by_compiler
+def generate(entry: dict[str, Any], folder: Path) -> None:
+    """Write the project of an operator, without its gradient."""
+    specs = schema.parse(json.dumps({**entry, "gradient": False}), file=folder / "prototype.json")
     for path, content in scaffold.render(specs, framework="aclnn").items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -119,11 +101,6 @@ def first_variant(entry: dict[str, Any]) -> dict[str, Any]:
         "input_desc": [one(tensor) for tensor in entry["input_desc"]],
         "output_desc": [one(tensor) for tensor in entry["output_desc"]],
     }
-
-
-def without_gradient(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return a prototype for which no backward operator is derived."""
-    return {**entry, "gradient": False}
 
 
 def opkit(*arguments: str, into: Path | None = None) -> str | None:

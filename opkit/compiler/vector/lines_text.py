@@ -94,10 +94,10 @@ class LinesWriter(TypedWriter):
         out("nextColumn += tiling.partLength;")
         out("if (nextColumn >= tiling.columns) {")
         out("nextColumn = 0;")
-        passes = len(self.tile_stages)
-        if passes > 1:
-            out(f"nextPass = InParts() ? (nextPass + 1) % {passes} : 0;")
-        out(f"nextRow += {'nextPass > 0 ? 0 : ' if passes > 1 else ''}tiling.rowsPerTile;")
+        count = len(self.tile_stages)
+        if count > 1:
+            out(f"nextPass = InParts() ? (nextPass + 1) % {count} : 0;")
+        out(f"nextRow += {'nextPass > 0 ? 0 : ' if count > 1 else ''}tiling.rowsPerTile;")
         out("}")
         out("}")
         out()

@@ -1,4 +1,4 @@
-"""Formulas: parsed, differentiated, lowered to Ascend C, and written out as a NumPy reference.
+"""Formulas: parsed, differentiated, and written out as a NumPy reference and in single precision.
 
 The language:
     + - * / ** over inputs, attributes, numbers, `pi`, `e` and `columns`, the last axis's length;

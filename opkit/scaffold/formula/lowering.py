@@ -32,11 +32,10 @@ from opkit.algebra import (
 )
 
 from .lowerings import LOWERINGS, opaque
-from .passes import LongPlan, split
 from .plan import Operand, Plan, Scalar, Step, Value, ValueSpace, allocate
 from .reader import ParsedFormulas
 
-__all__ = ["lower", "lower_long"]
+__all__ = ["lower"]
 
 _ROUND_MODES = {"floor": "CAST_FLOOR", "ceil": "CAST_CEIL", "round": "CAST_RINT"}
 _COMPARE_MODES = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE", "==": "EQ", "!=": "NE"}
@@ -60,15 +59,6 @@ def lower(parsed: ParsedFormulas, *, integer: bool = False) -> Plan:
         integer: plan for an integer compute type, where 1 - tanh(u) and the like have no better
         form.
     """
-    return allocate(*_steps(parsed, integer))
-
-
-def lower_long(parsed: ParsedFormulas, *, integer: bool = False) -> LongPlan:
-    """Return the plan of a row that is taken in parts; arguments as `lower`'s."""
-    return split(*_steps(parsed, integer))
-
-
-def _steps(parsed: ParsedFormulas, integer: bool) -> tuple[list[Step], list[Value]]:
     lowering = _Lowering()
     outputs = []
     fast = parsed.spec.fast_math
@@ -77,7 +67,7 @@ def _steps(parsed: ParsedFormulas, integer: bool) -> tuple[list[Step], list[Valu
         if not integer:
             node = stabilise(simplify(node) if fast else node, fast_math=fast)
         outputs.append(lowering.output(node, "row" if output.per_row else "tile"))
-    return lowering.steps, outputs
+    return allocate(lowering.steps, outputs)
 
 
 class _Lowering:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
-from opkit.algebra import ZERO, Node, number, to_cpp, to_note
+from opkit.algebra import ZERO
 from opkit.chips import Chip, find_chip
 from opkit.errors import SpecError, UsageError
 from opkit.scaffold.gap import GAP_LINES, Layout, blank_layout
@@ -19,9 +18,7 @@ from opkit.scaffold.shapes import (
 )
 from opkit.schema import ATTR_SETTERS, AttrSpec, OpSpec, TensorSpec, snake_case
 
-from .emit import LongBody, float_literal, long_statements, statements
-from .lowering import lower, lower_long
-from .passes import LongPlan
+from .lowering import lower
 from .plan import EVENTS, INTEGER_OPERATIONS, Plan
 from .reader import ParsedFormulas, parse
 
@@ -122,14 +119,10 @@ class KernelView:
     attrs: tuple[AttrView, ...]
     scalars: tuple[ScalarView, ...]
     body: tuple[str, ...]
-    """Compute of a tile, or of a row that fits the unified buffer."""
-    long_body: LongBody | None
-    """Of a row that does not; None where there are no rows."""
+    """Compute of a tile, or of a row that fits the unified buffer: the marked gap."""
     compute_type: str
     registers: Registers
     """Of `body`."""
-    long_registers: Registers
-    operations: frozenset[str]
     keepdims: tuple[bool, ...]
     inferred_dtypes: tuple[str, ...]
     """C++ source of each output's dtype; empty where it takes a table."""
@@ -161,18 +154,17 @@ class KernelView:
     @property
     def tile_registers(self) -> int:
         """Scratch tensors that the kernel keeps."""
-        return max(self.registers.tile, self.long_registers.tile)
+        return self.registers.tile
 
     @property
     def row_registers(self) -> int:
-        """Scratch tensors of one value; one more joins the parts of a reduction."""
-        long_rows = self.long_registers.row + 1 if self.long_body else 0
-        return max(self.registers.row, long_rows)
+        """Scratch tensors of one value."""
+        return self.registers.row
 
     @property
     def mask_registers(self) -> int:
         """Masks that the kernel keeps."""
-        return max(self.registers.mask, self.long_registers.mask)
+        return self.registers.mask
 
     @property
     def class_name(self) -> str:
@@ -229,32 +221,12 @@ class KernelView:
     @property
     def has_parts(self) -> bool:
         """Whether a tuned size says in how many parts a row comes."""
-        return self.walks == "rowwise" or self.long_body is not None
+        return self.walks == "rowwise"
 
     @property
     def counts_outputs(self) -> bool:
         """Whether the number of output tensors is known at run time only."""
         return any(tensor.param_type != "REQUIRED" for tensor in self.outputs)
-
-    @property
-    def compares(self) -> bool:
-        """Whether any step compares, and so reads whole repeats."""
-        return self.mask_registers > 0
-
-    @property
-    def reduces(self) -> bool:
-        """Whether any step reduces a row."""
-        return any(name.startswith("Reduce") for name in self.operations)
-
-    @property
-    def folds(self) -> tuple[str, ...]:
-        """Of the reductions, those that fold a row onto itself first: ReduceMax, ReduceMin."""
-        return tuple(sorted({"ReduceMax", "ReduceMin"} & set(self.operations)))
-
-    @property
-    def reads_rows(self) -> bool:
-        """Whether any step takes a row value as a scalar."""
-        return "Read" in self.operations
 
 
 def kernel_views(
@@ -271,17 +243,13 @@ def kernel_views(
     parsed = parse(spec) if spec.has_formula else None
     if parsed is None:
         layout = blank_layout(spec, chips=chips)
-        return lambda stems: _view(
-            spec, stems, soc_configs, None, None, integer=False, layout=layout
-        )
+        return lambda stems: _view(spec, stems, soc_configs, None, layout=layout)
     check_chips(chips)
     _check_tensors(parsed)
     _check_count(spec)
-    integer = _check_dtypes(spec)
-    plan = lower(parsed, integer=integer)
-    if integer:
-        _check_integer(spec, plan)
-    return lambda stems: _view(spec, stems, soc_configs, parsed, plan, integer=integer)
+    if _check_dtypes(spec):
+        _check_integer(spec, lower(parsed, integer=True))
+    return lambda stems: _view(spec, stems, soc_configs, parsed)
 
 
 def check_chips(chips: Sequence[Chip]) -> None:
@@ -303,9 +271,7 @@ def _view(
     stems: Mapping[str, str],
     soc_configs: tuple[str, ...],
     parsed: ParsedFormulas | None,
-    plan: Plan | None,
     *,
-    integer: bool,
     layout: Layout | None = None,
 ) -> KernelView:
     per_row = set(parsed.row_inputs) if parsed else set()
@@ -338,30 +304,11 @@ def _view(
         )
 
     attrs = tuple(_attr(index, attr, stems[attr.name]) for index, attr in enumerate(spec.attrs))
-    names, scalars = _scalars(spec, plan, stems, integer)
-    body: tuple[str, ...] = GAP_LINES if layout else ()
-    if plan is not None and parsed is not None:
-        body = statements(
-            plan,
-            tensors=stems,
-            outputs=tuple(output.name for output in parsed.outputs),
-            scalars=names,
-            count="columns" if rowwise else "count",
-            row_inputs=parsed.row_inputs,
-            suffix="Row" if rowwise else "Local",
-            integer=integer,
-        )
-    long_plan = lower_long(parsed, integer=integer) if parsed is not None and rowwise else None
-    long_body: LongBody | None = None
-    if long_plan is not None and parsed is not None:
-        long_body = long_statements(
-            long_plan,
-            tensors=stems,
-            outputs=tuple(output.name for output in parsed.outputs),
-            scalars=names,
-            row_inputs=parsed.row_inputs,
-            integer=integer,
-        )
+    kept = [(attr.name, attr.type) for attr in spec.attrs if attr.type in _ATTR_TYPES]
+    scalars = tuple(
+        ScalarView(stems[name], _ATTR_TYPES[kind], stems[name], f"attribute {name}")
+        for name, kind in kept
+    )
     inputs = tuple(tensor(i, t, True) for i, t in enumerate(spec.inputs))
     rules = () if parsed else tuple(default_rule(spec, output) for output in spec.outputs)
     read = {name for rule in rules if rule is not None for name in rule.tensors}
@@ -377,13 +324,10 @@ def _view(
         outputs=tuple(tensor(i, t, False) for i, t in enumerate(spec.outputs)),
         attrs=attrs,
         scalars=scalars,
-        body=body,
-        long_body=long_body,
-        compute_type=_compute_type(inputs) if integer else "float",
+        body=GAP_LINES if layout else (),
+        compute_type="float",
         # A gap gets a tensor to compute in, and a block for a row's values.
-        registers=_registers(plan) if plan else Registers(int(layout is not None), int(rowwise)),
-        long_registers=_registers(long_plan),
-        operations=plan.operations if plan else frozenset(),
+        registers=Registers(int(layout is not None), int(rowwise)),
         keepdims=tuple(output.keepdims for output in parsed.outputs) if parsed else (),
         inferred_dtypes=tuple(_inferred_dtype(spec, output) for output in spec.outputs),
         dtype_rows=tuple(
@@ -409,23 +353,12 @@ def _view(
     )
 
 
-def _registers(plan: Plan | LongPlan | None) -> Registers:
-    if plan is None:
-        return Registers()
-    return Registers(plan.tile_registers, plan.row_registers, plan.mask_registers)
-
-
 def _getter(spec: OpSpec, index: int) -> str:
     """Return how a context finds an input; plain numbers count tensors, not the OpDef's entries."""
     kind = spec.inputs[index].param_type
     if all(tensor.param_type == "required" for tensor in spec.inputs[: index + 1]):
         return "Input"
     return {"required": "RequiredInput", "optional": "OptionalInput"}.get(kind, "DynamicInput")
-
-
-def _compute_type(inputs: tuple[TensorView, ...]) -> str:
-    first = inputs[0].type
-    return f"typename std::conditional<std::is_integral<{first}>::value, {first}, float>::type"
 
 
 def _attr(index: int, attr: AttrSpec, stem: str) -> AttrView:
@@ -454,36 +387,21 @@ def _cpp_value(kind: str, value: object) -> str:
         # As the cast to float that every caller's double goes through.
         return "__builtin_inff()" if value > 0 else "-__builtin_inff()"
     if kind == "float":
-        return float_literal(number(Fraction(float(str(value)))))
+        return float_literal(float(str(value)))
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
-def _scalars(
-    spec: OpSpec, plan: Plan | None, stems: Mapping[str, str], integer: bool
-) -> tuple[dict[Node, str], tuple[ScalarView, ...]]:
-    """Return the field of each expression over attributes; without a plan, a field for each
-    attribute."""
-    types = {attr.name: attr.type for attr in spec.attrs}
-    if plan is None:
-        fields = [(name, stems[name]) for name, kind in types.items() if kind in _ATTR_TYPES]
-        views = [ScalarView(s, _ATTR_TYPES[types[n]], s, f"attribute {n}") for n, s in fields]
-        return {}, tuple(views)
-    names: dict[Node, str] = {}
-    scalars: list[ScalarView] = []
-    for expression in plan.scalars:
-        symbols = {name: f"static_cast<double>({stems[name]})" for name in types}
-        symbols["columns"] = "static_cast<double>(columns)"
-        if expression.kind == "attr":
-            field = stems[expression.name]
-            kind = "int64_t" if integer and types[expression.name] == "int" else "float"
-            value = f"static_cast<{kind}>({field})"
-        else:
-            field, kind = f"factor{len(scalars)}", "float"
-            value = f"static_cast<float>({to_cpp(expression, symbols)})"
-        names[expression] = field
-        scalars.append(ScalarView(field, kind, value, to_note(expression) or "over the attributes"))
-    return names, tuple(scalars)
+def float_literal(value: float) -> str:
+    """Return a number as the shortest float literal that rounds to it."""
+    # Imported here: numpy prints the shortest decimal of a float32.
+    import numpy as np
+
+    text = str(np.float32(value))
+    mantissa, _, exponent = text.partition("e")
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}e{exponent}f" if exponent else f"{mantissa}f"
 
 
 def _inferred_dtype(spec: OpSpec, output: TensorSpec) -> str:
