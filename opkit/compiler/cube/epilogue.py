@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opkit.chips import Chip
@@ -20,6 +20,7 @@ from ..vector import (
     Plan,
     TilingField,
     TilingLayout,
+    Value,
     cpp_type,
     domain_of,
     fill_values,
@@ -48,6 +49,8 @@ _SLOT_FIELDS = (
     ("slotColumns", "int64_t", "elements from row to row of a part that is handed over"),
     ("slotLength", "int64_t", "elements of such a part"),
 )
+_PARTS = 2
+"""Of a block's columns, at most; what is prepared for each has its own room."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +202,10 @@ def epilogue_values(
     slot_length = named("slotLength", divide_up(most_rows * slot_columns, 128) * 128)
     values: dict[str, Any] = dict(zip((f[0] for f in BLOCK_FIELDS), blocks, strict=True))
     stride = named("stride", row_stride(epilogue.plan, slot_columns))
-    room = tile_for(epilogue.plan, chip, slot_columns)
+    plan = epilogue.plan
+    if _prepares_ahead(plan):
+        plan = replace(plan, counts={**plan.counts, "column": _PARTS * plan.counts["column"]})
+    room = tile_for(plan, chip, slot_columns)
     # Two tiles at least, so that one comes while the other computes.
     rows = least(LARGEST_REPEAT, room // stride, most(8, divide_up(most_rows, 4)))
     rows = named("rowsPerTile", rows)
@@ -221,6 +227,20 @@ def most_slots(chip: Chip) -> int:
     of its columns, rounded up, are a part of it."""
     half = chip.count("memory.l0c_bytes") // 4 // 2
     return chip.count("cores.aic") * SLOTS * (half + 16 * 256)
+
+
+def _prepares_ahead(plan: Plan) -> bool:
+    """Return whether what is prepared for a part of a block lies in slots of its columns."""
+    first, *others = plan.program.sections
+    made = {step.target.number for step in first.steps}
+    kept = {
+        each.number
+        for section in others
+        for step in section.steps
+        for each in step.sources
+        if isinstance(each, Value) and each.number in made
+    }
+    return bool(kept) and all(plan.places[number].area == "column" for number in kept)
 
 
 class _BlockWriter(KernelWriter):
@@ -254,6 +274,19 @@ class _BlockWriter(KernelWriter):
     def waits_for_cube(self) -> bool:
         """Whether the cube core says that its first chunk has come; a Matmul object cannot."""
         return self.block.is_blocked
+
+    @property
+    def prepares_ahead(self) -> bool:
+        """Whether what each part of a block needs is there before the first is handed over."""
+        return _prepares_ahead(self.plan)
+
+    @property
+    def small_buffers(self) -> list[tuple[str, str, int]]:
+        sets = _PARTS if self.prepares_ahead else 1
+        return [
+            (area, size, total * sets if area == "column" else total)
+            for area, size, total in super().small_buffers
+        ]
 
     @property
     def parameters(self) -> list[str]:
@@ -330,20 +363,34 @@ class _BlockWriter(KernelWriter):
     def process(self) -> None:
         out = self.out
         begun = f"CrossCoreWaitFlag<2, PIPE_MTE2>({BEGUN});" if self.waits_for_cube else ""
-        text = _PROCESS.replace("BEGUN", begun).replace("SKIPPED", str(2 * self.block.chunk))
+        prepare = _PREPARE if self.prepares_ahead else ""
+        text = (
+            _PROCESS.replace("BEGUN", begun)
+            .replace("PREPARE", prepare)
+            .replace("SKIPPED", str(2 * self.block.chunk))
+        )
         out.all(line for line in text.strip().splitlines() if line)
         out()
 
     def part(self) -> None:
         """Write what is done with one part of a block."""
         out = self.out
-        out("__aicore__ inline void Part(const Block& block, uint32_t begin, uint32_t end)")
+        out("// What follows is about some of a block's columns.")
+        out("__aicore__ inline void Choose(const Block& block, uint32_t begin, uint32_t width)")
         out("{")
         out("batch = block.batch;")
         out("column = block.column + begin;")
-        out("columns = end - begin;")
+        out("columns = Shorter(block.columns - begin, width);")
         out("stride = (columns + tiling.unit - 1) / tiling.unit * tiling.unit;")
-        if self.prepares:
+        if self.prepares_ahead:
+            room = f"{self.plan.counts['column']} * {self.column_room}"
+            out(f"columnSlots = columnBuffer.Get<float>()[begin / width * {room}];")
+        out("}")
+        out()
+        out("__aicore__ inline void Part(const Block& block, uint32_t begin, uint32_t width)")
+        out("{")
+        out("Choose(block, begin, width);")
+        if self.prepares and not self.prepares_ahead:
             out("Prepare(0);")
         out(f"CrossCoreWaitFlag<2, PIPE_MTE2>({READY});")
         out(f"const int64_t own = GetBlockIdx() / GetSubBlockNum() * {SLOTS};")
@@ -411,12 +458,19 @@ for (int64_t index = group; index < tiling.blocks; index += GetBlockNum()) {
 Fetch(index + 2 * GetBlockNum(), 0);
 const Block block = BlockAt(index);
 const uint32_t width = PartOf(block.columns);
+PREPARE
 for (uint32_t begin = 0; begin < block.columns; begin += width) {
-Part(block, begin, begin + width < block.columns ? begin + width : block.columns);
+Part(block, begin, width);
 }
 }
 }
 """
+
+_PREPARE = """// While the cube core multiplies: nothing of it is waited for between two parts.
+for (uint32_t begin = 0; begin < block.columns; begin += width) {
+Choose(block, begin, width);
+Prepare(0);
+}"""
 
 _ROWS_AT = """
 // Rows of the tile that begins at a row.

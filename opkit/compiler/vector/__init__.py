@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .plan import Plan, plan_memory
     from .run import SlotError, run_plan, run_steps
     from .statements import cpp_type
-    from .steps import Program
+    from .steps import Program, Value
     from .tiling import TilingField, TilingLayout, element_bytes, layout_of
     from .typed_text import TypedWriter
     from .types import TypedProgram, Types, common_types
@@ -54,6 +54,7 @@ __all__ = [
     "TypedWriter",
     "Types",
     "UnfusableError",
+    "Value",
     "common_types",
     "cpp_type",
     "domain_of",
@@ -91,7 +92,7 @@ __getattr__ = lazy_names(
         "plan": ("Plan", "plan_memory"),
         "run": ("SlotError", "run_plan", "run_steps"),
         "statements": ("cpp_type",),
-        "steps": ("Program",),
+        "steps": ("Program", "Value"),
         "tiling": ("TilingField", "TilingLayout", "element_bytes", "layout_of"),
         "typed_text": ("TypedWriter",),
         "types": ("TypedProgram", "Types", "common_types"),
