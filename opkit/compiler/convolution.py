@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .dimensions import Shape
     from .graph import Tensor
 
-__all__ = ["CONVOLUTION", "patches", "placed", "spaced", "unpatched", "windows"]
+__all__ = ["CONVOLUTION", "patches", "placed", "spaced", "unpatched", "unwindowed", "windows"]
 
 _PAIRS = ("stride", "padding", "dilation")
 _MOST_BOXES = 32
@@ -163,26 +163,68 @@ def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Settings) -> 
         image: images, channels, rows, columns.
     """
     high, wide = (int(str(e)) for e in kernel[2:])
-    steps, padding, dilation = (settings[name] for name in _PAIRS)
     rows, columns = (int(str(e)) for e in _extents(image, kernel, settings))
     channels = int(str(image[1]))
     x = cells.reshape(-1, channels, high, wide, rows, columns)
-    full = [int(str(image[2 + at])) + 2 * padding[at] for at in range(2)]
     for at, taps in ((0, high), (1, wide)):
-        axis = x.ndim - 2 + at
         parts = []
         for tap in range(taps):
-            part = x.apply("slice", axis=2, start=tap, stop=tap + 1, step=1) if taps > 1 else x
-            part = part.reshape(-1, channels, *part.shape[3:])
-            apart = spaced(part, axis - 1, steps[at])
-            parts.append(placed(apart, axis - 1, tap * dilation[at], full[at]))
-        x = parts[0]
-        for part in parts[1:]:
-            x = x + part
-    for at in range(2):
-        if padding[at]:
-            start, stop = padding[at], full[at] - padding[at]
-            x = x.apply("slice", axis=2 + at, start=start, stop=stop, step=1)
+            part = _at(x, 2, tap)
+            parts.append(_back(part, part.ndim - 2 + at, tap, at, image[2 + at], settings))
+        x = _added(parts)
+    return _unframed(x, 2, image[2:], settings["padding"])
+
+
+def unwindowed(cells: Value, image: Shape, settings: Settings) -> Value:
+    """Return the images of the operator `windows` from what it gives, with what several places read
+    added up: its gradient.
+
+    Args:
+        cells: images, rows, columns, and the taps row by row, each with its channels.
+        image: images, rows, columns, channels.
+    """
+    images, *extents, channels = image
+    _, rows, columns, _ = cells.shape
+    high, wide = settings["kernel"]
+    x = cells.reshape(images, rows, columns, high, wide, channels)
+    # First along the columns, whose taps are the inner ones.
+    for at, axis, taps in ((1, 4, wide), (0, 3, high)):
+        parts = [
+            _back(_at(x, axis, tap), 1 + at, tap, at, extents[at], settings) for tap in range(taps)
+        ]
+        x = _added(parts)
+    return _unframed(x, 1, extents, settings["padding"])
+
+
+def _at(x: Value, axis: int, place: int) -> Value:
+    """Return what lies at one place of an axis, which is gone."""
+    if not same(x.shape[axis], 1):
+        x = x.apply("slice", axis=axis, start=place, stop=place + 1, step=1)
+    return x.reshape(*x.shape[:axis], *x.shape[axis + 1 :])
+
+
+def _back(
+    part: Value, axis: int, tap: int, at: int, extent: Dimension, settings: Settings
+) -> Value:
+    """Return what one tap reads, back where it lies along an axis of the framed image."""
+    steps, padding, dilation = (settings[name][at] for name in _PAIRS)
+    apart = spaced(part, axis, steps)
+    return placed(apart, axis, tap * dilation, int(str(extent)) + 2 * padding)
+
+
+def _added(parts: Sequence[Value]) -> Value:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _unframed(x: Value, first: int, extents: Sequence[Dimension], padding: Sequence[int]) -> Value:
+    """Return an image without its frame; its rows are the axis `first`."""
+    for at, width in enumerate(padding):
+        if width:
+            stop = width + int(str(extents[at]))
+            x = x.apply("slice", axis=first + at, start=width, stop=stop, step=1)
     return x
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from opkit.errors import UsageError
 
+from .convolution import unwindowed
 from .dimensions import (
     Dimension,
     Shape,
@@ -316,6 +317,7 @@ ROWS = (
     Operator(
         # Of images with channels last: all taps of each place, row by row.
         *("windows", 1, "movement", _windowed, as_first, _np_windows),
+        gradient=lambda g, x, y, **settings: (unwindowed(g, x.shape, settings),),
         parameters={
             "kernel": REQUIRED,
             **{"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "value": 0.0},
