@@ -171,9 +171,14 @@ class StatementWriter:
             segments = self.input_segments if place.area == "input" else self.output_segments
             at = self.segment(segments, name)
             base = place.area if at == "0" else f"{place.area}[{at}]"
-            return f"{base}.ReinterpretCast<{kind}>()"
+            return self.seen_as(base, kind)
         if place.area == "mask":
             return f"masks[{place.index} * MaskBytes()]"
+        at = self.slot(place)
+        return at if kind == "float" else self.seen_as(at, kind)
+
+    def slot(self, place: Place) -> str:
+        """Return a slot of floats."""
         size = {
             "scratch": "SlotLength()",
             "row": str(ROW_CAPACITY),
@@ -181,8 +186,11 @@ class StatementWriter:
             "column": self.column_room,
         }[place.area]
         array = "scratch" if place.area == "scratch" else slots(place.area)
-        at = f"{array}[{place.index} * {size}]"
-        return at if kind == "float" else f"{at}.ReinterpretCast<{kind}>()"
+        return f"{array}[{place.index} * {size}]"
+
+    def seen_as(self, tensor: str, kind: str) -> str:
+        """Return a local tensor as one of another type."""
+        return f"{tensor}.ReinterpretCast<{kind}>()"
 
     def count(self, value: Value, section: Section) -> str:
         if value.space == "column" and section.name == "prepare":

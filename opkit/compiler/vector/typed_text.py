@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from ..graph import Graph, Tensor
@@ -73,10 +72,9 @@ class TypedWriter(KernelWriter):
 
     def address(self, value: Value) -> str:
         if value.number in self.columns:
-            kept, room = self.columns[value.number], super().address(replace(value, kind="float32"))
+            kept, room = self.columns[value.number], self.slot(self.plan.places[value.number])
             return f"Loaded<{self.type_of_value(value)}>({super().address(kept)}, {room})"
-        # What a function of the class says is of no known type before its parameters are.
-        return super().address(value).replace("()].Reinterpret", "()].template Reinterpret")
+        return super().address(value)
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -169,6 +167,10 @@ class TypedWriter(KernelWriter):
         names = f"{self.named(step.target, section)}, {self.named(source, section)}"
         count = self.count(step.target, section)
         self.out(f"Convert({names}, RoundMode::{step.mode}, {count});", step.location)
+
+    def seen_as(self, tensor: str, kind: str) -> str:
+        # What a function of the class says is of no known type before its parameters are.
+        return f"{tensor}.{'template ' if '()' in tensor else ''}ReinterpretCast<{kind}>()"
 
     def as_float(self, name: str, step: Step) -> str:
         if self.types.has_whole:
