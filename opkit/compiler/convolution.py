@@ -186,6 +186,10 @@ def unwindowed(cells: Value, image: Shape, settings: Settings) -> Value:
     images, *extents, channels = image
     _, rows, columns, _ = cells.shape
     high, wide = settings["kernel"]
+    if cells.dtype in ("float16", "bfloat16"):
+        # A product before gives sums that nothing has rounded, and taps may cancel each other.
+        wider = unwindowed(cells.astype("float32"), image, settings)
+        return wider.astype(cells.dtype)
     x = cells.reshape(images, rows, columns, high, wide, channels)
     # First along the columns, whose taps are the inner ones.
     for at, axis, taps in ((1, 4, wide), (0, 3, high)):

@@ -80,6 +80,9 @@ def evaluate_formulas(
 
 # How many times the main shape's elements a tensor may have that has a name twice.
 _SQUARE_LIMIT = 8
+# Elements of an input that lengths beside a named size make large: four times those of the largest
+# main shape.
+_MOST_ELEMENTS = 1 << 22
 
 
 def shapes_at(
@@ -94,7 +97,8 @@ def shapes_at(
 
     The main shape's last axes are the named sizes, in the order in which they first occur; what is
     left of it in front is `...`, or is multiplied into the first named size. A name that a tensor
-    has twice is halved until the tensor holds about as many elements as the main shape. No size is
+    has twice is halved until the tensor holds about as many elements as the main shape; the first
+    named size is divided by the lengths beside it where they make a very large tensor. No size is
     below `least`: what is empty has no largest element.
 
     Args:
@@ -130,4 +134,9 @@ def shapes_at(
             lowest = max(1, floors.get(twice, 0))
             while found[twice] > lowest and math.prod(of(each)) > most:
                 found[twice] = max(lowest, found[twice] // 2)
+    for each in axes.values():
+        if names and names[0] in each and math.prod(of(each)) > _MOST_ELEMENTS:
+            fixed = math.prod(axis for axis in each if isinstance(axis, int))
+            lowest = max(1, least, floors.get(names[0], 0))
+            found[names[0]] = max(lowest, found[names[0]] // fixed)
     return {name: of(each) for name, each in axes.items()}

@@ -14,6 +14,7 @@ from .dimensions import (
     Dimension,
     Shape,
     broadcast_shapes,
+    is_one,
     product,
     quotient,
     same,
@@ -248,6 +249,12 @@ def _grad_product(
         return p.apply("matmul", q, transpose_a=tp, transpose_b=tq)
 
     for_a = dot(b, grad, transpose_b, True) if transpose_a else dot(grad, b, False, not transpose_b)
+    outer = grad.shape[:-2]
+    is_whole = a.ndim == grad.ndim and all(map(same, a.shape[:-2], outer))
+    if outer and is_whole and not transpose_a and all(map(is_one, b.shape[:-2])):
+        # One matrix for all batches: their rows are those of one product, which adds them up.
+        rows = product(a.shape[:-1])
+        a, grad = (each.reshape(rows, each.shape[-1]) for each in (a, grad))
     for_b = dot(grad, a, True, transpose_a) if transpose_b else dot(a, grad, not transpose_a, False)
     return for_a, for_b
 

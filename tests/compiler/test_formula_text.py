@@ -148,6 +148,9 @@ def test_a_main_shape_gives_every_input_its_own() -> None:
     assert oc.shapes_at({"x": ("M", "N", 4)}, (5,)) == {"x": (1, 5, 4)}
     # A name that an input has twice is a square, not the square of all elements.
     assert oc.shapes_at({"x": ("S", "S")}, (256, 4096)) == {"x": (2048, 2048)}
+    images = {"x": ("B", 10, 12, 8), "w": (72, 16)}
+    assert oc.shapes_at(images, (5, 9))["x"][0] == 45
+    assert oc.shapes_at(images, (256, 4096))["x"][0] == 2**20 // 960
     assert oc.shapes_at({"x": ("S", "S")}, (256, 4096), sizes={"S": 3000}) == {"x": (3000, 3000)}
     assert oc.shapes_at({"x": ("N",)}, (256, 4096), squares=[("N", "N")]) == {"x": (2048,)}
     assert oc.shapes_at({"x": ("...", "C")}, (0, 16), least=1) == {"x": (1, 16)}

@@ -32,6 +32,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         (Spec("x", (3, 5)), Spec("y", (5,))),
     ),
     "a product": (lambda x, y: (x @ y).apply("tanh"), (Spec("x", (3, 5)), Spec("y", (5, 4)))),
+    "products of batches by one matrix": (
+        lambda x, y, z: x @ y @ z.T,
+        (Spec("x", (2, 3, 4, 5)), Spec("y", (1, 5, 4)), Spec("z", (3, 4))),
+    ),
     "moved and divided": (
         lambda x: (x.T[1:4] / (x.apply("abs") + 1).max(axis=0, keepdims=True).T[1:4]).apply("silu"),
         (Spec("x", (3, 5)),),
