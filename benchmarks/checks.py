@@ -22,7 +22,7 @@ from opkit.sanitizer import Check
 
 _ROOT = Path(__file__).resolve().parent.parent
 # The others report faults, which launches without checks have too.
-_TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck", "apicheck")
+_TOOLS = ("memcheck", "initcheck", "racecheck", "cachecheck", "synccheck", "apicheck")
 
 
 def figures(what: str, launch: Callable[[], object], rounds: int) -> None:
