@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .builder import Value
-from .graph import Graph
+from .graph import Graph, Location
 from .rewrite import Rebuilder, expand, simplify
 
 __all__ = ["with_own_outputs"]
@@ -41,7 +41,9 @@ class _Copies(Rebuilder):
         for name, tensor in self.graph.outputs:
             value = self.values[tensor]
             producer = self.graph.producers.get(tensor)
-            with self.builder.at(producer.location if producer is not None else None):
+            # An input that is an output has no line: what it is called there names the copy.
+            location = producer.location if producer is not None else Location("formula", 1, name)
+            with self.builder.at(location):
                 self.builder.output(name, _copy(value, self.copies[name]))
         return self.builder.graph()
 

@@ -99,6 +99,7 @@ def test_the_shape_of_an_output_follows_from_its_formula(
 def test_an_output_that_is_another_one_or_an_input_is_a_tensor_of_its_own() -> None:
     tree = tree_of(prototype({"y": "x*2", "z": "x*2", "same": "x"}, x=["M"]))
     assert tree["op_kernel/named_axes.cpp"].count("Store(") == 4  # its definition, and three
+    assert ".py:" not in tree["op_kernel/named_axes.cpp"]
     backward = tree["named_axes_grad.json"]
     # What no output gives an input's gradient is no term of it.
     assert backward.count("gradient(") == 3
