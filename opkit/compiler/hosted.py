@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from opkit.chips import Chip
-from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
 from .cube import (
@@ -47,7 +46,7 @@ from .moving import (
 from .products import ProductKernel
 from .stages import Stages
 from .text import Text
-from .vector import tensor_values
+from .vector import cpp_type, element_bytes, tensor_values
 from .vector_kernels import VectorKernel
 
 __all__ = ["HostedKernel", "OperatorKernel", "Share", "operator_kernels", "shares_of_kernel"]
@@ -131,7 +130,7 @@ def _movement(stages: Stages, group: Group) -> HostedKernel:
     arguments = (*node.inputs, node.output.name)
     output = node.output
     if node.operator == "arange":
-        text = write_count(group.name, _cpp(output), node.location)
+        text = write_count(group.name, cpp_type(output.dtype), node.location)
         return _moving(text, arguments, lambda cores, of, _: count_values(of(output.size), cores))
     if node.operator == "take":
         return _lookup(group, node, inputs, arguments)
@@ -151,7 +150,7 @@ def _copying(
     name: str, node: Node, inputs: Sequence[Tensor], pieces: Sequence[Piece]
 ) -> HostedKernel:
     output = node.output
-    size = _bytes(output)
+    size = element_bytes(output.dtype)
     try:
         boxes = boxes_of(pieces, size)
         bits = constant_bits(node.settings.get("value", 0.0), output.dtype, size)
@@ -176,8 +175,8 @@ def _lookup(
     table, indices = inputs
     axis = node.settings["axis"]
     assert isinstance(axis, int)
-    size = _bytes(table)
-    text = write_lookup(group.name, size, _cpp(indices), node.location)
+    size = element_bytes(table.dtype)
+    text = write_lookup(group.name, size, cpp_type(indices.dtype), node.location)
 
     def launch(
         cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
@@ -320,15 +319,3 @@ def _cut(shape: ProductShape, chip: Chip, cores: Any, is_int8: bool) -> tuple[An
         Term(host, f"cut.{name}") for name in ("down", "across", "band", "cores")
     )
     return down, across, band, used
-
-
-def _bytes(tensor: Tensor) -> int:
-    row = find_dtype(tensor.dtype)
-    assert row is not None
-    return row.size_bytes
-
-
-def _cpp(tensor: Tensor) -> str:
-    row = find_dtype(tensor.dtype)
-    assert row is not None
-    return row.kernel

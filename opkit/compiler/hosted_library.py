@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .dimensions import Dimension, product, same
+from .dimensions import Dimension, product
 from .fusion import Group
 from .graph import Graph, GraphError
 from .kernel_class import ExtentOf, KernelClass, Launch, TilingValue, class_of, struct_of
 from .launch_numbers import divide_up, least, most
 from .library import HEADERS, KINDS, RANDOM_TILE
-from .places import ADD, GATHER, MOST_AXES, PUT, joined_axes, moves_apart, rows_together
+from .placed_moves import MOST_AXES, placed_move
 from .table import normal_axes
 from .text import Text
 from .vector import element_bytes
@@ -118,46 +118,35 @@ def _by_places(graph: Graph, group: Group) -> tuple[KernelClass, tuple[str, ...]
     """What is put, is put into the output, which has the elements of the first operand by then."""
     node = group.nodes[0]
     table, index, *sources = graph.inputs_of(node)
-    (axis,) = normal_axes(node.settings["axis"], len(table.shape))
     plain = sources[0] if sources else node.output
-    action = GATHER if not sources else ADD if node.settings["add"] else PUT
-    axes = joined_axes(plain.shape, table.shape, index.shape, axis)[::-1]
-    if len(axes) > MOST_AXES:
-        raise GraphError(f"places along {len(axes)} axes that do not join", location=node.location)
     size = element_bytes(table.dtype)
-    is_row = all(map(same, axes[0][1:], (1, 1, 0)))
-    is_apart = moves_apart(action, plain.shape, table.shape, axis)
-    together = rows_together(action, table.shape[-1], size)
+    move = placed_move(node, table.shape, index.shape, plain.shape, size)
     constants = {
         "element_bytes": size,
-        "action": action,
+        "action": move.action,
         "kind": KINDS[table.dtype],
         "index_count": 1,
         "index_bytes": element_bytes(index.dtype),
-        "has_rows": int(is_row and (action != ADD or table.dtype == "float32")),
-        "cores": 0 if is_apart else 1,
-        "rows_together": together,
+        "has_rows": int(move.has_rows),
+        "cores": move.most_cores,
+        "rows_together": move.rows_together,
         # Axes that there are not have one element.
-        **{f"sizes[{at}]": 1 for at in range(len(axes), MOST_AXES)},
+        **{f"sizes[{at}]": 1 for at in range(len(move.axes), MOST_AXES)},
     }
     given: dict[str, tuple[str, Dimension]] = {}
-    for at, each in enumerate(axes):
+    for at, each in enumerate(move.axes):
         given[f"sizes[{at}]"] = (f"size{at}", each.extent)
         given[f"plain_strides[{at}]"] = (f"plain_step{at}", each.plain_step)
         given[f"table_strides[{at}]"] = (f"table_step{at}", each.table_step)
         given[f"indices[0].strides[{at}]"] = (f"index_step{at}", each.index_step)
-    given["indices[0].size"] = ("places", table.shape[axis])
-    given["indices[0].table_stride"] = ("place_step", product(table.shape[axis + 1 :]))
+    given["indices[0].size"] = ("places", move.places)
+    given["indices[0].table_stride"] = ("place_step", move.place_step)
 
     def launch(
         cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
     ) -> tuple[Any, Sequence[TilingValue]]:
         values = [TilingValue(n, "int64_t", extent_of(v)) for n, v in given.values()]
-        rows = extent_of(product([each.extent for each in axes[1:]]))
-        used = 1
-        if is_apart:
-            used = most(1, least(cores, rows // together, extent_of(plain.size) // 256))
-        return used, values
+        return move.cores(cores, extent_of), values
 
     moved = node.output.name if sources else node.inputs[0]
     arguments = (moved, sources[0].name if sources else node.output.name, node.inputs[1])

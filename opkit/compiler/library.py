@@ -3,7 +3,6 @@ random numbers."""
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from .fusion import Group
 from .graph import GraphError, Location, Node
 from .movements import copy_whole
 from .ordering import MOST_SORTED
-from .places import ADD, GATHER, MOST_AXES, PUT, joined_axes, moves_apart, rows_together
+from .placed_moves import MOST_AXES, placed_move
 from .table import normal_axes
 from .text import Text
 
@@ -161,32 +160,22 @@ _MOST_INDICES = 4
 
 def _by_places(program: Compiled, node: Node, arrays: Sequence[Any], result: Any) -> None:
     x, index, *sources = arrays
-    (axis,) = normal_axes(node.settings["axis"], x.ndim)
+    table, plain = x, result
     if sources:
         copy_whole(program, node, x, result)
         table, plain = result, sources[0]
-        action = ADD if node.settings["add"] else PUT
-    else:
-        table, plain, action = x, result, GATHER
     if plain.size == 0:
         return
-    axes = joined_axes(plain.shape, table.shape, index.shape, axis)
-    if len(axes) > MOST_AXES:
-        raise GraphError(f"places along {len(axes)} axes that do not join", location=node.location)
+    move = placed_move(node, table.shape, index.shape, plain.shape, x.itemsize)
+    axes = (*move.axes, *[(1, 0, 0, 0)] * (MOST_AXES - len(move.axes)))
+    sizes, plain_steps, table_steps, index_steps = zip(*axes, strict=True)
     kind = KINDS[node.output.dtype]
-    size = x.itemsize
-    is_rows = axes[-1][1:] == (1, 1, 0) and (action != ADD or node.output.dtype == "float32")
-    together = rows_together(action, x.shape[-1], size)
-    axes = ((1, 0, 0, 0),) * (MOST_AXES - len(axes)) + axes
-    sizes, plain_steps, table_steps, index_steps = zip(*reversed(axes), strict=True)
-    plan = struct.pack("=8Iq", size, action, kind, 1, 4, is_rows, 0, together, 0)
+    head = (x.itemsize, move.action, kind, 1, index.itemsize, move.has_rows)
+    plan = struct.pack("=8Iq", *head, move.most_cores, move.rows_together, 0)
     plan += struct.pack("=18q", *sizes, *plain_steps, *table_steps)
-    plan += struct.pack("=8q", *index_steps, table.shape[axis], math.prod(x.shape[axis + 1 :]))
+    plan += struct.pack("=8q", *index_steps, move.places, move.place_step)
     plan += bytes(64 * (_MOST_INDICES - 1))
-    cores = 1
-    if moves_apart(action, plain.shape, table.shape, axis):
-        rows = plain.size // sizes[0]
-        cores = max(1, min(_cores(program), rows // together, plain.size // 256))
+    cores = move.cores(_cores(program), int)
     arguments = {"table": table, "plain": plain, "i0": index}
     parameters = ["table", "plain", "i0", "i1", "i2", "i3"]
     _launch(program, node, "move_by_index", arguments, parameters, plan, cores)

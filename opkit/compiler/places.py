@@ -2,88 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opkit.errors import UsageError
 
-from .dimensions import Dimension, Shape, is_one, product, same, shape_text
+from .dimensions import Shape, is_one, same, shape_text
 from .table import REQUIRED, Operator, Settings, as_first, normal_axes
 
 if TYPE_CHECKING:
     from .builder import Value
     from .graph import Tensor
 
-__all__ = [
-    *(
-        "ADD",
-        "GATHER",
-        "MOST_AXES",
-        "PUT",
-        "ROWS",
-        "PlacedAxis",
-        "joined_axes",
-        "moves_apart",
-        "rows_together",
-    ),
-]
-
-GATHER, PUT, ADD = 0, 1, 2
-"""`opkit::kernels::ElementsPlan`'s actions."""
-MOST_AXES = 6
-"""Its axes."""
-_LINE_BYTES = 64
-"""Of a core's data cache."""
-
-
-class PlacedAxis(NamedTuple):
-    """One axis of a kernel that moves elements by places; steps count elements."""
-
-    extent: Dimension
-    plain_step: Dimension
-    """In the tensor that has an element for each place."""
-    table_step: Dimension
-    index_step: Dimension
-
-
-def joined_axes(plain: Shape, table: Shape, index: Shape, axis: int) -> tuple[PlacedAxis, ...]:
-    """Return the axes of a kernel that moves elements along one axis of contiguous tensors, the
-    outermost first, neighbours joined where all three run on."""
-    table_steps, index_steps = _steps(table), _steps(index)
-    table_steps[axis] = 0
-    index_steps = [0 if is_one(n) else step for n, step in zip(index, index_steps, strict=True)]
-    found: list[PlacedAxis] = []
-    for row in map(PlacedAxis, plain, _steps(plain), table_steps, index_steps):
-        if is_one(row.extent) and found:
-            continue
-        if found and all(
-            same(o, s * row.extent) for o, s in zip(found[-1][1:], row[1:], strict=True)
-        ):
-            row = PlacedAxis(found.pop().extent * row.extent, *row[1:])
-        found.append(row)
-    return tuple(found)
-
-
-def moves_apart(action: int, plain: Shape, table: Shape, axis: int) -> bool:
-    """Return whether cores may share the lines: what goes to one place is then on one core, and
-    rows are all of the table's, so that `rows_together` hold whole lines of a data cache."""
-    outer = [shape[:-1] for shape in (plain, table)]
-    return action == GATHER or (axis == len(table) - 1 and all(map(same, *outer)))
-
-
-def rows_together(action: int, width: Dimension, size_bytes: int) -> int:
-    """Return how many rows of a table a core writes at a time: so many that no other core writes a
-    line of 64 bytes of its data cache."""
-    if action == GATHER:
-        return 1
-    return _LINE_BYTES // math.gcd(_LINE_BYTES, width * size_bytes if isinstance(width, int) else 1)
-
-
-def _steps(shape: Shape) -> list[Dimension]:
-    return [product(shape[at + 1 :]) for at in range(len(shape))]
+__all__ = ["ROWS"]
 
 
 def _taken(tensors: Sequence[Tensor], settings: Settings) -> Shape:
@@ -138,16 +71,15 @@ def _np_put(x: Any, index: Any, source: Any, axis: int, add: bool) -> Any:
     return result
 
 
-def _zeros(x: Value) -> Value:
-    zero = x.builder.constant(0, x.dtype)
+def _zeros(x: Value, dtype: str = "") -> Value:
+    zero = x.builder.constant(0, dtype or x.dtype)
     return zero.apply("broadcast_to", shape=x.shape)
 
 
 def _grad_taken(g: Value, x: Value, index: Value, y: Value, axis: int) -> Sequence[Value | None]:
     # Sums of 16 bits lose digits with each element that is added.
     sums = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
-    zeros = x.builder.constant(0, sums).apply("broadcast_to", shape=x.shape)
-    added = zeros.apply("put_along", index, g.astype(sums), axis=axis, add=True)
+    added = _zeros(x, sums).apply("put_along", index, g.astype(sums), axis=axis, add=True)
     return added.astype(x.dtype), None
 
 

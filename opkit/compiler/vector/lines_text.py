@@ -251,15 +251,11 @@ class LinesWriter(TypedWriter):
 
     def step(self, step: Step, section: Section) -> None:
         if step.target.number in self.copies:
-            (source,) = step.sources
-            assert isinstance(source, Value)
-            names = f"{self.named(step.target, section)}, {self.named(source, section)}"
-            self.out(f"Copy({names}, {self.count(step.target, section)});", step.location)
+            count = self.count(step.target, section)
+            self.out(f"Copy({self.ends(step, section)}, {count});", step.location)
         elif step.operation == "Reduce":
-            (source,) = step.sources
-            assert isinstance(source, Value)
-            names = f"{self.named(step.target, section)}, {self.named(source, section)}"
-            self.out(f"{step.mode}Rows({names}, rows, column == 0);", step.location)
+            text = f"{step.mode}Rows({self.ends(step, section)}, rows, column == 0);"
+            self.out(text, step.location)
         else:
             super().step(step, section)
 

@@ -162,11 +162,15 @@ class TypedWriter(KernelWriter):
         if not self.is_conversion(step):
             super().step(step, section)
             return
+        count = self.count(step.target, section)
+        text = f"Convert({self.ends(step, section)}, RoundMode::{step.mode}, {count});"
+        self.out(text, step.location)
+
+    def ends(self, step: Step, section: Section) -> str:
+        """Return the names of what a step of one source writes and reads."""
         (source,) = step.sources
         assert isinstance(source, Value)
-        names = f"{self.named(step.target, section)}, {self.named(source, section)}"
-        count = self.count(step.target, section)
-        self.out(f"Convert({names}, RoundMode::{step.mode}, {count});", step.location)
+        return f"{self.named(step.target, section)}, {self.named(source, section)}"
 
     def seen_as(self, tensor: str, kind: str) -> str:
         # What a function of the class says is of no known type before its parameters are.

@@ -170,13 +170,16 @@ def _joined(name: str, variants: list[Variant]) -> tuple[Variant, ...]:
     found: list[Variant] = []
     while variants:
         first, *rest = variants
-        alike = [first]
+        alike, joined, others = [first], first, []
         for each in rest:
-            if _common(name, [*alike, each]) is not None:
+            wider = _common(name if not found else "", [*alike, each])
+            if wider is None:
+                others.append(each)
+            else:
                 alike.append(each)
-        joined = _common(name if not found else "", alike) if len(alike) > 1 else None
-        found.append(joined or first)
-        variants = [each for each in rest if joined is None or each not in alike]
+                joined = wider
+        found.append(joined)
+        variants = others
     return tuple(found)
 
 

@@ -29,7 +29,10 @@ class CoreClocks {
   bool is_single() const { return states_.size() == 1; }
 
   /// The present of a core. Whatever it does from its next signal on comes later.
-  Moment now(const Core& core) { return now(core.index); }
+  Moment now(const Core& core) const {
+    const State& state = states_[core.index];
+    return {core.index, static_cast<uint32_t>(state.seen.size() - 1), state.own};
+  }
 
   /// Before a signal, or a scalar write of a word, is executed.
   void release(const Core& core, const Instr& instr);
@@ -69,10 +72,6 @@ class CoreClocks {
   using FlagKey = std::pair<uint32_t, uint32_t>;     // core, flag
   using BarrierKey = std::pair<uint32_t, uint32_t>;  // mode, cores
 
-  Moment now(uint32_t core) const {
-    const State& state = states_[core];
-    return {core, static_cast<uint32_t>(state.seen.size() - 1), state.own};
-  }
   static void join(Clock& into, const Clock& from);
   static BarrierKey barrier_key(const Core& core, const Instr& instr);
   static uint64_t channel_of(const Core& core, const Instr& instr);
