@@ -18,6 +18,7 @@ from opkit.errors import SetupError, UsageError
 from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
 from opkit.testing.arrays import is_float
 from opkit.testing.expressions import TENSORS, check_expression, reference_package
+from opkit.testing.operator_cases import TOGETHER, Together
 from opkit.testing.operator_formulas import WRITTEN_OUT
 from opkit.testing.operator_names import (
     ANOTHER_OPERATOR,
@@ -77,6 +78,8 @@ class Found:
     """The inputs that it reads; optional ones beside them are left out of calls."""
     read: tuple[tuple[str, str], ...]
     """Inputs whose values it reads as `number`, `int`, `ints` or `numbers`, with which of them."""
+    together: tuple[Together, ...] = ()
+    """The cases that the operator has, where no general rule says what belongs together."""
 
 
 def find_by_name(spec: OpSpec) -> Found | None:
@@ -85,10 +88,20 @@ def find_by_name(spec: OpSpec) -> Found | None:
     Source: operator_names.py, operator_formulas.py, and torch's own schemas and signatures.
     """
     try:
-        torch = reference_package(TENSORS, wanted_by=spec.op)
+        reference_package(TENSORS, wanted_by=spec.op)
     except SetupError:
         return None
-    name = _plain_name(spec)
+    full, name = snake_case(spec.op), _plain_name(spec)
+    # What has a name of its own with its version, or in place, is another operator.
+    found = _written_out(full, spec) if full != name else None
+    if found is None:
+        found = _by_plain_name(name, spec)
+    together = TOGETHER.get(full, TOGETHER.get(name, ()))
+    return replace(found, together=together) if found is not None else None
+
+
+def _by_plain_name(name: str, spec: OpSpec) -> Found | None:
+    torch = reference_package(TENSORS, wanted_by=spec.op)
     gradient = _gradient_input(spec)
     written = _written_out(name, spec)
     # Which of `x` and `y` is the gradient nothing says.

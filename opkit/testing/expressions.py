@@ -81,6 +81,7 @@ def names_of(text: str, *, where: str = "the reference") -> set[str]:
         ) from error
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     bound = {node.id for node in nodes if not isinstance(node.ctx, ast.Load)}
+    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     return {node.id for node in nodes} - bound
 
 

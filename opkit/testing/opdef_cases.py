@@ -24,6 +24,7 @@ from opkit.testing.arrays import Input, is_float
 from opkit.testing.by_name import Found
 from opkit.testing.cases import LIST_LENGTH, Case, Shape, make_case, plain_attr
 from opkit.testing.expressions import evaluate_expression, is_expression, names_of
+from opkit.testing.operator_cases import Together
 from opkit.testing.values import Source
 
 __all__ = ["library_cases", "other_library_cases"]
@@ -126,11 +127,17 @@ def library_cases(
         UsageError: the reference takes none of the shapes.
     """
     refused: OpkitError | None = None
+    variants = [
+        variant
+        for variant in range(spec.variant_count)
+        if not any(_is_private(tensor.formats[variant]) for tensor in spec.inputs)
+    ]
+    own = _cases_together(spec, variants, expression, found, seed) if found else ()
+    if own:
+        return own
     for shapes in (_SHAPES, _EVEN_SHAPES, _SQUARE_SHAPES):
         cases: list[Case] = []
-        for variant in range(spec.variant_count):
-            if any(_is_private(tensor.formats[variant]) for tensor in spec.inputs):
-                continue
+        for variant in variants:
             for shape in _of_ranks(shapes, ranks):
                 try:
                     cases.append(_case(spec, variant, shape, expression, found, seed))
@@ -144,6 +151,46 @@ def library_cases(
         f"no shape that opkit generates fits {spec.op}: {refused}",
         help="write cases with their shapes into tests/cases.yaml: docs/cases.md",
     )
+
+
+def _cases_together(
+    spec: OpSpec, variants: Sequence[int], expression: str, found: Found, seed: int
+) -> tuple[Case, ...]:
+    """Return the cases whose inputs belong together, those that the reference takes in their type.
+
+    Another operator of the name may have other inputs: then there are none.
+    """
+    cases: dict[str, Case] = {}
+    for variant, (number, together) in product(variants, enumerate(found.together, 1)):
+        try:
+            case = _together(spec, variant, together, expression, seed)
+        except OpkitError:
+            continue
+        label = f"{case.name}-{number}" if case.name in cases else case.label
+        cases[label or case.name] = replace(case, label=label)
+    return tuple(cases.values())
+
+
+def _together(spec: OpSpec, variant: int, together: Together, expression: str, seed: int) -> Case:
+    known = {attr.name for attr in spec.attrs}
+    if len(together.shapes) > len(spec.inputs) or not together.attrs.keys() <= known:
+        raise UsageError(f"{spec.op} has other inputs and attributes")
+    shapes = (*together.shapes, *[None] * (len(spec.inputs) - len(together.shapes)))
+    main = next(shape for shape in shapes if shape is not None)
+    attrs = {a.name: _attribute(a, spec, variant, main, 0) for a in spec.attrs}
+    case = replace(
+        make_case(spec, main, variant=variant, seed=seed),
+        attrs=tuple({**attrs, **together.attrs}.items()),
+        golden=expression,
+        shapes=shapes,
+        sources=tuple(together.values.get(tensor.name) for tensor in spec.inputs),
+    )
+    inputs = [
+        _example(case, spec, index, shape, case.sources[index])
+        for index, shape in enumerate(shapes)
+    ]
+    evaluate_expression(expression, spec, inputs, attrs=dict(case.attrs))
+    return case
 
 
 def other_library_cases(
@@ -254,7 +301,7 @@ def _case(
             passed -= 1
             continue
         found_sources = tuple(
-            _without_zero(case, spec, expression, inputs, index, source)
+            _without_refused(case, spec, expression, inputs, index, source)
             for index, source in enumerate(sources)
         )
         given = any(source is not None for source in found_sources)
@@ -371,7 +418,7 @@ def _scale_of(spec: OpSpec, tensor: TensorSpec, variant: int, expression: str) -
     return Source("uniform", *_QUANTISED_BY[f"/ {tensor.name}" in expression])
 
 
-def _without_zero(
+def _without_refused(
     case: Case,
     spec: OpSpec,
     expression: str,
@@ -379,15 +426,17 @@ def _without_zero(
     index: int,
     source: Source | None,
 ) -> Source | None:
-    """Return values from 1 for whole numbers of which the reference takes no zero: divisors."""
+    """Return values above 0 where the reference takes no zero, which is a divisor, or no negative
+    fraction, which is a variance."""
     value = inputs[index]
-    if source is not None or not isinstance(value, np.ndarray) or value.dtype != np.int64:
+    if source is not None or not isinstance(value, np.ndarray) or value.dtype == np.bool_:
         return source
-    zeros = [*inputs[:index], np.zeros_like(value), *inputs[index + 1 :]]
+    is_whole = value.dtype == np.int64
+    others = [*inputs[:index], np.full_like(value, 0 if is_whole else -1), *inputs[index + 1 :]]
     try:
-        evaluate_expression(expression, spec, zeros, attrs=dict(case.attrs))
+        evaluate_expression(expression, spec, others, attrs=dict(case.attrs))
     except OpkitError:
-        return Source("uniform", *_DIVISORS)
+        return Source("uniform", *(_DIVISORS if is_whole else _SQUARES))
     return None
 
 
@@ -420,7 +469,8 @@ def _example(
         array = np.array(source.values * (math.prod(shape) // len(source.values)), kind)
         array = array.reshape(shape)
     else:
-        array = np.full(shape, 0 if source else 1, kind)
+        least = 1.0 if source is None else source.low or 0.0
+        array = np.full(shape, least if kind is np.float64 else math.ceil(least), kind)
     if spec.inputs[index].param_type == "dynamic":
         return [array] * LIST_LENGTH
     return array

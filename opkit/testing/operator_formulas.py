@@ -5,6 +5,7 @@ Sources: the documents of each operator, formula and parameters.
 
 from __future__ import annotations
 
+from opkit.testing.indexing_formulas import INDEXING
 from opkit.testing.quantising_formulas import QUANTISING
 
 __all__ = ["WRITTEN_OUT"]
@@ -148,6 +149,16 @@ _CELL_GATES = (
     f" {_CELL_GRADIENT} * {_CELL[0]} * (1 - {_CELL[2]} ** 2),"
     f" {{0}} * torch.tanh({{3}}) * {_CELL[3]} * (1 - {_CELL[3]})"
 )
+_SGD_GRADIENT = "((-g if maximize else g) + weight_decay * p)"
+_SGD_MOMENTUM = (
+    f"({_SGD_GRADIENT} if is_first_step else momentum * v + (1 - dampening) * {_SGD_GRADIENT})"
+)
+_SGD_RESULT = f"p - lr * {_SGD_MOMENTUM}"
+_GROUP_NORMED = "(({0} - {2}.unsqueeze(-1)) * {3}.unsqueeze(-1))"
+_GROUP_GRADIENT = (
+    "{3}.unsqueeze(-1) * {1} * ({dy} - torch.mean({dy} * {1}, -1, True)"
+    f" - {_GROUP_NORMED} * torch.mean({{dy}} * {{1}} * {_GROUP_NORMED}, -1, True))"
+)
 _SORTED = "torch.sort({0}, dim=axis, descending=descending, stable=True)"
 _MATRICES = (
     "torch.matmul({0}.mT if transpose_x1 else {0}, {1}.mT if transpose_x2 else {1})",
@@ -157,6 +168,7 @@ _MATRICES = (
 )
 
 WRITTEN_OUT: dict[str, tuple[str, ...]] = {
+    **INDEXING,
     **QUANTISING,
     "accumulate_n": ("sum({0})",),
     "acos_grad": ("-{dy} * torch.rsqrt(1 - {0} ** 2)",),
@@ -174,6 +186,12 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "addcdiv": ("{0} + {3} * {1} / {2}",),
     "addcmul": ("{0} + {3} * {1} * {2}",),
     "adds": ("{0} + value",),
+    "amp_update_scale": (
+        "({0} * backoff_factor if {2} != 0 else {0} * growth_factor"
+        " if {1} + 1 == growth_interval and torch.isfinite({0} * growth_factor) else {0},"
+        " {1} * 0 if {2} != 0 or ({1} + 1 == growth_interval"
+        " and torch.isfinite({0} * growth_factor)) else {1} + 1)",
+    ),
     "apply_adagrad": (
         "({0} - {2}.item() * {3} * torch.rsqrt({1} + {3} ** 2 * update_slots),"
         " {1} + {3} ** 2 * update_slots)",
@@ -246,6 +264,9 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         "torch.cat({0}, {1}.item())",
         "torch.cat(({0}, {1}), d)",
     ),
+    "cross_entropy_grad": (
+        "torch.softmax({0}, -1) - torch.nn.functional.one_hot({1}, {0}.shape[-1])",
+    ),
     "deep_norm": (
         f"({_DEEP_SUM}.mean(-1, True),"
         f" torch.rsqrt({_DEEP_SUM}.var(-1, correction=0, keepdim=True) + epsilon),"
@@ -292,6 +313,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "ge_glu_grad": (
         f"torch.cat([{_GE_GLU_GRADIENT}, {{dy}} * {{1}}] if activate_left"
         f" else [{{dy}} * {{1}}, {_GE_GLU_GRADIENT}], dim)",
+    ),
+    "fused_sgd": (
+        f"tuple(zip(*[({_SGD_RESULT}, g, {_SGD_MOMENTUM}) for p, g, v in zip({{0}},"
+        " [g / (1 if {3} is None else {3}.item()) for g in {1}], {2})])) if not nesterov else None",
     ),
     "gelu": ("torch.nn.functional.gelu({0}, approximate='tanh')",),
     "gelu_grad": ("torch.ops.aten.gelu_backward({dy}, {0}, approximate='tanh')",),
@@ -345,6 +370,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         "torch.nn.functional.unfold({0}, (kernel_h, kernel_w), (dilation_h, dilation_w),"
         " (pad_h, pad_w), (stride_h, stride_w))",
     ),
+    "group_normalization_grad": (f"{_GROUP_GRADIENT} if {{0}}.dim() == 3 else None",),
     "huber_loss_grad": ("torch.clamp({0} - {1}, -delta, delta)",),
     "inv_grad": ("-{dy} * {0} ** 2",),
     "l2_loss": ("torch.square({0}).sum() / 2",),
@@ -361,7 +387,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         # No other power is documented.
         "torch.nn.functional.l1_loss({0}, {1}, reduction=reduction) if p == 1 else None",
     ),
-    "masked_fill": ("torch.where({1}.bool(), {2}, {0})",),
+    "masked_fill": ("torch.where({1}.bool(), {2}.item(), {0})",),
     "masked_scale": ("{0} * {1} * scale", "{0} * {1} * value"),
     "mat_mul": _MATRICES,
     "matmul_fp32": _MATRICES,
@@ -370,8 +396,13 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         "({dy} * (1 + {1}.unsqueeze(-2)), torch.sum({dy} * {0}, -2), torch.sum({dy}, -2))"
         " if {1}.shape == {2}.shape == {0}[..., 0, :].shape else None",
     ),
+    "mul_addn": ("sum(a * b for a, b in zip({0}, {1}))",),
     "mul_no_nan": ("torch.where({1} == 0, 0.0, {0} * {1})",),
     "muls": ("{0} * value",),
+    "nll_loss": (
+        "(torch.nn.functional.nll_loss({0}, {1}, {2}, ignore_index=ignore_index,"
+        " reduction=reduction), {2}[{1}][{1} != ignore_index].sum())",
+    ),
     "non_finite_check": (
         "torch.tensor([float(not all(torch.isfinite(tensor).all() for tensor in {0}))])",
     ),
@@ -383,6 +414,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "reciprocal_grad": ("-{dy} * {0} ** 2",),
     "reflection_pad3d_grad": (_PADDED_GRADIENT.replace("MODE", "'reflect'"),),
     "relu_grad": ("{dy} * ({0} > 0)",),
+    "relu_grad_v3": ("{1} * ({0} > 0)",),
     "rms_norm": (f"({_NORMED}, {_ROOT_MEAN_SQUARE})".format(x="{0}", w="{1}"),),
     "rms_norm_grad": (
         f"({_RMS_ROOT} * ({{dy}} * {_RMS_GAMMA} - {{0}} * {_RMS_ROOT}"
@@ -451,6 +483,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         _SWISH_GRADIENT,
     ),
     "sync_batch_norm_backward_elemt": ("(({0} - {5}) - ({1} - {2}) * {3} ** 2 * {6}) * {3} * {4}",),
+    "sync_batch_norm_backward_reduce": ("({1} - {2} * {0}, ({1} - {2} * {0}) * {3})",),
     "tensor_move": ("torch.clone({0})",),
     "thnn_fused_lstm_cell_grad": (
         f"(torch.cat([{_CELL_GATES}], -1), {_CELL_GRADIENT} * {_CELL[1]},"
@@ -459,6 +492,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "trans_quant_param": (
         "{0}.float().view(torch.int32).long() & 0xFFFFE000 | 1 << 46 if round_mode == 0 else None",
     ),
+    "transform_bias_rescale_qkv": ("torch._transform_bias_rescale_qkv({0}, {1}, num_heads)",),
     "transpose": ("torch.permute({0}, {1}.tolist())",),
     "transposev": ("torch.permute({0}, {1}.tolist())",),
     "truncate_div": ("torch.div({0}, {1}, rounding_mode='trunc')",),

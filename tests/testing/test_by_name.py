@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,6 +65,8 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
         (operator("Gather", "x index:int64", attrs="axis:int"), "torch.gather(x, axis, index)"),
         (operator("SigmoidGrad", "y dy"), "torch.ops.aten.sigmoid_backward(dy, y)"),
         (operator("ReluGradV3", "features gradients"), "gradients * (features > 0)"),
+        # The documents of this version say which of two is the gradient.
+        (operator("ReluGradV3", "x y", "z"), "y * (x > 0)"),
         (operator("TanhGrad", "dy y"), "torch.ops.aten.tanh_backward(dy, y)"),
         (operator("ForeachAbs", "x*", "y*"), "torch._foreach_abs(x)"),
         (
@@ -169,9 +172,9 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
         operator("Abs", "x", outputs="y z"),
         operator("Gather", "x index:int64"),
         operator("ReluGradV2", "gradients mask:uint8"),
-        operator("ReluGradV3", "x y"),
+        operator("SoftplusGrad", "x y"),
         operator("AtanGrad", "y dy"),
-        operator("ReluV3", "x", outputs="y mask:uint8"),
+        operator("ReluV4", "x", outputs="y mask:uint8"),
         operator("IndexFillD", "x assist1 assist2", attrs="dim:int"),
         operator("Fill", "dims:int32 value"),
         operator("MseLoss", "predict label"),
@@ -249,6 +252,60 @@ def test_statistics_have_a_number_a_row_and_scales_one_a_channel() -> None:
     assert by_shape[whole] == (whole, rows, rows, whole, channels, channels)
 
 
+def test_one_number_fills_and_variances_are_above_zero() -> None:
+    # The value had the mask's shape, and half of the variances were refused by the reference.
+    pytest.importorskip("torch")
+    fill = operator("MaskedFill", "x mask:bool value", "z")
+    found = find_by_name(fill)
+    assert found is not None
+    cases = library_cases(fill, found.expression, found=found)
+    assert {case.shapes[2] for case in cases} == {(1,)}
+    loss = operator(
+        "GaussianNllLoss",
+        "input target var",
+        "loss",
+        'full:bool=false eps:float=1e-6 reduction:string="mean"',
+    )
+    found = find_by_name(loss)
+    assert found is not None
+    for case in library_cases(loss, found.expression, found=found):
+        _, targets, variances = make_inputs(case)
+        assert np.asarray(variances).min() > 0
+        assert case.shape == (1,) or np.asarray(targets).min() < 0
+
+
+def test_places_have_cases_of_their_own() -> None:
+    pytest.importorskip("torch")
+    spec = operator(
+        "ScatterElementsV2",
+        "var indices:int32 updates",
+        "var",
+        'axis:int=0 reduction:string="none" include_self:bool=true',
+    )
+    found = find_by_name(spec)
+    assert found is not None
+    cases = library_cases(spec, found.expression, found=found)
+    assert len({case.name for case in cases}) == len(cases) == len(found.together)
+    for case in cases:
+        var, indices, updates = map(np.asarray, make_inputs(case))
+        attrs = dict(case.attrs)
+        if attrs["reduction"] == "none":
+            # Of two values for one place it is open which stays.
+            assert all(len(set(column)) == len(column) for column in indices.T)
+        (result,) = evaluate_expression(
+            found.expression, spec, [var, indices.astype(np.int64), updates], attrs=attrs
+        )
+        wanted = var.copy()
+        for row, column in np.ndindex(*indices.shape):
+            place = indices[row, column], column
+            added = 0 if attrs["reduction"] == "none" else wanted[place]
+            wanted[place] = added + updates[row, column]
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+    # An operator of the name that has other attributes has the general cases.
+    foreign = replace(found, together=(replace(found.together[0], attrs={"dim": 0}),))
+    assert library_cases(spec, found.expression, found=foreign)[0].shape == (1,)
+
+
 def test_a_gradient_by_autograd_is_that_of_the_forward_operator() -> None:
     pytest.importorskip("torch")
     spec = operator("SwiGluGrad", "y_grad x", attrs="dim:int")
@@ -276,6 +333,7 @@ def test_an_expression_is_checked_and_evaluated_over_inputs_and_attributes() -> 
     with pytest.raises(UsageError, match="is not an expression"):
         check_expression("x +", spec, where="here")
     check_expression("sum(row.max() for row in x) * by", spec, where="here")
+    check_expression("(lambda value: value * by)(x)", spec, where="here")
     kinds = [is_expression(text) for text in ("torch.abs(x)", "x + by", "torch.abs", "g.py:f")]
     assert kinds == [True, True, False, False]
 

@@ -1,0 +1,32 @@
+"""What operators compute that put, add or take elements at places, by their documents' formulas."""
+
+from __future__ import annotations
+
+__all__ = ["INDEXING"]
+
+# From the smallest on, what is not among the k largest is out, then what the sum of chances up to
+# it is at most 1 - p; the largest stays.
+_TOP_K = "torch.where({0} < torch.gather({0}, 1, {0}.shape[1] - {3}.unsqueeze(1)), -math.inf, {0})"
+_TOP_P = (
+    "torch.where((torch.cumsum(torch.softmax(kept, -1), -1) <= 1 - {2}.unsqueeze(1))"
+    " & (torch.arange({0}.shape[1]) < {0}.shape[1] - 1), -math.inf, kept)"
+)
+
+INDEXING: dict[str, tuple[str, ...]] = {
+    "apply_top_k_top_p_with_sorted": (
+        f"(kept := {_TOP_K}).new_zeros({{0}}.shape).scatter(1, {{1}}, {_TOP_P})"
+        " if {2} is not None and {3} is not None and {4} is None else None",
+    ),
+    "expand_into_jagged_permute": (
+        "torch.cat([torch.arange(size) + {1}[place]"
+        " for place, size in zip({0}, torch.diff({2}), strict=True)])"
+        " if output_size == {2}[-1] else None",
+    ),
+    "inplace_scatter_add": ("torch.index_add({0}, 0, {1}, {2})",),
+    "scatter_elements": (
+        "torch.scatter({0}, axis, {1}, {2}) if reduction == 'none' else"
+        " {0}.scatter_reduce(axis, {1}, {2}, {{'add': 'sum', 'mul': 'prod'}}[reduction],"
+        " include_self=include_self)",
+    ),
+}
+"""As `opkit.testing.operator_formulas.WRITTEN_OUT`, of which these are a part."""
