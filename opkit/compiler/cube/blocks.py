@@ -9,7 +9,7 @@ from opkit.dtypes import find_dtype
 
 from ..graph import Location
 from ..text import Text, identifier, upper
-from .cutting import CHUNK_BYTES, STEP_BYTES
+from .cutting import CHUNK_BYTES, MOST_SIDE, STEP_BYTES
 
 __all__ = [
     "BEGUN",
@@ -84,7 +84,7 @@ class BlockProduct:
 
     @property
     def step(self) -> int:
-        """Elements of K that one Mmad multiplies."""
+        """Elements of K that one Mmad multiplies at least."""
         return STEP_BYTES // size_bytes(self.dtype)
 
 
@@ -141,6 +141,7 @@ def write_cube_class(out: Text, product: BlockProduct, slots: int = 0) -> None:
         "ZEROS": "half" if product.dtype == "int8" else product.operand,
         "CHUNK": str(product.chunk),
         "STEP": str(product.step),
+        "LONGEST": str(MOST_SIDE),
         "LANE": str(product.lane),
     }
     for line in _CUBE.replace("@copy\n", _COPY_PORTION if slots else _COPY).strip().splitlines():
@@ -321,8 +322,8 @@ mostRows = tiling.rowsEach + (tiling.rowsMore > 0 ? 16 : 0);
 mostColumns = tiling.columnsEach + (tiling.columnsMore > 0 ? 16 : 0);
 pipe.InitBuffer(leftBuffer, 2 * mostRows * CHUNK * sizeof(TYPE));
 pipe.InitBuffer(rightBuffer, 2 * mostColumns * CHUNK * sizeof(TYPE));
-pipe.InitBuffer(leftSteps, 2 * mostRows * STEP * sizeof(TYPE));
-pipe.InitBuffer(rightSteps, 2 * mostColumns * STEP * sizeof(TYPE));
+pipe.InitBuffer(leftSteps, 2 * HALF * sizeof(TYPE));
+pipe.InitBuffer(rightSteps, 2 * HALF * sizeof(TYPE));
 pipe.InitBuffer(sumsBuffer, mostRows * mostColumns * sizeof(SUMS));
 if (tiling.m % 16 == 1) {
 // A single row is multiplied with the one below it.
@@ -441,35 +442,35 @@ int32_t part = 0;
 for (uint32_t begin = 0; begin < columns; begin += width) {
 const uint32_t end = begin + width < columns ? begin + width : columns;
 if (chunk.isFirst) {
-Claim(chunk.block, part, end == columns);
+// What was in this part of L0C has been carried out.
+WaitFlag<HardEvent::FIX_M>(part);
 }
 Part(chunk, slot, begin, end);
 if (chunk.isLast) {
 SetFlag<HardEvent::M_FIX>(part);
 WaitFlag<HardEvent::M_FIX>(part);
 CopyOut(chunk.block, begin, end < chunk.block.columns ? end : chunk.block.columns);
-for (int32_t i = part; i < (end == columns ? PARTS : part + 1); ++i) {
-SetFlag<HardEvent::FIX_M>(i);
-}
+SetFlag<HardEvent::FIX_M>(part);
 }
 ++part;
 }
 SetFlag<HardEvent::MTE1_MTE2>(slot);
 }
 
-// Waits until a part of L0C has been carried out; until all of it has, where the block before was smaller.
-__aicore__ inline void Claim(const Block& block, int32_t part, bool isLast)
+// The elements of K that one Mmad multiplies: as many as half of L0A and of L0B hold, and of a chunk equal shares.
+__aicore__ inline uint32_t StepOf(uint32_t rows, uint32_t columns) const
 {
-if (part == 0) {
-isMoved = block.rows > lastRows || block.columns > lastColumns;
-lastRows = block.rows;
-lastColumns = block.columns;
+const uint32_t longest = HALF / (rows > columns ? rows : columns) / LANE * LANE;
+const uint32_t count = (CHUNK + longest - 1) / longest;
+return ((CHUNK + count - 1) / count + LANE - 1) / LANE * LANE;
 }
-const int32_t first = isMoved && part > 0 ? PARTS : part;
-const int32_t end = isLast || isMoved ? PARTS : part + 1;
-for (int32_t i = first; i < end; ++i) {
-WaitFlag<HardEvent::FIX_M>(i);
-}
+
+// A block's sums: those of its first part end where those of all blocks' first parts do, so that no block writes
+// where the second part of the one before is still being carried out.
+__aicore__ inline LocalTensor<SUMS> SumsOf(const Block& block, uint32_t begin)
+{
+const uint32_t rows = RoundUp(block.rows);
+return sumsBuffer.Get<SUMS>()[PartOf(mostColumns) * mostRows - PartOf(block.columns) * rows + begin * rows];
 }
 
 __aicore__ inline void Part(const Chunk& chunk, uint32_t slot, uint32_t begin, uint32_t end)
@@ -481,11 +482,12 @@ const uint32_t realRows = chunk.block.rows == 1 ? 2 : chunk.block.rows;
 const uint32_t realColumns = (end < chunk.block.columns ? end : chunk.block.columns) - begin;
 const LocalTensor<TYPE> leftL1 = LeftChunk(slot);
 const LocalTensor<TYPE> rightL1 = RightChunk(slot);
-const LocalTensor<SUMS> sums = sumsBuffer.Get<SUMS>()[begin * rows];
-for (uint32_t k = 0; k < chunk.depth; k += STEP) {
-const uint32_t length = depth - k < STEP ? depth - k : STEP;
-const LocalTensor<TYPE> leftStep = leftSteps.Get<TYPE>()[step * mostRows * STEP];
-const LocalTensor<TYPE> rightStep = rightSteps.Get<TYPE>()[step * mostColumns * STEP];
+const LocalTensor<SUMS> sums = SumsOf(chunk.block, begin);
+const uint32_t most = StepOf(rows, end - begin);
+for (uint32_t k = 0; k < chunk.depth; k += most) {
+const uint32_t length = depth - k < most ? depth - k : most;
+const LocalTensor<TYPE> leftStep = leftSteps.Get<TYPE>()[step * HALF];
+const LocalTensor<TYPE> rightStep = rightSteps.Get<TYPE>()[step * HALF];
 WaitFlag<HardEvent::M_MTE1>(step);
 for (uint32_t i = 0; i < length / LANE; ++i) {
 @loads
@@ -521,6 +523,7 @@ return (count + 15) / 16 * 16;
 }
 
 static constexpr int32_t PARTS = 2;  // of a block, at most
+static constexpr uint32_t HALF = LONGEST * STEP;  // elements of half of L0A, and of L0B
 TPipe pipe;
 TBuf<TPosition::A1> leftBuffer;
 TBuf<TPosition::B1> rightBuffer;
@@ -532,9 +535,6 @@ GlobalTensor<TYPE> rightGlobal;
 GlobalTensor<RESULT> resultGlobal;
 uint32_t mostRows = 0;
 uint32_t mostColumns = 0;
-uint32_t lastRows = 0;  // of the block before
-uint32_t lastColumns = 0;
-bool isMoved = false;
 uint32_t step = 0;
 @results
 };
@@ -569,7 +569,7 @@ CopyRows(to, from, 0, begin, columns, stride, RoundUp(rows));
 _STORE = """
 __aicore__ inline void CopyOut(const Block& block, uint32_t begin, uint32_t end)
 {
-const LocalTensor<SUMS> sums = sumsBuffer.Get<SUMS>()[begin * RoundUp(block.rows)];
+const LocalTensor<SUMS> sums = SumsOf(block, begin);
 const int64_t at = (block.batch * tiling.m + block.row) * tiling.n + block.column + begin;
 FixpipeParamsV220 params(end - begin, block.rows, RoundUp(block.rows), tiling.n, false);
 params.quantPre = QuantMode_t::MODE;
@@ -581,7 +581,7 @@ _HAND_OVER = """
 // The vector cores of this block get a part as soon as it is there, and say when they have read it.
 __aicore__ inline void CopyOut(const Block& block, uint32_t begin, uint32_t end)
 {
-const LocalTensor<SUMS> sums = sumsBuffer.Get<SUMS>()[begin * RoundUp(block.rows)];
+const LocalTensor<SUMS> sums = SumsOf(block, begin);
 if (handed >= SLOTS) {
 CrossCoreWaitFlag<2, PIPE_FIX>(FREE);
 }

@@ -21,6 +21,7 @@ __all__ = [
     "BURST_CYCLES",
     "CHUNK_BYTES",
     "MOST_MORE_READ",
+    "MOST_SIDE",
     "STEP_BYTES",
     "Cut",
     "ProductShape",
@@ -34,8 +35,9 @@ _SIDE = 16
 CHUNK_BYTES = 512
 """Along K, of what a copy to L1 brings: rows of 512 bytes copy fastest."""
 STEP_BYTES = 128
-"""Along K, of what one Mmad multiplies: two such steps of 256 rows fill L0A, or L0B."""
-_MOST_SIDE = 256
+"""Along K, of what one Mmad multiplies of the longest blocks."""
+MOST_SIDE = 256
+"""Rows of a block at most, or columns: two steps of so many fill L0A, or L0B."""
 BLOCK_CYCLES = 300
 """About what a block costs beside its products: filling and draining the pipes."""
 BURST_CYCLES = 3.4
@@ -197,10 +199,10 @@ def chosen_cut(
     down = -(-shape.m // rows) if rows else cut.down
     across = -(-shape.n // columns) if columns else cut.across
     high, wide = _most(shape.m, down), _most(shape.n, across)
-    if high * wide > chip.count("memory.l0c_bytes") // 4 or max(high, wide) > _MOST_SIDE:
+    if high * wide > chip.count("memory.l0c_bytes") // 4 or max(high, wide) > MOST_SIDE:
         raise UsageError(
             f"blocks of {high} x {wide} sums do not fit: L0C has room for"
-            f" {chip.count('memory.l0c_bytes') // 4}, a side of at most {_MOST_SIDE}",
+            f" {chip.count('memory.l0c_bytes') // 4}, a side of at most {MOST_SIDE}",
             help="choose smaller blocks",
         )
     limit = chip.count("cores.aic")
@@ -257,7 +259,7 @@ def _burst(size: float, rate: float) -> float:
 def _counts(extent: int) -> Sequence[int]:
     """Return the numbers of blocks worth trying along an axis."""
     fractals = -(-extent // _SIDE)
-    sides = range(1, min(fractals, _MOST_SIDE // _SIDE) + 1)
+    sides = range(1, min(fractals, MOST_SIDE // _SIDE) + 1)
     return sorted({-(-fractals // side) for side in sides})
 
 
