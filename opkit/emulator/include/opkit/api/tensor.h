@@ -81,6 +81,16 @@ inline uint8_t* access_element(Op op, const Operand& element, Where where, uint8
                                     : local_memory(element.space) + element.address;
 }
 
+/// What a matrix instruction takes from L0C, or leaves there: addresses, which can lie nowhere else. So a tensor that
+/// nothing has placed, which has address 0 and no position, is L0C from its start: kernels of public operator libraries
+/// that use one accumulator declare it and do no more.
+inline Operand accumulator(Operand operand) {
+  if (operand.end != 0) return operand;
+  operand.space = Space::L0C;
+  operand.end = local_memory_bytes(Space::L0C);
+  return operand;
+}
+
 }  // namespace opkit
 
 namespace AscendC {
