@@ -229,9 +229,9 @@ class LocalTensor {
     return tensor;
   }
 
-  uint64_t GetPhyAddr(uint32_t offset = 0) const {
-    return reinterpret_cast<uint64_t>(opkit::local_memory(opkit::space_of(GetPosition())) + address()) +
-           opkit::bytes_of<T>(offset);
+  uint64_t GetPhyAddr(uint32_t offset = 0, opkit::Where where = opkit::Where::here()) const {
+    return reinterpret_cast<uint64_t>(
+        opkit::local_address(opkit::space_of(GetPosition()), address() + opkit::bytes_of<T>(offset), where));
   }
   T GetValue(uint32_t index, opkit::Where where = opkit::Where::here()) const {
     T value;
