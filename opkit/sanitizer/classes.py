@@ -181,6 +181,14 @@ CLASSES: tuple[FindingClass, ...] = (
         "global memory against the tensors of the launch, for lanes that are really touched.",
     ),
     FindingClass(
+        "MEM-OVERFULL",
+        "memcheck",
+        "a buffer placed behind the end of a local memory",
+        "InitBuffer counts addresses and looks at no size. A kernel for several types may place a "
+        "buffer there that one of them never touches, and runs; whatever does touch it overwrites "
+        "other bytes or ends the launch, and is MEM-BOUNDS here.",
+    ),
+    FindingClass(
         "MEM-PADDING",
         "memcheck",
         "a read of what only rounds a tensor up to 32 bytes",

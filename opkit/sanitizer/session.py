@@ -21,7 +21,7 @@ __all__ = ["Check", "chosen_tools", "detectors_of", "kept_findings"]
 
 # What the emulator attaches for each tool; the other tools' findings are faults.
 _DETECTORS = {
-    "memcheck": ("memory", "free"),
+    "memcheck": ("memory", "free", "place"),
     "initcheck": ("init",),
     "racecheck": ("race", "cross"),
     "cachecheck": ("cache",),

@@ -89,7 +89,11 @@ def test_a_pool_can_be_given_out_again_after_reset_without_running_out_of_events
             "96 bytes in a shared pool of 64",
         ),
         ("pipe.InitBuffer(a, Std::make_tuple(16, 64));", "a buffer at byte 16"),
-        ("pipe.InitBuffer(a, Std::make_tuple(196608, 64));", r"bytes 196608\.\.196672 of UB"),
+        (
+            "pipe.InitBuffer(a, Std::make_tuple(196608, 64));"
+            " Duplicate(a.AllocTensor<half>(), half(1), 32);",
+            r"bytes 196608\.\.196672 of UB",
+        ),
     ],
 )
 def test_what_does_not_fit_faults(compile_kernel, body, text) -> None:

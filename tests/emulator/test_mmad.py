@@ -29,6 +29,7 @@ inline void multiply(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, __gm__ int32
   LocalTensor<T> left(TPosition::A2, p[6], size), right(TPosition::B2, p[7], size);
   LocalTensor<C> bias1(TPosition::C1, 262144, 512), bias2(TPosition::C2, p[8], 512);
   LocalTensor<C> result(p[9] < 0 ? TPosition::VECCALC : TPosition::CO1, p[9] < 0 ? 0 : p[9], 128 * 128);
+  if (p[9] == -2) result = LocalTensor<C>();
   DataCopy(aBytes, aGm, bytes);
   DataCopy(bBytes, bGm, bytes);
   DataCopy(bias1, biasGm, 512);
@@ -88,7 +89,7 @@ class Product:
     bias_units: int = 1
     """Of 64 bytes, that are copied to the bias table."""
     result: int = 0
-    """-1: in UB."""
+    """-1: in UB; -2: nothing has placed it."""
     saturates: bool = False
 
     @property
@@ -179,6 +180,15 @@ def test_k_direction_align_changes_where_float_rows_lie_and_nothing_else(
     numpy_type = {"float": np.float32, "half": np.float16, "int8_t": np.int8}[dtype]
     a, b = (generator.integers(-9, 10, (48, 72)).astype(numpy_type) for _ in range(2))
     got = multiply(Product(dtype, 48, 48, 72, is_k_aligned=is_aligned), a, b)
+    np.testing.assert_array_equal(got, a.astype(np.int64) @ b.astype(np.int64).T)
+
+
+def test_an_accumulator_that_nothing_has_placed_is_l0c_from_its_start(
+    multiply: Callable[..., np.ndarray],
+) -> None:
+    # It was taken to lie in UB, and refused.
+    a, b = (np.arange(256, dtype=np.float16).reshape(16, 16) % size for size in (7, 5))
+    got = multiply(Product(result=-2), a, b)
     np.testing.assert_array_equal(got, a.astype(np.int64) @ b.astype(np.int64).T)
 
 

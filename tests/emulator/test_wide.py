@@ -111,6 +111,13 @@ BODIES = {
             np.arange(COUNT) % 128 == 0, np.exp(x.reshape(2, 128)).sum(1).repeat(128), 0
         ),
     ),
+    # Each repeat writes over the sum of the one before; the wider value was the sum of both.
+    "a sum over another": (
+        "Duplicate(b, (T)0, 128); Exp(c, a, 128); WholeReduceSum(b, c, 64, 2, 0, 1, 4);",
+        lambda x: np.where(
+            np.arange(COUNT) % 128 == 0, np.exp(x.reshape(2, 2, 64))[:, 1].sum(1).repeat(128), 0
+        ),
+    ),
     "a largest": (
         "Duplicate(b, (T)0, 128); Exp(c, a, 128); ReduceMax(b, c, work, 128, false);",
         lambda x: np.where(

@@ -39,7 +39,7 @@ inline void scalar_behind_the_tensor(GM_ADDR, GM_ADDR) {
   (void)a.GetValue(kMended ? 63 : 64);  // here
 }
 
-// MEM-BOUNDS: buffers of UB want more than there is
+// MEM-OVERFULL: buffers of UB want more than there is
 template <bool kMended>
 inline void too_much_ub(GM_ADDR, GM_ADDR) {
   TPipe pipe;
@@ -49,7 +49,7 @@ inline void too_much_ub(GM_ADDR, GM_ADDR) {
   pipe.InitBuffer(buffer, (kMended ? 64 : 65) * 1024);  // here
 }
 
-// MEM-BOUNDS, cube: buffers of L1 want more than there is
+// MEM-OVERFULL, cube: buffers of L1 want more than there is
 template <bool kMended>
 inline void too_much_l1(GM_ADDR, GM_ADDR) {
   TPipe pipe;
@@ -57,7 +57,7 @@ inline void too_much_l1(GM_ADDR, GM_ADDR) {
   pipe.InitBuffer(queue, 2, (kMended ? 256 : 257) * 1024);  // here
 }
 
-// MEM-BOUNDS, cube: L0A is full
+// MEM-OVERFULL, cube: L0A is full
 template <bool kMended>
 inline void too_much_l0a(GM_ADDR, GM_ADDR) {
   TPipe pipe;

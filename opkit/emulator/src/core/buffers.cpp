@@ -25,6 +25,13 @@ std::string place_of(const BufferRecord& buffer) {
 
 }  // namespace
 
+uint32_t placeable_bytes(Space space) {
+  const uint32_t bytes = local_memory_bytes(space);
+  // More than the 2 KB that the documents give the fixpipe buffer, which still bound what is read and written there.
+  // Source: CATLASS, which takes 7 KB in every kernel (Arch::AtlasA2::FIXBUF_SIZE).
+  return space == Space::FB && bytes != 0 ? std::max(bytes, 7u * 1024) : bytes;
+}
+
 void note_buffer(const BufferRecord& buffer, bool is_part_of_pool) {
   std::vector<BufferRecord>& buffers = running_core()->buffers;
   buffers.erase(std::remove_if(buffers.begin(), buffers.end(),

@@ -17,6 +17,9 @@ struct BufferRecord {
   Where where;
 };
 
+/// How many bytes of a memory of the running core buffers may lie in.
+uint32_t placeable_bytes(Space space);
+
 /// Keeps a new buffer of the running core, and forgets those that it takes the place of; a part of a pool does not take
 /// the pool's place.
 void note_buffer(const BufferRecord& buffer, bool is_part_of_pool);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/launch_state.h"
+#include "memory/bounds.h"
 #include "opkit/api/system.h"
 
 namespace opkit {
@@ -12,6 +13,15 @@ RunningCore& require_core() {
   RunningCore* running = running_core();
   if (running == nullptr) raise_fault(Fault::Internal, nullptr, nullptr, "no kernel runs on this thread");
   return *running;
+}
+
+/// What a fault of a call that is no instruction is reported against: it has a place, but no operands.
+Instr call_at(Where where) {
+  Instr instr;
+  instr.op = Op::PipeBarrier;
+  instr.pipe = Pipe::S;
+  instr.where = where;
+  return instr;
 }
 
 }  // namespace
@@ -26,6 +36,17 @@ uint8_t* local_memory(Space space) {
   return core.space_base[static_cast<uint32_t>(space)];
 }
 uint32_t local_memory_bytes(Space space) { return require_core().core.space_bytes[static_cast<uint32_t>(space)]; }
+
+uint8_t* local_address(Space space, uint64_t byte, Where where) {
+  const uint32_t limit = local_memory_bytes(space);
+  if (byte > limit) {
+    const Instr instr = call_at(where);
+    raise_fault(Fault::OutOfBounds, &instr, "make the tiles smaller or use fewer buffers",
+                "GetPhyAddr: byte %llu of %s, which has %u", static_cast<unsigned long long>(byte), space_name(space),
+                limit);
+  }
+  return local_memory(space) + byte;
+}
 
 void set_kernel_pipe(void* pipe) { require_core().kernel_pipe = pipe; }
 void* kernel_pipe() { return require_core().kernel_pipe; }
@@ -74,10 +95,7 @@ uint64_t system_cycle() { return require_core().core.issued; }
 void set_pad_value(uint64_t bits) { require_core().core.pad_value_bits = bits; }
 
 void illegal_operand(const char* message, Where where) {
-  Instr instr;
-  instr.op = Op::PipeBarrier;
-  instr.pipe = Pipe::S;
-  instr.where = where;
+  const Instr instr = call_at(where);
   raise_fault(Fault::IllegalOperand, &instr, nullptr, "%s", message);
 }
 

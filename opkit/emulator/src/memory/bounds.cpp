@@ -44,6 +44,18 @@ namespace {
               space_name(operand.space), buffer.empty() ? "" : (": " + buffer).c_str());
 }
 
+[[noreturn]] void fault_behind_memory(const Instr& instr, Space space, uint64_t address, uint64_t bytes,
+                                      uint64_t limit) {
+  const std::string placed = buffers_text(space);
+  raise_fault(Fault::OutOfBounds, &instr,
+              placed.empty() ? "the tensor itself lies outside this memory"
+                             : "make the tiles smaller or use fewer buffers: `opkit targets` lists the sizes",
+              "%s touches bytes %llu..%llu of %s, which has %llu bytes on this chip%s%s", row_of(instr.op).name,
+              static_cast<unsigned long long>(address), static_cast<unsigned long long>(address + bytes),
+              space_name(space), static_cast<unsigned long long>(limit),
+              placed.empty() ? "" : "; given out are:", placed.c_str());
+}
+
 /// Addresses that fell below zero are very large: adding to them would wrap around.
 bool is_inside(const Operand& operand, uint64_t address, uint64_t bytes) {
   return address >= operand.begin && address <= operand.end && bytes <= operand.end - address;
@@ -97,10 +109,7 @@ void check_bounds(const Core& core, const Instr& instr, const Operand& operand, 
   }
   const uint64_t limit = core.space_bytes[static_cast<uint32_t>(operand.space)];
   if (!is_inside(operand, address, bytes)) fault_outside(instr, operand, address, bytes, is_write);
-  OPKIT_CHECK(address + bytes <= limit, OutOfBounds, &instr, "the tensor itself lies outside this memory",
-              "%s touches bytes %llu..%llu of %s, which has %llu bytes on this chip", row_of(instr.op).name,
-              static_cast<unsigned long long>(address), static_cast<unsigned long long>(address + bytes),
-              space_name(operand.space), static_cast<unsigned long long>(limit));
+  if (address + bytes > limit) fault_behind_memory(instr, operand.space, address, bytes, limit);
 }
 
 bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes) {

@@ -20,6 +20,7 @@ class CheckObserver final : public Observer {
     if (options.free) detectors_.push_back(make_free_check(options));
     if (options.overlap) detectors_.push_back(make_overlap_check(options));
     if (options.padding) detectors_.push_back(make_padding_check(options));
+    if (options.place) detectors_.push_back(make_place_check(options));
     if (options.leak) detectors_.push_back(make_leak_check(options));
   }
 
@@ -116,6 +117,7 @@ CheckOptions united() {
     all.init |= options.init;
     all.free |= options.free;
     all.overlap |= options.overlap;
+    all.place |= options.place;
     all.padding |= options.padding;
     all.memory |= options.memory;
     all.leak |= options.leak;
@@ -132,6 +134,7 @@ bool* find_detector(CheckOptions& options, std::string_view name) {
   if (name == "leak") return &options.leak;
   if (name == "overlap") return &options.overlap;
   if (name == "free") return &options.free;
+  if (name == "place") return &options.place;
   if (name == "padding") return &options.padding;
   if (name == "memory") return &options.memory;
   return nullptr;

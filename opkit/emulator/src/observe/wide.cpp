@@ -284,20 +284,28 @@ class WideObserver final : public Observer {
     const uint32_t group = instr.op == Op::PairReduceSum    ? 2
                            : instr.op == Op::BlockReduceSum ? kBlockBytes / bytes
                                                             : ~0u;
-    std::map<uint64_t, Pending> sums;
+    struct Sum {
+      Pending item;
+      uint32_t repeat = 0;
+    };
+    std::map<uint64_t, Sum> sums;
     for_each_lane(use.shape, [&](uint32_t repeat, uint32_t lane) {
       uint64_t to = instr.dst.address;
       if (!is_whole) to += repeat * use.uses.items[0].stride_bytes + lane / group * bytes;
-      Pending& item = sums[to];
+      Sum& sum = sums[to];
+      // With a stride of 0 between destinations each repeat writes over the one before.
+      if (!is_whole && sum.repeat != repeat) sum = {};
+      sum.repeat = repeat;
+      Pending& item = sum.item;
       item.address = to;
       item.type = instr.dst.dtype;
       const Source source = read(core, instr.src[0], lane_address(use.shape, instr.src[0], repeat, lane));
       item.wide += source.wide;
       keep_largest_error(item, source);
     });
-    for (auto& [to, item] : sums) {
-      item.wide = rounded(item.wide);
-      pending_.push_back(item);
+    for (auto& [to, sum] : sums) {
+      sum.item.wide = rounded(sum.item.wide);
+      pending_.push_back(sum.item);
     }
   }
 

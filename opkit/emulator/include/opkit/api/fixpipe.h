@@ -74,7 +74,7 @@ inline void issue_fixpipe(const Operand& dst, const Operand& src, const Operand*
   instr.op = Op::Fixpipe;
   instr.pipe = Pipe::FIX;
   instr.dst = dst;
-  instr.src[0] = src;
+  instr.src[0] = accumulator(src);
   instr.source_count = 1;
   if (parameters != nullptr) {
     instr.src[1] = *parameters;

@@ -64,7 +64,7 @@ inline void issue_product(Op op, const Operand& dst, const Operand& left, const 
   Instr instr;
   instr.op = op;
   instr.pipe = Pipe::M;
-  instr.dst = dst;
+  instr.dst = accumulator(dst);
   instr.src[0] = left;
   instr.src[1] = right;
   instr.src[2] = bias;

@@ -1,6 +1,7 @@
 /// TPipe, TQue, TQueBind, TBuf, TBufPool, LocalMemAllocator. Source: Ascend C API, resource management.
 #pragma once
 
+#include <algorithm>
 #include <tuple>
 #include <type_traits>
 
@@ -331,7 +332,7 @@ class TPipe {
     spm_.move<false>(readBuffer, readSize, readOffset, where);
   }
 
-  /// For PopStackBuffer.
+  /// For opkit::taken_bytes.
   const opkit::PipeState& state() const { return state_; }
 
  private:
@@ -342,12 +343,26 @@ class TPipe {
 
 inline TPipe* GetTPipePtr() { return static_cast<TPipe*>(opkit::kernel_pipe()); }
 
+}  // namespace AscendC
+
+namespace opkit {
+
+/// Up to where InitBuffer has given out a memory of this core: to its end at the most.
+inline uint32_t taken_bytes(Space space) {
+  const AscendC::TPipe* pipe = AscendC::GetTPipePtr();
+  return pipe == nullptr ? 0
+                         : std::min(pipe->state().used_bytes[static_cast<uint32_t>(space)], local_memory_bytes(space));
+}
+
+}  // namespace opkit
+
+namespace AscendC {
+
 /// Gives `popLocal` all of the position's memory that no InitBuffer has taken. Source: Ascend C API, PopStackBuffer.
 template <typename T, TPosition position>
 inline bool PopStackBuffer(LocalTensor<T>& popLocal) {
-  const TPipe* pipe = GetTPipePtr();
-  const opkit::Space space = opkit::space_of(position);
-  const uint32_t used = pipe == nullptr ? 0 : pipe->state().used_bytes[static_cast<uint32_t>(space)];
+  constexpr opkit::Space space = opkit::space_of(position);
+  const uint32_t used = opkit::taken_bytes(space);
   popLocal = LocalTensor<T>(position, used, opkit::elements_in<T>(opkit::local_memory_bytes(space) - used));
   return true;
 }

@@ -19,6 +19,8 @@ OPKIT_API const CoreVariables& core_variables();
 /// Host address of the first byte of a local memory of the current core, and its size.
 OPKIT_API uint8_t* local_memory(Space space);
 OPKIT_API uint32_t local_memory_bytes(Space space);
+/// Host address of a byte of it; OutOfBounds behind its end.
+OPKIT_API uint8_t* local_address(Space space, uint64_t byte, Where where);
 
 /// The TPipe that the kernel on this core has constructed last; null before.
 OPKIT_API void set_kernel_pipe(void* pipe);
@@ -72,7 +74,7 @@ struct QueueState {
   QueueSlot slots[kQueueSlots] = {};
 };
 
-/// Gives out `bytes`, rounded up to a data block; OutOfBounds when the memory is full.
+/// Gives out `bytes`, also behind the memory's end: only a touch faults there.
 OPKIT_API uint32_t pipe_allocate(PipeState& pipe, Space space, uint32_t bytes, Where where);
 OPKIT_API void queue_init(QueueState& queue, PipeState& pipe, uint32_t count, uint32_t bytes, Where where);
 /// The same in two steps, at addresses of the caller's choice.

@@ -81,6 +81,16 @@ inline uint8_t* access_element(Op op, const Operand& element, Where where, uint8
                                     : local_memory(element.space) + element.address;
 }
 
+/// What a matrix instruction takes from L0C, or leaves there: addresses, which can lie nowhere else. So a tensor that
+/// nothing has placed, which has address 0 and no position, is L0C from its start: kernels of public operator libraries
+/// that use one accumulator declare it and do no more.
+inline Operand accumulator(Operand operand) {
+  if (operand.end != 0) return operand;
+  operand.space = Space::L0C;
+  operand.end = local_memory_bytes(Space::L0C);
+  return operand;
+}
+
 }  // namespace opkit
 
 namespace AscendC {
@@ -219,9 +229,9 @@ class LocalTensor {
     return tensor;
   }
 
-  uint64_t GetPhyAddr(uint32_t offset = 0) const {
-    return reinterpret_cast<uint64_t>(opkit::local_memory(opkit::space_of(GetPosition())) + address()) +
-           opkit::bytes_of<T>(offset);
+  uint64_t GetPhyAddr(uint32_t offset = 0, opkit::Where where = opkit::Where::here()) const {
+    return reinterpret_cast<uint64_t>(
+        opkit::local_address(opkit::space_of(GetPosition()), address() + opkit::bytes_of<T>(offset), where));
   }
   T GetValue(uint32_t index, opkit::Where where = opkit::Where::here()) const {
     T value;

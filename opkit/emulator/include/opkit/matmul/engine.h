@@ -259,10 +259,8 @@ class Engine {
     }
     a.count = slot_count(t.depthA1, a_depth(), a.slot_bytes);
     b.count = slot_count(t.depthB1, b_depth(), b.slot_bytes);
-    const AscendC::TPipe* pipe = AscendC::GetTPipePtr();
-    const uint32_t taken = pipe == nullptr ? 0 : pipe->state().used_bytes[static_cast<uint32_t>(Space::L1)];
     const uint32_t end = local_memory_bytes(Space::L1);
-    const uint32_t free = end - taken;
+    const uint32_t free = end - taken_bytes(Space::L1);
     const uint32_t bias_bytes = state_.has_bias ? align_up(t.baseN, 64) * 4 : 0;
     const uint32_t quant_bytes = state_.quant_form == QuantForm::Vector ? align_up(t.baseN, 16) * 8 : 0;
     const auto total = [&] { return a.count * a.slot_bytes + b.count * b.slot_bytes + bias_bytes + quant_bytes; };

@@ -59,8 +59,7 @@ struct Runs {
 template <typename T>
 inline void forward(const AscendC::GlobalTensor<T>& to, const AscendC::GlobalTensor<T>& from, const Runs& runs,
                     Where where) {
-  const AscendC::TPipe* pipe = AscendC::GetTPipePtr();
-  const uint32_t taken = pipe == nullptr ? 0 : pipe->state().used_bytes[static_cast<uint32_t>(Space::UB)];
+  const uint32_t taken = taken_bytes(Space::UB);
   const auto begin = static_cast<uint32_t>((taken + kBlockBytes - 1) / kBlockBytes * kBlockBytes);
   const int64_t padded_run = (runs.run_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   const auto most = static_cast<int32_t>((local_memory_bytes(Space::UB) - begin) / padded_run);
