@@ -80,7 +80,9 @@ def test_buffers_over_the_chips_ub_fault_where_they_are_touched_with_what_is_giv
     compile_kernel,
 ) -> None:
     run = compile_kernel(KERNEL % (OVERFULL + "Duplicate(scratch.Get<half>(), half(1), 16);"))
-    text = r"Duplicate touches bytes 196608\.\.196640 of UB, which has 196608(.|\n)*32 bytes at byte"
+    text = (
+        r"Duplicate touches bytes 196608\.\.196640 of UB, which has 196608(.|\n)*32 bytes at byte"
+    )
     with pytest.raises(KernelFault, match=text) as caught:
         run(np.zeros(1))
     assert caught.value.category == "OutOfBounds"
@@ -89,11 +91,14 @@ def test_buffers_over_the_chips_ub_fault_where_they_are_touched_with_what_is_giv
 def test_buffers_over_the_chips_ub_are_nothing_to_a_kernel_that_leaves_them_alone(
     compile_kernel,
 ) -> None:
-    body = OVERFULL + """
+    body = (
+        OVERFULL
+        + """
   LocalTensor<uint8_t> left;
   PopStackBuffer<uint8_t, TPosition::LCM>(left);
   *reinterpret_cast<__gm__ uint64_t*>(x) = left.GetSize();
 """
+    )
     x = np.ones(1, dtype=np.uint64)
     compile_kernel(KERNEL % body)(x)
     assert x[0] == 0
