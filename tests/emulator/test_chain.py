@@ -15,12 +15,20 @@ TWO_SOURCES = (
 )
 ONE_SOURCE = ("Abs", "Exp", "Ln", "Sqrt", "Rsqrt", "Reciprocal", "Relu")
 SCALAR = ("Adds", "Muls", "Maxs", "Mins", "LeakyRelu", "Axpy")
+CASTS = ("FromHalf", "ToHalf", "FromBfloat16", "ToBfloat16", "RoundToHalf", "ToHalfAndBack")
 OTHERS = ("PipeBarrier", "Duplicate", "GetValue", "ReduceSum", "Repeats")
-NAMES = (*TWO_SOURCES, *ONE_SOURCE, *SCALAR, *OTHERS)
+NAMES = (*TWO_SOURCES, *ONE_SOURCE, *SCALAR, *CASTS, *OTHERS)
 CASES = {
     **{name: f"{name}(dst, a, b, count);" for name in TWO_SOURCES},
     **{name: f"{name}(dst, a, count);" for name in ONE_SOURCE},
     **{name: f"{name}(dst, a, scalar, count);" for name in SCALAR},
+    "FromHalf": "Cast(dst, a.ReinterpretCast<half>(), RoundMode::CAST_NONE, count);",
+    "ToHalf": "Cast(dst.ReinterpretCast<half>(), a, RoundMode::CAST_NONE, count);",
+    "FromBfloat16": "Cast(dst, a.ReinterpretCast<bfloat16_t>(), RoundMode::CAST_NONE, count);",
+    "ToBfloat16": "Cast(dst.ReinterpretCast<bfloat16_t>(), a, RoundMode::CAST_RINT, count);",
+    "RoundToHalf": "Cast(dst.ReinterpretCast<half>(), a, RoundMode::CAST_ODD, count);",
+    "ToHalfAndBack": "Cast(dst.ReinterpretCast<half>(), a, RoundMode::CAST_NONE, count);"
+    " Cast(a, dst.ReinterpretCast<half>(), RoundMode::CAST_NONE, count);",
     "PipeBarrier": "PipeBarrier<PIPE_V>();",
     "Duplicate": "Duplicate(dst, scalar, count);",
     "GetValue": "Adds(dst, a, a.GetValue(count - 1), count);",

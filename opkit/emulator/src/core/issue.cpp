@@ -28,8 +28,9 @@ void run(Core& core, LaunchState& launch, Instr& instr) {
   if (__builtin_expect(launch.observers.empty(), 1)) {
     if (__builtin_expect(launch.reorder != nullptr, 0)) return launch.reorder->issue(core, instr);
     const OpRow& row = row_of(instr.op);
-    // Elementwise instructions join what waits; a barrier has nothing to do.
-    if (row.family > Family::VecBinaryScalar && instr.op != Op::PipeBarrier) finish_chain(core);
+    // Elementwise instructions and casts join what waits; a barrier has nothing to do.
+    const bool may_join = row.family <= Family::VecBinaryScalar || instr.op == Op::Cast;
+    if (!may_join && instr.op != Op::PipeBarrier) finish_chain(core);
     return row.execute(core, instr);
   }
   for (Observer* observer : launch.observers) observer->before(core, instr);

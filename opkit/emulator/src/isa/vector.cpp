@@ -60,8 +60,8 @@ bool run_plain(Core& core, const Instr& instr, lanes::Lane lane, const uint64_t*
     if (!is_in_place && source.address < dst_end && dst.address < end) return false;
     sources[i] = base + source.address;
   }
-  const bool joins = may_wait && core.chain.is_open && instr.count >= Chain::kLeastCount && dst.dtype == DType::F32;
-  if (joins && join_chain(core, instr)) return true;
+  const bool joins = may_wait && core.chain.is_open && instr.count >= Chain::kLeastCount;
+  if (joins && join_chain(core, instr, lane)) return true;
   finish_chain(core);
   lane(base + dst.address, sources, scalars, instr.count);
   return true;
@@ -154,7 +154,8 @@ void execute_elementwise(Core& core, const Instr& instr) {
   const lanes::Lane lane =
       lanes::table().elementwise[static_cast<size_t>(instr.op)][static_cast<size_t>(instr.dst.dtype)];
   const bool is_usual = lane != nullptr && instr.src[0].dtype == instr.dst.dtype && !is_shift(instr.op);
-  if (is_usual && run_plain(core, instr, lane, instr.scalar_bits, true)) return;
+  const bool may_wait = instr.dst.dtype == DType::F32;
+  if (is_usual && run_plain(core, instr, lane, instr.scalar_bits, may_wait)) return;
   finish_chain(core);
 
   LaneJob job;
@@ -188,7 +189,9 @@ void execute_cast(Core& core, const Instr& instr) {
                 .cast[static_cast<size_t>(instr.dst.dtype)][static_cast<size_t>(instr.src[0].dtype)][instr.mode]
           : nullptr;
   const bool is_truncating = truncates(core, instr);
-  if (lane != nullptr && !is_truncating && run_plain(core, instr, lane, &core.deq_scale_bits, false)) return;
+  const bool is_usual = lane != nullptr && !is_truncating;
+  if (is_usual && run_plain(core, instr, lane, &core.deq_scale_bits, is_chain_cast(instr))) return;
+  finish_chain(core);
 
   const VectorUse use = elementwise_use(core, instr);
   if (use.shape.repeat == 0) return;

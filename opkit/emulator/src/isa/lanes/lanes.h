@@ -16,7 +16,9 @@ namespace opkit::lanes {
 /// Works on `count` elements. Sources and destination are disjoint or start at the same address.
 using Lane = void (*)(void* dst, const void* const* sources, const uint64_t* scalars, size_t count);
 
-/// One instruction of a chain: elementwise, of floats.
+constexpr size_t kMostChainSteps = 32;
+
+/// One instruction of a chain: elementwise, of floats, or a Cast between these and 16-bit floats.
 struct ChainStep {
   Op op;
   bool is_stored;  ///< whether its result goes to memory
@@ -24,6 +26,7 @@ struct ChainStep {
   const uint8_t* first;   ///< null: the result of the step before
   const uint8_t* second;  ///< of instructions with two sources
   uint8_t* dst;
+  DType first_dtype, dst_dtype;
 };
 
 /// C += A * B. Strides count words of four bytes. A lies in rows, or in fractals; B and C in blocks of 16 columns, row
