@@ -20,6 +20,15 @@ __all__ = [
     "struct_of",
 ]
 
+# Tiling data of the API's own functions, whose names operators have, too: a test compares them with
+# the headers.
+_API_TILINGS = frozenset(
+    f"{function}Tiling"
+    for function in (
+        *("BatchNorm", "DeepNorm", "GroupNorm", "LayerNorm", "LayerNormGrad", "LayerNormGradBeta"),
+        *("LayerNormSeparate", "LogSoftMax", "Pad", "RmsNorm", "SoftMax", "TCube", "Topk", "UnPad"),
+    )
+)
 _CODES = {"int64_t": "q", "uint64_t": "Q", "uint32_t": "I", "int32_t": "i", "float": "f"}
 
 
@@ -79,8 +88,9 @@ def class_of(name: str) -> str:
 
 
 def struct_of(name: str) -> str:
-    """Return the type of the tiling data of a kernel of this name."""
-    return upper(identifier(name)) + "Tiling"
+    """Return the type of the tiling data of a kernel of this name: none that the API has."""
+    stem = upper(identifier(name))
+    return f"{stem}OwnTiling" if f"{stem}Tiling" in _API_TILINGS else f"{stem}Tiling"
 
 
 def pack_tiling(values: Sequence[TilingValue]) -> bytes:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from opkit.dtypes import find_dtype
 
 from ..graph import Location
-from ..text import Text, identifier
+from ..kernel_class import struct_of
+from ..text import Text
 from .cube_text import CUBE, STEPS
 from .vector_text import ENTRY, VECTOR
 
@@ -54,8 +55,7 @@ class AttentionKernel:
     @property
     def stem(self) -> str:
         """What the names of its classes begin with."""
-        name = identifier(self.name)
-        return name[:1].upper() + name[1:]
+        return struct_of(self.name).removesuffix("Tiling")
 
 
 def write_attention(kernel: AttentionKernel) -> Text:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from opkit.dtypes import find_dtype
 
 from ..graph import Location
+from ..kernel_class import struct_of
 from ..text import Text, identifier, upper
 from .cutting import CHUNK_BYTES, MOST_SIDE, STEP_BYTES
 
@@ -47,7 +48,7 @@ class BlockProduct:
     @property
     def struct(self) -> str:
         """The tiling structure's name."""
-        return f"{self.stem}Tiling"
+        return struct_of(self.name)
 
     @property
     def cube_class(self) -> str:

@@ -8,7 +8,7 @@ from opkit.chips import Chip
 from opkit.dtypes import find_dtype
 
 from ..choices import OWN_CHOICES, Choices
-from ..kernel_class import TilingValue, pack_tiling
+from ..kernel_class import TilingValue, pack_tiling, struct_of
 from ..launch_numbers import both, choose, divide_up, least, most, named
 from ..text import Text
 from .blocks import FREE, READY, SLOTS, BlockProduct, cpp, size_bytes
@@ -51,7 +51,7 @@ def write_object_product(
         transpose_right: the right matrices lie by columns.
         bias: the data type of one number a column; None for none.
     """
-    struct_name = f"{name.title().replace('_', '')}Tiling"
+    struct_name = struct_of(name.title().replace("_", ""))
     kernel = f"Kernel{struct_name.removesuffix('Tiling')}"
     out = Text()
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..graph import Graph, Tensor
+from ..kernel_class import struct_of
 from ..text import Text, identifier, upper
 from .helpers import HELPERS, needed_helpers
 from .plan import ONE_CAPACITY, ROW_CAPACITY, Plan
@@ -197,7 +198,7 @@ class KernelWriter(StatementWriter):
 
     @property
     def struct(self) -> str:
-        return upper(identifier(self.name)) + "Tiling"
+        return struct_of(self.name)
 
     def comment(self) -> None:
         ahead = " The next tile is copied in while this one computes."
