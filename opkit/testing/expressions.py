@@ -138,5 +138,14 @@ def reference_package(name: str, *, wanted_by: str) -> Any:
 def _tensors(torch: Any, value: Input) -> Any:
     """Return an input as a tensor of its own memory, so that the function may write into it."""
     if isinstance(value, list):
-        return [torch.tensor(array) for array in value]
-    return None if value is None else torch.tensor(value)
+        return [torch.tensor(_signed(array)) for array in value]
+    return None if value is None else torch.tensor(_signed(value))
+
+
+def _signed(array: Array) -> Array:
+    """Return unsigned words as torch's own whole numbers: few functions of it take unsigned ones.
+
+    A value that has none of these stays what it is, as differences and quotients would be others.
+    """
+    fits = array.dtype == np.uint64 and (array <= np.iinfo(np.int64).max).all()
+    return array.astype(np.int64) if fits else array

@@ -116,6 +116,12 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         )
         for rows, classes, reduction in ((1, 8, "mean"), (7, 33, "sum"), (97, 257, "none"))
     ),
+    # Its functions come here with one of these exponents, and leave the others to `pow`.
+    "pows": tuple(
+        Together((shape, (1,)), {}, {"x1": _POSITIVE, "x2": _given(exponent)})
+        for shape in ((31,), (3, 5, 65), (97, 1031))
+        for exponent in (-2.0, -1.0, -0.5, 0.5, 2.0, 3.0)
+    ),
     "scatter_elements": tuple(
         Together(
             ((rows, columns),) * 3,

@@ -432,7 +432,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     ),
     "select": ("torch.where({0}.bool(), {1}, {2})", "torch.where({2}.bool(), {0}, {1})"),
     "selu_grad": (
-        "{dy} * torch.where(outputs > 0, 1.0507009873554805, outputs + 1.7580993408473766)",
+        "{dy} * torch.where(outputs < 0, outputs + 1.7580993408473766, 1.0507009873554805)",
     ),
     "sigmoid_cross_entropy_with_logits": (
         "torch.nn.functional.binary_cross_entropy_with_logits({0}, {1}, reduction='none')",

@@ -39,7 +39,7 @@ from opkit.testing.golden import Golden, as_outputs, is_unsaid, load_function
 __all__ = ["Part", "Reference", "find_reference", "in_single_precision"]
 
 PART = 1 << 20
-_WRAPPING = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32"})
+_WRAPPING = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64"})
 
 
 @dataclass(frozen=True)
@@ -281,6 +281,8 @@ def _in_range(
 
 
 def _whole_in_range(output: Array, dtype: DType, actual: Array | None) -> Array:
+    if dtype.name == "uint64":
+        return output.astype(np.uint64)
     wrapped: Array = output.astype(dtype.name).astype(np.int64)
     if actual is None or actual.shape != output.shape:
         return wrapped

@@ -274,6 +274,19 @@ def test_one_number_fills_and_variances_are_above_zero() -> None:
         assert case.shape == (1,) or np.asarray(targets).min() < 0
 
 
+def test_powers_by_one_number_have_the_exponents_that_they_are_called_with() -> None:
+    # Any exponents, one for each element, made nothing of what a right kernel computes.
+    pytest.importorskip("torch")
+    spec = operator("Pows", "x1 x2", "y")
+    found = find_by_name(spec)
+    assert found is not None
+    cases = library_cases(spec, found.expression, found=found)
+    given = [make_inputs(case) for case in cases]
+    exponents = {float(np.asarray(x2).item()) for _, x2 in given}
+    assert exponents == {-2.0, -1.0, -0.5, 0.5, 2.0, 3.0}
+    assert all(np.asarray(x1).min() > 0 for x1, _ in given)
+
+
 def test_places_have_cases_of_their_own() -> None:
     pytest.importorskip("torch")
     spec = operator(

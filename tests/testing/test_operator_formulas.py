@@ -254,6 +254,15 @@ def test_gradients_at_a_bound_pass_by_the_documents() -> None:
     np.testing.assert_array_equal(given[0], [0, 2, 3, 4, 0])
 
 
+def test_the_gradient_of_selu_at_zero_is_the_scale_by_the_documents() -> None:
+    # Whole numbers are often 0, where the slope was taken for the exponential's, 1.758.
+    pytest.importorskip("torch")
+    spec = operator("SeluGrad", "gradients outputs", "y")
+    (found,) = _given(spec, np.full(3, 4.0), np.array([-1.0, 0.0, 2.0]))
+    scale = 1.0507009873554805
+    np.testing.assert_allclose(found, [4 * 0.7580993408473766, 4 * scale, 4 * scale])
+
+
 def test_smooth_losses_and_sums_by_segment_are_torchs() -> None:
     torch = pytest.importorskip("torch")
     predict, label, dout = _normal((3, 5), (3, 5), (3, 5))

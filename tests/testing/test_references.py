@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from opkit.schema import OpSpec
 from opkit.testing import Verdict, find_standard, load_golden, make_case, make_inputs, run_case
 from opkit.testing import references as references_module
 from opkit.testing.references import find_reference
+from tests.testing.test_by_name import operator
 
 GOLDEN = """
 import numpy as np
@@ -121,3 +123,16 @@ def test_an_unexpected_number_of_outputs_is_told(scale: OpSpec, golden: Any) -> 
     assert reference is not None
     with pytest.raises(PrecisionError, match="has 1 outputs, the kernel gave 2"):
         judge(reference, make_inputs(case), [np.ones(4)] * 2, find_standard("ecosystem"))
+
+
+def test_references_by_torch_take_unsigned_words() -> None:
+    # torch selects no uint64: every case of that type was an error.
+    pytest.importorskip("torch")
+    spec = operator("MaskedSelectV3", "x:uint64 mask:bool", "y:uint64")
+    x = np.array([7, 2**63 - 1, 3], np.uint64)
+    call = replace(make_case(spec, (3,)), golden="torch.masked_select(x, mask)")
+    reference = find_reference(call, spec, None, wants_second=False)
+    assert reference is not None
+    (found,), _ = reference.whole([x, np.array([False, True, True])])
+    assert found.dtype == np.uint64
+    assert found.tolist() == [2**63 - 1, 3]
