@@ -167,6 +167,20 @@ class Text:
         word = re.compile(rf"\b{re.escape(name)}\b")
         return any(word.search(text) for _, text, _ in self._lines)
 
+    def say_once(self, name: str, value: str) -> bool:
+        """Replace a call by its value where a single line makes it; return whether none is left."""
+        call = f"{name}()"
+        calling = [at for at, (_, text, _) in enumerate(self._lines) if call in text]
+        if len(calling) == 1 and self._lines[calling[0]][1].count(call) == 1:
+            (at,) = calling
+            level, text, location = self._lines[at]
+            # `template` is for what the class's functions say.
+            text = text.replace(f"[{call}].template ", f"[{value}].")
+            value = f"({value})" if f"{call} *" in text else value
+            self._lines[at] = (level, text.replace(call, value), location)
+            return True
+        return not calling
+
     def render(self, *, with_lines: bool = False, file: str = "") -> str:
         """Return the text.
 

@@ -25,13 +25,9 @@ public:
 
     __aicore__ inline void Process()
     {
-        if (firstTile < lastTile) {
-            CopyIn(firstTile);
-        }
+        CopyIn(firstTile);
         for (int64_t tile = firstTile; tile < lastTile; ++tile) {
-            if (tile + 1 < lastTile) {
-                CopyIn(tile + 1);
-            }
+            CopyIn(tile + 1);
             Compute(CountOf(tile));
             CopyOut(tile);
         }
@@ -40,10 +36,12 @@ public:
 private:
     __aicore__ inline void CopyIn(int64_t tile)
     {
-        const int64_t column = tile * tiling.tileLength;
-        const uint32_t count = CountOf(tile);
+        if (tile >= lastTile) {
+            return;
+        }
         LocalTensor<uint8_t> input = inputQueue.AllocTensor<uint8_t>();
-        Load(input.ReinterpretCast<half>(), xGlobal[column], count);
+        const DataCopyExtParams copy{1, static_cast<uint32_t>(CountOf(tile) * sizeof(half)), 0, 0, 0};
+        DataCopyPad(input.ReinterpretCast<half>(), xGlobal[tile * tiling.tileLength], copy, DataCopyPadExtParams<half>());
         inputQueue.EnQue<uint8_t>(input);
     }
 
@@ -52,8 +50,8 @@ private:
         LocalTensor<uint8_t> input = inputQueue.DeQue<uint8_t>();
         LocalTensor<uint8_t> output = outputQueue.AllocTensor<uint8_t>();
         const LocalTensor<half> xLocal = input.ReinterpretCast<half>();
-        const LocalTensor<float> scratch0 = scratch[0 * SlotLength()];
-        const LocalTensor<float> scratch1 = scratch[1 * SlotLength()];
+        const LocalTensor<float> scratch0 = scratch;
+        const LocalTensor<float> scratch1 = scratch[SlotLength()];
         const LocalTensor<half> yLocal = output.ReinterpretCast<half>();
         Cast(scratch0, xLocal, RoundMode::CAST_NONE, count);  // x
         Mul(scratch1, scratch0, scratch0, count);             // x**2
@@ -70,10 +68,9 @@ private:
 
     __aicore__ inline void CopyOut(int64_t tile)
     {
-        const int64_t column = tile * tiling.tileLength;
-        const uint32_t count = CountOf(tile);
         LocalTensor<uint8_t> output = outputQueue.DeQue<uint8_t>();
-        Store(yGlobal[column], output.ReinterpretCast<half>(), count);
+        const DataCopyExtParams copy{1, static_cast<uint32_t>(CountOf(tile) * sizeof(half)), 0, 0, 0};
+        DataCopyPad(yGlobal[tile * tiling.tileLength], output.ReinterpretCast<half>(), copy);
         outputQueue.FreeTensor(output);
     }
 
@@ -82,20 +79,6 @@ private:
     {
         const int64_t rest = tiling.columns - tile * tiling.tileLength;
         return rest < tiling.tileLength ? static_cast<uint32_t>(rest) : tiling.tileLength;
-    }
-
-    // Any number of elements: DataCopyPad fills up the last 32 bytes of the buffer.
-    template <typename T>
-    __aicore__ inline void Load(const LocalTensor<T>& to, const GlobalTensor<T>& from, uint32_t length)
-    {
-        const DataCopyExtParams copy{1, static_cast<uint32_t>(length * sizeof(T)), 0, 0, 0};
-        DataCopyPad(to, from, copy, DataCopyPadExtParams<T>());
-    }
-
-    template <typename T>
-    __aicore__ inline void Store(const GlobalTensor<T>& to, const LocalTensor<T>& from, uint32_t length)
-    {
-        DataCopyPad(to, from, DataCopyExtParams{1, static_cast<uint32_t>(length * sizeof(T)), 0, 0, 0});
     }
 
     // Elements from one slot to the next: neighbours lie in different groups of banks.

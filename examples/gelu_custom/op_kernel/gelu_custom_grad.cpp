@@ -26,13 +26,9 @@ public:
 
     __aicore__ inline void Process()
     {
-        if (firstTile < lastTile) {
-            CopyIn(firstTile);
-        }
+        CopyIn(firstTile);
         for (int64_t tile = firstTile; tile < lastTile; ++tile) {
-            if (tile + 1 < lastTile) {
-                CopyIn(tile + 1);
-            }
+            CopyIn(tile + 1);
             Compute(CountOf(tile));
             CopyOut(tile);
         }
@@ -41,6 +37,9 @@ public:
 private:
     __aicore__ inline void CopyIn(int64_t tile)
     {
+        if (tile >= lastTile) {
+            return;
+        }
         const int64_t row = tile / tiling.partsPerRow;
         const int64_t column = tile % tiling.partsPerRow * tiling.tileLength;
         const uint32_t count = CountOf(tile);
@@ -55,34 +54,34 @@ private:
         LocalTensor<uint8_t> input = inputQueue.DeQue<uint8_t>();
         LocalTensor<uint8_t> output = outputQueue.AllocTensor<uint8_t>();
         const LocalTensor<half> gradYLocal = input.ReinterpretCast<half>();
-        const LocalTensor<float> scratch0 = scratch[0 * SlotLength()];
+        const LocalTensor<float> scratch1 = scratch[SlotLength()];
         const LocalTensor<half> xLocal = input[2 * tiling.tileLength].ReinterpretCast<half>();
-        const LocalTensor<float> scratch1 = scratch[1 * SlotLength()];
-        const LocalTensor<float> scratch2 = scratch[2 * SlotLength()];
         const LocalTensor<float> scratch3 = scratch[3 * SlotLength()];
+        const LocalTensor<float> scratch2 = scratch[2 * SlotLength()];
+        const LocalTensor<float> scratch0 = scratch;
         const LocalTensor<half> gradXLocal = output.ReinterpretCast<half>();
-        Cast(scratch0, gradYLocal, RoundMode::CAST_NONE, count);  // grad_x
-        Cast(scratch1, xLocal, RoundMode::CAST_NONE, count);  // x
-        Mul(scratch2, scratch1, scratch1, count);             // x**2
-        Muls(scratch3, scratch2, -0.071354814f, count);
-        Adds(scratch3, scratch3, -1.5957692f, count);
-        Mul(scratch3, scratch3, scratch1, count);             // -2*sqrt(2/pi)*(x + 0.044715*x**3)
-        Exp(scratch3, scratch3, count);                       // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3))
-        Adds(scratch3, scratch3, 1.0f, count);                // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
-        Div(scratch0, scratch0, scratch3, count);             // grad_x
-        Muls(scratch3, scratch2, 0.071354814f, count);
-        Adds(scratch3, scratch3, 1.5957692f, count);
-        Mul(scratch3, scratch3, scratch1, count);             // 2*sqrt(2/pi)*(x + 0.044715*x**3)
-        Exp(scratch3, scratch3, count);                       // exp(2*sqrt(2/pi)*(x + 0.044715*x**3))
-        Adds(scratch3, scratch3, 1.0f, count);                // exp(2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
-        Div(scratch1, scratch1, scratch3, count);             // grad_x
+        Cast(scratch1, gradYLocal, RoundMode::CAST_NONE, count);  // grad_x
+        Cast(scratch3, xLocal, RoundMode::CAST_NONE, count);  // x
+        Mul(scratch2, scratch3, scratch3, count);             // x**2
+        Muls(scratch0, scratch2, -0.071354814f, count);
+        Adds(scratch0, scratch0, -1.5957692f, count);
+        Mul(scratch0, scratch0, scratch3, count);             // -2*sqrt(2/pi)*(x + 0.044715*x**3)
+        Exp(scratch0, scratch0, count);                       // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3))
+        Adds(scratch0, scratch0, 1.0f, count);                // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
+        Div(scratch1, scratch1, scratch0, count);             // grad_x
+        Muls(scratch0, scratch2, 0.071354814f, count);
+        Adds(scratch0, scratch0, 1.5957692f, count);
+        Mul(scratch0, scratch0, scratch3, count);             // 2*sqrt(2/pi)*(x + 0.044715*x**3)
+        Exp(scratch0, scratch0, count);                       // exp(2*sqrt(2/pi)*(x + 0.044715*x**3))
+        Adds(scratch0, scratch0, 1.0f, count);                // exp(2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
+        Div(scratch3, scratch3, scratch0, count);             // grad_x
         Muls(scratch2, scratch2, 0.26829f, count);
         Adds(scratch2, scratch2, 2.0f, count);                // 0.26829*x**2 + 2
-        Mul(scratch1, scratch1, scratch2, count);
-        Muls(scratch1, scratch1, 0.7978846f, count);
-        Adds(scratch1, scratch1, 1.0f, count);
-        Mul(scratch0, scratch0, scratch1, count);
-        Cast(gradXLocal, scratch0, RoundMode::CAST_RINT, count);  // grad_x
+        Mul(scratch3, scratch3, scratch2, count);
+        Muls(scratch3, scratch3, 0.7978846f, count);
+        Adds(scratch3, scratch3, 1.0f, count);
+        Mul(scratch1, scratch1, scratch3, count);
+        Cast(gradXLocal, scratch1, RoundMode::CAST_RINT, count);  // grad_x
         outputQueue.EnQue<uint8_t>(output);
         inputQueue.FreeTensor(input);
     }

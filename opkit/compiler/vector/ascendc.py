@@ -10,11 +10,14 @@ from ..kernel_class import struct_of
 from ..text import Text, identifier, upper
 from .helpers import HELPERS, needed_helpers
 from .plan import ONE_CAPACITY, ROW_CAPACITY, Plan
-from .statements import StatementWriter, slots
+from .statements import StatementWriter, slots, times
 from .steps import Program, Section, Value
 from .tiling import TilingLayout
 
 __all__ = ["KernelText", "KernelWriter", "write_kernel"]
+
+_BLOCK_ROWS = 8
+"""Rows' room of the numbers that are spread over blocks: 32 bytes for each row."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class KernelWriter(StatementWriter):
         self.domain = plan.program.domain
         self.layout = layout
         self.out = Text()
+        self.known_uses = {}
         self.inputs = list(self.program.inputs)
         self.outputs = [tensor for tensor, _ in self.program.outputs]
         self.stems = self._stems()
@@ -255,26 +259,43 @@ class KernelWriter(StatementWriter):
             out("pipe.InitBuffer(workBuffer, tiling.workLength * sizeof(float));")
             out("work = workBuffer.Get<float>();")
         if counts["scratch"]:
-            out(
-                f"pipe.InitBuffer(scratchBuffer, {counts['scratch']} *"
-                " SlotLength() * sizeof(float));"
-            )
+            length = times(counts["scratch"], "SlotLength()")
+            out(f"pipe.InitBuffer(scratchBuffer, {length} * sizeof(float));")
             out("scratch = scratchBuffer.Get<float>();")
             if self.compares:
                 # Comparisons read whole repeats: past a short tile they must meet defined values.
-                out(f"Duplicate(scratch, 0.0f, {counts['scratch']} * SlotLength());")
+                out(f"Duplicate(scratch, 0.0f, {length});")
         if counts["mask"]:
-            out(f"pipe.InitBuffer(maskBuffer, {counts['mask']} * MaskBytes());")
+            out(f"pipe.InitBuffer(maskBuffer, {times(counts['mask'], 'MaskBytes()')});")
             out("masks = maskBuffer.Get<uint8_t>();")
-        small = self.small_buffers
-        for area, size, total in small:
-            out(f"pipe.InitBuffer({area}Buffer, {total} * {size} * sizeof(float));")
+        for area, size, total in self.small_buffers:
+            length = times(total + self.blocks_behind(area), size)
+            out(f"pipe.InitBuffer({area}Buffer, {length} * sizeof(float));")
             out(f"{slots(area)} = {area}Buffer.Get<float>();")
-        for area, size, total in small:
+            if self.blocks_behind(area):
+                out(f"blocks = {slots(area)}[{times(total, size)}];")
+        for area, size, total in self.small_buffers:
             # Instructions over whole repeats meet defined values past the last row.
-            out(f"Duplicate({slots(area)}, 0.0f, {total} * {size});")
+            length = times(total + self.blocks_behind(area), size)
+            out(f"Duplicate({slots(area)}, 0.0f, {length});")
+        self.fill_constants()
         out("}")
         out()
+
+    def fill_constants(self) -> None:
+        """Write what fills the slots of known numbers."""
+        filled: set[str] = set()
+        for section in self.program.sections:
+            for step in section.steps:
+                if step.target.number not in self.plan.constants:
+                    continue
+                is_row = step.target.space == "row"
+                size = str(ROW_CAPACITY) if is_row else "SlotLength()"
+                number = self.operand(step.sources[0], step.target.kind, section)
+                text = f"Duplicate({self.address(step.target)}, {number}, {size});"
+                if text not in filled:
+                    self.out(text)
+                    filled.add(text)
 
     def begin(self) -> None:
         """Write what follows from the core's share."""
@@ -322,9 +343,13 @@ class KernelWriter(StatementWriter):
             found.append(("one", str(ONE_CAPACITY), counts["one"]))
         if counts["column"]:
             found.append(("column", self.column_room, counts["column"]))
-        if "blocks" in self.helper_needs:
-            found.append(("block", str(ROW_CAPACITY), 8))
+        if "blocks" in self.helper_needs and not counts["row"]:
+            found.append(("block", str(ROW_CAPACITY), _BLOCK_ROWS))
         return found
+
+    def blocks_behind(self, area: str) -> int:
+        """Return how many rows' room the blocks take that lie behind an area."""
+        return _BLOCK_ROWS if area == "row" and "blocks" in self.helper_needs else 0
 
     @property
     def works(self) -> bool:
@@ -390,16 +415,12 @@ class KernelWriter(StatementWriter):
     def process_parts(self) -> None:
         out = self.out
         if self.input_segments:
-            out("if (firstTile < lastTile) {")
             out("CopyIn(firstTile);")
-            out("}")
         if self.prepares:
             out("int64_t prepared = -1;")
         out("for (int64_t tile = firstTile; tile < lastTile; ++tile) {")
         if self.input_segments:
-            out("if (tile + 1 < lastTile) {")
             out("CopyIn(tile + 1);")
-            out("}")
         if self.prepares:
             out("if (tile / tiling.partsPerRow != prepared) {")
             out("prepared = tile / tiling.partsPerRow;")
@@ -553,8 +574,12 @@ class KernelWriter(StatementWriter):
         else:
             out("__aicore__ inline void CopyIn(int64_t tile)")
         out("{")
+        if self.in_tiles:
+            out("if (tile >= lastTile) {")
+            out("return;")
+            out("}")
         if not (self.by_rows or self.down):
-            self.part_position()
+            self.part_position(len(self.input_segments))
         out("LocalTensor<uint8_t> input = inputQueue.AllocTensor<uint8_t>();")
         for name, _, is_row in self.input_segments:
             tensor = self.graph.tensors[name]
@@ -563,14 +588,31 @@ class KernelWriter(StatementWriter):
         out("}")
         out()
 
-    def part_position(self) -> None:
+    def part_position(self, tensors: int) -> None:
+        """Name where a tile begins, and its length; a single tensor of one row says it itself."""
         out = self.out
+        if self.says_tile(tensors):
+            return
         if not self.layout.has_single_row:
             out("const int64_t row = tile / tiling.partsPerRow;")
             out("const int64_t column = tile % tiling.partsPerRow * tiling.tileLength;")
         else:
             out("const int64_t column = tile * tiling.tileLength;")
         out("const uint32_t count = CountOf(tile);")
+
+    def says_tile(self, tensors: int) -> bool:
+        """Whether so many tensors that are copied have no use for names of a tile's place."""
+        return tensors == 1 and self.layout.has_single_row
+
+    def copies_by_itself(self, segments: Sequence[tuple[str, int, bool]], *, is_in: bool) -> bool:
+        """Whether the only copy of its kind calls no function."""
+        is_only = self.in_tiles and self.by_lines and self.says_tile(len(segments))
+        return is_only and not (is_in and self.prepares)
+
+    @property
+    def in_tiles(self) -> bool:
+        """Whether a core's share is tiles, each of which is computed once."""
+        return not (self.by_rows or self.down or self.reduces)
 
     def copy(
         self,
@@ -586,8 +628,19 @@ class KernelWriter(StatementWriter):
         if self.segment(segments, tensor.name) == "0":
             local = f"{queue}.ReinterpretCast<{kind}>()"
         row, column = "row", "" if self.by_rows else "column"
+        count = "count"
+        if not (self.by_rows or self.down) and self.says_tile(len(segments)):
+            column, count = "tile * tiling.tileLength", "CountOf(tile)"
         at = f"{stem}Global[{self.offset(tensor, row, column)}]"
-        sizes = "count" if self.by_lines else "1, count"
+        if self.copies_by_itself(segments, is_in=is_in):
+            size = f"static_cast<uint32_t>({count} * sizeof({kind}))"
+            self.out(f"const DataCopyExtParams copy{{1, {size}, 0, 0, 0}};")
+            if is_in:
+                self.out(f"DataCopyPad({local}, {at}, copy, DataCopyPadExtParams<{kind}>());")
+            else:
+                self.out(f"DataCopyPad({at}, {local}, copy);")
+            return
+        sizes = count if self.by_lines else f"1, {count}"
         if self.by_rows or self.down:
             sizes = "1, rows" if is_row else "rows, columns"
         if is_in and self.by_rows and tensor.name in self.program.one_row:
@@ -606,7 +659,7 @@ class KernelWriter(StatementWriter):
             out("__aicore__ inline void CopyOut(int64_t tile)")
         out("{")
         if not (self.by_rows or self.down):
-            self.part_position()
+            self.part_position(len(self.output_segments))
         out("LocalTensor<uint8_t> output = outputQueue.DeQue<uint8_t>();")
         for name, _, is_row in self.output_segments:
             tensor = self.graph.tensors[name]
@@ -752,23 +805,32 @@ class KernelWriter(StatementWriter):
         way = "Down" if self.down else "WithGap" if self.layout.has_gap else ""
         way = "Line" if self.by_lines else way
         way = f"Blocks{way}" if self.layout.copies_blocks else way
-        if self.input_segments or self.prepares:
+        by_itself = self.copies_by_itself(self.input_segments, is_in=True)
+        if (self.input_segments or self.prepares) and not by_itself:
             out.all(HELPERS[f"Load{way}"])
         if self.by_rows and self.program.one_row:
             out.all(HELPERS["LoadRows"])
-        out.all(HELPERS[f"Store{way}"])
+        if not self.copies_by_itself(self.output_segments, is_in=False):
+            out.all(HELPERS[f"Store{way}"])
         if self.compares:
             out.all(HELPERS["FillTail"])
-        if self.plan.counts["scratch"]:
-            out.all(HELPERS["SlotLength"])
-        if self.plan.counts["mask"]:
-            out.all(HELPERS["MaskBytes"])
+        out.all(self.size_helpers())
         if self.layout.has_gap and self.input_segments:
             words = f"({self.queue_bytes(self.input_segments)}) / 2"
             out.all(line.replace("WORDS", words) for line in HELPERS["ClearInput"])
         if self.clears_output:
             words = f"({self.queue_bytes(self.output_segments)}) / 2"
             out.all(line.replace("WORDS", words) for line in HELPERS["ClearOutput"])
+
+    def size_helpers(self) -> list[str]:
+        """Return the functions that say how long slots are: those that more than one line calls."""
+        found: list[str] = []
+        for area, name in (("scratch", "SlotLength"), ("mask", "MaskBytes")):
+            lines = HELPERS[name]
+            (value,) = (line[len("return ") : -1] for line in lines if line.startswith("return "))
+            if self.plan.counts[area] and not self.out.say_once(name, value):
+                found += lines
+        return found
 
     def members(self) -> None:
         out = self.out
@@ -790,6 +852,8 @@ class KernelWriter(StatementWriter):
         for area, _, _ in self.small_buffers:
             out(f"TBuf<QuePosition::VECCALC> {area}Buffer;")
             out(f"LocalTensor<float> {slots(area)};")
+            if self.blocks_behind(area):
+                out("LocalTensor<float> blocks;")
         for tensor in self.tensors:
             out(f"GlobalTensor<{self.type_of(tensor)}> {self.stems[tensor.name]}Global;")
         unit = "Row" if self.by_rows or self.down or self.reduces else "Tile"

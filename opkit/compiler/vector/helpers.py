@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from .steps import Program
 
-__all__ = ["HELPERS", "needed_helpers"]
+__all__ = ["HELPERS", "helper_lines", "needed_helpers"]
 
 _HEADER = "__aicore__ inline"
 
@@ -450,69 +450,6 @@ _ROWS = """
         }}
         }}
 """
-_ROWS_OF_LINES = """
-        // One number for each row of the tile; for a row in parts, of all its parts so far.
-        __aicore__ inline void {name}Rows(const LocalTensor<float>& to, const LocalTensor<float>& from, uint32_t rows, bool isFirst)
-        {{
-        const uint8_t step = stride / 8;
-        if (columns <= 64 && isFirst) {{
-        WholeReduce{name}(to, from, static_cast<int32_t>(columns), rows, 1, 1, stride / 8{order});
-        }} else if (tiling.byChunk != 0) {{
-        // 64 columns of every row an instruction, then eight to one, and again.
-        Adds(work, from, 0.0f, 64, rows, {{1, 1, 8, step}});
-        for (uint32_t column = 64; column < columns; column += 64) {{
-        {pair}(work, work, from[column], ChunkMask(columns, column), rows, {{1, 1, 1, 8, 8, step}});
-        }}
-        BlockReduce{name}(blocks, work, rows, 64, 1, 1, 8);
-        BlockReduce{name}(to, blocks, (rows + 7) / 8, 64, 1, 1, 8);
-        }} else if (isFirst) {{
-        for (uint32_t row = 0; row < rows; ++row) {{
-        {name}OfRow(to[row], from[row * stride], columns);
-        }}
-        }} else {{
-        {name}OfRow(blocks, from, columns);
-        {pair}(to, to, blocks, 1);
-        }}
-        }}
-"""
-_OF_ROW_OF_LINES = """
-        // Eight to one, until one repeat holds the rest.
-        __aicore__ inline void {name}OfRow(const LocalTensor<float>& to, LocalTensor<float> from, uint32_t count)
-        {{
-        for (LocalTensor<float> target = work; count > 64; target = target[(count + 7) / 8 * 8]) {{
-        const uint32_t repeats = count / 64;
-        BlockReduce{name}(target, from, repeats, 64, 1, 1, 8);
-        if (count % 64 > 0) {{
-        WholeReduce{name}(target[repeats * 8], from[repeats * 64], static_cast<int32_t>(count % 64), 1, 1, 1, 8{order});
-        }}
-        count = repeats * 8 + (count % 64 > 0 ? 1 : 0);
-        from = target;
-        }}
-        WholeReduce{name}(to, from, static_cast<int32_t>(count), 1, 1, 1, 8{order});
-        }}
-"""
-_BY_ROW_OF_LINES = """
-        // Each row with its own number, spread over a block. Short rows: a repeat takes 64 columns of a row, and the next
-        // repeat the next row; long ones: an instruction a row.
-        __aicore__ inline void {name}Row(const LocalTensor<float>& to, const LocalTensor<float>& from, const LocalTensor<float>& values,
-                                      uint32_t rows)
-        {{
-        Brcb(blocks, values, (rows + 7) / 8, {{1, 8}});
-        const uint8_t step = stride / 8;
-        for (uint32_t column = 0; tiling.byChunk != 0 && column < stride; column += 64) {{
-        {name}(to[column], from[column], blocks, ChunkMask(stride, column), rows, {{1, 1, 0, step, step, 1}});
-        }}
-        for (uint32_t row = 0; tiling.byChunk == 0 && row < rows; ++row) {{
-        const uint32_t end = row * stride + stride / 64 * 64;
-        if (stride >= 64) {{
-        {name}(to[row * stride], from[row * stride], blocks[row * 8], static_cast<uint64_t>(64), stride / 64, {{1, 1, 0, 8, 8, 0}});
-        }}
-        if (stride % 64 > 0) {{
-        {name}(to[end], from[end], blocks[row * 8], static_cast<uint64_t>(stride % 64), 1, {{1, 1, 0, 8, 8, 0}});
-        }}
-        }}
-        }}
-"""
 _PART = """
         __aicore__ inline void {name}Part(const LocalTensor<float>& to, const LocalTensor<float>& from,
                                        const LocalTensor<float>& work)
@@ -611,7 +548,8 @@ _IN_MEMORY = "rows > 1 ? (tiling.columns - length) * sizeof(T) / 32 : 0"
 _PAIRS = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
 
-def _lines(text: str) -> list[str]:
+def helper_lines(text: str) -> list[str]:
+    """Return a function's lines, and an empty one."""
     return [*(line.strip() for line in text.strip().splitlines()), ""]
 
 
@@ -622,14 +560,11 @@ def _build() -> dict[str, list[str]]:
         texts[f"Bits{name}"] = _BITS_PAIR.format(name=name)
     for name in ("Add", "Sub", "Mul", "Max", "Min"):
         texts[f"{name}Row"] = _BY_ROW.format(name=name)
-        texts[f"{name}RowOfLines"] = _BY_ROW_OF_LINES.format(name=name)
         texts[f"{name}Column"] = _BY_COLUMN.format(name=name)
     for name, pair in _PAIRS.items():
         order = "" if name == "Sum" else ", ReduceOrder::ORDER_ONLY_VALUE"
         parts = {"name": name, "pair": pair, "order": order}
         texts[f"{name}Rows"] = _ROWS.format(**parts)
-        texts[f"{name}RowsOfLines"] = _ROWS_OF_LINES.format(**parts)
-        texts[f"{name}OfRowOfLines"] = _OF_ROW_OF_LINES.format(**parts)
         texts[f"{name}Part"] = _PART.format(**parts)
         texts[f"{name}RowsOneByOne"] = _ROWS_ONE_BY_ONE.format(**parts)
         texts[f"{name}PartAtOnce"] = _PART_AT_ONCE.format(**parts)
@@ -651,7 +586,7 @@ def _build() -> dict[str, list[str]]:
         texts[f"StoreBlocks{way}"] = _BLOCKS.format(
             name="Store", to="GlobalTensor", source="LocalTensor", gaps="gap, skipped", **parts
         )
-    return {name: _lines(text) for name, text in texts.items()}
+    return {name: helper_lines(text) for name, text in texts.items()}
 
 
 HELPERS: Mapping[str, list[str]] = _build()
@@ -669,7 +604,7 @@ def needed_helpers(program: Program, *, copies_blocks: bool = False) -> frozense
             name = step.operation
             is_extreme = step.mode in ("Max", "Min")
             if name == "Reduce" and program.schedule == "lines":
-                found |= {f"{step.mode}Rows", f"{step.mode}OfRow", "ChunkMask", "blocks"}
+                found |= {"ChunkMask", "blocks"}
             elif name == "Reduce" and is_extreme and copies_blocks:
                 found |= {f"{step.mode}RowsOneByOne", "ReadScalar", "Order", "blocks"}
             elif name == "Reduce":
@@ -692,7 +627,8 @@ def needed_helpers(program: Program, *, copies_blocks: bool = False) -> frozense
             elif name == "Fill":
                 found |= {"FillRow", "FillColumn", "Order"}
             elif name in HELPERS and name != "Load":
-                found.add(name)
+                if not (name.endswith("Row") and program.schedule == "lines"):
+                    found.add(name)
                 if name.endswith("Row"):
                     found |= {"ChunkMask", "blocks"}
                 if name.endswith("Column"):

@@ -7,6 +7,7 @@ from functools import cached_property
 from ..graph import Graph
 from ..text import Text
 from .helpers import HELPERS
+from .line_helpers import fold_call, fold_helpers, spread_call, spread_helpers
 from .lines import Stage, stages_of
 from .plan import Plan
 from .steps import Section, Step, Value
@@ -185,7 +186,8 @@ class LinesWriter(TypedWriter):
             out("LocalTensor<uint8_t> output = outputQueue.AllocTensor<uint8_t>();")
         section = Section("tile", (*stage.rows, *stage.again, *stage.steps))
         self.declare(section)
-        once = bool(stage.rows) and stage.takes_tiles
+        constants = self.plan.constants
+        once = stage.takes_tiles and any(s.target.number not in constants for s in stage.rows)
         if once:
             out("if (column == 0) {")
         for step in stage.rows:
@@ -193,7 +195,8 @@ class LinesWriter(TypedWriter):
         if once:
             out("}")
         fills = self.fills(section) if stage.takes_tiles else []
-        in_parts = at > 0 and bool(fills or stage.again)
+        is_again = any(s.target.number not in constants for s in stage.again)
+        in_parts = at > 0 and (bool(fills) or is_again)
         if in_parts:
             out("if (InParts()) {")
         out.all(fills)
@@ -254,8 +257,13 @@ class LinesWriter(TypedWriter):
             count = self.count(step.target, section)
             self.out(f"Copy({self.ends(step, section)}, {count});", step.location)
         elif step.operation == "Reduce":
-            text = f"{step.mode}Rows({self.ends(step, section)}, rows, column == 0);"
-            self.out(text, step.location)
+            call = fold_call(step.mode, self.folds)
+            self.out(f"{call}({self.ends(step, section)}, rows, column == 0);", step.location)
+        elif step.operation.endswith("Row"):
+            call = spread_call(step.operation.removesuffix("Row"), self.spreads)
+            ends = [step.target, *step.sources]
+            names = [self.operand(each, step.target.kind, section) for each in ends]
+            self.out(f"{call}({', '.join(names)}, rows);", step.location)
         else:
             super().step(step, section)
 
@@ -268,19 +276,28 @@ class LinesWriter(TypedWriter):
         names = ["RowsAt", "LengthAt", "TileLength"]
         names += ["TakeInputAgain", "FreeInput"] if several else ["TakeInput"]
         names += ["InParts"] if several or self.program.one_row else []
-        for name in sorted(self.helper_needs - {"blocks"}):
-            is_own = f"{name}OfLines" in HELPERS
-            names.append(f"{name}OfLines" if is_own else name)
+        names += sorted(self.helper_needs - {"blocks"})
         gap = "WithGap" if self.layout.has_gap else ""
         names += [f"Load{gap}"]
         names += ["LoadRowsOfLines"] if self.program.one_row else []
         names += [f"Store{gap}"]
         names += ["FillTail"] if self.compares else []
-        names += ["SlotLength"] if self.plan.counts["scratch"] else []
-        names += ["MaskBytes"] if self.plan.counts["mask"] else []
         for name in names:
             found += HELPERS[name]
-        return found
+        found += fold_helpers(self.folds) if self.folds else []
+        found += spread_helpers(self.spreads) if self.spreads else []
+        return found + self.size_helpers()
+
+    @cached_property
+    def folds(self) -> list[str]:
+        """The ways in which rows become numbers."""
+        return sorted({step.mode for step in self.steps if step.operation == "Reduce"})
+
+    @cached_property
+    def spreads(self) -> list[str]:
+        """The instructions that combine rows with a number of each."""
+        names = {step.operation for step in self.steps if step.operation.endswith("Row")}
+        return sorted(name.removesuffix("Row") for name in names)
 
     def helpers(self) -> None:
         for line in self.helper_lines():

@@ -389,8 +389,8 @@ class _Lowering:
                 return self.combine("Add", minus, a, space, kind)
             if a.space == b.space == space:
                 return self.emit("Sub", space, kind, (a, b))
-            if a.space == space and b.space == "column":
-                return self.emit("SubColumn", space, kind, (a, b))
+            if a.space == space and b.space in ("row", "column"):
+                return self.emit(f"Sub{b.space.capitalize()}", space, kind, (a, b))
             minus = self.emit("Muls", b.space, kind, (b, Number(-1)))
             return self.combine("Add", a, minus, space, kind)
         if name == "Div":

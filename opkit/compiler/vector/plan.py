@@ -9,7 +9,7 @@ from typing import Any
 from opkit.dtypes import find_dtype
 
 from .lines import passing_rows
-from .steps import Derived, Operand, Program, Scalar, Section, Step, Value
+from .steps import Derived, Number, Operand, Program, Scalar, Section, Step, Value
 
 __all__ = ["ROW_CAPACITY", "SLOT_GAP", "Lifetime", "Place", "Plan", "plan_memory"]
 
@@ -59,6 +59,8 @@ class Plan:
     output_bytes: tuple[tuple[str, int], ...]
     row_inputs: tuple[str, ...]
     row_outputs: tuple[str, ...]
+    constants: frozenset[int] = frozenset()
+    """Values that are one known number: their slots are filled once, before the first tile."""
     buffers: int = 2
     """Of each queue: two let a tile be copied while another is computed."""
 
@@ -107,9 +109,17 @@ def plan_memory(program: Program) -> Plan:
 
     All vector instructions of a core run in order, so that a slot's next value needs no flag;
     queue buffers carry
-    the flags between the vector unit and the copies.
+    the flags between the vector unit and the copies. Numbers that fill a tile keep their slots
+    where that takes no more of them.
     """
-    return _Planner(program).run()
+    from .banks import spread_over_banks
+
+    plan = _Planner(program, ()).run()
+    if program.schedule != "blocks":
+        kept = _Planner(program, ("row", "tile")).run()
+        is_wider = kept.counts["scratch"] > plan.counts["scratch"]
+        plan = _Planner(program, ("row",)).run() if is_wider else kept
+    return spread_over_banks(plan)
 
 
 def _values_of(operand: Operand) -> Value | None:
@@ -121,8 +131,13 @@ def _values_of(operand: Operand) -> Value | None:
 
 
 class _Planner:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, keeping: Sequence[str]) -> None:
+        """Take a program, and the spaces in which known numbers keep their slots."""
         self.program = program
+        self.keeping = keeping
+        self.constants: dict[tuple[Operand, str, str], int] = {}
+        """Of a number, a kind and a space, the first value that is filled with it."""
+        self.kept: set[int] = set()
         self.places: dict[int, Place] = {}
         self.counts: dict[str, int] = dict.fromkeys(("scratch", "mask", "row", "column", "one"), 0)
         self.lifetimes: list[Lifetime] = []
@@ -157,6 +172,7 @@ class _Planner:
             tuple(self.outputs.items()),
             tuple(self.row_inputs),
             tuple(self.row_outputs),
+            frozenset(self.kept),
         )
 
     @staticmethod
@@ -191,7 +207,7 @@ class _Planner:
         taken = {
             (p.area, p.index)
             for n, p in self.places.items()
-            if n in everywhere and p.area in ("scratch", "row")
+            if (n in everywhere or n in self.kept) and p.area in ("scratch", "row")
         }
         begun = {**self.counts}
         # Slots that no lasting value holds are free again for another section.
@@ -228,6 +244,16 @@ class _Planner:
         if in_place:
             for place in dying:
                 free.setdefault(_pool(place), []).append((place, position))
+        if self.is_constant(step):
+            number, value = step.target.number, step.target
+            first = self.constants.setdefault((step.sources[0], value.kind, value.space), number)
+            if first == number:
+                self.places[number] = self.fresh("row" if value.space == "row" else "scratch")
+            place = self.places[number] = self.places[first]
+            self.kept.add(number)
+            end = last.get(number, position)
+            self.lifetimes.append(Lifetime(section, value, place, position, end, -1))
+            return
         if step.target.number not in self.places:
             if step.operation == "Load":
                 self.places[step.target.number] = self.load(step, free, everywhere)
@@ -265,6 +291,15 @@ class _Planner:
         ):
             free.setdefault(_pool(place), []).append((place, position))
 
+    def is_constant(self, step: Step) -> bool:
+        """Whether a step fills a slot that nothing else is to take."""
+        return (
+            step.operation == "Duplicate"
+            and isinstance(step.sources[0], Number)
+            and step.target.space in self.keeping
+            and step.target.number not in self.stored
+        )
+
     def changes_size(self, step: Step) -> bool:
         """Whether elements change their size or their place: then no source's bytes may be
         overwritten early."""
@@ -277,6 +312,8 @@ class _Planner:
 
     def returns(self, place: Place, number: int) -> bool:
         """Whether a slot may be used again once its value has died."""
+        if number in self.kept:
+            return False
         if place.area == "input":
             # Whole words of the queue's buffer serve as scratch, until it is freed.
             value = self.input_values.get(number)

@@ -109,7 +109,9 @@ class _Run:
             return self.values[value.number]
         place = self.plan.places[value.number]
         owner, array = self.slots.get(place, (-1, None))
-        if owner != value.number:
+        # The same number, wherever it is asked for, has one slot.
+        is_same = {owner, value.number} <= self.plan.constants
+        if owner != value.number and not is_same:
             held = f"%{owner}" if owner >= 0 else "nothing yet"
             raise SlotError(f"{value} is read from {place.area}{place.index}, which holds {held}")
         return array

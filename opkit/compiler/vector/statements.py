@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from opkit.dtypes import find_dtype
@@ -12,7 +13,7 @@ from .plan import ONE_CAPACITY, ROW_CAPACITY, Place, Plan
 from .steps import Field, Number, Operand, Program, Scalar, Section, Step, Value
 from .tiling import TilingLayout
 
-__all__ = ["StatementWriter", "cpp_type", "literal", "slots"]
+__all__ = ["StatementWriter", "cpp_type", "literal", "slots", "times"]
 
 _CPP = {
     "float32": "float",
@@ -65,6 +66,8 @@ class StatementWriter:
     stems: dict[str, str]
     down: bool
     column_room: str
+    known_uses: dict[tuple[int, ...], Counter[tuple[Place, str]]]
+    """Of the sections so far, by what they compute."""
 
     @property
     def length(self) -> str:
@@ -136,13 +139,29 @@ class StatementWriter:
             stem = self.stems[tensor]
             own = self.type_of(self.graph.tensors[tensor]) == kind
             return f"{stem}Local" if own else f"{stem}{suffix or 'Float'}"
+        counts = self.plan.counts
         if place.area == "mask":
-            return f"mask{place.index}"
-        if section.name == "prepare" or place.area in ("one", "column"):
+            return f"mask{place.index}" if counts["mask"] > 1 else "masks"
+        is_only = place.area == "scratch" and counts["scratch"] == 1 and not suffix
+        is_once = place.area == "row" and self.uses(section)[place, kind] == 1
+        if section.name == "prepare" or place.area in ("one", "column") or is_only or is_once:
             return self.address(value)
         if value.kind == "mask":
             return f"{place.area}{place.index}Mask"
         return f"{place.area}{place.index}{suffix}"
+
+    def uses(self, section: Section) -> Counter[tuple[Place, str]]:
+        """Return how many times the instructions of a section say a slot, as which type."""
+        key = tuple(step.target.number for step in section.steps)
+        if key not in self.known_uses:
+            self.known_uses[key] = Counter(
+                (self.plan.places[each.number], self.type_of_value(each))
+                for step in section.steps
+                if step.operation != "Read" and step.target.number not in self.plan.constants
+                for each in (step.target, *step.sources)
+                if isinstance(each, Value)
+            )
+        return self.known_uses[key]
 
     def segment_name(self, place: Place) -> str:
         for name, _, _ in self.input_segments:
@@ -173,7 +192,7 @@ class StatementWriter:
             base = place.area if at == "0" else f"{place.area}[{at}]"
             return self.seen_as(base, kind)
         if place.area == "mask":
-            return f"masks[{place.index} * MaskBytes()]"
+            return _at("masks", place.index, "MaskBytes()")
         at = self.slot(place)
         return at if kind == "float" else self.seen_as(at, kind)
 
@@ -186,7 +205,7 @@ class StatementWriter:
             "column": self.column_room,
         }[place.area]
         array = "scratch" if place.area == "scratch" else slots(place.area)
-        return f"{array}[{place.index} * {size}]"
+        return _at(array, place.index, size)
 
     def seen_as(self, tensor: str, kind: str) -> str:
         """Return a local tensor as one of another type."""
@@ -212,6 +231,8 @@ class StatementWriter:
 
     def step(self, step: Step, section: Section) -> None:
         out, target = self.out, step.target
+        if target.number in self.plan.constants:
+            return
         name = step.operation
         if name == "Read":
             kind = self.type_of_value(target)
@@ -276,6 +297,16 @@ _PLAIN = frozenset(
     {"Add", "Sub", "Mul", "Div", "Max", "Min", "Adds", "Muls", "Maxs", "Mins"}
     | {"Exp", "Ln", "Abs", "Sqrt", "Duplicate", "ShiftLeft", "ShiftRight"}
 )
+
+
+def times(count: int, size: str) -> str:
+    """Return so many times a size as C++."""
+    return size if count == 1 else f"{count} * {size}"
+
+
+def _at(array: str, index: int, size: str) -> str:
+    """Return the part of an array that begins at so many times a size."""
+    return f"{array}[{times(index, size)}]" if index else array
 
 
 def slots(area: str) -> str:
