@@ -232,12 +232,13 @@ def test_one_class_takes_whole_rows_and_parts_of_longer_ones() -> None:
 
 
 def test_what_parts_of_a_row_read_again_keeps_its_place() -> None:
-    # The negative maximum used to share its slot with the sum that parts add up.
+    # The maximum used to share its slot with the sum that parts add up.
     kernel = text_of(prototype("Soft", {"y": SOFTMAX}, "x"), "op_kernel")
-    (negative,) = re.findall(r"Muls\((\w+), \w+, -1.0f, rows\);", kernel)
-    (total,) = re.findall(r"SumRows\((\w+),", kernel)
-    (peak,) = re.findall(r"MaxRows\((\w+),", kernel)
-    assert len({negative, total, peak}) == 3
+    (peak,) = re.findall(r"FoldRows<Fold::Max>\(([^,]+),", kernel)
+    (total,) = re.findall(r"FoldRows<Fold::Sum>\(([^,]+),", kernel)
+    (inverse, ones) = re.findall(r"Div\((\w+), ([^,]+),", kernel)[0]
+    assert len({peak, total, inverse, ones}) == 4
+    assert set(re.findall(r"EachRow<Each::Sub>\(\w+, \w+, ([^,]+), rows\)", kernel)) == {peak}
 
 
 def test_an_output_that_an_earlier_stage_reads_is_a_copy_in_the_last() -> None:
