@@ -79,6 +79,12 @@ struct RunningCore {
 void flush_printed(RunningCore& core);
 
 RunningCore* running_core();
+
+/// The same, which faults where there is none.
+RunningCore& require_running_core();
+
+/// What a fault of a call that is no instruction is reported against: it has a place, but no operands.
+Instr call_at(Where where);
 void set_running_core(RunningCore* core);
 
 /// Leaves the kernel for good; only from a fiber.

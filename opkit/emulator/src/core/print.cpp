@@ -30,23 +30,9 @@ void write_lines(LaunchState& launch, const char* text, size_t size) {
   std::fflush(stdout);
 }
 
-Instr at(Where where) {
-  Instr instr;
-  instr.op = Op::PipeBarrier;
-  instr.pipe = Pipe::S;
-  instr.where = where;
-  return instr;
-}
-
-RunningCore& require_core() {
-  RunningCore* running = running_core();
-  if (running == nullptr) raise_fault(Fault::Internal, nullptr, nullptr, "no kernel runs on this thread");
-  return *running;
-}
-
 /// Lines of different cores never mix: a core's text is written when its line is over.
 void print_text(const std::string& text) {
-  std::string& printed = require_core().printed;
+  std::string& printed = require_running_core().printed;
   printed += text;
   size_t end = printed.rfind('\n');
   if (end == std::string::npos) {
@@ -54,7 +40,7 @@ void print_text(const std::string& text) {
     if (printed.size() < kLongestLine) return;
     end = printed.size() - 1;
   }
-  write_lines(*require_core().core.launch, printed.data(), end + 1);
+  write_lines(*require_running_core().core.launch, printed.data(), end + 1);
   printed.erase(0, end + 1);
 }
 
@@ -108,14 +94,14 @@ std::string convert(const std::string& flags, char letter, bool is_long, const P
     case 'G': return formatted(flags + letter, value_of_argument<double>(argument));
     case 'p': return formatted(flags + letter, reinterpret_cast<void*>(argument.bits));
     case 's': {
-      const Instr instr = at(where);
+      const Instr instr = call_at(where);
       OPKIT_CHECK(argument.kind == Kind::Text, IllegalOperand, &instr, "pass a string, or print it with another letter",
                   "printf: %%s is given something that is no string");
       const char* text = reinterpret_cast<const char*>(argument.bits);
       return formatted(flags + letter, text == nullptr ? "(null)" : text);
     }
     default: {
-      const Instr instr = at(where);
+      const Instr instr = call_at(where);
       raise_fault(Fault::IllegalOperand, &instr, "use %d %i %u %x %f %F %e %g %s %c or %p",
                   "printf: %%%c is not a conversion", letter);
     }
@@ -125,7 +111,7 @@ std::string convert(const std::string& flags, char letter, bool is_long, const P
 std::string format_text(const char* format, const PrintArgument* arguments, uint32_t count, Where where) {
   std::string text;
   uint32_t next = 0;
-  const Instr instr = at(where);
+  const Instr instr = call_at(where);
   const auto take = [&]() -> const PrintArgument& {
     OPKIT_CHECK(next < count, IllegalOperand, &instr, "give each % of the format an argument",
                 "printf: \"%s\" wants more than %u arguments", format, count);
@@ -222,9 +208,9 @@ std::string dump_dimension(Dump& dump, const AscendC::ShapeInfo& shape, uint32_t
 
 /// Host address of `count` elements of a tensor that this core may read.
 const uint8_t* readable(const Operand& tensor, uint32_t count, Where where) {
-  Core& core = require_core().core;
+  Core& core = require_running_core().core;
   finish_chain(core);
-  Instr instr = at(where);
+  Instr instr = call_at(where);
   instr.op = Op::GetValue;
   check_bounds(core, instr, tensor, tensor.address, uint64_t{count} * size_bytes(tensor.dtype), false);
   return core.at(tensor);
@@ -233,7 +219,7 @@ const uint8_t* readable(const Operand& tensor, uint32_t count, Where where) {
 }  // namespace
 
 void print_format(const char* format, const PrintArgument* arguments, uint32_t count, Where where) {
-  const RunningCore& running = require_core();
+  const RunningCore& running = require_running_core();
   std::string text = format_text(format, arguments, count, where);
   // Source: utilities, printf, the output of the example: which core prints stands in front of the line.
   if (running.printed.empty()) {
@@ -269,7 +255,7 @@ void fail_assertion(const char* condition, const char* format, const PrintArgume
     std::fprintf(stderr, "%s:%u: %s\n", where.file, where.line, text);
     std::abort();
   }
-  const Instr instr = at(where);
+  const Instr instr = call_at(where);
   raise_fault(Fault::Assertion, &instr, nullptr, "%s", text);
 }
 
@@ -285,13 +271,13 @@ void dump_tensor(const Operand& tensor, uint32_t description, uint32_t count, co
   as_row.shapeDim = 1;
   as_row.shape[0] = count;
   const std::string body = dump_dimension(dump, shape.shapeDim == 0 ? as_row : shape, 0);
-  const Core& core = require_core().core;
+  const Core& core = require_running_core().core;
   const std::string place = "block " + std::to_string(core.block) + ", line " + std::to_string(where.line) + ": ";
   print_text(place + header + body + "\n");
 }
 
 Operand operand_at(const void* pointer, DType dtype) {
-  const Core& core = require_core().core;
+  const Core& core = require_running_core().core;
   const auto* byte = static_cast<const uint8_t*>(pointer);
   Operand operand;
   operand.dtype = dtype;
@@ -309,7 +295,7 @@ Operand operand_at(const void* pointer, DType dtype) {
 }
 
 void dump_memory(Space space, const Operand& at_pointer, uint32_t description, uint32_t count, Where where) {
-  const Instr instr = at(where);
+  const Instr instr = call_at(where);
   if (at_pointer.space != space) {
     raise_fault(Fault::IllegalOperand, &instr, nullptr, "asc_dump: the pointer is to %s, not to %s",
                 space_name(at_pointer.space), space_name(space));

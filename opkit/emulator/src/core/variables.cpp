@@ -7,15 +7,12 @@
 #include "opkit/api/system.h"
 
 namespace opkit {
-namespace {
-
-RunningCore& require_core() {
+RunningCore& require_running_core() {
   RunningCore* running = running_core();
   if (running == nullptr) raise_fault(Fault::Internal, nullptr, nullptr, "no kernel runs on this thread");
   return *running;
 }
 
-/// What a fault of a call that is no instruction is reported against: it has a place, but no operands.
 Instr call_at(Where where) {
   Instr instr;
   instr.op = Op::PipeBarrier;
@@ -24,18 +21,18 @@ Instr call_at(Where where) {
   return instr;
 }
 
-}  // namespace
-
-const CoreVariables& core_variables() { return require_core().variables; }
+const CoreVariables& core_variables() { return require_running_core().variables; }
 
 uint8_t* local_memory(Space space) {
-  Core& core = require_core().core;
+  Core& core = require_running_core().core;
   // Whoever has the address may read at any time.
   finish_chain(core);
   core.chain.is_open = false;
   return core.space_base[static_cast<uint32_t>(space)];
 }
-uint32_t local_memory_bytes(Space space) { return require_core().core.space_bytes[static_cast<uint32_t>(space)]; }
+uint32_t local_memory_bytes(Space space) {
+  return require_running_core().core.space_bytes[static_cast<uint32_t>(space)];
+}
 
 uint8_t* local_address(Space space, uint64_t byte, Where where) {
   const uint32_t limit = local_memory_bytes(space);
@@ -48,34 +45,34 @@ uint8_t* local_address(Space space, uint64_t byte, Where where) {
   return local_memory(space) + byte;
 }
 
-void set_kernel_pipe(void* pipe) { require_core().kernel_pipe = pipe; }
-void* kernel_pipe() { return require_core().kernel_pipe; }
+void set_kernel_pipe(void* pipe) { require_running_core().kernel_pipe = pipe; }
+void* kernel_pipe() { return require_running_core().kernel_pipe; }
 
 void set_mask_mode(bool is_counter) {
-  require_core().core.mask_mode = is_counter ? MaskMode::Counter : MaskMode::Normal;
+  require_running_core().core.mask_mode = is_counter ? MaskMode::Counter : MaskMode::Normal;
 }
 
 void set_vector_mask(uint64_t high, uint64_t low) {
-  Core& core = require_core().core;
+  Core& core = require_running_core().core;
   core.mask[0] = low;
   core.mask[1] = high;
 }
 
-uint64_t gather_mask_count() { return require_core().core.gather_mask_count; }
-uint64_t reduce_sum_bits() { return require_core().core.reduce_sum_bits; }
-uint64_t reduce_extreme_bits(uint32_t item) { return require_core().core.reduce_max_min_bits[item]; }
+uint64_t gather_mask_count() { return require_running_core().core.gather_mask_count; }
+uint64_t reduce_sum_bits() { return require_running_core().core.reduce_sum_bits; }
+uint64_t reduce_extreme_bits(uint32_t item) { return require_running_core().core.reduce_max_min_bits[item]; }
 
-MatrixRegisters& matrix_registers() { return require_core().core.matrix; }
-void clear_unit_flags() { require_core().core.unit_flags.clear(); }
+MatrixRegisters& matrix_registers() { return require_running_core().core.matrix; }
+void clear_unit_flags() { require_running_core().core.unit_flags.clear(); }
 
 void merged_counts(uint16_t (&counts)[4], Where where) {
-  const Core& core = require_core().core;
+  const Core& core = require_running_core().core;
   if (!core.merge_stopped) illegal_operand("GetMrgSortResult: the last merge did not set ifExhaustedSuspension", where);
   for (uint32_t queue = 0; queue < 4; ++queue) counts[queue] = core.merged_counts[queue];
 }
 
 void set_deq_scale(uint64_t bits, DeqScale form) {
-  Core& core = require_core().core;
+  Core& core = require_running_core().core;
   core.deq_scale_bits = bits;
   core.deq_scale = form;
 }
@@ -86,22 +83,22 @@ bool& saturation_of(Core& core, Saturation which) {
 }
 }  // namespace
 
-void set_saturation(Saturation which, bool is_on) { saturation_of(require_core().core, which) = is_on; }
-bool saturation(Saturation which) { return saturation_of(require_core().core, which); }
+void set_saturation(Saturation which, bool is_on) { saturation_of(require_running_core().core, which) = is_on; }
+bool saturation(Saturation which) { return saturation_of(require_running_core().core, which); }
 
 /// Instructions issued so far: monotonous and the same every run. The timing model knows cycles, execution does not.
-uint64_t system_cycle() { return require_core().core.issued; }
+uint64_t system_cycle() { return require_running_core().core.issued; }
 
-void set_pad_value(uint64_t bits) { require_core().core.pad_value_bits = bits; }
+void set_pad_value(uint64_t bits) { require_running_core().core.pad_value_bits = bits; }
 
 void illegal_operand(const char* message, Where where) {
   const Instr instr = call_at(where);
   raise_fault(Fault::IllegalOperand, &instr, nullptr, "%s", message);
 }
 
-uint8_t* system_workspace() { return require_core().system_workspace; }
-void set_system_workspace(uint8_t* workspace) { require_core().system_workspace = workspace; }
+uint8_t* system_workspace() { return require_running_core().system_workspace; }
+void set_system_workspace(uint8_t* workspace) { require_running_core().system_workspace = workspace; }
 
-uint64_t current_tiling_key() { return require_core().variables.tiling_key; }
+uint64_t current_tiling_key() { return require_running_core().variables.tiling_key; }
 
 }  // namespace opkit

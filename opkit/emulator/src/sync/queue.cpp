@@ -11,19 +11,10 @@ namespace {
 
 constexpr uint32_t kMaxBuffers = 64;  // of one kernel together. Source: TPipe InitBuffer
 
-/// The instruction that a fault of a queue call is reported against: it has a place, but no operands.
-Instr at(Where where) {
-  Instr instr;
-  instr.op = Op::PipeBarrier;
-  instr.pipe = Pipe::S;
-  instr.where = where;
-  return instr;
-}
-
-/// The same, for a check: OPKIT_CHECK makes it only when the check fails.
+/// `call_at` for a check: OPKIT_CHECK makes it only when the check fails.
 class At {
  public:
-  explicit At(Where where) : instr_(at(where)) {}
+  explicit At(Where where) : instr_(call_at(where)) {}
   operator const Instr*() const { return &instr_; }  // NOLINT: stands for the pointer that raise_fault takes
 
  private:
@@ -82,7 +73,7 @@ int8_t reserve_event(bool is_queues, Pipe first, Pipe second, Where where) {
 }
 
 void signal(Op op, Pipe first, Pipe second, int8_t id, Where where) {
-  Instr instr = at(where);
+  Instr instr = call_at(where);
   instr.op = op;
   instr.pipe = first;
   instr.peer_pipe = second;
