@@ -1,4 +1,4 @@
-"""Outputs that would be an input, or another output, as tensors of their own."""
+"""Outputs that would be an input, or another output, in whatever shape, as tensors of their own."""
 
 from __future__ import annotations
 
@@ -26,9 +26,17 @@ def with_own_outputs(graph: Graph) -> Graph:
     known = {tensor.name: 1 for tensor in simple.inputs}
     copies: dict[str, int] = {}
     for name, tensor in simple.output_tensors:
-        copies[name] = known.get(tensor.name, 0) if tensor.dtype in _COMPUTED else 0
-        known[tensor.name] = known.get(tensor.name, 0) + 1
+        source = _source(simple, tensor.name)
+        copies[name] = known.get(source, 0) if tensor.dtype in _COMPUTED else 0
+        known[source] = known.get(source, 0) + 1
     return _Copies(graph, copies).copied() if any(copies.values()) else graph
+
+
+def _source(graph: Graph, tensor: str) -> str:
+    """Return the tensor that another shows in another shape."""
+    while tensor in graph.producers and graph.producers[tensor].operator == "reshape":
+        (tensor,) = graph.producers[tensor].inputs
+    return tensor
 
 
 class _Copies(Rebuilder):

@@ -167,6 +167,15 @@ def test_outputs_that_are_inputs_or_one_another_are_copied() -> None:
     assert oc.with_own_outputs(formed("-x", X)).nodes == formed("-x", X).nodes
 
 
+def test_an_output_that_is_an_input_in_another_shape_is_a_copy_of_it() -> None:
+    texts = (("a", "reshape(h, (-1,))"), ("b", "reshape(h, (1, -1))"), ("c", "h"))
+    outputs = [oc.FormulaOutput(name, text, "float16") for name, text in texts]
+    graph = oc.with_own_outputs(oc.formula_graph("shapes", [HALF], outputs))
+    array = np.array([[np.nan, np.inf, -0.0, 0.0, 1.5, -2.0]] * 3, np.float16)
+    for value, shape in zip(oc.compile(graph)(array), ((18,), (1, 18), (3, 6)), strict=True):
+        np.testing.assert_array_equal(value, array.reshape(shape))
+
+
 def test_a_power_whose_exponent_comes_with_the_launch_is_numpys() -> None:
     kernel = oc.compile(formed("x**scale", X))
     x = np.array([[-2.0, -0.5, 0.0, 0.25, 3.0, 1e10, np.inf, np.nan]] * 2, np.float32)
