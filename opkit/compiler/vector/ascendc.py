@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -579,7 +580,7 @@ class KernelWriter(StatementWriter):
             out("return;")
             out("}")
         if not (self.by_rows or self.down):
-            self.part_position(len(self.input_segments))
+            self.part_position(self.input_segments)
         out("LocalTensor<uint8_t> input = inputQueue.AllocTensor<uint8_t>();")
         for name, _, is_row in self.input_segments:
             tensor = self.graph.tensors[name]
@@ -588,13 +589,15 @@ class KernelWriter(StatementWriter):
         out("}")
         out()
 
-    def part_position(self, tensors: int) -> None:
+    def part_position(self, segments: Sequence[tuple[str, int, bool]]) -> None:
         """Name where a tile begins, and its length; a single tensor of one row says it itself."""
         out = self.out
-        if self.says_tile(tensors):
+        if self.says_tile(len(segments)):
             return
         if not self.layout.has_single_row:
-            out("const int64_t row = tile / tiling.partsPerRow;")
+            tensors = (self.graph.tensors[name] for name, _, _ in segments)
+            if any("row" in re.findall(r"\w+", self.offset(each, "row", "")) for each in tensors):
+                out("const int64_t row = tile / tiling.partsPerRow;")
             out("const int64_t column = tile % tiling.partsPerRow * tiling.tileLength;")
         else:
             out("const int64_t column = tile * tiling.tileLength;")
@@ -659,7 +662,7 @@ class KernelWriter(StatementWriter):
             out("__aicore__ inline void CopyOut(int64_t tile)")
         out("{")
         if not (self.by_rows or self.down):
-            self.part_position(len(self.output_segments))
+            self.part_position(self.output_segments)
         out("LocalTensor<uint8_t> output = outputQueue.DeQue<uint8_t>();")
         for name, _, is_row in self.output_segments:
             tensor = self.graph.tensors[name]
