@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .builder import TensorSpec
@@ -12,6 +12,7 @@ from .dimensions import computed_size
 from .equal_forms import in_equal_form
 from .formula_text import FormulaOutput, formula_graph
 from .graph import Attribute
+from .list_values import joined_arrays, split_array
 
 __all__ = ["evaluate_formulas", "shapes_at"]
 
@@ -26,9 +27,11 @@ def evaluate_formulas(
     dtypes: Mapping[str, str] | None = None,
     axes: Mapping[str, Sequence[str | int]] | None = None,
     *,
+    lists: Collection[str] = (),
     fast_math: bool = False,
 ) -> Any:
-    """Return what formulas give for NumPy arrays: one array, or a tuple of them in order.
+    """Return what formulas give for NumPy arrays: one array, or a tuple of them in order; a list of
+    arrays for an output that is one.
 
     Fractions are computed in float64, whole numbers in int64 unless `dtypes` says in which type a
     tensor's wrap. This is NumPy, operator by operator; no kernel and no part of the compiler's
@@ -39,19 +42,25 @@ def evaluate_formulas(
         arrays: the inputs by name.
         attributes: numbers by name.
         dtypes: of inputs and outputs of whole numbers, by name.
-        axes: names of the inputs' axes, for formulas that say them.
+        axes: names of the inputs' axes, for formulas that say them, and for lists.
+        lists: the inputs and outputs that are lists of arrays.
         fast_math: simplify the formulas where NaN, infinities and signed zeros change.
 
     Raises:
         GraphError: a formula is wrong, or the arrays do not fit it.
         TypeError: an array holds no numbers.
+        ValueError: the arrays of a list do not fit together.
     """
     import numpy as np
 
     from .reference import apply_nodes
 
     types = dict(dtypes or {})
-    wide = {name: np.asanyarray(array) for name, array in arrays.items()}
+    all_axes = dict(axes or {})
+    wide = {
+        name: joined_arrays(array, all_axes[name]) if name in lists else np.asanyarray(array)
+        for name, array in arrays.items()
+    }
     for name, array in wide.items():
         if array.dtype.kind not in _NUMPY_KINDS:
             raise TypeError(f"{name} holds {array.dtype}, expected numbers")
@@ -61,7 +70,7 @@ def evaluate_formulas(
     rows = [Attribute(name, _KIND_OF.get(type(v), "float"), v) for name, v in given.items()]
     wanted = [FormulaOutput(name, text, types.get(name, "")) for name, text in outputs.items()]
     sizes: dict[str, int] = {}
-    for name, each in (axes or {}).items():
+    for name, each in all_axes.items():
         # "..." is first, and stands for what the others leave.
         for axis, extent in zip(reversed(each), reversed(wide[name].shape), strict=False):
             if isinstance(axis, str) and axis.isidentifier():
@@ -74,7 +83,13 @@ def evaluate_formulas(
     }
     with np.errstate(all="ignore"):
         apply_nodes(graph, found, given, {})
-    results = tuple(found[tensor] for _, tensor in graph.outputs)
+    first = next((name for name in arrays if name in lists), "")
+    results = tuple(
+        split_array(found[tensor], arrays[first], all_axes[first])
+        if name in lists
+        else found[tensor]
+        for name, tensor in graph.outputs
+    )
     return results[0] if len(results) == 1 else results
 
 

@@ -15,7 +15,7 @@ from opkit.scaffold.python_names import golden_module, python_names, torch_formu
 from opkit.scaffold.reference import reference
 from opkit.scaffold.shapes import output_shapes
 from opkit.scaffold.view import view_operator
-from opkit.schema import OpSpec, dump, gradient_gap, package_name
+from opkit.schema import LIST_LENGTH, OpSpec, dump, gradient_gap, package_name
 from opkit.templating import render_template
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def render(
         "opkit_version": opkit.__version__,
         "framework": framework,
         "compute_units": compute_units,
+        "list_length": LIST_LENGTH,
         "soc_configs": list(dict.fromkeys(chip.soc_config for chip in chips)),
         "chip_names": [chip.name for chip in chips],
         "operators": views,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Set
 
-from opkit.schema import OpSpec, ShapeOption, ShapeRule, TensorSpec
+from opkit.schema import OpSpec, ShapeOption, ShapeRule, TensorSpec, counted_list
 
 __all__ = [
     "default_rule",
@@ -74,11 +74,14 @@ def shape_helpers(spec: OpSpec) -> frozenset[str]:
     if spec.has_formula:
         return frozenset()
     rules = [default_rule(spec, output) for output in spec.outputs]
-    # Dimensions that read no axis need no help.
-    kinds = {rule.kind for rule in rules if rule is not None and rule.tensors}
+    kinds = {rule.kind for rule in rules if rule is not None and _needs_help(rule)}
     if "matmul" in kinds:
         kinds.add("broadcast")
     return frozenset(kinds - {"same"})
+
+
+def _needs_help(rule: ShapeRule) -> bool:
+    return any("[" in dim for dim in rule.dims) if rule.kind == "dims" else bool(rule.tensors)
 
 
 def _rule_in_python(spec: OpSpec, output: TensorSpec, where: Mapping[str, str]) -> str:
@@ -100,6 +103,7 @@ def _rule_in_python(spec: OpSpec, output: TensorSpec, where: Mapping[str, str]) 
                 dim,
                 axis_of=lambda name, axis: f"{by_name[name]}.shape[{axis}]",
                 name_of=lambda name: attributes[name],
+                count_of=lambda name: f"len({where[name]})",
                 divide="//",
             )
             for dim in rule.dims
@@ -136,12 +140,17 @@ def infer_shape_source(
         return _checked(f"Broadcast({{{joined}}}, {target})")
     if rule.kind == "dims":
         by_name = dict(zip(rule.tensors, sources, strict=True))
+        inputs = [tensor.name for tensor in spec.inputs]
         dims = [
             _dimension(
                 dim,
-                lambda name, axis: f"Dim({by_name[name]}, {axis})",
-                lambda name: stems[name],
-                "/",
+                axis_of=lambda name, axis: f"Dim({by_name[name]}, {axis})",
+                name_of=lambda name: stems[name],
+                count_of=lambda name: (
+                    "static_cast<int64_t>(context->GetIrInputInstanceInfo("
+                    f"{inputs.index(name)})->GetInstanceNum())"
+                ),
+                divide="/",
             )
             for dim in rule.dims
         ]
@@ -181,9 +190,15 @@ def _in_cpp(value: ShapeOption, stems: Mapping[str, str], whole: Set[str]) -> st
 
 
 def _dimension(
-    text: str, axis_of: Callable[[str, int], str], name_of: Callable[[str], str], divide: str
+    text: str,
+    *,
+    axis_of: Callable[[str, int], str],
+    name_of: Callable[[str], str],
+    count_of: Callable[[str], str],
+    divide: str,
 ) -> str:
-    """Return one dimension as source: how an axis, a name and a division are written is given."""
+    """Return one dimension as source: how an axis, a name, the length of a list and a division are
+    written is given."""
 
     def write(node: ast.expr) -> str:
         if isinstance(node, ast.BinOp):
@@ -191,6 +206,9 @@ def _dimension(
             return f"({write(node.left)} {sign} {write(node.right)})"
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             return axis_of(node.value.id, int(ast.literal_eval(node.slice)))
+        counted = counted_list(node)
+        if counted is not None:
+            return count_of(counted)
         return name_of(node.id) if isinstance(node, ast.Name) else ast.unparse(node)
 
     return write(ast.parse(text.strip(), mode="eval").body)

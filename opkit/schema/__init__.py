@@ -18,13 +18,14 @@ from opkit.schema.names import (
     package_name,
     snake_case,
 )
-from opkit.schema.shape_rule import ShapeOption, ShapeRule, parse_shape_rule
-from opkit.schema.spec import AttrSpec, AttrValue, OpSpec, TensorSpec
+from opkit.schema.shape_rule import ShapeOption, ShapeRule, counted_list, parse_shape_rule
+from opkit.schema.spec import LIST_LENGTH, AttrSpec, AttrValue, OpSpec, TensorSpec
 from opkit.schema.validate import json_schema
 
 __all__ = [
     "ATTR_SETTERS",
     "ELEMENTWISE",
+    "LIST_LENGTH",
     "ROWS",
     "AttrSpec",
     "AttrValue",
@@ -34,6 +35,7 @@ __all__ = [
     "TensorSpec",
     "axis_names",
     "camel_case",
+    "counted_list",
     "dump",
     "free_name",
     "gradient_gap",

@@ -95,11 +95,13 @@ def check_axes(
                 here,
                 help="give every input one",
             )
-        if tensor.param_type != "required":
+        if tensor.param_type == "optional":
             raise document.error(
-                f'"{tensor.name}" is {tensor.param_type}; an input with a `shape` is required',
+                f'"{tensor.name}" is optional; an input with a `shape` is required, or a list',
                 f"{here}/param_type",
             )
+        if tensor.is_list:
+            _check_list(document, here, tensor, inputs)
         for axis, name in enumerate(tensor.axes):
             loose = [each for each in axis_names(name) if each not in bound]
             if loose:
@@ -115,10 +117,32 @@ def check_axes(
                     help="choose another name",
                 )
     for index, tensor in enumerate(outputs):
-        if tensor.formula is None or tensor.param_type != "required":
-            what = "has no formula" if tensor.formula is None else f"is {tensor.param_type}"
+        if tensor.formula is None or tensor.param_type == "optional":
+            what = "has no formula" if tensor.formula is None else "is optional"
             raise document.error(
                 f'"{tensor.name}" {what}, but the inputs say their shapes',
                 f"{pointer}/output_desc/{index}",
                 help="give every output a formula and make it required, or the inputs no `shape`",
             )
+
+
+def _check_list(
+    document: JsonDocument, pointer: str, tensor: TensorSpec, inputs: Sequence[TensorSpec]
+) -> None:
+    first = tensor.axes[0] if tensor.axes else ""
+    if isinstance(first, str) and first != "..." and not first.isidentifier():
+        raise document.error(
+            f'the first axis of "{tensor.name}", a list, is {first!r}, expected how many tensors'
+            " it has",
+            f"{pointer}/shape",
+            help='begin with a name, such as ["L", "N"] for L tensors of N elements, with a length,'
+            ' or with "..." for tensors of any shapes',
+        )
+    other = next((t for t in inputs if not t.is_list and "..." in (t.axes or ())), None)
+    if first == "..." and other is not None:
+        raise document.error(
+            f'"..." of "{tensor.name}" stands for all tensors of a list, and that of'
+            f' "{other.name}" for axes of one tensor',
+            f"{pointer}/shape/0",
+            help=f'make "{other.name}" a list too, or name its axes',
+        )

@@ -1,7 +1,8 @@
 """The axes of inputs without a `shape`, where their formulas say what only formulas over axes have.
 
 Element by element, every input has the same axes, however many: `["..."]`. With reductions along
-the last axis that axis is one of its own: `["...", "columns"]`.
+the last axis that axis is one of its own: `["...", "columns"]`. Where all inputs are lists, whose
+formulas are computed over all of their tensors, they have these axes whatever the formulas say.
 """
 
 from __future__ import annotations
@@ -38,13 +39,17 @@ def with_implied_axes(
 ) -> tuple[TensorSpec, ...]:
     """Return the inputs of an operator, with axes where its formulas need them to be understood."""
     tensors = (*inputs, *outputs)
-    if not inputs or any(t.axes is not None or t.param_type != "required" for t in tensors):
+    if not inputs or any(t.axes is not None for t in tensors):
+        return inputs
+    has_lists = all(tensor.is_list for tensor in tensors)
+    if not has_lists and any(t.param_type != "required" for t in tensors):
         return inputs
     if any(tensor.formula is None for tensor in outputs):
         return inputs
     trees = [ast.parse((t.formula or "").strip(), mode="eval") for t in outputs]
     nodes = [node for tree in trees for node in ast.walk(tree)]
-    if not any(_is_beyond(node, tensors) for node in nodes) or not all(map(_fits, nodes)):
+    is_beyond = has_lists or any(_is_beyond(node, tensors) for node in nodes)
+    if not is_beyond or not all(map(_fits, nodes)):
         return inputs
     taken = {tensor.name for tensor in tensors} | {attr.name for attr in attrs}
     has_rows = any(_is_along_axis(node) for node in nodes)

@@ -222,7 +222,7 @@ def _with_shape(
         )
     except ValueError as err:
         raise document.error(str(err), here) from err
-    if output.param_type == "dynamic":
+    if output.is_list:
         raise document.error(
             "the tensors of a dynamic output have the shapes of the first dynamic input's",
             here,
@@ -327,10 +327,10 @@ def _check_lists(
     outputs: Sequence[TensorSpec],
 ) -> None:
     """A dynamic output has a tensor for each of the first dynamic input's."""
-    if any(tensor.param_type == "dynamic" for tensor in inputs):
+    if any(tensor.is_list for tensor in inputs):
         return
     for index, tensor in enumerate(outputs):
-        if tensor.param_type == "dynamic":
+        if tensor.is_list:
             raise document.error(
                 f'the output "{tensor.name}" is a list, but no input is: how long would it be?',
                 f"{pointer}/output_desc/{index}/param_type",

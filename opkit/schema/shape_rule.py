@@ -4,7 +4,7 @@
     broadcast(x, y)                              what the shapes broadcast to
     reduce(x, axis=-1, keepdims=true)            without an axis, or several: axis=(0, 2)
     matmul(a, b, transpose_b=true)               rows of a, columns of b, leading axes broadcast
-    ["x[0]", "x[-1] // 2", "heads", 8]           one entry a dimension
+    ["x[0]", "x[-1] // 2", "heads", 8]           one entry a dimension; len(xs) of a list
 
 `axis`, `keepdims` and `transpose_*` may name an attribute; so may a dimension.
 """
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-__all__ = ["ShapeOption", "ShapeRule", "parse_shape_rule"]
+__all__ = ["ShapeOption", "ShapeRule", "counted_list", "parse_shape_rule"]
 
 ShapeOption: TypeAlias = bool | tuple[int, ...] | str
 """A value, or the name of the attribute that holds it."""
@@ -156,10 +156,22 @@ class _Names:
         if isinstance(node, ast.Subscript) and _axis(node.slice) is not None:
             read.setdefault(self.tensor(node.value))
             return
+        counted = counted_list(node)
+        if counted is not None and self.inputs.get(counted) == "dynamic":
+            read.setdefault(counted)
+            return
         raise ValueError(
             f'"{ast.unparse(node)}" is no dimension: use whole numbers, int attributes,'
-            " x[axis] of an input, and + - * //"
+            " x[axis] of an input, len(xs) of a list, and + - * //"
         )
+
+
+def counted_list(node: ast.expr) -> str | None:
+    """Return the list whose length a part of a dimension is, `len(xs)`; None for any other."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+        names = [each.id for each in node.args if isinstance(each, ast.Name)]
+        return names[0] if len(node.args) == 1 and names else None
+    return None
 
 
 def _axis(node: ast.expr) -> int | None:

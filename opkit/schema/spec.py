@@ -9,7 +9,10 @@ from opkit.dtypes import DType
 from opkit.schema.names import kernel_symbol
 from opkit.schema.shape_rule import ShapeRule
 
-__all__ = ["AttrSpec", "AttrValue", "OpSpec", "TensorSpec"]
+__all__ = ["LIST_LENGTH", "AttrSpec", "AttrValue", "OpSpec", "TensorSpec"]
+
+LIST_LENGTH = 2
+"""How many tensors cases and tests give a list."""
 
 AttrValue = (
     int
@@ -40,7 +43,13 @@ class TensorSpec:
     """Outputs only: how its shape follows, where the prototype says it."""
     axes: tuple[str | int, ...] | None = None
     """Inputs only: the name or the length of each axis, where the prototype says it; `...` first
-    stands for any number of further ones."""
+    stands for any number of further ones. Of a list the first is how many tensors it has, before
+    their own axes; or it is `...`, the axes of which each has its own."""
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a list of tensors."""
+        return self.param_type == "dynamic"
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def assert_close(
 
 
 def assert_outputs(
-    actual: Array | Sequence[Array],
+    actual: Array | Sequence[Array | Sequence[Array]],
     golden: Callable[..., object],
     inputs: Sequence[Input],
     *,
@@ -61,7 +61,8 @@ def assert_outputs(
     """Raise unless an operator's outputs are right, as `opkit test` judges them.
 
     Args:
-        actual: what the operator wrote, one array or one for each output.
+        actual: what the operator wrote, one array or one for each output; a list of arrays for an
+            output that is one.
         golden: the reference, from wide arrays and attributes by keyword to an array or several.
         inputs: what the operator got, as its data types are stored.
         dtypes: of the inputs, then of the outputs.
@@ -70,8 +71,9 @@ def assert_outputs(
         PrecisionError: an output misses the standard; also an AssertionError.
         UsageError: as `compare`, or a standard that needs a second reference.
     """
-    given = actual if isinstance(actual, (tuple, list)) else [actual]
     types = [_row(name) for name in dtypes]
+    is_one_list = isinstance(actual, list) and len(types) == len(inputs) + 1
+    given = actual if isinstance(actual, (tuple, list)) and not is_one_list else [actual]
     function = _Function(golden, types[: len(inputs)], attributes or {})
     # The tensors of a list have one type.
     pairs = [

@@ -16,11 +16,12 @@ from opkit.chips import DATA_BLOCK_BYTES
 from opkit.dtypes import DType
 from opkit.errors import UsageError
 from opkit.runtime import allocated
-from opkit.schema import AttrSpec, AttrValue, OpSpec
+from opkit.schema import LIST_LENGTH, AttrSpec, AttrValue, OpSpec
 from opkit.testing.arrays import Input, is_float
 from opkit.testing.values import Source, make_values
 
 __all__ = [
+    "LIST_LENGTH",
     "Case",
     "RuleWithLimits",
     "Shape",
@@ -56,9 +57,6 @@ class RuleWithLimits:
 
 # What only a formula that works row by row contains.
 _ROW_WORDS = ("axis", "row(", "columns")
-
-LIST_LENGTH = 2
-"""How many tensors a dynamic input has in a case."""
 
 
 @dataclass(frozen=True)

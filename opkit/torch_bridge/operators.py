@@ -186,6 +186,35 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def _has_lists(call: Any) -> bool:
+    """Whether a registered operator takes or gives lists of tensors."""
+    schema = call._schema
+    types = [str(argument.type) for argument in (*schema.arguments, *schema.returns)]
+    return any("List[Tensor]" in text or "List[Optional[Tensor]]" in text for text in types)
+
+
+def _each(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """Return what a function gives for a tensor, or for each of a list."""
+    if isinstance(value, (list, tuple)):
+        return [function(*each) for each in zip(value, *others, strict=True)]
+    return function(value, *others)
+
+
+def _save_lists(ctx: Any, values: Sequence[Any]) -> None:
+    """Save tensors and lists of tensors, which autograd saves one by one."""
+    ctx.opkit_lengths = [len(v) if isinstance(v, (list, tuple)) else None for v in values]
+    flat = [t for v in values for t in (v if isinstance(v, (list, tuple)) else [v])]
+    ctx.save_for_backward(*flat)
+
+
+def _saved_lists(ctx: Any) -> list[Any]:
+    tensors = iter(ctx.saved_tensors)
+    return [
+        next(tensors) if length is None else [next(tensors) for _ in range(length)]
+        for length in ctx.opkit_lengths
+    ]
+
+
 def _dtype(value: Any) -> torch.dtype | None:
     return next((tensor.dtype for tensor in _tensors(value)), None)
 
@@ -245,29 +274,35 @@ def _register_gradient(
     ]
     nothing = (None,) * len(operator.attributes)
 
+    has_lists = _has_lists(call)
+
     def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.opkit_attributes = inputs[count:]
         results = (output[i] if isinstance(output, tuple) else output for i in read)
-        ctx.save_for_backward(*inputs[:count], *results)
+        if has_lists:
+            _save_lists(ctx, [*inputs[:count], *results])
+        else:
+            ctx.save_for_backward(*inputs[:count], *results)
 
     def backward(ctx: Any, *gradients: Any) -> Any:
         if operator.missing_gradients:
             _refuse_missing(ctx, operator)
-        saved = ctx.saved_tensors
-        if not any(map(torch.Tensor.numel, gradients)):
+        saved = _saved_lists(ctx) if has_lists else ctx.saved_tensors
+        if not any(tensor.numel() for value in gradients for tensor in _tensors(value)):
             # Rows of nothing: a sum over them is 0, and the backward kernel has none to take.
-            zeros = [None if value is None else torch.zeros_like(value) for value in saved[:count]]
-            return (*zeros, *nothing)
+            zeros = [None if v is None else _each(torch.zeros_like, v) for v in saved[:count]]
+            return (*zeros, *nothing)[: len(ctx.needs_input_grad)]
         given = [gradients[i] if i < outputs else saved[i - outputs] for i in takes]
         given += [ctx.opkit_attributes[i] for i in attributes]
         found = _run_backward(backward_operator, given)
         if not isinstance(found, (tuple, list)):
             found = (found,)
         wanted = [
-            None if i is None or tensor is None else _sum_to(found[i], tensor)
-            for i, tensor in zip(gives, saved, strict=False)
+            None if i is None or value is None else _each(_sum_to, found[i], value)
+            for i, value in zip(gives, saved, strict=False)
         ]
-        return (*wanted, *nothing)
+        # torch leaves out attributes that have their default, and lists want as many results.
+        return (*wanted, *nothing)[: len(ctx.needs_input_grad)]
 
     _register_autograd(qualified, call, save, backward)
 
@@ -282,9 +317,7 @@ def _register_autograd(
     to look into, no key set to carry along. `save` gets every argument, also what a call leaves to
     its default."""
     schema = call._schema
-    types = [str(argument.type) for argument in (*schema.arguments, *schema.returns)]
-    has_lists = any("List[Tensor]" in text or "List[Optional[Tensor]]" in text for text in types)
-    if has_lists or _below_autograd is None or _any_requires_grad is None:
+    if _has_lists(call) or _below_autograd is None or _any_requires_grad is None:
         torch.library.register_autograd(qualified, backward, setup_context=save)
         return
     is_enabled, requires_grad, below = torch.is_grad_enabled, _any_requires_grad, _below_autograd
@@ -321,7 +354,8 @@ def _run_backward(operator: Any, inputs: Sequence[Any]) -> Any:
 
 def _refuse_missing(ctx: Any, operator: Operator) -> None:
     for name, reason in operator.missing_gradients.items():
-        if ctx.needs_input_grad[operator.inputs.index(name)]:
+        needed = ctx.needs_input_grad[operator.inputs.index(name)]
+        if any(needed) if isinstance(needed, list) else needed:
             raise NotImplementedError(
                 f"the gradient of {operator.name} for {name} is not supported: {reason}"
             )

@@ -423,7 +423,10 @@ def _check_tensors(parsed: ParsedFormulas) -> None:
                     f'"{tensor.name}" is {tensor.param_type}; a formula takes required ones only',
                     file=spec.source,
                     pointer=f"{spec.pointer}/{where}/{index}/param_type",
-                    help="make it required, or leave the formula out and write the kernel by hand",
+                    help='make it required; formulas over lists give every input a "shape", such as'
+                    ' ["L", "N"], or have lists only'
+                    if tensor.is_list
+                    else "make it required, or leave the formula out and write the kernel by hand",
                 )
     if not parsed.inputs or parsed.row_inputs >= set(parsed.inputs):
         raise SpecError(

@@ -13,8 +13,10 @@ from opkit.scaffold.identifiers import camel, choose_stems, upper
 from opkit.schema import OpSpec
 from opkit.templating import render_template
 
+from .lists import ListCopy, has_lists, input_places, list_copies, output_places
 from .rows import OverRows, over_rows
-from .variants import NUMBERS, Variant, leading_size, reduces, variants_of
+from .sizes import limit_statements, size_statements
+from .variants import NUMBERS, Variant, reduces, variants_of
 
 __all__ = ["program_files"]
 
@@ -89,11 +91,15 @@ class _Variant:
     uses_object: bool
     type_sizes: Mapping[str, str]
     """The C++ of the bytes of an element of each type parameter, by its name."""
+    joined: tuple[ListCopy, ...]
+    """The lists that it reads."""
+    split: tuple[ListCopy, ...]
+    """The lists that it gives."""
 
     @property
     def is_single(self) -> bool:
         """Whether its kernels have tiling data of their own, and are chosen by key."""
-        return len(self.steps) == 1 and self.mode == "vector"
+        return len(self.steps) == 1 and self.mode == "vector" and not self.joined
 
     @property
     def kernels(self) -> tuple[_Kernel, ...]:
@@ -115,9 +121,13 @@ class _Program:
     run time; the first is empty where all elements are one row."""
     steps: Mapping[str, str]
     """The C++ name of how far an input's rows are apart, of which there may be one for all."""
+    output_places: tuple[str, ...]
+    """The C++ of which of a launch's tensors each output is."""
     is_empty: str
     """Whether an axis has no elements; empty where each step sees to that itself."""
     has_leading: bool
+    has_joined_lists: bool
+    """Whether a list's tensors may have any number of axes."""
     cut: str
     """C++ that cuts products into blocks; empty where there are none."""
     library: str
@@ -227,21 +237,23 @@ def _program(
     return _Program(
         variants=rows,
         cut=compiler.CUT_CPP if is_cut else "",
-        library=_library(variants),
-        sizes=() if over else (*_size_statements(spec, stems), *_limit_statements(variants[0])),
+        library=_library(variants, *(["list_tensors.h"] if has_lists(spec) else [])),
+        sizes=() if over else (*size_statements(spec, stems), *limit_statements(variants[0])),
         row_sizes=(
             compiler.size_parameter(over.rows) if over and over.rows else "",
             compiler.size_parameter(over.columns) if over else "",
         ),
         steps=steps,
         launch_arguments="".join(f"{each}, " for each in (*parameters, *given)),
+        output_places=output_places(spec),
         is_empty=empty if is_reduced else "",
         has_leading=any("..." in (tensor.axes or ()) for tensor in spec.inputs),
+        has_joined_lists=any(t.is_list and "..." in (t.axes or ()) for t in spec.inputs),
     )
 
 
-def _library(variants: tuple[Variant, ...]) -> str:
-    """Return the text of the library's headers that kernels need."""
+def _library(variants: tuple[Variant, ...], *headers: str) -> str:
+    """Return the text of the library's headers that kernels need, and of others."""
     found = dict.fromkeys(
         kernel.header
         for variant in variants
@@ -249,6 +261,7 @@ def _library(variants: tuple[Variant, ...]) -> str:
         for kernel in step.kernels
         if isinstance(kernel, compiler.HostedKernel) and kernel.header
     )
+    found |= dict.fromkeys(headers)
     text = kernels.header_text(*found) if found else ""
     return text.replace('#include "kernel_operator.h"\n', "")
 
@@ -265,11 +278,24 @@ def _variant(
 ) -> _Variant:
     attributes = {a.name: stems[a.name] for a in spec.attrs if a.type in NUMBERS}
     sizes = {n: compiler.size_parameter(n) for n in compiler.sizes_of(variant.stages.fused)}
-    rooms = tuple(
-        _Room(f"room{index}", compiler.bytes_text(tensor, sizes))
-        for index, tensor in enumerate(variant.workspace)
+    tensors = (*spec.inputs, *spec.outputs)
+    given = {t.name: text for t, text in zip(tensors, _descriptions(spec), strict=True)}
+    joined, split = list_copies(spec, stems)
+    lists = [*joined, *split]
+    rooms = (
+        *(
+            _Room(f"room{index}", compiler.bytes_text(tensor, sizes))
+            for index, tensor in enumerate(variant.workspace)
+        ),
+        *(
+            _list_room(each, variant.tensor_of(each.name), sizes, given[each.name])
+            for each in lists
+        ),
     )
-    places = {tensor.name: room.stem for tensor, room in zip(variant.workspace, rooms, strict=True)}
+    places = {
+        tensor.name: room.stem for tensor, room in zip(variant.workspace, rooms, strict=False)
+    }
+    places |= {each.name: each.room for each in lists}
     steps = []
     for index, step in enumerate(variant.steps):
         rows = []
@@ -312,12 +338,7 @@ def _variant(
         for row in map(spec.variant_dtypes, range(spec.variant_count))
     }
     types = [rows_of_types[names] for names in variant.combinations]
-    macros = [f"ORIG_DTYPE_{tensor.name.upper()}" for tensor in (*spec.inputs, *spec.outputs)]
-    descriptions = _descriptions(spec)
-    description_of = {
-        tensor.name: each
-        for tensor, each in zip((*spec.inputs, *spec.outputs), descriptions, strict=True)
-    }
+    macros = [f"ORIG_DTYPE_{tensor.name.upper()}" for tensor in tensors]
     kernel_test = _any_of(
         [[f"{m} == {d.ge}" for m, d in zip(macros, row, strict=True)] for row in types]
     )
@@ -325,7 +346,7 @@ def _variant(
         [
             [
                 f"{d}->GetDataType() == ge::{each.ge}"
-                for d, each in zip(descriptions, row, strict=True)
+                for d, each in zip(given.values(), row, strict=True)
             ]
             for row in types
         ]
@@ -340,12 +361,26 @@ def _variant(
         variant.mode,
         variant.uses_object,
         {
-            name: f"ge::GetSizeByDataType({description_of[variant.tensors[tensor]]}->GetDataType())"
+            name: _element_bytes(given[variant.tensors[tensor]])
             for step in variant.steps
             for kernel in step.kernels
             for tensor, name in _type_sizes(kernel).items()
         },
+        joined,
+        split,
     )
+
+
+def _list_room(
+    each: ListCopy, tensor: compiler.Tensor, sizes: Mapping[str, str], description: str
+) -> _Room:
+    """Return where a list's tensors lie together; kernels of several data types may share it."""
+    elements = " * ".join(f"({compiler.extent_cpp(extent, sizes)})" for extent in tensor.shape)
+    return _Room(each.room, f"DivideUp({elements} * {_element_bytes(description)}, 512) * 512")
+
+
+def _element_bytes(description: str) -> str:
+    return f"ge::GetSizeByDataType({description}->GetDataType())"
 
 
 def _schedule(kernel: compiler.OperatorKernel) -> str:
@@ -361,9 +396,9 @@ def _type_tensors(kernel: compiler.OperatorKernel) -> tuple[str, ...]:
 
 
 def _descriptions(spec: OpSpec) -> list[str]:
-    """Return the C++ of each tensor's description in a tiling context."""
-    found = [f"context->GetInputDesc({index})" for index in range(len(spec.inputs))]
-    return found + [f"context->GetOutputDesc({index})" for index in range(len(spec.outputs))]
+    """Return the C++ of each tensor's description in a tiling context, of the first of a list."""
+    found = [f"context->GetInputDesc({place})" for place in input_places(spec)]
+    return found + [f"context->GetOutputDesc({place})" for place in output_places(spec)]
 
 
 def _any_of(rows: list[list[str]]) -> str:
@@ -386,91 +421,3 @@ def _share(
         f"{share.class_name}<{types}>" if types else share.class_name,
         ", ".join(places.get(name) or stems[name] for name in arguments),
     )
-
-
-def _size_statements(spec: OpSpec, stems: Mapping[str, str]) -> list[str]:
-    lines: list[str] = []
-    known: dict[str, str] = {}
-    computed: list[tuple[str, str, str, str]] = []
-    for index, tensor in enumerate(spec.inputs):
-        axes = list(tensor.axes or ())
-        shape = f"{stems[tensor.name]}Shape"
-        wanted = "[" + ", ".join(map(str, axes)) + "]"
-        lines.append(
-            f"const gert::Shape& {shape} = context->GetInputShape({index})->GetStorageShape();"
-        )
-        has_leading = axes[:1] == ["..."]
-        count = len(axes) - has_leading
-        lines += _refused(
-            f"{shape}.GetDimNum() {'<' if has_leading else '!='} {count}",
-            f'"{tensor.name} has %zu axes, expected {wanted}", {shape}.GetDimNum()',
-        )
-        for axis, name in enumerate(axes):
-            if name == "...":
-                _bind(
-                    lines,
-                    known,
-                    leading_size(spec),
-                    f"Leading({shape}, {count})",
-                    tensor.name,
-                    "in its leading axes",
-                )
-                continue
-            place = f"{shape}.GetDimNum() - {len(axes) - axis}" if has_leading else f"{axis}"
-            where = f"along axis {axis - len(axes) if has_leading else axis}"
-            value = f"{shape}.GetDim({place})"
-            if isinstance(name, str) and not name.isidentifier():
-                computed.append((name, value, tensor.name, where))
-                continue
-            _bind(lines, known, name, value, tensor.name, where)
-    # Names have lengths by now, whichever input they are of.
-    for name, value, tensor_name, where in computed:
-        wanted = compiler.extent_cpp(compiler.computed_dimension(name), known)
-        lines += _refused(
-            f"{value} != {wanted}",
-            f'"{tensor_name} has %ld elements {where}, expected {name} = %ld",'
-            f" static_cast<long>({value}), static_cast<long>({wanted})",
-        )
-    return lines
-
-
-def _limit_statements(variant: Variant) -> list[str]:
-    """Return the checks of what the formulas ask of sizes."""
-    lines: list[str] = []
-    names = {n: compiler.size_parameter(n) for n in compiler.sizes_of(variant.stages.fused)}
-    for limit in compiler.size_limits(variant.stages.graph):
-        if limit.is_exact:
-            value, least = names[limit.size], limit.least
-            text = f'"{limit.size} is %ld, expected {least} or more", static_cast<long>({value})'
-            lines += _refused(f"{value} < {least}", text)
-        else:
-            value = compiler.extent_cpp(limit.rest, names)
-            text = f'"{limit.rest} is %ld, expected 0 or more", static_cast<long>({value})'
-            lines += _refused(f"{value} < 0", text)
-    return lines
-
-
-def _bind(
-    lines: list[str], known: dict[str, str], name: str | int, value: str, tensor: str, where: str
-) -> None:
-    """Add what gives a named size its value, or checks that an axis has it."""
-    if isinstance(name, str) and name not in known:
-        known[name] = compiler.size_parameter(name)
-        lines.append(f"const int64_t {known[name]} = {value};")
-        return
-    wanted = known[name] if isinstance(name, str) else str(name)
-    label = f"{name} = %ld" if isinstance(name, str) else "%ld"
-    lines += _refused(
-        f"{value} != {wanted}",
-        f'"{tensor} has %ld elements {where}, expected {label}",'
-        f" static_cast<long>({value}), static_cast<long>({wanted})",
-    )
-
-
-def _refused(condition: str, message: str) -> list[str]:
-    return [
-        f"if ({condition}) {{",
-        f"    OP_LOGE(context->GetNodeName(), {message});",
-        "    return ge::GRAPH_FAILED;",
-        "}",
-    ]

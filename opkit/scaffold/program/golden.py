@@ -11,6 +11,7 @@ from opkit import compiler
 from opkit.schema import OpSpec, free_name
 
 from .gradients import program_backward
+from .lists import case_axes_of
 from .variants import NUMBERS, formula_graph_of, reduces
 
 __all__ = ["PROGRAM_GOLDEN_HEADER", "program_golden"]
@@ -50,6 +51,8 @@ def _function(spec: OpSpec) -> str:
         if len(set(tensor.dtypes)) == 1 and "float" not in tensor.dtypes[0].name
     }
     axes = [f'"{tensor.name}": {tensor.axes!r}' for tensor in spec.inputs]
+    lists = [tensor.name for tensor in (*spec.inputs, *spec.outputs) if tensor.is_list]
+    case_axes = [f'"{tensor.name}": {case_axes_of(spec, tensor)!r}' for tensor in spec.inputs]
     least = ", least=1" if reduces(spec) else ""
     graph = compiler.expand(formula_graph_of(spec, 0))
     floors: dict[str, int] = {}
@@ -70,7 +73,8 @@ def _function(spec: OpSpec) -> str:
             f"        {{{', '.join(arrays)}}},",
             f"        {{{', '.join(given)}}},",
             f"        {json.dumps(whole)},",
-            *([f"        {{{', '.join(axes)}}},"] if _names_axes(spec) else []),
+            *([f"        {{{', '.join(axes)}}},"] if lists or _names_axes(spec) else []),
+            *([f"        lists={json.dumps(lists)},"] if lists else []),
             *(["        fast_math=True,"] if spec.fast_math else []),
             "    )",
             "",
@@ -79,7 +83,7 @@ def _function(spec: OpSpec) -> str:
             '    """Return the inputs\' shapes, of which the main shape has the named sizes."""',
             "    from opkit.compiler import shapes_at",
             "",
-            f"    return shapes_at({{{', '.join(axes)}}}, shape{least})",
+            f"    return shapes_at({{{', '.join(case_axes)}}}, shape{least})",
             "",
             *_limits(spec, graph),
         ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from opkit import compiler
 from opkit.errors import SpecError
-from opkit.schema import OpSpec, ShapeRule
+from opkit.schema import OpSpec, ShapeRule, TensorSpec
 
 from .variants import formula_graph_of
 
@@ -26,31 +26,56 @@ def with_shapes(spec: OpSpec) -> OpSpec:
         return spec
     graph = formula_graph_of(spec, 0)
     shapes = {name: graph.tensors[tensor].shape for name, tensor in graph.outputs}
-    outputs = tuple(
-        replace(tensor, shape=_rule(spec, graph, index, shapes[tensor.name]))
-        for index, tensor in enumerate(spec.outputs)
-    )
-    return replace(spec, outputs=outputs)
+    outputs = []
+    for index, tensor in enumerate(spec.outputs):
+        if tensor.is_list:
+            _check_list(spec, graph, index, shapes[tensor.name])
+            outputs.append(tensor)
+        else:
+            outputs.append(replace(tensor, shape=_rule(spec, graph, index, shapes[tensor.name])))
+    return replace(spec, outputs=tuple(outputs))
+
+
+def _check_list(spec: OpSpec, graph: compiler.Graph, index: int, shape: tuple[Any, ...]) -> None:
+    """Refuse a list that does not have a tensor for each of the first list's, of the same shape."""
+    first = next(tensor for tensor in spec.inputs if tensor.is_list)
+    wanted = graph.tensors[first.name].shape
+    if shape != wanted:
+        raise SpecError(
+            f'"{spec.outputs[index].name}" is computed as {_text(shape)}, but a list has the shapes'
+            f' of the first list, "{first.name}": {_text(wanted)}',
+            file=spec.source,
+            pointer=f"{spec.pointer}/output_desc/{index}/formula",
+            help="make the output one tensor, or begin with the list that it is like",
+        )
+
+
+def _text(shape: tuple[Any, ...]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
 
 
 def _rule(spec: OpSpec, graph: compiler.Graph, index: int, shape: tuple[Any, ...]) -> ShapeRule:
-    for tensor in graph.inputs:
-        if tensor.shape == shape:
+    for given, tensor in zip(spec.inputs, graph.inputs, strict=True):
+        if tensor.shape == shape and not given.is_list:
             return ShapeRule("same", (tensor.name,), text=f"same({tensor.name})")
-    if any("..." in (tensor.axes or ()) for tensor in spec.inputs):
+    if any("..." in (tensor.axes or ()) for tensor in spec.inputs if not tensor.is_list):
         return _reduced(spec, graph, index, shape)
-    places: dict[str, Any] = {}
-    for tensor in graph.inputs:
+    places: dict[str, tuple[str, str]] = {}
+    for given, tensor in zip(spec.inputs, graph.inputs, strict=True):
         for axis, extent in enumerate(tensor.shape):
-            if not isinstance(extent, int):
-                places.setdefault(str(extent), (tensor.name, axis))
-    read = dict.fromkeys(
-        places[str(symbol)][0]
+            text = _axis_text(given, axis)
+            if text is not None and not isinstance(extent, int):
+                places.setdefault(str(extent), (tensor.name, text))
+    symbols = [
+        str(symbol)
         for extent in shape
         if not isinstance(extent, int)
         for symbol in sorted(extent.free_symbols, key=str)
-    )
-    texts = {name: f"{tensor}[{axis}]" for name, (tensor, axis) in places.items()}
+    ]
+    if any(symbol not in places for symbol in symbols):
+        raise _none(spec, index, "it is that of all tensors of a list together")
+    read = dict.fromkeys(places[symbol][0] for symbol in symbols)
+    texts = {name: text for name, (_, text) in places.items()}
     try:
         dims = tuple(compiler.extent_text(extent, texts) for extent in shape)
     except KeyError as err:
@@ -58,6 +83,17 @@ def _rule(spec: OpSpec, graph: compiler.Graph, index: int, shape: tuple[Any, ...
             spec, index, f"its extent {err.args[0]} is no sum, product or quotient"
         ) from err
     return ShapeRule("dims", tuple(read), dims=dims, text=dims)
+
+
+def _axis_text(tensor: TensorSpec, axis: int) -> str | None:
+    """Return how a rule says the length of an axis that the formulas see; None where no single
+    tensor has it."""
+    if not tensor.is_list:
+        return f"{tensor.name}[{axis}]"
+    axes = tensor.axes or ()
+    if axes[:1] == ("...",):
+        return f"{tensor.name}[{axis - len(axes)}]" if axis else None
+    return f"{tensor.name}[{axis - 1}]" if axis else f"len({tensor.name})"
 
 
 def _reduced(spec: OpSpec, graph: compiler.Graph, index: int, shape: tuple[Any, ...]) -> ShapeRule:

@@ -49,6 +49,14 @@ class Variant:
     workspace: tuple[compiler.Tensor, ...]
     """What steps leave for those that follow."""
 
+    has_lists: bool = False
+    """Which vector cores join and split."""
+
+    def tensor_of(self, name: str) -> compiler.Tensor:
+        """Return what the steps have of a tensor of the operator."""
+        graph = self.stages.fused.graph
+        return graph.tensors[dict(graph.outputs).get(name, name)]
+
     @property
     def mode(self) -> str:
         """Which cores the kernel runs on: `vector`, `cube`, or `mixed`."""
@@ -58,6 +66,7 @@ class Variant:
             for kernel in step.kernels
             for share in compiler.shares_of_kernel(kernel)
         }
+        kinds |= {"vector"} if self.has_lists else set()
         return "mixed" if len(kinds) > 1 else kinds.pop()
 
     @property
@@ -264,7 +273,14 @@ def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> 
         steps.append(Step(each, waits))
     tensors |= {name: tensors[origin(name)] for name in source if origin(name) in tensors}
     tensors |= {name: origin(name) for name in (*workspace, *source) if name not in tensors}
-    return Variant((dtypes,), stages, tuple(steps), tensors, tuple(workspace.values()))
+    return Variant(
+        (dtypes,),
+        stages,
+        tuple(steps),
+        tensors,
+        tuple(workspace.values()),
+        any(tensor.is_list for tensor in spec.inputs),
+    )
 
 
 def _wrong(spec: OpSpec, pointer: str, message: str, help: str | None) -> SpecError:
