@@ -94,6 +94,21 @@ def test_statuses_of_host_functions_are_the_documented_ones(tmp_path: Path) -> N
     subprocess.run([*argv, str(source)], check=True)
 
 
+def test_a_plain_zero_is_the_index_of_a_description(run_program) -> None:
+    # It was ambiguous: a null pointer to a name as well.
+    text = """
+#include <cstdio>
+#include "graph/operator.h"
+int main() {
+  ge::Operator op("Add");
+  op.UpdateInputDesc("x", ge::TensorDesc(ge::Shape({3, 5}), ge::FORMAT_ND, ge::DT_FLOAT16));
+  const bool is_same = op.GetInputDesc(0).GetDataType() == op.GetInputDesc("x").GetDataType();
+  std::printf("%d %d %zu", is_same, op.GetInputDesc(0).GetDataType(), op.GetInputDesc(0).GetShape().GetDimNum());
+}
+"""
+    assert run_program(text).split() == ["1", "1", "2"]
+
+
 TILING_DATA = """
 #include "register/tilingdata_base.h"
 namespace optiling {
