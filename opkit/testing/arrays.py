@@ -24,6 +24,7 @@ __all__ = [
     "part_dtype",
     "storage",
     "tensors_of",
+    "wide_parts",
     "widen",
     "widen_input",
 ]
@@ -57,6 +58,11 @@ def complex_parts(array: Array, dtype: DType) -> tuple[Array, DType]:
     part = part_dtype(dtype)
     contiguous = np.ascontiguousarray(array).reshape(array.shape)
     return contiguous.reshape(-1).view(np.dtype(part.numpy)).reshape(*array.shape, 2), part
+
+
+def wide_parts(values: Array) -> Array:
+    """Return wide complex numbers, flat, as real and imaginary parts in turn."""
+    return np.ascontiguousarray(values, np.complex128).reshape(-1).view(np.float64)
 
 
 def join_parts(parts: Array, dtype: DType) -> Array:

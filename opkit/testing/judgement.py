@@ -18,6 +18,7 @@ from opkit.testing.arrays import (
     is_float,
     narrow,
     tensors_of,
+    wide_parts,
     widen,
 )
 from opkit.testing.cases import output_tensors
@@ -187,8 +188,8 @@ def judge_parts(
                 golden, start = part.golden[number], starts[number]
                 second = None if part.second is None else part.second[number]
                 if pairs[number]:
-                    golden = _as_floats(golden)
-                    second = None if second is None else _as_floats(second)
+                    golden = wide_parts(golden)
+                    second = None if second is None else wide_parts(second)
                 end = start + golden.size
                 correction = corrections[number]
                 if correction is not None:
@@ -254,11 +255,6 @@ def judge_parts(
         else old
         for old, new, excuse in zip(plain, again, excuses, strict=True)
     ]
-
-
-def _as_floats(values: Array) -> Array:
-    """Return complex numbers, flat, as real and imaginary parts in turn."""
-    return np.ascontiguousarray(values, np.complex128).view(np.float64)
 
 
 def _either(one: Array | None, other: Array | None) -> Array | None:
