@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DTYPES", "DType", "dtype_names", "find_dtype"]
+__all__ = [
+    "COMPLEX_DTYPES",
+    "DTYPES",
+    "TENSOR_DTYPES",
+    "DType",
+    "dtype_names",
+    "find_dtype",
+    "find_tensor_dtype",
+]
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class DType:
     """The enumerator of `opkit::DType` (include/opkit/types.h)."""
     size_bytes: int
     numpy: str | None
-    """Storage type in NumPy; bfloat16 is carried as uint16."""
+    """Storage type in NumPy; bfloat16 is carried as uint16, complex32 as uint32."""
     torch: str | None
     aliases: tuple[str, ...] = ()
 
@@ -45,12 +53,26 @@ DTYPES = (
     DType("float64", "double", "DT_DOUBLE", 11, "F64", 8, "float64", "float64", ("double",)),
 )
 
+# What tensors of operators with host code of their own may hold. No instruction of these chips
+# takes a complex number, so kernels move one as a word: the code is the word's, the names are no
+# prototype's. Source: Ascend C API, complex32/complex64 (other chips alone have them).
+COMPLEX_DTYPES = (
+    DType("complex32", "complex32", "DT_COMPLEX32", 33, "U32", 4, "uint32", "complex32"),
+    DType("complex64", "complex64", "DT_COMPLEX64", 16, "U64", 8, "complex64", "complex64"),
+)
+TENSOR_DTYPES = DTYPES + COMPLEX_DTYPES
+
 _BY_NAME = {name: row for row in DTYPES for name in (row.name, *row.aliases)}
 
 
 def find_dtype(name: str) -> DType | None:
     """Return the row of a name or an alias, in any case; None if there is none."""
     return _BY_NAME.get(name.lower())
+
+
+def find_tensor_dtype(name: str) -> DType | None:
+    """Return the row of a type that some tensor may hold: also the complex ones."""
+    return find_dtype(name) or next((r for r in COMPLEX_DTYPES if r.name == name.lower()), None)
 
 
 def dtype_names() -> tuple[str, ...]:

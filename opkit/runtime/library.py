@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 import opkit
 from opkit import log
-from opkit.dtypes import DTYPES, DType, dtype_names, find_dtype
+from opkit.dtypes import TENSOR_DTYPES, DType, find_tensor_dtype
 from opkit.errors import SetupError, UsageError
 from opkit.runtime.allocation import zeros
 from opkit.runtime.device import load_emulator
@@ -39,7 +39,7 @@ GivenShapes: TypeAlias = Sequence[int] | Sequence[Sequence[int] | None]
 GivenDtypes: TypeAlias = str | Sequence[str | None]
 """The same of dtype names."""
 
-_BY_GE_VALUE = {row.ge_value: row for row in DTYPES}
+_BY_GE_VALUE = {row.ge_value: row for row in TENSOR_DTYPES}
 _REBUILD = 'run "opkit build" in the project again'
 
 
@@ -244,7 +244,7 @@ def _expected(
         if array is not None:
             shape = array.shape if shape is None else shape
             row = _dtype_of(f"[{op_type}] out[{index}]", array, name)
-        elif name is not None and (row := find_dtype(name)) is None:
+        elif name is not None and (row := find_tensor_dtype(name)) is None:
             raise UsageError(f'[{op_type}] out_dtype "{name}" is not a data type of the AI core')
         dims = None if shape is None else [int(dim) for dim in cast("Sequence[int]", shape)]
         expected.append((dims, -1 if row is None else row.ge_value))
@@ -299,12 +299,12 @@ def _carried(where: str, value: npt.ArrayLike, name: str | None) -> tuple[_Array
 
 
 def _dtype_of(where: str, array: _Array, name: str | None) -> DType:
-    row = find_dtype(array.dtype.name if name is None else name)
+    row = find_tensor_dtype(array.dtype.name if name is None else name)
     if row is None:
         given = array.dtype.name if name is None else name
         raise UsageError(
             f'{where}: "{given}" is not a data type of the AI core',
-            help=f"convert the array to one of {', '.join(dtype_names()[: len(DTYPES)])}",
+            help=f"convert the array to one of {', '.join(row.name for row in TENSOR_DTYPES)}",
         )
     if array.dtype.name not in (row.numpy, row.name):
         raise UsageError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opkit.dtypes import DType, dtype_names, find_dtype
+from opkit.dtypes import DType, dtype_names, find_tensor_dtype
 from opkit.errors import PrecisionError, UsageError
 from opkit.schema import AttrValue
 from opkit.testing.arrays import Array, Input, storage, widen_input
@@ -128,7 +128,7 @@ class _Function:
 
 
 def _row(name: str) -> DType:
-    found = find_dtype(name)
+    found = find_tensor_dtype(name)
     if found is None:
         raise UsageError(f'"{name}" is not a data type', help="one of " + ", ".join(dtype_names()))
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from opkit.dtypes import DType, dtype_names, find_dtype
+from opkit.dtypes import DType, dtype_names, find_tensor_dtype
 from opkit.errors import UsageError
 from opkit.schema import AttrValue, OpSpec, nearest
 from opkit.testing.values import Source, check_distribution
@@ -79,7 +79,7 @@ class Entry:
 
     def dtype(self, value: object) -> DType:
         """Return a value as a data type."""
-        found = find_dtype(value) if isinstance(value, str) else None
+        found = find_tensor_dtype(value) if isinstance(value, str) else None
         if found is None:
             near = nearest(str(value), dtype_names())
             raise self.fail(

@@ -8,7 +8,17 @@ import numpy as np
 
 from opkit.dtypes import DType
 from opkit.errors import PrecisionError, UsageError
-from opkit.testing.arrays import Array, dtype_of, is_float, narrow, storage, widen
+from opkit.testing.arrays import (
+    Array,
+    complex_parts,
+    dtype_of,
+    is_complex,
+    is_float,
+    narrow,
+    storage,
+    wide_parts,
+    widen,
+)
 from opkit.testing.measures import Measure, Numbers
 from opkit.testing.picture import ErrorPicture, Painter
 from opkit.testing.standards import EXACT, ROUNDED, Standard, find_standard
@@ -369,7 +379,8 @@ def compare(
 
     Args:
         actual: what the operator wrote; bfloat16 is uint16 with `dtype` given.
-        golden: the reference, same shape; float64, or whole numbers.
+        golden: the reference, same shape; float64, whole numbers, or complex ones, of which real
+            and imaginary parts are compared.
         second: another result of the operator's own precision, as float64, same shape; the double
             benchmark and cann_bench measure errors by its errors.
         picture: also make an `ErrorPicture`.
@@ -386,6 +397,10 @@ def compare(
                 f"the result has shape {actual.shape}, the golden has {array.shape}",
                 help="compare InferShape in op_host with the golden",
             )
+    if is_complex(row):
+        actual, row = complex_parts(actual, row)
+        golden = wide_parts(golden)
+        second = None if second is None else wide_parts(second)
     comparer = Comparer(actual.shape, row, standard, picture=picture)
     wide = None if second is None else second.reshape(-1)
     comparer.add(storage(actual, row).reshape(-1), golden.reshape(-1), wide)

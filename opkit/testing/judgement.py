@@ -10,7 +10,17 @@ import numpy as np
 
 from opkit.dtypes import DType
 from opkit.errors import PrecisionError
-from opkit.testing.arrays import Array, Input, is_float, narrow, tensors_of, widen
+from opkit.testing.arrays import (
+    Array,
+    Input,
+    complex_parts,
+    is_complex,
+    is_float,
+    narrow,
+    tensors_of,
+    wide_parts,
+    widen,
+)
 from opkit.testing.cases import output_tensors
 from opkit.testing.comparison import Comparer, Comparison
 from opkit.testing.condition import (
@@ -149,6 +159,13 @@ def judge_parts(
     Raises:
         PrecisionError: the reference has outputs of other sizes.
     """
+    pairs = [is_complex(dtype) for dtype in dtypes]
+    # Complex numbers are judged as what they are made of.
+    floats = [
+        complex_parts(array, dtype) if is_pair else (array, dtype)
+        for array, dtype, is_pair in zip(actual, dtypes, pairs, strict=True)
+    ]
+    actual, dtypes = [array for array, _ in floats], [dtype for _, dtype in floats]
     flat = [array.reshape(-1) for array in actual]
     none: list[_Correction | None] = [None] * len(flat)
 
@@ -169,11 +186,14 @@ def judge_parts(
         for part in parts():
             for number, comparer in enumerate(comparers):
                 golden, start = part.golden[number], starts[number]
+                second = None if part.second is None else part.second[number]
+                if pairs[number]:
+                    golden = wide_parts(golden)
+                    second = None if second is None else wide_parts(second)
                 end = start + golden.size
                 correction = corrections[number]
                 if correction is not None:
                     golden = correction.applied(golden, start)
-                second = None if part.second is None else part.second[number]
                 comparer.add(flat[number][start:end], golden, second)
                 starts[number] = end
         if starts != [array.size for array in flat]:
@@ -185,7 +205,7 @@ def judge_parts(
 
     comparers = compared([None] * len(flat), none)
     plain = [comparer.finish() for comparer in comparers]
-    if not standard.forgives_cancellation or all(one.passed for one in plain):
+    if not standard.forgives_cancellation or all(one.passed for one in plain) or any(pairs):
         return plain
     if _is_surely_wrong(conditioned, inputs, flat, dtypes, plain):
         return plain

@@ -20,7 +20,7 @@ import numpy as np
 
 from opkit.errors import OpkitError, UsageError
 from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec
-from opkit.testing.arrays import Input, is_float
+from opkit.testing.arrays import Input, is_complex, is_float
 from opkit.testing.by_name import Found
 from opkit.testing.cases import LIST_LENGTH, Case, Shape, make_case, plain_attr
 from opkit.testing.expressions import evaluate_expression, is_expression, names_of
@@ -465,12 +465,14 @@ def _example(
         return None
     dtype = case.dtypes[index]
     kind = np.float64 if is_float(dtype) else np.bool_ if dtype.name == "bool" else np.int64
+    if is_complex(dtype):
+        kind = np.complex128
     if source is not None and source.values is not None:
         array = np.array(source.values * (math.prod(shape) // len(source.values)), kind)
         array = array.reshape(shape)
     else:
         least = 1.0 if source is None else source.low or 0.0
-        array = np.full(shape, least if kind is np.float64 else math.ceil(least), kind)
+        array = np.full(shape, least if is_float(dtype) else math.ceil(least), kind)
     if spec.inputs[index].param_type == "dynamic":
         return [array] * LIST_LENGTH
     return array

@@ -20,6 +20,7 @@ from opkit.schema import AttrValue, OpSpec
 from opkit.testing.arrays import (
     Array,
     Input,
+    is_complex,
     is_float,
     narrow,
     tensors_of,
@@ -219,7 +220,7 @@ class Reference:
         """Return results of the operator's own precision: computed in float32, rounded to it."""
         case = self.case
         single = [
-            _single(widen_input(value, dtype), is_float(dtype))
+            _single(widen_input(value, dtype), dtype)
             for value, dtype in zip(inputs, case.dtypes, strict=False)
         ]
         if case.golden and is_expression(case.golden):
@@ -236,7 +237,7 @@ class Reference:
         dtypes = [dtype for _, dtype in output_tensors(case, self.spec)]
         return tuple(
             widen(narrow(output, dtype), dtype)
-            if is_float(dtype) and not is_unsaid(output)
+            if (is_float(dtype) or is_complex(dtype)) and not is_unsaid(output)
             else output
             for output, dtype in zip(found, dtypes, strict=True)
         )
@@ -291,12 +292,13 @@ def _whole_in_range(output: Array, dtype: DType, actual: Array | None) -> Array:
     return np.where((saturated != output) & (actual == saturated), saturated, wrapped)
 
 
-def _single(value: Input, is_floating: bool) -> Input:
-    if value is None or not is_floating:
+def _single(value: Input, dtype: DType) -> Input:
+    kind = np.float32 if is_float(dtype) else np.complex64 if is_complex(dtype) else None
+    if value is None or kind is None:
         return value
     if isinstance(value, list):
-        return [array.astype(np.float32) for array in value]
-    return value.astype(np.float32)
+        return [array.astype(kind) for array in value]
+    return value.astype(kind)
 
 
 def _records(case: Case, spec: OpSpec, wide: Sequence[Input]) -> list[object]:

@@ -16,7 +16,7 @@ import numpy as np
 from opkit.dtypes import DType
 from opkit.errors import UsageError
 from opkit.schema import nearest
-from opkit.testing.arrays import Array, is_float, narrow
+from opkit.testing.arrays import Array, is_complex, is_float, join_parts, narrow, part_dtype
 from opkit.testing.measures import format_numbers
 
 __all__ = ["DISTRIBUTIONS", "EDGES", "Source", "check_distribution", "make_values"]
@@ -172,6 +172,8 @@ def make_values(
     Raises:
         UsageError: a file or a list of another length than the shape has elements.
     """
+    if is_complex(dtype):
+        return join_parts(make_values(stream, (*shape, 2), part_dtype(dtype), source), dtype)
     if source.file is not None:
         return _from_file(source.file, shape, dtype)
     if source.values is not None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from opkit.dtypes import find_dtype
+from opkit.dtypes import find_tensor_dtype
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, TensorSpec
 
@@ -88,5 +88,5 @@ def _names(params: Iterable[Any]) -> Iterator[str | None]:
     for param in params:
         first = (param[0] if param else None) if isinstance(param, list) else param
         name = None if first is None else str(first["dtype"])
-        row = None if name is None else find_dtype(name)
+        row = None if name is None else find_tensor_dtype(name)
         yield name if row is None else row.name

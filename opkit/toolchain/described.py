@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opkit import emulator
-from opkit.dtypes import DTYPES, DType
+from opkit.dtypes import TENSOR_DTYPES, DType
 from opkit.errors import BuildError
 from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec, snake_case
 from opkit.toolchain.own_command import WITHOUT_FOLDER
@@ -26,7 +26,7 @@ __all__ = [
     "parse_description",
 ]
 
-_DTYPE_BY_GE_VALUE = {row.ge_value: row for row in DTYPES}
+_DTYPE_BY_GE_VALUE = {row.ge_value: row for row in TENSOR_DTYPES}
 _FORMAT = re.compile(r"#define FORMAT_(\w+) (\d+)")
 
 # A process of its own: a host library runs code when it is loaded, and cannot be unloaded.

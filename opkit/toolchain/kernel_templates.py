@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from opkit.dtypes import DTYPES
+from opkit.dtypes import TENSOR_DTYPES
 from opkit.errors import BuildError
 from opkit.schema import snake_case
 from opkit.toolchain.launch_rewrite import TASK_TYPES
@@ -37,7 +37,7 @@ _WIDTHS = {"DTYPE": 8, "DATATYPE": 8, "FORMAT": 8, "BOOL": 1, "KERNEL_TYPE": 8}
 _KEY_BITS = 64
 # A compiler takes minutes for as many; the documents name no limit.
 _MOST_INSTANCES = 4096
-_C_TYPES = {row.ge.removeprefix("DT_"): row for row in DTYPES}
+_C_TYPES = {row.ge.removeprefix("DT_"): row for row in TENSOR_DTYPES}
 _SUFFIX = re.compile(r"(?<=[0-9a-fA-F])[uUlL]+$")
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,

@@ -17,6 +17,7 @@ from pathlib import Path
 from opkit.chips import all_chips
 from opkit.errors import UsageError
 from opkit.schema import snake_case
+from opkit.toolchain.included import folders_of, included_files
 from opkit.toolchain.operator_library import OperatorLibrary, find_library
 
 __all__ = ["LISTING_SUFFIX", "KernelFile", "Tree", "read_folder", "read_listing"]
@@ -43,7 +44,10 @@ _SUFFIXES = frozenset((".cpp", ".cc", ".cxx"))
 # Not the operators' own: unit tests, and sources for chips with another instruction set.
 _FOREIGN_FOLDERS = frozenset(("tests", "test", "ut", "arch35", "op_api", "build", "build_out"))
 # What computes with the vendor's tilings for those; opkit's headers have their names alone.
-_FOREIGN_TILING = re.compile(r"\bElewiseBaseTiling\s+\w|\bDoTiling\s*<")
+_FOREIGN_TILING = re.compile(
+    r"\bElewiseBaseTiling\s+\w|\bDoTiling\s*<|\bBroadcastBaseTiling\s*<|\bTiling4ReduceOp\s*<"
+    r"|\bGEN_REDUCE_TILING_KEY\s*\("
+)
 _ENTRY = re.compile(
     r"__global__(?:\s+(?:__aicore__|__vector__|__cube__|__mix__\s*\([^)]*\)|\[\w+\]))*\s+void\s+(\w+)\s*\("
 )
@@ -128,16 +132,30 @@ class Tree:
             candidates += [path for path in self.kernel_sources if path.stem == stem]
         candidates += self.kernel_sources
         for path in candidates:
-            entries = _ENTRY.findall(_without_comments(path))
+            is_its_own = path in named or path.stem in (op_file, name)
+            entries = self._entries(path, with_included=is_its_own)
             if name in entries:
                 return KernelFile(path, name)
-            is_its_own = path in named or path.stem in (op_file, name)
             if is_its_own and len(set(entries)) == 1:
                 return KernelFile(path, entries[0])
         raise UsageError(
             f"{self.root}: {op} has no kernel: no function {name} in {self._where()}",
             help=f"name the file {name}.cpp, or its function {name}",
         )
+
+    def _entries(self, source: Path, *, with_included: bool) -> list[str]:
+        """Return the functions that a source launches, or else those that its headers do.
+
+        A header may define the function, or a macro that does so for each chip's source.
+        """
+        entries = _ENTRY.findall(_without_comments(_text(source)))
+        if entries or not with_included:
+            return entries
+        return [
+            entry
+            for _, text in included_files(source, folders_of(self.kernel_includes))
+            for entry in _ENTRY.findall(_without_comments(text))
+        ]
 
     def kernel_options(self, op: str, *, soc_config: str) -> tuple[str, ...]:
         """Return an operator's kernel's macros, as CMake gives them, and its include folders."""
@@ -210,11 +228,7 @@ def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache
     return replace(
         tree,
         root=library.root,
-        host_sources=tuple(
-            path
-            for path in sources
-            if not _FOREIGN_TILING.search(path.read_text(encoding="utf-8", errors="replace"))
-        ),
+        host_sources=tuple(path for path in sources if not _FOREIGN_TILING.search(_text(path))),
         host_options=(
             *(f"-D{name}" for name in library.host_definitions()),
             *_include_options(includes),
@@ -327,9 +341,12 @@ def _values(word: str, variables: Mapping[str, str]) -> list[str]:
 def _cmake_texts(root: Path) -> Iterable[str]:
     for path in (root / "CMakeLists.txt", *sorted((root / _KERNEL).rglob("CMakeLists.txt"))):
         if path.is_file():
-            yield _COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
+            yield _COMMENT.sub("", _text(path))
 
 
-def _without_comments(path: Path) -> str:
-    text = path.read_text(encoding="utf-8", errors="replace")
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _without_comments(text: str) -> str:
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)

@@ -47,6 +47,21 @@ def test_blocks_combine_into_one_output(compile_kernel, operation, kind) -> None
     np.testing.assert_array_equal(y, expected)
 
 
+def test_a_type_without_atomic_writes_is_refused_where_it_is_reached(compile_kernel) -> None:
+    # It did not compile: kernels for several types with it in a branch had no variant at all.
+    text = kernel_of("SetAtomicAdd", "uint8_t").replace(
+        "SetAtomicAdd<", "if (y != nullptr) SetAtomicAdd<"
+    )
+    kernel = compile_kernel(text)
+    x = np.ones((1, COUNT), np.uint8)
+    with pytest.raises(KernelFault, match="atomic writes work on int8_t"):
+        kernel(x, np.zeros(COUNT, np.uint8))
+    passed_by = compile_kernel(text.replace("y != nullptr", "y == nullptr"))
+    y = np.zeros(COUNT, np.uint8)
+    passed_by(x, y)
+    np.testing.assert_array_equal(y, x[0])
+
+
 def test_bfloat16_adds_with_one_rounding(compile_kernel) -> None:
     x = np.array([1.0] * 16 + [0.00390625] * 16, dtype=np.float32).view(np.uint32) >> 16
     y = np.full(32, 1.0, dtype=np.float32).view(np.uint32) >> 16

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from opkit import emulator
-from opkit.dtypes import DTYPES
+from opkit.dtypes import DTYPES, TENSOR_DTYPES
 from opkit.schema import json_schema, snake_case
+from opkit.toolchain import find_compiler
 
 Run = Callable[[str], str]
 
@@ -62,7 +63,7 @@ def test_the_constants_of_kernels_are_the_numbers_of_the_enumerators(run_program
     types = (emulator.include_dir() / "graph/types.h").read_text()
     enumerators = set(re.findall(r"^  ((?:DT|FORMAT)_\w+) = \d+,?$", types, re.MULTILINE))
     assert enumerators - {"FORMAT_RESERVED"} <= set(constants)
-    assert {row.ge for row in DTYPES} <= set(constants)
+    assert {row.ge for row in TENSOR_DTYPES} <= set(constants)
     formats = json_schema()["$defs"]["format"]["enum"]
     assert {f"FORMAT_{name}" for name in formats} <= set(constants)
 
@@ -71,8 +72,41 @@ def test_the_library_carries_the_same_dtypes_under_the_same_names() -> None:
     header = Path(__file__).parents[2] / "opkit/emulator/src/host/dtypes.h"
     rows = re.findall(r'\{(\d+), "(\w+)", (\d+)\}', header.read_text())
     assert [(int(number), name, int(size)) for number, name, size in rows] == [
-        (row.ge_value, row.name, row.size_bytes) for row in DTYPES
+        (row.ge_value, row.name, row.size_bytes) for row in TENSOR_DTYPES
     ]
+
+
+def test_statuses_of_host_functions_are_the_documented_ones(tmp_path: Path) -> None:
+    # GRAPH_PARAM_OUT_OF_RANGE was another number, most of the names were missing.
+    values = {
+        "GRAPH_FAILED": 0xFFFFFFFF,
+        "GRAPH_PARAM_INVALID": 50331649,
+        "GRAPH_NOT_CHANGED": 1343242304,
+        "GRAPH_PARAM_OUT_OF_RANGE": 50331644,
+        "GRAPH_NULL_PTR": 50331538,
+        "GRAPH_MEMSET_FAILED": 50331536,
+        "GRAPH_MUL_OVERFLOW": 50331427,
+    }
+    checks = "".join(f"static_assert(ge::{name} == {value}u);\n" for name, value in values.items())
+    source = tmp_path / "statuses.cpp"
+    source.write_text(f'#include "graph/types.h"\n{checks}')
+    argv = [*find_compiler().argv, "-std=c++17", "-fsyntax-only", "-I", str(emulator.include_dir())]
+    subprocess.run([*argv, str(source)], check=True)
+
+
+def test_a_plain_zero_is_the_index_of_a_description(run_program) -> None:
+    # It was ambiguous: a null pointer to a name as well.
+    text = """
+#include <cstdio>
+#include "graph/operator.h"
+int main() {
+  ge::Operator op("Add");
+  op.UpdateInputDesc("x", ge::TensorDesc(ge::Shape({3, 5}), ge::FORMAT_ND, ge::DT_FLOAT16));
+  const bool is_same = op.GetInputDesc(0).GetDataType() == op.GetInputDesc("x").GetDataType();
+  std::printf("%d %d %zu", is_same, op.GetInputDesc(0).GetDataType(), op.GetInputDesc(0).GetShape().GetDimNum());
+}
+"""
+    assert run_program(text).split() == ["1", "1", "2"]
 
 
 TILING_DATA = """

@@ -151,6 +151,29 @@ def test_cmake_says_which_kernel_file_is_whose(tmp_path: Path) -> None:
         tree.find_kernel("MulCustom", None, soc_config="ascend910b")
 
 
+def test_a_header_may_define_the_function_that_is_launched(tmp_path: Path) -> None:
+    # Sources for several chips that share a macro with the function had no kernel.
+    kernel = tmp_path / "op_kernel"
+    kernel.mkdir()
+    (kernel / "add_custom.cpp").write_text('#include "add_custom.h"\nADD_ENTRY(Add)\n')
+    (kernel / "add_custom.h").write_text('#include "common.h"\n')
+    (kernel / "common.h").write_text(
+        "// __global__ __aicore__ void not_this(GM_ADDR x)\n"
+        "#define ADD_ENTRY(Kernel)                                        \\\n"
+        '    extern "C" __global__ __aicore__ void add_custom(GM_ADDR x)  \\\n'
+        "    { Kernel(x); }\n"
+    )
+    (tmp_path / "op_host").mkdir()
+    (tmp_path / "op_host/add_custom.cpp").touch()
+    tree = read_folder(tmp_path, cache=tmp_path)
+    assert tree is not None
+    found = tree.find_kernel("AddCustom", None, soc_config="ascend910b")
+    assert (found.source.name, found.entry) == ("add_custom.cpp", "add_custom")
+    # A file of another name that includes the same header is no operator's of its own.
+    with pytest.raises(UsageError, match="MulCustom has no kernel"):
+        tree.find_kernel("MulCustom", None, soc_config="ascend910b")
+
+
 def test_a_listing_names_files_of_a_flat_folder_by_chip(tmp_path: Path) -> None:
     for name in ("a b.cpp", "other.cpp", "host.cpp"):
         (tmp_path / name).write_text("__global__ __aicore__ void add(GM_ADDR x) {}\n")

@@ -53,11 +53,10 @@ class Operator {
   size_t GetInputsSize() const { return inputs_.size(); }
   size_t GetOutputsSize() const { return outputs_.size(); }
 
-  TensorDesc GetInputDesc(const char* name) const { return find(inputs_, name); }
+  // Of a pointer, too, there is the string's alone: a plain 0 is an index.
   TensorDesc GetInputDesc(const std::string& name) const { return find(inputs_, name); }
   TensorDesc GetInputDesc(uint32_t index) const { return at(inputs_, index); }
   TensorDesc GetInputDescByName(const char* name) const { return find(inputs_, name); }
-  TensorDesc GetOutputDesc(const char* name) const { return find(outputs_, name); }
   TensorDesc GetOutputDesc(const std::string& name) const { return find(outputs_, name); }
   TensorDesc GetOutputDesc(uint32_t index) const { return at(outputs_, index); }
   TensorDesc GetOutputDescByName(const char* name) const { return find(outputs_, name); }

@@ -13,9 +13,9 @@ struct DtypeRow {
 };
 
 constexpr DtypeRow kDtypes[] = {
-    {1, "float16", 2}, {0, "float32", 4}, {27, "bfloat16", 2}, {2, "int8", 1},   {4, "uint8", 1},
-    {6, "int16", 2},   {7, "uint16", 2},  {3, "int32", 4},     {8, "uint32", 4}, {9, "int64", 8},
-    {10, "uint64", 8}, {12, "bool", 1},   {11, "float64", 8},
+    {1, "float16", 2}, {0, "float32", 4}, {27, "bfloat16", 2}, {2, "int8", 1},       {4, "uint8", 1},
+    {6, "int16", 2},   {7, "uint16", 2},  {3, "int32", 4},     {8, "uint32", 4},     {9, "int64", 8},
+    {10, "uint64", 8}, {12, "bool", 1},   {11, "float64", 8},  {33, "complex32", 4}, {16, "complex64", 8},
 };
 
 inline const DtypeRow* find_dtype(int32_t number) {

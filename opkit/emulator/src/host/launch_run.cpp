@@ -149,6 +149,8 @@ int poison_byte(int32_t dtype) {
     case ge::DT_FLOAT:
     case ge::DT_FLOAT16:
     case ge::DT_BF16:
+    case ge::DT_COMPLEX32:
+    case ge::DT_COMPLEX64:
     case ge::DT_DOUBLE: return 0xff;
     default: return 0x7f;
   }

@@ -61,6 +61,7 @@ void Worker::work(LaunchState& launch, const DeviceConfig& config) {
   thread_worker = this;
   launch_ = &launch;
   config_ = config;
+  block_locals_.reset();
   for (;;) {
     const uint64_t seen = launch.epoch.load();
     abandon_waiting(true);
@@ -119,12 +120,15 @@ bool Worker::resume_yielded() {
 }
 
 void Worker::enter(std::unique_ptr<CoreSlot> slot, bool is_new) {
+  if (!is_new) restore_block_locals(*block_locals_, slot->block_locals);
   running_slot_ = slot.get();
   set_running_core(&slot->running);
   const FiberState state = is_new ? slot->fiber.start(run_kernel, launch_) : slot->fiber.resume();
   running_slot_ = nullptr;
   set_running_core(nullptr);
   if (state == FiberState::Suspended) {
+    if (!block_locals_) block_locals_ = find_block_locals(launch_->launch->invoke);
+    save_block_locals(*block_locals_, slot->block_locals);
     waiting_.push_back(std::move(slot));
     return;
   }

@@ -4,9 +4,11 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "core/launch_state.h"
+#include "sched/block_local.h"
 #include "sched/fiber.h"
 
 namespace opkit {
@@ -17,8 +19,9 @@ struct CoreSlot {
   RunningCore running;
   bool (*ready)(void*) = nullptr;  ///< while it waits: whether it may go on; null: it has only given way
   void* ready_context = nullptr;
-  Instr waiting_instr;      ///< while it waits: where
-  std::string waiting_for;  ///< while it waits: for what
+  Instr waiting_instr;                ///< while it waits: where
+  std::string waiting_for;            ///< while it waits: for what
+  std::vector<uint8_t> block_locals;  ///< while it waits
   uint8_t* memory = nullptr;
   size_t memory_bytes = 0;
   const Chip* memory_chip = nullptr;
@@ -52,6 +55,7 @@ class Worker {
 
   LaunchState* launch_ = nullptr;
   DeviceConfig config_;
+  std::optional<BlockLocals> block_locals_;  ///< of the launch's kernel, once one of its cores has waited
   CoreSlot* running_slot_ = nullptr;
   std::vector<std::unique_ptr<CoreSlot>> idle_;
   std::vector<std::unique_ptr<CoreSlot>> waiting_;

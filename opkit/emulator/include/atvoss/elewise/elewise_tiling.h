@@ -1,11 +1,4 @@
-/// Names of the vendor's tilings for chips whose kernels compute in vector registers. Host code that serves several
-/// chips mentions them; sources that use them are for other chips than those known here, and are left out.
+/// Names of the vendor's element-wise tilings by another of their paths.
 #pragma once
 
-namespace Ops::Base {
-
-class ElewiseBaseTiling;
-struct EleBaseTilingData;
-struct EleBaseTilingDataV2;
-
-}  // namespace Ops::Base
+#include "op_common/atvoss/elewise/elewise_tiling.h"

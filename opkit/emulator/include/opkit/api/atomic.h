@@ -21,24 +21,28 @@ constexpr bool is_atomic_type =
 
 namespace AscendC {
 
+/// Of other types where it is reached: kernels for several types have it in a branch that such a type never takes.
 template <typename T>
-inline void SetAtomicType() {
-  static_assert(opkit::is_atomic_type<T>, "atomic writes work on int8_t, int16_t, int32_t, half, bfloat16_t and float");
-  opkit::set_atomic_dtype(opkit::dtype_of<T>());
+inline void SetAtomicType(opkit::Where where = opkit::Where::here()) {
+  if constexpr (opkit::is_atomic_type<T>) {
+    opkit::set_atomic_dtype(opkit::dtype_of<T>());
+  } else {
+    opkit::illegal_operand("atomic writes work on int8_t, int16_t, int32_t, half, bfloat16_t and float", where);
+  }
 }
 template <typename T>
-inline void SetAtomicAdd() {
-  SetAtomicType<T>();
+inline void SetAtomicAdd(opkit::Where where = opkit::Where::here()) {
+  SetAtomicType<T>(where);
   opkit::set_atomic_operation(1);
 }
 template <typename T>
-inline void SetAtomicMax() {
-  SetAtomicType<T>();
+inline void SetAtomicMax(opkit::Where where = opkit::Where::here()) {
+  SetAtomicType<T>(where);
   opkit::set_atomic_operation(2);
 }
 template <typename T>
-inline void SetAtomicMin() {
-  SetAtomicType<T>();
+inline void SetAtomicMin(opkit::Where where = opkit::Where::here()) {
+  SetAtomicType<T>(where);
   opkit::set_atomic_operation(3);
 }
 inline void SetAtomicNone() { opkit::set_atomic_operation(0); }

@@ -11,6 +11,8 @@
 #define __aicore__
 #define __global__
 #define __gm__
+/// Before `__inline__` and a type: a variable that each core has for itself (src/sched/block_local.h).
+#define __BLOCK_LOCAL__ thread_local
 #define __ubuf__
 #define __cbuf__
 #define __ca__

@@ -72,6 +72,12 @@ using float16_t = half;
 using float32_t = float;
 #define __bf16 bfloat16_t
 
+// What DTYPE_X of a complex tensor is. These chips have no complex types of their own, and kernels that need a name
+// give it themselves, as this very alias: numbers are moved as words, and no instruction takes them. Source: Ascend C
+// API, complex32/complex64; which words: public kernels for these chips.
+using complex32 = uint32_t;
+using complex64 = uint64_t;
+
 namespace AscendC {
 
 /// Two of them share a byte. It names the elements of tensors; there are no scalars of it.

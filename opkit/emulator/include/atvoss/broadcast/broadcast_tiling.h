@@ -1,0 +1,4 @@
+/// Names of the vendor's tilings of broadcasts by another of their paths.
+#pragma once
+
+#include "op_common/atvoss/broadcast/broadcast_tiling.h"

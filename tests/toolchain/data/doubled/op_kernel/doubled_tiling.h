@@ -1,0 +1,7 @@
+#pragma once
+
+#include <cstdint>
+
+struct DoubledTiling {
+  uint32_t length;
+};
