@@ -359,6 +359,20 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together(((batch, rows, 3 * size), (3 * size,)), {"num_heads": heads})
         for batch, rows, size, heads in ((1, 1, 16, 1), (2, 5, 48, 3), (3, 17, 128, 4))
     ),
+    "unfold_grad": tuple(
+        Together(
+            (
+                (*whole[:dim], (whole[dim] - size) // step + 1, *whole[dim + 1 :], size),
+                (len(whole),),
+            ),
+            {"dim": dim, "size": size, "step": step},
+            {"input_sizes": _given(*whole)},
+        )
+        for whole, dim, size, step in (
+            *(((31,), 0, 4, 3), ((7, 33), 1, 5, 2), ((7, 33), 0, 3, 1), ((3, 5, 65), 2, 8, 8)),
+            *(((2, 3, 17, 19), 2, 4, 5), ((97, 1031), 1, 16, 7)),
+        )
+    ),
     "weight_quant_batch_matmul_v2": tuple(
         Together(
             (
