@@ -250,6 +250,10 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
             ((3, 2), (2, 2), (0, 0, 1, 1), True),
         )
     ),
+    "modulate_grad": tuple(
+        Together((whole, whole, (whole[0], whole[2]), (whole[0], whole[2])))
+        for whole in ((1, 1, 8), (1, 7, 33), (3, 5, 65), (2, 17, 19), (5, 3, 130), (97, 2, 1031))
+    ),
     "mul_addn": tuple(
         Together(((batch, rows, 1), (batch, 1, columns)), {"N": LIST_LENGTH})
         for batch, rows, columns in ((1, 8, 8), (3, 7, 33), (2, 65, 129))
@@ -303,7 +307,7 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together(
             (shape, shape[-1:], shape[-1:], (1,), (1,)),
             {},
-            {"scale": _MULTIPLIES, "offset": _POINTS},
+            {"scale": _DIVIDES, "offset": _POINTS},
         )
         for shape in ((1, 64), *_ROWS)
     ),
@@ -347,13 +351,8 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         for points in (None, (1, shape[-1]))
     ),
     "thnn_fused_lstm_cell": tuple(
-        Together(
-            (
-                *((rows, 4 * hidden), (rows, 4 * hidden), (rows, hidden)),
-                *([(4 * hidden,)] * 2 if biased else ()),
-            )
-        )
-        for rows, hidden, biased in ((1, 8, True), (3, 33, True), (17, 65, False), (5, 257, True))
+        Together(((rows, 4 * size), (rows, 4 * size), (rows, size), (4 * size,), (4 * size,)))
+        for rows, size in ((1, 8), (3, 33), (17, 65), (5, 257))
     ),
     "transform_bias_rescale_qkv": tuple(
         Together(((batch, rows, 3 * size), (3 * size,)), {"num_heads": heads})

@@ -413,9 +413,11 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "mat_mul": _MATRICES,
     "matmul_fp32": _MATRICES,
     "modulate": (f"{{0}}{_MODULATED}",),
+    # By the page of its function; the overview beside it adds 1 to the scale.
     "modulate_grad": (
-        "({dy} * (1 + {1}.unsqueeze(-2)), torch.sum({dy} * {0}, -2), torch.sum({dy}, -2))"
-        " if {1}.shape == {2}.shape == {0}[..., 0, :].shape else None",
+        "({dy} * {1}.unsqueeze(-2), torch.sum({dy} * {0}, -2), torch.sum({dy}, -2))"
+        " if {dy}.shape == {0}.shape and {0}.dim() == 3"
+        " and {1}.shape == {2}.shape == {0}[..., 0, :].shape else None",
     ),
     "mul_addn": ("sum(a * b for a, b in zip({0}, {1}))",),
     "mul_no_nan": ("torch.where({1} == 0, 0.0, {0} * {1})",),

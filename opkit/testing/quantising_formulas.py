@@ -159,8 +159,9 @@ QUANTISING: dict[str, tuple[str, ...]] = {
         " if axis == -1 and additional_output and {4}.shape == {5}.shape == {2}.shape"
         " and {2}.dim() == 1 else None",
     ),
+    # By the page of its function; the overview beside it multiplies.
     "rms_norm_quant": (
-        f"({_of(_NORMED, X='{0}', W='{1}')} + {{2}}) * {{3}} + {{4}}"
+        f"({_of(_NORMED, X='{0}', W='{1}')} + {{2}}) / {{3}} + {{4}}"
         " if not high_precision_mode and not gemma_mode and {1}.dim() == {2}.dim() == 1"
         " and {3}.shape == {4}.shape == (1,) else None",
     ),

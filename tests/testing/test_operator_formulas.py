@@ -137,11 +137,14 @@ def test_a_step_of_adam_with_an_average_of_what_it_updates(mode: int, corrects: 
 def test_gradients_of_modulation_are_sums_over_each_matrix() -> None:
     x, dy, scale, shift = _normal((2, 3, 5), (2, 3, 5), (2, 5), (2, 5))
     expected = _differentiated(
-        lambda torch, x, a, b: x * (1 + a[:, None]) + b[:, None], dy, x, scale, shift
+        lambda torch, x, a, b: x * a[:, None] + b[:, None], dy, x, scale, shift
     )
     spec = operator("ModulateGrad", "grad_Output Input Scale? Shift?", "a b c")
     for one, other in zip(_given(spec, dy, x, scale, shift), expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-10)
+    # A row that fits by broadcasting is no input of the operator's.
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, dy[:1, :1], x[0, :1], scale[0], shift[0])
 
 
 def test_gradients_of_batch_norm_over_cores_take_its_means() -> None:

@@ -173,7 +173,7 @@ def test_a_root_norm_is_quantised_with_what_is_added_before_or_after() -> None:
     attrs["div_mode"] = False
     given = _given(spec, x1, x2, gamma, one, *[None] * 4, output_res=True, **attrs)
     _are_close(given, (norm * one, None, None, norm))
-    x, scale, offset = x1, np.array([3.0]), np.array([2])
+    x, scale, offset = x1, np.array([0.25]), np.array([2])
     spec = operator(
         "RmsNormQuant",
         "x gamma beta scale offset:int8",
@@ -182,7 +182,7 @@ def test_a_root_norm_is_quantised_with_what_is_added_before_or_after() -> None:
     )
     attrs = {"epsilon": RMS_EPSILON, "high_precision_mode": False, "gemma_mode": False}
     given = _given(spec, x, gamma, bias, scale, offset, dst_type=2, **attrs)
-    _are_close(given, ((_rms_normed(x, gamma) + bias) * 3 + 2,))
+    _are_close(given, ((_rms_normed(x, gamma) + bias) * 4 + 2,))
 
 
 @pytest.mark.parametrize("left", [True, False])
