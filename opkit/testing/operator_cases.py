@@ -195,6 +195,22 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         )
         for whole in ((7, 33), (3, 5, 65), (2, 3, 17, 19))
     ),
+    "cdist_grad": tuple(
+        Together(
+            (
+                (*batch, rows, others),
+                (*batch, rows, size),
+                (*batch, others, size),
+                (*batch, rows, others),
+            ),
+            {"p": power},
+            {"cdist": _POSITIVE},
+        )
+        for batch, rows, others, size in (
+            *(((), 7, 5, 33), ((3,), 5, 9, 65), ((), 31, 17, 131), ((2, 3), 7, 3, 19)),
+        )
+        for power in (1.0, 2.0)
+    ),
     "cross_entropy_grad": tuple(
         Together(((rows, classes), (rows,)), {}, {"target": _places(classes)})
         for rows, classes in ((1, 8), (7, 33), (97, 257))

@@ -280,6 +280,12 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         "torch.clone({0}).double() if dst_type in (0, 1, 11, 27)"
         " else {0} != 0 if dst_type == 12 else {0}.long()",
     ),
+    # Torch's does not look at shapes, and reads behind what is shorter.
+    "cdist_grad": (
+        "torch.ops.aten._cdist_backward({dy}, {0}, {1}, p, {2}) if {dy}.dim() > 1"
+        " and {2}.shape == {dy}.shape == (*{0}.shape[:-1], {1}.shape[-2])"
+        " and {1}.shape == (*{0}.shape[:-2], {1}.shape[-2], {0}.shape[-1]) else None",
+    ),
     "circular_pad": (f"torch.nn.functional.pad({{0}}, {_PADS}, 'circular')",),
     "circular_pad_grad": (_PADDED_GRADIENT.replace("MODE", "'circular'"),),
     "clip_by_value": ("torch.clamp({0}, {1}.item(), {2}.item())",),

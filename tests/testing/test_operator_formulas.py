@@ -382,3 +382,18 @@ def test_a_product_with_rows_of_weights_goes_through_gelu() -> None:
         np.testing.assert_allclose(given, expected.numpy(), atol=1e-12)
     with pytest.raises(OperatorError, match="it gives nothing"):
         _given(spec, x, weight, None, approximate=0)
+
+
+def test_gradients_of_distances_are_autograds_and_want_a_distance_for_each_pair() -> None:
+    torch = pytest.importorskip("torch")
+    dy, x1, x2 = _normal((2, 3, 4), (2, 3, 5), (2, 4, 5))
+    spec = operator("CdistGrad", "grad_output x1 x2 cdist", "grad_x1", "p:float=2.0")
+    left = torch.tensor(x1, requires_grad=True)
+    distances = torch.cdist(left, torch.tensor(x2), 2.0)
+    distances.backward(torch.tensor(dy))
+    cdist = distances.detach().numpy()
+    (given,) = _given(spec, dy, x1, x2, cdist, p=2.0)
+    np.testing.assert_allclose(given, left.grad.numpy(), atol=1e-9)
+    # As many distances as rows were taken, and what lies behind them.
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, x1, x1, x1, x1, p=2.0)
