@@ -3,8 +3,8 @@
 Host code need not check what the documents exclude, so a case beyond them tells nothing.
 
 Sources: README.md and the pages of docs/ beside each operator of the vendor's public libraries,
-whose tables have a row a parameter, with a column 维度(shape), and which say in sentences what is
-taken only (仅支持).
+whose tables have a row a parameter, with a column 维度(shape), and which say in sentences which
+axes there are (形状为) and what is taken only (仅支持).
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ _ONLY_A_RANGE = re.compile(rf"{_NUMBER}{_TO}{_NUMBER}\s*维?")
 _ONLY_ONE = re.compile(rf"{_NUMBER}\s*维?")
 # Axes by their names, `(batch, m, k)`; numbers alone are a range, and dots any number of axes.
 _NAMED = re.compile(r"[\[(（](?=[^\])）]*[A-Za-z])([\w\s,，]*)[\])）]")
+# Sentences that name the axes, as `shape为(N, C)或者(C)`.
+_SHAPES = re.compile(
+    rf"(?:shape|形状)\s*(?:是|为)\s*({_NAMED.pattern}(?:\s*(?:或者?|、|/)\s*{_NAMED.pattern})*)(?!\s*或)"
+)
 # Sentences, such as those of `仅支持2维`, `维度为4维` and `支持2-8维`.
 _RANGE = re.compile(rf"支持\s*{_NUMBER}{_TO}{_NUMBER}\s*维")
 _ONE = re.compile(
@@ -69,7 +73,8 @@ def _ranks_of_page(page: Path, inputs: Sequence[str]) -> tuple[int, int] | None:
     first = own or [row for row in rows if _is_of(row, _INPUT)][:1]
     for row in first:
         said = _ranks_of_cell(row[column]) if 0 < column < len(row) else None
-        said = said or _ranks_of_sentence(" ".join(row[1:]))
+        sentence = " ".join(row[1:])
+        said = said or _ranks_of_shapes(sentence) or _ranks_of_sentence(sentence)
         if said is not None:
             return said
     for row in rows:
@@ -114,6 +119,12 @@ def _ranks_of_cell(cell: str) -> tuple[int, int] | None:
     named = [_NAMED.fullmatch(part.strip()) for part in cell.split("或")]
     ranks = [len(re.findall(r"\w+", shape[1], re.ASCII)) for shape in named if shape]
     return (min(ranks), max(ranks)) if len(ranks) == len(named) else None
+
+
+def _ranks_of_shapes(sentence: str) -> tuple[int, int] | None:
+    shapes = [shape for said in _SHAPES.finditer(sentence) for shape in _NAMED.findall(said[1])]
+    ranks = [len(re.findall(r"\w+", shape, re.ASCII)) for shape in shapes]
+    return (min(ranks), max(ranks)) if ranks else None
 
 
 def _ranks_of_sentence(sentence: str) -> tuple[int, int] | None:

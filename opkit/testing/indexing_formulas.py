@@ -23,6 +23,13 @@ INDEXING: dict[str, tuple[str, ...]] = {
         " if output_size == {2}[-1] else None",
     ),
     "inplace_scatter_add": ("torch.index_add({0}, 0, {1}, {2})",),
+    # Which of several that are equal the indices name is open.
+    "radix_top_k": (
+        "[top := torch.topk({0}, {1}.item(), dim, largest, sorted)] and (top.values, top.indices"
+        " if (torch.diff(torch.sort({0}, dim).values, dim=dim) != 0).all() else None)"
+        " if sorted and indices_dtype in (3, 9) else None",
+    ),
+    "scatter_nd_update": ("torch.index_put({0}, tuple({1}.unbind(-1)), {2})",),
     "scatter_elements": (
         "torch.scatter({0}, axis, {1}, {2}) if reduction == 'none' else"
         " {0}.scatter_reduce(axis, {1}, {2}, {{'add': 'sum', 'mul': 'prod'}}[reduction],"

@@ -6,6 +6,8 @@ Sources: the documents of each operator, formula and parameters.
 from __future__ import annotations
 
 from opkit.testing.indexing_formulas import INDEXING
+from opkit.testing.loss_formulas import LOSSES
+from opkit.testing.pooling_formulas import POOLING
 from opkit.testing.quantising_formulas import QUANTISING
 
 __all__ = ["WRITTEN_OUT"]
@@ -93,6 +95,18 @@ def _layer_norm_gradient(mean: int, rstd: int, gamma: int) -> str:
     )
 
 
+_ADAPTED_NORMED = "(({0} - {2}) * {1})"
+_ADAPTED_SCALE = f"(1 + {_BY_MATRIX % 3})"
+_ADAPTED_DY = f"({{dy}} * {{4}} * {_ADAPTED_SCALE})"
+_ADAPTED_GRADIENT = (
+    f"({{1}} * ({_ADAPTED_DY} - torch.mean({_ADAPTED_DY}, -1, True)"
+    f" - {_ADAPTED_NORMED} * torch.mean({_ADAPTED_DY} * {_ADAPTED_NORMED}, -1, True)),"
+    f" torch.sum({{dy}} * ({_ADAPTED_NORMED} * {{4}} + {{5}}), -2).reshape({{3}}.shape),"
+    " torch.sum({dy}, -2).reshape({3}.shape),"
+    f" {_SUMMED.replace('{%s}', f'{{dy}} * {_ADAPTED_SCALE} * {_ADAPTED_NORMED}')},"
+    f" {_SUMMED.replace('{%s}', f'{{dy}} * {_ADAPTED_SCALE}')})"
+    " if {0}.dim() > 1 and {1}.shape == {2}.shape == (*{0}.shape[:-1], 1) else None"
+)
 _ADDED = "({0} + {1})"
 _ADDED_LAYER_NORM = (
     f"(torch.nn.functional.layer_norm({_ADDED}, {{2}}.shape, {{2}}, {{3}}, epsilon),"
@@ -134,11 +148,6 @@ _GE_GLU_GRADIENT = (
     f"torch.ops.aten.gelu_backward({{dy}} * {_GE_GLU_SIDES[1]}, {_GE_GLU_SIDES[0]},"
     " approximate='tanh' if approximate else 'none')"
 )
-_NLL_VARIANCE = "torch.clamp({2}, min=eps)"
-_NLL_GRADIENT = (
-    "(({dy} if reduction == 'none' else {dy}.reshape(()))"
-    " / ({0}.numel() if reduction == 'mean' else 1))"
-)
 _SCALED_SUM = "({0} * scale + {1})"
 # Of a cell's gates i, f, g, o, what the state and its gates have for a gradient.
 _CELL = tuple(f"{{4}}.chunk(4, -1)[{number}]" for number in range(4))
@@ -148,6 +157,17 @@ _CELL_GATES = (
     f" {_CELL_GRADIENT} * {{2}} * {_CELL[1]} * (1 - {_CELL[1]}),"
     f" {_CELL_GRADIENT} * {_CELL[0]} * (1 - {_CELL[2]} ** 2),"
     f" {{0}} * torch.tanh({{3}}) * {_CELL[3]} * (1 - {_CELL[3]})"
+)
+# By its document the gates are i, g, f, o.
+_FUSED_GATES = "({0} + {1} + (0 if {3} is None else {3}) + (0 if {4} is None else {4}))"
+_FUSED_STORAGE = (
+    "torch.cat([torch.tanh(gate) if number == 1 else torch.sigmoid(gate)"
+    f" for number, gate in enumerate({_FUSED_GATES}.chunk(4, -1))], -1)"
+)
+_FUSED_CELL = (
+    f"[storage := {_FUSED_STORAGE}, gates := storage.chunk(4, -1),"
+    " state := gates[2] * {2} + gates[0] * gates[1]]"
+    " and gates[3] * torch.tanh(state), state, storage"
 )
 _SGD_GRADIENT = "((-g if maximize else g) + weight_decay * p)"
 _SGD_MOMENTUM = (
@@ -169,6 +189,8 @@ _MATRICES = (
 
 WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     **INDEXING,
+    **LOSSES,
+    **POOLING,
     **QUANTISING,
     "accumulate_n": ("sum({0})",),
     "acos_grad": ("-{dy} * torch.rsqrt(1 - {0} ** 2)",),
@@ -210,6 +232,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         " torch.rsqrt({0}.var(-1, correction=0, keepdim=True) + epsilon))",
         f"{_PLAIN_LAYER_NORM}{_MODULATED}",
     ),
+    "ada_layer_norm_grad": (_ADAPTED_GRADIENT,),
     "apply_adam_w": (
         f"({{0}} - {{5}}.item() * ({_ADAM_W_STEP} + {{6}}.item() * {{0}}), {_ADAM_W_M},"
         f" {_ADAM_W_V}) if not amsgrad else None",
@@ -243,10 +266,25 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         " and {1}.shape == {2}.shape == {3}.shape == {4}.shape == {5}.shape == {0}.shape[1:2]"
         " else None",
     ),
+    "batch_normalization_grad": (
+        "torch.ops.aten.native_batch_norm_backward({dy}, {0}, {1}, None, None, {3}, {4}, True,"
+        " epsilon, [True, True, True])",
+    ),
     "bias_add": ("{0} + {1}",),
     "bn_infer_grad": (
         f"{{dy}} * ({{0}} * torch.rsqrt({{1}} + epsilon)).{_OF_CHANNELS % ('dy', 'dy')}"
         " if format_mode == 0 and {dy}.dim() == 4 else None",
+    ),
+    # Whole numbers are what is left of a fraction's point.
+    "cast": (
+        "torch.clone({0}).double() if dst_type in (0, 1, 11, 27)"
+        " else {0} != 0 if dst_type == 12 else {0}.long()",
+    ),
+    # Torch's does not look at shapes, and reads behind what is shorter.
+    "cdist_grad": (
+        "torch.ops.aten._cdist_backward({dy}, {0}, {1}, p, {2}) if {dy}.dim() > 1"
+        " and {2}.shape == {dy}.shape == (*{0}.shape[:-1], {1}.shape[-2])"
+        " and {1}.shape == (*{0}.shape[:-2], {1}.shape[-2], {0}.shape[-1]) else None",
     ),
     "circular_pad": (f"torch.nn.functional.pad({{0}}, {_PADS}, 'circular')",),
     "circular_pad_grad": (_PADDED_GRADIENT.replace("MODE", "'circular'"),),
@@ -263,9 +301,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         "torch.cat({1}, {0}.item())",
         "torch.cat({0}, {1}.item())",
         "torch.cat(({0}, {1}), d)",
-    ),
-    "cross_entropy_grad": (
-        "torch.softmax({0}, -1) - torch.nn.functional.one_hot({1}, {0}.shape[-1])",
     ),
     "deep_norm": (
         f"({_DEEP_SUM}.mean(-1, True),"
@@ -291,7 +326,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         " if {0}.shape[-1] == {0}.shape[-2] else None",
     ),
     "fatrelu_mul": (f"torch.where({_GATE} > {{1}}.item(), {_GATE}, 0.0) * {_GATED}",),
-    "fill": ("torch.full_like(x, fill_value.item())",),
+    "fill": (
+        "torch.full_like(x, fill_value.item())",
+        "torch.full({0}.tolist(), {1}.item())",
+    ),
     "fill_diagonal": ("torch.clone({0}).fill_diagonal_({1}.item(), wrap)",),
     "foreach_copy": ("[torch.clone(tensor) for tensor in {0}]",),
     "foreach_pow_scalar_and_tensor": ("torch._foreach_pow({0}.item(), {1})",),
@@ -302,13 +340,11 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f"({_NORMED.format(x=_SCALED_SUM, w='{2}')},"
         f" {_ROOT_MEAN_SQUARE.format(x=_SCALED_SUM, w='{2}')}, {_SCALED_SUM})",
     ),
-    "fused_mul_add_n": ("{0} * {2}.item() + {1}",),
-    "gaussian_nll_loss_grad": (
-        f"({_NLL_GRADIENT} * ({{0}} - {{1}}) / {_NLL_VARIANCE},"
-        f" {_NLL_GRADIENT} * 0.5"
-        f" * (1 / {_NLL_VARIANCE} - ({{0}} - {{1}}) ** 2 / {_NLL_VARIANCE} ** 2))"
-        " if full in (False, True) else None",
+    "fused_matmul_gelu": (
+        "torch.nn.functional.gelu(torch.nn.functional.linear({0}, {1}, {2}), approximate='tanh')"
+        " if approximate == 1 else None",
     ),
+    "fused_mul_add_n": ("{0} * {2}.item() + {1}",),
     "ge_glu": (f"({_GE_GLU} * {{0}}.chunk(2, dim)[1 if activate_left else 0], {_GE_GLU})",),
     "ge_glu_grad": (
         f"torch.cat([{_GE_GLU_GRADIENT}, {{dy}} * {{1}}] if activate_left"
@@ -362,18 +398,13 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "grouped_bias_add_grad": (
         "torch.sum({dy}, 1) if {dy}.dim() == 3 and group_idx_type == 0 else None",
     ),
-    "hinge_loss": ("torch.clamp(1 - {0} * {1}, min=0)",),
-    "hinge_loss_grad": ("torch.where(1 - {0} * {1} > 0, -{1} * {dy}, 0.0)",),
     "histogram": ("torch.histc({0}.double(), bins, {1}.item(), {2}.item())",),
-    "huber_loss": ("torch.nn.functional.huber_loss({0}, {1}, reduction='none', delta=delta)",),
     "im2_col": (
         "torch.nn.functional.unfold({0}, (kernel_h, kernel_w), (dilation_h, dilation_w),"
         " (pad_h, pad_w), (stride_h, stride_w))",
     ),
     "group_normalization_grad": (f"{_GROUP_GRADIENT} if {{0}}.dim() == 3 else None",),
-    "huber_loss_grad": ("torch.clamp({0} - {1}, -delta, delta)",),
     "inv_grad": ("-{dy} * {0} ** 2",),
-    "l2_loss": ("torch.square({0}).sum() / 2",),
     "layer_norm": (
         "torch.native_layer_norm({0}, normalized_shape.tolist(), gamma, beta, epsilon)",
     ),
@@ -383,26 +414,20 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "log": (f"torch.log(scale * {{0}} + shift) / {_RECIPROCAL_SCALE}",),
     "log_softmax": ("torch.log_softmax({0}, axes[0])",),
     "log_softmax_grad": ("{dy} - torch.exp({0}) * {dy}.sum(axis[0], True)",),
-    "lp_loss": (
-        # No other power is documented.
-        "torch.nn.functional.l1_loss({0}, {1}, reduction=reduction) if p == 1 else None",
-    ),
     "masked_fill": ("torch.where({1}.bool(), {2}.item(), {0})",),
     "masked_scale": ("{0} * {1} * scale", "{0} * {1} * value"),
     "mat_mul": _MATRICES,
     "matmul_fp32": _MATRICES,
     "modulate": (f"{{0}}{_MODULATED}",),
+    # By the page of its function; the overview beside it adds 1 to the scale.
     "modulate_grad": (
-        "({dy} * (1 + {1}.unsqueeze(-2)), torch.sum({dy} * {0}, -2), torch.sum({dy}, -2))"
-        " if {1}.shape == {2}.shape == {0}[..., 0, :].shape else None",
+        "({dy} * {1}.unsqueeze(-2), torch.sum({dy} * {0}, -2), torch.sum({dy}, -2))"
+        " if {dy}.shape == {0}.shape and {0}.dim() == 3"
+        " and {1}.shape == {2}.shape == {0}[..., 0, :].shape else None",
     ),
     "mul_addn": ("sum(a * b for a, b in zip({0}, {1}))",),
     "mul_no_nan": ("torch.where({1} == 0, 0.0, {0} * {1})",),
     "muls": ("{0} * value",),
-    "nll_loss": (
-        "(torch.nn.functional.nll_loss({0}, {1}, {2}, ignore_index=ignore_index,"
-        " reduction=reduction), {2}[{1}][{1} != ignore_index].sum())",
-    ),
     "non_finite_check": (
         "torch.tensor([float(not all(torch.isfinite(tensor).all() for tensor in {0}))])",
     ),
@@ -434,13 +459,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "selu_grad": (
         "{dy} * torch.where(outputs < 0, outputs + 1.7580993408473766, 1.0507009873554805)",
     ),
-    "sigmoid_cross_entropy_with_logits": (
-        "torch.nn.functional.binary_cross_entropy_with_logits({0}, {1}, reduction='none')",
-    ),
-    "sigmoid_cross_entropy_with_logits_grad": (
-        "(torch.sigmoid({0}) - {1}) * {dy} / ({0}.numel() if reduction == 'mean' else 1)",
-        "(torch.sigmoid({0}) - {1}) * {dy}",
-    ),
     "silu_mul": ("torch.nn.functional.silu({0}) * {1}",),
     "situ_glu": (
         f"beta * torch.tanh({_SITU_GATE} / beta) * torch.sigmoid({_SITU_GATE})"
@@ -449,16 +467,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     ),
     "slice": (
         "{0}[tuple(slice(a, a + n) for a, n in zip({1}.tolist(), {2}.tolist(), strict=True))]",
-    ),
-    "smooth_l1_loss_grad": (
-        "{dy} * torch.clamp(({0} - {1}) / sigma, -1, 1)"
-        " / ({0}.numel() if reduction == 'mean' else 1)",
-    ),
-    "smooth_l1_loss": (
-        "torch.nn.functional.smooth_l1_loss({0}, {1}, reduction='none', beta=sigma)",
-    ),
-    "soft_margin_loss_grad": (
-        "-{1} * torch.sigmoid(-{1} * {0}) * {dy} / ({0}.numel() if reduction == 'mean' else 1)",
     ),
     "softmax": ("torch.softmax({0}, axes[0])",),
     "softmax_grad": (
@@ -470,6 +478,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f"({_SORTED}[0], torch.gather({{1}}, axis, {_SORTED}[1])"
         f" if stable or (torch.diff({_SORTED}[0], dim=axis) != 0).all() else None)",
     ),
+    "sigmoid_grad": ("{0} * {1} * (1 - {1})",),
     "sqrt_grad": ("{dy} * 0.5 / {0}",),
     "squared_relu": ("torch.relu({0}) ** 2",),
     "swi_glu": ("torch.nn.functional.silu({0}.chunk(2, dim)[0]) * {0}.chunk(2, dim)[1]",),
@@ -485,6 +494,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "sync_batch_norm_backward_elemt": ("(({0} - {5}) - ({1} - {2}) * {3} ** 2 * {6}) * {3} * {4}",),
     "sync_batch_norm_backward_reduce": ("({1} - {2} * {0}, ({1} - {2} * {0}) * {3})",),
     "tensor_move": ("torch.clone({0})",),
+    "thnn_fused_lstm_cell": (f"({_FUSED_CELL})",),
     "thnn_fused_lstm_cell_grad": (
         f"(torch.cat([{_CELL_GATES}], -1), {_CELL_GRADIENT} * {_CELL[1]},"
         f" torch.sum(torch.cat([{_CELL_GATES}], -1), 0)) if has_bias else None",

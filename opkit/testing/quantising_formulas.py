@@ -38,6 +38,49 @@ _ADDED_RMS = _of(_NORMED, X=_ADDED, W="{2}")
 _BIASED = "({0} + {1} + {4})"
 _BIASED_LAYER = _of(_LAYER_NORMED, X=_BIASED, G="{2}", B="{3}")
 _SUMMED = "(sum({0}) + {1})"
+# What is added before layer norm where there may be a bias, and after a norm.
+_MAYBE_BIASED = "({0} + {1} + (0 if {4} is None else {4}))"
+_MAYBE_BIASED_LAYER = _of(_LAYER_NORMED, X=_MAYBE_BIASED, G="{2}", B="{3}")
+_MAYBE_BIASED_RMS = f"({_ADDED_RMS} + (0 if {{7}} is None else {{7}}))"
+
+
+def _twice(value: str, scales: str, points: str) -> str:
+    """Return a value quantised by what is given as a scale and a zero point; None without scale."""
+    return (
+        f"None if {scales} is None else ({value} / {scales} if div_mode else {value} * {scales})"
+        f" + (0 if {points} is None else {points})"
+    )
+
+
+def _norm_quantised_twice(between: str) -> str:
+    """Return the results of layer norm after a sum, of which a row or a given scale quantises."""
+    static = (
+        f"({_twice('V', '{5}', '{7}')}, {_twice('V', '{6}', '{8}')},"
+        f" {_MAYBE_BIASED}{between}, None, None)"
+    )
+    row = "torch.amax(torch.abs(V if C is None else V * C), -1) / " + str(_LARGEST)
+    rows = "(V if C is None else V * C) / S.unsqueeze(-1)"
+    dynamic = (
+        f"(row_scales := [{row.replace('C', '{5}')}, {row.replace('C', '{6}')}]) and"
+        f" ({rows.replace('C', '{5}').replace('S', 'row_scales[0]')},"
+        f" None if {{6}} is None else {rows.replace('C', '{6}').replace('S', 'row_scales[1]')},"
+        f" {_MAYBE_BIASED}{between}, row_scales[0],"
+        " None if {6} is None else row_scales[1])"
+    )
+    both = f"({static} if quant_mode == 'static' else {dynamic})"
+    return (
+        f"[normed := {_MAYBE_BIASED_LAYER}] and {both.replace('V', 'normed')}"
+        " if additional_output and {2}.dim() == 1"
+        " and (quant_mode == 'dynamic' and {7} is None and {8} is None"
+        " or quant_mode == 'static' and div_mode in (True, False)) else None"
+    )
+
+
+_PRODUCT = "torch.matmul({{0}}.mT if {one} else {{0}}, {{1}}.mT if {other} else {{1}})"
+_SWI_GLU = (
+    "(torch.nn.functional.silu({0}.chunk(2, -1)[0 if activate_left else 1])"
+    " * {0}.chunk(2, -1)[1 if activate_left else 0])"
+)
 _BY_MATRIX = "{%d}.reshape(*{0}.shape[:-2], 1, {0}.shape[-1])"
 _GROUPS = "{0}.reshape({0}.shape[0], num_groups, -1)"
 _GROUP_NORM = "torch.nn.functional.group_norm({0}, num_groups, {1}, {2}, eps)"
@@ -48,6 +91,8 @@ QUANTISING: dict[str, tuple[str, ...]] = {
             f"{_of(_PLAIN_LAYER_NORM, X='{0}')} * (1 + {_BY_MATRIX % 1}) + {_BY_MATRIX % 2}", "Q, S"
         ),
     ),
+    "add_layer_norm_quant": (_norm_quantised_twice(""),),
+    "add_layer_norm_quant_v2": (_norm_quantised_twice(", normed"),),
     "add_rms_norm_dynamic_quant": tuple(
         _by_row(_ADDED_RMS, results.replace("X", _ADDED))
         + " if not output_mask and {0}.shape == {1}.shape and {2}.dim() == 1 else None"
@@ -56,6 +101,13 @@ QUANTISING: dict[str, tuple[str, ...]] = {
     "add_rms_norm_quant": (
         f"({_ADDED_RMS} / {{3}}, None, {_ADDED})"
         " if axis == -1 and div_mode and {2}.shape == {3}.shape == {0}.shape[-1:] else None",
+    ),
+    # The sum, or what is normalised, is written, as is asked for.
+    "add_rms_norm_quant_v2": (
+        f"[normed := {_MAYBE_BIASED_RMS}] and"
+        f" ({_twice('normed', '{3}', '{5}')}, {_twice('normed', '{4}', '{6}')},"
+        f" None if output_res else {_ADDED}, normed if output_res else None)"
+        " if axis == -1 and {2}.dim() == 1 and not (output_res and {7} is not None) else None",
     ),
     "ascend_quant": (
         "{0} * {1} * ({1} if sqrt_mode else 1)"
@@ -93,14 +145,43 @@ QUANTISING: dict[str, tuple[str, ...]] = {
         _by_row(_of(_NORMED, X=_SUMMED, W="{2}"), f"Q, None, {_SUMMED}, V, S, None")
         + " if {2}.dim() == 1 else None",
     ),
+    # Scales of whole numbers are bits of a number, which no values here are.
+    "quant_batch_matmul_v3": (
+        f"({_PRODUCT.format(one='transpose_x1', other='transpose_x2')}"
+        " + (0 if {4} is None or {4}.is_floating_point() else {4})) * {2}"
+        " * (1 if {5} is None else {5}.unsqueeze(-1)) + (0 if {3} is None else {3})"
+        " + ({4} if {4} is not None and {4}.is_floating_point() else 0)"
+        " if group_size == 0 and {2}.is_floating_point() else None",
+    ),
     "quantize": ("{0} / {1} if {1}.size == 1 and axis < {0}.ndim else None",),
     "quantize_add_layer_norm": (
         f"({_BIASED_LAYER} / {{5}}, {_BIASED})"
         " if axis == -1 and additional_output and {4}.shape == {5}.shape == {2}.shape"
         " and {2}.dim() == 1 else None",
     ),
+    # By the page of its function; the overview beside it multiplies.
+    "rms_norm_quant": (
+        f"({_of(_NORMED, X='{0}', W='{1}')} + {{2}}) / {{3}} + {{4}}"
+        " if not high_precision_mode and not gemma_mode and {1}.dim() == {2}.dim() == 1"
+        " and {3}.shape == {4}.shape == (1,) else None",
+    ),
     "rms_norm_dynamic_quant": (
         _by_row(_of(_NORMED, X="{0}", W="{1}"), "Q, S") + " if {1}.dim() == 1 else None",
+    ),
+    "swi_glu_quant": (
+        f"(({_SWI_GLU}) * (1 if {{1}} is None else {{1}}) + {{2}}, None)"
+        " if quant_mode == 'static' and {3} is None else"
+        f" [value := {_SWI_GLU} * (1 if {{1}} is None else {{1}}),"
+        f" factor := {_LARGEST} / torch.amax(torch.abs(value), -1)]"
+        " and (value * factor.unsqueeze(-1), factor)"
+        " if quant_mode == 'dynamic' and {3} is None and group_list_type == 0 else None",
+    ),
+    "weight_quant_batch_matmul_v2": (
+        "torch.matmul({0}.mT if transpose_x else {0}, (({1} if {3} is None else {1} + {3}) * {2})"
+        ".mT if transpose_weight else ({1} if {3} is None else {1} + {3}) * {2})"
+        " + (0 if {6} is None else {6})"
+        " if antiquant_group_size == 0 and inner_precise == 0 and {4} is None and {5} is None"
+        " and {2}.is_floating_point() else None",
     ),
 }
 """As `opkit.testing.operator_formulas.WRITTEN_OUT`, of which these are a part."""

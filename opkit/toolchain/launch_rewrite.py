@@ -162,8 +162,10 @@ def scan_kernels(text: str, dialect: Dialect = _PLAIN) -> tuple[Kernel, ...]:
     kernels: dict[str, Kernel] = {}
     for kernel in _all_kernels(text, dialect):
         known = kernels.get(kernel.name)
-        # A forward declaration may say less than the definition.
-        if known is None or known.mode == VECTOR:
+        # A forward declaration may say less than the definition. A function beside a template may
+        # be in a branch that is not compiled, which only what is preprocessed tells.
+        is_hidden = known is not None and known.is_template and not kernel.is_template
+        if known is None or (known.mode == VECTOR and not is_hidden):
             kernels[kernel.name] = kernel
     return tuple(kernels.values())
 

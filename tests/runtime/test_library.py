@@ -391,3 +391,24 @@ def test_statuses_become_exceptions(scale_add) -> None:
         runtime.raise_status(2, "because")
     with pytest.raises(SetupError, match="because"):
         runtime.raise_status(3, "because")
+
+
+def test_tensors_have_the_layout_that_data_format_says(build_artifact, host_text) -> None:
+    # They were ND, which host code of pools refuses: only their layout says which axis is which.
+    inferred = "*context->GetOutputShape(0) = *context->GetInputShape(0);"
+    told = "\n  context->GetOutputShape(0)->SetDim(0, context->GetInputDesc(0)->GetOriginFormat());"
+    attribute = 'this->Attr("scale").AttrType(OPTIONAL).Float(2.0);'
+    layout = '\n    this->Attr("data_format").AttrType(OPTIONAL).String("NDHWC");'
+    text = changed(host_text, inferred, inferred + told)
+    text = changed(text, attribute, attribute + layout)
+    library = runtime.open(build_artifact(text, variants={}))
+    volume, matrix = np.zeros((1, 2, 3, 4, 5), np.float32), np.zeros((1, 2), np.float32)
+    numbers = {"NDHWC": 27, "NCDHW": 30}
+    for name, number in numbers.items():
+        (found,) = library.infer("ScaleAdd", [volume], {"data_format": name})
+        assert found.shape[0] == number
+    # Of another number of axes, or of no layout that there is: any.
+    (found,) = library.infer("ScaleAdd", [matrix])
+    assert found.shape[0] == 2
+    (found,) = library.infer("ScaleAdd", [volume], {"data_format": "other"})
+    assert found.shape[0] == 2

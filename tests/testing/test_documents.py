@@ -35,6 +35,11 @@ _TABLE = """
         ("docs/aclnnSum.md", _TABLE.format("(B..., H)"), None),
         ("docs/aclnnSum.md", _TABLE.format("-"), None),
         ("README.md", "| x | 输入 | shape支持5维且与y一致 |", (5, 5)),
+        # Rows of several axes were run on kernels that take their host code's first two.
+        ("README.md", "| x | 输入 | 前向输入，形状为 [N, D]。 |", (2, 2)),
+        ("README.md", "| x | 输入 | 输入张量，shape为(N,C)或者(C,)。 |", (1, 2)),
+        ("README.md", "| x | 输入 | shape为[A1, ...,Ai] |", None),
+        ("README.md", "| x | 输入 | shape为(N, C)或4维 |", None),
         ("README.md", "仅支持2维或3维", (2, 3)),
         ("README.md", "（支持四维或五维）", (4, 5)),
         ("README.md", "支持2维", None),

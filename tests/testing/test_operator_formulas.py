@@ -137,11 +137,14 @@ def test_a_step_of_adam_with_an_average_of_what_it_updates(mode: int, corrects: 
 def test_gradients_of_modulation_are_sums_over_each_matrix() -> None:
     x, dy, scale, shift = _normal((2, 3, 5), (2, 3, 5), (2, 5), (2, 5))
     expected = _differentiated(
-        lambda torch, x, a, b: x * (1 + a[:, None]) + b[:, None], dy, x, scale, shift
+        lambda torch, x, a, b: x * a[:, None] + b[:, None], dy, x, scale, shift
     )
     spec = operator("ModulateGrad", "grad_Output Input Scale? Shift?", "a b c")
     for one, other in zip(_given(spec, dy, x, scale, shift), expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-10)
+    # A row that fits by broadcasting is no input of the operator's.
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, dy[:1, :1], x[0, :1], scale[0], shift[0])
 
 
 def test_gradients_of_batch_norm_over_cores_take_its_means() -> None:
@@ -280,3 +283,117 @@ def test_smooth_losses_and_sums_by_segment_are_torchs() -> None:
         for j in range(4):
             wanted = x[j + 1 : i + 1].sum() if i >= j else -np.inf
             np.testing.assert_allclose(sums[i, j], wanted, atol=1e-12)
+
+
+def test_the_gradient_of_an_adaptive_layer_norm_is_autograds() -> None:
+    dy, x, scale, shift, gamma, beta = _normal(*[(2, 3, 5), (2, 3, 5), (2, 5), (2, 5), (5,), (5,)])
+    mean, rstd = x.mean(-1, keepdims=True), (x.var(-1, keepdims=True) + 1e-5) ** -0.5
+    spec = operator(
+        "AdaLayerNormGrad",
+        "dy x rstd mean scale gamma beta",
+        "pd_x pd_scale pd_shift pd_gamma pd_beta",
+    )
+    expected = _differentiated(
+        lambda torch, x, scale, shift, gamma, beta: (
+            torch.nn.functional.layer_norm(x, (5,), gamma, beta, 1e-5) * (1 + scale[:, None])
+            + shift[:, None]
+        ),
+        *(dy, x, scale, shift, gamma, beta),
+    )
+    for one, other in zip(
+        _given(spec, dy, x, rstd, mean, scale, gamma, beta), expected, strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def test_a_cells_gates_are_in_its_documents_order() -> None:
+    inputs, hidden, state, one, other = _normal((3, 8), (3, 8), (3, 2), (8,), (8,))
+    spec = operator(
+        "ThnnFusedLstmCell",
+        "inputGates hiddenGates cx inputBias? hiddenBias?",
+        "hy cy storage",
+    )
+    for biases in ((one, other), (None, None)):
+        gates = inputs + hidden + sum(bias for bias in biases if bias is not None)
+        i, g, f, o = (gates[:, 2 * n : 2 * n + 2] for n in range(4))
+        i, f, o = (1 / (1 + np.exp(-gate)) for gate in (i, f, o))
+        g = np.tanh(g)
+        following = f * state + i * g
+        given = _given(spec, inputs, hidden, state, *biases)
+        for result, expected in zip(
+            given,
+            (o * np.tanh(following), following, np.concatenate([i, g, f, o], 1)),
+            strict=True,
+        ):
+            np.testing.assert_allclose(result, expected, atol=1e-12)
+
+
+def test_what_is_put_at_places_of_several_axes_replaces_slices() -> None:
+    (var, updates) = _normal((4, 5, 6), (3, 6))
+    indices = np.array([[0, 1], [3, 4], [2, 2]])
+    spec = operator("ScatterNdUpdate", "var indices:int32 updates", "var", "use_locking:bool=false")
+    expected = var.copy()
+    expected[indices[:, 0], indices[:, 1]] = updates
+    (given,) = _given(spec, var, indices, updates, use_locking=False)
+    np.testing.assert_array_equal(given, expected)
+
+
+def test_what_is_largest_has_an_index_unless_two_are_equal() -> None:
+    spec = operator(
+        "RadixTopK",
+        "x k:int32",
+        "values indices:int32",
+        "sorted:bool=true dim:int=-1 largest:bool=true indices_dtype:int=3",
+    )
+    x = np.array([[3.0, 1.0, 4.0, 2.0], [5.0, 9.0, 2.0, 6.0]])
+    attrs = {"sorted": True, "dim": -1, "indices_dtype": 3}
+    values, indices = _given(spec, x, np.array([2]), largest=True, **attrs)
+    assert values.tolist() == [[4, 3], [9, 6]] and indices.tolist() == [[2, 0], [1, 3]]
+    x[1, 2] = 5.0
+    values, indices = _given(spec, x, np.array([2]), largest=False, **attrs)
+    assert values.tolist() == [[1, 2], [5, 5]] and indices.item() is None
+
+
+def test_casts_to_whole_numbers_leave_the_fraction_out() -> None:
+    spec = operator("Cast", "x", "y", "dst_type:int")
+    x = np.array([-1.75, -0.5, 0.0, 0.5, 2.75])
+    for number, expected in (
+        (3, [-1, 0, 0, 0, 2]),
+        (12, [True, True, False, True, True]),
+        (0, x.tolist()),
+    ):
+        assert _given(spec, x, dst_type=number)[0].tolist() == expected
+
+
+def test_shapes_are_filled_with_one_number() -> None:
+    spec = operator("Fill", "dims:int64 value", "y")
+    (given,) = _given(spec, np.array([2, 3]), np.array([1.5]))
+    np.testing.assert_array_equal(given, np.full((2, 3), 1.5))
+
+
+def test_a_product_with_rows_of_weights_goes_through_gelu() -> None:
+    torch = pytest.importorskip("torch")
+    x, weight, bias = _normal((2, 3, 5), (4, 5), (4,))
+    spec = operator("FusedMatmulGelu", "x weight bias?", "y", "approximate:int=1")
+    for added in (bias, None):
+        product = x @ weight.T + (0 if added is None else added)
+        (given,) = _given(spec, x, weight, added, approximate=1)
+        expected = torch.nn.functional.gelu(torch.tensor(product), approximate="tanh")
+        np.testing.assert_allclose(given, expected.numpy(), atol=1e-12)
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, x, weight, None, approximate=0)
+
+
+def test_gradients_of_distances_are_autograds_and_want_a_distance_for_each_pair() -> None:
+    torch = pytest.importorskip("torch")
+    dy, x1, x2 = _normal((2, 3, 4), (2, 3, 5), (2, 4, 5))
+    spec = operator("CdistGrad", "grad_output x1 x2 cdist", "grad_x1", "p:float=2.0")
+    left = torch.tensor(x1, requires_grad=True)
+    distances = torch.cdist(left, torch.tensor(x2), 2.0)
+    distances.backward(torch.tensor(dy))
+    cdist = distances.detach().numpy()
+    (given,) = _given(spec, dy, x1, x2, cdist, p=2.0)
+    np.testing.assert_allclose(given, left.grad.numpy(), atol=1e-9)
+    # As many distances as rows were taken, and what lies behind them.
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, x1, x1, x1, x1, p=2.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from opkit.errors import OperatorError
 from opkit.testing.opdef_cases import library_cases
 from tests.testing.test_by_name import _given, _normal, operator
 
@@ -123,6 +124,117 @@ def test_layer_norms_are_quantised_by_what_is_given() -> None:
         _given(spec, x1, x2, gamma, beta, bias, scales, scales2, **attrs),
         (normed / scales, normed / scales2, x1 + x2 + bias),
     )
+
+
+@pytest.mark.parametrize("op", ["AddLayerNormQuant", "AddLayerNormQuantV2"])
+def test_a_layer_norm_is_quantised_twice_by_rows_or_by_what_is_given(op: str) -> None:
+    between = "layernorm_res " if op.endswith("V2") else ""
+    spec = operator(
+        op,
+        "x1 x2 gamma beta bias? scales1? scales2? zero_points1? zero_points2?",
+        f"y1:int8 y2:int8 x {between}out_scales1 out_scales2",
+        'quant_mode:string="dynamic" epsilon:float=0.00001 additional_output:bool=false'
+        " div_mode:bool=true",
+    )
+    x1, x2, gamma, beta, bias, one, other, point = _normal((3, 5), (3, 5), *[(5,)] * 6)
+    attrs = {"quant_mode": "dynamic", "epsilon": 1e-5, "additional_output": True, "div_mode": True}
+    norm = _layer_normed(x1 + x2, gamma, beta)
+    y, scales = _by_row(norm)
+    results = (y, None, x1 + x2, *([norm] if between else []), scales, None)
+    _are_close(_given(spec, x1, x2, gamma, beta, *[None] * 5, **attrs), results)
+    norm = _layer_normed(x1 + x2 + bias, gamma, beta)
+    (y1, scales1), (y2, scales2) = _by_row(norm * one), _by_row(norm * other)
+    results = (y1, y2, x1 + x2 + bias, *([norm] if between else []), scales1, scales2)
+    given = _given(spec, x1, x2, gamma, beta, bias, one, other, None, None, **attrs)
+    _are_close(given, results)
+    for divides in (True, False):
+        attrs |= {"quant_mode": "static", "div_mode": divides}
+        y1 = (norm / one if divides else norm * one) + point
+        results = (y1, None, x1 + x2 + bias, *([norm] if between else []), None, None)
+        given = _given(spec, x1, x2, gamma, beta, bias, one, None, point, None, **attrs)
+        _are_close(given, results)
+
+
+def test_a_root_norm_is_quantised_with_what_is_added_before_or_after() -> None:
+    x1, x2, gamma, bias, one, other, point = _normal((3, 5), (3, 5), *[(5,)] * 5)
+    spec = operator(
+        "AddRmsNormQuantV2",
+        "x1 x2 gamma scales1 scales2? zero_points1? zero_points2? bias?",
+        "y1:int8 y2:int8 x resOut",
+        "axis:int=-1 epsilon:float=0.000001 div_mode:bool=true dst_type:int=2"
+        " output_res:bool=false",
+    )
+    attrs = {"axis": -1, "epsilon": RMS_EPSILON, "div_mode": True, "dst_type": 2}
+    norm = _rms_normed(x1 + x2, gamma)
+    _are_close(
+        _given(spec, x1, x2, gamma, one, other, point, point, bias, output_res=False, **attrs),
+        ((norm + bias) / one + point, (norm + bias) / other + point, x1 + x2, None),
+    )
+    attrs["div_mode"] = False
+    given = _given(spec, x1, x2, gamma, one, *[None] * 4, output_res=True, **attrs)
+    _are_close(given, (norm * one, None, None, norm))
+    x, scale, offset = x1, np.array([0.25]), np.array([2])
+    spec = operator(
+        "RmsNormQuant",
+        "x gamma beta scale offset:int8",
+        "y:int8",
+        "epsilon:float=0.1 high_precision_mode:bool=false gemma_mode:bool=false dst_type:int=2",
+    )
+    attrs = {"epsilon": RMS_EPSILON, "high_precision_mode": False, "gemma_mode": False}
+    given = _given(spec, x, gamma, bias, scale, offset, dst_type=2, **attrs)
+    _are_close(given, ((_rms_normed(x, gamma) + bias) * 4 + 2,))
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_gate_is_quantised_by_rows_or_by_what_is_given(left: bool) -> None:
+    x, smooth, offsets = _normal((3, 10), (1, 5), (1, 5))
+    gate, other = (x[:, :5], x[:, 5:])[:: 1 if left else -1]
+    value = gate / (1 + np.exp(-gate)) * other * smooth
+    spec = operator(
+        "SwiGluQuant",
+        "x smooth_scales? offsets? group_index?",
+        "y:int8 scale",
+        'activate_left:bool=false quant_mode:string="dynamic" group_list_type:int=0 dst_type:int=2',
+    )
+    attrs = {"activate_left": left, "group_list_type": 0, "dst_type": 2}
+    factor = 127 / np.abs(value).max(1)
+    given = _given(spec, x, smooth, None, None, quant_mode="dynamic", **attrs)
+    _are_close(given, (value * factor[:, None], factor))
+    given = _given(spec, x, smooth, offsets, None, quant_mode="static", **attrs)
+    _are_close(given, (value + offsets, None))
+
+
+def test_products_of_whole_numbers_are_scaled() -> None:
+    (scale, rows) = _normal((4,), (3,))
+    x1, x2 = np.arange(15).reshape(3, 5) - 7, np.arange(20).reshape(4, 5) - 9
+    bias = np.array([3, -2, 5, 7])
+    spec = operator(
+        "QuantBatchMatmulV3",
+        "x1:int8 x2:int8 scale offset? bias? pertoken_scale?",
+        "y",
+        "dtype:int transpose_x1:bool=false transpose_x2:bool=false group_size:int=0",
+    )
+    attrs = {"dtype": 0, "transpose_x1": False, "transpose_x2": True, "group_size": 0}
+    product = x1 @ x2.T
+    expected = (product + bias) * scale * rows[:, None]
+    _are_close(_given(spec, x1, x2, scale, None, bias, rows, **attrs), (expected,))
+    expected = product * scale + 0.5
+    _are_close(_given(spec, x1, x2, scale, None, bias * 0 + 0.5, None, **attrs), (expected,))
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, x1, x2, bias, None, None, None, **attrs)
+    x, offset = _normal((3, 5), (4,))
+    spec = operator(
+        "WeightQuantBatchMatmulV2",
+        "x weight:int8 antiquant_scale antiquant_offset? quant_scale? quant_offset? bias?",
+        "y",
+        "transpose_x:bool=false transpose_weight:bool=false antiquant_group_size:int=0"
+        " dtype:int=-1 inner_precise:int=0",
+    )
+    attrs = {"transpose_x": False, "transpose_weight": False, "antiquant_group_size": 0}
+    given = _given(
+        spec, x, x2.T, scale, offset, None, None, rows[:1], dtype=-1, inner_precise=0, **attrs
+    )
+    _are_close(given, (x @ ((x2.T + offset) * scale) + rows[:1],))
 
 
 def test_cases_fill_the_type_and_say_which_it_is() -> None:

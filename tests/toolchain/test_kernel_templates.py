@@ -17,6 +17,14 @@ from opkit.toolchain.kernel_templates import is_plain_function, read_instances
 SCALED = Path(__file__).parent / "data" / "scaled"
 
 
+# What unit tests link, in a branch of theirs, was taken for the kernel: it had no instance but 0.
+_LINKED_BY_TESTS = """
+#ifdef UNIT_TESTS
+extern "C" __global__ __aicore__ void scaled(GM_ADDR x, GM_ADDR y, GM_ADDR work, GM_ADDR tiling) {}
+#endif
+"""
+
+
 def _declared(parameters: str, selected: str) -> str:
     return (
         f"ASCENDC_TPL_ARGS_DECL(Add, {parameters},);\n"
@@ -118,6 +126,10 @@ def test_what_cannot_be_read_is_an_error_that_names_it(text: str, message: str) 
 def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     root = tmp_path_factory.mktemp("template") / "scaled"
     shutil.copytree(SCALED, root)
+    kernel = root / "op_kernel" / "scaled.cpp"
+    kernel.write_text(kernel.read_text() + _LINKED_BY_TESTS)
+    # What is as old as the build is read again by the next one.
+    shutil.copystat(SCALED / "op_kernel" / "scaled.cpp", kernel)
     return build(load_project(root))
 
 

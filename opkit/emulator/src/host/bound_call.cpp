@@ -6,6 +6,7 @@
 #include "dtypes.h"
 #include "exe_graph/runtime/infer_datatype_context.h"
 #include "exe_graph/runtime/infer_shape_context.h"
+#include "graph/utils/type_utils.h"
 
 namespace opkit::host {
 namespace {
@@ -18,6 +19,16 @@ bool is_absent(const opkit_tensor& tensor) { return tensor.data == nullptr && te
 ge::Format format_of(const Param& param, size_t column) {
   if (param.formats.empty()) return ge::FORMAT_ND;
   return static_cast<ge::Format>(param.formats[std::min(column, param.formats.size() - 1)]);
+}
+
+/// The layout that a call's data_format says its tensors have, by the name of each axis; empty without one.
+std::string layout_of(const Operator& entry, const gert::RuntimeAttrs& attrs) {
+  for (size_t i = 0; i < entry.attrs.size(); ++i) {
+    if (entry.attrs[i].name != "data_format") continue;
+    const char* layout = attrs.GetStr(i);
+    return layout != nullptr ? layout : "";
+  }
+  return "";
 }
 
 void set_shape(gert::Tensor& tensor, const gert::Shape& shape) {
@@ -281,16 +292,26 @@ void BoundCall::settle_column() {
     fail_here("its InferDataType function gives " + given_dtypes(input_dtypes_) + " -> " + given_dtypes(output_dtypes) +
               "; its OpDef lists: " + describe_columns(signature_));
   }
-  const auto set_format = [&](gert::Tensor& tensor, const Param& param) {
-    tensor.MutableDesc().SetOriginFormat(format_of(param, column_));
-    tensor.MutableDesc().SetStorageFormat(format_of(param, column_));
+  // A tensor of any layout has the one that the operator is told; a result has that of the first input.
+  const std::string layout = layout_of(entry_, attrs_.attrs());
+  const ge::Format said = ge::TypeUtils::SerialStringToFormat(layout);
+  const auto has_layout = [&](const gert::Tensor& tensor) {
+    return said != ge::FORMAT_RESERVED && tensor.GetOriginShape().GetDimNum() == layout.size();
+  };
+  const auto set_format = [&](gert::Tensor& tensor, const Param& param, bool takes_layout) {
+    const ge::Format listed = format_of(param, column_);
+    const ge::Format format = listed == ge::FORMAT_ND && takes_layout ? said : listed;
+    tensor.MutableDesc().SetOriginFormat(format);
+    tensor.MutableDesc().SetStorageFormat(format);
   };
   for (size_t i = 0; i < ir_inputs_.size(); ++i) {
     for (size_t k = 0; k < ir_inputs_[i].GetInstanceNum(); ++k) {
-      set_format(inputs_[ir_inputs_[i].GetInstanceStart() + k], signature_.inputs[i]);
+      gert::Tensor& tensor = inputs_[ir_inputs_[i].GetInstanceStart() + k];
+      set_format(tensor, signature_.inputs[i], has_layout(tensor));
     }
   }
-  for (size_t i = 0; i < outputs_.size(); ++i) set_format(outputs_[i], output_param(i));
+  const bool takes_layout = !inputs_.empty() && has_layout(inputs_.front());
+  for (size_t i = 0; i < outputs_.size(); ++i) set_format(outputs_[i], output_param(i), takes_layout);
 }
 
 std::string BoundCall::advice(size_t output) const {

@@ -1,0 +1,85 @@
+"""References of losses and of their gradients, against NumPy's of their documents' formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opkit.errors import OperatorError
+from tests.testing.test_by_name import _differentiated, _given, _normal, operator
+
+pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_the_gradient_of_a_squared_error_takes_one_of_every_element(reduction: str) -> None:
+    # The loss's own gradient is one number, which operators are given for each element.
+    predict, label, dout = _normal((3, 5), (3, 5), (3, 5))
+    spec = operator("MseLossGrad", "predict label dout", "y", 'reduction:string="mean"')
+    (given,) = _given(spec, predict, label, dout, reduction=reduction)
+    count = 15 if reduction == "mean" else 1
+    np.testing.assert_allclose(given, dout * (predict - label) * 2 / count)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_a_cross_entropy_comes_with_its_logarithms(reduction: str) -> None:
+    x, weight = _normal((4, 5), (5,))
+    weight = weight**2
+    target = np.array([1, 4, 0, 1])
+    spec = operator(
+        "CrossEntropyLoss",
+        "input target:int64 weight?",
+        "loss log_prob zloss lse_for_zloss",
+        'reduction:string="mean" ignore_index:int=-100 label_smoothing:float=0.0'
+        " lse_square_scale_for_zloss:float=0.0 return_zloss:bool=false",
+    )
+    attrs = {
+        **{"reduction": reduction, "ignore_index": 0, "label_smoothing": 0.0},
+        **{"lse_square_scale_for_zloss": 0.0, "return_zloss": False},
+    }
+    loss, logarithms, zloss, lse = _given(spec, x, target, weight, **attrs)
+    np.testing.assert_allclose(logarithms, x - np.log(np.exp(x).sum(1, keepdims=True)))
+    each = -weight[target] * logarithms[np.arange(4), target] * (target != 0)
+    total = weight[target][target != 0].sum()
+    expected = {"none": each, "mean": each.sum() / total, "sum": each.sum()}[reduction]
+    np.testing.assert_allclose(loss, expected, atol=1e-12)
+    assert zloss.item() is None and lse.item() is None
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, x, target, weight, **{**attrs, "label_smoothing": 0.5})
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_the_gradient_of_a_likelihood_is_at_its_class(reduction: str) -> None:
+    x, weight = _normal((4, 5), (5,))
+    target = np.array([1, 4, 0, 1])
+    dy = np.array([0.5, 2.0, 3.0, 4.0]) if reduction == "none" else np.array([2.0])
+    total = np.array([3.0])
+    spec = operator(
+        "NllLossGrad",
+        "x y_grad target:int32 weight total_weight",
+        "x_grad",
+        'reduction:string="mean" ignore_index:int=-100',
+    )
+    (given,) = _given(spec, x, dy, target, weight, total, reduction=reduction, ignore_index=0)
+    expected = np.zeros((4, 5))
+    by = dy / total if reduction == "mean" else dy
+    expected[np.arange(4), target] = -by * weight[target] * (target != 0)
+    np.testing.assert_allclose(given, expected)
+
+
+def test_the_gradient_of_batch_normalization_is_autograds() -> None:
+    dy, x, weight = _normal((4, 3, 5), (4, 3, 5), (3,))
+    mean, invstd = x.mean((0, 2)), (x.var((0, 2)) + 1e-5) ** -0.5
+    spec = operator(
+        "BatchNormalizationGrad",
+        "grad_output input weight bias save_mean save_invstd",
+        "grad_input grad_weight grad_bias",
+        "epsilon:float=0.00001",
+    )
+    given = _given(spec, dy, x, weight, weight, mean, invstd, epsilon=1e-5)
+    expected = _differentiated(
+        lambda torch, x, w, b: torch.nn.functional.batch_norm(x, None, None, w, b, True, 0.1, 1e-5),
+        *(dy, x, weight, np.zeros(3)),
+    )
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)

@@ -1,0 +1,103 @@
+"""References of operators that pool windows, against NumPy's means and maxima of these."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from opkit.errors import OperatorError
+from opkit.testing.by_name import find_by_name
+from opkit.testing.opdef_cases import library_cases
+from tests.testing.test_by_name import _given, _normal, operator
+
+pytest.importorskip("torch")
+AVERAGES = (
+    "ksize:list_int strides:list_int pads:list_int ceil_mode:bool=false"
+    ' count_include_pad:bool=true divisor_override:int=0 data_format:string="NDHWC"'
+)
+
+
+def _adaptive(size: int, parts: int) -> list[slice]:
+    return [slice(i * size // parts, -(-(i + 1) * size // parts)) for i in range(parts)]
+
+
+def test_averages_of_windows_have_their_channels_last() -> None:
+    (x,) = _normal((2, 4, 5, 6, 3))
+    spec = operator("AvgPool3D", "x", "y", AVERAGES)
+    attrs = {
+        **{"ksize": (2, 3, 2), "strides": (2, 2, 3), "pads": (0, 0, 0), "ceil_mode": False},
+        **{"count_include_pad": True, "divisor_override": 0, "data_format": "NDHWC"},
+    }
+    (y,) = _given(spec, x, **attrs)
+    assert y.shape == (2, 2, 2, 2, 3)
+    for d, h, w in np.ndindex(2, 2, 2):
+        window = x[:, 2 * d : 2 * d + 2, 2 * h : 2 * h + 3, 3 * w : 3 * w + 2]
+        np.testing.assert_allclose(y[:, d, h, w], window.mean((1, 2, 3)))
+    (first,) = _given(spec, x.transpose(0, 4, 1, 2, 3), **{**attrs, "data_format": "NCDHW"})
+    np.testing.assert_array_equal(first, y.transpose(0, 4, 1, 2, 3))
+    (sums,) = _given(spec, x, **{**attrs, "divisor_override": 1})
+    np.testing.assert_allclose(sums, y * 12)
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, x, **{**attrs, "data_format": "DHWCN"})
+
+
+def test_adaptive_averages_and_their_gradients_share_a_tensor_evenly() -> None:
+    (x,) = _normal((2, 4, 5, 7, 3))
+    attrs = {"output_size": (2, 3, 4), "data_format": "NDHWC"}
+    spec = operator(
+        "AdaptiveAvgPool3d", "x", "y", 'output_size:list_int data_format:string="NDHWC"'
+    )
+    (y,) = _given(spec, x, **attrs)
+    (dy,) = _normal((2, 2, 3, 4, 3))
+    dx = np.zeros_like(x)
+    sides = [list(enumerate(_adaptive(*pair))) for pair in ((4, 2), (5, 3), (7, 4))]
+    for (d, ds), (h, hs), (w, ws) in product(*sides):
+        window = x[:, ds, hs, ws]
+        np.testing.assert_allclose(y[:, d, h, w], window.mean((1, 2, 3)))
+        dx[:, ds, hs, ws] += dy[:, d, h, w][:, None, None, None] / window[0, ..., 0].size
+    gradient = operator("AdaptiveAvgPool3dGrad", "y_grad x", "x_grad", 'data_format:string="NDHWC"')
+    np.testing.assert_allclose(_given(gradient, dy, x, data_format="NDHWC")[0], dx)
+
+
+def test_an_index_of_what_is_largest_is_known_where_nothing_is_equal() -> None:
+    spec = operator(
+        "AdaptiveMaxPool3d", "x", "y indices:int32", "output_size:list_int indices_dtype:int=3"
+    )
+    attrs = {"output_size": (1, 2, 2), "indices_dtype": 3}
+    x = np.random.default_rng(0).permutation(4 * 3 * 5).reshape(1, 1, 4, 3, 5).astype(float)
+    y, indices = _given(spec, x, **attrs)
+    np.testing.assert_array_equal(x.reshape(-1)[indices.reshape(-1)], y.reshape(-1))
+    assert y[0, 0, 0, 1, 1] == x[0, 0, :, 1:, 2:].max()
+    x[:] = 1.0
+    y, indices = _given(spec, x, **attrs)
+    assert (y == 1).all() and indices.item() is None
+    found = find_by_name(spec)
+    assert found is not None
+    # So that their indices are judged, no two values of a case are equal.
+    for case in library_cases(spec, found.expression, found=found):
+        source = case.sources[0]
+        assert source is not None and source.values is not None
+        assert len(set(source.values)) == len(source.values)
+
+
+def test_what_surrounds_a_tensor_is_never_largest() -> None:
+    (x,) = _normal((1, 2, 5, 6))
+    x -= 9
+    spec = operator(
+        "MaxPoolV3",
+        "x",
+        "y",
+        "ksize:list_int strides:list_int pads:list_int=[0] ceil_mode:bool=false",
+    )
+    attrs = {
+        **{"ksize": (1, 1, 3, 2), "strides": (1, 1, 2, 2), "pads": (1, 1, 0, 0)},
+        "ceil_mode": False,
+    }
+    (y,) = _given(spec, x, **attrs)
+    assert y.shape == (1, 2, 3, 3)
+    np.testing.assert_array_equal(y[:, :, 0, 0], x[:, :, :2, :2].max((2, 3)))
+    np.testing.assert_array_equal(y[:, :, 2, 2], x[:, :, 3:, 4:].max((2, 3)))
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, x, **{**attrs, "pads": (1, 0, 0, 0)})
