@@ -154,6 +154,7 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR bias,
       using Sums = Gm<ND, float, false, LayoutMode::NORMAL>;
       return Case<Normal, Turned, Sums>::run(x, t, [&](auto& mm) {
         mm.SetBatchNum(number, number);
+        mm.SetNBatchOutNum(number);
         mm.IterateBatch(tensor<float>(c), false, 0, false);
         mm.End();
       });

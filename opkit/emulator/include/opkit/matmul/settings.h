@@ -161,6 +161,9 @@ class Settings {
     batch_a_ = batchA;
     batch_b_ = batchB;
   }
+  /// How many batches' results L0C is to hold at a time, which changes no result. No document has it.
+  /// Source: ops-nn batch_mat_mul_v3, which says so of its size.
+  void SetNBatchOutNum(int32_t nBatchOutNum) { (void)nBatchOutNum; }
   template <typename T>
   void SetWorkspace(const AscendC::GlobalTensor<T>& addr) {
     workspace_ = reinterpret_cast<uint64_t>(addr.GetPhyAddr());
