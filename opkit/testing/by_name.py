@@ -216,7 +216,9 @@ def _by_autograd(base: str, gradient: str, spec: OpSpec) -> Found | None:
         return None
     by_name = {t.name: _one_name(t.name) for t in inputs}
     asked = [t.name for t in inputs if by_name[t.name] not in _FIXED]
-    if len(spec.outputs) != len(asked):
+    # Whole numbers have no gradient: they are a shape, or places.
+    whole = [t for t in inputs if t.name in asked and not is_float(t.dtypes[0])]
+    if whole or len(spec.outputs) != len(asked):
         return None
     outputs = (replace(spec.outputs[0], name="out"),)
     op = "".join(word.capitalize() for word in base.split("_"))

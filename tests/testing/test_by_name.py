@@ -176,14 +176,16 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
         operator("AtanGrad", "y dy"),
         operator("ReluV4", "x", outputs="y mask:uint8"),
         operator("IndexFillD", "x assist1 assist2", attrs="dim:int"),
-        operator("Fill", "dims:int32 value"),
+        operator("Full", "dims:int32 value"),
         operator("MseLoss", "predict label"),
         operator("Gelu", "x", attrs="scale:float"),
         operator("HingeEmbeddingLoss", "input target", attrs="margin:float reduction:string"),
+        operator("AtanGrad", "orig_input_shape:int32 grads"),
     ],
     ids=[
         *("unknown", "attribute", "input", "outputs", "axis", "version", "order", "result"),
         *("second_output", "names", "sizes", "reduction", "unused_attribute", "values"),
+        "whole_numbers",
     ],
 )
 def test_what_does_not_fit_whole_is_no_reference(spec: OpSpec) -> None:
