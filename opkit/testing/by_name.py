@@ -18,7 +18,7 @@ from opkit.errors import SetupError, UsageError
 from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
 from opkit.testing.arrays import is_float
 from opkit.testing.expressions import TENSORS, check_expression, reference_package
-from opkit.testing.operator_cases import TOGETHER, Together
+from opkit.testing.operator_cases import TOGETHER
 from opkit.testing.operator_formulas import WRITTEN_OUT
 from opkit.testing.operator_names import (
     ANOTHER_OPERATOR,
@@ -28,6 +28,7 @@ from opkit.testing.operator_names import (
     SAME_ARGUMENTS,
     SETS_NO_VALUE,
 )
+from opkit.testing.together import Together
 from opkit.testing.torch_functions import (
     GRADIENT,
     LIST_PREFIX,

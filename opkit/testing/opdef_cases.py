@@ -24,7 +24,7 @@ from opkit.testing.arrays import Input, is_float
 from opkit.testing.by_name import Found
 from opkit.testing.cases import LIST_LENGTH, Case, Shape, make_case, plain_attr
 from opkit.testing.expressions import evaluate_expression, is_expression, names_of
-from opkit.testing.operator_cases import Together
+from opkit.testing.together import Together
 from opkit.testing.values import Source
 
 __all__ = ["library_cases", "other_library_cases"]
