@@ -217,6 +217,20 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together(((batch, rows, 3 * size), (3 * size,)), {"num_heads": heads})
         for batch, rows, size, heads in ((1, 1, 16, 1), (2, 5, 48, 3), (3, 17, 128, 4))
     ),
+    "transpose_batch_mat_mul": tuple(
+        Together(
+            ((batch, rows, inner) if plain else (rows, batch, inner), (batch, inner, columns)),
+            {
+                "perm_x1": (0, 1, 2) if plain else (1, 0, 2),
+                "perm_x2": (0, 1, 2),
+                "perm_y": (1, 0, 2),
+            },
+            # What is quantised needs a scale.
+            results=frozenset({"float32", "float16", "bfloat16"}),
+        )
+        for batch, rows, inner, columns in ((2, 32, 128, 256), (3, 17, 64, 128), (4, 7, 192, 64))
+        for plain in (True, False)
+    ),
     "unfold_grad": tuple(
         Together(
             (

@@ -39,6 +39,8 @@ class Together:
     """Attributes that are not their default."""
     values: Mapping[str, Source] = field(default_factory=dict)
     """Of inputs that may not hold any values."""
+    results: frozenset[str] = frozenset()
+    """The types of the first output that it is for; all where empty."""
 
 
 def given(*numbers: float) -> Source:
