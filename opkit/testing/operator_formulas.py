@@ -478,7 +478,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f"({_SORTED}[0], torch.gather({{1}}, axis, {_SORTED}[1])"
         f" if stable or (torch.diff({_SORTED}[0], dim=axis) != 0).all() else None)",
     ),
-    "sigmoid_grad": ("{0} * {1} * (1 - {1})",),
     "sqrt_grad": ("{dy} * 0.5 / {0}",),
     "squared_relu": ("torch.relu({0}) ** 2",),
     "swi_glu": ("torch.nn.functional.silu({0}.chunk(2, dim)[0]) * {0}.chunk(2, dim)[1]",),
