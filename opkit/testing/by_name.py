@@ -18,7 +18,7 @@ from opkit.errors import SetupError, UsageError
 from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
 from opkit.testing.arrays import is_float
 from opkit.testing.expressions import TENSORS, check_expression, reference_package
-from opkit.testing.operator_cases import TOGETHER, Together
+from opkit.testing.operator_cases import TOGETHER
 from opkit.testing.operator_formulas import WRITTEN_OUT
 from opkit.testing.operator_names import (
     ANOTHER_OPERATOR,
@@ -28,6 +28,7 @@ from opkit.testing.operator_names import (
     SAME_ARGUMENTS,
     SETS_NO_VALUE,
 )
+from opkit.testing.together import Together
 from opkit.testing.torch_functions import (
     GRADIENT,
     LIST_PREFIX,
@@ -216,7 +217,9 @@ def _by_autograd(base: str, gradient: str, spec: OpSpec) -> Found | None:
         return None
     by_name = {t.name: _one_name(t.name) for t in inputs}
     asked = [t.name for t in inputs if by_name[t.name] not in _FIXED]
-    if len(spec.outputs) != len(asked):
+    # Whole numbers have no gradient: they are a shape, or places.
+    whole = [t for t in inputs if t.name in asked and not is_float(t.dtypes[0])]
+    if whole or len(spec.outputs) != len(asked):
         return None
     outputs = (replace(spec.outputs[0], name="out"),)
     op = "".join(word.capitalize() for word in base.split("_"))

@@ -35,6 +35,11 @@ LOSSES: dict[str, tuple[str, ...]] = {
     "hinge_loss_grad": ("torch.where(1 - {0} * {1} > 0, -{1} * {dy}, 0.0)",),
     "huber_loss": ("torch.nn.functional.huber_loss({0}, {1}, reduction='none', delta=delta)",),
     "huber_loss_grad": ("torch.clamp({0} - {1}, -delta, delta)",),
+    "kl_div_loss_grad": (
+        "-{dy} * (torch.exp({1}) if log_target else {1}) / ({0}.numel() if reduction == 'mean'"
+        " else {0}.shape[0] if reduction == 'batchmean' else 1)",
+    ),
+    "l1_loss_grad": ("{dy} * torch.sign({0} - {1}) / ({0}.numel() if reduction == 'mean' else 1)",),
     "l2_loss": ("torch.square({0}).sum() / 2",),
     "lp_loss": (
         # No other power is documented.

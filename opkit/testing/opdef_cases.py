@@ -24,7 +24,7 @@ from opkit.testing.arrays import Input, is_complex, is_float
 from opkit.testing.by_name import Found
 from opkit.testing.cases import LIST_LENGTH, Case, Shape, make_case, plain_attr
 from opkit.testing.expressions import evaluate_expression, is_expression, names_of
-from opkit.testing.operator_cases import Together
+from opkit.testing.together import Together
 from opkit.testing.values import Source
 
 __all__ = ["library_cases", "other_library_cases"]
@@ -175,6 +175,9 @@ def _together(spec: OpSpec, variant: int, together: Together, expression: str, s
     known = {attr.name for attr in spec.attrs}
     if len(together.shapes) > len(spec.inputs) or not together.attrs.keys() <= known:
         raise UsageError(f"{spec.op} has other inputs and attributes")
+    result = spec.outputs[0].dtypes[variant].name
+    if together.results and result not in together.results:
+        raise UsageError(f"{spec.op} gives {result} of other inputs")
     shapes = (*together.shapes, *[None] * (len(spec.inputs) - len(together.shapes)))
     main = next(shape for shape in shapes if shape is not None)
     attrs = {a.name: _attribute(a, spec, variant, main, 0) for a in spec.attrs}

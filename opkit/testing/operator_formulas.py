@@ -478,7 +478,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f"({_SORTED}[0], torch.gather({{1}}, axis, {_SORTED}[1])"
         f" if stable or (torch.diff({_SORTED}[0], dim=axis) != 0).all() else None)",
     ),
-    "sigmoid_grad": ("{0} * {1} * (1 - {1})",),
     "sqrt_grad": ("{dy} * 0.5 / {0}",),
     "squared_relu": ("torch.relu({0}) ** 2",),
     "swi_glu": ("torch.nn.functional.silu({0}.chunk(2, dim)[0]) * {0}.chunk(2, dim)[1]",),
@@ -505,6 +504,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "transform_bias_rescale_qkv": ("torch._transform_bias_rescale_qkv({0}, {1}, num_heads)",),
     "transpose": ("torch.permute({0}, {1}.tolist())",),
     "transposev": ("torch.permute({0}, {1}.tolist())",),
+    "transpose_batch_mat_mul": (
+        "torch.matmul({0}.permute(perm_x1), {1}.permute(perm_x2)).permute(perm_y)"
+        " if {2} is None and {3} is None and batch_split_factor == 1 else None",
+    ),
     "truncate_div": ("torch.div({0}, {1}, rounding_mode='trunc')",),
 }
 """Expressions whose `{0}`, `{1}` are inputs in the OpDef's order, and whose names its attributes.

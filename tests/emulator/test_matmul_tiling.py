@@ -41,7 +41,7 @@ void set_up(Tiling& tiling) {
   tiling.SetCType(matmul_tiling::TPosition::GM, format("format_c"), output);
   const int m = get("m", 0), n = get("n", 0), k = get("k", 0);
   tiling.SetOrgShape(m, n, k);
-  tiling.SetShape(m, n, k);
+  tiling.SetShape(get("shape_m", m), get("shape_n", n), k);
   tiling.EnableBias(get("bias", 0));
   tiling.SetFixSplit(get("base_m", -1), get("base_n", -1), -1);
   tiling.SetBufferSpace(get("l1", -1), get("l0c", -1), -1);
@@ -322,6 +322,13 @@ def check_limits(
     assert all(t[name] > 0 for name in ("baseK", "depthA1", "depthB1", "stepM", "stepN", "stepKa"))
     is_all_k = t["baseK"] * t["stepKa"] >= t["singleCoreK"]
     assert is_all_k or (t["stepM"] == 1 and t["stepN"] == 1)
+
+
+def test_the_shape_may_be_a_block_that_is_larger_than_the_matrix(solve: Solve) -> None:
+    # The kernel says its own sizes; the document of SetShape has no constraint. It was refused.
+    settings = {"trans_b": 1, "base_m": 128, "base_n": 256, "shape_m": 128, "shape_n": 256}
+    tiling = solve(m=7, n=65, k=33, **settings)
+    assert (tiling["M"], tiling["N"], tiling["baseM"], tiling["baseN"]) == (7, 65, 128, 256)
 
 
 def test_a_smaller_l1_is_kept_to(solve: Solve) -> None:

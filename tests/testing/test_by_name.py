@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -176,14 +177,16 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
         operator("AtanGrad", "y dy"),
         operator("ReluV4", "x", outputs="y mask:uint8"),
         operator("IndexFillD", "x assist1 assist2", attrs="dim:int"),
-        operator("Fill", "dims:int32 value"),
+        operator("Full", "dims:int32 value"),
         operator("MseLoss", "predict label"),
         operator("Gelu", "x", attrs="scale:float"),
         operator("HingeEmbeddingLoss", "input target", attrs="margin:float reduction:string"),
+        operator("AtanGrad", "orig_input_shape:int32 grads"),
     ],
     ids=[
         *("unknown", "attribute", "input", "outputs", "axis", "version", "order", "result"),
         *("second_output", "names", "sizes", "reduction", "unused_attribute", "values"),
+        "whole_numbers",
     ],
 )
 def test_what_does_not_fit_whole_is_no_reference(spec: OpSpec) -> None:
@@ -317,6 +320,17 @@ def test_places_have_cases_of_their_own() -> None:
     # An operator of the name that has other attributes has the general cases.
     foreign = replace(found, together=(replace(found.together[0], attrs={"dim": 0}),))
     assert library_cases(spec, found.expression, found=foreign)[0].shape == (1,)
+
+
+def test_a_type_of_results_that_takes_other_inputs_has_none_of_the_cases() -> None:
+    # Products without a scale were tried as quantised ones, too.
+    attrs = "perm_x1:list_int perm_x2:list_int perm_y:list_int batch_split_factor:int=1"
+    for result in ("float16", "int8"):
+        spec = operator("TransposeBatchMatMul", "x1 x2 bias? scale?", f"y:{result}", attrs)
+        found = find_by_name(spec)
+        assert found is not None
+        with pytest.raises(UsageError) if result == "int8" else nullcontext():
+            assert len(library_cases(spec, found.expression, found=found)) == 6
 
 
 def test_a_gradient_by_autograd_is_that_of_the_forward_operator() -> None:

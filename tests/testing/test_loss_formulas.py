@@ -21,6 +21,23 @@ def test_the_gradient_of_a_squared_error_takes_one_of_every_element(reduction: s
     np.testing.assert_allclose(given, dout * (predict - label) * 2 / count)
 
 
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum", "batchmean"])
+def test_gradients_of_differences_take_one_of_every_element(reduction: str) -> None:
+    x, target, dy = _normal((3, 5), (3, 5), (3, 5))
+    count = {"mean": 15, "batchmean": 3}.get(reduction, 1)
+    spec = operator(
+        "KlDivLossGrad", "grad input target", "y", 'reduction:string="mean" log_target:bool=false'
+    )
+    for logarithms in (False, True):
+        given = _given(spec, dy, x, target, reduction=reduction, log_target=logarithms)
+        expected = -dy * (np.exp(target) if logarithms else target) / count
+        np.testing.assert_allclose(given[0], expected)
+    if reduction != "batchmean":
+        spec = operator("L1LossGrad", "grads predict label", "y", 'reduction:string="mean"')
+        (given,) = _given(spec, dy, x, target, reduction=reduction)
+        np.testing.assert_allclose(given, dy * np.sign(x - target) / count)
+
+
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_a_cross_entropy_comes_with_its_logarithms(reduction: str) -> None:
     x, weight = _normal((4, 5), (5,))

@@ -397,3 +397,18 @@ def test_gradients_of_distances_are_autograds_and_want_a_distance_for_each_pair(
     # As many distances as rows were taken, and what lies behind them.
     with pytest.raises(OperatorError, match="it gives nothing"):
         _given(spec, x1, x1, x1, x1, p=2.0)
+
+
+def test_products_of_matrices_in_turned_axes_come_back_in_turned_ones() -> None:
+    x1, x2 = _normal((4, 3, 5), (3, 5, 2))
+    spec = operator(
+        "TransposeBatchMatMul",
+        "x1 x2 bias? scale?",
+        "y",
+        "perm_x1:list_int perm_x2:list_int perm_y:list_int enable_hf32:bool=false"
+        " batch_split_factor:int=1",
+    )
+    perms = {"perm_x1": (1, 0, 2), "perm_x2": (0, 1, 2), "perm_y": (1, 0, 2)}
+    attrs = {**perms, "enable_hf32": False, "batch_split_factor": 1}
+    (given,) = _given(spec, x1, x2, None, None, **attrs)
+    np.testing.assert_allclose(given, np.einsum("mbk,bkn->mbn", x1, x2))

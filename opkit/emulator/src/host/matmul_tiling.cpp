@@ -65,7 +65,6 @@ class Solver {
       return "call SetAType, SetBType and SetCType first";
     }
     if (problem_.m <= 0 || problem_.n <= 0 || problem_.k <= 0) return "SetShape or SetOrgShape: a size is not positive";
-    if (problem_.org_m < problem_.m || problem_.org_n < problem_.n) return "SetShape is larger than SetOrgShape";
     if (problem_.core_limit <= 0) return "SetDim: the number of cores is not positive";
     if (problem_.splits_k && problem_.has_bias) return "EnableMultiCoreSplitK: a bias would be added once per core";
     if (problem_.fix_m > 0 && problem_.fix_n > 0 &&

@@ -1,0 +1,105 @@
+"""Cases of operators that quantise, whose scales and zero points are given with what they scale.
+
+Sources: the documents of each operator, parameters and constraints.
+"""
+
+from __future__ import annotations
+
+from opkit.testing.together import DIVIDES, MULTIPLIES, POINTS, POSITIVE, ROWS, Together
+
+__all__ = ["QUANTISING_CASES"]
+
+
+def _quantised_twice() -> tuple[Together, ...]:
+    """Return cases of layer norm after a sum: scales of rows, then given ones, with zero points."""
+    cases = []
+    for shape in ROWS:
+        row = shape[-1:]
+        for bias, scales, points, divides in (
+            (None, (None, None), (None, None), None),
+            (row, (row, row), (None, None), None),
+            (row, (row, None), (row, None), True),
+            (shape, (row, row), (row, row), False),
+        ):
+            by = POSITIVE if divides is None else DIVIDES if divides else MULTIPLIES
+            values = {"scales1": by, "scales2": by, "zero_points1": POINTS, "zero_points2": POINTS}
+            mode = {"quant_mode": "dynamic" if divides is None else "static"}
+            cases.append(
+                Together(
+                    (shape, shape, row, row, bias, *scales, *points),
+                    {"additional_output": True, "div_mode": divides is not False, **mode},
+                    values,
+                )
+            )
+    return tuple(cases)
+
+
+QUANTISING_CASES: dict[str, tuple[Together, ...]] = {
+    "add_layer_norm_quant": _quantised_twice(),
+    "add_layer_norm_quant_v2": _quantised_twice(),
+    "add_rms_norm_quant_v2": tuple(
+        Together(
+            shapes,
+            {"div_mode": divides, "output_res": output_res},
+            {
+                **dict.fromkeys(("scales1", "scales2"), DIVIDES if divides else MULTIPLIES),
+                **dict.fromkeys(("zero_points1", "zero_points2"), POINTS),
+            },
+        )
+        for whole in ROWS
+        for row in (whole[-1:],)
+        for shapes, divides, output_res in (
+            ((whole, whole, row, row), True, False),
+            ((whole, whole, row, row, row, row, row, row), True, False),
+            ((whole, whole, row, row, None, row), False, False),
+            ((whole, whole, row, (1,), None, (1,)), True, True),
+        )
+    ),
+    "quant_batch_matmul_v3": tuple(
+        Together(
+            (
+                *((rows, inner), (columns, inner) if turned else (inner, columns), (columns,)),
+                *(None, (columns,) if biased else None, (rows,) if by_row else None),
+            ),
+            {"transpose_x2": turned},
+            {"scale": POSITIVE, "pertoken_scale": POSITIVE},
+        )
+        for rows, inner, columns, turned, biased, by_row in (
+            *((16, 32, 32, False, False, True), (7, 33, 65, True, True, True)),
+            *((97, 257, 129, False, True, False), (65, 130, 513, True, False, False)),
+        )
+    ),
+    "rms_norm_quant": tuple(
+        Together(
+            (shape, shape[-1:], shape[-1:], (1,), (1,)),
+            {},
+            {"scale": DIVIDES, "offset": POINTS},
+        )
+        for shape in ((1, 64), *ROWS)
+    ),
+    "swi_glu_quant": tuple(
+        Together(
+            ((*shape[:-1], 2 * shape[-1]), (1, shape[-1]), points),
+            {"quant_mode": "dynamic" if points is None else "static", "activate_left": left},
+            {"smooth_scales": MULTIPLIES if points else POSITIVE, "offsets": POINTS},
+        )
+        for shape, left in zip(ROWS, (True, False, True), strict=True)
+        for points in (None, (1, shape[-1]))
+    ),
+    "weight_quant_batch_matmul_v2": tuple(
+        Together(
+            (
+                *((rows, inner), (columns, inner) if turned else (inner, columns)),
+                *((1, columns) if not turned else (columns, 1), None, None, None),
+                (columns,) if biased else None,
+            ),
+            {"transpose_weight": turned},
+            {"antiquant_scale": DIVIDES},
+        )
+        for rows, inner, columns, turned, biased in (
+            (16, 64, 64, False, True),
+            (97, 192, 128, False, False),
+        )
+    ),
+}
+"""As `opkit.testing.operator_cases.TOGETHER`, of which these are a part."""
