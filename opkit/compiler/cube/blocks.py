@@ -345,9 +345,6 @@ for (int32_t i = 0; i < 2; ++i) {
 SetFlag<HardEvent::MTE1_MTE2>(i);
 SetFlag<HardEvent::M_MTE1>(i);
 }
-for (int32_t i = 0; i < PARTS; ++i) {
-SetFlag<HardEvent::FIX_M>(i);
-}
 CopyIn(chunk, 0);
 @begun
 for (uint32_t slot = 0; chunk.index < tiling.blocks; slot = 1 - slot) {
@@ -361,9 +358,6 @@ chunk = next;
 for (int32_t i = 0; i < 2; ++i) {
 WaitFlag<HardEvent::MTE1_MTE2>(i);
 WaitFlag<HardEvent::M_MTE1>(i);
-}
-for (int32_t i = 0; i < PARTS; ++i) {
-WaitFlag<HardEvent::FIX_M>(i);
 }
 @drain
 }
@@ -442,16 +436,9 @@ const uint32_t width = isWhole ? columns : PartOf(columns);
 int32_t part = 0;
 for (uint32_t begin = 0; begin < columns; begin += width) {
 const uint32_t end = begin + width < columns ? begin + width : columns;
-if (chunk.isFirst) {
-// What was in this part of L0C has been carried out.
-WaitFlag<HardEvent::FIX_M>(part);
-}
 Part(chunk, slot, begin, end);
 if (chunk.isLast) {
-SetFlag<HardEvent::M_FIX>(part);
-WaitFlag<HardEvent::M_FIX>(part);
 CopyOut(chunk.block, begin, end < chunk.block.columns ? end : chunk.block.columns);
-SetFlag<HardEvent::FIX_M>(part);
 }
 ++part;
 }
@@ -496,7 +483,7 @@ for (uint32_t i = 0; i < length / LANE; ++i) {
 SetFlag<HardEvent::MTE1_M>(step);
 WaitFlag<HardEvent::MTE1_M>(step);
 const uint32_t real = chunk.depth - k < length ? chunk.depth - k : length;
-Mmad(sums, leftStep, rightStep, MmadParams(realRows, realColumns, real, 0, false, chunk.isFirst && k == 0));
+Mmad(sums, leftStep, rightStep, MmadParams(realRows, realColumns, real, chunk.isLast && k + most >= chunk.depth ? 3 : 2, false, chunk.isFirst && k == 0));
 if (rows * (end - begin) < 2560) {
 // So short a product has not written its sums when the next one reads them.
 PipeBarrier<PIPE_M>();
@@ -574,6 +561,7 @@ const LocalTensor<SUMS> sums = SumsOf(block, begin);
 const int64_t at = (block.batch * tiling.m + block.row) * tiling.n + block.column + begin;
 FixpipeParamsV220 params(end - begin, block.rows, RoundUp(block.rows), tiling.n, false);
 params.quantPre = QuantMode_t::MODE;
+params.unitFlag = 3;
 Fixpipe(resultGlobal[at], sums, params);
 }
 """
@@ -588,6 +576,7 @@ CrossCoreWaitFlag<2, PIPE_FIX>(FREE);
 }
 const int64_t slot = GetBlockIdx() * SLOTS + handed % SLOTS;
 FixpipeParamsV220 params(end - begin, block.rows, RoundUp(block.rows), tiling.slotColumns, false);
+params.unitFlag = 3;
 Fixpipe(resultGlobal[slot * tiling.slotLength], sums, params);
 CrossCoreSetFlag<2, PIPE_FIX>(READY);
 ++handed;
