@@ -192,11 +192,15 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
                 stride, at = "1", f"((k / {lane} + i) * {extent} / 16 + {first}) * {16 * lane}"
             is_turned = "true" if by_depth else "false"
             step = f"i * {16 * lane}" if side == "left" else f"i * (end - begin) * {lane}"
+            if side == "left":
+                out("if (!isThere) {")
             out(
                 f"LoadData({side}Step[{step}], {side}L1[{at}],"
                 f" LoadData2DParams(0, {count}, {stride}, 0, {gap}, {is_turned}, 0));",
                 place,
             )
+            if side == "left":
+                out("}")
     elif what == "store":
         lines = _HAND_OVER if slots else _STORE
         mode = {"float16": "F322F16", "bfloat16": "F322BF16"}.get(product.result, "NoQuant")
@@ -298,6 +302,19 @@ return block;
 __aicore__ inline uint32_t PartOf(uint32_t columns) const
 {
 return (columns + 31) / 32 * 16;
+}
+
+// Where the part of a block ends that begins at a column. A core's final block begins and ends with shorter parts:
+// vector cores begin sooner, and have less to do when the cube is through.
+__aicore__ inline uint32_t PartEnd(uint32_t begin, uint32_t columns, bool isFinal) const
+{
+const uint32_t width = isFinal && begin == 0 ? PartOf(PartOf(columns)) : PartOf(columns);
+return columns - begin < width ? columns : begin + width;
+}
+
+__aicore__ inline bool IsFinal(int64_t index) const
+{
+return index + GetBlockNum() >= tiling.blocks;
 }
 
 __aicore__ inline uint32_t Shorter(int64_t left, int64_t right) const
@@ -432,15 +449,13 @@ WaitFlag<HardEvent::MTE2_MTE1>(slot);
 const uint32_t columns = RoundUp(chunk.block.columns);
 // At both ends of its sums a block comes in parts: one is carried out while the next multiplies.
 const bool isWhole = !chunk.isFirst && !chunk.isLast;
-const uint32_t width = isWhole ? columns : PartOf(columns);
-int32_t part = 0;
-for (uint32_t begin = 0; begin < columns; begin += width) {
-const uint32_t end = begin + width < columns ? begin + width : columns;
+for (uint32_t begin = 0; begin < columns;) {
+const uint32_t end = isWhole ? columns : PartEnd(begin, columns, chunk.isLast && IsFinal(chunk.index));
 Part(chunk, slot, begin, end);
 if (chunk.isLast) {
 CopyOut(chunk.block, begin, end < chunk.block.columns ? end : chunk.block.columns);
 }
-++part;
+begin = end;
 }
 SetFlag<HardEvent::MTE1_MTE2>(slot);
 }
@@ -471,7 +486,10 @@ const uint32_t realColumns = (end < chunk.block.columns ? end : chunk.block.colu
 const LocalTensor<TYPE> leftL1 = LeftChunk(slot);
 const LocalTensor<TYPE> rightL1 = RightChunk(slot);
 const LocalTensor<SUMS> sums = SumsOf(chunk.block, begin);
-const uint32_t most = StepOf(rows, end - begin);
+const uint32_t part = PartOf(chunk.block.columns);
+const uint32_t most = StepOf(rows, end - begin > part ? end - begin : part);
+// Two steps fill L0A with the rows of the whole chunk, which the next part multiplies, too.
+const bool isThere = begin > 0 && depth > most && depth <= 2 * most;
 for (uint32_t k = 0; k < chunk.depth; k += most) {
 const uint32_t length = depth - k < most ? depth - k : most;
 const LocalTensor<TYPE> leftStep = leftSteps.Get<TYPE>()[step * HALF];
@@ -510,7 +528,6 @@ __aicore__ inline uint32_t RoundUp(uint32_t count) const
 return (count + 15) / 16 * 16;
 }
 
-static constexpr int32_t PARTS = 2;  // of a block, at most
 static constexpr uint32_t HALF = LONGEST * STEP;  // elements of half of L0A, and of L0B
 TPipe pipe;
 TBuf<TPosition::A1> leftBuffer;

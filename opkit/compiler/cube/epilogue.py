@@ -49,7 +49,7 @@ _SLOT_FIELDS = (
     ("slotColumns", "int64_t", "elements from row to row of a part that is handed over"),
     ("slotLength", "int64_t", "elements of such a part"),
 )
-_PARTS = 2
+_PARTS = 3
 """Of a block's columns, at most; what is prepared for each has its own room."""
 
 
@@ -376,20 +376,21 @@ class _BlockWriter(KernelWriter):
         """Write what is done with one part of a block."""
         out = self.out
         out("// What follows is about some of a block's columns.")
-        out("__aicore__ inline void Choose(const Block& block, uint32_t begin, uint32_t width)")
+        out("__aicore__ inline void Choose(const Block& block, uint32_t begin, uint32_t end)")
         out("{")
         out("batch = block.batch;")
         out("column = block.column + begin;")
-        out("columns = Shorter(block.columns - begin, width);")
+        out("columns = end - begin;")
         out("stride = (columns + tiling.unit - 1) / tiling.unit * tiling.unit;")
         if self.prepares_ahead:
             room = f"{self.plan.counts['column']} * {self.column_room}"
-            out(f"columnSlots = columnBuffer.Get<float>()[begin / width * {room}];")
+            out("const uint32_t part = begin == 0 ? 0 : end < block.columns ? 1 : 2;")
+            out(f"columnSlots = columnBuffer.Get<float>()[part * {room}];")
         out("}")
         out()
-        out("__aicore__ inline void Part(const Block& block, uint32_t begin, uint32_t width)")
+        out("__aicore__ inline void Part(const Block& block, uint32_t begin, uint32_t end)")
         out("{")
-        out("Choose(block, begin, width);")
+        out("Choose(block, begin, end);")
         if self.prepares and not self.prepares_ahead:
             out("Prepare(0);")
         out(f"CrossCoreWaitFlag<2, PIPE_MTE2>({READY});")
@@ -457,18 +458,18 @@ Fetch(group + GetBlockNum(), 0);
 for (int64_t index = group; index < tiling.blocks; index += GetBlockNum()) {
 Fetch(index + 2 * GetBlockNum(), 0);
 const Block block = BlockAt(index);
-const uint32_t width = PartOf(block.columns);
+const bool isFinal = IsFinal(index);
 PREPARE
-for (uint32_t begin = 0; begin < block.columns; begin += width) {
-Part(block, begin, width);
+for (uint32_t begin = 0; begin < block.columns; begin = PartEnd(begin, block.columns, isFinal)) {
+Part(block, begin, PartEnd(begin, block.columns, isFinal));
 }
 }
 }
 """
 
 _PREPARE = """// While the cube core multiplies: nothing of it is waited for between two parts.
-for (uint32_t begin = 0; begin < block.columns; begin += width) {
-Choose(block, begin, width);
+for (uint32_t begin = 0; begin < block.columns; begin = PartEnd(begin, block.columns, isFinal)) {
+Choose(block, begin, PartEnd(begin, block.columns, isFinal));
 Prepare(0);
 }"""
 
@@ -477,7 +478,8 @@ _ROWS_AT = """
 __aicore__ inline uint32_t RowsAt(int64_t row)
 {
 const int64_t rest = lastRow - row;
-return rest < tiling.rowsPerTile ? static_cast<uint32_t>(rest) : tiling.rowsPerTile;
+const uint32_t most = tiling.tileLength / stride;
+return rest < most ? static_cast<uint32_t>(rest) : most;
 }
 
 """
