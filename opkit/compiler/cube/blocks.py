@@ -220,12 +220,20 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
             "// same lines in step; at the beginning with the first, which vector cores fetch first, too."
         )
         by = "(chunk.block.above + chunk.block.place) % all"
-        out(f"const int64_t shift = index == GetBlockIdx() ? 0 : {by};")
+        out("const bool isEarly = index == GetBlockIdx();")
+        out(f"const int64_t shift = isEarly ? 0 : {by};")
     elif what == "shift":
         out("// Of the cores that have rows or columns in common half begin")
         out("// in the middle of K, so that fewer read the same lines in step.")
         by = "% 2 * (all / 2)"
         out(f"const int64_t shift = (GetBlockIdx() / chunk.block.wide + chunk.block.place) {by};")
+    elif what == "turned" and slots:
+        out("// Of those that begin with the first every other takes the third and later ones in pairs, turned round.")
+        out("const bool isTurned = isEarly && number >= 2 && (number | 1) < all;")
+        out("const int64_t other = isTurned ? (chunk.block.above + chunk.block.place) % 2 : 0;")
+        out(f"chunk.k = ((number ^ other) + shift) % all * {product.chunk};")
+    elif what == "turned":
+        out(f"chunk.k = (number + shift) % all * {product.chunk};")
     elif what == "copies":
         if slots:
             out("// As long as nothing is in L2 a core brings its shares of both operands first,")
@@ -234,13 +242,14 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
             out("const uint32_t last = isEarly ? OTHERS : ALL;")
             out("for (uint32_t portion = isEarly ? SHARE : ALL; portion <= last; ++portion) {")
         _insert(out, "left", product, slots)
+        if slots:
+            out("if (portion == SHARE && chunk.turn == 0) {")
+            out("// Memory is the cube cores' alone until they have their shares: until vector cores hear of this.")
+            out(f"CrossCoreSetFlag<2, PIPE_MTE2>({BEGUN});")
+            out("}")
         _insert(out, "right", product, slots)
         if slots:
             out("}")
-    elif what == "begun":
-        if slots:
-            out("// Memory is the cube cores' alone until they have their first chunk.")
-            out(f"CrossCoreSetFlag<2, PIPE_MTE2>({BEGUN});")
     elif what == "drain":
         if slots:
             out("// The vector cores have read what was handed over last.")
@@ -258,7 +267,7 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
 
 READY, FREE, BEGUN = 4, 5, 6
 """Flags between a cube core and its vector cores: a part lies in its slot; a slot may be used
-again; the first chunk has come."""
+again; the first share of a chunk has come."""
 
 _BLOCKS = """
 // A part of the result that one core computes.
@@ -363,7 +372,6 @@ SetFlag<HardEvent::MTE1_MTE2>(i);
 SetFlag<HardEvent::M_MTE1>(i);
 }
 CopyIn(chunk, 0);
-@begun
 for (uint32_t slot = 0; chunk.index < tiling.blocks; slot = 1 - slot) {
 const Chunk next = chunk.isLast ? ChunkAt(chunk.index + GetBlockNum(), 0) : ChunkAt(chunk.index, chunk.turn + 1);
 if (next.index < tiling.blocks) {
@@ -405,7 +413,7 @@ const int64_t all = (tiling.k + CHUNK - 1) / CHUNK;
 // The first chunk of all comes in halves, so that the cube has something to do soon.
 const bool isSplit = index == GetBlockIdx() && (shift + 1) * CHUNK <= tiling.k;
 const int64_t number = isSplit && turn > 0 ? turn - 1 : turn;
-chunk.k = (number + shift) % all * CHUNK;
+@turned
 chunk.depth = Shorter(tiling.k - chunk.k, CHUNK);
 if (isSplit && turn < 2) {
 chunk.k += turn * (CHUNK / 2);

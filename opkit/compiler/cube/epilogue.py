@@ -317,8 +317,8 @@ class _BlockWriter(KernelWriter):
             out("const Block last = BlockAt(index - block.place + block.wide - 1);")
             out("const uint32_t width = last.column + last.columns - first.column;")
         chunk = self.block.chunk
-        out(f"for (int64_t k = begin; k < tiling.k; k += {chunk}) {{")
-        out(f"const uint32_t depth = Shorter(tiling.k - k, {chunk});")
+        out(f"for (int64_t k = begin; k < tiling.k; k += {chunk} - k % {chunk}) {{")
+        out(f"const uint32_t depth = Shorter(tiling.k - k, {chunk} - k % {chunk});")
         for side, first, extent, cores, place, all_of in (
             ("left", "block.row", "block.rows", "block.wide", "block.place", "tiling.m"),
             ("right", "block.column", "block.columns", "down", "above", "tiling.n"),
@@ -367,7 +367,7 @@ class _BlockWriter(KernelWriter):
         text = (
             _PROCESS.replace("BEGUN", begun)
             .replace("PREPARE", prepare)
-            .replace("SKIPPED", str(2 * self.block.chunk))
+            .replace("HALF", str(self.block.chunk // 2))
         )
         out.all(line for line in text.strip().splitlines() if line)
         out()
@@ -453,7 +453,8 @@ if (group >= tiling.blocks) {
 return;
 }
 BEGUN
-Fetch(group, 0);
+// Half a chunk the cube cores bring themselves.
+Fetch(group, HALF);
 Fetch(group + GetBlockNum(), 0);
 for (int64_t index = group; index < tiling.blocks; index += GetBlockNum()) {
 Fetch(index + 2 * GetBlockNum(), 0);
