@@ -39,6 +39,8 @@ class BlockProduct:
     """The left matrices lie by columns."""
     transpose_right: bool
     location: Location | None = None
+    bias: str | None = None
+    """Of one number a column that the sums begin with."""
 
     @property
     def stem(self) -> str:
@@ -144,9 +146,17 @@ def write_cube_class(out: Text, product: BlockProduct, slots: int = 0) -> None:
         "STEP": str(product.step),
         "LONGEST": str(MOST_SIDE),
         "LANE": str(product.lane),
+        "GIVEN": "" if product.bias is None else "GM_ADDR bias, ",
     }
-    for line in _CUBE.replace("@copy\n", _COPY_PORTION if slots else _COPY).strip().splitlines():
+    if product.bias is not None:
+        words |= {"BIAS": cpp(product.bias), "READ": str(64 // size_bytes(product.bias))}
+    text = _CUBE.replace("@copy\n", _COPY_PORTION if slots else _COPY)
+    for line in text.strip().splitlines():
         line = line.strip()
+        if line.startswith("@bias"):
+            line = line.removeprefix("@bias").strip()
+            if product.bias is None:
+                continue
         if line.startswith("@"):
             _insert(out, line[1:], product, slots)
             continue
@@ -201,6 +211,19 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
             )
             if side == "left":
                 out("}")
+    elif what == "multiply":
+        out("const uint8_t unitFlag = chunk.isLast && k + most >= chunk.depth ? 3 : 2;")
+        begins = "chunk.isFirst && k == 0" if product.bias is None else "false"
+        out(f"const MmadParams shape(realRows, realColumns, real, unitFlag, false, {begins});")
+        call = "Mmad(sums, leftStep, rightStep, shape);"
+        if product.bias is None:
+            out(call, place)
+        else:
+            out("if (isBegin) {")
+            out("Mmad(sums, leftStep, rightStep, table, shape);", place)
+            out("} else {")
+            out(call, place)
+            out("}")
     elif what == "store":
         lines = _HAND_OVER if slots else _STORE
         mode = {"float16": "F322F16", "bfloat16": "F322BF16"}.get(product.result, "NoQuant")
@@ -228,7 +251,9 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
         by = "% 2 * (all / 2)"
         out(f"const int64_t shift = (GetBlockIdx() / chunk.block.wide + chunk.block.place) {by};")
     elif what == "turned" and slots:
-        out("// Of those that begin with the first every other takes the third and later ones in pairs, turned round.")
+        out(
+            "// Of those that begin with the first every other takes the third and later ones in pairs, turned round."
+        )
         out("const bool isTurned = isEarly && number >= 2 && (number | 1) < all;")
         out("const int64_t other = isTurned ? (chunk.block.above + chunk.block.place) % 2 : 0;")
         out(f"chunk.k = ((number ^ other) + shift) % all * {product.chunk};")
@@ -244,7 +269,9 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
         _insert(out, "left", product, slots)
         if slots:
             out("if (portion == SHARE && chunk.turn == 0) {")
-            out("// Memory is the cube cores' alone until they have their shares: until vector cores hear of this.")
+            out(
+                "// Memory is the cube cores' alone until they have their shares: until vector cores hear of this."
+            )
             out(f"CrossCoreSetFlag<2, PIPE_MTE2>({BEGUN});")
             out("}")
         _insert(out, "right", product, slots)
@@ -313,12 +340,14 @@ __aicore__ inline uint32_t PartOf(uint32_t columns) const
 return (columns + 31) / 32 * 16;
 }
 
-// Where the part of a block ends that begins at a column. A core's final block begins and ends with shorter parts:
-// vector cores begin sooner, and have less to do when the cube is through.
+// Where the part of a block ends that begins at a column. A core's final block begins with shorter parts, so that
+// vector cores begin sooner what is left to do when the cube is through.
 __aicore__ inline uint32_t PartEnd(uint32_t begin, uint32_t columns, bool isFinal) const
 {
-const uint32_t width = isFinal && begin == 0 ? PartOf(PartOf(columns)) : PartOf(columns);
-return columns - begin < width ? columns : begin + width;
+const uint32_t half = PartOf(columns);
+const uint32_t quarter = half < 32 ? 16 : half / 32 * 16;
+const uint32_t end = isFinal && begin == 0 ? quarter : begin < half ? half : columns;
+return end < columns ? end : columns;
 }
 
 __aicore__ inline bool IsFinal(int64_t index) const
@@ -339,11 +368,12 @@ _CUBE = """
 // A cube core's blocks, one after another: chunks of K come to L1, and in steps to L0, while the one before multiplies.
 class CLASS : Blocks {
 public:
-__aicore__ inline void Init(GM_ADDR left, GM_ADDR right, GM_ADDR result, const STRUCT& given)
+__aicore__ inline void Init(GM_ADDR left, GM_ADDR right, GIVENGM_ADDR result, const STRUCT& given)
 {
 tiling = given;
 leftGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(left));
 rightGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(right));
+@bias biasGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ BIAS*>(bias));
 resultGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ RESULT*>(result));
 mostRows = tiling.rowsEach + (tiling.rowsMore > 0 ? 16 : 0);
 mostColumns = tiling.columnsEach + (tiling.columnsMore > 0 ? 16 : 0);
@@ -352,6 +382,8 @@ pipe.InitBuffer(rightBuffer, 2 * mostColumns * CHUNK * sizeof(TYPE));
 pipe.InitBuffer(leftSteps, 2 * HALF * sizeof(TYPE));
 pipe.InitBuffer(rightSteps, 2 * HALF * sizeof(TYPE));
 pipe.InitBuffer(sumsBuffer, mostRows * mostColumns * sizeof(SUMS));
+@bias pipe.InitBuffer(biasBuffer, 2 * LONGEST * sizeof(BIAS));
+@bias pipe.InitBuffer(biasTable, LONGEST * sizeof(float));
 if (tiling.m % 16 == 1) {
 // A single row is multiplied with the one below it.
 const LocalTensor<ZEROS> all = leftBuffer.Get<ZEROS>();
@@ -428,6 +460,10 @@ __aicore__ inline void CopyIn(const Chunk& chunk, uint32_t slot)
 {
 WaitFlag<HardEvent::MTE1_MTE2>(slot);
 @copies
+@bias if (chunk.isFirst) {
+@bias const uint32_t columns = chunk.block.columns;
+@bias DataCopy(BiasChunk(slot), biasGlobal[chunk.block.column], Nd2NzParams(1, 1, columns, 0, columns, 1, 1, 0));
+@bias }
 SetFlag<HardEvent::MTE2_MTE1>(slot);
 }
 
@@ -503,13 +539,20 @@ const uint32_t length = depth - k < most ? depth - k : most;
 const LocalTensor<TYPE> leftStep = leftSteps.Get<TYPE>()[step * HALF];
 const LocalTensor<TYPE> rightStep = rightSteps.Get<TYPE>()[step * HALF];
 WaitFlag<HardEvent::M_MTE1>(step);
+@bias // The sums begin with a number for each column; a part has one step at least, and each of the two its place.
+@bias const bool isBegin = chunk.isFirst && k == 0;
+@bias const LocalTensor<float> table = biasTable.Get<float>()[step * LONGEST / 2];
+@bias if (isBegin) {
+@bias const uint16_t count = (end - begin + READ - 1) / READ;
+@bias DataCopy(table, BiasChunk(slot)[begin], DataCopyParams(1, count, 0, 0));
+@bias }
 for (uint32_t i = 0; i < length / LANE; ++i) {
 @loads
 }
 SetFlag<HardEvent::MTE1_M>(step);
 WaitFlag<HardEvent::MTE1_M>(step);
 const uint32_t real = chunk.depth - k < length ? chunk.depth - k : length;
-Mmad(sums, leftStep, rightStep, MmadParams(realRows, realColumns, real, chunk.isLast && k + most >= chunk.depth ? 3 : 2, false, chunk.isFirst && k == 0));
+@multiply
 if (rows * (end - begin) < 2560) {
 // So short a product has not written its sums when the next one reads them.
 PipeBarrier<PIPE_M>();
@@ -531,6 +574,11 @@ __aicore__ inline LocalTensor<TYPE> RightChunk(uint32_t slot)
 return rightBuffer.Get<TYPE>()[slot * mostColumns * CHUNK];
 }
 
+@bias __aicore__ inline LocalTensor<BIAS> BiasChunk(uint32_t slot)
+@bias {
+@bias return biasBuffer.Get<BIAS>()[slot * LONGEST];
+@bias }
+@bias
 __aicore__ inline uint32_t RoundUp(uint32_t count) const
 {
 return (count + 15) / 16 * 16;
@@ -543,6 +591,9 @@ TBuf<TPosition::B1> rightBuffer;
 TBuf<TPosition::A2> leftSteps;
 TBuf<TPosition::B2> rightSteps;
 TBuf<TPosition::CO1> sumsBuffer;
+@bias TBuf<TPosition::C1> biasBuffer;
+@bias TBuf<TPosition::C2> biasTable;
+@bias GlobalTensor<BIAS> biasGlobal;
 GlobalTensor<TYPE> leftGlobal;
 GlobalTensor<TYPE> rightGlobal;
 GlobalTensor<RESULT> resultGlobal;

@@ -9,7 +9,7 @@ from typing import Any
 from opkit.chips import Chip
 
 from ..fusion import FusedGraph, Group
-from ..graph import Graph, GraphError, Tensor
+from ..graph import Graph, GraphError, Node, Tensor
 from ..launch_numbers import both, choose, divide_up, least, most, named
 from ..text import Text, identifier
 from ..vector import (
@@ -48,6 +48,7 @@ __all__ = [
 _SLOT_FIELDS = (
     ("slotColumns", "int64_t", "elements from row to row of a part that is handed over"),
     ("slotLength", "int64_t", "elements of such a part"),
+    ("scratchLength", "int64_t", "elements from one value of a tile to the next: in other banks"),
 )
 _PARTS = 3
 """Of a block's columns, at most; what is prepared for each has its own room."""
@@ -73,16 +74,20 @@ class Epilogue:
         return tuple(t.name for t in (*program.inputs, *(tensor for tensor, _ in program.outputs)))
 
 
-def epilogue_of(fused: FusedGraph, group: Group, sums: str) -> Epilogue:
+def epilogue_of(fused: FusedGraph, group: Group, sums: str, biased: Node | None = None) -> Epilogue:
     """Return the vector half of a group that begins with a product.
 
     Args:
         fused: the whole program.
         group: a product and the element-wise nodes that follow it.
         sums: the data type in which the cube hands over.
+        biased: the node that adds what the cube's sums begin with.
     """
     graph = fused.graph
     product, *nodes = group.nodes
+    if biased is not None:
+        product = biased
+        nodes.remove(biased)
     names: dict[str, None] = {}
     defined = {node.output.name for node in nodes}
     for node in nodes:
@@ -113,7 +118,7 @@ def epilogue_of(fused: FusedGraph, group: Group, sums: str) -> Epilogue:
     for tensor in (*program.inputs, *(t for t, _ in program.outputs)):
         wanted = identifier(known.get(tensor.name, tensor.name))
         wanted = "product" if tensor.name == product.output.name else wanted
-        while wanted in stems.values() or wanted in ("left", "right"):
+        while wanted in stems.values() or wanted in ("left", "right", "bias"):
             wanted += "Out"
         stems[tensor.name] = wanted
     lead = [TilingField(n, kind, note) for n, kind, note in (*BLOCK_FIELDS, *_SLOT_FIELDS)]
@@ -145,8 +150,9 @@ def write_epilogue(
     writer.write_class()
     out.extend(writer.out)
     stems = [epilogue.stems[name] for name in epilogue.arguments]
+    bias = () if product.bias is None else ("bias",)
     return (
-        Work(product.cube_class, ("left", "right", epilogue.stems[epilogue.product])),
+        Work(product.cube_class, ("left", "right", *bias, epilogue.stems[epilogue.product])),
         Work(writer.class_name, ("left", "right", *stems)),
     )
 
@@ -209,6 +215,11 @@ def epilogue_values(
     # Two tiles at least, so that one comes while the other computes.
     rows = least(LARGEST_REPEAT, room // stride, most(8, divide_up(most_rows, 4)))
     rows = named("rowsPerTile", rows)
+    tile = named("tileLength", divide_up(rows * stride, 256) * 256)
+    # Values lie at the ends of equal shares of what the queues leave: in other banks than these.
+    count = most(plan.counts["scratch"], 1)
+    spare = (room - tile) * plan.moved_bytes(plan.buffers) // 4
+    scratch = named("scratchLength", (room + spare // count) // 256 * 256 + 64)
     fits = both(stride <= 2040, rows >= divide_up(stride, 64))
     return cores * SLOTS * slot_length, values | {
         "slotColumns": slot_columns,
@@ -217,7 +228,8 @@ def epilogue_values(
         "partLength": stride,
         "unit": max(8, row_unit(epilogue.plan)),
         "rowsPerTile": rows,
-        "tileLength": divide_up(rows * stride, 256) * 256,
+        "tileLength": tile,
+        "scratchLength": scratch,
         "byChunk": choose(fits, 1, 0),
     }
 
@@ -279,6 +291,15 @@ class _BlockWriter(KernelWriter):
     def prepares_ahead(self) -> bool:
         """Whether what each part of a block needs is there before the first is handed over."""
         return _prepares_ahead(self.plan)
+
+    @property
+    def slot_length(self) -> str:
+        return "tiling.scratchLength"
+
+    @property
+    def first_slot(self) -> str:
+        gap = "" if self.plan.is_shifted else " - 64"
+        return f"[tiling.scratchLength - tiling.tileLength{gap}]"
 
     @property
     def small_buffers(self) -> list[tuple[str, str, int]]:
