@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from .cube import (
     write_object_cube,
     write_object_product,
 )
-from .dimensions import evaluate, product, same
+from .dimensions import evaluate, is_one, product, same
 from .fusion import FusedGraph, Group
 from .graph import Graph, GraphError, Node
 from .text import Text, upper
@@ -72,7 +72,7 @@ class ProductKernel:
     group: Group
     block: BlockProduct
     bias: str | None
-    """The tensor that the sums begin with, for a Matmul object."""
+    """The tensor of one number a column that the sums begin with."""
     epilogue: Epilogue | None
     prologues: tuple[tuple[VectorKernel, ...], ...]
     """For each vector group of `group.before` its kernels: the first that fits serves it."""
@@ -113,7 +113,10 @@ class ProductKernel:
         out()
         out.extend(classes.definition)
         cube, vector, struct = classes.cube, classes.vector, classes.struct
-        addresses = list(cube.arguments if vector is None else vector.arguments)
+        addresses = list(cube.arguments)
+        if vector is not None:
+            first, last = vector.arguments[:2], vector.arguments[2:]
+            addresses = [*first, *(n for n in addresses if n not in vector.arguments), *last]
         entries = []
         for index, kernel in enumerate(chosen):
             names = [f"operand{index}{upper(name)}" for name in kernel.text.parameters]
@@ -193,14 +196,44 @@ def product_kernel(
         bool(flags["transpose_b"]),
         node.location,
     )
-    bias = None if block.is_blocked else _bias_of(graph, group)
-    epilogue = None
-    if after and bias is None:
-        epilogue = epilogue_of(fused, group, block.sums)
+    epilogue, bias = None, None
+    if block.is_blocked and after:
+        biased = _biased(fused, group, block.sums)
+        if biased is not None:
+            bias = next(n for n in biased.inputs if n != node.output.name)
+            block = replace(block, bias=graph.tensors[bias].dtype)
+        epilogue = epilogue_of(fused, group, block.sums, biased)
+    elif after:
+        bias = _bias_of(graph, group)
+        epilogue = epilogue_of(fused, group, block.sums) if bias is None else None
     prologues = tuple(
         vector_kernels(fused, part, chip, choices) for part in group.before if part.kind == "vector"
     )
     return ProductKernel(group, block, bias, epilogue, prologues)
+
+
+def _biased(fused: FusedGraph, group: Group, sums: str) -> Node | None:
+    """Return the node that adds one number a column to a product's sums, where more follows it: the
+    cube's sums begin with such a bias, which vector cores then need not add."""
+    graph = fused.graph
+    result, outputs = group.nodes[0].output, fused.outputs_of(group)
+    users = graph.users[result.name]
+    if len(users) != 1 or result.name in outputs or sums != "float32" or len(group.nodes) < 3:
+        return None
+    (node,) = users
+    if node not in group.nodes or node.operator != "add" or node.output.name in outputs:
+        return None
+    others = [graph.tensors[name] for name in node.inputs if name != result.name]
+    if len(others) != 1:
+        return None
+    (bias,) = others
+    own = {n.output.name for part in group.before for n in part.nodes}
+    own |= fused.uniform | {n.output.name for n in group.nodes}
+    if bias.name in own or bias.dtype not in ("float16", "float32"):
+        return None
+    *outer, last = bias.shape or (1,)
+    is_row = same(last, result.shape[-1]) and all(map(is_one, outer))
+    return node if is_row and len(bias.shape) <= len(result.shape) else None
 
 
 def _bias_of(graph: Graph, group: Group) -> str | None:
@@ -304,6 +337,8 @@ def run_product(
             else program.room(name, memory, sizes)
             for name in kernel.epilogue.arguments
         ]
+        if kernel.bias:
+            arguments.insert(0, memory[kernel.bias])
     elif kernel.uses_object:
         cores, data = product_data(
             cut.shape, kernel.block.dtype, stages.chip, stages.choices, least_cores=least

@@ -287,6 +287,11 @@ def _mul(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None
             other = work.number(work_value(work, inner.inputs[1]))
             if other is not None and _SMALLEST < abs(other * number) < _LARGEST:
                 return work_value(work, inner.inputs[0]) * (other * number)
+            is_square = inner.inputs[0] == inner.inputs[1]
+            if is_square and work.is_once(node, 0 if inputs[0] is a else 1):
+                # (x * x) * c is (x * c) * x: one place read twice takes the vector unit two cycles.
+                x = work_value(work, inner.inputs[0])
+                return (x * number) * x
         if inner is not None and inner.operator == "div" and _fraction(node):
             # (c / b) * d is one division where nothing else reads the quotient.
             constant = work.number(work_value(work, inner.inputs[0]))

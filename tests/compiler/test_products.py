@@ -25,6 +25,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x, y, b: (x @ y + b).apply("gelu", approximate="tanh"),
         (Spec("x", (300, 70), H), Spec("y", (70, 530), H), Spec("b", (530,), H)),
     ),
+    "a bias of 32 bits, a single row": (
+        lambda x, y, b: (x @ y.T + b).apply("silu").astype(H),
+        (
+            Spec("x", (2, 1, 300), "bfloat16"),
+            Spec("y", (131, 300), "bfloat16"),
+            Spec("b", (1, 131), "float32"),
+        ),
+    ),
     "a residual, both matrices transposed": (
         lambda x, y, r: (x.T @ y.T) * 0.5 + r,
         (Spec("x", (128, 177), H), Spec("y", (200, 128), H), Spec("r", (177, 200), H)),
@@ -93,6 +101,54 @@ def test_what_follows_a_product_element_by_element_is_part_of_its_kernel(name: s
     function, specs = CASES[name]
     (group,) = oc.compile(function, *specs).stages.fused.groups
     assert group.kind == "matmul" and len(group.nodes) > 1
+
+
+def test_sums_begin_with_a_bias_that_more_follows() -> None:
+    specs = (Spec("x", (64, 64), H), Spec("y", (64, 64), H))
+
+    def bias(function: Callable[..., Any], shape: tuple[int, ...], dtype: str = H) -> str | None:
+        products = oc.compile(function, *specs, Spec("b", shape, dtype)).stages.products
+        return next(iter(products.values())).bias
+
+    def activated(x: Any, y: Any, b: Any) -> Any:
+        return (x @ y + b).apply("relu")
+
+    assert bias(activated, (64,)) == bias(activated, (1, 64)) == "b"
+    assert bias(activated, (64,), "float32") == "b"
+    # Neither numbers of rows, nor of all elements, nor what the bias table does not convert.
+    assert bias(activated, (64, 1)) is None and bias(activated, (64, 64)) is None
+    assert bias(activated, (64,), "bfloat16") is None
+    # The product, or the sum, is read as it is, too.
+    assert bias(lambda x, y, b: (x @ y + b).apply("relu") * (x @ y), (64,)) is None
+    assert bias(lambda x, y, b: ((x @ y + b).apply("relu"), x @ y + b), (64,)) is None
+
+
+def test_vector_cores_are_done_soon_after_the_last_product() -> None:
+    """The first part of the last block was half of it, and they added the bias: 5,400 cycles."""
+    specs = (Spec("x", (1024, 512), H), Spec("y", (512, 1024), H), Spec("b", (1024,), H))
+    kernel = oc.compile(lambda x, y, b: (x @ y + b).apply("gelu", approximate="tanh"), *specs)
+    with Profile(event_limit=0) as session:
+        kernel(*oc.random_arrays(kernel.graph, {}))
+    (timeline,) = session.timelines
+    ends = {
+        kind: max(core.end_cycle for core in timeline.cores if core.kind == kind)
+        for kind in ("aic", "aiv")
+    }
+    assert ends["aiv"] - ends["aic"] < 4000
+
+
+def test_a_part_leaves_l0c_while_its_last_product_is_written() -> None:
+    """It waited for the whole of that product: unit flags tell block of L0C by block."""
+    kernel = oc.compile(lambda x, y: x @ y, Spec("x", (128, 256), H), Spec("y", (256, 128), H))
+    with Profile() as session:
+        kernel(*oc.random_arrays(kernel.graph, {}))
+    (timeline,) = session.timelines
+
+    def spans(pipe: str) -> list[tuple[float, float]]:
+        events = [e for e in timeline.events if timeline.lines[e.line].pipe == pipe and e.core == 0]
+        return sorted((event.start_cycle, event.end_cycle) for event in events)
+
+    assert spans("FIX")[-1][0] < spans("M")[-1][1]
 
 
 def test_whole_numbers_along_k_need_no_matmul_object() -> None:

@@ -39,6 +39,8 @@ class BlockProduct:
     """The left matrices lie by columns."""
     transpose_right: bool
     location: Location | None = None
+    bias: str | None = None
+    """Of one number a column that the sums begin with."""
 
     @property
     def stem(self) -> str:
@@ -144,9 +146,17 @@ def write_cube_class(out: Text, product: BlockProduct, slots: int = 0) -> None:
         "STEP": str(product.step),
         "LONGEST": str(MOST_SIDE),
         "LANE": str(product.lane),
+        "GIVEN": "" if product.bias is None else "GM_ADDR bias, ",
     }
-    for line in _CUBE.replace("@copy\n", _COPY_PORTION if slots else _COPY).strip().splitlines():
+    if product.bias is not None:
+        words |= {"BIAS": cpp(product.bias), "READ": str(64 // size_bytes(product.bias))}
+    text = _CUBE.replace("@copy\n", _COPY_PORTION if slots else _COPY)
+    for line in text.strip().splitlines():
         line = line.strip()
+        if line.startswith("@bias"):
+            line = line.removeprefix("@bias").strip()
+            if product.bias is None:
+                continue
         if line.startswith("@"):
             _insert(out, line[1:], product, slots)
             continue
@@ -192,11 +202,28 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
                 stride, at = "1", f"((k / {lane} + i) * {extent} / 16 + {first}) * {16 * lane}"
             is_turned = "true" if by_depth else "false"
             step = f"i * {16 * lane}" if side == "left" else f"i * (end - begin) * {lane}"
+            if side == "left":
+                out("if (!isThere) {")
             out(
                 f"LoadData({side}Step[{step}], {side}L1[{at}],"
                 f" LoadData2DParams(0, {count}, {stride}, 0, {gap}, {is_turned}, 0));",
                 place,
             )
+            if side == "left":
+                out("}")
+    elif what == "multiply":
+        out("const uint8_t unitFlag = chunk.isLast && k + most >= chunk.depth ? 3 : 2;")
+        begins = "chunk.isFirst && k == 0" if product.bias is None else "false"
+        out(f"const MmadParams shape(realRows, realColumns, real, unitFlag, false, {begins});")
+        call = "Mmad(sums, leftStep, rightStep, shape);"
+        if product.bias is None:
+            out(call, place)
+        else:
+            out("if (isBegin) {")
+            out("Mmad(sums, leftStep, rightStep, table, shape);", place)
+            out("} else {")
+            out(call, place)
+            out("}")
     elif what == "store":
         lines = _HAND_OVER if slots else _STORE
         mode = {"float16": "F322F16", "bfloat16": "F322BF16"}.get(product.result, "NoQuant")
@@ -216,12 +243,22 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
             "// same lines in step; at the beginning with the first, which vector cores fetch first, too."
         )
         by = "(chunk.block.above + chunk.block.place) % all"
-        out(f"const int64_t shift = index == GetBlockIdx() ? 0 : {by};")
+        out("const bool isEarly = index == GetBlockIdx();")
+        out(f"const int64_t shift = isEarly ? 0 : {by};")
     elif what == "shift":
         out("// Of the cores that have rows or columns in common half begin")
         out("// in the middle of K, so that fewer read the same lines in step.")
         by = "% 2 * (all / 2)"
         out(f"const int64_t shift = (GetBlockIdx() / chunk.block.wide + chunk.block.place) {by};")
+    elif what == "turned" and slots:
+        out(
+            "// Of those that begin with the first every other takes the third and later ones in pairs, turned round."
+        )
+        out("const bool isTurned = isEarly && number >= 2 && (number | 1) < all;")
+        out("const int64_t other = isTurned ? (chunk.block.above + chunk.block.place) % 2 : 0;")
+        out(f"chunk.k = ((number ^ other) + shift) % all * {product.chunk};")
+    elif what == "turned":
+        out(f"chunk.k = (number + shift) % all * {product.chunk};")
     elif what == "copies":
         if slots:
             out("// As long as nothing is in L2 a core brings its shares of both operands first,")
@@ -230,13 +267,16 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
             out("const uint32_t last = isEarly ? OTHERS : ALL;")
             out("for (uint32_t portion = isEarly ? SHARE : ALL; portion <= last; ++portion) {")
         _insert(out, "left", product, slots)
+        if slots:
+            out("if (portion == SHARE && chunk.turn == 0) {")
+            out(
+                "// Memory is the cube cores' alone until they have their shares: until vector cores hear of this."
+            )
+            out(f"CrossCoreSetFlag<2, PIPE_MTE2>({BEGUN});")
+            out("}")
         _insert(out, "right", product, slots)
         if slots:
             out("}")
-    elif what == "begun":
-        if slots:
-            out("// Memory is the cube cores' alone until they have their first chunk.")
-            out(f"CrossCoreSetFlag<2, PIPE_MTE2>({BEGUN});")
     elif what == "drain":
         if slots:
             out("// The vector cores have read what was handed over last.")
@@ -254,7 +294,7 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
 
 READY, FREE, BEGUN = 4, 5, 6
 """Flags between a cube core and its vector cores: a part lies in its slot; a slot may be used
-again; the first chunk has come."""
+again; the first share of a chunk has come."""
 
 _BLOCKS = """
 // A part of the result that one core computes.
@@ -300,6 +340,21 @@ __aicore__ inline uint32_t PartOf(uint32_t columns) const
 return (columns + 31) / 32 * 16;
 }
 
+// Where the part of a block ends that begins at a column. A core's final block begins with shorter parts, so that
+// vector cores begin sooner what is left to do when the cube is through.
+__aicore__ inline uint32_t PartEnd(uint32_t begin, uint32_t columns, bool isFinal) const
+{
+const uint32_t half = PartOf(columns);
+const uint32_t quarter = half < 32 ? 16 : half / 32 * 16;
+const uint32_t end = isFinal && begin == 0 ? quarter : begin < half ? half : columns;
+return end < columns ? end : columns;
+}
+
+__aicore__ inline bool IsFinal(int64_t index) const
+{
+return index + GetBlockNum() >= tiling.blocks;
+}
+
 __aicore__ inline uint32_t Shorter(int64_t left, int64_t right) const
 {
 return static_cast<uint32_t>(left < right ? left : right);
@@ -313,11 +368,12 @@ _CUBE = """
 // A cube core's blocks, one after another: chunks of K come to L1, and in steps to L0, while the one before multiplies.
 class CLASS : Blocks {
 public:
-__aicore__ inline void Init(GM_ADDR left, GM_ADDR right, GM_ADDR result, const STRUCT& given)
+__aicore__ inline void Init(GM_ADDR left, GM_ADDR right, GIVENGM_ADDR result, const STRUCT& given)
 {
 tiling = given;
 leftGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(left));
 rightGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(right));
+@bias biasGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ BIAS*>(bias));
 resultGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ RESULT*>(result));
 mostRows = tiling.rowsEach + (tiling.rowsMore > 0 ? 16 : 0);
 mostColumns = tiling.columnsEach + (tiling.columnsMore > 0 ? 16 : 0);
@@ -326,6 +382,8 @@ pipe.InitBuffer(rightBuffer, 2 * mostColumns * CHUNK * sizeof(TYPE));
 pipe.InitBuffer(leftSteps, 2 * HALF * sizeof(TYPE));
 pipe.InitBuffer(rightSteps, 2 * HALF * sizeof(TYPE));
 pipe.InitBuffer(sumsBuffer, mostRows * mostColumns * sizeof(SUMS));
+@bias pipe.InitBuffer(biasBuffer, 2 * LONGEST * sizeof(BIAS));
+@bias pipe.InitBuffer(biasTable, LONGEST * sizeof(float));
 if (tiling.m % 16 == 1) {
 // A single row is multiplied with the one below it.
 const LocalTensor<ZEROS> all = leftBuffer.Get<ZEROS>();
@@ -345,11 +403,7 @@ for (int32_t i = 0; i < 2; ++i) {
 SetFlag<HardEvent::MTE1_MTE2>(i);
 SetFlag<HardEvent::M_MTE1>(i);
 }
-for (int32_t i = 0; i < PARTS; ++i) {
-SetFlag<HardEvent::FIX_M>(i);
-}
 CopyIn(chunk, 0);
-@begun
 for (uint32_t slot = 0; chunk.index < tiling.blocks; slot = 1 - slot) {
 const Chunk next = chunk.isLast ? ChunkAt(chunk.index + GetBlockNum(), 0) : ChunkAt(chunk.index, chunk.turn + 1);
 if (next.index < tiling.blocks) {
@@ -361,9 +415,6 @@ chunk = next;
 for (int32_t i = 0; i < 2; ++i) {
 WaitFlag<HardEvent::MTE1_MTE2>(i);
 WaitFlag<HardEvent::M_MTE1>(i);
-}
-for (int32_t i = 0; i < PARTS; ++i) {
-WaitFlag<HardEvent::FIX_M>(i);
 }
 @drain
 }
@@ -394,7 +445,7 @@ const int64_t all = (tiling.k + CHUNK - 1) / CHUNK;
 // The first chunk of all comes in halves, so that the cube has something to do soon.
 const bool isSplit = index == GetBlockIdx() && (shift + 1) * CHUNK <= tiling.k;
 const int64_t number = isSplit && turn > 0 ? turn - 1 : turn;
-chunk.k = (number + shift) % all * CHUNK;
+@turned
 chunk.depth = Shorter(tiling.k - chunk.k, CHUNK);
 if (isSplit && turn < 2) {
 chunk.k += turn * (CHUNK / 2);
@@ -409,6 +460,10 @@ __aicore__ inline void CopyIn(const Chunk& chunk, uint32_t slot)
 {
 WaitFlag<HardEvent::MTE1_MTE2>(slot);
 @copies
+@bias if (chunk.isFirst) {
+@bias const uint32_t columns = chunk.block.columns;
+@bias DataCopy(BiasChunk(slot), biasGlobal[chunk.block.column], Nd2NzParams(1, 1, columns, 0, columns, 1, 1, 0));
+@bias }
 SetFlag<HardEvent::MTE2_MTE1>(slot);
 }
 
@@ -438,22 +493,13 @@ WaitFlag<HardEvent::MTE2_MTE1>(slot);
 const uint32_t columns = RoundUp(chunk.block.columns);
 // At both ends of its sums a block comes in parts: one is carried out while the next multiplies.
 const bool isWhole = !chunk.isFirst && !chunk.isLast;
-const uint32_t width = isWhole ? columns : PartOf(columns);
-int32_t part = 0;
-for (uint32_t begin = 0; begin < columns; begin += width) {
-const uint32_t end = begin + width < columns ? begin + width : columns;
-if (chunk.isFirst) {
-// What was in this part of L0C has been carried out.
-WaitFlag<HardEvent::FIX_M>(part);
-}
+for (uint32_t begin = 0; begin < columns;) {
+const uint32_t end = isWhole ? columns : PartEnd(begin, columns, chunk.isLast && IsFinal(chunk.index));
 Part(chunk, slot, begin, end);
 if (chunk.isLast) {
-SetFlag<HardEvent::M_FIX>(part);
-WaitFlag<HardEvent::M_FIX>(part);
 CopyOut(chunk.block, begin, end < chunk.block.columns ? end : chunk.block.columns);
-SetFlag<HardEvent::FIX_M>(part);
 }
-++part;
+begin = end;
 }
 SetFlag<HardEvent::MTE1_MTE2>(slot);
 }
@@ -484,19 +530,29 @@ const uint32_t realColumns = (end < chunk.block.columns ? end : chunk.block.colu
 const LocalTensor<TYPE> leftL1 = LeftChunk(slot);
 const LocalTensor<TYPE> rightL1 = RightChunk(slot);
 const LocalTensor<SUMS> sums = SumsOf(chunk.block, begin);
-const uint32_t most = StepOf(rows, end - begin);
+const uint32_t part = PartOf(chunk.block.columns);
+const uint32_t most = StepOf(rows, end - begin > part ? end - begin : part);
+// Two steps fill L0A with the rows of the whole chunk, which the next part multiplies, too.
+const bool isThere = begin > 0 && depth > most && depth <= 2 * most;
 for (uint32_t k = 0; k < chunk.depth; k += most) {
 const uint32_t length = depth - k < most ? depth - k : most;
 const LocalTensor<TYPE> leftStep = leftSteps.Get<TYPE>()[step * HALF];
 const LocalTensor<TYPE> rightStep = rightSteps.Get<TYPE>()[step * HALF];
 WaitFlag<HardEvent::M_MTE1>(step);
+@bias // The sums begin with a number for each column; a part has one step at least, and each of the two its place.
+@bias const bool isBegin = chunk.isFirst && k == 0;
+@bias const LocalTensor<float> table = biasTable.Get<float>()[step * LONGEST / 2];
+@bias if (isBegin) {
+@bias const uint16_t count = (end - begin + READ - 1) / READ;
+@bias DataCopy(table, BiasChunk(slot)[begin], DataCopyParams(1, count, 0, 0));
+@bias }
 for (uint32_t i = 0; i < length / LANE; ++i) {
 @loads
 }
 SetFlag<HardEvent::MTE1_M>(step);
 WaitFlag<HardEvent::MTE1_M>(step);
 const uint32_t real = chunk.depth - k < length ? chunk.depth - k : length;
-Mmad(sums, leftStep, rightStep, MmadParams(realRows, realColumns, real, 0, false, chunk.isFirst && k == 0));
+@multiply
 if (rows * (end - begin) < 2560) {
 // So short a product has not written its sums when the next one reads them.
 PipeBarrier<PIPE_M>();
@@ -518,12 +574,16 @@ __aicore__ inline LocalTensor<TYPE> RightChunk(uint32_t slot)
 return rightBuffer.Get<TYPE>()[slot * mostColumns * CHUNK];
 }
 
+@bias __aicore__ inline LocalTensor<BIAS> BiasChunk(uint32_t slot)
+@bias {
+@bias return biasBuffer.Get<BIAS>()[slot * LONGEST];
+@bias }
+@bias
 __aicore__ inline uint32_t RoundUp(uint32_t count) const
 {
 return (count + 15) / 16 * 16;
 }
 
-static constexpr int32_t PARTS = 2;  // of a block, at most
 static constexpr uint32_t HALF = LONGEST * STEP;  // elements of half of L0A, and of L0B
 TPipe pipe;
 TBuf<TPosition::A1> leftBuffer;
@@ -531,6 +591,9 @@ TBuf<TPosition::B1> rightBuffer;
 TBuf<TPosition::A2> leftSteps;
 TBuf<TPosition::B2> rightSteps;
 TBuf<TPosition::CO1> sumsBuffer;
+@bias TBuf<TPosition::C1> biasBuffer;
+@bias TBuf<TPosition::C2> biasTable;
+@bias GlobalTensor<BIAS> biasGlobal;
 GlobalTensor<TYPE> leftGlobal;
 GlobalTensor<TYPE> rightGlobal;
 GlobalTensor<RESULT> resultGlobal;
@@ -574,6 +637,7 @@ const LocalTensor<SUMS> sums = SumsOf(block, begin);
 const int64_t at = (block.batch * tiling.m + block.row) * tiling.n + block.column + begin;
 FixpipeParamsV220 params(end - begin, block.rows, RoundUp(block.rows), tiling.n, false);
 params.quantPre = QuantMode_t::MODE;
+params.unitFlag = 3;
 Fixpipe(resultGlobal[at], sums, params);
 }
 """
@@ -588,6 +652,7 @@ CrossCoreWaitFlag<2, PIPE_FIX>(FREE);
 }
 const int64_t slot = GetBlockIdx() * SLOTS + handed % SLOTS;
 FixpipeParamsV220 params(end - begin, block.rows, RoundUp(block.rows), tiling.slotColumns, false);
+params.unitFlag = 3;
 Fixpipe(resultGlobal[slot * tiling.slotLength], sums, params);
 CrossCoreSetFlag<2, PIPE_FIX>(READY);
 ++handed;

@@ -9,7 +9,7 @@ from typing import Any
 from opkit.chips import Chip
 
 from ..fusion import FusedGraph, Group
-from ..graph import Graph, GraphError, Tensor
+from ..graph import Graph, GraphError, Node, Tensor
 from ..launch_numbers import both, choose, divide_up, least, most, named
 from ..text import Text, identifier
 from ..vector import (
@@ -48,8 +48,9 @@ __all__ = [
 _SLOT_FIELDS = (
     ("slotColumns", "int64_t", "elements from row to row of a part that is handed over"),
     ("slotLength", "int64_t", "elements of such a part"),
+    ("scratchLength", "int64_t", "elements from one value of a tile to the next: in other banks"),
 )
-_PARTS = 2
+_PARTS = 3
 """Of a block's columns, at most; what is prepared for each has its own room."""
 
 
@@ -73,16 +74,20 @@ class Epilogue:
         return tuple(t.name for t in (*program.inputs, *(tensor for tensor, _ in program.outputs)))
 
 
-def epilogue_of(fused: FusedGraph, group: Group, sums: str) -> Epilogue:
+def epilogue_of(fused: FusedGraph, group: Group, sums: str, biased: Node | None = None) -> Epilogue:
     """Return the vector half of a group that begins with a product.
 
     Args:
         fused: the whole program.
         group: a product and the element-wise nodes that follow it.
         sums: the data type in which the cube hands over.
+        biased: the node that adds what the cube's sums begin with.
     """
     graph = fused.graph
     product, *nodes = group.nodes
+    if biased is not None:
+        product = biased
+        nodes.remove(biased)
     names: dict[str, None] = {}
     defined = {node.output.name for node in nodes}
     for node in nodes:
@@ -113,7 +118,7 @@ def epilogue_of(fused: FusedGraph, group: Group, sums: str) -> Epilogue:
     for tensor in (*program.inputs, *(t for t, _ in program.outputs)):
         wanted = identifier(known.get(tensor.name, tensor.name))
         wanted = "product" if tensor.name == product.output.name else wanted
-        while wanted in stems.values() or wanted in ("left", "right"):
+        while wanted in stems.values() or wanted in ("left", "right", "bias"):
             wanted += "Out"
         stems[tensor.name] = wanted
     lead = [TilingField(n, kind, note) for n, kind, note in (*BLOCK_FIELDS, *_SLOT_FIELDS)]
@@ -145,8 +150,9 @@ def write_epilogue(
     writer.write_class()
     out.extend(writer.out)
     stems = [epilogue.stems[name] for name in epilogue.arguments]
+    bias = () if product.bias is None else ("bias",)
     return (
-        Work(product.cube_class, ("left", "right", epilogue.stems[epilogue.product])),
+        Work(product.cube_class, ("left", "right", *bias, epilogue.stems[epilogue.product])),
         Work(writer.class_name, ("left", "right", *stems)),
     )
 
@@ -209,6 +215,11 @@ def epilogue_values(
     # Two tiles at least, so that one comes while the other computes.
     rows = least(LARGEST_REPEAT, room // stride, most(8, divide_up(most_rows, 4)))
     rows = named("rowsPerTile", rows)
+    tile = named("tileLength", divide_up(rows * stride, 256) * 256)
+    # Values lie at the ends of equal shares of what the queues leave: in other banks than these.
+    count = most(plan.counts["scratch"], 1)
+    spare = (room - tile) * plan.moved_bytes(plan.buffers) // 4
+    scratch = named("scratchLength", (room + spare // count) // 256 * 256 + 64)
     fits = both(stride <= 2040, rows >= divide_up(stride, 64))
     return cores * SLOTS * slot_length, values | {
         "slotColumns": slot_columns,
@@ -217,7 +228,8 @@ def epilogue_values(
         "partLength": stride,
         "unit": max(8, row_unit(epilogue.plan)),
         "rowsPerTile": rows,
-        "tileLength": divide_up(rows * stride, 256) * 256,
+        "tileLength": tile,
+        "scratchLength": scratch,
         "byChunk": choose(fits, 1, 0),
     }
 
@@ -281,6 +293,15 @@ class _BlockWriter(KernelWriter):
         return _prepares_ahead(self.plan)
 
     @property
+    def slot_length(self) -> str:
+        return "tiling.scratchLength"
+
+    @property
+    def first_slot(self) -> str:
+        gap = "" if self.plan.is_shifted else " - 64"
+        return f"[tiling.scratchLength - tiling.tileLength{gap}]"
+
+    @property
     def small_buffers(self) -> list[tuple[str, str, int]]:
         sets = _PARTS if self.prepares_ahead else 1
         return [
@@ -317,8 +338,8 @@ class _BlockWriter(KernelWriter):
             out("const Block last = BlockAt(index - block.place + block.wide - 1);")
             out("const uint32_t width = last.column + last.columns - first.column;")
         chunk = self.block.chunk
-        out(f"for (int64_t k = begin; k < tiling.k; k += {chunk}) {{")
-        out(f"const uint32_t depth = Shorter(tiling.k - k, {chunk});")
+        out(f"for (int64_t k = begin; k < tiling.k; k += {chunk} - k % {chunk}) {{")
+        out(f"const uint32_t depth = Shorter(tiling.k - k, {chunk} - k % {chunk});")
         for side, first, extent, cores, place, all_of in (
             ("left", "block.row", "block.rows", "block.wide", "block.place", "tiling.m"),
             ("right", "block.column", "block.columns", "down", "above", "tiling.n"),
@@ -367,7 +388,7 @@ class _BlockWriter(KernelWriter):
         text = (
             _PROCESS.replace("BEGUN", begun)
             .replace("PREPARE", prepare)
-            .replace("SKIPPED", str(2 * self.block.chunk))
+            .replace("HALF", str(self.block.chunk // 2))
         )
         out.all(line for line in text.strip().splitlines() if line)
         out()
@@ -376,20 +397,21 @@ class _BlockWriter(KernelWriter):
         """Write what is done with one part of a block."""
         out = self.out
         out("// What follows is about some of a block's columns.")
-        out("__aicore__ inline void Choose(const Block& block, uint32_t begin, uint32_t width)")
+        out("__aicore__ inline void Choose(const Block& block, uint32_t begin, uint32_t end)")
         out("{")
         out("batch = block.batch;")
         out("column = block.column + begin;")
-        out("columns = Shorter(block.columns - begin, width);")
+        out("columns = end - begin;")
         out("stride = (columns + tiling.unit - 1) / tiling.unit * tiling.unit;")
         if self.prepares_ahead:
             room = f"{self.plan.counts['column']} * {self.column_room}"
-            out(f"columnSlots = columnBuffer.Get<float>()[begin / width * {room}];")
+            out("const uint32_t part = begin == 0 ? 0 : end < block.columns ? 1 : 2;")
+            out(f"columnSlots = columnBuffer.Get<float>()[part * {room}];")
         out("}")
         out()
-        out("__aicore__ inline void Part(const Block& block, uint32_t begin, uint32_t width)")
+        out("__aicore__ inline void Part(const Block& block, uint32_t begin, uint32_t end)")
         out("{")
-        out("Choose(block, begin, width);")
+        out("Choose(block, begin, end);")
         if self.prepares and not self.prepares_ahead:
             out("Prepare(0);")
         out(f"CrossCoreWaitFlag<2, PIPE_MTE2>({READY});")
@@ -452,23 +474,24 @@ if (group >= tiling.blocks) {
 return;
 }
 BEGUN
-Fetch(group, 0);
+// Half a chunk the cube cores bring themselves.
+Fetch(group, HALF);
 Fetch(group + GetBlockNum(), 0);
 for (int64_t index = group; index < tiling.blocks; index += GetBlockNum()) {
 Fetch(index + 2 * GetBlockNum(), 0);
 const Block block = BlockAt(index);
-const uint32_t width = PartOf(block.columns);
+const bool isFinal = IsFinal(index);
 PREPARE
-for (uint32_t begin = 0; begin < block.columns; begin += width) {
-Part(block, begin, width);
+for (uint32_t begin = 0; begin < block.columns; begin = PartEnd(begin, block.columns, isFinal)) {
+Part(block, begin, PartEnd(begin, block.columns, isFinal));
 }
 }
 }
 """
 
 _PREPARE = """// While the cube core multiplies: nothing of it is waited for between two parts.
-for (uint32_t begin = 0; begin < block.columns; begin += width) {
-Choose(block, begin, width);
+for (uint32_t begin = 0; begin < block.columns; begin = PartEnd(begin, block.columns, isFinal)) {
+Choose(block, begin, PartEnd(begin, block.columns, isFinal));
 Prepare(0);
 }"""
 
@@ -477,7 +500,8 @@ _ROWS_AT = """
 __aicore__ inline uint32_t RowsAt(int64_t row)
 {
 const int64_t rest = lastRow - row;
-return rest < tiling.rowsPerTile ? static_cast<uint32_t>(rest) : tiling.rowsPerTile;
+const uint32_t most = tiling.tileLength / stride;
+return rest < most ? static_cast<uint32_t>(rest) : most;
 }
 
 """

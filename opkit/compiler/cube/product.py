@@ -229,9 +229,9 @@ REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), product, &shape);
 product.SetOrgShape(tiling.m, tiling.n, tiling.k, tiling.k, tiling.slotColumns);
 for (int64_t index = GetBlockIdx(); index < tiling.blocks; index += GetBlockNum()) {
 const Block block = BlockAt(index);
-const uint32_t width = PartOf(block.columns);
-for (uint32_t begin = 0; begin < block.columns; begin += width) {
-Part(block, begin, begin + width < block.columns ? begin + width : block.columns);
+const bool isFinal = IsFinal(index);
+for (uint32_t begin = 0; begin < block.columns; begin = PartEnd(begin, block.columns, isFinal)) {
+Part(block, begin, PartEnd(begin, block.columns, isFinal));
 }
 }
 product.End();

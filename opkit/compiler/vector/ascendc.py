@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..graph import Graph, Tensor
 from ..kernel_class import struct_of
 from ..text import Text, identifier, upper
-from .helpers import HELPERS, needed_helpers
+from .helpers import HELPERS, SLOT_LENGTH, needed_helpers
 from .plan import ONE_CAPACITY, ROW_CAPACITY, Plan
 from .statements import StatementWriter, slots, times
 from .steps import Program, Section, Value
@@ -262,7 +262,7 @@ class KernelWriter(StatementWriter):
         if counts["scratch"]:
             length = times(counts["scratch"], "SlotLength()")
             out(f"pipe.InitBuffer(scratchBuffer, {length} * sizeof(float));")
-            out("scratch = scratchBuffer.Get<float>();")
+            out(f"scratch = scratchBuffer.Get<float>(){self.first_slot};")
             if self.compares:
                 # Comparisons read whole repeats: past a short tile they must meet defined values.
                 out(f"Duplicate(scratch, 0.0f, {length});")
@@ -825,11 +825,21 @@ class KernelWriter(StatementWriter):
             words = f"({self.queue_bytes(self.output_segments)}) / 2"
             out.all(line.replace("WORDS", words) for line in HELPERS["ClearOutput"])
 
+    @property
+    def slot_length(self) -> str:
+        """The elements from one slot to the next."""
+        return SLOT_LENGTH
+
+    @property
+    def first_slot(self) -> str:
+        """Where in its buffer the first slot begins, as an index."""
+        return ""
+
     def size_helpers(self) -> list[str]:
         """Return the functions that say how long slots are: those that more than one line calls."""
         found: list[str] = []
         for area, name in (("scratch", "SlotLength"), ("mask", "MaskBytes")):
-            lines = HELPERS[name]
+            lines = [line.replace(SLOT_LENGTH, self.slot_length) for line in HELPERS[name]]
             (value,) = (line[len("return ") : -1] for line in lines if line.startswith("return "))
             if self.plan.counts[area] and not self.out.say_once(name, value):
                 found += lines

@@ -30,14 +30,20 @@ def spread_over_banks(plan: Plan) -> Plan:
     def cost(order: list[int]) -> float:
         group = {slot: at % 2 for at, slot in enumerate(order)}
         # The queues' buffers begin where slot 0 does.
-        group[-1] = 0
+        group[-1] = int(is_shifted)
         total = sum(_READS * n for (a, b), n in apart.items() if group[a] == group[b])
         return total + sum(
             _READ_AND_WRITE * n for (a, b), n in alike.items() if group[a] != group[b]
         )
 
     order = list(range(count))
+    is_shifted = False
     least = cost(order)
+    if plan.program.schedule == "blocks":
+        # Such tiles leave room before the first slot.
+        is_shifted = True
+        is_shifted = cost(order) < least
+        least = cost(order)
     is_better = True
     while is_better:
         is_better = False
@@ -54,6 +60,7 @@ def spread_over_banks(plan: Plan) -> Plan:
 
     return replace(
         plan,
+        is_shifted=is_shifted,
         places={number: moved(place) for number, place in plan.places.items()},
         lifetimes=tuple(replace(each, place=moved(each.place)) for each in plan.lifetimes),
     )

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from .steps import Program
 
-__all__ = ["HELPERS", "helper_lines", "needed_helpers"]
+__all__ = ["HELPERS", "SLOT_LENGTH", "helper_lines", "needed_helpers"]
 
 _HEADER = "__aicore__ inline"
+SLOT_LENGTH = "tiling.tileLength + 64"
+"""Elements from one slot to the next, where slots lie close together."""
 
 _BASE: Mapping[str, str] = {
     "RowsAt": """
@@ -173,12 +175,12 @@ _BASE: Mapping[str, str] = {
         }
         }
     """,
-    "SlotLength": """
+    "SlotLength": f"""
         // Elements from one slot to the next: neighbours lie in different groups of banks.
         __aicore__ inline uint32_t SlotLength()
-        {
-        return tiling.tileLength + 64;
-        }
+        {{
+        return {SLOT_LENGTH};
+        }}
     """,
     "MaskBytes": """
         // Bytes of one bit for each element of a tile.

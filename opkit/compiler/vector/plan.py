@@ -63,6 +63,8 @@ class Plan:
     """Values that are one known number: their slots are filled once, before the first tile."""
     buffers: int = 2
     """Of each queue: two let a tile be copied while another is computed."""
+    is_shifted: bool = False
+    """The first slot begins in another group of banks than the queues' buffers."""
 
     def moved_bytes(self, times: int = 1) -> Any:
         """Return the bytes that an element of all tiles takes in memory, so many times."""
