@@ -98,7 +98,7 @@ def test_calls_from_several_threads_do_not_mix(scale_add) -> None:
         ("ScaleAdd", [X], {"scale": "2"}, 'its attribute "scale" is float, not string'),
         ("ScaleAdd", [X], {"scale": 1j}, 'attribute "scale" has the type complex'),
         ("ScaleAdd", [np.zeros((1,) * 9, np.float32)], {}, "has 9 dimensions; at most 8"),
-        ("ScaleAdd", [X.astype(np.complex64)], {}, '"complex64" is not a data type'),
+        ("ScaleAdd", [X.astype(np.complex128)], {}, '"complex128" is not a data type'),
     ],
 )
 def test_a_wrong_call_says_what_is_wrong(scale_add, operator, inputs, attrs, message) -> None:
