@@ -21,8 +21,8 @@ POOLING: dict[str, tuple[str, ...]] = {
         " if data_format == 'NDHWC' and {0}.dim() == 5 else None",
     ),
     "adaptive_avg_pool3d_grad": (
-        "torch.ops.aten._adaptive_avg_pool3d_backward({dy}.movedim(-1, 1), {0}.movedim(-1, 1))"
-        ".movedim(1, -1) if data_format == 'NDHWC' and {0}.dim() == 5 else None",
+        "torch.ops.aten._adaptive_avg_pool3d_backward({dy}.movedim(-1, -4), {0}.movedim(-1, -4))"
+        ".movedim(-4, -1) if data_format == 'NDHWC' and {0}.dim() in (4, 5) else None",
     ),
     # Which of two that are equal the index names is open.
     "adaptive_max_pool3d": (

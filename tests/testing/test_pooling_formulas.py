@@ -59,6 +59,8 @@ def test_adaptive_averages_and_their_gradients_share_a_tensor_evenly() -> None:
         dx[:, ds, hs, ws] += dy[:, d, h, w][:, None, None, None] / window[0, ..., 0].size
     gradient = operator("AdaptiveAvgPool3dGrad", "y_grad x", "x_grad", 'data_format:string="NDHWC"')
     np.testing.assert_allclose(_given(gradient, dy, x, data_format="NDHWC")[0], dx)
+    (alone,) = _given(gradient, dy[0], x[0], data_format="NDHWC")
+    np.testing.assert_allclose(alone, dx[0])
 
 
 def test_an_index_of_what_is_largest_is_known_where_nothing_is_equal() -> None:
