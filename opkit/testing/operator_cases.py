@@ -140,6 +140,14 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together(((9, columns), (6,), (6, columns)), {}, {"indices": places_of(9)})
         for columns in (8, 33, 1031)
     ),
+    "layer_normalization_grad": tuple(
+        Together(
+            (whole, whole, whole[1:], whole[:1], whole[:1]),
+            {},
+            {"rstd": POSITIVE},
+        )
+        for whole in ((1, 8), (1, 31), (7, 33), (15, 65), (102, 19), (97, 1031))
+    ),
     "modulate_grad": tuple(
         Together((whole, whole, (whole[0], whole[2]), (whole[0], whole[2])))
         for whole in ((1, 1, 8), (1, 7, 33), (3, 5, 65), (2, 17, 19), (5, 3, 130), (97, 2, 1031))

@@ -20,11 +20,6 @@ POOLING_CASES: dict[str, tuple[Together, ...]] = {
         for volume in _VOLUMES
         for size in ((1, 1, 1), (2, 3, 5))
     ),
-    "adaptive_avg_pool3d_grad": tuple(
-        Together(((volume[0], *size, volume[-1]), volume))
-        for volume in _VOLUMES
-        for size in ((1, 1, 1), (2, 3, 5))
-    ),
     "adaptive_max_pool3d": tuple(
         Together((volume,), {"output_size": size}, {"x": different(math.prod(volume))})
         for volume, size in (

@@ -20,10 +20,6 @@ POOLING: dict[str, tuple[str, ...]] = {
         f"torch.nn.functional.adaptive_avg_pool3d({_FIRST}, output_size).movedim(1, -1)"
         " if data_format == 'NDHWC' and {0}.dim() == 5 else None",
     ),
-    "adaptive_avg_pool3d_grad": (
-        "torch.ops.aten._adaptive_avg_pool3d_backward({dy}.movedim(-1, 1), {0}.movedim(-1, 1))"
-        ".movedim(1, -1) if data_format == 'NDHWC' and {0}.dim() == 5 else None",
-    ),
     # Which of two that are equal the index names is open.
     "adaptive_max_pool3d": (
         f"({_LARGEST}[0], {_LARGEST}[1] if {{0}}.unique().numel() == {{0}}.numel() else None)"

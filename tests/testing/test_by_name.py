@@ -322,6 +322,15 @@ def test_places_have_cases_of_their_own() -> None:
     assert library_cases(spec, found.expression, found=foreign)[0].shape == (1,)
 
 
+def test_statistics_of_one_row_have_one_axis() -> None:
+    # Where a row is one element, each statistic was given two axes, and so were their gradients.
+    spec = operator("LayerNormalizationGrad", "dy x gamma mean rstd", "dx dgamma dbeta")
+    found = find_by_name(spec)
+    assert found is not None
+    for case in library_cases(spec, found.expression, found=found):
+        assert case.shapes[2:] == (case.shape[1:], case.shape[:1], case.shape[:1])
+
+
 def test_a_type_of_results_that_takes_other_inputs_has_none_of_the_cases() -> None:
     # Products without a scale were tried as quantised ones, too.
     attrs = "perm_x1:list_int perm_x2:list_int perm_y:list_int batch_split_factor:int=1"

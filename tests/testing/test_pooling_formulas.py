@@ -43,22 +43,16 @@ def test_averages_of_windows_have_their_channels_last() -> None:
         _given(spec, x, **{**attrs, "data_format": "DHWCN"})
 
 
-def test_adaptive_averages_and_their_gradients_share_a_tensor_evenly() -> None:
+def test_adaptive_averages_share_a_tensor_evenly() -> None:
     (x,) = _normal((2, 4, 5, 7, 3))
     attrs = {"output_size": (2, 3, 4), "data_format": "NDHWC"}
     spec = operator(
         "AdaptiveAvgPool3d", "x", "y", 'output_size:list_int data_format:string="NDHWC"'
     )
     (y,) = _given(spec, x, **attrs)
-    (dy,) = _normal((2, 2, 3, 4, 3))
-    dx = np.zeros_like(x)
     sides = [list(enumerate(_adaptive(*pair))) for pair in ((4, 2), (5, 3), (7, 4))]
     for (d, ds), (h, hs), (w, ws) in product(*sides):
-        window = x[:, ds, hs, ws]
-        np.testing.assert_allclose(y[:, d, h, w], window.mean((1, 2, 3)))
-        dx[:, ds, hs, ws] += dy[:, d, h, w][:, None, None, None] / window[0, ..., 0].size
-    gradient = operator("AdaptiveAvgPool3dGrad", "y_grad x", "x_grad", 'data_format:string="NDHWC"')
-    np.testing.assert_allclose(_given(gradient, dy, x, data_format="NDHWC")[0], dx)
+        np.testing.assert_allclose(y[:, d, h, w], x[:, ds, hs, ws].mean((1, 2, 3)))
 
 
 def test_an_index_of_what_is_largest_is_known_where_nothing_is_equal() -> None:
