@@ -139,7 +139,7 @@ class ProductKernel:
             cube, vector = write_epilogue(declaration, out, self.block, self.epilogue, own)
             return ProductClasses(declaration, out, struct, cube, vector)
         if not self.uses_object:
-            write_blocks(declaration, out, self.block, BLOCK_FIELDS)
+            write_blocks(declaration, out, self.block, BLOCK_FIELDS, hands_over=False)
             write_cube_class(out, self.block)
             work = Work(self.block.cube_class, ("left", "right", "y"))
             return ProductClasses(declaration, out, struct, work, None)

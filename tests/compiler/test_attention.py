@@ -11,6 +11,7 @@ import pytest
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
 from opkit.errors import UsageError
+from opkit.profiling import Profile
 
 Run = Callable[..., tuple[np.ndarray, ...]]
 H = "float16"
@@ -187,6 +188,20 @@ def test_weights_that_are_returned_too_are_computed_once(run_program: Run) -> No
 
     kernel = oc.compile(program, *_qkv(1, 32, 32))
     assert all(group.kind != "attention" for group in kernel.stages.fused.groups)
+
+
+def test_scores_leave_l0c_while_their_product_is_written() -> None:
+    """They waited for the whole of it: unit flags tell block of L0C by block."""
+    kernel = oc.compile(_spelled, *_qkv(1, 256, 128))
+    with Profile() as session:
+        kernel(*oc.random_arrays(kernel.graph, {}))
+    (timeline,) = session.timelines
+
+    def first(pipe: str) -> tuple[float, float]:
+        events = [e for e in timeline.events if timeline.lines[e.line].pipe == pipe and e.core == 0]
+        return min((event.start_cycle, event.end_cycle) for event in events)
+
+    assert first("FIX")[0] < first("M")[1]
 
 
 def test_what_one_kernel_cannot_take_is_an_error_that_says_what_to_do() -> None:

@@ -133,9 +133,6 @@ SetFlag<HardEvent::MTE1_MTE2>(i);
 for (int32_t i = 0; i < 2; ++i) {
 SetFlag<HardEvent::M_MTE1>(i);
 }
-for (int32_t i = 0; i < 3; ++i) {
-SetFlag<HardEvent::FIX_M>(i);
-}
 uint32_t begun = 0;
 uint32_t done = 0;
 while (behind.task < tiling.tasks) {
@@ -155,9 +152,6 @@ WaitFlag<HardEvent::MTE1_MTE2>(i);
 }
 for (int32_t i = 0; i < 2; ++i) {
 WaitFlag<HardEvent::M_MTE1>(i);
-}
-for (int32_t i = 0; i < 3; ++i) {
-WaitFlag<HardEvent::FIX_M>(i);
 }
 }
 
@@ -201,13 +195,11 @@ WaitFlag<HardEvent::MTE1_M>(stage);
 for (uint32_t piece = 0; piece < unit; piece += LINE) {
 const uint32_t columns = Shorter(unit - piece, LINE);
 const LocalTensor<float> scores = resultBuffer.Get<float>()[QUERIES * UNIT + part * QUERIES * LINE];
-WaitFlag<HardEvent::FIX_M>(part);
-Mmad(scores, left, right[piece * depth], MmadParams(Rows(step), columns, tiling.width, 0, false, true));
-SetFlag<HardEvent::M_FIX>(part);
-WaitFlag<HardEvent::M_FIX>(part);
+Mmad(scores, left, right[piece * depth], MmadParams(Rows(step), columns, tiling.width, FILLED, false, true));
 const int64_t to = Slot(slot) * QUERIES * KEYS + (begin + first + piece) * QUERIES;
-Fixpipe(scoresGlobal[to], scores, FixpipeParamsV220(columns, step.rows, rows, LINE, false));
-SetFlag<HardEvent::FIX_M>(part);
+FixpipeParamsV220 shape(columns, step.rows, rows, LINE, false);
+shape.unitFlag = FILLED;
+Fixpipe(scoresGlobal[to], scores, shape);
 part = 1 - part;
 }
 SetFlag<HardEvent::M_MTE1>(stage);
@@ -228,7 +220,6 @@ __aicore__ inline void Sums(const Step& step, uint32_t slot)
 CrossCoreWaitFlag<2, PIPE_MTE2>(WEIGHTS_READY);
 const uint32_t rows = RoundUp(step.rows);
 const LocalTensor<float> sums = resultBuffer.Get<float>();
-WaitFlag<HardEvent::FIX_M>(2);
 for (uint32_t begin = 0; begin < step.keys; begin += HALF) {
 const uint32_t count = Shorter(step.keys - begin, HALF);
 const int32_t flag = 4 + half2;
@@ -253,7 +244,8 @@ LoadData(right[i * valueColumns * 16], values[place + i * 256], LoadData2DParams
 }
 SetFlag<HardEvent::MTE1_M>(stage);
 WaitFlag<HardEvent::MTE1_M>(stage);
-Mmad(sums, left, right, MmadParams(Rows(step), tiling.valueWidth, unit, 0, false, begin + first == 0));
+const uint8_t filled = begin + first + unit == step.keys ? FILLED : FILLING;
+Mmad(sums, left, right, MmadParams(Rows(step), tiling.valueWidth, unit, filled, false, begin + first == 0));
 if (rows * valueColumns < 2560) {
 // So short a product has not written its sums when the next one reads them.
 PipeBarrier<PIPE_M>();
@@ -263,10 +255,9 @@ stage = 1 - stage;
 }
 SetFlag<HardEvent::MTE1_MTE2>(flag);
 }
-SetFlag<HardEvent::M_FIX>(2);
-WaitFlag<HardEvent::M_FIX>(2);
-Fixpipe(sumsGlobal[Slot(slot) * QUERIES * valueColumns], sums, FixpipeParamsV220(tiling.valueWidth, step.rows, rows, valueColumns, false));
-SetFlag<HardEvent::FIX_M>(2);
+FixpipeParamsV220 shape(tiling.valueWidth, step.rows, rows, valueColumns, false);
+shape.unitFlag = FILLED;
+Fixpipe(sumsGlobal[Slot(slot) * QUERIES * valueColumns], sums, shape);
 CrossCoreSetFlag<2, PIPE_FIX>(SUMS_READY);
 }
 
@@ -324,6 +315,8 @@ return (count + 15) / 16 * 16;
 }
 
 static constexpr uint32_t UNIT = 128;  // keys that come to L0 at once
+static constexpr uint8_t FILLING = 2;  // unit flags: more is added to a block of L0C; it is carried out next
+static constexpr uint8_t FILLED = 3;
 TPipe pipe;
 TBuf<TPosition::A1> queryBuffer;
 TBuf<TPosition::B1> keyBuffer;

@@ -106,7 +106,12 @@ def size_bytes(dtype: str) -> int:
 
 
 def write_blocks(
-    declaration: Text, out: Text, product: BlockProduct, members: Sequence[tuple[str, str, str]]
+    declaration: Text,
+    out: Text,
+    product: BlockProduct,
+    members: Sequence[tuple[str, str, str]],
+    *,
+    hands_over: bool,
 ) -> None:
     """Write the tiling structure, and the class that all kinds of cores know the blocks by.
 
@@ -115,13 +120,16 @@ def write_blocks(
         out: where the class goes.
         product: what is multiplied.
         members: all of the structure's: name, type and note.
+        hands_over: vector cores finish the parts.
     """
     declaration(f"// How {product.name} is cut into blocks: written by the host for each launch.")
     declaration(f"struct {product.struct} {{")
     for name, kind, note in members:
         declaration(f"{kind} {name};{f'  // {note}' if note else ''}")
     declaration("};")
-    out.all(_BLOCKS.replace("STRUCT", product.struct).strip().splitlines())
+    note, end = _HANDED_ENDS if hands_over else _STORED_ENDS
+    text = _BLOCKS.replace("STRUCT", product.struct).replace("@ends", note).replace("@end", end)
+    out.all(text.strip().splitlines())
     out()
 
 
@@ -340,13 +348,13 @@ __aicore__ inline uint32_t PartOf(uint32_t columns) const
 return (columns + 31) / 32 * 16;
 }
 
-// Where the part of a block ends that begins at a column. A core's final block begins with shorter parts, so that
-// vector cores begin sooner what is left to do when the cube is through.
+// Where the part of a block ends that begins at a column. Of a core's final block
+@ends
 __aicore__ inline uint32_t PartEnd(uint32_t begin, uint32_t columns, bool isFinal) const
 {
 const uint32_t half = PartOf(columns);
 const uint32_t quarter = half < 32 ? 16 : half / 32 * 16;
-const uint32_t end = isFinal && begin == 0 ? quarter : begin < half ? half : columns;
+@end
 return end < columns ? end : columns;
 }
 
@@ -363,6 +371,15 @@ return static_cast<uint32_t>(left < right ? left : right);
 STRUCT tiling;
 };
 """
+
+_HANDED_ENDS = (
+    "// the first parts are shorter: vector cores begin sooner with what they have to do when the cube is through.",
+    "const uint32_t end = isFinal && begin == 0 ? quarter : begin < half ? half : columns;",
+)
+_STORED_ENDS = (
+    "// the last parts are shorter: little is carried out when the cube is through.",
+    "const uint32_t end = begin < half ? half : isFinal && begin == half ? half + quarter : columns;",
+)
 
 _CUBE = """
 // A cube core's blocks, one after another: chunks of K come to L1, and in steps to L0, while the one before multiplies.

@@ -141,7 +141,7 @@ def write_epilogue(
     """
     writer = _BlockWriter(product, epilogue)
     fields = [(f.name, f.cpp_type, f.note) for f in epilogue.layout.fields]
-    write_blocks(declaration, out, product, fields)
+    write_blocks(declaration, out, product, fields, hands_over=True)
     out.extend(cube)
     out()
     out(
