@@ -33,6 +33,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
             Spec("b", (1, 131), "float32"),
         ),
     ),
+    "a choice by a comparison of the sums": (
+        lambda x, y, b: (x @ y + b > 0.5).apply("where", x @ y + b, 0.1 * (x @ y + b)),
+        (Spec("x", (300, 70), H), Spec("y", (70, 530), H), Spec("b", (530,), H)),
+    ),
     "a residual, both matrices transposed": (
         lambda x, y, r: (x.T @ y.T) * 0.5 + r,
         (Spec("x", (128, 177), H), Spec("y", (200, 128), H), Spec("r", (177, 200), H)),

@@ -265,7 +265,8 @@ class KernelWriter(StatementWriter):
             out(f"scratch = scratchBuffer.Get<float>(){self.first_slot};")
             if self.compares:
                 # Comparisons read whole repeats: past a short tile they must meet defined values.
-                out(f"Duplicate(scratch, 0.0f, {length});")
+                whole = "scratchBuffer.Get<float>()" if self.first_slot else "scratch"
+                out(f"Duplicate({whole}, 0.0f, {length});")
         if counts["mask"]:
             out(f"pipe.InitBuffer(maskBuffer, {times(counts['mask'], 'MaskBytes()')});")
             out("masks = maskBuffer.Get<uint8_t>();")
