@@ -54,8 +54,8 @@ private:
         const LocalTensor<float> scratch1 = scratch[SlotLength()];
         const LocalTensor<half> yLocal = output.ReinterpretCast<half>();
         Cast(scratch0, xLocal, RoundMode::CAST_NONE, count);  // x
-        Mul(scratch1, scratch0, scratch0, count);             // x**2
-        Muls(scratch1, scratch1, -0.071354814f, count);
+        Muls(scratch1, scratch0, -0.071354814f, count);
+        Mul(scratch1, scratch1, scratch0, count);
         Adds(scratch1, scratch1, -1.5957692f, count);
         Mul(scratch1, scratch1, scratch0, count);             // -2*sqrt(2/pi)*(x + 0.044715*x**3)
         Exp(scratch1, scratch1, count);                       // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3))
