@@ -45,7 +45,8 @@ _CPP_KEYWORDS = frozenset((
 # fmt: off
 _GLOBAL_NAMES = frozenset((
     "addr_cal_mode_t", "asc_dump", "asc_dump_cbuf", "asc_dump_gm", "asc_dump_l1buf",
-    "asc_dump_ubuf", "bfloat16_t", "block_idx", "block_num", "convert_from_bytes",
+    "asc_dump_ubuf", "bfloat16_t", "block_idx", "block_num", "complex32", "complex64",
+    "convert_from_bytes",
     "copy_gm_to_ubuf", "copy_gm_to_ubuf_align_b16", "copy_gm_to_ubuf_align_b32",
     "copy_gm_to_ubuf_align_b8", "copy_ubuf_to_gm", "copy_ubuf_to_gm_align_b16",
     "copy_ubuf_to_gm_align_b32", "copy_ubuf_to_gm_align_b8", "copy_ubuf_to_ubuf", "dec", "detail",
