@@ -25,7 +25,10 @@ def test_gen_leaves_what_was_written_by_hand_and_adds_the_rest(tmp_path: Path) -
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     assert {str(path.relative_to(copy)) for path in before} == HAND_WRITTEN
     subprocess.run(
-        [sys.executable, "-m", "opkit", "gen", "-q", "-i", "rmsnorm.json", "-o", "."], cwd=copy, capture_output=True, check=False
+        [sys.executable, "-m", "opkit", "gen", "-q", "-i", "rmsnorm.json", "-o", "."],
+        cwd=copy,
+        capture_output=True,
+        check=False,
     )
     assert {path: path.read_bytes() for path in before} == before
     assert (copy / "numpy_ext" / "rmsnorm_module.cpp").is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -150,7 +151,7 @@ def test_the_python_function_compiles_into_one_graph(project: Path, tmp_path: Pa
     )
     done = subprocess.run(
         [sys.executable, str(script)],
-        env={"PYTHONPATH": str(project), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": str(project)},
         capture_output=True,
         text=True,
         check=False,
