@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,7 +103,9 @@ def scan(folder: Path, *, chip: Chip | None = None) -> ScanReport:
             f"{folder}: has no kernel sources",
             help="kernels are *.asc, op_kernel/*.cpp, or .cpp that includes kernel_operator.h",
         )
-    units = {kernel: _Unit.read(kernel, folder, chosen) for kernel in kernels}
+    # Kernels of a library share headers, which are taken apart once.
+    read = functools.cache(functools.partial(_Source.read, chip=chosen))
+    units = {kernel: _Unit.read(kernel, folder, read) for kernel in kernels}
     names = {kernel: kernel.relative_to(folder).as_posix() for kernel in kernels}
     ours = {names[kernel]: unit for kernel, unit in units.items() if not unit.is_later}
     others = tuple(name for name in names.values() if name not in ours)
@@ -145,7 +148,7 @@ def names_used(tokens: list[str]) -> frozenset[str]:
     A name that the code defines itself is its own, unless it stands behind `AscendC::`.
     """
     own = local_names(tokens)
-    table = _Table.of(api_names())
+    table = _table()
     found: set[str] = set()
     for word in words_of(tokens):
         if word.before in (".", "->"):
@@ -168,7 +171,10 @@ def names_used(tokens: list[str]) -> frozenset[str]:
         if name and (name not in table.functions or word.after in _AFTER_A_FUNCTION):
             found.add(name)
             continue
-        found.update(text for stem, text in table.patterns.items() if word.text.startswith(stem))
+        if word.text.startswith(table.stems):
+            found.update(
+                text for stem, text in table.patterns.items() if word.text.startswith(stem)
+            )
     return frozenset(found)
 
 
@@ -180,6 +186,10 @@ class _Table:
     methods: Mapping[str, str]
     patterns: Mapping[str, str]
     functions: frozenset[str]
+
+    @functools.cached_property
+    def stems(self) -> tuple[str, ...]:
+        return tuple(self.patterns)
 
     @classmethod
     def of(cls, names: Iterable[ApiName]) -> _Table:
@@ -201,36 +211,56 @@ class _Table:
         )
 
 
+@functools.cache
+def _table() -> _Table:
+    return _Table.of(api_names())
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One file."""
+
+    tokens: list[str]
+    includes: tuple[str, ...]
+    """What it includes between quotes."""
+
+    @classmethod
+    def read(cls, path: Path, *, chip: Chip) -> _Source:
+        # Literals hold the names of includes: those are read before they are blanked.
+        text = drop_other_chips(_without_comments(_read(path)), chip)
+        includes = tuple(found["name"] for found in _INCLUDE.finditer(text))
+        return cls(tokens_of(plain_code(text)), includes)
+
+
 @dataclass(frozen=True)
 class _Unit:
     """One kernel with what it includes of its own tree."""
 
     tokens: list[str]
     is_later: bool
-    """Whether what it includes is for a later architecture."""
+    """Whether what it includes is for a later architecture; such a kernel is not read on."""
 
     @classmethod
-    def read(cls, kernel: Path, root: Path, chip: Chip) -> _Unit:
+    def read(cls, kernel: Path, root: Path, read: Callable[[Path], _Source]) -> _Unit:
         top = root.resolve()
         seen: set[Path] = set()
         tokens: list[str] = []
         waiting = [kernel]
-        is_later = False
         while waiting:
             path = waiting.pop()
             real = path.resolve()
             if real in seen:
                 continue
             seen.add(real)
-            # Literals hold the names of includes: those are read before they are blanked.
-            text = drop_other_chips(_without_comments(_read(path)), chip)
-            tokens += tokens_of(plain_code(text))
-            for found in _INCLUDE.finditer(text):
-                is_later = is_later or bool(_LATER.search(found["name"]))
-                target = _find(found["name"], path, root)
+            source = read(path)
+            if any(_LATER.search(name) for name in source.includes):
+                return cls([], is_later=True)
+            tokens += source.tokens
+            for name in source.includes:
+                target = _find(name, path, root)
                 if target is not None and target.resolve().is_relative_to(top):
                     waiting.append(target)
-        return cls(tokens, is_later)
+        return cls(tokens, is_later=False)
 
 
 def _find(name: str, includer: Path, root: Path) -> Path | None:

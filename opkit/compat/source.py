@@ -21,6 +21,9 @@ __all__ = [
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.']*|::|->|<<<|>>>|&&|\|\||[^\s\w]")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*$")
 _DECLARING = {"class", "struct", "enum", "union", "namespace", "using", "typename", "define"}
+_CONSTANT = ("const", "constexpr")
+# Words from `const` to what ends a constant's name: types may be qualified, and templates.
+_CONSTANT_WORDS = 16
 _NO_TYPE = {"return", "else", "case", "goto", "new", "delete", "throw", "do", "and", "or", "not"}
 
 
@@ -59,7 +62,8 @@ def words_of(tokens: list[str]) -> Iterator[Word]:
 
 
 def local_names(tokens: list[str]) -> set[str]:
-    """Return the names that the code itself defines: types, namespaces, macros, functions."""
+    """Return the names that the code itself defines: types, namespaces, macros, functions and
+    constants."""
     found: set[str] = set()
     for index, token in enumerate(tokens):
         if token in _DECLARING and index + 1 < len(tokens):
@@ -70,6 +74,8 @@ def local_names(tokens: list[str]) -> set[str]:
             # `using AscendC::Add;` and `class Outer::Inner` define nothing new by their first word.
             if behind != "::":
                 found.add(following)
+        elif token in _CONSTANT:
+            found.update(_constant_name(tokens, index))
         elif token == "(" and index > 1 and _is_definition(tokens, index):
             found.add(tokens[index - 1])
     return found
@@ -132,6 +138,20 @@ def _outside_angles(statement: list[str]) -> Iterator[str]:
             depth -= len(word)
         elif depth <= 0:
             yield word
+
+
+def _constant_name(tokens: list[str], start: int) -> Iterator[str]:
+    """Yield the name in `const TYPE NAME =`, or with `{` or `[` behind it."""
+    for index in range(start + 1, min(start + _CONSTANT_WORDS, len(tokens))):
+        token = tokens[index]
+        if token in ("=", "{", "["):
+            name, before = tokens[index - 1], tokens[index - 2]
+            is_typed = index > start + 2 and before not in ("::", ".", "->")
+            if is_typed and _IDENTIFIER.match(name):
+                yield name
+            return
+        if token in ("(", ")", ";"):
+            return
 
 
 def _is_definition(tokens: list[str], opening: int) -> bool:

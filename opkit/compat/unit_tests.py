@@ -51,6 +51,8 @@ __all__ = [
 _FOLDER = Path("tests") / "ut" / "op_kernel"
 _OWN_TILING = ("_tiling_def.h", "_tiling.h")
 _COMMON = Path("tests") / "ut" / "common"
+# Libraries keep what is for the architecture 3510 in such folders.
+_LATER = "arch35"
 _SHARED_HEADERS = (_FOLDER, _COMMON)
 _CASE = re.compile(r"\bAddOpTestCase\s*\(([^)]*)\)")
 _KEYED_CASE = re.compile(r"\bAddOpsTestCase\s*\(([^)]*)\)")
@@ -227,6 +229,9 @@ class _Attempt:
         has_opdef = any((operator / "op_host").glob("*_def*.cpp"))
         if not test.chips and has_opdef and not is_operator_for(operator, soc_config=family):
             return self._say(Verdict.CHIP, f"the OpDef does not name {family}")
+        later = next((path for path in _own_headers(test) if _LATER in path.parts), None)
+        if not test.chips and later is not None:
+            return self._say(Verdict.CHIP, f"includes {_LATER}/{later.name}")
         program = self._workplace() / "test"
         built = self._run(self._command(program), self.place)
         if built.timed_out:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from click.testing import CliRunner
 
 from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.cli.compat import command
-from opkit.compat import KernelNames, scan_operators
+from opkit.compat import KernelNames, operator_scan, scan_operators
+from opkit.compat.declared import ask_compiler as ask
 
 LIBRARY = Path(__file__).parents[1] / "toolchain" / "data" / "library"
 KERNEL = "math/running_sum/op_kernel/running_sum.cpp"
@@ -49,3 +51,44 @@ def test_a_scan_of_a_library_tells_what_builds(library: Path) -> None:
     assert document["by_operator"] == [{"operator": "math/running_sum", "missing": []}]
     done = CliRunner().invoke(command, chosen)
     assert "1 of 1 operators (100%) lack no header and no name" in done.output
+
+
+def test_a_kernel_is_found_in_the_file_that_the_chips_configuration_names(library: Path) -> None:
+    # A kernel that is not named like its operator was told as lacking.
+    kernel = library / KERNEL
+    renamed = kernel.with_name("sums_in_order.cpp")
+    renamed.write_text(kernel.read_text().replace("running_sum(", "sums_in_order("))
+    kernel.unlink()
+    assert lacks(library) == ("a kernel of RunningSum",)
+    host = next((library / "math/running_sum/op_host").glob("*_def.cpp"))
+    text = host.read_text()
+    configured = """
+        OpAICoreConfig later;
+        later.ExtendCfgInfo("opFile.value", "running_sum_later");
+        OpAICoreConfig config;
+        config.DynamicRankSupportFlag(true)
+            .ExtendCfgInfo("opFile.value", "sums_in_order");
+        this->AICore().AddConfig("ascend910b", config).AddConfig("ascend950", later);
+    OP_ADD("""
+    host.write_text(text.replace("OP_ADD(", configured, 1))
+    assert lacks(library) == ()
+
+
+def test_sources_are_read_with_all_headers_only_where_that_decides(
+    library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Most of a scan's time went into headers that every source includes.
+    asked: list[Sequence[str]] = []
+    monkeypatch.setattr(
+        operator_scan, "ask_compiler", lambda argv, **how: asked.append(argv) or ask(argv, **how)
+    )
+    assert lacks(library) == ()
+    assert not any("-M" in argv and "-nostdinc" not in argv for argv in asked)
+    host = next((library / "math/running_sum/op_host").glob("*_def.cpp"))
+    text = host.read_text()
+    host.write_text("#if __has_include(<vector>)\n#else\n#include <absent>\n#endif\n" + text)
+    assert lacks(library) == ()
+    assert any("-M" in argv and "-nostdinc" not in argv for argv in asked)
+    host.write_text('#include "acl/acl_op.h"\n' + text)
+    (refused,) = lacks(library)
+    assert "opkit has no aclop calls" in refused

@@ -48,6 +48,22 @@ def test_a_name_that_the_code_defines_is_its_own(definition: str) -> None:
     assert used(definition + "void run() { AscendC::Add(1); }") == {"Add"}
 
 
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "const int32_t MAX_BLOCK_LEN = 65535;",
+        "static constexpr unsigned long MAX_BLOCK_LEN{65535};",
+        "constexpr std::array<int, 2> MAX_BLOCK_LEN = {1, 2};",
+        "const uint16_t MAX_BLOCK_LEN[] = {1, 2};",
+    ],
+)
+def test_a_constant_that_the_code_defines_is_its_own(definition: str) -> None:
+    # It counted as the API's constant of that name, which no header here declares.
+    assert used(f"{definition} bool Fits(int n) {{ return n <= MAX_BLOCK_LEN; }}") == set()
+    assert used("bool Fits(int n) { return n <= MAX_BLOCK_LEN; }") == {"MAX_BLOCK_LEN"}
+    assert "Ceil" not in local_names(tokens_of("const int n = Ceil(a, b); if constexpr (c[0]) {}"))
+
+
 def test_a_call_is_no_definition() -> None:
     assert "Add" not in local_names(tokens_of("void run() { return Add(x); if (Add(y)) { } }"))
 

@@ -96,6 +96,19 @@ def test_tests_of_an_operator_for_another_chip_are_not_built(tmp_path: Path) -> 
     assert outcome.verdict is Verdict.CHIP and "does not name ascend910b" in outcome.cause
 
 
+def test_tests_that_include_what_is_for_a_later_architecture_are_not_built(tmp_path: Path) -> None:
+    # Where no CMakeLists.txt named a chip they were told as tests that do not build.
+    root = Path(shutil.copytree(LIBRARY, tmp_path / "library"))
+    folder = root / "math/shift/tests/ut/op_kernel"
+    (root / "math/shift/op_kernel/arch35").mkdir()
+    (root / "math/shift/op_kernel/arch35/tiling.h").write_text("")
+    (folder / "test_shift.cpp").write_text('#include "../../../op_kernel/arch35/tiling.h"\n')
+    (folder / "CMakeLists.txt").unlink()
+    (test,) = find_unit_tests(root)
+    outcome = try_unit_test(test, tmp_path, compiler=("false",), environment={}, seconds=60)
+    assert (outcome.verdict, outcome.cause) == (Verdict.CHIP, "includes arch35/tiling.h")
+
+
 def test_a_tiling_header_and_scripts_are_where_the_librarys_own_build_puts_them(
     tmp_path: Path,
 ) -> None:
