@@ -17,6 +17,7 @@ INDEXING: dict[str, tuple[str, ...]] = {
         f"(kept := {_TOP_K}).new_zeros({{0}}.shape).scatter(1, {{1}}, {_TOP_P})"
         " if {2} is not None and {3} is not None and {4} is None else None",
     ),
+    "bincount": ("torch.bincount({0}.long(), {2}, {1}.item())",),
     "expand_into_jagged_permute": (
         "torch.cat([torch.arange(size) + {1}[place]"
         " for place, size in zip({0}, torch.diff({2}), strict=True)])"

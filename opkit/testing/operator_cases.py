@@ -81,6 +81,15 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         )
         for whole in ((7, 33), (3, 5, 65), (2, 3, 17, 19))
     ),
+    "bincount": tuple(
+        Together(
+            ((count,), (1,), (count,) if weighs else None),
+            {},
+            {"array": places_of(size), "size": given(size)},
+        )
+        for count, size in ((8, 5), (31, 33), (1031, 127))
+        for weighs in (True, False)
+    ),
     "cdist_grad": tuple(
         Together(
             (
@@ -96,6 +105,14 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
             *(((), 7, 5, 33), ((3,), 5, 9, 65), ((), 31, 17, 131), ((2, 3), 7, 3, 19)),
         )
         for power in (1.0, 2.0)
+    ),
+    "chamfer_distance_grad": tuple(
+        Together(
+            ((batch, count, 2), (batch, count, 2), *[(batch, count)] * 4),
+            {},
+            {"idx1": places_of(count), "idx2": places_of(count)},
+        )
+        for batch, count in ((1, 8), (2, 33), (3, 257))
     ),
     "cross_entropy_grad": tuple(
         Together(((rows, classes), (rows,)), {}, {"target": places_of(classes)})
@@ -155,6 +172,29 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
     "mul_addn": tuple(
         Together(((batch, rows, 1), (batch, 1, columns)), {"N": LIST_LENGTH})
         for batch, rows, columns in ((1, 8, 8), (3, 7, 33), (2, 65, 129))
+    ),
+    "multi_scale_deformable_attention_grad": tuple(
+        Together(
+            (
+                *((batch, sum(h * w for h, w in maps), heads, channels), (len(maps), 2)),
+                *((len(maps),), (batch, queries, heads, len(maps), points, 2)),
+                *((batch, queries, heads, len(maps), points), (batch, queries, heads * channels)),
+            ),
+            {},
+            {
+                "value_spatial_shapes": given(*(size for sizes in maps for size in sizes)),
+                "value_level_start_index": given(
+                    *(sum(h * w for h, w in maps[:level]) for level in range(len(maps)))
+                ),
+                "sampling_locations": PROBABILITY,
+                "attention_weights": PROBABILITY,
+            },
+        )
+        for batch, heads, channels, queries, points, maps in (
+            (1, 2, 8, 5, 4, ((3, 5),)),
+            (2, 4, 32, 33, 4, ((6, 4), (3, 2))),
+            (1, 8, 16, 7, 8, ((8, 8), (4, 5), (2, 3))),
+        )
     ),
     "nll_loss": tuple(
         Together(

@@ -9,6 +9,7 @@ from opkit.testing.indexing_formulas import INDEXING
 from opkit.testing.loss_formulas import LOSSES
 from opkit.testing.pooling_formulas import POOLING
 from opkit.testing.quantising_formulas import QUANTISING
+from opkit.testing.vision_formulas import VISION
 
 __all__ = ["WRITTEN_OUT"]
 
@@ -192,6 +193,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     **LOSSES,
     **POOLING,
     **QUANTISING,
+    **VISION,
     "accumulate_n": ("sum({0})",),
     "acos_grad": ("-{dy} * torch.rsqrt(1 - {0} ** 2)",),
     "acosh_grad": ("{dy} / torch.sinh({0})",),

@@ -13,9 +13,36 @@ _AVERAGES = (
     " divisor_override or None)"
 )
 _FIRST = "{0}.movedim(-1, 1)"
+# What each window's largest element was given, where it stands in its channel.
+_PLACED = (
+    "torch.zeros_like({X}).flatten(2).scatter_add(2, {P}.flatten(2), {G}.flatten(2))"
+    ".reshape({X}.shape) if {X}.dim() == 5 and {P}.shape == {G}.shape else None"
+)
+_WINDOWS = (
+    "torch.nn.functional.max_pool3d({0}, ksize, strides, pads, dilation, ceil_mode,"
+    " return_indices=True)"
+)
+_SHARED = (
+    "torch.autograd.functional.vjp(lambda {0}: torch.nn.functional.adaptive_avg_pool3d("
+    f"{_FIRST}, {{dy}}.shape[1:4]).movedim(1, -1), {{0}}, {{dy}})[1]"
+)
 _LARGEST = "torch.nn.functional.adaptive_max_pool3d({0}, output_size, return_indices=True)"
 
+
+def _placed(tensor: str, places: str, gradient: str) -> str:
+    """Return it, of inputs by what stands for them in an expression."""
+    parts = {"{X}": tensor, "{P}": places, "{G}": gradient}
+    text = _PLACED
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
+
+
 POOLING: dict[str, tuple[str, ...]] = {
+    "adaptive_avg_pool3d_grad": (
+        f"{_SHARED} if data_format == 'NDHWC' and {{0}}.dim() == 5 else None",
+    ),
+    "adaptive_max_pool3_d_grad": (_placed("{0}", "{1}", "{dy}"),),
     "adaptive_avg_pool3d": (
         f"torch.nn.functional.adaptive_avg_pool3d({_FIRST}, output_size).movedim(1, -1)"
         " if data_format == 'NDHWC' and {0}.dim() == 5 else None",
@@ -28,6 +55,18 @@ POOLING: dict[str, tuple[str, ...]] = {
     "avg_pool3_d": (
         f"{_AVERAGES.replace('{X}', _FIRST)}.movedim(1, -1) if data_format == 'NDHWC'"
         f" else {_AVERAGES.replace('{X}', '{0}')} if data_format == 'NCDHW' else None",
+    ),
+    # Of the windows only their sizes are known here; a case names the places itself.
+    "max_pool3_d_grad_with_argmax": (
+        _placed("{0}", "{2}", "{1}").replace(
+            " if ",
+            " if len(ksize) == len(strides) == len(pads) == len(dilation) == 3"
+            " and ceil_mode in (True, False) and ",
+        ),
+    ),
+    "max_pool3_d_with_argmax": (
+        f"({_WINDOWS}[0], {_WINDOWS}[1] if {{0}}.unique().numel() == {{0}}.numel() else None)"
+        " if data_format == 'NCDHW' and {0}.dim() == 5 else None",
     ),
     "max_pool_v3": (
         "torch.nn.functional.max_pool2d({0}, ksize[2:], strides[2:], (pads[0], pads[2]),"

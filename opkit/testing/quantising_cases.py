@@ -5,7 +5,8 @@ Sources: the documents of each operator, parameters and constraints.
 
 from __future__ import annotations
 
-from opkit.testing.together import DIVIDES, MULTIPLIES, POINTS, POSITIVE, ROWS, Together
+from opkit.testing.together import DIVIDES, MULTIPLIES, POINTS, POSITIVE, ROWS, Together, given
+from opkit.testing.values import Source
 
 __all__ = ["QUANTISING_CASES"]
 
@@ -35,6 +36,33 @@ def _quantised_twice() -> tuple[Together, ...]:
 
 
 QUANTISING_CASES: dict[str, tuple[Together, ...]] = {
+    "quantized_batch_norm": tuple(
+        Together(
+            (
+                whole,
+                row,
+                row,
+                (1,),
+                (1,),
+                (1,),
+                (1,),
+                row if scaled else None,
+                row if scaled else None,
+            ),
+            {"epsilon": 0.0009765625},
+            {
+                "x": Source("uniform", 0.0, 100.0),
+                "var": POSITIVE,
+                "input_scale": given(0.015625),
+                "input_zero_point": given(50.0),
+                "output_scale": given(0.0625),
+                "output_zero_point": given(60.0),
+            },
+        )
+        for whole in ((1, 1, 4, 8), (2, 3, 17, 19), (3, 17, 5, 65))
+        for row in (whole[1:2],)
+        for scaled in (True, False)
+    ),
     "add_layer_norm_quant": _quantised_twice(),
     "add_layer_norm_quant_v2": _quantised_twice(),
     "add_rms_norm_quant_v2": tuple(

@@ -153,6 +153,14 @@ QUANTISING: dict[str, tuple[str, ...]] = {
         " + ({4} if {4} is not None and {4}.is_floating_point() else 0)"
         " if group_size == 0 and {2}.is_floating_point() else None",
     ),
+    "quantized_batch_norm": (
+        "(({0} - {4}) * {3} - {1}.reshape(1, -1, 1, 1))"
+        " * torch.rsqrt({2} + epsilon).reshape(1, -1, 1, 1)"
+        " * (1 if {7} is None else {7}.reshape(1, -1, 1, 1))"
+        " / {5} + (0 if {8} is None else {8}.reshape(1, -1, 1, 1) / {5}) + {6}"
+        " if {0}.dim() == 4 and {1}.shape == {2}.shape == {0}.shape[1:2]"
+        " and {3}.numel() == {4}.numel() == {5}.numel() == {6}.numel() == 1 else None",
+    ),
     "quantize": ("{0} / {1} if {1}.size == 1 and axis < {0}.ndim else None",),
     "quantize_add_layer_norm": (
         f"({_BIASED_LAYER} / {{5}}, {_BIASED})"

@@ -480,6 +480,17 @@ def _normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [random.normal(size=shape) for shape in shapes]
 
 
+def test_numbers_are_counted_and_weighed_in_as_many_bins_as_are_asked_for() -> None:
+    pytest.importorskip("torch")
+    spec = operator("Bincount", "array:int8 size:int64 weights?", "bins")
+    array, (weights,) = np.array([3, 0, 3, 1]), _normal((4,))
+    (counts,) = _given(spec, array, np.array([6]), None)
+    np.testing.assert_array_equal(counts, [1, 1, 0, 2, 0, 0])
+    (sums,) = _given(spec, array, np.array([6]), weights)
+    expected = [weights[1], weights[3], 0, weights[0] + weights[2], 0, 0]
+    np.testing.assert_allclose(sums, expected)
+
+
 @pytest.mark.parametrize("op", ["LayerNormGradV3", "LayerNormalizationGrad"])
 def test_gradients_of_layer_norm_take_its_statistics(op: str) -> None:
     x, dy, gamma = _normal((3, 5), (3, 5), (5,))
