@@ -122,6 +122,7 @@ def kernel_units(
                         "-iquote",
                         ".",
                         "-fmacro-prefix-map=./=",
+                        "-DOPKIT_KERNEL_OF_OPERATOR",
                         *_variant_macros(variant),
                         *_without_launches(source),
                         *preamble.options,

@@ -1,6 +1,8 @@
 #include "kernel_operator.h"
 #include "scaled_tiling.h"
 #include "scaled_tiling_key.h"
+// As through a header of its own.
+#include "scaled_tiling_key.h"
 
 template <typename T, int FACTOR, bool IS_NEGATED>
 __global__ __aicore__ void scaled(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {

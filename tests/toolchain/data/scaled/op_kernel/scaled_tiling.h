@@ -2,6 +2,9 @@
 
 #include <cstdint>
 
+constexpr int kPlain = 0;
+enum Sign { kNegated = kPlain + 1 };
+
 struct ScaledTiling {
   uint32_t count;
 };
