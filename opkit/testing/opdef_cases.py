@@ -88,7 +88,7 @@ _STATISTICS = frozenset({"mean", "rstd", "invstd", "variance"})
 _SCALES = frozenset({"gamma", "beta", "weight", "bias"})
 _OF_CHANNELS = frozenset({"running_mean", "running_var", "save_mean", "save_rstd", "weight"})
 # Attributes that say the data type of the result, by its number.
-_RESULT_TYPES = ("dst_type", "dtype", "out_dtype", "output_dtype", "y_dtype")
+_RESULT_TYPES = ("Tout", "dst_type", "dtype", "out_dtype", "output_dtype", "y_dtype")
 # What quantises is a number of the result's size, of what is divided by it, or multiplied.
 _SCALE = re.compile(r"scales?_?\d?$", re.IGNORECASE)
 _OFFSETS = frozenset({"offset", "zero_point", "zero_points"})

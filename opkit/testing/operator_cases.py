@@ -7,6 +7,8 @@ Sources: the documents of each operator, parameters and constraints.
 
 from __future__ import annotations
 
+import math
+
 from opkit.testing.cases import LIST_LENGTH, Shape
 from opkit.testing.pooling_cases import POOLING_CASES
 from opkit.testing.quantising_cases import QUANTISING_CASES
@@ -114,6 +116,26 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         )
         for batch, count in ((1, 8), (2, 33), (3, 257))
     ),
+    "chunk_cat": tuple(
+        Together((shape,), {"dim": 0, "num_chunks": chunks})
+        for shape, chunks in (((8,), 2), ((31,), 3), ((7, 33), 2), ((3, 5, 65), 3), ((97, 257), 5))
+    ),
+    "col2_im": tuple(
+        Together(
+            ((batch, channels * kernel[0] * kernel[1], steps),),
+            {
+                **dict(zip(("output_h", "output_w"), size, strict=True)),
+                **dict(zip(("kernel_h", "kernel_w"), kernel, strict=True)),
+                **{"stride_val": stride, "padding_val": pad, "dilation_val": dilation},
+            },
+        )
+        for batch, channels, size, kernel, stride, pad, dilation, steps in (
+            (1, 1, (4, 4), (2, 2), 1, 0, 1, 9),
+            (2, 3, (7, 9), (3, 2), 2, 1, 1, 20),
+            (1, 5, (12, 11), (2, 3), 1, 1, 2, 108),
+            (3, 17, (16, 16), (4, 4), 4, 0, 1, 16),
+        )
+    ),
     "cross_entropy_grad": tuple(
         Together(((rows, classes), (rows,)), {}, {"target": places_of(classes)})
         for rows, classes in ((1, 8), (7, 33), (97, 257))
@@ -127,6 +149,24 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         for rows, classes in ((1, 8), (7, 33), (97, 257))
         for reduction, weighs in (("mean", False), ("sum", True), ("none", True))
     ),
+    "embedding_dense_grad": tuple(
+        Together(
+            ((rows, columns), (rows,), (rows,)),
+            {"num_weights": weights},
+            {
+                "sort_indices": given(*(float(row * weights // rows) for row in range(rows))),
+                "pos_idx": given(*(float((row * 37 + 5) % rows) for row in range(rows))),
+            },
+        )
+        for rows, columns, weights in ((8, 8, 5), (31, 33, 9), (97, 1031, 130))
+    ),
+    "expandv": tuple(
+        Together((shape,), {"shape": whole})
+        for shape, whole in (
+            *(((1,), (31,)), ((7, 1), (7, 33)), ((1, 33), (7, 33)), ((5, 1, 65), (3, 5, 4, 65))),
+            *(((17, 19), (2, 3, 17, 19)), ((97, 1), (97, 1031))),
+        )
+    ),
     "expand_into_jagged_permute": (
         Together(
             ((3,), (4,), (4,)),
@@ -137,6 +177,14 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
                 "output_offsets": given(0, 6, 10, 15),
             },
         ),
+    ),
+    "feeds_repeat": tuple(
+        Together(
+            ((rows, *row), (rows,)),
+            {"output_feeds_size": 3 * rows + 2},
+            {"feeds_repeat_times": given(*(float((3 * n + 1) % 4) for n in range(rows)))},
+        )
+        for rows, row in ((5, (8,)), (7, (33,)), (33, (5, 13)), (97, (257,)))
     ),
     "fill": tuple(
         Together(((len(shape),), (1,)), {}, {"dims": given(*shape)})
@@ -153,6 +201,19 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together((whole, whole, whole, whole[:2], whole[:2]), {}, {"rstd": POSITIVE})
         for whole in ((1, 1, 8), (2, 3, 65), (3, 2, 1031))
     ),
+    "hinge_embedding_loss": tuple(
+        Together(
+            (shape, shape),
+            {"reduction": reduction},
+            {
+                "target": Source(
+                    values=tuple(1.0 if n * 7 % 5 < 3 else -1.0 for n in range(math.prod(shape)))
+                )
+            },
+        )
+        for shape in ((31,), (7, 33), (97, 1031))
+        for reduction in ("none", "mean", "sum")
+    ),
     "inplace_scatter_add": tuple(
         Together(((9, columns), (6,), (6, columns)), {}, {"indices": places_of(9)})
         for columns in (8, 33, 1031)
@@ -164,6 +225,19 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
             {"rstd": POSITIVE},
         )
         for whole in ((1, 8), (1, 31), (7, 33), (15, 65), (102, 19), (97, 1031))
+    ),
+    "masked_softmax_with_rel_pos_bias": tuple(
+        Together(
+            (
+                (windows * images, heads, rows, columns),
+                (windows, rows, columns) if masks else None,
+                (heads, rows, columns),
+            )
+        )
+        for images, windows, heads, rows, columns in (
+            *((1, 1, 1, 8, 16), (2, 2, 3, 7, 33), (3, 4, 2, 49, 49)),
+        )
+        for masks in (True, False)
     ),
     "modulate_grad": tuple(
         Together((whole, whole, (whole[0], whole[2]), (whole[0], whole[2])))
@@ -256,6 +330,23 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         )
         for whole in ((5,), (5, 33), (7, 6, 65))
         for axes in (1, len(whole))
+    ),
+    "strided_slice_assign": tuple(
+        Together(
+            (
+                whole,
+                tuple(len(range(*one)) for one in zip(begin, end, step, strict=True)),
+                *[(len(whole),)] * 3,
+            ),
+            {},
+            {"begin": given(*begin), "end": given(*end), "strides": given(*step)},
+        )
+        for whole, begin, end, step in (
+            ((31,), (2,), (29,), (3,)),
+            ((7, 33), (1, 0), (6, 33), (2, 1)),
+            ((3, 5, 65), (0, 1, 3), (3, 4, 60), (1, 2, 5)),
+            ((97, 257), (3, 1), (90, 250), (1, 2)),
+        )
     ),
     "thnn_fused_lstm_cell": tuple(
         Together(((rows, 4 * size), (rows, 4 * size), (rows, size), (4 * size,), (4 * size,)))

@@ -299,6 +299,10 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f"torch.autograd.functional.vjp(lambda {{0}}: {_CLIPPED_GATE}"
         f" * torch.sigmoid(alpha * {_CLIPPED_GATE}) * ({_CLIPPED_UP} + bias), {{0}}, {{dy}})[1]",
     ),
+    "col2_im": (
+        "torch.nn.functional.fold({0}, (output_h, output_w), (kernel_h, kernel_w), dilation_val,"
+        " padding_val, stride_val)",
+    ),
     "concat": (
         "torch.cat({1}, {0}.item())",
         "torch.cat({0}, {1}.item())",
@@ -405,6 +409,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         "torch.nn.functional.unfold({0}, (kernel_h, kernel_w), (dilation_h, dilation_w),"
         " (pad_h, pad_w), (stride_h, stride_w))",
     ),
+    "expandv": ("torch.broadcast_to({0}, shape)",),
     "group_normalization_grad": (f"{_GROUP_GRADIENT} if {{0}}.dim() == 3 else None",),
     "inv_grad": ("-{dy} * {0} ** 2",),
     "layer_norm": (
@@ -418,6 +423,11 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "log_softmax_grad": ("{dy} - torch.exp({0}) * {dy}.sum(axis[0], True)",),
     "masked_fill": ("torch.where({1}.bool(), {2}.item(), {0})",),
     "masked_scale": ("{0} * {1} * scale", "{0} * {1} * value"),
+    "masked_softmax_with_rel_pos_bias": (
+        "torch.softmax(scale_value * {0} + (0 if {1} is None else {1}.unsqueeze(1).repeat("
+        "{0}.shape[0] // {1}.shape[0], 1, 1, 1)) + {2}, -1)"
+        " if {0}.dim() == 4 and {2}.shape == {0}.shape[1:] and inner_precision_mode == 0 else None",
+    ),
     "mat_mul": _MATRICES,
     "matmul_fp32": _MATRICES,
     "modulate": (f"{{0}}{_MODULATED}",),
@@ -438,6 +448,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "pad_v3_grad_replicate": (_PADDED_GRADIENT.replace("MODE", _PAD_MODES),),
     "pad_v3_grad_replication": (_PADDED_GRADIENT.replace("MODE", "'replicate'"),),
     "range": ("torch.arange({0}.item(), {1}.item(), {2}.item())",),
+    "real": ("torch.real({0})",),
     "reciprocal_grad": ("-{dy} * {0} ** 2",),
     "reflection_pad3d_grad": (_PADDED_GRADIENT.replace("MODE", "'reflect'"),),
     "relu_grad": ("{dy} * ({0} > 0)",),

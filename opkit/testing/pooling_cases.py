@@ -40,6 +40,12 @@ def _windows(size: int, length: int, step: int, pad: int, ceil: bool) -> list[ra
     return [range(max(start, 0), min(start + length, size)) for start in starts]
 
 
+def _pooled(whole: Shape, size: Shape, step: Shape, pads: Shape, ceil: bool) -> Shape:
+    """Return the shape of what is pooled from a tensor with its channels first."""
+    axes = zip(whole[2:], size, step, pads, strict=True)
+    return (*whole[:2], *(len(_windows(*axis, ceil)) for axis in axes))
+
+
 def _shares(size: int, parts: int) -> list[range]:
     return [range(n * size // parts, -(-(n + 1) * size // parts)) for n in range(parts)]
 
@@ -78,6 +84,45 @@ POOLING_CASES: dict[str, tuple[Together, ...]] = {
     "adaptive_max_pool3_d_grad": tuple(
         _gradient(volume, [_shares(*axis) for axis in zip(volume[2:], size, strict=True)])
         for volume, size in _ADAPTIVE
+    ),
+    "average_pooling_grad": tuple(
+        Together(
+            (
+                (4,),
+                _pooled(whole, size, step, pads, ceil),
+            ),
+            {
+                **dict(
+                    zip(
+                        ("kernel_h", "kernel_w", "stride_h", "stride_w"),
+                        (*size, *step),
+                        strict=True,
+                    )
+                ),
+                **dict.fromkeys(("pad_top", "pad_bottom"), pads[0]),
+                **dict.fromkeys(("pad_left", "pad_right"), pads[1]),
+                "ceil_mode": ceil,
+                "count_include_pad": ceil,
+            },
+            {"orig_input_shape": given(*whole)},
+        )
+        for whole in ((1, 1, 8, 8), (2, 3, 17, 19), (1, 33, 9, 65))
+        for size, step, pads, ceil in (
+            ((2, 2), (2, 2), (0, 0), False),
+            ((3, 3), (2, 1), (1, 1), False),
+            ((3, 2), (2, 2), (0, 1), True),
+        )
+    ),
+    "avg_pool3_d_grad": tuple(
+        Together(
+            ((5,), _pooled(whole, size, step, pads, ceil)),
+            {
+                **{"ksize": size, "strides": step, "pads": pads, "ceil_mode": ceil},
+                **{"count_include_pad": ceil, "data_format": "NCDHW"},
+            },
+            {"orig_input_shape": given(*whole)},
+        )
+        for whole, size, step, pads, ceil in _CHANNELS_FIRST
     ),
     "avg_pool3_d": tuple(
         Together(

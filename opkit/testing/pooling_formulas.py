@@ -38,6 +38,17 @@ def _placed(tensor: str, places: str, gradient: str) -> str:
     return text
 
 
+_OF_VOLUME = (
+    "torch.autograd.functional.vjp(lambda volume: torch.nn.functional.avg_pool3d(volume, ksize,"
+    " strides, pads, ceil_mode, count_include_pad, divisor_override or None),"
+    " {dy}.new_zeros({0}.tolist()), {dy})[1]"
+)
+_OF_PLANE = (
+    "torch.autograd.functional.vjp(lambda plane: torch.nn.functional.avg_pool2d(plane,"
+    " (kernel_h, kernel_w), (stride_h, stride_w), (pad_top, pad_left), ceil_mode,"
+    " count_include_pad, divisor_override or None), {dy}.new_zeros({0}.tolist()), {dy})[1]"
+)
+
 POOLING: dict[str, tuple[str, ...]] = {
     "adaptive_avg_pool3d_grad": (
         f"{_SHARED} if data_format == 'NDHWC' and {{0}}.dim() == 5 else None",
@@ -52,6 +63,11 @@ POOLING: dict[str, tuple[str, ...]] = {
         f"({_LARGEST}[0], {_LARGEST}[1] if {{0}}.unique().numel() == {{0}}.numel() else None)"
         " if {0}.dim() == 5 and indices_dtype in (3, 9) else None",
     ),
+    "average_pooling_grad": (
+        f"{_OF_PLANE} if pad_top == pad_bottom and pad_left == pad_right else None",
+    ),
+    # Where channels come last, the document is silent on the order of the sizes that it is given.
+    "avg_pool3_d_grad": (f"{_OF_VOLUME} if data_format == 'NCDHW' else None",),
     "avg_pool3_d": (
         f"{_AVERAGES.replace('{X}', _FIRST)}.movedim(1, -1) if data_format == 'NDHWC'"
         f" else {_AVERAGES.replace('{X}', '{0}')} if data_format == 'NCDHW' else None",

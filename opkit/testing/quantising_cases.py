@@ -83,6 +83,19 @@ QUANTISING_CASES: dict[str, tuple[Together, ...]] = {
             ((whole, whole, row, (1,), None, (1,)), True, True),
         )
     ),
+    # Powers of two, so that each type rounds the same quotients.
+    "fake_quant_affine_cachemask": tuple(
+        Together(
+            (whole, (count,), (count,)),
+            {"axis": axis, "quant_min": -8, "quant_max": 7},
+            {
+                "scale": given(*(2.0 ** -(2 + place % 3) for place in range(count))),
+                "zero_point": given(*(float(place % 5 - 2) for place in range(count))),
+            },
+        )
+        for whole, axis in (((7, 33), 0), ((3, 5, 64), 1), ((97, 1031), 0))
+        for count in (whole[axis], 1)
+    ),
     "quant_batch_matmul_v3": tuple(
         Together(
             (

@@ -126,6 +126,14 @@ QUANTISING: dict[str, tuple[str, ...]] = {
         " ({0} / row_scales.unsqueeze(-1) + row_offsets.unsqueeze(-1), row_scales, row_offsets)"
         " if quant_mode == 'pertoken' and not is_symmetrical and dst_type_max == 0 else None",
     ),
+    "fake_quant_affine_cachemask": (
+        "[scales := ({1} if {1}.numel() == 1 else {1}.reshape("
+        "[-1 if place == axis % {0}.dim() else 1 for place in range({0}.dim())])),"
+        " points := {2}.reshape(scales.shape), wholes := torch.round({0} / scales) + points] and"
+        " ((torch.clamp(wholes, quant_min, quant_max) - points) * scales,"
+        " (wholes >= quant_min) & (wholes <= quant_max))"
+        " if {1}.shape == {2}.shape and {1}.numel() in (1, {0}.shape[axis]) else None",
+    ),
     "gelu_quant": (
         _by_row("torch.nn.functional.gelu({0}, approximate=approximate)", "Q, S")
         + " if quant_mode == 'dynamic' and round_mode == 'rint' else None",

@@ -491,6 +491,119 @@ def test_numbers_are_counted_and_weighed_in_as_many_bins_as_are_asked_for() -> N
     np.testing.assert_allclose(sums, expected)
 
 
+def test_rows_of_a_gradient_are_added_where_their_sorted_places_say() -> None:
+    pytest.importorskip("torch")
+    spec = operator(
+        "EmbeddingDenseGradV2",
+        "grad sort_indices:int32 pos_idx:int32",
+        "y",
+        "num_weights:int padding_idx:int=-1 scale_grad_by_freq:bool=false",
+    )
+    (grad,) = _normal((4, 3))
+    places = np.array([0, 2, 2, 3]), np.array([3, 0, 2, 1])
+    attrs = {"num_weights": 5, "padding_idx": -1, "scale_grad_by_freq": False}
+    (y,) = _given(spec, grad, *places, **attrs)
+    np.testing.assert_allclose(y, [grad[3], [0] * 3, grad[0] + grad[2], grad[1], [0] * 3])
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, grad, *places, **{**attrs, "padding_idx": 2})
+
+
+def test_axes_of_one_element_are_repeated_to_a_shape() -> None:
+    pytest.importorskip("torch")
+    spec = operator("Expandv", "x", "y", "shape:list_int=[2]")
+    (x,) = _normal((3, 1))
+    (y,) = _given(spec, x, shape=(2, 3, 4))
+    np.testing.assert_array_equal(y, np.broadcast_to(x, (2, 3, 4)))
+    found = find_by_name(spec)
+    assert found is not None
+    assert len(library_cases(spec, found.expression, found=found)) == 6
+
+
+def test_windows_of_all_images_have_one_mask_and_heads_one_bias() -> None:
+    pytest.importorskip("torch")
+    spec = operator(
+        "MaskedSoftmaxWithRelPosBias",
+        "x atten_mask? relative_pos_bias",
+        "y",
+        "scale_value:float=1.0 inner_precision_mode:int=0",
+    )
+    x, mask, bias = _normal((4, 3, 5, 7), (2, 5, 7), (3, 5, 7))
+    for given in (mask, None):
+        (y,) = _given(spec, x, given, bias, scale_value=0.5, inner_precision_mode=0)
+        for window, head in np.ndindex(4, 3):
+            masked = 0 if given is None else given[window % 2]
+            powers = np.exp(0.5 * x[window, head] + masked + bias[head])
+            np.testing.assert_allclose(y[window, head], powers / powers.sum(-1, keepdims=True))
+
+
+def test_rows_are_repeated_as_often_as_is_said_and_zeros_fill_the_rest() -> None:
+    pytest.importorskip("torch")
+    spec = operator("FeedsRepeat", "feeds feeds_repeat_times:int32", "y", "output_feeds_size:int")
+    (x,) = _normal((3, 2))
+    (y,) = _given(spec, x, np.array([2, 0, 1]), output_feeds_size=5)
+    np.testing.assert_array_equal(y, [x[0], x[0], x[2], [0, 0], [0, 0]])
+
+
+def test_parts_of_all_tensors_are_joined_behind_the_axis_that_is_cut() -> None:
+    pytest.importorskip("torch")
+    spec = operator("ChunkCat", "x*", "y", "dim:int num_chunks:int")
+    first, second = _normal((3, 2), (4, 2))
+    (y,) = _given(spec, [first, second], dim=0, num_chunks=2)
+    padded = np.concatenate([first, np.zeros((1, 2))]).reshape(2, 4)
+    np.testing.assert_array_equal(y, np.concatenate([padded, second.reshape(2, 4)], 1))
+
+
+def test_a_slice_with_steps_is_written_and_the_rest_stays() -> None:
+    pytest.importorskip("torch")
+    spec = operator(
+        "StridedSliceAssignV2",
+        "var input_value begin:int64 end:int64 strides:int64 axes?:int64",
+        "var",
+    )
+    var, value = _normal((4, 7), (2, 3))
+    slices = np.array([[1, 0], [4, 6], [2, 2]])
+    (y,) = _given(spec, var, value, *slices, None)
+    expected = var.copy()
+    expected[1:4:2, 0:6:2] = value
+    np.testing.assert_array_equal(y, expected)
+    found = find_by_name(spec)
+    assert found is not None
+    assert library_cases(spec, found.expression, found=found)
+
+
+def test_columns_are_added_where_their_windows_stand() -> None:
+    pytest.importorskip("torch")
+    spec = operator(
+        "Col2Im",
+        "col",
+        "x",
+        "output_h:int=4 output_w:int=4 kernel_h:int=2 kernel_w:int=2 stride_val:int=1"
+        " padding_val:int=0 dilation_val:int=1",
+    )
+    (col,) = _normal((2, 3 * 4, 4))
+    sizes = {"output_h": 4, "output_w": 5, "kernel_h": 2, "kernel_w": 2}
+    (x,) = _given(spec, col, **sizes, stride_val=2, padding_val=0, dilation_val=1)
+    # Two rows of two windows, which do not meet; the last column is in none.
+    assert x.shape == (2, 3, 4, 5)
+    windows = col.reshape(2, 3, 2, 2, 2, 2)
+    np.testing.assert_array_equal(
+        x[..., :4], windows.transpose(0, 1, 4, 2, 5, 3).reshape(2, 3, 4, 4)
+    )
+
+
+def test_the_type_of_a_real_part_is_the_results_own() -> None:
+    pytest.importorskip("torch")
+    spec = operator("Real", "input", "output", "Tout:int=0")
+    found = find_by_name(spec)
+    assert found is not None
+    for kind, number in ((FLOAT, 0), ("float16", 1)):
+        own = replace(spec, inputs=(tensor(f"input:{kind}"),), outputs=(tensor(f"output:{kind}"),))
+        (case, *_) = library_cases(own, found.expression, found=found)
+        assert dict(case.attrs) == {"Tout": number}
+    (part,) = _given(spec, np.array([1 + 2j, -3 + 4j]), Tout=0)
+    np.testing.assert_array_equal(part, [1, -3])
+
+
 @pytest.mark.parametrize("op", ["LayerNormGradV3", "LayerNormalizationGrad"])
 def test_gradients_of_layer_norm_take_its_statistics(op: str) -> None:
     x, dy, gamma = _normal((3, 5), (3, 5), (5,))

@@ -181,3 +181,43 @@ def test_what_an_adaptive_average_gave_is_shared_by_its_window() -> None:
         window = expected[0, ds, hs, ws]
         window += by[0, d, h, w] / np.prod(window.shape[:3])
     np.testing.assert_allclose(y, expected)
+
+
+def test_what_an_average_gave_is_shared_by_its_window() -> None:
+    attrs = {
+        **{"ksize": (2, 3, 2), "strides": (2, 2, 3), "pads": (0, 0, 0), "ceil_mode": False},
+        **{"count_include_pad": True, "divisor_override": 0, "data_format": "NCDHW"},
+    }
+    spec = operator("AvgPool3DGrad", "orig_input_shape:int32 grads", "output", AVERAGES)
+    (by,) = _normal((2, 3, 2, 2, 2))
+    whole = (2, 3, 4, 5, 6)
+    (y,) = _given(spec, np.array(whole), by, **attrs)
+    expected = np.zeros(whole)
+    for d, h, w in np.ndindex(2, 2, 2):
+        window = expected[:, :, 2 * d : 2 * d + 2, 2 * h : 2 * h + 3, 3 * w : 3 * w + 2]
+        window += by[:, :, d, h, w][..., None, None, None] / 12
+    np.testing.assert_allclose(y, expected)
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, np.array(whole), by, **{**attrs, "data_format": "NDHWC"})
+    plane = operator(
+        "AveragePoolingGrad",
+        "orig_input_shape:int64 grad_output",
+        "grad_input",
+        "kernel_h:int=2 kernel_w:int=2 stride_h:int=1 stride_w:int=1 pad_top:int=0 pad_bottom:int=0"
+        " pad_left:int=0 pad_right:int=0 ceil_mode:bool=false count_include_pad:bool=true"
+        " divisor_override:int=0",
+    )
+    pads = dict.fromkeys(("pad_top", "pad_bottom"), 0) | dict.fromkeys(("pad_left", "pad_right"), 1)
+    windows = {"kernel_h": 3, "kernel_w": 2, "stride_h": 2, "stride_w": 2}
+    rest = {"ceil_mode": False, "count_include_pad": True, "divisor_override": 5}
+    (by,) = _normal((1, 2, 2, 3))
+    (y,) = _given(plane, np.array((1, 2, 5, 4)), by, **windows, **pads, **rest)
+    padded = np.zeros((1, 2, 5, 6))
+    for h, w in np.ndindex(2, 3):
+        padded[:, :, 2 * h : 2 * h + 3, 2 * w : 2 * w + 2] += by[:, :, h, w][..., None, None] / 5
+    np.testing.assert_allclose(y, padded[..., 1:-1])
+    for one in (spec, plane):
+        found = find_by_name(one)
+        assert found is not None
+        # Each shape is what torch pools to, or the reference had refused it.
+        assert len(library_cases(one, found.expression, found=found)) > 3

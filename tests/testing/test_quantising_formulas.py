@@ -270,3 +270,24 @@ def test_a_batch_norm_of_whole_numbers_takes_and_gives_them_by_scale_and_point()
     for case in library_cases(spec, found.expression, found=found):
         shapes = dict(zip([tensor.name for tensor in spec.inputs], case.shapes, strict=True))
         assert shapes["x"] is not None and shapes["mean"] == shapes["x"][1:2]
+
+
+def test_what_is_quantised_and_back_says_which_numbers_were_within_bounds() -> None:
+    (x,) = _normal((3, 4))
+    x *= 4
+    scale, point = np.array([0.25, 0.5, 1.0]), np.array([2.0, -1.0, 0.0])
+    spec = operator(
+        "FakeQuantAffineCachemask",
+        "x scale zero_point:int32",
+        "y mask:bool",
+        "axis:int=-1 quant_min:int=0 quant_max:int=1",
+    )
+    y, mask = _given(spec, x, scale, point, axis=0, quant_min=-4, quant_max=3)
+    scales, points = scale[:, None], point[:, None]
+    wholes = np.round(x / scales) + points
+    np.testing.assert_allclose(y, (np.clip(wholes, -4, 3) - points) * scales)
+    np.testing.assert_array_equal(mask, (wholes >= -4) & (wholes <= 3))
+    assert 0 < mask.sum() < mask.size
+    (y, mask) = _given(spec, x, scale[:1], point[:1], axis=0, quant_min=-99, quant_max=99)
+    assert mask.all()
+    np.testing.assert_allclose(y, np.round(x / 0.25) * 0.25)
