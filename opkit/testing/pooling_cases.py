@@ -139,6 +139,29 @@ POOLING_CASES: dict[str, tuple[Together, ...]] = {
             ((2, 3, 3), (2, 3, 2), (0, 1, 1), True),
         )
     ),
+    "max_pool3_d": tuple(
+        Together(
+            (whole if first else (whole[0], *whole[2:], whole[1]),),
+            {
+                **{"ksize": size, "strides": step, "padding": "CALCULATED", "ceil_mode": int(ceil)},
+                "pads": tuple(pad for pad in pads for _ in range(2)),
+                "data_format": "NCDHW" if first else "NDHWC",
+            },
+        )
+        for whole, size, step, pads, ceil in _CHANNELS_FIRST
+        for first in (True, False)
+    ),
+    "max_pooling_grad": tuple(
+        Together(
+            (shape,) * 3,
+            {},
+            {
+                name: Source(values=tuple(float(n % count) for n in range(math.prod(shape))))
+                for name, count in (("x", 5), ("y", 3))
+            },
+        )
+        for shape in ((31,), (7, 33), (3, 5, 65), (97, 1031))
+    ),
     "max_pool3_d_grad_with_argmax": tuple(
         _gradient(
             volume,

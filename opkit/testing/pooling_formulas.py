@@ -72,6 +72,16 @@ POOLING: dict[str, tuple[str, ...]] = {
         f"{_AVERAGES.replace('{X}', _FIRST)}.movedim(1, -1) if data_format == 'NDHWC'"
         f" else {_AVERAGES.replace('{X}', '{0}')} if data_format == 'NCDHW' else None",
     ),
+    "max_pool3_d": (
+        f"torch.nn.functional.max_pool3d({_FIRST} if data_format == 'NDHWC' else {{0}},"
+        " ksize, strides, pads[::2], ceil_mode=bool(ceil_mode))"
+        ".movedim(1, -1 if data_format == 'NDHWC' else 1)"
+        " if {0}.dim() == 5 and padding == 'CALCULATED' and pads[::2] == pads[1::2]"
+        " and len(ksize) == len(strides) == 3 and set(dilation) == {{1}} else None",
+    ),
+    "max_pooling_grad": (
+        "torch.where({0} == {1}, {dy}, 0.0) if {dy}.shape == {0}.shape == {1}.shape else None",
+    ),
     # Of the windows only their sizes are known here; a case names the places itself.
     "max_pool3_d_grad_with_argmax": (
         _placed("{0}", "{2}", "{1}").replace(

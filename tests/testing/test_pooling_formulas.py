@@ -221,3 +221,36 @@ def test_what_an_average_gave_is_shared_by_its_window() -> None:
         assert found is not None
         # Each shape is what torch pools to, or the reference had refused it.
         assert len(library_cases(one, found.expression, found=found)) > 3
+
+
+def test_a_pool_of_volumes_reads_its_padding_by_sides_and_its_layout_by_name() -> None:
+    (x,) = _normal((1, 2, 4, 5, 6))
+    x -= 9
+    spec = operator(
+        "MaxPool3D",
+        "x",
+        "y",
+        "ksize:list_int strides:list_int padding:string pads:list_int=[0,0,0,0,0,0]"
+        ' dilation:list_int=[1,1,1,1,1] ceil_mode:int=0 data_format:string="NDHWC"',
+    )
+    attrs = {
+        **{"ksize": (2, 3, 2), "strides": (2, 2, 2), "padding": "CALCULATED", "ceil_mode": 0},
+        **{"pads": (0, 0, 1, 1, 1, 1), "dilation": (1, 1, 1, 1, 1), "data_format": "NCDHW"},
+    }
+    (first,) = _given(spec, x, **attrs)
+    assert first.shape == (1, 2, 2, 3, 4)
+    np.testing.assert_array_equal(first[:, :, 1, 1, 1], x[:, :, 2:, 1:4, 1:3].max((2, 3, 4)))
+    np.testing.assert_array_equal(first[:, :, 0, 0, 0], x[:, :, :2, :2, :1].max((2, 3, 4)))
+    (last,) = _given(spec, np.moveaxis(x, 1, -1), **{**attrs, "data_format": "NDHWC"})
+    np.testing.assert_array_equal(np.moveaxis(last, -1, 1), first)
+    for other in ({"padding": "SAME"}, {"pads": (0, 1, 1, 1, 1, 1)}):
+        with pytest.raises(OperatorError, match="it gives nothing"):
+            _given(spec, x, **{**attrs, **other})
+
+
+def test_what_was_not_the_largest_of_its_window_has_no_gradient() -> None:
+    spec = operator("MaxPoolingGrad", "dy x y", "dx")
+    dy, x = _normal((3, 4), (3, 4))
+    y = np.where(np.arange(12).reshape(3, 4) % 2 == 0, x, x + 1)
+    (dx,) = _given(spec, dy, x, y)
+    np.testing.assert_array_equal(dx, np.where(x == y, dy, 0))
