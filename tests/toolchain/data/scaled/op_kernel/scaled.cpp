@@ -1,5 +1,6 @@
-#include "kernel_operator.h"
 #include "scaled_tiling.h"
+
+#include "kernel_operator.h"
 #include "scaled_tiling_key.h"
 // As through a header of its own.
 #include "scaled_tiling_key.h"

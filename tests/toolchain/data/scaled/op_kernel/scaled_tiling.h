@@ -1,6 +1,5 @@
 #pragma once
-
-#include <cstdint>
+// No <cstdint>: kernels include such headers first.
 
 constexpr int kPlain = 0;
 enum Sign { kNegated = kPlain + 1 };
