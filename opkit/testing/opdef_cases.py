@@ -114,6 +114,7 @@ def library_cases(
     *,
     found: Found | None = None,
     ranks: tuple[int, int] | None = None,
+    values: Mapping[str, Source] | None = None,
     seed: int = 0,
 ) -> tuple[Case, ...]:
     """Return six shapes with tails of each combination of data types, fewer where some do not fit.
@@ -122,6 +123,7 @@ def library_cases(
         expression: the reference; with FILE.py:FUNCTION every input has one shape.
         found: what `find_by_name` gave, where the expression is from there.
         ranks: the fewest and the most axes that shapes have; any where None.
+        values: of inputs that may not hold any, where the reference does not say more.
         seed: a whole number from 0; another one gives other values in the same cases.
     Raises:
         UsageError: the reference takes none of the shapes.
@@ -140,7 +142,7 @@ def library_cases(
         for variant in variants:
             for shape in _of_ranks(shapes, ranks):
                 try:
-                    cases.append(_case(spec, variant, shape, expression, found, seed))
+                    cases.append(_case(spec, variant, shape, expression, found, seed, values))
                 except OpkitError as error:
                     refused = refused or error
         if cases:
@@ -203,6 +205,7 @@ def other_library_cases(
     *,
     found: Found | None = None,
     ranks: tuple[int, int] | None = None,
+    values: Mapping[str, Source] | None = None,
     seed: int = 0,
 ) -> Iterator[tuple[Case, ...]]:
     """Yield rounds of further cases of one combination of data types, the likeliest first.
@@ -213,8 +216,8 @@ def other_library_cases(
         cases = []
         for shape in _of_ranks(shapes, ranks):
             try:
-                case = _case(spec, variant, shape, expression, found, seed, manner, passed)
-                usual = _case(spec, variant, shape, expression, found, seed)
+                case = _case(spec, variant, shape, expression, found, seed, values, manner, passed)
+                usual = _case(spec, variant, shape, expression, found, seed, values)
             except OpkitError:
                 continue
             if manner == passed == 0:
@@ -266,6 +269,7 @@ def _case(
     expression: str,
     found: Found | None,
     seed: int,
+    values: Mapping[str, Source] | None = None,
     manner: int = 0,
     passed: int = 0,
 ) -> Case:
@@ -281,6 +285,7 @@ def _case(
     exponents = frozenset(_EXPONENT.findall(expression))
     sources = tuple(
         _source(t, variant, shape, read.get(t.name), exponents, manner)
+        or (values or {}).get(t.name)
         or _scale_of(spec, t, variant, expression)
         for t in spec.inputs
     )
