@@ -1,4 +1,4 @@
-"""What an operator's documents say of its inputs: how many axes the first has, and values.
+"""What an operator's documents say of its inputs and of ties: axes of the first input, values.
 
 Host code need not check what the documents exclude, so a case beyond them tells nothing.
 
@@ -17,7 +17,7 @@ from opkit.schema import TensorSpec, snake_case
 from opkit.testing.arrays import is_float
 from opkit.testing.values import Source
 
-__all__ = ["documented_ranks", "documented_values"]
+__all__ = ["documented_ranks", "documented_rounding", "documented_values"]
 
 _MOST_AXES = 8
 """What the chip's operators take; of the same documents."""
@@ -58,6 +58,9 @@ _NOT_BELOW = re.compile(
 )
 # Of shapes the same is said.
 _OF_SHAPES = re.compile(r"维|shape|轴|[Dd]im|大小|数量|个数")
+# A half goes away from zero, where nothing says that it goes to an even number.
+_HALF_AWAY, _HALF_TO_EVEN = "四舍五入", re.compile("偶|成双|六入")
+_ROUNDED = re.compile(r"torch\.round\((?P<x>\w+)(?:, decimals=(?P<decimals>\w+))?\)")
 _NEVER_BELOW = {True: (0.125, 2.0), False: (1.0, 9.0)}
 
 
@@ -98,6 +101,22 @@ def documented_values(folder: Path, inputs: Sequence[TensorSpec]) -> dict[str, S
             if source is not None:
                 found.setdefault(tensor.name, source)
     return found
+
+
+def documented_rounding(folder: Path, expression: str) -> str:
+    """Return a reference that rounds a tensor, as the operator's overview says of halves.
+
+    Torch rounds them to even.
+    """
+    said = folder / _OVERVIEW
+    rounded = _ROUNDED.fullmatch(expression)
+    if rounded is None or not said.is_file():
+        return expression
+    text = said.read_text(encoding="utf-8", errors="replace")
+    if _HALF_AWAY not in text or _HALF_TO_EVEN.search(text):
+        return expression
+    x, places = rounded["x"], f"10.0 ** {rounded['decimals'] or 0}"
+    return f"torch.sign({x}) * torch.floor(torch.abs({x}) * {places} + 0.5) / {places}"
 
 
 def _rows_of_inputs(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, nearest
-from opkit.testing.by_name import find_by_name
+from opkit.testing.by_name import Found, find_by_name
 from opkit.testing.case_files import CASE_FILES, golden_of_file, load_cases, replaces_generated
 from opkit.testing.cases import Case, ShapeRule, default_cases
-from opkit.testing.documents import documented_ranks, documented_values
+from opkit.testing.documents import documented_ranks, documented_rounding, documented_values
 from opkit.testing.expressions import check_expression, is_expression
 from opkit.testing.golden import Golden
 from opkit.testing.opdef_cases import library_cases, other_library_cases
@@ -132,7 +132,7 @@ def _other_rounds(
     project: Project, spec: OpSpec, reference: str, variant: int, seed: int
 ) -> Iterator[tuple[Case, ...]]:
     given = _as_call(spec, _reference(project, spec, reference))
-    found = None if given else find_by_name(spec)
+    found = None if given else _found(project, spec)
     expression = found.expression if found is not None else given
     ranks, values = _documented(project, spec)
     return other_library_cases(
@@ -160,7 +160,7 @@ def _library_cases(project: Project, spec: OpSpec, given: str, seed: int) -> tup
     ranks, values = _documented(project, spec)
     if given:
         return library_cases(spec, given, ranks=ranks, values=values, seed=seed)
-    found = find_by_name(spec)
+    found = _found(project, spec)
     if found is not None:
         return library_cases(
             spec, found.expression, found=found, ranks=ranks, values=values, seed=seed
@@ -189,6 +189,14 @@ def _reference(project: Project, spec: OpSpec, given: str) -> str:
 def replaces_generated_cases(project: Project) -> bool:
     """Return whether a file of the project's cases says that they are all there are."""
     return any(replaces_generated(path) for path in _own_files(project))
+
+
+def _found(project: Project, spec: OpSpec) -> Found | None:
+    """Return the reference of an operator's name, with what its documents say of ties."""
+    found, folder = find_by_name(spec), getattr(project, "folder", None)
+    if found is None or not folder:
+        return found
+    return replace(found, expression=documented_rounding(folder, found.expression))
 
 
 def _documented(project: Project, spec: OpSpec) -> tuple[tuple[int, int] | None, dict[str, Source]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from opkit.testing import find_by_name, library_cases
-from opkit.testing.documents import documented_ranks, documented_values
+from opkit.testing.documents import documented_ranks, documented_rounding, documented_values
+from opkit.testing.expressions import evaluate_expression
 from opkit.testing.opdef_cases import other_library_cases
 from opkit.testing.values import Source
 from tests.testing.test_by_name import operator
@@ -128,3 +130,27 @@ def test_rows_in_order_have_the_types_of_the_inputs(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(text, encoding="utf-8")
     spec = operator("MaskGrad", "a mask:int64", "y")
     assert documented_values(tmp_path, spec.inputs) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "rounded"),
+    [
+        ("按照指定的小数位，四舍五入。", [-3.0, -2.0, -1.0, 1.0, 3.0, 2.0]),
+        ("若该值与两个整数距离一样则向偶数取整；四舍五入到指定的位数。", [-2, -2, -0.0, 0, 2, 2]),
+        ("四舍六入五成双", [-2, -2, -0.0, 0, 2, 2]),
+        ("x", [-2, -2, -0.0, 0, 2, 2]),
+    ],
+)
+def test_halves_go_where_the_overview_says(tmp_path: Path, text: str, rounded: list[float]) -> None:
+    # They went to even numbers, as torch's do, also where a document says that 0.5 becomes 1.
+    pytest.importorskip("torch")
+    (tmp_path / "README.md").write_text(text, encoding="utf-8")
+    spec = operator("Round", "x", "y", "decimals:int=0")
+    found = find_by_name(spec)
+    assert found is not None
+    expression = documented_rounding(tmp_path, found.expression)
+    halves = np.array([-2.5, -1.5, -0.5, 0.5, 2.5, 1.75])
+    (y,) = evaluate_expression(expression, spec, [halves], attrs={"decimals": 0})
+    np.testing.assert_array_equal(y, rounded)
+    (y,) = evaluate_expression(expression, spec, [halves / 10], attrs={"decimals": 1})
+    np.testing.assert_allclose(y, np.array(rounded) / 10)
