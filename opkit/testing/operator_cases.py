@@ -251,8 +251,8 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together(
             (
                 *((batch, sum(h * w for h, w in maps), heads, channels), (len(maps), 2)),
-                *((len(maps),), (batch, queries, heads, len(maps), points, 2)),
-                *((batch, queries, heads, len(maps), points), (batch, queries, heads * channels)),
+                *((len(maps),), (batch, heads, len(maps), points, 2, queries)),
+                *((batch, heads, len(maps), points, queries), (batch, queries, heads * channels)),
             ),
             {},
             {

@@ -27,13 +27,14 @@ _MAP = (
     "value[:, start : start + height * width].permute(0, 2, 3, 1)"
     ".reshape(-1, value.shape[3], height, width)"
 )
-_GRID = "(2 * places[:, :, :, level] - 1).transpose(1, 2).flatten(0, 1)"
+# Queries come last in what the operator is given: its function turns the axes of its page so.
+_GRID = "(2 * places[:, :, level] - 1).permute(0, 1, 4, 2, 3).flatten(0, 1)"
 _SAMPLES = f"torch.nn.functional.grid_sample({_MAP}, {_GRID}, align_corners=False)"
-_WEIGHTS = "shares[:, :, :, level].transpose(1, 2).flatten(0, 1).unsqueeze(1)"
+_WEIGHTS = "shares[:, :, level].transpose(2, 3).flatten(0, 1).unsqueeze(1)"
 _ATTENDED = (
     f"lambda value, places, shares: sum(({_SAMPLES} * {_WEIGHTS}).sum(-1)"
     " for level, (start, (height, width)) in enumerate(zip({2}.tolist(), {1}.tolist())))"
-    ".reshape(value.shape[0], -1, places.shape[1]).transpose(1, 2)"
+    ".reshape(value.shape[0], -1, places.shape[-1]).transpose(1, 2)"
 )
 
 VISION: dict[str, tuple[str, ...]] = {

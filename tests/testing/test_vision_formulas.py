@@ -46,8 +46,9 @@ def test_the_gradient_of_attention_at_places_of_maps_is_bilinear() -> None:
         " attention_weights grad_output",
         "grad_value grad_sampling_locations grad_attention_weights",
     )
-    inputs = (value, maps, np.array([0, 12]), places, weights, by)
-    to_value, to_places, to_weights = _given(spec, *inputs)
+    # Queries come last in what the operator takes.
+    turned = places.transpose(0, 2, 3, 4, 5, 1), weights.transpose(0, 2, 3, 4, 1)
+    to_value, to_places, to_weights = _given(spec, value, maps, np.array([0, 12]), *turned, by)
     expected = np.zeros_like(value), np.zeros_like(places), np.zeros_like(weights)
     for q, head, level in np.ndindex(3, 2, 2):
         height, width = maps[level]
@@ -66,5 +67,5 @@ def test_the_gradient_of_attention_at_places_of_maps_is_bilinear() -> None:
             signs = np.array([(2 * column - 1) * down * width, (2 * row - 1) * across * height])
             expected[1][0, q, head, level, 0] += weight * (corner @ out) * signs
     np.testing.assert_allclose(to_value, expected[0], atol=1e-12)
-    np.testing.assert_allclose(to_places, expected[1], atol=1e-12)
-    np.testing.assert_allclose(to_weights, expected[2], atol=1e-12)
+    np.testing.assert_allclose(to_places.transpose(0, 5, 1, 2, 3, 4), expected[1], atol=1e-12)
+    np.testing.assert_allclose(to_weights.transpose(0, 4, 1, 2, 3), expected[2], atol=1e-12)
