@@ -19,11 +19,6 @@ INDEXING: dict[str, tuple[str, ...]] = {
     ),
     "bincount": ("torch.bincount({0}.long(), {2}, {1}.item())",),
     "chunk_cat": ("torch._chunk_cat({0}, dim, num_chunks)",),
-    "embedding_dense_grad": (
-        "{dy}.new_zeros(num_weights, {dy}.shape[-1])"
-        ".index_add(0, {0}.long(), torch.index_select({dy}, 0, {1}.long()))"
-        " if padding_idx < 0 and not scale_grad_by_freq else None",
-    ),
     "expand_into_jagged_permute": (
         "torch.cat([torch.arange(size) + {1}[place]"
         " for place, size in zip({0}, torch.diff({2}), strict=True)])"

@@ -48,7 +48,8 @@ _NUMBERS = {
     **dict.fromkeys(("clip_value_min", "min"), -0.5),
     **dict.fromkeys(("clip_value_max", "max"), 0.5),
     "start": 1.0,
-    **dict.fromkeys(("end", "limit", "stop"), 98.0),
+    # Whole steps from the start: no document says how a fraction becomes a whole number.
+    **dict.fromkeys(("end", "limit", "stop"), 97.0),
     **dict.fromkeys(("delta", "step"), 3.0),
     **dict.fromkeys(("num", "steps"), 17.0),
     **dict.fromkeys(("beta1", "beta1_power"), 0.875),

@@ -149,17 +149,6 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         for rows, classes in ((1, 8), (7, 33), (97, 257))
         for reduction, weighs in (("mean", False), ("sum", True), ("none", True))
     ),
-    "embedding_dense_grad": tuple(
-        Together(
-            ((rows, columns), (rows,), (rows,)),
-            {"num_weights": weights},
-            {
-                "sort_indices": given(*(float(row * weights // rows) for row in range(rows))),
-                "pos_idx": given(*(float((row * 37 + 5) % rows) for row in range(rows))),
-            },
-        )
-        for rows, columns, weights in ((8, 8, 5), (31, 33, 9), (97, 1031, 130))
-    ),
     "expandv": tuple(
         Together((shape,), {"shape": whole})
         for shape, whole in (

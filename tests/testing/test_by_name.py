@@ -491,21 +491,18 @@ def test_numbers_are_counted_and_weighed_in_as_many_bins_as_are_asked_for() -> N
     np.testing.assert_allclose(sums, expected)
 
 
-def test_rows_of_a_gradient_are_added_where_their_sorted_places_say() -> None:
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32"])
+def test_whole_numbers_are_a_whole_number_of_steps_apart(kind: str) -> None:
+    # 1 to 98 in 17 numbers: kernels cut the fractions off, which no document says or excludes.
     pytest.importorskip("torch")
-    spec = operator(
-        "EmbeddingDenseGradV2",
-        "grad sort_indices:int32 pos_idx:int32",
-        "y",
-        "num_weights:int padding_idx:int=-1 scale_grad_by_freq:bool=false",
-    )
-    (grad,) = _normal((4, 3))
-    places = np.array([0, 2, 2, 3]), np.array([3, 0, 2, 1])
-    attrs = {"num_weights": 5, "padding_idx": -1, "scale_grad_by_freq": False}
-    (y,) = _given(spec, grad, *places, **attrs)
-    np.testing.assert_allclose(y, [grad[3], [0] * 3, grad[0] + grad[2], grad[1], [0] * 3])
-    with pytest.raises(OperatorError, match="it gives nothing"):
-        _given(spec, grad, *places, **{**attrs, "padding_idx": 2})
+    spec = operator("LinSpace", f"start:{kind} stop:{kind} num:int32", f"output:{kind}")
+    found = find_by_name(spec)
+    assert found is not None
+    for case in library_cases(spec, found.expression, found=found):
+        inputs = [value for value in make_inputs(case) if isinstance(value, np.ndarray)]
+        (y,) = evaluate_expression(found.expression, spec, inputs, attrs=dict(case.attrs))
+        np.testing.assert_array_equal(y, np.round(y))
+        assert len(np.unique(np.diff(y))) == 1
 
 
 def test_axes_of_one_element_are_repeated_to_a_shape() -> None:

@@ -118,6 +118,8 @@ def test_what_is_labelled_minus_one_is_lost_below_the_margin(reduction: str) -> 
     each = np.where(target == 1, x, np.maximum(0, 0.5 - x))
     expected = {"none": each, "mean": each.mean(), "sum": each.sum()}[reduction]
     np.testing.assert_allclose(given.reshape(np.shape(expected)), expected)
+    # How much a result depends on its inputs is asked with values beside them.
+    _given(spec, x, target * (1 + 1e-6), margin=0.5, reduction=reduction)
     with pytest.raises(OperatorError, match="it gives nothing"):
         _given(spec, x, target * 2, margin=0.5, reduction=reduction)
     found = find_by_name(spec)
