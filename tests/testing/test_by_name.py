@@ -180,7 +180,9 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
         operator("Full", "dims:int32 value"),
         operator("MseLoss", "predict label"),
         operator("Gelu", "x", attrs="scale:float"),
-        operator("HingeEmbeddingLoss", "input target", attrs="margin:float reduction:string"),
+        operator(
+            "MarginRankingLoss", "input1 input2 target", attrs="margin:float reduction:string"
+        ),
         operator("AtanGrad", "orig_input_shape:int32 grads"),
     ],
     ids=[
