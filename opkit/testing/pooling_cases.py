@@ -102,7 +102,7 @@ POOLING_CASES: dict[str, tuple[Together, ...]] = {
                 **dict.fromkeys(("pad_top", "pad_bottom"), pads[0]),
                 **dict.fromkeys(("pad_left", "pad_right"), pads[1]),
                 "ceil_mode": ceil,
-                # What a window that stands over the end is divided by then, the document leaves open.
+                # With it, what a window over the end is divided by is left open.
                 "count_include_pad": not ceil,
             },
             {"orig_input_shape": given(*whole)},
