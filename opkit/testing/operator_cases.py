@@ -120,22 +120,6 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together((shape,), {"dim": 0, "num_chunks": chunks})
         for shape, chunks in (((8,), 2), ((31,), 3), ((7, 33), 2), ((3, 5, 65), 3), ((97, 257), 5))
     ),
-    "col2_im": tuple(
-        Together(
-            ((batch, channels * kernel[0] * kernel[1], steps),),
-            {
-                **dict(zip(("output_h", "output_w"), size, strict=True)),
-                **dict(zip(("kernel_h", "kernel_w"), kernel, strict=True)),
-                **{"stride_val": stride, "padding_val": pad, "dilation_val": dilation},
-            },
-        )
-        for batch, channels, size, kernel, stride, pad, dilation, steps in (
-            (1, 1, (4, 4), (2, 2), 1, 0, 1, 9),
-            (2, 3, (7, 9), (3, 2), 2, 1, 1, 20),
-            (1, 5, (12, 11), (2, 3), 1, 1, 2, 108),
-            (3, 17, (16, 16), (4, 4), 4, 0, 1, 16),
-        )
-    ),
     "cross_entropy_grad": tuple(
         Together(((rows, classes), (rows,)), {}, {"target": places_of(classes)})
         for rows, classes in ((1, 8), (7, 33), (97, 257))

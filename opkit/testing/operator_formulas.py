@@ -299,10 +299,6 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         f"torch.autograd.functional.vjp(lambda {{0}}: {_CLIPPED_GATE}"
         f" * torch.sigmoid(alpha * {_CLIPPED_GATE}) * ({_CLIPPED_UP} + bias), {{0}}, {{dy}})[1]",
     ),
-    "col2_im": (
-        "torch.nn.functional.fold({0}, (output_h, output_w), (kernel_h, kernel_w), dilation_val,"
-        " padding_val, stride_val)",
-    ),
     "concat": (
         "torch.cat({1}, {0}.item())",
         "torch.cat({0}, {1}.item())",

@@ -570,26 +570,6 @@ def test_a_slice_with_steps_is_written_and_the_rest_stays() -> None:
     assert library_cases(spec, found.expression, found=found)
 
 
-def test_columns_are_added_where_their_windows_stand() -> None:
-    pytest.importorskip("torch")
-    spec = operator(
-        "Col2Im",
-        "col",
-        "x",
-        "output_h:int=4 output_w:int=4 kernel_h:int=2 kernel_w:int=2 stride_val:int=1"
-        " padding_val:int=0 dilation_val:int=1",
-    )
-    (col,) = _normal((2, 3 * 4, 4))
-    sizes = {"output_h": 4, "output_w": 5, "kernel_h": 2, "kernel_w": 2}
-    (x,) = _given(spec, col, **sizes, stride_val=2, padding_val=0, dilation_val=1)
-    # Two rows of two windows, which do not meet; the last column is in none.
-    assert x.shape == (2, 3, 4, 5)
-    windows = col.reshape(2, 3, 2, 2, 2, 2)
-    np.testing.assert_array_equal(
-        x[..., :4], windows.transpose(0, 1, 4, 2, 5, 3).reshape(2, 3, 4, 4)
-    )
-
-
 def test_the_type_of_a_real_part_is_the_results_own() -> None:
     pytest.importorskip("torch")
     spec = operator("Real", "input", "output", "Tout:int=0")
