@@ -82,8 +82,8 @@ QUANTISING_CASES: dict[str, tuple[Together, ...]] = {
                 "zero_point": given(*(float(place % 5 - 2) for place in range(count))),
             },
         )
-        for whole, axis in (((7, 33), 0), ((3, 5, 64), 1), ((97, 1031), 0))
-        for count in (whole[axis], 1)
+        for whole, axis in (((7, 33), 0), ((5, 64), 0), ((97, 1031), 0))
+        for count in whole[:1]
     ),
     "quant_batch_matmul_v3": tuple(
         Together(

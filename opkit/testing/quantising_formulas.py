@@ -129,7 +129,9 @@ QUANTISING: dict[str, tuple[str, ...]] = {
     "fake_quant_affine_cachemask": (
         "[scales := ({1} if {1}.numel() == 1 else {1}.reshape("
         "[-1 if place == axis % {0}.dim() else 1 for place in range({0}.dim())])),"
-        " points := {2}.reshape(scales.shape), wholes := torch.round({0} / scales) + points] and"
+        " points := {2}.reshape(scales.shape), "
+        " wholes := torch.round({0} / scales + points) if points.is_floating_point()"
+        " else torch.round({0} / scales) + points] and"
         " ((torch.clamp(wholes, quant_min, quant_max) - points) * scales,"
         " (wholes >= quant_min) & (wholes <= quant_max))"
         " if {1}.shape == {2}.shape and {1}.numel() in (1, {0}.shape[axis]) else None",
