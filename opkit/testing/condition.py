@@ -183,6 +183,9 @@ def _smaller(base: Array, up: Array, down: Array) -> Array:
 def _change(base: Array, moved: Array) -> Array:
     if moved.shape != base.shape:
         return np.zeros(base.shape)
+    if base.dtype == np.bool_:
+        changed: Array = (moved != base).astype(np.float64)
+        return changed
     with np.errstate(all="ignore"):
         difference = np.abs(moved - base)
     result: Array = np.where(np.isfinite(difference), difference, 0.0)

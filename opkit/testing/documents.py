@@ -1,4 +1,4 @@
-"""How many axes an operator's documents say that its first input may have.
+"""What an operator's documents say of its inputs and of ties: axes of the first input, values.
 
 Host code need not check what the documents exclude, so a case beyond them tells nothing.
 
@@ -13,9 +13,11 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from opkit.schema import snake_case
+from opkit.schema import TensorSpec, snake_case
+from opkit.testing.arrays import is_float
+from opkit.testing.values import Source
 
-__all__ = ["documented_ranks"]
+__all__ = ["documented_ranks", "documented_rounding", "documented_values"]
 
 _MOST_AXES = 8
 """What the chip's operators take; of the same documents."""
@@ -45,6 +47,21 @@ _ONE = re.compile(
 # One sentence for an operator that keeps its input's shape stands at its output.
 _SAME_SHAPE = ("一致", "相同")
 _INPUT, _OUTPUT = "输入", "输出"
+# What values are, as in `取值 {0, 1}`, `元素应为 1 或 -1`, `值域为[0, 1]`, `数值为非负数`.
+_OF_VALUES = r"(?:取值|值域|元素|数值|范围|值)(?!的?个?数[^值])[^。；;，\d+{\[(（-]{0,8}"
+_BIT = r"\s*`?\s*([+-]?1|0)\s*`?\s*"
+_EITHER = re.compile(rf"{_OF_VALUES}\{{?{_BIT}(?:或|和|,|，|、|/){_BIT}(?![\d.])")
+_FRACTION = r"\s*(-?\d+(?:\.\d+)?)\s*"
+_WITHIN = re.compile(rf"{_OF_VALUES}[\[(（]{_FRACTION}[,，、]{_FRACTION}[\])）]")
+_NOT_BELOW = re.compile(
+    rf"(?:{_OF_VALUES}(?:非负|不小于\s*0|大于等于\s*0|大于\s*0|正数)|非负方差)(?![\d.])"
+)
+# Of shapes the same is said.
+_OF_SHAPES = re.compile(r"维|shape|轴|[Dd]im|大小|数量|个数")
+# A half goes away from zero, where nothing says that it goes to an even number.
+_HALF_AWAY, _HALF_TO_EVEN = "四舍五入", re.compile("偶|成双|六入")
+_ROUNDED = re.compile(r"torch\.round\((?P<x>\w+)(?:, decimals=(?P<decimals>\w+))?\)")
+_NEVER_BELOW = {True: (0.125, 2.0), False: (1.0, 9.0)}
 
 
 def documented_ranks(folder: Path, inputs: Sequence[str]) -> tuple[int, int] | None:
@@ -61,6 +78,78 @@ def documented_ranks(folder: Path, inputs: Sequence[str]) -> tuple[int, int] | N
         known = [ranks for page in pages if (ranks := _ranks_of_page(page, inputs)) is not None]
         said = (min(r[0] for r in known), max(r[1] for r in known)) if known else None
     return said if said != (0, _MOST_AXES) else None
+
+
+def documented_values(folder: Path, inputs: Sequence[TensorSpec]) -> dict[str, Source]:
+    """Return where values come from, by inputs of which a document says which ones they may have.
+
+    Args:
+        folder: the operator's.
+        inputs: as its OpDef has them.
+    """
+    pages = [folder / _OVERVIEW] + [
+        page for pattern in _FUNCTIONS for page in sorted(folder.glob(pattern))
+    ]
+    found: dict[str, Source] = {}
+    for page in pages:
+        if not page.is_file():
+            continue
+        text = page.read_text(encoding="utf-8", errors="replace")
+        rows = [row for row in _rows(text) if _is_of(row, _INPUT)]
+        for tensor, row in _rows_of_inputs(rows, inputs):
+            source = _values_of(" ".join(row[2:]), tensor)
+            if source is not None:
+                found.setdefault(tensor.name, source)
+    return found
+
+
+def documented_rounding(folder: Path, expression: str) -> str:
+    """Return a reference that rounds a tensor, as the operator's overview says of halves.
+
+    Torch rounds them to even.
+    """
+    said = folder / _OVERVIEW
+    rounded = _ROUNDED.fullmatch(expression)
+    if rounded is None or not said.is_file():
+        return expression
+    text = said.read_text(encoding="utf-8", errors="replace")
+    if _HALF_AWAY not in text or _HALF_TO_EVEN.search(text):
+        return expression
+    x, places = rounded["x"], f"10.0 ** {rounded['decimals'] or 0}"
+    return f"torch.sign({x}) * torch.floor(torch.abs({x}) * {places} + 0.5) / {places}"
+
+
+def _rows_of_inputs(
+    rows: Sequence[list[str]], inputs: Sequence[TensorSpec]
+) -> list[tuple[TensorSpec, list[str]]]:
+    """Return each input with its row: of its name or, where no name is known, in their order."""
+    by_name = {_parameter(row): row for row in reversed(rows)}
+    named = [(t, by_name[snake_case(t.name)]) for t in inputs if snake_case(t.name) in by_name]
+    if named or len(rows) < len(inputs):
+        return named
+    placed = list(zip(inputs, rows, strict=False))
+    of_its_type = all(
+        re.search(rf"(?i)\b{tensor.dtypes[0].ge.removeprefix('DT_')}", " ".join(row))
+        for tensor, row in placed
+    )
+    return placed if of_its_type else []
+
+
+def _values_of(sentence: str, tensor: TensorSpec) -> Source | None:
+    for pattern, distribution in ((_EITHER, "either"), (_WITHIN, "uniform")):
+        said = pattern.search(sentence)
+        if said and not _is_of_shapes(sentence, said):
+            low, high = sorted((float(said[1]), float(said[2])))
+            return Source(distribution, low, high) if low < high else None
+    said = _NOT_BELOW.search(sentence)
+    if said and not _is_of_shapes(sentence, said):
+        return Source("uniform", *_NEVER_BELOW[is_float(tensor.dtypes[0])])
+    return None
+
+
+def _is_of_shapes(sentence: str, said: re.Match[str]) -> bool:
+    clause = re.split(r"[。；;，,]", sentence[: said.start()])[-1]
+    return _OF_SHAPES.search(clause + said[0]) is not None
 
 
 def _ranks_of_page(page: Path, inputs: Sequence[str]) -> tuple[int, int] | None:

@@ -31,6 +31,13 @@ LOSSES: dict[str, tuple[str, ...]] = {
         f" * (1 / {_NLL_VARIANCE} - ({{0}} - {{1}}) ** 2 / {_NLL_VARIANCE} ** 2))"
         " if full in (False, True) else None",
     ),
+    # Of another target than 1 and -1 each implementation makes its own. Conditions are probed by
+    # values that lie beside them.
+    "hinge_embedding_loss": (
+        "[each := torch.where({1} > 0, {0}, torch.clamp(margin - {0}, min=0))] and"
+        " {{'none': each, 'mean': each.mean(), 'sum': each.sum()}}[reduction]"
+        " if {0}.shape == {1}.shape and torch.all(torch.abs({1} ** 2 - 1) < 0.01) else None",
+    ),
     "hinge_loss": ("torch.clamp(1 - {0} * {1}, min=0)",),
     "hinge_loss_grad": ("torch.where(1 - {0} * {1} > 0, -{1} * {dy}, 0.0)",),
     "huber_loss": ("torch.nn.functional.huber_loss({0}, {1}, reduction='none', delta=delta)",),

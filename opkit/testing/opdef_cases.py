@@ -48,7 +48,8 @@ _NUMBERS = {
     **dict.fromkeys(("clip_value_min", "min"), -0.5),
     **dict.fromkeys(("clip_value_max", "max"), 0.5),
     "start": 1.0,
-    **dict.fromkeys(("end", "limit", "stop"), 98.0),
+    # Whole steps from the start: no document says how a fraction becomes a whole number.
+    **dict.fromkeys(("end", "limit", "stop"), 97.0),
     **dict.fromkeys(("delta", "step"), 3.0),
     **dict.fromkeys(("num", "steps"), 17.0),
     **dict.fromkeys(("beta1", "beta1_power"), 0.875),
@@ -88,7 +89,7 @@ _STATISTICS = frozenset({"mean", "rstd", "invstd", "variance"})
 _SCALES = frozenset({"gamma", "beta", "weight", "bias"})
 _OF_CHANNELS = frozenset({"running_mean", "running_var", "save_mean", "save_rstd", "weight"})
 # Attributes that say the data type of the result, by its number.
-_RESULT_TYPES = ("dst_type", "dtype", "out_dtype", "output_dtype", "y_dtype")
+_RESULT_TYPES = ("Tout", "dst_type", "dtype", "out_dtype", "output_dtype", "y_dtype")
 # What quantises is a number of the result's size, of what is divided by it, or multiplied.
 _SCALE = re.compile(r"scales?_?\d?$", re.IGNORECASE)
 _OFFSETS = frozenset({"offset", "zero_point", "zero_points"})
@@ -114,6 +115,7 @@ def library_cases(
     *,
     found: Found | None = None,
     ranks: tuple[int, int] | None = None,
+    values: Mapping[str, Source] | None = None,
     seed: int = 0,
 ) -> tuple[Case, ...]:
     """Return six shapes with tails of each combination of data types, fewer where some do not fit.
@@ -122,6 +124,7 @@ def library_cases(
         expression: the reference; with FILE.py:FUNCTION every input has one shape.
         found: what `find_by_name` gave, where the expression is from there.
         ranks: the fewest and the most axes that shapes have; any where None.
+        values: of inputs that may not hold any, where the reference does not say more.
         seed: a whole number from 0; another one gives other values in the same cases.
     Raises:
         UsageError: the reference takes none of the shapes.
@@ -140,7 +143,7 @@ def library_cases(
         for variant in variants:
             for shape in _of_ranks(shapes, ranks):
                 try:
-                    cases.append(_case(spec, variant, shape, expression, found, seed))
+                    cases.append(_case(spec, variant, shape, expression, found, seed, values))
                 except OpkitError as error:
                     refused = refused or error
         if cases:
@@ -203,6 +206,7 @@ def other_library_cases(
     *,
     found: Found | None = None,
     ranks: tuple[int, int] | None = None,
+    values: Mapping[str, Source] | None = None,
     seed: int = 0,
 ) -> Iterator[tuple[Case, ...]]:
     """Yield rounds of further cases of one combination of data types, the likeliest first.
@@ -213,8 +217,8 @@ def other_library_cases(
         cases = []
         for shape in _of_ranks(shapes, ranks):
             try:
-                case = _case(spec, variant, shape, expression, found, seed, manner, passed)
-                usual = _case(spec, variant, shape, expression, found, seed)
+                case = _case(spec, variant, shape, expression, found, seed, values, manner, passed)
+                usual = _case(spec, variant, shape, expression, found, seed, values)
             except OpkitError:
                 continue
             if manner == passed == 0:
@@ -266,6 +270,7 @@ def _case(
     expression: str,
     found: Found | None,
     seed: int,
+    values: Mapping[str, Source] | None = None,
     manner: int = 0,
     passed: int = 0,
 ) -> Case:
@@ -281,6 +286,7 @@ def _case(
     exponents = frozenset(_EXPONENT.findall(expression))
     sources = tuple(
         _source(t, variant, shape, read.get(t.name), exponents, manner)
+        or (values or {}).get(t.name)
         or _scale_of(spec, t, variant, expression)
         for t in spec.inputs
     )

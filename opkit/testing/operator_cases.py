@@ -7,6 +7,8 @@ Sources: the documents of each operator, parameters and constraints.
 
 from __future__ import annotations
 
+import math
+
 from opkit.testing.cases import LIST_LENGTH, Shape
 from opkit.testing.pooling_cases import POOLING_CASES
 from opkit.testing.quantising_cases import QUANTISING_CASES
@@ -81,6 +83,15 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         )
         for whole in ((7, 33), (3, 5, 65), (2, 3, 17, 19))
     ),
+    "bincount": tuple(
+        Together(
+            ((count,), (1,), (count,) if weighs else None),
+            {},
+            {"array": places_of(size), "size": given(size)},
+        )
+        for count, size in ((8, 5), (31, 33), (1031, 127))
+        for weighs in (True, False)
+    ),
     "cdist_grad": tuple(
         Together(
             (
@@ -97,6 +108,18 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         )
         for power in (1.0, 2.0)
     ),
+    "chamfer_distance_grad": tuple(
+        Together(
+            ((batch, count, 2), (batch, count, 2), *[(batch, count)] * 4),
+            {},
+            {"idx1": places_of(count), "idx2": places_of(count)},
+        )
+        for batch, count in ((1, 8), (2, 33), (3, 257))
+    ),
+    "chunk_cat": tuple(
+        Together((shape,), {"dim": 0, "num_chunks": chunks})
+        for shape, chunks in (((8,), 2), ((31,), 3), ((7, 33), 2), ((3, 5, 65), 3), ((97, 257), 5))
+    ),
     "cross_entropy_grad": tuple(
         Together(((rows, classes), (rows,)), {}, {"target": places_of(classes)})
         for rows, classes in ((1, 8), (7, 33), (97, 257))
@@ -110,6 +133,13 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         for rows, classes in ((1, 8), (7, 33), (97, 257))
         for reduction, weighs in (("mean", False), ("sum", True), ("none", True))
     ),
+    "expandv": tuple(
+        Together((shape,), {"shape": whole})
+        for shape, whole in (
+            *(((1,), (31,)), ((7, 1), (7, 33)), ((1, 33), (7, 33)), ((5, 1, 65), (3, 5, 4, 65))),
+            *(((17, 19), (2, 3, 17, 19)), ((97, 1), (97, 1031))),
+        )
+    ),
     "expand_into_jagged_permute": (
         Together(
             ((3,), (4,), (4,)),
@@ -120,6 +150,14 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
                 "output_offsets": given(0, 6, 10, 15),
             },
         ),
+    ),
+    "feeds_repeat": tuple(
+        Together(
+            ((rows, *row), (rows,)),
+            {"output_feeds_size": 3 * rows + 2},
+            {"feeds_repeat_times": given(*(float((3 * n + 1) % 4) for n in range(rows)))},
+        )
+        for rows, row in ((5, (8,)), (7, (33,)), (33, (5, 13)), (97, (257,)))
     ),
     "fill": tuple(
         Together(((len(shape),), (1,)), {}, {"dims": given(*shape)})
@@ -136,6 +174,19 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together((whole, whole, whole, whole[:2], whole[:2]), {}, {"rstd": POSITIVE})
         for whole in ((1, 1, 8), (2, 3, 65), (3, 2, 1031))
     ),
+    "hinge_embedding_loss": tuple(
+        Together(
+            (shape, shape),
+            {"reduction": reduction},
+            {
+                "target": Source(
+                    values=tuple(1.0 if n * 7 % 5 < 3 else -1.0 for n in range(math.prod(shape)))
+                )
+            },
+        )
+        for shape in ((31,), (7, 33), (97, 1031))
+        for reduction in ("none", "mean", "sum")
+    ),
     "inplace_scatter_add": tuple(
         Together(((9, columns), (6,), (6, columns)), {}, {"indices": places_of(9)})
         for columns in (8, 33, 1031)
@@ -148,6 +199,19 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         )
         for whole in ((1, 8), (1, 31), (7, 33), (15, 65), (102, 19), (97, 1031))
     ),
+    "masked_softmax_with_rel_pos_bias": tuple(
+        Together(
+            (
+                (windows * images, heads, rows, columns),
+                (windows, rows, columns) if masks else None,
+                (heads, rows, columns),
+            )
+        )
+        for images, windows, heads, rows, columns in (
+            *((1, 1, 1, 8, 16), (2, 2, 3, 7, 33), (3, 4, 2, 49, 49)),
+        )
+        for masks in (True, False)
+    ),
     "modulate_grad": tuple(
         Together((whole, whole, (whole[0], whole[2]), (whole[0], whole[2])))
         for whole in ((1, 1, 8), (1, 7, 33), (3, 5, 65), (2, 17, 19), (5, 3, 130), (97, 2, 1031))
@@ -155,6 +219,29 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
     "mul_addn": tuple(
         Together(((batch, rows, 1), (batch, 1, columns)), {"N": LIST_LENGTH})
         for batch, rows, columns in ((1, 8, 8), (3, 7, 33), (2, 65, 129))
+    ),
+    "multi_scale_deformable_attention_grad": tuple(
+        Together(
+            (
+                *((batch, sum(h * w for h, w in maps), heads, channels), (len(maps), 2)),
+                *((len(maps),), (batch, heads, len(maps), points, 2, queries)),
+                *((batch, heads, len(maps), points, queries), (batch, queries, heads * channels)),
+            ),
+            {},
+            {
+                "value_spatial_shapes": given(*(size for sizes in maps for size in sizes)),
+                "value_level_start_index": given(
+                    *(sum(h * w for h, w in maps[:level]) for level in range(len(maps)))
+                ),
+                "sampling_locations": PROBABILITY,
+                "attention_weights": PROBABILITY,
+            },
+        )
+        for batch, heads, channels, queries, points, maps in (
+            (1, 2, 8, 5, 4, ((3, 5),)),
+            (2, 4, 32, 33, 4, ((6, 4), (3, 2))),
+            (1, 8, 16, 7, 8, ((8, 8), (4, 5), (2, 3))),
+        )
     ),
     "nll_loss": tuple(
         Together(
@@ -216,6 +303,24 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         )
         for whole in ((5,), (5, 33), (7, 6, 65))
         for axes in (1, len(whole))
+    ),
+    # Steps of the last axis are 1, by the document.
+    "strided_slice_assign": tuple(
+        Together(
+            (
+                whole,
+                tuple(len(range(*one)) for one in zip(begin, end, step, strict=True)),
+                *[(len(whole),)] * 3,
+            ),
+            {},
+            {"begin": given(*begin), "end": given(*end), "strides": given(*step)},
+        )
+        for whole, begin, end, step in (
+            ((31,), (2,), (29,), (1,)),
+            ((7, 33), (1, 0), (6, 33), (2, 1)),
+            ((3, 5, 65), (0, 1, 3), (3, 4, 60), (2, 2, 1)),
+            ((97, 257), (3, 1), (90, 250), (3, 1)),
+        )
     ),
     "thnn_fused_lstm_cell": tuple(
         Together(((rows, 4 * size), (rows, 4 * size), (rows, size), (4 * size,), (4 * size,)))

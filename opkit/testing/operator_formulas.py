@@ -9,6 +9,7 @@ from opkit.testing.indexing_formulas import INDEXING
 from opkit.testing.loss_formulas import LOSSES
 from opkit.testing.pooling_formulas import POOLING
 from opkit.testing.quantising_formulas import QUANTISING
+from opkit.testing.vision_formulas import VISION
 
 __all__ = ["WRITTEN_OUT"]
 
@@ -192,6 +193,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     **LOSSES,
     **POOLING,
     **QUANTISING,
+    **VISION,
     "accumulate_n": ("sum({0})",),
     "acos_grad": ("-{dy} * torch.rsqrt(1 - {0} ** 2)",),
     "acosh_grad": ("{dy} / torch.sinh({0})",),
@@ -403,6 +405,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         "torch.nn.functional.unfold({0}, (kernel_h, kernel_w), (dilation_h, dilation_w),"
         " (pad_h, pad_w), (stride_h, stride_w))",
     ),
+    "expandv": ("torch.broadcast_to({0}, shape)",),
     "group_normalization_grad": (f"{_GROUP_GRADIENT} if {{0}}.dim() == 3 else None",),
     "inv_grad": ("-{dy} * {0} ** 2",),
     "layer_norm": (
@@ -416,6 +419,11 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "log_softmax_grad": ("{dy} - torch.exp({0}) * {dy}.sum(axis[0], True)",),
     "masked_fill": ("torch.where({1}.bool(), {2}.item(), {0})",),
     "masked_scale": ("{0} * {1} * scale", "{0} * {1} * value"),
+    "masked_softmax_with_rel_pos_bias": (
+        "torch.softmax(scale_value * {0} + (0 if {1} is None else {1}.unsqueeze(1).repeat("
+        "{0}.shape[0] // {1}.shape[0], 1, 1, 1)) + {2}, -1)"
+        " if {0}.dim() == 4 and {2}.shape == {0}.shape[1:] and inner_precision_mode == 0 else None",
+    ),
     "mat_mul": _MATRICES,
     "matmul_fp32": _MATRICES,
     "modulate": (f"{{0}}{_MODULATED}",),
@@ -436,6 +444,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     "pad_v3_grad_replicate": (_PADDED_GRADIENT.replace("MODE", _PAD_MODES),),
     "pad_v3_grad_replication": (_PADDED_GRADIENT.replace("MODE", "'replicate'"),),
     "range": ("torch.arange({0}.item(), {1}.item(), {2}.item())",),
+    "real": ("torch.real({0})",),
     "reciprocal_grad": ("-{dy} * {0} ** 2",),
     "reflection_pad3d_grad": (_PADDED_GRADIENT.replace("MODE", "'reflect'"),),
     "relu_grad": ("{dy} * ({0} > 0)",),

@@ -105,6 +105,7 @@ NEVER_IN_ORDER = frozenset(
 SETS_NO_VALUE = frozenset(
     (
         "N",
+        "Tout",
         "num",
         "data_format",
         "dst_type",

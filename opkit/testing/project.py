@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, nearest
-from opkit.testing.by_name import find_by_name
+from opkit.testing.by_name import Found, find_by_name
 from opkit.testing.case_files import CASE_FILES, golden_of_file, load_cases, replaces_generated
 from opkit.testing.cases import Case, ShapeRule, default_cases
-from opkit.testing.documents import documented_ranks
+from opkit.testing.documents import documented_ranks, documented_rounding, documented_values
 from opkit.testing.expressions import check_expression, is_expression
 from opkit.testing.golden import Golden
 from opkit.testing.opdef_cases import library_cases, other_library_cases
 from opkit.testing.pairwise import pairwise_cases
 from opkit.testing.run import CaseResult, PrecisionReport, Verdict, is_prototype
+from opkit.testing.values import Source
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project
@@ -131,10 +132,12 @@ def _other_rounds(
     project: Project, spec: OpSpec, reference: str, variant: int, seed: int
 ) -> Iterator[tuple[Case, ...]]:
     given = _as_call(spec, _reference(project, spec, reference))
-    found = None if given else find_by_name(spec)
+    found = None if given else _found(project, spec)
     expression = found.expression if found is not None else given
-    ranks = _ranks(project, spec)
-    return other_library_cases(spec, expression, variant, found=found, ranks=ranks, seed=seed)
+    ranks, values = _documented(project, spec)
+    return other_library_cases(
+        spec, expression, variant, found=found, ranks=ranks, values=values, seed=seed
+    )
 
 
 def _is_refused(result: CaseResult) -> bool:
@@ -154,12 +157,14 @@ def _library_cases(project: Project, spec: OpSpec, given: str, seed: int) -> tup
     Without a reference there are none: which shapes belong together nothing says.
     """
     given = _as_call(spec, given)
-    ranks = _ranks(project, spec)
+    ranks, values = _documented(project, spec)
     if given:
-        return library_cases(spec, given, ranks=ranks, seed=seed)
-    found = find_by_name(spec)
+        return library_cases(spec, given, ranks=ranks, values=values, seed=seed)
+    found = _found(project, spec)
     if found is not None:
-        return library_cases(spec, found.expression, found=found, ranks=ranks, seed=seed)
+        return library_cases(
+            spec, found.expression, found=found, ranks=ranks, values=values, seed=seed
+        )
     if _own_files(project):
         return ()
     arguments = ", ".join(tensor.name for tensor in spec.inputs)
@@ -186,9 +191,21 @@ def replaces_generated_cases(project: Project) -> bool:
     return any(replaces_generated(path) for path in _own_files(project))
 
 
-def _ranks(project: Project, spec: OpSpec) -> tuple[int, int] | None:
+def _found(project: Project, spec: OpSpec) -> Found | None:
+    """Return the reference of an operator's name, with what its documents say of ties."""
+    found, folder = find_by_name(spec), getattr(project, "folder", None)
+    if found is None or not folder:
+        return found
+    return replace(found, expression=documented_rounding(folder, found.expression))
+
+
+def _documented(project: Project, spec: OpSpec) -> tuple[tuple[int, int] | None, dict[str, Source]]:
+    """Return what an operator's documents say of its inputs: axes of the first, and values."""
     folder = getattr(project, "folder", None)
-    return documented_ranks(folder, [t.name for t in spec.inputs]) if folder else None
+    if not folder:
+        return None, {}
+    ranks = documented_ranks(folder, [tensor.name for tensor in spec.inputs])
+    return ranks, documented_values(folder, spec.inputs)
 
 
 def _own_files(project: Project) -> list[Path]:

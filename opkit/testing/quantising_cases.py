@@ -5,7 +5,8 @@ Sources: the documents of each operator, parameters and constraints.
 
 from __future__ import annotations
 
-from opkit.testing.together import DIVIDES, MULTIPLIES, POINTS, POSITIVE, ROWS, Together
+from opkit.testing.together import DIVIDES, MULTIPLIES, POINTS, POSITIVE, ROWS, Together, given
+from opkit.testing.values import Source
 
 __all__ = ["QUANTISING_CASES"]
 
@@ -35,6 +36,22 @@ def _quantised_twice() -> tuple[Together, ...]:
 
 
 QUANTISING_CASES: dict[str, tuple[Together, ...]] = {
+    "quantized_batch_norm": tuple(
+        Together(
+            (whole, row, row, (1,), (1,), (1,), (1,), row, row),
+            {"epsilon": 0.0009765625},
+            {
+                "x": Source("uniform", 0.0, 100.0),
+                "var": POSITIVE,
+                "input_scale": given(0.015625),
+                "input_zero_point": given(50.0),
+                "output_scale": given(0.0625),
+                "output_zero_point": given(60.0),
+            },
+        )
+        for whole in ((1, 1, 4, 8), (2, 3, 17, 19), (3, 17, 5, 65))
+        for row in (whole[1:2],)
+    ),
     "add_layer_norm_quant": _quantised_twice(),
     "add_layer_norm_quant_v2": _quantised_twice(),
     "add_rms_norm_quant_v2": tuple(
@@ -54,6 +71,19 @@ QUANTISING_CASES: dict[str, tuple[Together, ...]] = {
             ((whole, whole, row, row, None, row), False, False),
             ((whole, whole, row, (1,), None, (1,)), True, True),
         )
+    ),
+    # Powers of two, so that each type rounds the same quotients.
+    "fake_quant_affine_cachemask": tuple(
+        Together(
+            (whole, (count,), (count,)),
+            {"axis": axis, "quant_min": -8, "quant_max": 7},
+            {
+                "scale": given(*(2.0 ** -(2 + place % 3) for place in range(count))),
+                "zero_point": given(*(float(place % 5 - 2) for place in range(count))),
+            },
+        )
+        for whole, axis in (((7, 33), 0), ((5, 64), 0), ((97, 1031), 0))
+        for count in whole[:1]
     ),
     "quant_batch_matmul_v3": tuple(
         Together(

@@ -126,6 +126,16 @@ QUANTISING: dict[str, tuple[str, ...]] = {
         " ({0} / row_scales.unsqueeze(-1) + row_offsets.unsqueeze(-1), row_scales, row_offsets)"
         " if quant_mode == 'pertoken' and not is_symmetrical and dst_type_max == 0 else None",
     ),
+    "fake_quant_affine_cachemask": (
+        "[scales := ({1} if {1}.numel() == 1 else {1}.reshape("
+        "[-1 if place == axis % {0}.dim() else 1 for place in range({0}.dim())])),"
+        " points := {2}.reshape(scales.shape), "
+        " wholes := torch.round({0} / scales + points) if points.is_floating_point()"
+        " else torch.round({0} / scales) + points] and"
+        " ((torch.clamp(wholes, quant_min, quant_max) - points) * scales,"
+        " (wholes >= quant_min) & (wholes <= quant_max))"
+        " if {1}.shape == {2}.shape and {1}.numel() in (1, {0}.shape[axis]) else None",
+    ),
     "gelu_quant": (
         _by_row("torch.nn.functional.gelu({0}, approximate=approximate)", "Q, S")
         + " if quant_mode == 'dynamic' and round_mode == 'rint' else None",
@@ -152,6 +162,14 @@ QUANTISING: dict[str, tuple[str, ...]] = {
         " * (1 if {5} is None else {5}.unsqueeze(-1)) + (0 if {3} is None else {3})"
         " + ({4} if {4} is not None and {4}.is_floating_point() else 0)"
         " if group_size == 0 and {2}.is_floating_point() else None",
+    ),
+    "quantized_batch_norm": (
+        "(({0} - {4}) * {3} - {1}.reshape(1, -1, 1, 1))"
+        " * torch.rsqrt({2} + epsilon).reshape(1, -1, 1, 1)"
+        " * (1 if {7} is None else {7}.reshape(1, -1, 1, 1))"
+        " / {5} + (0 if {8} is None else {8}.reshape(1, -1, 1, 1) / {5}) + {6}"
+        " if {0}.dim() == 4 and {1}.shape == {2}.shape == {0}.shape[1:2]"
+        " and {3}.numel() == {4}.numel() == {5}.numel() == {6}.numel() == 1 else None",
     ),
     "quantize": ("{0} / {1} if {1}.size == 1 and axis < {0}.ndim else None",),
     "quantize_add_layer_norm": (

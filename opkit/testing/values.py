@@ -1,4 +1,4 @@
-"""Values of a case's inputs: nine distributions, the edges of a data type, numbers and files.
+"""Values of a case's inputs: ten distributions, the edges of a data type, numbers and files.
 
 Float values are drawn in float64 and rounded once. A long tensor is made part by part, so that it
 never stands in memory in float64 as a whole.
@@ -81,6 +81,11 @@ def _tanh(stream: np.random.Generator, count: int, low: float, high: float) -> A
     return np.tanh(stream.uniform(low, high, count))
 
 
+def _either(stream: np.random.Generator, count: int, low: float, high: float) -> Array:
+    """One of the two bounds."""
+    return np.where(stream.random(count) < 0.5, low, high)
+
+
 def _softmax(stream: np.random.Generator, count: int, low: float, high: float) -> Array:
     """Positive numbers that sum to one, over each part of a tensor that is made at once."""
     values = np.exp(stream.uniform(low, high, count) - high)
@@ -99,6 +104,7 @@ DISTRIBUTIONS: dict[str, tuple[Draw, float, float]] = {
     "sigmoid": (_sigmoid, -10.0, 10.0),
     "softmax": (_softmax, -10.0, 10.0),
     "tanh": (_tanh, -10.0, 10.0),
+    "either": (_either, -1.0, 1.0),
 }
 
 

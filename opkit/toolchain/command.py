@@ -17,6 +17,7 @@ from opkit.errors import SetupError, UsageError
 from opkit.schema import OpSpec
 from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.flags import common_flags, kernel_flags, link_flags
+from opkit.toolchain.included import compiles_as_twin
 from opkit.toolchain.kernel_table import TableEntry, kernel_table
 from opkit.toolchain.kernel_templates import LIST_TEMPLATES, is_plain_function, read_instances
 from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel
@@ -122,6 +123,7 @@ def kernel_units(
                         "-iquote",
                         ".",
                         "-fmacro-prefix-map=./=",
+                        "-DOPKIT_KERNEL_OF_OPERATOR",
                         *_variant_macros(variant),
                         *_without_launches(source),
                         *preamble.options,
@@ -343,7 +345,7 @@ def _without_launches(source: Path) -> tuple[str, ...]:
 
 def _guard_of_launches(source: Path) -> str:
     """Return what defines their other macro for that, which stands for the CPU twin in headers."""
-    if "<<<" not in _text(source) or "__CCE_KT_TEST__" not in _text(source):
+    if not compiles_as_twin(source):
         return ""
     return '#include "kernel_operator.h"\n#define __CCE_KT_TEST__ 1\n'
 

@@ -1,4 +1,5 @@
-"""What sources include by name, read as text: no compiler is asked, no condition looked at."""
+"""What sources include by name, read as text: no compiler is asked, and of conditions only one is
+looked at, whether a kernel is compiled for the CPU twin."""
 
 from __future__ import annotations
 
@@ -8,13 +9,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-__all__ = ["folders_of", "included_files", "structs_in"]
+__all__ = ["compiles_as_twin", "folders_of", "included_files", "structs_in"]
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
 _STRUCT = re.compile(r"\b(?:struct|class)\s+(\w+)\s*(?::[^;{]*)?\{")
 _NAMED = re.compile(r"\b(?:REGISTER_TILING_DEFAULT|GET_TILING_DATA_WITH_STRUCT)\s*\(\s*([\w:]+)")
 # For chips with another instruction set: read behind a condition.
 _FOREIGN = "arch35"
+_TWIN = "__CCE_KT_TEST__"
+_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[ \t]*([^\n]*)")
+_OF_TWIN = re.compile(rf"(!?)[ \t]*(?:defined\b)?[ \t]*\(?[ \t]*{_TWIN}[ \t]*\)?[ \t]*(?://.*)?")
 
 
 def included_files(source: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
@@ -39,6 +43,12 @@ def included_files(source: Path, folders: Sequence[Path]) -> Iterator[tuple[Path
                     break
 
 
+def compiles_as_twin(source: Path) -> bool:
+    """Whether a kernel's source is compiled with the CPU twin's branches, for what it launches."""
+    text = source.read_text(encoding="utf-8", errors="replace")
+    return "<<<" in text and _TWIN in text
+
+
 def structs_in(source: Path, folders: Sequence[Path]) -> frozenset[str]:
     """Return the structs that a kernel's source and what it includes define for its tiling data.
 
@@ -46,11 +56,38 @@ def structs_in(source: Path, folders: Sequence[Path]) -> frozenset[str]:
     """
     structs: set[str] = set()
     named: set[str] = set()
+    is_twin = compiles_as_twin(source)
     for file, text in included_files(source, folders):
         if _FOREIGN not in file.parts:
-            structs.update(_STRUCT.findall(text))
+            structs.update(_STRUCT.findall(text if is_twin else _without_twin(text)))
             named.update(_NAMED.findall(text))
     return frozenset(structs) if structs & named else frozenset()
+
+
+def _without_twin(text: str) -> str:
+    """Return a source without the branches that only the CPU twin compiles.
+
+    What stands there defines the tiling data once more, for unit tests.
+    """
+    if _TWIN not in text:
+        return text
+    kept: list[str] = []
+    # Whether each condition that is open is the twin's, and whether its branch is left out now.
+    open_conditions: list[tuple[bool, bool]] = []
+    for line in text.splitlines():
+        directive = _DIRECTIVE.match(line)
+        if directive is None:
+            if not any(is_out for _, is_out in open_conditions):
+                kept.append(line)
+        elif directive[1] in ("if", "ifdef", "ifndef"):
+            of_twin = _OF_TWIN.fullmatch(directive[2])
+            negated = of_twin is not None and (bool(of_twin[1]) != (directive[1] == "ifndef"))
+            open_conditions.append((of_twin is not None, of_twin is not None and not negated))
+        elif open_conditions:
+            is_twins, is_out = open_conditions.pop()
+            if directive[1] != "endif":
+                open_conditions.append((is_twins, is_twins and not is_out))
+    return "\n".join(kept)
 
 
 def folders_of(options: Sequence[str]) -> tuple[Path, ...]:

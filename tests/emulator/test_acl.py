@@ -420,6 +420,18 @@ def test_misuse_is_an_error_with_a_reason(run: Run) -> None:
     assert result.errors.count("double free") == 2
 
 
+def test_no_package_has_a_version_here(run: Run) -> None:
+    # Host code of public operators asks whether one is new enough.
+    result = run("""
+        char package[] = "asc-devkit";
+        int32_t version = -7;
+        SHOW(aclsysGetVersionNum(package, &version));
+        std::printf("%d\\n", version);
+    """)
+    assert result.lines[0].startswith("200001 ") and "no version of asc-devkit" in result.lines[0]
+    assert result.lines[1] == "-7"
+
+
 def test_a_fault_is_reported_once_and_a_reset_repairs_the_device(run: Run) -> None:
     result = run("""
         aclrtSetDevice(0);

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from opkit import emulator
 from opkit.errors import KernelFault
 
 # The work tensor has one data block.
@@ -33,3 +38,39 @@ def test_less_than_a_repeat_takes_one_block(compile_kernel) -> None:
         KernelFault, match=r"ReduceMax writes bytes 0\.\.64 of a buffer that has 32"
     ):
         compile_kernel(LARGEST % 64)(x, y)
+
+
+# On the host a row's space is asked for by the pattern of one axis, which was no name here.
+PATTERNS = """
+#include <cstdio>
+
+#include "tiling/tiling_api.h"
+
+int main() {
+  uint32_t most = 0, least = 0;
+  const ge::Shape row({1000}), rows({3, 1000});
+  AscendC::GetReduceSumMaxMinTmpSize(rows, ge::DT_FLOAT, AscendC::ReducePattern::AR, true, false, most, least);
+  std::printf("%u\\n", least);
+  AscendC::GetReduceSumMaxMinTmpSize(row, ge::DT_FLOAT, AscendC::ReducePattern::R, true, false, most, least);
+  std::printf("%u\\n", least);
+  AscendC::GetReduceSumMaxMinTmpSize(rows, ge::DT_FLOAT, AscendC::ReducePattern::RAR, true, false, most, least);
+  std::printf("%u\\n", least);
+}
+"""
+
+
+def test_the_host_names_the_space_of_a_row_and_none_for_axes_that_nothing_reduces(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "patterns.cpp").write_text(PATTERNS)
+    library = emulator.library_path().parent
+    compiler = shutil.which("c++") or "g++"
+    headers = ("-std=c++17", "-isystem", str(emulator.include_dir()))
+    linked = ("-L", str(library), "-lopkit_emulator", f"-Wl,-rpath,{library}")
+    subprocess.run(
+        [compiler, *headers, "patterns.cpp", "-o", "patterns", *linked], cwd=tmp_path, check=True
+    )
+    ran = subprocess.run([tmp_path / "patterns"], capture_output=True, text=True, check=True)
+    of_rows, of_row, of_others = map(int, ran.stdout.split())
+    assert of_row == of_rows > 0
+    assert of_others == 0

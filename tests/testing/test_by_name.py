@@ -180,7 +180,9 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
         operator("Full", "dims:int32 value"),
         operator("MseLoss", "predict label"),
         operator("Gelu", "x", attrs="scale:float"),
-        operator("HingeEmbeddingLoss", "input target", attrs="margin:float reduction:string"),
+        operator(
+            "MarginRankingLoss", "input1 input2 target", attrs="margin:float reduction:string"
+        ),
         operator("AtanGrad", "orig_input_shape:int32 grads"),
     ],
     ids=[
@@ -478,6 +480,107 @@ def _differentiated(forward: Any, wanted: Any, *inputs: np.ndarray) -> list[np.n
 def _normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     random = np.random.default_rng(7)
     return [random.normal(size=shape) for shape in shapes]
+
+
+def test_numbers_are_counted_and_weighed_in_as_many_bins_as_are_asked_for() -> None:
+    pytest.importorskip("torch")
+    spec = operator("Bincount", "array:int8 size:int64 weights?", "bins")
+    array, (weights,) = np.array([3, 0, 3, 1]), _normal((4,))
+    (counts,) = _given(spec, array, np.array([6]), None)
+    np.testing.assert_array_equal(counts, [1, 1, 0, 2, 0, 0])
+    (sums,) = _given(spec, array, np.array([6]), weights)
+    expected = [weights[1], weights[3], 0, weights[0] + weights[2], 0, 0]
+    np.testing.assert_allclose(sums, expected)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32"])
+def test_whole_numbers_are_a_whole_number_of_steps_apart(kind: str) -> None:
+    # 1 to 98 in 17 numbers: kernels cut the fractions off, which no document says or excludes.
+    pytest.importorskip("torch")
+    spec = operator("LinSpace", f"start:{kind} stop:{kind} num:int32", f"output:{kind}")
+    found = find_by_name(spec)
+    assert found is not None
+    for case in library_cases(spec, found.expression, found=found):
+        inputs = [value for value in make_inputs(case) if isinstance(value, np.ndarray)]
+        (y,) = evaluate_expression(found.expression, spec, inputs, attrs=dict(case.attrs))
+        np.testing.assert_array_equal(y, np.round(y))
+        assert len(np.unique(np.diff(y))) == 1
+
+
+def test_axes_of_one_element_are_repeated_to_a_shape() -> None:
+    pytest.importorskip("torch")
+    spec = operator("Expandv", "x", "y", "shape:list_int=[2]")
+    (x,) = _normal((3, 1))
+    (y,) = _given(spec, x, shape=(2, 3, 4))
+    np.testing.assert_array_equal(y, np.broadcast_to(x, (2, 3, 4)))
+    found = find_by_name(spec)
+    assert found is not None
+    assert len(library_cases(spec, found.expression, found=found)) == 6
+
+
+def test_windows_of_all_images_have_one_mask_and_heads_one_bias() -> None:
+    pytest.importorskip("torch")
+    spec = operator(
+        "MaskedSoftmaxWithRelPosBias",
+        "x atten_mask? relative_pos_bias",
+        "y",
+        "scale_value:float=1.0 inner_precision_mode:int=0",
+    )
+    x, mask, bias = _normal((4, 3, 5, 7), (2, 5, 7), (3, 5, 7))
+    for given in (mask, None):
+        (y,) = _given(spec, x, given, bias, scale_value=0.5, inner_precision_mode=0)
+        for window, head in np.ndindex(4, 3):
+            masked = 0 if given is None else given[window % 2]
+            powers = np.exp(0.5 * x[window, head] + masked + bias[head])
+            np.testing.assert_allclose(y[window, head], powers / powers.sum(-1, keepdims=True))
+
+
+def test_rows_are_repeated_as_often_as_is_said_and_zeros_fill_the_rest() -> None:
+    pytest.importorskip("torch")
+    spec = operator("FeedsRepeat", "feeds feeds_repeat_times:int32", "y", "output_feeds_size:int")
+    (x,) = _normal((3, 2))
+    (y,) = _given(spec, x, np.array([2, 0, 1]), output_feeds_size=5)
+    np.testing.assert_array_equal(y, [x[0], x[0], x[2], [0, 0], [0, 0]])
+
+
+def test_parts_of_all_tensors_are_joined_behind_the_axis_that_is_cut() -> None:
+    pytest.importorskip("torch")
+    spec = operator("ChunkCat", "x*", "y", "dim:int num_chunks:int")
+    first, second = _normal((3, 2), (4, 2))
+    (y,) = _given(spec, [first, second], dim=0, num_chunks=2)
+    padded = np.concatenate([first, np.zeros((1, 2))]).reshape(2, 4)
+    np.testing.assert_array_equal(y, np.concatenate([padded, second.reshape(2, 4)], 1))
+
+
+def test_a_slice_with_steps_is_written_and_the_rest_stays() -> None:
+    pytest.importorskip("torch")
+    spec = operator(
+        "StridedSliceAssignV2",
+        "var input_value begin:int64 end:int64 strides:int64 axes?:int64",
+        "var",
+    )
+    var, value = _normal((4, 7), (2, 3))
+    slices = np.array([[1, 0], [4, 6], [2, 2]])
+    (y,) = _given(spec, var, value, *slices, None)
+    expected = var.copy()
+    expected[1:4:2, 0:6:2] = value
+    np.testing.assert_array_equal(y, expected)
+    found = find_by_name(spec)
+    assert found is not None
+    assert library_cases(spec, found.expression, found=found)
+
+
+def test_the_type_of_a_real_part_is_the_results_own() -> None:
+    pytest.importorskip("torch")
+    spec = operator("Real", "input", "output", "Tout:int=0")
+    found = find_by_name(spec)
+    assert found is not None
+    for kind, number in ((FLOAT, 0), ("float16", 1)):
+        own = replace(spec, inputs=(tensor(f"input:{kind}"),), outputs=(tensor(f"output:{kind}"),))
+        (case, *_) = library_cases(own, found.expression, found=found)
+        assert dict(case.attrs) == {"Tout": number}
+    (part,) = _given(spec, np.array([1 + 2j, -3 + 4j]), Tout=0)
+    np.testing.assert_array_equal(part, [1, -3])
 
 
 @pytest.mark.parametrize("op", ["LayerNormGradV3", "LayerNormalizationGrad"])

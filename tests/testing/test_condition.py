@@ -7,7 +7,7 @@ import pytest
 
 from opkit.errors import PrecisionError
 from opkit.testing import assert_outputs
-from opkit.testing.condition import Evaluation, allowance, cancellation
+from opkit.testing.condition import Evaluation, _change, allowance, cancellation
 from opkit.testing.golden import load_golden
 
 GOLDEN = """
@@ -244,3 +244,9 @@ def test_attributes_reach_the_reference_in_single_precision() -> None:
         attributes={"factor": 0.1},
     )
     assert set(seen) == {float(np.float32(0.1))}
+
+
+def test_a_truth_beside_a_number_changes_wholly_or_not_at_all() -> None:
+    # It was subtracted, which NumPy refuses.
+    base, moved = np.array([True, False, True]), np.array([True, True, True])
+    np.testing.assert_array_equal(_change(base, moved), [0.0, 1.0, 0.0])

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from opkit.errors import OperatorError
+from opkit.testing.by_name import find_by_name
+from opkit.testing.opdef_cases import library_cases
 from tests.testing.test_by_name import _differentiated, _given, _normal, operator
 
 pytest.importorskip("torch")
@@ -100,3 +102,28 @@ def test_the_gradient_of_batch_normalization_is_autograds() -> None:
     )
     for one, other in zip(given, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_what_is_labelled_minus_one_is_lost_below_the_margin(reduction: str) -> None:
+    (x,) = _normal((3, 5))
+    target = np.where(np.arange(15).reshape(3, 5) % 2 == 0, 1.0, -1.0)
+    spec = operator(
+        "HingeEmbeddingLoss",
+        "input target",
+        "loss",
+        'margin:float=1.0 reduction:string="mean"',
+    )
+    (given,) = _given(spec, x, target, margin=0.5, reduction=reduction)
+    each = np.where(target == 1, x, np.maximum(0, 0.5 - x))
+    expected = {"none": each, "mean": each.mean(), "sum": each.sum()}[reduction]
+    np.testing.assert_allclose(given.reshape(np.shape(expected)), expected)
+    # How much a result depends on its inputs is asked with values beside them.
+    _given(spec, x, target * (1 + 1e-6), margin=0.5, reduction=reduction)
+    with pytest.raises(OperatorError, match="it gives nothing"):
+        _given(spec, x, target * 2, margin=0.5, reduction=reduction)
+    found = find_by_name(spec)
+    assert found is not None
+    for case in library_cases(spec, found.expression, found=found):
+        source = case.sources[1]
+        assert source is not None and set(source.values or ()) == {1.0, -1.0}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from opkit.errors import OperatorError
+from opkit.testing.by_name import find_by_name
 from opkit.testing.opdef_cases import library_cases
 from tests.testing.test_by_name import _given, _normal, operator
 
@@ -243,3 +244,50 @@ def test_cases_fill_the_type_and_say_which_it_is() -> None:
         assert dict(case.attrs)["dtype"] == "torch.qint8"
         source = case.sources[1]
         assert source is not None and 0 < source.low < source.high < 1
+
+
+def test_a_batch_norm_of_whole_numbers_takes_and_gives_them_by_scale_and_point() -> None:
+    x = np.random.default_rng(3).integers(0, 100, (2, 3, 4, 5)).astype(float)
+    mean, weight, bias = _normal((3,), (3,), (3,))
+    var = np.array([0.5, 1.0, 2.0])
+    scales = [np.array([one]) for one in (0.25, 7.0, 0.5, -3.0)]
+    spec = operator(
+        "QuantizedBatchNorm",
+        "x:int8 mean var input_scale input_zero_point:int32 output_scale output_zero_point:int32"
+        " weight? bias?",
+        "y:int8",
+        "epsilon:float",
+    )
+    shape = (1, 3, 1, 1)
+    for gamma, beta in ((weight, bias), (None, None)):
+        (y,) = _given(spec, x, mean, var, *scales, gamma, beta, epsilon=0.125)
+        normed = ((x - 7) * 0.25 - mean.reshape(shape)) / np.sqrt(var + 0.125).reshape(shape)
+        if gamma is not None and beta is not None:
+            normed = normed * gamma.reshape(shape) + beta.reshape(shape)
+        np.testing.assert_allclose(y, normed / 0.5 - 3)
+    found = find_by_name(spec)
+    assert found is not None
+    for case in library_cases(spec, found.expression, found=found):
+        shapes = dict(zip([tensor.name for tensor in spec.inputs], case.shapes, strict=True))
+        assert shapes["x"] is not None and shapes["mean"] == shapes["x"][1:2]
+
+
+def test_what_is_quantised_and_back_says_which_numbers_were_within_bounds() -> None:
+    (x,) = _normal((3, 4))
+    x *= 4
+    scale, point = np.array([0.25, 0.5, 1.0]), np.array([2.0, -1.0, 0.0])
+    spec = operator(
+        "FakeQuantAffineCachemask",
+        "x scale zero_point:int32",
+        "y mask:bool",
+        "axis:int=-1 quant_min:int=0 quant_max:int=1",
+    )
+    y, mask = _given(spec, x, scale, point, axis=0, quant_min=-4, quant_max=3)
+    scales, points = scale[:, None], point[:, None]
+    wholes = np.round(x / scales) + points
+    np.testing.assert_allclose(y, (np.clip(wholes, -4, 3) - points) * scales)
+    np.testing.assert_array_equal(mask, (wholes >= -4) & (wholes <= 3))
+    assert 0 < mask.sum() < mask.size
+    (y, mask) = _given(spec, x, scale[:1], point[:1], axis=0, quant_min=-99, quant_max=99)
+    assert mask.all()
+    np.testing.assert_allclose(y, np.round(x / 0.25) * 0.25)

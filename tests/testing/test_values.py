@@ -27,10 +27,17 @@ def make(source: Source, dtype: str = "float32", shape: tuple[int, ...] = (4096,
 
 def test_the_nine_distributions_of_msopst_are_there() -> None:
     nine = "uniform normal beta laplace triangular relu sigmoid softmax tanh"
-    assert set(nine.split()) == set(DISTRIBUTIONS)
+    assert {*nine.split(), "either"} == set(DISTRIBUTIONS)
 
 
-@pytest.mark.parametrize("name", [name for name in DISTRIBUTIONS if name != "softmax"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_one_of_two_numbers_stands_everywhere_and_both_do(dtype: str) -> None:
+    assert set(make(Source("either", -1.0, 1.0), dtype).tolist()) == {-1, 1}
+    ones = make(Source("either", 0.0, 1.0), dtype)
+    assert set(ones.tolist()) == {0, 1} and 1000 < ones.sum(dtype=float) < 3000
+
+
+@pytest.mark.parametrize("name", [n for n in DISTRIBUTIONS if n not in ("softmax", "either")])
 def test_a_range_bounds_every_distribution_and_the_values_differ(name: str) -> None:
     found = make(Source(name, 0.25, 0.75))
     assert len(np.unique(found)) > 1000

@@ -20,3 +20,34 @@ def test_a_kernel_that_names_its_own_struct_has_it_from_its_headers(tmp_path: Pa
     assert structs_in(source, folders) == {"Part", "Tiling", "Loop"}
     source.write_text(f"{KERNEL}void sum() {{ GET_TILING_DATA(data, tiling); }}\n")
     assert structs_in(source, folders) == frozenset()
+
+
+def test_the_tiling_data_of_the_cpu_twin_is_not_the_kernels_own(tmp_path: Path) -> None:
+    # A struct for unit tests alone made the build leave out the one that its host code defines.
+    source = tmp_path / "sum.cpp"
+    text = """
+#ifdef __CCE_KT_TEST__
+#ifndef GUARD
+struct Tiling {
+};
+#endif
+#else
+struct Device {
+};
+#endif
+#if !defined(__CCE_KT_TEST__) // launched
+struct Also {
+};
+#else
+struct Twin {
+};
+#endif
+void sum() { GET_TILING_DATA_WITH_STRUCT(NAMED, data, tiling); }
+"""
+    source.write_text(text.replace("NAMED", "Device"))
+    assert structs_in(source, ()) == {"Device", "Also"}
+    source.write_text(text.replace("NAMED", "Tiling"))
+    assert structs_in(source, ()) == frozenset()
+    # One that launches itself is compiled as for the twin.
+    source.write_text(text.replace("NAMED", "Tiling") + "void run() { sum<<<1, 0, 0>>>(); }\n")
+    assert "Tiling" in structs_in(source, ())

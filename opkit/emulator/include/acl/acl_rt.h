@@ -52,6 +52,8 @@ OPKIT_API aclError aclrtResetDevice(int32_t device);
 OPKIT_API aclError aclrtGetDevice(int32_t* device);
 OPKIT_API aclError aclrtGetDeviceCount(uint32_t* count);
 OPKIT_API const char* aclrtGetSocName(void);
+/// The version of a package of CANN's, of which none is here: an error, and the number stays what it is.
+OPKIT_API aclError aclsysGetVersionNum(char* package, int32_t* version);
 /// Where cores' flags lie, for SetSyncBaseAddr, which has nothing to do here: no kernel may use it otherwise.
 OPKIT_API aclError aclrtGetHardwareSyncAddr(void** addr);
 OPKIT_API aclError aclrtGetLastError(aclrtLastErrLevel level);

@@ -4,6 +4,9 @@
 /// The toolchain includes this ahead of every kernel. Source: Ascend C programming guide, kernel-side implementation.
 #pragma once
 
+// The chip's compiler has these without a header, as tiling data of public kernels shows, which comes first.
+#include <cstdint>
+
 #define DT_FLOAT 0
 #define DT_FLOAT16 1
 #define DT_INT8 2

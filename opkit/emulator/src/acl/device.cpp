@@ -185,6 +185,14 @@ aclError aclrtGetHardwareSyncAddr(void** addr) {
 
 const char* aclrtGetSocName(void) { return opkit::Device::get().chip().name.c_str(); }
 
+aclError aclsysGetVersionNum(char* package, int32_t* version) {
+  if (package == nullptr || version == nullptr) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "aclsysGetVersionNum", "a pointer is null");
+  }
+  return fail(ACL_ERROR_API_NOT_SUPPORT, "aclsysGetVersionNum",
+              "opkit is none of the packages of CANN, so it has no version of %s", package);
+}
+
 aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
   (void)level;
   return last_error();

@@ -80,6 +80,8 @@ enum class DataType : int32_t {
   DT_UINT64 = 10,
   DT_BFLOAT16 = 27,
   DT_BF16 = 27,
+  // As ge::DataType numbers it.
+  DT_UNDEFINED = 28,
   DT_INT4 = 29,
 };
 enum class MatrixTraverse : int32_t { NOSET = 0, FIRSTM = 1, FIRSTN = 2 };

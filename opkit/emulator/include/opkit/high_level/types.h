@@ -9,10 +9,24 @@
 
 namespace AscendC {
 
-/// The axes of a matrix: R is reduced.
+/// The axes of a tensor, a letter each: R is reduced. Functions take AR and RA; their spaces are also asked for R.
 enum class ReducePattern : uint32_t {
   AR = 0,
   RA = 1,
+  R,
+  ARA,
+  ARAR,
+  ARARA,
+  ARARAR,
+  ARARARA,
+  ARARARAR,
+  ARARARARA,
+  RAR,
+  RARA,
+  RARAR,
+  RARARA,
+  RARARAR,
+  RARARARA,
 };
 
 enum class TopKMode {

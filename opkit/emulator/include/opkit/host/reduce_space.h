@@ -8,15 +8,27 @@
 #include "opkit/host/temporary_space.h"
 #include "opkit/host/vector_tiling.h"
 
+namespace opkit::host {
+
+/// One row's: for products a copy of it and eight data blocks beside. No function reduces the axes of other patterns.
+inline uint32_t reduce_space_bytes(const ge::Shape& shape, AscendC::ReducePattern pattern) {
+  if (pattern > AscendC::ReducePattern::R) {
+    opkit_log(LogLevel::Error, "", "", 0, "the space of a reduction: its pattern is AR, RA or R");
+    return 0;
+  }
+  const RowShape rows(shape);
+  const uint32_t floats = high_level::round_up(rows.width, 8) + 64;
+  return high_level::reduction_bytes(rows.width) + floats * 4;
+}
+
+}  // namespace opkit::host
+
 namespace AscendC {
 
-/// One row's: for products a copy of it and eight data blocks beside.
-#define OPKIT_REDUCE_SPACE(Name)                                                                                     \
-  inline void GetReduce##Name##MaxMinTmpSize(const TensorShape& srcShape, const TensorDataType, ReducePattern, bool, \
-                                             bool, uint32_t& maxValue, uint32_t& minValue) {                         \
-    const opkit::host::RowShape rows(srcShape);                                                                      \
-    const uint32_t floats = opkit::high_level::round_up(rows.width, 8) + 64;                                         \
-    maxValue = minValue = opkit::high_level::reduction_bytes(rows.width) + floats * 4;                               \
+#define OPKIT_REDUCE_SPACE(Name)                                                                                       \
+  inline void GetReduce##Name##MaxMinTmpSize(const TensorShape& srcShape, const TensorDataType, ReducePattern pattern, \
+                                             bool, bool, uint32_t& maxValue, uint32_t& minValue) {                     \
+    maxValue = minValue = opkit::host::reduce_space_bytes(srcShape, pattern);                                          \
   }
 OPKIT_REDUCE_SPACE(Sum)
 OPKIT_REDUCE_SPACE(Max)

@@ -2,6 +2,9 @@
 #include "register/op_def_registry.h"
 #include "tiling/platform/platform_ascendc.h"
 
+// Host code looks types up, and asks whether it found one.
+static_assert(static_cast<int32_t>(matmul_tiling::DataType::DT_UNDEFINED) == ge::DT_UNDEFINED, "as all types");
+
 namespace optiling {
 
 static ge::graphStatus Tiling(gert::TilingContext* context) {

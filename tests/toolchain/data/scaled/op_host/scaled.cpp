@@ -1,6 +1,8 @@
+#include "register/op_def_registry.h"
+
+// Behind it: they need its names.
 #include "../op_kernel/scaled_tiling.h"
 #include "../op_kernel/scaled_tiling_key.h"
-#include "register/op_def_registry.h"
 
 namespace optiling {
 

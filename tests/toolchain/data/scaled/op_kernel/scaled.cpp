@@ -1,5 +1,8 @@
-#include "kernel_operator.h"
 #include "scaled_tiling.h"
+
+#include "kernel_operator.h"
+#include "scaled_tiling_key.h"
+// As through a header of its own.
 #include "scaled_tiling_key.h"
 
 template <typename T, int FACTOR, bool IS_NEGATED>

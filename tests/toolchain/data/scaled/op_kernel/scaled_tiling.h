@@ -1,6 +1,8 @@
 #pragma once
+// No <cstdint>: kernels include such headers first.
 
-#include <cstdint>
+constexpr int kPlain = 0;
+enum Sign { kNegated = kPlain + 1 };
 
 struct ScaledTiling {
   uint32_t count;

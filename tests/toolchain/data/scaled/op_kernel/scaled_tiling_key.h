@@ -1,11 +1,8 @@
-#pragma once
-
+// No guard: public libraries have such headers, and kernels that include them twice.
 #include "ascendc/host_api/tiling/template_argument.h"
+#include "scaled_tiling.h"
 
 #define FACTORS ASCENDC_TPL_UI_MIX, 1, 1, 3, 8
-
-constexpr int kPlain = 0;
-enum Sign { kNegated = kPlain + 1 };
 
 ASCENDC_TPL_ARGS_DECL(Scaled, ASCENDC_TPL_DATATYPE_DECL(T, C_DT_FLOAT16, C_DT_FLOAT, ASCENDC_TPL_INPUT(0)),
                       ASCENDC_TPL_UINT_DECL(FACTOR, ASCENDC_TPL_4_BW, FACTORS),

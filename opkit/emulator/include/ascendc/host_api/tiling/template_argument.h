@@ -199,11 +199,17 @@ inline uint64_t EncodeTilingKey(TilingDeclareParams declareParams, TilingSelectP
 /// Names the struct that GET_TILING_DATA reads in this combination's kernels; no part of the key.
 #define ASCENDC_TPL_TILING_STRUCT_SEL(x, ...) OPKIT_TPL_PARAM(#x, OPKIT_TPL_TILING_STRUCT, 0, "SEL", )
 
+#define ASCENDC_TPL_ARGS_SEL(...) {__VA_ARGS__}
+#ifdef OPKIT_KERNEL_OF_OPERATOR
+/// The kernel chooses nothing, and its tiling key header may come twice: only tiling functions see variables.
+#define ASCENDC_TPL_ARGS_DECL(op_type, ...) static_assert(true, "")
+#define ASCENDC_TPL_SEL(...) static_assert(true, "")
+#else
 #define ASCENDC_TPL_ARGS_DECL(op_type, ...) \
   [[maybe_unused]] static ::AscendC::TilingDeclareParams g_tilingDeclareParams { __VA_ARGS__ }
-#define ASCENDC_TPL_ARGS_SEL(...) {__VA_ARGS__}
 #define ASCENDC_TPL_SEL(...) \
   [[maybe_unused]] static ::AscendC::TilingSelectParams g_tilingSelectParams { __VA_ARGS__ }
+#endif
 
 /// The tiling key of a choice of values, in the order of the declaration.
 #define GET_TPL_TILING_KEY(...) ::AscendC::EncodeTilingKey(g_tilingDeclareParams, g_tilingSelectParams, {__VA_ARGS__})
