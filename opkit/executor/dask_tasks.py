@@ -89,8 +89,10 @@ def _unpacked(digest: str, content: bytes) -> Path:
         cache.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(dir=cache, prefix=".new-"))
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            # Ours, and by its hash: links and modes as they were packed.
-            archive.extractall(aside, filter="tar")
+            # Ours, and by its hash: links and modes as they were packed. Early releases of Python
+            # 3.10 and 3.11 have no filters, and take no argument for one.
+            archive.extraction_filter = getattr(tarfile, "tar_filter", None)
+            archive.extractall(aside)
         with contextlib.suppress(OSError):
             aside.rename(folder)
         shutil.rmtree(aside, ignore_errors=True)
