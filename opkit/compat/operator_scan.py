@@ -4,8 +4,8 @@ The compiler's preprocessor lists what a source includes, missing headers among 
 options of a build; nothing is compiled. It reads the library's own files first, without the
 headers of the system and of opkit, which are most of the text: a source that names none but those
 that are there is done with. The others are read with all headers, which may decide what a source
-includes. What an operator lacks by these counts does not build;
-what lacks nothing may still fail in the compiler, by a call that no function here takes.
+includes. What an operator lacks by these counts does not build; what lacks nothing may still fail
+in the compiler, by a call that no function here takes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ _OP_FILE = re.compile(r'\b(\w+)\s*\..*"opFile\.value"\s*,\s*"(\w+)"', re.DOTALL)
 _CONFIG = re.compile(r'\bAddConfig\s*\(\s*"(\w+)"\s*,\s*(\w+)')
 _RULE = re.compile(r"^[^\s:]+\.o:", re.MULTILINE)
 # Other complaints come of macros that only a variant's build has, such as its data types.
-_ERROR = re.compile(r"error: ")
 _REFUSAL = re.compile(r"error: #error (.*)")
 
 
@@ -126,7 +125,7 @@ def _missing(sources: Sequence[Path], options: Sequence[str], tree: Tree) -> Ite
     if not sources:
         return
     alone = _ask(sources, ("-nostdinc", *options), tree)
-    if not _ERROR.search(alone.stderr):
+    if "error: " not in alone.stderr:
         outside = {name for name in _listed(alone.stdout) if not (tree.root / name).exists()}
         if all(map(_is_installed, outside)):
             return

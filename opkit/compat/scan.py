@@ -17,10 +17,19 @@ from opkit.compat.source import local_names, tokens_of, words_of
 from opkit.errors import UsageError
 from opkit.toolchain import plain_code
 
-__all__ = ["KernelNames", "ScanReport", "Want", "find_kernels", "names_used", "scan"]
+__all__ = [
+    "LATER_FOLDER",
+    "KernelNames",
+    "ScanReport",
+    "Want",
+    "find_kernels",
+    "names_used",
+    "scan",
+]
 
-# Operator repositories keep code for the architecture 3510 in such folders.
-_LATER = re.compile(r"(?:^|/)arch35(?:/|$)")
+LATER_FOLDER = "arch35"
+"""Where operator repositories keep code for the architecture 3510."""
+_LATER = re.compile(rf"(?:^|/){LATER_FOLDER}(?:/|$)")
 _TESTS = re.compile(r"(?:^|/)tests?/")
 _SOURCES = (".asc", ".cpp", ".cce", ".cc")
 _KERNEL_FOLDER = "op_kernel"

@@ -27,6 +27,7 @@ from pathlib import Path
 from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.compat.outcome import Verdict, build_cause, fault_cause, last_line, one_line
 from opkit.compat.processes import Ran, Running
+from opkit.compat.scan import LATER_FOLDER
 from opkit.compat.texts import read_text
 from opkit.errors import BuildError, OpkitError, UsageError
 from opkit.toolchain import (
@@ -51,8 +52,6 @@ __all__ = [
 _FOLDER = Path("tests") / "ut" / "op_kernel"
 _OWN_TILING = ("_tiling_def.h", "_tiling.h")
 _COMMON = Path("tests") / "ut" / "common"
-# Libraries keep what is for the architecture 3510 in such folders.
-_LATER = "arch35"
 _SHARED_HEADERS = (_FOLDER, _COMMON)
 _CASE = re.compile(r"\bAddOpTestCase\s*\(([^)]*)\)")
 _KEYED_CASE = re.compile(r"\bAddOpsTestCase\s*\(([^)]*)\)")
@@ -229,9 +228,9 @@ class _Attempt:
         has_opdef = any((operator / "op_host").glob("*_def*.cpp"))
         if not test.chips and has_opdef and not is_operator_for(operator, soc_config=family):
             return self._say(Verdict.CHIP, f"the OpDef does not name {family}")
-        later = next((path for path in _own_headers(test) if _LATER in path.parts), None)
+        later = next((path for path in _own_headers(test) if LATER_FOLDER in path.parts), None)
         if not test.chips and later is not None:
-            return self._say(Verdict.CHIP, f"includes {_LATER}/{later.name}")
+            return self._say(Verdict.CHIP, f"includes {LATER_FOLDER}/{later.name}")
         program = self._workplace() / "test"
         built = self._run(self._command(program), self.place)
         if built.timed_out:

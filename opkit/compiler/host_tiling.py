@@ -189,16 +189,17 @@ def _vector_launch(
     ]
 
 
-def bytes_text(tensor: Tensor, sizes: Mapping[str, str]) -> str:
+def bytes_text(tensor: Tensor, sizes: Mapping[str, str], element: str = "") -> str:
     """Return the C++ of how many bytes a tensor takes, up to a multiple of 512 for its neighbour.
 
     Args:
         sizes: the C++ name of each named size.
+        element: the C++ of an element's bytes, where combinations of data types share the kernel.
     """
     host = Host()
     terms = {name: Term(host, text) for name, text in sizes.items()}
     extents = (extent_term(extent, terms) for extent in tensor.shape)
-    total = product([element_bytes(tensor.dtype), *extents])
+    total = product([Term(host, element) if element else element_bytes(tensor.dtype), *extents])
     return _text(divide_up(total, 512) * 512)
 
 

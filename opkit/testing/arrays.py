@@ -132,8 +132,8 @@ def tensors_of(inputs: Iterable[Input]) -> list[Array]:
 def narrow(values: Array, dtype: DType) -> Array:
     """Return wide values as `dtype` is stored, floats rounded to nearest even."""
     if is_complex(dtype):
-        wide = np.ascontiguousarray(values, np.complex128).reshape(-1).view(np.float64)
-        return join_parts(narrow(wide.reshape(*values.shape, 2), part_dtype(dtype)), dtype)
+        parts = wide_parts(values).reshape(*values.shape, 2)
+        return join_parts(narrow(parts, part_dtype(dtype)), dtype)
     if dtype.name == "bfloat16":
         return to_bfloat16(values)
     with np.errstate(over="ignore"):

@@ -74,7 +74,7 @@ def documented_ranks(folder: Path, inputs: Sequence[str]) -> tuple[int, int] | N
     overview = folder / _OVERVIEW
     said = _ranks_of_page(overview, inputs) if overview.is_file() else None
     if said is None:
-        pages = [page for pattern in _FUNCTIONS for page in sorted(folder.glob(pattern))]
+        pages = _function_pages(folder)
         known = [ranks for page in pages if (ranks := _ranks_of_page(page, inputs)) is not None]
         said = (min(r[0] for r in known), max(r[1] for r in known)) if known else None
     return said if said != (0, _MOST_AXES) else None
@@ -87,11 +87,8 @@ def documented_values(folder: Path, inputs: Sequence[TensorSpec]) -> dict[str, S
         folder: the operator's.
         inputs: as its OpDef has them.
     """
-    pages = [folder / _OVERVIEW] + [
-        page for pattern in _FUNCTIONS for page in sorted(folder.glob(pattern))
-    ]
     found: dict[str, Source] = {}
-    for page in pages:
+    for page in (folder / _OVERVIEW, *_function_pages(folder)):
         if not page.is_file():
             continue
         text = page.read_text(encoding="utf-8", errors="replace")
@@ -117,6 +114,10 @@ def documented_rounding(folder: Path, expression: str) -> str:
         return expression
     x, places = rounded["x"], f"10.0 ** {rounded['decimals'] or 0}"
     return f"torch.sign({x}) * torch.floor(torch.abs({x}) * {places} + 0.5) / {places}"
+
+
+def _function_pages(folder: Path) -> list[Path]:
+    return [page for pattern in _FUNCTIONS for page in sorted(folder.glob(pattern))]
 
 
 def _rows_of_inputs(

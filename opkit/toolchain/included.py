@@ -45,7 +45,10 @@ def included_files(source: Path, folders: Sequence[Path]) -> Iterator[tuple[Path
 
 def compiles_as_twin(source: Path) -> bool:
     """Whether a kernel's source is compiled with the CPU twin's branches, for what it launches."""
-    text = source.read_text(encoding="utf-8", errors="replace")
+    return _is_twin(source.read_text(encoding="utf-8", errors="replace"))
+
+
+def _is_twin(text: str) -> bool:
     return "<<<" in text and _TWIN in text
 
 
@@ -56,8 +59,9 @@ def structs_in(source: Path, folders: Sequence[Path]) -> frozenset[str]:
     """
     structs: set[str] = set()
     named: set[str] = set()
-    is_twin = compiles_as_twin(source)
-    for file, text in included_files(source, folders):
+    files = list(included_files(source, folders))
+    is_twin = _is_twin(files[0][1])
+    for file, text in files:
         if _FOREIGN not in file.parts:
             structs.update(_STRUCT.findall(text if is_twin else _without_twin(text)))
             named.update(_NAMED.findall(text))

@@ -133,7 +133,12 @@ def variant_parts(
         for index, tensor in enumerate(variant.workspace)
     ]
     lists = [
-        _list_room(each, variant.tensor_of(each.name), sizes, given[each.name])
+        Room(
+            each.room,
+            compiler.bytes_text(
+                variant.tensor_of(each.name), sizes, element=_element_bytes(given[each.name])
+            ),
+        )
         for each in (*joined, *split)
     ]
     places = {t.name: room.stem for t, room in zip(variant.workspace, kept, strict=True)}
@@ -245,14 +250,6 @@ def _tests(
         for row in types
     ]
     return _any_of(kernel), _any_of(host)
-
-
-def _list_room(
-    each: ListCopy, tensor: compiler.Tensor, sizes: Mapping[str, str], description: str
-) -> Room:
-    """Return where a list's tensors lie together; kernels of several data types may share it."""
-    elements = " * ".join(f"({compiler.extent_cpp(extent, sizes)})" for extent in tensor.shape)
-    return Room(each.room, f"DivideUp({elements} * {_element_bytes(description)}, 512) * 512")
 
 
 def _element_bytes(description: str) -> str:

@@ -11,6 +11,8 @@ from opkit.chips import Chip
 from opkit.errors import SpecError, UsageError
 from opkit.schema import OpSpec, free_name
 
+from .lists import has_lists
+
 __all__ = [
     "NUMBERS",
     "Step",
@@ -279,7 +281,7 @@ def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> 
         tuple(steps),
         tensors,
         tuple(workspace.values()),
-        any(tensor.is_list for tensor in spec.inputs),
+        has_lists(spec),
     )
 
 
