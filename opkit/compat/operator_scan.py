@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,35 +61,33 @@ def scan_operators(
     Raises:
         SetupError: there is no compiler.
     """
-    names = {kernel.kernel: kernel.missing for kernel in kernels}
+    root = folder.resolve()
+    names = {(root / kernel.kernel).resolve(): kernel.missing for kernel in kernels}
     found = []
     for operator in operators:
-        name = operator.relative_to(folder.resolve()).as_posix()
-        lacking = dict.fromkeys(_headers(operator, chip))
-        lacking.update(dict.fromkeys(_names(f"{name}/op_kernel/", names)))
-        found.append(OperatorScan(name, tuple(lacking)))
+        name = operator.relative_to(root).as_posix()
+        headers, chosen = _read(operator, chip)
+        # Other files are kernels for other chips; where none is known, any may be its own.
+        own = [kernel.resolve() for kernel in chosen] or [
+            kernel for kernel in names if kernel.is_relative_to(operator / "op_kernel")
+        ]
+        lacking = [*headers, *(each for kernel in own for each in names.get(kernel, ()))]
+        found.append(OperatorScan(name, tuple(dict.fromkeys(lacking))))
         progress(name)
     return tuple(found)
 
 
-def _names(below: str, kernels: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    for kernel, missing in kernels.items():
-        if kernel.startswith(below):
-            yield from missing
-
-
-def _headers(operator: Path, chip: Chip) -> Iterator[str]:
-    """Yield the headers that an operator's sources include and nobody has."""
+def _read(operator: Path, chip: Chip) -> tuple[list[str], list[Path]]:
+    """Return the headers that an operator's sources include and nobody has, and the sources of its
+    kernels for the chip."""
     try:
-        project = load_project(operator)
+        tree = load_project(operator).tree
     except OpkitError as error:
-        yield str(error).partition("\n")[0]
-        return
-    tree = project.tree
+        return [str(error).partition("\n")[0]], []
     if tree is None:
-        return
+        return [], []
     host_options = (*tree.host_options, *tree.own_host_options)
-    yield from _missing(tree.host_sources, host_options, tree)
+    lacking = [*_missing(tree.host_sources, host_options, tree)]
     kernels: dict[Path, None] = {}
     for file in sorted((operator / "op_host").glob("*_def*.cpp")):
         text = file.read_text(encoding="utf-8", errors="replace")
@@ -97,9 +95,9 @@ def _headers(operator: Path, chip: Chip) -> Iterator[str]:
             try:
                 kernels[tree.find_kernel(op, op_file, soc_config=chip.soc_config).source] = None
             except UsageError:
-                yield f"a kernel of {op}"
+                lacking.append(f"a kernel of {op}")
     options = (*chip_macros(chip), *tree.kernel_includes)
-    yield from _missing(tuple(kernels), options, tree)
+    return [*lacking, *_missing(tuple(kernels), options, tree)], list(kernels)
 
 
 def _registered(text: str, soc_config: str) -> Iterator[tuple[str, str | None]]:

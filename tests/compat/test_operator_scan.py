@@ -24,9 +24,9 @@ def library(tmp_path: Path) -> Path:
     return Path(shutil.copytree(LIBRARY, tmp_path / "library"))
 
 
-def lacks(library: Path, *, names: tuple[str, ...] = ()) -> tuple[str, ...]:
+def lacks(library: Path, *, names: tuple[str, ...] = (), kernel: str = KERNEL) -> tuple[str, ...]:
     operator = library / "math" / "running_sum"
-    kernels = [KernelNames(KERNEL, names, names)]
+    kernels = [KernelNames(kernel, names, names)]
     (found,) = scan_operators(library, [operator], kernels, chip=find_chip(DEFAULT_CHIP))
     assert found.operator == "math/running_sum"
     return found.missing
@@ -72,6 +72,18 @@ def test_a_kernel_is_found_in_the_file_that_the_chips_configuration_names(librar
     OP_ADD("""
     host.write_text(text.replace("OP_ADD(", configured, 1))
     assert lacks(library) == ()
+
+
+def test_names_count_that_the_chips_own_kernel_uses(library: Path) -> None:
+    # Operators that build were told as lacking what their other chips' kernels use.
+    other = KERNEL.replace(".cpp", "_later.cpp")
+    shutil.copy(library / KERNEL, library / other)
+    assert lacks(library, names=("Wish",), kernel=other) == ()
+    assert lacks(library, names=("Wish",)) == ("Wish",)
+    # Where no kernel is the chip's, each may be meant.
+    (library / KERNEL).unlink()
+    (library / other).write_text("\n")
+    assert lacks(library, names=("Wish",), kernel=other) == ("a kernel of RunningSum", "Wish")
 
 
 def test_sources_are_read_with_all_headers_only_where_that_decides(
