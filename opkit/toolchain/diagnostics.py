@@ -23,6 +23,13 @@ _SEVERITY = re.compile(r"^(?:fatal )?(?P<severity>error|warning|note): (?P<messa
 _INCLUDED = re.compile(r"^(?:In file included|\s+) ?from (?P<file>[^:]+):(?P<line>\d+)")
 _CONTEXT = re.compile(r"^(?P<file>[^\s:][^:]*): (?:In |At global scope)")
 _COMMAND_LINE = re.compile(r"^(?P<tool>[^\s:]+): (?:fatal )?error: (?P<message>.*)$")
+# The linker's own lines; "in function" only leads to the next one.
+_LINKER = re.compile(
+    r"^(?:\S*/)?ld(?:\.\w+)?: ?(?! |warning|NOTE|error: )(?P<message>.*[^:])$"
+    r"|(?P<twice>multiple definition of [`'].+)$"
+)
+# What is left to say where the linker's own lines say no more.
+_LINKER_FAILED = re.compile(r"^ld returned \d+ exit status$")
 _UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(?P<symbol>.+?)['\"]?$")
 _STATIC_ASSERT = re.compile(
     r"^static assertion failed(?: due to requirement '.*')?: \"?(?P<message>.*?)\"?$"
@@ -77,6 +84,11 @@ def parse_diagnostics(
             found[diagnostic] = None
     for symbol in dict.fromkeys(_undefined_symbols(text)):
         found[Diagnostic(root, 0, 0, "error", f"{symbol} is declared but nowhere defined")] = None
+    errors = [item for item in found if item.severity == "error"]
+    if len(errors) > 1:
+        for item in errors:
+            if _LINKER_FAILED.match(item.message):
+                del found[item]
     return tuple(found)
 
 
@@ -128,8 +140,13 @@ def _messages(text: str) -> list[_Message]:
         if located is None:
             if _CONTEXT.match(line):
                 ahead = [] if "instantiation" not in line else ahead
-            elif (command := _COMMAND_LINE.match(line)) and not _UNDEFINED.search(line):
+            elif _UNDEFINED.search(line):
+                continue
+            elif command := _COMMAND_LINE.match(line):
                 messages.append(_Message("", 0, 0, "error", command["message"], [], []))
+            elif linker := _LINKER.search(line):
+                text_of = linker["message"] or linker["twice"]
+                messages.append(_Message("", 0, 0, "error", text_of, [], []))
             continue
         place = (located["file"], int(located["line"]), int(located["column"] or 0))
         severity = _SEVERITY.match(located["rest"])

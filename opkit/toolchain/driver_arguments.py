@@ -70,6 +70,7 @@ COVERED_LIBRARIES = frozenset(
         "acl_rtc",
         "aclnn",
         "ascend_dump",
+        "ascend_hal",
         "ascendalog",
         "ascendc_runtime",
         "ascendcl",

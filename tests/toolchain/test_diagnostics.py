@@ -96,6 +96,35 @@ def test_an_undefined_symbol_is_named(text: str) -> None:
     assert "AscendC::Sort(int) is declared but nowhere defined" in messages
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "/usr/bin/ld: cannot find -lother: No such file or directory",
+            "cannot find -lother: No such file or directory",
+        ),
+        (
+            "/usr/bin/ld: b.o: in function `f()':\n"
+            "b.cpp:(.text+0x0): multiple definition of `f()'; a.o: first defined here",
+            "multiple definition of `f()'; a.o: first defined here",
+        ),
+        (
+            "/usr/bin/ld:c.o: file format not recognized; treating as linker script",
+            "c.o: file format not recognized; treating as linker script",
+        ),
+    ],
+)
+def test_the_linkers_own_words_are_told_and_not_only_that_it_failed(
+    line: str, message: str
+) -> None:
+    text = f"{line}\ncollect2: error: ld returned 1 exit status\n"
+    assert [item.message for item in parse(text)] == [message]
+
+
+def test_a_warning_of_the_linker_is_no_error() -> None:
+    assert parse("/usr/bin/ld: warning: a.o: missing .note.GNU-stack section\n") == ()
+
+
 def test_a_killed_compiler_is_an_error_without_a_line() -> None:
     (error,) = parse("c++: fatal error: Killed signal terminated program cc1plus\n")
     assert error.line == 0

@@ -43,7 +43,7 @@ def test_a_program_of_plain_gcc_builds_against_it_and_takes_options(
     source = tmp_path / "main.cpp"
     source.write_text(PROGRAM)
     command = [*("g++", str(source), f"-I{home}/include", f"-L{home}/lib64")]
-    command += ["-lascendcl", "-lacl_rt", "-o", str(tmp_path / "demo")]
+    command += ["-lascendcl", "-lacl_rt", "-lascend_hal", "-o", str(tmp_path / "demo")]
     subprocess.run(command, check=True)
     environment = {**os.environ, **home_variables(home, os.environ)}
     options = {"OPKIT_RUN_OPTIONS": "chip=Ascend310P3"}
