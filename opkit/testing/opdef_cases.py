@@ -82,8 +82,8 @@ _ROUNDS = (
     (_ALIGNED_SHAPES, 1, 0),
     (_SHAPES, 2, 0),
     (_ALIGNED_SHAPES, 2, 0),
-    *((_SHAPES, 0, passed) for passed in (1, 2, 3)),
 )
+_OTHERS_TOGETHER = tuple((_SHAPES, 0, passed) for passed in (1, 2, 3))
 # Of rows or channels, and of what is normalised.
 _STATISTICS = frozenset({"mean", "rstd", "invstd", "variance"})
 _SCALES = frozenset({"gamma", "beta", "weight", "bias"})
@@ -207,13 +207,18 @@ def other_library_cases(
     found: Found | None = None,
     ranks: tuple[int, int] | None = None,
     values: Mapping[str, Source] | None = None,
+    taken: tuple[int, int] | None = None,
     seed: int = 0,
 ) -> Iterator[tuple[Case, ...]]:
     """Yield rounds of further cases of one combination of data types, the likeliest first.
 
-    Args: as `library_cases`.
+    Args: as `library_cases`, and
+        taken: the fewest and the most axes of cases that the host code took; None where it took
+            none. Its inputs then have the right shapes together.
     """
-    for shapes, manner, passed in _ROUNDS:
+    rounds = (*_ROUNDS, *_OTHERS_TOGETHER) if taken is None else ((_SHAPES, 0, 0), *_ROUNDS)
+    ranks = ranks if taken is None else taken
+    for shapes, manner, passed in rounds:
         cases = []
         for shape in _of_ranks(shapes, ranks):
             try:

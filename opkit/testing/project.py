@@ -34,6 +34,10 @@ __all__ = [
 ]
 
 
+_RANKS = range(1, 6)
+"""Axes of generated cases."""
+
+
 def project_cases(
     project: Project,
     *,
@@ -69,8 +73,9 @@ def project_cases(
         if not is_prototype(spec):
             cases += _library_cases(project, spec, given, seed)
             for variant in range(spec.variant_count) if others else ():
-                for more in _other_rounds(project, spec, reference, variant, seed):
-                    cases += more
+                for taken in (None, *((rank, rank) for rank in _RANKS)):
+                    for more in _other_rounds(project, spec, reference, variant, seed, taken):
+                        cases += more
         elif pairwise:
             cases += pairwise_cases(spec, seed=seed, shape_rule=rule)
         else:
@@ -95,6 +100,7 @@ def with_other_cases(
 ) -> PrecisionReport:
     """Return a report with further cases of those data types of which most are refused.
 
+    Once something is taken they have as many axes as that, and inputs that belong together so.
     Where these are refused too, and nothing else became of any, the data types are.
 
     Args:
@@ -103,18 +109,30 @@ def with_other_cases(
         reference, seed: as `project_cases`.
     """
     drawn = Counter(result.combination for result in report.results)
-    waiting = {}
-    for op, variant in dict.fromkeys(r.combination for r in report.results if _is_refused(r)):
-        spec = next(spec for spec in project.operators if spec.op == op)
-        waiting[op, variant] = _other_rounds(project, spec, reference, variant, seed)
     results = list(report.results)
+    tried = {result.case.name for result in results}
+    specs = {spec.op: spec for spec in project.operators}
+    waiting: dict[tuple[str, int], Iterator[tuple[Case, ...]]] = {}
+    known: set[tuple[str, int]] = set()
+    for op, variant in dict.fromkeys(r.combination for r in report.results if _is_refused(r)):
+        waiting[op, variant] = _other_rounds(project, specs[op], reference, variant, seed)
     while waiting:
-        taken = Counter(r.combination for r in results if not _is_refused(r))
-        waiting = {one: rest for one, rest in waiting.items() if 2 * taken[one] < drawn[one]}
+        taken = [result for result in results if not _is_refused(result)]
+        count = Counter(result.combination for result in taken)
+        waiting = {one: rest for one, rest in waiting.items() if 2 * count[one] < drawn[one]}
+        for op, variant in waiting.keys() & count.keys() - known:
+            ranks = [len(r.case.shape) for r in taken if r.combination == (op, variant)]
+            waiting[op, variant] = _other_rounds(
+                project, specs[op], reference, variant, seed, (min(ranks), max(ranks))
+            )
+            known.add((op, variant))
         rounds = {one: next(rest, None) for one, rest in waiting.items()}
         waiting = {one: rest for one, rest in waiting.items() if rounds[one] is not None}
-        cases = tuple(case for some in rounds.values() for case in some or ())
+        cases = tuple(
+            case for some in rounds.values() for case in some or () if case.name not in tried
+        )
         if cases:
+            tried |= {case.name for case in cases}
             results += [r for r in run(cases).results if not _is_refused(r)]
     answered = {result.combination for result in results if not _is_refused(result)}
     return replace(
@@ -129,14 +147,19 @@ def with_other_cases(
 
 
 def _other_rounds(
-    project: Project, spec: OpSpec, reference: str, variant: int, seed: int
+    project: Project,
+    spec: OpSpec,
+    reference: str,
+    variant: int,
+    seed: int,
+    taken: tuple[int, int] | None = None,
 ) -> Iterator[tuple[Case, ...]]:
     given = _as_call(spec, _reference(project, spec, reference))
     found = None if given else _found(project, spec)
     expression = found.expression if found is not None else given
     ranks, values = _documented(project, spec)
     return other_library_cases(
-        spec, expression, variant, found=found, ranks=ranks, values=values, seed=seed
+        spec, expression, variant, found=found, ranks=ranks, values=values, taken=taken, seed=seed
     )
 
 

@@ -150,6 +150,48 @@ def test_a_refused_case_that_a_file_asks_for_is_an_error() -> None:
     assert result.verdict is Verdict.ERROR
 
 
+ADD = OpSpec(
+    "Add",
+    "add",
+    (tensor("x1", "float32"), tensor("x2", "float32")),
+    (tensor("y", "float32"),),
+    (),
+    Path("library"),
+)
+ADDITION: Any = SimpleNamespace(name="add", operators=(ADD,))
+
+
+class AddsOfFourAxes:
+    """A library whose host code takes four axes, and does not see what an input's shape is."""
+
+    def run(
+        self,
+        op_type: str,
+        inputs: Sequence[Any],
+        attrs: Mapping[str, Any],
+        *,
+        dtypes: Sequence[str],
+        out_shape: Any = None,
+        out_dtype: Any = None,
+    ) -> list[Any]:
+        if inputs[0].ndim != 4:
+            raise UsageError("[Add] its tiling function failed: four axes")
+        return [(inputs[0].ravel() + np.resize(inputs[1], inputs[0].size)).reshape(-1)]
+
+
+def test_where_shapes_are_taken_others_have_as_many_axes_and_inputs_the_same() -> None:
+    # It had one case with tails, and was then given rows to broadcast, which it does not.
+    def run(cases: Any) -> PrecisionReport:
+        return run_cases(ADDITION, cases, library=AddsOfFourAxes(), golden=None)
+
+    found = with_other_cases(ADDITION, run(project_cases(ADDITION, golden=None)), run)
+    taken = [result.case for result in found.results if result.verdict is not Verdict.REFUSED]
+    assert (1, 1, 97, 1031) in {case.shape for case in taken} and len(taken) == 6
+    assert all(case.shapes[0] == case.shapes[1] for case in taken)
+    names = {c.name for c in project_cases(ADDITION, golden=None, others=True)}
+    assert {case.name for case in taken} <= names
+
+
 def test_other_cases_can_be_named() -> None:
     names = {c.name for c in project_cases(PROJECT, golden=None, others=True)}
     assert {result.case.name for result in report(ExchangesTwo()).results} <= names
