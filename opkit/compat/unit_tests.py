@@ -29,6 +29,7 @@ from opkit.compat.outcome import Verdict, build_cause, fault_cause, last_line, o
 from opkit.compat.processes import Ran, Running
 from opkit.compat.scan import LATER_FOLDER
 from opkit.compat.texts import read_text
+from opkit.compat.unit_verdict import comparisons, failed_script
 from opkit.errors import BuildError, OpkitError, UsageError
 from opkit.toolchain import (
     HostDescription,
@@ -68,12 +69,6 @@ _PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.MULTILINE)
 _FAILED = re.compile(r"^\[  FAILED  \] (\S+)(?: \(\d+ ms\))?$", re.MULTILINE)
 # As GoogleTest tells of it, or the C++ library where nothing catches it.
 _THROWN = re.compile(r'(?:C\+\+ exception with description "|^ *what\(\): +)([^"\n]+)', re.M)
-_COMPARED_RIGHT = re.compile(
-    r"^(?:compare result: *True|PASSED!)\s*$", re.MULTILINE | re.IGNORECASE
-)
-_COMPARED_WRONG = re.compile(
-    r"^(?:compare result: *False|FAILED!)\s*$", re.MULTILINE | re.IGNORECASE
-)
 # As the twin's build has it; the test's own headers decide the rest.
 _DEFINES = ("-DKERNELUT=1", "-D__CCE_KT_TEST__=1", "-DASCENDC_CPU_DEBUG=1")
 
@@ -102,7 +97,7 @@ class UnitTestOutcome:
 
     name: str
     verdict: Verdict
-    """A pass: all of GoogleTest pass, and no comparison of theirs says otherwise."""
+    """A pass: GoogleTest says so, no comparison says otherwise and none of its scripts fails."""
     cause: str = ""
     tests: int = 0
     """How many passed by GoogleTest."""
@@ -241,8 +236,7 @@ class _Attempt:
         if ran.timed_out:
             return self._say(Verdict.TIMEOUT, last_line(ran.output))
         passed = _PASSED.search(ran.output)
-        right = len(_COMPARED_RIGHT.findall(ran.output))
-        wrong = len(_COMPARED_WRONG.findall(ran.output))
+        right, wrong = comparisons(ran.output)
         result = UnitTestOutcome(
             test.name, Verdict.PASS, "", int(passed[1]) if passed else 0, right + wrong
         )
@@ -257,6 +251,10 @@ class _Attempt:
         if wrong:
             told = f"{wrong} of {right + wrong} comparisons"
             return replace(result, verdict=Verdict.WRONG, cause=told)
+        script = failed_script(ran.output)
+        if script is not None:
+            cause = f"passes, though a script that it starts fails: {script}"
+            return replace(result, verdict=Verdict.UNVERIFIED, cause=one_line(cause))
         if not result.tests and not right:
             return replace(result, verdict=Verdict.UNVERIFIED, cause="runs no test")
         return result

@@ -171,6 +171,13 @@ def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path:
     code, row = run()
     assert (code, row["verdict"]) == (1, "fault")
     assert "MEM-BOUNDS" in str(row["cause"])
+    # A test that does not look at its script's exit code passed without data.
+    begin = "int main() {"
+    assert begin in text
+    call = f'#include <cstdlib>\n{begin}\n  std::system("python3 nowhere.py 2>&1");'
+    source.write_text(text.replace(begin, call))
+    code, row = run()
+    assert (code, row["verdict"]) == (1, "unverified") and "nowhere.py" in str(row["cause"])
     # A file without a test passed.
     source.write_text('#include <cstdio>\nint main() { std::puts("[  PASSED  ] 0 tests."); }\n')
     code, row = run()
