@@ -48,6 +48,14 @@ def test_printf_takes_the_documented_formats(compile_kernel, capfd, call, text) 
     assert printed(compile_kernel, capfd, call + ";") == CORE + text
 
 
+def test_the_header_of_the_log_can_be_included_by_its_own_name(compile_kernel, capfd) -> None:
+    # Tiling headers of kernel unit tests do, and did not compile.
+    compile_kernel('#include "kernel_log.h"\n' + KERNEL % r'KERNEL_LOG(KERNEL_INFO, "seen\n");')(
+        np.arange(6, dtype=np.int32)
+    )
+    assert capfd.readouterr().out == CORE + "[KERNEL_INFO] seen\n"
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
