@@ -11,7 +11,8 @@ import re
 __all__ = ["comparisons", "failed_script"]
 
 # GoogleTest's own lines begin with a bracket; its last one, "1 FAILED TEST", has no such mark.
-_MARK = re.compile(r"^(?:[A-Z]+ )*(?P<verdict>PASSED|FAILED)[!:]", re.MULTILINE)
+# A sentence in other letters is one only where nothing else is on its line.
+_MARK = re.compile(r"^(?:(?:[A-Z]+ )*(?:PASSED|FAILED)[!:]|(?i:passed|failed)!\s*$)", re.MULTILINE)
 _RESULT = re.compile(r"^compare result: *(?P<verdict>true|false)\b", re.MULTILINE | re.IGNORECASE)
 _TRACEBACK = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t][^\n]*\n|\n)+(?P<error>[^\s\n][^\n]*)",
@@ -29,7 +30,7 @@ def comparisons(output: str) -> tuple[int, int]:
 
     A script that says both of the phrases of one comparison counts once.
     """
-    marks = [found["verdict"] == "PASSED" for found in _MARK.finditer(output)]
+    marks = ["PASSED" in found[0].upper() for found in _MARK.finditer(output)]
     results = [found["verdict"].lower() == "true" for found in _RESULT.finditer(output)]
     right = max(said.count(True) for said in (marks, results))
     wrong = max(said.count(False) for said in (marks, results))
