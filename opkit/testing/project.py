@@ -73,8 +73,9 @@ def project_cases(
         if not is_prototype(spec):
             cases += _library_cases(project, spec, given, seed)
             for variant in range(spec.variant_count) if others else ():
+                rounds_of = _other_rounds(project, spec, reference, variant, seed)
                 for taken in (None, *((rank, rank) for rank in _RANKS)):
-                    for more in _other_rounds(project, spec, reference, variant, seed, taken):
+                    for more in rounds_of(taken):
                         cases += more
         elif pairwise:
             cases += pairwise_cases(spec, seed=seed, shape_rule=rule)
@@ -112,20 +113,20 @@ def with_other_cases(
     results = list(report.results)
     tried = {result.case.name for result in results}
     specs = {spec.op: spec for spec in project.operators}
-    waiting: dict[tuple[str, int], Iterator[tuple[Case, ...]]] = {}
+    rounds_of = {
+        (op, variant): _other_rounds(project, specs[op], reference, variant, seed)
+        for op, variant in dict.fromkeys(r.combination for r in results if _is_refused(r))
+    }
+    waiting = {one: rounds(None) for one, rounds in rounds_of.items()}
     known: set[tuple[str, int]] = set()
-    for op, variant in dict.fromkeys(r.combination for r in report.results if _is_refused(r)):
-        waiting[op, variant] = _other_rounds(project, specs[op], reference, variant, seed)
     while waiting:
         taken = [result for result in results if not _is_refused(result)]
         count = Counter(result.combination for result in taken)
         waiting = {one: rest for one, rest in waiting.items() if 2 * count[one] < drawn[one]}
-        for op, variant in waiting.keys() & count.keys() - known:
-            ranks = [len(r.case.shape) for r in taken if r.combination == (op, variant)]
-            waiting[op, variant] = _other_rounds(
-                project, specs[op], reference, variant, seed, (min(ranks), max(ranks))
-            )
-            known.add((op, variant))
+        for one in waiting.keys() & count.keys() - known:
+            ranks = [len(result.case.shape) for result in taken if result.combination == one]
+            waiting[one] = rounds_of[one]((min(ranks), max(ranks)))
+            known.add(one)
         rounds = {one: next(rest, None) for one, rest in waiting.items()}
         waiting = {one: rest for one, rest in waiting.items() if rounds[one] is not None}
         cases = tuple(
@@ -147,18 +148,14 @@ def with_other_cases(
 
 
 def _other_rounds(
-    project: Project,
-    spec: OpSpec,
-    reference: str,
-    variant: int,
-    seed: int,
-    taken: tuple[int, int] | None = None,
-) -> Iterator[tuple[Case, ...]]:
+    project: Project, spec: OpSpec, reference: str, variant: int, seed: int
+) -> Callable[[tuple[int, int] | None], Iterator[tuple[Case, ...]]]:
+    """Return what yields further rounds once it is known how many axes are taken."""
     given = _as_call(spec, _reference(project, spec, reference))
     found = None if given else _found(project, spec)
     expression = found.expression if found is not None else given
     ranks, values = _documented(project, spec)
-    return other_library_cases(
+    return lambda taken: other_library_cases(
         spec, expression, variant, found=found, ranks=ranks, values=values, taken=taken, seed=seed
     )
 
