@@ -82,7 +82,7 @@ def _passes(ran: Ran) -> bool:
     from opkit.compat import Verdict
 
     verdicts = [outcome.verdict for outcome, _ in ran if outcome.verdict is not Verdict.CHIP]
-    return bool(verdicts) and all(verdict is Verdict.PASS for verdict in verdicts)
+    return bool(verdicts) and all(verdict.passed for verdict in verdicts)
 
 
 def _mutants(sample: Sample) -> tuple[tuple[Path, Mutant], ...]:

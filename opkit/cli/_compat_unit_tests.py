@@ -50,7 +50,7 @@ def report_unit_tests(
         )
     if any(map(needs_googletest, tests)):
         _need_googletest()
-    good = (Verdict.PASS, Verdict.CHIP)
+    good = (Verdict.PASS, Verdict.BEHIND, Verdict.CHIP)
     tried = []
     for outcome, findings in _try_all(tests, jobs=jobs, seconds=seconds, check=check):
         tried.append((outcome, findings))
@@ -157,9 +157,9 @@ def _show(
     if check:
         console.result(f"\n{sum(len(findings or ()) for _, findings in tried)} findings")
     ours = len(tried) - counts[Verdict.CHIP]
-    ran = counts[Verdict.PASS] + counts[Verdict.WRONG]
+    ran = counts[Verdict.PASS] + counts[Verdict.BEHIND] + counts[Verdict.WRONG]
     compared = [outcome for outcome, _ in tried if outcome.compared]
-    right = [outcome for outcome in compared if outcome.verdict is Verdict.PASS]
+    right = [outcome for outcome in compared if outcome.verdict.passed]
     told = ", ".join(f"{count} {name}" for name, count in _by_name(counts).items())
     console.result(f"{len(tried)} operators' tests: {told}")
     console.result(

@@ -302,7 +302,12 @@ def _show_outcomes(
             }
         )
         return
-    tones = {Verdict.PASS: "good", Verdict.CHIP: "quiet", Verdict.UNVERIFIED: "warn"}
+    tones = {
+        Verdict.PASS: "good",
+        Verdict.BEHIND: "warn",
+        Verdict.CHIP: "quiet",
+        Verdict.UNVERIFIED: "warn",
+    }
     console.table(
         ("sample", "scenario", "verdict", "s", "cause"),
         [
@@ -338,7 +343,7 @@ def _passes(outcomes: list[Outcome]) -> bool:
     from opkit.compat import Verdict
 
     counted = [outcome for outcome in outcomes if outcome.verdict is not Verdict.CHIP]
-    return bool(counted) and all(outcome.verdict is Verdict.PASS for outcome in counted)
+    return bool(counted) and all(outcome.verdict.passed for outcome in counted)
 
 
 def _scan(

@@ -41,6 +41,11 @@ __all__ = ["command", "exit_code"]
     metavar="N",
     help="Draw the order of blocks and the bytes of new memory from N; 0 draws nothing.",
 )
+@click.option(
+    "--chip-bounds",
+    is_flag=True,
+    help="End local tensors with their memory, allocations with a page: as the chip does.",
+)
 @timeout_option()
 @click.argument("program", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -52,6 +57,7 @@ def command(
     deterministic: bool,
     poison: bool,
     seed: int | None,
+    chip_bounds: bool,
     timeout: float,
     program: Path,
     arguments: tuple[str, ...],
@@ -64,6 +70,9 @@ def command(
 
     A program whose result changes with --seed depends on the order of its blocks, or on memory that
     nobody has written. With --poison as well, memory holds NaN patterns.
+
+    A kernel that touches bytes behind a tensor is a fault here, and often goes unnoticed on the
+    chip. --chip-bounds runs it on: if the result is right, nothing of what lies there went into it.
 
     Example: opkit run --deterministic --poison ./add 1024
     """
@@ -87,10 +96,14 @@ def command(
     found = runtime.find_program(program)
     if found.suffix == ".py":
         with runtime.time_limit(timeout):
-            _run_script(found, arguments, chip=name, threads=threads, poison=poison, seed=seed)
+            runtime.configure(
+                name, threads=threads, poison=poison, seed=seed, chip_bounds=chip_bounds
+            )
+            _run_script(found, arguments)
         return
     options = {
         **{"chip": name, "threads": threads, "poison": int(poison), "seed": seed},
+        "chip_bounds": int(chip_bounds) or None,
         **runtime.timeout_option(timeout),
     }
     code = _run_program(found, arguments, options, console)
@@ -114,20 +127,11 @@ def _run_program(
     return code
 
 
-def _run_script(
-    script: Path,
-    arguments: tuple[str, ...],
-    *,
-    chip: str | None,
-    threads: int | None,
-    poison: bool,
-    seed: int | None,
-) -> None:
+def _run_script(script: Path, arguments: tuple[str, ...]) -> None:
     from opkit import runtime, torch_npu
     from opkit.pypto import as_pypto
 
     torch_npu.offer()
-    runtime.configure(chip, threads=threads, poison=poison, seed=seed)
     # Programs that say `import pypto` need no edits.
     with as_pypto():
         code = runtime.run_script(script, arguments)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from opkit.chips import all_chips
+from opkit.runtime import program_variables
 
 __all__ = [
     "Outcome",
     "Verdict",
+    "bounds_to_try",
     "build_cause",
     "fault_cause",
     "first_line",
@@ -37,6 +39,9 @@ class Verdict(Enum):
 
     PASS = "pass"
     """It ran, and its own check says that the result is right."""
+    BEHIND = "pass (behind a tensor)"
+    """A kernel touches bytes behind a tensor, a fault; where it may, as on the chip, its own check
+    says that the result is right."""
     WRONG = "wrong result"
     """It ran, and its own check says that the result is wrong."""
     FAULT = "fault"
@@ -49,6 +54,11 @@ class Verdict(Enum):
     """One of its steps took longer than the limit."""
     UNVERIFIED = "unverified"
     """Something else is missing here, or nothing says whether its result is right."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the result is right."""
+        return self in (Verdict.PASS, Verdict.BEHIND)
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,7 @@ class Outcome:
     seconds: float = 0.0
 
 
+_BOUNDS = "MEM-BOUNDS"
 _FAULT = re.compile(
     r"^error: (?P<message>.+) \[(?P<category>[A-Z][A-Za-z]+(?:-[A-Z]+)*)\]\s*$", re.MULTILINE
 )
@@ -213,6 +224,18 @@ def fault_cause(text: str) -> str | None:
     category = found.groupdict().get("category")
     head = f"{category}: {found['message']}" if category else found["message"]
     return f"{head} ({place[1].rpartition('/')[2]})" if place else head
+
+
+def bounds_to_try(cause: str, environment: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Return an environment with the chip's bounds for a fault that these may let pass.
+
+    None for another fault, and where options are given already, such as those of checks, which are
+    to find it.
+    """
+    variables = program_variables({"chip_bounds": 1})
+    if _BOUNDS not in cause or environment.keys() & variables.keys():
+        return None
+    return {**environment, **variables}
 
 
 def build_cause(text: str) -> str:

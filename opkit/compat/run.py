@@ -22,6 +22,7 @@ from opkit.compat.needs import (
 from opkit.compat.outcome import (
     Outcome,
     Verdict,
+    bounds_to_try,
     build_cause,
     fault_cause,
     foreign_software,
@@ -144,7 +145,20 @@ class _Attempt:
         """Return what became of it; None where it is no scenario after all."""
         start = time.monotonic()
         result = self._refusal() or self._install_needed() or self._carried_out()
+        if result is not None and result.verdict is Verdict.FAULT:
+            result = self._with_chip_bounds(result)
         return None if result is None else replace(result, seconds=time.monotonic() - start)
+
+    def _with_chip_bounds(self, faulted: Outcome) -> Outcome:
+        """Return what becomes of it where tensors end as on the chip, if it is right then."""
+        environment = bounds_to_try(faulted.cause, self.environment)
+        if environment is None:
+            return faulted
+        again = replace(self, environment=environment)._carried_out()
+        if again is None or again.verdict is not Verdict.PASS:
+            return faulted
+        cause = f"{faulted.cause}; with the chip's bounds {again.cause}"
+        return self._say(Verdict.BEHIND, cause)
 
     def _refusal(self) -> Outcome | None:
         """Return an outcome where it is known before anything is done."""
@@ -165,7 +179,7 @@ class _Attempt:
             # With this attempt's environment: the package goes where its own steps look.
             other = replace(self, task=Task(Sample(folder.name, folder), scenario), place=place)
             result = other._refusal() or other._carried_out()
-            if result is not None and result.verdict is not Verdict.PASS:
+            if result is not None and not result.verdict.passed:
                 cause = f"needs {folder.name}, which ends in {result.verdict.value}: {result.cause}"
                 return self._say(Verdict.UNVERIFIED, cause)
         return None

@@ -25,7 +25,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, find_chip
-from opkit.compat.outcome import Verdict, build_cause, fault_cause, last_line, one_line
+from opkit.compat.outcome import (
+    Verdict,
+    bounds_to_try,
+    build_cause,
+    fault_cause,
+    last_line,
+    one_line,
+)
 from opkit.compat.processes import Ran, Running
 from opkit.compat.scan import LATER_FOLDER
 from opkit.compat.texts import read_text
@@ -232,7 +239,19 @@ class _Attempt:
             return self._say(Verdict.TIMEOUT, "compiling")
         if built.code != 0:
             return self._say(Verdict.BUILD, build_cause(built.output))
-        ran = self._run([str(program)], program.parent)
+        result = self._verdict(self._run([str(program)], program.parent))
+        environment = bounds_to_try(result.cause, self.environment)
+        if result.verdict is not Verdict.FAULT or environment is None:
+            return result
+        more = replace(self, environment=environment)
+        again = more._verdict(more._run([str(program)], program.parent))
+        if again.verdict is not Verdict.PASS:
+            return result
+        return replace(again, verdict=Verdict.BEHIND, cause=result.cause)
+
+    def _verdict(self, ran: Ran) -> UnitTestOutcome:
+        """Return what a run of the tests came to."""
+        test = self.test
         if ran.timed_out:
             return self._say(Verdict.TIMEOUT, last_line(ran.output))
         passed = _PASSED.search(ran.output)

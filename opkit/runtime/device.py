@@ -27,10 +27,11 @@ class Configuration:
     seed: int
     """Of the order in which the cores of a launch start, and of the byte that their local memories
     and what programs allocate start out with; 0 is one after the other, and no such byte."""
-    own_blocks: bool = False
-    """Whether a kernel may touch the whole block that PyTorch's allocator gives each tensor on the
-    chip (multiples of 512 bytes, at least 32 behind the tensor), of an operator's call from Python;
-    else only what rounds it up to 32 bytes."""
+    chip_bounds: bool = False
+    """Whether tensors end where the chip's memories do: local ones with their memory, those of an
+    operator's call from Python with the block that PyTorch's allocator gives each (multiples of 512
+    bytes, at least 32 behind the tensor). Else local ones end with their buffer, the others with
+    what rounds them up to 32 bytes."""
 
 
 def configuration() -> Configuration:
@@ -48,7 +49,7 @@ def configure(
     poison: bool | None = None,
     profile: bool | None = None,
     seed: int | None = None,
-    own_blocks: bool | None = None,
+    chip_bounds: bool | None = None,
 ) -> Configuration:
     """Change what later launches of this process run on, and return it; None keeps a setting.
 
@@ -64,7 +65,7 @@ def configure(
         poison=now.poison if poison is None else poison,
         profile=now.profile if profile is None else profile,
         seed=now.seed if seed is None else seed,
-        own_blocks=now.own_blocks if own_blocks is None else own_blocks,
+        chip_bounds=now.chip_bounds if chip_bounds is None else chip_bounds,
     )
     return configuration()
 

@@ -65,8 +65,8 @@ class Verdict(Enum):
     HALF = "pass (half precision)"
     """It passes as far as a kernel can that computes in its tensors' type, float16 or bfloat16."""
     BEHIND = "pass (behind a tensor)"
-    """It passes where each tensor has a block of the allocator's to itself, as on the chip: the
-    kernel touches bytes behind one. Only of operators that an OpDef alone describes."""
+    """It passes where tensors end as on the chip: the kernel touches bytes behind one, or behind a
+    buffer of a local memory. Only of operators that an OpDef alone describes."""
     FAIL = "fail"
     """A result misses the standard."""
     FAULT = "fault"
@@ -218,25 +218,24 @@ def _launch_and_judge(attempt: Callable[[], CaseResult], case: Case, spec: OpSpe
     except KernelFault as fault:
         message, seconds = str(fault), time.perf_counter() - start
         if fault.category == "OutOfBounds" and not is_prototype(spec) and not case.expects_failure:
-            again = _in_blocks_of_their_own(attempt)
+            again = _with_chip_bounds(attempt)
             if again is not None and again.verdict.passed:
                 return replace(again, verdict=Verdict.BEHIND, message=message)
         return CaseResult(case, Verdict.FAULT, (), message, seconds)
 
 
-def _in_blocks_of_their_own(attempt: Callable[[], CaseResult]) -> CaseResult | None:
-    """Return what comes of a case where each tensor has a block of the allocator's to itself; None
-    where that faults too."""
+def _with_chip_bounds(attempt: Callable[[], CaseResult]) -> CaseResult | None:
+    """Return what comes of a case where tensors end as on the chip; None where that faults too."""
     from opkit import runtime
 
-    before = runtime.configuration().own_blocks
-    runtime.configure(own_blocks=True)
+    before = runtime.configuration().chip_bounds
+    runtime.configure(chip_bounds=True)
     try:
         return attempt()
     except KernelFault:
         return None
     finally:
-        runtime.configure(own_blocks=before)
+        runtime.configure(chip_bounds=before)
 
 
 def _attempt(

@@ -47,6 +47,63 @@ def test_each_sample_gets_its_verdict_and_stays_as_it_is(samples: Path) -> None:
     assert found["doubles SCENARIO_NUM=1"].cause == "verify_result.py: test pass!"
 
 
+BEHIND = """
+#include <cstdio>
+#include "acl/acl.h"
+#include "kernel_operator.h"
+
+__global__ __vector__ void first_of_more(GM_ADDR x, GM_ADDR y) {
+  AscendC::TPipe pipe;
+  AscendC::TBuf<AscendC::TPosition::VECCALC> buffer;
+  pipe.InitBuffer(buffer, 16384);
+  AscendC::GlobalTensor<float> source, target;
+  source.SetGlobalBuffer((__gm__ float*)x);
+  target.SetGlobalBuffer((__gm__ float*)y);
+  AscendC::LocalTensor<float> tile = buffer.Get<float>();
+  AscendC::DataCopy(tile, source, READ);
+  AscendC::PipeBarrier<PIPE_ALL>();
+  AscendC::DataCopy(target, tile[FIRST], WRITTEN);
+}
+
+int main() {
+  float *x = nullptr, *y = nullptr;
+  float in[16] = {7}, out[16] = {};
+  aclrtSetDevice(0);
+  aclrtMalloc((void**)&x, sizeof in, ACL_MEM_MALLOC_HUGE_FIRST);
+  aclrtMalloc((void**)&y, sizeof out, ACL_MEM_MALLOC_HUGE_FIRST);
+  aclrtMemcpy(x, sizeof in, in, sizeof in, ACL_MEMCPY_HOST_TO_DEVICE);
+  first_of_more<<<1, nullptr, nullptr>>>(x, y);
+  if (aclrtSynchronizeStream(nullptr) != ACL_SUCCESS) return 1;
+  aclrtMemcpy(out, sizeof out, y, sizeof out, ACL_MEMCPY_DEVICE_TO_HOST);
+  std::puts(out[0] == (FIRST == 0 ? 7 : 0) ? "test pass" : "test failed");
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("read", "first", "written", "verdict"),
+    [
+        (16, 0, 16, "pass"),
+        (1024, 0, 16, "pass (behind a tensor)"),
+        # What lies there goes into the result: it is not what it should be.
+        (1024, 16, 16, "fault"),
+        # Whatever is written there overwrites what another has.
+        (1024, 0, 1024, "fault"),
+    ],
+)
+def test_a_read_behind_an_allocation_is_told_and_passes_where_nothing_comes_of_it(
+    tmp_path: Path, read: int, first: int, written: int, verdict: str
+) -> None:
+    source = BEHIND
+    for name, value in {"READ": read, "FIRST": first, "WRITTEN": written}.items():
+        source = source.replace(name, str(value))
+    (tmp_path / "behind.asc").write_text(source)
+    (outcome,) = outcomes(tmp_path).values()
+    assert outcome.verdict.value == verdict, outcome.cause
+    assert ("behind the end of an allocation of 64 bytes" in outcome.cause) == (verdict != "pass")
+
+
 def changed(samples: Path, file: str, old: str, new: str) -> Outcome:
     """Return what becomes of `doubles` after a change to one file."""
     path = samples / "doubles" / file

@@ -67,7 +67,7 @@ py::list isa_table() {
   return rows;
 }
 
-void configure(const std::string& chip, uint32_t threads, bool poison, bool profile, uint64_t seed, bool own_blocks) {
+void configure(const std::string& chip, uint32_t threads, bool poison, bool profile, uint64_t seed, bool chip_bounds) {
   DeviceConfig config;
   config.chip = find_chip(chip);
   if (config.chip == nullptr) raise_usage("\"" + chip + "\" is not a chip that this build knows");
@@ -75,7 +75,7 @@ void configure(const std::string& chip, uint32_t threads, bool poison, bool prof
   config.poison = poison;
   config.profile = profile;
   config.seed = seed;
-  config.own_blocks = own_blocks;
+  config.chip_bounds = chip_bounds;
   Device::get().configure(config);
 }
 
@@ -87,7 +87,7 @@ py::dict configuration() {
   result["poison"] = config.poison;
   result["profile"] = config.profile;
   result["seed"] = config.seed;
-  result["own_blocks"] = config.own_blocks;
+  result["chip_bounds"] = config.chip_bounds;
   return result;
 }
 
@@ -99,7 +99,7 @@ PYBIND11_MODULE(_emulator, module) {
   module.attr("abi_version") = opkit::kAbiVersion;
   module.def("isa_table", &opkit::isa_table, "Return the instruction table, one dict an instruction.");
   module.def("configure", &opkit::configure, py::arg("chip"), py::arg("threads"), py::arg("poison"), py::arg("profile"),
-             py::arg("seed") = 0, py::arg("own_blocks") = false,
+             py::arg("seed") = 0, py::arg("chip_bounds") = false,
              "Set what later launches run on; threads 0 means one for each host core.");
   module.def("configuration", &opkit::configuration, "Return what launches run on.");
   py::class_<opkit::TimeLimit>(module, "TimeLimit", "Ends launches of which no core has ended for so many seconds.")

@@ -104,6 +104,8 @@ void apply(const char* text) {
       options.threads = static_cast<uint32_t>(number(key, value));
     } else if (key == "poison") {
       options.poison = static_cast<int32_t>(number(key, value));
+    } else if (key == "chip_bounds") {
+      options.chip_bounds = static_cast<int32_t>(number(key, value));
     } else if (key == "seed") {
       options.seed = number(key, value);
     } else if (key == "timeout_ms") {

@@ -16,10 +16,12 @@ namespace opkit::acl {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kAlignment = 64;  // Source: runtime API, aclrtMalloc
-constexpr uint64_t kDataBlock = 32;  // sizes are rounded up to it. Source: the same
-constexpr uint8_t kRedZone = 0xA9;   // fills a mapping around its allocation
-constexpr size_t kFreedKept = 4096;  // ranges, not bytes: only address space is kept
+constexpr uint64_t kAlignment = 64;         // Source: runtime API, aclrtMalloc
+constexpr uint64_t kDataBlock = 32;         // sizes are rounded up to it. Source: the same
+constexpr uint64_t kDevicePage = 2u << 20;  // of what is over 1 MB. Source: the same, aclrtMemMallocPolicy
+constexpr uint8_t kRedZone = 0xA9;          // fills a mapping around its allocation
+constexpr uint8_t kPageRest = 0xFF;         // the same, what may be read: NaN, so that no result is right that uses it
+constexpr size_t kFreedKept = 4096;         // ranges, not bytes: only address space is kept
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -34,27 +36,27 @@ void publish(const Allocation& allocation, int64_t sign) {
   publish_memory(0, bytes, bytes);
 }
 
-bool is_intact(uint8_t byte) { return byte == kRedZone; }
-
 std::vector<GmRange> named_ranges(const std::map<uint64_t, Allocation>& allocations, const char* suffix = "") {
   std::vector<GmRange> ranges;
   ranges.reserve(allocations.size());
   for (const auto& [begin, allocation] : allocations) {
     ranges.push_back({begin, begin + allocation.usable_bytes, true, name_of(allocation) + suffix,
-                      allocation.written.get(), allocation.usable_bytes - allocation.bytes});
+                      allocation.written.get(), allocation.usable_bytes - allocation.bytes,
+                      allocation.page_bytes - allocation.usable_bytes});
   }
   return ranges;
 }
 
 }  // namespace
 
-void* Memory::allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is_followed) {
+void* Memory::allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is_followed, Room room) {
   if (bytes > UINT64_MAX / 2) return nullptr;
   Allocation allocation;
   allocation.bytes = bytes;
   allocation.usable_bytes = round_up(bytes, kDataBlock);
+  allocation.page_bytes = room == Room::Page ? round_up(bytes, kDevicePage) : allocation.usable_bytes;
   // The end of the allocation lies as near to the guard page behind it as its alignment allows.
-  const uint64_t inner = round_up(round_up(allocation.usable_bytes, kAlignment), kPage);
+  const uint64_t inner = round_up(round_up(allocation.page_bytes, kAlignment), kPage);
   allocation.mapping_bytes = inner + 2 * kPage;
   void* mapped = mmap(nullptr, allocation.mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
@@ -64,10 +66,11 @@ void* Memory::allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is
     munmap(mapped, allocation.mapping_bytes);
     return nullptr;
   }
-  allocation.begin = inner_begin + inner - round_up(allocation.usable_bytes, kAlignment);
+  allocation.begin = inner_begin + inner - round_up(allocation.page_bytes, kAlignment);
   const uint64_t end = allocation.begin + allocation.usable_bytes;
-  std::memset(reinterpret_cast<void*>(inner_begin), kRedZone, allocation.begin - inner_begin);
-  std::memset(reinterpret_cast<void*>(end), kRedZone, inner_begin + inner - end);
+  allocation.red_zone = room == Room::Page ? kPageRest : kRedZone;
+  std::memset(reinterpret_cast<void*>(inner_begin), allocation.red_zone, allocation.begin - inner_begin);
+  std::memset(reinterpret_cast<void*>(end), allocation.red_zone, inner_begin + inner - end);
   if (fill) std::memset(reinterpret_cast<void*>(allocation.begin), *fill, allocation.usable_bytes);
   allocation.caller = Caller::current();
   if (is_followed) allocation.written = std::make_shared<WrittenBits>(allocation.usable_bytes, fill.value_or(0));
@@ -82,7 +85,7 @@ void* Memory::allocate_host(size_t bytes) {
   if (pointer == nullptr) return nullptr;
   Allocation allocation;
   allocation.begin = reinterpret_cast<uint64_t>(pointer);
-  allocation.bytes = allocation.usable_bytes = bytes;
+  allocation.bytes = allocation.usable_bytes = allocation.page_bytes = bytes;
   host_[allocation.begin] = allocation;
   freed_host_.erase(allocation.begin);
   return pointer;
@@ -217,6 +220,7 @@ std::string Memory::overrun_text() const {
     const auto* first = reinterpret_cast<const uint8_t*>(begin);
     const auto* end = first + allocation.usable_bytes;
     const auto* back = reinterpret_cast<const uint8_t*>(allocation.mapping + allocation.mapping_bytes - kPage);
+    const auto is_intact = [&allocation](uint8_t byte) { return byte == allocation.red_zone; };
     // The nearest byte on either side.
     const auto* before = std::find_if_not(std::reverse_iterator(first), std::reverse_iterator(front), is_intact).base();
     const auto* behind = std::find_if_not(end, back, is_intact);

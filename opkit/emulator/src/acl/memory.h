@@ -22,11 +22,16 @@ struct Allocation {
   uint64_t begin = 0;
   uint64_t bytes = 0;         ///< as the program asked
   uint64_t usable_bytes = 0;  ///< what the device may touch
+  uint64_t page_bytes = 0;    ///< what it may read, where the chip's bounds count; else the same
+  uint8_t red_zone = 0;       ///< device: what the rest of the mapping is filled with
   uint64_t mapping = 0;       ///< device: the guard page in front
   uint64_t mapping_bytes = 0;
   const void* caller = nullptr;          ///< the program's call that made it
   std::shared_ptr<WrittenBits> written;  ///< device, under checks: what was written, and whether anything was touched
 };
+
+/// What a kernel may read of an allocation: what rounds it up to whole data blocks, or to a page of the chip's.
+enum class Room : uint8_t { Blocks, Page };
 
 enum class Side : uint8_t { Unknown, Device, Host, Freed };
 
@@ -35,7 +40,7 @@ enum class Side : uint8_t { Unknown, Device, Host, Freed };
 class Memory {
  public:
   /// Null when the host has no memory left.
-  void* allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is_followed);
+  void* allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is_followed, Room room);
   void* allocate_host(size_t bytes);
   aclError free_device(void* pointer);
   aclError free_host(void* pointer);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/launch_state.h"
 #include "isa/table.h"
 #include "sched/signals.h"
@@ -6,6 +8,8 @@ namespace opkit {
 
 namespace {
 thread_local RunningCore* this_thread_core = nullptr;
+
+constexpr uint32_t kMaxListed = 32;  ///< operands behind Instr::list: TransDataTo5HD has the most
 
 /// What a call that brings its own mask leaves in the registers. Source: Ascend C API, SIMD compute, mask
 void leave_mask(Core& core, const Instr& instr) {
@@ -23,6 +27,13 @@ void leave_mask(Core& core, const Instr& instr) {
   core.mask[1] = lanes >= 128 ? kAll : lanes > 64 ? (1ull << (lanes - 64)) - 1 : 0;
 }
 
+/// The memories of the chip know no buffers.
+void end_with_memory(const Core& core, Operand& operand) {
+  if (operand.space == Space::GM) return;
+  operand.begin = 0;
+  operand.end = core.space_bytes[static_cast<uint32_t>(operand.space)];
+}
+
 /// Has a replay take the instruction, or executes it between its observers.
 void run(Core& core, LaunchState& launch, Instr& instr) {
   if (__builtin_expect(launch.observers.empty(), 1)) {
@@ -36,6 +47,17 @@ void run(Core& core, LaunchState& launch, Instr& instr) {
   for (Observer* observer : launch.observers) observer->before(core, instr);
   row_of(instr.op).execute(core, instr);
   for (Observer* observer : launch.observers) observer->after(core, instr);
+}
+
+void run_with_chip_bounds(Core& core, LaunchState& launch, Instr& instr) {
+  end_with_memory(core, instr.dst);
+  for (Operand& source : instr.src) end_with_memory(core, source);
+  Operand list[kMaxListed];
+  OPKIT_CHECK(instr.list_count <= kMaxListed, Internal, &instr, nullptr, "%s", row_of(instr.op).name);
+  std::copy_n(instr.list, instr.list_count, list);
+  for (uint32_t i = 0; i < instr.list_count; ++i) end_with_memory(core, list[i]);
+  instr.list = list;
+  run(core, launch, instr);
 }
 
 }  // namespace
@@ -57,7 +79,11 @@ void issue(Instr& instr) {
   // By its fields: the kernel has just written them one by one, and a load of both at once would wait for that.
   running->last_where.file = instr.where.file;
   running->last_where.line = instr.where.line;
-  run(core, launch, instr);
+  if (__builtin_expect(core.has_chip_bounds, 0)) {
+    run_with_chip_bounds(core, launch, instr);
+  } else {
+    run(core, launch, instr);
+  }
   if (instr.sets_mask) leave_mask(core, instr);
 }
 

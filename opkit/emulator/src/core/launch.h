@@ -21,6 +21,7 @@ struct GmRange {
   std::string name;                ///< what messages call it; may be empty
   WrittenBits* written = nullptr;  ///< what was written by earlier launches and transfers, where that is followed
   uint64_t padding_bytes = 0;      ///< at its end: they only round it up to a whole block
+  uint64_t readable_bytes = 0;     ///< behind its end, where the chip's bounds count: the rest of its page
 };
 
 /// What a launch runs on. Configuration arrives as this struct; nothing reads the environment.
@@ -30,7 +31,9 @@ struct DeviceConfig {
   bool poison = false;         ///< fill local memories with NaN patterns before each block
   bool profile = false;        ///< attach the timing observer
   uint64_t seed = 0;           ///< cores start in an order, memories with a byte drawn from it; 0: in turn, as they are
-  bool own_blocks = false;     ///< each tensor of an operator's call has a block of PyTorch's allocator to itself
+  /// Tensors end where the chip's memories do: local ones with their memory, those of an operator's call with a block
+  /// of PyTorch's allocator; what programs allocate is read to the end of a page.
+  bool chip_bounds = false;
 
   /// What new memory is filled with; none: it is left as it is.
   std::optional<uint8_t> fill() const;

@@ -217,7 +217,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   const auto input_shape = [&](size_t i) -> const gert::Shape& { return call.inputs()[i].GetOriginShape(); };
   const auto output_shape = [&](size_t i) -> const gert::Shape& { return call.outputs()[i].GetOriginShape(); };
   std::vector<void*> input_data;
-  Staging staging(Device::get().config().own_blocks ? kAllocatorBlock : kDataBlock);
+  Staging staging(Device::get().config().chip_bounds ? kAllocatorBlock : kDataBlock);
   input_data.reserve(call.inputs().size());
   staging.reserve(call.inputs().size() + call.outputs().size());
   for (size_t i = 0; i < call.inputs().size(); ++i) {

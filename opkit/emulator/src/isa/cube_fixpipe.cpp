@@ -261,7 +261,7 @@ void store_piece(const Core& core, const Instr& instr, const Piece& piece, const
   const bool is_atomic = instr.dst.space == Space::GM && core.atomic_op != AtomicOp::None;
   // One look at the whole extent; row by row only to say which row leaves the tensor.
   const uint64_t extent = (m - 1) * piece.row_stride + bytes;
-  if (!is_in_bounds(core, instr.dst, piece.address, extent)) {
+  if (!is_in_bounds(core, instr.dst, piece.address, extent, true)) {
     for (uint32_t row = 0; row < m; ++row) {
       check_bounds(core, instr, instr.dst, piece.address + row * piece.row_stride, bytes, true);
     }

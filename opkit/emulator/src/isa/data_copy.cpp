@@ -147,8 +147,8 @@ bool copy_to_columns(const Core& core, const Instr& instr) {
   const uint64_t rows = copy.burst_count - 1;
   const uint64_t source_extent = rows * copy.src_stride + last_plane * copy.src_plane_stride + last_bytes;
   const uint64_t destination_extent = rows * copy.dst_stride + last_plane * copy.dst_plane_stride + kBlockBytes;
-  if (!is_in_bounds(core, source, source.address, source_extent) ||
-      !is_in_bounds(core, destination, destination.address, destination_extent)) {
+  if (!is_in_bounds(core, source, source.address, source_extent, false) ||
+      !is_in_bounds(core, destination, destination.address, destination_extent, true)) {
     return false;
   }
   const uint8_t* from = core.at(source);

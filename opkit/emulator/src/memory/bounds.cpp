@@ -70,9 +70,9 @@ const GmRange* range_before(const std::vector<GmRange>& ranges, uint64_t address
   return after == ranges.begin() ? nullptr : &*(after - 1);
 }
 
-bool is_in_gm(const std::vector<GmRange>& ranges, uint64_t address, uint64_t bytes) {
+bool is_in_gm(const std::vector<GmRange>& ranges, uint64_t address, uint64_t bytes, bool is_write) {
   const GmRange* range = range_before(ranges, address);
-  return range != nullptr && address + bytes <= range->end;
+  return range != nullptr && address + bytes <= range->end + (is_write ? 0 : range->readable_bytes);
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ void check_bounds(const Core& core, const Instr& instr, const Operand& operand, 
   if (bytes == 0) return;
   if (operand.space == Space::GM) {
     const Launch& launch = *core.launch->launch;
-    if (is_in_gm(launch.gm, address, bytes)) return;
+    if (is_in_gm(launch.gm, address, bytes, is_write)) return;
     if (!is_write && is_kernel_constant(launch, address, bytes)) return;
     fault_outside(instr, operand, address, bytes, is_write);
   }
@@ -112,8 +112,8 @@ void check_bounds(const Core& core, const Instr& instr, const Operand& operand, 
   if (address + bytes > limit) fault_behind_memory(instr, operand.space, address, bytes, limit);
 }
 
-bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes) {
-  if (operand.space == Space::GM) return is_in_gm(core.launch->launch->gm, address, bytes);
+bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes, bool is_write) {
+  if (operand.space == Space::GM) return is_in_gm(core.launch->launch->gm, address, bytes, is_write);
   return is_inside(operand, address, bytes) &&
          address + bytes <= core.space_bytes[static_cast<uint32_t>(operand.space)];
 }

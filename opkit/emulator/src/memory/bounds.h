@@ -24,7 +24,7 @@ std::string place_text(const Launch& launch, uint64_t address, uint64_t bytes);
 const GmRange* range_at(const std::vector<GmRange>& ranges, uint64_t address);
 
 /// Whether check_bounds would pass; false for a kernel's constants, too.
-bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes);
+bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes, bool is_write);
 
 /// Faults Misaligned unless a local operand starts at a multiple of `alignment` bytes.
 void check_alignment(const Instr& instr, const Operand& operand, uint32_t alignment, const char* role);

@@ -3,15 +3,17 @@
 
 using namespace AscendC;
 
-/// y = x + x; every copy is rounded up to a number of elements, that of the last tile too.
+/// y = x + x; every copy is rounded up to a number of elements, that of the last tile too. The buffer has as many elements
+/// as an attribute says, whether that is enough or not, and lies behind another of so many bytes.
 extern "C" __global__ __aicore__ void rounded(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
   REGISTER_TILING_DEFAULT(RoundedTiling);
   GET_TILING_DATA(data, tiling);
   constexpr uint32_t kTile = 8192;
   TPipe pipe;
-  TBuf<TPosition::VECCALC> buffer;
-  pipe.InitBuffer(buffer, kTile * sizeof(half));
+  TBuf<TPosition::VECCALC> front, buffer;
+  pipe.InitBuffer(front, data.front);
+  pipe.InitBuffer(buffer, data.buffer * sizeof(half));
   LocalTensor<half> tile = buffer.Get<half>();
   for (uint32_t start = 0; start < data.length; start += kTile) {
     const uint32_t left = data.length - start;
