@@ -13,6 +13,7 @@
 #include "graph/operator.h"
 #include "graph/types.h"
 #include "register/op_impl_registry.h"
+#include "opkit/host/initial_value.h"
 #include "opkit/host/prelude.h"
 
 namespace optiling {
@@ -68,10 +69,20 @@ class OpParamDef {
     return *this;
   }
 
-  /// Zeroes the output before the kernel runs, when tiling asks for it by SetNeedAtomic(true).
+  /// Fills the output before the kernel runs, when tiling asks for it by SetNeedAtomic(true): with zeros, with one
+  /// value, or with that of the combination of data types.
   OpParamDef& InitValue(uint64_t value) {
-    if (value != 0) unsupported_ = "InitValue with a value other than 0";
-    is_zero_initialised_ = true;
+    if (value != 0) unsupported_ = "InitValue of a number other than 0: give it a ScalarType";
+    initial_values_ = {{0, 1}};
+    return *this;
+  }
+  OpParamDef& InitValue(const ScalarVar& value) { return InitValue(std::vector<ScalarVar>{value}); }
+  OpParamDef& InitValue(const std::vector<ScalarVar>& values) {
+    initial_values_.clear();
+    for (const ScalarVar& value : values) {
+      if (detail::size_bytes(value.scalar_type) == 0) unsupported_ = "InitValue of INVALID_DTYPE";
+      initial_values_.push_back(detail::initial_value(value));
+    }
     return *this;
   }
   /// The kernel writes the output's shape, behind the outputs of its parameters.
@@ -111,7 +122,7 @@ class OpParamDef {
   uint8_t follow_kinds_ = 0;
   bool is_dtype_list_ = false;
   bool is_value_dependent_ = false;
-  bool is_zero_initialised_ = false;
+  std::vector<opkit::host::InitialValue> initial_values_;
   bool is_shape_computed_ = false;
   uint8_t scalar_kind_ = 0;
   bool is_auto_contiguous_ = false;

@@ -50,11 +50,16 @@ class DescriptionBuilder {
                                 : param.presence_ == OPTIONAL ? Presence::Optional
                                                               : Presence::Required;
       note_unsupported(param.name_, param.unsupported_);
+      const size_t values = param.initial_values_.size();
+      if (values > 1 && values != param.dtypes_.size()) {
+        note_unsupported(param.name_, "InitValue of " + std::to_string(values) + " values for " +
+                                          std::to_string(param.dtypes_.size()) + " data types");
+      }
       out.push_back({param.name_.c_str(), presence, param.is_dtype_list_, param.is_value_dependent_,
-                     param.is_zero_initialised_, param.is_shape_computed_, param.scalar_kind_,
-                     param.is_auto_contiguous_, param.ignores_contiguous_, param.follow_kinds_,
-                     param.follow_.empty() ? nullptr : param.follow_.c_str(), param.dtypes_.data(),
-                     param.dtypes_.size(), param.formats_.data(), param.formats_.size()});
+                     param.is_shape_computed_, param.scalar_kind_, param.is_auto_contiguous_, param.ignores_contiguous_,
+                     param.follow_kinds_, param.follow_.empty() ? nullptr : param.follow_.c_str(), param.dtypes_.data(),
+                     param.dtypes_.size(), param.formats_.data(), param.formats_.size(), param.initial_values_.data(),
+                     param.initial_values_.size()});
     }
     return out;
   }

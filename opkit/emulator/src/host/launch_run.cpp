@@ -156,6 +156,20 @@ int poison_byte(int32_t dtype) {
   }
 }
 
+/// What InitValue says of an output; of several values that of its data type, which is the same in each combination.
+const InitialValue* initial_value(const Param& output, int32_t dtype) {
+  if (output.initial_values.size() < 2) return output.initial_values.empty() ? nullptr : output.initial_values.data();
+  const auto found = std::find(output.dtypes.begin(), output.dtypes.end(), dtype);
+  return found == output.dtypes.end() ? nullptr : &output.initial_values[found - output.dtypes.begin()];
+}
+
+void fill(void* data, uint64_t size_bytes, const InitialValue& value) {
+  auto* bytes = static_cast<uint8_t*>(data);
+  for (uint64_t at = 0; at < size_bytes; at += value.size_bytes) {
+    std::memcpy(bytes + at, &value.bits, std::min<uint64_t>(value.size_bytes, size_bytes - at));
+  }
+}
+
 }  // namespace
 
 std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
@@ -239,9 +253,10 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
     if (poisons && size_bytes != 0 && !is_in_place) {
       std::memset(outputs[i].data, poison_byte(outputs[i].dtype), size_bytes);
     }
-    const bool is_zeroed = tiling.needs_atomic && call.output_param(i).is_zero_initialised;
-    if (is_zeroed) std::memset(outputs[i].data, 0, size_bytes);
-    begins_written.push_back(is_in_place || is_zeroed);
+    const InitialValue* initial = initial_value(call.output_param(i), outputs[i].dtype);
+    const bool is_filled = tiling.needs_atomic && initial != nullptr;
+    if (is_filled) fill(outputs[i].data, size_bytes, *initial);
+    begins_written.push_back(is_in_place || is_filled);
     staging.add(outputs[i].data, size_bytes);
   }
   staging.copy_in(kPaddingByte);

@@ -15,7 +15,6 @@ struct Param {
   Presence presence = Presence::Required;
   bool is_dtype_list = false;
   bool is_value_dependent = false;
-  bool is_zero_initialised = false;
   bool is_shape_computed = false;
   uint8_t scalar_kind = 0;
   bool is_auto_contiguous = false;
@@ -24,6 +23,7 @@ struct Param {
   std::string follow;
   std::vector<int32_t> dtypes;
   std::vector<int32_t> formats;
+  std::vector<InitialValue> initial_values;
 };
 
 /// A value of any kind; which members count depends on `kind`.

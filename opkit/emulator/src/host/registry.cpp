@@ -41,7 +41,6 @@ std::vector<Param> params(const ParamDescription* descriptions, size_t count) {
     param.presence = from.presence;
     param.is_dtype_list = from.is_dtype_list;
     param.is_value_dependent = from.is_value_dependent;
-    param.is_zero_initialised = from.is_zero_initialised;
     param.is_shape_computed = from.is_shape_computed;
     param.scalar_kind = from.scalar_kind;
     param.is_auto_contiguous = from.is_auto_contiguous;
@@ -50,6 +49,7 @@ std::vector<Param> params(const ParamDescription* descriptions, size_t count) {
     param.follow = from.follow == nullptr ? "" : from.follow;
     param.dtypes.assign(from.dtypes, from.dtypes + from.dtype_count);
     param.formats.assign(from.formats, from.formats + from.format_count);
+    param.initial_values.assign(from.initial_values, from.initial_values + from.initial_value_count);
     out.push_back(std::move(param));
   }
   return out;

@@ -39,23 +39,30 @@ constexpr uint8_t kFollowDtype = 1;
 constexpr uint8_t kFollowFormat = 2;
 constexpr uint8_t kFollowShape = 4;
 
+/// What an output holds before the kernel runs, over and over.
+struct InitialValue {
+  uint64_t bits;
+  uint32_t size_bytes;  ///< 1, 2, 4 or 8
+};
+
 /// One input or output of an OpDef.
 struct ParamDescription {
   const char* name;
   Presence presence;
-  bool is_dtype_list;        ///< the types combine with any combination of the others (DataTypeList)
-  bool is_value_dependent;   ///< host functions read its data (ValueDepend)
-  bool is_zero_initialised;  ///< InitValue(0)
-  bool is_shape_computed;    ///< the kernel writes the output's shape (OutputShapeDependOnCompute)
-  uint8_t scalar_kind;       ///< aclnn functions take it as 1: a scalar (Scalar), 2: a list of scalars (ScalarList)
-  bool is_auto_contiguous;   ///< aclnn functions make it contiguous (AutoContiguous)
-  bool ignores_contiguous;   ///< not even when another input asks for it (IgnoreContiguous)
-  uint8_t follow_kinds;      ///< what it takes from the input `follow`
-  const char* follow;        ///< null when it follows none
-  const int32_t* dtypes;     ///< ge::DataType numbers; column i of all params is one supported combination
+  bool is_dtype_list;       ///< the types combine with any combination of the others (DataTypeList)
+  bool is_value_dependent;  ///< host functions read its data (ValueDepend)
+  bool is_shape_computed;   ///< the kernel writes the output's shape (OutputShapeDependOnCompute)
+  uint8_t scalar_kind;      ///< aclnn functions take it as 1: a scalar (Scalar), 2: a list of scalars (ScalarList)
+  bool is_auto_contiguous;  ///< aclnn functions make it contiguous (AutoContiguous)
+  bool ignores_contiguous;  ///< not even when another input asks for it (IgnoreContiguous)
+  uint8_t follow_kinds;     ///< what it takes from the input `follow`
+  const char* follow;       ///< null when it follows none
+  const int32_t* dtypes;    ///< ge::DataType numbers; column i of all params is one supported combination
   size_t dtype_count;
   const int32_t* formats;  ///< ge::Format numbers
   size_t format_count;
+  const InitialValue* initial_values;  ///< InitValue: one for all columns, or one for each
+  size_t initial_value_count;          ///< 0: it holds what lies there
 };
 
 /// One attribute; `default_value.kind` is its kind even when it has no default.
