@@ -37,6 +37,7 @@
 #include "opkit/api/builtin_convert.h"
 #include "opkit/api/builtin_select.h"
 #include "opkit/api/missing.h"
+#include "opkit/api/ub_array.h"
 #include "opkit/api/undocumented.h"
 #include "opkit/high_level/all.h"
 #endif
