@@ -44,18 +44,20 @@ _CPP_KEYWORDS = frozenset((
 # built-in functions, and what AscendC has in lower case.
 # fmt: off
 _GLOBAL_NAMES = frozenset((
-    "addr_cal_mode_t", "asc_dump", "asc_dump_cbuf", "asc_dump_gm", "asc_dump_l1buf",
+    "Order_t", "addr_cal_mode_t", "asc_dump", "asc_dump_cbuf", "asc_dump_gm", "asc_dump_l1buf",
     "asc_dump_ubuf", "bfloat16_t", "block_idx", "block_num", "complex32", "complex64",
-    "convert_from_bytes",
-    "copy_gm_to_ubuf", "copy_gm_to_ubuf_align_b16", "copy_gm_to_ubuf_align_b32",
-    "copy_gm_to_ubuf_align_b8", "copy_ubuf_to_gm", "copy_ubuf_to_gm_align_b16",
-    "copy_ubuf_to_gm_align_b32", "copy_ubuf_to_gm_align_b8", "copy_ubuf_to_ubuf", "dec", "detail",
-    "event_t", "fe", "float16_t", "float32_t", "ge", "gert", "half", "inc", "int4b_t",
-    "is_layout", "is_layout_v", "main", "matmul", "max", "min", "opkit", "pad_t", "pipe_barrier",
-    "pipe_t", "set_cmpmask", "set_flag", "set_mask_count", "set_mask_norm", "set_mov_pad_val",
-    "set_vector_mask", "std", "tiling", "vadd", "vadds", "vcmax", "vcmin", "vdiv", "vector_dup",
-    "vgather", "vmax", "vmaxs", "vmin", "vmins", "vmul", "vmuls", "vreducev2", "vsel", "vsub",
-    "wait_flag",
+    "convert_from_bytes", "copy_gm_to_ubuf", "copy_gm_to_ubuf_align_b16",
+    "copy_gm_to_ubuf_align_b32", "copy_gm_to_ubuf_align_b8", "copy_ubuf_to_gm",
+    "copy_ubuf_to_gm_align_b16", "copy_ubuf_to_gm_align_b32", "copy_ubuf_to_gm_align_b8",
+    "copy_ubuf_to_ubuf", "dec", "detail", "event_t", "fe", "float16_t", "float32_t", "ge",
+    "gert", "get_cmpmask", "get_rsvd_cnt", "half", "inc", "int4b_t", "is_layout", "is_layout_v",
+    "main", "matmul", "max", "min", "opkit", "pad_t", "pipe_barrier", "pipe_t", "set_cmpmask",
+    "set_flag", "set_mask_count", "set_mask_norm", "set_mov_pad_val", "set_vector_mask", "std",
+    "tiling", "vadd", "vadds", "vcmax", "vcmin", "vcmp_eq", "vcmp_ge", "vcmp_gt", "vcmp_le",
+    "vcmp_lt", "vcmp_ne", "vcmpv_eq", "vcmpv_ge", "vcmpv_gt", "vcmpv_le", "vcmpv_lt",
+    "vcmpv_ne", "vcmpvs_eq", "vcmpvs_ge", "vcmpvs_gt", "vcmpvs_le", "vcmpvs_lt", "vcmpvs_ne",
+    "vdiv", "vector_dup", "vgather", "vgatherb", "vmax", "vmaxs", "vmin", "vmins", "vmul",
+    "vmulconv_f162s8", "vmulconv_f162u8", "vmuls", "vreducev2", "vsel", "vsub", "wait_flag",
 ))
 # fmt: on
 
@@ -133,8 +135,9 @@ def kernel_symbol(name: str) -> str:
     """
     base = re.sub(r"(f|l|f\d+x?)$", "", name)
     taken = name in _GLOBAL_NAMES or name in _c_names() or (base != name and base in _c_names())
-    # The runtime's own functions have C linkage too.
-    taken = taken or name.startswith("opkit_")
+    # The runtime's own functions have C linkage too; a built-in conversion is there for each pair
+    # of types and rounding.
+    taken = taken or name.startswith(("opkit_", "vconv_"))
     return f"{name}_kernel" if taken else name
 
 

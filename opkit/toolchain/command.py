@@ -20,12 +20,13 @@ from opkit.toolchain.flags import common_flags, kernel_flags, link_flags
 from opkit.toolchain.included import compiles_as_twin
 from opkit.toolchain.kernel_table import TableEntry, kernel_table
 from opkit.toolchain.kernel_templates import LIST_TEMPLATES, is_plain_function, read_instances
-from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel
+from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel, apply_edits
 from opkit.toolchain.launch_tree import read_kernels
 from opkit.toolchain.opapi import OPAPI_LIBRARY
 from opkit.toolchain.project import Project
 from opkit.toolchain.tiling_structs import tiling_structs
 from opkit.toolchain.toolkit import Toolkit
+from opkit.toolchain.ub_arrays import ub_array_edits
 from opkit.toolchain.unit import CompileUnit, LinkUnit, Variant, is_for_linker
 
 __all__ = [
@@ -103,6 +104,7 @@ def kernel_units(
             )
         preamble = (preambles or {}).get(spec.op, KernelPreamble())
         kernel = _find_kernel(source, spec, toolkit)
+        included, folders = _included(source, project.root)
         for variant in kernel_variants(spec, chip.npu_arch):
             units.append(
                 CompileUnit(
@@ -110,7 +112,7 @@ def kernel_units(
                     kind="kernel",
                     source=source,
                     text=_kernel_text(
-                        source.relative_to(project.root),
+                        included,
                         spec.name,
                         kernel,
                         preamble,
@@ -122,6 +124,7 @@ def kernel_units(
                         # takes the "./" that it puts before it off again.
                         "-iquote",
                         ".",
+                        *folders,
                         "-fmacro-prefix-map=./=",
                         "-DOPKIT_KERNEL_OF_OPERATOR",
                         *_variant_macros(variant),
@@ -308,8 +311,24 @@ def _entry(name: str, function: str) -> TableEntry:
     return TableEntry(name, function=None if function == name else function)
 
 
+def _included(source: Path, root: Path) -> tuple[str, tuple[str, ...]]:
+    """Return what makes a kernel's source part of its unit, and the flags that this takes.
+
+    The directive; or, where it declares arrays in UB, the source rewritten to have them lie there.
+    """
+    name = source.relative_to(root)
+    text = _text(source)
+    edits = ub_array_edits(text)
+    if not edits:
+        return f'#include "{name.as_posix()}"\n', ()
+    behind = f'\n#line 1 "behind {name.as_posix()}"\n'
+    # What it includes lies beside it.
+    folders = ("-iquote", name.parent.as_posix())
+    return apply_edits(text, edits, file=name).text + behind, folders
+
+
 def _kernel_text(
-    source: Path, name: str, kernel: Kernel, preamble: KernelPreamble, *, guard: str
+    included: str, name: str, kernel: Kernel, preamble: KernelPreamble, *, guard: str
 ) -> str:
     structs = ""
     if preamble.text:
@@ -320,7 +339,7 @@ def _kernel_text(
         '#include "opkit/kernel_constants.h"\n'
         f"{structs}"
         f"{guard}"
-        f'#include "{source.as_posix()}"\n'
+        f"{included}"
         '#include "opkit/kernel_entry.h"\n\n'
         # A template's table follows when its instances are known.
         f"{'' if kernel.is_template else kernel_table([_entry(name, kernel.name)])}"

@@ -280,9 +280,19 @@ def _unit_text(request: _Request) -> str:
     quoted = request.name.replace("\\", "\\\\").replace('"', '\\"')
     # The table's lines are ours: nothing in them is the user's fault.
     return (
-        f'#line 1 "{quoted}"\n{request.text}\n#line 1 "kernel table of {quoted}"\n'
+        f'#line 1 "{quoted}"\n{_with_arrays(request)}\n#line 1 "kernel table of {quoted}"\n'
         f'#include "opkit/kernel_entry.h"\n{table}'
     )
+
+
+def _with_arrays(request: _Request) -> str:
+    if "__ubuf__" not in request.text:
+        return request.text
+    from opkit.toolchain.launch_rewrite import apply_edits
+    from opkit.toolchain.ub_arrays import ub_array_edits
+
+    edits = ub_array_edits(request.text)
+    return apply_edits(request.text, edits, file=Path(request.name)).text
 
 
 def _declared_kernels(text: str) -> tuple[str, ...]:

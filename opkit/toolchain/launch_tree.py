@@ -1,8 +1,8 @@
 """A source with the headers it includes, with the launches in all of them rewritten.
 
-Kernels and launches may stand in headers. A header is copied only if it has launches, or includes
-one that has; everything else is read where it lies. Copies include each other by absolute path, so
-where a copy lies does not matter.
+Kernels and launches may stand in headers. A header is copied only if something in it is rewritten,
+or it includes one that is; everything else is read where it lies. Copies include each other by
+absolute path, so where a copy lies does not matter.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from opkit.toolchain.launch_rewrite import (
     print_edits,
     scan_kernels,
 )
+from opkit.toolchain.ub_arrays import ub_array_edits
 
 __all__ = ["LaunchTree", "RewrittenFile", "read_kernels", "read_launch_tree"]
 
@@ -123,6 +124,7 @@ def read_launch_tree(
         file.edits += body_edits(file.text, dialect, asks_mode=asks)
         file.edits += print_edits(file.text, dialect)
         file.edits += core_kind_edits(file.text)
+        file.edits += ub_array_edits(file.text)
         if keeps_aggregates:
             file.edits += aggregate_edits(file.text)
     if is_library:

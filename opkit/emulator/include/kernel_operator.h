@@ -34,7 +34,10 @@
 #ifndef OPKIT_BASIC_API_ONLY
 #include "opkit/api/addressable.h"
 #include "opkit/api/builtin.h"
+#include "opkit/api/builtin_convert.h"
+#include "opkit/api/builtin_select.h"
 #include "opkit/api/missing.h"
+#include "opkit/api/ub_array.h"
 #include "opkit/api/undocumented.h"
 #include "opkit/high_level/all.h"
 #endif

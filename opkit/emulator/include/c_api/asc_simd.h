@@ -1,5 +1,8 @@
-/// The C interface of vector instructions, of which opkit has no function: kernels that include it for another chip's
-/// branch find it, and what they call of it is undeclared by its own name.
+/// The C interface on memory: copies between global memory and UB, vector functions, synchronisation, system variables.
+/// What opkit has of it stands in opkit/c_api; anything else is undeclared by its own name.
 #pragma once
 
 #include "kernel_operator.h"
+#include "opkit/c_api/copy.h"
+#include "opkit/c_api/sync.h"
+#include "opkit/c_api/vector.h"

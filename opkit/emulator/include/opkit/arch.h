@@ -27,14 +27,16 @@ struct ArchTraits {
   bool has_saturation_bit;     ///< bit 48 of the control register
   bool dequantizes_s32;        ///< CastDequant takes S32
   bool broadcasts_wide_types;  ///< Broadcast takes BF16, S16 and S32
+  bool compares_past_masks;    ///< Compare with repeat times looks at no mask, in counter mode neither
 };
 
 /// Sources: the pages of the functions that the traits name; sizes: chips/*.json.
 constexpr ArchTraits kArchs[] = {
     // A2 and A3
-    {2201, 192 * 1024, 512 * 1024, 128 * 1024, false, true, true, true, true, true, 7, true, true, true, true},
+    {2201, 192 * 1024, 512 * 1024, 128 * 1024, false, true, true, true, true, true, 7, true, true, true, true, true},
     // 310P
-    {2002, 256 * 1024, 1024 * 1024, 256 * 1024, true, false, false, false, false, false, 6, false, false, false, false},
+    {2002, 256 * 1024, 1024 * 1024, 256 * 1024, true, false, false, false, false, false, 6, false, false, false, false,
+     false},
 };
 constexpr size_t kArchCount = sizeof(kArchs) / sizeof(kArchs[0]);
 

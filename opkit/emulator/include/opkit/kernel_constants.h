@@ -7,6 +7,10 @@
 // The chip's compiler has these without a header, as tiling data of public kernels shows, which comes first.
 #include <cstdint>
 
+/// Marks a kernel's translation unit for the headers of host code that kernels include for nothing of it: they declare
+/// nothing there, where the names below would be no enumerators.
+#define OPKIT_KERNEL_CONSTANTS
+
 #define DT_FLOAT 0
 #define DT_FLOAT16 1
 #define DT_INT8 2

@@ -1,5 +1,7 @@
-/// Registering an operator's prototype: OP_ADD(AddCustom).
+/// Registering an operator's prototype: OP_ADD(AddCustom). In a kernel it declares nothing, as op_impl_registry.h.
 #pragma once
+
+#ifndef OPKIT_KERNEL_CONSTANTS
 
 #include "register/op_def.h"
 
@@ -102,3 +104,5 @@ bool add(const char* op_type) {
 }  // namespace ops
 
 #define OP_ADD(op_type) [[maybe_unused]] static const bool opkit_added_##op_type = ::ops::detail::add<op_type>(#op_type)
+
+#endif  // OPKIT_KERNEL_CONSTANTS

@@ -2,11 +2,16 @@
 ///
 ///     IMPL_OP_OPTILING(AddCustom).Tiling(TilingFunc).TilingParse<CompileInfo>(TilingPrepare);
 ///     IMPL_OP_INFERSHAPE(AddCustom).InferShape(InferShape).InferDataType(InferDataType);
+///
+/// Kernels share tiling headers with host code that include it. There is nothing to register in a kernel, so there it
+/// declares nothing.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+
+#ifndef OPKIT_KERNEL_CONSTANTS
 
 #include "exe_graph/runtime/infer_datatype_context.h"
 #include "exe_graph/runtime/infer_shape_context.h"
@@ -167,3 +172,5 @@ class OpImplRegisterV2 {
 #define IMPL_OP_OPTILING(op_type) IMPL_OP(op_type)
 #define IMPL_OP_INFERSHAPE(op_type) IMPL_OP(op_type)
 #define DEVICE_IMPL_OP_OPTILING(op_type) IMPL_OP(op_type)
+
+#endif  // OPKIT_KERNEL_CONSTANTS

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/launch_state.h"
+#include "opkit/api/ub_array.h"
 
 namespace opkit {
 namespace {
@@ -66,6 +67,29 @@ std::string buffers_text(Space space) {
             place_of(buffer);
   }
   return text;
+}
+
+uint32_t place_array(uint32_t bytes, Where where) {
+  uint64_t address = 0;
+  for (const BufferRecord& buffer : require_running_core().buffers) {
+    if (buffer.space == Space::UB) address = std::max(address, end_of(buffer));
+  }
+  address = (address + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  const uint32_t limit = local_memory_bytes(Space::UB);
+  if (address + bytes > limit) {
+    const Instr instr = call_at(where);
+    raise_fault(Fault::OutOfBounds, &instr, "make the arrays smaller",
+                "an array of %u bytes does not fit into UB: %u of its %u bytes are taken%s", bytes,
+                static_cast<uint32_t>(address), limit, buffers_text(Space::UB).c_str());
+  }
+  note_buffer({Space::UB, static_cast<uint32_t>(address), bytes, where}, false);
+  return static_cast<uint32_t>(address);
+}
+
+void remove_array(uint32_t address) {
+  std::vector<BufferRecord>& buffers = require_running_core().buffers;
+  const auto is_it = [&](const BufferRecord& buffer) { return buffer.space == Space::UB && buffer.address == address; };
+  buffers.erase(std::remove_if(buffers.begin(), buffers.end(), is_it), buffers.end());
 }
 
 }  // namespace opkit

@@ -48,6 +48,21 @@ void compare_repeat(const Core& core, const Instr& instr, const LaneShape& shape
   lane(bits, sources, instr.scalar_bits, shape.lanes);
 }
 
+/// Lanes that the mask leaves out keep their bits in the register, and so does the upper half with elements of 32 bits.
+/// Source: C API, asc_gt, constraints; CCE Intrinsic API, vcmp.
+void compare_to_register(Core& core, const Instr& instr, const LaneShape& shape, lanes::Lane lane) {
+  const LaneShape masked = lane_shape(core, instr, size_bytes(instr.src[0].dtype));
+  if (masked.repeat == 0) return;
+  uint64_t bits[2] = {0, 0};
+  compare_repeat(core, instr, shape, 0, lane, reinterpret_cast<uint8_t*>(bits));
+  for (uint32_t i = 0; i < masked.active; ++i) {
+    if (masked.is_bits && !masked.is_active(i)) continue;
+    const uint64_t bit = 1ull << i % 64;
+    uint64_t& word = core.compare_mask[i / 64];
+    word = (word & ~bit) | (bits[i / 64] & bit);
+  }
+}
+
 }  // namespace
 
 VectorUse compare_use(const Core& core, const Instr& instr) {
@@ -74,14 +89,15 @@ void execute_compare(Core& core, const Instr& instr) {
                 "round the count up; the tensor's buffer must be large enough",
                 "%s: %u elements are not a multiple of 256 bytes", row_of(instr.op).name, instr.count);
   } else {
-    OPKIT_CHECK(core.mask_mode == MaskMode::Normal, Unspecified, &instr, "call SetMaskNorm first",
+    // Whole repeats of memory, and no mask, in A2's documents. Source: CCE Intrinsic API, vcmpv; C API, asc_gt
+    const bool has_no_mask = instr.op != Op::CompareRegister && core.chip->traits().compares_past_masks;
+    OPKIT_CHECK(has_no_mask || core.mask_mode == MaskMode::Normal, Unspecified, &instr, "call SetMaskNorm first",
                 "%s with repeat times in counter mode", row_of(instr.op).name);
   }
   check_operands(core, instr, shape, use.uses);
   const lanes::Lane lane = compare_lane(instr);
   if (instr.op == Op::CompareRegister) {
-    core.compare_mask[0] = core.compare_mask[1] = 0;
-    compare_repeat(core, instr, shape, 0, lane, reinterpret_cast<uint8_t*>(core.compare_mask));
+    compare_to_register(core, instr, shape, lane);
     return;
   }
   uint8_t* bits = core.at(instr.dst);

@@ -11,7 +11,12 @@ namespace {
 constexpr uint32_t kMaxRepeat = 255;
 constexpr uint8_t kCounterMode = 1;  // bit 0 of Instr::mode; above it the number of the built-in pattern, 0: a tensor
 
-bool is_counter(const Instr& instr) { return (instr.mode & kCounterMode) != 0; }
+// vreducev2, behind GatherMask, has its mode and its mask in the registers.
+bool uses_register(const Instr& instr) { return instr.mask_form == MaskForm::Register; }
+bool is_counter(const Core& core, const Instr& instr) {
+  return uses_register(instr) ? core.mask_mode == MaskMode::Counter : (instr.mode & kCounterMode) != 0;
+}
+uint64_t mask_of(const Core& core, const Instr& instr) { return uses_register(instr) ? core.mask[0] : instr.mask[0]; }
 uint32_t pattern_of(const Instr& instr) { return instr.mode >> 1; }
 
 /// Normal mode handles 256 bytes a repeat. Counter mode handles `mask` elements a repeat on A2; on the inference
@@ -19,8 +24,8 @@ uint32_t pattern_of(const Instr& instr) { return instr.mode >> 1; }
 LaneShape gather_mask_shape(const Core& core, const Instr& instr) {
   const uint32_t lanes = kRepeatBytes / size_bytes(instr.dst.dtype);
   LaneShape shape;
-  if (!is_counter(instr)) return whole_shape(instr.repeat, size_bytes(instr.dst.dtype));
-  const uint32_t mask = static_cast<uint32_t>(instr.mask[0]);
+  if (!is_counter(core, instr)) return whole_shape(instr.repeat, size_bytes(instr.dst.dtype));
+  const uint32_t mask = static_cast<uint32_t>(mask_of(core, instr));
   if (core.chip->traits().gathers_by_repeat) {
     shape.repeat = instr.repeat;
     shape.lanes = shape.active = shape.tail = mask;
@@ -127,17 +132,19 @@ void execute_gather_mask(Core& core, const Instr& instr) {
   OPKIT_CHECK(instr.source_count == 2 || (pattern_of(instr) >= 1 && pattern_of(instr) <= last_pattern), IllegalOperand,
               &instr, "the patterns are listed on the page of GatherMask",
               "GatherMask: pattern %u is not one of 1 to %u", pattern_of(instr), last_pattern);
-  OPKIT_CHECK(!is_counter(instr) || instr.mask[0] > 0, IllegalOperand, &instr,
-              "pass the number of elements of a repeat", "GatherMask: the mask of the counter mode is 0");
-  OPKIT_CHECK(instr.repeat <= kMaxRepeat || is_counter(instr), IllegalOperand, &instr, "split the call",
+  const bool counts = is_counter(core, instr);
+  const uint64_t mask = mask_of(core, instr);
+  OPKIT_CHECK(!counts || mask > 0, IllegalOperand, &instr, "pass the number of elements of a repeat",
+              "GatherMask: the mask of the counter mode is 0");
+  OPKIT_CHECK(instr.repeat <= kMaxRepeat || counts, IllegalOperand, &instr, "split the call",
               "GatherMask: repeat times %u is over %u", instr.repeat, kMaxRepeat);
-  OPKIT_CHECK(!is_counter(instr) || instr.src[0].block_stride == 1 || instr.mask[0] * element_bytes <= kRepeatBytes,
-              Unspecified, &instr, "use a block stride of 1",
-              "GatherMask: more than 256 bytes a repeat with a block stride of %u", instr.src[0].block_stride);
+  OPKIT_CHECK(!counts || instr.src[0].block_stride == 1 || mask * element_bytes <= kRepeatBytes, Unspecified, &instr,
+              "use a block stride of 1", "GatherMask: more than 256 bytes a repeat with a block stride of %u",
+              instr.src[0].block_stride);
   const VectorUse use = gather_mask_use(core, instr);
   const LaneShape& shape = use.shape;
   core.gather_mask_count = 0;
-  core.mask_mode = MaskMode::Normal;  // Source: GatherMask, constraints
+  if (!uses_register(instr)) core.mask_mode = MaskMode::Normal;  // Source: GatherMask, constraints
   if (shape.repeat == 0) return;
   check_operands(core, instr, shape, use.uses);
 

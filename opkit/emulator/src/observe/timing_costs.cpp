@@ -111,7 +111,8 @@ uint32_t widest_element(const Instr& instr) {
 uint64_t repeats_of(const Core& core, const Instr& instr) {
   uint64_t elements = instr.count;
   if (instr.mask_form != MaskForm::Count) {
-    if (core.mask_mode != MaskMode::Counter) return instr.repeat;
+    const bool has_no_mask = instr.op == Op::Compare || instr.op == Op::CompareScalar;
+    if (core.mask_mode != MaskMode::Counter || has_no_mask) return instr.repeat;
     elements = instr.mask_form == MaskForm::Register ? core.mask[0] : instr.mask[0];
   }
   return (elements * widest_element(instr) + kRepeatBytes - 1) / kRepeatBytes;

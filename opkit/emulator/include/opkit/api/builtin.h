@@ -1,6 +1,6 @@
 /// The compiler's built-in functions that public kernels call beside the API: copies, arithmetic, flags and masks on
 /// addresses. Their lanes are those of the mask register. Source: CCE Intrinsic API of CANN 8.5, general copies, copies
-/// with padding, vector compute; those that opkit lacks are in isa/missing.inc.
+/// with padding, vector compute. Those that compare, reduce, gather and convert: builtin_select.h, builtin_convert.h.
 #pragma once
 
 #include "opkit/api/pointer_operand.h"

@@ -28,15 +28,19 @@ constexpr bool accepts(Op op) {
   static_assert(::opkit::vec::accepts<T>(::opkit::Op::name), \
                 #name ": this data type is not supported on this chip; see `opkit isa " #name "`")
 
-/// Whether the table of Cast has the pair on this chip.
-constexpr bool casts(DType dst, DType src) {
+/// The RoundMode values that the table of Cast gives a pair on this chip, as bits; none: it lacks the pair.
+constexpr uint32_t cast_roundings(DType dst, DType src) {
   constexpr uint32_t ROUND_NONE = 1, ROUND_RINT = 2, ROUND_ODD = 64, NO_ROUND = 0, RINT_TRUNC = 62, ANY_ROUND = 127;
   (void)ROUND_NONE, (void)ROUND_RINT, (void)ROUND_ODD, (void)NO_ROUND, (void)RINT_TRUNC, (void)ANY_ROUND;
 #define CAST(from, to, ...) \
-  if (src == DType::from && dst == DType::to) return type_bits::types(__VA_ARGS__).bits[kArch] != 0;
+  if (src == DType::from && dst == DType::to) return type_bits::types(__VA_ARGS__).bits[kArch];
 #include "opkit/isa/vec_cast.inc"
 #undef CAST
-  return false;
+  return 0;
+}
+constexpr bool casts(DType dst, DType src) { return cast_roundings(dst, src) != 0; }
+constexpr bool casts(DType dst, DType src, AscendC::RoundMode mode) {
+  return (cast_roundings(dst, src) >> static_cast<uint32_t>(mode) & 1) != 0;
 }
 
 inline Operand strided(Operand operand, uint32_t block_stride, uint32_t repeat_stride) {
