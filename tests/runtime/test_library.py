@@ -285,6 +285,25 @@ def test_an_inference_that_refuses_what_it_is_given_is_heard_whatever_the_caller
     np.testing.assert_array_equal(y, 3 * X)
 
 
+def test_without_inference_the_callers_type_chooses_among_combinations_of_the_same_inputs(
+    build_artifact, host_text
+) -> None:
+    # The first one with these inputs ran whatever the caller asked for, and told its own type.
+    host = changed(host_text, ".SetInferDataType(ge::InferDataType)", "")
+    host = changed(
+        host, "static graphStatus InferDataType(", "[[maybe_unused]] graphStatus Unused("
+    )
+    inputs = ".DataType({ge::DT_FLOAT, ge::DT_INT32})\n        .Format"
+    host = changed(host, inputs, inputs.replace("DT_INT32", "DT_FLOAT"))
+    library = runtime.open(build_artifact(host))
+    assert library.infer("ScaleAdd", [X]) == [runtime.OutputSpec((3, 4), "float32")]
+    found = library.infer("ScaleAdd", [X], out_dtype=["int32"])
+    assert found == [runtime.OutputSpec((3, 4), "int32")]
+    # No combination of these inputs has this one.
+    found = library.infer("ScaleAdd", [X], out_dtype=["float16"])
+    assert found == [runtime.OutputSpec((3, 4), "float32")]
+
+
 # What TilingFunc does for a scale, and what is said of it. The crashes used to end the process.
 CRASHES = {
     100: ("*(volatile int*)8 = 1;", "its tiling function reads or writes memory through a pointer"),

@@ -259,6 +259,8 @@ void BoundCall::infer_dtypes() {
     }
     outputs_[i].SetDataType(static_cast<ge::DataType>(choices.front()));
   }
+  // The first combination with these inputs need not be the one that the caller's outputs are of.
+  take_given_dtypes();
 }
 
 /// As by aclnn, where nothing is inferred and the tensors that are passed choose the kernel.
