@@ -45,6 +45,8 @@ class TensorSpec:
     """Inputs only: the name or the length of each axis, where the prototype says it; `...` first
     stands for any number of further ones. Of a list the first is how many tensors it has, before
     their own axes; or it is `...`, the axes of which each has its own."""
+    is_scalar: bool = False
+    """Inputs of OpDefs only: whether it is one number, which aclnn functions take as a scalar."""
 
     @property
     def is_list(self) -> bool:

@@ -336,8 +336,12 @@ def _choices(
         if tensor.name in read:
             length = LIST_LENGTH if read[tensor.name] == "numbers" else lengths.get(tensor.name, 1)
             fixed[tensor.name] = (length,)
+        elif tensor.name not in used and tensor.param_type == "optional":
+            fixed[tensor.name] = None
+        elif tensor.is_scalar:
+            fixed[tensor.name] = (1,)
         elif tensor.name not in used:
-            fixed[tensor.name] = None if tensor.param_type == "optional" else shape
+            fixed[tensor.name] = shape
     free = [tensor.name for tensor in spec.inputs if tensor.name not in fixed][1:]
     last = shape[-1]
     options = dict.fromkeys(

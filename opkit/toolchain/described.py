@@ -213,6 +213,7 @@ def _operator(entry: Mapping[str, Any], *, soc_config: str, source: Path) -> Des
             param_type=param["param_type"],
             dtypes=tuple(column[index][0] for column in columns),
             formats=tuple(column[index][1] for column in columns),
+            is_scalar=param["scalar_kind"] == 1,
         )
         for index, param in enumerate((*inputs, *outputs))
     ]

@@ -255,6 +255,55 @@ def test_a_wrong_host_function_is_named(build_artifact, host_text, old, new, mes
         runtime.open(folder).run("ScaleAdd", [X])
 
 
+@pytest.mark.parametrize("missing", ["GetInputShape(2)", "GetAttrs()->GetInt(1)"])
+def test_an_inference_that_looks_for_what_its_operator_has_not_leaves_the_shape_to_the_caller(
+    build_artifact, host_text, missing
+) -> None:
+    # Each such call was refused, though on the chip the tensors that are passed decide.
+    infer = "*context->GetOutputShape(0) = *context->GetInputShape(0);"
+    fails = f"{infer} if (context->{missing} == nullptr) return ge::GRAPH_FAILED;"
+    library = runtime.open(build_artifact(changed(host_text, infer, fails)))
+    with pytest.raises(UsageError, match=r"InferShape .* does not list: give its shape with"):
+        library.run("ScaleAdd", [X])
+    (y,) = library.run("ScaleAdd", [X], out_shape=(3, 4))
+    np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_an_inference_that_refuses_what_it_is_given_is_heard_whatever_the_caller_has(
+    build_artifact, host_text
+) -> None:
+    infer = "*context->GetOutputShape(0) = *context->GetInputShape(0);"
+    fails = f"{infer} if (context->GetInputShape(1) == nullptr) return ge::GRAPH_FAILED;"
+    # What else asks past the last input, such as the other inference, makes no difference.
+    types = "context->SetOutputDataType(0, context->GetInputDataType(0));"
+    asks = f"{types} if (context->GetInputDataType(2) != ge::DT_UNDEFINED) return ge::GRAPH_FAILED;"
+    host = changed(changed(host_text, infer, fails), types, asks)
+    library = runtime.open(build_artifact(host))
+    with pytest.raises(UsageError, match="its InferShape function failed;"):
+        library.run("ScaleAdd", [X], out_shape=(3, 4))
+    (y,) = library.run("ScaleAdd", [X, X])
+    np.testing.assert_array_equal(y, 3 * X)
+
+
+def test_without_inference_the_callers_type_chooses_among_combinations_of_the_same_inputs(
+    build_artifact, host_text
+) -> None:
+    # The first one with these inputs ran whatever the caller asked for, and told its own type.
+    host = changed(host_text, ".SetInferDataType(ge::InferDataType)", "")
+    host = changed(
+        host, "static graphStatus InferDataType(", "[[maybe_unused]] graphStatus Unused("
+    )
+    inputs = ".DataType({ge::DT_FLOAT, ge::DT_INT32})\n        .Format"
+    host = changed(host, inputs, inputs.replace("DT_INT32", "DT_FLOAT"))
+    library = runtime.open(build_artifact(host))
+    assert library.infer("ScaleAdd", [X]) == [runtime.OutputSpec((3, 4), "float32")]
+    found = library.infer("ScaleAdd", [X], out_dtype=["int32"])
+    assert found == [runtime.OutputSpec((3, 4), "int32")]
+    # No combination of these inputs has this one.
+    found = library.infer("ScaleAdd", [X], out_dtype=["float16"])
+    assert found == [runtime.OutputSpec((3, 4), "float32")]
+
+
 # What TilingFunc does for a scale, and what is said of it. The crashes used to end the process.
 CRASHES = {
     100: ("*(volatile int*)8 = 1;", "its tiling function reads or writes memory through a pointer"),

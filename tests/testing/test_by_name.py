@@ -793,3 +793,13 @@ def test_what_is_cast_to_a_narrow_type_may_saturate() -> None:
     cases = project_cases(project, golden=None)
     assert run_cases(project, cases, library=Saturates(0), golden=None).passed
     assert not run_cases(project, cases, library=Saturates(1), golden=None).passed
+
+
+def test_what_an_opdef_calls_a_scalar_has_one_element() -> None:
+    # It had the others' shape, of which such a kernel reads the first element for all.
+    pytest.importorskip("torch")
+    spec = operator("AxpyV2", "x1 x2 alpha bias?")
+    number, unread = (replace(tensor, is_scalar=True) for tensor in spec.inputs[2:])
+    spec = replace(spec, inputs=(*spec.inputs[:2], number, unread))
+    for case in library_cases(spec, "x1 + alpha * x2"):
+        assert case.shapes == (case.shape, case.shape, (1,), None)

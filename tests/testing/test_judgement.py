@@ -63,6 +63,11 @@ def test_an_output_of_another_type_than_the_case_is_told(scale: OpSpec) -> None:
     case = replace(make_case(scale, (31,), variant=variant), golden="factor * x")
     reference = find_reference(case, scale, None, wants_second=False)
     assert reference is not None
-    wide = [np.zeros(31, np.float32)]
-    with pytest.raises(PrecisionError, match="is float32, the case is one of bfloat16"):
-        judge(reference, make_inputs(case), wide, find_standard("conditioned"))
+    # Numbers of half precision would be read as others of 16 bits, or pass for what was asked for.
+    for other in (np.float32, np.float16):
+        told = f"is {np.dtype(other)}, the case is one of bfloat16"
+        with pytest.raises(PrecisionError, match=told):
+            judge(
+                *(reference, make_inputs(case), [np.zeros(31, other)]),
+                find_standard("conditioned"),
+            )

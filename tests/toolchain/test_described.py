@@ -45,3 +45,10 @@ def test_a_format_that_does_not_exist_is_an_error() -> None:
     """It became ND, and so did what was meant."""
     with pytest.raises(BuildError, match="x has the format 9999"):
         parse_description(document(formats=[9999]), soc_config="ascend910b", source=Path("t.cpp"))
+
+
+@pytest.mark.parametrize(("kind", "is_scalar"), [(0, False), (1, True), (2, False)])
+def test_a_scalar_is_one_number_and_a_list_of_them_is_not(kind: int, is_scalar: bool) -> None:
+    text = document(scalar_kind=kind)
+    found = parse_description(text, soc_config="ascend910b", source=Path("twice.cpp"))
+    assert found.operators[0].spec.inputs[0].is_scalar is is_scalar

@@ -259,6 +259,8 @@ void BoundCall::infer_dtypes() {
     }
     outputs_[i].SetDataType(static_cast<ge::DataType>(choices.front()));
   }
+  // The first combination with these inputs need not be the one that the caller's outputs are of.
+  take_given_dtypes();
 }
 
 /// As by aclnn, where nothing is inferred and the tensors that are passed choose the kernel.
@@ -322,9 +324,16 @@ std::string BoundCall::advice(size_t output) const {
 void BoundCall::infer_shapes() {
   if (entry_.infer_shape != nullptr) {
     gert::InferShapeContext context(node_.get());
+    const size_t asked_before = asked_past_last();
     const uint32_t status = call_host(entry_.type, "InferShape", entry_.infer_shape, &context);
-    if (status != ge::GRAPH_SUCCESS) fail_here("its InferShape function failed" + logged_reason());
-    take_shapes_of_idle_inference();
+    if (status == ge::GRAPH_SUCCESS) {
+      take_shapes_of_idle_inference();
+    } else if (asked_past_last() == asked_before) {
+      fail_here("its InferShape function failed" + logged_reason());
+    } else {
+      // One that looks for what its operator has not says nothing of this call; on the chip the tensors count.
+      take_shapes_of_failed_inference();
+    }
   } else {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Param& param = output_param(i);
@@ -370,6 +379,17 @@ void BoundCall::infer_shapes() {
     }
     set_shape(outputs_[i], shape);
   }
+}
+
+void BoundCall::take_shapes_of_failed_inference() {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!gives_shape(i)) {
+      fail_here("its InferShape function failed and asks for an input or attribute that the OpDef does not list: " +
+                advice(i) + logged_reason());
+    }
+    set_shape(outputs_[i], given_shape(i));
+  }
+  clear_log();
 }
 
 void BoundCall::take_shapes_of_idle_inference() {

@@ -76,6 +76,10 @@ class BoundCall {
   void count_outputs(const opkit_call& call);
   void choose_column();
   void infer_shapes();
+  /// The caller's shapes, of all outputs; fails without them.
+  void take_shapes_of_failed_inference();
+  /// How often host functions have asked for what the operator has not.
+  size_t asked_past_last() const { return node_->asked_past_last() + attrs_.attrs().asked_past_last(); }
   /// Where InferShape does nothing, the caller's shapes count.
   void take_shapes_of_idle_inference();
   void infer_dtypes();

@@ -54,6 +54,7 @@ class ComputeNodeInfo {
   const RuntimeAttrs* GetAttrs() const { return state_.attrs; }
 
   const AnchorInstanceInfo* GetInputInstanceInfo(size_t ir_index) const {
+    asks_for(ir_index);
     return ir_index < state_.ir_input_count ? &state_.ir_inputs[ir_index] : nullptr;
   }
   const AnchorInstanceInfo* GetOutputInstanceInfo(size_t ir_index) const {
@@ -69,7 +70,11 @@ class ComputeNodeInfo {
   }
 
   /// The tensor at a plain index; null when there is none.
-  Tensor* input(size_t index) const { return index < state_.input_count ? &state_.inputs[index] : nullptr; }
+  Tensor* input(size_t index) const {
+    if (index < state_.input_count) return &state_.inputs[index];
+    asks_for(index);
+    return nullptr;
+  }
   Tensor* output(size_t index) const { return index < state_.output_count ? &state_.outputs[index] : nullptr; }
 
   /// The `relative`-th tensor of an OpDef input; null when there is none.
@@ -79,8 +84,16 @@ class ComputeNodeInfo {
     return input(info->GetInstanceStart() + relative);
   }
 
+  /// How often host code has asked for an input behind the OpDef's last one.
+  size_t asked_past_last() const { return asked_past_last_; }
+
  private:
+  void asks_for(size_t ir_index) const {
+    if (ir_index >= state_.ir_input_count) ++asked_past_last_;
+  }
+
   State state_;
+  mutable size_t asked_past_last_ = 0;
 };
 
 class ExtendedKernelContext {

@@ -17,7 +17,9 @@ class RuntimeAttrs {
 
   template <typename T>
   const T* GetAttrPointer(size_t index) const {
-    return index < count_ ? static_cast<const T*>(values_[index]) : nullptr;
+    if (index < count_) return static_cast<const T*>(values_[index]);
+    ++asked_past_last_;
+    return nullptr;
   }
 
   const int64_t* GetInt(size_t index) const { return GetAttrPointer<int64_t>(index); }
@@ -35,9 +37,13 @@ class RuntimeAttrs {
   }
   size_t GetAttrNum() const { return count_; }
 
+  /// How often host code has asked for an attribute behind the OpDef's last one.
+  size_t asked_past_last() const { return asked_past_last_; }
+
  private:
   const void* const* values_;
   size_t count_;
+  mutable size_t asked_past_last_ = 0;
 };
 
 }  // namespace gert
