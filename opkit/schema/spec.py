@@ -92,8 +92,9 @@ class OpSpec:
 
     @property
     def variant_count(self) -> int:
-        """Number of supported dtype combinations."""
-        return len(self.inputs[0].dtypes) if self.inputs else len(self.outputs[0].dtypes)
+        """Number of supported dtype combinations; one of an operator without tensors."""
+        tensors = (*self.inputs, *self.outputs)
+        return len(tensors[0].dtypes) if tensors else 1
 
     @property
     def has_formula(self) -> bool:

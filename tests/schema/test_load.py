@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,12 @@ def test_the_article_form_is_one_float16_operator() -> None:
     assert [row.name for row in spec.variant_dtypes(0)] == ["float16", "float16"]
     assert spec.variant_count == 1
     assert spec.has_formula
+
+
+def test_an_operator_without_tensors_has_one_combination() -> None:
+    # One that an OpDef describes may only have attributes.
+    (spec,) = load(PROTOTYPES / "gelu_custom.json")
+    assert replace(spec, inputs=(), outputs=()).variant_count == 1
 
 
 def test_the_msopgen_form_keeps_its_combinations_vertical() -> None:
