@@ -33,6 +33,10 @@ MISUSE = {
         "pipe.InitBuffer(queue, 1, 256); queue.DeQue<half>();",
         "DeQue: the queue is empty",
     ),
+    "dequeue_empty_without_a_type": (
+        "pipe.InitBuffer(queue, 1, 256); queue.DeQue();",
+        "DeQue: the queue is empty",
+    ),
     "never_freed": (
         "pipe.InitBuffer(queue, 1, 256); queue.AllocTensor<half>(); queue.AllocTensor<half>();",
         "all 1 buffers of this queue are in use",
@@ -61,6 +65,14 @@ MISUSE = {
 
 def test_a_queue_used_in_order_runs(compile_kernel) -> None:
     assert compile_kernel(KERNEL % CORRECT)(np.zeros(1)).instructions > 0
+
+
+def test_a_tensor_that_the_kernel_has_leaves_the_queue_without_being_asked_for(
+    compile_kernel,
+) -> None:
+    again = CORRECT.replace("LocalTensor<half> b = queue.DeQue<half>();", "queue.DeQue();")
+    again = again.replace("FreeTensor(b)", "FreeTensor(a)")
+    assert compile_kernel(KERNEL % again)(np.zeros(1)).instructions > 0
 
 
 @pytest.mark.parametrize("case", MISUSE)

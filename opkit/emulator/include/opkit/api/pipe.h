@@ -62,6 +62,8 @@ class TQueBind {
   LocalTensor<T> DeQue(opkit::Where where = opkit::Where::here()) {
     return tensor<T>(opkit::queue_dequeue(state_, where));
   }
+  /// Of a tensor that the kernel has already. Source: public operators; no document has this form.
+  void DeQue(opkit::Where where = opkit::Where::here()) { opkit::queue_dequeue(state_, where); }
   template <typename T>
   void DeQue(LocalTensor<T>& tensor, opkit::Where where = opkit::Where::here()) {
     tensor = DeQue<T>(where);
