@@ -62,7 +62,7 @@ __global__ __vector__ void first_of_more(GM_ADDR x, GM_ADDR y) {
   AscendC::LocalTensor<float> tile = buffer.Get<float>();
   AscendC::DataCopy(tile, source, READ);
   AscendC::PipeBarrier<PIPE_ALL>();
-  AscendC::DataCopy(target, tile[FIRST], WRITTEN);
+  AscendC::DataCopy(target, tile[BEGIN], WRITTEN);
 }
 
 int main() {
@@ -72,10 +72,10 @@ int main() {
   aclrtMalloc((void**)&x, sizeof in, ACL_MEM_MALLOC_HUGE_FIRST);
   aclrtMalloc((void**)&y, sizeof out, ACL_MEM_MALLOC_HUGE_FIRST);
   aclrtMemcpy(x, sizeof in, in, sizeof in, ACL_MEMCPY_HOST_TO_DEVICE);
-  first_of_more<<<1, nullptr, nullptr>>>(x, y);
+  first_of_more<<<1, nullptr, nullptr>>>((GM_ADDR)x, (GM_ADDR)y);
   if (aclrtSynchronizeStream(nullptr) != ACL_SUCCESS) return 1;
   aclrtMemcpy(out, sizeof out, y, sizeof out, ACL_MEMCPY_DEVICE_TO_HOST);
-  std::puts(out[0] == (FIRST == 0 ? 7 : 0) ? "test pass" : "test failed");
+  std::puts(out[0] == (BEGIN == 0 ? 7 : 0) ? "test pass" : "test failed");
 }
 """
 
@@ -96,7 +96,7 @@ def test_a_read_behind_an_allocation_is_told_and_passes_where_nothing_comes_of_i
     tmp_path: Path, read: int, first: int, written: int, verdict: str
 ) -> None:
     source = BEHIND
-    for name, value in {"READ": read, "FIRST": first, "WRITTEN": written}.items():
+    for name, value in {"READ": read, "BEGIN": first, "WRITTEN": written}.items():
         source = source.replace(name, str(value))
     (tmp_path / "behind.asc").write_text(source)
     (outcome,) = outcomes(tmp_path).values()
