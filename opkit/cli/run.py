@@ -103,6 +103,7 @@ def command(
         return
     options = {
         **{"chip": name, "threads": threads, "poison": int(poison), "seed": seed},
+        # Left out where it says nothing: programs of an earlier opkit know no such option.
         "chip_bounds": int(chip_bounds) or None,
         **runtime.timeout_option(timeout),
     }

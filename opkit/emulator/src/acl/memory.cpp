@@ -49,12 +49,13 @@ std::vector<GmRange> named_ranges(const std::map<uint64_t, Allocation>& allocati
 
 }  // namespace
 
-void* Memory::allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is_followed, Room room) {
+void* Memory::allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is_followed) {
   if (bytes > UINT64_MAX / 2) return nullptr;
   Allocation allocation;
   allocation.bytes = bytes;
   allocation.usable_bytes = round_up(bytes, kDataBlock);
-  allocation.page_bytes = room == Room::Page ? round_up(bytes, kDevicePage) : allocation.usable_bytes;
+  const bool has_page = Device::get().config().chip_bounds;
+  allocation.page_bytes = has_page ? round_up(bytes, kDevicePage) : allocation.usable_bytes;
   // The end of the allocation lies as near to the guard page behind it as its alignment allows.
   const uint64_t inner = round_up(round_up(allocation.page_bytes, kAlignment), kPage);
   allocation.mapping_bytes = inner + 2 * kPage;
@@ -68,7 +69,7 @@ void* Memory::allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is
   }
   allocation.begin = inner_begin + inner - round_up(allocation.page_bytes, kAlignment);
   const uint64_t end = allocation.begin + allocation.usable_bytes;
-  allocation.red_zone = room == Room::Page ? kPageRest : kRedZone;
+  allocation.red_zone = has_page ? kPageRest : kRedZone;
   std::memset(reinterpret_cast<void*>(inner_begin), allocation.red_zone, allocation.begin - inner_begin);
   std::memset(reinterpret_cast<void*>(end), allocation.red_zone, inner_begin + inner - end);
   if (fill) std::memset(reinterpret_cast<void*>(allocation.begin), *fill, allocation.usable_bytes);

@@ -30,9 +30,6 @@ struct Allocation {
   std::shared_ptr<WrittenBits> written;  ///< device, under checks: what was written, and whether anything was touched
 };
 
-/// What a kernel may read of an allocation: what rounds it up to whole data blocks, or to a page of the chip's.
-enum class Room : uint8_t { Blocks, Page };
-
 enum class Side : uint8_t { Unknown, Device, Host, Freed };
 
 /// Device memory is mapped between two guard pages, each allocation by itself; what was freed stays reserved, so that a
@@ -40,7 +37,7 @@ enum class Side : uint8_t { Unknown, Device, Host, Freed };
 class Memory {
  public:
   /// Null when the host has no memory left.
-  void* allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is_followed, Room room);
+  void* allocate_device(size_t bytes, std::optional<uint8_t> fill, bool is_followed);
   void* allocate_host(size_t bytes);
   aclError free_device(void* pointer);
   aclError free_host(void* pointer);

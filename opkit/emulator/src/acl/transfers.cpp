@@ -31,9 +31,7 @@ aclError allocate_device(void** pointer, size_t size, aclrtMemMallocPolicy polic
   }
   const opkit::CheckOptions* checks = opkit::running_checks();
   const bool is_followed = checks != nullptr && (checks->init || checks->unused);
-  const opkit::DeviceConfig config = opkit::Device::get().config();
-  const Room room = config.chip_bounds ? Room::Page : Room::Blocks;
-  *pointer = runtime.memory.allocate_device(size, config.fill(), is_followed, room);
+  *pointer = runtime.memory.allocate_device(size, opkit::Device::get().config().fill(), is_followed);
   if (*pointer != nullptr) return ACL_SUCCESS;
   return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, function, "there is no room for %llu bytes", static_cast<ull>(size));
 }

@@ -23,10 +23,8 @@ const char* refuse(const opkit_twin_launch& launch, const std::string& reason) {
 void* opkit_twin_allocate(size_t size_bytes) {
   opkit::acl::Runtime& runtime = opkit::acl::Runtime::get();
   const std::lock_guard<std::recursive_mutex> guard(runtime.lock);
-  const bool has_page = opkit::Device::get().config().chip_bounds;
-  const opkit::acl::Room room = has_page ? opkit::acl::Room::Page : opkit::acl::Room::Blocks;
   // Not followed: the host writes it without telling anybody.
-  return runtime.memory.allocate_device(size_bytes, uint8_t{0}, false, room);
+  return runtime.memory.allocate_device(size_bytes, uint8_t{0}, false);
 }
 
 void opkit_twin_free(void* pointer) {

@@ -35,6 +35,11 @@ inline uint8_t repeat_stride(uint16_t blocks, Where where) {
   return static_cast<uint8_t>(blocks);
 }
 
+inline AscendC::UnaryRepeatParams unary_strides(uint16_t dst_block, uint16_t src_block, uint16_t dst_repeat,
+                                                uint16_t src_repeat, Where where) {
+  return {dst_block, src_block, repeat_stride(dst_repeat, where), repeat_stride(src_repeat, where)};
+}
+
 inline Operand ub_bytes(const void* address) { return ub_operand(static_cast<const uint8_t*>(address)); }
 inline Operand gm_bytes(const void* address) { return gm_operand(static_cast<const uint8_t*>(address)); }
 
@@ -119,9 +124,7 @@ OPKIT_BUILTIN_BINARY(vmin, Min)
                    uint16_t dstRepeatStride, uint16_t srcRepeatStride, opkit::Where where = opkit::Where::here()) { \
     AscendC::function<T, false>(                                                                                    \
         opkit::ub_tensor(dst), opkit::ub_tensor(src), scalar, AscendC::MASK_PLACEHOLDER, repeat,                    \
-        AscendC::UnaryRepeatParams(dstBlockStride, srcBlockStride, opkit::repeat_stride(dstRepeatStride, where),    \
-                                   opkit::repeat_stride(srcRepeatStride, where)),                                   \
-        where);                                                                                                     \
+        opkit::unary_strides(dstBlockStride, srcBlockStride, dstRepeatStride, srcRepeatStride, where), where);      \
   }
 OPKIT_BUILTIN_SCALAR(vadds, Adds)
 OPKIT_BUILTIN_SCALAR(vmuls, Muls)

@@ -14,9 +14,7 @@
                   #name ": this chip does not convert so; see `opkit isa Cast`");                                      \
     AscendC::Cast<D, S, false>(                                                                                        \
         opkit::ub_tensor(dst), opkit::ub_tensor(src), AscendC::RoundMode::mode, uint64_t{0}, repeat,                   \
-        AscendC::UnaryRepeatParams(dstBlockStride, srcBlockStride, opkit::repeat_stride(dstRepeatStride, where),       \
-                                   opkit::repeat_stride(srcRepeatStride, where)),                                      \
-        where);                                                                                                        \
+        opkit::unary_strides(dstBlockStride, srcBlockStride, dstRepeatStride, srcRepeatStride, where), where);         \
   }
 // Without a letter: what RoundMode::CAST_NONE says. The page says that it is the r.
 #define OPKIT_BUILTIN_ROUNDED(name, D, S)          \

@@ -96,9 +96,7 @@ inline int64_t get_rsvd_cnt() { return static_cast<int64_t>(opkit::gather_mask_c
                               opkit::Where where = opkit::Where::here()) {                                          \
     AscendC::Compares<T, uint8_t, false>(                                                                           \
         opkit::ub_tensor(dst), opkit::ub_tensor(src0), src1, AscendC::CMPMODE::mode, uint64_t{0}, repeat,           \
-        AscendC::UnaryRepeatParams(dstBlockStride, srcBlockStride, opkit::repeat_stride(dstRepeatStride, where),    \
-                                   opkit::repeat_stride(srcRepeatStride, where)),                                   \
-        where);                                                                                                     \
+        opkit::unary_strides(dstBlockStride, srcBlockStride, dstRepeatStride, srcRepeatStride, where), where);      \
   }                                                                                                                 \
   template <typename T>                                                                                             \
   inline void vcmp_##suffix(T* src0, T* src1, uint8_t, uint8_t dstBlockStride, uint8_t src0BlockStride,             \

@@ -12,9 +12,8 @@
 #define OPKIT_C_API_BINARY_STRIDES                                                                           \
   uint8_t dst_block_stride, uint8_t src0_block_stride, uint8_t src1_block_stride, uint8_t dst_repeat_stride, \
       uint8_t src0_repeat_stride, uint8_t src1_repeat_stride
-#define OPKIT_C_API_UNARY_PARAMS                                                                                 \
-  AscendC::UnaryRepeatParams(dst_block_stride, src_block_stride, opkit::repeat_stride(dst_repeat_stride, where), \
-                             opkit::repeat_stride(src_repeat_stride, where))
+#define OPKIT_C_API_UNARY_PARAMS \
+  opkit::unary_strides(dst_block_stride, src_block_stride, dst_repeat_stride, src_repeat_stride, where)
 #define OPKIT_C_API_BINARY_PARAMS                                                                        \
   AscendC::BinaryRepeatParams(dst_block_stride, src0_block_stride, src1_block_stride, dst_repeat_stride, \
                               src0_repeat_stride, src1_repeat_stride)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "opkit/api/half.h"
 #include "opkit/host/abi.h"
@@ -55,13 +56,6 @@ inline uint32_t size_bytes(ScalarType type) {
   return 0;
 }
 
-/// A number in the member that its type's values lie in.
-template <typename Number>
-ScalarNum scalar_num(ScalarType type, Number number) {
-  if (is_float(type)) return ScalarNum(static_cast<float>(number));
-  return ScalarNum(static_cast<int64_t>(number));
-}
-
 }  // namespace detail
 
 struct ScalarVar {
@@ -69,12 +63,12 @@ struct ScalarVar {
   ScalarNum scalar_num;
 
   ScalarVar() = default;
-  ScalarVar(ScalarType type, uint64_t num) : scalar_type(type), scalar_num(detail::scalar_num(type, num)) {}
-  ScalarVar(ScalarType type, int64_t num) : scalar_type(type), scalar_num(detail::scalar_num(type, num)) {}
-  ScalarVar(ScalarType type, int num) : scalar_type(type), scalar_num(detail::scalar_num(type, num)) {}
-  ScalarVar(ScalarType type, unsigned int num) : scalar_type(type), scalar_num(detail::scalar_num(type, num)) {}
-  ScalarVar(ScalarType type, float num) : scalar_type(type), scalar_num(detail::scalar_num(type, num)) {}
-  ScalarVar(ScalarType type, double num) : scalar_type(type), scalar_num(detail::scalar_num(type, num)) {}
+  /// The number lies in the member that values of its type are in.
+  template <typename Number, typename = std::enable_if_t<std::is_arithmetic_v<Number>>>
+  ScalarVar(ScalarType type, Number num)
+      : scalar_type(type),
+        scalar_num(detail::is_float(type) ? ScalarNum(static_cast<float>(num)) : ScalarNum(static_cast<int64_t>(num))) {
+  }
   bool operator==(const ScalarVar& other) const {
     if (scalar_type != other.scalar_type) return false;
     return detail::is_float(scalar_type) ? scalar_num.value_f32 == other.scalar_num.value_f32
