@@ -38,15 +38,20 @@ from opkit.compat.scan import LATER_FOLDER
 from opkit.compat.texts import read_text
 from opkit.compat.unit_verdict import comparisons, failed_script
 from opkit.errors import BuildError, OpkitError, UsageError
+from opkit.schema import camel_case
 from opkit.toolchain import (
+    LIST_TEMPLATES,
     HostDescription,
     Project,
     Tree,
     chip_macros,
     find_library,
     host_description,
+    is_kernel_template,
     is_operator_for,
     load_project,
+    plain_code,
+    twin_entry,
 )
 
 __all__ = [
@@ -72,6 +77,8 @@ _MAIN = re.compile(r"\bint(?:32_t)?\s+main\s*\(")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _TILING_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+GET_TILING_DATA", re.MULTILINE)
 _STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{")
+_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_DECLARED = re.compile(r'\bextern\s+"C"[^;{}()]*\b(\w+)\s*\(([^()]*)\)\s*;')
 _PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.MULTILINE)
 _FAILED = re.compile(r"^\[  FAILED  \] (\S+)(?: \(\d+ ms\))?$", re.MULTILINE)
 # As GoogleTest tells of it, or the C++ library where nothing catches it.
@@ -326,9 +333,7 @@ class _Attempt:
         options = project.tree.kernel_options("ALL", soc_config=chip.soc_config)
         headers = [test.folder, *(library.root / folder for folder in _SHARED_HEADERS)]
         includes = [*headers, *self.includes]
-        # A test that includes the kernel's source has the kernel.
-        kernels = [] if kernel in _own_headers(test) else [str(self._kernel_unit(kernel))]
-        return [
+        compiled = [
             *self.compiler,
             f"--npu-arch={chip.npu_arch}",
             *chip_macros(chip),
@@ -345,6 +350,11 @@ class _Attempt:
             # The library's own build begins every source with a generated header, which has it.
             *("-include", "cstdint"),
             *(word for path in first for word in ("-include", str(path))),
+        ]
+        # A test that includes the kernel's source has the kernel.
+        kernels = [] if kernel in _own_headers(test) else [str(self._kernel_unit(kernel, compiled))]
+        return [
+            *compiled,
             *kernels,
             *map(str, (*test.sources, *shared, *common)),
             *(_linked(described.library) if common and described else ()),
@@ -400,10 +410,27 @@ class _Attempt:
         chosen = [op for op in names if _same(op, self.test.operator)] or names[:1]
         return described.tiling_text(chosen[0]) if chosen else ("", None)
 
-    def _kernel_unit(self, kernel: Path) -> Path:
-        """Return a source that compiles the kernel with the numbers of types and formats."""
-        unit = self.place / f"{self.test.operator}_kernel.cpp"
-        unit.write_text(f'#include "opkit/kernel_constants.h"\n#include "{kernel}"\n', "utf-8")
+    def _kernel_unit(self, kernel: Path, compiled: Sequence[str]) -> Path:
+        """Return a source that compiles the kernel with the numbers of types and formats.
+
+        Args:
+            compiled: the words that compile it, without a source.
+        """
+        name = self.test.operator
+        unit = self.place / f"{name}_kernel.cpp"
+        source = f'#include "opkit/kernel_constants.h"\n#include "{kernel}"\n'
+        unit.write_text(source, "utf-8")
+        arguments = _plain_arguments(self.test)
+        if arguments is None or not is_kernel_template(plain_code(read_text(kernel)), name):
+            return unit
+        listing = self.place / f"{name}_kernel.txt"
+        words = ("-E", "-P", f"-D{LIST_TEMPLATES}", str(unit), "-o", str(listing))
+        if self._run((*compiled, *words), self.place).code != 0:
+            # Compiling it tells why.
+            return unit
+        text = listing.read_text(encoding="utf-8", errors="replace")
+        before, behind = twin_entry(text, kernel=name, op=camel_case(name), arguments=arguments)
+        unit.write_text(f"{before}{source}{behind}", "utf-8")
         return unit
 
 
@@ -419,6 +446,15 @@ def _common_sources(test: UnitTest, common: Path) -> tuple[Path, ...]:
                     found[path] = None
                     waiting.append(path)
     return tuple(path for path in found if path.suffix == ".cpp")
+
+
+def _plain_arguments(test: UnitTest) -> int | None:
+    """Return how many arguments the kernel has as a function of C that the tests declare."""
+    for path in test.sources:
+        for name, parameters in _DECLARED.findall(_C_COMMENT.sub(" ", read_text(path))):
+            if name == test.operator:
+                return len(parameters.split(","))
+    return None
 
 
 def _linked(library: Path | None) -> tuple[str, ...]:

@@ -184,6 +184,47 @@ def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path:
     assert (code, row["verdict"], row["cause"]) == (1, "unverified", "runs no test")
 
 
+TEMPLATE = """
+#include "ascendc/host_api/tiling/template_argument.h"
+ASCENDC_TPL_ARGS_DECL(Shift, ASCENDC_TPL_UINT_DECL(doubled, 1, ASCENDC_TPL_UI_LIST, 0, 1));
+ASCENDC_TPL_SEL(ASCENDC_TPL_ARGS_SEL(ASCENDC_TPL_UINT_SEL(doubled, ASCENDC_TPL_UI_LIST, 0, 1)));
+template <uint32_t doubled>
+__global__ __aicore__ void shift("""
+
+
+@pytest.mark.slow
+def test_a_kernel_template_that_the_tests_declare_as_a_function_is_chosen_by_the_tiling_key(
+    tmp_path: Path,
+) -> None:
+    # It did not link: "shift is declared but nowhere defined".
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    kernel = root / "math/shift/op_kernel/shift.cpp"
+    text = kernel.read_text()
+    entry, by = 'extern "C" __global__ __aicore__ void shift(', "(data.by)"
+    assert entry in text and by in text
+    text = text.replace(entry, TEMPLATE).replace(by, "(doubled ? data.by + data.by : data.by)")
+    kernel.write_text(text.partition("#ifndef __CCE_KT_TEST__")[0])
+    source = root / "math/shift/tests/ut/op_kernel/test_shift.cpp"
+    test = source.read_text()
+    call, shifted = "ICPU_RUN_KF(", "counted(x, y, MOST, 3)"
+    assert call in test and shifted in test
+
+    def run(key: int, by: int) -> dict[str, object]:
+        chosen = test.replace(call, f"ICPU_SET_TILING_KEY({key});\n  {call}")
+        source.write_text(chosen.replace(shifted, f"counted(x, y, MOST, {by})"))
+        done = CliRunner().invoke(command, [str(root), "--unit-tests", "--json"])
+        (row,) = json.loads(done.stdout)["unit_tests"]
+        return dict(row)
+
+    for key, by in ((0, 3), (1, 6)):
+        row = run(key, by)
+        assert (row["verdict"], row["tests"], row["compared"]) == ("pass", 1, 1), row
+    row = run(2, 3)
+    assert row["verdict"] == "fault"
+    assert "shift: no instance of the kernel has the tiling key that is set" in str(row["cause"])
+
+
 TILED_H = """
 #pragma once
 #include "op_tiling_context_builder.h"
