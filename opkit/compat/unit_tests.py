@@ -79,6 +79,8 @@ _TILING_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+GET_TILING_DATA", re.MULT
 _STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{")
 _C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _DECLARED = re.compile(r'\bextern\s+"C"[^;{}()]*\b(\w+)\s*\(([^()]*)\)\s*;')
+_ENTRY = re.compile(r"\b__global__\b[^;{}()]*\b(\w+)\s*\(")
+_WORD = re.compile(r"\w+")
 _PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.MULTILINE)
 _FAILED = re.compile(r"^\[  FAILED  \] (\S+)(?: \(\d+ ms\))?$", re.MULTILINE)
 # As GoogleTest tells of it, or the C++ library where nothing catches it.
@@ -351,8 +353,7 @@ class _Attempt:
             *("-include", "cstdint"),
             *(word for path in first for word in ("-include", str(path))),
         ]
-        # A test that includes the kernel's source has the kernel.
-        kernels = [] if kernel in _own_headers(test) else [str(self._kernel_unit(kernel, compiled))]
+        kernels = [str(self._kernel_unit(kernel, compiled))] if _calls(test, kernel) else []
         return [
             *compiled,
             *kernels,
@@ -446,6 +447,26 @@ def _common_sources(test: UnitTest, common: Path) -> tuple[Path, ...]:
                     found[path] = None
                     waiting.append(path)
     return tuple(path for path in found if path.suffix == ".cpp")
+
+
+def _calls(test: UnitTest, kernel: Path) -> bool:
+    """Whether the tests need the kernel's source beside theirs.
+
+    They do not where they include it, nor where they name none of its functions: kernels of their
+    own around its headers then take its place, and its macros of types need not be there.
+    """
+    own = _own_headers(test)
+    if kernel in own:
+        return False
+    entries = set(_ENTRY.findall(plain_code(read_text(kernel))))
+    beside = (path for path in own if test.folder in path.parents)
+    words = {
+        word
+        for path in (*test.sources, *beside)
+        for word in _WORD.findall(plain_code(read_text(path)))
+    }
+    # Macros may make a kernel that names no function.
+    return not entries or not words.isdisjoint({*entries, test.operator})
 
 
 def _plain_arguments(test: UnitTest) -> int | None:

@@ -149,6 +149,22 @@ def test_a_kernel_that_the_tests_include_comes_once(tmp_path: Path) -> None:
     assert first[0] == "cstdint" and not any(name.endswith(".cpp") for name in first)
 
 
+def test_a_kernel_that_the_tests_do_not_name_is_not_compiled(tmp_path: Path) -> None:
+    # Kernels of the tests' own around its headers need no macros of its types: it did not compile.
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    source = root / "math/shift/tests/ut/op_kernel/test_shift.cpp"
+    assert any(word.endswith("shift_kernel.cpp") for word in command_of(root, tmp_path / "before"))
+    text = source.read_text()
+    declared, called = "void shift(", "ICPU_RUN_KF(shift,"
+    assert declared in text and called in text
+    text = text.replace(declared, "void own_shift(").replace(called, "ICPU_RUN_KF(own_shift,")
+    source.write_text(f'{text}// shift("shift")\n')
+    argv = command_of(root, tmp_path / "after")
+    assert any(word.endswith("test_shift.cpp") for word in argv)
+    assert not any(word.endswith("shift_kernel.cpp") for word in argv)
+
+
 @pytest.mark.slow
 def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path: Path) -> None:
     root = tmp_path / "library"
