@@ -71,6 +71,7 @@ _KEYED_CASE = re.compile(r"\bAddOpsTestCase\s*\(([^)]*)\)")
 _KEYS = ("OP_NAME", "SOC_VERSION", "OTHER_COMPILE_OPTIONS", "TILING_SRC_FILES", "UT_SRC_FILES")
 _COMMENT = re.compile(r"#[^\n]*")
 # What a test's CMakeLists.txt copies to where its program starts.
+_HERE = "${CMAKE_CURRENT_SOURCE_DIR}"
 _OWN_FILE = re.compile(r"\$\{CMAKE_CURRENT_SOURCE_DIR\}/([\w./-]+)")
 _STARTED_WITH = re.compile(r"\$\{CMAKE_BINARY_DIR\}/tests/ut/op_kernel/([\w.-]+)")
 _MAIN = re.compile(r"\bint(?:32_t)?\s+main\s*\(")
@@ -171,7 +172,11 @@ def find_unit_tests(below: Path) -> tuple[UnitTest, ...]:
                     folder,
                     name,
                     tuple(chips),
-                    tuple(word for text in options for word in text.split()),
+                    tuple(
+                        word.replace(_HERE, str(folder))
+                        for text in options
+                        for word in text.split()
+                    ),
                     bool(chips),
                     sources,
                 )

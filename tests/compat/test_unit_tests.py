@@ -43,6 +43,19 @@ def test_cmake_says_the_chips_and_the_macros() -> None:
     assert test.is_named and not needs_googletest(test)
 
 
+def test_macros_may_name_the_folder_of_the_tests(tmp_path: Path) -> None:
+    # Scripts were started in a folder that is called as the variable.
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    folder = root / "math/shift/tests/ut/op_kernel"
+    cmake = folder / "CMakeLists.txt"
+    text = cmake.read_text()
+    assert "-DMOST=100" in text
+    cmake.write_text(text.replace("-DMOST=100", "-DDATA=${CMAKE_CURRENT_SOURCE_DIR}/data"))
+    (test,) = find_unit_tests(root)
+    assert test.options == ("-DDTYPE_X=float", f"-DDATA={folder}/data")
+
+
 def test_a_case_by_keywords_says_its_sources_too(tmp_path: Path) -> None:
     # A file beside the tests that makes functions of a kernel's template was not compiled.
     root = tmp_path / "library"
