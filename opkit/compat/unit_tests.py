@@ -70,9 +70,9 @@ _CASE = re.compile(r"\bAddOpTestCase\s*\(([^)]*)\)")
 _KEYED_CASE = re.compile(r"\bAddOpsTestCase\s*\(([^)]*)\)")
 _KEYS = ("OP_NAME", "SOC_VERSION", "OTHER_COMPILE_OPTIONS", "TILING_SRC_FILES", "UT_SRC_FILES")
 _COMMENT = re.compile(r"#[^\n]*")
-# What a test's CMakeLists.txt copies to where its program starts.
 _HERE = "${CMAKE_CURRENT_SOURCE_DIR}"
-_OWN_FILE = re.compile(r"\$\{CMAKE_CURRENT_SOURCE_DIR\}/([\w./-]+)")
+# What a test's CMakeLists.txt copies to where its program starts.
+_OWN_FILE = re.compile(re.escape(_HERE) + r"/([\w./-]+)")
 _STARTED_WITH = re.compile(r"\$\{CMAKE_BINARY_DIR\}/tests/ut/op_kernel/([\w.-]+)")
 _MAIN = re.compile(r"\bint(?:32_t)?\s+main\s*\(")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
