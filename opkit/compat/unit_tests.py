@@ -82,6 +82,7 @@ _C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _DECLARED = re.compile(r'\bextern\s+"C"[^;{}()]*\b(\w+)\s*\(([^()]*)\)\s*;')
 _ENTRY = re.compile(r"\b__global__\b[^;{}()]*\b(\w+)\s*\(")
 _WORD = re.compile(r"\w+")
+_GE_TYPE = re.compile(r"\bge::(DT_\w+)")
 _PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.MULTILINE)
 _FAILED = re.compile(r"^\[  FAILED  \] (\S+)(?: \(\d+ ms\))?$", re.MULTILINE)
 # As GoogleTest tells of it, or the C++ library where nothing catches it.
@@ -526,21 +527,36 @@ def _by_key(words: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _type_macros(described: HostDescription | None, test: UnitTest) -> tuple[str, ...]:
-    """Return the macros of the first combination of data types that the OpDef lists."""
+    """Return the macros of the combination of data types that the tests say, else of the first."""
     if described is None:
         return ()
     for entry in described.operators:
         if _same(entry.op, test.operator) and entry.spec.variant_count:
             tensors = (*entry.spec.inputs, *entry.spec.outputs)
+            variants = [entry.spec.variant_dtypes(i) for i in range(entry.spec.variant_count)]
+            text = "\n".join(plain_code(read_text(path)) for path in test.sources)
+            chosen = said_variant(text, [[dtype.ge for dtype in dtypes] for dtypes in variants])
             return tuple(
                 macro
-                for tensor, dtype in zip(tensors, entry.spec.variant_dtypes(0), strict=True)
+                for tensor, dtype in zip(tensors, variants[chosen], strict=True)
                 for macro in (
                     f"-DDTYPE_{tensor.name.upper()}={dtype.kernel}",
                     f"-DORIG_DTYPE_{tensor.name.upper()}={dtype.ge_value}",
                 )
             )
     return ()
+
+
+def said_variant(text: str, variants: Sequence[Sequence[str]]) -> int:
+    """Return which combination the first tiling context of a test has, else 0.
+
+    Args:
+        text: the test, without comments; its context lists inputs, then outputs.
+        variants: `DT_...` names of each combination's inputs and outputs.
+    """
+    said = _GE_TYPE.findall(text)
+    matching = (i for i, names in enumerate(variants) if said[: len(names)] == list(names))
+    return next(matching, 0)
 
 
 def _same(op: str, name: str) -> bool:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from opkit.cli.compat import command
 from opkit.compat import Verdict, find_unit_tests, needs_googletest, try_unit_test
+from opkit.compat.unit_tests import said_variant
 from opkit.errors import UsageError
 
 LIBRARY = Path(__file__).parents[1] / "toolchain" / "data" / "library"
@@ -54,6 +55,16 @@ def test_macros_may_name_the_folder_of_the_tests(tmp_path: Path) -> None:
     cmake.write_text(text.replace("-DMOST=100", "-DDATA=${CMAKE_CURRENT_SOURCE_DIR}/data"))
     (test,) = find_unit_tests(root)
     assert test.options == ("-DDTYPE_X=float", f"-DDATA={folder}/data")
+
+
+def test_a_test_without_macros_is_built_for_the_types_of_its_first_tiling_context() -> None:
+    # The OpDef's first were taken: a kernel of floats read behind the test's halves.
+    variants = [["DT_FLOAT", "DT_FLOAT"], ["DT_FLOAT16", "DT_FLOAT"], ["DT_FLOAT16", "DT_FLOAT16"]]
+    half = "para({{shape, ge::DT_FLOAT16, nd}}, {{shape, ge::DT_FLOAT16, nd}}); ge::DT_FLOAT"
+    assert said_variant(half, variants) == 2
+    assert said_variant("ge::DT_FLOAT16, ge::DT_FLOAT", variants) == 1
+    assert said_variant("ge::DT_INT32, ge::DT_FLOAT", variants) == 0
+    assert said_variant("", variants) == 0
 
 
 def test_a_case_by_keywords_says_its_sources_too(tmp_path: Path) -> None:
