@@ -38,15 +38,20 @@ from opkit.compat.scan import LATER_FOLDER
 from opkit.compat.texts import read_text
 from opkit.compat.unit_verdict import comparisons, failed_script
 from opkit.errors import BuildError, OpkitError, UsageError
+from opkit.schema import camel_case
 from opkit.toolchain import (
+    LIST_TEMPLATES,
     HostDescription,
     Project,
     Tree,
     chip_macros,
     find_library,
     host_description,
+    is_kernel_template,
     is_operator_for,
     load_project,
+    plain_code,
+    twin_entry,
 )
 
 __all__ = [
@@ -65,13 +70,19 @@ _CASE = re.compile(r"\bAddOpTestCase\s*\(([^)]*)\)")
 _KEYED_CASE = re.compile(r"\bAddOpsTestCase\s*\(([^)]*)\)")
 _KEYS = ("OP_NAME", "SOC_VERSION", "OTHER_COMPILE_OPTIONS", "TILING_SRC_FILES", "UT_SRC_FILES")
 _COMMENT = re.compile(r"#[^\n]*")
+_HERE = "${CMAKE_CURRENT_SOURCE_DIR}"
 # What a test's CMakeLists.txt copies to where its program starts.
-_OWN_FILE = re.compile(r"\$\{CMAKE_CURRENT_SOURCE_DIR\}/([\w./-]+)")
+_OWN_FILE = re.compile(re.escape(_HERE) + r"/([\w./-]+)")
 _STARTED_WITH = re.compile(r"\$\{CMAKE_BINARY_DIR\}/tests/ut/op_kernel/([\w.-]+)")
 _MAIN = re.compile(r"\bint(?:32_t)?\s+main\s*\(")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _TILING_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+GET_TILING_DATA", re.MULTILINE)
 _STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{")
+_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_DECLARED = re.compile(r'\bextern\s+"C"[^;{}()]*\b(\w+)\s*\(([^()]*)\)\s*;')
+_ENTRY = re.compile(r"\b__global__\b[^;{}()]*\b(\w+)\s*\(")
+_WORD = re.compile(r"\w+")
+_GE_TYPE = re.compile(r"\bge::(DT_\w+)")
 _PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.MULTILINE)
 _FAILED = re.compile(r"^\[  FAILED  \] (\S+)(?: \(\d+ ms\))?$", re.MULTILINE)
 # As GoogleTest tells of it, or the C++ library where nothing catches it.
@@ -162,7 +173,11 @@ def find_unit_tests(below: Path) -> tuple[UnitTest, ...]:
                     folder,
                     name,
                     tuple(chips),
-                    tuple(word for text in options for word in text.split()),
+                    tuple(
+                        word.replace(_HERE, str(folder))
+                        for text in options
+                        for word in text.split()
+                    ),
                     bool(chips),
                     sources,
                 )
@@ -326,9 +341,7 @@ class _Attempt:
         options = project.tree.kernel_options("ALL", soc_config=chip.soc_config)
         headers = [test.folder, *(library.root / folder for folder in _SHARED_HEADERS)]
         includes = [*headers, *self.includes]
-        # A test that includes the kernel's source has the kernel.
-        kernels = [] if kernel in _own_headers(test) else [str(self._kernel_unit(kernel))]
-        return [
+        compiled = [
             *self.compiler,
             f"--npu-arch={chip.npu_arch}",
             *chip_macros(chip),
@@ -345,6 +358,10 @@ class _Attempt:
             # The library's own build begins every source with a generated header, which has it.
             *("-include", "cstdint"),
             *(word for path in first for word in ("-include", str(path))),
+        ]
+        kernels = [str(self._kernel_unit(kernel, compiled))] if _calls(test, kernel) else []
+        return [
+            *compiled,
             *kernels,
             *map(str, (*test.sources, *shared, *common)),
             *(_linked(described.library) if common and described else ()),
@@ -400,10 +417,27 @@ class _Attempt:
         chosen = [op for op in names if _same(op, self.test.operator)] or names[:1]
         return described.tiling_text(chosen[0]) if chosen else ("", None)
 
-    def _kernel_unit(self, kernel: Path) -> Path:
-        """Return a source that compiles the kernel with the numbers of types and formats."""
-        unit = self.place / f"{self.test.operator}_kernel.cpp"
-        unit.write_text(f'#include "opkit/kernel_constants.h"\n#include "{kernel}"\n', "utf-8")
+    def _kernel_unit(self, kernel: Path, compiled: Sequence[str]) -> Path:
+        """Return a source that compiles the kernel with the numbers of types and formats.
+
+        Args:
+            compiled: the words that compile it, without a source.
+        """
+        name = self.test.operator
+        unit = self.place / f"{name}_kernel.cpp"
+        source = f'#include "opkit/kernel_constants.h"\n#include "{kernel}"\n'
+        unit.write_text(source, "utf-8")
+        arguments = _plain_arguments(self.test)
+        if arguments is None or not is_kernel_template(plain_code(read_text(kernel)), name):
+            return unit
+        listing = self.place / f"{name}_kernel.txt"
+        words = ("-E", "-P", f"-D{LIST_TEMPLATES}", str(unit), "-o", str(listing))
+        if self._run((*compiled, *words), self.place).code != 0:
+            # Compiling it tells why.
+            return unit
+        text = listing.read_text(encoding="utf-8", errors="replace")
+        before, behind = twin_entry(text, kernel=name, op=camel_case(name), arguments=arguments)
+        unit.write_text(f"{before}{source}{behind}", "utf-8")
         return unit
 
 
@@ -419,6 +453,35 @@ def _common_sources(test: UnitTest, common: Path) -> tuple[Path, ...]:
                     found[path] = None
                     waiting.append(path)
     return tuple(path for path in found if path.suffix == ".cpp")
+
+
+def _calls(test: UnitTest, kernel: Path) -> bool:
+    """Whether the tests need the kernel's source beside theirs.
+
+    They do not where they include it, nor where they name none of its functions: kernels of their
+    own around its headers then take its place, and its macros of types need not be there.
+    """
+    own = _own_headers(test)
+    if kernel in own:
+        return False
+    entries = set(_ENTRY.findall(plain_code(read_text(kernel))))
+    beside = (path for path in own if test.folder in path.parents)
+    words = {
+        word
+        for path in (*test.sources, *beside)
+        for word in _WORD.findall(plain_code(read_text(path)))
+    }
+    # Macros may make a kernel that names no function.
+    return not entries or not words.isdisjoint({*entries, test.operator})
+
+
+def _plain_arguments(test: UnitTest) -> int | None:
+    """Return how many arguments the kernel has as a function of C that the tests declare."""
+    for path in test.sources:
+        for name, parameters in _DECLARED.findall(_C_COMMENT.sub(" ", read_text(path))):
+            if name == test.operator:
+                return len(parameters.split(","))
+    return None
 
 
 def _linked(library: Path | None) -> tuple[str, ...]:
@@ -464,21 +527,36 @@ def _by_key(words: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _type_macros(described: HostDescription | None, test: UnitTest) -> tuple[str, ...]:
-    """Return the macros of the first combination of data types that the OpDef lists."""
+    """Return the macros of the combination of data types that the tests say, else of the first."""
     if described is None:
         return ()
     for entry in described.operators:
         if _same(entry.op, test.operator) and entry.spec.variant_count:
             tensors = (*entry.spec.inputs, *entry.spec.outputs)
+            variants = [entry.spec.variant_dtypes(i) for i in range(entry.spec.variant_count)]
+            text = "\n".join(plain_code(read_text(path)) for path in test.sources)
+            chosen = said_variant(text, [[dtype.ge for dtype in dtypes] for dtypes in variants])
             return tuple(
                 macro
-                for tensor, dtype in zip(tensors, entry.spec.variant_dtypes(0), strict=True)
+                for tensor, dtype in zip(tensors, variants[chosen], strict=True)
                 for macro in (
                     f"-DDTYPE_{tensor.name.upper()}={dtype.kernel}",
                     f"-DORIG_DTYPE_{tensor.name.upper()}={dtype.ge_value}",
                 )
             )
     return ()
+
+
+def said_variant(text: str, variants: Sequence[Sequence[str]]) -> int:
+    """Return which combination the first tiling context of a test has, else 0.
+
+    Args:
+        text: the test, without comments; its context lists inputs, then outputs.
+        variants: `DT_...` names of each combination's inputs and outputs.
+    """
+    said = _GE_TYPE.findall(text)
+    matching = (i for i, names in enumerate(variants) if said[: len(names)] == list(names))
+    return next(matching, 0)
 
 
 def _same(op: str, name: str) -> bool:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         compile_kernel,
         open_image,
     )
+    from opkit.toolchain.kernel_templates import LIST_TEMPLATES
     from opkit.toolchain.library_build import (
         OperatorBuild,
         build_operators,
@@ -60,11 +61,13 @@ if TYPE_CHECKING:
     )
     from opkit.toolchain.toolkit import Toolkit
     from opkit.toolchain.tree import Tree
+    from opkit.toolchain.twin_entry import is_kernel_template, twin_entry
     from opkit.toolchain.wheel import build_wheel
 
 __all__ = [
     "CMAKE_DIR",
     "LIBRARY_KINDS",
+    "LIST_TEMPLATES",
     "MODES",
     "OPKIT_COMMAND",
     "WITHOUT_FOLDER",
@@ -101,6 +104,7 @@ __all__ = [
     "home_variables",
     "host_argv",
     "host_description",
+    "is_kernel_template",
     "is_operator_for",
     "load_project",
     "locked",
@@ -116,6 +120,7 @@ __all__ = [
     "run_driver",
     "significant",
     "tokenize",
+    "twin_entry",
 ]
 
 __getattr__ = lazy_names(
@@ -137,6 +142,7 @@ __getattr__ = lazy_names(
             "compile_kernel",
             "open_image",
         ),
+        "kernel_templates": ("LIST_TEMPLATES",),
         "library_build": (
             "OperatorBuild",
             "build_operators",
@@ -169,6 +175,7 @@ __getattr__ = lazy_names(
         ),
         "toolkit": ("Toolkit",),
         "tree": ("Tree",),
+        "twin_entry": ("is_kernel_template", "twin_entry"),
         "wheel": ("build_wheel",),
     },
 )

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from opkit.cli.compat import command
 from opkit.compat import Verdict, find_unit_tests, needs_googletest, try_unit_test
+from opkit.compat.unit_tests import said_variant
 from opkit.errors import UsageError
 
 LIBRARY = Path(__file__).parents[1] / "toolchain" / "data" / "library"
@@ -41,6 +42,29 @@ def test_cmake_says_the_chips_and_the_macros() -> None:
     assert test.options == ("-DDTYPE_X=float", "-DMOST=100")
     assert [path.name for path in test.sources] == ["test_shift.cpp"]
     assert test.is_named and not needs_googletest(test)
+
+
+def test_macros_may_name_the_folder_of_the_tests(tmp_path: Path) -> None:
+    # Scripts were started in a folder that is called as the variable.
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    folder = root / "math/shift/tests/ut/op_kernel"
+    cmake = folder / "CMakeLists.txt"
+    text = cmake.read_text()
+    assert "-DMOST=100" in text
+    cmake.write_text(text.replace("-DMOST=100", "-DDATA=${CMAKE_CURRENT_SOURCE_DIR}/data"))
+    (test,) = find_unit_tests(root)
+    assert test.options == ("-DDTYPE_X=float", f"-DDATA={folder}/data")
+
+
+def test_a_test_without_macros_is_built_for_the_types_of_its_first_tiling_context() -> None:
+    # The OpDef's first were taken: a kernel of floats read behind the test's halves.
+    variants = [["DT_FLOAT", "DT_FLOAT"], ["DT_FLOAT16", "DT_FLOAT"], ["DT_FLOAT16", "DT_FLOAT16"]]
+    half = "para({{shape, ge::DT_FLOAT16, nd}}, {{shape, ge::DT_FLOAT16, nd}}); ge::DT_FLOAT"
+    assert said_variant(half, variants) == 2
+    assert said_variant("ge::DT_FLOAT16, ge::DT_FLOAT", variants) == 1
+    assert said_variant("ge::DT_INT32, ge::DT_FLOAT", variants) == 0
+    assert said_variant("", variants) == 0
 
 
 def test_a_case_by_keywords_says_its_sources_too(tmp_path: Path) -> None:
@@ -149,6 +173,22 @@ def test_a_kernel_that_the_tests_include_comes_once(tmp_path: Path) -> None:
     assert first[0] == "cstdint" and not any(name.endswith(".cpp") for name in first)
 
 
+def test_a_kernel_that_the_tests_do_not_name_is_not_compiled(tmp_path: Path) -> None:
+    # Kernels of the tests' own around its headers need no macros of its types: it did not compile.
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    source = root / "math/shift/tests/ut/op_kernel/test_shift.cpp"
+    assert any(word.endswith("shift_kernel.cpp") for word in command_of(root, tmp_path / "before"))
+    text = source.read_text()
+    declared, called = "void shift(", "ICPU_RUN_KF(shift,"
+    assert declared in text and called in text
+    text = text.replace(declared, "void own_shift(").replace(called, "ICPU_RUN_KF(own_shift,")
+    source.write_text(f'{text}// shift("shift")\n')
+    argv = command_of(root, tmp_path / "after")
+    assert any(word.endswith("test_shift.cpp") for word in argv)
+    assert not any(word.endswith("shift_kernel.cpp") for word in argv)
+
+
 @pytest.mark.slow
 def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path: Path) -> None:
     root = tmp_path / "library"
@@ -182,6 +222,47 @@ def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path:
     source.write_text('#include <cstdio>\nint main() { std::puts("[  PASSED  ] 0 tests."); }\n')
     code, row = run()
     assert (code, row["verdict"], row["cause"]) == (1, "unverified", "runs no test")
+
+
+TEMPLATE = """
+#include "ascendc/host_api/tiling/template_argument.h"
+ASCENDC_TPL_ARGS_DECL(Shift, ASCENDC_TPL_UINT_DECL(doubled, 1, ASCENDC_TPL_UI_LIST, 0, 1));
+ASCENDC_TPL_SEL(ASCENDC_TPL_ARGS_SEL(ASCENDC_TPL_UINT_SEL(doubled, ASCENDC_TPL_UI_LIST, 0, 1)));
+template <uint32_t doubled>
+__global__ __aicore__ void shift("""
+
+
+@pytest.mark.slow
+def test_a_kernel_template_that_the_tests_declare_as_a_function_is_chosen_by_the_tiling_key(
+    tmp_path: Path,
+) -> None:
+    # It did not link: "shift is declared but nowhere defined".
+    root = tmp_path / "library"
+    shutil.copytree(LIBRARY, root)
+    kernel = root / "math/shift/op_kernel/shift.cpp"
+    text = kernel.read_text()
+    entry, by = 'extern "C" __global__ __aicore__ void shift(', "(data.by)"
+    assert entry in text and by in text
+    text = text.replace(entry, TEMPLATE).replace(by, "(doubled ? data.by + data.by : data.by)")
+    kernel.write_text(text.partition("#ifndef __CCE_KT_TEST__")[0])
+    source = root / "math/shift/tests/ut/op_kernel/test_shift.cpp"
+    test = source.read_text()
+    call, shifted = "ICPU_RUN_KF(", "counted(x, y, MOST, 3)"
+    assert call in test and shifted in test
+
+    def run(key: int, by: int) -> dict[str, object]:
+        chosen = test.replace(call, f"ICPU_SET_TILING_KEY({key});\n  {call}")
+        source.write_text(chosen.replace(shifted, f"counted(x, y, MOST, {by})"))
+        done = CliRunner().invoke(command, [str(root), "--unit-tests", "--json"])
+        (row,) = json.loads(done.stdout)["unit_tests"]
+        return dict(row)
+
+    for key, by in ((0, 3), (1, 6)):
+        row = run(key, by)
+        assert (row["verdict"], row["tests"], row["compared"]) == ("pass", 1, 1), row
+    row = run(2, 3)
+    assert row["verdict"] == "fault"
+    assert "shift: no instance of the kernel has the tiling key that is set" in str(row["cause"])
 
 
 TILED_H = """

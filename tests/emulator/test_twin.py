@@ -35,3 +35,15 @@ def test_a_fault_is_an_exception_with_the_report(program: Path) -> None:
     assert done.returncode == 1
     assert "behind the end of an allocation of 128 bytes [MEM-BOUNDS]" in done.stdout
     assert "scale_kernel.cpp:18" in done.stdout
+
+
+def test_headers_of_tests_find_half_in_a_header_of_its_name(tmp_path: Path) -> None:
+    # Data helpers and tiling headers of kernel unit tests include it first, and did not compile.
+    source = tmp_path / "halves.cpp"
+    source.write_text(
+        '#include "kernel_fp16.h"\nusing float16_t = half;\n'
+        "int main() { return float(float16_t(1.5f) + float16_t(0.25f)) == 1.75f ? 0 : 1; }\n"
+    )
+    made = tmp_path / "halves"
+    assert run_guarded(command, ["-D__CCE_KT_TEST__=1", str(source), "-o", str(made)]) == 0
+    assert subprocess.run([made]).returncode == 0
