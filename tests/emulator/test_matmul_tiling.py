@@ -71,6 +71,11 @@ int refused() {
   CALL(SetSingleShape(0));
   CALL(SetSingleRange(16, -1, -1, 32));
   CALL(SetAlignSplit(-2, 0, 0));
+  const auto gm = matmul_tiling::TPosition::GM;
+  CALL(SetBType(gm, CubeFormat::ND, DataType::DT_HIFLOAT8));
+  CALL(SetBType(gm, CubeFormat::ND, DataType::DT_FLOAT8_E8M0));
+  CALL(SetBType(gm, CubeFormat::ND, DataType::DT_FLOAT8_E4M3FN));
+  CALL(SetBType(gm, CubeFormat::ND, DataType::DT_FLOAT4_E2M1));
   CALL(SetFixSplit(24));
   CALL(SetFixSplit(0, 16));
   CALL(SetBufferSpace(1 << 20));
@@ -354,7 +359,7 @@ def test_what_cannot_be_tiled_returns_minus_one_and_says_why(
 
 def test_setters_return_minus_one_for_what_can_never_be_right(solve: Solve) -> None:
     calls = solve()
-    assert len(calls) == 26
+    assert len(calls) == 30
     is_wrong = True
     for call, is_refused in calls.items():
         if call == "allowed":
