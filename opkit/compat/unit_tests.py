@@ -51,6 +51,8 @@ from opkit.toolchain import (
     is_operator_for,
     load_project,
     plain_code,
+    significant,
+    tokenize,
     twin_entry,
 )
 
@@ -78,7 +80,6 @@ _MAIN = re.compile(r"\bint(?:32_t)?\s+main\s*\(")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _TILING_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+GET_TILING_DATA", re.MULTILINE)
 _STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{")
-_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _DECLARED = re.compile(r'\bextern\s+"C"[^;{}()]*\b(\w+)\s*\(([^()]*)\)\s*;')
 _ENTRY = re.compile(r"\b__global__\b[^;{}()]*\b(\w+)\s*\(")
 _WORD = re.compile(r"\w+")
@@ -478,7 +479,8 @@ def _calls(test: UnitTest, kernel: Path) -> bool:
 def _plain_arguments(test: UnitTest) -> int | None:
     """Return how many arguments the kernel has as a function of C that the tests declare."""
     for path in test.sources:
-        for name, parameters in _DECLARED.findall(_C_COMMENT.sub(" ", read_text(path))):
+        code = " ".join(token.text for token in significant(tokenize(read_text(path))))
+        for name, parameters in _DECLARED.findall(code):
             if name == test.operator:
                 return len(parameters.split(","))
     return None
