@@ -441,7 +441,10 @@ class _Build:
             text, default = described.tiling_text(
                 operator.op, without=structs_in(kernel.source, folders_of(tree.kernel_includes))
             )
-            options = tree.kernel_options(operator.op, soc_config=soc_config)
+            options = (
+                *tree.mode_macros(operator.op, soc_config=soc_config),
+                *tree.kernel_options(operator.op, soc_config=soc_config),
+            )
             preambles[operator.op] = KernelPreamble(text, default, options)
             if operator.unsupported is not None:
                 self.notes.append(

@@ -62,6 +62,14 @@ _SET = re.compile(r"\bset\s*\(\s*(\w+)\s+([^)]*)\)")
 _KEYWORD = re.compile(r"[A-Z_]+")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _COMMENT = re.compile(r"#[^\n]*")
+# What a public library's own build scripts do: kernels are compiled once in each of the modes that
+# IMPL_MODE names, separated by commas, each with a macro; the first is what a call takes that asks
+# for none, and the mode of an operator that names none. `optional` stands for no mode.
+_MODE_MACROS = {
+    "high_performance": "-DHIGH_PERFORMANCE=1",
+    "high_precision": "-DHIGH_PRECISION=1",
+}
+_USUAL_MODES = "high_performance,optional"
 # Data types of the graph are told to the engine in files of this name.
 _GRAPH_SOURCES = "op_graph/*_infer*.cpp"
 
@@ -109,6 +117,8 @@ class Tree:
     """Further host options for the operator's own sources, where it shares others."""
     kernel_includes: tuple[str, ...] = ()
     """Include folders of the kernels."""
+    named_modes: tuple[_Named, ...] = ()
+    """The implementation modes of a library's operator, such as `high_performance,optional`."""
 
     def find_kernel(self, op: str, op_file: str | None, *, soc_config: str) -> KernelFile:
         """Return an operator's kernel.
@@ -168,6 +178,17 @@ class Tree:
         ]
         return (*dict.fromkeys(options), *self.kernel_includes)
 
+    def mode_macros(self, op: str, *, soc_config: str) -> tuple[str, ...]:
+        """Return the macro of the mode that a library's kernel is compiled in, if it has one.
+
+        Builds of a library's unit tests define none.
+        """
+        for given in self.named_modes:
+            if given.counts_for(op, soc_config):
+                mode = given.words[0].split(",")[0]
+                return (_MODE_MACROS[mode],) if mode in _MODE_MACROS else ()
+        return ()
+
     def _where(self) -> str:
         if (self.root / _KERNEL).is_dir():
             return f"{_KERNEL}/"
@@ -217,6 +238,7 @@ def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache
     )
     sources = (*own, *library.companion_sources(own, (*own_includes, *includes)))
     kernels, options = list(tree.named_kernels), list(tree.named_options)
+    modes = []
     for text in _cmake_texts(operator):
         for body in _LIBRARY_KERNEL_SOURCES.findall(text):
             given = _keywords(shlex.split(body))
@@ -225,6 +247,7 @@ def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache
                 file = operator / _KERNEL / given["KERNEL_SRC"][0]
                 kernels.append(_Named("ALL", units, (str(file.with_suffix(".cpp")),)))
             options.append(_Named("ALL", units, tuple(given.get("OPTIONS", ()))))
+            modes.append(_Named("ALL", units, tuple(given.get("IMPL_MODE", [_USUAL_MODES]))))
     return replace(
         tree,
         root=library.root,
@@ -237,6 +260,7 @@ def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache
         named_kernels=tuple(kernels),
         named_options=tuple(options),
         kernel_includes=_include_options(library.kernel_includes(operator, cache=cache)),
+        named_modes=(*modes, _Named("ALL", (), (_USUAL_MODES,))),
     )
 
 

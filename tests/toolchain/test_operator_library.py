@@ -265,3 +265,27 @@ def test_cmake_says_which_chips_share_the_tiling_of_another(library: Path) -> No
         assert tree is not None
         assert (tiling in tree.host_sources) == is_taken
     shutil.rmtree(operator)
+
+
+@pytest.mark.parametrize(
+    ("said", "macros"),
+    [
+        ("", ("-DHIGH_PERFORMANCE=1",)),
+        ("add_kernel_sources(COMPUTE_UNITS ascend910b)", ("-DHIGH_PERFORMANCE=1",)),
+        (
+            "add_kernel_sources(COMPUTE_UNITS ascend950 IMPL_MODE optional)",
+            ("-DHIGH_PERFORMANCE=1",),
+        ),
+        ("add_kernel_sources(IMPL_MODE high_precision,optional)", ("-DHIGH_PRECISION=1",)),
+        ("add_kernel_sources(IMPL_MODE optional)", ()),
+    ],
+)
+def test_a_kernel_is_compiled_in_the_mode_that_its_library_uses(
+    library: Path, said: str, macros: tuple[str, ...]
+) -> None:
+    lists = library / "math" / "shift" / "op_kernel" / "CMakeLists.txt"
+    lists.write_text(said)
+    tree = load_project(library / "math" / "shift").tree
+    lists.unlink()
+    assert tree is not None
+    assert tree.mode_macros("Shift", soc_config="ascend910b") == macros

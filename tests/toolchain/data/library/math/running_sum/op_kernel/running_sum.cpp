@@ -1,5 +1,7 @@
 #include "kernel_operator.h"
 
+static_assert(HIGH_PERFORMANCE == 1, "the kernels of a library are compiled in a mode");
+
 // Whole blocks of 32 bytes, also the last: what lies behind a tensor may be touched up to there.
 extern "C" __global__ __aicore__ void running_sum(GM_ADDR total, GM_ADDR x, GM_ADDR sum, GM_ADDR first,
                                                   GM_ADDR workspace, GM_ADDR tiling) {
