@@ -221,6 +221,14 @@ def _launch_and_judge(attempt: Callable[[], CaseResult], case: Case, spec: OpSpe
             again = _with_chip_bounds(attempt)
             if again is not None and again.verdict.passed:
                 return replace(again, verdict=Verdict.BEHIND, message=message)
+            if again is not None:
+                places = (
+                    f": worst {o.comparison.worst}"
+                    for o in again.outputs
+                    if not o.comparison.passed
+                )
+                wrong = "where nothing stops it, as on the chip, its results are wrong"
+                message += f"\n  note: {wrong}{next(places, '')}"
         return CaseResult(case, Verdict.FAULT, (), message, seconds)
 
 

@@ -54,6 +54,13 @@ def test_nothing_is_told_of_what_keeps_to_its_tensors(artifact: Artifact) -> Non
     assert failure_text(found.results[0], found) == ""
 
 
+def test_a_fault_says_what_the_results_would_be_on_the_chip(artifact: Artifact) -> None:
+    # Who takes the fault for our bounds alone would look for the error in the wrong place.
+    found = report(artifact, REPEAT, reference="x + x + 1.0")
+    fault = next(result for result in found.results if result.verdict is Verdict.FAULT)
+    assert "as on the chip, its results are wrong: worst at [0]" in fault.message
+
+
 def test_what_lies_behind_the_allocators_block_stays_a_fault(artifact: Artifact) -> None:
     found = report(artifact, FAR)
     assert found.results[0].verdict is Verdict.FAULT and not found.passed
