@@ -28,6 +28,13 @@ __all__ = ["TOGETHER"]
 
 _SCATTERED: tuple[Shape, ...] = ((5, 7), (17, 33), (9, 257))
 
+# Host code may ask for a bias that the OpDef calls optional.
+_PRODUCTS = tuple(
+    Together(((rows, inner), (inner, columns), (columns,) if biased else None))
+    for rows, inner, columns in ((1, 16, 32), (7, 33, 65), (97, 257, 131))
+    for biased in (True, False)
+)
+
 TOGETHER: dict[str, tuple[Together, ...]] = {
     **POOLING_CASES,
     **QUANTISING_CASES,
@@ -326,6 +333,8 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together(((rows, 4 * size), (rows, 4 * size), (rows, size), (4 * size,), (4 * size,)))
         for rows, size in ((1, 8), (3, 33), (17, 65), (5, 257))
     ),
+    "mat_mul": _PRODUCTS,
+    "matmul_fp32": _PRODUCTS,
     "transform_bias_rescale_qkv": tuple(
         Together(((batch, rows, 3 * size), (3 * size,)), {"num_heads": heads})
         for batch, rows, size, heads in ((1, 1, 16, 1), (2, 5, 48, 3), (3, 17, 128, 4))

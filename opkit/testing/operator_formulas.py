@@ -181,11 +181,15 @@ _GROUP_GRADIENT = (
     f" - {_GROUP_NORMED} * torch.mean({{dy}} * {{1}} * {_GROUP_NORMED}, -1, True))"
 )
 _SORTED = "torch.sort({0}, dim=axis, descending=descending, stable=True)"
-_MATRICES = (
+_PRODUCTS = (
     "torch.matmul({0}.mT if transpose_x1 else {0}, {1}.mT if transpose_x2 else {1})",
     "torch.matmul({0}.mT if adj_x1 else {0}, {1}.mT if adj_x2 else {1})",
     "torch.matmul({0}.mT if adj_x else {0}, {1}.mT if adj_y else {1})",
     "torch.matmul({0}, {1})",
+)
+_MATRICES = (
+    *(f"{product} + (0 if bias is None else bias)" for product in _PRODUCTS),
+    *_PRODUCTS,
 )
 
 WRITTEN_OUT: dict[str, tuple[str, ...]] = {
