@@ -99,6 +99,7 @@ extern "C" void scale_add(uint8_t* x, uint8_t* z, uint8_t* y, uint8_t* workspace
   for (int64_t i = opkit::core_variables().block_index; i < data.length; i += blocks) {
     workspace[i % 64] = 1;
     out[i] = static_cast<DTYPE>(in[i] * data.scale);
+    if (TILING_KEY_IS(1)) continue;
     if (TILING_KEY_IS(2)) out[i] += add[i];
   }
 }

@@ -31,6 +31,15 @@ extern "C" __global__ __aicore__ void scale(GM_ADDR x, GM_ADDR y, Numbers number
 extern "C" __global__ __aicore__ void key(GM_ADDR x) {
   ((__gm__ uint32_t*)x)[0] = TILING_KEY_IS(7) ? 7 : 1;
 }
+extern "C" __global__ __aicore__ void branches(GM_ADDR x) {
+  GlobalTensor<uint32_t> target;
+  target.SetGlobalBuffer((__gm__ uint32_t*)x);
+  if (TILING_KEY_IS(7)) {
+    target.SetValue(0, 7);
+  } else if (TILING_KEY_IS(1007)) {
+    target.SetValue(0, 1007);
+  }
+}
 """
 NUMBERS = np.array([(64, 3)], np.dtype([("count", np.uint32), ("by", np.float32)]))[0]
 
@@ -73,11 +82,26 @@ def test_a_tiling_key_reaches_the_kernel(image: toolchain.KernelImage) -> None:
     assert x[0] == 7
 
 
+def test_a_tiling_key_without_a_branch_is_a_fault(image: toolchain.KernelImage) -> None:
+    # The outputs stayed as they were, and nothing said so.
+    kernel = runtime.Kernel(image, "branches")
+    x = np.zeros(8, np.uint32)
+    kernel.launch([x], block_dim=3, tiling_key=1007)
+    assert x[0] == 1007
+    with pytest.raises(
+        KernelFault, match=r"no branch for the tiling key 8 .* name 7, 1007"
+    ) as told:
+        kernel.launch([x], block_dim=3, tiling_key=8)
+    assert "let the tiling function set one of these keys" in str(told.value)
+    kernel.launch([x], tiling_key=7)
+    assert x[0] == 7
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        (None, 0, "has several kernels: say which of key, scale"),
-        ("missing", 0, 'has no kernel "missing"; it has: scale, key'),
+        (None, 0, "has several kernels: say which of branches, key, scale"),
+        ("missing", 0, 'has no kernel "missing"; it has: scale, key, branches'),
         ("scale", 2, "scale takes 3 arguments, not 2"),
         ("scale", 4, "argument 3 of scale has 8 bytes, not 4"),
         ("scale", 5, "must be C-contiguous"),

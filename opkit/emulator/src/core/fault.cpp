@@ -89,6 +89,30 @@ void LaunchState::record(FaultReport report, uint32_t core_index) {
   if (core_index + 1 < stop_from.load()) stop_from.store(core_index + 1, std::memory_order_relaxed);
 }
 
+// Source: Ascend C API, TILING_KEY_IS: N branches are N keys, `else` is none. Public kernels have an `else`
+// nevertheless, and one that has issued instructions is left alone.
+void LaunchState::check_branch() {
+  constexpr size_t kMostNamed = 6;
+  if (!launch->chooses_branch || has_branch.load() || missed_branches.empty() || instructions.load() != 0) return;
+  std::string keys;
+  size_t named = 0;
+  for (const uint64_t key : missed_branches) {
+    if (++named > kMostNamed) break;
+    keys += (keys.empty() ? "" : ", ") + std::to_string(key);
+  }
+  if (missed_branches.size() > kMostNamed) {
+    keys += " and " + std::to_string(missed_branches.size() - kMostNamed) + " more";
+  }
+  FaultReport report;
+  report.fault = Fault::IllegalOperand;
+  report.message = "the kernel has no branch for the tiling key " + std::to_string(launch->tiling_key) +
+                   " and has issued no instruction: its TILING_KEY_IS name " + keys;
+  report.help = "let the tiling function set one of these keys; on the chip there is no binary for another";
+  report.file = last_branch.file;
+  report.line = last_branch.line;
+  record(std::move(report), 0);
+}
+
 void LaunchState::report_deadlock() {
   if (waits.empty() || stop_from.load() != ~0u) return;
   std::sort(waits.begin(), waits.end(),

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,9 +54,18 @@ struct LaunchState {
   std::vector<WaitingCore> waits;
   CrossCoreState cross_core;
 
+  // Which branches TILING_KEY_IS has asked for.
+  std::atomic<bool> has_branch{false};
+  std::mutex branch_lock;
+  std::set<uint64_t> missed_branches;
+  Where last_branch{"", 0};
+
   SubCore kind_of(uint32_t core_index) const {
     return core_index % cores_per_block < cube_cores(launch->mode) ? SubCore::AIC : SubCore::AIV;
   }
+
+  /// Faults where a kernel of branches has none for the launch's tiling key, and has issued no instruction.
+  void check_branch();
 
   /// Keeps the fault of the lowest core that has one.
   void record(FaultReport report, uint32_t core_index);

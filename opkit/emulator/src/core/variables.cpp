@@ -5,6 +5,7 @@
 #include "core/launch_state.h"
 #include "memory/bounds.h"
 #include "opkit/api/system.h"
+#include "opkit/api/tiling.h"
 
 namespace opkit {
 RunningCore& require_running_core() {
@@ -99,6 +100,18 @@ void illegal_operand(const char* message, Where where) {
 uint8_t* system_workspace() { return require_running_core().system_workspace; }
 void set_system_workspace(uint8_t* workspace) { require_running_core().system_workspace = workspace; }
 
-uint64_t current_tiling_key() { return require_running_core().variables.tiling_key; }
+bool tiling_key_is(uint64_t key, Where where) {
+  const RunningCore& running = require_running_core();
+  LaunchState& launch = *running.core.launch;
+  const bool is_chosen = running.variables.tiling_key == key;
+  if (is_chosen) {
+    launch.has_branch.store(true, std::memory_order_relaxed);
+  } else if (!launch.has_branch.load(std::memory_order_relaxed)) {
+    std::lock_guard<std::mutex> guard(launch.branch_lock);
+    launch.missed_branches.insert(key);
+    launch.last_branch = where;
+  }
+  return is_chosen;
+}
 
 }  // namespace opkit

@@ -108,6 +108,7 @@ opkit_status run(const opkit_kernel& kernel, const opkit_kernel_argument* argume
   launch.mode = entry.mode;
   launch.block_dim = block_dim;
   launch.tiling_key = tiling_key;
+  launch.chooses_branch = true;
   launch.gm = ranges_of(arguments, count);
   const LaunchRecord record = Device::get().run(launch);
   instruction_count = record.instructions;

@@ -295,6 +295,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   launch.system_workspace = static_cast<uint8_t*>(workspace == nullptr ? own.data() : workspace);
   launch.block_dim = tiling.block_dim;
   launch.tiling_key = tiling.tiling_key;
+  launch.chooses_branch = true;
   launch.gm = sorted_ranges(std::move(ranges));
   LaunchRecord record = Device::get().run(launch);
   for (size_t i = 0; i < call.outputs().size(); ++i) staging.copy_out(outputs[i].data);

@@ -223,6 +223,7 @@ LaunchRecord Device::run(const Launch& launch) {
   for (Observer* observer : job.observers) observer->launch_begin(info);
 
   state.execute(job);
+  if (job.fault.fault == Fault::None && !job.is_interrupted.load()) job.check_branch();
   if (job.fault.fault != Fault::None && !job.is_interrupted.load()) {
     for (Observer* observer : job.observers) observer->launch_fault(job.fault);
   }

@@ -24,7 +24,8 @@ T read_tiling_as(const void* tiling, uint64_t offset = 0, Where where = Where::h
   return value;
 }
 
-inline bool tiling_key_is(uint64_t key) { return core_variables().tiling_key == key; }
+/// Whether the tiling function has chosen this branch. A launch that finds none of its branches faults.
+OPKIT_API bool tiling_key_is(uint64_t key, Where where = Where::here());
 
 }  // namespace opkit
 
