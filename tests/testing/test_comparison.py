@@ -159,6 +159,13 @@ def test_neighbours_of_large_whole_numbers_are_the_nearest_two() -> None:
         assert _rounded([actual], [30000.5], "int16").passed is passes
 
 
+def test_eight_bits_are_rounded_by_way_of_a_half() -> None:
+    # -32.4845 lies nearest to the half -32.5, of which a kernel makes either neighbour.
+    assert _rounded([-33, 1], [-32.4845, 1.25], "int8").passed
+    assert not _rounded([-33, 1], [-32.4845, 1.25], "int16").passed
+    assert not _rounded([-33, 1], [-32.47, 1.25], "int8").passed
+
+
 def test_a_golden_of_whole_numbers_is_compared_exactly_where_others_are_rounded() -> None:
     assert _rounded([3, -4], [3.0, -4.0], "int8").standard == "exact"
     assert not _rounded([3, -4], [3.0, -5.0], "int8").passed
