@@ -335,6 +335,10 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
     ),
     "mat_mul": _PRODUCTS,
     "matmul_fp32": _PRODUCTS,
+    # A row of n has n x n sums.
+    "segsum": tuple(
+        Together((shape,)) for shape in ((1, 1, 16), (2, 3, 33), (2, 3, 5, 65), (1, 2, 2, 257))
+    ),
     "transform_bias_rescale_qkv": tuple(
         Together(((batch, rows, 3 * size), (3 * size,)), {"num_heads": heads})
         for batch, rows, size, heads in ((1, 1, 16, 1), (2, 5, 48, 3), (3, 17, 128, 4))

@@ -465,8 +465,9 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
         " scale * {0} * ({dy} - torch.sum({dy} * {0}, -1, True)))",
     ),
     "segsum": (
+        "torch.exp("
         "torch.cumsum(torch.tril({0}.unsqueeze(-1).expand(*{0}.shape, {0}.shape[-1]), -1), -2)"
-        " + torch.full({0}.shape[-1:] * 2, -math.inf).triu(1)",
+        " + torch.full({0}.shape[-1:] * 2, -math.inf).triu(1))",
     ),
     "select": ("torch.where({0}.bool(), {1}, {2})", "torch.where({2}.bool(), {0}, {1})"),
     "selu_grad": (

@@ -19,7 +19,12 @@ from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.flags import common_flags, kernel_flags, link_flags
 from opkit.toolchain.included import compiles_as_twin
 from opkit.toolchain.kernel_table import TableEntry, kernel_table
-from opkit.toolchain.kernel_templates import LIST_TEMPLATES, is_plain_function, read_instances
+from opkit.toolchain.kernel_templates import (
+    LIST_TEMPLATES,
+    beside_template,
+    is_plain_function,
+    read_instances,
+)
 from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel, apply_edits
 from opkit.toolchain.launch_tree import read_kernels
 from opkit.toolchain.opapi import OPAPI_LIBRARY
@@ -167,7 +172,9 @@ def with_instances(unit: CompileUnit, preprocessed: str) -> CompileUnit:
         return unit
     spec = unit.template.spec
     if is_plain_function(preprocessed, unit.function):
-        return replace(unit, text=f"{unit.text}{kernel_table([_entry(spec.name, unit.function)])}")
+        function, declaration = beside_template(preprocessed, unit.function)
+        table = kernel_table([_entry(spec.name, function)])
+        return replace(unit, text=f"{unit.text}{declaration}{table}")
     tensors = [tensor.dtypes[unit.template.index].ge for tensor in (*spec.inputs, *spec.outputs)]
     count = len(spec.inputs)
     instances = read_instances(

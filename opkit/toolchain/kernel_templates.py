@@ -22,7 +22,13 @@ from opkit.schema import snake_case
 from opkit.toolchain.launch_rewrite import TASK_TYPES
 from opkit.toolchain.tokens import Token, TokenKind, matching_close, significant, tokenize
 
-__all__ = ["LIST_TEMPLATES", "Instance", "is_plain_function", "read_instances"]
+__all__ = [
+    "LIST_TEMPLATES",
+    "Instance",
+    "beside_template",
+    "is_plain_function",
+    "read_instances",
+]
 
 LIST_TEMPLATES = "OPKIT_LIST_TEMPLATES"
 """Defined where a kernel is preprocessed for its declarations: they stay as they are written."""
@@ -158,9 +164,27 @@ def is_plain_function(text: str, name: str) -> bool:
         text: as `read_instances`.
         name: the kernel's.
     """
+    return _DECLARATION.search(text) is None and _plain_function(text, name) is not None
+
+
+def beside_template(text: str, name: str) -> tuple[str, str]:
+    """Return how a plain function is named beside a template of its name, and what declares that.
+
+    Args:
+        text: of a kernel that `is_plain_function`.
+        name: the kernel's.
+    """
+    found = _plain_function(text, name)
+    template = re.compile(rf"\btemplate\s*<[^;{{}}]*>[^;{{}}]*\bvoid\s+{re.escape(name)}\s*\(")
+    if found is None or template.search(text) is None:
+        return name, ""
+    alias = f"opkit_plain_{name}"
+    return alias, f'extern "C" void {alias}({found[1]}) __attribute__((alias("{name}")));\n'
+
+
+def _plain_function(text: str, name: str) -> re.Match[str] | None:
     # No template has C's linkage.
-    plain = re.compile(rf'\bextern\s+"C"[^;{{}}]*\b{re.escape(name)}\s*\(')
-    return _DECLARATION.search(text) is None and plain.search(text) is not None
+    return re.search(rf'\bextern\s+"C"[^;{{}}]*\b{re.escape(name)}\s*\(([^)]*)\)', text)
 
 
 def _tiling_struct(combination: Sequence[_Call]) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 from opkit import runtime
 from opkit.errors import BuildError, UsageError
 from opkit.toolchain import Artifact, build, load_project
-from opkit.toolchain.kernel_templates import is_plain_function, read_instances
+from opkit.toolchain.kernel_templates import beside_template, is_plain_function, read_instances
 
 # y = x * FACTOR, with a sign: a template over the type, the factor and the sign.
 SCALED = Path(__file__).parent / "data" / "scaled"
@@ -55,6 +55,16 @@ def test_a_branch_without_the_template_is_a_plain_function() -> None:
     assert not is_plain_function(template, "add")
     declared = _declared("ASCENDC_TPL_BOOL_DECL(A, 0, 1)", "ASCENDC_TPL_BOOL_SEL(A, 1)")
     assert not is_plain_function(declared + plain, "add")
+
+
+def test_a_plain_function_beside_a_template_of_its_name_has_a_name_of_its_own() -> None:
+    # The name alone stands for both, and the kernel's table had neither.
+    plain = 'extern "C" __attribute__((x)) void add(uint8_t* a) { if (a) { other(); } }'
+    template = "template <int A> void add(uint8_t* a) {}\n"
+    name, declaration = beside_template(template + plain, "add")
+    assert name == "opkit_plain_add"
+    assert declaration == f'extern "C" void {name}(uint8_t* a) __attribute__((alias("add")));\n'
+    assert beside_template(plain, "add") == ("add", "")
 
 
 def test_combinations_may_stand_in_front_of_the_parameters() -> None:
