@@ -106,3 +106,18 @@ def test_a_header_may_define_the_word_before_device_functions_anew(tmp_path: Pat
     library = runtime.open(build(load_project(root)).folder)
     (result,) = library.run("WeightedSum", [parts], {"factor": 0.5, "offsets": [[7]]})
     np.testing.assert_array_equal(result, 0.5 * (parts[0] + parts[1]) + 7)
+
+
+def test_a_function_template_is_found_where_its_arguments_are_declared(tmp_path: Path) -> None:
+    # Clang finds it in C++17 too, and GCC said that it was not declared.
+    root = tmp_path / "weighted"
+    shutil.copytree(WEIGHTED, root)
+    kernel = root / "op_kernel" / "weighted_sum.cpp"
+    text = kernel.read_text().replace("float sum =", "float sum = shifted<false>(far::One{}) - 1 +")
+    far = "namespace far { struct One {}; template <bool B> float shifted(One) { return 1; } }\n"
+    using = "using namespace AscendC;\n"
+    kernel.write_text(text.replace(using, using + far))
+    parts = [np.arange(6, dtype=np.float32), np.full(6, 10, dtype=np.float32)]
+    library = runtime.open(build(load_project(root)).folder)
+    (result,) = library.run("WeightedSum", [parts], {"factor": 0.5, "offsets": [[7]]})
+    np.testing.assert_array_equal(result, 0.5 * (parts[0] + parts[1]) + 7)
