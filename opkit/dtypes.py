@@ -7,6 +7,7 @@ from dataclasses import dataclass
 __all__ = [
     "COMPLEX_DTYPES",
     "DTYPES",
+    "INT4",
     "TENSOR_DTYPES",
     "DType",
     "dtype_names",
@@ -30,8 +31,9 @@ class DType:
     code: str
     """The enumerator of `opkit::DType` (include/opkit/types.h)."""
     size_bytes: int
+    """Of an element of the storage type."""
     numpy: str | None
-    """Storage type in NumPy; bfloat16 is carried as uint16, complex32 as uint32."""
+    """Storage type in NumPy; bfloat16 is carried as uint16, complex32 as uint32, int4 as uint8."""
     torch: str | None
     aliases: tuple[str, ...] = ()
 
@@ -60,7 +62,11 @@ COMPLEX_DTYPES = (
     DType("complex32", "complex32", "DT_COMPLEX32", 33, "U32", 4, "uint32", "complex32"),
     DType("complex64", "complex64", "DT_COMPLEX64", 16, "U64", 8, "complex64", "complex64"),
 )
-TENSOR_DTYPES = DTYPES + COMPLEX_DTYPES
+
+# Two elements share a byte, the first one in its lower half: an array has half as many bytes in its
+# last axis as the tensor has elements. Source: Ascend C API, Cast and DataCopy of int4b_t.
+INT4 = DType("int4", "AscendC::int4b_t", "DT_INT4", 29, "S4", 1, "uint8", None)
+TENSOR_DTYPES = (*DTYPES, *COMPLEX_DTYPES, INT4)
 
 _BY_NAME = {name: row for row in DTYPES for name in (row.name, *row.aliases)}
 
@@ -71,8 +77,8 @@ def find_dtype(name: str) -> DType | None:
 
 
 def find_tensor_dtype(name: str) -> DType | None:
-    """Return the row of a type that some tensor may hold: also the complex ones."""
-    return find_dtype(name) or next((r for r in COMPLEX_DTYPES if r.name == name.lower()), None)
+    """Return the row of a type that some tensor may hold: also the complex ones and int4."""
+    return find_dtype(name) or next((r for r in TENSOR_DTYPES if r.name == name.lower()), None)
 
 
 def dtype_names() -> tuple[str, ...]:

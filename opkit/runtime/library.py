@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 import opkit
 from opkit import log
-from opkit.dtypes import TENSOR_DTYPES, DType, find_tensor_dtype
+from opkit.dtypes import INT4, TENSOR_DTYPES, DType, find_tensor_dtype
 from opkit.errors import SetupError, UsageError
 from opkit.runtime.allocation import zeros
 from opkit.runtime.device import load_emulator
@@ -74,7 +74,8 @@ class Library:
     ) -> list[OutputSpec]:
         """Return shape and dtype of each output, by the operator's InferShape and InferDataType.
 
-        Takes what `run` takes, and raises what it raises; no kernel runs.
+        Takes what `run` takes, and raises what it raises; no kernel runs. A shape counts elements,
+        also of int4.
         """
         arrays, numbers = _bind(op_type, inputs, dtypes)
         expected = _expected(op_type, out_shape, out_dtype)
@@ -103,7 +104,8 @@ class Library:
                 dynamic one. Never written to, unless `out` holds the same array.
             attrs: by name; those left out take the OpDef's defaults.
             dtypes: dtype names of the inputs, where NumPy's own do not say it: bfloat16 is carried
-                as uint16. None stands for NumPy's.
+                as uint16, int4 as uint8 of half the last axis, the first element in the lower four
+                bits. None stands for NumPy's.
             out: C-contiguous arrays for the outputs, written and returned; one array for an
                 operator of one output, else one entry an output, None for a fresh one.
             out_shape: shapes of outputs that the operator does not infer, as `out`; the operator's
@@ -111,7 +113,7 @@ class Library:
             out_dtype: dtype names of outputs that the operator does not infer, likewise; those of
                 a combination that its OpDef lists count before what it infers.
         Returns:
-            Fresh C-contiguous arrays, or those of `out`; bfloat16 as uint16.
+            Fresh C-contiguous arrays, or those of `out`; bfloat16 as uint16, int4 as uint8.
         Raises:
             UsageError: the operator does not take these inputs or attributes, or rejects them; or
                 it does not infer an output, and the call does not say it.
@@ -197,6 +199,13 @@ def _minor(version: str) -> tuple[str, ...]:
 
 
 def _zeros(op_type: str, shape: Sequence[int], row: DType) -> _Array:
+    if row is INT4:
+        if not shape or shape[-1] % 2 != 0:
+            raise UsageError(
+                f"[{op_type}] an int4 output of shape {tuple(shape)}: two elements share a byte",
+                help="give it inputs of which the last axis of the output is even",
+            )
+        shape = (*shape[:-1], shape[-1] // 2)
     try:
         return zeros(shape, np.dtype(row.numpy))
     except (MemoryError, ValueError) as err:
@@ -244,6 +253,8 @@ def _expected(
         if array is not None:
             shape = array.shape if shape is None else shape
             row = _dtype_of(f"[{op_type}] out[{index}]", array, name)
+            if row is INT4 and not every_shape and array.ndim > 0:
+                shape = (*array.shape[:-1], array.shape[-1] * 2)
         elif name is not None and (row := find_tensor_dtype(name)) is None:
             raise UsageError(f'[{op_type}] out_dtype "{name}" is not a data type of the AI core')
         dims = None if shape is None else [int(dim) for dim in cast("Sequence[int]", shape)]
@@ -306,7 +317,9 @@ def _dtype_of(where: str, array: _Array, name: str | None) -> DType:
             f'{where}: "{given}" is not a data type of the AI core',
             help=f"convert the array to one of {', '.join(row.name for row in TENSOR_DTYPES)}",
         )
-    if array.dtype.name not in (row.numpy, row.name):
+    # NumPy's types of that name have a byte for each element.
+    names = (row.numpy,) if row is INT4 else (row.numpy, row.name)
+    if array.dtype.name not in names:
         raise UsageError(
             f"{where}: {row.name} is carried as {row.numpy}, but the array is {array.dtype.name}"
         )

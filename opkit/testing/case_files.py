@@ -34,7 +34,15 @@ from opkit.errors import cannot_write
 from opkit.files import written_aside
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.case_reading import Entry, attr_value, read_document
-from opkit.testing.cases import Case, Shape, ShapeRule, distinct, input_shapes, plain_attr
+from opkit.testing.cases import (
+    Case,
+    Shape,
+    ShapeRule,
+    case_variants,
+    distinct,
+    input_shapes,
+    plain_attr,
+)
 from opkit.testing.expressions import check_expression, is_expression
 from opkit.testing.msopst import is_msopst, msopst_cases
 from opkit.testing.standards import find_standard
@@ -190,12 +198,12 @@ def _golden(entry: Entry, golden: str, spec: OpSpec) -> str:
 def _variants(entry: Entry, spec: OpSpec) -> list[int]:
     wanted = entry.fields.get("dtype")
     if wanted is None:
-        return list(range(spec.variant_count))
+        return case_variants(spec)
     names = wanted if isinstance(wanted, list) else [wanted]
     chosen = []
     for name in names:
         dtype = entry.dtype(name)
-        having = [n for n in range(spec.variant_count) if spec.variant_dtypes(n)[0] == dtype]
+        having = [n for n in case_variants(spec) if spec.variant_dtypes(n)[0] == dtype]
         if not having:
             have = dict.fromkeys(
                 spec.variant_dtypes(number)[0].name for number in range(spec.variant_count)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from opkit.chips import DATA_BLOCK_BYTES
-from opkit.dtypes import DType
+from opkit.dtypes import INT4, DType
 from opkit.errors import UsageError
 from opkit.runtime import allocated
 from opkit.schema import LIST_LENGTH, AttrSpec, AttrValue, OpSpec
@@ -26,6 +26,7 @@ __all__ = [
     "RuleWithLimits",
     "Shape",
     "ShapeRule",
+    "case_variants",
     "default_cases",
     "distinct",
     "input_shapes",
@@ -299,6 +300,11 @@ def make_case(
         input_names=tuple(tensor.name for tensor in spec.inputs),
         lists=frozenset(t.name for t in spec.inputs if t.param_type == "dynamic"),
     )
+
+
+def case_variants(spec: OpSpec) -> list[int]:
+    """Return the variants that cases are made of: none with int4, whose elements share bytes."""
+    return [n for n in range(spec.variant_count) if INT4 not in spec.variant_dtypes(n)]
 
 
 def output_tensors(case: Case, spec: OpSpec) -> tuple[tuple[str, DType], ...]:

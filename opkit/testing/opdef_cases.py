@@ -22,7 +22,7 @@ from opkit.errors import OpkitError, UsageError
 from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec
 from opkit.testing.arrays import Input, is_complex, is_float
 from opkit.testing.by_name import Found
-from opkit.testing.cases import LIST_LENGTH, Case, Shape, make_case, plain_attr
+from opkit.testing.cases import LIST_LENGTH, Case, Shape, case_variants, make_case, plain_attr
 from opkit.testing.expressions import evaluate_expression, is_expression, names_of
 from opkit.testing.together import Together
 from opkit.testing.values import Source
@@ -132,7 +132,7 @@ def library_cases(
     refused: OpkitError | None = None
     variants = [
         variant
-        for variant in range(spec.variant_count)
+        for variant in case_variants(spec)
         if not any(_is_private(tensor.formats[variant]) for tensor in spec.inputs)
     ]
     own = _cases_together(spec, variants, expression, found, seed) if found else ()
@@ -149,7 +149,10 @@ def library_cases(
         if cases:
             return tuple({case.name: case for case in cases}.values())
     if refused is None:
-        raise UsageError(f"{spec.op} has no combination of data types in the format ND")
+        raise UsageError(
+            f"{spec.op} has no combination of data types in the format ND and without int4",
+            help="opkit makes no cases of int4: call it from Python, docs/programs.md",
+        )
     raise UsageError(
         f"no shape that opkit generates fits {spec.op}: {refused}",
         help="write cases with their shapes into tests/cases.yaml: docs/cases.md",

@@ -17,7 +17,8 @@ from opkit.errors import SetupError, UsageError
 from opkit.schema import OpSpec
 from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.flags import common_flags, kernel_flags, link_flags
-from opkit.toolchain.included import compiles_as_twin
+from opkit.toolchain.included import compiles_as_twin, folders_of
+from opkit.toolchain.kernel_source import kernel_source
 from opkit.toolchain.kernel_table import TableEntry, kernel_table
 from opkit.toolchain.kernel_templates import (
     LIST_TEMPLATES,
@@ -25,13 +26,12 @@ from opkit.toolchain.kernel_templates import (
     is_plain_function,
     read_instances,
 )
-from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel, apply_edits
+from opkit.toolchain.launch_rewrite import TASK_TYPES, VECTOR, Kernel
 from opkit.toolchain.launch_tree import read_kernels
 from opkit.toolchain.opapi import OPAPI_LIBRARY
 from opkit.toolchain.project import Project
 from opkit.toolchain.tiling_structs import tiling_structs
 from opkit.toolchain.toolkit import Toolkit
-from opkit.toolchain.ub_arrays import ub_array_edits
 from opkit.toolchain.unit import CompileUnit, LinkUnit, Variant, is_for_linker
 
 __all__ = [
@@ -109,7 +109,7 @@ def kernel_units(
             )
         preamble = (preambles or {}).get(spec.op, KernelPreamble())
         kernel = _find_kernel(source, spec, toolkit)
-        included, folders = _included(source, project.root)
+        included = kernel_source(source, project.root, folders_of(preamble.options))
         for variant in kernel_variants(spec, chip.npu_arch):
             units.append(
                 CompileUnit(
@@ -129,7 +129,6 @@ def kernel_units(
                         # takes the "./" that it puts before it off again.
                         "-iquote",
                         ".",
-                        *folders,
                         "-fmacro-prefix-map=./=",
                         "-DOPKIT_KERNEL_OF_OPERATOR",
                         *_variant_macros(variant),
@@ -316,22 +315,6 @@ def _find_kernel(source: Path, spec: OpSpec, toolkit: Toolkit) -> Kernel:
 
 def _entry(name: str, function: str) -> TableEntry:
     return TableEntry(name, function=None if function == name else function)
-
-
-def _included(source: Path, root: Path) -> tuple[str, tuple[str, ...]]:
-    """Return what makes a kernel's source part of its unit, and the flags that this takes.
-
-    The directive; or, where it declares arrays in UB, the source rewritten to have them lie there.
-    """
-    name = source.relative_to(root)
-    text = _text(source)
-    edits = ub_array_edits(text)
-    if not edits:
-        return f'#include "{name.as_posix()}"\n', ()
-    behind = f'\n#line 1 "behind {name.as_posix()}"\n'
-    # What it includes lies beside it.
-    folders = ("-iquote", name.parent.as_posix())
-    return apply_edits(text, edits, file=name).text + behind, folders
 
 
 def _kernel_text(

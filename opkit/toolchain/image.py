@@ -43,6 +43,8 @@ MODES: Mapping[str, str] = {
 
 # Images are small (some 100 kB); a program that holds one open is not bothered by its deletion.
 _MOST_IMAGES = 4096
+# One of them stands in every text that kernel_edits changes.
+_EDITED_SIGNS = ("__ubuf__", "TILING_KEY_", "aicore]")
 
 
 @dataclass(frozen=True)
@@ -280,23 +282,23 @@ def _unit_text(request: _Request) -> str:
     quoted = request.name.replace("\\", "\\\\").replace('"', '\\"')
     # The table's lines are ours: nothing in them is the user's fault.
     return (
-        f'#line 1 "{quoted}"\n{_with_arrays(request)}\n#line 1 "kernel table of {quoted}"\n'
+        f'#line 1 "{quoted}"\n{_edited(request)}\n#line 1 "kernel table of {quoted}"\n'
         f'#include "opkit/kernel_entry.h"\n{table}'
     )
 
 
-def _with_arrays(request: _Request) -> str:
-    if "__ubuf__" not in request.text:
+def _edited(request: _Request) -> str:
+    # Reading C++ is for texts of other people: compiling one of ours does not load it.
+    if not any(sign in request.text for sign in _EDITED_SIGNS):
         return request.text
+    from opkit.toolchain.kernel_source import kernel_edits
     from opkit.toolchain.launch_rewrite import apply_edits
-    from opkit.toolchain.ub_arrays import ub_array_edits
 
-    edits = ub_array_edits(request.text)
+    edits = kernel_edits(request.text)
     return apply_edits(request.text, edits, file=Path(request.name)).text
 
 
 def _declared_kernels(text: str) -> tuple[str, ...]:
-    # Reading C++ is for texts of other people: compiling one of ours does not load it.
     from opkit.toolchain.launch_rewrite import scan_kernels
 
     return tuple(kernel.name for kernel in scan_kernels(text))

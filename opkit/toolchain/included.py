@@ -9,9 +9,17 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-__all__ = ["compiles_as_twin", "folders_of", "included_files", "structs_in"]
+__all__ = [
+    "INCLUDE",
+    "compiles_as_twin",
+    "folders_of",
+    "include_target",
+    "included_files",
+    "structs_in",
+]
 
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
+"""A directive; group 1 is the name."""
 _STRUCT = re.compile(r"\b(?:struct|class)\s+(\w+)\s*(?::[^;{]*)?\{")
 _NAMED = re.compile(r"\b(?:REGISTER_TILING_DEFAULT|GET_TILING_DATA_WITH_STRUCT)\s*\(\s*([\w:]+)")
 # For chips with another instruction set: read behind a condition.
@@ -33,14 +41,24 @@ def included_files(source: Path, folders: Sequence[Path]) -> Iterator[tuple[Path
         file = waiting.pop()
         text = file.read_text(encoding="utf-8", errors="replace")
         yield file, text
-        for name in _INCLUDE.findall(text):
-            for folder in (file.parent, *folders):
-                path = Path(os.path.normpath(folder / name))
-                if path.is_file():
-                    if path not in seen:
-                        seen.add(path)
-                        waiting.append(path)
-                    break
+        for name in INCLUDE.findall(text):
+            path = include_target(name, file.parent, folders)
+            if path is not None and path not in seen:
+                seen.add(path)
+                waiting.append(path)
+
+
+def include_target(name: str, here: Path, folders: Sequence[Path]) -> Path | None:
+    """Return the file that a name in a directive leads to, if it is in one of the folders.
+
+    Args:
+        here: the includer's own folder, which comes first.
+    """
+    for folder in (here, *folders):
+        path = Path(os.path.normpath(folder / name))
+        if path.is_file():
+            return path
+    return None
 
 
 def compiles_as_twin(source: Path) -> bool:

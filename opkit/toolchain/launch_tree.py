@@ -32,6 +32,7 @@ from opkit.toolchain.launch_rewrite import (
     print_edits,
     scan_kernels,
 )
+from opkit.toolchain.tiling_keys import tiling_key_edits
 from opkit.toolchain.ub_arrays import ub_array_edits
 
 __all__ = ["LaunchTree", "RewrittenFile", "read_kernels", "read_launch_tree"]
@@ -125,6 +126,7 @@ def read_launch_tree(
         file.edits += print_edits(file.text, dialect)
         file.edits += core_kind_edits(file.text)
         file.edits += ub_array_edits(file.text)
+        file.edits += tiling_key_edits(file.text)
         if keeps_aggregates:
             file.edits += aggregate_edits(file.text)
     if is_library:

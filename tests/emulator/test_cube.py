@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from opkit.emulator import _emulator
+from opkit.errors import KernelFault
 
 # One tile: ND in global memory to L1, L0A and L0B, Mmad, and back. B is k x n, or n x k when it is transposed.
 TILE = """
@@ -50,7 +51,9 @@ inline void multiply(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, int m, int n
                LoadData2DParams(0, blocks, kUp / 16, 0, 0, true, 0));
     }
   }
-  if (has_bias) DataCopy(c2, c1, DataCopyParams(1, up(n * sizeof(Out), 64) / 64, 0, 0));
+  const DataCopyParams row(1, up(n * sizeof(Out), 64) / 64, 0, 0);
+  if (has_bias && m > 1) DataCopy(c2, c1, row);
+  if (has_bias && m == 1) DataCopy<Out, Out>(c2, c1, row);  // did not compile where both types are the same
   PipeBarrier<PIPE_ALL>();
   MmadParams params(m, n, k, 0, false, true);
   if (has_bias) {
@@ -288,3 +291,23 @@ def test_hf32_leaves_other_types_and_what_is_no_number_alone(
     column[:, 0] = specials
     got = multiply("float", unit, column, hf32=1)[0]
     np.testing.assert_array_equal(got[:4], specials)
+
+
+def test_a_bias_becomes_no_type_that_the_document_is_silent_of(
+    compile_kernel: Callable[..., Callable[..., object]],
+) -> None:
+    # Quantised convolutions have the call and do not reach it: it did not compile.
+    kernel = compile_kernel(
+        """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x) {
+  if (*(__gm__ int32_t*)x == 0) return;
+  LocalTensor<float> c1(TPosition::C1, 0, 16);
+  LocalTensor<int32_t> c2(TPosition::C2, 0, 16);
+  DataCopy<int32_t, float>(c2, c1, DataCopyParams(1, 1, 0, 0));
+}
+""",
+        mode="Cube",
+    )
+    kernel(np.zeros(1, np.int32))
+    with pytest.raises(KernelFault, match="converts half to float only"):
+        kernel(np.ones(1, np.int32))

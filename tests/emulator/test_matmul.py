@@ -144,6 +144,17 @@ inline void multiply(const Arguments& x, const TCubeTiling& t, int kind) {
     mm.template Iterate<false>();
     const int blocks = (m + t.baseM - 1) / t.baseM * ((t.N + t.baseN - 1) / t.baseN);
     for (int i = 0; i < blocks; ++i) mm.template GetTensorC<false>(c, 1);
+  } else if (kind == 8 || kind == 9) {
+    mm.SetWorkspace(tensor<float>(x.workspace)[(8 << 20) + first * t.N]);
+    if (kind == 8) mm.template Iterate<false>();
+    if (kind == 9) mm.Iterate();
+    for (int i = 0; i < m / t.baseM; ++i) {
+      const GlobalTensor<float> rows = i % 2 == 0 ? mm.GetTensorC() : mm.template GetTensorC<false>();
+      DataCopy(sum, rows, t.baseM * t.N);
+      PipeBarrier<PIPE_ALL>();
+      DataCopy(c[i * t.baseM * t.N], sum, t.baseM * t.N);
+      PipeBarrier<PIPE_ALL>();
+    }
   } else if (kind == 3) {
     mm.IterateAll(sum);
     PipeBarrier<PIPE_ALL>();
@@ -302,6 +313,18 @@ def test_vector_cores_have_it_done(on_vector, kind: int, has_bias: int) -> None:
     product = a.astype(np.float32) @ b.astype(np.float32) + bias * has_bias
     assert np.array_equal(c, product * (2 if kind % 10 == 4 else 1))
     assert not checks.findings
+
+
+def test_blocks_are_taken_where_they_lie_in_the_workspace(on_vector) -> None:
+    # GetTensorC() behind Iterate<false> did not compile, only GetTensorC<false>().
+    m, n, k = 64, 32, 32
+    a, b = numbers((2 * m, k), np.float16, 1), numbers((k, n), np.float16, 2)
+    c = np.zeros((2 * m, n), np.float32)
+    given = (a, b, NO_BIAS, c, np.zeros(64 << 20, np.uint8), tiling(m, n, k, (16, n, 16)))
+    on_vector(*given, np.int32(8).tobytes())
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+    with pytest.raises(KernelFault, match="GetTensorC without a tensor takes Iterate<false>"):
+        on_vector(*given, np.int32(9).tobytes())
 
 
 @pytest.mark.parametrize("kind", [5, 6, 15, 16])

@@ -33,7 +33,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def artifact(tree: Path) -> Artifact:
     notes: list[str] = []
     made = build(load_project(tree / "op_kernel"), warn=notes.append)
-    assert any("WeightedSum" in note and "29" in note for note in notes)  # ge::DT_INT4
+    assert any("WeightedSum" in note and "31" in note for note in notes)  # ge::DT_INT2
     return made
 
 

@@ -53,6 +53,10 @@ class Tensors {
     }
     arrays_.push_back(array);
     std::vector<int64_t>& shape = shapes_.emplace_back(array.shape(), array.shape() + array.ndim());
+    if (dtype == ge::DT_INT4) {
+      if (shape.empty()) raise_named("UsageError", "int4 is carried two a byte along the last axis: there is none");
+      shape.back() *= 2;
+    }
     tensors_.push_back({const_cast<void*>(array.data()), shape.data(), static_cast<int32_t>(shape.size()), dtype});
   }
 
@@ -191,6 +195,12 @@ class Attrs {
   std::deque<std::vector<size_t>> lengths_;
 };
 
+/// Bytes that carry the last axis of an int4 tensor.
+int64_t carried_in_last_axis(int64_t elements) {
+  if (elements % 2 != 0) raise_named("UsageError", "an int4 output with an odd last axis: two elements share a byte");
+  return elements / 2;
+}
+
 /// The outputs, those whose shape the kernel wrote as views of that shape. `inferred`: (shape, dtype number) of each
 /// before the run; a list among the outputs has several.
 py::list with_written_shapes(const py::list& outputs, const py::list& inferred, const opkit_plan* plan) {
@@ -200,9 +210,10 @@ py::list with_written_shapes(const py::list& outputs, const py::list& inferred, 
   size_t next = 0;
   const auto shaped = [&](const py::handle& array) -> py::object {
     const opkit_shape& shape = shapes[next];
-    const std::vector<int64_t> dims(shape.dims, shape.dims + shape.rank);
+    std::vector<int64_t> dims(shape.dims, shape.dims + shape.rank);
     const bool is_same = inferred[next++].cast<py::tuple>()[0].cast<std::vector<int64_t>>() == dims;
     if (is_same) return py::reinterpret_borrow<py::object>(array);
+    if (shape.dtype == ge::DT_INT4) dims.back() = carried_in_last_axis(dims.back());
     int64_t elements = 1;
     for (const int64_t dim : dims) elements *= dim;
     return array.attr("reshape")(-1)[py::slice(0, elements, 1)].attr("reshape")(py::tuple(py::cast(dims)));

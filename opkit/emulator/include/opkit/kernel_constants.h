@@ -4,8 +4,10 @@
 /// The toolchain includes this ahead of every kernel. Source: Ascend C programming guide, kernel-side implementation.
 #pragma once
 
-// The chip's compiler has these without a header, as tiling data of public kernels shows, which comes first.
+// The chip's compiler has these without a header, as public kernels show: tiling data comes first, and names of half.
 #include <cstdint>
+
+#include "opkit/api/half.h"
 
 /// Marks a kernel's translation unit for the headers of host code that kernels include for nothing of it: they declare
 /// nothing there, where the names below would be no enumerators.

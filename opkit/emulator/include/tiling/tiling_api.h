@@ -1,5 +1,10 @@
-/// The host side of the high-level API: tiling functions include this one header.
+/// The host side of the high-level API: tiling functions include this one header. Kernels that share a header of tiling
+/// data with host code have the structs by it, and nothing else.
 #pragma once
+
+#ifdef OPKIT_KERNEL_CONSTANTS
+#include "kernel_tiling/kernel_tiling.h"
+#else
 
 #include <iostream>  // programs that include this header alone print with std::cout
 #include <map>
@@ -11,8 +16,6 @@
 #include "opkit/api/missing.h"
 #include "opkit/block_sizes.h"
 #include "securec.h"
-
-#ifndef DT_FLOAT  // a kernel's translation unit has no data types of the graph engine
 #include "opkit/host/conversion_space.h"
 #include "opkit/host/norm_tiling.h"
 #include "opkit/host/reduce_space.h"

@@ -149,8 +149,7 @@ void BoundCall::bind_input(size_t ir_index, const opkit_tensor& given) {
     refuse("has the impossible shape " + shape_text(shape));
   }
   if (elements > 0 && given.data == nullptr) refuse("has elements but no data");
-  const DtypeRow* dtype = find_dtype(given.dtype);
-  if (dtype == nullptr) refuse("has " + dtype_name(given.dtype) + ", which opkit does not know");
+  if (find_dtype(given.dtype) == nullptr) refuse("has " + dtype_name(given.dtype) + ", which opkit does not know");
   std::optional<int32_t>& dtype_of_param = input_dtypes_[ir_index];
   if (dtype_of_param.has_value() && *dtype_of_param != given.dtype) {
     refuse("mixes " + dtype_name(*dtype_of_param) + " and " + dtype_name(given.dtype));
@@ -159,7 +158,7 @@ void BoundCall::bind_input(size_t ir_index, const opkit_tensor& given) {
   gert::Tensor& tensor = inputs_.emplace_back();
   set_shape(tensor, shape);
   tensor.SetDataType(static_cast<ge::DataType>(given.dtype));
-  if (param.is_value_dependent) tensor.SetData(given.data, static_cast<size_t>(elements) * dtype->size_bytes);
+  if (param.is_value_dependent) tensor.SetData(given.data, tensor_bytes(elements, given.dtype));
   input_params_.push_back(ir_index);
   input_data_.push_back(given.data);
 }

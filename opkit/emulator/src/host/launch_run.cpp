@@ -72,10 +72,6 @@ class Workspace {
   uint64_t size_bytes_;
 };
 
-uint64_t size_in_bytes(int64_t elements, int32_t dtype) {
-  return static_cast<uint64_t>(elements) * find_dtype(dtype)->size_bytes;
-}
-
 /// Tensors as a kernel's ListTensorDesc reads them. Source: ListTensorDesc, its data structure.
 template <typename ShapeOf, typename DataOf>
 std::vector<uint64_t> tensor_list(size_t start, size_t count, const ShapeOf& shape_of, const DataOf& data_of) {
@@ -235,7 +231,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   input_data.reserve(call.inputs().size());
   staging.reserve(call.inputs().size() + call.outputs().size());
   for (size_t i = 0; i < call.inputs().size(); ++i) {
-    const uint64_t size_bytes = size_in_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType());
+    const uint64_t size_bytes = tensor_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType());
     input_data.push_back(call.input_data(i));
     if (const std::optional<size_t> output = call.in_place_output(i)) {
       // One name, one tensor: it is the output's memory, which begins as the input.
@@ -248,7 +244,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   }
   std::vector<bool> begins_written;
   for (size_t i = 0; i < call.outputs().size(); ++i) {
-    const uint64_t size_bytes = size_in_bytes(output_shape(i).GetShapeSize(), outputs[i].dtype);
+    const uint64_t size_bytes = tensor_bytes(output_shape(i).GetShapeSize(), outputs[i].dtype);
     const bool is_in_place = std::find(input_data.begin(), input_data.end(), outputs[i].data) != input_data.end();
     if (poisons && size_bytes != 0 && !is_in_place) {
       std::memset(outputs[i].data, poison_byte(outputs[i].dtype), size_bytes);
@@ -261,7 +257,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   }
   staging.copy_in(kPaddingByte);
   for (size_t i = 0; i < input_data.size(); ++i) {
-    const uint64_t size_bytes = size_in_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType());
+    const uint64_t size_bytes = tensor_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType());
     const uint64_t room = staging.size_bytes(input_data[i], size_bytes);
     touch("input " + call.input_param(i).name, staging.address(input_data[i]), room, true, room - size_bytes);
   }
@@ -270,7 +266,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
               [&](size_t index) { return staging.address(input_data[index]); });
   }
   for (size_t i = 0; i < call.outputs().size(); ++i) {
-    const uint64_t size_bytes = size_in_bytes(output_shape(i).GetShapeSize(), outputs[i].dtype);
+    const uint64_t size_bytes = tensor_bytes(output_shape(i).GetShapeSize(), outputs[i].dtype);
     const uint64_t room = staging.size_bytes(outputs[i].data, size_bytes);
     touch("output " + call.output_param(i).name, staging.address(outputs[i].data), room, begins_written[i],
           room - size_bytes);

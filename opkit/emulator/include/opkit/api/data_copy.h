@@ -191,16 +191,28 @@ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const
   opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), opkit::block_copy(params, dst.operand().space),
                     where);
 }
-/// C1 to C2: a half bias becomes a float one. blockLen counts what is read.
+/// C1 to C2: a half bias becomes a float one. blockLen counts what is read. Of int32_t and float the document lists
+/// both on both sides, and says of no pair what becomes of the value: such a call is refused where it is reached.
 template <typename T, typename U>
-inline std::enable_if_t<!std::is_same<T, U>::value> DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src,
-                                                             const DataCopyParams& params,
-                                                             opkit::Where where = opkit::Where::here()) {
-  static_assert(std::is_same<T, float>::value && std::is_same<U, half>::value,
-                "DataCopy converts half to float only, from C1 to C2");
-  opkit::CopyShape shape = opkit::block_copy(params, dst.operand().space);
-  shape.dst_stride += shape.burst_bytes;
-  opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), shape, where);
+inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const DataCopyParams& params,
+                     opkit::Where where = opkit::Where::here()) {
+  if constexpr (std::is_same<T, U>::value) {
+    DataCopy<T>(dst, src, params, where);
+  } else {
+    constexpr bool kIsBias = std::is_same<T, float>::value || std::is_same<T, int32_t>::value;
+    constexpr bool kIsRead =
+        std::is_same<U, half>::value || std::is_same<U, float>::value || std::is_same<U, int32_t>::value;
+    static_assert(kIsBias && kIsRead,
+                  "DataCopy from C1 to C2 reads half, int32_t or float, and writes int32_t or float");
+    if constexpr (std::is_same<T, float>::value && std::is_same<U, half>::value) {
+      opkit::CopyShape shape = opkit::block_copy(params, dst.operand().space);
+      shape.dst_stride += shape.burst_bytes;
+      opkit::issue_copy(opkit::Op::DataCopy, dst.operand(), src.operand(), shape, where);
+    } else {
+      opkit::illegal_operand(
+          "DataCopy from C1 to C2 converts half to float only; the document is silent of other pairs", where);
+    }
+  }
 }
 
 /// GM to UB: each burst is padded to whole data blocks.

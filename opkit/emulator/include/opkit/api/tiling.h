@@ -27,6 +27,21 @@ T read_tiling_as(const void* tiling, uint64_t offset = 0, Where where = Where::h
 /// Whether the tiling function has chosen this branch. A launch that finds none of its branches faults.
 OPKIT_API bool tiling_key_is(uint64_t key, Where where = Where::here());
 
+/// What COPY_TILING_WITH_STRUCT copies: a struct, or what a pointer leads to. Of the macro's document the text says
+/// pointer, and the example gives a struct.
+template <typename T>
+T copied_tiling(const T& source, Where) {
+  return source;
+}
+template <typename T>
+T copied_tiling(const T* source, Where) {
+  return *source;
+}
+template <typename T>
+T copied_tiling(const uint8_t* tiling, Where where) {
+  return read_tiling_as<T>(tiling, 0, where);
+}
+
 }  // namespace opkit
 
 /// Which sub-cores a kernel is started on. Source: Ascend C API, setting the kernel type.
@@ -137,8 +152,9 @@ using OpkitTilingDefault = OPKIT_TILING_DEFAULT;
 #define GET_TILING_DATA_PTR_WITH_STRUCT(tiling_struct, pointer, tiling)                                   \
   [[maybe_unused]] tiling_struct opkit_##pointer##_copy = ::opkit::read_tiling_as<tiling_struct>(tiling); \
   [[maybe_unused]] tiling_struct* pointer = &opkit_##pointer##_copy
-#define COPY_TILING_WITH_STRUCT(tiling_struct, source, pointer)   \
-  [[maybe_unused]] tiling_struct opkit_##pointer##_copy = source; \
+#define COPY_TILING_WITH_STRUCT(tiling_struct, source, pointer)              \
+  [[maybe_unused]] tiling_struct opkit_##pointer##_copy =                    \
+      ::opkit::copied_tiling<tiling_struct>(source, ::opkit::Where::here()); \
   [[maybe_unused]] tiling_struct* pointer = &opkit_##pointer##_copy
 #define COPY_TILING_WITH_ARRAY(element_type, count, source, pointer)          \
   [[maybe_unused]] element_type opkit_##pointer##_copy[count];                \

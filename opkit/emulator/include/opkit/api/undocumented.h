@@ -25,6 +25,11 @@ constexpr uint32_t BRCB_BROADCAST_NUMBER = 8;
 /// What half of a buffer is its size divided by. Source: ops-nn conv3d_backprop_input_v2, TOTAL_UB_SIZE / HALF_FACTOR.
 constexpr uint32_t HALF_FACTOR = 2;
 
+/// Values of unitFlag. Source: ops-nn flat_quant gives the second to the last Mmad of a sum and its Fixpipe, the first
+/// to those before, as the page of MmadParams has 3 and 2.
+constexpr uint8_t UFMode2 = 2;
+constexpr uint8_t UFMode3 = 3;
+
 /// Numbers by their names. Source: ops-nn top_k_top_p_sample, which rounds elements up to 32 bytes of float by the one
 /// and divides by the other for the repeats of Concat, which takes 16 elements in each.
 constexpr uint32_t EIGHT = 8;

@@ -174,15 +174,19 @@ class Blocks : public Settings<A_TYPE, B_TYPE, BIAS_TYPE, MM_CFG, is_direct> {
     carry_out(destinations, 2, where);
     tile_to_ub(co2Local, destinations[1].address, tile(current_), enSequentialWrite, where);
   }
-  /// The next block where Iterate<false> has put it: in the workspace.
+  /// The next block where Iterate<false> has put it: in the workspace. The document's example says <false>, public
+  /// kernels leave it out.
   template <bool sync = true>
   AscendC::GlobalTensor<DstT> GetTensorC(uint8_t enAtomic = 0, bool enSequentialWrite = false,
                                          Where where = Where::here()) {
-    static_assert(!sync, "Matmul: GetTensorC without a tensor takes Iterate<false> and GetTensorC<false>");
     (void)enAtomic, (void)enSequentialWrite;
     check_get_tensor();
     AscendC::GlobalTensor<DstT> tensor;
     if (!is_master()) return tensor;
+    if (!sums_.empty() || kIsDirect) {
+      illegal_operand("Matmul: GetTensorC without a tensor takes Iterate<false>: Iterate has nothing in the workspace",
+                      where);
+    }
     take_async_tile(where);
     tensor.SetGlobalBuffer(reinterpret_cast<DstT*>(async_address()),
                            static_cast<uint64_t>(state_.tiling.baseM) * state_.tiling.baseN);

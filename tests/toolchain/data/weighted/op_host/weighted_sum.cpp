@@ -31,10 +31,10 @@ class WeightedSum : public OpDef {
   explicit WeightedSum(const char* name) : OpDef(name) {
     this->Input("x")
         .ParamType(DYNAMIC)
-        .DataType({ge::DT_FLOAT, ge::DT_INT4})
+        .DataType({ge::DT_FLOAT, ge::DT_INT2})
         .Format({ge::FORMAT_ND, ge::FORMAT_ND})
         .AutoContiguous();
-    this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT, ge::DT_INT4}).Format({ge::FORMAT_ND, ge::FORMAT_ND});
+    this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT, ge::DT_INT2}).Format({ge::FORMAT_ND, ge::FORMAT_ND});
     this->Attr("factor").AttrType(OPTIONAL).Float(1.0f);
     this->Attr("offsets").AttrType(OPTIONAL).ListListInt({{3, 4}, {5}});
     this->SetInferShape(InferShape).SetInferDataType(InferDataType);

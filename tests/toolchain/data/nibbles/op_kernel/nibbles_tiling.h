@@ -1,0 +1,6 @@
+#pragma once
+#include <cstdint>
+
+struct NibblesTiling {
+  uint32_t length;
+};
