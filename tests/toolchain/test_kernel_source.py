@@ -19,7 +19,9 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR tiling) {
   } else if constexpr (TILING_KEY_IS(4) || TILING_KEY_LIST(5, 6)) {
     *(__gm__ int32_t*)x = 40;
   } else if constexpr (sizeof(int) == 4) {
-    *(__gm__ int32_t*)x = 1;
+    AscendC::GlobalTensor<int32_t> target;
+    target.SetGlobalBuffer((__gm__ int32_t*)x);
+    target.SetValue(0, 1);
   }
 }
 """
