@@ -170,8 +170,9 @@ CLASSES: tuple[FindingClass, ...] = (
         "SYNC-DEADLOCK",
         "synccheck",
         "a wait that nothing will end",
-        "A WaitFlag without a SetFlag before it, or cores that wait for each other. On the chip "
-        "the launch hangs; here it ends and says who waits for what.",
+        "A WaitFlag without a SetFlag before it, cores that wait for each other, or SyncAll and "
+        "its like in a launch of more blocks than run at a time: the last ones never start. "
+        "On the chip the launch hangs; here it ends and says who waits for what.",
     ),
     FindingClass(
         "MEM-BOUNDS",

@@ -266,6 +266,74 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR a, GM_ADDR b, GM_ADDR works
 """
 
 
+ALL_WAIT = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR words) {
+  GlobalTensor<int32_t> workspace;
+  workspace.SetGlobalBuffer((__gm__ int32_t*)words, 8 * GetBlockNum());
+  LocalTensor<int32_t> local(TPosition::VECIN, 0, %(local)s);
+  (void)workspace, (void)local;
+  %(call)s
+}
+"""
+
+
+# All of these passed with any number of blocks, though on the chip the last ones never start.
+@pytest.mark.parametrize(
+    ("call", "mode", "at_once"),
+    [
+        ("SyncAll();", "Vector", 48),
+        ("SyncAll(workspace, local);", "Vector", 48),
+        ("SyncAll<false>();", "Mix12", 24),
+        ("SyncAll<false>();", "Mix11", 24),
+        ("CrossCoreSetFlag<0, PIPE_MTE3>(1); CrossCoreWaitFlag(1);", "Vector", 48),
+        (
+            "if (GetBlockIdx() > 0) IBWait(workspace, local, GetBlockIdx() - 1, 0); "
+            "IBSet(workspace, local, GetBlockIdx(), 0);",
+            *("Vector", 48),
+        ),
+        ("WaitPreBlock(workspace, local); NotifyNextBlock(workspace, local);", "Vector", 48),
+    ],
+)
+def test_blocks_that_wait_for_each_other_must_run_at_the_same_time(
+    compile_kernel, call, mode, at_once
+) -> None:
+    kernel = compile_kernel(ALL_WAIT % {"call": call, "local": "8 * GetBlockNum()"}, mode)
+    kernel(np.zeros(8 * at_once, np.int32), block_dim=at_once)
+    with pytest.raises(KernelFault, match=f"of which this chip runs {at_once} at a time") as caught:
+        kernel(np.zeros(8 * at_once + 8, np.int32), block_dim=at_once + 1)
+    assert caught.value.category == "Deadlock"
+
+
+SOFT = "SyncAll(workspace, local); SyncAll(workspace, local);"
+
+
+def test_the_software_barrier_wants_a_workspace_of_zeros(compile_kernel, threads) -> None:
+    kernel = compile_kernel(ALL_WAIT % {"call": SOFT, "local": "8 * GetBlockNum()"})
+    words = np.zeros(64, np.int32)
+    kernel(words, block_dim=8)
+    # It used to be looked at by nobody: cores that find old signals do not wait for new ones.
+    np.testing.assert_array_equal(words.reshape(8, 8)[:, 0], 1)
+    for content in (words, np.eye(1, 64, 63, dtype=np.int32)[0]):
+        with pytest.raises(KernelFault, match="must be zeros before the first signal") as caught:
+            kernel(content, block_dim=8)
+        assert caught.value.category == "IllegalOperand"
+
+
+@pytest.mark.parametrize(("words", "local"), [(56, "64"), (64, "56")])
+def test_the_software_barrier_wants_32_bytes_a_block(compile_kernel, words, local) -> None:
+    kernel = compile_kernel(ALL_WAIT % {"call": SOFT, "local": local})
+    with pytest.raises(KernelFault, match="SyncAll") as caught:
+        kernel(np.zeros(words, np.int32), block_dim=8)
+    assert caught.value.category == "OutOfBounds"
+
+
+def test_a_flag_between_blocks_starts_as_zero(compile_kernel) -> None:
+    flags = np.zeros(8 * 17, np.int32)
+    flags[8] = 1
+    with pytest.raises(KernelFault, match="must be zeros before the first signal, and byte 32"):
+        compile_kernel(CHAIN)(flags, np.zeros(1, np.int32), block_dim=16)
+
+
 @pytest.mark.parametrize("mode", ["Mix11", "Mix12"])
 def test_vector_cores_take_a_product_through_the_workspace(compile_kernel, threads, mode) -> None:
     generator = np.random.default_rng(3)

@@ -45,8 +45,8 @@ CoreClocks::BarrierKey CoreClocks::barrier_key(const Core& core, const Instr& in
 }
 
 uint64_t CoreClocks::channel_of(const Core& core, const Instr& instr) {
-  if (instr.op != Op::IBSet && instr.op != Op::IBWait) return instr.dst.address;
-  return instr.dst.address + (core.block_count * instr.scalar_bits[1] + instr.scalar_bits[0]) * kBlockBytes;
+  const SignalWords words = signal_words(core, instr);
+  return words.bytes == 0 ? instr.dst.address : words.begin;
 }
 
 void CoreClocks::release(const Core& core, const Instr& instr) {

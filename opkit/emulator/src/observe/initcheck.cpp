@@ -17,6 +17,7 @@
 #include "observe/core_detector.h"
 #include "observe/merged_ranges.h"
 #include "observe/written_bits.h"
+#include "sync/cross_core.h"
 
 namespace opkit {
 namespace {
@@ -61,9 +62,16 @@ class InitCheck final : public CoreDetector<CoreState> {
 
   void before(const Core& core, const Instr& instr) override {
     const OpRow& row = row_of(instr.op);
-    if (row.family == Family::Control && instr.op != Op::GetValue && instr.op != Op::SetValue) return;
+    const SignalWords signals = signal_words(core, instr);
+    if (row.family == Family::Control && instr.op != Op::GetValue && instr.op != Op::SetValue && signals.bytes == 0)
+      return;
     learn_gm(core);
     CoreState& state = state_of(core);
+    if (signals.bytes != 0) {
+      const Place words = place_of(core, state, Space::GM, signals.begin, signals.bytes);
+      if (words.bits != nullptr) check(core, state, instr, words, Space::GM, false);
+      return;
+    }
     if (row.family == Family::Control) return scalar(core, state, instr);
     if (row.family == Family::DataCopy) return copy(core, state, instr);
     if (instr.load != nullptr || instr.image != nullptr) return load(core, state, instr);

@@ -1,6 +1,7 @@
 // SyncAll, CrossCoreSetFlag, CrossCoreWaitFlag, IBSet, IBWait. Source: Ascend C API, synchronisation between cores.
 #include "sync/cross_core.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -124,14 +125,44 @@ bool send_signal(void* context) {
   return true;
 }
 
-/// The word that IBSet writes and IBWait reads: 32 bytes for each block and event.
+/// Takes a core among those that have used words of signals, and faults where the first of them finds no zeros.
+/// Returns whether it is the core's first use. Source: SyncAll, IBSet, constraints: the values have to be 0 before.
+bool use_signals(const Core& core, const Instr& instr, const SignalWords& words) {
+  LaunchState& launch = *core.launch;
+  bool is_first_of_all = false;
+  {
+    std::lock_guard<std::mutex> guard(launch.wait_lock);
+    auto& users = launch.cross_core.signal_users[words.begin];
+    is_first_of_all = users.empty();
+    if (!users.insert(core.index).second) return false;
+  }
+  for (uint64_t at = words.begin; is_first_of_all && at < words.begin + words.bytes; at += sizeof(int32_t)) {
+    const int32_t value = reinterpret_cast<std::atomic<int32_t>*>(core.at(Space::GM, at))->load();
+    OPKIT_CHECK(value == 0, IllegalOperand, &instr,
+                "clear the workspace before each launch: what is left there is taken for a signal",
+                "%s: its workspace in global memory must be zeros before the first signal, and byte %llu holds %d",
+                row_of(instr.op).name, static_cast<unsigned long long>(at - instr.dst.address), value);
+  }
+  return true;
+}
+
+/// The software form's workspaces hold 32 bytes a block; a core writes 1 to its own place and waits for those of the
+/// others. How later calls of the same launch go on from there is not documented. Source: SyncAll, constraints
+void use_workspaces(const Core& core, const Instr& instr) {
+  const SignalWords words = signal_words(core, instr);
+  check_bounds(core, instr, instr.dst, words.begin, words.bytes, true);
+  check_bounds(core, instr, instr.src[0], instr.src[0].address, words.bytes, true);
+  if (!use_signals(core, instr, words)) return;
+  reinterpret_cast<std::atomic<int32_t>*>(core.at(Space::GM, words.begin + uint64_t{core.block} * kBlockBytes))
+      ->store(1);
+}
+
+/// The word that IBSet writes and IBWait reads.
 std::atomic<int32_t>* block_flag(const Core& core, const Instr& instr) {
-  Operand word = instr.dst;
-  const auto block = static_cast<uint64_t>(instr.scalar_bits[0]);
-  const auto event = static_cast<uint64_t>(instr.scalar_bits[1]);
-  word.address += (uint64_t{core.block_count} * event + block) * kBlockBytes;
-  check_bounds(core, instr, word, word.address, sizeof(int32_t), instr.op == Op::IBSet);
-  return reinterpret_cast<std::atomic<int32_t>*>(core.at(word));
+  const SignalWords word = signal_words(core, instr);
+  check_bounds(core, instr, instr.dst, word.begin, word.bytes, instr.op == Op::IBSet);
+  use_signals(core, instr, word);
+  return reinterpret_cast<std::atomic<int32_t>*>(core.at(Space::GM, word.begin));
 }
 
 bool take_block_flag(void* context) {
@@ -141,17 +172,40 @@ bool take_block_flag(void* context) {
 
 }  // namespace
 
-/// mode 1: the vector cores only; count: how many cores, 0 for all.
+SignalWords signal_words(const Core& core, const Instr& instr) {
+  if (instr.op == Op::SyncAll && instr.dst.space == Space::GM) {
+    return {instr.dst.address, uint64_t{core.block_count} * kBlockBytes};
+  }
+  if (instr.op != Op::IBSet && instr.op != Op::IBWait) return {0, 0};
+  return {instr.dst.address + (core.block_count * instr.scalar_bits[1] + instr.scalar_bits[0]) * kBlockBytes,
+          sizeof(int32_t)};
+}
+
+void check_residence(const Core& core, const Instr& instr) {
+  const KernelMode mode = core.launch->launch->mode;
+  uint32_t at_once = ~0u;
+  if (cube_cores(mode) > 0) at_once = core.chip->aic_count / cube_cores(mode);
+  if (vector_cores(mode) > 0) at_once = std::min(at_once, core.chip->aiv_count / vector_cores(mode));
+  OPKIT_CHECK(core.block_count <= at_once, Deadlock, &instr,
+              "launch as many blocks as the platform says that there are cores, and let each loop over its share",
+              "%s: the launch has %u blocks, of which this chip runs %u at a time: the others start when these have "
+              "ended, and these wait for them",
+              row_of(instr.op).name, core.block_count, at_once);
+}
+
+/// mode 1: the vector cores only; count: how many cores, 0 for all; dst, src[0]: the software form's workspaces.
 void execute_sync_all(Core& core, const Instr& instr) {
   LaunchState& launch = *core.launch;
   const bool is_vector_only = instr.mode == 1;
   if (is_vector_only && core.kind == SubCore::AIC) return;
+  check_residence(core, instr);
   uint32_t taking_part = 0;
   for (uint32_t i = 0; i < launch.core_count; ++i) {
     taking_part += is_vector_only ? launch.kind_of(i) == SubCore::AIV : 1;
   }
   OPKIT_CHECK(instr.count <= taking_part, IllegalOperand, &instr, "pass as many cores as the launch has, or none",
               "SyncAll: usedCores is %u, this launch has %u cores", instr.count, taking_part);
+  if (instr.dst.space == Space::GM) use_workspaces(core, instr);
   const uint32_t expected = instr.count == 0 ? taking_part : instr.count;
   CrossCoreState::Barrier* barrier = nullptr;
   BarrierWait wait{&launch, nullptr, 0};
@@ -176,6 +230,7 @@ void execute_sync_all(Core& core, const Instr& instr) {
 
 void execute_cross_core_set(Core& core, const Instr& instr) {
   check_flag(core, instr);
+  if (instr.mode == 0) check_residence(core, instr);
   FlagSet set{core.launch, &core, instr.mode, instr.event_id, false};
   if (!send_signal(&set)) {
     wait_until(send_signal, &set, instr,
@@ -193,11 +248,13 @@ void execute_cross_core_wait(Core& core, const Instr& instr) {
 }
 
 void execute_ib_set(Core& core, const Instr& instr) {
+  check_residence(core, instr);
   block_flag(core, instr)->store(1);
   signal_progress(*core.launch);
 }
 
 void execute_ib_wait(Core& core, const Instr& instr) {
+  check_residence(core, instr);
   wait_until(
       take_block_flag, block_flag(core, instr), instr,
       "IBWait of block " + std::to_string(instr.scalar_bits[0]) + ", event " + std::to_string(instr.scalar_bits[1]));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct CrossCoreState {
   std::vector<uint8_t> arrivals;  ///< by core index and flag: its own signals not yet consumed
   std::map<std::pair<uint32_t, uint32_t>, Barrier> barriers;  ///< by who takes part and how many
 
+  std::map<uint64_t, std::set<uint32_t>> signal_users;  ///< by their address: the cores that have used these words
+
   /// Cores that go on one after another: InitDetermineComputeWorkspace, WaitPreBlock, NotifyNextBlock.
   struct Order {
     uint64_t turns = 0;              ///< NotifyNextBlock calls so far
@@ -41,6 +44,18 @@ struct CrossCoreState {
   };
   std::map<uint64_t, GroupRounds> groups;  ///< by the workspace's address
 };
+
+/// Where in global memory an instruction signals other cores through words of the kernel's own, which must be zeros
+/// before; no bytes where it does not: the software form of SyncAll, IBSet, IBWait.
+struct SignalWords {
+  uint64_t begin;
+  uint64_t bytes;
+};
+SignalWords signal_words(const Core& core, const Instr& instr);
+
+/// Faults Deadlock where blocks wait for others that do not run at the same time. Source: SyncAll, IBSet, IBWait,
+/// WaitPreBlock, NotifyNextBlock, constraints: with more blocks than cores the kernel hangs.
+void check_residence(const Core& core, const Instr& instr);
 
 void execute_sync_all(Core& core, const Instr& instr);
 void execute_cross_core_set(Core& core, const Instr& instr);

@@ -56,6 +56,7 @@ CrossCoreState::Order& order_of(LaunchState& launch, const Instr& instr) {
 void check_order(const Core& core, const Instr& instr) {
   OPKIT_CHECK(core.kind == SubCore::AIV, IllegalOperand, &instr, "call it on vector cores only",
               "WaitPreBlock and NotifyNextBlock order vector cores, and this is a cube core");
+  check_residence(core, instr);
   check_bounds(core, instr, instr.dst, instr.dst.address, uint64_t{core.block_count} * kBlockBytes, true);
 }
 

@@ -15,14 +15,13 @@ inline void issue_flag(Op op, AscendC::HardEvent event, int32_t id, Where where)
   issue(instr);
 }
 
-inline void issue_sync_all(bool is_vector_only, int32_t used_cores, Where where) {
+inline Instr sync_all_instr(bool is_vector_only, Where where) {
   Instr instr;
   instr.op = Op::SyncAll;
   instr.pipe = Pipe::ALL;
   instr.mode = is_vector_only ? 1 : 0;
-  instr.count = static_cast<uint32_t>(used_cores);
   instr.where = where;
-  issue(instr);
+  return instr;
 }
 
 inline void issue_cross_core(Op op, uint8_t mode, Pipe pipe, uint16_t flag, Where where) {
@@ -79,17 +78,21 @@ constexpr SyncAllConfig DEFAULT_SYNC_ALL_CONFIG = {PIPE_ALL, PIPE_ALL};
 
 template <bool isAIVOnly = true, const SyncAllConfig& config = DEFAULT_SYNC_ALL_CONFIG>
 inline void SyncAll(opkit::Where where = opkit::Where::here()) {
-  opkit::issue_sync_all(isAIVOnly, 0, where);
+  opkit::Instr instr = opkit::sync_all_instr(isAIVOnly, where);
+  opkit::issue(instr);
 }
 
-/// The software form: `usedCores` vector cores take part, all when 0. The workspaces carry the hardware's own signals
-/// and are only checked for here.
+/// The software form: `usedCores` vector cores take part, all when 0. Each writes a 1 to its data block of
+/// `gmWorkspace`, which must be zeros before, and waits for those of the others.
 template <bool isAIVOnly = true>
 inline void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace,
                     int32_t usedCores = 0, opkit::Where where = opkit::Where::here()) {
-  (void)gmWorkspace, (void)ubWorkspace;
   static_assert(isAIVOnly, "SyncAll: the form with workspaces is for vector cores only");
-  opkit::issue_sync_all(true, usedCores, where);
+  opkit::Instr instr = opkit::sync_all_instr(true, where);
+  instr.count = static_cast<uint32_t>(usedCores);
+  instr.dst = gmWorkspace.operand();
+  instr.src[0] = ubWorkspace.operand();
+  opkit::issue(instr);
 }
 
 template <uint8_t modeId, pipe_t pipe>
