@@ -8,6 +8,7 @@ from typing import Any
 from opkit.compiler import GraphError, Location
 
 from .diagnostics import warn
+from .enumerations import dtype_name
 
 __all__ = ["DYN", "DYNAMIC", "STATIC", "Tensor", "TensorType", "check_annotation"]
 
@@ -80,8 +81,6 @@ def check_annotation(function: Callable[..., Any], name: str, value: Any) -> Non
                     help="pypto.DYNAMIC in the annotation allows any",
                 )
     if wanted.dtype is not None:
-        from .functions import dtype_name
-
         dtype = str(value.dtype).rpartition(".")[2]
         if dtype_name(wanted.dtype) != dtype:
             raise GraphError(

@@ -6,7 +6,9 @@ from typing import Any
 
 from opkit.compiler import GraphError
 
-from .traced import Traced, here
+from .enumerations import dtype_name
+from .location import here
+from .traced import Traced
 
 __all__ = ["cast"]
 
@@ -40,8 +42,6 @@ def cast(x: Traced, dtype: object, mode: object = None, satmode: object = None) 
     Raises:
         GraphError: a rounding between types of fractions other than to the nearest.
     """
-    from .functions import dtype_name
-
     wanted = dtype_name(dtype)
     rounding = getattr(mode, "name", "CAST_NONE")
     of_fractions, to_fractions = "float" in x.dtype, "float" in wanted

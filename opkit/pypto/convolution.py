@@ -7,8 +7,10 @@ from typing import Any
 
 from opkit.compiler import GraphError
 
+from .enumerations import dtype_name
 from .extension import extension_of
-from .traced import Traced, here
+from .location import here
+from .traced import Traced
 
 __all__ = ["conv"]
 
@@ -32,8 +34,6 @@ def conv(
     Raises:
         GraphError: opkit has no such convolution, or the operands do not fit.
     """
-    from .functions import dtype_name
-
     axes = x.ndim - 2
     bias, is_relu, further = extension_of(extend_params)
     lacking = "transposed" if transposed or output_paddings else next(iter(further), "")

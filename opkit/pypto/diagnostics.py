@@ -7,14 +7,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
 
-from opkit.compiler import GraphError, Location
+from opkit.compiler import GraphBuilder, GraphError, Location, Value
 
-if TYPE_CHECKING:
-    from opkit.compiler import Value
-
-    from .traced import Traced
+from .location import here
 
 __all__ = [
     "PyptoWarning",
@@ -40,18 +36,16 @@ def warn(message: str, location: Location | None) -> None:
     warnings.warn_explicit(message, PyptoWarning, place.file, place.line)
 
 
-def check_heads(scores: Traced, axis: int) -> None:
+def check_heads(builder: GraphBuilder, scores: Value, axis: int) -> None:
     """Warn of attention whose products run over the heads of one position.
 
     Queries reshaped to (batch, length, heads, width) and multiplied as they are give scores of
     (batch, length, heads, heads): each position attends to its own heads only.
     """
-    from .traced import here
-
-    if scores.ndim != 4 or axis not in (-1, 3):
+    if len(scores.shape) != 4 or axis not in (-1, 3):
         return
-    nodes = {node.output.name: node for node in scores.builder._nodes}
-    node = nodes.get(scores.value.tensor.name)
+    nodes = {node.output.name: node for node in builder._nodes}
+    node = nodes.get(scores.tensor.name)
     while node is not None and node.operator in ("div", "mul", "add", "sub", "cast"):
         node = nodes.get(node.inputs[0])
     if node is None or node.operator != "matmul":
@@ -79,8 +73,6 @@ def check_tile_shapes(sizes: Sequence[int]) -> None:
     from opkit import runtime
     from opkit.chips import find_chip
 
-    from .traced import here
-
     if not 1 <= len(sizes) <= 4 or any(not isinstance(s, int) or s < 1 for s in sizes):
         raise GraphError(
             f"set_vec_tile_shapes takes 1 to 4 positive numbers, not {sizes}", location=here()
@@ -107,16 +99,13 @@ def _tile_bytes(sizes: Sequence[int]) -> int:
     return total
 
 
-def depends_on(tile: Traced, out: Traced) -> bool:
-    """Return whether a tile was computed from the tensor as it was before anything was written."""
-    start = out._value
-    if start is None:
-        return False
-    return start.tensor.name in _ancestors(tile.value, tile)
+def depends_on(builder: GraphBuilder, tile: Value, start: Value) -> bool:
+    """Return whether a tile was computed from a tensor's value before anything was written."""
+    return start.tensor.name in _ancestors(builder, tile)
 
 
-def _ancestors(value: Value, tile: Traced) -> set[str]:
-    nodes = {node.output.name: node for node in tile.builder._nodes}
+def _ancestors(builder: GraphBuilder, value: Value) -> set[str]:
+    nodes = {node.output.name: node for node in builder._nodes}
     found: set[str] = set()
     waiting = [value.tensor.name]
     while waiting:

@@ -9,8 +9,10 @@ from typing import Any
 
 from opkit.compiler import GraphError
 
-from .enumerations import PRECISION
-from .traced import Traced, here, new_value
+from .building import current_builder
+from .enumerations import PRECISION, dtype_name
+from .location import here
+from .traced import Traced, new_value
 
 __all__ = ["FUNCTIONS"]
 
@@ -82,8 +84,6 @@ def _round(x: Traced, decimals: int = 0) -> Traced:
 
 
 def _arange(*bounds: float) -> Traced:
-    from .functions import current_builder
-
     start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     if step == 0 or (end - start) / step <= 0:
         raise GraphError(f"arange({start}, {end}, {step}) has no elements", location=here())
@@ -112,8 +112,6 @@ def _drawn(operator: str) -> Callable[..., Traced]:
         alg: Sequence[int] = (1,),
         dtype: object = "float32",
     ) -> Traced:
-        from .functions import current_builder, dtype_name
-
         if list(alg) not in ([1], [3]):
             raise GraphError(f"{operator}: opkit has no alg={list(alg)}", location=here())
         drawn = new_value(
@@ -138,8 +136,6 @@ def _beside(scale: Traced, x: Traced, axis: int) -> Traced:
 def _quantize(
     x: Traced, scale: Traced, otype: object, axis: int, zero_points: Traced | None = None
 ) -> Traced:
-    from .functions import dtype_name
-
     scaled = x * _beside(scale, x, axis)
     if zero_points is not None:
         scaled = scaled + _beside(zero_points, x, axis)
@@ -154,8 +150,6 @@ def _quantize(
 def _dequantize(
     x: Traced, scale: Traced, otype: object, axis: int, zero_points: Traced | None = None
 ) -> Traced:
-    from .functions import dtype_name
-
     value = x.apply("cast", dtype=dtype_name(otype))
     if zero_points is not None:
         value = value + _beside(zero_points, x, axis)

@@ -8,8 +8,8 @@ from typing import Any
 
 from opkit.compiler import GraphError
 
-from .enumerations import DataType
-from .traced import here
+from .enumerations import DataType, dtype_name
+from .location import here
 
 __all__ = ["FUNCTIONS", "Element"]
 
@@ -42,8 +42,6 @@ def _from_torch(
     Raises:
         GraphError: it is no contiguous torch tensor, or is to be seen in another layout or type.
     """
-    from .functions import dtype_name
-
     if type(tensor).__module__ != "torch":
         raise GraphError(
             f"from_torch takes a torch tensor, not {type(tensor).__name__}", location=here()

@@ -8,7 +8,12 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-__all__ = ["ENUMERATIONS", "PRECISION", "DataType"]
+from opkit.compiler import GraphError
+from opkit.dtypes import find_dtype
+
+from .location import here
+
+__all__ = ["ENUMERATIONS", "PRECISION", "DataType", "dtype_name"]
 
 
 class DataType(str, enum.Enum):
@@ -42,6 +47,22 @@ class DataType(str, enum.Enum):
         return f"DataType.{self.name}"
 
     __hash__ = str.__hash__
+
+
+def dtype_name(dtype: object) -> str:
+    """Return the name of a data type: `DT_FP16`, `numpy.float16` or "float16".
+
+    Raises:
+        GraphError: there is none.
+    """
+    if isinstance(dtype, DataType):
+        text = dtype.value
+    else:
+        text = str(getattr(dtype, "__name__", dtype)).rpartition(".")[2]
+    row = find_dtype(text)
+    if row is None:
+        raise GraphError(f"{dtype} is no data type that opkit has", location=here())
+    return row.name
 
 
 _NAMES = {

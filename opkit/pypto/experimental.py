@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .functions import dtype_name
+from .enumerations import dtype_name
 from .settings import OPERATION_OPTIONS
 from .traced import Traced, new_value
 

@@ -7,75 +7,28 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from opkit.compiler import GraphBuilder, GraphError
+from opkit.compiler import GraphError
 
 from .annotations import TensorType
+from .building import FUNCTIONS, current_builder, is_tracing
 from .casting import cast
 from .convolution import conv
 from .diagnostics import check_heads
 from .elementary import FUNCTIONS as ELEMENTARY
 from .elements import FUNCTIONS as ELEMENTS
 from .elements import Element
-from .enumerations import PRECISION, DataType
+from .enumerations import PRECISION, dtype_name
 from .extension import extension_of
+from .location import here
 from .loops import FUNCTIONS as LOOPS
 from .places import FUNCTIONS as PLACES
 from .settings import FUNCTIONS as SETTINGS
 from .symbolic import SymbolicScalar
 from .tiles import FUNCTIONS as TILES
-from .traced import Traced, here, new_value
+from .traced import Traced, new_value
 from .whole_numbers import FUNCTIONS as WHOLE_NUMBERS
 
-__all__ = ["FUNCTIONS", "building", "current_builder", "dtype_name"]
-
-_builders: list[GraphBuilder] = []
-
-
-class building:
-    """What is traced inside of the block belongs to this builder."""
-
-    def __init__(self, builder: GraphBuilder) -> None:
-        self._builder = builder
-
-    def __enter__(self) -> GraphBuilder:
-        _builders.append(self._builder)
-        return self._builder
-
-    def __exit__(self, *_: object) -> None:
-        _builders.pop()
-
-
-def current_builder() -> GraphBuilder:
-    """Return the builder of the program that is being traced.
-
-    Raises:
-        GraphError: none is.
-    """
-    if not _builders:
-        raise GraphError(
-            "pypto's functions work inside of functions that @pypto.jit marks",
-            location=here(),
-            help="put @pypto.jit above the function, and call it with arrays",
-        )
-    return _builders[-1]
-
-
-def dtype_name(dtype: object) -> str:
-    """Return the name of a data type: `DT_FP16`, `numpy.float16` or "float16".
-
-    Raises:
-        GraphError: there is none.
-    """
-    from opkit.dtypes import find_dtype
-
-    if isinstance(dtype, DataType):
-        text = dtype.value
-    else:
-        text = str(getattr(dtype, "__name__", dtype)).rpartition(".")[2]
-    row = find_dtype(text)
-    if row is None:
-        raise GraphError(f"{dtype} is no data type that opkit has", location=here())
-    return row.name
+__all__ = ["FUNCTIONS"]
 
 
 def _operator(name: str) -> Callable[..., Any]:
@@ -121,7 +74,7 @@ def _reduction(name: str) -> Callable[..., Any]:
 
 def _softmax(x: Traced, axis: int = -1, dim: int | None = None) -> Traced:
     over = axis if dim is None else dim
-    check_heads(x, over)
+    check_heads(x.builder, x.value, over)
     return new_value(current_builder(), "softmax", x, axis=over)
 
 
@@ -198,7 +151,7 @@ def _tensor(
     shape: Sequence[int] = (), dtype: object = None, name: str = "", **form: object
 ) -> Traced | TensorType:
     """A tensor that nothing is written to yet; outside of programs, what a parameter may be."""
-    if not _builders:
+    if not is_tracing():
         return TensorType(list(shape), dtype, **form)
     tensor = Traced(
         current_builder(), None, shape=tuple(shape), dtype=dtype_name(dtype or "float32")
@@ -243,7 +196,7 @@ def _expand_clone(x: Traced, shape: Sequence[int], **_: object) -> Traced:
     return x.apply("broadcast_to", shape=tuple(shape))
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS |= {
     # What both surfaces share.
     **{
         name: _operator(name)

@@ -8,8 +8,8 @@ from typing import Any
 
 from opkit.compiler import GraphError
 
+from .location import here
 from .symbolic import SymbolicScalar
-from .traced import here
 
 __all__ = ["FUNCTIONS"]
 

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from opkit.compiler import GraphError
 
+from .location import here
 from .tiles import place_of
-from .traced import Traced, here, new_value
+from .traced import Traced, new_value
 
 __all__ = ["FUNCTIONS"]
 

@@ -12,11 +12,14 @@ from typing import Any
 from opkit import compiler
 from opkit.compiler import Graph, GraphBuilder, GraphError, Location, Tensor
 
+# Functions of tensors register themselves.
+from . import functions  # noqa: F401
 from .annotations import check_annotation
+from .building import building
 from .diagnostics import check_backward, undefined_name
-from .functions import building
-from .settings import OPTION_GROUPS, options, refuse_unknown
-from .traced import Traced, here
+from .location import here
+from .settings import OPTION_GROUPS, TakesOptions, options, refuse_unknown
+from .traced import Traced
 
 __all__ = ["Function", "Program", "function", "jit"]
 
@@ -64,7 +67,7 @@ class _Arguments:
     """What decides on the program besides: shapes, types, and numbers as they are."""
 
 
-class Function:
+class Function(TakesOptions):
     """A function that @pypto.jit marks; call it with NumPy arrays or torch tensors on the CPU."""
 
     def __init__(self, traced: Callable[..., Any], options: Mapping[str, object]) -> None:

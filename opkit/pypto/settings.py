@@ -9,9 +9,9 @@ from typing import Any
 from opkit.compiler import GraphError
 
 from .diagnostics import check_tile_shapes
-from .traced import here
+from .location import here
 
-__all__ = ["FUNCTIONS", "OPTION_GROUPS", "options", "refuse_unknown"]
+__all__ = ["FUNCTIONS", "OPTION_GROUPS", "TakesOptions", "options", "refuse_unknown"]
 
 OPTION_GROUPS = ("codegen", "debug", "host", "pass", "runtime", "verify")
 """`set_pass_options`, `get_pass_options` and jit's `pass_options=` are of a group each."""
@@ -31,6 +31,12 @@ def refuse_unknown(lacking: str, given: Iterable[str], known: Sequence[str]) -> 
             raise GraphError(
                 f'{lacking} "{name}"', location=here(), help=f"it has {', '.join(known)}"
             )
+
+
+class TakesOptions:
+    """A program that keeps the options that were set for it."""
+
+    options: dict[str, Any]
 
 
 class options:
@@ -57,9 +63,7 @@ class options:
 
     def __call__(self, decorated: Any) -> Any:
         """Return a function, or one of jit's, that runs with these options."""
-        from .programs import Function
-
-        if isinstance(decorated, Function):
+        if isinstance(decorated, TakesOptions):
             decorated.options.update(
                 {f"{group}_options": value for group, value in self._given.items()}
             )

@@ -10,6 +10,8 @@ from typing import Any
 
 from opkit.compiler import GraphError
 
+from .location import here
+
 __all__ = ["SymbolicScalar", "numbers"]
 
 
@@ -29,8 +31,6 @@ class SymbolicScalar(int):
         if not isinstance(arg0, str):
             return super().__new__(cls, arg0)
         if arg1 is None:
-            from .traced import here
-
             raise GraphError(
                 f'SymbolicScalar("{arg0}") has no value',
                 location=here(),

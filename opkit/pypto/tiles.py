@@ -8,7 +8,9 @@ from typing import Any
 from opkit.compiler import GraphError
 
 from .diagnostics import depends_on
-from .traced import Traced, here
+from .enumerations import dtype_name
+from .location import here
+from .traced import Traced
 from .valid_shapes import padded
 
 __all__ = ["FUNCTIONS", "place_of"]
@@ -43,8 +45,6 @@ def _view(
     dtype: object = None,
 ) -> Traced:
     """The part of `x` at some offsets, of which `valid_shape` elements are there."""
-    from .functions import dtype_name
-
     if dtype is not None and dtype_name(dtype) != x.dtype:
         raise GraphError("view: opkit has no dtype= yet", location=here(), help="cast the tensor")
     shape = x.shape if shape is None else shape
@@ -88,7 +88,8 @@ def _assemble(x: Any, offsets: Any = None, out: Any = None, **_: object) -> None
         for tile, place in x:
             _assemble(tile, place, offsets if out is None else out)
         return
-    if depends_on(x, out):
+    start = out._value
+    if start is not None and depends_on(x.builder, x.value, start):
         raise GraphError(
             "this assembles into a tensor that the tile was viewed from: a cycle",
             location=here(),

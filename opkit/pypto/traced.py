@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
-from opkit.compiler import GraphBuilder, GraphError, Location, Value
+from opkit.compiler import GraphBuilder, GraphError, Value
 
 from .boxes import Box, best_cuts, box_text, cut, holds, meets, with_ones
+from .building import FUNCTIONS
+from .elements import Element
+from .location import here
 from .symbolic import SymbolicScalar, numbers
-from .valid_shapes import extents, padded, partial_result
+from .valid_shapes import Partial, extents, padded, partial_result
 
-__all__ = ["Traced", "here", "new_value"]
+__all__ = ["Traced", "new_value"]
 
-_OURS = tuple(str(Path(__file__).parents[1] / name) + os.sep for name in ("pypto", "compiler"))
 # Functions that the public project's tensors have as methods too.
 _METHODS = {
     *("add", "amax", "amin", "assemble", "ceil", "clone", "cos", "cumprod", "cumsum", "div", "exp"),
@@ -30,19 +29,6 @@ _METHODS = {
     *("abs", "minimum", "neg", "relu", "mean", "max", "min", "square", "pow"),
 }
 Operand: TypeAlias = "Traced | float | int | bool"
-
-
-def here() -> Location | None:
-    """Return the line of the user's program that is running."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith((*_OURS, "<frozen")):
-            return Location(name, frame.f_lineno)
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-    return None
 
 
 @dataclass(frozen=True)
@@ -394,8 +380,6 @@ class Traced:
     def __getattr__(self, name: str) -> Any:
         if name not in _METHODS:
             raise AttributeError(f"opkit has no pypto.Tensor.{name}", name=name, obj=self)
-        from .functions import FUNCTIONS
-
         return functools.partial(FUNCTIONS[name], self)
 
     # Arithmetic
@@ -437,8 +421,6 @@ class Traced:
         return self._of("bitwise_right_shift", other)
 
     def _of(self, function: str, other: Operand) -> Traced:
-        from .functions import FUNCTIONS
-
         return FUNCTIONS[function](self, other)  # type: ignore[no-any-return]
 
     def __neg__(self) -> Traced:
@@ -492,13 +474,15 @@ class Traced:
 
 def new_value(builder: GraphBuilder, operator: str, *operands: Any, **settings: object) -> Traced:
     """Return an operator's result, at the user's line."""
-    from .elements import Element
-
     location = here()
     operands = tuple(each.value if isinstance(each, Element) else each for each in operands)
     if any(isinstance(each, Traced) and each.is_partial for each in operands):
         with builder.at(location):
-            value, shape = partial_result(builder, operator, operands, settings)
+            parts = [
+                Partial(each.value, each.shape) if isinstance(each, Traced) else each
+                for each in operands
+            ]
+            value, shape = partial_result(builder, operator, parts, settings)
         return Traced(builder, value, shape=shape)
     given = [each.value if isinstance(each, Traced) else each for each in operands]
     with builder.at(location):

@@ -9,14 +9,12 @@ takes the whole tensor, with zeros behind.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from opkit.compiler import OPERATORS, GraphBuilder, Value
 
-if TYPE_CHECKING:
-    from .traced import Traced
-
-__all__ = ["extents", "padded", "partial_result"]
+__all__ = ["Partial", "extents", "padded", "partial_result"]
 
 Extents: TypeAlias = tuple[int, ...]
 # Of one tensor, besides element-wise operators and reductions.
@@ -26,6 +24,31 @@ _WITHIN_WHAT_IS_THERE = ("transpose", "softmax", "log_softmax", "layer_norm", "r
 def extents(value: Value) -> Extents:
     """Return a value's shape as numbers."""
     return tuple(int(extent) for extent in value.shape)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A tensor of which only the first elements along each axis are there."""
+
+    value: Value
+    """The elements that are there."""
+    shape: Extents
+    """The shape that the program asked for."""
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> str:
+        """The data type of the elements."""
+        return self.value.dtype
+
+    @property
+    def valid_shape(self) -> Extents:
+        """The number of elements that are there along each axis."""
+        return extents(self.value)
 
 
 def padded(value: Value, shape: Sequence[int], number: float = 0) -> Value:
@@ -40,16 +63,14 @@ def partial_result(
     """Return an operator's value, and the shape of its result, where operands are partly there.
 
     Args:
-        operands: `Traced` tensors, and numbers.
+        operands: tensors as `Partial`, and numbers.
 
     Raises:
         GraphError: the operator does not take tensors of these shapes.
     """
-    from .traced import Traced
-
     shape = _whole_shape(builder, operator, operands, settings)
-    values = [each.value if isinstance(each, Traced) else each for each in operands]
-    tensors = [each for each in operands if isinstance(each, Traced)]
+    values = [each.value if isinstance(each, Partial) else each for each in operands]
+    tensors = [each for each in operands if isinstance(each, Partial)]
     kind = OPERATORS[operator].kind
     if operator == "reshape":
         there = _reshaped(tensors[0].shape, tensors[0].valid_shape, shape)
@@ -72,7 +93,7 @@ def partial_result(
     elif operator == "matmul":
         return builder.apply(operator, *_cut_product(tensors, values, settings), **settings), shape
     whole = [
-        padded(value, each.shape) if isinstance(each, Traced) else value
+        padded(value, each.shape) if isinstance(each, Partial) else value
         for each, value in zip(operands, values, strict=True)
     ]
     return builder.apply(operator, *whole, **settings), shape
@@ -82,12 +103,10 @@ def _whole_shape(
     builder: GraphBuilder, operator: str, operands: Sequence[Any], settings: dict[str, Any]
 ) -> Extents:
     """Return the result's shape if everything were there."""
-    from .traced import Traced
-
     scratch = GraphBuilder("shapes")
     with scratch.at(builder.location):
         given = [
-            scratch.input(f"x{at}", each.shape, each.dtype) if isinstance(each, Traced) else each
+            scratch.input(f"x{at}", each.shape, each.dtype) if isinstance(each, Partial) else each
             for at, each in enumerate(operands)
         ]
         return extents(scratch.apply(operator, *given, **settings))
@@ -120,12 +139,10 @@ def _size(shape: Sequence[int]) -> int:
 
 def _cut_alike(operands: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     """Return operands of an element-wise operator cut to what all of them have."""
-    from .traced import Traced
-
-    rank = max(each.ndim for each in operands if isinstance(each, Traced))
+    rank = max(each.ndim for each in operands if isinstance(each, Partial))
     least: list[int | None] = [None] * rank
     for each in operands:
-        if isinstance(each, Traced):
+        if isinstance(each, Partial):
             for axis, (whole, there) in enumerate(
                 zip(each.shape, each.valid_shape, strict=True), start=rank - each.ndim
             ):
@@ -133,14 +150,14 @@ def _cut_alike(operands: Sequence[Any], values: Sequence[Any]) -> list[Any]:
                     least[axis] = min(there, there if least[axis] is None else least[axis])  # type: ignore[type-var]
     return [
         _cut_to(value, [least[axis] for axis in range(rank - each.ndim, rank)])
-        if isinstance(each, Traced)
+        if isinstance(each, Partial)
         else value
         for each, value in zip(operands, values, strict=True)
     ]
 
 
 def _cut_product(
-    tensors: Sequence[Traced], values: Sequence[Value], settings: dict[str, Any]
+    tensors: Sequence[Partial], values: Sequence[Value], settings: dict[str, Any]
 ) -> list[Value]:
     """Return the operands of a product cut to the same length along what is summed, and batches."""
     a, b = tensors

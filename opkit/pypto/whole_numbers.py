@@ -7,7 +7,9 @@ from typing import Any
 
 from opkit.compiler import GraphError
 
-from .traced import Traced, here, new_value
+from .enumerations import dtype_name
+from .location import here
+from .traced import Traced, new_value
 
 __all__ = ["FUNCTIONS"]
 
@@ -128,8 +130,6 @@ def _bytes_of(x: Traced) -> Traced:
 
 
 def _of_bytes(x: Traced, dtype: object) -> Traced:
-    from .functions import dtype_name
-
     name = dtype_name(dtype)
     bits = _BITS.get(name)
     if bits is None or x.dtype != "uint8" or x.ndim != 1 or x.shape[0] % (bits // 8):
