@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import networkx
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -177,6 +179,45 @@ def test_outsiders_import_packages_and_not_their_modules() -> None:
 )
 def test_the_order_rule_itself(source: str, target: str, broken: bool) -> None:
     assert breaks_the_order(source, target) is broken
+
+
+def edges() -> dict[str, set[str]]:
+    """Return the modules that each module imports, wherever in the file and for whatever reason."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for item in ours():
+        source = module_of(item.file)
+        joined = f"{item.module}.{item.name}"
+        target = joined if item.name is not None and is_module(joined) else item.module
+        # A package gathers its modules; what one of them takes from the package is another's.
+        if not f"{source}.".startswith(f"{target}."):
+            found[source].add(target)
+    return found
+
+
+def circles(edges: Mapping[str, Iterable[str]]) -> set[frozenset[str]]:
+    graph = networkx.DiGraph((source, target) for source in edges for target in edges[source])
+    parts = networkx.strongly_connected_components(graph)
+    return {frozenset(part) for part in parts if len(part) > 1}
+
+
+# By one of their modules: the list only shrinks.
+CIRCLES = {
+    "opkit.scaffold.formula": 10,
+    "opkit.service.serving": 2,
+    "opkit.testing.run": 3,
+}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    found = circles(edges())
+    known = {name: part for name in CIRCLES for part in found if name in part}
+    assert [sorted(part) for part in found if part not in known.values()] == []
+    assert {name: len(part) for name, part in known.items()} == CIRCLES, "shorten CIRCLES"
+
+
+def test_the_circle_rule_itself() -> None:
+    assert circles({"a": ["b"], "b": ["c"], "c": ["b"]}) == {frozenset("bc")}
+    assert circles({"a": ["b"], "b": ["c"]}) == set()
 
 
 def test_every_package_states_its_surface() -> None:

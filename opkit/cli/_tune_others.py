@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opkit.cli._tune_search import Search
 from opkit.cli.console import Console
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from opkit.cli.tune import Search
     from opkit.tuning import Subject
 
 __all__ = ["program_subject_of", "tune_compiled"]

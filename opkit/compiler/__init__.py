@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .builder import GraphBuilder, Operand, TensorSpec, Value, trace
+    from .builder import GraphBuilder, TensorSpec, trace
     from .calls import ProgramCalls
     from .choices import Choices, ChoicesRow, bucket_of, read_choices
     from .compiled import Compiled, compile
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .stages import Stages, compile_stages, prepare
     from .table import Operator
     from .tiles import Split, split
+    from .value import Operand, Value
     from .vector_kernels import VectorKernel, common_kernel
     from .verification import Difference, verify
 
@@ -137,7 +138,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "builder": ("GraphBuilder", "Operand", "TensorSpec", "Value", "trace"),
+        "builder": ("GraphBuilder", "TensorSpec", "trace"),
         "calls": ("ProgramCalls",),
         "choices": ("Choices", "ChoicesRow", "bucket_of", "read_choices"),
         "compiled": ("Compiled", "compile"),
@@ -177,6 +178,7 @@ __getattr__ = lazy_names(
         "stages": ("Stages", "compile_stages", "prepare"),
         "table": ("Operator",),
         "tiles": ("Split", "split"),
+        "value": ("Operand", "Value"),
         "vector_kernels": ("VectorKernel", "common_kernel"),
         "verification": ("Difference", "verify"),
     },

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opkit.errors import UsageError
 
 from .dimensions import Shape, broadcast_shapes, same, shape_text
-from .graph import GraphError
+from .graph import GraphError, Tensor
 from .scans import count_up
 from .table import Operator, Settings, as_first
-
-if TYPE_CHECKING:
-    from .builder import Value
-    from .graph import Tensor
+from .value import Value
 
 __all__ = ["ATTENTION"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .builder import Value
 from .dimensions import Shape, is_one, product, same
 from .graph import Graph, Node
 from .operators import OPERATORS
 from .rewrite import Rebuilder
 from .table import normal_axes
+from .value import Value
 
 __all__ = ["collapse"]
 

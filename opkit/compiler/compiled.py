@@ -11,15 +11,15 @@ from opkit.errors import UsageError
 
 from .attention import attention_arrays, attention_data, workspaces
 from .builder import TensorSpec, trace
-from .calls import ProgramCalls
 from .choices import Choices, ChoicesRow, read_choices
 from .dimensions import bind_shapes
 from .fusion import FusedGraph, Group
-from .graph import Attribute, Graph, GraphError, Location
+from .graph import Attribute, Graph, GraphError
+from .kernel_program import KernelProgram
 from .library import LIBRARY, run_library
 from .movements import MOVEMENTS, run_movement
-from .native import NativeKernel, compile_text, without_numbers
-from .products import run_product
+from .native import NativeKernel
+from .product_runs import run_product
 from .stages import Stages, attention_source, compile_stages
 from .vector import run_plan, run_steps
 from .vector_kernels import VectorKernel, fitting_launch, source_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["TARGETS", "Compiled", "compile"]
 
 
-class Compiled(ProgramCalls):
+class Compiled(KernelProgram):
     """A program for one chip, for all sizes that its named dimensions stand for.
 
     Call it with the inputs' arrays in order, attributes by name; it returns one array, or a tuple
@@ -41,11 +41,8 @@ class Compiled(ProgramCalls):
 
     def __init__(self, stages: Stages, rows: Sequence[ChoicesRow] = ()) -> None:
         """Take the stages; `rows` are what was tuned for some sizes."""
-        self.stages = stages
+        super().__init__(stages)
         self._rows = tuple(rows)
-        self._loaded: dict[tuple[str, Location | None], NativeKernel] = {}
-        # Rounds of a loop share their kernels.
-        self._alike: dict[tuple[str, str | None], NativeKernel] = {}
 
     @property
     def graph(self) -> Graph:
@@ -158,25 +155,6 @@ class Compiled(ProgramCalls):
         return self.native(
             kernel.name, lambda: source_of(kernel, with_lines=True, file=f"{kernel.name}.cpp")
         )
-
-    def native(
-        self,
-        name: str,
-        source: Callable[[], str],
-        *,
-        mode: str | None = None,
-        location: Location | None = None,
-    ) -> NativeKernel:
-        """Return a kernel by name, compiled from its source at its first use; one that several
-        lines of a program use is compiled for each of them, kernels of one text once."""
-        key = (name, location)
-        if key not in self._loaded:
-            text = source()
-            alike = (without_numbers(text, self.lowered.graph.name), mode)
-            if alike not in self._alike:
-                self._alike[alike] = compile_text(name, text, self.stages.chip, mode=mode)
-            self._loaded[key] = self._alike[alike]
-        return self._loaded[key]
 
 
 _MOST_KNOWN = 256

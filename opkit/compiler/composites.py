@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opkit.errors import UsageError
 
-from .graph import GraphError
+from .graph import GraphError, Tensor
 from .table import (
     Operator,
     Settings,
@@ -26,11 +26,8 @@ from .table import (
     normal_axes,
     reduced,
 )
+from .value import Value
 from .whole_numbers import divide_whole
-
-if TYPE_CHECKING:
-    from .builder import Value
-    from .graph import Tensor
 
 __all__ = ["ROWS", "erf_reference"]
 
@@ -255,7 +252,7 @@ def _whole_power(base: Value, number: int) -> Value:
 
 
 def _constant_of(value: Value) -> float | None:
-    node = next((n for n in value.builder._nodes if n.output.name == value.tensor.name), None)
+    node = next((n for n in value.builder.nodes if n.output.name == value.tensor.name), None)
     if node is None or node.operator != "constant":
         return None
     return float(node.settings["value"])  # type: ignore[arg-type]

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opkit.errors import UsageError
 
-from .dimensions import Dimension, product, same, shape_text
+from .dimensions import Dimension, Shape, product, same, shape_text
+from .graph import Tensor
 from .moving import pieces_of
 from .table import Operator, Settings, as_promoted
-
-if TYPE_CHECKING:
-    from .builder import Value
-    from .dimensions import Shape
-    from .graph import Tensor
+from .value import Value
 
 __all__ = ["CONVOLUTION", "patches", "placed", "spaced", "unpatched", "unwindowed", "windows"]
 

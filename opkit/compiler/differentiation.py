@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from .builder import GraphBuilder, Value
+from .builder import GraphBuilder
 from .dimensions import Shape, is_one, same
 from .graph import Graph, GraphError, Node
 from .operators import OPERATORS
 from .rewrite import Rebuilder
 from .scans import count_up
 from .table import is_floating, normal_axes
+from .value import Value
 
 __all__ = ["gradient"]
 

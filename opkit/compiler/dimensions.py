@@ -36,6 +36,7 @@ __all__ = [
     "is_dimension",
     "is_fixed",
     "is_one",
+    "normal_axes",
     "product",
     "quotient",
     "same",
@@ -264,3 +265,22 @@ def bind_shapes(
                     help=f"pass an array of shape {shape_text(shape)}",
                 )
     return sizes
+
+
+def normal_axes(axis: object, rank: int) -> tuple[int, ...]:
+    """Return axes as increasing numbers from 0; all for None.
+
+    Raises:
+        UsageError: the tensor has no such axis, or one is named twice.
+    """
+    if axis is None:
+        return tuple(range(rank))
+    wanted = axis if isinstance(axis, tuple | list) else (axis,)
+    found = []
+    for each in wanted:
+        if not isinstance(each, int) or not -rank <= each < rank:
+            raise UsageError(f"axis {each} does not exist: there are {rank}")
+        found.append(each % rank)
+    if len(set(found)) != len(found):
+        raise UsageError(f"axis {wanted} names one twice")
+    return tuple(sorted(found))

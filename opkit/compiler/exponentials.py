@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .table import Operator, as_float, broadcast
-
-if TYPE_CHECKING:
-    from .builder import Value
+from .value import Value
 
 __all__ = ["ROWS"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from opkit.errors import UsageError
 
-from .builder import GraphBuilder, TensorSpec, Value
+from .builder import GraphBuilder, TensorSpec
 from .differentiation import gradient
 from .dimensions import computed_size
 from .equal_forms import in_equal_form, shifts_of
@@ -24,6 +24,7 @@ from .graph import Attribute, Graph, GraphError, Location
 from .operators import OPERATORS
 from .rewrite import Rebuilder
 from .settings import checked_settings
+from .value import Value
 
 __all__ = ["FormulaOutput", "formula_graph"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .dimensions import same
+from .domain import UnfusableError, domain_of
 from .graph import Graph, Node, Tensor
 from .operators import OPERATORS
-from .vector import UnfusableError, domain_of
 from .waiting import are_between, in_running_order, needs
 
 __all__ = ["FusedGraph", "Group", "fuse", "is_uniform_node"]

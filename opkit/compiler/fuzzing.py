@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
-from .builder import GraphBuilder, Value
+from .builder import GraphBuilder
 from .dimensions import is_one
 from .graph import Graph
+from .value import Value
 
 __all__ = ["EXTENTS", "random_graph"]
 

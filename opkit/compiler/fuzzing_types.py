@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from .builder import GraphBuilder, Value
+from .builder import GraphBuilder
 from .dimensions import dimension
 from .fuzzing import EXTENTS
 from .graph import Graph, GraphError
 from .table import is_floating
+from .value import Value
 
 __all__ = ["numbers_of_all_sizes", "random_typed_graph"]
 

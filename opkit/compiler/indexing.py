@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 from opkit.errors import UsageError
 
-from .dimensions import Dimension
+from .dimensions import Dimension, Shape, normal_axes
 from .graph import GraphError, here
-from .table import normal_axes
-
-if TYPE_CHECKING:
-    from .builder import Value
 
 __all__ = ["index", "split"]
 
 
-def index(value: Value, key: object) -> Value:
+class _Sliceable(Protocol):
+    """The operations of a value that basic indexing is made of."""
+
+    @property
+    def ndim(self) -> int: ...
+
+    @property
+    def shape(self) -> Shape: ...
+
+    def apply(self: _Value, operator: str, **attributes: object) -> _Value: ...
+
+    def reshape(self: _Value, *shape: Dimension) -> _Value: ...
+
+
+_Value = TypeVar("_Value", bound=_Sliceable)
+
+
+def index(value: _Value, key: object) -> _Value:
     """Return a part of a tensor: whole numbers, slices with steps, `...` and None, as NumPy has
     them.
 
@@ -62,7 +75,7 @@ def index(value: Value, key: object) -> Value:
     return result if same else result.reshape(*shape)
 
 
-def split(value: Value, parts: int | Sequence[int], axis: int) -> tuple[Value, ...]:
+def split(value: _Value, parts: int | Sequence[int], axis: int) -> tuple[_Value, ...]:
     """Return parts along an axis: so many equal ones, or of these sizes.
 
     Raises:
@@ -94,7 +107,7 @@ def split(value: Value, parts: int | Sequence[int], axis: int) -> tuple[Value, .
     return tuple(found)
 
 
-def _part(value: Value, axis: int, start: Dimension, stop: Dimension, step: int) -> Value:
+def _part(value: _Value, axis: int, start: Dimension, stop: Dimension, step: int) -> _Value:
     if start == 0 and step == 1 and stop == value.shape[axis]:
         return value
     try:

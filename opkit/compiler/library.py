@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,12 @@ from opkit import kernels
 
 from .fusion import Group
 from .graph import GraphError, Location, Node
+from .kernel_program import KernelProgram
 from .movements import copy_whole
 from .ordering import MOST_SORTED
 from .placed_moves import MOST_AXES, placed_move
 from .table import normal_axes
 from .text import Text
-
-if TYPE_CHECKING:
-    from .compiled import Compiled
 
 __all__ = ["HEADERS", "KINDS", "LIBRARY", "RANDOM_TILE", "run_library"]
 
@@ -45,7 +43,7 @@ RANDOM_TILE = 8192
 
 
 def run_library(
-    program: Compiled,
+    program: KernelProgram,
     group: Group,
     memory: dict[str, Any],
     sizes: Mapping[str, int],
@@ -69,7 +67,7 @@ def run_library(
 
 
 def _launch(
-    program: Compiled,
+    program: KernelProgram,
     node: Node,
     function: str,
     arguments: Mapping[str, Any],
@@ -109,7 +107,7 @@ def _source(
     return out.render(with_lines=True, file=f"{name}.cpp")
 
 
-def _random(program: Compiled, node: Node, result: Any, scalars: Mapping[str, float]) -> None:
+def _random(program: KernelProgram, node: Node, result: Any, scalars: Mapping[str, float]) -> None:
     seed = scalars.get(node.inputs[0])
     stream = node.settings["stream"]
     if seed is None or not isinstance(stream, int):
@@ -122,7 +120,7 @@ def _random(program: Compiled, node: Node, result: Any, scalars: Mapping[str, fl
     _launch(program, node, "random_uniform", {"out": result}, ["out"], plan, cores)
 
 
-def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> None:
+def _lines(program: KernelProgram, group: Group, x: Any, results: Sequence[Any]) -> None:
     node = group.nodes[0]
     axes = normal_axes(node.settings["axis"], x.ndim)
     outer = int(np.prod(x.shape[: axes[0]]))
@@ -158,7 +156,7 @@ def _lines(program: Compiled, group: Group, x: Any, results: Sequence[Any]) -> N
 _MOST_INDICES = 4
 
 
-def _by_places(program: Compiled, node: Node, arrays: Sequence[Any], result: Any) -> None:
+def _by_places(program: KernelProgram, node: Node, arrays: Sequence[Any], result: Any) -> None:
     x, index, *sources = arrays
     table, plain = x, result
     if sources:
@@ -181,6 +179,6 @@ def _by_places(program: Compiled, node: Node, arrays: Sequence[Any], result: Any
     _launch(program, node, "move_by_index", arguments, parameters, plan, cores)
 
 
-def _cores(program: Compiled) -> int:
+def _cores(program: KernelProgram) -> int:
     chip = program.stages.chip
     return chip.count("cores.aiv") or chip.count("cores.aic")

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .dimensions import Dimension
+from .domain import Domain
 from .fusion import FusedGraph
 from .graph import Node
 from .operators import OPERATORS
-from .vector import Domain
 
 __all__ = ["LoopWriter"]
 

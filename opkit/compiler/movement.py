@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +20,9 @@ from .dimensions import (
     same,
     shape_text,
 )
+from .graph import Tensor
 from .table import REQUIRED, Operator, Settings, as_first, as_promoted, is_floating
-
-if TYPE_CHECKING:
-    from .builder import Value
-    from .graph import Tensor
+from .value import Value
 
 __all__ = ["ROWS"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from opkit.errors import UsageError
 from .dimensions import evaluate
 from .graph import Node
 from .kernel_class import KernelClass
+from .kernel_program import KernelProgram
 from .moving import (
     Piece,
     copy_data,
@@ -25,9 +26,6 @@ from .moving import (
 )
 from .reference import to_storage
 from .text import HEAD
-
-if TYPE_CHECKING:
-    from .compiled import Compiled
 
 __all__ = ["MOVEMENTS", "constant_bits", "copy_whole", "run_movement"]
 
@@ -45,7 +43,7 @@ MOVEMENTS = (
 
 
 def run_movement(
-    program: Compiled, node: Node, memory: dict[str, Any], sizes: Mapping[str, int]
+    program: KernelProgram, node: Node, memory: dict[str, Any], sizes: Mapping[str, int]
 ) -> None:
     """Run a movement; its result appears in memory."""
     arrays = [memory[name] for name in node.inputs]
@@ -87,13 +85,13 @@ def run_movement(
     _copy(program, node, arrays, result, pieces, bits)
 
 
-def copy_whole(program: Compiled, node: Node, array: Any, result: Any) -> None:
+def copy_whole(program: KernelProgram, node: Node, array: Any, result: Any) -> None:
     """Copy one array to another of the same size, as a node needs."""
     _copy(program, node, [array], result, [Piece(0, 0, 0, ((result.size, 1, 1),))], 0)
 
 
 def _copy(
-    program: Compiled,
+    program: KernelProgram,
     node: Node,
     arrays: Sequence[Any],
     result: Any,

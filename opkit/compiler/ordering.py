@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opkit.errors import UsageError
 
-from .dimensions import product
-from .graph import GraphError
+from .dimensions import Shape, product
+from .graph import GraphError, Tensor
 from .scans import count_up
 from .table import REQUIRED, Operator, Settings, as_first, is_floating, normal_axes, reduced
-
-if TYPE_CHECKING:
-    from .builder import Value
-    from .dimensions import Shape
-    from .graph import Tensor
+from .value import Value
 
 __all__ = ["MOST_SORTED", "ROWS"]
 

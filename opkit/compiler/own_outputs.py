@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .builder import Value
 from .graph import Graph, Location
 from .rewrite import Rebuilder, expand, simplify
+from .value import Value
 
 __all__ = ["with_own_outputs"]
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opkit.errors import UsageError
 
 from .dimensions import Shape, is_one, same, shape_text
+from .graph import Tensor
 from .table import REQUIRED, Operator, Settings, as_first, normal_axes
-
-if TYPE_CHECKING:
-    from .builder import Value
-    from .graph import Tensor
+from .value import Value
 
 __all__ = ["ROWS"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from .graph import Tensor
 from .table import (
     REQUIRED,
     Operator,
@@ -21,10 +22,7 @@ from .table import (
     reduced,
     scalar_shape,
 )
-
-if TYPE_CHECKING:
-    from .builder import Value
-    from .graph import Tensor
+from .value import Value
 
 __all__ = ["ROWS"]
 

@@ -8,19 +8,16 @@ give the same numbers on every target.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opkit.errors import UsageError
 
-from .dimensions import shape_text
+from .dimensions import Dimension, Shape, shape_text
+from .graph import Tensor
 from .table import REQUIRED, Operator, Settings, is_floating
-
-if TYPE_CHECKING:
-    from .builder import Value
-    from .dimensions import Dimension, Shape
-    from .graph import Tensor
+from .value import Value
 
 __all__ = ["ROWS", "philox_uniform"]
 

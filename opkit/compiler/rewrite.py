@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .builder import GraphBuilder, Value
+from .builder import GraphBuilder
 from .dimensions import is_one
 from .graph import Graph, Node, Tensor
 from .operators import OPERATORS
 from .table import is_floating, normal_axes, wrapped
+from .value import Value
 from .whole_numbers import reduce_whole
 
 __all__ = ["Rebuilder", "expand", "simplify"]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opkit.errors import UsageError
 
-from .graph import GraphError
+from .dimensions import Dimension, Shape
+from .graph import GraphError, Tensor
 from .table import REQUIRED, Operator, Settings, as_sum, is_floating, normal_axes, reduced
-
-if TYPE_CHECKING:
-    from .builder import Value
-    from .dimensions import Dimension, Shape
-    from .graph import Tensor
+from .value import Value
 
 __all__ = ["ROWS", "count_up"]
 

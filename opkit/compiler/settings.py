@@ -7,16 +7,14 @@ count on what the rules here promise: axes that exist, whole numbers where those
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opkit.errors import UsageError
 
 from .dimensions import is_dimension
-
-if TYPE_CHECKING:
-    from .table import Operator
+from .table import Operator
 
 __all__ = ["checked_settings"]
 

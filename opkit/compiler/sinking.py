@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .builder import Value
 from .dimensions import Shape, is_one
 from .graph import Graph, Node
 from .operators import OPERATORS
 from .rewrite import Rebuilder
 from .table import normal_axes
+from .value import Value
 
 __all__ = ["join_slices", "movements", "sink_transposes"]
 

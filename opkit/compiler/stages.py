@@ -17,6 +17,7 @@ from .attention import (
 )
 from .choices import OWN_CHOICES, Choices
 from .collapsing import collapse
+from .domain import domain_of
 from .fusion import FusedGraph, fuse
 from .graph import Graph, GraphError
 from .operators import OPERATORS
@@ -25,7 +26,6 @@ from .prologues import fuse_prologues
 from .rewrite import expand, simplify
 from .sinking import join_slices, movements, sink_transposes
 from .text import HEAD
-from .vector import domain_of
 from .vector_kernels import VectorKernel, source_of, vector_kernels
 
 __all__ = [

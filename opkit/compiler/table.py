@@ -5,16 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
-from .dimensions import Dimension, Shape, broadcast_shapes
+from .dimensions import Dimension, Shape, broadcast_shapes, normal_axes
 from .graph import Tensor
-
-if TYPE_CHECKING:
-    from .builder import Value
+from .value import Value
 
 __all__ = [
     "Operator",
@@ -164,25 +162,6 @@ def as_float(tensors: Sequence[Tensor], settings: Settings) -> str:
 def as_bool(_: Sequence[Tensor], __: Settings) -> str:
     """Data type rule: true or false."""
     return "bool"
-
-
-def normal_axes(axis: object, rank: int) -> tuple[int, ...]:
-    """Return axes as increasing numbers from 0; all for None.
-
-    Raises:
-        UsageError: the tensor has no such axis, or one is named twice.
-    """
-    if axis is None:
-        return tuple(range(rank))
-    wanted = axis if isinstance(axis, tuple | list) else (axis,)
-    found = []
-    for each in wanted:
-        if not isinstance(each, int) or not -rank <= each < rank:
-            raise UsageError(f"axis {each} does not exist: there are {rank}")
-        found.append(each % rank)
-    if len(set(found)) != len(found):
-        raise UsageError(f"axis {wanted} names one twice")
-    return tuple(sorted(found))
 
 
 def reduced(tensors: Sequence[Tensor], settings: Settings) -> Shape:

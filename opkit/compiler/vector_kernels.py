@@ -9,12 +9,12 @@ from opkit.chips import Chip
 
 from .choices import OWN_CHOICES, Choices
 from .dimensions import evaluate, shape_text
+from .domain import Domain, domain_of
 from .fusion import FusedGraph, Group
 from .graph import Graph, GraphError, Node
 from .text import HEAD, identifier
 from .vector import (
     DoesNotFit,
-    Domain,
     KernelText,
     Launch,
     LinesWriter,
@@ -25,7 +25,6 @@ from .vector import (
     TypedWriter,
     Types,
     common_types,
-    domain_of,
     in_lines,
     launch_for,
     layout_of,

@@ -3,13 +3,9 @@ with every bit right."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .dimensions import product
 from .graph import GraphError
-
-if TYPE_CHECKING:
-    from .builder import Value
+from .value import Value
 
 __all__ = ["divide_whole", "reduce_whole"]
 

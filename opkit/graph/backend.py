@@ -195,7 +195,7 @@ def compile_module(
     if is_debug:
         from opkit.graph.debug import watch
 
-        watch(found, chip)
+        watch(copied, found.segments, found.sources, chip)
     found.seconds = time.perf_counter() - begin
     for graphs in _watchers.get():
         graphs.append(found)

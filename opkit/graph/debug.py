@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
@@ -14,9 +14,6 @@ from opkit.errors import OperatorError, OpkitError
 from opkit.graph.plan import Place, Plan
 from opkit.graph.program import CompiledSegment, run_nodes
 from opkit.graph.translation import DTYPES, line_of, operator_name, translate
-
-if TYPE_CHECKING:
-    from opkit.graph.backend import CompiledGraph
 
 __all__ = ["GraphDifference", "watch"]
 
@@ -38,10 +35,15 @@ class GraphDifference(OperatorError):
         """The first that differs."""
 
 
-def watch(found: CompiledGraph, chip: Chip) -> None:
+def watch(
+    module: torch.nn.Module,
+    segments: Sequence[CompiledSegment],
+    sources: Sequence[Sequence[fx.Node]],
+    chip: Chip,
+) -> None:
     """Have every sub-graph of a compiled graph checked in each call."""
-    for index, (segment, nodes) in enumerate(zip(found.segments, found.sources, strict=True)):
-        setattr(found.module, f"segment_{index}", _Watched(segment, nodes, chip))
+    for index, (segment, nodes) in enumerate(zip(segments, sources, strict=True)):
+        setattr(module, f"segment_{index}", _Watched(segment, nodes, chip))
 
 
 class _Watched(torch.nn.Module):

@@ -44,7 +44,7 @@ def check_heads(builder: GraphBuilder, scores: Value, axis: int) -> None:
     """
     if len(scores.shape) != 4 or axis not in (-1, 3):
         return
-    nodes = {node.output.name: node for node in builder._nodes}
+    nodes = {node.output.name: node for node in builder.nodes}
     node = nodes.get(scores.tensor.name)
     while node is not None and node.operator in ("div", "mul", "add", "sub", "cast"):
         node = nodes.get(node.inputs[0])
@@ -105,7 +105,7 @@ def depends_on(builder: GraphBuilder, tile: Value, start: Value) -> bool:
 
 
 def _ancestors(builder: GraphBuilder, value: Value) -> set[str]:
-    nodes = {node.output.name: node for node in builder._nodes}
+    nodes = {node.output.name: node for node in builder.nodes}
     found: set[str] = set()
     waiting = [value.tensor.name]
     while waiting:

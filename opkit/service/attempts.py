@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from opkit.service.loaded import Attributes, Inputs, Rule
+from opkit.service.arguments import Attributes, Inputs, Rule
 from opkit.service.modelled import Modelled
 from opkit.service.shared_memory import Tensor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opkit.service.loaded import Attributes, Inputs
+from opkit.service.arguments import Attributes, Inputs
 from opkit.service.shadow import copied
 from opkit.service.shared_memory import Tensor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from opkit import runtime
 from opkit.dtypes import find_dtype
 from opkit.errors import OperatorError, PrecisionError, SetupError, UsageError
+from opkit.service.arguments import Attributes, Inputs, Rule
 from opkit.service.closeness import MODEL_TOLERANCE, far_off
 from opkit.service.energy import energy_uj
 from opkit.service.interface import Interface, Parameter
@@ -22,32 +23,18 @@ from opkit.service.shared_memory import Tensor
 from opkit.service.sources import DESCRIPTION, GOLDEN_MODEL, MODEL
 
 __all__ = [
-    "Attributes",
-    "Inputs",
     "Loaded",
     "Reference",
-    "Rule",
     "has_odd_values",
     "load",
     "load_reference",
     "modelled_time",
 ]
 
-Inputs = Sequence["Tensor | list[Tensor] | None"]
-Attributes = Mapping[str, Any]
 _Array = npt.NDArray[Any]
 
 # Bits of the exponent: all set in infinities and NaN.
 _EXPONENTS = {"float16": 0x7C00, "bfloat16": 0x7F80}
-
-
-class Rule(NamedTuple):
-    """What a right answer is."""
-
-    standard: str
-    """A precision standard, as in `opkit test --standard`."""
-    tolerance: float | None = None
-    """In place of it: see `opkit.service.closeness.far_off`."""
 
 
 class Loaded(Protocol):

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from opkit.errors import KernelFault, OpkitError, SetupError, UsageError
+from opkit.service.arguments import Attributes, Inputs, Rule
 from opkit.service.attempts import AttemptFailed, Ran
 from opkit.service.loaded import (
-    Attributes,
-    Inputs,
     Loaded,
     Reference,
-    Rule,
     has_odd_values,
     load,
     load_reference,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opkit.errors import UsageError
+from opkit.service.arguments import Attributes, Inputs, Rule
 from opkit.service.closeness import MODEL_TOLERANCE, far_off, readable
 from opkit.service.interface import Interface, Parameter
 from opkit.service.shared_memory import Tensor
 
 if TYPE_CHECKING:
     from opkit.graph import Context, ModelInput, PlanTensor
-    from opkit.service.loaded import Attributes, Inputs, Rule
 
 __all__ = ["ModelFile", "ModelReference"]
 

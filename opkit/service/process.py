@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from opkit.service.arguments import Attributes, Inputs, Rule
 from opkit.service.attempts import AttemptFailed
 from opkit.service.interface import Interface
-from opkit.service.loaded import Attributes, Inputs, Rule
 from opkit.service.messages import receive, send
 from opkit.service.settings import LimitSettings
 from opkit.service.shared_memory import SharedMemory, Tensor

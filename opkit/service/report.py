@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from opkit.service.energy import MODEL
 from opkit.service.metrics import REFERENCE, Meter, Metrics, quantile
 from opkit.service.serving import ServedOperator
-
-if TYPE_CHECKING:
-    from opkit.service.service import Service
 
 __all__ = ["operator_report", "service_report"]
 
 _CHOICES_SHOWN = 20
 
 
-def service_report(service: Service) -> dict[str, Any]:
+def service_report(
+    operators: Iterable[ServedOperator],
+    metrics: Metrics,
+    *,
+    started_at: float,
+    is_ready: bool,
+    isolation: str,
+    events: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
     """Return operators, versions, experiments, events; times in us, sizes in bytes."""
     return {
         "time": time.time(),
-        "started_at": service.started_at,
-        "ready": service.is_ready,
-        "isolation": service.settings.isolation,
+        "started_at": started_at,
+        "ready": is_ready,
+        "isolation": isolation,
         "energy_model": MODEL,
-        "operators": [
-            operator_report(service.operator(name), service.metrics) for name in service.operators
-        ],
-        "events": service.log.kept(),
+        "operators": [operator_report(each, metrics) for each in operators],
+        "events": events,
         "counters": [
             {"event": name, "operator": operator, "count": count}
-            for (name, operator), count in sorted(service.metrics.counters.items())
+            for (name, operator), count in sorted(metrics.counters.items())
         ],
     }
 

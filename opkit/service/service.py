@@ -14,6 +14,7 @@ from typing import Any
 import numpy.typing as npt
 
 from opkit.errors import OpkitError, UsageError
+from opkit.service.arguments import Inputs
 from opkit.service.aside import Modelling
 from opkit.service.attempts import Runner
 from opkit.service.background import Background
@@ -22,7 +23,7 @@ from opkit.service.breaker import Breaker, BreakerEvent, BreakerState
 from opkit.service.calls import Answer, Request, attributes_of
 from opkit.service.deployment import Deployment
 from opkit.service.interface import Interface
-from opkit.service.loaded import Inputs, load, load_reference
+from opkit.service.loaded import load, load_reference
 from opkit.service.local import LocalRunner
 from opkit.service.metrics import REFERENCE, Gauges, Metrics
 from opkit.service.modelled import Modelled
@@ -311,7 +312,14 @@ class Service:
 
     def report(self) -> dict[str, Any]:
         """Return what a page shows of the service, as JSON has it."""
-        return service_report(self)
+        return service_report(
+            [self.operator(name) for name in self.operators],
+            self.metrics,
+            started_at=self.started_at,
+            is_ready=self.is_ready,
+            isolation=self.settings.isolation,
+            events=self.log.kept(),
+        )
 
     def operator_report(self, operator: str) -> dict[str, Any]:
         """Return what a page shows of one operator, as JSON has it."""

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 
 from opkit.errors import BusyError, OperatorError, UsageError
+from opkit.service.arguments import Inputs, Rule
 from opkit.service.aside import Aside, Modelling
 from opkit.service.attempts import NEUTRAL, AttemptFailed, Ran, Runner
 from opkit.service.background import Background
@@ -16,7 +17,7 @@ from opkit.service.calls import Answer, Attempt, Request, kept_copy
 from opkit.service.choice import Choice, choose_measured, choose_modelled, samples_missing
 from opkit.service.deployment import Deployment, place_of
 from opkit.service.experiments import Experiment
-from opkit.service.loaded import Inputs, Rule, has_odd_values
+from opkit.service.loaded import has_odd_values
 from opkit.service.metrics import REFERENCE, Meter, Metrics
 from opkit.service.modelled import Modelled
 from opkit.service.settings import OperatorSettings

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from opkit.service.loaded import Inputs
+from opkit.service.arguments import Inputs
 
 __all__ = ["ShadowReport", "copied"]
 

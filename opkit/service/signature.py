@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opkit.service.loaded import Inputs
+from opkit.service.arguments import Inputs
 from opkit.service.shared_memory import Tensor
 
 __all__ = ["OTHER_BUCKET", "Signature", "Signatures"]

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from opkit.errors import OpkitError, SetupError, UsageError
+from opkit.service.arguments import Inputs, Rule
 from opkit.service.loaded import (
-    Inputs,
     Loaded,
     Reference,
-    Rule,
     has_odd_values,
     load,
     load_reference,

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from opkit.service.arguments import Attributes, Inputs, Rule
 from opkit.service.attempts import AttemptFailed, Ran
-from opkit.service.loaded import Attributes, Inputs, Rule
 from opkit.service.modelled import Modelled
 from opkit.service.process import WorkerProcess
 from opkit.service.settings import LimitSettings

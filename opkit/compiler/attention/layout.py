@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..builder import Value
 from ..graph import Graph, Node
 from ..rewrite import Rebuilder
+from ..value import Value
 
 __all__ = ["absorb_transposes"]
 

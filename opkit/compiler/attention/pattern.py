@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..builder import Value
 from ..dimensions import same
 from ..graph import Graph, Node
 from ..rewrite import Rebuilder
 from ..table import is_floating
+from ..value import Value
 from .kernel import is_fit
 
 __all__ = ["recognise_attention"]

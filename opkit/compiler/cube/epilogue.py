@@ -8,6 +8,7 @@ from typing import Any
 
 from opkit.chips import Chip
 
+from ..domain import Domain, domain_of
 from ..fusion import FusedGraph, Group
 from ..graph import Graph, GraphError, Node, Tensor
 from ..launch_numbers import both, choose, divide_up, least, most, named
@@ -15,14 +16,12 @@ from ..text import Text, identifier
 from ..vector import (
     LARGEST_REPEAT,
     DoesNotFit,
-    Domain,
     KernelWriter,
     Plan,
     TilingField,
     TilingLayout,
     Value,
     cpp_type,
-    domain_of,
     fill_values,
     layout_of,
     lower_group,

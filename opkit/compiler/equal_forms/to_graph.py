@@ -12,10 +12,10 @@ from opkit import algebra
 from opkit.algebra import ONE, ZERO
 from opkit.algebra import Node as Tree
 
-from ..builder import Value
 from ..dimensions import Shape, broadcast_shapes, is_one
 from ..graph import Graph, Location
 from ..rewrite import Rebuilder
+from ..value import Value
 from .from_graph import COMPARISONS, Trees
 
 __all__ = ["graph_of"]

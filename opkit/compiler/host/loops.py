@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..dimensions import Dimension, product
+from ..domain import domain_of
 from ..fusion import FusedGraph
 from ..graph import GraphError, Node, Tensor
 from ..loops import LoopWriter
 from ..text import Text, identifier, special_number
-from ..vector import domain_of
 
 __all__ = ["HostFunction", "storage_type", "write_loops"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from opkit.errors import UsageError
 
-from ..builder import Value
+from ..value import Value
 
 __all__ = ["INSTRUCTIONS", "NOT_EXECUTED", "Instruction"]
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from opkit.errors import UsageError
 
-from ..builder import GraphBuilder, Value
+from ..builder import GraphBuilder
 from ..graph import Graph, GraphError, Location
+from ..value import Value
 from .instructions import INSTRUCTIONS, Instruction, extract, insert
 from .parts import Body, Branch, Loop, Memory, Step, setting_at
 

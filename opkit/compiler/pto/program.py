@@ -10,10 +10,11 @@ from typing import Any
 from opkit.chips import DEFAULT_CHIP
 from opkit.errors import UsageError
 
-from ..builder import GraphBuilder, Value
+from ..builder import GraphBuilder
 from ..compiled import Compiled, compile
 from ..graph import Graph, GraphError, here
 from ..reference import run_graph
+from ..value import Value
 from .instructions import INSTRUCTIONS, NOT_EXECUTED, Instruction
 from .lowering import applied, lower
 from .parts import Body, Branch, Condition, Index, Loop, Memory, Step, Tile, setting_at

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from ..builder import Value
 from ..graph import Graph, Node
 from ..rewrite import Rebuilder
+from ..value import Value
 from .alike import added, inner_links, kinds, runs
 from .packs import Pack, moved
 from .rules import added_products, has_rule, pack_of, side_by_side

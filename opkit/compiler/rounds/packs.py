@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..builder import Value
 from ..dimensions import Shape, product
+from ..value import Value
 
 __all__ = ["Pack", "beside", "moved", "reshaped"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ..builder import Value
 from ..graph import Node
 from ..operators import OPERATORS
 from ..table import normal_axes
+from ..value import Value
 from .packs import Pack, beside, moved, reshaped
 
 __all__ = ["added_products", "has_rule", "pack_of", "side_by_side"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..builder import GraphBuilder, Value
+from ..builder import GraphBuilder
 from ..graph import Node, Tensor
+from ..value import Value
 from .packs import Pack
 
 __all__ = ["Places", "counted", "numbers_of", "places_of", "windows"]

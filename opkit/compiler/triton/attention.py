@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..domain import Domain
 from ..fusion import FusedGraph, Group
 from ..graph import GraphError
-from ..vector import Domain
 from .expressions import TritonWriter, literal
 from .functions import TritonFunction, indented, launcher
 

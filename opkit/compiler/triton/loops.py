@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..dimensions import Dimension, product
+from ..domain import domain_of
 from ..fusion import FusedGraph, Group
 from ..graph import Node
-from ..vector import domain_of
 from .expressions import TritonWriter, is_fraction, literal, python_number
 from .functions import TritonFunction, indented, launcher
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ..domain import Domain
 from ..fusion import FusedGraph, Group
 from ..graph import Graph, GraphError, Node
 from ..table import normal_axes
-from ..vector import Domain
 from .expressions import TritonWriter, dtype_text, python_number
 from .functions import TritonFunction, indented
 

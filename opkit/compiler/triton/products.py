@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..dimensions import Shape, is_one, product, same
+from ..domain import Domain, domain_of
 from ..fusion import FusedGraph, Group
 from ..graph import GraphError
-from ..vector import Domain, domain_of
 from .expressions import KINDS, TritonWriter
 from .functions import TritonFunction, indented, launcher
 

@@ -1,6 +1,6 @@
 """Fused element-wise and reducing kernels for the vector cores.
 
-Names load when they are first used: fusion asks for loops only, lowering asks for fusion.
+Names load when they are first used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .ascendc import KernelText, KernelWriter, write_kernel
-    from .domain import Domain, UnfusableError, domain_of
     from .launch import (
         LARGEST_REPEAT,
         DoesNotFit,
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
     from .lines import in_lines
     from .lines_text import LinesWriter
     from .lower import lower_group
-    from .plan import Plan, plan_memory
+    from .plan import plan_memory
     from .run import SlotError, run_plan, run_steps
+    from .slots import Plan
     from .statements import cpp_type
     from .steps import Program, Value
     from .tiling import TilingField, TilingLayout, element_bytes, layout_of
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = [
     "LARGEST_REPEAT",
     "DoesNotFit",
-    "Domain",
     "KernelText",
     "KernelWriter",
     "Launch",
@@ -53,11 +52,9 @@ __all__ = [
     "TypedProgram",
     "TypedWriter",
     "Types",
-    "UnfusableError",
     "Value",
     "common_types",
     "cpp_type",
-    "domain_of",
     "element_bytes",
     "fill_values",
     "in_lines",
@@ -80,7 +77,6 @@ __getattr__ = lazy_names(
     __name__,
     {
         "ascendc": ("KernelText", "KernelWriter", "write_kernel"),
-        "domain": ("Domain", "UnfusableError", "domain_of"),
         "launch": (
             *("LARGEST_REPEAT", "DoesNotFit", "Launch", "fill_values", "launch_for"),
             *("pack_values", "row_stride", "row_unit", "shares_of"),
@@ -89,7 +85,8 @@ __getattr__ = lazy_names(
         "lines": ("in_lines",),
         "lines_text": ("LinesWriter",),
         "lower": ("lower_group",),
-        "plan": ("Plan", "plan_memory"),
+        "plan": ("plan_memory",),
+        "slots": ("Plan",),
         "run": ("SlotError", "run_plan", "run_steps"),
         "statements": ("cpp_type",),
         "steps": ("Program", "Value"),

@@ -10,7 +10,7 @@ from ..graph import Graph, Tensor
 from ..kernel_class import struct_of
 from ..text import Text, identifier, upper
 from .helpers import HELPERS, SLOT_LENGTH, needed_helpers
-from .plan import ONE_CAPACITY, ROW_CAPACITY, Plan
+from .slots import ONE_CAPACITY, ROW_CAPACITY, Plan
 from .statements import StatementWriter, slots, times
 from .steps import Program, Section, Value
 from .tiling import TilingLayout

@@ -11,7 +11,7 @@ import itertools
 from collections import Counter
 from dataclasses import replace
 
-from .plan import Place, Plan
+from .slots import Place, Plan
 from .steps import Value
 
 __all__ = ["spread_over_banks"]

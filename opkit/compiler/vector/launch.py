@@ -19,7 +19,7 @@ from ..choices import OWN_CHOICES, Choices
 from ..dimensions import Dimension, evaluate, product
 from ..launch_numbers import Number, both, choose, divide_up, least, most, named, whole_quotient
 from ..tiles import Split, split
-from .plan import Plan
+from .slots import Plan
 from .tiling import TilingLayout, element_bytes
 
 __all__ = [

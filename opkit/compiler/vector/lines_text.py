@@ -9,7 +9,7 @@ from ..text import Text
 from .helpers import HELPERS
 from .line_helpers import fold_call, fold_helpers, spread_call, spread_helpers
 from .lines import Stage, stages_of
-from .plan import Plan
+from .slots import Plan
 from .steps import Section, Step, Value
 from .tiling import TilingLayout
 from .typed_text import TypedWriter

@@ -7,11 +7,11 @@ from typing import TypeGuard
 
 from opkit.dtypes import find_dtype
 
+from ..domain import Domain, Space
 from ..fusion import FusedGraph, Group
 from ..graph import GraphError, Location, Node, Tensor
 from ..operators import OPERATORS
 from ..table import is_floating, limits_of
-from .domain import Domain, Space
 from .steps import Derived, Field, Number, Operand, Program, Scalar, Section, Step, Value
 
 __all__ = ["lower_group"]

@@ -11,7 +11,7 @@ from opkit.errors import UsageError
 
 from ..dimensions import evaluate
 from ..reference import from_storage
-from .plan import Place, Plan
+from .slots import Place, Plan
 from .steps import Derived, Field, Number, Operand, Program, Scalar, Section, Step, Value
 
 __all__ = ["SlotError", "run_plan", "run_steps"]

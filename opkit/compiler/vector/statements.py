@@ -9,7 +9,7 @@ from opkit.dtypes import find_dtype
 
 from ..graph import Graph, Tensor
 from ..text import Text, special_number, upper
-from .plan import ONE_CAPACITY, ROW_CAPACITY, Place, Plan
+from .slots import ONE_CAPACITY, ROW_CAPACITY, Place, Plan
 from .steps import Field, Number, Operand, Program, Scalar, Section, Step, Value
 from .tiling import TilingLayout
 

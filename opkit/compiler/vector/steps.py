@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ..domain import Domain, Space
 from ..graph import Location, Tensor
-from .domain import Domain, Space
 
 __all__ = ["Derived", "Field", "Number", "Operand", "Program", "Scalar", "Section", "Step", "Value"]
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from opkit.dtypes import find_dtype
 
 from ..dimensions import Dimension, step_size
-from .plan import Plan
+from .slots import Plan
 from .steps import Derived, Field, Operand
 
 __all__ = ["TilingField", "TilingLayout", "element_bytes", "layout_of"]

@@ -8,7 +8,7 @@ from functools import cached_property
 from ..graph import Graph, Tensor
 from .ascendc import KernelWriter
 from .helpers import HELPERS
-from .plan import Plan
+from .slots import Plan
 from .statements import literal
 from .steps import Number, Operand, Section, Step, Value
 from .tiling import TilingLayout, element_bytes

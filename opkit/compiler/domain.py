@@ -8,10 +8,10 @@ from typing import Literal
 
 from opkit.errors import UsageError
 
-from ..dimensions import Dimension, Shape, broadcast_shapes, is_one, product, same
-from ..graph import Graph, Node, Tensor
-from ..operators import OPERATORS
-from ..table import normal_axes
+from .dimensions import Dimension, Shape, broadcast_shapes, is_one, product, same
+from .graph import Graph, Node, Tensor
+from .operators import OPERATORS
+from .table import normal_axes
 
 __all__ = ["Domain", "Space", "UnfusableError", "domain_of"]
 
