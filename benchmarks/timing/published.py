@@ -27,7 +27,7 @@ from streams import (
     repeated_add,
 )
 
-ELEMENTS = 8192 * 8192
+SIZE = 8192
 CLOCK_MHZ = 1850.0
 """The published A2 runs' clock: it makes their vector times whole cycles."""
 
@@ -137,9 +137,14 @@ def _add(
     cores: int, tile: int, buffers: int, *, part: int = 1, scalar: bool = False
 ) -> Callable[[int], Iterator[Instr]]:
     def stream(core: int) -> Iterator[Instr]:
-        elements = ELEMENTS // part
         return add_tiles(
-            core, cores=cores, elements=elements, tile=tile, buffers=buffers, scalar=scalar
+            core,
+            cores=cores,
+            rows=SIZE // part,
+            columns=SIZE,
+            tile=tile,
+            buffers=buffers,
+            scalar=scalar,
         )
 
     return stream

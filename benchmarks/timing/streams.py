@@ -60,19 +60,30 @@ def add(count: int, dst: int, first: int, second: int, dtype: int = FLOAT16) -> 
 
 
 def add_tiles(
-    core: int, *, cores: int, elements: int, tile: int, buffers: int, scalar: bool = False
+    core: int,
+    *,
+    cores: int,
+    rows: int,
+    columns: int,
+    tile: int,
+    buffers: int,
+    scalar: bool = False,
 ) -> Iterator[Instr]:
-    """Add two float16 vectors tile by tile, with the flags of one or two buffers.
+    """Add two float16 matrices tile by tile, with the flags of one or two buffers.
 
-    x, y and z of a buffer lie one behind the other in UB, so x and y share bank groups.
+    Each core has whole rows, the first ones a row more where they do not come out even; its last
+    tile is what is left. x, y and z of a buffer lie one behind the other in UB, so x and y share
+    bank groups.
     """
-    share = elements // cores
-    size_bytes = 2 * tile
-    for index in range(share // tile):
-        at = 2 * (core * share + index * tile)
+    base, extra = divmod(rows, cores)
+    first = columns * (core * base + min(core, extra))
+    behind = first + columns * (base + (core < extra))
+    for index, begin in enumerate(range(first, behind, tile)):
+        count = min(tile, behind - begin)
+        at, size_bytes = 2 * begin, 2 * count
         slot = index % buffers
-        x = slot * 3 * size_bytes
-        y, z = x + size_bytes, x + 2 * size_bytes
+        x = slot * 6 * tile
+        y, z = x + 2 * tile, x + 4 * tile
         if index >= buffers:
             yield wait("V", "MTE2", slot)
         yield copy_in(at, x, size_bytes)
@@ -85,11 +96,11 @@ def add_tiles(
             # The scalar pipe works on UB, so it is what the copies wait for.
             yield signal("MTE2", "S", slot)
             yield wait("MTE2", "S", slot)
-            yield from scalar_add(tile)
+            yield from scalar_add(count)
             yield signal("S", "MTE3", slot)
             yield wait("S", "MTE3", slot)
         else:
-            yield add(tile, z, x, y)
+            yield add(count, z, x, y)
         yield signal("V", "MTE2", slot)
         yield signal("V", "MTE3", slot)
         yield wait("V", "MTE3", slot)

@@ -313,3 +313,62 @@ def test_a_chip_without_facts_is_modelled_all_the_same(time_streams: Timer) -> N
     timeline = time_streams([muls(64 * REPEAT, 0x10000, 0)], chip="Ascend310P3")
     assert timeline.total_cycles > 0
     assert timeline.chip == "Ascend310P3"
+
+
+def _add_tiles(core: int, *, ahead: bool, buffers: int = 2, tiles: int = 12) -> list[Instr]:
+    """Add 32 KiB tiles, with the next tile's copies issued before this one's Add, or after its."""
+    size = 0x8000
+    stream: list[Instr] = []
+
+    def copies(index: int) -> list[Instr]:
+        at, slot = (core * tiles + index) * size, index % buffers
+        reads = [copy_in((which << 40) + at, (3 * slot + which) * size, size) for which in (0, 1)]
+        return [wait("V_MTE2", slot), *reads, signal("MTE2_V", slot)]
+
+    for slot in range(buffers):
+        stream += [signal("V_MTE2", slot), signal("MTE3_V", slot)]
+    if ahead:
+        stream += copies(0)
+    for index in range(tiles):
+        slot = index % buffers
+        if not ahead:
+            stream += copies(index)
+        elif index + 1 < tiles:
+            stream += copies(index + 1)
+        x, y, z = ((3 * slot + which) * size for which in (0, 1, 2))
+        stream += [wait("MTE2_V", slot), wait("MTE3_V", slot), add(size // 2, z, x, y)]
+        stream += [signal("V_MTE2", slot), signal("V_MTE3", slot), wait("V_MTE3", slot)]
+        stream += [copy_out((2 << 40) + (core * tiles + index) * size, z, size)]
+        stream += [signal("MTE3_V", slot)]
+    return stream
+
+
+def test_the_order_of_a_program_does_not_move_copies_that_wait_for_nothing(
+    time_streams: Timer,
+) -> None:
+    # The next tile's read began when the write before it in the program had ended, and had lost its
+    # share of HBM until then: 216.9 instead of 179.7 us for 8192 x 8192 halves on 48 cores.
+    times = [
+        time_streams(*[_add_tiles(core, ahead=ahead) for core in range(48)]).total_cycles
+        for ahead in (False, True)
+    ]
+    assert times[0] == pytest.approx(times[1], rel=0.002)
+
+
+def test_a_second_buffer_makes_nothing_slower(time_streams: Timer) -> None:
+    # It was predicted 6 % slower than a single one; the chip is 2 % faster with it.
+    one, two = (
+        time_streams(
+            *[_add_tiles(core, ahead=False, buffers=buffers) for core in range(48)]
+        ).total_cycles
+        for buffers in (1, 2)
+    )
+    assert two <= one
+
+
+def test_more_signals_than_waits_are_kept_apart(time_streams: Timer) -> None:
+    # A wait belongs to the last signal before it in the program, however many came before.
+    stream = [muls(64 * REPEAT, 0x8000, 0)] + [signal("V_MTE3")] * 20
+    stream += [wait("V_MTE3"), copy_out(0, 0x8000, 32)]
+    timeline = time_streams(stream)
+    assert event(timeline, "DataCopy")[0] >= event(timeline, "Muls")[1]

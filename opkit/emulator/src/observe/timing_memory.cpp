@@ -66,14 +66,6 @@ void FairShare::begin(double start, double bytes, size_t owner) {
   transfers_.emplace(level_ + bytes, owner);
 }
 
-bool FairShare::begin_late(double start, double bytes, size_t owner) {
-  run_to(start);
-  const double had = (now_ - start) * bytes_per_cycle_ / static_cast<double>(transfers_.size() + 1);
-  if (had > 0 && had >= bytes) return false;
-  transfers_.emplace(level_ + bytes - had, owner);
-  return true;
-}
-
 double FairShare::next_end() const {
   if (transfers_.empty()) return std::numeric_limits<double>::infinity();
   const double left = transfers_.top().first - level_;

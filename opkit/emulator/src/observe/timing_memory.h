@@ -39,11 +39,8 @@ class FairShare {
 
   explicit FairShare(double bytes_per_cycle) : bytes_per_cycle_(bytes_per_cycle) {}
 
-  /// Begins a transfer at `start`, or now if that is over. `owner` is given back when it ends.
+  /// Begins a transfer at `start`; those of a launch begin in order of time. `owner` is given back when it ends.
   void begin(double start, double bytes, size_t owner);
-  /// The same for a link that is hardly ever full: where `start` is over, because the core could go on only after
-  /// others had gone further, the transfer has had its share since. False: it has ended as well.
-  bool begin_late(double start, double bytes, size_t owner);
   bool is_idle() const { return transfers_.empty(); }
   /// What a byte of one more transfer would take.
   double cycles_per_byte() const { return static_cast<double>(transfers_.size()) / bytes_per_cycle_; }

@@ -24,6 +24,7 @@ class LaunchReplay {
       cores_.push_back(std::make_unique<CoreReplay>(costs, *records[i], i, events_per_core, lifted, timing));
       not_begun_[kind_of(i)].push(i);
     }
+    states_.resize(records.size(), State::NotBegun);
     for (uint32_t kind = 0; kind < 2; ++kind) {
       limit_[kind] = std::min<size_t>(costs.core_limit[kind], not_begun_[kind].size());
     }
@@ -37,19 +38,22 @@ class LaunchReplay {
       for (size_t i = 0; i < limit_[kind]; ++i) first.push_back(take_next(kind));
     }
     for (size_t core : first) {
-      cores_[core]->begin(0);
+      begin(core, 0);
       advance(core);
     }
     wake();
     while (serve_next() || begin_stuck()) wake();
     // Nothing can be left waiting: the launch itself came to its end.
-    for (size_t core : blocked_) end(core);
+    for (size_t core = 0; core < cores_.size(); ++core) {
+      if (states_[core] == State::Runs || states_[core] == State::Waits) end(core);
+    }
   }
 
   const std::vector<std::unique_ptr<CoreReplay>>& cores() const { return cores_; }
 
  private:
-  using Pending = std::pair<double, size_t>;  // start of the next copy, core
+  using Pending = std::pair<double, size_t>;                    // start of a copy, its owner
+  enum class State : uint8_t { NotBegun, Runs, Waits, Ended };  // Waits: in blocked_
 
   /// With all that a core reads.
   void fill_l2(const CoreRecord& core) {
@@ -67,7 +71,13 @@ class LaunchReplay {
 
   uint32_t kind_of(size_t core) const { return static_cast<uint32_t>(cores_[core]->record().kind); }
 
+  void begin(size_t core, double cycle) {
+    cores_[core]->begin(cycle);
+    states_[core] = State::Runs;
+  }
+
   double end(size_t core) {
+    states_[core] = State::Ended;
     const double cycle = cores_[core]->finish();
     timing_.total_cycles = std::max(timing_.total_cycles, cycle);
     return cycle;
@@ -81,19 +91,20 @@ class LaunchReplay {
 
   void advance(size_t core) {
     for (;;) {
-      double copy_start = 0;
-      const CoreReplay::Step step = cores_[core]->advance(cross_, copy_start);
-      if (step == CoreReplay::Step::Copy) {
-        pending_.emplace(copy_start, core);
-        return;
+      starts_.clear();
+      const bool has_ended = cores_[core]->advance(cross_, starts_);
+      for (const CopyStart& start : starts_) pending_.emplace(start.cycle, core * kPipeCount + start.pipe);
+      if (!has_ended) {
+        if (!cores_[core]->waits_for_cores() || states_[core] == State::Waits) return;
+        states_[core] = State::Waits;
+        return blocked_.push_back(core);
       }
-      if (step == CoreReplay::Step::Blocked) return blocked_.push_back(core);
       // A core that ends leaves its place to the next block that has none yet.
       const double cycle = end(core);
       const uint32_t kind = kind_of(core);
       if (not_begun_[kind].empty()) return;
       core = take_next(kind);
-      cores_[core]->begin(cycle);
+      begin(core, cycle);
     }
   }
 
@@ -101,24 +112,28 @@ class LaunchReplay {
   bool serve_next() {
     FairShare& link = memory_.hbm.next_end() <= memory_.writes.next_end() ? memory_.hbm : memory_.writes;
     if (!pending_.empty() && pending_.top().first <= link.next_end()) {
-      const size_t core = pending_.top().second;
+      const size_t owner = pending_.top().second;
       pending_.pop();
-      if (cores_[core]->copy(memory_)) advance(core);
+      if (cores_[owner / kPipeCount]->copy(owner % kPipeCount, memory_)) advance(owner / kPipeCount);
       return true;
     }
     if (link.is_idle()) return false;
     const double cycle = link.next_end();
-    const size_t core = link.end_next();
-    if (core == FairShare::kNobody) return true;
-    cores_[core]->end_transfer(cycle);
-    advance(core);
+    const size_t owner = link.end_next();
+    if (owner == FairShare::kNobody) return true;
+    cores_[owner / kPipeCount]->end_transfer(owner % kPipeCount, cycle);
+    advance(owner / kPipeCount);
     return true;
   }
 
   /// Lets every core that waits for another look again, for as long as that brings news.
   void wake() {
     while (cross_.take_news()) {
-      for (size_t core : std::exchange(blocked_, {})) advance(core);
+      for (size_t core : std::exchange(blocked_, {})) {
+        if (states_[core] == State::Ended) continue;
+        states_[core] = State::Runs;
+        advance(core);
+      }
     }
   }
 
@@ -127,7 +142,7 @@ class LaunchReplay {
     for (uint32_t kind = 0; kind < 2; ++kind) {
       if (not_begun_[kind].empty()) continue;
       const size_t core = take_next(kind);
-      cores_[core]->begin(timing_.total_cycles);
+      begin(core, timing_.total_cycles);
       advance(core);
       wake();
       return true;
@@ -141,7 +156,9 @@ class LaunchReplay {
   std::vector<std::unique_ptr<CoreReplay>> cores_;
   std::queue<size_t> not_begun_[2];  ///< by SubCore
   size_t limit_[2] = {};
+  std::vector<State> states_;  ///< by core
   std::vector<size_t> blocked_;
+  std::vector<CopyStart> starts_;  ///< of the core that advances
   std::priority_queue<Pending, std::vector<Pending>, std::greater<Pending>> pending_;
 };
 
