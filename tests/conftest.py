@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,34 @@ from opkit.errors import SetupError
 PROLOGUE = '#include "kernel_operator.h"\nusing namespace AscendC;\n'
 
 
+_TORCH_IS_MISSING = importlib.util.find_spec("torch") is None
+
+
 def pytest_configure() -> None:
     # Jobs that a shell starts in the background ignore interrupts, and so would what tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs torch, by its marker or for its module's import; without torch, skip it."""
+    skip = pytest.mark.skip(reason="torch is not installed")
+    for item in items:
+        if isinstance(getattr(getattr(item, "module", None), "torch", None), ModuleType):
+            item.add_marker("torch")
+        if _TORCH_IS_MISSING and item.get_closest_marker("torch"):
+            item.add_marker(skip)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that is skipped for want of torch unmarked: CI would not run it with torch."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    if report.skipped and "torch" in reason and not item.get_closest_marker("torch"):
+        report.outcome, report.longrepr = "failed", f"{item.nodeid} is not marked torch: {reason}"
 
 
 @pytest.fixture(scope="session", autouse=True)

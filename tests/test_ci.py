@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
-import re
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
+# Says what it was called with, and makes environments of the same.
+_STAND_IN = """#!/bin/sh
+echo "$(basename "$(dirname "$(dirname "$0")")") $(basename "$0") $*" >>"$CALLS"
+if [ "$1 $2" = "-m venv" ]; then
+  mkdir -p "$3/bin"
+  for name in clang-format mypy opkit pip pytest python ruff; do cp "$0" "$3/bin/$name"; done
+  echo "PATH=$3/bin:\\$PATH" >"$3/bin/activate"
+fi
+"""
 
 
-def test_ci_takes_its_test_command_from_the_readme() -> None:
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    found = re.search(r"^command=\$\((.*)\)$", script, re.MULTILINE)
-    assert found is not None
-    done = subprocess.run(
-        ["bash", "-c", found[1]], cwd=ROOT, capture_output=True, text=True, check=True
+@pytest.fixture
+def calls(tmp_path: Path) -> list[str]:
+    """Return which programs `.ci/run` calls, in order, each after the name of its environment."""
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    shutil.copytree(ROOT / ".ci", checkout / ".ci")
+    for name in ("README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, checkout)
+    programs = tmp_path / "machine" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "python3").write_text(_STAND_IN)
+    (programs / "python3").chmod(0o755)
+    log = tmp_path / "calls.txt"
+    subprocess.run(["git", "init", "--quiet", checkout], check=True)
+    subprocess.run(
+        [checkout / ".ci" / "run"],
+        env={**os.environ, "CALLS": str(log), "PATH": f"{programs}:{os.environ['PATH']}"},
+        check=True,
+        capture_output=True,
+        text=True,
     )
-    assert done.stdout == "pip install '.[test]' && pytest\n"
+    return log.read_text().splitlines()
+
+
+def test_ci_runs_both_commands_of_the_readme_before_torch_is_there(calls: list[str]) -> None:
+    # torch was there first, and 33 tests failed for everybody who typed the second command.
+    stranger = [call.removeprefix("venv ") for call in calls if call.startswith("venv ")]
+    assert stranger[:5] == [
+        *("pip install .", "opkit demo"),
+        *("pip install .[test]", "pytest "),
+        "pip install torch==2.13.0",
+    ]
+
+
+def test_with_torch_only_what_needs_it_runs_again(calls: list[str]) -> None:
+    (first, *others) = [call for call in calls if call.startswith("venv pytest")]
+    assert first == "venv pytest "
+    assert [call.split(" -m ")[1] for call in others] == [
+        "torch and not slow",
+        "slow --dist worksteal",
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -20,10 +19,6 @@ pytestmark = pytest.mark.slow
 
 PROTOTYPES = Path(__file__).parents[1] / "examples" / "prototypes"
 PACKAGES = [str(Path(opkit.__file__).parents[1]), *sysconfig.get_paths().values()]
-
-needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="torch is not installed"
-)
 
 
 @dataclass(frozen=True)
@@ -273,7 +268,7 @@ print("module")
 """
 
 
-@needs_torch
+@pytest.mark.torch
 def test_torch_sees_a_whole_operator(machine: Machine) -> None:
     project = machine.gen("gelu_custom")
     machine.opkit("build", project)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -25,13 +24,7 @@ TOLERANCE = 1e-4
 TARGETS = (
     "ascendc",
     "cpp",
-    pytest.param(
-        "triton",
-        marks=pytest.mark.skipif(
-            not all(importlib.util.find_spec(name) for name in ("torch", "triton")),
-            reason="needs torch and triton",
-        ),
-    ),
+    pytest.param("triton", marks=pytest.mark.torch),
 )
 PROGRAMS: dict[str, Callable[..., Any]] = {
     "asked for": lambda a, b: a.apply("matmul", b, dtype=F),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -21,10 +20,6 @@ from opkit.errors import OpkitError, SetupError
 
 H, B, F = "float16", "bfloat16", "float32"
 M = oc.dimension("M")
-runs = pytest.mark.skipif(
-    not all(importlib.util.find_spec(name) for name in ("torch", "triton")),
-    reason="needs torch and triton",
-)
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
     "rows normalised, of any number": (
@@ -104,7 +99,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
 }
 
 
-@runs
+@pytest.mark.torch
 @pytest.mark.parametrize("name", CASES)
 def test_a_program_gives_what_numpy_gives(name: str) -> None:
     function, specs = CASES[name]
@@ -115,7 +110,7 @@ def test_a_program_gives_what_numpy_gives(name: str) -> None:
     assert oc.verify(program, arrays) is None
 
 
-@runs
+@pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_give_what_numpy_gives(seed: int) -> None:
@@ -124,7 +119,7 @@ def test_random_programs_give_what_numpy_gives(seed: int) -> None:
     assert oc.verify(program, oc.random_arrays(graph, {}, seed)) is None
 
 
-@runs
+@pytest.mark.torch
 def test_what_is_no_number_is_the_largest_and_the_smallest_of_its_row() -> None:
     program = oc.compile(
         lambda x: (x.max(axis=-1), x.min(axis=-1), x.apply("maximum", 0.0)),
@@ -139,7 +134,7 @@ def test_what_is_no_number_is_the_largest_and_the_smallest_of_its_row() -> None:
     np.testing.assert_array_equal(above, x)
 
 
-@runs
+@pytest.mark.torch
 @pytest.mark.slow
 def test_the_file_runs_by_itself(tmp_path: Path) -> None:
     program = oc.compile(
@@ -192,7 +187,7 @@ def test_what_has_no_triton_is_an_error_at_its_line() -> None:
         )
 
 
-@runs
+@pytest.mark.torch
 def test_an_index_beyond_its_table_is_an_error() -> None:
     program = oc.compile(
         lambda t, i: t.apply("take", i),
@@ -205,7 +200,7 @@ def test_an_index_beyond_its_table_is_an_error() -> None:
         program(table, np.array([0, 4, 1], np.int32))
 
 
-@runs
+@pytest.mark.torch
 def test_a_failing_function_is_named_and_the_next_call_runs() -> None:
     from opkit.compiler.triton.process import TritonProcess
 
@@ -220,7 +215,7 @@ def test_a_failing_function_is_named_and_the_next_call_runs() -> None:
     np.testing.assert_array_equal(result, x)
 
 
-@runs
+@pytest.mark.torch
 @pytest.mark.slow
 def test_a_process_that_ended_is_begun_again() -> None:
     from opkit.compiler.triton.process import TritonProcess

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-torch = pytest.importorskip("torch")
-
 
 @pytest.fixture(autouse=True)
 def fresh_dynamo() -> Iterator[None]:
     """Forget what was compiled before, and leave nothing behind."""
+    torch = pytest.importorskip("torch")
     torch._dynamo.reset()
     torch.manual_seed(0)
     yield

@@ -104,8 +104,10 @@ def test_waits_without_a_recording_are_listed() -> None:
     assert detector.unrecorded == []
 
 
+@pytest.mark.torch
 def test_streams_of_torch() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     from opkit.torch_npu.autoload import autoload
 
     if not hasattr(torch, "npu"):

@@ -75,8 +75,8 @@ assert len(rows) == 2
 """
 
 
+@pytest.mark.torch
 def test_torch_calls_what_a_program_registers(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     import sys
 
     source = tmp_path / "shared.cpp"

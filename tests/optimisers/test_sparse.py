@@ -120,8 +120,10 @@ def test_scipy_matrices_of_any_format() -> None:
         assert is_close(SparseMatMulOptimizer().sparse_matmul(matrix, b, strategy="direct"), a, b)
 
 
+@pytest.mark.torch
 def test_torch_tensors_of_any_layout() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     a = in_blocks(128, 128, 0.5)
     dense = torch.from_numpy(a)
     expected = SparseMatrix.of(a)

@@ -152,10 +152,12 @@ def test_a_read_behind_the_input_is_an_error_at_its_line(
     close(out, np.einsum("bihwkl,oikl->bohw", windows, kernel) + bias[:, None, None])
 
 
+@pytest.mark.torch
 def test_a_backward_that_is_pass_is_warned_of_at_its_line(
     article: ModuleType, load_example: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     monkeypatch.setitem(sys.modules, "article", article)
     module = load_example("article_torch", pypto)
     layer = module.LinearLayer(16, 8)

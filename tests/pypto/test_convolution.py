@@ -12,10 +12,12 @@ X = np.random.default_rng(3).normal(size=(2, 4, 7, 6)).astype(np.float32)
 W = np.random.default_rng(4).normal(size=(6, 2, 3, 2)).astype(np.float32)
 
 
+@pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [1, 2])
 def test_a_convolution_is_torchs(rank: int) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x, w = (X, W) if rank == 2 else (X[:, :, 0], W[:, :, 0])
     bias = np.arange(6, dtype=np.float32)
 

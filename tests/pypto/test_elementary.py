@@ -130,8 +130,10 @@ def test_numbers_are_quantised_along_rows() -> None:
     np.testing.assert_array_equal(whole, np.round(X * scale[:, None]).astype(np.int8))
 
 
+@pytest.mark.torch
 def test_bfloat16_comes_back_as_it_went_in() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x = torch.linspace(-2, 2, 32, dtype=torch.bfloat16).reshape(2, 16)
     result = pypto.jit(lambda x: x * 2.0 + 1.0)(x)
     assert result.dtype == torch.bfloat16

@@ -77,8 +77,9 @@ def test_reductions_keep_their_axis_when_asked(name: str, expected: Any) -> None
     np.testing.assert_allclose(reduce(x), expected(x), rtol=1e-5)
 
 
+@pytest.mark.torch
 def test_torch_tensors_go_in_and_come_out() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
 
     @pypto.jit
     def double(x, out):
@@ -212,8 +213,10 @@ def test_a_pypto_that_is_there_is_the_one_that_programs_get(
     del sys.modules["pypto"]
 
 
+@pytest.mark.torch
 def test_elements_are_numbers_and_torch_tensors_are_taken_as_they_are() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     two = pypto.Element(pypto.DT_FP32, 2)
     assert two.value == 2 and two.dtype == pypto.DT_FP32
 

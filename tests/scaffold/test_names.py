@@ -232,12 +232,12 @@ torch np alignment float_ x_value forward self errno std x x_global tile columns
 
 
 @pytest.mark.slow
+@pytest.mark.torch
 def test_a_sample_of_hostile_names_builds_and_runs(tmp_path: Path) -> None:
     """All of them, and a thousand random ones: benchmarks/names.py."""
-    with_torch = importlib.util.find_spec("torch") is not None
     entries = [
         *names.prototypes(SAMPLE_PARAMETERS)[:1],
         *names.operators(["Exp", "Printf", "Min", "EOF", "Input", "Np"]),
     ]
     assert len(entries) == 7
-    assert names.run(entries, tmp_path, name="select_ops", with_torch=with_torch) == {}
+    assert names.run(entries, tmp_path, name="select_ops", with_torch=True) == {}

@@ -52,6 +52,7 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
     )
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("spec", "call"),
     [
@@ -161,11 +162,11 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
     ids=lambda value: value.op if isinstance(value, OpSpec) else "",
 )
 def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> None:
-    pytest.importorskip("torch")
     found = find_by_name(spec)
     assert found is not None and found.expression == call
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     "spec",
     [
@@ -194,12 +195,11 @@ def test_the_call_takes_every_input_and_attribute(spec: OpSpec, call: str) -> No
     ],
 )
 def test_what_does_not_fit_whole_is_no_reference(spec: OpSpec) -> None:
-    pytest.importorskip("torch")
     assert find_by_name(spec) is None
 
 
+@pytest.mark.torch
 def test_cases_have_the_shapes_and_values_that_the_reference_takes() -> None:
-    pytest.importorskip("torch")
     spec = operator("ReduceSum", "x axes:int32", attrs="keep_dims:bool=false")
     cases = library_cases(spec, "torch.sum(x, axes.tolist(), keep_dims)", found=find_by_name(spec))
     assert [case.shapes for case in cases][3] == ((3, 5, 65), (1,))
@@ -232,9 +232,9 @@ def test_cases_have_the_shapes_and_values_that_the_reference_takes() -> None:
         library_cases(operator("Abs", "x"), "torch.zeros(3)[7] + x")
 
 
+@pytest.mark.torch
 def test_bounds_of_whole_numbers_stay_apart() -> None:
     # Both were 0: a histogram's then are the data's own.
-    pytest.importorskip("torch")
     for kind, bounds in (("float32", [-0.5, 0.5]), ("int32", [-1, 1]), ("uint8", [0, 1])):
         spec = operator("HistogramV2", f"x:{kind} min:{kind} max:{kind}", "y:int32", "bins:int=9")
         found = find_by_name(spec)
@@ -243,8 +243,8 @@ def test_bounds_of_whole_numbers_stay_apart() -> None:
         assert [np.asarray(one).tolist() for one in given] == [[bound] for bound in bounds]
 
 
+@pytest.mark.torch
 def test_statistics_have_a_number_a_row_and_scales_one_a_channel() -> None:
-    pytest.importorskip("torch")
     attrs = "num_groups:int=1 swish_scale:float=1 dgamma_is_require:bool=true"
     spec = operator(
         "GroupNormSwishGrad",
@@ -259,9 +259,9 @@ def test_statistics_have_a_number_a_row_and_scales_one_a_channel() -> None:
     assert by_shape[whole] == (whole, rows, rows, whole, channels, channels)
 
 
+@pytest.mark.torch
 def test_one_number_fills_and_variances_are_above_zero() -> None:
     # The value had the mask's shape, and half of the variances were refused by the reference.
-    pytest.importorskip("torch")
     fill = operator("MaskedFill", "x mask:bool value", "z")
     found = find_by_name(fill)
     assert found is not None
@@ -281,9 +281,9 @@ def test_one_number_fills_and_variances_are_above_zero() -> None:
         assert case.shape == (1,) or np.asarray(targets).min() < 0
 
 
+@pytest.mark.torch
 def test_powers_by_one_number_have_the_exponents_that_they_are_called_with() -> None:
     # Any exponents, one for each element, made nothing of what a right kernel computes.
-    pytest.importorskip("torch")
     spec = operator("Pows", "x1 x2", "y")
     found = find_by_name(spec)
     assert found is not None
@@ -294,8 +294,8 @@ def test_powers_by_one_number_have_the_exponents_that_they_are_called_with() -> 
     assert all(np.asarray(x1).min() > 0 for x1, _ in given)
 
 
+@pytest.mark.torch
 def test_places_have_cases_of_their_own() -> None:
-    pytest.importorskip("torch")
     spec = operator(
         "ScatterElementsV2",
         "var indices:int32 updates",
@@ -326,6 +326,7 @@ def test_places_have_cases_of_their_own() -> None:
     assert library_cases(spec, found.expression, found=foreign)[0].shape == (1,)
 
 
+@pytest.mark.torch
 def test_statistics_of_one_row_have_one_axis() -> None:
     # Where a row is one element, each statistic was given two axes, and so were their gradients.
     spec = operator("LayerNormalizationGrad", "dy x gamma mean rstd", "dx dgamma dbeta")
@@ -335,9 +336,9 @@ def test_statistics_of_one_row_have_one_axis() -> None:
         assert case.shapes[2:] == (case.shape[1:], case.shape[:1], case.shape[:1])
 
 
+@pytest.mark.torch
 def test_products_are_tried_with_a_bias_and_without() -> None:
     # One whose host code asks for the bias refused every case.
-    pytest.importorskip("torch")
     spec = operator("MatMulV3", "x1 x2 bias?", attrs="transpose_x1:bool transpose_x2:bool")
     found = find_by_name(spec)
     assert found is not None
@@ -345,6 +346,7 @@ def test_products_are_tried_with_a_bias_and_without() -> None:
     assert {case.shapes[2] for case in cases if case.shape == (7, 33)} == {(65,), None}
 
 
+@pytest.mark.torch
 def test_a_type_of_results_that_takes_other_inputs_has_none_of_the_cases() -> None:
     # Products without a scale were tried as quantised ones, too.
     attrs = "perm_x1:list_int perm_x2:list_int perm_y:list_int batch_split_factor:int=1"
@@ -356,8 +358,8 @@ def test_a_type_of_results_that_takes_other_inputs_has_none_of_the_cases() -> No
             assert len(library_cases(spec, found.expression, found=found)) == 6
 
 
+@pytest.mark.torch
 def test_a_gradient_by_autograd_is_that_of_the_forward_operator() -> None:
-    pytest.importorskip("torch")
     spec = operator("SwiGluGrad", "y_grad x", attrs="dim:int")
     found = find_by_name(spec)
     assert found is not None and found.used == {"x", "y_grad"}
@@ -388,9 +390,11 @@ def test_an_expression_is_checked_and_evaluated_over_inputs_and_attributes() -> 
     assert kinds == [True, True, False, False]
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("beta", [0.0, 2.0])
 def test_a_formula_of_the_documents_is_written_out(beta: float) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     spec = operator(
         "SituGlu", "x", "y", "dim:int=-1 beta:float=4 linear_beta:float=2 activate_left:bool=true"
     )
@@ -405,8 +409,8 @@ def test_a_formula_of_the_documents_is_written_out(beta: float) -> None:
     np.testing.assert_allclose(result, wanted.numpy(), rtol=1e-12)
 
 
+@pytest.mark.torch
 def test_differences_of_unsigned_numbers_wrap_as_in_their_type() -> None:
-    pytest.importorskip("torch")
     # 3 - 5 was -2 in the reference, which no uint8 is.
     spec = operator("Sub", "x1:uint8 x2:uint8", "y:uint8")
     project: Any = SimpleNamespace(name="sub", operators=(spec,))
@@ -425,8 +429,8 @@ def _given(spec: OpSpec, *inputs: Input, **attrs: AttrValue) -> list[np.ndarray]
     return list(evaluate_expression(found.expression, spec, inputs, attrs=attrs))
 
 
+@pytest.mark.torch
 def test_numbers_of_padding_are_two_an_axis_in_the_axes_order() -> None:
-    pytest.importorskip("torch")
     x = np.arange(24.0).reshape(1, 4, 6)
     pads = np.array([0, 0, 1, 2, 3, 1])
     (padded,) = _given(operator("CircularPad", "x paddings:int64", "y"), x, pads)
@@ -436,6 +440,7 @@ def test_numbers_of_padding_are_two_an_axis_in_the_axes_order() -> None:
     np.testing.assert_array_equal(part, x[:1, 1:3, 2:5])
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("op", "attrs", "mode"),
     [
@@ -449,7 +454,6 @@ def test_numbers_of_padding_are_two_an_axis_in_the_axes_order() -> None:
 def test_the_gradient_of_padding_is_the_sum_of_what_was_copied(
     op: str, attrs: str, mode: str
 ) -> None:
-    pytest.importorskip("torch")
     widths = [(0, 0), (1, 2), (2, 1)]
     gradient = np.random.default_rng(1).normal(size=(2, 7, 8))
     places = np.pad(np.arange(2 * 4 * 5).reshape(2, 4, 5), widths, mode=mode)  # type: ignore[call-overload]
@@ -460,8 +464,8 @@ def test_the_gradient_of_padding_is_the_sum_of_what_was_copied(
     np.testing.assert_allclose(found, expected)
 
 
+@pytest.mark.torch
 def test_a_step_of_adam_is_its_documents() -> None:
-    pytest.importorskip("torch")
     names = "var m v beta1_power beta2_power lr beta1 beta2 epsilon grad"
     var, m, v, grad = np.array([[1.0], [0.5], [0.25], [2.0]])
     numbers = [np.array([n]) for n in (0.5, 0.75, 0.1, 0.5, 0.75, 0.01)]
@@ -472,8 +476,8 @@ def test_a_step_of_adam_is_its_documents() -> None:
     assert new[0] == pytest.approx(1 - rate * first[0] / (0.01 + second[0] ** 0.5))
 
 
+@pytest.mark.torch
 def test_a_name_that_another_ends_in_is_not_read_as_a_number() -> None:
-    pytest.importorskip("torch")
     spec = operator("AddMatMatElementsPlus", "c a b beta alpha", "c")
     found = find_by_name(spec)
     assert found is not None and dict(found.read) == {"beta": "int", "alpha": "int"}
@@ -483,7 +487,8 @@ def test_a_name_that_another_ends_in_is_not_read_as_a_number() -> None:
 
 def _differentiated(forward: Any, wanted: Any, *inputs: np.ndarray) -> list[np.ndarray]:
     """Return a function's gradients by torch, where `wanted` comes back to its result."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     tensors = [torch.tensor(array, requires_grad=True) for array in inputs]
     found = torch.autograd.grad(forward(torch, *tensors), tensors, torch.tensor(wanted))
     return [one.numpy() for one in found]
@@ -494,8 +499,8 @@ def _normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [random.normal(size=shape) for shape in shapes]
 
 
+@pytest.mark.torch
 def test_numbers_are_counted_and_weighed_in_as_many_bins_as_are_asked_for() -> None:
-    pytest.importorskip("torch")
     spec = operator("Bincount", "array:int8 size:int64 weights?", "bins")
     array, (weights,) = np.array([3, 0, 3, 1]), _normal((4,))
     (counts,) = _given(spec, array, np.array([6]), None)
@@ -505,10 +510,10 @@ def test_numbers_are_counted_and_weighed_in_as_many_bins_as_are_asked_for() -> N
     np.testing.assert_allclose(sums, expected)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32"])
 def test_whole_numbers_are_a_whole_number_of_steps_apart(kind: str) -> None:
     # 1 to 98 in 17 numbers: kernels cut the fractions off, which no document says or excludes.
-    pytest.importorskip("torch")
     spec = operator("LinSpace", f"start:{kind} stop:{kind} num:int32", f"output:{kind}")
     found = find_by_name(spec)
     assert found is not None
@@ -519,8 +524,8 @@ def test_whole_numbers_are_a_whole_number_of_steps_apart(kind: str) -> None:
         assert len(np.unique(np.diff(y))) == 1
 
 
+@pytest.mark.torch
 def test_axes_of_one_element_are_repeated_to_a_shape() -> None:
-    pytest.importorskip("torch")
     spec = operator("Expandv", "x", "y", "shape:list_int=[2]")
     (x,) = _normal((3, 1))
     (y,) = _given(spec, x, shape=(2, 3, 4))
@@ -530,8 +535,8 @@ def test_axes_of_one_element_are_repeated_to_a_shape() -> None:
     assert len(library_cases(spec, found.expression, found=found)) == 6
 
 
+@pytest.mark.torch
 def test_windows_of_all_images_have_one_mask_and_heads_one_bias() -> None:
-    pytest.importorskip("torch")
     spec = operator(
         "MaskedSoftmaxWithRelPosBias",
         "x atten_mask? relative_pos_bias",
@@ -547,16 +552,16 @@ def test_windows_of_all_images_have_one_mask_and_heads_one_bias() -> None:
             np.testing.assert_allclose(y[window, head], powers / powers.sum(-1, keepdims=True))
 
 
+@pytest.mark.torch
 def test_rows_are_repeated_as_often_as_is_said_and_zeros_fill_the_rest() -> None:
-    pytest.importorskip("torch")
     spec = operator("FeedsRepeat", "feeds feeds_repeat_times:int32", "y", "output_feeds_size:int")
     (x,) = _normal((3, 2))
     (y,) = _given(spec, x, np.array([2, 0, 1]), output_feeds_size=5)
     np.testing.assert_array_equal(y, [x[0], x[0], x[2], [0, 0], [0, 0]])
 
 
+@pytest.mark.torch
 def test_parts_of_all_tensors_are_joined_behind_the_axis_that_is_cut() -> None:
-    pytest.importorskip("torch")
     spec = operator("ChunkCat", "x*", "y", "dim:int num_chunks:int")
     first, second = _normal((3, 2), (4, 2))
     (y,) = _given(spec, [first, second], dim=0, num_chunks=2)
@@ -564,8 +569,8 @@ def test_parts_of_all_tensors_are_joined_behind_the_axis_that_is_cut() -> None:
     np.testing.assert_array_equal(y, np.concatenate([padded, second.reshape(2, 4)], 1))
 
 
+@pytest.mark.torch
 def test_a_slice_with_steps_is_written_and_the_rest_stays() -> None:
-    pytest.importorskip("torch")
     spec = operator(
         "StridedSliceAssignV2",
         "var input_value begin:int64 end:int64 strides:int64 axes?:int64",
@@ -582,8 +587,8 @@ def test_a_slice_with_steps_is_written_and_the_rest_stays() -> None:
     assert library_cases(spec, found.expression, found=found)
 
 
+@pytest.mark.torch
 def test_the_type_of_a_real_part_is_the_results_own() -> None:
-    pytest.importorskip("torch")
     spec = operator("Real", "input", "output", "Tout:int=0")
     found = find_by_name(spec)
     assert found is not None
@@ -595,6 +600,7 @@ def test_the_type_of_a_real_part_is_the_results_own() -> None:
     np.testing.assert_array_equal(part, [1, -3])
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("op", ["LayerNormGradV3", "LayerNormalizationGrad"])
 def test_gradients_of_layer_norm_take_its_statistics(op: str) -> None:
     x, dy, gamma = _normal((3, 5), (3, 5), (5,))
@@ -612,6 +618,7 @@ def test_gradients_of_layer_norm_take_its_statistics(op: str) -> None:
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.torch
 def test_gradients_of_rms_norm_take_its_root() -> None:
     x, dy, gamma = _normal((3, 5), (3, 5), (5,))
     expected = _differentiated(
@@ -623,6 +630,7 @@ def test_gradients_of_rms_norm_take_its_root() -> None:
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.torch
 def test_deep_norm_and_its_gradients() -> None:
     x, gx, dy, beta, gamma = _normal((3, 5), (3, 5), (3, 5), (5,), (5,))
     attrs = "alpha:float=0.5 epsilon:float=0.000001"
@@ -645,6 +653,7 @@ def test_deep_norm_and_its_gradients() -> None:
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.torch
 def test_gradients_of_group_norm_take_its_statistics() -> None:
     x, dy, gamma = _normal((2, 4, 3), (2, 4, 3), (4,))
     parts = x.reshape(2, 2, 6)
@@ -661,9 +670,11 @@ def test_gradients_of_group_norm_take_its_statistics() -> None:
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("left", [False, True])
 def test_the_gradient_of_a_gelu_gate_takes_its_gelu(left: bool) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x, dy = _normal((3, 8), (3, 4))
 
     def forward(torch: Any, x: Any) -> Any:
@@ -678,6 +689,7 @@ def test_the_gradient_of_a_gelu_gate_takes_its_gelu(left: bool) -> None:
     np.testing.assert_allclose(given, expected, atol=1e-10)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_gradients_of_a_gaussian_loss_are_the_formulas(reduction: str) -> None:
     x, target, var = _normal((3, 5), (3, 5), (3, 5))
@@ -697,6 +709,7 @@ def test_gradients_of_a_gaussian_loss_are_the_formulas(reduction: str) -> None:
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.torch
 def test_products_scaled_and_added_to_are_gemm() -> None:
     a, b, c = _normal((3, 4), (5, 4), (3, 5))
     attrs = "alpha:float=1 beta:float=1 transpose_a:bool=false transpose_b:bool=false"
@@ -713,8 +726,10 @@ def test_products_scaled_and_added_to_are_gemm() -> None:
     np.testing.assert_allclose(by_inputs[0], by_attrs[0])
 
 
+@pytest.mark.torch
 def test_modulation_is_that_of_each_matrix() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x, scale, shift = _normal((2, 3, 5), (2, 1, 5), (2, 1, 5))
     (given,) = _given(operator("Modulate", "x scale shift", "y"), x, scale, shift)
     np.testing.assert_allclose(given, x * (1 + scale) + shift)
@@ -727,6 +742,7 @@ def test_modulation_is_that_of_each_matrix() -> None:
     np.testing.assert_allclose(_given(single, x, scale, shift, epsilon=1e-3)[0], out)
 
 
+@pytest.mark.torch
 def test_a_step_of_adam_w_decays_what_it_updates() -> None:
     names = (
         "var m v beta1_power beta2_power lr weight_decay beta1 beta2 epsilon grad max_grad_norm?"
@@ -742,6 +758,7 @@ def test_a_step_of_adam_w_decays_what_it_updates() -> None:
     np.testing.assert_allclose(new, 1 - 0.1 * step - 0.1 * 0.01 * 1)
 
 
+@pytest.mark.torch
 def test_a_step_of_ftrl_is_nothing_where_the_linear_part_is_small() -> None:
     names = "var accum linear grad lr l1 l2 lr_power"
     var, accum, linear, grad = np.array([[1.0, 1.0], [1.0, 4.0], [0.5, 0.0], [1.0, 0.01]])
@@ -752,14 +769,15 @@ def test_a_step_of_ftrl_is_nothing_where_the_linear_part_is_small() -> None:
     np.testing.assert_allclose(new, [(0.25 - moved) / (root / 0.5 + 0.25), 0.0])
 
 
+@pytest.mark.torch
 def test_numbers_of_scales_keep_19_bits_beside_a_flag() -> None:
     spec = operator("TransQuantParamV2", "scale offset?", "y:uint64", "round_mode:int=0")
     (bits,) = _given(spec, np.array([1.0001]), np.zeros(1), round_mode=0)
     assert bits[0] == (int(np.float32(1.0001).view(np.uint32)) & 0xFFFFE000) | 1 << 46
 
 
+@pytest.mark.torch
 def test_shapes_of_what_is_normalised_are_found() -> None:
-    pytest.importorskip("torch")
     # No more than two inputs after the first had shapes of their own.
     spec = operator("RmsNormGrad", "dy x rstd gamma", "dx dgamma")
     found = find_by_name(spec)
@@ -769,8 +787,8 @@ def test_shapes_of_what_is_normalised_are_found() -> None:
     assert ((7, 33), (7, 33), (7,), (33,)) in shapes
 
 
+@pytest.mark.torch
 def test_a_gradient_of_one_number_and_square_matrices_are_found() -> None:
-    pytest.importorskip("torch")
     attrs = "full:bool=false eps:float=0.000001 reduction:string"
     spec = operator("GaussianNllLossGrad", "gradOutput input target var", "a b", attrs)
     found = find_by_name(spec)
@@ -781,6 +799,7 @@ def test_a_gradient_of_one_number_and_square_matrices_are_found() -> None:
     assert [case.shape for case in squares][:2] == [(1, 1), (5, 5)]
 
 
+@pytest.mark.torch
 def test_quotients_of_whole_numbers_are_whole() -> None:
     spec = operator("DivV2", "x1:int32 x2:int32", "y:int32")
     (quotient,) = _given(spec, np.array([-7, 7]), np.array([2, 2]))
@@ -788,8 +807,8 @@ def test_quotients_of_whole_numbers_are_whole() -> None:
     np.testing.assert_array_equal(_given(spec, np.array([7.0]), np.array([2.0]))[0], [3.5])
 
 
+@pytest.mark.torch
 def test_what_is_cast_to_a_narrow_type_may_saturate() -> None:
-    pytest.importorskip("torch")
     # It was to wrap as torch does, where kernels compute in half and cast back.
     spec = operator("Sub", "x1:uint8 x2:uint8", "y:uint8")
     project: Any = SimpleNamespace(name="sub", operators=(spec,))
@@ -807,9 +826,9 @@ def test_what_is_cast_to_a_narrow_type_may_saturate() -> None:
     assert not run_cases(project, cases, library=Saturates(1), golden=None).passed
 
 
+@pytest.mark.torch
 def test_what_an_opdef_calls_a_scalar_has_one_element() -> None:
     # It had the others' shape, of which such a kernel reads the first element for all.
-    pytest.importorskip("torch")
     spec = operator("AxpyV2", "x1 x2 alpha bias?")
     number, unread = (replace(tensor, is_scalar=True) for tensor in spec.inputs[2:])
     spec = replace(spec, inputs=(*spec.inputs[:2], number, unread))

@@ -67,6 +67,7 @@ def test_pages_of_several_functions_allow_what_one_of_them_does(tmp_path: Path) 
     assert documented_ranks(tmp_path, ["x"]) == (3, 3)
 
 
+@pytest.mark.torch
 def test_what_is_refused_gets_other_shapes_that_the_reference_takes() -> None:
     # Of an outer product and what is added to it only vectors were tried, which broadcast.
     spec = operator("GerV2", "x y A", attrs="alpha:float")
@@ -76,6 +77,7 @@ def test_what_is_refused_gets_other_shapes_that_the_reference_takes() -> None:
     assert ((31,), (31,), (31, 31)) in [case.shapes for cases in rounds for case in cases]
 
 
+@pytest.mark.torch
 def test_cases_have_as_many_axes_as_their_operator_takes() -> None:
     # Sums of matrices were run on vectors, and read axes that these have not.
     spec = operator("ReduceSumV2", "x", attrs="axes:int keepdims:int")
@@ -92,6 +94,7 @@ _VALUES = """
 """
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("name", "sentence", "source"),
     [
@@ -132,6 +135,7 @@ def test_rows_in_order_have_the_types_of_the_inputs(tmp_path: Path) -> None:
     assert documented_values(tmp_path, spec.inputs) == {}
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("text", "rounded"),
     [
@@ -143,7 +147,6 @@ def test_rows_in_order_have_the_types_of_the_inputs(tmp_path: Path) -> None:
 )
 def test_halves_go_where_the_overview_says(tmp_path: Path, text: str, rounded: list[float]) -> None:
     # They went to even numbers, as torch's do, also where a document says that 0.5 becomes 1.
-    pytest.importorskip("torch")
     (tmp_path / "README.md").write_text(text, encoding="utf-8")
     spec = operator("Round", "x", "y", "decimals:int=0")
     found = find_by_name(spec)

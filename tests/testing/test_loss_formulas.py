@@ -10,7 +10,7 @@ from opkit.testing.by_name import find_by_name
 from opkit.testing.opdef_cases import library_cases
 from tests.testing.test_by_name import _differentiated, _given, _normal, operator
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])

@@ -12,6 +12,7 @@ from opkit.schema import AttrValue
 from tests.testing.test_by_name import _differentiated, _given, _normal, operator
 
 
+@pytest.mark.torch
 def test_what_is_normalised_after_a_sum_comes_with_its_statistics() -> None:
     x1, x2, gamma, beta = _normal((2, 3, 5), (2, 3, 5), (3, 5), (3, 5))
     attrs = "epsilon:float=0.001 additional_output:bool=false"
@@ -29,6 +30,7 @@ def test_what_is_normalised_after_a_sum_comes_with_its_statistics() -> None:
             _given(spec, x1, x2, gamma, beta, None, epsilon=1e-3, additional_output=False)
 
 
+@pytest.mark.torch
 def test_gradients_of_a_normed_sum_are_those_of_layer_norm() -> None:
     x1, x2, dy, gamma = _normal((3, 5), (3, 5), (3, 5), (5,))
     x = x1 + x2
@@ -43,8 +45,10 @@ def test_gradients_of_a_normed_sum_are_those_of_layer_norm() -> None:
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.torch
 def test_batch_norm_in_training_moves_its_statistics() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x, weight, bias, running_mean, running_var = _normal((4, 3, 5), (3,), (3,), (3,), (3,))
     spec = operator(
         "BatchNormV3",
@@ -63,6 +67,7 @@ def test_batch_norm_in_training_moves_its_statistics() -> None:
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.torch
 def test_gradients_of_a_swish_of_group_norm_are_autograds() -> None:
     x, dy, gamma, beta = _normal((2, 4, 3), (2, 4, 3), (4,), (4,))
     parts = x.reshape(2, 2, 6)
@@ -87,10 +92,12 @@ def test_gradients_of_a_swish_of_group_norm_are_autograds() -> None:
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("corrects", [False, True])
 def test_a_step_of_adam_with_an_average_of_what_it_updates(mode: int, corrects: bool) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     grad, var, average = _normal((3, 5), (3, 5), (3, 5))
     values: dict[str, AttrValue] = {
         "lr": 0.1,
@@ -134,6 +141,7 @@ def test_a_step_of_adam_with_an_average_of_what_it_updates(mode: int, corrects: 
     np.testing.assert_allclose(given[3], 0.75 * average + 0.25 * found)
 
 
+@pytest.mark.torch
 def test_gradients_of_modulation_are_sums_over_each_matrix() -> None:
     x, dy, scale, shift = _normal((2, 3, 5), (2, 3, 5), (2, 5), (2, 5))
     expected = _differentiated(
@@ -147,6 +155,7 @@ def test_gradients_of_modulation_are_sums_over_each_matrix() -> None:
         _given(spec, dy[:1, :1], x[0, :1], scale[0], shift[0])
 
 
+@pytest.mark.torch
 def test_gradients_of_batch_norm_over_cores_take_its_means() -> None:
     x, dy, weight = _normal((4, 3), (4, 3), (3,))
     mean, invstd = x.mean(0), (x.var(0) + 1e-5) ** -0.5
@@ -161,6 +170,7 @@ def test_gradients_of_batch_norm_over_cores_take_its_means() -> None:
     np.testing.assert_allclose(given, expected[0], atol=1e-10)
 
 
+@pytest.mark.torch
 def test_the_gradient_of_batch_norm_in_use_scales_its_channels() -> None:
     x, dy, scale, variance = _normal((2, 3, 4, 5), (2, 3, 4, 5), (3,), (3,))
     variance = np.abs(variance)
@@ -176,6 +186,7 @@ def test_the_gradient_of_batch_norm_in_use_scales_its_channels() -> None:
     np.testing.assert_allclose(given, expected, atol=1e-10)
 
 
+@pytest.mark.torch
 def test_the_gradient_of_exponentials_of_segments_sums() -> None:
     x, dy = _normal((3, 5), (3, 5, 5))
 
@@ -184,12 +195,14 @@ def test_the_gradient_of_exponentials_of_segments_sums() -> None:
         return torch.exp(below.masked_fill(torch.triu(torch.ones(5, 5), 1).bool(), -torch.inf))
 
     (expected,) = _differentiated(forward, dy, x)
-    torch = pytest.importorskip("torch")
+    import torch
+
     own = forward(torch, torch.tensor(x)).numpy()
     (given,) = _given(operator("ExpSegsumGrad", "grad_output grad_self", "out"), dy, own)
     np.testing.assert_allclose(given, expected, atol=1e-10)
 
 
+@pytest.mark.torch
 def test_a_histogram_counts_what_lies_within() -> None:
     (x,) = _normal((7, 33))
     spec = operator("HistogramV2", "x min max", "y", "bins:int=100 y_dtype:int=3")
@@ -197,8 +210,10 @@ def test_a_histogram_counts_what_lies_within() -> None:
     np.testing.assert_array_equal(given, np.histogram(x, 10, (-1.0, 2.0))[0])
 
 
+@pytest.mark.torch
 def test_a_cells_gradients_are_autograds() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     dh, dc, cell, gates = (torch.tensor(one) for one in _normal((3, 5), (3, 5), (3, 5), (3, 20)))
     gates.requires_grad_()
     cell.requires_grad_()
@@ -213,6 +228,7 @@ def test_a_cells_gradients_are_autograds() -> None:
         np.testing.assert_allclose(one, other.numpy(), atol=1e-12)
 
 
+@pytest.mark.torch
 def test_batch_norms_gradients_take_its_statistics() -> None:
     x, dy, weight = _normal((4, 3, 5), (4, 3, 5), (3,))
     expected = _differentiated(
@@ -232,8 +248,8 @@ def test_batch_norms_gradients_take_its_statistics() -> None:
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.torch
 def test_indices_follow_what_is_sorted_unless_two_are_equal() -> None:
-    pytest.importorskip("torch")
     spec = operator(
         "SortWithIndex",
         "x index:int32",
@@ -248,8 +264,8 @@ def test_indices_follow_what_is_sorted_unless_two_are_equal() -> None:
     assert index.item() is None
 
 
+@pytest.mark.torch
 def test_gradients_at_a_bound_pass_by_the_documents() -> None:
-    pytest.importorskip("torch")
     spec = operator("HardtanhGrad", "result grad", "y", "min_val:float=-1.0 max_val:float=1.0")
     given = _given(
         spec, np.array([-2.0, -1, 0, 1, 2]), np.arange(1.0, 6), min_val=-1.0, max_val=1.0
@@ -257,17 +273,19 @@ def test_gradients_at_a_bound_pass_by_the_documents() -> None:
     np.testing.assert_array_equal(given[0], [0, 2, 3, 4, 0])
 
 
+@pytest.mark.torch
 def test_the_gradient_of_selu_at_zero_is_the_scale_by_the_documents() -> None:
     # Whole numbers are often 0, where the slope was taken for the exponential's, 1.758.
-    pytest.importorskip("torch")
     spec = operator("SeluGrad", "gradients outputs", "y")
     (found,) = _given(spec, np.full(3, 4.0), np.array([-1.0, 0.0, 2.0]))
     scale = 1.0507009873554805
     np.testing.assert_allclose(found, [4 * 0.7580993408473766, 4 * scale, 4 * scale])
 
 
+@pytest.mark.torch
 def test_smooth_losses_and_sums_by_segment_are_torchs() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     predict, label, dout = _normal((3, 5), (3, 5), (3, 5))
     spec = operator(
         "SmoothL1LossGradV2", "predict label dout", "g", 'sigma:float=1.0 reduction:string="mean"'
@@ -285,6 +303,7 @@ def test_smooth_losses_and_sums_by_segment_are_torchs() -> None:
             np.testing.assert_allclose(sums[i, j], wanted, atol=1e-12)
 
 
+@pytest.mark.torch
 def test_the_gradient_of_an_adaptive_layer_norm_is_autograds() -> None:
     dy, x, scale, shift, gamma, beta = _normal(*[(2, 3, 5), (2, 3, 5), (2, 5), (2, 5), (5,), (5,)])
     mean, rstd = x.mean(-1, keepdims=True), (x.var(-1, keepdims=True) + 1e-5) ** -0.5
@@ -306,6 +325,7 @@ def test_the_gradient_of_an_adaptive_layer_norm_is_autograds() -> None:
         np.testing.assert_allclose(one, other, atol=1e-9)
 
 
+@pytest.mark.torch
 def test_a_cells_gates_are_in_its_documents_order() -> None:
     inputs, hidden, state, one, other = _normal((3, 8), (3, 8), (3, 2), (8,), (8,))
     spec = operator(
@@ -328,6 +348,7 @@ def test_a_cells_gates_are_in_its_documents_order() -> None:
             np.testing.assert_allclose(result, expected, atol=1e-12)
 
 
+@pytest.mark.torch
 def test_what_is_put_at_places_of_several_axes_replaces_slices() -> None:
     (var, updates) = _normal((4, 5, 6), (3, 6))
     indices = np.array([[0, 1], [3, 4], [2, 2]])
@@ -338,6 +359,7 @@ def test_what_is_put_at_places_of_several_axes_replaces_slices() -> None:
     np.testing.assert_array_equal(given, expected)
 
 
+@pytest.mark.torch
 def test_what_is_largest_has_an_index_unless_two_are_equal() -> None:
     spec = operator(
         "RadixTopK",
@@ -354,6 +376,7 @@ def test_what_is_largest_has_an_index_unless_two_are_equal() -> None:
     assert values.tolist() == [[1, 2], [5, 5]] and indices.item() is None
 
 
+@pytest.mark.torch
 def test_casts_to_whole_numbers_leave_the_fraction_out() -> None:
     spec = operator("Cast", "x", "y", "dst_type:int")
     x = np.array([-1.75, -0.5, 0.0, 0.5, 2.75])
@@ -365,14 +388,17 @@ def test_casts_to_whole_numbers_leave_the_fraction_out() -> None:
         assert _given(spec, x, dst_type=number)[0].tolist() == expected
 
 
+@pytest.mark.torch
 def test_shapes_are_filled_with_one_number() -> None:
     spec = operator("Fill", "dims:int64 value", "y")
     (given,) = _given(spec, np.array([2, 3]), np.array([1.5]))
     np.testing.assert_array_equal(given, np.full((2, 3), 1.5))
 
 
+@pytest.mark.torch
 def test_a_product_with_rows_of_weights_goes_through_gelu() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x, weight, bias = _normal((2, 3, 5), (4, 5), (4,))
     spec = operator("FusedMatmulGelu", "x weight bias?", "y", "approximate:int=1")
     for added in (bias, None):
@@ -384,8 +410,10 @@ def test_a_product_with_rows_of_weights_goes_through_gelu() -> None:
         _given(spec, x, weight, None, approximate=0)
 
 
+@pytest.mark.torch
 def test_gradients_of_distances_are_autograds_and_want_a_distance_for_each_pair() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     dy, x1, x2 = _normal((2, 3, 4), (2, 3, 5), (2, 4, 5))
     spec = operator("CdistGrad", "grad_output x1 x2 cdist", "grad_x1", "p:float=2.0")
     left = torch.tensor(x1, requires_grad=True)
@@ -399,6 +427,7 @@ def test_gradients_of_distances_are_autograds_and_want_a_distance_for_each_pair(
         _given(spec, x1, x1, x1, x1, p=2.0)
 
 
+@pytest.mark.torch
 def test_products_of_matrices_in_turned_axes_come_back_in_turned_ones() -> None:
     x1, x2 = _normal((4, 3, 5), (3, 5, 2))
     spec = operator(

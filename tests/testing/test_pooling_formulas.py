@@ -12,7 +12,7 @@ from opkit.testing.by_name import find_by_name
 from opkit.testing.opdef_cases import library_cases
 from tests.testing.test_by_name import _given, _normal, operator
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 AVERAGES = (
     "ksize:list_int strides:list_int pads:list_int ceil_mode:bool=false"
     ' count_include_pad:bool=true divisor_override:int=0 data_format:string="NDHWC"'

@@ -125,9 +125,9 @@ def test_an_unexpected_number_of_outputs_is_told(scale: OpSpec, golden: Any) -> 
         judge(reference, make_inputs(case), [np.ones(4)] * 2, find_standard("ecosystem"))
 
 
+@pytest.mark.torch
 def test_references_by_torch_take_unsigned_words() -> None:
     # torch selects no uint64: every case of that type was an error.
-    pytest.importorskip("torch")
     spec = operator("MaskedSelectV3", "x:uint64 mask:bool", "y:uint64")
     x = np.array([7, 2**63 - 1, 3], np.uint64)
     call = replace(make_case(spec, (3,)), golden="torch.masked_select(x, mask)")

@@ -22,7 +22,7 @@ from opkit.testing import (
     with_other_cases,
 )
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 
 def dtype(name: str) -> DType:

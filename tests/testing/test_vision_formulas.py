@@ -9,7 +9,7 @@ from opkit.testing.by_name import find_by_name
 from opkit.testing.opdef_cases import library_cases
 from tests.testing.test_by_name import _given, _normal, operator
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 
 def test_the_gradient_of_a_distance_goes_to_both_of_its_points() -> None:

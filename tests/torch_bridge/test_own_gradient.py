@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 SOFTMAX = "exp(x - max(x, axis=-1))/sum(exp(x - max(x, axis=-1)), axis=-1)"
 

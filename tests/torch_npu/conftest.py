@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch")
-
 
 @pytest.fixture(scope="session", autouse=True)
 def device() -> None:
     """Have the device's libraries there before the first test."""
+    torch = pytest.importorskip("torch")
     from opkit.torch_npu.autoload import autoload
     from opkit.torch_npu.build import kernel_library
     from opkit.torch_npu.native import load
