@@ -10,6 +10,9 @@
     └── SetupError            exit 3    something is missing on this machine
         └── BusyError         exit 3    a service has no room or no time for a call now
 
+    Terminated                exit 143  SIGTERM has come; no `Exception`: nothing takes it for
+                                        a failure of what runs
+
 Only `cli/console.py` catches `Exception`; it prints `str(error)` and exits with `error.exit_code`.
 """
 
@@ -30,6 +33,7 @@ __all__ = [
     "PrecisionError",
     "SetupError",
     "SpecError",
+    "Terminated",
     "UsageError",
     "cannot_write",
 ]
@@ -59,6 +63,18 @@ class OpkitError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}\n  help: {self.help}" if self.help else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Go through a pipe whole: what was given by name is no argument of `BaseException`."""
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(
+    kind: type[OpkitError], arguments: tuple[object, ...], fields: dict[str, object]
+) -> OpkitError:
+    error = kind.__new__(kind, *arguments)
+    vars(error).update(fields)
+    return error
 
 
 class UsageError(OpkitError):
@@ -188,6 +204,12 @@ class SetupError(OpkitError):
 
 class BusyError(SetupError):
     """A service has no room or no time for a call now; the same call may be made again."""
+
+
+class Terminated(BaseException):
+    """SIGTERM has come: everything ends, and cleans up on the way, as for `KeyboardInterrupt`."""
+
+    exit_code = 143
 
 
 _OF_THE_MACHINE = {

@@ -1,20 +1,85 @@
-"""Processes that use emulated devices, and the memory that they hold there.
+"""Processes: how one is ended, by whom it is outlived, and which use emulated devices.
 
-Each keeps a small file that is mapped (emulator/include/opkit/process_files.h): figures first, two
-a device, then a JSON object. Files of processes that are gone are deleted by whoever reads.
+Those that do keep a small file each that is mapped (emulator/include/opkit/process_files.h):
+figures first, two a device, then a JSON object. Files of processes that are gone are deleted by
+whoever reads.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import struct
+import threading
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
+from opkit.errors import Terminated
 from opkit.folders import runtime_folder
 
-__all__ = ["DeviceProcess", "device_folder", "device_processes"]
+__all__ = [
+    "DeviceProcess",
+    "device_folder",
+    "device_processes",
+    "end_with_parent",
+    "signal_group",
+    "termination_unwinds",
+]
+
+_SAME_SIGNAL_SECONDS = 2.0
+
+
+@contextlib.contextmanager
+def termination_unwinds() -> Iterator[None]:
+    """Let SIGTERM raise `Terminated`: children are stopped and scratch folders deleted on the way.
+
+    A second one while things are cleaned up ends the process. Where somebody else handles the
+    signal, or in another thread than the first, nothing changes.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    first = 0.0
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        nonlocal first
+        if first == 0.0:
+            first = time.monotonic()
+            raise Terminated
+        # One that comes at once is the first again: `timeout` sends it to a process and its group.
+        if time.monotonic() - first > _SAME_SIGNAL_SECONDS:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def end_with_parent(number: int) -> None:
+    """Have the system send this process a signal when the one that started it has ended."""
+    import ctypes
+
+    set_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(set_death_signal, int(number), 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
+
+
+def signal_group(leader: int, number: int) -> None:
+    """Send a signal to a process that leads a group, and to all that it has started there."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
 
 _DEVICES = 64
 _FIGURES = struct.Struct(f"<{2 * _DEVICES}q")

@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
-from opkit.cli.app import COMMANDS, LazyGroup, group, main
+import sys
+from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from opkit.cli.app import COMMANDS, LazyGroup, group
 
 __all__ = ["COMMANDS", "LazyGroup", "group", "main"]
+
+
+def main() -> None:
+    """Run the command line and exit with its code; Ctrl-C leaves no traceback from here on."""
+    try:
+        from opkit.cli.app import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+__getattr__ = lazy_names(__name__, {"app": ("COMMANDS", "LazyGroup", "group")})

@@ -138,11 +138,8 @@ def tell_references(cases: Sequence[Case], console: Console) -> None:
 
 
 def _threads(executor: Executor) -> int:
-    """Return the host threads of a launch: all cores where nothing else runs beside it."""
-    from opkit import runtime
-    from opkit.executor import HereExecutor
-
-    return runtime.configuration().threads if isinstance(executor, HereExecutor) else 1
+    """Return the host threads of a launch: 0, all cores, where nothing else runs beside it."""
+    return 0 if executor.workers == 1 else 1
 
 
 def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, str]:
@@ -187,14 +184,12 @@ class Fuzz:
     artifact: Artifact
     asked: str | None
     """The standard that the user named."""
-    standards: Mapping[str, Standard]
     budget: FuzzBudget
     seed: int
     timeout_seconds: float
 
     def run(self, op: str | None, executor: Executor, console: Console) -> None:
         """Look for a failing case of each operator; save the smallest, exit 1 if there is one."""
-        from opkit import runtime
         from opkit.testing import (
             CASE_FILES,
             Setup,
@@ -202,17 +197,14 @@ class Fuzz:
             chosen_operators,
             fuzz,
             kept_result,
-            run_case,
             save_case,
             shape_rules,
         )
 
-        project, golden, chip = self.project, self.golden, self.artifact.chip.name
+        project, chip = self.project, self.artifact.chip.name
         specs = chosen_operators(project, op)
-        rules = shape_rules(specs, golden)
+        rules = shape_rules(specs, self.golden)
         threads = _threads(executor)
-        runtime.configure(chip, poison=True)
-        library = runtime.open(self.artifact.folder)
         setup = Setup(
             project,
             self.artifact.folder,
@@ -223,6 +215,9 @@ class Fuzz:
         )
         results: list[tuple[OpSpec, FuzzResult]] = []
         with executor.open(cases_work(setup)) as crew:
+
+            def launch(case: Case) -> CaseResult:
+                return next(launch_all([case]))
 
             def launch_all(cases: Sequence[Case]) -> Iterator[CaseResult]:
                 # In the order of the cases, as soon as those before have come.
@@ -235,10 +230,6 @@ class Fuzz:
                         due += 1
 
             for spec in specs:
-
-                def launch(case: Case, spec: OpSpec = spec) -> CaseResult:
-                    return run_case(library, case, spec, golden, self.standards[spec.name])
-
                 with console.progress(spec.name, self.budget.cases or 0) as bar:
                     result = fuzz(
                         spec,

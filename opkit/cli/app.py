@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import click
 
 import opkit
-from opkit.cli.console import run_guarded
+from opkit.cli._apart import KERNEL_COMMANDS
+from opkit.cli.console import run_program
 from opkit.errors import UsageError
 
 __all__ = ["COMMANDS", "LazyGroup", "group", "main"]
@@ -90,4 +91,8 @@ def group(ctx: click.Context) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    sys.exit(run_guarded(group, arguments))
+    sys.exit(
+        run_program(
+            group, arguments, is_apart=arguments[:1] != [] and arguments[0] in KERNEL_COMMANDS
+        )
+    )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,10 +24,8 @@ from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opkit.executor import Executor
-    from opkit.sanitizer import CheckReport, CheckSettings, Finding
+    from opkit.sanitizer import CheckReport, CheckSettings
     from opkit.testing import Case
     from opkit.toolchain import Project
 
@@ -324,9 +321,7 @@ def _run(
     settings: _Settings,
     console: Console,
 ) -> CheckReport:
-    from opkit import runtime
-    from opkit.sanitizer import check_cases, unwritten_outputs
-    from opkit.testing import make_inputs
+    from opkit.cli._check_cases import run_checks
     from opkit.toolchain import build
 
     chip = settings.chip or DEFAULT_CHIP
@@ -334,45 +329,8 @@ def _run(
     made = artifact.compiled + artifact.cached
     if made:
         console.status("built", f"{project.name}, {made} files in {artifact.seconds:.1f} s")
-    runtime.configure(artifact.chip.name)
-    library = runtime.open(artifact.folder)
-
-    specs = {spec.op: spec for spec in artifact.project.operators}
-
-    def launch(case: Case) -> Sequence[Finding]:
-        inputs = make_inputs(case)
-        dtypes = [row.name for row in case.dtypes[: len(inputs)]]
-
-        def run() -> Sequence[NDArray[Any]]:
-            return library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
-
-        def run_poisoned() -> Sequence[NDArray[Any]]:
-            runtime.configure(artifact.chip.name, poison=True)
-            try:
-                return run()
-            finally:
-                runtime.configure(artifact.chip.name)
-
-        spec = specs[case.op]
-        outputs = run()
-        if "initcheck" not in settings.checks.tools:
-            return ()
-        names = [tensor.name for tensor in spec.outputs]
-        if len(names) != len(outputs):
-            names = [f"output {index}" for index in range(len(outputs))]
-        source = artifact.project.kernel_source(spec)
-        return unwritten_outputs(names, outputs, run_poisoned, kernel=spec.name, source=source)
-
-    limit = runtime.time_limit(settings.timeout_seconds)
-    with limit, console.progress("check", len(cases)) as bar:
-        return check_cases(
-            project.name,
-            project.root,
-            cases,
-            launch,
-            settings=settings.checks,
-            progress=bar.advance,
-        )
+    with console.progress("check", len(cases)) as bar:
+        return run_checks(artifact, cases, settings.checks, settings.timeout_seconds, bar.advance)
 
 
 def _write(report: CheckReport, sarif: Path | None, junit: Path | None, console: Console) -> None:

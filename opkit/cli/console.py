@@ -23,31 +23,45 @@ import functools
 import json as json_module
 import os
 import shlex
-import signal
 import sys
 import tempfile
-import threading
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from opkit import log
-from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, cannot_write
+from opkit.cli._apart import run_apart
+from opkit.errors import (
+    BuildError,
+    Diagnostic,
+    OpkitError,
+    SetupError,
+    Terminated,
+    cannot_write,
+)
 from opkit.files import written_aside
+from opkit.processes import termination_unwinds
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
     from rich.text import Text
 
-__all__ = ["Console", "Progress", "common_options", "run_guarded", "to_json", "write_text"]
+__all__ = [
+    "Console",
+    "Progress",
+    "common_options",
+    "run_guarded",
+    "run_program",
+    "to_json",
+    "write_text",
+]
 
 EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
 EXIT_PIPE_CLOSED = 141
 EXIT_OUR_BUG = 70
 
@@ -284,17 +298,43 @@ def write_text(path: Path, text: str) -> None:
         raise cannot_write(path, err) from err
 
 
+def run_program(
+    command: click.Command, arguments: Sequence[str], *, name: str = "opkit", is_apart: bool
+) -> int:
+    """Return the exit code of a command that this process was started for.
+
+    Args:
+        name: as `run_guarded`.
+        is_apart: it launches kernels, and so goes on in a process of its own.
+    """
+    try:
+        if not is_apart:
+            return run_guarded(command, arguments, name=name)
+        console = _console_of(arguments)
+        return run_apart(
+            lambda: run_guarded(command, arguments, name=name),
+            lambda error: _report(error, console),
+        )
+    except KeyboardInterrupt:
+        # Before the command, or behind it.
+        return EXIT_INTERRUPTED
+
+
+def _console_of(arguments: Sequence[str]) -> Console:
+    options = _options_before_dashes(arguments)
+    return Console(
+        json="--json" in options,
+        verbose=int(any(_is_verbose(option) for option in options)),
+    )
+
+
 def run_guarded(command: click.Command, arguments: Sequence[str], *, name: str = "opkit") -> int:
     """Run a click command and return the exit code of its outcome; prints the error, if any.
 
     Args:
         name: what usage lines call the program.
     """
-    options = _options_before_dashes(arguments)
-    console = Console(
-        json="--json" in options,
-        verbose=int(any(_is_verbose(option) for option in options)),
-    )
+    console = _console_of(arguments)
     if sys.stdout is None:
         return _report(_no_stdout("it is closed"), Console())
     try:
@@ -313,7 +353,7 @@ def _run(command: click.Command, arguments: Sequence[str], console: Console, nam
         if "_OPKIT_COMPLETE" in os.environ:
             command.main(args=list(arguments), prog_name="opkit")
         # Not command.main(): it exits 1 on a closed pipe before we can tell.
-        with _termination_unwinds(), command.make_context(name, list(arguments)) as context:
+        with termination_unwinds(), command.make_context(name, list(arguments)) as context:
             command.invoke(context)
     except click.exceptions.Exit as done:
         return done.exit_code
@@ -337,6 +377,9 @@ def _run(command: click.Command, arguments: Sequence[str], console: Console, nam
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
+    except Terminated:
+        click.echo("terminated", err=True)
+        return Terminated.exit_code
     except click.ClickException as error:
         return _report_click(error, console)
     except OpkitError as error:
@@ -346,26 +389,6 @@ def _run(command: click.Command, arguments: Sequence[str], console: Console, nam
     except Exception as error:
         return _report_bug(error, console)
     return 0
-
-
-@contextlib.contextmanager
-def _termination_unwinds() -> Iterator[None]:
-    """Let SIGTERM leave by an exception: children are stopped and scratch folders deleted."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        # Once: a second signal while things are cleaned up ends the process.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        raise SystemExit(EXIT_TERMINATED)
-
-    signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _options_before_dashes(arguments: Sequence[str]) -> list[str]:

@@ -79,8 +79,9 @@ def executor_option(what: str) -> _Decorator[Any]:
     """`--executor`; `what` names the things that run there. None where it is not given."""
     return click.option(
         "--executor",
-        metavar="local[:N]|dask:URL",
-        help=f"{what} run in N processes here, or on the Dask cluster of tcp://HOST:PORT.",
+        metavar="here|local[:N]|dask:URL",
+        help=f"{what} run in N processes of this machine, or on the Dask cluster of tcp://HOST:PORT;"
+        ' "here": in the process of opkit itself, for a debugger.',
     )
 
 

@@ -19,10 +19,11 @@ from multiprocessing.connection import Pipe as make_pipe
 from pathlib import Path
 from typing import Any
 
-from opkit.errors import OpkitError, SetupError
+from opkit.errors import OperatorError, OpkitError, SetupError
 from opkit.executor.crew import Crew
 from opkit.executor.work import ATTEMPTS, Lost, Work
 from opkit.executor.worker import MARK, MARK_BYTES, STARTING
+from opkit.processes import signal_group
 
 __all__ = ["LocalCrew", "LocalExecutor"]
 
@@ -30,6 +31,8 @@ _AHEAD_SECONDS = 0.1
 """Work that a process is given ahead, so that it never waits for us."""
 _MOST_AHEAD = 512
 _GRACE_SECONDS = 5.0
+_GRACE_AT_ONCE_SECONDS = 1.5
+"""What a process may take to clean up when it is ended in the middle of a case."""
 _LOOK_EVERY_SECONDS = 0.25
 _START_SECONDS = 120.0
 """What a process may take to begin, over the limit of a case."""
@@ -66,6 +69,12 @@ class _Process:
         """Return the case it runs, `IDLE` or `STARTING`, and since when."""
         index, since = MARK.unpack_from(self.mark, 0)
         return index, since
+
+    def end(self) -> None:
+        """End it, and what it has started and not waited for."""
+        signal_group(self.popen.pid, signal.SIGKILL)
+        self.popen.wait()
+        self.mark.close()
 
 
 class LocalCrew(Crew):
@@ -120,14 +129,11 @@ class LocalCrew(Crew):
             process.pipe.close()
             if at_once:
                 process.popen.terminate()
-        deadline = time.monotonic() + _GRACE_SECONDS
+        deadline = time.monotonic() + (_GRACE_AT_ONCE_SECONDS if at_once else _GRACE_SECONDS)
         for process in processes:
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.popen.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.popen.kill()
-                process.popen.wait()
-            process.mark.close()
+            process.end()
 
     def _hire(self, cases: int) -> None:
         busy = sum(bool(process.waiting) for process in self._processes)
@@ -162,7 +168,9 @@ class LocalCrew(Crew):
         except (EOFError, ConnectionResetError):
             code = process.popen.wait()
             reason = f"signal {-code}" if code < 0 else f"exit code {code}"
-            yield from self._lose(process, reason, rest, failures)
+            # Memory runs out and somebody kills: that may pass. What exits does so again.
+            attempts = ATTEMPTS if code < 0 else 1
+            yield from self._lose(process, reason, rest, failures, attempts)
             return
         if isinstance(message, OpkitError):
             raise message
@@ -179,27 +187,30 @@ class LocalCrew(Crew):
                 yield index, result
 
     def _lose(
-        self, process: _Process, reason: str, rest: deque[int], failures: dict[int, int]
+        self,
+        process: _Process,
+        reason: str,
+        rest: deque[int],
+        failures: dict[int, int],
+        attempts: int = ATTEMPTS,
     ) -> Iterator[tuple[int, Any]]:
         """Put a dead process's cases back; yield the one that it ran if that was once too often."""
         running, _ = process.running()
         self._selector.unregister(process.pipe)
         process.pipe.close()
-        process.mark.close()
+        process.end()
         self._processes.remove(process)
         self.ended += 1
-        if running == STARTING:
+        if running in process.waiting:
+            failures[running] = failures.get(running, 0) + 1
+            if failures[running] >= attempts:
+                del process.waiting[running]
+                yield running, Lost(reason, failures[running])
+        elif process.waiting:
+            # At the start, or between cases, by what an earlier one has left running.
             self._failed_starts += 1
             if self._failed_starts >= ATTEMPTS:
-                raise SetupError(
-                    f"worker processes end by {reason} before they run anything",
-                    help="is this machine's memory used up?",
-                )
-        elif running in process.waiting:
-            failures[running] = failures.get(running, 0) + 1
-            if failures[running] >= ATTEMPTS:
-                del process.waiting[running]
-                yield running, Lost(reason)
+                raise _never_at_work(reason, is_starting=running == STARTING)
         rest.extendleft(reversed(process.waiting))
 
     def _end_stuck(self, rest: deque[int], failures: dict[int, int]) -> Iterator[tuple[int, Any]]:
@@ -217,6 +228,19 @@ class LocalCrew(Crew):
                 yield from self._lose(process, reason, rest, failures)
 
 
+def _never_at_work(reason: str, *, is_starting: bool) -> OpkitError:
+    """Return the error of workers that end while they run no case."""
+    when = "before they run anything" if is_starting else "between cases"
+    message = f"worker processes end by {reason} {when}"
+    if is_starting and reason.startswith("signal"):
+        return SetupError(message, help="is this machine's memory used up?")
+    return OperatorError(
+        message,
+        help="look for exit, abort or kill in the golden and the host code, where they are loaded,"
+        " and in what the kernel leaves running",
+    )
+
+
 def _start(hello: bytes) -> _Process:
     ours, theirs = make_pipe()
     mark = os.memfd_create("opkit-worker")
@@ -232,6 +256,9 @@ def _start(hello: bytes) -> _Process:
             argv,
             pass_fds=numbers,
             stdin=subprocess.DEVNULL,
+            # A group of its own: a kernel that kills its group does not reach us, and all that it
+            # has started goes with it.
+            start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
     except OSError as err:

@@ -26,9 +26,13 @@ class Lost:
 
     reason: str
     """How the last of them ended, such as `signal 11`."""
+    workers: int = ATTEMPTS
+    """How many ended."""
 
     def __str__(self) -> str:
-        return f"{ATTEMPTS} workers ended while they ran it, the last by {self.reason}"
+        if self.workers == 1:
+            return f"the process that ran it ended by {self.reason} in the middle of it"
+        return f"{self.workers} workers ended while they ran it, the last by {self.reason}"
 
 
 @dataclass(frozen=True)

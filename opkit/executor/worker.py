@@ -15,9 +15,10 @@ import sys
 import time
 import traceback
 from multiprocessing.connection import Connection
-from types import FrameType
 
+from opkit.errors import Terminated
 from opkit.executor.work import portable_error
+from opkit.processes import end_with_parent, termination_unwinds
 
 __all__ = ["IDLE", "MARK", "MARK_BYTES", "STARTING", "main"]
 
@@ -30,17 +31,20 @@ STARTING = -2
 _RESULTS_EVERY_SECONDS = 0.02
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
-    # By an exception: what the case has started is ended on the way.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    raise SystemExit(128 + number)
-
-
 def main(pipe_number: int, mark_number: int) -> None:
     """Run cases until the pipe closes."""
-    # Ctrl-C reaches every process of a terminal; the one that asked for the work decides.
+    # Ctrl-C is for the process that asked for the work.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _leave)
+    end_with_parent(signal.SIGKILL)
+    try:
+        with termination_unwinds():
+            _run(pipe_number, mark_number)
+    except Terminated:
+        # What the case has started is ended by now.
+        signal.raise_signal(signal.SIGTERM)
+
+
+def _run(pipe_number: int, mark_number: int) -> None:
     pipe = Connection(pipe_number)
     mark = mmap.mmap(mark_number, MARK_BYTES)
     ready: list[tuple[int, bytes]] = []

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
         report_object,
         sarif_object,
     )
-    from opkit.sanitizer.run import CaseFindings, CheckReport, check_cases
+    from opkit.sanitizer.run import (
+        CaseFindings,
+        CheckedCase,
+        CheckReport,
+        check_case,
+        check_cases,
+        check_report,
+        lost_case,
+    )
     from opkit.sanitizer.session import Check, chosen_tools
     from opkit.sanitizer.settings import CheckSettings
     from opkit.sanitizer.suppressions import Suppressions, baseline_text, read_suppressions
@@ -42,6 +50,7 @@ __all__ = [
     "Check",
     "CheckReport",
     "CheckSettings",
+    "CheckedCase",
     "Finding",
     "FindingClass",
     "Gap",
@@ -54,8 +63,10 @@ __all__ = [
     "Suppressions",
     "Witness",
     "baseline_text",
+    "check_case",
     "check_cases",
     "check_program",
+    "check_report",
     "check_script",
     "chosen_tools",
     "fault_finding",
@@ -67,6 +78,7 @@ __all__ = [
     "gap_text",
     "group_findings",
     "junit_xml",
+    "lost_case",
     "mutants_of",
     "program_options",
     "read_suppressions",
@@ -100,7 +112,15 @@ __getattr__ = lazy_names(
             "report_object",
             "sarif_object",
         ),
-        "run": ("CaseFindings", "CheckReport", "check_cases"),
+        "run": (
+            "CaseFindings",
+            "CheckReport",
+            "CheckedCase",
+            "check_case",
+            "check_cases",
+            "check_report",
+            "lost_case",
+        ),
         "session": ("Check", "chosen_tools"),
         "settings": ("CheckSettings",),
         "suppressions": ("Suppressions", "baseline_text", "read_suppressions"),

@@ -84,7 +84,8 @@ class Gap:
     """A launch that ended for a reason that is not the kernel's: the rest is unchecked."""
 
     category: str
-    """Unimplemented, Unspecified or Internal; Refused where a host function took no such call."""
+    """Unimplemented, Unspecified or Internal; Refused where a host function took no such call;
+    Ended where the process that it ran in has."""
     message: str
     kernel: str
     location: Location | None

@@ -234,15 +234,30 @@ def _sarif_places(location: Location | None, root: Path) -> list[dict[str, objec
 
 
 def junit_xml(report: CheckReport) -> str:
-    """Return the report as one JUnit test suite; a case with findings is a failure."""
-    cases = [
-        JunitCase(
-            f"{report.project}.check",
-            case.name,
-            outcome="failure" if case.findings else "",
-            message=", ".join(dict.fromkeys(finding.id for finding in case.findings)),
-            text="\n\n".join(finding_text(f, report.root) for f in case.findings),
-        )
-        for case in report.cases
-    ]
+    """Return the report as one JUnit test suite.
+
+    A case with findings is a failure, one that was not run to its end an error.
+    """
+    gaps = {gap.kernel: gap_text(gap) for gap in report.gaps}
+    cases = []
+    for case in report.cases:
+        texts = [finding_text(finding, report.root) for finding in case.findings]
+        names = list(dict.fromkeys(finding.id for finding in case.findings))
+        gap = gaps.pop(case.name, None)
+        cases.append(_junit_case(report, case.name, names, texts, gap))
+    # Of programs they carry the kernel's name.
+    cases += [_junit_case(report, name, [], [], gap) for name, gap in gaps.items()]
     return junit_text(f"{report.project} check", cases)
+
+
+def _junit_case(
+    report: CheckReport, name: str, names: list[str], texts: list[str], gap: str | None
+) -> JunitCase:
+    outcome = "failure" if texts else "error" if gap is not None else ""
+    return JunitCase(
+        f"{report.project}.check",
+        name,
+        outcome=outcome,
+        message=", ".join(names) or gap or "",
+        text="\n\n".join([*texts, *([gap] if gap is not None else [])]),
+    )

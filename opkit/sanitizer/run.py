@@ -13,7 +13,18 @@ from opkit.sanitizer.finding import Finding, Gap, Location, group_findings
 from opkit.sanitizer.session import Check
 from opkit.sanitizer.settings import CheckSettings
 
-__all__ = ["CaseFindings", "CaseRun", "CheckReport", "check_cases", "split_findings", "watch"]
+__all__ = [
+    "CaseFindings",
+    "CaseRun",
+    "CheckReport",
+    "CheckedCase",
+    "check_case",
+    "check_cases",
+    "check_report",
+    "lost_case",
+    "split_findings",
+    "watch",
+]
 
 
 class CaseRun(Protocol):
@@ -60,6 +71,17 @@ class CheckReport:
         return not self.gaps and not any(case.findings for case in self.cases)
 
 
+@dataclass(frozen=True)
+class CheckedCase:
+    """One case, as it comes out of the process that it ran in."""
+
+    name: str
+    findings: tuple[Finding, ...]
+    gaps: tuple[Gap, ...]
+    hidden: frozenset[tuple[object, ...]]
+    """Places of findings that suppressions hide."""
+
+
 def check_cases(
     project: str,
     root: Path,
@@ -67,48 +89,79 @@ def check_cases(
     launch: Callable[[Any], Sequence[Finding]],
     *,
     settings: CheckSettings,
-    progress: Callable[[str], None] | None = None,
 ) -> CheckReport:
-    """Launch every case under the checks and return what they found.
+    """Launch every case under the checks, in this process, and return what they found.
+
+    Args: as `check_case`.
+    Raises: as `check_case` and `check_report`.
+    """
+    checked = [check_case(case, root, launch, settings=settings) for case in cases]
+    return check_report(project, root, checked, settings=settings)
+
+
+def check_case(
+    case: CaseRun,
+    root: Path,
+    launch: Callable[[Any], Sequence[Finding]],
+    *,
+    settings: CheckSettings,
+) -> CheckedCase:
+    """Launch one case under the checks.
 
     Args:
-        launch: runs one case and returns what its results show.
-        progress: called with a case's name after it.
+        root: suppressions name files relative to it.
+        launch: runs the case and returns what its results show.
     Raises:
-        UsageError: there are no cases.
-        KernelFault: a launch ended for a reason that is opkit's and not the kernel's.
+        KernelFault: the launch ended for a reason that is opkit's and not the kernel's.
     """
-    results = []
-    gaps = []
-    hidden: dict[tuple[object, ...], Finding] = {}
-    for case in cases:
-        session = watch(settings)
-        shown: Sequence[Finding] = ()
-        try:
-            with session:
-                shown = launch(case)
-        except KernelFault as fault:
-            if fault.category == "Interrupted":
-                # By the time limit: the case shows no more, the others can still be checked.
-                place = None if fault.file is None else Location(Path(fault.file), fault.line or 0)
-                gaps.append(Gap(fault.category, fault.message, case.name, place))
-            elif fault.message not in {finding.message for finding in session.findings}:
-                raise
-        except OpkitError as error:
-            if error.exit_code == OpkitError.exit_code:
-                raise
-            # The others can still be checked.
-            gaps.append(Gap("Refused", " ".join(str(error).split()), case.name, None))
-        if any(finding.id == "INIT-COPY-OUT" for finding in session.findings):
-            shown = ()  # it says where, and the outputs hold what was copied
-        kept, suppressed = split_findings((*session.findings, *shown), settings, root, case.name)
-        hidden |= suppressed
-        results.append(CaseFindings(case.name, kept))
-        if progress is not None:
-            progress(case.name)
-    if not results:
+    session = watch(settings)
+    shown: Sequence[Finding] = ()
+    gaps: tuple[Gap, ...] = ()
+    try:
+        with session:
+            shown = launch(case)
+    except KernelFault as fault:
+        if fault.category == "Interrupted":
+            # By the time limit: the case shows no more, the others can still be checked.
+            place = None if fault.file is None else Location(Path(fault.file), fault.line or 0)
+            gaps = (Gap(fault.category, fault.message, case.name, place),)
+        elif fault.message not in {finding.message for finding in session.findings}:
+            raise
+    except OpkitError as error:
+        if error.exit_code == OpkitError.exit_code:
+            raise
+        # The others can still be checked.
+        gaps = (Gap("Refused", " ".join(str(error).split()), case.name, None),)
+    if any(finding.id == "INIT-COPY-OUT" for finding in session.findings):
+        shown = ()  # it says where, and the outputs hold what was copied
+    kept, hidden = split_findings((*session.findings, *shown), settings, root, case.name)
+    return CheckedCase(case.name, kept, gaps, frozenset(hidden))
+
+
+def lost_case(name: str, reason: str) -> CheckedCase:
+    """Return a case whose process has ended, or was ended, in the middle of it."""
+    return CheckedCase(name, (), (Gap("Ended", reason, name, None),), frozenset())
+
+
+def check_report(
+    project: str, root: Path, checked: Sequence[CheckedCase], *, settings: CheckSettings
+) -> CheckReport:
+    """Return the report of checked cases.
+
+    Raises:
+        UsageError: there are none.
+    """
+    if not checked:
         raise UsageError(f"{project} has no cases to check", help="leave out --shape or --dtype")
-    return CheckReport(project, root, settings.tools, tuple(results), len(hidden), gaps=tuple(gaps))
+    hidden = frozenset[tuple[object, ...]]().union(*(case.hidden for case in checked))
+    return CheckReport(
+        project,
+        root,
+        settings.tools,
+        tuple(CaseFindings(case.name, case.findings) for case in checked),
+        len(hidden),
+        gaps=tuple(gap for case in checked for gap in case.gaps),
+    )
 
 
 def watch(settings: CheckSettings) -> Check:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Setup", "cases_work", "kept_result", "run_on"]
 
+_ENDED_HELP = (
+    "look for exit, abort or kill in the kernel, its host code and its golden;"
+    " --executor here runs it in the process of opkit itself, for a debugger"
+)
 _NOT_SENT = ("build", "__pycache__", ".git")
 
 
@@ -104,7 +108,8 @@ def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseR
 def kept_result(case: Case, result: CaseResult | Lost) -> CaseResult:
     """Return what a case came to; one that ends its workers is a fault of the operator's."""
     if isinstance(result, Lost):
-        return CaseResult(case, Verdict.FAULT, (), str(result), 0.0)
+        message = f"{result}\n  help: {_ENDED_HELP}"
+        return CaseResult(case, Verdict.FAULT, (), message, 0.0)
     return result
 
 

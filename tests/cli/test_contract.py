@@ -264,3 +264,47 @@ def test_a_checkout_does_not_shadow_the_installed_package(tmp_path: Path) -> Non
         check=False,
     )
     assert done.stdout.split() == ["installed", str(installed / "__init__.py")], done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["exit(0)", "_exit(0)"])
+def test_a_kernel_that_exits_fails_its_cases_and_no_command_ends_with_0(
+    project: Path, tmp_path: Path, call: str
+) -> None:
+    # It used to end the command itself: exit code 0, no case, no JSON, no JUnit.
+    path = project / "op_kernel" / "plus.cpp"
+    path.write_text("#include <cstdlib>\n#include <unistd.h>\n" + path.read_text())
+    insert(project, f"{call};")
+    junit = tmp_path / "junit.xml"
+    few = ("-k", "plus-float32-7-normal or plus-float32-0-normal", "--op", "plus")
+    # 1 where the emulator hears of it.
+    lost = "the process that ran it ended by exit code"
+    tested = opkit("test", project, *few, "--json", "--junit", junit)
+    assert tested.returncode == 1, tested.stderr
+    verdicts = {case["name"]: case["verdict"] for case in json.loads(tested.stdout)["cases"]}
+    assert verdicts == {"plus-float32-0-normal": "pass", "plus-float32-7-normal": "fault"}
+    assert lost in junit.read_text()
+    checked = opkit("check", project, *few, "--json", "--junit", junit)
+    assert checked.returncode == 1, checked.stderr
+    assert [gap["kernel"] for gap in json.loads(checked.stdout)["gaps"]] == [
+        "plus-float32-7-normal"
+    ]
+    assert 'errors="1"' in junit.read_text()
+    for command in (
+        ("profile", "--shape", "64"),
+        ("debug", "-e", "why"),
+        ("test", *few, "--explain"),
+    ):
+        done = opkit(command[0], project, *command[1:])
+        assert done.returncode == 1, (command, done.stdout, done.stderr)
+        assert "ended by exit code" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_golden_that_exits_where_it_is_loaded_is_an_error(project: Path) -> None:
+    golden = project / "plus" / "golden.py"
+    golden.write_text(golden.read_text() + "\nimport os\nos._exit(0)\n")
+    done = opkit("test", project, *FEW, "--json")
+    assert done.returncode == 1
+    error = json.loads(done.stdout)["error"]
+    assert error["message"].startswith("the process in which kernels run has ended by exit code 0")

@@ -72,7 +72,8 @@ UseKernel = Callable[[Kernel], None]
 
 
 def run(*arguments: str | Path) -> int:
-    return run_guarded(group, ["test", *map(str, arguments)])
+    # In this process, which has the Python function.
+    return run_guarded(group, ["test", "--executor", "here", *map(str, arguments)])
 
 
 def test_a_right_kernel_exits_0_and_prints_every_case(
@@ -107,7 +108,7 @@ def test_the_line_that_runs_a_case_again_fails_in_the_same_element(
     first = capsys.readouterr().out
     again = first.partition("again: ")[2].split("\n")[0].split()
     monkeypatch.chdir(project)
-    assert run_guarded(group, again[1:]) == 1
+    assert run(*again[2:]) == 1
     second = capsys.readouterr().out
     worst = [text.partition("worst ")[2].split("\n")[0] for text in (first, second)]
     assert worst[0] == worst[1] != ""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from opkit.errors import OpkitError, SetupError
+from opkit.errors import OperatorError, OpkitError
 from opkit.executor import HereExecutor, LocalExecutor, Lost, Work
 
 MakeWork = Callable[..., Work]
@@ -67,8 +67,22 @@ def test_what_a_case_raises_comes_with_its_traceback(make_work: MakeWork) -> Non
 
 def test_workers_that_never_begin_are_an_error_and_no_endless_loop(make_work: MakeWork) -> None:
     crew = LocalExecutor(1).open(make_work("begin_badly"))
-    with crew, pytest.raises(SetupError, match="exit code 3"):
+    with crew, pytest.raises(OperatorError, match="exit code 3 before they run anything"):
         crew.run([("square", 1)])
+
+
+def test_a_case_that_exits_is_lost_at_once_and_the_others_run(make_work: MakeWork) -> None:
+    cases = [("square", 0), ("exit", 0), ("square", 2), ("exit", 7), ("square", 4)]
+    with LocalExecutor(1).open(make_work()) as crew:
+        found = crew.run(cases)
+    assert found == [0, Lost("exit code 0", 1), 4, Lost("exit code 7", 1), 16]
+    assert str(found[1]) == "the process that ran it ended by exit code 0 in the middle of it"
+
+
+def test_a_case_that_kills_its_group_does_not_reach_who_asked(make_work: MakeWork) -> None:
+    with LocalExecutor(1).open(make_work()) as crew:
+        found = crew.run([("kill group", 0), ("square", 3)])
+    assert found == [Lost("signal 9"), 9]
 
 
 _INTERRUPTED = """

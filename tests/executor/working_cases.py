@@ -20,6 +20,10 @@ def begin(setup: str, folders: Mapping[str, Path]) -> Callable[[Case], int | str
         if kind in ("crash once", "stop once") and not marker.exists():
             marker.touch()
             os.kill(os.getpid(), signal.SIGKILL if kind == "crash once" else signal.SIGSTOP)
+        if kind == "exit":
+            os._exit(number)
+        if kind == "kill group":
+            os.killpg(0, signal.SIGKILL)
         if kind == "raise":
             raise ValueError(f"case {number}")
         if kind == "sleep":

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import click
 
-from opkit.cli.console import run_guarded
+from opkit.cli.console import run_program
 
 __all__ = ["TOOLS", "find_real", "main", "run_tool"]
 
@@ -32,6 +32,7 @@ TOOLS: Mapping[str, str] = MappingProxyType(
 )
 """Name of the command: the module of this package that does it."""
 
+_RUN_KERNELS = frozenset(("ascend-dbg", "msopst", "msprof", "mssanitizer"))
 _OURS = b"opkit.cli.vendor"
 
 
@@ -52,7 +53,7 @@ def run_tool(name: str, arguments: Sequence[str]) -> int:
         command, rest = module.choose(list(arguments))
     else:
         command, rest = module.command, list(arguments)
-    return run_guarded(command, rest, name=name)
+    return run_program(command, rest, name=name, is_apart=name in _RUN_KERNELS)
 
 
 def find_real(name: str, path: str) -> Path | None:

@@ -3,21 +3,14 @@
 #include "opkit/api/atomic.h"
 
 namespace opkit {
-namespace {
 
-Core& require_core() {
-  Core* core = current_core();
-  if (core == nullptr) raise_fault(Fault::Internal, nullptr, nullptr, "no kernel runs on this thread");
-  return *core;
+void set_atomic_operation(uint8_t operation) {
+  require_running_core().core.atomic_op = static_cast<AtomicOp>(operation);
 }
-
-}  // namespace
-
-void set_atomic_operation(uint8_t operation) { require_core().atomic_op = static_cast<AtomicOp>(operation); }
-void set_atomic_dtype(DType dtype) { require_core().atomic_dtype = dtype; }
+void set_atomic_dtype(DType dtype) { require_running_core().core.atomic_dtype = dtype; }
 
 void get_atomic(uint8_t& operation, DType& dtype) {
-  const Core& core = require_core();
+  const Core& core = require_running_core().core;
   operation = static_cast<uint8_t>(core.atomic_op);
   dtype = core.atomic_dtype;
 }

@@ -90,7 +90,7 @@ void flush_printed(RunningCore& core);
 
 RunningCore* running_core();
 
-/// The same, which faults where there is none.
+/// The same, for what kernels call: faults where there is none, and leaves a launch that was stopped.
 RunningCore& require_running_core();
 
 /// What a fault of a call that is no instruction is reported against: it has a place, but no operands.

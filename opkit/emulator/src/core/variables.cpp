@@ -6,11 +6,17 @@
 #include "memory/bounds.h"
 #include "opkit/api/system.h"
 #include "opkit/api/tiling.h"
+#include "sched/signals.h"
 
 namespace opkit {
 RunningCore& require_running_core() {
   RunningCore* running = running_core();
   if (running == nullptr) raise_fault(Fault::Internal, nullptr, nullptr, "no kernel runs on this thread");
+  const Core& core = running->core;
+  // As at instructions: a loop that only prints, or asks for numbers of the core, has none.
+  if (__builtin_expect(core.index >= core.launch->stop_from.load(std::memory_order_relaxed), 0)) {
+    leave_stopped_launch(nullptr);
+  }
   return *running;
 }
 

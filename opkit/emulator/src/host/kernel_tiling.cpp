@@ -10,10 +10,9 @@
 namespace opkit {
 
 void read_tiling(void* out, const void* tiling, uint64_t offset, uint64_t size_bytes, Where where) {
-  const RunningCore* running = running_core();
-  if (running == nullptr) illegal_operand("tiling data is read outside a kernel", where);
+  if (running_core() == nullptr) illegal_operand("tiling data is read outside a kernel", where);
   const uint64_t begin = reinterpret_cast<uint64_t>(tiling);
-  const std::vector<GmRange>& ranges = running->core.launch->launch->gm;
+  const std::vector<GmRange>& ranges = require_running_core().core.launch->launch->gm;
   const auto range = std::find_if(ranges.begin(), ranges.end(), [begin](const GmRange& candidate) {
     return candidate.begin <= begin && begin < candidate.end;
   });

@@ -7,6 +7,8 @@
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 
 #include <array>
 #include <atomic>
@@ -27,7 +29,8 @@ constexpr int kStop = SIGURG;  ///< to a worker's thread: ignored where nobody h
 constexpr size_t kMostThreads = 1024;
 
 struct sigaction previous_actions[std::size(kCrashes)];
-struct sigaction previous_interrupt;
+constexpr int kInterrupts[] = {SIGINT, SIGTERM};
+struct sigaction previous_interrupts[std::size(kInterrupts)];
 struct sigaction previous_stop;
 std::atomic<LaunchState*> interruptible{nullptr};
 std::mutex interruptible_lock;         ///< held while another thread looks at it, and while it changes
@@ -135,6 +138,10 @@ void leave_kernel_code(const void* context) {
   leave_stopped_launch(nullptr);
 }
 
+bool is_handled(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+}
+
 void on_stop(int signal, siginfo_t* info, void* context) {
   leave_kernel_code(context);
   if (this_thread_worker() == nullptr && previous_stop.sa_handler != SIG_DFL) {
@@ -148,16 +155,23 @@ void wake_workers() {
   }
 }
 
-/// The cores leave at their next instruction, or in the kernel's own code. The second interrupt ends the process.
+/// SIGINT or SIGTERM: the cores leave at their next call of the library, or in the kernel's own code. The second
+/// interrupt ends the process.
 void on_interrupt(int signal, siginfo_t* info, void* context) {
+  static std::atomic<int64_t> first_seconds{0};
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
   LaunchState* launch = interruptible.load();
   if (launch == nullptr || launch->is_interrupted.exchange(true)) {
+    // One that comes at once is the first again: sent to the process and to its group.
+    if (launch != nullptr && now.tv_sec - first_seconds.load() < 2) return;
     std::signal(signal, SIG_DFL);
     raise(signal);
     return;
   }
+  first_seconds.store(now.tv_sec);
   launch->stop_from.store(0);
-  pass_on(previous_interrupt, signal, info, context);
+  pass_on(previous_interrupts[signal == SIGTERM ? 1 : 0], signal, info, context);
   wake_workers();
   leave_kernel_code(context);
 }
@@ -245,6 +259,23 @@ void install_handlers() {
   if (before.sa_sigaction != on_stop) previous_stop = before;
 }
 
+/// A kernel that calls exit would end the program with whatever code it likes. What it has found is written by then:
+/// this was registered first, and so comes last.
+void refuse_exit() {
+  const RunningCore* running = running_core();
+  if (running == nullptr) return;
+  const Where& last = running->last_where;
+  std::fprintf(stderr, "error: the kernel %s ends its process in block %u: exit is no function of the AI core\n",
+               running->core.launch->launch->kernel, running->core.block);
+  if (running->core.issued > 0) std::fprintf(stderr, "  --> behind the instruction at %s:%u\n", last.file, last.line);
+  std::_Exit(EXIT_FAILURE);
+}
+
+__attribute__((constructor)) void watch_exit() {
+  std::atexit(refuse_exit);
+  std::at_quick_exit(refuse_exit);
+}
+
 }  // namespace
 
 const char* crash_text(int signal) {
@@ -326,7 +357,11 @@ InterruptGuard::InterruptGuard(LaunchState& launch) {
   struct sigaction action{};
   action.sa_sigaction = on_interrupt;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  sigaction(SIGINT, &action, &previous_interrupt);
+  for (size_t i = 0; i < std::size(kInterrupts); ++i) {
+    sigaction(kInterrupts[i], &action, &previous_interrupts[i]);
+    // Who ignores it, or is ended by it, needs no launch to be stopped first.
+    if (!is_handled(previous_interrupts[i])) sigaction(kInterrupts[i], &previous_interrupts[i], nullptr);
+  }
   interruptible.store(&launch);
 }
 
@@ -335,7 +370,7 @@ InterruptGuard::~InterruptGuard() {
     const std::lock_guard<std::mutex> guard(interruptible_lock);
     interruptible.store(nullptr);
   }
-  sigaction(SIGINT, &previous_interrupt, nullptr);
+  for (size_t i = 0; i < std::size(kInterrupts); ++i) sigaction(kInterrupts[i], &previous_interrupts[i], nullptr);
 }
 
 }  // namespace opkit

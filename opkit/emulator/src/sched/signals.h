@@ -50,7 +50,7 @@ class WorkerThread {
   size_t place_;
 };
 
-/// While it lives, an interrupt from the keyboard ends the launch; afterwards it goes where it went before.
+/// While it lives, SIGINT and SIGTERM end the launch where the process handles them; they go to its handlers as well.
 class InterruptGuard {
  public:
   explicit InterruptGuard(LaunchState& launch);

@@ -125,9 +125,8 @@ void execute_group_wait(Core& core, const Instr& instr) {
 }
 
 void yield_to_other_cores(Where where) {
-  if (running_core() == nullptr) raise_fault(Fault::Internal, nullptr, nullptr, "no kernel runs on this thread");
   (void)where;
-  if (current_core()->launch->core_count > 1) yield_core();
+  if (require_running_core().core.launch->core_count > 1) yield_core();
 }
 
 }  // namespace opkit

@@ -66,7 +66,7 @@ void place(Space space, uint32_t address, uint32_t bytes, bool is_part_of_pool, 
 
 int8_t reserve_event(bool is_queues, Pipe first, Pipe second, Where where) {
   const int8_t id = fetch_event(first, second, where);
-  current_core()->event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)] |=
+  require_running_core().core.event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)] |=
       static_cast<uint8_t>(1u << id);
   tell_event(ResourceEvent::Action::AllocateEvent, is_queues, first, second, id, where);
   return id;
@@ -93,7 +93,7 @@ QueueSlot& slot_of(QueueState& queue, uint32_t address, const char* call, Where 
 
 /// Changes whenever an owner's queues lose their buffers.
 uint16_t generation_of(uint8_t owner) {
-  const Core& core = *current_core();
+  const Core& core = require_running_core().core;
   return static_cast<uint16_t>(core.resets[kEveryOwner] + core.resets[owner]);
 }
 
@@ -108,7 +108,7 @@ void check_initialised(const QueueState& queue, const char* call, Where where) {
 uint32_t whole_blocks(uint32_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
 
 uint8_t& event_owner(Pipe first, Pipe second, int8_t id) {
-  return current_core()->event_owner[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)][id];
+  return require_running_core().core.event_owner[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)][id];
 }
 
 /// Gives the id back once its signal has been waited for.
@@ -246,7 +246,7 @@ void queue_free_events(QueueState& queue, Where where) {
 }
 
 void free_queue_events(uint8_t owner, Where where) {
-  Core& core = *current_core();
+  Core& core = require_running_core().core;
   for (uint32_t first = 0; first < kPipeCount; ++first) {
     for (uint32_t second = 0; second < kPipeCount; ++second) {
       uint64_t holders = 0;
@@ -267,7 +267,7 @@ void free_queue_events(uint8_t owner, Where where) {
 void pool_start(PoolState& pool, Space space, uint32_t begin, uint32_t bytes, uint32_t buffer_limit, Where where) {
   OPKIT_CHECK(pool.space == space, IllegalOperand, At(where), "give the pool a position of the same memory",
               "InitBufPool: a pool in %s out of %s", space_name(pool.space), space_name(space));
-  pool.owner = current_core()->next_pool++;
+  pool.owner = require_running_core().core.next_pool++;
   pool.begin = pool.used = begin;
   pool.end = begin + whole_blocks(bytes);
   pool.buffer_count = 0;
@@ -308,7 +308,8 @@ void pool_reset(PoolState& pool, Where where) {
 }
 
 int8_t fetch_event(Pipe first, Pipe second, Where where) {
-  const uint8_t pool = current_core()->event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)];
+  const uint8_t pool =
+      require_running_core().core.event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)];
   OPKIT_CHECK(pool != 0xff, QueueMisuse, At(where),
               "ReleaseEventID ids that are no longer used; queues use one for each buffer",
               "all %u event ids of this pair of pipes are in use", kEventCount);
@@ -318,7 +319,7 @@ int8_t fetch_event(Pipe first, Pipe second, Where where) {
 int8_t allocate_event(Pipe first, Pipe second, Where where) { return reserve_event(false, first, second, where); }
 
 void release_event(Pipe first, Pipe second, int8_t id, Where where) {
-  uint8_t& pool = current_core()->event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)];
+  uint8_t& pool = require_running_core().core.event_pool[static_cast<uint32_t>(first)][static_cast<uint32_t>(second)];
   const bool is_held = id >= 0 && id < static_cast<int8_t>(kEventCount) && (pool >> id & 1) != 0;
   OPKIT_CHECK(is_held, QueueMisuse, At(where), "release each id that AllocEventID returned once",
               "ReleaseEventID: id %d is not in use", id);
