@@ -139,8 +139,19 @@ def library_dir(out: Path) -> Path:
 
 
 def clean_output(project: Project, *, out: Path | None = None) -> None:
-    """Delete what builds left in an artifact folder, and nothing else in it."""
+    """Delete what builds left in an artifact folder, and nothing else in it.
+
+    Raises:
+        UsageError: the project's own lies behind a link that leads out of the project.
+    """
     folder = (out or default_output(project)).absolute()
+    root = project.folder.resolve()
+    for place in (folder.parent, folder) if out is None else ():
+        if place.is_symlink() and not place.resolve().is_relative_to(root):
+            raise UsageError(
+                f"{place} is a link to {place.resolve()}, outside the project: nothing is deleted",
+                help=f"delete the link, or name what is to be cleaned: --into {folder.resolve()}",
+            )
     for name in (*listed_files(folder), KERNEL_NAMES, MANIFEST_NAME):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / "op_api", ignore_errors=True)

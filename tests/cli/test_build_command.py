@@ -156,3 +156,16 @@ def test_a_library_builds_each_operator_and_counts_causes(
     # One operator of it is an ordinary build.
     assert run_guarded(group, ["build", str(tmp_path / "math" / "first")]) == 1
     assert "first_def.cpp" in capsys.readouterr().err
+
+
+def test_cleaning_deletes_nothing_behind_a_link_out_of_the_project(
+    root: Path, builder: Recorder, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    # It used to delete what the link's target held.
+    target = tmp_path_factory.mktemp("elsewhere")
+    (target / "opkit").mkdir()
+    kept = target / "opkit" / "manifest.json"
+    kept.write_text('{"files": []}')
+    (root / "build").symlink_to(target)
+    assert run_guarded(group, ["build", str(root), "--clean"]) == 2
+    assert kept.exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -229,3 +231,23 @@ def test_edge_values_are_added_on_request(
     assert run(project, "-k", "edge", "--edge-values") == 0
     assert "twice-float16-4x1024-edge" in capsys.readouterr().out
     assert run(project, "-k", "edge") == 2
+
+
+@pytest.mark.parametrize("option", ["--junit", "--html"])
+def test_reports_go_through_pipes_and_links(
+    project: Path, kernel: UseKernel, tmp_path: Path, option: str
+) -> None:
+    # The path used to be replaced, whatever stood there.
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(pipe)
+    link.symlink_to(target)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    assert run(project, "-k", FEW, option, pipe) == 0
+    reader.join()
+    assert run(project, "-k", FEW, option, link) == 0
+    assert "twice-float16-2x3x17-normal" in read[0]
+    assert "twice-float16-2x3x17-normal" in target.read_text()
+    assert pipe.is_fifo()
+    assert link.is_symlink()
