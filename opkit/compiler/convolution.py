@@ -11,7 +11,7 @@ from opkit.errors import UsageError
 
 from .dimensions import Dimension, Shape, product, same, shape_text
 from .graph import Tensor
-from .moving import pieces_of
+from .pieces import pieces_of
 from .table import Operator, Settings, as_promoted
 from .value import Value
 

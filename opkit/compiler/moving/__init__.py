@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ..pieces import Piece, pieces_of
 from .boxes import Box, boxes_of, copy_values
 from .counting import count_data, count_values, write_count
 from .lookup import lookup_data, lookup_values, write_lookup
-from .pieces import Piece, pieces_of
 from .text import copy_data, write_copy
 
 __all__ = [

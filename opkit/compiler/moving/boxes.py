@@ -12,7 +12,7 @@ from opkit.errors import UsageError
 from ..dimensions import Dimension
 from ..kernel_class import TilingValue
 from ..launch_numbers import choose, divide_up, least, most, named
-from .pieces import Piece
+from ..pieces import Piece
 
 __all__ = ["BUFFER_BYTES", "MOST_OUTER", "Box", "boxes_of", "copy_values", "word_bytes"]
 

@@ -9,9 +9,9 @@ from opkit.chips import Chip
 
 from ..graph import Location
 from ..kernel_class import KernelClass, class_of, pack_tiling, struct_of
+from ..pieces import Piece
 from ..text import Text
 from .boxes import BUFFER_BYTES, MOST_OUTER, boxes_of, copy_values, word_bytes
-from .pieces import Piece
 
 __all__ = ["copy_data", "write_copy"]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..dimensions import same
+from .dimensions import same
 
 __all__ = ["Extents", "Piece", "pieces_of"]
 
