@@ -29,7 +29,7 @@ from .dimensions import is_one, product, same, shape_text
 from .fusion import Group
 from .graph import Graph, GraphError, Node, Tensor
 from .hosted_library import LIBRARY_GROUPS, library_kernel
-from .kernel_class import ExtentOf, KernelClass, Launch, TilingValue
+from .kernel_class import ExtentOf, KernelClass, LaunchRule, TilingValue
 from .launch_numbers import Term, named
 from .movements import MOVEMENTS, constant_bits
 from .moving import (
@@ -68,7 +68,7 @@ class HostedKernel:
 
     text: KernelClass
     shares: tuple[Share, ...]
-    launch: Launch
+    launch: LaunchRule
     """Returns the cores that it takes and its tiling data, from the cores that the chip has, the
     numbers of named sizes and those that come with a launch: Python's, or C++."""
     rooms: tuple[Tensor, ...] = ()
@@ -187,7 +187,7 @@ def _lookup(
     return _moving(text, arguments, launch)
 
 
-def _moving(text: KernelClass, arguments: tuple[str, ...], launch: Launch) -> HostedKernel:
+def _moving(text: KernelClass, arguments: tuple[str, ...], launch: LaunchRule) -> HostedKernel:
     return HostedKernel(text, (Share("vector", text.class_name, arguments),), launch)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from .dimensions import Dimension, product
 from .fusion import Group
 from .graph import Graph, GraphError
-from .kernel_class import ExtentOf, KernelClass, Launch, TilingValue, class_of, struct_of
+from .kernel_class import ExtentOf, KernelClass, LaunchRule, TilingValue, class_of, struct_of
 from .launch_numbers import divide_up, least, most
 from .library import HEADERS, KINDS, RANDOM_TILE
 from .placed_moves import MOST_AXES, placed_move
@@ -34,7 +34,7 @@ _RANDOM = (("count", "int64_t"), ("seed", "uint64_t"), ("offset", "uint64_t"))
 
 def library_kernel(
     graph: Graph, uniform: frozenset[str], group: Group
-) -> tuple[KernelClass, tuple[str, ...], Launch, str]:
+) -> tuple[KernelClass, tuple[str, ...], LaunchRule, str]:
     """Return a group's kernel, the tensors behind its addresses, how it is launched, and the header
     of the library that it needs.
 
@@ -89,7 +89,7 @@ def library_kernel(
 
 def _random(
     graph: Graph, uniform: frozenset[str], group: Group
-) -> tuple[KernelClass, tuple[str, ...], Launch, str]:
+) -> tuple[KernelClass, tuple[str, ...], LaunchRule, str]:
     node = group.nodes[0]
     (seed,) = node.inputs
     stream = node.settings["stream"]
@@ -114,7 +114,7 @@ def _random(
     return text, (node.output.name,), launch, HEADERS[function]
 
 
-def _by_places(graph: Graph, group: Group) -> tuple[KernelClass, tuple[str, ...], Launch, str]:
+def _by_places(graph: Graph, group: Group) -> tuple[KernelClass, tuple[str, ...], LaunchRule, str]:
     """What is put, is put into the output, which has the elements of the first operand by then."""
     node = group.nodes[0]
     table, index, *sources = graph.inputs_of(node)

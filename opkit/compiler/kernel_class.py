@@ -13,7 +13,7 @@ from .text import Text, identifier, upper
 __all__ = [
     "ExtentOf",
     "KernelClass",
-    "Launch",
+    "LaunchRule",
     "TilingValue",
     "class_of",
     "pack_tiling",
@@ -77,7 +77,9 @@ class TilingValue:
 
 ExtentOf: TypeAlias = Callable[[Dimension], Any]
 """Returns an extent as a number, or as a term of the host's C++."""
-Launch: TypeAlias = Callable[[Any, ExtentOf, Mapping[str, Any]], tuple[Any, Sequence[TilingValue]]]
+LaunchRule: TypeAlias = Callable[
+    [Any, ExtentOf, Mapping[str, Any]], tuple[Any, Sequence[TilingValue]]
+]
 """Returns the cores that a launch takes and its tiling data, from the cores that the chip has,
 the numbers of named sizes and those that come with a launch."""
 
