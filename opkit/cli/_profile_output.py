@@ -157,6 +157,7 @@ def _fields(
         "guesses": timeline.guesses,
         "core_us": timeline.core_us,
         "bound_by": timeline.bound_by,
+        "bounds": {kind: time.pipe for kind, time in timeline.bounds.items()},
         "balance": timeline.balance,
         "pipes": [
             {**dataclasses.asdict(time), "band_percent": timeline.band_percent(time.pipe)}

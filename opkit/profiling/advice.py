@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from opkit.chips import Chip, find_chip
-from opkit.profiling.timeline import LineTime, Timeline
+from opkit.profiling.timeline import CoreTime, LineTime, Timeline
 
 __all__ = ["Advice", "advise"]
 
@@ -118,23 +118,32 @@ def _advice(
 
 
 def _spread(timeline: Timeline) -> Advice | None:
-    """Return what even work on all cores would save; None for launches on both kinds of core."""
-    kinds = {core.kind for core in timeline.cores}
-    if len(kinds) != 1:
+    """Return what even work on all cores would save.
+
+    Of launches on both kinds of core those of the kind that bounds it count, and its blocks.
+    """
+    bounds = timeline.bounds
+    if not bounds:
         return None
     chip = find_chip(timeline.chip)
-    kind = kinds.pop()
-    limit = chip.count(f"cores.{kind}")
-    launched = len(timeline.cores)
+    kind = next(iter(bounds))
+    is_mixed = len({core.kind for core in timeline.cores}) > 1
+    cores = [core for core in timeline.cores if core.kind == kind]
+    blocks = {core.block for core in cores}
+    limit = chip.count("cores.aic" if is_mixed else f"cores.{kind}")
+    launched = len(blocks) if is_mixed else len(cores)
     entry = chip.number("timing.launch.entry_cycles")
-    work = sum(max(0.0, core.cycles - entry) for core in timeline.cores)
+    # Cores that wait for the other kind take as long as these: what they do themselves is uneven.
+    spent = [_work(core) if is_mixed else core.cycles for core in cores]
+    most = max(spent)
+    longest = timeline.total_cycles if is_mixed else most
+    if most <= entry:
+        return None
+    work = sum(max(0.0, cycles - entry) for cycles in spent) / (most - entry) * (longest - entry)
     hbm = timeline.hbm_read_bytes + timeline.hbm_write_bytes
     hbm_cycles = hbm / chip.number("timing.hbm.bytes_per_second") * timeline.clock_mhz * 1e6
-    even = entry + max(work / limit, hbm_cycles)
-    longest = max((core.cycles for core in timeline.cores), default=0.0)
-    slowest = next((core for core in timeline.cores if core.cycles == longest), None)
-    if slowest is None:
-        return None
+    even = entry + max(work / (limit * len(cores) / launched), hbm_cycles)
+    slowest = cores[spent.index(most)]
     if launched < limit:
         extra = _launch_us(chip, limit, limit) - _launch_us(chip, launched, limit)
         return _advice(
@@ -157,7 +166,7 @@ def _spread(timeline: Timeline) -> Advice | None:
             None,
             even,
         )
-    more = 100 * (longest * launched / sum(core.cycles for core in timeline.cores) - 1)
+    more = 100 * (most * len(cores) / sum(spent) - 1)
     return _advice(
         timeline,
         "uneven-cores",
@@ -165,6 +174,14 @@ def _spread(timeline: Timeline) -> Advice | None:
         "cut the work into shares of one length, or smaller ones dealt out in turn",
         None,
         even,
+    )
+
+
+def _work(core: CoreTime) -> float:
+    """Return the busy time of the core's busiest pipe, without what its scalar pipe waits for."""
+    waited = core.wait_cycles.get("S", 0.0)
+    return max(
+        cycles - (waited if pipe == "S" else 0.0) for pipe, cycles in core.busy_cycles.items()
     )
 
 

@@ -40,7 +40,7 @@ class ProfileDifference:
     task: Change
     """Microseconds."""
     pipes: tuple[Change, ...]
-    """Busy time of each pipe, mean of the cores, in microseconds."""
+    """Busy time of each pipe, mean of the cores of its kind, in microseconds."""
     traffic: tuple[Change, ...]
     """Bytes."""
     lines: tuple[Change, ...]
@@ -90,20 +90,21 @@ def compare_reports(
             help="profile both on one chip: --chip",
         )
     busy = [
-        {item["pipe"]: item["mean_us"] for item in report["pipes"]} for report in (before, after)
+        # Reports of earlier versions have no name: one pipe, whichever cores have it.
+        {item.get("name") or item["pipe"]: item["mean_us"] for item in report["pipes"]}
+        for report in (before, after)
     ]
-    pipes = [
-        Change(pipe, busy[0].get(pipe, 0.0), busy[1].get(pipe, 0.0))
-        for pipe in PIPES
-        if pipe in busy[0] or pipe in busy[1]
-    ]
+    names = sorted({*busy[0], *busy[1]}, key=_pipe_order)
+    pipes = [Change(name, busy[0].get(name, 0.0), busy[1].get(name, 0.0)) for name in names]
     traffic = [
         Change(name, before.get(name, 0), after.get(name, 0))
         for name in ("gm_read_bytes", "gm_write_bytes", "hbm_read_bytes", "hbm_write_bytes")
     ]
     lines = [_line_times(report) for report in (before, after)]
-    names = dict.fromkeys([*lines[0], *lines[1]])
-    changes = [Change(name, lines[0].get(name, 0.0), lines[1].get(name, 0.0)) for name in names]
+    changes = [
+        Change(name, lines[0].get(name, 0.0), lines[1].get(name, 0.0))
+        for name in dict.fromkeys([*lines[0], *lines[1]])
+    ]
     changes.sort(key=lambda change: -abs(change.after - change.before))
     return ProfileDifference(
         chip=str(after["chip"]),
@@ -113,6 +114,11 @@ def compare_reports(
         traffic=tuple(traffic),
         lines=tuple(change for change in changes if change.before != change.after),
     )
+
+
+def _pipe_order(name: str) -> tuple[str, int]:
+    kind, _, pipe = name.rpartition(" ")
+    return kind, PIPES.index(pipe)
 
 
 def _line_times(report: Mapping[str, Any]) -> dict[str, float]:

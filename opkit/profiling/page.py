@@ -178,7 +178,7 @@ def _change(change: Change, text: Callable[[float], str]) -> _View:
         "before_share": change.before / most,
         "after_share": change.after / most,
         "change": "new" if change.percent is None else f"{change.percent:+.1f} %",
-        "colour": _COLOURS.get(change.name, _OTHER_COLOUR),
+        "colour": _COLOURS.get(change.name.rpartition(" ")[2], _OTHER_COLOUR),
     }
 
 
@@ -196,7 +196,7 @@ def _summary(timeline: Timeline, line_count: int) -> _View:
         "basis": basis_text(timeline),
         "pipes": [
             {
-                "name": time.pipe,
+                "name": time.name,
                 "share": time.utilisation,
                 "colour": _COLOURS[time.pipe],
                 "time": time_text(time.mean_us, timeline.band_percent(time.pipe)),

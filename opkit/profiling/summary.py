@@ -9,6 +9,7 @@ __all__ = ["basis_text", "bound_text", "size_text", "summary_text", "time_text"]
 
 _BAR_WIDTH = 30
 _ADVICE_COUNT = 3
+_CORES = {"aic": "cube", "aiv": "vector"}
 
 
 def summary_text(timeline: Timeline, *, line_count: int = 8) -> str:
@@ -39,11 +40,15 @@ def time_text(time_us: float, band_percent: float | None = None) -> str:
 
 
 def bound_text(timeline: Timeline) -> str:
-    """Return what bounds the launch, in words."""
-    pipes = timeline.pipes()
-    if not pipes:
+    """Return what bounds the launch, in words; in launches on both kinds of core, of each kind."""
+    bounds = list(timeline.bounds.values())
+    if not bounds:
         return timeline.bound_by
-    cores = pipes[0].pipe
+    if len(bounds) == 1:
+        cores = bounds[0].pipe
+    else:
+        cores, other = (f"{time.pipe} of the {_CORES[time.kind]} cores" for time in bounds)
+        cores += f" ({other}: {100 * bounds[1].utilisation:.0f} %)"
     if timeline.is_hbm_bound:
         cores += " and the bandwidth of HBM"
     return f"launch, the cores by {cores}" if timeline.bound_by == "launch" else cores
@@ -62,13 +67,12 @@ def _head(timeline: Timeline) -> str:
 def basis_text(timeline: Timeline) -> str:
     """Return what the times rest on."""
     guesses = len(timeline.guesses)
-    text = (
-        f"{guesses} timing constants of {timeline.chip} are assumed: opkit targets"
-        if guesses
-        else ""
-    )
+    text = ""
     if guesses:
-        text += f" {timeline.chip} | grep -E 'assumed|guess'"
+        text = (
+            f"{guesses} timing constants of {timeline.chip} are assumed: opkit targets"
+            f" {timeline.chip} | grep -E 'assumed|guess'"
+        )
     if timeline.band_percent() is not None:
         band = "± covers four of five published times of other kernels: docs/profile.md"
         return f"{band}; {text}" if text else band
@@ -78,13 +82,16 @@ def basis_text(timeline: Timeline) -> str:
 
 def _pipes(timeline: Timeline) -> str:
     rows = []
+    width = max((len(time.name) for time in timeline.pipes()), default=0)
+    width = max(width, 5)
     for time in timeline.pipes():
         filled = round(time.utilisation * _BAR_WIDTH)
         bar = "█" * filled + "·" * (_BAR_WIDTH - filled)
         share = f"{100 * time.utilisation:5.1f} %"
         busy = time_text(time.mean_us, timeline.band_percent(time.pipe))
-        rows.append(f"  {time.pipe:<5} {bar} {share}  {busy} busy")
-    return "pipes, mean of the cores\n" + "\n".join(rows or ["  nothing was issued"])
+        rows.append(f"  {time.name:<{width}} {bar} {share}  {busy} busy")
+    cores = "the cores of their kind" if timeline.kernel_class == "mixed" else "the cores"
+    return f"pipes, mean of {cores}\n" + "\n".join(rows or ["  nothing was issued"])
 
 
 def _changes(timeline: Timeline) -> str:

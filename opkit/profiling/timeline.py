@@ -38,14 +38,20 @@ PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 
 @dataclass(frozen=True)
 class PipeTime:
-    """One pipe over all cores."""
+    """One pipe over all cores of one kind."""
 
+    kind: str
+    """`aiv` or `aic`."""
     pipe: str
     """One of `PIPES`."""
+    name: str
+    """The pipe's; with its kind of core in front, such as `aic MTE2`, in launches on both."""
     mean_us: float
-    """Busy time, mean of the cores of the kinds that use it."""
+    """Busy time, mean of the cores of the kind."""
     max_us: float
     """Busy time of the core on which the pipe was busiest."""
+    wait_us: float
+    """Held by flags, barriers or other cores while it had work to do, mean of the same cores."""
     utilisation: float
     """Mean busy time over the slowest core's time, 0 to 1."""
 
@@ -237,50 +243,78 @@ class Timeline:
 
     @property
     def guesses(self) -> tuple[str, ...]:
-        """Keys of the chip's timing constants that no document gives: assumed or guessed."""
+        """Keys of the chip's timing constants that no document and no measurement gives.
+
+        A chip that only differs from Ascend910B2 in clock and cores has its constants: they are
+        guesses where they are guesses there.
+        """
         numbers = find_chip(self.chip).numbers
-        return tuple(
-            key
-            for key, number in sorted(numbers.items())
-            if key.startswith("timing.") and number.source.startswith(("assumed:", "guess:"))
-        )
+        measured = find_chip(_MEASURED_CHIP).numbers if WIDENING in numbers else {}
+
+        def is_guess(key: str) -> bool:
+            source = numbers[key].source
+            if source.startswith("assumed:") and key in measured:
+                source = measured[key].source
+            return source.startswith(("assumed:", "guess:"))
+
+        return tuple(key for key in sorted(numbers) if key.startswith("timing.") and is_guess(key))
 
     @property
     def core_us(self) -> float:
         """Time of the slowest core, in microseconds."""
         return self.total_cycles / self.clock_mhz
 
-    def pipes(self) -> tuple[PipeTime, ...]:
-        """Return the pipes that did anything, busiest first."""
+    def pipes(self, *, with_idle: bool = False) -> tuple[PipeTime, ...]:
+        """Return the pipes that did anything, those of cube and vector cores apart, busiest first.
+
+        Args:
+            with_idle: also those that only waited.
+
+        Cores of both kinds have an MTE2 and a scalar pipe: a mean over both says nothing of either.
+        """
         result = []
-        for pipe in PIPES:
-            kinds = {core.kind for core in self.cores if core.busy_cycles.get(pipe, 0.0) > 0}
-            if not kinds:
-                continue
-            cores = [core for core in self.cores if core.kind in kinds]
-            busy = [core.busy_cycles.get(pipe, 0.0) for core in cores]
-            mean = sum(busy) / len(busy)
-            share = mean / self.total_cycles if self.total_cycles else 0.0
-            result.append(
-                PipeTime(pipe, mean / self.clock_mhz, max(busy) / self.clock_mhz, min(share, 1.0))
-            )
+        kinds = sorted({core.kind for core in self.cores})
+        for kind in kinds:
+            cores = [core for core in self.cores if core.kind == kind]
+            for pipe in PIPES:
+                busy = [core.busy_cycles.get(pipe, 0.0) for core in cores]
+                waits = sum(core.wait_cycles.get(pipe, 0.0) for core in cores) / len(cores)
+                if not any(busy) and not (with_idle and waits):
+                    continue
+                mean = sum(busy) / len(busy)
+                share = mean / self.total_cycles if self.total_cycles else 0.0
+                name = f"{kind} {pipe}" if len(kinds) > 1 else pipe
+                mean_us, max_us, wait_us = (
+                    cycles / self.clock_mhz for cycles in (mean, max(busy), waits)
+                )
+                result.append(PipeTime(kind, pipe, name, mean_us, max_us, wait_us, min(share, 1.0)))
         return tuple(sorted(result, key=lambda time: -time.mean_us))
 
     @property
-    def bound_by(self) -> str:
-        """The pipe that is busiest, or `launch` where launching takes longer than the cores run.
+    def bounds(self) -> Mapping[str, PipeTime]:
+        """By kind of core the pipe that works longest; the kind that bounds the launch first.
 
         A scalar pipe that asks for another core's messages is busy, but bounds nothing.
         """
-        pipes = self.pipes()
-        if not pipes or self.launch_us > self.core_us:
-            return "launch"
-        waits = sum(core.wait_cycles.get("S", 0.0) for core in self.cores) / len(self.cores)
 
         def working_us(time: PipeTime) -> float:
-            return time.mean_us - (waits / self.clock_mhz if time.pipe == "S" else 0.0)
+            return time.mean_us - (time.wait_us if time.pipe == "S" else 0.0)
 
-        return max(pipes, key=working_us).pipe
+        result: dict[str, PipeTime] = {}
+        for time in sorted(self.pipes(), key=working_us, reverse=True):
+            result.setdefault(time.kind, time)
+        return result
+
+    @property
+    def bound_by(self) -> str:
+        """The pipe that works longest, or `launch` where launching takes longer than the cores run.
+
+        In launches on both kinds of core the kind is said: `aic MTE2`.
+        """
+        bounds = self.bounds
+        if not bounds or self.launch_us > self.core_us:
+            return "launch"
+        return next(iter(bounds.values())).name
 
     @property
     def is_hbm_bound(self) -> bool:

@@ -14,7 +14,7 @@ __all__ = ["Measurement", "PipeLoad", "Relief", "measure", "relief_of"]
 
 @dataclass(frozen=True)
 class PipeLoad:
-    """One pipe, mean of the cores, summed over the launches."""
+    """One pipe, mean of the cores of its kind, summed over the launches."""
 
     pipe: str
     busy_us: float
@@ -82,12 +82,9 @@ def measure(
     for timeline in timelines:
         task += timeline.task_us
         launch += timeline.launch_us
-        scale = timeline.clock_mhz * max(1, len(timeline.cores))
-        for core in timeline.cores:
-            for pipe, cycles in core.busy_cycles.items():
-                busy[pipe] = busy.get(pipe, 0.0) + cycles / scale
-            for pipe, cycles in core.wait_cycles.items():
-                waits[pipe] = waits.get(pipe, 0.0) + cycles / scale
+        for time in timeline.pipes(with_idle=True):
+            busy[time.name] = busy.get(time.name, 0.0) + time.mean_us
+            waits[time.name] = waits.get(time.name, 0.0) + time.wait_us
     names = [pipe for pipe in dict.fromkeys((*busy, *waits)) if busy.get(pipe) or waits.get(pipe)]
     pipes = tuple(PipeLoad(p, busy.get(p, 0.0), waits.get(p, 0.0)) for p in names)
     return Measurement(task, launch, pipes, wrong, facts=tuple(facts))
@@ -98,7 +95,7 @@ class Relief:
     """What a winner takes away from the pipe that it helps most."""
 
     pipe: str
-    """One of `opkit.profiling.PIPES`, or `launch`."""
+    """The name of an `opkit.profiling.PipeTime`, or `launch`."""
     before: PipeLoad
     after: PipeLoad
 

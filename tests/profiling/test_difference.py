@@ -16,7 +16,7 @@ def report(**fields: Any) -> dict[str, Any]:
     line = {"file": "a.cpp", "line": 7, "instruction": "Add", "cycles": 1800.0}
     return {
         **{"kernel": "add", "chip": "Ascend910B2", "clock_mhz": 1800.0, "task_us": 10.0},
-        **{"pipes": [{"pipe": "V", "mean_us": 4.0}], "lines": [line], "gm_read_bytes": 64},
+        **{"pipes": [{"name": "V", "mean_us": 4.0}], "lines": [line], "gm_read_bytes": 64},
         **fields,
     }
 
@@ -32,13 +32,20 @@ def test_a_task_beyond_the_limit_is_slower() -> None:
 
 
 def test_pipes_of_either_report_are_compared() -> None:
-    pipes = [{"pipe": "MTE2", "mean_us": 1.0}, {"pipe": "V", "mean_us": 2.0}]
+    pipes = [{"name": "MTE2", "mean_us": 1.0}, {"name": "V", "mean_us": 2.0}]
     found = compare_reports(report(), report(pipes=pipes)).pipes
     assert [(item.name, item.before, item.after) for item in found] == [
         ("V", 4.0, 2.0),
         ("MTE2", 0.0, 1.0),
     ]
     assert (found[0].percent, found[1].percent) == (-50, None)
+
+
+def test_pipes_of_cube_and_vector_cores_are_compared_apart() -> None:
+    # Both have an MTE2: the second overwrote the first.
+    pipes = [{"name": "aiv MTE2", "mean_us": 1.0}, {"name": "aic MTE2", "mean_us": 2.0}]
+    found = compare_reports(report(pipes=pipes), report(pipes=pipes)).pipes
+    assert [(item.name, item.after) for item in found] == [("aic MTE2", 2.0), ("aiv MTE2", 1.0)]
 
 
 def test_lines_that_did_not_change_are_left_out() -> None:

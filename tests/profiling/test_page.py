@@ -188,7 +188,7 @@ def test_two_runs_stand_side_by_side(
     timeline = read_timeline(record)
     report = {
         **{key: value for key, value in record.items() if key not in ("events", "lines")},
-        "pipes": [{"pipe": time.pipe, "mean_us": time.mean_us} for time in timeline.pipes()],
+        "pipes": [{"name": time.name, "mean_us": time.mean_us} for time in timeline.pipes()],
         "lines": record["lines"],
     }
     slower = {**report, "task_us": 2 * record["task_us"]}

@@ -70,3 +70,36 @@ def test_a_cut_timeline_is_admitted(record: dict[str, Any]) -> None:
 def test_a_launch_bound_launch_still_names_its_busiest_pipe(record: dict[str, Any]) -> None:
     text = summary_text(read_timeline({**record, "launch_us": 9.7}))
     assert "bound by launch, the cores by V" in text
+
+
+def test_a_launch_on_both_kinds_of_core_says_what_bounds_each(record: dict[str, Any]) -> None:
+    cube, vector = record["cores"]
+    idle = dict.fromkeys(cube["busy_cycles"], 0.0)
+    cube = {**cube, "kind": "aic", "busy_cycles": {**idle, "MTE2": 1900.0, "M": 1000.0}}
+    vector = {**vector, "block": 0, "busy_cycles": {**idle, "V": 500.0}}
+    text = summary_text(read_timeline({**record, "cores": [cube, vector]}))
+    assert "bound by MTE2 of the cube cores (V of the vector cores: 25 %)" in text
+    assert "  aic MTE2 " in text
+
+
+def test_one_busy_block_of_a_mixed_launch_is_advised_to_share(record: dict[str, Any]) -> None:
+    # Launches on both kinds of core got no advice on idle or uneven cores at all.
+    cube, vector = record["cores"]
+    idle = dict.fromkeys(cube["busy_cycles"], 0.0)
+    spent = {0: 20000.0, **dict.fromkeys(range(1, 24), 2000.0)}
+    cores = [
+        {**core, "block": block, "kind": kind, "end_cycle": 20000.0, "busy_cycles": busy}
+        for block, cycles in spent.items()
+        for core, kind, busy in (
+            (cube, "aic", {**idle, "MTE2": cycles}),
+            (vector, "aiv", {**idle, "S": 20000.0}),
+        )
+    ]
+    for core in cores:
+        if core["kind"] == "aiv":
+            core["wait_cycles"] = {**idle, "S": 19000.0}
+    launch = {**record, "cores": cores, "total_cycles": 20000.0, "task_us": 21.0}
+    even = summary_text(read_timeline({**launch, "lifted_cycles": {"Hbm": 20000.0}}))
+    assert "1. uneven-cores" in even
+    few = {**launch, "cores": cores[:2], "lifted_cycles": {"Hbm": 20000.0}}
+    assert "23 of 24 cores have no block" in summary_text(read_timeline(few))

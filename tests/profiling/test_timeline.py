@@ -83,6 +83,38 @@ def test_cube_cores_and_matmul_objects_have_bands_of_their_own(record: dict[str,
     assert read_timeline({**record, "cores": [*cores, record["cores"][0]]}).kernel_class == "mixed"
 
 
+def _mixed(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a block whose cube core copies nearly all the time, and whose vector core waits."""
+    cube, vector = record["cores"]
+    idle = dict.fromkeys(cube["busy_cycles"], 0.0)
+    cube = {**cube, "kind": "aic", "busy_cycles": {**idle, "MTE2": 1900.0, "M": 1000.0}}
+    vector = {**vector, "block": 0, "busy_cycles": {**idle, "S": 1500.0, "MTE2": 10.0}}
+    return {**record, "cores": [cube, {**vector, "wait_cycles": {**idle, "S": 1450.0}}]}
+
+
+def test_pipes_of_cube_and_vector_cores_are_apart(record: dict[str, Any]) -> None:
+    # MTE2 was the mean over both kinds and M over cube cores alone: M bounded what MTE2 did.
+    timeline = read_timeline(_mixed(record))
+    found = {time.name: round(time.utilisation, 3) for time in timeline.pipes()}
+    assert found == {"aic MTE2": 0.95, "aiv S": 0.75, "aic M": 0.5, "aiv MTE2": 0.005}
+    assert timeline.bound_by == "aic MTE2"
+    assert {kind: time.pipe for kind, time in timeline.bounds.items()} == {
+        "aic": "MTE2",
+        "aiv": "S",
+    }
+
+
+def test_a_chip_of_one_architecture_guesses_what_the_measured_one_does(
+    record: dict[str, Any],
+) -> None:
+    # "assumed: as on 910B" made nearly every constant of the Ascend910B3 a guess.
+    of_b2 = read_timeline(record).guesses
+    of_b3 = read_timeline({**record, "chip": "Ascend910B3"}).guesses
+    assert of_b2
+    assert of_b3 == of_b2
+    assert len(read_timeline({**record, "chip": "Ascend310P3"}).guesses) > len(of_b2)
+
+
 def test_a_launch_that_hbm_holds_back_is_bound_by_it(record: dict[str, Any]) -> None:
     assert not read_timeline(record).is_hbm_bound
     assert read_timeline({**record, "lifted_cycles": {"Hbm": 1700.0}}).is_hbm_bound

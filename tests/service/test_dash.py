@@ -27,7 +27,7 @@ PROFILE = {
     "band_percent": 14,
     "bound_by": "V",
     "block_dim": 2,
-    "pipes": [{"pipe": "V", "mean_us": 1.0, "max_us": 1.0, "utilisation": 0.5}],
+    "pipes": [{"name": "V", "mean_us": 1.0, "max_us": 1.0, "utilisation": 0.5}],
     "advice": [],
     "lines": [
         {"file": "a/b.cpp", "line": 7, "instruction": "Mul", "pipe": "V", "cycles": 9, "count": 2}

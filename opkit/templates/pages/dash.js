@@ -148,7 +148,7 @@
       if (f.kind === "profile") return [head,
         facts([["task, modelled", time(f.task_us)], ["band", f.band_percent === null ? "unknown" : `± ${f.band_percent} %`], ["bound by", f.bound_by], ["blocks", f.block_dim], ["UB used", size(f.ub_bytes_used)], ["global memory read", size(f.gm_read_bytes)], ["written", size(f.gm_write_bytes)]]),
         h("p", {class: "quiet"}, `${f.kernel} on ${f.chip}${f.case ? `, ${f.case}` : ""}; a model, not a measurement`),
-        table(["pipe", "busy", ">", ">time"], f.pipes.map((p) => [p.pipe, bar(p.utilisation, `${p.pipe} busy`), percent(p.utilisation), time(p.mean_us)])),
+        table(["pipe", "busy", ">", ">time"], f.pipes.map((p) => [p.name || p.pipe, bar(p.utilisation, `${p.name || p.pipe} busy`), percent(p.utilisation), time(p.mean_us)])),
         f.advice.length ? [h("h2", {}, "What to change first"), table([">would save", "pattern", "line", "why, and what to do"], f.advice.map((a) => [`${time(a.gain_us)} (${number(a.gain_percent)} %)`, a.pattern, h("code", {}, a.where), `${a.finding}; ${a.change}`]))] : null,
         h("h2", {}, "Hottest lines"), table(["line", "pipe", "instruction", ">times", ">cycles"], f.lines.map((l) => [h("code", {}, l.where), l.pipe, l.instruction, number(l.count, 6), number(l.cycles, 6)]))];
       if (f.kind === "test") return [head, facts([["verdict", f.passed ? tone("good", "passed") : tone("bad", "failed")], ["standard", f.standard], ...Object.entries(f.counts).map(([name, count]) => [name, String(count)])]),
