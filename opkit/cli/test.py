@@ -168,8 +168,9 @@ def command(
     first where needed. Cases are generated, and those of tests/cases.yaml are added. Exits 1
     unless every case passes; one without a reference does not.
 
-    An operator that only its OpDef describes is compared with torch's function of its name, on
-    shapes with tails; --golden, or golden: in its tests/cases.yaml, gives another reference.
+    An operator without a prototype, which only its OpDef describes, is compared with the function
+    of PyTorch that has its name, on shapes that do not divide evenly into tiles. Another reference
+    comes from --golden, or from golden: in the operator's tests/cases.yaml.
 
     Example: opkit test gelu_custom -k "float16 and not 1000003"
     """
