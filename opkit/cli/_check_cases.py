@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opkit.errors import OpkitError
 from opkit.executor import LocalExecutor, Lost, Work, folder_of
 from opkit.sanitizer import (
     CheckedCase,
@@ -21,9 +22,9 @@ from opkit.sanitizer import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from opkit.cli._cases import OpenProject
     from opkit.schema import OpSpec
     from opkit.testing import Case
-    from opkit.toolchain import Artifact
 
 __all__ = ["run_checks"]
 
@@ -40,46 +41,68 @@ class _Setup:
     timeout_seconds: float
 
 
+@dataclass(frozen=True)
+class _Refused:
+    """What the process gives of a case that the operator's host code does not take."""
+
+    error: OpkitError
+
+
 def run_checks(
-    artifact: Artifact,
+    opened: OpenProject,
     cases: Sequence[Case],
     settings: CheckSettings,
     timeout_seconds: float,
     progress: Callable[[str], None],
-) -> CheckReport:
-    """Launch cases under the checks and return what they found.
+    *,
+    others: bool,
+) -> tuple[CheckReport, Mapping[str, OpkitError]]:
+    """Launch cases under the checks; return what they found, and the cases that were refused.
+
+    Those are cases that an OpDef gives and the operator's host code does not take.
 
     Args:
         timeout_seconds: how long a launch may go on without progress; 0: for ever.
         progress: called with a case's name after it.
+        others: run other cases in place of those that are refused.
     Raises:
-        UsageError: there are no cases.
+        UsageError: there are no cases, or the host code takes none.
         KernelFault: a launch ended for a reason that is opkit's and not the kernel's.
     """
-    project = artifact.project
+    artifact, project = opened.build(), opened.project
     operators = tuple((spec, project.kernel_source(spec)) for spec in project.operators)
     setup = _Setup(operators, project.root, artifact.chip.name, settings, timeout_seconds)
     # What never ends, and cannot be ended from inside.
     limit = 120.0 + 10 * timeout_seconds if timeout_seconds else 0.0
     work = Work(_begin, setup, {"artifact": folder_of(artifact.folder)}, seconds=limit)
-    checked: dict[int, CheckedCase] = {}
+    refused: dict[str, OpkitError] = {}
+    checked: list[CheckedCase] = []
     with LocalExecutor(1).open(work) as crew:
-        for index, result in crew.stream(cases):
-            name = cases[index].name
-            checked[index] = lost_case(name, str(result)) if isinstance(result, Lost) else result
-            progress(name)
-    ordered = [checked[index] for index in range(len(cases))]
-    return check_report(project.name, project.root, ordered, settings=settings)
+        for some in opened.rounds(cases, refused) if others else (tuple(cases),):
+            found: dict[int, CheckedCase] = {}
+            for index, result in crew.stream(some):
+                name = some[index].name
+                if isinstance(result, _Refused):
+                    refused[name] = result.error
+                else:
+                    is_lost = isinstance(result, Lost)
+                    found[index] = lost_case(name, str(result)) if is_lost else result
+                progress(name)
+            checked += [found[index] for index in sorted(found)]
+    if refused and not checked:
+        raise opened.all_refused(refused)
+    return check_report(project.name, project.root, checked, settings=settings), refused
 
 
-def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], CheckedCase]:
+def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], CheckedCase | _Refused]:
     from opkit import runtime
     from opkit.sanitizer import unwritten_outputs
-    from opkit.testing import make_inputs
+    from opkit.testing import is_refusal, make_inputs
 
     runtime.configure(setup.chip)
     library = runtime.open(folders["artifact"])
     operators = {spec.op: (spec, source) for spec, source in setup.operators}
+    refusals: list[OpkitError] = []
 
     def launch(case: Case) -> Sequence[Finding]:
         inputs = make_inputs(case)
@@ -96,7 +119,13 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], Check
                 runtime.configure(setup.chip, poison=False)
 
         spec, source = operators[case.op]
-        outputs = run()
+        try:
+            outputs = run()
+        except OpkitError as error:
+            if not is_refusal(case, spec, error):
+                raise
+            refusals.append(error)
+            return ()
         if "initcheck" not in setup.settings.tools:
             return ()
         names = [tensor.name for tensor in spec.outputs]
@@ -104,8 +133,10 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], Check
             names = [f"output {index}" for index in range(len(outputs))]
         return unwritten_outputs(names, outputs, run_poisoned, kernel=spec.name, source=source)
 
-    def check(case: Case) -> CheckedCase:
+    def check(case: Case) -> CheckedCase | _Refused:
+        refusals.clear()
         with runtime.time_limit(setup.timeout_seconds):
-            return check_case(case, setup.root, launch, settings=setup.settings)
+            checked = check_case(case, setup.root, launch, settings=setup.settings)
+        return _Refused(refusals[0]) if refusals else checked
 
     return check

@@ -39,7 +39,7 @@ def mutate_project(
     from opkit.executor import Work, folder_of
     from opkit.sanitizer import find_mutants, run_mutants
 
-    kernels = sorted((project.root / "op_kernel").glob(f"{op or '*'}.cpp"))
+    kernels = sorted((project.folder / "op_kernel").glob(f"{op or '*'}.cpp"))
     mutants = find_mutants(project.root, kernels)
     if not mutants:
         raise UsageError(f"{project.name} has nothing to mutate in op_kernel")
@@ -101,6 +101,8 @@ def _judge(project: Path, arguments: Sequence[str]) -> Judgement:
 def _test_outcome(report: dict[str, Any]) -> str:
     if "error" in report:
         return str(report["error"]["message"])
+    if report["passed"]:
+        return "pass"
     verdicts = [case["verdict"] for case in report["cases"]]
     return next((verdict for verdict in verdicts if not verdict.startswith("pass")), "pass")
 

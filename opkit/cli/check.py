@@ -13,6 +13,7 @@ from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options, write_text
 from opkit.cli.options import (
     ProgramBehindDashes,
+    case_options,
     chosen_executor,
     executor_option,
     jobs_option,
@@ -24,10 +25,10 @@ from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from opkit.cli._cases import OpenProject
     from opkit.executor import Executor
     from opkit.sanitizer import CheckReport, CheckSettings
     from opkit.testing import Case
-    from opkit.toolchain import Project
 
 __all__ = ["command"]
 
@@ -56,6 +57,7 @@ __all__ = ["command"]
 @click.option(
     "-k", "expression", metavar="EXPR", help="Only cases whose name this matches, as in opkit test."
 )
+@case_options()
 @click.option(
     "--kernel",
     metavar="NAME",
@@ -131,6 +133,9 @@ def command(
     shape: str | None,
     dtype: str | None,
     expression: str | None,
+    files: tuple[Path, ...],
+    reference: str,
+    into: Path | None,
     kernel: str | None,
     block: int | None,
     witness: bool,
@@ -173,21 +178,23 @@ def command(
         suppressions=known,
     )
     settings = _Settings(checks, unused, chip, timeout)
+    wanted = _Wanted(project, op, shape, dtype, expression, files, reference, into)
     if mutate:
-        if program or shape or dtype:
+        if program or shape or dtype or into:
             raise UsageError(
-                "--mutate scores a project on its own cases: --op and -k choose among them",
-                help="leave out the program, --shape and --dtype",
+                "--mutate scores a project on its own cases, each mutant in a copy: --op, -k,"
+                " --cases and --golden choose among them",
+                help="leave out the program, --shape, --dtype and --into",
             )
-        _mutate(project, op, expression, settings, chosen_executor(executor, jobs), console)
+        _mutate(wanted, settings, chosen_executor(executor, jobs), console)
         return
     if executor is not None:
         raise UsageError("--executor is for --mutate", help="leave it out, or add --mutate")
     if program:
-        if project is not None or op or shape or dtype or expression:
+        if wanted != _Wanted(None):
             raise UsageError(
-                "a program is checked as it is: PROJECT, --op, --shape, --dtype and -k choose "
-                "among a project's cases",
+                "a program is checked as it is: PROJECT, --op, --shape, --dtype, -k, --cases,"
+                " --golden and --into say what to run of a project",
                 help="leave them out",
             )
         report = _check_program(program, settings, console)
@@ -197,7 +204,7 @@ def command(
                 f"{project} is a file, and a project is a folder",
                 help=f'for a program or script write "opkit check -- {project}"',
             )
-        report = _check_project(project, op, shape, dtype, expression, settings, console)
+        report = _check_project(wanted, settings, console)
     _write(report, sarif, junit, console)
     if baseline is not None:
         write_text(baseline, baseline_text(report.findings, report.root))
@@ -219,23 +226,37 @@ class _Settings:
     timeout_seconds: float
 
 
-def _mutate(
-    folder: Path | None,
-    op: str | None,
-    expression: str | None,
-    settings: _Settings,
-    executor: Executor,
-    console: Console,
-) -> None:
+@dataclass(frozen=True)
+class _Wanted:
+    """Which cases of a project are checked."""
+
+    folder: Path | None
+    op: str | None = None
+    shape: str | None = None
+    dtype: str | None = None
+    expression: str | None = None
+    files: tuple[Path, ...] = ()
+    reference: str = ""
+    into: Path | None = None
+
+
+def _mutate(wanted: _Wanted, settings: _Settings, executor: Executor, console: Console) -> None:
     from opkit.cli._check_mutants import mutate_project, show_mutation
     from opkit.toolchain import load_project
 
-    options = {"--op": op, "-k": expression, "--chip": settings.chip}
+    options = {
+        "--op": wanted.op,
+        "-k": wanted.expression,
+        "--chip": settings.chip,
+        "--golden": wanted.reference or None,
+    }
     arguments = [
         word for name, value in options.items() if value is not None for word in (name, value)
     ]
-    project = load_project(folder)
-    report = mutate_project(project, op, arguments, executor, console)
+    for file in wanted.files:
+        arguments += ["--cases", str(file.resolve())]
+    project = load_project(wanted.folder)
+    report = mutate_project(project, wanted.op, arguments, executor, console)
     show_mutation([report], console)
 
 
@@ -264,73 +285,72 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
     )
 
 
-def _check_project(
-    folder: Path | None,
-    op: str | None,
-    shape: str | None,
-    dtype: str | None,
-    expression: str | None,
-    settings: _Settings,
-    console: Console,
-) -> CheckReport:
+def _check_project(wanted: _Wanted, settings: _Settings, console: Console) -> CheckReport:
+    from opkit.cli._cases import open_project
     from opkit.toolchain import load_project
 
     if settings.unused:
         raise UsageError("--unused looks at the device memory of programs, and this is a project")
-    found = load_project(folder)
-    cases = _cases(found, op, shape, dtype, expression)
-    return _run(found, cases, settings, console)
+    opened = open_project(
+        load_project(wanted.folder),
+        settings.chip or DEFAULT_CHIP,
+        console,
+        into=wanted.into,
+        files=wanted.files,
+        reference=wanted.reference,
+    )
+    return _run(opened, wanted, _cases(opened, wanted), settings, console)
 
 
-def _cases(
-    project: Project, op: str | None, shape: str | None, dtype: str | None, expression: str | None
-) -> tuple[Case, ...]:
+def _cases(opened: OpenProject, wanted: _Wanted) -> tuple[Case, ...]:
     """Return the cases of `opkit test`, or one shape of choice in every variant."""
-    from opkit.testing import load_golden, make_case, project_cases, select_cases
+    from opkit.cli._cases import choose_cases
+    from opkit.testing import case_variants, chosen_operators
 
-    golden = load_golden(project.package_dir / "golden.py")
-    cases = project_cases(project, golden=golden, op=op)
-    if shape is not None:
-        sizes = parse_shape(shape)
-        specs = {spec.op: spec for spec in project.operators}
-        rules = {op: golden.shape_rule(specs[op]) if golden else None for op in specs}
-        variants = dict.fromkeys((case.op, case.variant) for case in cases)
+    project = opened.project
+    if wanted.shape is not None:
+        sizes = parse_shape(wanted.shape)
         cases = tuple(
-            make_case(specs[op], sizes, variant=variant, shape_rule=rules[op])
-            for op, variant in variants
+            opened.case_of_shape(spec, sizes, variant)
+            for spec in chosen_operators(project, wanted.op)
+            for variant in case_variants(spec)
         )
-    if dtype is not None:
-        wanted = find_dtype(dtype)
+    else:
+        cases = opened.pool(wanted.op)
+    if wanted.dtype is not None:
+        row = find_dtype(wanted.dtype)
         have = dict.fromkeys(case.dtypes[0].name for case in cases)
-        cases = tuple(case for case in cases if case.dtypes[0] == wanted)
+        cases = tuple(case for case in cases if case.dtypes[0] == row)
         if not cases:
             raise UsageError(
-                f'{project.name} has no variant whose first tensor is "{dtype}"',
+                f'{project.name} has no variant whose first tensor is "{wanted.dtype}"',
                 help="it has " + ", ".join(have),
             )
-    if expression is not None:
-        cases = select_cases(cases, expression)
-        if not cases:
-            raise UsageError(f"no case of {project.name} matches -k {expression!r}")
-    return cases
+    return choose_cases(project, cases, wanted.expression, (), None)
 
 
 def _run(
-    project: Project,
+    opened: OpenProject,
+    wanted: _Wanted,
     cases: tuple[Case, ...],
     settings: _Settings,
     console: Console,
 ) -> CheckReport:
     from opkit.cli._check_cases import run_checks
-    from opkit.toolchain import build
 
-    chip = settings.chip or DEFAULT_CHIP
-    artifact = build(project, chip=chip, verbose=console.command_line, warn=console.warn)
-    made = artifact.compiled + artifact.cached
-    if made:
-        console.status("built", f"{project.name}, {made} files in {artifact.seconds:.1f} s")
+    only = wanted.expression is not None or wanted.shape is not None
     with console.progress("check", len(cases)) as bar:
-        return run_checks(artifact, cases, settings.checks, settings.timeout_seconds, bar.advance)
+        report, refused = run_checks(
+            opened,
+            cases,
+            settings.checks,
+            settings.timeout_seconds,
+            bar.advance,
+            others=not only,
+        )
+    if refused:
+        console.status("refused", f"{len(refused)} cases, by the operator's host code")
+    return report
 
 
 def _write(report: CheckReport, sarif: Path | None, junit: Path | None, console: Console) -> None:

@@ -12,11 +12,13 @@ import click
 
 from opkit.cli.completion import complete_case, complete_standard
 from opkit.cli.console import Console, common_options
-from opkit.cli.options import ProgramBehindDashes, chip_option, timeout_option
+from opkit.cli.options import ProgramBehindDashes, case_options, chip_option, timeout_option
 from opkit.errors import OpkitError, SetupError, UsageError
 
 if TYPE_CHECKING:
+    from opkit.cli._cases import OpenProject
     from opkit.debugging import Debugger, Target
+    from opkit.testing import Case
 
 __all__ = ["command"]
 
@@ -42,14 +44,7 @@ _GIGABYTE = 1 << 30
     help="The case to run; by default the first that failed in the last opkit test.",
 )
 @click.option("--op", metavar="NAME", help="The operator to take the case from.")
-@click.option(
-    "--cases",
-    "files",
-    multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    metavar="FILE",
-    help="Cases of this file, as opkit test takes it. Repeatable.",
-)
+@case_options()
 @click.option(
     "--standard",
     metavar="NAME",
@@ -106,6 +101,8 @@ def command(
     name: str | None,
     op: str | None,
     files: tuple[Path, ...],
+    reference: str,
+    into: Path | None,
     standard: str | None,
     lines: tuple[str, ...],
     script: Path | None,
@@ -131,24 +128,32 @@ def command(
 
     Example: opkit debug gelu_custom --case gelu_custom-float16-7919-normal -e why
     """
+
+    def opened() -> OpenProject:
+        from opkit.cli._cases import open_project
+        from opkit.toolchain import load_project
+
+        return open_project(
+            load_project(project), chip, console, into=into, files=files, reference=reference
+        )
+
     if vscode:
-        _write_launch_json(project, console)
+        _write_launch_json(opened(), console)
         return
     if host:
-        _debug_host(project, name, op, files, chip, console)
+        _debug_host(opened(), name, op, console)
         return
 
     def target() -> Target:
-        options = {"launch": launch or 0, "kernel": kernel or "", "limit": int(limit * _GIGABYTE)}
+        limit_bytes = int(limit * _GIGABYTE)
+        options = {"launch": launch or 0, "kernel": kernel or "", "limit": limit_bytes}
         if program:
             if project is not None:
                 raise UsageError('give a project, or a program behind "--", not both')
             return _program_target(program, chip, options)
         if launch is not None or kernel is not None:
             raise UsageError('--launch and --kernel are for programs and scripts behind "--"')
-        return _case_target(
-            project, name, op, files, standard, not no_check, timeout, chip, options, console
-        )
+        return _case_target(opened(), name, op, standard, not no_check, timeout, limit_bytes)
 
     if dap or port is not None:
         _serve(target, port, console)
@@ -246,45 +251,50 @@ def _interact(debugger: Debugger, console: Console, *, plain: bool) -> None:
             console.result(result.text)
 
 
+def _chosen_cases(opened: OpenProject, name: str | None, op: str | None) -> tuple[Case, ...]:
+    """Return the named case; else those that failed in the last test, or all."""
+    from opkit.cli._cases import choose_cases
+
+    names = (name,) if name is not None else ()
+    pool = opened.pool(op, names=names, last_failed=name is None)
+    last = opened.notes if name is None else None
+    return choose_cases(opened.project, pool, None, names, last)
+
+
 def _case_target(
-    project: Path | None,
+    opened: OpenProject,
     name: str | None,
     op: str | None,
-    files: tuple[Path, ...],
     standard: str | None,
     check: bool,
     timeout: float,
-    chip: str,
-    options: dict[str, Any],
-    console: Console,
+    limit_bytes: int,
 ) -> Target:
     from opkit import runtime
-    from opkit.cli._cases import build_project, case_pool, choose_cases
     from opkit.debugging import debug_case
-    from opkit.testing import case_standard, load_golden, notes_file, operator_standards
-    from opkit.toolchain import load_project
+    from opkit.testing import case_standard, operator_standards
 
-    found = load_project(project)
+    found = opened.project
     standards = operator_standards(found.root, found.operators, standard=standard)
-    golden = load_golden(found.package_dir / "golden.py")
-    names = (name,) if name is not None else ()
-    pool = case_pool(found, golden, op, files, 0, False, False, names)
-    last = notes_file(found.folder, None) if name is None else None
-    case = choose_cases(found, pool, None, names, last)[0]
-    artifact = build_project(found, chip, console)
-    spec = next(spec for spec in found.operators if spec.op == case.op)
+    cases = _chosen_cases(opened, name, op)
+    artifact = opened.build()
     runtime.configure(artifact.chip.name)
-    with runtime.time_limit(timeout):
-        return debug_case(
-            case,
-            spec,
-            runtime.open(artifact.folder),
-            golden=golden,
-            standard=case_standard(case, standards[case.kernel]),
-            root=found.root.resolve(),
-            check=check,
-            limit_bytes=options["limit"],
-        )
+    specs = {spec.op: spec for spec in found.operators}
+
+    def launch(case: Case) -> Target:
+        with runtime.time_limit(timeout):
+            return debug_case(
+                case,
+                specs[case.op],
+                runtime.open(artifact.folder),
+                golden=opened.golden,
+                standard=case_standard(case, standards[case.kernel]),
+                root=found.root.resolve(),
+                check=check,
+                limit_bytes=limit_bytes,
+            )
+
+    return launch(cases[0]) if name is not None else opened.first_taken(cases, launch)[1]
 
 
 def _program_target(program: tuple[str, ...], chip: str, options: dict[str, Any]) -> Target:
@@ -324,38 +334,21 @@ def _serve(target: Any, port: int | None, console: Console) -> None:
     serve_port(target, port, lambda number: console.result(f"127.0.0.1:{number}"))
 
 
-def _write_launch_json(project: Path | None, console: Console) -> None:
+def _write_launch_json(opened: OpenProject, console: Console) -> None:
     from opkit.debugging import write_launch_json
-    from opkit.toolchain import load_project
 
-    found = load_project(project)
-    path, verb = write_launch_json(found.root, [spec.name for spec in found.operators])
+    found = opened.project
+    path, verb = write_launch_json(found.folder, [spec.name for spec in found.operators])
     console.status(verb, str(path))
 
 
-def _debug_host(
-    project: Path | None,
-    name: str | None,
-    op: str | None,
-    files: tuple[Path, ...],
-    chip: str,
-    console: Console,
-) -> None:
+def _debug_host(opened: OpenProject, name: str | None, op: str | None, console: Console) -> None:
     import subprocess
 
-    from opkit.cli._cases import build_project, case_pool, choose_cases
     from opkit.debugging import host_debugger
-    from opkit.testing import load_golden, notes_file
-    from opkit.toolchain import load_project
 
-    found = load_project(project)
-    golden = load_golden(found.package_dir / "golden.py")
-    names = (name,) if name is not None else ()
-    pool = case_pool(found, golden, op, files, 0, False, False, names)
-    last = notes_file(found.folder, None) if name is None else None
-    case = choose_cases(found, pool, None, names, last)[0]
-    artifact = build_project(found, chip, console)
-    argv = host_debugger(found.root.resolve(), artifact.folder, case.name, case.kernel)
+    case = _chosen_cases(opened, name, op)[0]
+    argv = host_debugger(opened.project, opened.build().folder, case)
     console.command_line(argv, always=True)
     if console.json:
         console.emit_json({"command": argv})

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ProgramBehindDashes",
     "cache_dir_option",
+    "case_options",
     "chip_option",
     "chosen_executor",
     "executor_option",
@@ -49,6 +50,45 @@ class ProgramBehindDashes(click.Command):
 def project_argument() -> _Decorator[Any]:
     """`[PROJECT]`: a project's folder, or any folder in it; None for the working directory."""
     return click.argument("project", required=False, type=click.Path(path_type=Path))
+
+
+def case_options() -> _Decorator[Any]:
+    """`--cases`, `--golden` and `--into`: what a project's cases come from, and where it is built.
+
+    The parameters are `files`, `reference` and `into`, as `opkit.cli._cases.open_project` takes.
+    """
+    options = (
+        click.option(
+            "--cases",
+            "files",
+            multiple=True,
+            type=click.Path(path_type=Path, dir_okay=False, exists=True),
+            metavar="FILE",
+            help="The cases of this file and no others: ours (YAML, JSON) or msOpST's JSON."
+            " Repeatable.",
+        ),
+        click.option(
+            "--golden",
+            "reference",
+            metavar="CALL",
+            default="",
+            help='The reference, such as "torch.clamp(x, min=low)", over inputs and attributes by'
+            " name, or FILE.py:FUNCTION.",
+        ),
+        click.option(
+            "--into",
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            help="Where the artifact folder goes; build/opkit in the project by default.",
+        ),
+    )
+
+    def decorate(function: _Command) -> _Command:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
 
 
 def chip_option(purpose: str) -> _Decorator[Any]:

@@ -14,6 +14,7 @@ from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import (
     ProgramBehindDashes,
+    case_options,
     output_option,
     parse_shape,
     timeout_option,
@@ -22,12 +23,15 @@ from opkit.dtypes import find_dtype
 from opkit.errors import KernelFault, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opkit.cli._cases import OpenProject
     from opkit.profiling import Timeline
     from opkit.schema import OpSpec
     from opkit.testing import Case
     from opkit.toolchain import Project
 
-__all__ = ["chosen_operator", "chosen_variant", "command"]
+__all__ = ["chosen_operator", "chosen_variant", "command", "usual_cases"]
 
 
 @click.command(
@@ -53,6 +57,7 @@ __all__ = ["chosen_operator", "chosen_variant", "command"]
     metavar="NAME",
     help="A case of `opkit test`, also of tests/cases.yaml, in place of --shape and --dtype.",
 )
+@case_options()
 @click.option(
     "--dtype",
     metavar="DTYPE",
@@ -119,6 +124,9 @@ def command(
     op: str | None,
     shape: str | None,
     case_name: str | None,
+    files: tuple[Path, ...],
+    reference: str,
+    into: Path | None,
     dtype: str | None,
     kernel: str | None,
     chip: str | None,
@@ -155,7 +163,8 @@ def command(
     from opkit import runtime
 
     if program:
-        _refuse(project or op or shape or dtype, "a program is profiled as it is")
+        of_projects = op or shape or dtype or files or reference or into
+        _refuse(project or of_projects, "a program is profiled as it is")
         code = _profile_program(program, kernel, chip, events, timeout, outputs, lines, console)
         if code != 0:
             console.warn(f"{program[0]} itself ended with code {code}")
@@ -168,7 +177,7 @@ def command(
         )
     if case_name is not None and (shape or dtype):
         raise UsageError("--case has its own shape and dtype", help="leave --shape and --dtype out")
-    wanted = _Wanted(project, op, shape, dtype, chip, case_name)
+    wanted = _Wanted(project, op, shape, dtype, chip, case_name, files, reference, into)
     with runtime.time_limit(timeout):
         _profile_project(wanted, events, outputs, lines, console)
 
@@ -183,6 +192,9 @@ class _Wanted:
     dtype: str | None
     chip: str | None
     case_name: str | None
+    files: tuple[Path, ...]
+    reference: str
+    into: Path | None
 
 
 def _refuse(given: object, why: str) -> None:
@@ -240,12 +252,23 @@ def _profile_project(
     wanted: _Wanted, events: int, outputs: Outputs, lines: int, console: Console
 ) -> None:
     from opkit.chips import find_chip
+    from opkit.cli._cases import open_project
     from opkit.toolchain import load_project
 
-    found = load_project(wanted.project)
-    case = _case(found, wanted)
-    chip = find_chip(wanted.chip or DEFAULT_CHIP).name
-    timelines = _run(found, case, chip, events, console)
+    opened = open_project(
+        load_project(wanted.project),
+        find_chip(wanted.chip or DEFAULT_CHIP).name,
+        console,
+        into=wanted.into,
+        files=wanted.files,
+        reference=wanted.reference,
+    )
+    cases = _cases(opened, wanted)
+    launch = _launcher(opened, events, console)
+    if wanted.shape is not None or wanted.case_name is not None:
+        case, timelines = cases[0], launch(cases[0])
+    else:
+        case, timelines = opened.first_taken(cases, launch, largest_first=True)
     show_timelines(case.name, timelines, outputs, lines, console)
 
 
@@ -266,42 +289,38 @@ def chosen_operator(project: Project, op: str | None) -> OpSpec:
     )
 
 
-def _case(project: Project, wanted: _Wanted) -> Case:
-    """Return the launch to time: a case of the tests, or one shape by the project's own rules.
+def _cases(opened: OpenProject, wanted: _Wanted) -> tuple[Case, ...]:
+    """Return the launch to time: a case of the tests, or one shape by the project's own rules."""
+    if wanted.case_name is not None:
+        return (opened.named_case(wanted.case_name, wanted.op),)
+    if wanted.shape is not None:
+        spec = chosen_operator(opened.project, wanted.op)
+        variant = chosen_variant(spec, wanted.dtype)
+        return (opened.case_of_shape(spec, parse_shape(wanted.shape), variant),)
+    return usual_cases(opened, wanted.op, wanted.dtype)
 
-    Where tests/cases.yaml replaces the generated cases, that is the largest of them by default.
+
+def usual_cases(opened: OpenProject, op: str | None, dtype: str | None) -> tuple[Case, ...]:
+    """Return what is timed where no shape is asked for: the largest that the operator takes.
+
+    A usual shape, of the first operator. Where a file's cases are all that there are, or OpDefs
+    alone describe the operators, the cases of the tests.
     """
-    from math import prod
+    from opkit.cli._cases import choose_cases
+    from opkit.testing import replaces_generated_cases, usual_shape
 
-    from opkit.schema import nearest
-    from opkit.testing import (
-        load_golden,
-        make_case,
-        project_cases,
-        replaces_generated_cases,
-        usual_shape,
-    )
-
-    golden = load_golden(project.package_dir / "golden.py")
-    replaced = replaces_generated_cases(project)
-    if wanted.case_name is not None or (replaced and not wanted.shape and not wanted.dtype):
-        cases = project_cases(project, golden=golden, op=wanted.op)
-        if wanted.case_name is not None:
-            names = [case.name for case in cases]
-            if wanted.case_name in names:
-                return cases[names.index(wanted.case_name)]
-            near = nearest(wanted.case_name, names)
-            raise UsageError(
-                f'{project.name} has no case "{wanted.case_name}"',
-                help=f'did you mean "{near}"?' if near else "opkit test prints their names",
-            )
-        launched = [case for case in cases if not case.expects_failure]
-        if launched:
-            return max(launched, key=lambda case: prod(case.shape))
-    spec = chosen_operator(project, wanted.op)
-    rule = golden.shape_rule(spec) if golden is not None else None
-    shape = parse_shape(wanted.shape) if wanted.shape else usual_shape(spec, shape_rule=rule)
-    return make_case(spec, shape, variant=chosen_variant(spec, wanted.dtype), shape_rule=rule)
+    project = opened.project
+    spec = chosen_operator(project, op)
+    variant = chosen_variant(spec, dtype)
+    is_listed = bool(opened.files) or replaces_generated_cases(project)
+    if not opened.is_tree and (not is_listed or (dtype and not opened.files)):
+        rule = opened.golden.shape_rule(spec) if opened.golden is not None else None
+        return (opened.case_of_shape(spec, usual_shape(spec, shape_rule=rule), variant),)
+    pool = opened.pool(op if is_listed else spec.name)
+    cases = tuple(case for case in pool if not case.expects_failure)
+    if dtype:
+        cases = tuple(case for case in cases if case.dtypes[0] == spec.variant_dtypes(variant)[0])
+    return choose_cases(project, cases, None, (), None)
 
 
 def chosen_variant(spec: OpSpec, dtype: str | None) -> int:
@@ -318,31 +337,34 @@ def chosen_variant(spec: OpSpec, dtype: str | None) -> int:
     )
 
 
-def _run(project: Project, case: Case, chip: str, events: int, console: Console) -> list[Timeline]:
+def _launcher(
+    opened: OpenProject, events: int, console: Console
+) -> Callable[[Case], list[Timeline]]:
+    """Return what launches a case, and gives its timelines."""
     from opkit import runtime
     from opkit.profiling import Profile
     from opkit.testing import make_inputs
-    from opkit.toolchain import build
 
-    artifact = build(project, chip=chip, verbose=console.command_line, warn=console.warn)
-    made = artifact.compiled + artifact.cached
-    if made:
-        console.status("built", f"{project.name}, {made} files in {artifact.seconds:.1f} s")
-    runtime.configure(chip)
+    artifact = opened.build()
+    runtime.configure(opened.chip)
     library = runtime.open(artifact.folder)
-    inputs = make_inputs(case)
-    dtypes = [row.name for row in case.dtypes[: len(inputs)]]
-    try:
-        with Profile(event_limit=events, lift_limits=True) as session:
-            library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
-    except KernelFault as err:
-        if not console.json:
-            raise
-        show_fault(case.name, case.op, chip, str(err), console)
-        raise click.exceptions.Exit(1) from None
-    if not session.timelines:
-        raise UsageError(
-            f"{case.name} launched no kernel, so there is nothing to time",
-            help="give a shape with at least one element",
-        )
-    return list(session.timelines)
+
+    def launch(case: Case) -> list[Timeline]:
+        inputs = make_inputs(case)
+        dtypes = [row.name for row in case.dtypes[: len(inputs)]]
+        try:
+            with Profile(event_limit=events, lift_limits=True) as session:
+                library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
+        except KernelFault as err:
+            if not console.json:
+                raise
+            show_fault(case.name, case.op, opened.chip, str(err), console)
+            raise click.exceptions.Exit(1) from None
+        if not session.timelines:
+            raise UsageError(
+                f"{case.name} launched no kernel, so there is nothing to time",
+                help="give a shape with at least one element",
+            )
+        return list(session.timelines)
+
+    return launch

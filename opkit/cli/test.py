@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opkit.cli._cases import build_project, case_pool, choose_cases
+from opkit.cli._cases import choose_cases, open_project
 from opkit.cli.completion import complete_case, complete_standard
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.options import chip_option, chosen_executor, executor_option, timeout_option
+from opkit.cli.options import (
+    case_options,
+    chip_option,
+    chosen_executor,
+    executor_option,
+    timeout_option,
+)
 
 if TYPE_CHECKING:
     from opkit.executor import Executor
@@ -50,22 +56,7 @@ _TONES = {
 )
 @click.option("--last-failed", is_flag=True, help="Only what failed last time; all if nothing did.")
 @click.option("--op", metavar="NAME", help="Only this operator; all of the project by default.")
-@click.option(
-    "--cases",
-    "files",
-    multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    metavar="FILE",
-    help="The cases of this file and no others: ours (YAML, JSON) or msOpST's JSON. Repeatable.",
-)
-@click.option(
-    "--golden",
-    "reference",
-    metavar="CALL",
-    default="",
-    help='The reference, such as "torch.clamp(x, min=low)", over inputs and attributes by name, or '
-    "FILE.py:FUNCTION.",
-)
+@case_options()
 @click.option(
     "--pairwise",
     is_flag=True,
@@ -127,12 +118,6 @@ _TONES = {
     metavar="FOLDER",
     help="Also write msOpST's st_report.json and error CSVs.",
 )
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Where the artifact folder goes; build/opkit in the project by default.",
-)
 @timeout_option()
 @chip_option("test on")
 @common_options
@@ -176,37 +161,31 @@ def command(
     """
     from opkit import runtime
     from opkit.cli import _test_modes as modes
-    from opkit.testing import (
-        ERROR_ROWS,
-        load_golden,
-        notes_file,
-        operator_standards,
-        read_budget,
-        remember_failures,
-    )
-    from opkit.toolchain import load_project, project_as_built
+    from opkit.testing import ERROR_ROWS, operator_standards, read_budget, remember_failures
+    from opkit.toolchain import load_project
 
-    found = load_project(project)
-    artifact = None
-    if found.tree is not None:
-        # What its operators are only its host code says.
-        modes.refuse_for_trees(found, pairwise=pairwise, edge_values=edge_values, fuzz=fuzz)
-        artifact = build_project(found, chip, console, into=into)
-        found = project_as_built(artifact)
-    notes = notes_file(found.folder, into)
+    named = load_project(project)
+    if named.tree is not None:
+        modes.refuse_for_trees(named, pairwise=pairwise, edge_values=edge_values, fuzz=fuzz)
+    opened = open_project(named, chip, console, into=into, files=files, reference=reference)
+    found, golden, notes = opened.project, opened.golden, opened.notes
     standards = operator_standards(found.root, found.operators, standard=standard)
-    golden = load_golden(found.package_dir / "golden.py")
     workers = _executor(executor, jobs)
     if fuzz is not None:
         budget = read_budget(fuzz)
-        artifact = build_project(found, chip, console, into=into)
-        hunt = modes.Fuzz(found, golden, artifact, standard, budget, seed, timeout)
+        hunt = modes.Fuzz(found, golden, opened.build(), standard, budget, seed, timeout)
         hunt.run(op, workers, console)
         return
-    pool = case_pool(found, golden, op, files, seed, edge_values, pairwise, names, reference)
+    pool = opened.pool(
+        op,
+        seed=seed,
+        edge_values=edge_values,
+        pairwise=pairwise,
+        names=names,
+        last_failed=last_failed,
+    )
     cases = choose_cases(found, pool, expression, names, notes if last_failed else None)
-    if artifact is None:
-        artifact = build_project(found, chip, console, into=into)
+    artifact = opened.build()
     modes.tell_references(cases, console)
     if determinism:
         with runtime.time_limit(timeout):
@@ -226,9 +205,9 @@ def command(
         timeout_seconds=timeout,
     )
     report = run.report(cases, console)
-    if found.tree is not None and not (expression or names or files or last_failed):
+    if opened.is_tree and not (expression or names or files or last_failed):
         report = run.with_other_cases(report, console)
-    if found.tree is not None and len(report.results) > 1:
+    if opened.is_tree and len(report.results) > 1:
         report = run.with_runs_alone(report)
     explanations = modes.explain(run, report, console) if explain else {}
     remember_failures(notes, report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from opkit.cli._tune_search import Search
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import (
     ProgramBehindDashes,
+    case_options,
     chip_option,
     executor_option,
     output_option,
@@ -20,6 +22,7 @@ from opkit.cli.options import (
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from opkit.cli._cases import OpenProject
     from opkit.testing import Case
     from opkit.toolchain import Artifact, Project
     from opkit.tuning import Budget
@@ -45,6 +48,13 @@ __all__ = ["command"]
 @click.option(
     "--dtype", metavar="DTYPE", help="The dtype of the first input; the first by default."
 )
+@click.option(
+    "--case",
+    "case_name",
+    metavar="NAME",
+    help="A case of `opkit test` in place of --shape and --dtype.",
+)
+@case_options()
 @click.option(
     "--size", "sizes", multiple=True, metavar="NAME=N", help="Of PROGRAM.py: a dimension."
 )
@@ -103,6 +113,10 @@ def command(
     op: str | None,
     shapes: tuple[str, ...],
     dtype: str | None,
+    case_name: str | None,
+    files: tuple[Path, ...],
+    reference: str,
+    into: Path | None,
     sizes: tuple[str, ...],
     knobs: tuple[str, ...],
     constants: tuple[str, ...],
@@ -141,11 +155,12 @@ def command(
     )
     # Wrong words are told before anything is built.
     open_executor(executor or "local")
+    of_projects = op or shapes or dtype or case_name or files or reference or into
     if program:
-        if project is not None or op or shapes or dtype or sizes:
+        if project is not None or of_projects or sizes:
             raise UsageError(
                 "a program is tuned as it is: --constexpr and --field say what may change",
-                help="leave PROJECT, --op, --shape, --dtype and --size out",
+                help="leave PROJECT and what says how a project is launched out",
             )
         from opkit.cli._tune_others import program_subject_of
 
@@ -163,17 +178,33 @@ def command(
     if project is not None and project.name.partition(":")[0].endswith(".py"):
         from opkit.cli._tune_others import tune_compiled
 
-        if op or shapes or dtype or standard:
+        if of_projects or standard:
             raise UsageError(
-                "PROGRAM.py says its operators and types: --op, --shape, --dtype and --standard"
-                " are for projects",
+                "PROGRAM.py says its operators and types: --op, --shape, --dtype, --case, --cases,"
+                " --golden, --into and --standard are for projects",
                 help="give its named dimensions with --size",
             )
         tune_compiled(str(project), sizes, knobs, search, console)
         return
     if sizes:
         raise UsageError("--size is for PROGRAM.py", help="a project's shapes: --shape 2048x4096")
-    _tune_project(project, op, shapes, dtype, knobs, standard, search, console)
+    if (case_name or files) and (shapes or dtype):
+        raise UsageError(
+            "cases have their own shape and dtype", help="leave --shape and --dtype out"
+        )
+    from opkit.cli._cases import open_project
+    from opkit.toolchain import load_project
+
+    opened = open_project(
+        load_project(project), search.chip, console, into=into, files=files, reference=reference
+    )
+    if case_name is not None:
+        cases = [opened.named_case(case_name, op)]
+    elif files:
+        cases = list(opened.pool(op))
+    else:
+        cases = [_case(opened, op, shape, dtype) for shape in shapes or (None,)]
+    _tune_project(opened, cases, knobs, standard, search, console)
 
 
 def _budget(text: str) -> Budget:
@@ -185,19 +216,17 @@ def _budget(text: str) -> Budget:
 
 
 def _tune_project(
-    folder: Path | None,
-    op: str | None,
-    shapes: tuple[str, ...],
-    dtype: str | None,
+    opened: OpenProject,
+    cases: Sequence[Case],
     knobs: tuple[str, ...],
     standard: str | None,
     search: Search,
     console: Console,
 ) -> None:
-    from opkit.toolchain import build, load_project
+    from opkit.toolchain import build
     from opkit.tuning import project_state, project_subject, save_project_row
 
-    found = load_project(folder)
+    found = opened.project
 
     def make(copy: Project, out: Path) -> Artifact:
         artifact = build(
@@ -209,7 +238,6 @@ def _tune_project(
         return artifact
 
     reports = []
-    cases = [_case(found, op, shape, dtype) for shape in shapes or (None,)]
     if search.state is not None and len(cases) > 1:
         raise UsageError("--state is for one shape", help="leave it out: each shape has its own")
     for case in cases:
@@ -221,22 +249,35 @@ def _tune_project(
             knobs=knobs,
             standard=standard,
             timeout_seconds=search.timeout_seconds,
+            into=opened.into,
         )
-        report = search.run(subject, project_state(found, subject), console)
+        report = search.run(subject, project_state(found, subject, opened.into), console)
         reports.append(report)
         if not search.dry_run:
             console.status("wrote", str(save_project_row(found, case, report)))
     search.show(reports, console)
 
 
-def _case(project: Project, op: str | None, shape: str | None, dtype: str | None) -> Case:
-    from opkit.cli.profile import chosen_operator, chosen_variant
-    from opkit.testing import load_golden, make_case, usual_shape
+def _case(opened: OpenProject, op: str | None, shape: str | None, dtype: str | None) -> Case:
+    from opkit import runtime
+    from opkit.cli.profile import chosen_operator, chosen_variant, usual_cases
+    from opkit.testing import make_inputs
 
-    golden = load_golden(project.package_dir / "golden.py")
-    spec = chosen_operator(project, op)
-    rule = golden.shape_rule(spec) if golden is not None else None
-    sizes = parse_shape(shape) if shape else usual_shape(spec, shape_rule=rule)
-    if 0 in sizes:
-        raise UsageError(f"--shape {shape} has no elements: nothing is launched for it")
-    return make_case(spec, sizes, variant=chosen_variant(spec, dtype), shape_rule=rule)
+    if shape is not None:
+        sizes = parse_shape(shape)
+        if 0 in sizes:
+            raise UsageError(f"--shape {shape} has no elements: nothing is launched for it")
+        spec = chosen_operator(opened.project, op)
+        return opened.case_of_shape(spec, sizes, chosen_variant(spec, dtype))
+    cases = usual_cases(opened, op, dtype)
+    if len(cases) == 1:
+        return cases[0]
+    runtime.configure(opened.chip)
+    library = runtime.open(opened.build().folder)
+
+    def launch(case: Case) -> None:
+        inputs = make_inputs(case)
+        names = [row.name for row in case.dtypes[: len(inputs)]]
+        library.run(case.op, inputs, dict(case.attrs), dtypes=names)
+
+    return opened.first_taken(cases, launch, largest_first=True)[0]

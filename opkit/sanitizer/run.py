@@ -152,7 +152,7 @@ def check_report(
         UsageError: there are none.
     """
     if not checked:
-        raise UsageError(f"{project} has no cases to check", help="leave out --shape or --dtype")
+        raise UsageError(f"{project} has no cases to check", help="give it at least one")
     hidden = frozenset[tuple[object, ...]]().union(*(case.hidden for case in checked))
     return CheckReport(
         project,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opkit.testing.case_files import CASE_FILES, load_cases, save_case
     from opkit.testing.cases import (
         Case,
+        case_variants,
         default_cases,
         make_case,
         make_inputs,
@@ -30,15 +31,22 @@ if TYPE_CHECKING:
     from opkit.testing.golden import Golden, load_golden
     from opkit.testing.html_page import html_report
     from opkit.testing.judgement import OutputResult, judge
-    from opkit.testing.last_run import failed_last, notes_file, remember_failures
+    from opkit.testing.last_run import (
+        failed_last,
+        failed_names,
+        notes_file,
+        remember_failures,
+    )
     from opkit.testing.msopst_report import ERROR_ROWS, write_st_report
     from opkit.testing.opdef_cases import library_cases
     from opkit.testing.pairwise import pairwise_cases
     from opkit.testing.parallel import Setup, cases_work, kept_result, run_on
     from opkit.testing.picture import ErrorPicture
     from opkit.testing.project import (
+        case_of_shape,
         chosen_operators,
         file_cases,
+        other_rounds,
         project_cases,
         replaces_generated_cases,
         shape_rules,
@@ -59,6 +67,7 @@ if TYPE_CHECKING:
         PrecisionReport,
         Verdict,
         case_standard,
+        is_refusal,
         run_case,
         run_cases,
     )
@@ -102,8 +111,10 @@ __all__ = [
     "assert_outputs",
     "bfloat16_to_float32",
     "cancellation_texts",
+    "case_of_shape",
     "case_rows",
     "case_standard",
+    "case_variants",
     "cases_work",
     "check_determinism",
     "chosen_operators",
@@ -114,6 +125,7 @@ __all__ = [
     "explain_case",
     "explanation_text",
     "failed_last",
+    "failed_names",
     "failure_text",
     "file_cases",
     "find_by_name",
@@ -124,6 +136,7 @@ __all__ = [
     "in_single_precision",
     "is_expression",
     "is_float",
+    "is_refusal",
     "judge",
     "junit_xml",
     "kept_result",
@@ -135,6 +148,7 @@ __all__ = [
     "narrow",
     "notes_file",
     "operator_standards",
+    "other_rounds",
     "output_tensors",
     "pairwise_cases",
     "project_cases",
@@ -171,6 +185,7 @@ __getattr__ = lazy_names(
         "case_files": ("CASE_FILES", "load_cases", "save_case"),
         "cases": (
             "Case",
+            "case_variants",
             "default_cases",
             "make_case",
             "make_inputs",
@@ -186,15 +201,17 @@ __getattr__ = lazy_names(
         "golden": ("Golden", "load_golden"),
         "html_page": ("html_report",),
         "judgement": ("OutputResult", "judge"),
-        "last_run": ("failed_last", "notes_file", "remember_failures"),
+        "last_run": ("failed_last", "failed_names", "notes_file", "remember_failures"),
         "opdef_cases": ("library_cases",),
         "msopst_report": ("ERROR_ROWS", "write_st_report"),
         "pairwise": ("pairwise_cases",),
         "parallel": ("Setup", "cases_work", "kept_result", "run_on"),
         "picture": ("ErrorPicture",),
         "project": (
+            "case_of_shape",
             "chosen_operators",
             "file_cases",
+            "other_rounds",
             "project_cases",
             "replaces_generated_cases",
             "shape_rules",
@@ -215,6 +232,7 @@ __getattr__ = lazy_names(
             "PrecisionReport",
             "Verdict",
             "case_standard",
+            "is_refusal",
             "run_case",
             "run_cases",
         ),

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from opkit.files import written_aside
 from opkit.testing.cases import Case
-from opkit.testing.run import PrecisionReport
+from opkit.testing.run import PrecisionReport, Verdict
 
-__all__ = ["failed_last", "notes_file", "remember_failures"]
+__all__ = ["failed_last", "failed_names", "notes_file", "remember_failures"]
 
 
 def notes_file(root: Path, artifact: Path | None) -> Path:
@@ -22,8 +22,11 @@ def notes_file(root: Path, artifact: Path | None) -> Path:
 def remember_failures(path: Path, report: PrecisionReport) -> None:
     """Note a run's failures in `notes_file`; cases that did not run keep theirs."""
     ran = {result.case.name for result in report.results}
-    failed = [r.case.name for r in report.results if not r.verdict.passed]
-    kept = [name for name in _names(path) if name not in ran]
+    right = (Verdict.REFUSED, Verdict.REFUSED_TYPE)
+    failed = [
+        r.case.name for r in report.results if not r.verdict.passed and r.verdict not in right
+    ]
+    kept = [name for name in failed_names(path) if name not in ran]
     text = json.dumps({"failed": kept + failed}, indent=1) + "\n"
     # A folder that cannot be written is no reason for the tests to fail.
     with contextlib.suppress(OSError):
@@ -34,15 +37,16 @@ def remember_failures(path: Path, report: PrecisionReport) -> None:
 
 def failed_last(path: Path, cases: Sequence[Case]) -> tuple[Case, ...]:
     """Return those of the cases that failed when they last ran; all where none did."""
-    names = set(_names(path))
+    names = set(failed_names(path))
     chosen = tuple(case for case in cases if case.name in names)
     return chosen or tuple(cases)
 
 
-def _names(path: Path) -> list[str]:
+def failed_names(path: Path) -> tuple[str, ...]:
+    """Return the names of the cases that failed when they last ran."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return []
+        return ()
     names = document.get("failed") if isinstance(document, dict) else None
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return tuple(n for n in names if isinstance(n, str)) if isinstance(names, list) else ()

@@ -27,7 +27,7 @@ from opkit.testing.expressions import evaluate_expression, is_expression, names_
 from opkit.testing.together import Together
 from opkit.testing.values import Source
 
-__all__ = ["library_cases", "other_library_cases"]
+__all__ = ["library_case", "library_cases", "other_library_cases"]
 
 # No size is a multiple of 32 bytes; the last one has work for several cores.
 _SHAPES: tuple[Shape, ...] = ((1,), (31,), (7, 33), (3, 5, 65), (2, 3, 17, 19), (97, 1031))
@@ -83,7 +83,9 @@ _ROUNDS = (
     (_SHAPES, 2, 0),
     (_ALIGNED_SHAPES, 2, 0),
 )
-_OTHERS_TOGETHER = tuple((_SHAPES, 0, passed) for passed in (1, 2, 3))
+_OTHERS_TOGETHER = tuple(
+    (shapes, 0, passed) for shapes in (_SHAPES, _ALIGNED_SHAPES) for passed in (1, 2, 3)
+)
 # Of rows or channels, and of what is normalised.
 _STATISTICS = frozenset({"mean", "rstd", "invstd", "variance"})
 _SCALES = frozenset({"gamma", "beta", "weight", "bias"})
@@ -157,6 +159,32 @@ def library_cases(
         f"no shape that opkit generates fits {spec.op}: {refused}",
         help="write cases with their shapes into tests/cases.yaml: docs/cases.md",
     )
+
+
+def library_case(
+    spec: OpSpec,
+    expression: str,
+    shape: Shape,
+    *,
+    variant: int = 0,
+    found: Found | None = None,
+    values: Mapping[str, Source] | None = None,
+    seed: int = 0,
+) -> Case:
+    """Return the case of one shape, whose other inputs have the shapes that the reference takes.
+
+    Args: as `library_cases`.
+    Raises:
+        UsageError: the reference takes no such shape.
+    """
+    try:
+        return _case(spec, variant, shape, expression, found, seed, values)
+    except OpkitError as error:
+        text = "x".join(map(str, shape))
+        raise UsageError(
+            f"the reference of {spec.op} takes no shape {text}: {error}",
+            help="write a case with the shapes of all inputs into tests/cases.yaml: docs/cases.md",
+        ) from error
 
 
 def _cases_together(

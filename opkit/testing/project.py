@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +12,11 @@ from opkit.errors import UsageError
 from opkit.schema import OpSpec, nearest
 from opkit.testing.by_name import Found, find_by_name
 from opkit.testing.case_files import CASE_FILES, golden_of_file, load_cases, replaces_generated
-from opkit.testing.cases import Case, ShapeRule, default_cases
+from opkit.testing.cases import Case, Shape, ShapeRule, default_cases, make_case
 from opkit.testing.documents import documented_ranks, documented_rounding, documented_values
 from opkit.testing.expressions import check_expression, is_expression
 from opkit.testing.golden import Golden
-from opkit.testing.opdef_cases import library_cases, other_library_cases
+from opkit.testing.opdef_cases import library_case, library_cases, other_library_cases
 from opkit.testing.pairwise import pairwise_cases
 from opkit.testing.run import CaseResult, PrecisionReport, Verdict, is_prototype
 from opkit.testing.values import Source
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from opkit.toolchain import Project
 
 __all__ = [
+    "case_of_shape",
     "chosen_operators",
     "file_cases",
+    "other_rounds",
     "project_cases",
     "replaces_generated_cases",
     "shape_rules",
@@ -73,7 +75,7 @@ def project_cases(
         if not is_prototype(spec):
             cases += _library_cases(project, spec, given, seed)
             for variant in range(spec.variant_count) if others else ():
-                rounds_of = _other_rounds(project, spec, reference, variant, seed)
+                rounds_of = _rounds_of(project, spec, reference, variant, seed)
                 for taken in (None, *((rank, rank) for rank in _RANKS)):
                     for more in rounds_of(taken):
                         cases += more
@@ -109,32 +111,13 @@ def with_other_cases(
         run: what runs cases.
         reference, seed: as `project_cases`.
     """
-    drawn = Counter(result.combination for result in report.results)
     results = list(report.results)
-    tried = {result.case.name for result in results}
-    specs = {spec.op: spec for spec in project.operators}
-    rounds_of = {
-        (op, variant): _other_rounds(project, specs[op], reference, variant, seed)
-        for op, variant in dict.fromkeys(r.combination for r in results if _is_refused(r))
-    }
-    waiting = {one: rounds(None) for one, rounds in rounds_of.items()}
-    known: set[tuple[str, int]] = set()
-    while waiting:
-        taken = [result for result in results if not _is_refused(result)]
-        count = Counter(result.combination for result in taken)
-        waiting = {one: rest for one, rest in waiting.items() if 2 * count[one] < drawn[one]}
-        for one in waiting.keys() & count.keys() - known:
-            ranks = [len(result.case.shape) for result in taken if result.combination == one]
-            waiting[one] = rounds_of[one]((min(ranks), max(ranks)))
-            known.add(one)
-        rounds = {one: next(rest, None) for one, rest in waiting.items()}
-        waiting = {one: rest for one, rest in waiting.items() if rounds[one] is not None}
-        cases = tuple(
-            case for some in rounds.values() for case in some or () if case.name not in tried
-        )
-        if cases:
-            tried |= {case.name for case in cases}
-            results += [r for r in run(cases).results if not _is_refused(r)]
+    refused = {result.case.name for result in results if _is_refused(result)}
+    drawn = [result.case for result in results]
+    for cases in other_rounds(project, drawn, refused, reference=reference, seed=seed):
+        found = run(cases).results
+        refused |= {result.case.name for result in found if _is_refused(result)}
+        results += [result for result in found if not _is_refused(result)]
     answered = {result.combination for result in results if not _is_refused(result)}
     return replace(
         report,
@@ -147,7 +130,86 @@ def with_other_cases(
     )
 
 
-def _other_rounds(
+def other_rounds(
+    project: Project,
+    cases: Sequence[Case],
+    refused: Collection[str],
+    *,
+    reference: str = "",
+    seed: int = 0,
+) -> Iterator[tuple[Case, ...]]:
+    """Yield rounds of further cases of those data types of which the host code refuses most.
+
+    Once something is taken they have as many axes as that, and inputs that belong together so.
+
+    Args:
+        cases: that were run, of operators that their OpDefs alone describe.
+        refused: the names of those that the host code refused; whoever asks for another round has
+            added those of the last one.
+        reference, seed: as `project_cases`.
+    """
+    specs = {spec.op: spec for spec in project.operators}
+    drawn = Counter((case.op, case.variant) for case in cases)
+    tried = {case.name: case for case in cases}
+    rounds_of = {
+        (op, variant): _rounds_of(project, specs[op], reference, variant, seed)
+        for op, variant in dict.fromkeys((c.op, c.variant) for c in cases if c.name in refused)
+    }
+    waiting = {one: rounds(None) for one, rounds in rounds_of.items()}
+    known: set[tuple[str, int]] = set()
+    while waiting:
+        taken = [case for case in tried.values() if case.name not in refused]
+        count = Counter((case.op, case.variant) for case in taken)
+        waiting = {one: rest for one, rest in waiting.items() if 2 * count[one] < drawn[one]}
+        for one in waiting.keys() & count.keys() - known:
+            ranks = [len(case.shape) for case in taken if (case.op, case.variant) == one]
+            waiting[one] = rounds_of[one]((min(ranks), max(ranks)))
+            known.add(one)
+        rounds = {one: next(rest, None) for one, rest in waiting.items()}
+        waiting = {one: rest for one, rest in waiting.items() if rounds[one] is not None}
+        found = {
+            case.name: case
+            for some in rounds.values()
+            for case in some or ()
+            if case.name not in tried
+        }
+        if found:
+            tried |= found
+            yield tuple(found.values())
+
+
+def case_of_shape(
+    project: Project,
+    spec: OpSpec,
+    shape: Shape,
+    *,
+    golden: Golden | None,
+    variant: int = 0,
+    reference: str = "",
+) -> Case:
+    """Return the case of one shape of choice, in one combination of data types.
+
+    Of an operator that its OpDef alone describes the other inputs have the shapes that the
+    reference takes together with it, and the first one's where there is no reference.
+
+    Args:
+        golden, reference: as `project_cases`.
+    Raises:
+        UsageError: the reference takes no such shape.
+    """
+    if is_prototype(spec):
+        rule = golden.shape_rule(spec) if golden is not None else None
+        return make_case(spec, shape, variant=variant, shape_rule=rule)
+    given = _as_call(spec, _reference(project, spec, reference))
+    found = None if given else _found(project, spec)
+    expression = found.expression if found is not None else given
+    if not expression:
+        return make_case(spec, shape, variant=variant)
+    _, values = _documented(project, spec)
+    return library_case(spec, expression, shape, variant=variant, found=found, values=values)
+
+
+def _rounds_of(
     project: Project, spec: OpSpec, reference: str, variant: int, seed: int
 ) -> Callable[[tuple[int, int] | None], Iterator[tuple[Case, ...]]]:
     """Return what yields further rounds once it is known how many axes are taken."""
@@ -235,17 +297,31 @@ def _own_files(project: Project) -> list[Path]:
 
 
 def file_cases(
-    project: Project, path: Path, *, golden: Golden | None, op: str | None = None, seed: int = 0
+    project: Project,
+    path: Path,
+    *,
+    golden: Golden | None,
+    op: str | None = None,
+    seed: int = 0,
+    reference: str = "",
 ) -> tuple[Case, ...]:
     """Return the cases of a file, of one of the project's operators or of all.
 
+    Args: as `project_cases`; `reference` is that of the cases to which the file gives none.
     Raises:
         UsageError: the file is wrong, or there is no such operator.
     """
-    wanted = {spec.name for spec in chosen_operators(project, op)}
+    chosen = chosen_operators(project, op)
+    given = {
+        spec.name: _reference(project, spec, reference) if reference else "" for spec in chosen
+    }
     rules = shape_rules(project.operators, golden)
     cases = load_cases(path, project.operators, seed=seed, shape_rules=rules)
-    return tuple(case for case in cases if case.kernel in wanted)
+    return tuple(
+        case if case.golden else replace(case, golden=given[case.kernel])
+        for case in cases
+        if case.kernel in given
+    )
 
 
 def shape_rules(specs: Sequence[OpSpec], golden: Golden | None) -> dict[str, ShapeRule | None]:

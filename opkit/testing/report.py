@@ -68,7 +68,7 @@ def failure_text(result: CaseResult, report: PrecisionReport) -> str:
     lines.append(f"  again: {shlex.join(again)}")
     # opkit debug draws a case's values as seed 0 does.
     if report.seed == 0 and result.verdict in (Verdict.FAIL, Verdict.FAULT):
-        cause = ["opkit", "debug", *named, *origin, "-e", "why"]
+        cause = ["opkit", "debug", *named, *report.options, *origin, "-e", "why"]
         lines.append(f"  cause: {shlex.join(cause)}")
     return "\n".join(lines)
 

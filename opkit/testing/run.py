@@ -25,7 +25,15 @@ from opkit.testing.standards import Standard
 if TYPE_CHECKING:
     from opkit.toolchain import Project
 
-__all__ = ["CaseResult", "Library", "OutputResult", "PrecisionReport", "Verdict", "run_cases"]
+__all__ = [
+    "CaseResult",
+    "Library",
+    "OutputResult",
+    "PrecisionReport",
+    "Verdict",
+    "is_refusal",
+    "run_cases",
+]
 
 
 # How a launch says that the operator's own host code has returned an error, or has no core for it.
@@ -273,7 +281,7 @@ def _attempt(
         raise
     except OpkitError as error:
         stopped = _stopped(case, error, time.perf_counter() - start)
-        refused = not is_prototype(spec) and case.origin is None and _REFUSAL.search(str(error))
+        refused = is_refusal(case, spec, error)
         return replace(stopped, verdict=Verdict.REFUSED) if refused else stopped
     seconds = time.perf_counter() - start
     try:
@@ -316,6 +324,12 @@ def _shapes_of_outputs(
 def is_prototype(spec: OpSpec) -> bool:
     """Whether an operator is described by a prototype; else an OpDef is all that there is."""
     return spec.source.suffix == ".json"
+
+
+def is_refusal(case: Case, spec: OpSpec, error: OpkitError) -> bool:
+    """Whether a call ended because host code refuses a case that opkit has made of an OpDef."""
+    is_generated = case.origin is None and not is_prototype(spec)
+    return is_generated and _REFUSAL.search(str(error)) is not None
 
 
 def _verdict(outputs: Sequence[OutputResult]) -> Verdict:

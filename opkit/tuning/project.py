@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,12 +73,14 @@ def project_subject(
     knobs: tuple[str, ...] = (),
     standard: str | None = None,
     timeout_seconds: float = 60.0,
+    into: Path | None = None,
 ) -> Subject:
     """Return one operator of a project, for one shape and data type, as something to tune.
 
     Args:
         build: builds a copy of the project into a folder.
         knobs: `tiles=1,2,4` in place of a knob's usual values.
+        into: the project's artifact folder, where it is not its own; see `tuner_folder`.
     Raises:
         UsageError: the operator's host code reads no tuning file, or there is no golden.
     """
@@ -95,7 +97,7 @@ def project_subject(
             help="give the op a formula, or write the golden",
         )
     space = Space(tuple(_knob(name, target) for name in names)).narrowed(knobs)
-    folder = tuner_folder(project)
+    folder = tuner_folder(project, into)
     copy = _tuner_copy(project, spec, names, folder)
     artifact = build(copy, folder / "opkit")
     folders = {
@@ -124,15 +126,15 @@ def project_subject(
     )
 
 
-def tuner_folder(project: Project) -> Path:
-    """Return where the tuner keeps its build and its states, in the project."""
-    return project.folder / "build" / "opkit.tune"
+def tuner_folder(project: Project, into: Path | None = None) -> Path:
+    """Return where the tuner keeps its build and its states: beside the artifact folder."""
+    return Path(f"{into or project.folder / 'build' / 'opkit'}.tune")
 
 
-def project_state(project: Project, subject: Subject) -> Path:
+def project_state(project: Project, subject: Subject, into: Path | None = None) -> Path:
     """Return the file that keeps what was measured of a subject: another once sources change."""
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in subject.name)
-    return tuner_folder(project) / f"{name}-{subject.chip}-{subject.identity}.jsonl"
+    return tuner_folder(project, into) / f"{name}-{subject.chip}-{subject.identity}.jsonl"
 
 
 def save_project_row(project: Project, case: Case, report: TuningReport) -> Path:
@@ -168,19 +170,28 @@ def save_project_row(project: Project, case: Case, report: TuningReport) -> Path
     return path
 
 
+def _host_source(project: Project, spec: OpSpec) -> Path:
+    """Return the source that reads an operator's tuning file; the usual one where none does."""
+    for path in project.sources("op_host"):
+        if knob_names(path.read_text(encoding="utf-8", errors="replace"), spec.name):
+            return path
+    return project.folder / "op_host" / f"{spec.name}.cpp"
+
+
 def _table_path(project: Project, spec: OpSpec) -> Path:
-    return project.root / "op_host" / f"{spec.name}_tuning.inc"
+    return _host_source(project, spec).parent / f"{spec.name}_tuning.inc"
 
 
 def _knobs_of(project: Project, spec: OpSpec) -> tuple[str, ...]:
-    source = project.root / "op_host" / f"{spec.name}.cpp"
+    source = _host_source(project, spec)
     names = None
     if source.is_file() and _table_path(project, spec).is_file():
         names = knob_names(source.read_text(encoding="utf-8", errors="replace"), spec.name)
     if not names:
+        brings = '"opkit gen" in the project brings what reads it; by hand: docs/tuning.md'
         raise UsageError(
             f"{source}: reads no {spec.name}_tuning.inc, so there is nothing to tune in it",
-            help='"opkit gen" in the project brings what reads it; by hand: docs/tuning.md',
+            help=brings if project.tree is None else "write what reads one: docs/tuning.md",
         )
     return names
 
@@ -205,8 +216,9 @@ def _tuner_copy(project: Project, spec: OpSpec, names: tuple[str, ...], folder: 
     root = folder / "source" / project.root.resolve().name
     shutil.rmtree(root, ignore_errors=True)
     shutil.copytree(project.root, root, ignore=shutil.ignore_patterns(*_COPY_IGNORES))
-    _table_path(replace(project, root=root), spec).write_text(tuner_text(names), encoding="utf-8")
-    return load_project(root)
+    copy = load_project(root / project.folder.relative_to(project.root))
+    _table_path(copy, spec).write_text(tuner_text(names), encoding="utf-8")
+    return copy
 
 
 def _digest(path: Path) -> str:
