@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from opkit.cli.console import Console
 from opkit.errors import OpkitError, UsageError
+from opkit.selection import select_by_name
 
 if TYPE_CHECKING:
     from opkit.schema import OpSpec
@@ -214,7 +215,7 @@ def choose_cases(
         UsageError: there is no such case, or none at all.
     """
     from opkit.schema import nearest
-    from opkit.testing import failed_last, select_cases
+    from opkit.testing import failed_last
 
     if not pool:
         raise UsageError(
@@ -233,7 +234,7 @@ def choose_cases(
         cases = tuple(case for case in pool if case.name in names)
     if last_failed is not None:
         cases = failed_last(last_failed, cases)
-    chosen = cases if expression is None else select_cases(cases, expression)
+    chosen = cases if expression is None else select_by_name(cases, expression)
     if not chosen:
         example = cases[0].name if cases else pool[0].name
         raise UsageError(

@@ -16,6 +16,7 @@ from typing import Any
 
 from opkit.cli.console import Console
 from opkit.errors import UsageError
+from opkit.selection import select_by_name
 
 __all__ = ["chosen_operators", "report_builds"]
 
@@ -71,7 +72,6 @@ def chosen_operators(
         UsageError: there is none.
     """
     from opkit.chips import find_chip
-    from opkit.compat import select_samples
     from opkit.toolchain import operators_for
 
     root = folder.resolve()
@@ -79,7 +79,7 @@ def chosen_operators(
     named = {operator.relative_to(root).as_posix(): operator for operator in operators}
     chosen = [_Named(name) for name in named]
     if matching is not None:
-        chosen = list(select_samples(chosen, matching))
+        chosen = list(select_by_name(chosen, matching))
     if sample is not None:
         chosen = random.Random(seed).sample(chosen, min(sample, len(chosen)))
     if not chosen:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from opkit.cli.console import Console
 from opkit.errors import SetupError, UsageError
+from opkit.selection import select_by_name
 
 if TYPE_CHECKING:
     from opkit.compat import UnitTest, UnitTestOutcome, Verdict
@@ -38,11 +39,11 @@ def report_unit_tests(
         UsageError: there are none.
         SetupError: GoogleTest is missing.
     """
-    from opkit.compat import Verdict, find_unit_tests, needs_googletest, select_samples
+    from opkit.compat import Verdict, find_unit_tests, needs_googletest
 
     tests = find_unit_tests(folder)
     if matching is not None:
-        tests = select_samples(tests, matching)
+        tests = select_by_name(tests, matching)
     if not tests:
         raise UsageError(
             f"{folder}: has no kernel unit tests",

@@ -21,6 +21,7 @@ from opkit.cli.options import (
     jobs_option,
 )
 from opkit.errors import UsageError
+from opkit.selection import select_by_name
 
 if TYPE_CHECKING:
     from opkit.compat import OperatorScan, Outcome, Sample, ScanReport, Verdict, Want
@@ -247,9 +248,8 @@ def _mutate(samples: Sequence[Sample], how: _How, scratch: Path, console: Consol
 
 
 def _chosen(samples: tuple[Sample, ...], expression: str) -> tuple[Sample, ...]:
-    from opkit.compat import select_samples
 
-    chosen = select_samples(samples, expression)
+    chosen = select_by_name(samples, expression)
     if not chosen:
         raise UsageError(
             f'no sample matches -k "{expression}"', help=f"names look like {samples[0].name}"

@@ -9,7 +9,6 @@ from opkit.compat.operator_scan import OperatorScan, scan_operators
 from opkit.compat.outcome import Outcome, Verdict, says_fail, says_pass
 from opkit.compat.run import Machine, Task, plan, try_task
 from opkit.compat.scan import KernelNames, ScanReport, Want, find_kernels, names_used, scan, wants
-from opkit.compat.select import select_samples
 from opkit.compat.unit_tests import (
     UnitTest,
     UnitTestOutcome,
@@ -45,7 +44,6 @@ __all__ = [
     "says_pass",
     "scan",
     "scan_operators",
-    "select_samples",
     "try_task",
     "try_unit_test",
     "wants",

@@ -246,7 +246,7 @@ def _wrong(
     judged = compare(actual, golden, dtype=dtype.name, standard=standard, second=second)
     if judged.passed or judged.worst is None:
         return np.zeros(wide.shape, np.bool_), None
-    limit = _limit(standard, dtype)
+    limit = standard.element_limit(dtype)
     with np.errstate(all="ignore"):
         error = np.abs(wide - wanted) / (np.abs(wanted) + 1e-7)
     unlike = np.isnan(wide) != np.isnan(wanted)
@@ -259,15 +259,6 @@ def _wrong(
         worst = int(np.ravel_multi_index(place, golden.shape)) if golden.shape else 0
     off[worst] = True
     return off, worst
-
-
-def _limit(standard: Standard, dtype: DType) -> float:
-    numbers = standard.numbers_for(dtype)
-    if "T" in numbers:
-        return 10 * numbers["T"]
-    if "rtol" in numbers:
-        return numbers["rtol"]
-    return float(2.0 ** -numbers["fraction"])
 
 
 def _precision(

@@ -71,7 +71,6 @@ if TYPE_CHECKING:
         run_case,
         run_cases,
     )
-    from opkit.testing.selection import select_cases
     from opkit.testing.settings import operator_standards, standard_for
     from opkit.testing.standards import STANDARDS, Standard, double_level, find_standard
     from opkit.testing.values import DISTRIBUTIONS, EDGES, Source
@@ -160,7 +159,6 @@ __all__ = [
     "run_cases",
     "run_on",
     "save_case",
-    "select_cases",
     "shape_rules",
     "standard_for",
     "tensors_of",
@@ -236,7 +234,6 @@ __getattr__ = lazy_names(
             "run_case",
             "run_cases",
         ),
-        "selection": ("select_cases",),
         "settings": ("operator_standards", "standard_for"),
         "standards": ("STANDARDS", "Standard", "double_level", "find_standard"),
         "values": ("DISTRIBUTIONS", "EDGES", "Source"),

@@ -152,7 +152,7 @@ def explain_case(
                     judged(narrow(single.wide[number], dtype)),
                     judged(narrow(double.wide[number], dtype)),
                 ),
-                _element_limit(standard, dtype.name, reference),
+                standard.element_limit(dtype),
             )
         )
     return tuple(found)
@@ -258,17 +258,6 @@ class WideRuns:
                     index = np.unravel_index(offset // array.itemsize, array.shape)
                     return f"{name}[{', '.join(str(int(n)) for n in index)}]"
         return "global memory" if address else ""
-
-
-def _element_limit(standard: Standard, dtype: str, reference: Reference) -> float:
-    """Return the relative error that a standard allows an element, or one ulp where it has none."""
-    row = next(d for d in reference.case.dtypes if d.name == dtype)
-    numbers = standard.numbers_for(row)
-    if "T" in numbers:
-        return 10 * numbers["T"]
-    if "rtol" in numbers:
-        return numbers["rtol"]
-    return float(2.0 ** -numbers["fraction"])
 
 
 def _explain_output(

@@ -105,7 +105,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test that asks for `opkit_case` one run for each case of its project."""
     if "opkit_case" not in metafunc.fixturenames:
         return
-    from opkit.testing import load_golden, operator_standards, project_cases, select_cases
+    from opkit.selection import select_by_name
+    from opkit.testing import load_golden, operator_standards, project_cases
     from opkit.toolchain import load_project
 
     marker = metafunc.definition.get_closest_marker("opkit_cases")
@@ -117,7 +118,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     seed = int(metafunc.config.getoption("--opkit-seed"))
     cases = project_cases(project, golden=golden, seed=seed, **chosen)
     if select is not None:
-        cases = select_cases(cases, select)
+        cases = select_by_name(cases, select)
     asked = metafunc.config.getoption("--opkit-standard")
     standards = operator_standards(project.root, project.operators, standard=asked)
     values = [ProjectCase(project, golden, case, standards[case.kernel]) for case in cases]

@@ -68,6 +68,17 @@ class Standard:
             )
         return {**format_numbers(dtype.name), **self.numbers[dtype.name]}
 
+    def element_limit(self, dtype: DType) -> float:
+        """Return the relative error that is allowed for one element; one ulp where none is.
+
+        Raises:
+            UsageError: the standard's document gives no numbers for the data type.
+        """
+        numbers = self.numbers_for(dtype)
+        if "T" in numbers:
+            return 10 * numbers["T"]
+        return numbers["rtol"] if "rtol" in numbers else float(2.0 ** -numbers["fraction"])
+
     def with_numbers(self, changes: Mapping[str, Numbers]) -> Standard:
         """Return the standard with some numbers replaced, by data type.
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from opkit.compat import find_samples, select_samples
+from opkit.compat import find_samples
 from opkit.errors import UsageError
+from opkit.selection import select_by_name
 
 
 def test_projects_and_lone_sources_are_samples(samples: Path) -> None:
@@ -58,14 +59,14 @@ def test_a_project_counts_if_it_uses_asc(tmp_path: Path, text: str, count: int) 
     ],
 )
 def test_expressions_choose_samples(samples: Path, expression: str, names: list[str]) -> None:
-    found = select_samples(find_samples(samples), expression)
+    found = select_by_name(find_samples(samples), expression)
     assert [sample.name for sample in found] == names
 
 
 @pytest.mark.parametrize("expression", ["", "and x", "(x", "x)", "not"])
 def test_an_unreadable_expression_is_refused(samples: Path, expression: str) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
-        select_samples(find_samples(samples), expression)
+        select_by_name(find_samples(samples), expression)
 
 
 def test_what_may_not_be_read_is_tried_and_told(

@@ -12,11 +12,11 @@ import pytest
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 from opkit.schema import AttrSpec, OpSpec, parse
+from opkit.selection import select_by_name
 from opkit.testing import (
     bfloat16_to_float32,
     default_cases,
     make_inputs,
-    select_cases,
     usual_shape,
     works_by_row,
 )
@@ -55,7 +55,7 @@ def test_inputs_are_the_same_bits_for_the_same_seed_and_others_for_another(scale
 
 def test_a_case_does_not_depend_on_the_cases_beside_it(scale: OpSpec) -> None:
     cases = default_cases(scale)
-    (alone,) = select_cases(cases, "scale-float32-7919-normal")
+    (alone,) = select_by_name(cases, "scale-float32-7919-normal")
     together = {case.name: make_inputs(case)[0] for case in cases}
     assert np.array_equal(make_inputs(alone)[0], together[alone.name])
 
@@ -124,7 +124,7 @@ def test_a_dynamic_input_is_a_list_of_tensors(scale: OpSpec) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
 def test_edge_cases_hold_zeros_extremes_infinities_and_nan(scale: OpSpec, dtype: str) -> None:
-    cases = select_cases(default_cases(scale, edge_values=True), f"scale-{dtype} and edge")
+    cases = select_by_name(default_cases(scale, edge_values=True), f"scale-{dtype} and edge")
     (case,) = cases
     (x,) = make_inputs(case)
     wide = bfloat16_to_float32(x) if dtype == "bfloat16" else x
@@ -145,7 +145,7 @@ def test_products_of_two_whole_numbers_fit_eight_bits(scale: OpSpec, name: str) 
     inputs = (dataclasses.replace(scale.inputs[0], dtypes=(dtype,)),)
     outputs = (dataclasses.replace(scale.outputs[0], dtypes=(dtype,)),)
     spec = dataclasses.replace(scale, inputs=inputs, outputs=outputs)
-    (case,) = select_cases(default_cases(spec), "7919")
+    (case,) = select_by_name(default_cases(spec), "7919")
     (x,) = make_inputs(case)
     assert x.dtype == name
     assert int(np.abs(x.astype(np.int64)).max()) ** 2 < 128
@@ -163,14 +163,14 @@ def test_products_of_two_whole_numbers_fit_eight_bits(scale: OpSpec, name: str) 
     ],
 )
 def test_k_chooses_by_parts_of_the_name(scale: OpSpec, expression: str, chosen: set[str]) -> None:
-    cases = select_cases(default_cases(scale), expression)
+    cases = select_by_name(default_cases(scale), expression)
     assert {case.dtypes[0].name for case in cases} == chosen
 
 
 @pytest.mark.parametrize("expression", ["", "and", "a or", "(a", "a)", "not", "a b"])
 def test_a_broken_k_is_a_usage_error(scale: OpSpec, expression: str) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
-        select_cases(default_cases(scale), expression)
+        select_by_name(default_cases(scale), expression)
 
 
 def shaped(shape: object) -> OpSpec:

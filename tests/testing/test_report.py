@@ -12,6 +12,7 @@ import pytest
 
 from opkit.cli.console import to_json
 from opkit.schema import OpSpec
+from opkit.selection import select_by_name
 from opkit.testing import (
     CASE_COLUMNS,
     CaseResult,
@@ -24,14 +25,13 @@ from opkit.testing import (
     failure_text,
     junit_xml,
     report_object,
-    select_cases,
 )
 
 
 @pytest.fixture
 def report(scale: OpSpec) -> PrecisionReport:
     """A pass, a miss, a fault and a case without a reference."""
-    cases = select_cases(default_cases(scale, seed=7), "2x3x17 or float32-1-normal")
+    cases = select_by_name(default_cases(scale, seed=7), "2x3x17 or float32-1-normal")
     good = compare(np.ones(3, dtype=np.float32), np.ones(3))
     bad = compare(np.array([1, np.nan, 3], dtype=np.float32), np.array([1.0, 2.0, 2.0]))
     endings = (

@@ -11,6 +11,7 @@ import pytest
 
 from opkit.errors import KernelFault, OpkitError, UsageError
 from opkit.schema import OpSpec
+from opkit.selection import select_by_name
 from opkit.testing import (
     PrecisionReport,
     Verdict,
@@ -18,7 +19,6 @@ from opkit.testing import (
     load_golden,
     project_cases,
     run_cases,
-    select_cases,
     to_bfloat16,
 )
 
@@ -48,7 +48,7 @@ def run(
     ) -> PrecisionReport:
         project = make_project(scale)
         reference = load_golden(write_golden(golden))
-        cases = select_cases(project_cases(project, golden=reference), only)
+        cases = select_by_name(project_cases(project, golden=reference), only)
         library = fake_library(kernel)
         return run_cases(project, cases, library=library, golden=reference, **options)
 
@@ -91,7 +91,7 @@ def test_the_kernel_gets_its_op_type_attributes_and_input_dtypes(
     scale: OpSpec, make_project: Callable[..., Any], fake_library: Callable[..., Any]
 ) -> None:
     project, library = make_project(scale), fake_library(doubled)
-    cases = select_cases(project_cases(project, golden=None), "bfloat16-7919")
+    cases = select_by_name(project_cases(project, golden=None), "bfloat16-7919")
     run_cases(project, cases, library=library, golden=None)
     assert library.calls == [("Scale", {"factor": 2.0}, ["bfloat16"])]
 
