@@ -38,12 +38,17 @@ double CoreReplay::moving_cycles(const Record& record, const CopyRecord& shape, 
   const uint64_t touched = traffic.hit_bytes + traffic.hbm_read_bytes;
   const double share = touched == 0 ? 0 : static_cast<double>(traffic.hit_bytes) / static_cast<double>(touched);
   const bool is_slow = !lifted_.is(Limit::Alignment) && !is_aligned(costs_, shape);
-  const double hit_rate = costs_.l2_hit_bytes_per_cycle[static_cast<uint32_t>(record_.kind)];
-  const bool is_split_block = is_slow && is_read && shape.reorders && granule(shape) < costs_.bank_bytes;
-  const double slow = is_split_block ? costs_.nd_to_nz_unaligned_rate : is_slow ? law.unaligned_rate : 1;
+  const auto kind = static_cast<uint32_t>(record_.kind);
+  const double rate = is_read ? costs_.hbm_read_bytes_per_cycle[kind] : law.bytes_per_cycle;
   const double shortest = lifted_.is(Limit::Bursts) ? 0 : law.burst_cycles;
-  double burst = (1 - share) * std::max(bytes / (law.bytes_per_cycle * slow), shortest);
-  if (share > 0) burst += share * std::max(bytes / ((is_split_block ? slow : 1) * hit_rate), shortest);
+  double burst = (1 - share) * std::max(bytes / (rate * (is_slow ? law.unaligned_rate : 1)), shortest);
+  if (share > 0) burst += share * std::max(bytes / costs_.l2_hit_bytes_per_cycle[kind], shortest);
+  // Rows that begin anywhere among the units of global memory are put together again one after the other, wherever
+  // they come from; parts of rows that have a pitch of whole units are not.
+  const bool has_odd_pitch = shape.burst_count > 1 && shape.stride % costs_.alignment_bytes != 0;
+  if (is_slow && is_read && shape.reorders && (has_odd_pitch || granule(shape) < costs_.bank_bytes)) {
+    burst = std::max(burst, bytes / costs_.nd_to_nz_unaligned_bytes_per_cycle);
+  }
   const double calls = lifted_.is(Limit::CopyStartup) ? 0 : lifted_.is(Limit::SmallTiles) ? 0.5 : 1;
   double cycles = std::max(burst * shape.burst_count, static_cast<double>(shape.core_cycles));
   if (is_read) cycles *= base_block_share();

@@ -247,10 +247,12 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.bank_groups = chip.count("memory.ub_bank_groups", kMostBankGroups);
   costs.bank_bytes = chip.count("memory.ub_bank_bytes", kMostBankBytes);
   costs.mte2 = read_copy(chip, "timing.mte2.");
+  costs.hbm_read_bytes_per_cycle[0] = chip.number("timing.mte2.aic_bytes_per_cycle");
+  costs.hbm_read_bytes_per_cycle[1] = costs.mte2.bytes_per_cycle;
   costs.l2_hit_bytes_per_cycle[0] = chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle");
   costs.l2_hit_bytes_per_cycle[1] = chip.number("timing.mte2.l2_hit_aiv_bytes_per_cycle");
   costs.posted_bytes = chip.number("timing.mte3.posted_bytes");
-  costs.nd_to_nz_unaligned_rate = chip.number("timing.mte2.nd_to_nz_unaligned_rate");
+  costs.nd_to_nz_unaligned_bytes_per_cycle = chip.number("timing.mte2.nd_to_nz_unaligned_bytes_per_cycle");
   costs.same_address_cycles = chip.number("timing.l2.same_address_cycles");
   costs.same_address_others = static_cast<uint32_t>(chip.number("timing.l2.same_address_others"));
   costs.l2_hit_startup = chip.number("timing.mte2.l2_hit_startup_cycles");

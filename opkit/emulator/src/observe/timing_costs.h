@@ -14,7 +14,7 @@ struct CopyCosts {
   double startup_cycles = 0;
   double instruction_cycles = 0;
   double burst_cycles = 0;
-  double bytes_per_cycle = 0;  ///< L2 miss, or a write
+  double bytes_per_cycle = 0;  ///< of a write; what reads do is by SubCore
   double unaligned_rate = 1;   ///< rate when the GM address is not a multiple of alignment_bytes
 };
 
@@ -32,14 +32,15 @@ struct TimingCosts {
   uint32_t bank_bytes = 0;
   CopyCosts mte2;
   CopyCosts mte3;
-  CopyCosts fixpipe;                      ///< L0C to GM: bytes_per_cycle is the most for any type
-  double fixpipe_elements_per_cycle = 0;  ///< L0C to GM
-  double l2_hit_bytes_per_cycle[2] = {};  ///< reads, by SubCore
-  double posted_bytes = 0;                ///< of a write, what goes out at its own rate however busy the others are
-  double nd_to_nz_unaligned_rate = 1;     ///< of the rate, where a copy reorders rows that begin off a data block
-  double same_address_cycles = 0;         ///< of a line of L2, for each other core that reads it in step
-  uint32_t same_address_others = 0;       ///< that wait for each other at the most, where L2 serves them
-  double l2_hit_startup = 0;              ///< latency of a read that L2 serves alone
+  CopyCosts fixpipe;                        ///< L0C to GM: bytes_per_cycle is the most for any type
+  double fixpipe_elements_per_cycle = 0;    ///< L0C to GM
+  double hbm_read_bytes_per_cycle[2] = {};  ///< of one core, by SubCore
+  double l2_hit_bytes_per_cycle[2] = {};    ///< reads, by SubCore
+  double posted_bytes = 0;                  ///< of a write, what goes out at its own rate however busy the others are
+  double nd_to_nz_unaligned_bytes_per_cycle = 0;  ///< where a copy reorders rows off the alignment of global memory
+  double same_address_cycles = 0;                 ///< of a line of L2, for each other core that reads it in step
+  uint32_t same_address_others = 0;               ///< that wait for each other at the most, where L2 serves them
+  double l2_hit_startup = 0;                      ///< latency of a read that L2 serves alone
   double local_copy_bytes_per_cycle = 0;
   double local_copy_startup = 0;
   LocalCosts load_l0a;
