@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .program_file import load_program, tensor_spec
     from .pto import tile_program
     from .reference import random_arrays, run_graph, to_storage
-    from .rewrite import expand, simplify
+    from .rewrite import expand, round_each, simplify
     from .rounds import join_rounds
     from .stages import Stages, compile_stages, prepare
     from .table import Operator
@@ -113,6 +113,7 @@ __all__ = [
     "prepare",
     "random_arrays",
     "read_choices",
+    "round_each",
     "run_graph",
     "shapes_at",
     "shares_of_kernel",
@@ -172,7 +173,7 @@ __getattr__ = lazy_names(
         "program_file": ("load_program", "tensor_spec"),
         "pto": ("tile_program",),
         "reference": ("random_arrays", "run_graph", "to_storage"),
-        "rewrite": ("expand", "simplify"),
+        "rewrite": ("expand", "round_each", "simplify"),
         "rounds": ("join_rounds",),
         "limits": ("SizeLimit", "index_limits", "size_limits"),
         "stages": ("Stages", "compile_stages", "prepare"),

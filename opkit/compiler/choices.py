@@ -37,6 +37,9 @@ class Choices:
     """Blocks across that cores work on at the same time."""
     depth: int = 0
     """Of products that a Matmul object computes: base blocks of K that one copy brings to L1."""
+    fast_math: bool = False
+    """Leave out roundings to 16 bits that the program states: casts to such a type and back, and
+    products of such a type that a cast widens."""
 
 
 OWN_CHOICES = Choices()

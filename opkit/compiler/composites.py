@@ -216,8 +216,7 @@ def _pow(base: Value, exponent: Value) -> Value:
     odd = half.apply("floor").apply("not_equal", half)
     whole = exponent.apply("floor").apply("equal", exponent)
     negative = odd.apply("where", -value, value)
-    nan = (whole.apply("where", 0.0, 1.0)) * float("nan")
-    negative = whole.apply("where", negative, nan)
+    negative = whole.apply("where", negative, value * float("nan"))
     value = base.apply("less", 0.0).apply("where", negative, value)
     return exponent.apply("equal", 0.0).apply("where", 1.0, value)
 

@@ -10,6 +10,7 @@ from .dimensions import Shape, is_one, same
 from .graph import Graph, GraphError, Node
 from .operators import OPERATORS
 from .rewrite import Rebuilder
+from .rounding import HALVES
 from .scans import count_up
 from .table import is_floating, normal_axes
 from .value import Value
@@ -52,7 +53,8 @@ def gradient(
     work = _Reverse(graph, builder)
     work.forward()
     for name, seed in seeds:
-        work.add(name, seed)
+        # Gradients are added up in float32, and rounded once, at the end.
+        work.add(name, _single(seed))
     work.constants = {work.values[name].tensor.name for name in constants}
     work.backward()
     for name in names:
@@ -88,6 +90,7 @@ class _Reverse(Rebuilder):
         self.accumulate(self.values[name].tensor.name, value)
 
     def accumulate(self, name: str, value: Value) -> None:
+        value = _single(value)
         known = self.adjoints.get(name)
         self.adjoints[name] = value if known is None else known + value
 
@@ -266,6 +269,10 @@ def _kept(node: Node, source: Value, value: Value) -> Value:
     axes = normal_axes(node.settings["axis"], source.ndim)
     shape = tuple(1 if at in axes else e for at, e in enumerate(source.shape))
     return value.reshape(*shape)
+
+
+def _single(value: Value) -> Value:
+    return value.astype("float32") if value.dtype in HALVES else value
 
 
 def _shaped(value: Value, shape: Shape) -> Value:

@@ -23,6 +23,7 @@ from .equal_forms import in_equal_form, shifts_of
 from .graph import Attribute, Graph, GraphError, Location
 from .operators import OPERATORS
 from .rewrite import Rebuilder
+from .rounding import HALVES
 from .settings import checked_settings
 from .value import Value
 
@@ -108,7 +109,7 @@ def formula_graph(
 
 
 def _single(value: Any) -> Any:
-    is_half = isinstance(value, Value) and value.dtype in ("float16", "bfloat16")
+    is_half = isinstance(value, Value) and value.dtype in HALVES
     return value.astype("float32") if is_half else value
 
 
@@ -358,6 +359,8 @@ class _Reader:
             given["keepdims"] = True
         # Halves hold what is stored: what is computed of them is float32 until an output's end.
         operands = [part.value for part in parts]
+        if name == "matmul" and "dtype" not in given and len(_floats(operands)) == 1:
+            given |= {"dtype": "float32"} if _floats(operands) <= set(HALVES) else {}
         if name in _PROMOTING:
             operands = _widened(operands)
         elif row.kind in _COMPUTED or len(_floats(operands)) > 1:

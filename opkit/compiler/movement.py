@@ -21,6 +21,7 @@ from .dimensions import (
     shape_text,
 )
 from .graph import Tensor
+from .rounding import HALVES
 from .table import REQUIRED, Operator, Settings, as_first, as_promoted, is_floating
 from .value import Value
 
@@ -240,11 +241,12 @@ def _grad_product(
     dtype: str | None,
 ) -> Sequence[Value | None]:
     if grad.dtype != a.dtype:
-        # The cube multiplies matrices of one type.
-        grad = grad.astype(a.dtype)
+        # The cube multiplies matrices of one type: that of the result, whose gradient this is.
+        a, b, grad = (each.astype(y.dtype) for each in (a, b, grad))
+    sums = "float32" if a.dtype in HALVES else None
 
     def dot(p: Value, q: Value, tp: bool, tq: bool) -> Value:
-        return p.apply("matmul", q, transpose_a=tp, transpose_b=tq)
+        return p.apply("matmul", q, transpose_a=tp, transpose_b=tq, dtype=sums)
 
     for_a = dot(b, grad, transpose_b, True) if transpose_a else dot(grad, b, False, not transpose_b)
     outer = grad.shape[:-2]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .graph import Tensor
+from .rounding import HALVES, rounded_to
 from .table import (
     REQUIRED,
     Operator,
@@ -46,12 +47,15 @@ def _cast_dtype(_: Sequence[Tensor], settings: Settings) -> str:
 
 
 def _cast(x: Any, dtype: str) -> Any:
-    # The reference computes in float64: only whole numbers and truth change a value.
-    x = np.asarray(x)
+    # The reference computes in float64, which stands for float32: what a narrower type does not
+    # hold is rounded to it.
+    x = np.asanyarray(x)
     if dtype == "bool":
         return x != 0
     if is_floating(dtype):
-        return x.astype(np.float64)
+        if dtype == "float32" and x.dtype.kind in "iu" and x.dtype.itemsize >= 4:
+            x = x.astype(np.float32)
+        return rounded_to(x, dtype) if dtype in HALVES else x.astype(np.float64)
     if x.dtype.kind in "iub":
         return x.astype(dtype)
     limits = np.iinfo(dtype)
@@ -226,9 +230,7 @@ ROWS = (
         _cast_dtype,
         _cast,
         vector="Cast",
-        gradient=lambda g, x, y, dtype: (
-            g.apply("cast", dtype=x.dtype) if is_floating(x.dtype) else None,
-        ),
+        gradient=lambda g, x, y, dtype: (g if is_floating(x.dtype) else None,),
         pto="cvt",
         aten="_to_copy",
         parameters={"dtype": REQUIRED},

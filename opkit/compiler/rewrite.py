@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .builder import GraphBuilder
 from .dimensions import is_one
 from .graph import Graph, Node, Tensor
 from .operators import OPERATORS
+from .rounding import HALVES, holds_all, is_rounded
 from .table import is_floating, normal_axes, wrapped
 from .value import Value
 from .whole_numbers import reduce_whole
 
-__all__ = ["Rebuilder", "expand", "simplify"]
+__all__ = ["Rebuilder", "expand", "round_each", "simplify"]
 
 # What one multiplication multiplies by without overflow or loss of digits.
 _SMALLEST, _LARGEST = 2.0**-125, 2.0**127
@@ -157,10 +159,36 @@ def _runs(axes: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(run) for run in reversed(runs)]
 
 
-def simplify(graph: Graph) -> Graph:
-    """Return a graph of fewer and cheaper nodes with the same values, up to rounding."""
+def round_each(graph: Graph) -> Graph:
+    """Return the graph in which every operator reads 16 bits as NumPy does: what was computed in
+    such a type is rounded to it first."""
+    work = Rebuilder(graph)
+
+    def rule(node: Node, inputs: Sequence[Value]) -> Value | None:
+        if OPERATORS[node.operator].kind not in ("elementwise", "reduction", "scan"):
+            return None
+        halves = [
+            v.dtype in HALVES and not is_rounded(n, graph.producers)
+            for n, v in zip(node.inputs, inputs, strict=True)
+        ]
+        if node.operator == "cast" or not any(halves):
+            return None
+        given = [v.astype(v.dtype) if half else v for v, half in zip(inputs, halves, strict=True)]
+        return work.builder.apply(node.operator, *given, **dict(node.attributes))
+
+    return work.rebuilt(rule)
+
+
+def simplify(graph: Graph, *, fast_math: bool = False) -> Graph:
+    """Return a graph of fewer and cheaper nodes with the same values, up to rounding in float32.
+
+    Args:
+        graph: the program.
+        fast_math: casts to 16 bits and back need not round, nor do products of 16 bits that a cast
+            widens.
+    """
     for _ in range(8):
-        work = _Simplifier(graph)
+        work = _Simplifier(graph, fast_math)
         result = work.run()
         if result == graph:
             return result
@@ -169,6 +197,10 @@ def simplify(graph: Graph) -> Graph:
 
 
 class _Simplifier(Rebuilder):
+    def __init__(self, graph: Graph, fast_math: bool) -> None:
+        super().__init__(graph)
+        self.fast_math = fast_math
+
     def run(self) -> Graph:
         for node in self.graph.nodes:
             with self.builder.at(node.location):
@@ -225,13 +257,9 @@ class _Simplifier(Rebuilder):
             return None
         import numpy as np
 
-        if node.operator == "cast":
-            (given,) = numbers
-            value: Any = bool(given) if node.output.dtype == "bool" else given
-        else:
-            arrays = [np.asarray(number) for number in numbers]
-            with np.errstate(all="ignore"):
-                value = row.reference(*arrays, **dict(node.attributes)).item()
+        arrays = [np.asarray(number) for number in numbers]
+        with np.errstate(all="ignore"):
+            value: Any = row.reference(*arrays, **dict(node.attributes)).item()
         if is_floating(node.output.dtype):
             value = float(value)
         elif node.output.dtype != "bool":
@@ -336,19 +364,48 @@ def _neg(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value:
 
 def _cast(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
     (x,) = inputs
-    if x.dtype == node.output.dtype:
+    wanted = node.output.dtype
+    known = work.builder_nodes
+    if x.dtype in HALVES and not work.fast_math and not is_rounded(x.tensor.name, known):
+        # Kernels compute with 16 bits as float32: a cast reads what the type holds.
+        return None if x.dtype == wanted else x.astype(x.dtype).astype(wanted)
+    if x.dtype == wanted:
         return x
-    if not is_floating(node.output.dtype) or not is_floating(x.dtype):
+    if not is_floating(wanted) or not is_floating(x.dtype):
         return None
     inner = work.node_of(x)
     if inner is not None and inner.operator == "cast":
-        return work_value(work, inner.inputs[0]).astype(node.output.dtype)
-    sums = _sums(work, x)
-    return None if sums is None else sums.astype(node.output.dtype)
+        source = work_value(work, inner.inputs[0])
+        is_exact = source.dtype not in HALVES or is_rounded(source.tensor.name, known)
+        if work.fast_math or (is_exact and holds_all(x.dtype, source.dtype)):
+            return source.astype(wanted)
+    if work.fast_math and (sums := _sums(work, x)) is not None:
+        return sums.astype(wanted)
+    return _rounded_product(work, node, x) if wanted in HALVES else None
 
 
 _MOVING = ("reshape", "transpose", "slice", "broadcast_to")
 """Operators of one tensor whose results are elements of it."""
+
+
+def _rounded_product(work: _Simplifier, node: Node, x: Value) -> Value | None:
+    """Return the rounded sums of a product of 16 bits, or a part of them, as the cube rounds them
+    where nothing else reads them."""
+    inner = work.node_of(x)
+    if inner is None or not work.is_once(node, 0):
+        return None
+    if inner.operator in _MOVING:
+        source = work_value(work, inner.inputs[0])
+        known = work.graph.producers.get(node.inputs[0])
+        if known is None or known.operator != inner.operator:
+            return None
+        product = _rounded_product(work, replace(node, inputs=known.inputs), source)
+        return None if product is None else product.apply(inner.operator, **dict(inner.attributes))
+    operands = [work_value(work, name) for name in inner.inputs]
+    if inner.operator != "matmul" or any(each.dtype != node.output.dtype for each in operands):
+        return None
+    settings = {**inner.settings, "dtype": node.output.dtype}
+    return operands[0].apply("matmul", operands[1], **settings)
 
 
 def _sums(work: _Simplifier, x: Value) -> Value | None:
@@ -410,7 +467,7 @@ def _matmul(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | N
             flags[flag] = not flags[flag]
             changed = True
     dtype: Any = node.settings["dtype"]
-    if _is_cast_behind(work.graph, node.output):
+    if work.fast_math and _is_cast_behind(work.graph, node.output):
         # The cube adds up in float32: a cast of the result takes the sums, not what rounds them.
         dtype, changed = "float32", True
     return work.builder.apply("matmul", *operands, **flags, dtype=dtype) if changed else None

@@ -95,8 +95,9 @@ def compile_stages(
         GraphError: it cannot be compiled, or not for this chip; at the user's line.
     """
     whole = graph if hosted else recognise_attention(graph)
-    simple = absorb_transposes(simplify(expand(whole, fractions_only=True)))
     chosen = choices or OWN_CHOICES
+    expanded = expand(whole, fractions_only=True)
+    simple = absorb_transposes(simplify(expanded, fast_math=chosen.fast_math))
     is_apart = chosen.fusion == "none"
     fused = fuse(simple, apart=is_apart)
     fused = fused if is_apart or hosted else fuse_prologues(fused)

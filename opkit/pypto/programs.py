@@ -258,7 +258,8 @@ def _compile(program: Program) -> None:
         reason = _too_long(each)
         if not reason:
             try:
-                program.compiled = compiler.compile(each, chip=chip, choices=choices)
+                rounded = compiler.round_each(each)
+                program.compiled = compiler.compile(rounded, chip=chip, choices=choices)
             except GraphError as err:
                 reason = str(err)
             else:
@@ -281,7 +282,7 @@ def _run(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
         except GraphError as err:
             # The compiler has no kernel for some operator: said by Program.reason, never silently.
             program.compiled, program.reason = None, str(err)
-    values = compiler.run_graph(graph, given)
+    values = compiler.run_graph(compiler.round_each(graph), given)
     return {
         name: compiler.to_storage(values[tensor], graph.tensors[tensor].dtype)
         for name, tensor in graph.outputs

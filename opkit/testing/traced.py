@@ -48,7 +48,7 @@ _active: list[Tracer] = []
 # Of the ufuncs: what keeps rational values rational, what adds, what decides.
 _RATIONAL = {
     *(np.add, np.subtract, np.multiply, np.divide, np.negative, np.positive, np.square),
-    *(np.absolute, np.maximum, np.minimum, np.fmax, np.fmin, np.reciprocal, np.matmul),
+    *(np.absolute, np.maximum, np.minimum, np.fmax, np.fmin, np.reciprocal, np.matmul, np.ldexp),
 }
 _SUMS = {np.add, np.subtract}
 _SELECTIONS = {np.maximum, np.minimum, np.fmax, np.fmin}
@@ -246,8 +246,8 @@ def _result_role(ufunc: np.ufunc, operands: list[Any], roles: list[Role]) -> Rol
     if ufunc is np.power and _is_whole(operands[-1]):
         return max(Role.RATIONAL, *roles)
     if ufunc in _RATIONAL or ufunc in _DECISIONS:
-        # Of an input alone, the sign and the size are still as exact as it is.
-        exact = ufunc in (np.negative, np.absolute, np.positive)
+        # Of an input alone, the sign, the size and the digits are still as exact as it is.
+        exact = ufunc in (np.negative, np.absolute, np.positive, np.ldexp)
         return roles[0] if exact else max(Role.RATIONAL, *roles)
     return Role.OTHER
 

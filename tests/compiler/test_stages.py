@@ -12,6 +12,7 @@ import pytest
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
 from opkit.compiler.fuzzing import random_graph
+from opkit.compiler.reference import from_storage, to_storage
 from opkit.compiler.vector import Plan, SlotError, run_plan, run_steps
 from opkit.compiler.vector.plan import Place
 from opkit.compiler.verification import difference
@@ -22,12 +23,15 @@ def differences(graph: oc.Graph, seed: int) -> dict[str, float]:
     program = oc.compile(graph)
     names = [tensor.name for tensor in graph.inputs]
     arrays = dict(zip(names, oc.random_arrays(graph, {}, seed), strict=True))
-    values = oc.run_graph(program.lowered.graph, arrays)
+    graph = program.lowered.graph
+    values = oc.run_graph(graph, arrays)
     scalars = program.scalars({}, {})
     found: dict[str, float] = {}
     for group in program.lowered.groups:
         for stage, results in program.stage_results(group, values, scalars, {}):
-            errors = [difference(value, values[name]) for name, value in results.items()]
+            stored = {n: to_storage(values[n], graph.tensors[n].dtype) for n in results}
+            wanted = {n: from_storage(v, graph.tensors[n].dtype) for n, v in stored.items()}
+            errors = [difference(value, wanted[name]) for name, value in results.items()]
             found[stage] = max(errors)
     return found
 

@@ -1,4 +1,5 @@
-"""Products of halves whose float32 sums are asked for: rounded by nothing, on every target."""
+"""Products of halves whose float32 sums are asked for, rounded by nothing, on every target; and of
+which a cast reads the halves."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ def _exact(name: str, graph: oc.Graph, arrays: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_product_as_float32_is_its_sums(name: str, dtype: str, target: Any) -> None:
+def test_a_product_that_is_asked_for_as_float32_is_its_sums(dtype: str, target: Any) -> None:
+    name = "asked for"
     graph = _graph(name, dtype)
     arrays = dict(zip("ab", random_arrays(graph, {}), strict=True))
     exact = _exact(name, graph, arrays)
@@ -62,20 +63,41 @@ def test_a_product_as_float32_is_its_sums(name: str, dtype: str, target: Any) ->
     first = graph.outputs[0][0]
     assert results[first].dtype == np.float32
     np.testing.assert_allclose(results[first], exact, rtol=0, atol=TOLERANCE)
-    for other, tensor in graph.outputs[1:]:
-        kept = graph.tensors[tensor].dtype
-        # A unit in the last place: Triton's interpreter rounds bfloat16 towards zero.
-        step = 2.0**-7 if kept == "bfloat16" else 2.0**-10
-        values = from_storage(results[other], kept)
-        np.testing.assert_allclose(values, exact, rtol=step, atol=TOLERANCE)
+
+
+# A cast used to take the sums in place of the halves that the text has.
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "asked for"])
+def test_a_cast_reads_a_product_as_its_type_holds_it(name: str, dtype: str, target: Any) -> None:
+    graph = _graph(name, dtype)
+    arrays = dict(zip("ab", random_arrays(graph, {}), strict=True))
+    rounded = from_storage(to_storage(_exact(name, graph, arrays), dtype), dtype)
+    results = oc.compile(graph, target=target).run(arrays, {})
+    for output, tensor in graph.outputs:
+        values = from_storage(results[output], graph.tensors[tensor].dtype)
+        # Sums near a tie are rounded the other way; Triton's interpreter rounds bfloat16 to zero.
+        step = 2.0**-7 if dtype == "bfloat16" else 2.0**-10
+        np.testing.assert_allclose(values, rounded, rtol=step, atol=TOLERANCE)
+        is_cut = dtype == "bfloat16" and target == "triton"
+        assert is_cut or (values == rounded).mean() > 0.99
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_fast_math_takes_the_sums_of_a_product(name: str) -> None:
+    graph = _graph(name, "float16")
+    arrays = dict(zip("ab", random_arrays(graph, {}), strict=True))
+    results = oc.compile(graph, choices=oc.Choices(fast_math=True)).run(arrays, {})
+    first = graph.outputs[0][0]
+    np.testing.assert_allclose(results[first], _exact(name, graph, arrays), rtol=0, atol=TOLERANCE)
 
 
 def test_sums_are_kept_where_every_operator_is_a_kernel_of_its_own() -> None:
-    graph = _graph("cast", "float16")
+    graph = _graph("asked for", "float16")
     arrays = dict(zip("ab", random_arrays(graph, {}), strict=True))
     compiled = oc.compile(graph, choices=oc.Choices(fusion="none"))
     (result,) = compiled.run(arrays, {}).values()
-    np.testing.assert_allclose(result, _exact("cast", graph, arrays), rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(result, _exact("asked for", graph, arrays), rtol=0, atol=TOLERANCE)
 
 
 def test_a_product_is_not_any_type_that_one_asks_for() -> None:

@@ -21,6 +21,7 @@ _STORAGE = {
     "uint64": "uint64_t",
 }
 _COMPUTED = {"float16": "float", "bfloat16": "float"}
+_COMPUTED_AS = {dtype: _STORAGE[dtype] for dtype in _COMPUTED}
 _PART = 512
 """Elements of an axis whose sum is float; sums of parts are double."""
 _INFIX = {
@@ -261,6 +262,8 @@ class _Loops(LoopWriter):
             source = self.kind(node.inputs[0])
             if kind == "bool":
                 return f"{values[0]} != 0"
+            if (stored := _COMPUTED_AS.get(node.output.dtype)) is not None:
+                return f"Rounded<{stored}>({values[0]})"
             is_narrowed = source in ("float", "double") and kind not in ("float", "double")
             return f"Narrowed<{kind}>({values[0]})" if is_narrowed else values[0]
         raise GraphError(f"{name} has no C++", location=node.location)

@@ -70,6 +70,15 @@ inline void Store(Half& to, float value)
 template <typename T, typename V>
 inline void Store(T& to, V value) { to = static_cast<T>(value); }
 
+// A value as the type T of 16 bits holds it.
+template <typename T, typename V>
+inline float Rounded(V value)
+{
+    T to;
+    Store(to, static_cast<float>(value));
+    return Load(to);
+}
+
 // What is no number wins, as in NumPy.
 template <typename T>
 inline T Larger(T left, T right) { return left > right || left != left ? left : right; }

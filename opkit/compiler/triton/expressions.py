@@ -13,6 +13,7 @@ import numpy as np
 
 from ..graph import Graph, GraphError, Node
 from ..loops import LoopWriter
+from ..rounding import HALVES
 
 __all__ = ["HELPERS", "KINDS", "TritonWriter", "is_fraction", "literal", "python_number"]
 
@@ -213,6 +214,10 @@ class TritonWriter(LoopWriter):
             return f"tl.where({value} <= {low!r}, {limits.min}, {above}).to(tl.{kind})"
         return f"{value}.to(tl.{kind})"
 
+    def rounded(self, value: str, dtype: str) -> str:
+        """Return a value as a data type of 16 bits holds it; itself for others."""
+        return value if dtype not in HALVES else f"({value}).to(tl.{dtype}).to(tl.float32)"
+
     def expression(self, node: Node, values: Sequence[str]) -> str:
         """Return the text of what one operator computes.
 
@@ -249,7 +254,9 @@ class TritonWriter(LoopWriter):
             "logical_not": lambda: f"{values[0]} == 0",
             "bitwise_not": lambda: f"{values[0]} == 0" if kind == "int1" else f"~{values[0]}",
             "broadcast_to": lambda: values[0],
-            "cast": lambda: self.converted(values[0], sources[0], kind),
+            "cast": lambda: self.rounded(
+                self.converted(values[0], sources[0], kind), node.output.dtype
+            ),
         }
         if name in simple:
             return simple[name]()

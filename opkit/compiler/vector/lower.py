@@ -11,6 +11,7 @@ from ..domain import Domain, Space
 from ..fusion import FusedGraph, Group
 from ..graph import GraphError, Location, Node, Tensor
 from ..operators import OPERATORS
+from ..rounding import HALVES, holds_all
 from ..table import is_floating, limits_of
 from .steps import Derived, Field, Number, Operand, Program, Scalar, Section, Step, Value
 
@@ -449,6 +450,10 @@ class _Lowering:
         source = self.graph.tensors[name]
         own = self.kind_of(source)
         value = self.spread(self.operand(name, own, space), space, own)
+        wanted = node.output.dtype
+        if wanted in HALVES and (source.dtype == wanted or not holds_all(wanted, source.dtype)):
+            # Rounded here: what reads it widens it again.
+            return self.convert(self.convert(value, "float32"), wanted)
         result = self.convert(value, kind)
         if kind != "int32" or own == "mask" or node.output.dtype in ("int32", source.dtype):
             return result

@@ -11,6 +11,7 @@ from opkit.errors import UsageError
 
 from ..dimensions import evaluate
 from ..reference import from_storage
+from ..rounding import HALVES, rounded_to
 from .slots import Place, Plan
 from .steps import Derived, Field, Number, Operand, Program, Scalar, Section, Step, Value
 
@@ -180,13 +181,14 @@ def _numpy(kind: str) -> Any:
 
 
 def _cast(array: Any, step: Step) -> Any:
-    """Return a value in another kind: fractions stay what they are, so that only what rounds to
-    whole numbers changes."""
+    """Return a value in another kind, rounded to it; floats are computed in float64."""
     array, kind = np.asarray(array), step.target.kind
     (source,) = step.sources
     assert isinstance(source, Value)
     if source.kind == kind or ("float" in source.kind and "float" not in kind):
         array = _ROUNDINGS[step.mode](array)
+    if kind in HALVES:
+        return rounded_to(array, kind)
     if "float" in kind:
         return array.astype(np.float64)
     if kind == "bool":
