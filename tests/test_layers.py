@@ -204,7 +204,6 @@ def circles(edges: Mapping[str, Iterable[str]]) -> set[frozenset[str]]:
 CIRCLES = {
     "opkit.scaffold.formula": 10,
     "opkit.service.serving": 2,
-    "opkit.testing.run": 3,
 }
 
 

@@ -97,7 +97,7 @@ def run_checks(
 def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], CheckedCase | _Refused]:
     from opkit import runtime
     from opkit.sanitizer import unwritten_outputs
-    from opkit.testing import is_refusal, make_inputs
+    from opkit.testing import is_refusal, launch_of
 
     runtime.configure(setup.chip)
     library = runtime.open(folders["artifact"])
@@ -105,11 +105,11 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], Check
     refusals: list[OpkitError] = []
 
     def launch(case: Case) -> Sequence[Finding]:
-        inputs = make_inputs(case)
-        dtypes = [row.name for row in case.dtypes[: len(inputs)]]
+        spec, source = operators[case.op]
+        ready = launch_of(case, spec)
 
         def run() -> Sequence[NDArray[Any]]:
-            return library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
+            return ready(library)
 
         def run_poisoned() -> Sequence[NDArray[Any]]:
             runtime.configure(setup.chip, poison=True)
@@ -118,7 +118,6 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], Check
             finally:
                 runtime.configure(setup.chip, poison=False)
 
-        spec, source = operators[case.op]
         try:
             outputs = run()
         except OpkitError as error:

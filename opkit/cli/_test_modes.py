@@ -13,6 +13,7 @@ from opkit.cli.console import Console, Progress
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from opkit.cli._cases import OpenProject
     from opkit.executor import Executor
     from opkit.schema import OpSpec
     from opkit.testing import (
@@ -89,16 +90,47 @@ class Run:
             threads=threads,
         )
 
-    def with_runs_alone(self, report: PrecisionReport) -> PrecisionReport:
-        """Return a report that tells of failing cases whether they pass alone."""
+    def with_reruns(self, report: PrecisionReport, opened: OpenProject) -> PrecisionReport:
+        """Return a report that says of failing cases what runs of them again show."""
         from opkit.executor import LocalExecutor
-        from opkit.testing import cases_work, kept_result, with_runs_alone
+        from opkit.testing import cases_work, kept_result, with_reruns
 
-        def run(case: Case) -> CaseResult:
-            with LocalExecutor(1).open(cases_work(self._setup(1))) as crew:
+        setup = self._setup(_threads(self.executor))
+
+        def alone(case: Case) -> CaseResult:
+            with LocalExecutor(1).open(cases_work(setup)) as crew:
                 return kept_result(case, next(result for _, result in crew.stream([case])))
 
-        return with_runs_alone(report, run)
+        return with_reruns(
+            report,
+            changes=lambda case: self._changes(setup, case, opened),
+            alone=alone if opened.is_tree else None,
+        )
+
+    def _changes(self, setup: Setup, case: Case, opened: OpenProject) -> str:
+        """Return how a case's result changes from run to run, and what the checks say of it."""
+        from opkit.cli._check_cases import run_checks
+        from opkit.executor import Lost
+        from opkit.sanitizer import CheckSettings, finding_text
+        from opkit.testing import CHANGES, repeats_work
+
+        with self.executor.open(repeats_work(setup)) as crew:
+            found = next(result for _, result in crew.stream([case]))
+        if isinstance(found, Lost) or not found.differences:
+            return ""
+        lines = [f"{CHANGES}: {found.differences[0]}"]
+        settings = CheckSettings(("racecheck",))
+        checked, _ = run_checks(
+            opened, (case,), settings, self.timeout_seconds, lambda name: None, others=False
+        )
+        for finding in checked.findings[:1]:
+            lines += ["opkit check names the race:", finding_text(finding, checked.root)]
+        if not checked.findings:
+            lines.append(
+                "opkit check finds no race in it: look for what its host code or kernel keeps from"
+                " one launch to the next, or for atomic sums, whose order is open"
+            )
+        return "\n".join(lines)
 
     def with_other_cases(self, report: PrecisionReport, console: Console) -> PrecisionReport:
         """Return a report with cases in place of those that the operator's host code refuses."""
@@ -303,6 +335,7 @@ def run_determinism(
 
     chip = artifact.chip.name
     library = runtime.open(artifact.folder)
+    specs = {spec.op: spec for spec in project.operators}
 
     def configure(setting: Setting) -> None:
         runtime.configure(chip, poison=True, threads=setting.threads, seed=setting.seed)
@@ -310,7 +343,7 @@ def run_determinism(
     results: list[DeterminismResult] = []
     with console.progress("compare", len(cases)) as bar:
         for case in cases:
-            results.append(check_determinism(case, library, configure))
+            results.append(check_determinism(case, specs[case.op], library, configure))
             bar.advance(case.name)
     if console.json:
         console.emit_json([{"passed": result.passed, **vars(result)} for result in results])

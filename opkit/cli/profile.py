@@ -343,18 +343,18 @@ def _launcher(
     """Return what launches a case, and gives its timelines."""
     from opkit import runtime
     from opkit.profiling import Profile
-    from opkit.testing import make_inputs
+    from opkit.testing import launch_of
 
     artifact = opened.build()
     runtime.configure(opened.chip)
     library = runtime.open(artifact.folder)
+    specs = {spec.op: spec for spec in opened.project.operators}
 
     def launch(case: Case) -> list[Timeline]:
-        inputs = make_inputs(case)
-        dtypes = [row.name for row in case.dtypes[: len(inputs)]]
+        ready = launch_of(case, specs[case.op])
         try:
             with Profile(event_limit=events, lift_limits=True) as session:
-                library.run(case.op, inputs, dict(case.attrs), dtypes=dtypes)
+                ready(library)
         except KernelFault as err:
             if not console.json:
                 raise

@@ -207,8 +207,7 @@ def command(
     report = run.report(cases, console)
     if opened.is_tree and not (expression or names or files or last_failed):
         report = run.with_other_cases(report, console)
-    if opened.is_tree and len(report.results) > 1:
-        report = run.with_runs_alone(report)
+    report = run.with_reruns(report, opened)
     explanations = modes.explain(run, report, console) if explain else {}
     remember_failures(notes, report)
     _write(report, explanations, junit, html, st_report, console)

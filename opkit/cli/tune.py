@@ -261,7 +261,7 @@ def _tune_project(
 def _case(opened: OpenProject, op: str | None, shape: str | None, dtype: str | None) -> Case:
     from opkit import runtime
     from opkit.cli.profile import chosen_operator, chosen_variant, usual_cases
-    from opkit.testing import make_inputs
+    from opkit.testing import launch_of
 
     if shape is not None:
         sizes = parse_shape(shape)
@@ -275,9 +275,9 @@ def _case(opened: OpenProject, op: str | None, shape: str | None, dtype: str | N
     runtime.configure(opened.chip)
     library = runtime.open(opened.build().folder)
 
+    specs = {spec.op: spec for spec in opened.project.operators}
+
     def launch(case: Case) -> None:
-        inputs = make_inputs(case)
-        names = [row.name for row in case.dtypes[: len(inputs)]]
-        library.run(case.op, inputs, dict(case.attrs), dtypes=names)
+        launch_of(case, specs[case.op])(library)
 
     return opened.first_taken(cases, launch, largest_first=True)[0]

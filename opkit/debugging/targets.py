@@ -34,7 +34,7 @@ from opkit.testing import (
     explain_case,
     find_reference,
     is_float,
-    make_inputs,
+    launch_of,
     output_tensors,
     widen,
 )
@@ -74,8 +74,8 @@ def debug_case(
     Raises:
         UsageError: the operator launches nothing, or refuses the case.
     """
-    inputs = make_inputs(case)
-    names = [dtype.name for dtype in case.dtypes[: len(inputs)]]
+    launch_case = launch_of(case, spec)
+    inputs = launch_case.inputs
     outputs: list[NDArray[Any]] = []
     watch = Check(TOOLS) if check else None
     with tempfile.TemporaryDirectory(prefix="opkit-debug-") as folder, ExitStack() as stack:
@@ -86,7 +86,7 @@ def debug_case(
             with ExitStack() as checked:
                 if watch is not None:
                     checked.enter_context(watch)
-                outputs = library.run(case.op, inputs, dict(case.attrs), dtypes=names)
+                outputs = launch_case(library)
         except KernelFault as fault:
             if fault.category == "Interrupted":
                 raise

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from opkit.testing.alone import with_runs_alone
     from opkit.testing.arrays import is_float, narrow, tensors_of, widen, widen_input
     from opkit.testing.assertion import assert_close, assert_outputs
     from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
@@ -37,10 +36,11 @@ if TYPE_CHECKING:
         notes_file,
         remember_failures,
     )
+    from opkit.testing.launching import Library, launch_of
     from opkit.testing.msopst_report import ERROR_ROWS, write_st_report
     from opkit.testing.opdef_cases import library_cases
     from opkit.testing.pairwise import pairwise_cases
-    from opkit.testing.parallel import Setup, cases_work, kept_result, run_on
+    from opkit.testing.parallel import Setup, cases_work, kept_result, repeats_work, run_on
     from opkit.testing.picture import ErrorPicture
     from opkit.testing.project import (
         case_of_shape,
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
         junit_xml,
         report_object,
     )
+    from opkit.testing.reruns import CHANGES, with_reruns
     from opkit.testing.run import (
         CaseResult,
-        Library,
         PrecisionReport,
         Verdict,
         case_standard,
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CASE_COLUMNS",
     "CASE_FILES",
+    "CHANGES",
     "DISTRIBUTIONS",
     "EDGES",
     "ERROR_ROWS",
@@ -139,6 +140,7 @@ __all__ = [
     "judge",
     "junit_xml",
     "kept_result",
+    "launch_of",
     "library_cases",
     "load_cases",
     "load_golden",
@@ -153,6 +155,7 @@ __all__ = [
     "project_cases",
     "read_budget",
     "remember_failures",
+    "repeats_work",
     "replaces_generated_cases",
     "report_object",
     "run_case",
@@ -167,7 +170,7 @@ __all__ = [
     "widen",
     "widen_input",
     "with_other_cases",
-    "with_runs_alone",
+    "with_reruns",
     "works_by_row",
     "write_st_report",
 ]
@@ -175,7 +178,6 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "alone": ("with_runs_alone",),
         "arrays": ("is_float", "narrow", "tensors_of", "widen", "widen_input"),
         "assertion": ("assert_close", "assert_outputs"),
         "bfloat16": ("bfloat16_to_float32", "to_bfloat16"),
@@ -201,9 +203,10 @@ __getattr__ = lazy_names(
         "judgement": ("OutputResult", "judge"),
         "last_run": ("failed_last", "failed_names", "notes_file", "remember_failures"),
         "opdef_cases": ("library_cases",),
+        "launching": ("Library", "launch_of"),
         "msopst_report": ("ERROR_ROWS", "write_st_report"),
         "pairwise": ("pairwise_cases",),
-        "parallel": ("Setup", "cases_work", "kept_result", "run_on"),
+        "parallel": ("Setup", "cases_work", "kept_result", "repeats_work", "run_on"),
         "picture": ("ErrorPicture",),
         "project": (
             "case_of_shape",
@@ -226,7 +229,6 @@ __getattr__ = lazy_names(
         ),
         "run": (
             "CaseResult",
-            "Library",
             "PrecisionReport",
             "Verdict",
             "case_standard",
@@ -234,6 +236,7 @@ __getattr__ = lazy_names(
             "run_case",
             "run_cases",
         ),
+        "reruns": ("CHANGES", "with_reruns"),
         "settings": ("operator_standards", "standard_for"),
         "standards": ("STANDARDS", "Standard", "double_level", "find_standard"),
         "values": ("DISTRIBUTIONS", "EDGES", "Source"),

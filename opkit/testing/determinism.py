@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from opkit.errors import OpkitError
+from opkit.schema import OpSpec
 from opkit.testing.arrays import Array
-from opkit.testing.cases import Case, make_inputs
-from opkit.testing.run import Library
+from opkit.testing.cases import Case
+from opkit.testing.launching import Library, launch_of
 
 __all__ = ["DeterminismResult", "Difference", "Setting", "check_determinism"]
 
@@ -21,11 +22,15 @@ class Setting:
     """What one launch runs under."""
 
     threads: int
+    """Of the host; 0: as many as it has cores."""
     seed: int
     """Of the order in which blocks are taken; 0 is the usual order."""
 
     def __str__(self) -> str:
-        threads = f"{self.threads} thread{'s' if self.threads != 1 else ''}"
+        if not self.threads:
+            threads = "as many threads as there are cores"
+        else:
+            threads = f"{self.threads} thread{'s' if self.threads != 1 else ''}"
         return f"{threads}, block order {self.seed}" if self.seed else threads
 
 
@@ -73,6 +78,7 @@ SETTINGS = (
 
 def check_determinism(
     case: Case,
+    spec: OpSpec,
     library: Library,
     configure: Callable[[Setting], None],
     *,
@@ -83,14 +89,13 @@ def check_determinism(
     Args:
         configure: makes later launches run under a setting.
     """
-    inputs = make_inputs(case)
-    names = [dtype.name for dtype in case.dtypes[: len(inputs)]]
+    launch = launch_of(case, spec)
     first: list[Array] | None = None
     differences = []
     for setting in settings:
         configure(setting)
         try:
-            outputs = library.run(case.op, inputs, dict(case.attrs), dtypes=names)
+            outputs = launch(library)
         except OpkitError as error:
             if error.exit_code == OpkitError.exit_code:
                 raise

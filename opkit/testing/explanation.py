@@ -25,8 +25,8 @@ from opkit.testing.arrays import Array, Input, is_float, narrow, tensors_of, wid
 from opkit.testing.cases import Case, make_inputs, output_tensors
 from opkit.testing.comparison import Comparison, compare
 from opkit.testing.golden import is_unsaid
+from opkit.testing.launching import Library, is_prototype
 from opkit.testing.references import Reference
-from opkit.testing.run import Library, is_prototype
 from opkit.testing.standards import Standard
 
 __all__ = [

@@ -20,9 +20,9 @@ from opkit.testing.cases import output_tensors
 from opkit.testing.condition import Allowance, allowance
 from opkit.testing.explanation import MOST_ELEMENTS, WideRuns
 from opkit.testing.judgement import OutputResult, judge
+from opkit.testing.launching import Library
 from opkit.testing.measures import format_numbers
 from opkit.testing.references import Reference
-from opkit.testing.run import Library
 from opkit.testing.standards import ROUNDED, Standard
 
 __all__ = ["is_right_in_halves"]

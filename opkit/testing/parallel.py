@@ -11,6 +11,7 @@ from opkit import runtime
 from opkit.executor import Executor, Lost, Work, folder_of
 from opkit.schema import OpSpec
 from opkit.testing.cases import Case
+from opkit.testing.determinism import DeterminismResult, Setting, check_determinism
 from opkit.testing.golden import load_golden
 from opkit.testing.run import CaseResult, PrecisionReport, Verdict, run_case, standard_names
 from opkit.testing.settings import operator_standards
@@ -18,7 +19,7 @@ from opkit.testing.settings import operator_standards
 if TYPE_CHECKING:
     from opkit.toolchain import Project
 
-__all__ = ["Setup", "cases_work", "kept_result", "run_on"]
+__all__ = ["Setup", "cases_work", "kept_result", "repeats_work", "run_on"]
 
 _ENDED_HELP = (
     "look for exit, abort or kill in the kernel, its host code and its golden;"
@@ -62,6 +63,17 @@ class _Begin:
 
 def cases_work(setup: Setup) -> Work:
     """Return what runs cases of a project and judges them: a `Case` to a `CaseResult`."""
+    return _work(setup, _begin)
+
+
+def repeats_work(setup: Setup) -> Work:
+    """Return what launches cases again and again: a `Case` to a `DeterminismResult`."""
+    return _work(setup, _begin_repeats)
+
+
+def _work(
+    setup: Setup, begin_in: Callable[[_Begin, Mapping[str, Path]], Callable[[Case], object]]
+) -> Work:
     project = setup.project
     begin = _Begin(
         project.operators,
@@ -79,7 +91,7 @@ def cases_work(setup: Setup) -> Work:
     }
     # Judging takes its time as well; only what never ends is to be found.
     seconds = 120.0 + 10 * setup.timeout_seconds if setup.timeout_seconds else 0.0
-    return Work(_begin, begin, folders, seconds=seconds)
+    return Work(begin_in, begin, folders, seconds=seconds)
 
 
 def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseResult]:
@@ -101,6 +113,30 @@ def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseR
                 pictures=setup.pictures,
                 keep=setup.keep,
             )
+
+    return run
+
+
+def _begin_repeats(
+    setup: _Begin, folders: Mapping[str, Path]
+) -> Callable[[Case], DeterminismResult]:
+    library = runtime.open(folders["artifact"])
+    specs = {spec.op: spec for spec in setup.specs}
+    # As it ran, twice; then one thread, and other orders of its blocks.
+    usual = Setting(setup.threads, 0)
+    settings = (usual, usual, Setting(1, 0), Setting(1, 1), Setting(1, 2))
+
+    def configure(setting: Setting) -> None:
+        runtime.configure(setup.chip, poison=True, threads=setting.threads, seed=setting.seed)
+
+    def run(case: Case) -> DeterminismResult:
+        try:
+            with runtime.time_limit(setup.timeout_seconds):
+                return check_determinism(
+                    case, specs[case.op], library, configure, settings=settings
+                )
+        finally:
+            configure(usual)
 
     return run
 

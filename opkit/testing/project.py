@@ -16,9 +16,10 @@ from opkit.testing.cases import Case, Shape, ShapeRule, default_cases, make_case
 from opkit.testing.documents import documented_ranks, documented_rounding, documented_values
 from opkit.testing.expressions import check_expression, is_expression
 from opkit.testing.golden import Golden
+from opkit.testing.launching import is_prototype
 from opkit.testing.opdef_cases import library_case, library_cases, other_library_cases
 from opkit.testing.pairwise import pairwise_cases
-from opkit.testing.run import CaseResult, PrecisionReport, Verdict, is_prototype
+from opkit.testing.run import CaseResult, PrecisionReport, Verdict
 from opkit.testing.values import Source
 
 if TYPE_CHECKING:

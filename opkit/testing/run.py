@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from opkit.errors import KernelFault, OpkitError, PrecisionError
-from opkit.schema import AttrValue, OpSpec
-from opkit.testing.arrays import Array, Input
-from opkit.testing.cases import Case, make_inputs, output_tensors
-from opkit.testing.golden import Golden, is_unsaid
+from opkit.schema import OpSpec
+from opkit.testing.cases import Case
+from opkit.testing.golden import Golden
 from opkit.testing.judgement import OutputResult, judge
+from opkit.testing.launching import Library, is_prototype, launch_of
 from opkit.testing.references import find_reference
 from opkit.testing.settings import standard_for
 from opkit.testing.standards import Standard
@@ -40,26 +40,6 @@ __all__ = [
 _REFUSAL = re.compile(
     r"\] its (?:(?:tiling|InferShape) function failed|tiling function sets the block dim to 0;)"
 )
-
-
-class Library(Protocol):
-    """What runs an operator: `opkit.runtime.open(artifact_folder)`."""
-
-    def run(
-        self,
-        op_type: str,
-        inputs: Sequence[Input],
-        attrs: Mapping[str, AttrValue],
-        *,
-        dtypes: Sequence[str],
-        out_shape: Sequence[Sequence[int] | None] | None = None,
-        out_dtype: Sequence[str | None] | None = None,
-    ) -> list[Array]:
-        """Return the outputs; bfloat16 is uint16 where `dtypes` says so.
-
-        What `out_shape` and `out_dtype` say counts for outputs that the operator does not infer.
-        """
-        ...
 
 
 class Verdict(Enum):
@@ -266,17 +246,10 @@ def _attempt(
     """Return what came of one launch; a fault is raised."""
     start = time.perf_counter()
     try:
-        inputs = make_inputs(case)
-        names = [dtype.name for dtype in case.dtypes[: len(inputs)]]
-        shapes = _shapes_of_outputs(case, spec, golden, inputs)
+        launch = launch_of(case, spec)
+        inputs, shapes = launch.inputs, launch.shapes
         start = time.perf_counter()
-        if shapes is None:
-            actual = library.run(case.op, inputs, dict(case.attrs), dtypes=names)
-        else:
-            types = [dtype.name for _, dtype in output_tensors(case, spec)]
-            actual = library.run(
-                case.op, inputs, dict(case.attrs), dtypes=names, out_shape=shapes, out_dtype=types
-            )
+        actual = launch(library)
     except KernelFault:
         raise
     except OpkitError as error:
@@ -301,29 +274,6 @@ def _attempt(
     except OpkitError as error:
         return _stopped(case, error, seconds)
     return CaseResult(case, verdict, outputs, "", seconds)
-
-
-def _shapes_of_outputs(
-    case: Case, spec: OpSpec, golden: Golden | None, inputs: Sequence[Input]
-) -> list[tuple[int, ...] | None] | None:
-    """Return the shapes that the reference's outputs have, for operators that infer none.
-
-    None of an output that it says nothing of; None where they say it themselves, as those of
-    prototypes do, or where it is not known.
-    """
-    if is_prototype(spec) or case.expects_failure or not case.golden:
-        return None
-    reference = find_reference(case, spec, golden, wants_second=False)
-    assert reference is not None
-    outputs, _ = reference.whole(inputs)
-    is_whole = len(outputs) == len(output_tensors(case, spec))
-    shapes = [None if is_unsaid(output) else output.shape for output in outputs]
-    return shapes if is_whole else None
-
-
-def is_prototype(spec: OpSpec) -> bool:
-    """Whether an operator is described by a prototype; else an OpDef is all that there is."""
-    return spec.source.suffix == ".json"
 
 
 def is_refusal(case: Case, spec: OpSpec, error: OpkitError) -> bool:

@@ -228,13 +228,13 @@ def _digest(path: Path) -> str:
 def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Any], Measurement]:
     """Open the artifact in this process, and return what measures or checks a candidate."""
     from opkit import runtime
-    from opkit.testing import case_standard, load_golden, make_inputs, operator_standards
+    from opkit.testing import case_standard, load_golden, operator_standards
 
     runtime.configure(setup.chip, poison=True, threads=1)
     golden = load_golden(folders["project"] / setup.package / "golden.py")
     standards = operator_standards(folders["project"], setup.specs, standard=setup.standard)
     rule = case_standard(setup.case, standards[setup.spec.name])
-    launch = _Launch(setup, folders["artifact"], make_inputs(setup.case))
+    launch = _Launch(setup, folders["artifact"])
     judged: dict[bytes, str] = {}
 
     def run(case: tuple[str, Candidate]) -> Measurement:
@@ -264,13 +264,14 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Any], Measur
 class _Launch:
     """The operator, ready to be launched with any sizes."""
 
-    def __init__(self, setup: _Setup, artifact: Path, inputs: Any) -> None:
+    def __init__(self, setup: _Setup, artifact: Path) -> None:
         from opkit import runtime
+        from opkit.testing import launch_of
 
-        self.inputs = inputs
+        self._launch = launch_of(setup.case, setup.spec)
+        self.inputs = self._launch.inputs
         self._setup = setup
         self._library = runtime.open(artifact)
-        self._dtypes = [row.name for row in setup.case.dtypes[: len(inputs)]]
 
     def timed(self, candidate: Candidate, verdict: Callable[[list[Any]], str]) -> Measurement:
         """Return the candidate's modelled time, and whether its results are right."""
@@ -308,10 +309,9 @@ class _Launch:
         return Measurement(0.0, wrong=gaps[0] if gaps else "", findings=tuple(found))
 
     def _run(self, candidate: Candidate) -> list[Any]:
-        case = self._setup.case
         os.environ[VARIABLE] = ",".join(map(str, candidate))
         os.environ.pop(SHAPE_VARIABLE, None)
-        return self._library.run(case.op, self.inputs, dict(case.attrs), dtypes=self._dtypes)
+        return self._launch(self._library)
 
 
 def _asked_bucket() -> tuple[int, int] | None:

@@ -146,6 +146,25 @@ def test_the_last_failure_is_what_debug_takes(own: Path, capsys: Capture) -> Non
     assert "5 cases" in capsys.readouterr().out
 
 
+def test_a_result_that_changes_from_run_to_run_is_told_with_its_race(
+    own: Path, capsys: Capture
+) -> None:
+    # It passed alone, on one thread, and what an earlier launch had left was blamed.
+    host, kernel = own / "op_host" / "row_scale.cpp", own / "op_kernel" / "row_scale.cpp"
+    host.write_text(host.read_text().replace("SetBlockDim(1)", "SetBlockDim(2)"))
+    text = kernel.read_text()
+    # Both blocks write every row.
+    changed = text.replace("out, data.scale,", "out, data.scale + GetBlockIdx(),")
+    assert changed != text
+    kernel.write_text(changed)
+    assert run("test", own, *GOLDEN) == 1
+    printed = capsys.readouterr().out
+    assert "changes from run to run" in printed
+    assert "opkit check names the race:" in printed
+    assert "[RACE-" in printed and "row_scale.cpp:34" in printed
+    assert "earlier launch" not in printed
+
+
 @pytest.mark.slow
 def test_mutants_of_a_folder_are_killed(own: Path, capsys: Capture) -> None:
     text = CASES + "  - {name: mine, shape: [3, 16], shapes: {gamma: [16]}}\n"

@@ -1,12 +1,12 @@
-"""Failing cases in a process of their own: which of them are told to pass there."""
+"""Failing cases run again: which are reported to change, and which to pass alone."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from opkit.dtypes import find_dtype
-from opkit.testing import Case, CaseResult, PrecisionReport, Verdict, failure_text, with_runs_alone
-from opkit.testing.alone import PASSES_ALONE
+from opkit.testing import Case, CaseResult, PrecisionReport, Verdict, failure_text, with_reruns
+from opkit.testing.reruns import CHANGES, PASSES_ALONE
 
 HALF = find_dtype("float16")
 assert HALF is not None
@@ -17,14 +17,20 @@ def result(verdict: Verdict, variant: int = 0, message: str = "") -> CaseResult:
     return CaseResult(replace(CASE, variant=variant), verdict, (), message, 0.0)
 
 
-def told(verdicts: list[CaseResult], alone: Verdict) -> tuple[list[str], list[Case]]:
+def told(
+    verdicts: list[CaseResult], alone: Verdict, changes: str = ""
+) -> tuple[list[str], list[Case]]:
     asked: list[Case] = []
 
     def run(case: Case) -> CaseResult:
         asked.append(case)
         return result(alone)
 
-    report = with_runs_alone(PrecisionReport("triu", "conditioned", 0, tuple(verdicts)), run)
+    report = with_reruns(
+        PrecisionReport("triu", "conditioned", 0, tuple(verdicts)),
+        changes=lambda case: changes,
+        alone=run,
+    )
     assert [one.verdict for one in report.results] == [one.verdict for one in verdicts]
     return [failure_text(one, report) for one in report.results], asked
 
@@ -43,7 +49,7 @@ def test_what_fails_alone_too_is_told_as_before() -> None:
 
 
 def test_the_first_of_some_combinations_is_asked_for() -> None:
-    verdicts = [result(Verdict.FAIL)]
+    verdicts = [result(Verdict.PASS)]
     verdicts += [result(Verdict.FAIL, variant) for variant in (0, 0, 1, 1, 2, 3)]
     texts, asked = told(verdicts, Verdict.PASS)
     assert [case.variant for case in asked] == [0, 1, 2]
@@ -60,3 +66,9 @@ def test_the_first_of_some_combinations_is_asked_for() -> None:
 
 def test_nothing_ran_before_the_first_and_refusals_are_no_failures() -> None:
     assert told([result(Verdict.FAIL), result(Verdict.REFUSED)], Verdict.PASS)[1] == []
+
+
+def test_a_result_that_changes_is_told_as_that_also_of_the_first_case() -> None:
+    texts, asked = told([result(Verdict.FAIL), result(Verdict.FAIL)], Verdict.PASS, CHANGES)
+    assert CHANGES in texts[0] and PASSES_ALONE not in "".join(texts)
+    assert asked == []
