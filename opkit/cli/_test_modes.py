@@ -58,6 +58,8 @@ class Run:
     keep: int
     timeout_seconds: float
     """How long a launch may go on without progress; 0: for ever."""
+    inaccuracy_seed: int
+    """See `runtime.Configuration`."""
 
     def report(self, cases: tuple[Case, ...], console: Console) -> PrecisionReport:
         """Run the cases, here or in processes, and return their verdicts."""
@@ -66,6 +68,8 @@ class Run:
         options = ("--standard", self.asked) if self.asked else ()
         if self.reference:
             options = (*options, "--golden", self.reference)
+        if self.inaccuracy_seed == 0:
+            options = (*options, "--rounded")
         setup = self._setup(_threads(self.executor))
         with console.progress("test", len(cases)) as bar:
 
@@ -88,6 +92,7 @@ class Run:
             keep=self.keep,
             timeout_seconds=self.timeout_seconds,
             threads=threads,
+            inaccuracy_seed=self.inaccuracy_seed,
         )
 
     def with_reruns(self, report: PrecisionReport, opened: OpenProject) -> PrecisionReport:
@@ -186,7 +191,8 @@ def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, st
     )
 
     failing = [r for r in report.results if r.verdict is Verdict.FAIL and r.outputs]
-    runtime.configure(run.artifact.chip.name, poison=True)
+    chip = run.artifact.chip.name
+    runtime.configure(chip, poison=True, inaccuracy_seed=run.inaccuracy_seed)
     library = runtime.open(run.artifact.folder)
     specs = {spec.op: spec for spec in run.project.operators}
     texts = {}
@@ -219,6 +225,8 @@ class Fuzz:
     budget: FuzzBudget
     seed: int
     timeout_seconds: float
+    inaccuracy_seed: int
+    """See `runtime.Configuration`."""
 
     def run(self, op: str | None, executor: Executor, console: Console) -> None:
         """Look for a failing case of each operator; save the smallest, exit 1 if there is one."""
@@ -244,6 +252,7 @@ class Fuzz:
             self.asked,
             timeout_seconds=self.timeout_seconds,
             threads=threads,
+            inaccuracy_seed=self.inaccuracy_seed,
         )
         results: list[tuple[OpSpec, FuzzResult]] = []
         with executor.open(cases_work(setup)) as crew:

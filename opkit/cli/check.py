@@ -379,14 +379,20 @@ def _show(report: CheckReport, print_limit: int, console: Console) -> None:
         console.result(f"{finding_text(finding, report.root)}\n")
     if len(findings) > print_limit:
         console.result(f"{len(findings) - print_limit} more findings: raise --print-limit\n")
+    for note in report.notes[:print_limit]:
+        console.result(f"{finding_text(note, report.root)}\n")
+    if len(report.notes) > print_limit:
+        console.result(f"{len(report.notes) - print_limit} more notes: raise --print-limit\n")
     for gap in report.gaps:
         console.result(f"not checked: {gap_text(gap)}")
     hidden = f", {report.suppressed} suppressed" if report.suppressed else ""
     count = _counted(len(findings), "finding") if findings else "no findings"
+    noted = f", {_counted(len(report.notes), 'note')}" if report.notes else ""
     cases = _counted(len(report.cases), "case")
-    console.result(f"{report.project}: {cases}, {count}{hidden}")
-    if findings:
-        console.result(f'"opkit explain {findings[0].id}" tells what this class means')
+    console.result(f"{report.project}: {cases}, {count}{noted}{hidden}")
+    shown = (*findings, *report.notes)
+    if shown:
+        console.result(f'"opkit explain {shown[0].id}" tells what this class means')
 
 
 def _counted(count: int, noun: str) -> str:

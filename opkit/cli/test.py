@@ -93,6 +93,12 @@ _TONES = {
     help="Other values in the same cases.",
 )
 @click.option(
+    "--rounded",
+    is_flag=True,
+    help="Round Rsqrt and Reciprocal correctly. They have errors as large as their pages state "
+    "otherwise: 1/1000 in half, 1/10000 in float.",
+)
+@click.option(
     "-j",
     "--jobs",
     type=click.IntRange(min=1),
@@ -137,6 +143,7 @@ def command(
     explain: bool,
     determinism: bool,
     seed: int,
+    rounded: bool,
     jobs: int | None,
     executor: str | None,
     junit: Path | None,
@@ -173,7 +180,10 @@ def command(
     workers = _executor(executor, jobs)
     if fuzz is not None:
         budget = read_budget(fuzz)
-        hunt = modes.Fuzz(found, golden, opened.build(), standard, budget, seed, timeout)
+        hunt = modes.Fuzz(
+            *(found, golden, opened.build(), standard, budget, seed, timeout),
+            inaccuracy_seed=0 if rounded else seed + 1,
+        )
         hunt.run(op, workers, console)
         return
     pool = opened.pool(
@@ -203,6 +213,7 @@ def command(
         pictures=html is not None,
         keep=ERROR_ROWS if st_report is not None else 8,
         timeout_seconds=timeout,
+        inaccuracy_seed=0 if rounded else seed + 1,
     )
     report = run.report(cases, console)
     if opened.is_tree and not (expression or names or files or last_failed):

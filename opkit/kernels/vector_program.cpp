@@ -374,6 +374,14 @@ class Runner {
     Select(to, bits, a, b, SELMODE::VSEL_TENSOR_TENSOR_MODE, count);
   }
 
+  /// 1 / a, rounded. The instruction Reciprocal, and Rsqrt, too, may be off by more than 1/10000: their pages.
+  __aicore__ inline void invert(const LocalTensor<float>& to, const LocalTensor<float>& a, uint32_t count) {
+    const LocalTensor<float> ones = work_.Get<float>();
+    Duplicate(ones, 1.0f, count);
+    PipeBarrier<PIPE_V>();
+    Div(to, ones, a, count);
+  }
+
   /// a and b are 0 or 1 here: the host sees to it.
   __aicore__ inline void run_steps(uint32_t begin, uint32_t end) {
     const uint32_t count = lanes();
@@ -421,8 +429,12 @@ class Runner {
         case Step::Exp: Exp(to, a, count); break;
         case Step::Ln: Ln(to, a, count); break;
         case Step::Sqrt: Sqrt(to, a, count); break;
-        case Step::Rsqrt: Rsqrt(to, a, count); break;
-        case Step::Reciprocal: Reciprocal(to, a, count); break;
+        case Step::Rsqrt:
+          Sqrt(to, a, count);
+          PipeBarrier<PIPE_V>();
+          invert(to, to, count);
+          break;
+        case Step::Reciprocal: invert(to, a, count); break;
         case Step::Relu: Relu(to, a, count); break;
         case Step::Sign: Sign(to, a, spare, count); break;
         case Step::Floor: Floor(to, a, spare, count); break;

@@ -12,7 +12,7 @@ __all__ = ["CLASSES", "TOOLS", "FindingClass", "class_of_fault", "find_class"]
 
 TOOLS = (
     *("memcheck", "initcheck", "racecheck", "cachecheck", "synccheck", "leakcheck"),
-    *("queuecheck", "apicheck"),
+    *("queuecheck", "apicheck", "notecheck"),
 )
 
 _EXAMPLES = Path(__file__).parent / "examples"
@@ -39,6 +39,11 @@ class FindingClass:
         return next((name for name, id in FAULT_IDS.items() if id == self.id), "")
 
     @property
+    def is_note(self) -> bool:
+        """Whether it is no bug by itself: shown, and never a reason to fail."""
+        return self.tool == "notecheck"
+
+    @property
     def is_program(self) -> bool:
         """Whether the example is a whole program, for `opkit cc`, and not a kernel."""
         return (_EXAMPLES / f"{self.id}.asc").exists()
@@ -63,7 +68,8 @@ def _read(stem: str) -> str:
 _PIPES = (
     "The pipes of a core (S, V, MTE2, MTE3, ...) run at the same time; only SetFlag and WaitFlag, "
     "PipeBarrier<PIPE_ALL> and queues order them. The emulator executes in program order, so the "
-    "result here is right, but on the chip it need not be."
+    "result here is right, but on the chip it need not be. With --no-auto-sync vector instructions "
+    "that depend on each other need PipeBarrier<PIPE_V> between them, too."
 )
 _CORES = (
     "Blocks run at the same time and in any order. Only SyncAll and signals between cores order "
@@ -190,6 +196,14 @@ CLASSES: tuple[FindingClass, ...] = (
         "other bytes or ends the launch, and is MEM-BOUNDS here.",
     ),
     FindingClass(
+        "MEM-SCRATCH",
+        "memcheck",
+        "a read of UB that an instruction has used as scratch",
+        "Select by a mask in UB (its modes 1 and 2; on the 310P Brcb, too) needs 8 KiB of UB for "
+        "itself. Where they lie the page does not say; public reports name the end of UB. What a "
+        "kernel has written there is taken as lost with such a call, until it is written again.",
+    ),
+    FindingClass(
         "MEM-PADDING",
         "memcheck",
         "a read of what only rounds a tensor up to 32 bytes",
@@ -271,6 +285,57 @@ CLASSES: tuple[FindingClass, ...] = (
         "apicheck",
         "an assertion of the kernel's own failed",
         "The kernel says itself that something must hold, and it does not.",
+    ),
+    FindingClass(
+        "NOTE-COPY-ROUNDED",
+        "notecheck",
+        "a copy of less than was asked for, in whole blocks",
+        "DataCopy moves whole data blocks of 32 bytes and rounds its count down to them: of 126 "
+        "floats it copies 120.",
+    ),
+    FindingClass(
+        "NOTE-COPY-LENGTH",
+        "notecheck",
+        "a copy's length that does not fit 16 bits",
+        "blockLen of DataCopyParams has 16 bits and keeps the low ones of what it is given. "
+        "An explicit cast to uint16_t hides that from opkit.",
+    ),
+    FindingClass(
+        "NOTE-PACKED-BURSTS",
+        "notecheck",
+        "bursts from data blocks of a result that is packed",
+        "In UB every burst of DataCopyPad starts on a data block, 32 bytes. Results that an "
+        "instruction has written one behind the other are elsewhere: only the first is taken.",
+    ),
+    FindingClass(
+        "NOTE-PADDED-ROWS",
+        "notecheck",
+        "padded rows that are read as if they were packed",
+        "DataCopyPad of several rows puts each on data blocks of its own. An instruction that "
+        "takes rows times columns elements from the first on reads padding, and misses the end.",
+    ),
+    FindingClass(
+        "NOTE-SCALAR-SYNC",
+        "notecheck",
+        "a scalar access that only the compiler orders",
+        "GetValue and SetValue of local memory are ordered with the other pipes by the compiler's "
+        "automatic synchronisation, its default. Built without it, the kernel has a race; with "
+        "--no-auto-sync it is reported as one.",
+    ),
+    FindingClass(
+        "NOTE-COPY-ORDER",
+        "notecheck",
+        "two copies of one pipe to the same bytes, without a barrier",
+        "A copy may start before the one in front of it has ended. Where two write the same bytes "
+        "the page of PipeBarrier wants PipeBarrier<PIPE_MTE2> or PIPE_MTE3 between them; the "
+        "compiler puts none. Where both write the same values nothing is lost.",
+    ),
+    FindingClass(
+        "NOTE-ACCURACY",
+        "notecheck",
+        "an instruction whose page states that it is inaccurate",
+        "Results of Rsqrt and Reciprocal may be off by more than 1/1000 in half and 1/10000 in "
+        "float. `opkit test` computes with errors of that size.",
     ),
 )
 

@@ -97,6 +97,8 @@ class Found:
 
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]
+    notes: tuple[Finding, ...] = ()
+    """Of classes that are no bugs; `read_findings` leaves them among the findings."""
 
 
 def read_findings(text: str) -> Found:

@@ -106,14 +106,16 @@ def check_script(script: Path, arguments: Sequence[str], *, settings: CheckSetti
     except KernelFault:
         pass  # among the findings or the gaps
     number = code if isinstance(code, int) else int(code is not None)
-    found = Found(session.findings, session.gaps)
+    found = Found(session.findings, session.gaps, session.notes)
     return _report(script, found, number, settings)
 
 
 def _report(program: Path, found: Found, code: int, settings: CheckSettings) -> CheckReport:
     root = Path.cwd()
     kept, hidden = split_findings(found.findings, settings, root, program.name)
-    cases = (CaseFindings(program.name, kept),)
+    notes, hidden_notes = split_findings(found.notes, settings, root, program.name)
+    cases = (CaseFindings(program.name, kept, notes),)
+    suppressed = len(hidden | hidden_notes)
     return CheckReport(
-        program.name, root, settings.tools, cases, len(hidden), gaps=found.gaps, exit_code=code
+        program.name, root, settings.tools, cases, suppressed, gaps=found.gaps, exit_code=code
     )

@@ -28,7 +28,8 @@ _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def finding_text(finding: Finding, root: Path) -> str:
     """Return a finding as a developer reads it: sentence, places with source lines, next step."""
-    lines = [f"{finding.message} [{finding.id}]"]
+    mark = "note: " if find_class(finding.id).is_note else ""
+    lines = [f"{mark}{finding.message} [{finding.id}]"]
     where = f"{finding.kernel} block {finding.block} {finding.sub_core}"
     if finding.location is not None:
         lines += _place("-->", finding.location, root)
@@ -93,13 +94,18 @@ def report_object(report: CheckReport) -> dict[str, object]:
         "clean": report.clean,
         "suppressed": report.suppressed,
         "findings": [finding_object(finding, report.root) for finding in findings],
+        "notes": [finding_object(note, report.root) for note in report.notes],
         "gaps": [
             {"category": gap.category, "message": gap.message, "kernel": gap.kernel}
             for gap in report.gaps
         ],
         "exit_code": report.exit_code,
         "cases": [
-            {"name": case.name, "findings": sorted({f.id for f in case.findings})}
+            {
+                "name": case.name,
+                "findings": sorted({f.id for f in case.findings}),
+                "notes": sorted({note.id for note in case.notes}),
+            }
             for case in report.cases
         ],
     }
@@ -160,13 +166,13 @@ def sarif_object(report: CheckReport, *, version: str) -> dict[str, object]:
     ]
     order = {row.id: index for index, row in enumerate(CLASSES)}
     results = []
-    for finding in report.findings:
+    for finding in (*report.findings, *report.notes):
         text = f"{finding.message}. {finding.help}" if finding.help else finding.message
         result: dict[str, object] = {
             "partialFingerprints": {"opkit/v1": _fingerprint(finding, report.root)},
             "ruleId": finding.id,
             "ruleIndex": order[finding.id],
-            "level": "error",
+            "level": "note" if find_class(finding.id).is_note else "error",
             "message": {"text": text},
             "locations": _sarif_places(finding.location, report.root),
             "occurrenceCount": max(finding.count, 1),

@@ -42,6 +42,7 @@ class CaseFindings:
 
     name: str
     findings: tuple[Finding, ...]
+    notes: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,11 @@ class CheckReport:
         return group_findings(finding for case in self.cases for finding in case.findings)
 
     @property
+    def notes(self) -> tuple[Finding, ...]:
+        """The same of what is no bug; a report with notes alone is clean."""
+        return group_findings(note for case in self.cases for note in case.notes)
+
+    @property
     def clean(self) -> bool:
         """Whether every launch was finished and nothing was found that is not suppressed."""
         return not self.gaps and not any(case.findings for case in self.cases)
@@ -80,6 +86,7 @@ class CheckedCase:
     gaps: tuple[Gap, ...]
     hidden: frozenset[tuple[object, ...]]
     """Places of findings that suppressions hide."""
+    notes: tuple[Finding, ...] = ()
 
 
 def check_cases(
@@ -135,7 +142,8 @@ def check_case(
     if any(finding.id == "INIT-COPY-OUT" for finding in session.findings):
         shown = ()  # it says where, and the outputs hold what was copied
     kept, hidden = split_findings((*session.findings, *shown), settings, root, case.name)
-    return CheckedCase(case.name, kept, gaps, frozenset(hidden))
+    notes, hidden_notes = split_findings(session.notes, settings, root, case.name)
+    return CheckedCase(case.name, kept, gaps, frozenset(hidden | hidden_notes), notes)
 
 
 def lost_case(name: str, reason: str) -> CheckedCase:
@@ -158,7 +166,7 @@ def check_report(
         project,
         root,
         settings.tools,
-        tuple(CaseFindings(case.name, case.findings) for case in checked),
+        tuple(CaseFindings(case.name, case.findings, case.notes) for case in checked),
         len(hidden),
         gaps=tuple(gap for case in checked for gap in case.gaps),
     )

@@ -21,13 +21,14 @@ __all__ = ["Check", "chosen_tools", "detectors_of", "kept_findings"]
 
 # What the emulator attaches for each tool; the other tools' findings are faults.
 _DETECTORS = {
-    "memcheck": ("memory", "free", "place"),
+    "memcheck": ("memory", "free", "place", "scratch"),
     "initcheck": ("init",),
     "racecheck": ("race", "cross"),
     "cachecheck": ("cache",),
     "synccheck": ("leak",),
     "leakcheck": ("leak", "memory"),
     "apicheck": ("overlap",),
+    "notecheck": ("note", "race"),
 }
 
 
@@ -60,6 +61,8 @@ class Check:
         """
         self.findings: tuple[Finding, ...] = ()
         """Filled when the block ends, equal ones once."""
+        self.notes: tuple[Finding, ...] = ()
+        """The same of what is no bug and seldom meant."""
         self.gaps: tuple[Gap, ...] = ()
         """Launches that ended early for a reason of opkit's own."""
         self._tools = chosen_tools(tools)
@@ -89,7 +92,7 @@ class Check:
         import opkit.emulator._emulator as emulator
 
         found = kept_findings(read_findings(emulator.end_checks()), self._tools)
-        self.findings, self.gaps = found.findings, found.gaps
+        self.findings, self.gaps, self.notes = found.findings, found.gaps, found.notes
         told = {finding.message for finding in found.findings}
         told |= {gap.message for gap in found.gaps}
         if isinstance(error, KernelFault) and error.message not in told:
@@ -99,13 +102,15 @@ class Check:
 
 
 def kept_findings(found: Found, tools: Sequence[str]) -> Found:
-    """Return the findings of the chosen tools, equal ones once, and the faults.
+    """Return the findings of the chosen tools, equal ones once, the faults, and notes apart.
 
     Faults stay whatever was chosen: a launch that ended early is never clean.
     """
-    rows = ((finding, find_class(finding.id)) for finding in found.findings)
-    kept = [finding for finding, row in rows if row.fault or row.tool in tools]
-    return Found(group_findings(kept), found.gaps)
+    rows = [(finding, find_class(finding.id)) for finding in found.findings]
+    kept = [pair for pair in rows if pair[1].fault or pair[1].tool in tools]
+    findings = group_findings(finding for finding, row in kept if not row.is_note)
+    notes = group_findings(finding for finding, row in kept if row.is_note)
+    return Found(findings, found.gaps, notes)
 
 
 def detectors_of(tools: Sequence[str], *, padding: bool = False) -> str:

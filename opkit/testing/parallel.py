@@ -45,6 +45,8 @@ class Setup:
     """How long a launch may go on without progress; 0: for ever."""
     threads: int = 1
     """Host threads of a launch; 0: one a core."""
+    inaccuracy_seed: int = 0
+    """See `runtime.Configuration`."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class _Begin:
     keep: int
     timeout_seconds: float
     threads: int
+    inaccuracy_seed: int
 
 
 def cases_work(setup: Setup) -> Work:
@@ -84,6 +87,7 @@ def _work(
         setup.keep,
         setup.timeout_seconds,
         setup.threads,
+        setup.inaccuracy_seed,
     )
     folders = {
         "artifact": folder_of(setup.folder),
@@ -96,7 +100,12 @@ def _work(
 
 def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseResult]:
     # Poison: what the kernel never writes must not look like a right zero.
-    runtime.configure(setup.chip, poison=True, threads=setup.threads)
+    runtime.configure(
+        setup.chip,
+        poison=True,
+        threads=setup.threads,
+        inaccuracy_seed=setup.inaccuracy_seed,
+    )
     golden = load_golden(folders["project"] / setup.package / "golden.py")
     standards = operator_standards(folders["project"], setup.specs, standard=setup.standard)
     library = runtime.open(folders["artifact"])

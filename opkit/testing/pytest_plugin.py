@@ -127,17 +127,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def opkit_device() -> Iterator[Configuration]:
-    """The emulated device, poisoned: what a kernel never writes is NaN. Settings are put back."""
+    """The emulated device as for `opkit test`: what a kernel never writes is NaN, and instructions
+    have the errors that their pages state. Settings are put back."""
     from opkit import runtime
 
     before = runtime.configuration()
-    yield runtime.configure(poison=True)
+    yield runtime.configure(poison=True, inaccuracy_seed=1)
     runtime.configure(
         before.chip,
         threads=before.threads,
         poison=before.poison,
         profile=before.profile,
         seed=before.seed,
+        inaccuracy_seed=before.inaccuracy_seed,
     )
 
 

@@ -161,6 +161,41 @@ def test_a_program_is_checked_behind_dashes(tmp_path: Path, capfd: Capture) -> N
     assert report["exit_code"] == 0
 
 
+NOTED = """
+#include "acl/acl.h"
+#include "kernel_operator.h"
+__global__ __vector__ void inverse() {
+  AscendC::LocalTensor<float> a(AscendC::TPosition::VECCALC, 0, 64);
+  AscendC::Duplicate(a, 2.0f, 64);
+  AscendC::Reciprocal(a, a, 64);
+}
+int main() {
+  aclrtSetDevice(0);
+  inverse<<<1, nullptr, nullptr>>>();
+  return aclrtSynchronizeStream(nullptr);
+}
+"""
+
+
+def test_notes_are_shown_and_leave_the_exit_code(tmp_path: Path, capfd: Capture) -> None:
+    source, sarif = tmp_path / "noted.asc", tmp_path / "noted.sarif"
+    source.write_text(NOTED)
+    program = tmp_path / "noted"
+    assert run_guarded(group, ["cc", str(source), "-o", str(program)]) == 0
+    capfd.readouterr()
+    assert check("--sarif", sarif, "--json", "--", program) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert report["clean"]
+    assert report["findings"] == []
+    assert [note["id"] for note in report["notes"]] == ["NOTE-ACCURACY"]
+    (run,) = json.loads(sarif.read_text())["runs"]
+    assert [(row["ruleId"], row["level"]) for row in run["results"]] == [("NOTE-ACCURACY", "note")]
+    assert check("--", program) == 0
+    told = capfd.readouterr().out
+    assert "note: Reciprocal may be off by more than 1/10000" in told
+    assert "no findings, 1 note" in told
+
+
 def test_suppressions_hide_findings_of_programs(tmp_path: Path, capfd: Capture) -> None:
     program = museum("LEAK-DEVICE", tmp_path)
     known = tmp_path / "known.txt"

@@ -34,6 +34,7 @@ def check_library() -> CheckKernel:
         *,
         block_dim: int = 1,
         tools: tuple[str, ...] = (),
+        notes: bool = False,
         **options: Any,
     ) -> tuple[Finding, ...]:
         library = source.with_suffix(".so")
@@ -47,7 +48,7 @@ def check_library() -> CheckKernel:
                 _emulator.Kernel(str(library), kernel).launch(list(arguments), block_dim)
         except KernelFault:
             assert session.findings, "a fault that is no finding"
-        return session.findings
+        return session.notes if notes else session.findings
 
     return check
 
@@ -58,8 +59,8 @@ def check_kernel(
 ) -> CheckKernel:
     """Return a function that compiles a text with a kernel named `kernel` and checks one launch.
 
-    The kernel has two arguments of 128 floats, or as many as `arrays`, or `inputs`. The other
-    options are those of `Check` and the launch.
+    The kernel has two arguments of 128 floats, or as many as `arrays`, or `inputs`. With `notes`
+    it is the notes that are returned. The other options are those of `Check` and the launch.
     """
     folder = tmp_path_factory.mktemp("museum")
 

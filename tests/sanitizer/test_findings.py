@@ -179,6 +179,69 @@ def test_scalar_accesses_are_ordered_by_the_compiler_unless_it_is_told_not_to(
     assert ids == {"RACE-RAW", "RACE-WAW"}
 
 
+VECTOR = """
+#include "kernel_operator.h"
+using namespace AscendC;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  (void)x, (void)y;
+  LocalTensor<float> a(TPosition::VECCALC, 0, 64), b(TPosition::VECCALC, 256, 64);
+  Duplicate(a, 1.0f, 64);
+  %s
+  Exp(b, a, 64);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "PipeBarrier<PIPE_V>();",
+        "PipeBarrier<PIPE_ALL>();",
+        "SetFlag<HardEvent::V_S>(EVENT_ID0); WaitFlag<HardEvent::V_S>(EVENT_ID0);",
+    ],
+)
+def test_vector_instructions_that_depend_need_a_barrier_without_automatic_synchronisation(
+    check_kernel: CheckKernel, between: str
+) -> None:
+    # They used to be taken as in order, as they are only where the compiler puts the barrier.
+    assert check_kernel(VECTOR % "") == ()
+    (found,) = check_kernel(VECTOR % "", auto_sync=False)
+    assert found.id == "RACE-RAW"
+    assert found.help.startswith("put PipeBarrier<PIPE_V>() before")
+    assert check_kernel(VECTOR % between, auto_sync=False) == ()
+
+
+LAST_BYTE = """
+#include "kernel_operator.h"
+using namespace AscendC;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  (void)x;
+  GlobalTensor<uint8_t> output;
+  output.SetGlobalBuffer((__gm__ uint8_t*)y, 101);
+  LocalTensor<uint16_t> a(TPosition::VECCALC, 0, 64);
+  Duplicate(a, uint16_t{1}, 50);
+  PipeBarrier<PIPE_ALL>();
+  DataCopyPad(output, a.ReinterpretCast<uint8_t>(), {1, %d, 0, 0, 0});
+}
+"""
+
+
+def test_every_byte_that_a_padded_copy_names_must_be_written(check_kernel: CheckKernel) -> None:
+    assert check_kernel(LAST_BYTE % 100) == ()
+    # It used to pass for the padding of the block that byte 99 lies in.
+    (found,) = check_kernel(LAST_BYTE % 101)
+    assert (found.id, found.begin, found.end) == ("INIT-COPY-OUT", 100, 101)
+
+
+def test_notes_are_no_findings(check_kernel: CheckKernel) -> None:
+    text = find_class("NOTE-ACCURACY").example()
+    assert check_kernel(text) == ()
+    assert [note.id for note in check_kernel(text, notes=True)] == ["NOTE-ACCURACY"]
+    assert check_kernel(text, notes=True, tools=("racecheck", "apicheck")) == ()
+
+
 def test_atomic_writes_of_two_blocks_may_meet(check_kernel: CheckKernel) -> None:
     text = find_class("RACE-CORES-WRITE").example()
     text = text.replace("  DataCopy(output[", "  SetAtomicAdd<float>();\n  DataCopy(output[")

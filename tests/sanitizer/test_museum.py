@@ -22,7 +22,11 @@ def look(check_kernel: CheckKernel, check_text: CheckKernel) -> Look:
         if row.is_program:
             options = {"unused": row.id == "MEM-UNUSED", "padding": row.id == "MEM-PADDING"}
             return check_text(text, **options)
-        return check_kernel(text, block_dim=2 if row.id.startswith(SHARED) else 1)
+        if row.is_note:
+            assert check_kernel(text) == ()
+        return check_kernel(
+            text, block_dim=2 if row.id.startswith(SHARED) else 1, notes=row.is_note
+        )
 
     return check
 

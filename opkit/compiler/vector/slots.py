@@ -16,6 +16,9 @@ SLOT_GAP = 256
 """Bytes between slots: two that an instruction reads lie in different groups of banks then."""
 ONE_CAPACITY = 64
 """Elements of a buffer with a single value: what one repeat covers."""
+SELECT_SCRATCH_BYTES = 8192
+"""The last bytes of UB, which Select by a mask takes. Source: Select, constraints; docs/check.md,
+MEM-SCRATCH"""
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,18 @@ class Plan:
         steps = (step for section in self.program.sections for step in section.steps)
         return any(step.operation in ("Reduce", "Fold") for step in steps)
 
+    @property
+    def selects(self) -> bool:
+        """Whether an instruction needs the end of UB as scratch."""
+        steps = (step for section in self.program.sections for step in section.steps)
+        return any(step.operation in ("Select", "Selects") for step in steps)
+
     def fixed_bytes(self) -> int:
         """Return what does not grow with the tile; columns apart."""
         total = self.buffers * 4 * ROW_CAPACITY * (len(self.row_inputs) + len(self.row_outputs))
         total += 4 * ROW_CAPACITY * self.counts.get("row", 0)
         total += 4 * ONE_CAPACITY * self.counts.get("one", 0)
+        total += SELECT_SCRATCH_BYTES if self.selects else 0
         return total + 4 * 8 * ROW_CAPACITY + SLOT_GAP * (self.counts.get("scratch", 0) + 8) + 1024
 
     def __str__(self) -> str:

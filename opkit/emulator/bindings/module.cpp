@@ -67,7 +67,8 @@ py::list isa_table() {
   return rows;
 }
 
-void configure(const std::string& chip, uint32_t threads, bool poison, bool profile, uint64_t seed, bool chip_bounds) {
+void configure(const std::string& chip, uint32_t threads, bool poison, bool profile, uint64_t seed, bool chip_bounds,
+               uint64_t inaccuracy_seed) {
   DeviceConfig config;
   config.chip = find_chip(chip);
   if (config.chip == nullptr) raise_usage("\"" + chip + "\" is not a chip that this build knows");
@@ -76,6 +77,7 @@ void configure(const std::string& chip, uint32_t threads, bool poison, bool prof
   config.profile = profile;
   config.seed = seed;
   config.chip_bounds = chip_bounds;
+  config.inaccuracy_seed = inaccuracy_seed;
   Device::get().configure(config);
 }
 
@@ -88,6 +90,7 @@ py::dict configuration() {
   result["profile"] = config.profile;
   result["seed"] = config.seed;
   result["chip_bounds"] = config.chip_bounds;
+  result["inaccuracy_seed"] = config.inaccuracy_seed;
   return result;
 }
 
@@ -99,7 +102,7 @@ PYBIND11_MODULE(_emulator, module) {
   module.attr("abi_version") = opkit::kAbiVersion;
   module.def("isa_table", &opkit::isa_table, "Return the instruction table, one dict an instruction.");
   module.def("configure", &opkit::configure, py::arg("chip"), py::arg("threads"), py::arg("poison"), py::arg("profile"),
-             py::arg("seed") = 0, py::arg("chip_bounds") = false,
+             py::arg("seed") = 0, py::arg("chip_bounds") = false, py::arg("inaccuracy_seed") = 0,
              "Set what later launches run on; threads 0 means one for each host core.");
   module.def("configuration", &opkit::configuration, "Return what launches run on.");
   py::class_<opkit::TimeLimit>(module, "TimeLimit", "Ends launches of which no core has ended for so many seconds.")

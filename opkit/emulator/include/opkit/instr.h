@@ -40,6 +40,9 @@ constexpr uint8_t kScalarInRegister = 128;
 /// Instr::mode of a GetValue or SetValue of global memory that does not go through the core's data cache.
 constexpr uint8_t kPastCache = 1;
 
+/// Instr::mode of a Rsqrt or Reciprocal inside a function of the library, which answers for its own accuracy.
+constexpr uint8_t kRefined = 1;
+
 /// Instr::mode of a DataCacheCleanAndInvalid of all lines.
 constexpr uint8_t kWholeCache = 1;
 
@@ -61,6 +64,7 @@ struct CopyShape {
   bool is_padded = false;      ///< DataCopyPad: the UB side is padded to whole data blocks
   bool has_pad_value = false;  ///< false: the padding up to the block is not defined, or the burst's own first element
   uint64_t pad_value_bits = 0;
+  uint64_t asked_bytes = 0;  ///< of a burst, where the call asked for more than `burst_bytes`; for messages
 };
 
 /// What Op::LibraryWork stands for, in Instr::mode: of a Matmul object its start, a block of C, a base block of K, a

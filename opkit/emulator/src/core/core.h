@@ -37,6 +37,7 @@ struct Core {
 
   uint8_t* space_base[8] = {};   ///< by Space; null for GM
   uint32_t space_bytes[8] = {};  ///< by Space
+  uint64_t inaccuracy_seed = 0;  ///< DeviceConfig's
   bool has_chip_bounds = false;  ///< a local tensor ends where its memory does, not where its buffer does
 
   MaskMode mask_mode = MaskMode::Normal;

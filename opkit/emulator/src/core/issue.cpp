@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/launch_state.h"
+#include "isa/accuracy.h"
 #include "isa/table.h"
 #include "sched/signals.h"
 
@@ -34,6 +35,13 @@ void end_with_memory(const Core& core, Operand& operand) {
   operand.end = core.space_bytes[static_cast<uint32_t>(operand.space)];
 }
 
+void execute(Core& core, const Instr& instr) {
+  if (__builtin_expect(core.inaccuracy_seed != 0, 0) && stated_error(instr) != 0) {
+    return execute_inaccurately(core, instr, core.inaccuracy_seed);
+  }
+  row_of(instr.op).execute(core, instr);
+}
+
 /// Has a replay take the instruction, or executes it between its observers.
 void run(Core& core, LaunchState& launch, Instr& instr) {
   if (__builtin_expect(launch.observers.empty(), 1)) {
@@ -42,10 +50,10 @@ void run(Core& core, LaunchState& launch, Instr& instr) {
     // Elementwise instructions and casts join what waits; a barrier has nothing to do.
     const bool may_join = row.family <= Family::VecBinaryScalar || instr.op == Op::Cast;
     if (!may_join && instr.op != Op::PipeBarrier) finish_chain(core);
-    return row.execute(core, instr);
+    return execute(core, instr);
   }
   for (Observer* observer : launch.observers) observer->before(core, instr);
-  row_of(instr.op).execute(core, instr);
+  execute(core, instr);
   for (Observer* observer : launch.observers) observer->after(core, instr);
 }
 

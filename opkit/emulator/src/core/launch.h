@@ -34,6 +34,8 @@ struct DeviceConfig {
   /// Tensors end where the chip's memories do: local ones with their memory, those of an operator's call with a block
   /// of PyTorch's allocator; what programs allocate is read to the end of a page.
   bool chip_bounds = false;
+  /// Instructions whose pages state an accuracy are as far off as that, which way is drawn from this; 0: rounded once.
+  uint64_t inaccuracy_seed = 0;
 
   /// What new memory is filled with; none: it is left as it is.
   std::optional<uint8_t> fill() const;

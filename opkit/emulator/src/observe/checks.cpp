@@ -21,6 +21,8 @@ class CheckObserver final : public Observer {
     if (options.overlap) detectors_.push_back(make_overlap_check(options));
     if (options.padding) detectors_.push_back(make_padding_check(options));
     if (options.place) detectors_.push_back(make_place_check(options));
+    if (options.scratch) detectors_.push_back(make_scratch_check(options));
+    if (options.note) detectors_.push_back(make_note_check(options));
     if (options.leak) detectors_.push_back(make_leak_check(options));
   }
 
@@ -119,6 +121,8 @@ CheckOptions united() {
     all.overlap |= options.overlap;
     all.place |= options.place;
     all.padding |= options.padding;
+    all.scratch |= options.scratch;
+    all.note |= options.note;
     all.memory |= options.memory;
     all.leak |= options.leak;
     all.unused |= options.unused;
@@ -136,6 +140,8 @@ bool* find_detector(CheckOptions& options, std::string_view name) {
   if (name == "free") return &options.free;
   if (name == "place") return &options.place;
   if (name == "padding") return &options.padding;
+  if (name == "scratch") return &options.scratch;
+  if (name == "note") return &options.note;
   if (name == "memory") return &options.memory;
   return nullptr;
 }

@@ -23,6 +23,8 @@ struct CheckOptions {
   bool memory = false;   ///< device memory of a program: bad frees, uses of what was freed, leaks
   bool place = false;    ///< buffers that lie behind a memory's end
   bool padding = false;  ///< reads of what rounds a tensor of global memory up to a whole block
+  bool scratch = false;  ///< reads of what an instruction has used as scratch at the end of UB
+  bool note = false;     ///< what is no bug, and seldom meant
   bool leak = false;     ///< tensors, events and flags left over when a block ends; events signalled twice
   /// Whether the compiler orders scalar accesses of vector cores with V, MTE2 and MTE3, as the documented default of
   /// --cce-auto-sync does. Source: Ascend C API, synchronisation inside a core, automatic synchronisation.
@@ -49,6 +51,8 @@ std::unique_ptr<Detector> make_free_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_overlap_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_padding_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_place_check(const CheckOptions& options);
+std::unique_ptr<Detector> make_scratch_check(const CheckOptions& options);
+std::unique_ptr<Detector> make_note_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_leak_check(const CheckOptions& options);
 
 /// Attaches the detectors asked for to every later launch of the process, until end_checks(). Checks nest: an inner one

@@ -167,7 +167,8 @@ class InitCheck final : public CoreDetector<CoreState> {
         source = place;
         source_bytes = range.bytes;
         const bool is_out = space != Space::GM && instr.dst.space == Space::GM;
-        if (is_out && place.bits != nullptr) check(core, state, instr, place, space, true);
+        // DataCopyPad names bytes, so none of them is padding.
+        if (is_out && place.bits != nullptr) check(core, state, instr, place, space, !instr.copy.is_padded);
         return;
       }
       if (place.bits == nullptr) return;

@@ -62,6 +62,12 @@ class IntervalMap {
 
   void clear() { cells_.clear(); }
 
+  /// Calls `change(value)` for every part that is known.
+  template <typename Change>
+  void each(Change&& change) {
+    for (auto& cell : cells_) change(cell.second.value);
+  }
+
  private:
   using Cells = std::map<uint64_t, Cell>;
 

@@ -43,6 +43,7 @@ struct CoreState : CoreFindings {
   using CoreFindings::CoreFindings;
 
   std::array<Clock, kPipes> clocks{};
+  Clock finished{};  ///< by pipe, the time of its last instruction that was done before its next one began
   std::vector<Clock> flags[kPipes][kPipes][kEventCount];  ///< signals not yet waited for, oldest first
   Clock told_group[kCrossCoreFlags] = {};                 ///< what own signals in modes 0 and 1 cover, by flag
   Clock told_others = {};                                 ///< and in mode 2
@@ -57,7 +58,14 @@ struct CoreState : CoreFindings {
     Clock joined{};
     for (const Clock& clock : clocks) join(joined, clock);
     clocks.fill(joined);
+    finished = joined;
   }
+  /// The pipe has waited for all that another clock has seen, instructions of its own among them.
+  void receive(Pipe pipe, const Clock& from) {
+    join(clock(pipe), from);
+    finish(pipe, from[index_of(pipe)]);
+  }
+  void finish(Pipe pipe, uint64_t time) { finished[index_of(pipe)] = std::max(finished[index_of(pipe)], time); }
 };
 
 std::string flag_name(Pipe first, Pipe second) {
@@ -123,6 +131,7 @@ class RaceCheck final : public CoreDetector<CoreState> {
       for (uint32_t i = 0; i < kPipes; ++i) {
         if (i != index_of(Pipe::S)) clock[i] = std::max(clock[i], scalar[i]);
       }
+      state.finish(pipe, scalar[index_of(pipe)]);
     }
     ++clock[index_of(pipe)];
   }
@@ -136,7 +145,7 @@ class RaceCheck final : public CoreDetector<CoreState> {
         start(state, instr.pipe);
         signals.push_back(state.clock(instr.pipe));
       } else if (!signals.empty()) {
-        join(state.clock(instr.peer_pipe), signals.front());
+        state.receive(instr.peer_pipe, signals.front());
         signals.erase(signals.begin());
       }
       return;
@@ -144,7 +153,10 @@ class RaceCheck final : public CoreDetector<CoreState> {
     if (instr.op == Op::CrossCoreSetFlag || instr.op == Op::CrossCoreWaitFlag) return follow_cores(state, instr);
     const bool is_barrier = instr.op == Op::PipeBarrier && instr.pipe == Pipe::ALL;
     // SyncAll and its like wait for every pipe of the core before they signal.
-    if (is_barrier || row.cost == Cost::cross_core) state.join_all();
+    if (is_barrier || row.cost == Cost::cross_core) return state.join_all();
+    if (instr.op == Op::PipeBarrier && instr.pipe < Pipe::ALL) {
+      state.finish(instr.pipe, state.clock(instr.pipe)[index_of(instr.pipe)]);
+    }
   }
 
   /// Flags between cores come back to the core itself: a group's flag is set by this core too, and AIC and AIV answer
@@ -158,8 +170,8 @@ class RaceCheck final : public CoreDetector<CoreState> {
       join(is_to_other_kind ? state.told_others : state.told_group[instr.event_id], state.clock(instr.pipe));
       return;
     }
-    join(state.clock(instr.pipe), state.told_others);
-    join(state.clock(instr.pipe), state.told_group[instr.event_id]);
+    state.receive(instr.pipe, state.told_others);
+    state.receive(instr.pipe, state.told_group[instr.event_id]);
   }
 
   void touch(const Core& core, CoreState& state, const Instr& instr, Space space, uint64_t begin, uint64_t bytes,
@@ -192,10 +204,14 @@ class RaceCheck final : public CoreDetector<CoreState> {
   void compare(const Core& core, CoreState& state, const Instr& instr, const char* id, const Access& earlier,
                Space space, uint64_t first, uint64_t last) {
     const Pipe pipe = earlier.site.pipe;
-    if (earlier.time == 0 || pipe == instr.pipe || state.clock(instr.pipe)[index_of(pipe)] >= earlier.time) return;
+    if (earlier.time == 0) return;
+    const bool is_in_pipe = pipe == instr.pipe;
+    if (is_in_pipe && !races_in_pipe(core, state, instr, id, earlier, space, first, last)) return;
+    if (!is_in_pipe && state.clock(instr.pipe)[index_of(pipe)] >= earlier.time) return;
     const bool has_scalar = pipe == Pipe::S || instr.pipe == Pipe::S;
     if (has_scalar && options_.has_auto_sync && core.kind == SubCore::AIV) {
-      join(state.clock(instr.pipe), state.clock(pipe));  // the flag pair that the compiler puts here
+      state.receive(instr.pipe, state.clock(pipe));  // the flag pair that the compiler puts here
+      if (options_.note && space != Space::GM) report(core, state, instr, id, earlier, space, first, last, kNoteScalar);
       return;
     }
     // In place, the flag that orders the read orders the write too.
@@ -211,12 +227,31 @@ class RaceCheck final : public CoreDetector<CoreState> {
     report(core, state, instr, id, earlier, space, first, last);
   }
 
-  static void report(const Core& core, CoreState& state, const Instr& instr, const char* id, const Access& access,
+  /// Instructions of one pipe start in order, and one may start before the last has written its results. The compiler
+  /// puts the barriers of V where it synchronises; those of copies it does not, and they are noted here.
+  /// Source: Ascend C API, PipeBarrier
+  bool races_in_pipe(const Core& core, CoreState& state, const Instr& instr, const char* id, const Access& earlier,
                      Space space, uint64_t first, uint64_t last) {
+    const Pipe pipe = instr.pipe;
+    if (state.finished[index_of(pipe)] >= earlier.time || std::string_view(id) == "RACE-WAR") return false;
+    if (pipe == Pipe::V) return !options_.has_auto_sync && core.kind == SubCore::AIV;
+    const bool is_copy = pipe == Pipe::MTE2 || pipe == Pipe::MTE3;
+    const bool is_sum = space == Space::GM && core.atomic_op != AtomicOp::None;
+    if (options_.note && is_copy && !is_sum && std::string_view(id) == "RACE-WAW") {
+      report(core, state, instr, id, earlier, space, first, last, kNoteCopies);
+    }
+    return false;
+  }
+
+  static constexpr const char* kNoteScalar = "NOTE-SCALAR-SYNC";
+  static constexpr const char* kNoteCopies = "NOTE-COPY-ORDER";
+
+  static void report(const Core& core, CoreState& state, const Instr& instr, const char* id, const Access& access,
+                     Space space, uint64_t first, uint64_t last, const char* note = nullptr) {
     bool is_new = false;
     const AccessSite site = site_of(instr);
     const AccessSite& earlier = access.site;
-    Finding& finding = state.findings.at(id, core, site, earlier, is_new);
+    Finding& finding = state.findings.at(note == nullptr ? id : note, core, site, earlier, is_new);
     if (!is_new) return;
     finding.other_instruction = access.instruction;
     finding.dtype = instr.dst.dtype;
@@ -226,7 +261,13 @@ class RaceCheck final : public CoreDetector<CoreState> {
     finding.message = std::string(row_of(instr.op).name) + " on " + pipe_name(instr.pipe) + " " +
                       (reads ? "reads" : "writes") + " bytes of " + space_name(space) + " that " +
                       row_of(earlier.op).name + " on " + pipe_name(earlier.pipe) + " may not have " +
-                      (read ? "read" : "written") + " yet: no flag orders the two";
+                      (read ? "read" : "written") + " yet: ";
+    if (earlier.pipe == instr.pipe) {
+      finding.message += "no barrier stands between the two";
+      finding.help = std::string("put PipeBarrier<PIPE_") + pipe_name(instr.pipe) + ">() before " + place_text(site);
+      return;
+    }
+    finding.message += note == nullptr ? "no flag orders the two" : "only the compiler's automatic flags order the two";
     const std::string flag = flag_name(earlier.pipe, instr.pipe);
     finding.help = "put SetFlag<" + flag + ">(id) behind " + place_text(earlier) + " and WaitFlag<" + flag +
                    ">(id) before " + place_text(site) +

@@ -61,6 +61,8 @@ void Witnesses::show(const std::vector<Finding*>& races, bool has_auto_sync, con
   const Memory after = read();
   std::optional<Result> in_order;  // what every race inside a core is compared with
   for (Finding* race : races) {
+    // A replay holds whole pipes back.
+    if (race->core == race->other_core && race->site.pipe == race->other.pipe) continue;
     ReplayOrder lost;
     if (race->core != race->other_core) {
       ReplayOrder other_first;

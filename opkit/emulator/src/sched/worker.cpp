@@ -157,6 +157,7 @@ void Worker::reset_core(CoreSlot& slot, uint32_t index) {
   std::copy(std::begin(config_.chip->space_bytes), std::end(config_.chip->space_bytes), fresh.space_bytes);
   fresh.chip = config_.chip;
   fresh.has_chip_bounds = config_.chip_bounds;
+  fresh.inaccuracy_seed = config_.inaccuracy_seed;
   fresh.launch = launch_;
   fresh.index = index;
   fresh.kind = launch_->kind_of(index);

@@ -15,6 +15,29 @@ constexpr T padding_of(U value) {
   }
 }
 
+/// A field of 16 bits that remembers what it was given: a larger number loses its high bits without a word.
+class NarrowField {
+ public:
+  template <typename T>
+  explicit constexpr NarrowField(const T& given)
+      : value_(static_cast<uint16_t>(given)),
+        lost_(static_cast<uint64_t>(given) >> 63 != 0 ? 0 : static_cast<uint32_t>(static_cast<uint64_t>(given) >> 16)) {
+  }
+  template <typename T>
+  constexpr NarrowField& operator=(const T& given) {
+    return *this = NarrowField(given);
+  }
+  constexpr operator uint16_t&() { return value_; }              // NOLINT(google-explicit-constructor)
+  constexpr operator const uint16_t&() const { return value_; }  // NOLINT(google-explicit-constructor)
+
+  /// What it was given, where that is more than it holds; 0 elsewhere.
+  constexpr uint64_t lost_from() const { return lost_ == 0 ? 0 : (uint64_t{lost_} << 16) + value_; }
+
+ private:
+  uint16_t value_;
+  uint32_t lost_;  ///< the bits above
+};
+
 }  // namespace opkit
 
 namespace AscendC {
@@ -22,7 +45,7 @@ namespace AscendC {
 /// Lengths and gaps in data blocks of 32 bytes.
 struct DataCopyParams {
   uint16_t blockCount = 1;
-  uint16_t blockLen = 0;
+  opkit::NarrowField blockLen{0};
   union {
     uint16_t srcGap;
     uint16_t srcStride;
@@ -32,7 +55,8 @@ struct DataCopyParams {
     uint16_t dstStride;
   };
   DataCopyParams() : srcGap(0), dstGap(0) {}
-  DataCopyParams(uint16_t count, uint16_t length, uint16_t source_gap, uint16_t destination_gap)
+  template <typename Length>
+  DataCopyParams(uint16_t count, const Length& length, uint16_t source_gap, uint16_t destination_gap)
       : blockCount(count), blockLen(length), srcGap(source_gap), dstGap(destination_gap) {}
 };
 
@@ -102,7 +126,9 @@ inline void issue_copy(Op op, const Operand& destination, const Operand& source,
 template <typename T>
 constexpr CopyShape contiguous_copy(uint32_t count) {
   CopyShape shape;
-  shape.burst_bytes = static_cast<uint32_t>(bytes_of<T>(count)) / kBlockBytes * kBlockBytes;
+  const uint64_t asked = bytes_of<T>(count);
+  shape.burst_bytes = static_cast<uint32_t>(asked) / kBlockBytes * kBlockBytes;
+  if (asked % kBlockBytes != 0) shape.asked_bytes = asked;
   return shape;
 }
 
@@ -118,9 +144,14 @@ inline CopyShape block_copy(const AscendC::DataCopyParams& params, Space destina
   CopyShape shape;
   shape.burst_count = params.blockCount;
   shape.burst_bytes = params.blockLen * unit;
+  shape.asked_bytes = params.blockLen.lost_from() * unit;
   shape.src_stride = (is_from_start ? 0 : shape.burst_bytes) + uint64_t{params.srcGap} * kBlockBytes;
   shape.dst_stride = (is_from_start ? 0 : shape.burst_bytes) + uint64_t{params.dstGap} * unit;
   return shape;
+}
+
+inline AscendC::DataCopyExtParams extended(const AscendC::DataCopyParams& params) {
+  return {params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0};
 }
 
 constexpr uint64_t round_up_to_block(uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
@@ -238,14 +269,16 @@ inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, c
   extended.leftPadding = padding.leftPadding;
   extended.rightPadding = padding.rightPadding;
   extended.paddingValue = opkit::value_of<T>(padding.paddingValue);
-  DataCopyPad(dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
-              extended, where);
+  opkit::CopyShape shape = opkit::padded_copy(opkit::extended(params), extended);
+  shape.asked_bytes = params.blockLen.lost_from();
+  opkit::issue_copy(opkit::Op::DataCopyPad, dst.operand(), src.operand(), shape, where);
 }
 template <typename T>
 inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
                         opkit::Where where = opkit::Where::here()) {
-  DataCopyPad(dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
-              where);
+  opkit::CopyShape shape = opkit::unpadded_copy(opkit::extended(params));
+  shape.asked_bytes = params.blockLen.lost_from();
+  opkit::issue_copy(opkit::Op::DataCopyPad, dst.operand(), src.operand(), shape, where);
 }
 
 /// What DataCopyPad pads with where its parameters name no value.

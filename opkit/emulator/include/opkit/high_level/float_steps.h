@@ -34,10 +34,17 @@ struct FloatSteps {
   OPKIT_STEP(ln, Ln, (const Floats& dst, const Floats& a), dst, a)
   OPKIT_STEP(sqrt, Sqrt, (const Floats& dst, const Floats& a), dst, a)
   OPKIT_STEP(relu, Relu, (const Floats& dst, const Floats& a), dst, a)
-  OPKIT_STEP(reciprocal, Reciprocal, (const Floats& dst, const Floats& a), dst, a)
   OPKIT_STEP(fill, Duplicate, (const Floats& dst, float value), dst, value)
 #undef OPKIT_STEP
 
+  /// 1 / a, rounded: the instruction's own accuracy is stated for kernels that call it, not for these functions.
+  void reciprocal(const Floats& dst, const Floats& a) const {
+    Instr instr = vec::unary(Op::Reciprocal, dst.operand(), a.operand(), where);
+    instr.mode = kRefined;
+    vec::set_count<true>(instr, length);
+    issue(instr);
+    barrier();
+  }
   void clamp(const Floats& dst, const Floats& a, float low, float high) const {
     min(dst, a, high);
     max(dst, dst, low);

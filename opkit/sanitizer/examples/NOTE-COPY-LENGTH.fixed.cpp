@@ -1,0 +1,13 @@
+#include "kernel_operator.h"
+using namespace AscendC;
+
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  (void)y;
+  GlobalTensor<float> input;
+  input.SetGlobalBuffer((__gm__ float*)x, 64);
+  LocalTensor<float> a(TPosition::VECCALC, 0, 64);
+  const uint32_t bytes = 64 * sizeof(float);
+  DataCopyParams params;
+  params.blockLen = bytes;
+  DataCopyPad(a, input, params, DataCopyPadParams());
+}
