@@ -116,10 +116,29 @@ def accuracy() -> str:
     return f"  {found[0]}"
 
 
+def limits() -> str:
+    """Return what pages state as a limit, one row each, and how many of them are held."""
+    from opkit.sanitizer.limits import STATES, stated_limits
+
+    rows = stated_limits()
+    counts = ", ".join(
+        f"{sum(row.state == state for row in rows)} are {state}"
+        f" ({sum(row.sentences for row in rows if row.state == state)} sentences)"
+        for state in STATES
+    )
+    lines = [f"Of {len(rows)} limits {counts}.", "", "| of | limit | here | reported as |"]
+    lines.append("|---|---|---|---|")
+    for row in rows:
+        reported = row.held_by if row.state == "left" else row.id or "-"
+        lines.append(f"| {row.api} | {row.text} | {row.state} | {reported} |")
+    return "\n".join(lines)
+
+
 SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"instructions": instruction_names, "names": names, "accuracy": accuracy},
     "docs/instructions.md": {"instructions": instruction_table},
     "docs/commands.md": {"commands": commands},
+    "docs/check.md": {"limits": limits},
 }
 """By document: what stands between its markers."""
 

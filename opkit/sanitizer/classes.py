@@ -201,7 +201,8 @@ CLASSES: tuple[FindingClass, ...] = (
         "a read of UB that an instruction has used as scratch",
         "Select by a mask in UB (its modes 1 and 2; on the 310P Brcb, too) needs 8 KiB of UB for "
         "itself. Where they lie the page does not say; public reports name the end of UB. What a "
-        "kernel has written there is taken as lost with such a call, until it is written again.",
+        "kernel has written there is taken as lost with such a call, until it is written again; "
+        "operands of the call itself may not lie there.",
     ),
     FindingClass(
         "MEM-PADDING",

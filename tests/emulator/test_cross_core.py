@@ -297,10 +297,18 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR words) {
 def test_blocks_that_wait_for_each_other_must_run_at_the_same_time(
     compile_kernel, call, mode, at_once
 ) -> None:
-    kernel = compile_kernel(ALL_WAIT % {"call": call, "local": "8 * GetBlockNum()"}, mode)
+    kernel = compile_kernel(ALL_WAIT % {"call": call, "local": "8 * GetBlockNum() + 8"}, mode)
     kernel(np.zeros(8 * at_once, np.int32), block_dim=at_once)
     with pytest.raises(KernelFault, match=f"of which this chip runs {at_once} at a time") as caught:
         kernel(np.zeros(8 * at_once + 8, np.int32), block_dim=at_once + 1)
+    assert caught.value.category == "Deadlock"
+
+
+def test_a_barrier_with_cube_cores_hangs_where_there_are_none(compile_kernel) -> None:
+    kernel = compile_kernel(ALL_WAIT % {"call": "SyncAll<false>();", "local": "8"})
+    # It used to pass as a barrier of vector cores; the page says that it hangs.
+    with pytest.raises(KernelFault, match="this kernel runs on vector cores alone") as caught:
+        kernel(np.zeros(16, np.int32), block_dim=2)
     assert caught.value.category == "Deadlock"
 
 
@@ -324,6 +332,20 @@ def test_the_software_barrier_wants_32_bytes_a_block(compile_kernel, words, loca
     kernel = compile_kernel(ALL_WAIT % {"call": SOFT, "local": local})
     with pytest.raises(KernelFault, match="SyncAll") as caught:
         kernel(np.zeros(words, np.int32), block_dim=8)
+    assert caught.value.category == "OutOfBounds"
+
+
+@pytest.mark.parametrize(
+    ("call", "least"),
+    [
+        ("IBSet(workspace, local, 0, 0);", 8),
+        ("WaitPreBlock(workspace, local); NotifyNextBlock(workspace, local);", 16),
+    ],
+)
+def test_flags_between_blocks_want_room_in_local_memory(compile_kernel, call, least) -> None:
+    compile_kernel(ALL_WAIT % {"call": call, "local": f"{least}"})(np.zeros(8, np.int32))
+    with pytest.raises(KernelFault) as caught:
+        compile_kernel(ALL_WAIT % {"call": call, "local": f"{least - 8}"})(np.zeros(8, np.int32))
     assert caught.value.category == "OutOfBounds"
 
 

@@ -450,3 +450,11 @@ def test_sarif_names_files_as_the_repository_does_and_keeps_its_fingerprints(
         )
         log = json.loads(json.dumps(sarif_object(report(root, moved), version="1")))
         assert log["runs"][0]["results"][0]["partialFingerprints"] == before["partialFingerprints"]
+
+
+def test_an_operand_of_select_in_its_own_scratch_is_a_finding(check_kernel: CheckKernel) -> None:
+    text = find_class("MEM-SCRATCH").fixed_example()
+    inside = text.replace("a(TPosition::VECCALC, 0, 64)", "a(TPosition::VECCALC, 191 * 1024, 64)")
+    (found,) = check_kernel(inside)
+    assert found.id == "MEM-SCRATCH"
+    assert found.message.startswith("Select has an operand in the last 8 KiB of UB")

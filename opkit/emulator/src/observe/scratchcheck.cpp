@@ -57,6 +57,7 @@ class ScratchCheck final : public CoreDetector<CoreState> {
         const Space space = range.operand == 0 ? instr.dst.space : instr.src[range.operand - 1].space;
         const uint64_t begin = std::max(first, range.begin), end = std::min(limit, range.begin + range.bytes);
         if (space != Space::UB || range.is_write != is_write || begin >= end) continue;
+        if (uses_scratch(core, instr)) report(core, state, instr, {}, begin, end);
         if (is_write) {
           state.written.assign(
               begin, end, [](uint64_t, uint64_t, const Loss&) {}, [](Loss& loss) { loss.is_lost = false; });
@@ -85,10 +86,12 @@ class ScratchCheck final : public CoreDetector<CoreState> {
     Finding& finding = state.findings.at("MEM-SCRATCH", core, site_of(instr), user, is_new);
     if (!is_new) return;
     place_finding(finding, core, Space::UB, first, last);
-    finding.message = std::string(row_of(instr.op).name) + " reads bytes of the last 8 KiB of UB, which " +
-                      row_of(user.op).name + " has used as scratch since they were written";
-    finding.help =
-        "leave the last 8 KiB of UB free in kernels that call " + std::string(row_of(user.op).name) + " in this form";
+    const bool is_own = user.op == Op::kCount;
+    const std::string name = row_of(instr.op).name, user_name = is_own ? name : row_of(user.op).name;
+    finding.message = is_own ? name + " has an operand in the last 8 KiB of UB, which it uses as scratch"
+                             : name + " reads bytes of the last 8 KiB of UB, which " + user_name +
+                                   " has used as scratch since they were written";
+    finding.help = "leave the last 8 KiB of UB free in kernels that call " + user_name + " in this form";
   }
 };
 

@@ -161,6 +161,7 @@ void use_workspaces(const Core& core, const Instr& instr) {
 std::atomic<int32_t>* block_flag(const Core& core, const Instr& instr) {
   const SignalWords word = signal_words(core, instr);
   check_bounds(core, instr, instr.dst, word.begin, word.bytes, instr.op == Op::IBSet);
+  check_bounds(core, instr, instr.src[0], instr.src[0].address, kBlockBytes, true);
   use_signals(core, instr, word);
   return reinterpret_cast<std::atomic<int32_t>*>(core.at(Space::GM, word.begin));
 }
@@ -198,6 +199,9 @@ void execute_sync_all(Core& core, const Instr& instr) {
   LaunchState& launch = *core.launch;
   const bool is_vector_only = instr.mode == 1;
   if (is_vector_only && core.kind == SubCore::AIC) return;
+  // Source: SyncAll, constraints: in a kernel of vector cores alone isAIVOnly has to be true, or it hangs.
+  OPKIT_CHECK(is_vector_only || cube_cores(launch.launch->mode) > 0, Deadlock, &instr, "call SyncAll<true>()",
+              "SyncAll<false> waits for cube cores, and this kernel runs on vector cores alone");
   check_residence(core, instr);
   uint32_t taking_part = 0;
   for (uint32_t i = 0; i < launch.core_count; ++i) {

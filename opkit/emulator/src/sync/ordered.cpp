@@ -57,7 +57,9 @@ void check_order(const Core& core, const Instr& instr) {
   OPKIT_CHECK(core.kind == SubCore::AIV, IllegalOperand, &instr, "call it on vector cores only",
               "WaitPreBlock and NotifyNextBlock order vector cores, and this is a cube core");
   check_residence(core, instr);
-  check_bounds(core, instr, instr.dst, instr.dst.address, uint64_t{core.block_count} * kBlockBytes, true);
+  const uint64_t bytes = uint64_t{core.block_count} * kBlockBytes;
+  check_bounds(core, instr, instr.dst, instr.dst.address, bytes, true);
+  check_bounds(core, instr, instr.src[0], instr.src[0].address, bytes + kBlockBytes, true);
 }
 
 /// scalar_bits: the place in the group and the size of the arriving group; repeat: the size of the waiting group.

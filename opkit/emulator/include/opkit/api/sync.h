@@ -35,11 +35,13 @@ inline void issue_cross_core(Op op, uint8_t mode, Pipe pipe, uint16_t flag, Wher
   issue(instr);
 }
 
-inline void issue_block_flag(Op op, const Operand& workspace, int32_t block, int32_t event, Where where) {
+inline void issue_block_flag(Op op, const Operand& workspace, const Operand& local, int32_t block, int32_t event,
+                             Where where) {
   Instr instr;
   instr.op = op;
   instr.pipe = Pipe::S;
   instr.dst = workspace;
+  instr.src[0] = local;
   instr.scalar_bits[0] = static_cast<uint64_t>(block);
   instr.scalar_bits[1] = static_cast<uint64_t>(event);
   instr.where = where;
@@ -118,15 +120,13 @@ inline void WaitEvent(uint16_t flagId, opkit::Where where = opkit::Where::here()
 template <bool isAIVOnly = true>
 inline void IBSet(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace, int32_t blockIdx,
                   int32_t eventID, opkit::Where where = opkit::Where::here()) {
-  (void)ubWorkspace;
-  opkit::issue_block_flag(opkit::Op::IBSet, gmWorkspace.operand(), blockIdx, eventID, where);
+  opkit::issue_block_flag(opkit::Op::IBSet, gmWorkspace.operand(), ubWorkspace.operand(), blockIdx, eventID, where);
 }
 
 template <bool isAIVOnly = true>
 inline void IBWait(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace, int32_t blockIdx,
                    int32_t eventID, opkit::Where where = opkit::Where::here()) {
-  (void)ubWorkspace;
-  opkit::issue_block_flag(opkit::Op::IBWait, gmWorkspace.operand(), blockIdx, eventID, where);
+  opkit::issue_block_flag(opkit::Op::IBWait, gmWorkspace.operand(), ubWorkspace.operand(), blockIdx, eventID, where);
 }
 
 /// Flags between two pipes, as an object. Source: Ascend C API, TQueSync.
@@ -163,13 +163,11 @@ inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>& gmWorkspace, Lo
 }
 inline void WaitPreBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace,
                          opkit::Where where = opkit::Where::here()) {
-  (void)ubWorkspace;
-  opkit::issue_block_flag(opkit::Op::WaitPreBlock, gmWorkspace.operand(), 0, 0, where);
+  opkit::issue_block_flag(opkit::Op::WaitPreBlock, gmWorkspace.operand(), ubWorkspace.operand(), 0, 0, where);
 }
 inline void NotifyNextBlock(GlobalTensor<int32_t>& gmWorkspace, LocalTensor<int32_t>& ubWorkspace,
                             opkit::Where where = opkit::Where::here()) {
-  (void)ubWorkspace;
-  opkit::issue_block_flag(opkit::Op::NotifyNextBlock, gmWorkspace.operand(), 0, 0, where);
+  opkit::issue_block_flag(opkit::Op::NotifyNextBlock, gmWorkspace.operand(), ubWorkspace.operand(), 0, 0, where);
 }
 
 enum class PipeMode : uint8_t { SCALAR_MODE = 0, MTE3_MODE = 1, MAX };
