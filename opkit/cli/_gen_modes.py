@@ -188,7 +188,7 @@ def _framework(specs: Sequence[OpSpec]) -> str:
 
 def _notes(spec: OpSpec) -> Sequence[str]:
     notes = []
-    if not spec.has_formula:
+    if not all(tensor.formula for tensor in spec.outputs):
         notes.append("no formula: the kernel's Compute is yours to write")
         if spec.outputs[0].shape is None and len(spec.inputs) > 1:
             notes.append("no `shape`: inputs count as of one shape, and outputs have it too")

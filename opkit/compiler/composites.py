@@ -208,7 +208,7 @@ def _pow(base: Value, exponent: Value) -> Value:
         raise GraphError(
             "whole numbers to the power of a tensor of whole numbers have no kernel",
             location=base.builder.location,
-            help='cast one of them: astype("float32")',
+            help='cast one of them to "float32"',
         )
     size = base.apply("abs")
     value = (exponent * size.apply("log")).apply("exp")
@@ -443,7 +443,7 @@ def _row(
 def _as_divided(tensors: Sequence[Tensor], settings: Settings) -> str:
     dtype = as_promoted(tensors, settings)
     if dtype == "bool":
-        raise UsageError("truth values do not divide", help='cast them: astype("int32")')
+        raise UsageError("truth values do not divide", help='cast them to "int32"')
     return dtype
 
 

@@ -144,7 +144,7 @@ def _grad_sorted(
     g: Value, x: Value, y: Value, axis: int, descending: bool, count: int | None
 ) -> Sequence[Value | None]:
     places = x.apply("argsort", axis=axis, descending=descending, count=count)
-    zeros = x.builder.constant(0.0, x.dtype).apply("broadcast_to", shape=x.shape)
+    zeros = x.builder.constant(0.0, g.dtype).apply("broadcast_to", shape=x.shape)
     return (zeros.apply("put_along", places, g, axis=axis),)
 
 

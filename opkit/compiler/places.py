@@ -48,7 +48,7 @@ def _put(tensors: Sequence[Tensor], settings: Settings) -> Shape:
 
 def _axis(x: Tensor, index: Tensor, settings: Settings) -> int:
     if index.dtype != "int32":
-        raise UsageError(f"places are {index.dtype}, expected int32", help='astype("int32")')
+        raise UsageError(f"places are {index.dtype}, expected int32", help='cast it to "int32"')
     if len(index.shape) != len(x.shape):
         raise UsageError(f"places have {len(index.shape)} axes, the tensor {len(x.shape)}")
     return normal_axes(settings["axis"], len(x.shape))[0]
@@ -75,10 +75,7 @@ def _zeros(x: Value, dtype: str = "") -> Value:
 
 
 def _grad_taken(g: Value, x: Value, index: Value, y: Value, axis: int) -> Sequence[Value | None]:
-    # Sums of 16 bits lose digits with each element that is added.
-    sums = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
-    added = _zeros(x, sums).apply("put_along", index, g.astype(sums), axis=axis, add=True)
-    return added.astype(x.dtype), None
+    return _zeros(x, g.dtype).apply("put_along", index, g, axis=axis, add=True), None
 
 
 def _grad_put(
@@ -88,7 +85,7 @@ def _grad_put(
     at_source = g.apply("take_along", wide, axis=axis)
     if add:
         return g, None, at_source
-    return g.apply("put_along", wide, _zeros(source), axis=axis), None, at_source
+    return g.apply("put_along", wide, _zeros(source, g.dtype), axis=axis), None, at_source
 
 
 ROWS = (

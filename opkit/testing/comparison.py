@@ -177,6 +177,8 @@ class Comparer:
         """
         rule = find_standard(standard) if isinstance(standard, str) else standard
         self._is_float = is_float(dtype)
+        self.forgives = rule.forgives_cancellation
+        """Whether the operator's condition may excuse elements: of whole numbers, decisions."""
         if dtype.name not in rule.numbers and dtype.name == _ONLY_MOVED:
             rule = EXACT
         if not self._is_float and not (rule.also_whole and dtype.name in rule.numbers):
@@ -240,8 +242,8 @@ class Comparer:
         with np.errstate(all="ignore"):
             errors = self.rule.measures[0].element(actual, golden, self._numbers)
             self._keep_worst(errors, actual, golden, start, positions)
-            if self.rule.forgives_cancellation:
-                suspects = np.flatnonzero(errors > self._numbers["T"])
+            if self.forgives:
+                suspects = np.flatnonzero(errors > self._numbers.get("T", 0.0))
                 self._suspects.append(
                     start + (suspects if positions is None else positions[suspects])
                 )

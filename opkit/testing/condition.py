@@ -19,7 +19,7 @@ import numpy as np
 
 from opkit.dtypes import DType
 from opkit.errors import OperatorError
-from opkit.testing.arrays import Array, Input, tensors_of
+from opkit.testing.arrays import Array, Input, is_float, tensors_of
 from opkit.testing.measures import format_numbers
 from opkit.testing.traced import Role, Traced, tracing
 from opkit.testing.tracer import Cancellation, Tracer
@@ -88,6 +88,11 @@ class Allowance:
 
         `relative`: what an element of another decision may be off by, relative to itself.
         """
+        if not is_float(dtype):
+            # Whole numbers have no error but the decision by which they were chosen.
+            same = [actual == other[places] for other in self.others]
+            either: Array = np.any(same, axis=0) if same else np.zeros(actual.shape, np.bool_)
+            return either
         golden, errors = self.golden[places].astype(np.float64), self.errors[places]
         found: Array = np.abs(actual - golden) <= errors + rounding(golden, errors, dtype)
         found &= np.isfinite(golden)

@@ -44,6 +44,8 @@ _SUSPECTS = 1 << 20
 # Elements off, and elements to compute them from, up to which numbers without a range are asked.
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 _MOST_DOUBTFUL, _MOST_EXACT = 1 << 12, 1 << 14
+# Whole numbers that a decision near a tie explains are few: one of so many elements at most.
+_FEW, _TIES_SHARE = 64, 64
 # How far beyond a limit an element is that fails however it is looked at.
 _CLEARLY = 4.0
 # A first look is at so small a part of the inputs.
@@ -219,9 +221,10 @@ def judge_parts(
             for comparer, mask in zip(comparers, ranges, strict=True)
         ]
     missed = [
-        comparer.rule.forgives_cancellation
+        comparer.forgives
         and not (one.passed or one.nan_mismatches or one.inf_mismatches)
-        for one, comparer in zip(plain, comparers, strict=True)
+        and (is_float(dtype) or comparer.suspects.size <= max(_FEW, one.elements // _TIES_SHARE))
+        for one, comparer, dtype in zip(plain, comparers, dtypes, strict=True)
     ]
     if not any(missed):
         return plain
@@ -230,7 +233,7 @@ def judge_parts(
         for comparer, miss in zip(comparers, missed, strict=True)
     ]
     limits = [
-        standard.numbers_for(dtype)["T"] if m else 0.0
+        standard.numbers_for(dtype)["T"] if m and is_float(dtype) else 0.0
         for dtype, m in zip(dtypes, missed, strict=True)
     ]
     excuses = _excuses(conditioned, inputs, flat, dtypes, suspects, limits)

@@ -197,6 +197,26 @@ def test_check_writes_nothing_and_says_what_is_worth_knowing(
     assert {path.name for path in tmp_path.iterdir()} == {"blank.json"}
 
 
+# Of formulas over axes it used to say that there were none, and of places that nothing is floats.
+def test_check_knows_formulas_over_axes_and_floats_beside_whole_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    floats = {"type": ["float16", "float32"]}
+    entry = {
+        "op": "Router",
+        "input_desc": [{"name": "x", "shape": ["T", "E"], **floats}],
+        "output_desc": [
+            {"name": "w", "formula": "softmax(topk(x, 2), axis=-1)", **floats},
+            {"name": "i", "type": "int32", "formula": "topk_places(x, 2)"},
+        ],
+    }
+    file = tmp_path / "router.json"
+    file.write_text(json.dumps(entry))
+    assert gen("-i", file, "--check", "--json", "-q") == 0
+    (operator,) = json.loads(capsys.readouterr().out)["operators"]
+    assert operator["notes"] == []
+
+
 def test_a_prototype_is_read_back_out_of_a_host_source(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

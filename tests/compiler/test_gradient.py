@@ -126,3 +126,36 @@ def test_functions_of_exponentials_have_their_slopes(operator: str) -> None:
     reference = oc.OPERATORS[operator].reference
     slopes = (reference(x + 1e-5) - reference(x - 1e-5)) / 2e-5
     np.testing.assert_allclose(found[graph.outputs[0][1]], slopes, rtol=1e-6)
+
+
+# In 16 bits zeros of the operand's type used to meet gradients that are added up in float32.
+def test_operators_have_the_same_gradients_in_16_bits_as_in_float32() -> None:
+    spec = {name: oc.TensorSpec(name, (4, 6), "float16") for name in "xy"}
+    places = oc.TensorSpec("i", (4, 6), "int32")
+    programs = {
+        "topk": (lambda x: x.apply("topk", k=2), spec["x"]),
+        "sort": (lambda x: x.apply("sort"), spec["x"]),
+        "take_along": (lambda x, i: x.apply("take_along", i, axis=1), spec["x"], places),
+        "put_along": (
+            lambda x, i, y: x.apply("put_along", i, y, axis=1),
+            spec["x"],
+            places,
+            spec["y"],
+        ),
+        "take": (lambda x: x[1:3] * 2.0, spec["x"]),
+        "product": (lambda x, y: x @ y.T, spec["x"], spec["y"]),
+        "softmax": (lambda x: x.apply("softmax"), spec["x"]),
+        "cumsum": (lambda x: x.apply("cumsum", axis=1), spec["x"]),
+        "windows": (lambda x: x.reshape(1, 4, 6, 1)[:, :, ::2], spec["x"]),
+    }
+    for name, (function, *specs) in programs.items():
+        half = oc.gradient(oc.trace(function, specs))
+        assert all(tensor.dtype == "float16" for _, tensor in half.output_tensors), name
+        wide = [oc.TensorSpec(s.name, s.shape, s.dtype.replace("16", "32")) for s in specs]
+        single = oc.gradient(oc.trace(function, wide))
+        arrays = oc.random_arrays(half, {})
+        arrays = [a % 4 if a.dtype == np.int32 else a for a in arrays]
+        given = {t.name: a for t, a in zip(half.inputs, arrays, strict=True)}
+        found, expected = oc.run_graph(half, given), oc.run_graph(single, given)
+        for (_, one), (_, other) in zip(half.outputs, single.outputs, strict=True):
+            np.testing.assert_allclose(found[one], expected[other], rtol=2e-3, atol=2e-3)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opkit.dtypes import find_dtype
 from opkit.errors import PrecisionError
 from opkit.testing import assert_outputs
 from opkit.testing.condition import Evaluation, _change, allowance, cancellation
@@ -216,6 +217,26 @@ def test_the_line_that_cancels_is_told(golden: object, tmp_path: Path) -> None:
     assert found is not None
     assert GOLDEN.splitlines()[found.line - 1].strip() == "return s*(1 + x*(1 - s))"
     assert "cancel to" in str(found) and "golden.py" in str(found)
+
+
+# -63.5 by float64 is -63 or -64: a right quantiser used to fail.
+def test_a_whole_number_may_be_either_neighbour_of_a_tie_and_no_other() -> None:
+    def quantised(inputs: list[np.ndarray]) -> tuple[np.ndarray]:
+        (x,) = inputs
+        return (np.rint(x / (np.abs(x).max(axis=-1, keepdims=True) / 127)).reshape(-1),)
+
+    x = np.array([[2.359375, -1.1796875, 0.5]])
+    (allowed,) = allowance(Evaluation(quantised, (x,), False))
+    int8 = find_dtype("int8")
+    assert int8 is not None
+    _, tie, usual = allowed.golden
+    assert tie in (-63, -64)
+
+    def excused(*values: float) -> list[bool]:
+        return allowed.excused(np.array(values), np.arange(3), int8, 0.0).tolist()
+
+    assert excused(126, -127 - tie, usual - 1) == [False, True, False]
+    assert excused(127, -62, usual + 1)[1:] == [False, False]
 
 
 def test_a_golden_that_is_not_traced_still_has_the_condition_of_its_inputs() -> None:

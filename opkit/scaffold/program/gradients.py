@@ -60,15 +60,22 @@ def unsupported_program_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ..
 
 
 def _variants(spec: OpSpec) -> tuple[int, ...]:
+    """Return the combinations of data types in which every differentiable output is of floats."""
+    outputs = _outputs(spec)
     return tuple(
         variant
         for variant in range(spec.variant_count)
-        if all(one.dtypes[variant].name in _FLOATING for one in spec.outputs)
+        if outputs and all(one.dtypes[variant].name in _FLOATING for one in outputs)
     )
 
 
+def _outputs(spec: OpSpec) -> list[TensorSpec]:
+    """Return the outputs that have a gradient: whole numbers, such as places, have none."""
+    return [one for one in spec.outputs if any(d.name in _FLOATING for d in one.dtypes)]
+
+
 def _inputs(spec: OpSpec) -> list[str]:
-    """Return the inputs of fractions."""
+    """Return the inputs of floats."""
     variants = _variants(spec)
     return [
         t.name
@@ -83,7 +90,7 @@ def _derived(spec: OpSpec) -> OpSpec | str:
     """Return the backward operator, as `with_shapes` returns it, or why there is none."""
     variants, wanted = _variants(spec), _inputs(spec)
     if not wanted:
-        return "there are no fractions in and out"
+        return "no input and output are floats"
     graph = formula_graph_of(spec, variants[0])
     try:
         gradients = compiler.gradient(graph, wanted)
@@ -93,7 +100,8 @@ def _derived(spec: OpSpec) -> OpSpec | str:
     unnamed = [name for name, each in axes.items() if each is None]
     if unnamed:
         return f"the shape of {unnamed[0]} is no list of names and lengths"
-    seeds = {f"grad_{tensor.name}" for tensor in spec.outputs}
+    outputs = _outputs(spec)
+    seeds = {f"grad_{tensor.name}" for tensor in outputs}
     names = [*seeds, *(t.name for t in spec.inputs), *(f"grad_{name}" for name in wanted)]
     if len(set(names)) < len(names):
         return "the backward operator would have two tensors of one name: rename the inputs"
@@ -111,7 +119,7 @@ def _derived(spec: OpSpec) -> OpSpec | str:
     def text(name: str) -> str:
         return " + ".join(
             f"gradient({' '.join((o.formula or '').split())}, grad_{o.name}, {name})"
-            for o in spec.outputs
+            for o in outputs
             if _depends(gradients, f"grad_{name}", {f"grad_{o.name}"})
         )
 
@@ -123,7 +131,7 @@ def _derived(spec: OpSpec) -> OpSpec | str:
         op=f"{spec.op}Grad",
         name=f"{spec.name}_grad",
         inputs=(
-            *(replace(narrow(t, f"grad_{t.name}"), axes=axes[t.name]) for t in spec.outputs),
+            *(replace(narrow(t, f"grad_{t.name}"), axes=axes[t.name]) for t in outputs),
             *(narrow(t, t.name) for t in spec.inputs),
         ),
         outputs=tuple(
