@@ -91,13 +91,23 @@ class Plan:
         steps = (step for section in self.program.sections for step in section.steps)
         return any(step.operation in ("Select", "Selects") for step in steps)
 
+    @property
+    def spreads_rows(self) -> bool:
+        """Whether numbers of rows are spread over blocks of 32 bytes."""
+        steps = (step for section in self.program.sections for step in section.steps)
+        return any(step.operation == "Reduce" or step.operation.endswith("Row") for step in steps)
+
     def fixed_bytes(self) -> int:
         """Return what does not grow with the tile; columns apart."""
         total = self.buffers * 4 * ROW_CAPACITY * (len(self.row_inputs) + len(self.row_outputs))
         total += 4 * ROW_CAPACITY * self.counts.get("row", 0)
         total += 4 * ONE_CAPACITY * self.counts.get("one", 0)
-        total += SELECT_SCRATCH_BYTES if self.selects else 0
-        return total + 4 * 8 * ROW_CAPACITY + SLOT_GAP * (self.counts.get("scratch", 0) + 8) + 1024
+        # The room of numbers that are spread over blocks is there in any case: where nothing takes
+        # it, it is what Select needs at the end.
+        blocks = 4 * 8 * ROW_CAPACITY
+        ends = (blocks if self.spreads_rows else 0) + (SELECT_SCRATCH_BYTES if self.selects else 0)
+        total += max(blocks, ends)
+        return total + SLOT_GAP * (self.counts.get("scratch", 0) + 8) + 1024
 
     def __str__(self) -> str:
         lines = [f"{area}: {count} slots" for area, count in sorted(self.counts.items()) if count]
