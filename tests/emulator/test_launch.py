@@ -74,12 +74,14 @@ def test_the_device_works_again_after_a_fault(compile_kernel) -> None:
         ("volatile char big[1 << 20]; big[0] = 1;", "stack overflowed"),
         # These two used to end the process.
         ("__builtin_trap();", "stops itself"),
-        ("throw 5;", "aborts"),
+        ("throw 5;", "the kernel throws int "),
+        # It was "aborts (an exception that nothing catches, ...)".
+        ('throw std::out_of_range("no row 7");', "throws std::out_of_range: no row 7 "),
     ],
 )
 def test_a_crash_of_kernel_code_is_a_fault(compile_kernel, body, text) -> None:
     run = compile_kernel(
-        f'extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {{ (void)y; {body} }}'
+        f'#include <stdexcept>\nextern "C" __global__ __aicore__ void kernel(GM_ADDR y) {{ (void)y; {body} }}'
     )
     for _ in range(2):
         with pytest.raises(KernelFault, match=text) as caught:

@@ -97,6 +97,12 @@ typedef struct opkit_plan opkit_plan;
 OPKIT_API opkit_status opkit_prepare(opkit_library* library, const char* op_type, const opkit_call* call,
                                      opkit_plan** plan);
 
+/// The same for a caller whose outputs are there, as an aclnn function's: where `call` has the shape and the type of
+/// each, they are what the operator computes, and nothing is inferred. On the chip InferShape and InferDataType are for
+/// graphs only.
+OPKIT_API opkit_status opkit_prepare_given(opkit_library* library, const char* op_type, const opkit_call* call,
+                                           opkit_plan** plan);
+
 /// The outputs of a plan; valid as long as the plan. An output whose shape the kernel writes has the largest one that
 /// it may have before opkit_plan_run, and what the kernel wrote afterwards: its elements come first in the tensor's
 /// memory.

@@ -502,7 +502,7 @@ aclnnStatus Call::prepare(uint64_t* workspace_bytes, aclOpExecutor** executor) {
   const std::lock_guard<std::recursive_mutex> guard(runtime.lock);
   acl::drain_all(runtime);
   auto made = std::make_unique<aclOpExecutor>();
-  status = opkit_prepare(library, arguments.op_type.c_str(), &call, &made->plan);
+  status = opkit_prepare_given(library, arguments.op_type.c_str(), &call, &made->plan);
   if (status != OPKIT_OK) return fail(code_of(status, ACLNN_ERR_PARAM_INVALID), function, "%s", opkit_last_error());
   status = opkit_plan_check_outputs(made->plan, arguments.outputs.data(), arguments.outputs.size());
   if (status != OPKIT_OK) return fail(code_of(status, ACLNN_ERR_PARAM_INVALID), function, "%s", opkit_last_error());

@@ -219,8 +219,21 @@ void BoundCall::infer() {
   watch_crashes();
   clear_log();
   infer_dtypes();
-  settle_column();
+  settle_column("its InferDataType function gives ");
   infer_shapes();
+}
+
+void BoundCall::take_given() {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!gives_shape(i) || !gives_dtype(i)) return infer();
+  }
+  watch_crashes();
+  clear_log();
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    outputs_[i].SetDataType(static_cast<ge::DataType>(expected_[i].dtype));
+  }
+  settle_column("the call is ");
+  for (size_t i = 0; i < outputs_.size(); ++i) set_shape(outputs_[i], given_shape(i));
 }
 
 void BoundCall::infer_dtypes() {
@@ -277,20 +290,19 @@ void BoundCall::take_given_dtypes() {
   }
 }
 
-void BoundCall::settle_column() {
+void BoundCall::settle_column(const char* who) {
   std::vector<std::optional<int32_t>> output_dtypes(signature_.outputs.size());
   for (size_t i = 0; i < outputs_.size(); ++i) {
     std::optional<int32_t>& dtype = output_dtypes[output_params_[i]];
     if (dtype.has_value() && *dtype != outputs_[i].GetDataType()) {
-      fail_here("its InferDataType function gives the tensors of output \"" + output_param(i).name +
-                "\" different types");
+      fail_here(who + ("different types of the tensors of output \"" + output_param(i).name + "\""));
     }
     dtype = outputs_[i].GetDataType();
   }
   const size_t columns = column_count(signature_);
   while (column_ < columns && !fits(signature_, column_, input_dtypes_, output_dtypes)) ++column_;
   if (column_ == columns) {
-    fail_here("its InferDataType function gives " + given_dtypes(input_dtypes_) + " -> " + given_dtypes(output_dtypes) +
+    fail_here(who + given_dtypes(input_dtypes_) + " -> " + given_dtypes(output_dtypes) +
               "; its OpDef lists: " + describe_columns(signature_));
   }
   // A tensor of any layout has the one that the operator is told; a result has that of the first input.

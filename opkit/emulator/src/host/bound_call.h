@@ -51,6 +51,10 @@ class BoundCall {
   /// Runs InferShape and InferDataType, and settles the column. Throws CallError.
   void infer();
 
+  /// Takes the caller's outputs instead, and settles the column; infers where the call does not have them all. Throws
+  /// CallError.
+  void take_given();
+
   const gert::ComputeNodeInfo& node() const { return *node_; }
   const Operator& entry() const { return entry_; }
   const Signature& signature() const { return signature_; }
@@ -84,7 +88,8 @@ class BoundCall {
   void take_shapes_of_idle_inference();
   void infer_dtypes();
   void take_given_dtypes();
-  void settle_column();
+  /// `who` says in messages where the outputs' types are from.
+  void settle_column(const char* who);
   const gert::Tensor* same_named_input(size_t output) const;
   /// What a caller may do where the shape of an output is not inferred.
   std::string advice(size_t output) const;
@@ -131,10 +136,8 @@ uint32_t call_host(const std::string& op_type, const char* what, Function functi
     auto& it = *static_cast<Call*>(opaque);
     try {
       it.status = it.function(it.context);
-    } catch (const std::exception& error) {
-      it.thrown = error.what();
     } catch (...) {
-      it.thrown = "something that is no std::exception";
+      it.thrown = exception_text();
     }
   };
   const std::optional<int> crash = crash_of(run, &call);
@@ -142,7 +145,7 @@ uint32_t call_host(const std::string& op_type, const char* what, Function functi
   // The operator's fault, whatever it was called with: as a fault of its kernel.
   const std::string where = "[" + op_type + "] its " + what + " function ";
   if (crash.has_value()) fail(OPKIT_FAULT, where + crash_text(*crash) + logged_before_crash());
-  fail(OPKIT_FAULT, where + "threw: " + *call.thrown);
+  fail(OPKIT_FAULT, where + "throws " + *call.thrown);
 }
 
 }  // namespace opkit::host

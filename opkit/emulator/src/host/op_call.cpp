@@ -103,14 +103,14 @@ struct opkit_plan {
   std::vector<opkit_shape> outputs;
   std::optional<opkit::host::TilingResult> tiling;
 
-  opkit_plan(opkit_library& of, const char* op_type, const opkit_call& with)
-      : opkit_plan(of, opkit::host::find_operator(of, op_type), with) {}
+  opkit_plan(opkit_library& of, const char* op_type, const opkit_call& with, bool has_outputs = false)
+      : opkit_plan(of, opkit::host::find_operator(of, op_type), with, has_outputs) {}
 
-  opkit_plan(opkit_library& of, const opkit::host::Operator& entry, const opkit_call& with)
+  opkit_plan(opkit_library& of, const opkit::host::Operator& entry, const opkit_call& with, bool has_outputs)
       : library(of),
         config(opkit::Device::get().config()),
         call(entry, opkit::host::find_signature(of, entry, config.chip->soc_config), with) {
-    call.infer();
+    has_outputs ? call.take_given() : call.infer();
     outputs.reserve(call.outputs().size());
     for (const gert::Tensor& tensor : call.outputs()) outputs.push_back(opkit::host::described(tensor));
   }
@@ -176,6 +176,16 @@ opkit_status opkit_prepare(opkit_library* library, const char* op_type, const op
     opkit::host::check_call(library, call);
     if (plan == nullptr) opkit::host::fail(OPKIT_USAGE, "opkit_prepare needs a place for the plan");
     *plan = new opkit_plan(*library, op_type, *call);
+    return OPKIT_OK;
+  });
+}
+
+opkit_status opkit_prepare_given(opkit_library* library, const char* op_type, const opkit_call* call,
+                                 opkit_plan** plan) {
+  return opkit::host::guarded([&] {
+    opkit::host::check_call(library, call);
+    if (plan == nullptr) opkit::host::fail(OPKIT_USAGE, "opkit_prepare_given needs a place for the plan");
+    *plan = new opkit_plan(*library, op_type, *call, true);
     return OPKIT_OK;
   });
 }

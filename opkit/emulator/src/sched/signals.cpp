@@ -1,5 +1,6 @@
 #include "sched/signals.h"
 
+#include <cxxabi.h>
 #include <link.h>
 #include <pthread.h>
 #include <ucontext.h>
@@ -12,9 +13,12 @@
 
 #include <array>
 #include <atomic>
+#include <exception>
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <typeinfo>
 
 #include "memory/bounds.h"
 #include "sched/division.h"
@@ -191,6 +195,12 @@ void on_interrupt(int signal, siginfo_t* info, void* context) {
                 "free device memory once the stream has been synchronised",
                 "the kernel reads or writes %s that the program has freed, through a raw pointer", freed->name.c_str());
   }
+  if (const std::string thrown = signal == SIGABRT ? exception_text() : ""; !thrown.empty()) {
+    // The frames that would have ended it are left: it is over, and the next abort is not by it.
+    abi::__cxa_end_catch();
+    raise_fault(Fault::Crash, has_last ? &last : nullptr, "catch it in the kernel, or check what it is thrown for",
+                "the kernel throws %s%s", thrown.c_str(), has_last ? ", after the instruction at this line" : "");
+  }
   const std::string place = has_address ? place_text(*running->core.launch->launch, address, 1) : "";
   if (!place.empty()) {
     raise_fault(Fault::Crash, has_last ? &last : nullptr, "look for raw pointers and GM_ADDR arithmetic",
@@ -285,6 +295,26 @@ const char* crash_text(int signal) {
     case SIGILL: return "stops itself (a trap, or a path that the compiler holds for impossible)";
     case SIGABRT: return "aborts (an exception that nothing catches, a failed assert, a broken heap)";
     default: return "divides an integer by zero, or the smallest one by -1";
+  }
+}
+
+std::string exception_text() {
+  const std::type_info* type = abi::__cxa_current_exception_type();
+  if (type == nullptr) return "";
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status),
+                                                    std::free);
+  const std::string text = name == nullptr ? type->name() : name.get();
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return text + ": " + error.what();
+  } catch (const std::string& said) {
+    return "std::string: " + said;
+  } catch (const char* said) {
+    return text + ": " + said;
+  } catch (...) {
+    return text;
   }
 }
 

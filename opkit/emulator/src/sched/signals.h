@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace opkit {
 
@@ -21,6 +22,10 @@ std::optional<int> crash_of(void (*body)(void*), void* context);
 
 /// What a signal says of the code that it stopped, such as "aborts (...)".
 const char* crash_text(int signal);
+
+/// Type and text of the exception that is handled, or that std::terminate was called for, such as
+/// `std::out_of_range: no such row`; empty where there is none.
+std::string exception_text();
 
 /// How far the process's launches are, for who waits for them: a number that grows with each launch and each core that
 /// ends, and whether one runs.

@@ -18,13 +18,14 @@ int main() {
   };
   const aclTensor* members[2] = {tensor(memory[0], nullptr), tensor(memory[1], transposed)};
   aclTensorList* list = aclCreateTensorList(members, 2);
-  aclTensor* out = tensor(memory[2], nullptr);
   uint64_t bytes = 0;
   aclOpExecutor* executor = nullptr;
-  std::printf("null %d\n", aclnnWeightedSumGetWorkspaceSize(nullptr, 2.0, out, &bytes, &executor));
-  const int64_t small[1] = {5};
-  aclTensor* wrong = aclCreateTensor(small, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, small, 1, memory[2]);
-  std::printf("shape %d\n", aclnnWeightedSumGetWorkspaceSize(list, 2.0, wrong, &bytes, &executor));
+  std::printf("null %d\n", aclnnWeightedSumGetWorkspaceSize(nullptr, 2.0, members[0], &bytes, &executor));
+  aclTensor* wrong = aclCreateTensor(shape, 2, ACL_INT32, nullptr, 0, ACL_FORMAT_ND, shape, 2, memory[2]);
+  std::printf("type %d\n", aclnnWeightedSumGetWorkspaceSize(list, 2.0, wrong, &bytes, &executor));
+  // Not what InferShape gives: that is for graphs.
+  const int64_t flat[1] = {6};
+  aclTensor* out = aclCreateTensor(flat, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, flat, 1, memory[2]);
   std::printf("first %d\n", aclnnWeightedSumGetWorkspaceSize(list, 2.0, out, &bytes, &executor));
   void* workspace = nullptr;
   aclrtMalloc(&workspace, bytes, ACL_MEM_MALLOC_HUGE_FIRST);
