@@ -84,7 +84,8 @@ __all__ = ["command"]
 @click.option(
     "--no-auto-sync",
     is_flag=True,
-    help="Take the kernel as compiled with --cce-auto-sync=off: scalar accesses need flags too.",
+    help="Take the kernel as compiled with --cce-auto-sync=off: scalar accesses need flags, and "
+    "vector instructions that depend on each other PipeBarrier<PIPE_V>.",
 )
 @click.option(
     "--suppressions",

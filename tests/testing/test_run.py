@@ -69,6 +69,26 @@ def test_a_right_kernel_passes_every_case(run: Run) -> None:
     assert len(report.results) > 40
 
 
+def test_a_failure_by_what_pages_state_of_an_instruction_says_so(run: Run) -> None:
+    from opkit import runtime
+
+    def inaccurate(x: Array) -> list[Array]:
+        (y,) = doubled(x)
+        seed = runtime.configuration().inaccuracy_seed
+        return [y if seed == 0 or y.dtype != np.float32 else (y * 1.01).astype(np.float32)]
+
+    runtime.configure(inaccuracy_seed=1)
+    try:
+        report = run(inaccurate, only="2x3x17 and float32")
+        assert runtime.configuration().inaccuracy_seed == 1
+    finally:
+        runtime.configure(inaccuracy_seed=0)
+    assert verdicts(report) == {Verdict.FAIL}
+    assert "it passes with Rsqrt and Reciprocal rounded correctly" in report.results[0].message
+    # Without the errors there is nothing to say of them.
+    assert verdicts(run(inaccurate, only="2x3x17 and float32")) == {Verdict.PASS}
+
+
 def test_a_wrong_kernel_fails_where_there_are_elements(run: Run) -> None:
     def wrong(x: Array) -> list[Array]:
         (y,) = doubled(x)

@@ -26,7 +26,8 @@ struct CheckOptions {
   bool scratch = false;  ///< reads of what an instruction has used as scratch at the end of UB
   bool note = false;     ///< what is no bug, and seldom meant
   bool leak = false;     ///< tensors, events and flags left over when a block ends; events signalled twice
-  /// Whether the compiler orders scalar accesses of vector cores with V, MTE2 and MTE3, as the documented default of
+  /// Whether the compiler orders scalar accesses of vector cores with V, MTE2 and MTE3, and dependent instructions of V
+  /// with each other, as the documented default of
   /// --cce-auto-sync does. Source: Ascend C API, synchronisation inside a core, automatic synchronisation.
   bool has_auto_sync = true;
   bool unused = false;                ///< device memory of a program that nothing ever touched
