@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opkit.chips import Chip
+from opkit.toolchain import ARCH_MACROS, CORE_MACROS
 
 __all__ = ["drop_other_chips"]
 
@@ -20,8 +21,6 @@ _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
 _ARCHITECTURE = re.compile(r"^__(?:NPU_ARCH__|CCE_AICORE__|DAV_\w+__|CCE_KT_TEST__|CCE_UT_TEST__)$")
 # The number that __CCE_AICORE__ has where __NPU_ARCH__ is the key.
 _AICORE = {2201: 220, 2002: 200}
-# Architecture macros that are defined beside the two numbers.
-_DEFINED_FOR = {2201: ("__DAV_C220__", "__DAV_C220_VEC__", "__DAV_C220_CUBE__"), 2002: ()}
 
 
 @dataclass
@@ -65,7 +64,9 @@ def _macros_of(chip: Chip) -> Mapping[str, int]:
     macros = {"__NPU_ARCH__": number}
     if number in _AICORE:
         macros["__CCE_AICORE__"] = _AICORE[number]
-    return macros | dict.fromkeys(_DEFINED_FOR.get(number, ()), 1)
+    # A kernel is compiled for both kinds of cores.
+    of_cores = [name for names in CORE_MACROS.get(number, {}).values() for name in names]
+    return macros | dict.fromkeys([*ARCH_MACROS.get(number, ()), *of_cores], 1)
 
 
 def _as_condition(word: str, rest: str) -> str:

@@ -34,7 +34,7 @@ _INSIDE: Mapping[str, tuple[str, ...]] = {
 _OUR_OWN = "opkit"
 _ERROR_LINE = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+)(?::\d+)?: (?:fatal )?error: ", re.M)
 _LINE_MARKER = re.compile(r'^# \d+ "(?P<file>[^"]*)"')
-_REFUSED = re.compile(r"^OPKIT_MISSING(?:_\w+)?\((?P<name>\w+)\)$", re.M)
+_REFUSED = re.compile(r"^OPKIT_(?:MISSING(?:_\w+)?|REFUSED)\((?P<name>\w+)(?:, [^\n]*)?\)$", re.M)
 _IDENTIFIER = re.compile(r"^[^\W\d]\w*$")
 _SECONDS = 120
 
@@ -115,8 +115,10 @@ def _names_told(probe: _Probe) -> tuple[dict[str, bool], dict[str, list[str]]]:
 
 def read_refused() -> tuple[str, ...]:
     """Return the names that the installed headers know only to refuse them, in their order."""
-    path = Toolkit.installed().include_dir / "opkit" / "isa" / "missing.inc"
-    return tuple(_REFUSED.findall(path.read_text(encoding="utf-8")))
+    folder = Toolkit.installed().include_dir / "opkit"
+    tables = (folder / "isa" / "missing.inc", folder / "host" / "refused.inc")
+    found = (_REFUSED.findall(table.read_text(encoding="utf-8")) for table in tables)
+    return tuple(dict.fromkeys(name for names in found for name in names))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from opkit.toolchain.built import project_as_built
     from opkit.toolchain.command import host_argv
     from opkit.toolchain.compiler import Compiler, compiler_choice, find_compiler
+    from opkit.toolchain.core_passes import CORE_MACROS
     from opkit.toolchain.described import HostDescription
     from opkit.toolchain.driver import (
         DriverRequest,
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
         parse_driver_arguments,
         run_driver,
     )
-    from opkit.toolchain.flags import chip_macros
+    from opkit.toolchain.flags import ARCH_MACROS, chip_macros
     from opkit.toolchain.health import Check, check_machine
     from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
     from opkit.toolchain.image import (
@@ -65,7 +66,9 @@ if TYPE_CHECKING:
     from opkit.toolchain.wheel import build_wheel
 
 __all__ = [
+    "ARCH_MACROS",
     "CMAKE_DIR",
+    "CORE_MACROS",
     "LIBRARY_KINDS",
     "LIST_TEMPLATES",
     "MODES",
@@ -129,9 +132,10 @@ __getattr__ = lazy_names(
         "built": ("project_as_built",),
         "command": ("host_argv",),
         "compiler": ("Compiler", "compiler_choice", "find_compiler"),
+        "core_passes": ("CORE_MACROS",),
         "described": ("HostDescription",),
         "driver": ("DriverRequest", "DriverResult", "parse_driver_arguments", "run_driver"),
-        "flags": ("chip_macros",),
+        "flags": ("ARCH_MACROS", "chip_macros"),
         "health": ("Check", "check_machine"),
         "home": ("CMAKE_DIR", "find_home", "home_variables"),
         "image": (

@@ -16,9 +16,10 @@ from opkit.chips import Chip
 from opkit.errors import SetupError, UsageError
 from opkit.schema import OpSpec
 from opkit.toolchain.compiler import Compiler
+from opkit.toolchain.core_passes import split_passes
 from opkit.toolchain.flags import common_flags, kernel_flags, link_flags
 from opkit.toolchain.included import compiles_as_twin, folders_of
-from opkit.toolchain.kernel_source import kernel_source
+from opkit.toolchain.kernel_source import kernel_source, kernel_texts
 from opkit.toolchain.kernel_table import TableEntry, kernel_table
 from opkit.toolchain.kernel_templates import (
     LIST_TEMPLATES,
@@ -109,7 +110,9 @@ def kernel_units(
             )
         preamble = (preambles or {}).get(spec.op, KernelPreamble())
         kernel = _find_kernel(source, spec, toolkit)
-        included = kernel_source(source, project.root, folders_of(preamble.options))
+        folders = folders_of(preamble.options)
+        included = kernel_source(source, project.root, folders)
+        macros, passes = split_passes(kernel_texts(source, folders), chip.npu_arch_number)
         for variant in kernel_variants(spec, chip.npu_arch):
             units.append(
                 CompileUnit(
@@ -133,12 +136,14 @@ def kernel_units(
                         "-DOPKIT_KERNEL_OF_OPERATOR",
                         *_variant_macros(variant),
                         *_without_launches(source),
+                        *macros,
                         *preamble.options,
                         *link_flags(toolkit, strict=True),
                     ),
                     linked=True,
                     template=variant if kernel.is_template else None,
                     function=kernel.name,
+                    core_passes=passes,
                 )
             )
     return tuple(units)
@@ -147,13 +152,16 @@ def kernel_units(
 def template_listing(unit: CompileUnit) -> CompileUnit:
     """Return the unit that preprocesses a kernel template for what it says of its instances."""
     flags = [flag for flag in unit.flags if flag != "-s" and not is_for_linker(flag)]
+    # The instances are the same for both kinds of cores.
+    macros = unit.core_passes[0][1] if unit.core_passes else ()
     return replace(
         unit,
         name=f"{unit.name.removesuffix('.so')}.templates.o",
         kind="template",
-        flags=(*flags, "-E", "-P", f"-D{LIST_TEMPLATES}"),
+        flags=(*flags, *macros, "-E", "-P", f"-D{LIST_TEMPLATES}"),
         linked=False,
         template=None,
+        core_passes=(),
     )
 
 
@@ -313,8 +321,8 @@ def _find_kernel(source: Path, spec: OpSpec, toolkit: Toolkit) -> Kernel:
     return by_name.get(spec.name) or by_name.get(spec.symbol) or usual
 
 
-def _entry(name: str, function: str) -> TableEntry:
-    return TableEntry(name, function=None if function == name else function)
+def _entry(name: str, function: str, cast: str = "") -> TableEntry:
+    return TableEntry(name, function=None if function == name else function, cast=cast)
 
 
 def _kernel_text(
@@ -332,7 +340,7 @@ def _kernel_text(
         f"{included}"
         '#include "opkit/kernel_entry.h"\n\n'
         # A template's table follows when its instances are known.
-        f"{'' if kernel.is_template else kernel_table([_entry(name, kernel.name)])}"
+        f"{'' if kernel.is_template else kernel_table([_entry(name, kernel.name, kernel.cast)])}"
     )
 
 

@@ -18,7 +18,13 @@ from pathlib import Path
 
 from opkit.errors import SetupError
 
-__all__ = ["Compiler", "compiler_choice", "find_compiler", "install_line"]
+__all__ = [
+    "Compiler",
+    "compiler_choice",
+    "find_compiler",
+    "install_line",
+    "needs_late_standard",
+]
 
 # The first releases whose C++17 library is complete enough for our headers.
 _OLDEST_MAJOR = {"gcc": 9, "clang": 10}
@@ -39,6 +45,17 @@ _SPEAKING_VARIABLES = (
 )
 # Programs that a compiler looks for on PATH.
 _PROGRAMS_BEHIND = ("as", "ld")
+# What clang, as the vendor's compiler is, takes in C++17, and GCC in C++20 only: a call of
+# `Muls<float, false>(tensor)` without a declaration of that name in sight, found where its
+# arguments are declared, and a constexpr constructor that leaves a member alone.
+_LATE = (
+    re.compile(
+        r"error: .(\w+). was not declared in this scope"
+        r"(?:; did you mean .[\w:]+::\1\b|.*?error: expected primary-expression before)",
+        re.DOTALL,
+    ),
+    re.compile(r"member .* must be initialized by mem-initializer in .constexpr. constr"),
+)
 _PACKAGE_MANAGERS = (
     ("apt-get", "sudo apt-get install g++"),
     ("dnf", "sudo dnf install gcc-c++"),
@@ -103,6 +120,11 @@ def find_compiler() -> Compiler:
 def compiler_choice() -> list[str]:
     """Return what `find_compiler` decides by, in words, without starting a program."""
     return [os.environ.get("CXX", "").strip(), *(shlex.join(argv) for argv in _candidates())]
+
+
+def needs_late_standard(log: str) -> bool:
+    """Whether GCC may compile in C++20 what it has refused in C++17, and clang takes there."""
+    return any(pattern.search(log) for pattern in _LATE)
 
 
 def install_line() -> str:

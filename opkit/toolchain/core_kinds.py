@@ -28,13 +28,12 @@ from opkit.toolchain.tokens import (
     tokenize,
 )
 
-__all__ = ["asks_core_kind", "attribute_edits", "core_kind_edits"]
+__all__ = ["asks_core_kind", "core_kind_edits"]
 
 _KIND = "g_coreType"
 _KINDS = ("AIC", "AIV")
 _ENGINES = {"host", "aicore"}
 _ATTRIBUTES = {"aic", "aiv"}
-_ATTRIBUTE_SIGNS = ("aicore]", "aicore,", "aicore ", "((aic))", "((aiv))", "bisheng")
 _SIGNS = (_KIND, "aic", "aiv", "bisheng", "template <>", "template<>")
 _CLASS_WORDS = {"struct", "class"}
 _STATEMENT_ENDS = {";", "{", "}"}
@@ -43,13 +42,6 @@ _STATEMENT_ENDS = {";", "{", "}"}
 def asks_core_kind(text: str) -> bool:
     """Whether a source decides by the kind of core, so its kernels run on both unless they say."""
     return _KIND in text
-
-
-def attribute_edits(text: str) -> tuple[Edit, ...]:
-    """Return the edits that take away what only the vendor's compiler knows: `[aicore]`."""
-    if not any(word in text for word in _ATTRIBUTE_SIGNS):
-        return ()
-    return tuple(_attribute_edits(significant(tokenize(text))))
 
 
 def core_kind_edits(text: str) -> tuple[Edit, ...]:

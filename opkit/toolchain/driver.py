@@ -10,6 +10,7 @@ import dataclasses
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -19,7 +20,8 @@ from pathlib import Path
 from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
 from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, UsageError
 from opkit.log import write as write_log
-from opkit.toolchain.compiler import Compiler, find_compiler
+from opkit.toolchain.compiler import Compiler, find_compiler, needs_late_standard
+from opkit.toolchain.core_passes import join_passes, pass_macros
 from opkit.toolchain.diagnostics import compiler_crash, parse_diagnostics
 from opkit.toolchain.driver_arguments import DriverRequest, Input, parse_driver_arguments
 from opkit.toolchain.flags import chip_macros
@@ -32,10 +34,6 @@ __all__ = ["DriverRequest", "DriverResult", "parse_driver_arguments", "run_drive
 _STANDARD = "-std=gnu++17"
 _LATE_STANDARD = "-std=gnu++20"
 _SYSTEM_DIRS = (Path("/usr"), Path("/lib"), Path("/opt/rh"))
-# Clang, as the vendor's compiler is, takes such a constructor in C++17; GCC does in C++20 only.
-_LATE_MEMBERS = re.compile(
-    r"member .* must be initialized by mem-initializer in .constexpr. constr"
-)
 _NAMES_A_FILE = re.compile(
     r"^(?P<before>(?:In file included from |[ \t]+from )?)(?P<name>[^\s:/<][^:\n]*)(?=:\d+[:,])",
     re.MULTILINE,
@@ -132,10 +130,10 @@ class _Run:
         self, index: int, source: Input, target: Path | None
     ) -> tuple[tuple[Diagnostic, ...], str]:
         tree = self._tree(source, self.scratch / str(index))
-        code, out, err = self._call(self._compile_argv(source, target, tree, _STANDARD))
-        if code != 0 and self.request.standard is None and _LATE_MEMBERS.search(err):
+        code, out, err = self._compile_passes(source, target, tree, _STANDARD)
+        if code != 0 and self.request.standard is None and needs_late_standard(err):
             tree = self._tree(source, self.scratch / f"{index}-20", keeps_aggregates=True)
-            code, out, err = self._call(self._compile_argv(source, target, tree, _LATE_STANDARD))
+            code, out, err = self._compile_passes(source, target, tree, _LATE_STANDARD)
         columns = {str(file.source): file.rewritten for file in tree.files}
         diagnostics = self._diagnostics(err, columns, about=source.path)
         if code != 0:
@@ -155,6 +153,7 @@ class _Run:
             is_library=self.request.is_library,
             name_expressions=self.request.name_expressions,
             keeps_aggregates=keeps_aggregates,
+            arch=self.chip.npu_arch_number,
         )
         for file in tree.files:
             file.copy.parent.mkdir(parents=True)
@@ -162,14 +161,56 @@ class _Run:
             file.copy.write_bytes(data)
         return tree
 
-    def _compile_argv(
+    def _compile_passes(
         self, source: Input, target: Path | None, tree: LaunchTree, standard: str
+    ) -> tuple[int, str, str]:
+        """Compile a source: twice, and joined, where kernels of both kinds of cores ask for it."""
+        arch, passes = self.chip.npu_arch_number, tree.core_passes
+        makes_object = self.request.mode in ("link", "-c") and target is not None
+        first, depfile = passes[:1], tuple(self._depfile_flags(source, target))
+        extra = [word for kind in first for word in pass_macros(kind, passes, arch)]
+        argv = self._compile_argv(source, target, tree, standard, extra=(*extra, *depfile))
+        code, out, err = self._call(argv)
+        if code != 0 or len(passes) < 2 or not makes_object or target is None:
+            return code, out, err
+        vector, cube = (Path(tempfile.mkdtemp(dir=self.scratch), f"{kind}.o") for kind in passes)
+        shutil.move(target, vector)
+        read = cube.with_suffix(".d")
+        options = (*pass_macros(passes[1], passes, arch), "-MD", "-MF", str(read))
+        argv = self._compile_argv(source, cube, tree, standard, extra=options)
+        code, out, err = self._call(argv)
+        if code != 0:
+            return code, out, err
+        if "-MF" in depfile:
+            rules = read.read_text(errors="surrogateescape").replace(str(cube), str(target))
+            with Path(depfile[depfile.index("-MF") + 1]).open("a", errors="surrogateescape") as to:
+                to.write(rules)
+
+        def run(argv: list[str]) -> tuple[int, str]:
+            code, _, err = self._call(argv)
+            return code, err
+
+        kernels = {kernel.name for kernel in tree.kernels}
+        objects, messages = join_passes(
+            vector, cube, kernels=kernels, is_program=True, compiler=self.compiler, run=run
+        )
+        if not objects:
+            return 1, "", messages
+        words = ["-r", "-nostdlib", "-o", str(target), *map(str, objects)]
+        return self._call([*self.compiler.argv, *words])
+
+    def _compile_argv(
+        self,
+        source: Input,
+        target: Path | None,
+        tree: LaunchTree,
+        standard: str,
+        *,
+        extra: Sequence[str],
     ) -> list[str]:
         real = tree.source_copy or source.path
         mode = "-c" if self.request.mode == "link" else self.request.mode
-        argv = [*self.compiler.argv, *self._compile_flags(source, tree, standard)]
-        # CMake names the depfile; where nobody does, it goes where the compiler would put it.
-        argv += self._depfile_flags(source, target)
+        argv = [*self.compiler.argv, *self._compile_flags(source, tree, standard), *extra]
         argv += ["-x", "c" if source.language == "c" else "c++", mode, str(real)]
         return [*argv, "-o", str(target)] if target is not None else argv
 
@@ -197,6 +238,7 @@ class _Run:
         return flags
 
     def _depfile_flags(self, source: Input, target: Path | None) -> list[str]:
+        # CMake names the depfile; where nobody does, it goes where the compiler would put it.
         flags = list(self.request.depfile_flags)
         if not flags:
             return []

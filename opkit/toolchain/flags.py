@@ -8,6 +8,7 @@ from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.toolkit import Toolkit
 
 __all__ = [
+    "ARCH_MACROS",
     "KERNEL_OPTIMISE",
     "chip_macros",
     "common_flags",
@@ -21,6 +22,8 @@ KERNEL_OPTIMISE = "-O2"
 
 # Predefined by the vendor's compiler. Source: programming guide, built-in keywords (__NPU_ARCH__).
 _CCE_AICORE = {2201: 220, 2002: 200}
+ARCH_MACROS = {2201: ("__DAV_C220__",), 2002: ("__DAV_M200__",)}
+"""By `__NPU_ARCH__`: what public kernels ask for in its place (AscendQuantV2, MatmulV2Compress)."""
 
 
 def common_flags(compiler: Compiler, toolkit: Toolkit, *, optimise: str) -> tuple[str, ...]:
@@ -55,7 +58,12 @@ def chip_macros(chip: Chip) -> tuple[str, ...]:
     arch = chip.npu_arch_number
     if arch not in _CCE_AICORE:
         raise UsageError(f"{chip.name}: kernels cannot be compiled for {chip.npu_arch} yet")
-    return ("-D__CCE__=1", f"-D__CCE_AICORE__={_CCE_AICORE[arch]}", f"-D__NPU_ARCH__={arch}")
+    return (
+        "-D__CCE__=1",
+        f"-D__CCE_AICORE__={_CCE_AICORE[arch]}",
+        f"-D__NPU_ARCH__={arch}",
+        *(f"-D{name}=1" for name in ARCH_MACROS[arch]),
+    )
 
 
 def kernel_flags(compiler: Compiler, toolkit: Toolkit, chip: Chip) -> tuple[str, ...]:

@@ -43,8 +43,6 @@ MODES: Mapping[str, str] = {
 
 # Images are small (some 100 kB); a program that holds one open is not bothered by its deletion.
 _MOST_IMAGES = 4096
-# One of them stands in every text that kernel_edits changes.
-_EDITED_SIGNS = ("__ubuf__", "TILING_KEY_", "aicore]")
 
 
 @dataclass(frozen=True)
@@ -223,6 +221,7 @@ def _compile(request: _Request) -> tuple[KernelImage, bool]:
     """Return an image, and whether its text is all that it was made of."""
     compiler = find_compiler()
     toolkit = request.toolkit
+    macros, passes = _passes(request)
     flags = (
         *kernel_flags(compiler, toolkit, request.chip),
         *(generated_flags(compiler) if request.is_generated else ()),
@@ -232,6 +231,7 @@ def _compile(request: _Request) -> tuple[KernelImage, bool]:
         "-iquote",
         ".",
         *(word for folder in request.include_dirs for word in ("-I", str(folder))),
+        *macros,
         *request.options,
         *link_flags(toolkit, strict=True),
     )
@@ -242,6 +242,7 @@ def _compile(request: _Request) -> tuple[KernelImage, bool]:
         text=_unit_text(request),
         flags=flags,
         linked=True,
+        core_passes=passes,
     )
     cache = BuildCache(request.cache_dir)
     with tempfile.TemporaryDirectory(prefix="opkit-image-") as work:
@@ -272,13 +273,14 @@ def _compile(request: _Request) -> tuple[KernelImage, bool]:
 
 
 def _unit_text(request: _Request) -> str:
-    names = request.kernels or _declared_kernels(request.text)
-    if not names:
+    entries = [TableEntry(name, mode=request.mode) for name in request.kernels]
+    entries = entries or _declared_kernels(request)
+    if not entries:
         raise UsageError(
             f"{request.name} declares no kernel: no function in it is marked __global__",
             help="name the kernels of headers: compile_kernel(..., kernels=[...])",
         )
-    table = kernel_table([TableEntry(name, mode=request.mode) for name in names])
+    table = kernel_table(entries)
     quoted = request.name.replace("\\", "\\\\").replace('"', '\\"')
     # The table's lines are ours: nothing in them is the user's fault.
     return (
@@ -287,21 +289,37 @@ def _unit_text(request: _Request) -> str:
     )
 
 
+def _passes(
+    request: _Request,
+) -> tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]:
+    """Return the options and the passes of a text that asks for the kind of core."""
+    # Reading C++ is for texts of other people: compiling one of ours does not load it.
+    if request.is_generated:
+        return (), ()
+    from opkit.toolchain.core_passes import split_passes
+    from opkit.toolchain.included import included_texts
+
+    texts = included_texts(request.text, request.root, request.include_dirs)
+    return split_passes(texts, request.chip.npu_arch_number)
+
+
 def _edited(request: _Request) -> str:
     # Reading C++ is for texts of other people: compiling one of ours does not load it.
-    if not any(sign in request.text for sign in _EDITED_SIGNS):
+    if request.is_generated:
         return request.text
-    from opkit.toolchain.kernel_source import kernel_edits
+    from opkit.toolchain.kernel_edits import kernel_edits
     from opkit.toolchain.launch_rewrite import apply_edits
 
     edits = kernel_edits(request.text)
     return apply_edits(request.text, edits, file=Path(request.name)).text
 
 
-def _declared_kernels(text: str) -> tuple[str, ...]:
+def _declared_kernels(request: _Request) -> list[TableEntry]:
+    from opkit.toolchain.kernel_names import mark_overloaded
     from opkit.toolchain.launch_rewrite import scan_kernels
 
-    return tuple(kernel.name for kernel in scan_kernels(text))
+    kernels = mark_overloaded(scan_kernels(request.text), [request.text])
+    return [TableEntry(kernel.name, mode=request.mode, cast=kernel.cast) for kernel in kernels]
 
 
 def _with_headers(unit: CompileUnit, compiler: Compiler, request: _Request) -> tuple[str, ...]:

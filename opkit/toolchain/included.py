@@ -11,16 +11,23 @@ from pathlib import Path
 
 __all__ = [
     "INCLUDE",
+    "STRUCT",
     "compiles_as_twin",
     "folders_of",
     "include_target",
     "included_files",
+    "included_texts",
     "structs_in",
 ]
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
 """A directive; group 1 is the name."""
-_STRUCT = re.compile(r"\b(?:struct|class)\s+(\w+)\s*(?::[^;{]*)?\{")
+_PARENTHESES = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+STRUCT = re.compile(
+    rf"\b(?:struct|class)\s+(?:(?:alignas|__attribute__)\s*{_PARENTHESES}\s*|\[\[[^\]]*\]\]\s*)*"
+    r"(\w+)\s*(?:final\s*)?(?::[^;{]*)?\{"
+)
+"""A class that is defined; group 1 is its name."""
 _NAMED = re.compile(r"\b(?:REGISTER_TILING_DEFAULT|GET_TILING_DATA_WITH_STRUCT)\s*\(\s*([\w:]+)")
 # For chips with another instruction set: read behind a condition.
 _FOREIGN = "arch35"
@@ -35,17 +42,36 @@ def included_files(source: Path, folders: Sequence[Path]) -> Iterator[tuple[Path
     Args:
         folders: searched behind the includer's own.
     """
+    text = _text(source)
+    yield source, text
+    yield from _reached(text, source.parent, folders)
+
+
+def included_texts(text: str, here: Path, folders: Sequence[Path]) -> tuple[str, ...]:
+    """Return a text and those of all files that it includes from these folders.
+
+    Args:
+        here: the folder that quoted names are looked for in first.
+    """
+    return (text, *(found for _, found in _reached(text, here, folders)))
+
+
+def _reached(text: str, here: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
     seen: set[Path] = set()
-    waiting = [source]
+    waiting = [(text, here)]
     while waiting:
-        file = waiting.pop()
-        text = file.read_text(encoding="utf-8", errors="replace")
-        yield file, text
+        text, here = waiting.pop()
         for name in INCLUDE.findall(text):
-            path = include_target(name, file.parent, folders)
+            path = include_target(name, here, folders)
             if path is not None and path not in seen:
                 seen.add(path)
-                waiting.append(path)
+                found = _text(path)
+                yield path, found
+                waiting.append((found, path.parent))
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")
 
 
 def include_target(name: str, here: Path, folders: Sequence[Path]) -> Path | None:
@@ -63,7 +89,7 @@ def include_target(name: str, here: Path, folders: Sequence[Path]) -> Path | Non
 
 def compiles_as_twin(source: Path) -> bool:
     """Whether a kernel's source is compiled with the CPU twin's branches, for what it launches."""
-    return _is_twin(source.read_text(encoding="utf-8", errors="replace"))
+    return _is_twin(_text(source))
 
 
 def _is_twin(text: str) -> bool:
@@ -81,7 +107,7 @@ def structs_in(source: Path, folders: Sequence[Path]) -> frozenset[str]:
     is_twin = _is_twin(files[0][1])
     for file, text in files:
         if _FOREIGN not in file.parts:
-            structs.update(_STRUCT.findall(text if is_twin else _without_twin(text)))
+            structs.update(STRUCT.findall(text if is_twin else _without_twin(text)))
             named.update(_NAMED.findall(text))
     return frozenset(structs) if structs & named else frozenset()
 

@@ -20,20 +20,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from opkit.toolchain.core_kinds import attribute_edits
-from opkit.toolchain.included import INCLUDE, include_target
+from opkit.toolchain.included import INCLUDE, include_target, included_files
+from opkit.toolchain.kernel_edits import kernel_edits
 from opkit.toolchain.launch_rewrite import Edit, apply_edits
-from opkit.toolchain.tiling_keys import tiling_key_edits
-from opkit.toolchain.ub_arrays import ub_array_edits
 
-__all__ = ["kernel_edits", "kernel_source"]
+__all__ = ["kernel_source", "kernel_texts"]
 
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*", re.MULTILINE)
-
-
-def kernel_edits(text: str) -> tuple[Edit, ...]:
-    """Return the edits that make a text of a kernel one for the host's compiler."""
-    return (*ub_array_edits(text), *tiling_key_edits(text), *attribute_edits(text))
 
 
 def kernel_source(source: Path, root: Path, folders: Sequence[Path]) -> str:
@@ -50,6 +43,11 @@ def kernel_source(source: Path, root: Path, folders: Sequence[Path]) -> str:
         return f'#include "{name.as_posix()}"\n'
     text = _Inliner(root, files, changed).text_of(source, ())
     return f'{text}\n#line 1 "behind {name.as_posix()}"\n'
+
+
+def kernel_texts(source: Path, folders: Sequence[Path]) -> tuple[str, ...]:
+    """Return the texts of a kernel's source and of all that it includes from these folders."""
+    return tuple(text for _, text in included_files(source, folders))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ class TableEntry:
     """Its `opkit::KernelMode` as C++; None: its source says it."""
     tiling_key: int | None = None
     """The only key that it serves; None: any."""
+    cast: str = ""
+    """C++ that picks the function where others have its name."""
 
 
 def kernel_table(entries: Sequence[TableEntry]) -> str:
@@ -48,7 +50,8 @@ def kernel_table(entries: Sequence[TableEntry]) -> str:
 def _entry(entry: TableEntry) -> str:
     function = entry.function or entry.name
     mode = f", {entry.mode}" if entry.mode is not None else ""
-    text = f'::opkit::kernel_entry<&{function}>("{function}"{mode})'
+    address = f"{entry.cast}(&::{function})" if entry.cast else f"&{function}"
+    text = f'::opkit::kernel_entry<{address}>("{function}"{mode})'
     if function != entry.name:
         text = f'::opkit::launched_as({text}, "{entry.name}")'
     return text if entry.tiling_key is None else f"::opkit::with_key({text}, {entry.tiling_key}u)"

@@ -27,12 +27,14 @@ from opkit.toolchain.tokens import (
 __all__ = [
     "ASK_KERNEL",
     "MIXED",
+    "PLAIN_DIALECT",
     "TASK_TYPES",
     "VECTOR",
     "Dialect",
     "Edit",
     "Kernel",
     "Rewritten",
+    "all_kernels",
     "apply_edits",
     "body_edits",
     "expression_edits",
@@ -79,7 +81,7 @@ class Dialect:
     """The mode of a kernel of which nothing else says it."""
 
 
-_PLAIN = Dialect()
+PLAIN_DIALECT = Dialect()
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,17 @@ class Kernel:
     """Whether branches of a conditional declare it with different modes."""
     branches: str = ""
     """Lines that define `mode_in_scope` in the body of a template whose modes stand in branches."""
+    name_start: int = 0
+    """Offset of its name."""
+    parameters: str = ""
+    """What stands between its parentheses."""
+    is_overloaded: bool = False
+    """Whether other functions have its name, so that only arguments or parameters tell it."""
+
+    @property
+    def cast(self) -> str:
+        """What picks it among functions of its name: C++ in front of their name; or nothing."""
+        return f"static_cast<void (*)({self.parameters})>" if self.is_overloaded else ""
 
     @property
     def mode_in_scope(self) -> str:
@@ -151,7 +164,7 @@ class Rewritten:
         return wanted - shift + 1
 
 
-def scan_kernels(text: str, dialect: Dialect = _PLAIN) -> tuple[Kernel, ...]:
+def scan_kernels(text: str, dialect: Dialect = PLAIN_DIALECT) -> tuple[Kernel, ...]:
     """Return the kernels that `text` declares or defines, each name once.
 
     The mode is taken from `__vector__`, `__cube__`, `__mix__(cube, vector)` or the attributes that
@@ -160,7 +173,7 @@ def scan_kernels(text: str, dialect: Dialect = _PLAIN) -> tuple[Kernel, ...]:
     cores, and any other is what the dialect says, vector by default.
     """
     kernels: dict[str, Kernel] = {}
-    for kernel in _all_kernels(text, dialect):
+    for kernel in all_kernels(text, dialect):
         known = kernels.get(kernel.name)
         # A forward declaration may say less than the definition. A function beside a template may
         # be in a branch that is not compiled, which only what is preprocessed tells.
@@ -170,14 +183,14 @@ def scan_kernels(text: str, dialect: Dialect = _PLAIN) -> tuple[Kernel, ...]:
     return tuple(kernels.values())
 
 
-def body_edits(text: str, dialect: Dialect = _PLAIN, *, asks_mode: bool) -> tuple[Edit, ...]:
+def body_edits(text: str, dialect: Dialect = PLAIN_DIALECT, *, asks_mode: bool) -> tuple[Edit, ...]:
     """Return what each kernel defined in `text` has to do first.
 
     Where launches ask for the mode, it tells; a marked workspace becomes the system workspace.
     """
     edits: list[Edit] = []
     bodies: set[int] = set()
-    for kernel in _all_kernels(text, dialect):
+    for kernel in all_kernels(text, dialect):
         if kernel.is_branch and not kernel.branches:
             constant = f"constexpr ::opkit::KernelMode {kernel.mode_in_scope} = {kernel.mode}; "
             edits.append(Edit(kernel.head, kernel.head, constant))
@@ -197,24 +210,30 @@ def body_edits(text: str, dialect: Dialect = _PLAIN, *, asks_mode: bool) -> tupl
     return tuple(edits)
 
 
-def library_edits(text: str, dialect: Dialect = _PLAIN) -> tuple[Edit, ...]:
+def library_edits(
+    text: str, dialect: Dialect = PLAIN_DIALECT, kernels: Iterable[Kernel] = ()
+) -> tuple[Edit, ...]:
     """Return the edits that enter each kernel defined in `text` into the library's list.
 
     An entry stands right behind its kernel, in the same namespace. Templates have none: which of
     their kernels are wanted, name expressions say.
+
+    Args:
+        kernels: those of the unit, the overloaded ones marked.
     """
+    overloaded = {kernel.name for kernel in kernels if kernel.is_overloaded}
     ends = {
-        kernel.end: kernel
-        for kernel in _all_kernels(text, dialect)
+        kernel.end: replace(kernel, is_overloaded=kernel.name in overloaded)
+        for kernel in all_kernels(text, dialect)
         if kernel.end is not None and not kernel.is_template
     }
     return tuple(
-        Edit(end, end, _library_entry(kernel.name, kernel.name, kernel.mode_in_scope))
+        Edit(end, end, _library_entry(kernel.name, kernel.name, kernel.mode_in_scope, kernel.cast))
         for end, kernel in ends.items()
     )
 
 
-def print_edits(text: str, dialect: Dialect = _PLAIN) -> tuple[Edit, ...]:
+def print_edits(text: str, dialect: Dialect = PLAIN_DIALECT) -> tuple[Edit, ...]:
     """Return the edits that make a plain `printf` print as kernels do, where a kernel calls it.
 
     Only in a text with kernels: `<cstdio>` declares a function of the same name, which would
@@ -263,10 +282,11 @@ def expression_edits(
     return (Edit(len(text), len(text), "".join(parts)),) if parts else ()
 
 
-def _library_entry(label: str, function: str, mode: str) -> str:
+def _library_entry(label: str, function: str, mode: str, cast: str = "") -> str:
     quoted = function.replace("\\", "\\\\").replace('"', '\\"')
+    address = f"{cast}(&{function})" if cast else f"&{function}"
     return (
-        f" namespace {{ const ::opkit::AddLibraryKernel<&{function}> "
+        f" namespace {{ const ::opkit::AddLibraryKernel<{address}> "
         f'opkit_library_entry_{label}("{quoted}", {mode}); }}'
     )
 
@@ -284,7 +304,8 @@ def _may_have_kernels(text: str, dialect: Dialect) -> bool:
     return any(marker in text for marker in dialect.markers)
 
 
-def _all_kernels(text: str, dialect: Dialect) -> list[Kernel]:
+def all_kernels(text: str, dialect: Dialect = PLAIN_DIALECT) -> list[Kernel]:
+    """Return every head of a kernel in `text`, in branches of conditionals too."""
     if not _may_have_kernels(text, dialect):
         return []
     tokens = _outside_conditions(significant(tokenize(text)), text)
@@ -378,6 +399,8 @@ def _kernels_at(
                     keyed_modes=_keyed_modes(tokens[close + 1 : last]) if last else (),
                     workspace=workspace,
                     head=tokens[begin].start,
+                    name_start=token.start,
+                    parameters=text[tokens[position + 1].end : tokens[close].start].strip(),
                 )
                 if template is not None and template < kernel.head:
                     # No declaration may stand between the parameters of a template and its head.
@@ -534,7 +557,9 @@ def _edits_of_launch(
     mode = _common_mode(known)
     if kernel is not None:
         mode = ASK_KERNEL if kernel.is_branch else kernel.mode
-    is_template = tokens[index - 1].text in (">", ">>>") or (kernel and kernel.is_template)
+    is_template = tokens[index - 1].text in (">", ">>>") or (
+        kernel and (kernel.is_template or kernel.is_overloaded)
+    )
     before = "::opkit::launch_kernel("
     after = ""
     if is_template:

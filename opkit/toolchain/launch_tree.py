@@ -15,7 +15,10 @@ from pathlib import Path
 
 from opkit.errors import BuildError, UsageError
 from opkit.toolchain.aggregates import aggregate_edits
-from opkit.toolchain.core_kinds import asks_core_kind, core_kind_edits
+from opkit.toolchain.core_kinds import asks_core_kind
+from opkit.toolchain.core_passes import core_passes
+from opkit.toolchain.kernel_edits import kernel_edits
+from opkit.toolchain.kernel_names import mark_overloaded
 from opkit.toolchain.launch_rewrite import (
     ASK_KERNEL,
     MIXED,
@@ -32,8 +35,6 @@ from opkit.toolchain.launch_rewrite import (
     print_edits,
     scan_kernels,
 )
-from opkit.toolchain.tiling_keys import tiling_key_edits
-from opkit.toolchain.ub_arrays import ub_array_edits
 
 __all__ = ["LaunchTree", "RewrittenFile", "read_kernels", "read_launch_tree"]
 
@@ -59,6 +60,8 @@ class LaunchTree:
     files: tuple[RewrittenFile, ...]
     """Empty where nothing has launches; the source itself is the last one otherwise."""
     kernels: tuple[Kernel, ...]
+    core_passes: tuple[str, ...] = ()
+    """The kinds of cores that it is compiled for one by one; see `core_passes`."""
 
     @property
     def source_copy(self) -> Path | None:
@@ -99,6 +102,7 @@ def read_launch_tree(
     is_library: bool = False,
     name_expressions: Sequence[str] = (),
     keeps_aggregates: bool = False,
+    arch: int,
 ) -> LaunchTree:
     """Return the rewritten files of a translation unit; writes nothing.
 
@@ -110,6 +114,7 @@ def read_launch_tree(
         is_library: enter every kernel into the list that a kernel library exports.
         name_expressions: for a library, the kernels of templates that it has.
         keeps_aggregates: have C++20 take what C++17 takes for aggregates.
+        arch: `__NPU_ARCH__`.
     Raises:
         UsageError: the source cannot be read.
         BuildError: a launch cannot be read; has its position.
@@ -124,14 +129,12 @@ def read_launch_tree(
     for file in files.values():
         file.edits += body_edits(file.text, dialect, asks_mode=asks)
         file.edits += print_edits(file.text, dialect)
-        file.edits += core_kind_edits(file.text)
-        file.edits += ub_array_edits(file.text)
-        file.edits += tiling_key_edits(file.text)
+        file.edits += kernel_edits(file.text, dialect)
         if keeps_aggregates:
             file.edits += aggregate_edits(file.text)
     if is_library:
         for file in files.values():
-            file.edits += library_edits(file.text, dialect)
+            file.edits += library_edits(file.text, dialect, kernels)
         first = next(iter(files.values()))
         first.edits += expression_edits(first.text, name_expressions, kernels)
     changed = _changed(files)
@@ -143,7 +146,8 @@ def read_launch_tree(
         edits = [*file.edits, *(edit for edit in links if edit is not None)]
         result = apply_edits(file.text, edits, file=file.path)
         rewritten.append(RewrittenFile(file.path, names[path], result))
-    return LaunchTree(files=tuple(rewritten), kernels=kernels)
+    passes = core_passes((file.text for file in files.values()), arch)
+    return LaunchTree(files=tuple(rewritten), kernels=kernels, core_passes=passes)
 
 
 def _read_all(
@@ -182,7 +186,7 @@ def _kernels_of(files: Mapping[Path, _File], dialect: Dialect) -> tuple[Kernel, 
     for file in files.values():
         for kernel in scan_kernels(file.text, dialect):
             kernels.setdefault(kernel.name, kernel)
-    return tuple(kernels.values())
+    return mark_overloaded(kernels.values(), (file.text for file in files.values()), dialect)
 
 
 def _read(path: Path, *, is_source: bool) -> str:

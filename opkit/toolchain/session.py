@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shlex
 import threading
 import time
@@ -14,24 +13,18 @@ from pathlib import Path
 
 from opkit.errors import BuildError
 from opkit.toolchain.cache import BuildCache, unit_key
-from opkit.toolchain.compiler import Compiler
+from opkit.toolchain.compiler import Compiler, needs_late_standard
+from opkit.toolchain.core_passes import join_passes
 from opkit.toolchain.depfile import parse_depfile
 from opkit.toolchain.digests import FileDigests, FileStat
 from opkit.toolchain.processes import ProcessGroup
 from opkit.toolchain.state import BuildState
-from opkit.toolchain.unit import CompileUnit, LinkUnit, compile_argv, link_argv
+from opkit.toolchain.unit import CompileUnit, LinkUnit, compile_argv, is_for_linker, link_argv
 
 __all__ = ["Session", "UnitResult"]
 
 # A file system may stamp a write a tick earlier than the clock says.
 _TICK_NS = 20_000_000
-# `Muls<float, false>(tensor)` without a declaration of that name in sight: clang, as the vendor's
-# compiler is, finds it where its arguments are declared in C++17; GCC does in C++20 only.
-_LATE_LOOKUP = re.compile(
-    r"error: .(\w+). was not declared in this scope"
-    r"(?:; did you mean .[\w:]+::\1\b|.*?error: expected primary-expression before)",
-    re.DOTALL,
-)
 _LATE_STANDARD = "-std=c++20"
 
 
@@ -89,7 +82,14 @@ class Session:
         """Return a unit's cache key: everything that decides on it but the files that it reads."""
         source = os.path.relpath(unit.source, self._root)
         mode = "link" if unit.linked else "object"
-        return unit_key(self._compiler.identity, mode, unit.flags, source, unit.text or "")
+        return unit_key(
+            self._compiler.identity,
+            mode,
+            unit.flags,
+            source,
+            unit.text or "",
+            [word for kind, macros in unit.core_passes for word in (kind, *macros)],
+        )
 
     def fresh(self, unit: CompileUnit, output: Path) -> UnitResult | None:
         """Return the last build's result if nothing that it came from has changed."""
@@ -133,22 +133,17 @@ class Session:
         output = self._work / f"{unit.name}.tmp"
         depfile = self._work / f"{unit.name}.d"
         faster = replace(unit, flags=(*self._before_compiling(unit), *unit.flags))
-        argv = compile_argv(self._compiler, faster, source=source, output=output, depfile=depfile)
-        code, log = self._run(argv)
-        if code != 0 and unit.kind == "kernel" and _LATE_LOOKUP.search(log):
-            faster = replace(faster, flags=(*faster.flags, _LATE_STANDARD))
-            late = compile_argv(
-                self._compiler, faster, source=source, output=output, depfile=depfile
-            )
-            late_code, late_log = self._run(late)
+        code, log = self._make(faster, source, output, depfile)
+        if code != 0 and unit.kind == "kernel" and needs_late_standard(log):
+            late = replace(faster, flags=(*faster.flags, _LATE_STANDARD))
+            late_code, late_log = self._make(late, source, output, depfile)
             if late_code == 0:
                 code, log = late_code, late_log
         if code != 0:
             output.unlink(missing_ok=True)
-            return UnitResult(
-                unit.name, "failed", time.monotonic() - begin, log=log or _no_words(argv, code)
-            )
-        data = _take(output, argv)
+            words = log or _no_words(list(self._compiler.argv), code)
+            return UnitResult(unit.name, "failed", time.monotonic() - begin, log=words)
+        data = _take(output, list(self._compiler.argv))
         written = source if unit.text is not None else None
         dependencies, reusable = self._dependencies(depfile, written)
         if reusable:
@@ -191,6 +186,42 @@ class Session:
         data = _take(made, argv)
         digest = hashlib.sha256(data).hexdigest()
         return UnitResult(unit.name, "link", seconds, key=key, data=data, digest=digest, log=log)
+
+    def _make(
+        self, unit: CompileUnit, source: Path, output: Path, depfile: Path
+    ) -> tuple[int, str]:
+        """Run the compiler; twice, and join, where the text asks for the kind of core."""
+        if len(unit.core_passes) < 2:
+            argv = compile_argv(self._compiler, unit, source=source, output=output, depfile=depfile)
+            return self._run(argv)
+        objects: list[Path] = []
+        read, messages = "", ""
+        for kind, macros in unit.core_passes:
+            part = replace(
+                unit,
+                flags=tuple(flag for flag in (*unit.flags, *macros) if flag != "-s"),
+                linked=False,
+            )
+            objects.append(output.with_suffix(f".{kind}.o"))
+            argv = compile_argv(
+                self._compiler, part, source=source, output=objects[-1], depfile=depfile
+            )
+            code, log = self._run(argv)
+            messages += log
+            if code != 0:
+                return code, messages
+            read += depfile.read_text(encoding="utf-8", errors="surrogateescape")
+        depfile.write_text(read, encoding="utf-8", errors="surrogateescape")
+        vector, cube = objects
+        # Each is called by its entry in the table.
+        joined, log = join_passes(vector, cube, kernels=(), compiler=self._compiler, run=self._run)
+        if not joined:
+            return 1, messages + log
+        link = LinkUnit(unit.name, (), tuple(flag for flag in unit.flags if is_for_linker(flag)))
+        code, log = self._run(link_argv(self._compiler, link, objects=joined, output=output))
+        for path in joined:
+            path.unlink(missing_ok=True)
+        return code, messages + log
 
     def _run(self, argv: list[str]) -> tuple[int, str]:
         with self._lock:

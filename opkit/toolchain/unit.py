@@ -51,6 +51,9 @@ class CompileUnit:
     """For a kernel that is a template: its variant. Its instances are still to be read."""
     function: str = ""
     """The function of a kernel, without template arguments."""
+    core_passes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The kinds of cores that it is compiled for one by one, with the options of each; empty where
+    one run of the compiler makes it."""
 
 
 @dataclass(frozen=True)

@@ -336,6 +336,19 @@ def test_the_shape_may_be_a_block_that_is_larger_than_the_matrix(solve: Solve) -
     assert (tiling["M"], tiling["N"], tiling["baseM"], tiling["baseN"]) == (7, 65, 128, 256)
 
 
+@pytest.mark.parametrize(
+    ("shape", "cores"), [((640, 1024, 256), 48), ((1024, 1024, 1024), 24), ((2048, 512, 64), 20)]
+)
+def test_cores_get_equal_shares_where_whole_blocks_divide_the_shape(
+    solve: Solve, shape: tuple[int, int, int], cores: int
+) -> None:
+    # 22 cores of 176 x 256 and a shorter last one: public samples handle none.
+    m, n, k = shape
+    tiling = solve(m=m, n=n, k=k, cores=cores)
+    assert m % tiling["singleCoreM"] == n % tiling["singleCoreN"] == 0
+    assert 2 * tiling["usedCoreNum"] >= cores
+
+
 def test_a_smaller_l1_is_kept_to(solve: Solve) -> None:
     tiling = solve(m=4096, n=4096, k=4096, cores=24, l1=131072)
     assert tiling["shareL1Size"] <= 131072

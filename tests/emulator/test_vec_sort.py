@@ -152,12 +152,13 @@ def test_a_full_sort_sorts_all_and_extract_takes_the_pairs_apart(
     assert not wrong.any()
 
 
-def test_lengths_and_offsets_of_sorted_data_count_pairs(compile_kernel) -> None:
+def test_lengths_and_offsets_of_sorted_data_count_elements(compile_kernel) -> None:
+    # The length was in bytes: public kernels multiply it by sizeof(T), or index with it.
     body = """sorted[0] = GetSortLen<T>(128); sorted[1] = GetSortOffset<T>(128);
       sorted[2] = GetSortLen<float>(128); sorted[3] = GetSortOffset<float>(128);
       Duplicate(c, (T)0, count * pair);"""
     _, _, n = run(compile_kernel, body, "half", numbers(32))
-    assert list(n) == [1024, 512, 1024, 256]
+    assert list(n) == [512, 512, 256, 256]
 
 
 MERGE = """Sort32(work, a, b, 4);

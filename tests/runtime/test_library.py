@@ -181,6 +181,20 @@ def test_on_a_poisoned_device_an_element_that_is_never_written_shows(
     assert numbers.tolist() == [0, 0, 0x7F7F7F7F, 0]
 
 
+def test_a_launch_that_does_nothing_is_a_fault_where_outputs_have_elements(
+    build_artifact, kernel_text
+) -> None:
+    # Its outputs were judged like any others: whole numbers that the poison is right for passed.
+    library = runtime.open(
+        build_artifact(kernel=changed(kernel_text, "i < data.length", "i < data.length * 0"))
+    )
+    runtime.configure(poison=True)
+    with pytest.raises(KernelFault, match="no instruction, and nothing has written output y"):
+        library.run("ScaleAdd", [X])
+    (empty,) = library.run("ScaleAdd", [X[:0]])
+    assert empty.size == 0
+
+
 def test_a_tiling_struct_larger_than_what_tiling_wrote_is_a_fault(
     build_artifact, kernel_text
 ) -> None:

@@ -96,7 +96,7 @@ def test_a_macro_marks_kernels_and_attributes_say_their_mode(tmp_path: Path) -> 
         "[[bisheng::core_ratio(1, 1)]] KERNEL void both(int a) {}\nKERNEL void plain(int a) {}\n"
         "auto kind = g_coreType;\n"
     )
-    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path, arch=2201)
     assert {kernel.name: kernel.mode for kernel in tree.kernels} == {
         "cube": "::opkit::KernelMode::Cube",
         "both": "::opkit::mix_mode(1, 1)",

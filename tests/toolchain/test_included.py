@@ -51,3 +51,15 @@ void sum() { GET_TILING_DATA_WITH_STRUCT(NAMED, data, tiling); }
     # One that launches itself is compiled as for the twin.
     source.write_text(text.replace("NAMED", "Tiling") + "void run() { sum<<<1, 0, 0>>>(); }\n")
     assert "Tiling" in structs_in(source, ())
+
+
+def test_a_struct_with_attributes_is_defined(tmp_path: Path) -> None:
+    # The definition was not seen, and a second one was put in front of it.
+    kernel = tmp_path / "k.cpp"
+    kernel.write_text(
+        "struct alignas(8) A { unsigned n; };\n"
+        "struct __attribute__((aligned(8))) B { unsigned n; };\n"
+        "class [[maybe_unused]] alignas(sizeof(int)) C final : public A {};\n"
+        "REGISTER_TILING_DEFAULT(A);\n"
+    )
+    assert structs_in(kernel, ()) == {"A", "B", "C"}

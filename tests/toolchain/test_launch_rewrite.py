@@ -179,7 +179,7 @@ def test_the_branch_that_is_compiled_says_the_mode(tmp_path: Path) -> None:
         "#else\n__global__ __vector__ void k(int a)\n#endif\n{ work(); }\n"
         "void f() { k<<<1, 0, s>>>(2); }\n"
     )
-    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path, arch=2201)
     lines = tree.files[0].rewritten.text.splitlines()[1:]
     constant = "constexpr ::opkit::KernelMode opkit_mode_of_k = ::opkit::KernelMode"
     assert lines[1] == f"{constant}::Cube; __global__ __cube__ void k(int a)"
@@ -209,7 +209,7 @@ def test_a_conditional_inside_the_head_says_the_mode(
     source = tmp_path / "main.asc"
     text = head + "void k(int a) { work(); }\nvoid f() { k<<<1, 0, s>>>(2); }\n"
     source.write_text(text)
-    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path, arch=2201)
     rewritten = tree.files[0].rewritten.text
     constant = "constexpr ::opkit::KernelMode opkit_mode_of_k = ::opkit::"
     assert first.format(constant) in rewritten
@@ -232,7 +232,7 @@ def test_a_conditional_behind_template_parameters_says_the_mode_in_the_body(tmp_
         f"template <int n>\n{head}void k(int a)\n{{ work(); }}\n"
         "void f() { k<3><<<1, 0, s>>>(2); }\n"
     )
-    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path, arch=2201)
     rewritten = tree.files[0].rewritten.text
     constant = "constexpr ::opkit::KernelMode opkit_mode_of_k = ::opkit::"
     expected = (
@@ -254,7 +254,7 @@ def test_a_pointer_asks_its_kernel_where_kernels_differ_in_mode(tmp_path: Path) 
         "template <typename T> __global__ __mix__(1, 2) void c(T t)\n{ use(t); }\n"
         "void f() { p<<<1, 0, s>>>(1); a<<<1, 0, s>>>(1); }\n"
     )
-    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path, arch=2201)
     lines = tree.files[0].rewritten.text.splitlines()[1:]
     assert "{ if (::opkit::tells_mode(::opkit::KernelMode::Cube)) return;}" in lines[0]
     assert "tells_mode" not in lines[1]
@@ -308,7 +308,7 @@ def test_a_header_with_a_launch_is_copied_and_others_are_read_in_place(tmp_path:
     source = tmp_path / "main.asc"
     source.write_text('#include "plain.h"\n#include <launch.h>\nint main() { go(); }\n')
     tree = read_launch_tree(
-        source, include_dirs=[tmp_path / "inc"], foreign=[], copies=tmp_path / "copies"
+        source, include_dirs=[tmp_path / "inc"], foreign=[], copies=tmp_path / "copies", arch=2201
     )
     assert [file.source.name for file in tree.files] == ["launch.h", "main.asc"]
     header, main = (file.rewritten.text for file in tree.files)
@@ -322,7 +322,7 @@ def test_a_header_with_a_launch_is_copied_and_others_are_read_in_place(tmp_path:
 def test_a_source_without_launches_is_not_copied(tmp_path: Path) -> None:
     source = tmp_path / "main.asc"
     source.write_text("int main() {}\n")
-    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path)
+    tree = read_launch_tree(source, include_dirs=[], foreign=[], copies=tmp_path, arch=2201)
     assert tree.files == ()
     assert tree.source_copy is None
 

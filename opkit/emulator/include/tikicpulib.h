@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "kernel_operator.h"
+#include "opkit/core_passes.h"
 #include "opkit/export.h"
 #include "opkit/kernel_entry.h"
 #include "opkit/kernel_notes.h"
@@ -63,7 +64,7 @@ struct Call {
 
   static void invoke(void* const* pointers) {
     const auto& self = *static_cast<const Call*>(pointers[0]);
-    std::apply(self.kernel, self.arguments);
+    call_on_this_core(&Call::invoke, pointers, self.kernel, self.arguments);
   }
 };
 

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "opkit/core_passes.h"
 #include "opkit/isa/ops.h"
 #include "opkit/kernel_notes.h"
 #include "opkit/types.h"
@@ -95,7 +96,11 @@ struct Invoker<void (*)(Arguments...)> {
 
   template <void (*kernel)(Arguments...)>
   static void invoke(void* const* arguments) {
-    call<kernel>(arguments, std::index_sequence_for<Arguments...>());
+    if (auto* other = of_this_core(&Invoker::invoke<kernel>); other != &Invoker::invoke<kernel>) {
+      other(arguments);
+    } else {
+      call<kernel>(arguments, std::index_sequence_for<Arguments...>());
+    }
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "opkit/arch.h"
+#include "opkit/core_passes.h"
 #include "opkit/export.h"
 #include "opkit/isa/ops.h"
 #include "opkit/kernel_entry.h"
@@ -73,11 +74,18 @@ struct LaunchConfig {
       : LaunchConfig(kernel_name, kernel_mode, blocks, nullptr, nullptr, launch_where) {}
 
   /// The same with the kernel's mode still to be asked for.
-  template <typename... Rest>
-  LaunchConfig(const char* kernel_name, AskKernel, Rest&&... rest)
-      : LaunchConfig(kernel_name, KernelMode::Vector, std::forward<Rest>(rest)...) {
+  template <typename Control>
+  LaunchConfig(const char* kernel_name, AskKernel, int64_t blocks, Control&& l2_control, void* launch_stream,
+               Where launch_where = Where::here())
+      : LaunchConfig(kernel_name, KernelMode::Vector, blocks, l2_control, launch_stream, launch_where) {
     is_mode_known = false;
   }
+  template <typename Control>
+  LaunchConfig(const char* kernel_name, AskKernel, int64_t blocks, Control&& l2_control,
+               Where launch_where = Where::here())
+      : LaunchConfig(kernel_name, AskKernel(), blocks, l2_control, nullptr, launch_where) {}
+  LaunchConfig(const char* kernel_name, AskKernel, int64_t blocks, Where launch_where = Where::here())
+      : LaunchConfig(kernel_name, AskKernel(), blocks, nullptr, nullptr, launch_where) {}
 
   // First, so that every later version can read it.
   uint32_t abi_version = kAbiVersion;
@@ -89,6 +97,7 @@ struct LaunchConfig {
   int64_t block_dim;
   void* stream;
   Where where;
+  bool takes_memory = false;  ///< a parameter is a pointer: the kernel is meant to write something
 };
 
 /// Queues a launch. `arguments[0]` of `invoke` will be `call`; `destroy(call)` runs when the launch is over, also when
@@ -111,11 +120,12 @@ struct PendingCall {
 
   static void invoke(void* const* pointers) {
     const auto& self = *static_cast<const PendingCall*>(pointers[0]);
-    std::apply(self.callable, self.arguments);
+    call_on_this_core(&PendingCall::invoke, pointers, self.callable, self.arguments);
   }
   static void destroy(void* pointer) { delete static_cast<PendingCall*>(pointer); }
 
   static void enqueue(LaunchConfig config, Callable callable, std::tuple<Arguments...>&& arguments) {
+    config.takes_memory = (std::is_pointer_v<Arguments> || ...);
     auto* call = new PendingCall{std::move(callable), std::move(arguments)};
     if (!config.is_mode_known) {
       mode_question = {};

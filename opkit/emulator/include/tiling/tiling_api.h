@@ -19,6 +19,7 @@
 #include "opkit/host/conversion_space.h"
 #include "opkit/host/norm_tiling.h"
 #include "opkit/host/reduce_space.h"
+#include "opkit/host/refused.h"
 #include "opkit/host/softmax_tiling.h"
 #include "opkit/host/sort_space.h"
 #include "opkit/host/temporary_space.h"

@@ -87,6 +87,13 @@ aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)
   launch.host = runtime.memory.host_ranges();
   const LaunchRecord record = Device::get().run(launch);
   std::fflush(stdout);
+  const bool is_empty = record.fault.fault == Fault::None && record.instructions == 0 && config.takes_memory;
+  if (is_empty && runtime.empty_kernels.insert(config.name).second) {
+    std::fprintf(stderr,
+                 "warning: %s has issued no instruction\n  --> %s:%u      its launch\n"
+                 "  help: look for a condition that leaves its body out: an #if, or the loop's bounds\n",
+                 config.name, config.where.file, config.where.line);
+  }
   return record.fault.fault == Fault::None ? ACL_SUCCESS : fail_device(runtime, record.fault);
 }
 

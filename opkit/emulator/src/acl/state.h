@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <set>
+#include <set>
 #include <string>
 
 #include "acl/memory.h"
@@ -36,6 +37,7 @@ struct Runtime {
 
   aclError device_error = ACL_SUCCESS;  ///< what a faulted kernel left; until the device is reset
   std::string device_reason;
+  std::set<std::string> empty_kernels;  ///< that the user has been warned of
 };
 
 /// The context of the calling thread; null before aclrtSetDevice or aclrtCreateContext, and after it was destroyed.

@@ -188,6 +188,21 @@ std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
   return out;
 }
 
+bool is_untouched(const void* data, uint64_t size_bytes, int poison) {
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  return size_bytes != 0 && std::all_of(bytes, bytes + size_bytes, [poison](uint8_t byte) { return byte == poison; });
+}
+
+/// A kernel that did nothing at all: an #if, a tiling key or a count of cores has left its body out.
+FaultReport empty_launch(const KernelEntry& kernel, const std::string& output) {
+  FaultReport report;
+  report.fault = Fault::UninitializedRead;
+  report.message = "the kernel has issued no instruction, and nothing has written " + output;
+  report.help = "look for a condition that leaves its body out: an #if, the tiling key, or the loop's bounds";
+  report.kernel = kernel.name;
+  return report;
+}
+
 LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const opkit_tensor* outputs,
                         TilingResult& tiling, void* workspace, bool poisons, std::vector<opkit_shape>& computed) {
   const Signature& signature = call.signature();
@@ -295,6 +310,13 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   launch.gm = sorted_ranges(std::move(ranges));
   LaunchRecord record = Device::get().run(launch);
   for (size_t i = 0; i < call.outputs().size(); ++i) staging.copy_out(outputs[i].data);
+  const bool is_empty = record.fault.fault == Fault::None && record.instructions == 0;
+  for (size_t i = 0; poisons && is_empty && i < call.outputs().size(); ++i) {
+    const uint64_t size_bytes = tensor_bytes(output_shape(i).GetShapeSize(), outputs[i].dtype);
+    if (begins_written[i] || !is_untouched(outputs[i].data, size_bytes, poison_byte(outputs[i].dtype))) continue;
+    record.fault = empty_launch(kernel, "output " + call.output_param(i).name);
+    break;
+  }
   staging.each_copy(
       [](const uint8_t* from, const uint8_t* to, uint64_t bytes) { Device::get().tell_moved(from, to, bytes); });
   if (record.fault.fault == Fault::None) written_shapes.read_into(computed);

@@ -113,8 +113,7 @@ class Solver {
     const int32_t most_m_cores = problem_.a.is_local ? 1 : problem_.core_limit;
     const int32_t most_n_cores = problem_.b.is_local ? 1 : problem_.core_limit;
     const bool is_fixed = problem_.fix_m > 0 && problem_.fix_n > 0;
-    std::array<int64_t, 4> best{};
-    bool is_found = false;
+    Split best, best_even;
     for (int32_t m_cores = 1; m_cores <= most_m_cores; ++m_cores) {
       for (int32_t n_cores = 1; n_cores <= most_n_cores && m_cores * n_cores <= problem_.core_limit; ++n_cores) {
         const int32_t m_unit = is_fixed ? problem_.fix_m : this->m_unit();
@@ -128,22 +127,40 @@ class Solver {
         const int64_t work = static_cast<int64_t>(ceil_div(m, kFractal)) * ceil_div(n, kFractal);
         const int64_t cut_rows = !is_fixed && n < std::min(problem_.n, kWholeRow);
         const int64_t traffic = is_fixed ? used_m : static_cast<int64_t>(m) + n;
-        const std::array<int64_t, 4> cost = {work, cut_rows, traffic, used_n};
-        if (is_found && cost >= best) continue;
-        is_found = true;
-        best = cost;
-        single_ = {m, n, pick(problem_.single_k, problem_.k)};
-        cores_ = {used_m, used_n, ceil_div(problem_.k, single_.k)};
+        const Split split = {{work, cut_rows, traffic, used_n}, m, n, used_m, used_n};
+        if (split.is_better_than(best)) best = split;
+        if (problem_.m % m == 0 && problem_.n % n == 0 && split.is_better_than(best_even)) best_even = split;
       }
     }
-    return is_found ? nullptr : "SetDim: the cores are too few for SetSingleShape or SetSingleRange";
+    if (best.m == 0) return "SetDim: the cores are too few for SetSingleShape or SetSingleRange";
+    if (best_even.m != 0 && is_even_worth(best_even.cost[0], best.cost[0])) best = best_even;
+    single_ = {best.m, best.n, pick(problem_.single_k, problem_.k)};
+    cores_ = {best.used_m, best.used_n, ceil_div(problem_.k, single_.k)};
+    return nullptr;
   }
+
+  /// How C is dealt out; the cost counts fractals of the largest share first.
+  struct Split {
+    std::array<int64_t, 4> cost{};
+    int32_t m = 0, n = 0, used_m = 0, used_n = 0;
+    bool is_better_than(const Split& other) const { return other.m == 0 || cost < other.cost; }
+  };
+
+  /// Equal shares for the cores, unless they take over half as long again. Public samples handle no shorter last share
+  /// where whole blocks divide the shape, and no document says how the vendor's function chooses.
+  static bool is_even_worth(int64_t even_work, int64_t work) { return 2 * even_work <= 3 * work; }
 
   /// Spare cores share K.
   void split_k() {
     const int32_t spare = problem_.core_limit / (cores_.m * cores_.n);
     if (spare < 2 || problem_.single_k > 0) return;
     single_.k = share(problem_.k, spare, 2, k_unit());
+    for (int32_t parts = spare; parts > 1; --parts) {
+      const int32_t even = share(problem_.k, parts, 2, k_unit());
+      if (problem_.k % even != 0) continue;
+      if (is_even_worth(even, single_.k)) single_.k = even;
+      break;
+    }
     cores_.k = ceil_div(problem_.k, single_.k);
     base_.k = std::min(base_.k, align_up(single_.k, k_unit()));
   }

@@ -4,8 +4,12 @@
 
 #include "opkit/api/data_copy.h"
 
+// Public kernels name it without a namespace.
+enum class pad_t : uint8_t { PAD_NONE = 0 };
+
 namespace AscendC {
 
+using ::pad_t;
 enum class BlockMode : uint8_t {
   BLOCK_MODE_NORMAL = 0,
   BLOCK_MODE_MATRIX,
@@ -14,7 +18,6 @@ enum class BlockMode : uint8_t {
   BLOCK_MODE_DEPTHWISE
 };
 enum class DeqScale : uint8_t { DEQ_NONE = 0, DEQ, VDEQ, DEQ8, VDEQ8, DEQ16, VDEQ16 };
-enum class pad_t : uint8_t { PAD_NONE = 0 };
 
 struct DataCopyEnhancedParams {
   BlockMode blockMode = BlockMode::BLOCK_MODE_NORMAL;

@@ -220,6 +220,12 @@ class LocalTensor {
             static_cast<uint8_t>(position), static_cast<uint32_t>(opkit::bytes_of<T>(size)), address, address,
             opkit::holds_fractals(position) ? UINT32_MAX : static_cast<uint32_t>(address + opkit::bytes_of<T>(size))} {}
 
+  /// Becomes so many bytes of its position's memory, from an offset on; kernels set `address_.logicPos` before or
+  /// behind. Source: public kernels (OcBuffer of ops-transformer, GemmV3, TransposeBatchMatMul).
+  void InitBuffer(uint32_t offset, uint32_t bytes) {
+    address_ = {address_.logicPos, bytes, offset, offset, offset + bytes};
+  }
+
   /// For TQue, TBuf and allocators: `size` elements at `address`, inside a buffer of `buffer_bytes`.
   static LocalTensor within(TPosition position, uint32_t address, uint32_t size, uint32_t buffer,
                             uint32_t buffer_bytes) {

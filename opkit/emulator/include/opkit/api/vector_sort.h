@@ -132,14 +132,16 @@ inline void RpSort16(const LocalTensor<T>& dst, const LocalTensor<T>& src, const
   opkit::issue(instr);
 }
 
-/// Bytes of `elemCount` sorted elements, and where an element lies in them, counted in T.
+/// The length of `elemCount` sorted elements, and where an element lies in them, counted in T: a pair of score and
+/// index has 8 bytes, a proposal 8 numbers. The pages say bytes; public kernels multiply by sizeof(T) and index with
+/// it.
 template <typename T>
 inline uint32_t GetSortLen(const uint32_t elemCount) {
-  return elemCount * (opkit::vec::kSortsPairs ? 8 : 8 * sizeof(T));
+  return elemCount * (opkit::vec::kSortsPairs ? 8 / sizeof(T) : 8);
 }
 template <typename T>
 inline uint32_t GetSortOffset(const uint32_t elemOffset) {
-  return GetSortLen<T>(elemOffset) / sizeof(T);
+  return GetSortLen<T>(elemOffset);
 }
 
 /// Makes ready what Sort sorts. Where scores are sorted as they are, `concat` becomes `src` itself: callers leave it

@@ -49,6 +49,18 @@ inline void GetMeanMaxMinTmpSize(const uint32_t n, const uint32_t srcTypeSize, c
   maxSize = minSize;
 }
 
+/// Half is summed in float, row by row.
+inline void GetMeanTmpBufferFactorSize(const uint32_t typeSize, uint32_t& maxLiveNodeCount, uint32_t& extraBuffer) {
+  maxLiveNodeCount = opkit::host::space_factor(typeSize, opkit::host::float_tensors(typeSize, 1, 1));
+  extraBuffer = opkit::high_level::kMeanRows * sizeof(float);
+}
+
+/// Arange takes no temporary tensor; what kernels make of this has a data block.
+inline void GetArangeMaxMinTmpSize(uint32_t& maxValue, uint32_t& minValue) { maxValue = minValue = 32; }
+inline void GetArithProgressionMaxMinTmpSize(uint32_t& maxValue, uint32_t& minValue) {
+  GetArangeMaxMinTmpSize(maxValue, minValue);
+}
+
 inline void GetCumSumMaxMinTmpSize(const TensorShape& srcShape, const uint32_t typeSize, const bool isLastAxis,
                                    const bool, uint32_t& maxValue, uint32_t& minValue) {
   const opkit::host::RowShape rows(srcShape);

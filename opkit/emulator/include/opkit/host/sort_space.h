@@ -43,6 +43,14 @@ inline void GetSortMaxMinTmpSize(const TensorShape& srcShape, TensorDataType, Te
   maxValue = minValue = size > 0 ? static_cast<uint32_t>(size) * 8 : 0;
 }
 
+/// The same, counted in elements; Concat takes none here, and what is given for it is as large.
+inline uint32_t GetSortTmpSize(const platform_ascendc::PlatformAscendC&, const uint32_t elemCount, const uint32_t) {
+  return elemCount * 8;
+}
+inline uint32_t GetConcatTmpSize(const platform_ascendc::PlatformAscendC&, const uint32_t elemCount, const uint32_t) {
+  return elemCount * 8;
+}
+
 /// Of the shape that is NCDHW.
 inline bool GetTransDataMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const TensorShape& srcShape,
                                       const TensorShape& dstShape, const TensorDataType, const TransDataConfig& config,

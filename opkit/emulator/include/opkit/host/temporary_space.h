@@ -59,9 +59,26 @@ namespace AscendC {
 #define HIGH_LEVEL_UNARY(name, function, spares) OPKIT_TEMPORARY_SPACE(name, 1, spares)
 #define HIGH_LEVEL_BINARY(name, function, spares) OPKIT_TEMPORARY_SPACE(name, 2, spares)
 #include "opkit/high_level/elementwise.inc"
-OPKIT_TEMPORARY_SPACE(SwiGLU, 2, ::opkit::high_level::kSwiGLUSpares)
 OPKIT_TEMPORARY_SPACE(Axpy, 2, ::opkit::high_level::kAxpySpares)
 OPKIT_TEMPORARY_SPACE(Clamp, 0, 0)
+// Two whose parameters have another order: the pages of these names.
+namespace detail {
+OPKIT_TEMPORARY_SPACE(SwiGLU, 2, ::opkit::high_level::kSwiGLUSpares)
+}  // namespace detail
+inline void GetSwiGLUMaxMinTmpSize(const TensorShape& srcShape, const uint32_t typeSize, uint32_t& maxValue,
+                                   uint32_t& minValue, const bool isReuseSource) {
+  detail::GetSwiGLUMaxMinTmpSize(srcShape, typeSize, isReuseSource, maxValue, minValue);
+}
+using detail::GetSwiGLUTmpBufferFactorSize;
+inline void GetRoundMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const TensorShape& srcShape,
+                                  const uint32_t typeSize, const bool isReuseSource, uint32_t& maxValue,
+                                  uint32_t& minValue) {
+  GetRoundMaxMinTmpSize(srcShape, typeSize, isReuseSource, maxValue, minValue);
+}
+inline void GetRoundTmpBufferFactorSize(const platform_ascendc::PlatformAscendC&, const uint32_t typeSize,
+                                        uint32_t& maxLiveNodeCount, uint32_t& extraBuf) {
+  GetRoundTmpBufferFactorSize(typeSize, maxLiveNodeCount, extraBuf);
+}
 #undef OPKIT_TEMPORARY_SPACE
 
 inline bool GetExpMaxMinTmpSize(const TensorShape& srcShape, const uint32_t typeSize, const bool, uint32_t& maxValue,

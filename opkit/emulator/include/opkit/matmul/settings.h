@@ -47,9 +47,11 @@ class Settings {
   void SetSubBlockIdx(uint8_t subBlockIdx) { sub_block_ = subBlockIdx; }
   uint8_t GetSubBlockIdx() const { return sub_block_; }
 
-  void SetOrgShape(int orgM, int orgN, int orgK) { SetOrgShape(orgM, orgN, orgK, orgK); }
-  void SetOrgShape(int orgM, int orgN, int orgKa, int orgKb, int orgKc = 0) {
-    static_assert(kConfig.enableSetOrgShape, "Matmul: SetOrgShape takes a configuration with enableSetOrgShape");
+  void SetOrgShape(int orgM, int orgN, int orgK, Where where = Where::here()) {
+    SetOrgShape(orgM, orgN, orgK, orgK, 0, where);
+  }
+  void SetOrgShape(int orgM, int orgN, int orgKa, int orgKb, int orgKc = 0, Where where = Where::here()) {
+    check_set<kConfig.enableSetOrgShape>("Matmul: SetOrgShape takes a configuration with enableSetOrgShape", where);
     state_.org_m = orgM;
     state_.org_n = orgN;
     state_.org_ka = orgKa;
@@ -58,8 +60,8 @@ class Settings {
     restart();
   }
   void SetSingleShape(int singleM, int singleN, int singleK) { set_single_shape(singleM, singleN, singleK); }
-  void SetTail(int tailM = -1, int tailN = -1, int tailK = -1) {
-    static_assert(kConfig.enableSetTail, "Matmul: SetTail takes a configuration with enableSetTail");
+  void SetTail(int tailM = -1, int tailN = -1, int tailK = -1, Where where = Where::here()) {
+    check_set<kConfig.enableSetTail>("Matmul: SetTail takes a configuration with enableSetTail", where);
     set_single_shape(tailM, tailN, tailK);
   }
 
@@ -95,15 +97,15 @@ class Settings {
     state_.b = rightMatrix.address();
     set_b(isTransposeB, !kIsDirect, where);
   }
-  void SetBias(const AscendC::GlobalTensor<BiasT>& biasGlobal) {
-    check_bias();
+  void SetBias(const AscendC::GlobalTensor<BiasT>& biasGlobal, Where where = Where::here()) {
+    check_set<kConfig.enableSetBias>("Matmul: SetBias takes a configuration with enableSetBias", where);
     state_.bias = reinterpret_cast<uint64_t>(biasGlobal.GetPhyAddr());
     state_.has_bias = true;
     state_.is_bias_local = false;
     local_.has_bias = false;
   }
-  void SetBias(const AscendC::LocalTensor<BiasT>& inputBias) {
-    check_bias();
+  void SetBias(const AscendC::LocalTensor<BiasT>& inputBias, Where where = Where::here()) {
+    check_set<kConfig.enableSetBias>("Matmul: SetBias takes a configuration with enableSetBias", where);
     local_.bias = inputBias;
     local_.has_bias = !kIsDirect;
     state_.bias = inputBias.address();
@@ -118,20 +120,20 @@ class Settings {
     state_.is_hf32 = enableHF32;
     state_.hf32_halfway = transMode == 0 ? HalfwayTo::Even : HalfwayTo::Infinity;
   }
-  void SetQuantScalar(const uint64_t quantScalar) {
-    check_quantisation();
+  void SetQuantScalar(const uint64_t quantScalar, Where where = Where::here()) {
+    check_quantisation(where);
     state_.quant_form = QuantForm::Scalar;
     state_.quant_scalar = quantScalar;
   }
-  void SetQuantVector(const AscendC::GlobalTensor<uint64_t>& quantTensor) {
-    check_quantisation();
+  void SetQuantVector(const AscendC::GlobalTensor<uint64_t>& quantTensor, Where where = Where::here()) {
+    check_quantisation(where);
     state_.quant_form = QuantForm::Vector;
     state_.quant = reinterpret_cast<uint64_t>(quantTensor.GetPhyAddr());
     state_.is_quant_local = false;
     local_.has_quant = false;
   }
-  void SetQuantVector(const AscendC::LocalTensor<uint64_t>& quantTensor) {
-    check_quantisation();
+  void SetQuantVector(const AscendC::LocalTensor<uint64_t>& quantTensor, Where where = Where::here()) {
+    check_quantisation(where);
     state_.quant_form = QuantForm::Vector;
     local_.quant = quantTensor;
     state_.quant = quantTensor.address();
@@ -152,9 +154,9 @@ class Settings {
     state_.index = reinterpret_cast<uint64_t>(indexGlobal.GetPhyAddr());
   }
   void SetUserDefInfo(const uint64_t tilingPtr) { state_.user_define = tilingPtr; }
-  void SetSelfDefineData(const uint64_t dataPtr) {
-    static_assert(kConfig.enableSetDefineData,
-                  "Matmul: SetSelfDefineData takes a configuration with enableSetDefineData");
+  void SetSelfDefineData(const uint64_t dataPtr, Where where = Where::here()) {
+    check_set<kConfig.enableSetDefineData>("Matmul: SetSelfDefineData takes a configuration with enableSetDefineData",
+                                           where);
     state_.self_define = dataPtr;
   }
   void SetBatchNum(int32_t batchA, int32_t batchB) {
@@ -209,12 +211,15 @@ class Settings {
   LocalOperands<A_TYPE, B_TYPE, BiasT> local_;
 
  private:
-  static constexpr void check_bias() {
-    static_assert(kConfig.enableSetBias, "Matmul: SetBias takes a configuration with enableSetBias");
+  /// What a configuration leaves out may be written in a branch that is never taken, so it is an error where it is
+  /// called.
+  template <bool is_allowed>
+  static void check_set(const char* message, Where where) {
+    if (!is_allowed) illegal_operand(message, where);
   }
-  static constexpr void check_quantisation() {
-    static_assert(kConfig.enableQuantVector,
-                  "Matmul: SetQuantScalar and SetQuantVector take a configuration with enableQuantVector");
+  static void check_quantisation(Where where) {
+    check_set<kConfig.enableQuantVector>(
+        "Matmul: SetQuantScalar and SetQuantVector take a configuration with enableQuantVector", where);
   }
   void set_single_shape(int32_t m, int32_t n, int32_t k) {
     if (m > 0) state_.single_m = m;
