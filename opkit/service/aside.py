@@ -104,6 +104,9 @@ class Aside:
             wrong = self._operator.judge(request, ran, seconds)
             if wrong:
                 raise AttemptFailed("wrong", wrong)
+            if wrong is None and self._operator.reference is not None:
+                # Nobody has looked at it: the version stays out.
+                raise AttemptFailed("unjudged", NEUTRAL["unjudged"])
             served.evidence = None
             served.breaker.try_succeed()
             if served.breaker.is_closed:

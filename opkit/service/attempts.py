@@ -25,6 +25,7 @@ FAILURES = {
 NEUTRAL = {
     "unavailable": "it has no worker that is ready",
     "unsupported": "it was not built for these data types",
+    "unjudged": "its answer had to be checked, and no reference was there to do it",
 }
 """What only sends a call to the next version."""
 

@@ -109,7 +109,7 @@ class Guard:
         self._loopback = is_loopback(host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it with 401, 403 or 421."""
+        """Pass a request on, or answer it with 400, 401, 403 or 421."""
         if scope["type"] == "http":
             refusal = self._refusal(scope)
             if refusal is not None:
@@ -127,6 +127,8 @@ class Guard:
         path = scope["path"]
         if not self._tokens or path in _OPEN_PATHS:
             return None
+        if sum(name == b"authorization" for name, _ in scope["headers"]) > 1:
+            return 400, "more than one Authorization header: send one"
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         role = self._tokens.role(token.strip()) if scheme.lower() == "bearer" else None
         if role is None:

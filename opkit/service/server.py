@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import threading
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from opkit.errors import UsageError
 from opkit.service.http import make_app
@@ -19,7 +21,10 @@ from opkit.service.service import Service
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-__all__ = ["bound_socket", "run_app", "run_service"]
+_HEADER_SECONDS = 10.0
+"""What a client may take to send a request's headers."""
+
+__all__ = ["bound_socket", "run_app", "run_service", "server_config"]
 
 _BACKLOG = 1024
 _KEEP_ALIVE_SECONDS = 30
@@ -44,8 +49,15 @@ def run_service(service: Service, *, ready: Callable[[str], None] = lambda _: No
 
 def run_app(app: ASGIApp, bound: socket.socket, *, stop_seconds: float) -> None:
     """Serve an application on a socket until a signal."""
-    config = uvicorn.Config(
+    with _signals_end_here():
+        uvicorn.Server(server_config(app, stop_seconds=stop_seconds)).run(sockets=[bound])
+
+
+def server_config(app: ASGIApp, *, stop_seconds: float = 1.0) -> uvicorn.Config:
+    """Return how an application is served."""
+    return uvicorn.Config(
         app,
+        http=_Impatient,
         access_log=False,
         log_config=None,
         server_header=False,
@@ -55,8 +67,44 @@ def run_app(app: ASGIApp, bound: socket.socket, *, stop_seconds: float) -> None:
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=max(1, round(stop_seconds)),
     )
-    with _signals_end_here():
-        uvicorn.Server(config).run(sockets=[bound])
+
+
+class _Impatient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """Closes connections whose requests never begin: each counts among those that there may be."""
+
+    _headers_due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._await_headers()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._have_headers()
+        super().connection_lost(error)
+
+    def data_received(self, data: bytes) -> None:
+        if self._headers_due is None and self._is_between_requests():
+            self._await_headers()
+        super().data_received(data)
+        if not self._is_between_requests():
+            self._have_headers()
+
+    def _is_between_requests(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _await_headers(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._headers_due = loop.call_later(_HEADER_SECONDS, self._give_up)
+
+    def _have_headers(self) -> None:
+        if self._headers_due is not None:
+            self._headers_due.cancel()
+            self._headers_due = None
+
+    def _give_up(self) -> None:
+        self._headers_due = None
+        if self._is_between_requests():
+            self.transport.close()
 
 
 @contextmanager

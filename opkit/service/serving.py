@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from opkit import log
 from opkit.errors import BusyError, OperatorError, UsageError
 from opkit.service.arguments import Inputs, Rule
 from opkit.service.aside import Aside, Modelling
@@ -250,8 +251,9 @@ class ServedOperator:
         ran = served.runner.run(request.inputs, request.attributes, seconds)
         if self.reference is None:
             return ran, False
-        is_due = self._is_check_due(served.label, signature)
-        if not is_due and not (ran.odd and not _any_odd(request.inputs)):
+        is_first = self._is_first(served.label, signature)
+        is_odd = ran.odd and not _any_odd(request.inputs)
+        if not (is_first or is_odd or self._is_check_due(served.label)):
             return ran, False
         # A check may take what is left of the call: the reference is not on trial.
         wrong = self.judge(request, ran, max(seconds, left / 2))
@@ -263,20 +265,28 @@ class ServedOperator:
             self._owed.discard(served.label)
         if wrong:
             raise AttemptFailed("wrong", wrong)
+        if wrong is None and (is_first or is_odd):
+            # Nothing is known of such answers of this version yet: what it gives next time is the
+            # first again.
+            if is_first:
+                key = (served.label, signature.text)
+                self._firsts[key] = max(0, self._firsts.get(key, 0) - 1)
+            raise AttemptFailed("unjudged", NEUTRAL["unjudged"])
         return ran, wrong is not None
 
-    def _is_check_due(self, label: str, signature: Signature) -> bool:
-        checks = self.settings.checks
-        if label in self._owed:
-            return True
+    def _is_first(self, label: str, signature: Signature) -> bool:
+        """Whether this is one of a version's first calls of a signature, each one checked."""
         key = (label, signature.text)
         count = self._firsts.get(key, 0)
-        if count < checks.first_calls:
-            if len(self._firsts) >= _MOST_FIRSTS:
-                self._firsts.clear()
-            self._firsts[key] = count + 1
-            return True
-        return self._is_sampled(label)
+        if count >= self.settings.checks.first_calls:
+            return False
+        if len(self._firsts) >= _MOST_FIRSTS:
+            self._firsts.clear()
+        self._firsts[key] = count + 1
+        return True
+
+    def _is_check_due(self, label: str) -> bool:
+        return label in self._owed or self._is_sampled(label)
 
     def _is_sampled(self, label: str) -> bool:
         """Whether it is this answer's turn: one of each block of answers is, at a random place.
@@ -303,8 +313,9 @@ class ServedOperator:
             return self.reference.judge(
                 request.inputs, request.attributes, ran.outputs, rule, seconds
             )
-        except AttemptFailed:
+        except AttemptFailed as failure:
             self.metrics.count("reference_failed", self.name)
+            log.error("SERVICE", f"{self.name}: reference: {failure.kind}: {failure.message}")
             return None
 
     def _by_reference(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from opkit import log
 from opkit.service.arguments import Attributes, Inputs, Rule
 from opkit.service.attempts import AttemptFailed, Ran
 from opkit.service.modelled import Modelled
@@ -173,6 +174,10 @@ class WorkerPool:
             self._pause_seconds = doubled if short else 0.0
             self._begin_at = now + self._pause_seconds
             self._changed.notify_all()
+        if not self._is_closed:
+            what = "a reference" if self._reference else "a version"
+            why = worker.why_ended or worker.problem or "it ended by itself"
+            log.error("SERVICE", f"the worker {worker.pid} of {what} is replaced: {why}")
         worker.close()
 
     def _fill(self) -> None:

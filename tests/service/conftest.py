@@ -262,13 +262,12 @@ class Served:
     def __init__(self, app: Any) -> None:
         import uvicorn
 
-        from opkit.service.server import bound_socket
+        from opkit.service.server import bound_socket, server_config
 
         self._socket = bound_socket("127.0.0.1", 0)
         bound = self._socket.__enter__()
         self.url = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        config = uvicorn.Config(app, log_config=None, access_log=False, ws="none")
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(server_config(app))
         self._thread = threading.Thread(target=self._server.run, args=([bound],), daemon=True)
         self._thread.start()
 

@@ -264,10 +264,39 @@ def test_tokens_say_who_may_call_and_who_may_change(
     assert ask(url, "GET", "/metrics")[0] == 401
     assert ask(url, "POST", path, change, {"Authorization": "Bearer wrong"})[0] == 401
     assert ask(url, "POST", path, change, call)[0] == 403
+    # The last of several used to count.
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    connection.putrequest("GET", "/metrics")
+    for token in ("wrong", "adminadminadmin1"):
+        connection.putheader("Authorization", f"Bearer {token}")
+    connection.endheaders()
+    assert connection.getresponse().status == 400
+    connection.close()
     assert ask(url, "POST", path, change, admin)[0] == 200
     assert ask(url, "GET", "/opkit/v1/report", None, call)[0] == 200
     with Client(url, token="callcallcallcall") as client:
         assert client.call("twice", {"x": X}).version == "v1"
+
+
+def test_a_request_whose_headers_never_end_is_closed(
+    open_service: Callable[..., Any],
+    serve: Callable[[Any], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # 60 of them used to stay open for as long as they liked.
+    monkeypatch.setattr("opkit.service.server._HEADER_SECONDS", 0.2)
+    url = serve(make_app(open_service({"v1": "good"})))
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as half:
+        half.sendall(b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n")
+        assert half.recv(1) == b""
+    with socket.create_connection((host, int(port)), timeout=30) as kept:
+        request = b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        kept.sendall(request)
+        assert kept.recv(12) == b"HTTP/1.1 200"
+        kept.sendall(b"GET /v2 HTTP/1.1\r\nHost:")
+        while kept.recv(4096):
+            pass
 
 
 def test_unknown_paths_and_methods_are_json_too(shared: str) -> None:

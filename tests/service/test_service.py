@@ -309,8 +309,67 @@ def test_a_check_that_could_not_be_done_is_made_up_for(open_service: OpenService
         raise AttemptFailed("unavailable", "for a while")
 
     reference.judge = unavailable
-    assert [service.call("twice", [X]).checked for _ in range(3)] == [False] * 3
+    # The first calls of a version are answers that nobody knows: they used to go out unchecked.
+    answers = [service.call("twice", [X]) for _ in range(3)]
+    assert [answer.version for answer in answers] == ["reference"] * 3
+    assert {a.kind for answer in answers for a in answer.attempts} == {"unjudged"}
     reference.judge = judge
     assert [service.call("twice", [X]).checked for _ in range(3)] == [True, False, False]
-    (meter,) = service.metrics.meters.values()
+    meter = next(meter for key, meter in service.metrics.meters.items() if key[1] == "v1")
     assert (meter.checked, meter.unchecked) == (1, 3)
+
+
+def test_with_neither_a_judge_nor_a_reference_first_calls_fail(open_service: OpenService) -> None:
+    from opkit.service.attempts import AttemptFailed
+
+    service = open_service({"v1": "wrong"}, checks={"sample_rate": 0, "first_calls": 1})
+    reference = service.operator("twice").reference
+
+    def unavailable(*_: object) -> str:
+        raise AttemptFailed("unavailable", "its process has ended")
+
+    reference.judge = reference.run = unavailable
+    with pytest.raises(BusyError, match="no version and no reference is ready"):
+        service.call("twice", [X])
+
+
+def test_a_sample_that_could_not_be_judged_goes_out_and_is_made_up_for(
+    open_service: OpenService,
+) -> None:
+    from opkit.service.attempts import AttemptFailed
+
+    service = open_service({"v1": "good"}, checks={"sample_rate": 1, "first_calls": 1})
+    reference = service.operator("twice").reference
+    judge = reference.judge
+    assert service.call("twice", [X]).checked
+
+    def unavailable(*_: object) -> str:
+        raise AttemptFailed("unavailable", "for a while")
+
+    reference.judge = unavailable
+    answer = service.call("twice", [X])
+    assert (answer.version, answer.checked) == ("v1", False)
+    reference.judge = judge
+    assert service.call("twice", [X]).checked
+
+
+def test_a_trial_that_nobody_judged_brings_no_version_back(open_service: OpenService) -> None:
+    # Three of them used to: a version that was known to be wrong answered again.
+    from opkit.service.attempts import AttemptFailed
+
+    service = open_service({"v2": "wrong", "v1": "good"}, checks={"sample_rate": 1})
+    served = service.operator("twice").versions["v2"]
+    operator = service.operator("twice")
+    service.call("twice", [X])
+    assert not served.breaker.is_closed
+    served.breaker._until = 0.0
+    assert served.breaker.state.value == "trial"
+
+    def unavailable(*_: object) -> str:
+        raise AttemptFailed("hang", "it does not answer")
+
+    operator.reference.judge = unavailable
+    for _ in range(5):
+        operator._aside._try(served, served.evidence)
+    assert served.breaker.state.value == "trial"
+    assert served.evidence is not None
