@@ -46,6 +46,7 @@ FAULT_IDS = {
     "Misaligned": "MEM-ALIGN",
     "Crash": "MEM-CRASH",
     "QueueMisuse": "QUEUE-MISUSE",
+    "RawWrite": "MEM-RAW",
     "IllegalOperand": "API-OPERAND",
     "Assertion": "API-ASSERT",
 }

@@ -99,7 +99,7 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], Check
     from opkit.sanitizer import unwritten_outputs
     from opkit.testing import is_refusal, launch_of
 
-    runtime.configure(setup.chip)
+    runtime.configure(setup.chip, allow_raw_writes=setup.settings.allow_raw_writes)
     library = runtime.open(folders["artifact"])
     operators = {spec.op: (spec, source) for spec, source in setup.operators}
     refusals: list[OpkitError] = []

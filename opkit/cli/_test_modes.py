@@ -60,6 +60,7 @@ class Run:
     """How long a launch may go on without progress; 0: for ever."""
     inaccuracy_seed: int
     """See `runtime.Configuration`."""
+    allow_raw_writes: bool
 
     def report(self, cases: tuple[Case, ...], console: Console) -> PrecisionReport:
         """Run the cases, here or in processes, and return their verdicts."""
@@ -93,6 +94,7 @@ class Run:
             timeout_seconds=self.timeout_seconds,
             threads=threads,
             inaccuracy_seed=self.inaccuracy_seed,
+            allow_raw_writes=self.allow_raw_writes,
         )
 
     def with_reruns(self, report: PrecisionReport, opened: OpenProject) -> PrecisionReport:
@@ -227,6 +229,7 @@ class Fuzz:
     timeout_seconds: float
     inaccuracy_seed: int
     """See `runtime.Configuration`."""
+    allow_raw_writes: bool
 
     def run(self, op: str | None, executor: Executor, console: Console) -> None:
         """Look for a failing case of each operator; save the smallest, exit 1 if there is one."""
@@ -253,6 +256,7 @@ class Fuzz:
             timeout_seconds=self.timeout_seconds,
             threads=threads,
             inaccuracy_seed=self.inaccuracy_seed,
+            allow_raw_writes=self.allow_raw_writes,
         )
         results: list[tuple[OpSpec, FuzzResult]] = []
         with executor.open(cases_work(setup)) as crew:

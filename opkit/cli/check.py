@@ -19,6 +19,7 @@ from opkit.cli.options import (
     jobs_option,
     output_option,
     parse_shape,
+    raw_writes_option,
     timeout_option,
 )
 from opkit.dtypes import find_dtype
@@ -117,6 +118,7 @@ __all__ = ["command"]
     metavar="CHIP",
     help=f'The chip to check on, {DEFAULT_CHIP} for projects; "opkit targets" lists them.',
 )
+@raw_writes_option()
 @timeout_option()
 @click.option(
     "--mutate",
@@ -149,6 +151,7 @@ def command(
     junit: Path | None,
     print_limit: int,
     chip: str | None,
+    allow_raw_writes: bool,
     timeout: float,
     mutate: bool,
     jobs: int | None,
@@ -177,6 +180,7 @@ def command(
         witness=witness,
         padding=padding,
         suppressions=known,
+        allow_raw_writes=allow_raw_writes,
     )
     settings = _Settings(checks, unused, chip, timeout)
     wanted = _Wanted(project, op, shape, dtype, expression, files, reference, into)
@@ -272,7 +276,7 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
     if path.suffix == ".py":
         if not path.is_file():
             raise UsageError(f"{path}: there is no such script")
-        runtime.configure(chip)
+        runtime.configure(chip, allow_raw_writes=settings.checks.allow_raw_writes)
         torch_npu.offer()
         with runtime.time_limit(settings.timeout_seconds):
             return check_script(path, program[1:], settings=settings.checks)

@@ -27,6 +27,7 @@ __all__ = [
     "output_option",
     "parse_shape",
     "project_argument",
+    "raw_writes_option",
     "timeout_option",
 ]
 
@@ -183,6 +184,15 @@ def timeout_option() -> _Decorator[Any]:
         show_default=True,
         metavar="SECONDS",
         help="End a launch of which no core has ended for so long; 0: never.",
+    )
+
+
+def raw_writes_option() -> _Decorator[Any]:
+    """`--allow-raw-writes`; the parameter is `allow_raw_writes`."""
+    return click.option(
+        "--allow-raw-writes",
+        is_flag=True,
+        help="Take outputs that change through raw pointers; a fault by default (MEM-RAW).",
     )
 
 

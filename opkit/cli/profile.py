@@ -17,6 +17,7 @@ from opkit.cli.options import (
     case_options,
     output_option,
     parse_shape,
+    raw_writes_option,
     timeout_option,
 )
 from opkit.dtypes import find_dtype
@@ -115,6 +116,7 @@ __all__ = ["chosen_operator", "chosen_variant", "command", "usual_cases"]
     metavar="N",
     help="Source lines to list.",
 )
+@raw_writes_option()
 @timeout_option()
 @common_options
 def command(
@@ -137,6 +139,7 @@ def command(
     limit: float,
     events: int,
     lines: int,
+    allow_raw_writes: bool,
     timeout: float,
     console: Console,
 ) -> None:
@@ -165,7 +168,10 @@ def command(
     if program:
         of_projects = op or shape or dtype or files or reference or into
         _refuse(project or of_projects, "a program is profiled as it is")
-        code = _profile_program(program, kernel, chip, events, timeout, outputs, lines, console)
+        code = _profile_program(
+            *(program, kernel, chip, events, timeout, allow_raw_writes),
+            *(outputs, lines, console),
+        )
         if code != 0:
             console.warn(f"{program[0]} itself ended with code {code}")
             raise click.exceptions.Exit(1)
@@ -178,6 +184,7 @@ def command(
     if case_name is not None and (shape or dtype):
         raise UsageError("--case has its own shape and dtype", help="leave --shape and --dtype out")
     wanted = _Wanted(project, op, shape, dtype, chip, case_name, files, reference, into)
+    runtime.configure(allow_raw_writes=allow_raw_writes)
     with runtime.time_limit(timeout):
         _profile_project(wanted, events, outputs, lines, console)
 
@@ -208,6 +215,7 @@ def _profile_program(
     chip: str | None,
     events: int,
     timeout: float,
+    allow_raw_writes: bool,
     outputs: Outputs,
     lines: int,
     console: Console,
@@ -224,7 +232,7 @@ def _profile_program(
         if not path.is_file():
             raise UsageError(f"{path}: there is no such script")
         torch_npu.offer()
-        runtime.configure(name)
+        runtime.configure(name, allow_raw_writes=allow_raw_writes)
         with runtime.time_limit(timeout), torch_npu.Watch() as watch:
             timelines, code = profile_script(
                 path,
@@ -242,6 +250,7 @@ def _profile_program(
             kernel=kernel or "*",
             event_limit=events,
             quiet_stdout=console.json,
+            allow_raw_writes=allow_raw_writes,
             timeout_seconds=timeout,
         )
     show_timelines(path.name, timelines, outputs, lines, console, model)

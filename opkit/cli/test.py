@@ -17,6 +17,7 @@ from opkit.cli.options import (
     chip_option,
     chosen_executor,
     executor_option,
+    raw_writes_option,
     timeout_option,
 )
 
@@ -124,6 +125,7 @@ _TONES = {
     metavar="FOLDER",
     help="Also write msOpST's st_report.json and error CSVs.",
 )
+@raw_writes_option()
 @timeout_option()
 @chip_option("test on")
 @common_options
@@ -150,6 +152,7 @@ def command(
     html: Path | None,
     st_report: Path | None,
     into: Path | None,
+    allow_raw_writes: bool,
     timeout: float,
     chip: str,
     console: Console,
@@ -183,6 +186,7 @@ def command(
         hunt = modes.Fuzz(
             *(found, golden, opened.build(), standard, budget, seed, timeout),
             inaccuracy_seed=0 if rounded else seed + 1,
+            allow_raw_writes=allow_raw_writes,
         )
         hunt.run(op, workers, console)
         return
@@ -214,6 +218,7 @@ def command(
         keep=ERROR_ROWS if st_report is not None else 8,
         timeout_seconds=timeout,
         inaccuracy_seed=0 if rounded else seed + 1,
+        allow_raw_writes=allow_raw_writes,
     )
     report = run.report(cases, console)
     if opened.is_tree and not (expression or names or files or last_failed):

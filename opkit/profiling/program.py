@@ -29,6 +29,7 @@ def profile_program(
     event_limit: int = DEFAULT_EVENT_LIMIT,
     lift_limits: bool = True,
     quiet_stdout: bool = False,
+    allow_raw_writes: bool = False,
     timeout_seconds: float = 0.0,
 ) -> tuple[list[Timeline], int]:
     """Run a program and return the timelines of its launches, and its exit code.
@@ -37,6 +38,7 @@ def profile_program(
         chip: the one that it was compiled for by default.
         kernel: only launches of kernels of this name; `*` and `?` match anything.
         quiet_stdout: what the program prints goes to stderr.
+        allow_raw_writes: a launch that changes device memory past all instructions is no fault.
         timeout_seconds: see `runtime.time_limit`.
     Raises:
         UsageError: there is no such program, or it left no timelines: it is not linked to opkit, or
@@ -49,6 +51,7 @@ def profile_program(
             "profile_events": event_limit,
             "profile_limits": int(lift_limits),
             "profile_report": name,
+            "finds_raw_writes": None if allow_raw_writes else 1,
             **runtime.timeout_option(timeout_seconds),
         }
         output = sys.stderr if quiet_stdout else None

@@ -35,6 +35,10 @@ class Configuration:
     inaccuracy_seed: int = 0
     """Of the errors of Rsqrt and Reciprocal, which are then as large as their pages state, 1/1000
     in half and 1/10000 in float; 0 rounds them correctly."""
+    allow_raw_writes: bool = True
+    """Whether a kernel may change an operator's outputs through raw pointers. Else bytes of theirs
+    that change and that no instruction wrote are a fault: nothing models or checks what wrote
+    them."""
 
 
 def configuration() -> Configuration:
@@ -54,6 +58,7 @@ def configure(
     seed: int | None = None,
     chip_bounds: bool | None = None,
     inaccuracy_seed: int | None = None,
+    allow_raw_writes: bool | None = None,
 ) -> Configuration:
     """Change what later launches of this process run on, and return it; None keeps a setting.
 
@@ -71,6 +76,7 @@ def configure(
         seed=now.seed if seed is None else seed,
         chip_bounds=now.chip_bounds if chip_bounds is None else chip_bounds,
         inaccuracy_seed=now.inaccuracy_seed if inaccuracy_seed is None else inaccuracy_seed,
+        allow_raw_writes=now.allow_raw_writes if allow_raw_writes is None else allow_raw_writes,
     )
     return configuration()
 

@@ -213,6 +213,18 @@ CLASSES: tuple[FindingClass, ...] = (
         "surplus elements out of their results. Reported with --padding only.",
     ),
     FindingClass(
+        "MEM-RAW",
+        "memcheck",
+        "an output changed through a raw pointer",
+        "Bytes of an output changed that no instruction wrote: the kernel stored through a plain "
+        "pointer. Nothing checks or times what computed them, and what the host's processor does "
+        "in a moment is scalar code on the chip, element by element, or does not compile. Looked "
+        "at in outputs of operators, and in the device memory of programs; SetValue and the "
+        "references that GlobalTensor gives count as instructions. --allow-raw-writes takes the "
+        "bytes as they are.",
+        needs_operator=True,
+    ),
+    FindingClass(
         "MEM-FREED",
         "memcheck",
         "device memory used after aclrtFree",

@@ -79,6 +79,7 @@ def check_program(
             witness=settings.witness,
             padding=settings.padding,
         )
+        options |= {"finds_raw_writes": None if settings.allow_raw_writes else 1}
         options |= {"chip": chip, **runtime.timeout_option(timeout_seconds)}
         code = runtime.run_program(found_program, arguments, options)
         found = findings_in(folder, settings.tools)

@@ -25,5 +25,7 @@ class CheckSettings:
     """Run launches with races again, in the order that loses."""
     padding: bool = False
     """Also reads of what rounds a tensor of global memory up to 32 bytes."""
+    allow_raw_writes: bool = False
+    """Outputs may change through raw pointers, which is MEM-RAW otherwise."""
     suppressions: Suppressions | None = None
     """What is not to be reported; see `read_suppressions`."""

@@ -47,6 +47,8 @@ class Setup:
     """Host threads of a launch; 0: one a core."""
     inaccuracy_seed: int = 0
     """See `runtime.Configuration`."""
+    allow_raw_writes: bool = False
+    """Whether outputs may change through raw pointers, which is a fault otherwise."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class _Begin:
     timeout_seconds: float
     threads: int
     inaccuracy_seed: int
+    allow_raw_writes: bool
 
 
 def cases_work(setup: Setup) -> Work:
@@ -88,6 +91,7 @@ def _work(
         setup.timeout_seconds,
         setup.threads,
         setup.inaccuracy_seed,
+        setup.allow_raw_writes,
     )
     folders = {
         "artifact": folder_of(setup.folder),
@@ -105,6 +109,7 @@ def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseR
         poison=True,
         threads=setup.threads,
         inaccuracy_seed=setup.inaccuracy_seed,
+        allow_raw_writes=setup.allow_raw_writes,
     )
     golden = load_golden(folders["project"] / setup.package / "golden.py")
     standards = operator_standards(folders["project"], setup.specs, standard=setup.standard)

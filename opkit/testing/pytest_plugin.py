@@ -127,12 +127,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def opkit_device() -> Iterator[Configuration]:
-    """The emulated device as for `opkit test`: what a kernel never writes is NaN, and instructions
-    have the errors that their pages state. Settings are put back."""
+    """The emulated device as for `opkit test`: what a kernel never writes is NaN, instructions
+    have the errors that their pages state, and outputs that change through raw pointers are a
+    fault. Settings are put back."""
     from opkit import runtime
 
     before = runtime.configuration()
-    yield runtime.configure(poison=True, inaccuracy_seed=1)
+    yield runtime.configure(poison=True, inaccuracy_seed=1, allow_raw_writes=False)
     runtime.configure(
         before.chip,
         threads=before.threads,
@@ -140,6 +141,7 @@ def opkit_device() -> Iterator[Configuration]:
         profile=before.profile,
         seed=before.seed,
         inaccuracy_seed=before.inaccuracy_seed,
+        allow_raw_writes=before.allow_raw_writes,
     )
 
 

@@ -126,7 +126,7 @@ def _choices(names: tuple[str, ...], candidate: Candidate) -> Choices:
 def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Any], Measurement]:
     from opkit import runtime
 
-    runtime.configure(setup.chip, poison=True, threads=1)
+    runtime.configure(setup.chip, poison=True, threads=1, allow_raw_writes=False)
     arrays = random_arrays(setup.graph, setup.sizes)
     judged: dict[bytes, str] = {}
 

@@ -230,7 +230,7 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Any], Measur
     from opkit import runtime
     from opkit.testing import case_standard, load_golden, operator_standards
 
-    runtime.configure(setup.chip, poison=True, threads=1)
+    runtime.configure(setup.chip, poison=True, threads=1, allow_raw_writes=False)
     golden = load_golden(folders["project"] / setup.package / "golden.py")
     standards = operator_standards(folders["project"], setup.specs, standard=setup.standard)
     rule = case_standard(setup.case, standards[setup.spec.name])

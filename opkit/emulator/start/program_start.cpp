@@ -106,6 +106,8 @@ void apply(const char* text) {
       options.poison = static_cast<int32_t>(number(key, value));
     } else if (key == "chip_bounds") {
       options.chip_bounds = static_cast<int32_t>(number(key, value));
+    } else if (key == "finds_raw_writes") {
+      options.finds_raw_writes = static_cast<int32_t>(number(key, value));
     } else if (key == "seed") {
       options.seed = number(key, value);
     } else if (key == "timeout_ms") {

@@ -23,6 +23,7 @@ enum class Fault : uint8_t {
   Leak,               // a tensor or event never given back
   Assertion,          // an assert of the kernel's own failed
   Crash,              // a raw pointer access or a division by zero that the host caught
+  RawWrite,           // an output changed that no instruction wrote
   // Not the kernel's fault:
   Unimplemented,  // opkit lacks it
   Unspecified,    // the documents are silent: nothing is invented

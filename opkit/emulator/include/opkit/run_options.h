@@ -16,7 +16,8 @@ typedef struct opkit_run_options {
   uint64_t seed;     ///< not 0: blocks start in an order, memories with a byte drawn from it
   /// Not 0: a launch of which no core has ended for so long is ended.
   uint64_t timeout_ms;
-  int32_t chip_bounds;  ///< not 0: tensors end where the chip's memories do, with their page or their local memory
+  int32_t chip_bounds;       ///< not 0: tensors end where the chip's memories do, with their page or their local memory
+  int32_t finds_raw_writes;  ///< not 0: memory that changes and that no instruction wrote is a fault
 } opkit_run_options;
 
 /// Applies the options to every later launch. Returns null, or why it refused; the text stays valid.

@@ -273,6 +273,7 @@ const char* opkit_configure_run(const opkit_run_options* options) {
   config.poison = options->poison != 0;
   config.seed = options->seed;
   config.chip_bounds = options->chip_bounds != 0;
+  config.allows_raw_writes = options->finds_raw_writes == 0;
   opkit::Device::get().configure(config);
   // To the end of the process: there may be launches behind the last destructor.
   static opkit::TimeLimit* limit = nullptr;

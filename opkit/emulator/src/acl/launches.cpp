@@ -70,6 +70,24 @@ aclError check_launch(Runtime& runtime, const LaunchConfig& config) {
   return fit_chip(runtime, config);
 }
 
+/// Any memory of a program may be a launch's result. Not what would take too long to keep for each launch.
+void mark_outputs(std::vector<GmRange>& ranges) {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+  uint64_t bytes = 0;
+  for (const GmRange& range : ranges) bytes += range.end - range.begin;
+  if (bytes > kMostBytes) {
+    static bool is_said = false;
+    if (!is_said) {
+      std::fprintf(stderr,
+                   "warning: the program holds more than 1 GiB of device memory: writes to it through raw "
+                   "pointers are not looked for\n");
+    }
+    is_said = true;
+    return;
+  }
+  for (GmRange& range : ranges) range.is_output = true;
+}
+
 aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)(void* const*), void* call) {
   if (runtime.device_error != ACL_SUCCESS) return runtime.device_error;  // refused, as on a chip in error state
   Launch launch;
@@ -79,7 +97,8 @@ aclError run_launch(Runtime& runtime, const LaunchConfig& config, void (*invoke)
   launch.mode = config.mode;
   launch.block_dim = static_cast<uint32_t>(config.block_dim);
   // Beside the runtime's own memory that of torch's tensors and td::mm's, all by address.
-  const std::vector<GmRange> own = runtime.memory.device_ranges();
+  std::vector<GmRange> own = runtime.memory.device_ranges();
+  if (!Device::get().config().allows_raw_writes) mark_outputs(own);
   const std::vector<GmRange> tensors = mm::used_ranges();
   std::merge(own.begin(), own.end(), tensors.begin(), tensors.end(), std::back_inserter(launch.gm),
              [](const GmRange& a, const GmRange& b) { return a.begin < b.begin; });

@@ -14,18 +14,18 @@ namespace opkit {
 
 const char* fault_name(Fault fault) {
   static constexpr const char* kNames[] = {
-      "None",          "OutOfBounds", "UseAfterFree", "Misaligned", "UninitializedRead", "IllegalOperand",
-      "QueueMisuse",   "Race",        "Deadlock",     "Leak",       "Assertion",         "Crash",
-      "Unimplemented", "Unspecified", "Interrupted",  "Internal"};
+      "None",        "OutOfBounds",   "UseAfterFree", "Misaligned",  "UninitializedRead", "IllegalOperand",
+      "QueueMisuse", "Race",          "Deadlock",     "Leak",        "Assertion",         "Crash",
+      "RawWrite",    "Unimplemented", "Unspecified",  "Interrupted", "Internal"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == static_cast<size_t>(Fault::kCount), "a name for each fault");
   return kNames[static_cast<size_t>(fault)];
 }
 
 const char* fault_id(Fault fault) {
   static constexpr const char* kIds[] = {
-      "None",          "MEM-BOUNDS",  "MEM-FREED",     "MEM-ALIGN", "UninitializedRead", "API-OPERAND",
-      "QUEUE-MISUSE",  "Race",        "SYNC-DEADLOCK", "Leak",      "API-ASSERT",        "MEM-CRASH",
-      "Unimplemented", "Unspecified", "Interrupted",   "Internal"};
+      "None",         "MEM-BOUNDS",    "MEM-FREED",     "MEM-ALIGN",   "UninitializedRead", "API-OPERAND",
+      "QUEUE-MISUSE", "Race",          "SYNC-DEADLOCK", "Leak",        "API-ASSERT",        "MEM-CRASH",
+      "MEM-RAW",      "Unimplemented", "Unspecified",   "Interrupted", "Internal"};
   static_assert(sizeof(kIds) / sizeof(kIds[0]) == static_cast<size_t>(Fault::kCount), "an id for each fault");
   return kIds[static_cast<size_t>(fault)];
 }
@@ -110,6 +110,21 @@ void LaunchState::check_branch() {
   report.help = "let the tiling function set one of these keys; on the chip there is no binary for another";
   report.file = last_branch.file;
   report.line = last_branch.line;
+  record(std::move(report), 0);
+}
+
+void LaunchState::check_raw_writes() {
+  if (raw_writes == nullptr) return;
+  const std::optional<RawWrites::Found> found = raw_writes->find();
+  if (!found) return;
+  FaultReport report;
+  report.fault = Fault::RawWrite;
+  report.message = "raw pointers have changed " + std::to_string(found->bytes) + " bytes of " +
+                   (found->output->name.empty() ? "global memory" : found->output->name) + ", from byte " +
+                   std::to_string(found->first) + " on, which no instruction wrote";
+  report.help =
+      "write outputs with DataCopy, Fixpipe or SetValue, which are modelled and checked; --allow-raw-writes takes the "
+      "bytes as they are";
   record(std::move(report), 0);
 }
 

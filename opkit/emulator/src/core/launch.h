@@ -22,6 +22,7 @@ struct GmRange {
   WrittenBits* written = nullptr;  ///< what was written by earlier launches and transfers, where that is followed
   uint64_t padding_bytes = 0;      ///< at its end: they only round it up to a whole block
   uint64_t readable_bytes = 0;     ///< behind its end, where the chip's bounds count: the rest of its page
+  bool is_output = false;          ///< what its bytes become is the launch's result
 };
 
 /// What a launch runs on. Configuration arrives as this struct; nothing reads the environment.
@@ -36,6 +37,10 @@ struct DeviceConfig {
   bool chip_bounds = false;
   /// Instructions whose pages state an accuracy are as far off as that, which way is drawn from this; 0: rounded once.
   uint64_t inaccuracy_seed = 0;
+
+  /// Whether a kernel may change outputs through raw pointers, past all instructions: the chip's compiler takes that,
+  /// and nothing here knows its cost.
+  bool allows_raw_writes = true;
 
   /// What new memory is filled with; none: it is left as it is.
   std::optional<uint8_t> fill() const;

@@ -11,6 +11,7 @@
 #include "core/buffers.h"
 #include "core/launch.h"
 #include "core/reorder.h"
+#include "memory/raw_writes.h"
 #include "observe/observer.h"
 #include "opkit/api/runtime_abi.h"
 #include "opkit/matmul/core_extension.h"
@@ -28,7 +29,8 @@ struct WaitingCore {
 struct LaunchState {
   const Launch* launch = nullptr;
   std::vector<Observer*> observers;
-  Reorder* reorder = nullptr;  ///< of a replay, which has no observers and prints nothing
+  RawWrites* raw_writes = nullptr;  ///< where outputs may not be written through raw pointers
+  Reorder* reorder = nullptr;       ///< of a replay, which has no observers and prints nothing
   uint32_t core_count = 0;
   uint32_t cores_per_block = 1;
   std::atomic<uint32_t> next_core{0};
@@ -63,6 +65,9 @@ struct LaunchState {
   SubCore kind_of(uint32_t core_index) const {
     return core_index % cores_per_block < cube_cores(launch->mode) ? SubCore::AIC : SubCore::AIV;
   }
+
+  /// Faults where raw pointers have changed an output.
+  void check_raw_writes();
 
   /// Faults where a kernel of branches has none for the launch's tiling key, and has issued no instruction.
   void check_branch();

@@ -181,6 +181,7 @@ std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
       out.back().end = std::max(out.back().end, range.end);
       out.back().padding_bytes = out.back().end - data_end;
       out.back().is_written = out.back().is_written || range.is_written;
+      out.back().is_output = out.back().is_output || range.is_output;
     } else {
       out.push_back(std::move(range));
     }
@@ -285,6 +286,7 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
     const uint64_t room = staging.size_bytes(outputs[i].data, size_bytes);
     touch("output " + call.output_param(i).name, staging.address(outputs[i].data), room, begins_written[i],
           room - size_bytes);
+    ranges.back().is_output = true;
   }
   for (size_t i = 0; i < signature.outputs.size(); ++i) {
     add_param(signature.outputs[i], *node.GetOutputInstanceInfo(i), output_shape,

@@ -1,5 +1,5 @@
 // Scalar accesses, flags and barriers.
-#include "core/core.h"
+#include "core/launch_state.h"
 #include "core/names.h"
 #include "isa/table.h"
 #include "memory/bounds.h"
@@ -55,7 +55,12 @@ void execute_control(Core& core, const Instr& instr) {
     case Op::GroupWait: execute_group_wait(core, instr); return;
     case Op::GetValue: {
       const Operand& element = instr.src[0];
-      check_bounds(core, instr, element, element.address, size_bytes(element.dtype), false);
+      const uint64_t bytes = size_bytes(element.dtype);
+      check_bounds(core, instr, element, element.address, bytes, false);
+      // GlobalTensor::operator() gives a reference, which may be there to be written.
+      if (element.space == Space::GM && core.launch->raw_writes != nullptr) {
+        core.launch->raw_writes->note(core.index, element.address, bytes);
+      }
       return;
     }
     case Op::SetValue:

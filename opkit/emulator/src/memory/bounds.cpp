@@ -103,7 +103,10 @@ void check_bounds(const Core& core, const Instr& instr, const Operand& operand, 
   if (bytes == 0) return;
   if (operand.space == Space::GM) {
     const Launch& launch = *core.launch->launch;
-    if (is_in_gm(launch.gm, address, bytes, is_write)) return;
+    if (is_in_gm(launch.gm, address, bytes, is_write)) {
+      if (is_write && core.launch->raw_writes != nullptr) core.launch->raw_writes->note(core.index, address, bytes);
+      return;
+    }
     if (!is_write && is_kernel_constant(launch, address, bytes)) return;
     fault_outside(instr, operand, address, bytes, is_write);
   }

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "core/log.h"
@@ -222,7 +223,10 @@ LaunchRecord Device::run(const Launch& launch) {
   info.launch = &launch;
   for (Observer* observer : job.observers) observer->launch_begin(info);
 
+  std::optional<RawWrites> raw_writes;
+  if (!state.config.allows_raw_writes) job.raw_writes = &raw_writes.emplace(launch, job.core_count);
   state.execute(job);
+  if (job.fault.fault == Fault::None && !job.is_interrupted.load()) job.check_raw_writes();
   if (job.fault.fault == Fault::None && !job.is_interrupted.load()) job.check_branch();
   if (job.fault.fault != Fault::None && !job.is_interrupted.load()) {
     for (Observer* observer : job.observers) observer->launch_fault(job.fault);
