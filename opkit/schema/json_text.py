@@ -24,6 +24,16 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[^\s,:\[\]{}\"]+")
+_NO_COMMENTS = "JSON has no comments: take it out"
+_REMEDIES = {
+    **dict.fromkeys(("//", "/*", "#"), _NO_COMMENTS),
+    **dict.fromkeys(("'", "\u201c", "\u201d"), 'write keys and texts between double quotes, "'),
+    "\uff0c": "write an ASCII comma",
+    "\uff1a": "write an ASCII colon",
+    **dict.fromkeys(("T", "F"), "write true or false"),
+    "N": "write null",
+}
+"""What to do about what stands where JSON has something else, by its first letters."""
 _LITERALS: dict[str, Json] = {"true": True, "false": False, "null": None}
 
 
@@ -74,7 +84,7 @@ class _Reader:
         value = self._value("", 0)
         self._skip_space()
         if self._position < len(self._text):
-            raise self._error(f"{self._found()} after the end of the value", "")
+            raise self._unexpected("nothing after the end of the value", "")
         return JsonDocument(value, self._lines, self._file)
 
     def _value(self, pointer: str, depth: int) -> Json:
@@ -95,9 +105,7 @@ class _Reader:
         result: dict[str, Json] = {}
         for _ in self._entries("}", pointer):
             if not self._text.startswith('"', self._position):
-                raise self._error(
-                    f"expected a key in double quotes, found {self._found()}", pointer
-                )
+                raise self._unexpected("a key in double quotes", pointer)
             key_line = self._line()
             key = self._string(pointer)
             here = f"{pointer}/{escape_pointer(key)}"
@@ -112,7 +120,7 @@ class _Reader:
             self._lines[f"{here}#"] = key_line
             self._skip_space()
             if not self._text.startswith(":", self._position):
-                raise self._error(f'expected ":" after "{key}", found {self._found()}', here)
+                raise self._unexpected(f'":" after "{key}"', here)
             self._position += 1
             result[key] = self._value(here, depth + 1)
         return result
@@ -137,7 +145,7 @@ class _Reader:
                 )
             if self._text[self._position] == end:
                 if index > 0:
-                    raise self._error(f'"," before "{end}": remove the comma', pointer)
+                    raise self._error(f'"," before "{end}"', pointer, help="remove the comma")
                 self._position += 1
                 return
             yield index
@@ -151,7 +159,7 @@ class _Reader:
                 return
             if self._position >= len(self._text):
                 continue
-            raise self._error(f'expected "," or "{end}", found {self._found()}', pointer)
+            raise self._unexpected(f'"," or "{end}"', pointer)
 
     def _string(self, pointer: str) -> str:
         match = _STRING.match(self._text, self._position)
@@ -169,7 +177,7 @@ class _Reader:
         word = _WORD.match(self._text, self._position)
         if match is None or word is None or match.end() != word.end():
             if word is None or word.group() not in _LITERALS:
-                raise self._error(f"expected a value, found {self._found()}", pointer)
+                raise self._unexpected("a value", pointer)
             self._position = word.end()
             return _LITERALS[word.group()]
         text = match.group()
@@ -196,6 +204,15 @@ class _Reader:
         if self._position >= len(self._text):
             return "the end of the text"
         return f'"{self._text[self._position]}"'
+
+    def _unexpected(self, wanted: str, pointer: str) -> SpecError:
+        """Return the error for something else than what the place takes, with its remedy."""
+        rest = self._text[self._position : self._position + 2]
+        help = _REMEDIES.get(rest, _REMEDIES.get(rest[:1]))
+        message = f"expected {wanted}, found {self._found()}"
+        if help is _NO_COMMENTS:
+            message += ", a comment"
+        return self._error(message, pointer, help=help or "docs/operators.md shows a prototype")
 
     def _error(self, message: str, pointer: str, *, help: str | None = None) -> SpecError:
         return SpecError(message, file=self._file, pointer=pointer, line=self._line(), help=help)

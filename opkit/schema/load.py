@@ -151,13 +151,19 @@ def _as_list(value: Json) -> list[Json]:
 
 
 def _variant_count(document: JsonDocument, pointer: str, entry: _Entry) -> int:
-    """Return how many combinations the lists describe; all lists have that length or 1."""
+    """Return how many combinations the lists describe; all lists have that length.
+
+    What is no list stands for all, and a list of one format does: of types msopgen wants as many.
+    """
     count, first = 1, ""
+    short: list[str] = []
     for kind in ("input_desc", "output_desc"):
         for index, tensor in enumerate(cast("list[_Entry]", entry[kind])):
             for field in ("type", "format"):
                 length = len(_as_list(tensor.get(field, "ND")))
                 where = f"{pointer}/{kind}/{index}/{field}"
+                if length == 1 and field == "type" and isinstance(tensor[field], list):
+                    short.append(where)
                 if length in (1, count):
                     continue
                 if count == 1:
@@ -166,8 +172,16 @@ def _variant_count(document: JsonDocument, pointer: str, entry: _Entry) -> int:
                 raise document.error(
                     f"has {length} entries, but {first} has {count}",
                     where,
-                    help="types and formats match vertically: every list has the same length, or 1",
+                    help="types and formats match vertically: every list has the same length, or is"
+                    " one value without brackets",
                 )
+    if count > 1 and short:
+        raise document.error(
+            f"has 1 entry, but {first} has {count}",
+            short[0],
+            help="types match vertically: write as many, or the one without brackets where it"
+            " stands for all",
+        )
     return count
 
 

@@ -67,7 +67,14 @@ def _describe(document: JsonDocument, error: ValidationError) -> SpecError:
         )
     if error.validator == "required":
         missing = next(key for key in error.validator_value if key not in value)
-        return document.error(f'"{missing}" is missing', pointer)
+        other = next((key for key in value if key.lower() == missing), None)
+        return document.error(
+            f'"{missing}" is missing',
+            pointer,
+            help=f'write "{missing}" for "{other}"'
+            if other
+            else f'add "{missing}": docs/operators.md',
+        )
     if error.validator == "enum":
         return _describe_enum(document, error, pointer, shown)
     if error.validator == "pattern":

@@ -319,3 +319,45 @@ def test_a_formula_that_is_no_expression_is_refused_at_its_line(formula: str) ->
     assert error.pointer == "/output_desc/0/formula"
     assert error.line == line_of(value, '"formula"')
     assert "not a formula" in error.message
+
+
+TENSORS = (
+    '"input_desc": [{"name": "x", "type": TYPES}, {"name": "y", "type": ["float16"]}],'
+    ' "output_desc": [{"name": "z", "type": ["float16"]}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "remedy"),
+    [
+        # Comments, quotes and keys in capitals were named without what to do.
+        ("// mine\n[]", 'p.json:1: expected a value, found "//", a comment', "take it out"),
+        ("[# mine\n]", 'p.json:1: /0: expected a value, found "#", a comment', "take it out"),
+        (
+            "[{'op': 'A'}]",
+            "p.json:1: /0: expected a key in double quotes, found \"'op'\"",
+            "between double quotes",
+        ),
+        ('[{"op": True}]', 'p.json:1: /0/op: expected a value, found "True"', "true or false"),
+        ('["op",]', 'p.json:1: "," before "]"', "remove the comma"),
+        (
+            '{"Op": "Add", ' + TENSORS.replace("TYPES", '["float16"]'),
+            'p.json:1: "op" is missing',
+            'write "op" for "Op"',
+        ),
+        # The one type was taken for all combinations: float32 + float16 gave float16.
+        (
+            '{"op": "Add", ' + TENSORS.replace("TYPES", '["float16", "float32"]'),
+            "p.json:1: /input_desc/1/type: has 1 entry, but /input_desc/0/type has 2",
+            "without brackets",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place_and_what_to_do(
+    text: str, error: str, remedy: str
+) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse(text, file=Path("p.json"))
+    message, _, help = str(caught.value).partition("\n  help: ")
+    assert message == error
+    assert remedy in help

@@ -99,13 +99,13 @@ def _check_input(prototype: Path) -> None:
     if not prototype.is_file():
         raise MsopgenError(INPUT_ERROR, f"-i {prototype}: there is no such file")
     try:
-        json.loads(prototype.read_text("utf-8"))
+        json.loads(prototype.read_text("utf-8-sig"))
     except (UnicodeDecodeError, ValueError) as err:
         raise MsopgenError(JSON_ERROR, f"-i {prototype}: not JSON: {err}") from err
 
 
 def _check_operator(prototype: Path, operator: str) -> None:
-    found = json.loads(prototype.read_text("utf-8"))
+    found = json.loads(prototype.read_text("utf-8-sig"))
     names = [str(row.get("op")) for row in (found if isinstance(found, list) else [found])]
     if operator not in names:
         raise MsopgenError(
