@@ -51,12 +51,14 @@ def report_unit_tests(
         )
     if any(map(needs_googletest, tests)):
         _need_googletest()
-    good = (Verdict.PASS, Verdict.BEHIND, Verdict.CHIP)
+    good = (Verdict.PASS, Verdict.BEHIND, Verdict.RAN, Verdict.CHIP)
     tried = []
     for outcome, findings in _try_all(tests, jobs=jobs, seconds=seconds, check=check):
         tried.append((outcome, findings))
         told = f"{outcome.name} ({outcome.seconds:.1f} s)"
         told += f": {outcome.cause}" if outcome.cause else f": {outcome.tests} tests"
+        if outcome.verdict is Verdict.RAN:
+            told += ", which compare no result"
         console.status(outcome.verdict.value, told, tone=None if outcome.verdict in good else "bad")
     counts = Counter(outcome.verdict for outcome, _ in tried)
     found = [finding for _, findings in tried for finding in findings or ()]
@@ -158,12 +160,12 @@ def _show(
     if check:
         console.result(f"\n{sum(len(findings or ()) for _, findings in tried)} findings")
     ours = len(tried) - counts[Verdict.CHIP]
-    ran = counts[Verdict.PASS] + counts[Verdict.BEHIND] + counts[Verdict.WRONG]
-    compared = [outcome for outcome, _ in tried if outcome.compared]
-    right = [outcome for outcome in compared if outcome.verdict.passed]
+    right = counts[Verdict.PASS] + counts[Verdict.BEHIND]
+    compared = right + counts[Verdict.WRONG]
+    ran = compared + counts[Verdict.RAN]
     told = ", ".join(f"{count} {name}" for name, count in _by_name(counts).items())
     console.result(f"{len(tried)} operators' tests: {told}")
     console.result(
-        f"{ran} of {ours} for this chip build and run; of {len(compared)} that compare files,"
-        f" {len(right)} pass"
+        f"{ran} of {ours} for this chip build and run; of {compared} that compare results, {right}"
+        f" pass; {counts[Verdict.RAN]} compare none, and only ran"
     )

@@ -42,6 +42,8 @@ class Verdict(Enum):
     BEHIND = "pass (behind a tensor)"
     """A kernel touches bytes behind a tensor, a fault; where it may, as on the chip, its own check
     says that the result is right."""
+    RAN = "ran"
+    """Unit tests whose kernels ran, and that compare no result."""
     WRONG = "wrong result"
     """It ran, and its own check says that the result is wrong."""
     FAULT = "fault"

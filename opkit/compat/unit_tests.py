@@ -88,6 +88,11 @@ _PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.MULTILINE)
 _FAILED = re.compile(r"^\[  FAILED  \] (\S+)(?: \(\d+ ms\))?$", re.MULTILINE)
 # As GoogleTest tells of it, or the C++ library where nothing catches it.
 _THROWN = re.compile(r'(?:C\+\+ exception with description "|^ *what\(\): +)([^"\n]+)', re.M)
+# Numbers, elements and what a comparing function gives; not the return codes of tiling or scripts.
+_ASSERTION = re.compile(
+    r"\b(?:EXPECT|ASSERT)_(?:(?:NEAR|FLOAT_EQ|DOUBLE_EQ)\s*\("
+    r"|(?:EQ|TRUE)\s*\(\s*(?:[^,;]*[\[*]|\w*[Cc]ompare\w*\())"
+)
 # As the twin's build has it; the test's own headers decide the rest.
 _DEFINES = ("-DKERNELUT=1", "-D__CCE_KT_TEST__=1", "-DASCENDC_CPU_DEBUG=1")
 
@@ -116,7 +121,8 @@ class UnitTestOutcome:
 
     name: str
     verdict: Verdict
-    """A pass: GoogleTest says so, no comparison says otherwise and none of its scripts fails."""
+    """A pass: GoogleTest says so, something compares a result, no comparison says otherwise and
+    none of the test's scripts fails."""
     cause: str = ""
     tests: int = 0
     """How many passed by GoogleTest."""
@@ -261,6 +267,8 @@ class _Attempt:
             return result
         more = replace(self, environment=environment)
         again = more._verdict(more._run([str(program)], program.parent))
+        if again.verdict is Verdict.RAN:
+            return replace(again, cause=result.cause)
         if again.verdict is not Verdict.PASS:
             return result
         return replace(again, verdict=Verdict.BEHIND, cause=result.cause)
@@ -292,7 +300,14 @@ class _Attempt:
             return replace(result, verdict=Verdict.UNVERIFIED, cause=one_line(cause))
         if not result.tests and not right:
             return replace(result, verdict=Verdict.UNVERIFIED, cause="runs no test")
+        if not result.compared and not self._asserts():
+            return replace(result, verdict=Verdict.RAN)
         return result
+
+    def _asserts(self) -> bool:
+        """Whether the tests themselves compare what a kernel has written."""
+        texts = (path.read_text("utf-8", "replace") for path in self.test.sources)
+        return any(_ASSERTION.search(text) for text in texts)
 
     def _say(self, verdict: Verdict, cause: str) -> UnitTestOutcome:
         return UnitTestOutcome(self.test.name, verdict, one_line(cause))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -204,6 +205,17 @@ def test_they_run_where_their_paths_lead_to_the_library_and_are_judged(tmp_path:
     assert (code, row["verdict"], row["tests"], row["compared"]) == (0, "pass", 1, 1), row
     assert row["findings"] == []
     text = source.read_text()
+    # What compares nothing was a pass.
+    said = re.findall(r"^.*compare result.*$", text, re.MULTILINE)
+    assert said
+    silent = text
+    for line in said:
+        silent = silent.replace(line, line.replace("compare result", "compared"))
+    source.write_text(silent)
+    done = CliRunner().invoke(command, [str(root), "--unit-tests"])
+    assert "; of 0 that compare results, 0 pass; 1 compare none, and only ran" in done.stdout
+    code, row = run()
+    assert (code, row["verdict"], row["compared"]) == (0, "ran", 0)
     source.write_text(text.replace("{MOST, MOST, 3}", "{MOST, MOST, 4}"))
     code, row = run()
     assert (code, row["verdict"], row["cause"]) == (1, "wrong result", "shift.one")
