@@ -213,9 +213,11 @@ class Names:
         if operand.space == "GM":
             known = self.recording.range_at(operand.address)
             if known is not None:
-                count = known.size_bytes // operand.dtype.size_bytes
                 told = self.tensors.get(known.short_name)
-                shape = told.shape if told is not None and told.count == count else ()
+                if told is not None and told.dtype.size_bytes == operand.dtype.size_bytes:
+                    count, shape = told.count, told.shape
+                else:
+                    count, shape = known.size_bytes // operand.dtype.size_bytes, ()
                 return Tensor(name, "GM", known.begin, count, operand.dtype, -1, shape)
         pieces = [p for p in instruction.pieces if p.operand == number]
         end = max((piece.end for piece in pieces), default=operand.end)

@@ -606,7 +606,10 @@ def _misplaced(
         if reader is None:
             continue
         size = next(s.dtype.size_bytes for s in reader.sources if s.space == "GM")
-        counts = _coverage(session, known.begin, known.size_bytes // size, size, False)
+        # The range ends at a whole data block, the tensor with its last element.
+        told = session.names.told_at(known.begin)
+        count = (known.size_bytes if told is None else told.size_bytes) // size
+        counts = _coverage(session, known.begin, count, size, False)
         gap = _first_run(counts == 0)
         if gap is not None and recording.fault is None:
             text = f"{known.short_name}[{gap[0]}:{gap[1]}] is never read"

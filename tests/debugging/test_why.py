@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from opkit.debugging import Debugger
+from opkit.dtypes import find_dtype
 
+FLOAT = find_dtype("float32")
+assert FLOAT is not None
 Record = Callable[..., Debugger]
 Line = Callable[[Debugger, str], int]
 
@@ -57,3 +61,20 @@ def test_a_fault_is_stood_at_and_told(record: Record, line_of: Line) -> None:
     assert debugger.run("why").data["first"]["line"] == line
     assert debugger.run("stepback").data["reason"] in ("step", "fault")
     assert debugger.run("break fault").data["places"] == 1
+
+
+def test_what_rounds_a_tensor_up_to_a_block_is_none_of_its_elements(record: Record) -> None:
+    # "x[2:16] is never read" was said of two halves, whose range ends at 32 bytes.
+    debugger = record(count_out="32")
+    session = debugger.target.session
+    recording = session.recording
+    x = recording.ranges[0]
+    wider = replace(x, name="input x", size_bytes=x.size_bytes + 24)
+    recording.ranges = (wider, *recording.ranges[1:])
+
+    def reasons() -> str:
+        return debugger.run("why zGlobal[8]").text
+
+    assert "] is never read" in reasons()
+    session.names.tell("x", FLOAT, (x.size_bytes // 4,))
+    assert "is never read" not in reasons()
