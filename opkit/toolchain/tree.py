@@ -328,11 +328,14 @@ def _keywords(words: Sequence[str]) -> dict[str, list[str]]:
 
 def _sources(folder: Path, *, own: frozenset[str] = frozenset()) -> tuple[Path, ...]:
     foreign = _FOREIGN_FOLDERS - own
-    return tuple(
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.suffix in _SUFFIXES and not foreign & set(path.relative_to(folder).parts[:-1])
-    )
+    found = []
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        # Copies that editors and notebooks keep, such as .ipynb_checkpoints, are no sources.
+        is_hidden = any(part.startswith(".") for part in parts)
+        if path.suffix in _SUFFIXES and not is_hidden and not foreign & set(parts[:-1]):
+            found.append(path)
+    return tuple(found)
 
 
 def _tiling_folders(root: Path) -> frozenset[str]:

@@ -223,3 +223,49 @@ def test_a_debugger_sees_the_users_lines(here: Path, toolkit: Toolkit) -> None:
     names = subprocess.run(["grep", "-a", "-c", "a.asc", "out.o"], capture_output=True, check=True)
     assert int(names.stdout) > 0
     assert b"opkit-cc-" not in Path("out.o").read_bytes()
+
+
+PUBLIC_FORMS = {
+    "a call that only its arguments lead to": """
+extern "C" __global__ __aicore__ void k(GM_ADDR x) {
+  AscendC::TBuf<AscendC::QuePosition::VECCALC> b;
+  AscendC::LocalTensor<float> t = b.Get<float>();
+  ReduceSum<float>(t, t, t, 64);
+}
+""",
+    "a tensor that is placed by hand": """
+__global__ __vector__ void k(GM_ADDR x) {
+  AscendC::LocalTensor<uint8_t> ub;
+  ub.InitBuffer(0, 1024);
+  ub.address_.logicPos = static_cast<uint8_t>(AscendC::TPosition::VECIN);
+  static_assert(pad_t::PAD_NONE == AscendC::pad_t::PAD_NONE);
+}
+""",
+    "a setter that a branch never reaches": """
+#include "lib/matmul_intf.h"
+constexpr MatmulConfig without_bias() {
+  auto config = CFG_MDL;
+  config.enableSetBias = config.enableSetTail = config.enableSetOrgShape = false;
+  return config;
+}
+constexpr static MatmulConfig kConfig = without_bias();
+using A = AscendC::MatmulType<AscendC::TPosition::GM, CubeFormat::ND, half>;
+using C = AscendC::MatmulType<AscendC::TPosition::GM, CubeFormat::ND, float>;
+template <bool has_bias> __aicore__ inline void run(GM_ADDR bias) {
+  AscendC::Matmul<A, A, C, C, kConfig> mm;
+  AscendC::GlobalTensor<float> tensor;
+  if (has_bias) mm.SetBias(tensor);
+  if (has_bias) mm.SetTail(16);
+  if (has_bias) mm.SetOrgShape(16, 16, 16);
+}
+__global__ __mix__(1, 2) void k(GM_ADDR bias) { run<false>(bias); }
+""",
+}
+
+
+@pytest.mark.parametrize("form", PUBLIC_FORMS)
+def test_what_public_kernels_write_compiles(here: Path, toolkit: Toolkit, form: str) -> None:
+    # Each was an error here, and is none with the vendor's compiler.
+    Path("k.asc").write_text(f'#include "kernel_operator.h"\n{PUBLIC_FORMS[form]}')
+    run_driver(parse_driver_arguments(["-c", "k.asc", "-o", "k.o"]), toolkit=toolkit)
+    assert Path("k.o").is_file()

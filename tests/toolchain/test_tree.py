@@ -129,6 +129,15 @@ def test_a_second_build_makes_nothing(artifact: Artifact, tree: Path) -> None:
     assert [spec.op for spec in again.project.operators] == ["WeightedSum"]
 
 
+def test_hidden_folders_hold_no_sources(tmp_path: Path) -> None:
+    # A notebook's copies defined each operator twice.
+    root = tmp_path / "weighted"
+    shutil.copytree(WEIGHTED, root)
+    before = load_project(root).sources("op_host")
+    shutil.copytree(root / "op_host", root / "op_host" / ".ipynb_checkpoints")
+    assert load_project(root).sources("op_host") == before != ()
+
+
 def test_cmake_says_which_kernel_file_is_whose(tmp_path: Path) -> None:
     kernel = tmp_path / "op_kernel"
     (kernel / "sub").mkdir(parents=True)
