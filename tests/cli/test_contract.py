@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from opkit.cli import group
+from opkit.cli import COMMANDS, group
 from opkit.cli.console import run_guarded
 from opkit.toolchain import OPKIT_COMMAND
 
@@ -308,3 +308,82 @@ def test_a_golden_that_exits_where_it_is_loaded_is_an_error(project: Path) -> No
     assert done.returncode == 1
     error = json.loads(done.stdout)["error"]
     assert error["message"].startswith("the process in which kernels run has ended by exit code 0")
+
+
+@pytest.mark.slow
+def test_a_kernel_that_only_prints_is_ended_by_the_time_limit(project: Path) -> None:
+    # Stops were looked for at instructions only, and it has none: it went on for minutes.
+    insert(project, 'for (;;) AscendC::printf("x\\n");')
+    done = opkit("test", project, *FEW, "--timeout", "1")
+    assert done.returncode == 1, done.stderr
+    assert "no core has ended for 1 s" in done.stdout
+
+
+# What each command does while a kernel goes on for ever; empty: it launches none.
+LONG = {
+    "test": ("test", "{project}", *FEW, "--timeout", "0"),
+    "check": ("check", "{project}", *FEW, "--timeout", "0"),
+    "profile": ("profile", "{project}", "--shape", "64", "--timeout", "0"),
+    "debug": ("debug", "{project}", "--case", "plus-float32-7-normal", "-e", "why"),
+    "tune": (),  # its workers are those of test
+    "compat": (),  # tests/compat: steps are programs, ended by their limits
+    "run": (),  # the program's own: it gets the signal
+    "serve": (),  # tests/cli/test_serve.py: calls that are under way are answered
+    "demo": (),  # runs the commands above
+    **dict.fromkeys(("gen", "compile", "build", "explain", "dash", "cc", "targets"), ()),
+    **dict.fromkeys(("doctor", "log", "isa"), ()),
+}
+
+
+def test_it_is_known_of_each_command_whether_it_may_go_on_for_ever() -> None:
+    assert set(LONG) == set(COMMANDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("name", [name for name, command in LONG.items() if command])
+def test_signals_end_a_command_and_its_processes_at_once(
+    project: Path, tmp_path: Path, name: str, number: int
+) -> None:
+    # SIGTERM was not looked at by launches, and a golden's or reference's code took it for its own.
+    started = tmp_path / "started"
+    path = project / "op_kernel" / "plus.cpp"
+    path.write_text("#include <cstdio>\n#include <unistd.h>\n" + path.read_text())
+    insert(
+        project,
+        f'if (FILE* f = fopen("{started}.part", "w")) {{ fprintf(f, "%d", getpid()); fclose(f);'
+        f' rename("{started}.part", "{started}"); }}\n    for (;;) AscendC::printf("x\\n");',
+    )
+    command = [word.format(project=project) for word in LONG[name]]
+    process = subprocess.Popen(
+        [*OPKIT_COMMAND, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    while not started.exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, printed = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, printed
+    assert b"Traceback" not in printed
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
+
+
+@pytest.mark.slow
+def test_a_golden_does_not_take_sigterm_for_its_own(project: Path, tmp_path: Path) -> None:
+    # It was told as "it calls sys.exit(143)", and the next cases ran.
+    started = tmp_path / "started"
+    golden = project / "plus" / "golden.py"
+    golden.write_text(
+        f"def plus(x):\n    open({str(started)!r}, 'w').close()\n    while True:\n        pass\n"
+    )
+    process = subprocess.Popen(
+        [*OPKIT_COMMAND, "test", str(project), *FEW, "--executor", "here"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while not started.exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    output, printed = process.communicate(timeout=60)
+    assert process.returncode == 143, printed
+    assert b"sys.exit" not in output + printed
