@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opkit.dtypes import dtype_names, find_dtype
@@ -93,6 +93,15 @@ class GraphBuilder:
             dtype = "bool" if isinstance(value, bool) else "int32"
             dtype = "float32" if isinstance(value, float) else dtype
         return self._node("constant", (), (), dtype, (("value", value),))
+
+    def fixed(self, name: str) -> int | None:
+        """Return the default of an attribute of whole numbers for which the program is made from
+        now on; None where there is none."""
+        for at, each in enumerate(self._attributes):
+            if each.name == name and each.kind == "int" and each.default is not None:
+                self._attributes[at] = replace(each, is_fixed=True)
+                return int(each.default)
+        return None
 
     def extent(self, value: Dimension) -> Value:
         """Return a size, which may be known at launch only, as a tensor of rank 0."""

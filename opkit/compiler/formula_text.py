@@ -257,13 +257,29 @@ class _Reader:
         if isinstance(node, ast.Tuple | ast.List):
             return tuple(self.literal(each) for each in node.elts)
         try:
-            return computed_size(node, self.sizes.__getitem__)
+            return computed_size(node, self.size)
         except (KeyError, ValueError, ArithmeticError):
             pass
         try:
             return ast.literal_eval(node)
         except ValueError:
-            raise self.wrong(node, "must be a number here") from None
+            named = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+            given = next((a for a in self.attributes if a.name in named), None)
+            cure = None
+            if given is not None and given.kind == "int":
+                cure = f'give "{given.name}" a default_value: the kernel is made for it'
+            elif given is not None:
+                cure = f'make "{given.name}" an attribute of type int'
+            raise self.wrong(node, "must be a number here", cure) from None
+
+    def size(self, name: str) -> Any:
+        """Return a named size, or an attribute's default, which the program is then made for."""
+        if name in self.sizes:
+            return self.sizes[name]
+        found = self.builder.fixed(name)
+        if found is None:
+            raise KeyError(name)
+        return found
 
     def call(self, node: ast.Call) -> _Part:
         if not isinstance(node.func, ast.Name):
@@ -316,6 +332,9 @@ class _Reader:
             self.attributes,
             sizes=self.sizes,
         )
+        for attribute in inner.attributes:
+            if attribute.is_fixed:
+                self.builder.fixed(attribute.name)
         given = self.tensor(node, self.read(node.args[1]))
         wanted = node.args[2].id
 

@@ -95,6 +95,8 @@ class Attribute:
     kind: str = "float"
     """`float`, `int` or `bool`."""
     default: float | int | bool | None = None
+    is_fixed: bool = False
+    """The program has been made for its default: a size, an axis or a count follows from it."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,14 @@ def _axis(x: Tensor, index: Tensor, settings: Settings) -> int:
     if index.dtype != "int32":
         raise UsageError(f"places are {index.dtype}, expected int32", help='cast it to "int32"')
     if len(index.shape) != len(x.shape):
-        raise UsageError(f"places have {len(index.shape)} axes, the tensor {len(x.shape)}")
+        lacks = len(x.shape) - len(index.shape)
+        raise UsageError(
+            f"places have {len(index.shape)} axes, the tensor {len(x.shape)}",
+            help=f"reshape the places to {shape_text((*index.shape, *(1,) * lacks))}, and what is"
+            " taken back"
+            if lacks > 0
+            else "leave out axes of the places",
+        )
     return normal_axes(settings["axis"], len(x.shape))[0]
 
 

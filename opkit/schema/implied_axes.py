@@ -29,6 +29,7 @@ ROWS = frozenset({"cumprod", "cumsum", "log_softmax", "logsumexp", "prod", "soft
 """The compiler's functions along an axis that other formulas do not have."""
 _ALONG_LAST = frozenset({"log_softmax", "softmax"})
 """Of those along an axis, that take the last one unless another is named."""
+_BYTES = frozenset({"bool", "int8", "uint8"})
 _OPERATORS = (ast.Mod, ast.FloorDiv)
 _BITS = (ast.BitAnd, ast.BitOr, ast.Invert)
 _CHOICES = (ast.BoolOp, ast.Not, ast.IfExp)
@@ -48,7 +49,9 @@ def with_implied_axes(
         return inputs
     trees = [ast.parse((t.formula or "").strip(), mode="eval") for t in outputs]
     nodes = [node for tree in trees for node in ast.walk(tree)]
-    is_beyond = has_lists or any(_is_beyond(node, tensors) for node in nodes)
+    is_beyond = (
+        has_lists or _mixes_types(tensors) or any(_is_beyond(node, tensors) for node in nodes)
+    )
     if not is_beyond or not all(map(_fits, nodes)):
         return inputs
     taken = {tensor.name for tensor in tensors} | {attr.name for attr in attrs}
@@ -58,6 +61,16 @@ def with_implied_axes(
         return tuple(replace(tensor, axes=("...",)) for tensor in inputs)
     last = free_name("columns", taken)
     return tuple(replace(tensor, axes=("...", last)) for tensor in inputs)
+
+
+def _mixes_types(tensors: Sequence[TensorSpec]) -> bool:
+    """Whether floats stand beside types that other formulas do not have: a mask of bytes, what a
+    quantiser gives."""
+    for dtypes in zip(*(tensor.dtypes for tensor in tensors), strict=True):
+        names = {dtype.name for dtype in dtypes}
+        if any("float" in name for name in names) and names & _BYTES:
+            return True
+    return False
 
 
 def _names(nodes: Sequence[ast.AST]) -> Iterator[str]:

@@ -20,13 +20,14 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 _MAX_DEPTH = 64
 _MAX_NUMBER_LENGTH = 400
 
-_SPACE = re.compile(r"[ \t\r\n]*")
+# Comments as JSON5 and C++ have them count as space: msopgen's users write them.
+_SPACE = re.compile(r"(?:[ \t\r\n]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[^\s,:\[\]{}\"]+")
-_NO_COMMENTS = "JSON has no comments: take it out"
+_NO_COMMENTS = "comments are // ... and /* ... */: write it so, or take it out"
 _REMEDIES = {
-    **dict.fromkeys(("//", "/*", "#"), _NO_COMMENTS),
+    **dict.fromkeys(("/*", "#"), _NO_COMMENTS),
     **dict.fromkeys(("'", "\u201c", "\u201d"), 'write keys and texts between double quotes, "'),
     "\uff0c": "write an ASCII comma",
     "\uff1a": "write an ASCII colon",
@@ -64,7 +65,8 @@ def escape_pointer(key: str) -> str:
 def parse_json(text: str, *, file: Path | None = None) -> JsonDocument:
     """Return the value and the line of each of its parts.
 
-    Stricter than the standard library: no NaN or Infinity, no repeated keys, no overflow.
+    Stricter than the standard library: no NaN or Infinity, no repeated keys, no overflow. Comments,
+    `// ...` and `/* ... */`, are taken.
 
     Raises:
         SpecError: the text is not JSON; line and JSON pointer say where.

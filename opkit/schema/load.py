@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from opkit.dtypes import DType, find_dtype
 from opkit.errors import SpecError, UsageError
 from opkit.schema.attributes import parse_default
 from opkit.schema.axes import check_axes, read_axes
+from opkit.schema.formula_lines import read_formula
 from opkit.schema.gradients import check_gradients
 from opkit.schema.implied_axes import with_implied_axes
 from opkit.schema.json_text import Json, JsonDocument, parse_json
@@ -197,15 +197,16 @@ def _tensors(
         _check_parameter_name(document, f"{pointer}/{index}/name", cast(str, tensor["name"]))
         dtypes = [_dtype(document, pointer, name) for name in _as_list(tensor["type"])]
         formats = [cast(str, name) for name in _as_list(tensor.get("format", "ND"))]
+        formula = None
         if "formula" in tensor:
-            _check_formula(document, f"{pointer}/{index}/formula", cast(str, tensor["formula"]))
+            formula = read_formula(document, f"{pointer}/{index}/formula", tensor["formula"])
         result.append(
             TensorSpec(
                 name=cast(str, tensor["name"]),
                 param_type=cast(str, tensor.get("param_type", "required")),
                 dtypes=_repeat(dtypes, variants),
                 formats=_repeat(formats, variants),
-                formula=cast("str | None", tensor.get("formula")),
+                formula=formula,
                 axes=read_axes(document, f"{pointer}/{index}", tensor),
             )
         )
@@ -250,28 +251,6 @@ def _dtype(document: JsonDocument, pointer: str, name: Json) -> DType:
     if row is None:
         raise document.error(f'"{name}" is not a data type', pointer)
     return row
-
-
-def _check_formula(document: JsonDocument, pointer: str, formula: str) -> None:
-    """Refuse what is no expression at all; which names it may use is the scaffold's to know."""
-    try:
-        ast.parse(formula.strip(), mode="eval")
-    except SyntaxError as err:
-        raise document.error(
-            f'column {err.offset} of "{_around(formula, err.offset)}": not a formula: {err.msg}',
-            pointer,
-        ) from err
-    except (ValueError, RecursionError, MemoryError) as err:
-        raise document.error(f"not a formula: {err or type(err).__name__}", pointer) from err
-
-
-def _around(formula: str, column: int | None, reach: int = 60) -> str:
-    """Return a formula, of a long one what surrounds a column."""
-    if len(formula) <= 2 * reach:
-        return formula
-    start = max(0, (column or 1) - reach)
-    end = start + 2 * reach
-    return f"{'...' if start else ''}{formula[start:end]}{'...' if end < len(formula) else ''}"
 
 
 def _attributes(document: JsonDocument, pointer: str, entries: Json) -> tuple[AttrSpec, ...]:

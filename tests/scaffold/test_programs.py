@@ -14,9 +14,10 @@ import pytest
 from opkit import compiler
 from opkit.algebra import FUNCTIONS
 from opkit.compiler import computed_dimension, evaluate_formulas, shapes_at
+from opkit.dtypes import find_dtype
 from opkit.errors import SpecError
 from opkit.scaffold import render
-from opkit.schema import ELEMENTWISE, ROWS, OpSpec, dump, parse
+from opkit.schema import ELEMENTWISE, ROWS, AttrSpec, OpSpec, dump, parse
 
 
 def prototype(formulas: dict[str, str], **inputs: list[str | int]) -> OpSpec:
@@ -94,6 +95,25 @@ def test_the_shape_of_an_output_follows_from_its_formula(
     formula: str, axes: list[str | int], cpp: str
 ) -> None:
     assert cpp in tree_of(prototype({"y": formula}, x=axes))["op_host/named_axes.cpp"]
+
+
+# Such a number used to have to be written out: "k" must be a number here.
+def test_an_attribute_may_stand_where_a_number_must_and_other_values_are_refused() -> None:
+    spec = prototype({"y": "topk(x, k) / sum(topk(x, k), axis=-1)"}, x=["M", "N"])
+    attribute = AttrSpec("k", "int", required=False, default=2)
+    host = tree_of(replace(spec, attrs=(attribute,)))["op_host/named_axes.cpp"]
+    assert "if (k != 2) {" in host and "this kernel is made for 2" in host
+    with pytest.raises(SpecError, match='"k" must be a number here') as caught:
+        tree_of(replace(spec, attrs=(AttrSpec("k", "int", required=True),)))
+    assert "default_value" in str(caught.value.help)
+
+
+def test_a_type_that_no_kernel_computes_is_said_at_its_tensor() -> None:
+    spec = prototype({"y": "x*cast(i, 'float32')"}, x=["M"], i=["M"])
+    wide = replace(spec.inputs[1], dtypes=(find_dtype("int64"),))
+    with pytest.raises(SpecError, match='"i" is int64') as caught:
+        tree_of(replace(spec, inputs=(spec.inputs[0], wide)))
+    assert caught.value.pointer == "/input_desc/1/type"
 
 
 def test_an_output_that_is_another_one_or_an_input_is_a_tensor_of_its_own() -> None:

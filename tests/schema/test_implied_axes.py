@@ -48,6 +48,20 @@ def test_what_goes_along_rows_has_a_last_axis(formula: str) -> None:
     assert [tensor.axes for tensor in prototype(formula).inputs] == [("...", "columns")] * 2
 
 
+# Bytes beside floats used to be refused: "no kernel for data types".
+def test_bytes_beside_floats_have_axes() -> None:
+    entry = {
+        "op": "Quantise",
+        "input_desc": [{"name": "x", "type": ["float16", "float32"]}],
+        "output_desc": [
+            {"name": "q", "type": "int8", "formula": "round(x / (max(abs(x), axis=-1) / 127))"},
+            {"name": "scale", "type": "float32", "formula": "max(abs(x), axis=-1) / 127"},
+        ],
+    }
+    (spec,) = parse(json.dumps(entry), file=Path("quantise.json"))
+    assert spec.inputs[0].axes == ("...", "columns")
+
+
 def test_whole_numbers_have_bits() -> None:
     assert prototype("x & 3 | w", "int32").is_program
     assert not prototype("x & 3 | w", "float16").is_program

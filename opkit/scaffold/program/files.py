@@ -94,12 +94,21 @@ def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PureP
             spec, chip, choices=choices, one_row=rows.one_row, written=rows.written
         )
 
+    # What sizes follow from: other values than the ones that the kernel is made for are refused.
+    fixed = {
+        attribute.name: attribute.default
+        for variant in variants
+        for attribute in variant.stages.traced.attributes
+        if attribute.is_fixed
+    }
+
     def render(stems: Mapping[str, str], *, is_bare: bool = False) -> dict[PurePosixPath, str]:
         context = {
             "operator": replace(
                 views(stems), kind="program", is_blank=False, walks=rows.walks if rows else ""
             ),
             "program": _program(spec, variants, chip, stems, rows),
+            "fixed": fixed,
             # A class's words mean nothing outside of it.
             "is_bare": is_bare,
         }

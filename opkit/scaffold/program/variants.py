@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 _FRACTIONS = frozenset({"float16", "bfloat16", "float32"})
+_WIDE = frozenset({"int64", "uint64", "uint32"})
 NUMBERS = ("float", "int", "bool")
 """Types of the attributes that formulas can use."""
 
@@ -114,7 +115,9 @@ def formula_graph_of(spec: OpSpec, variant: int, name: str = "") -> compiler.Gra
         for tensor, dtype in zip(spec.outputs, dtypes[len(inputs) :], strict=True)
     ]
     attributes = [
-        compiler.Attribute(attr.name, attr.type) for attr in spec.attrs if attr.type in NUMBERS
+        compiler.Attribute(attr.name, attr.type, attr.default)  # type: ignore[arg-type]
+        for attr in spec.attrs
+        if attr.type in NUMBERS
     ]
     name = name or spec.name
     try:
@@ -170,7 +173,7 @@ def variants_of(
         try:
             stages = compiler.compile_stages(graph, chip, choices, hosted=True, one_row=one_row)
         except UsageError as err:
-            raise _wrong(spec, "/output_desc", err.message, err.help) from err
+            raise _not_computed(spec, index, err) from err
         found[dtypes] = _variant(spec, dtypes, stages)
     return _joined(spec.name, list(found.values()))
 
@@ -283,6 +286,21 @@ def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> 
         tuple(workspace.values()),
         has_lists(spec),
     )
+
+
+def _not_computed(spec: OpSpec, variant: int, error: UsageError) -> SpecError:
+    """Return the error of a program that is not compiled: at the tensor whose type is too wide."""
+    for kind, tensors in (("input_desc", spec.inputs), ("output_desc", spec.outputs)):
+        for index, tensor in enumerate(tensors):
+            dtype = tensor.dtypes[variant].name
+            if dtype in _WIDE and f"is {dtype}" in error.message:
+                return _wrong(
+                    spec,
+                    f"/{kind}/{index}/type",
+                    f'"{tensor.name}" is {dtype}, which the vector unit does not compute',
+                    f'write "int32": places and counts fit it, and {tensor.name}.int() gives it',
+                )
+    return _wrong(spec, "/output_desc", error.message, error.help)
 
 
 def _wrong(spec: OpSpec, pointer: str, message: str, help: str | None) -> SpecError:
