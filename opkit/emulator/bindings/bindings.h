@@ -3,12 +3,17 @@
 
 #include <pybind11/pybind11.h>
 
+#include <string>
+
 #include "opkit/fault.h"
 
 namespace opkit {
 
 /// Raises opkit.errors.KernelFault.
 [[noreturn]] void raise_kernel_fault(const FaultReport& report);
+
+/// Raises opkit.errors.UsageError.
+[[noreturn]] void raise_usage(const std::string& message);
 
 /// Raises the exception for a status that this thread's last C function returned, with opkit_last_error() as its text.
 void check_status(int status);

@@ -22,14 +22,14 @@ void begin(const std::string& detectors, bool auto_sync, int64_t only_block, boo
   begin_checks(options);
 }
 
-std::string end() { return findings_json(end_checks()); }
+std::string end_checking() { return findings_json(end_checks()); }
 
 }  // namespace
 
 void bind_check(py::module_& module) {
   module.def("begin_checks", &begin, py::kw_only(), py::arg("detectors"), py::arg("auto_sync"), py::arg("only_block"),
              py::arg("witness"), "Attach the detectors asked for to every later launch.");
-  module.def("end_checks", &end,
+  module.def("end_checks", &end_checking,
              "Detach the detectors and return what they found, a JSON array; see opkit.sanitizer.Finding.");
 }
 

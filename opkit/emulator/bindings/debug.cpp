@@ -267,8 +267,8 @@ class RecordedLaunch {
   Playback playback_;
 };
 
-void begin(uint64_t limit_bytes, const std::string& spill_folder, uint32_t launch, const std::string& kernel,
-           bool is_poisoned) {
+void begin_recording(uint64_t limit_bytes, const std::string& spill_folder, uint32_t launch, const std::string& kernel,
+                     bool is_poisoned) {
   debug::RecordOptions options;
   options.limit_bytes = limit_bytes;
   options.spill_folder = spill_folder;
@@ -278,7 +278,7 @@ void begin(uint64_t limit_bytes, const std::string& spill_folder, uint32_t launc
   debug::begin_recording(options);
 }
 
-std::vector<std::unique_ptr<RecordedLaunch>> end() {
+std::vector<std::unique_ptr<RecordedLaunch>> end_recording() {
   std::vector<std::unique_ptr<RecordedLaunch>> launches;
   for (auto& recording : debug::end_recording())
     launches.push_back(std::make_unique<RecordedLaunch>(std::move(recording)));
@@ -306,9 +306,9 @@ void bind_debug(py::module_& module) {
       .def("count_differing_checkpoints", &RecordedLaunch::count_differing_checkpoints,
            "Return how many checkpoints playing back does not reach.")
       .def("save", &RecordedLaunch::save, py::arg("path"), "Write it to a file.");
-  module.def("begin_recording", &begin, py::kw_only(), py::arg("limit_bytes"), py::arg("spill_folder"),
+  module.def("begin_recording", &begin_recording, py::kw_only(), py::arg("limit_bytes"), py::arg("spill_folder"),
              py::arg("launch"), py::arg("kernel"), py::arg("is_poisoned"), "Record later launches of this process.");
-  module.def("end_recording", &end, "Stop that and return the recorded launches.");
+  module.def("end_recording", &end_recording, "Stop that and return the recorded launches.");
   module.def(
       "load_recording",
       [](const std::string& path) { return std::make_unique<RecordedLaunch>(debug::load_recording(path)); },

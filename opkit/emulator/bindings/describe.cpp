@@ -105,7 +105,7 @@ py::dict operator_dict(const host::Operator& entry) {
   return result;
 }
 
-py::dict describe(const std::string& file) {
+py::dict describe_operators(const std::string& file) {
   host::HostDescription description;
   try {
     description = host::describe_host(file);
@@ -137,7 +137,7 @@ py::dict describe(const std::string& file) {
 }  // namespace
 
 void bind_describe(py::module_& module) {
-  module.def("describe_host", &describe, py::arg("file"),
+  module.def("describe_host", &describe_operators, py::arg("file"),
              "Load a host library and return the operators and tiling data classes that it registers. Raises "
              "ValueError when it cannot be loaded.");
 }

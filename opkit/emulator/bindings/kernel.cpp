@@ -17,12 +17,6 @@ namespace py = pybind11;
 namespace opkit {
 namespace {
 
-[[noreturn]] void raise_usage(const std::string& message) {
-  const py::object type = py::module_::import("opkit.errors").attr("UsageError");
-  PyErr_SetObject(type.ptr(), type(message).ptr());
-  throw py::error_already_set();
-}
-
 /// Arguments in the C form; keeps the objects whose memory they point at.
 class Arguments {
  public:
@@ -85,7 +79,7 @@ class Kernel {
   opkit_kernel* kernel_ = nullptr;
 };
 
-std::string describe(const std::string& file) {
+std::string describe_kernels(const std::string& file) {
   const char* text = "";
   check_status(opkit_kernel_describe(file.c_str(), &text));
   return text;
@@ -100,7 +94,7 @@ void bind_kernel(py::module_& module) {
       .def("launch", &Kernel::launch, py::arg("arguments"), py::arg("block_dim"), py::arg("tiling_key") = 0,
            "Run it and return the number of instructions. Arrays are global memory, as are pairs of an address and a "
            "size in bytes; bytes are values; None is a null address.");
-  module.def("describe_kernels", &describe, py::arg("file"),
+  module.def("describe_kernels", &describe_kernels, py::arg("file"),
              "Return what a shared object says of its kernels, as JSON.");
 }
 

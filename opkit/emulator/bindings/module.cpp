@@ -32,13 +32,13 @@ void raise_kernel_fault(const FaultReport& report) {
   throw py::error_already_set();
 }
 
-namespace {
-
-[[noreturn]] void raise_usage(const std::string& message) {
+void raise_usage(const std::string& message) {
   const py::object type = py::module_::import("opkit.errors").attr("UsageError");
   PyErr_SetObject(type.ptr(), type(message).ptr());
   throw py::error_already_set();
 }
+
+namespace {
 
 py::list dtype_codes(uint32_t types) {
   py::list result;

@@ -22,12 +22,6 @@ using td::IncrementalKVCacheManager;
 using td::MultiCoreLoadBalancer;
 using td::SparseMatMulOptimizer;
 
-[[noreturn]] void raise_usage(const std::string& message) {
-  const py::object type = py::module_::import("opkit.errors").attr("UsageError");
-  PyErr_SetObject(type.ptr(), type(message).ptr());
-  throw py::error_already_set();
-}
-
 /// Runs what may throw td's exceptions; those are a caller's mistakes, or a launch that failed.
 template <typename Body>
 auto translated(Body body) {

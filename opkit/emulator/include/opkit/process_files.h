@@ -233,8 +233,8 @@ class State {
 
   void describe() {
     if (figures_ == nullptr) return;
-    const std::string made = head() + ",\"name\":" + quoted(process_name()) + ",\"chip\":" + quoted(chip_) +
-                             ",\"devices\":" + std::to_string(devices_) + "}";
+    const std::string made = head() + ",\"name\":" + process::quoted(process_name()) +
+                             ",\"chip\":" + process::quoted(chip_) + ",\"devices\":" + std::to_string(devices_) + "}";
     if (made.size() >= kStateBytes - kStateText) return;
     std::memcpy(text(), made.c_str(), made.size() + 1);
   }

@@ -11,8 +11,6 @@
 namespace opkit::acl {
 namespace {
 
-using Guard = std::lock_guard<std::recursive_mutex>;
-
 /// A file without a name that holds the bytes of a library; negative when the host has no room.
 int file_of(const void* data, size_t length) {
   const int file = memfd_create("kernel_library", MFD_CLOEXEC);

@@ -11,8 +11,6 @@
 #include "acl/state.h"
 
 using namespace opkit::acl;
-using Guard = std::lock_guard<std::recursive_mutex>;
-
 namespace opkit::acl {
 
 void submit(Stream& stream, Task task) {

@@ -17,8 +17,6 @@ constexpr int32_t kDeviceCount = 1;
 
 thread_local Context* thread_context = nullptr;
 
-using Guard = std::lock_guard<std::recursive_mutex>;
-
 Context* create_context(Runtime& runtime) {
   auto* context = new Context();
   runtime.contexts.insert(context);
@@ -106,8 +104,6 @@ aclError synchronize(Runtime& runtime, Stream& stream, const char* function) {
 }  // namespace opkit::acl
 
 using namespace opkit::acl;
-using Guard = std::lock_guard<std::recursive_mutex>;
-
 aclError aclInit(const char* config_path) {
   (void)config_path;
   Runtime& runtime = Runtime::get();

@@ -9,8 +9,6 @@
 #include "acl/stream.h"
 
 using namespace opkit::acl;
-using Guard = std::lock_guard<std::recursive_mutex>;
-
 namespace {
 
 /// Under the runtime's lock.

@@ -7,7 +7,6 @@
 namespace opkit::acl {
 namespace {
 
-using Guard = std::lock_guard<std::recursive_mutex>;
 using ull = unsigned long long;
 
 /// A kernel with copies of its arguments, each aligned as its type asks.

@@ -160,7 +160,7 @@ aclError compile(Program& program, const std::vector<std::string>& options) {
   return ACL_SUCCESS;
 }
 
-using Guard = std::lock_guard<std::mutex>;
+using ProgramsGuard = std::lock_guard<std::mutex>;
 
 }  // namespace
 }  // namespace opkit::acl
@@ -188,14 +188,14 @@ aclError aclrtcCreateProg(aclrtcProg* handle, const char* source, const char* na
     }
     program->headers.emplace_back(include_names[i], headers[i]);
   }
-  const Guard guard(programs_lock);
+  const ProgramsGuard guard(programs_lock);
   programs().insert(program.get());
   *handle = program.release();
   return ACL_SUCCESS;
 }
 
 aclError aclrtcDestroyProg(aclrtcProg* handle) {
-  const Guard guard(programs_lock);
+  const ProgramsGuard guard(programs_lock);
   aclError error = ACL_SUCCESS;
   if (handle == nullptr) return fail(ACL_ERROR_RTC_INVALID_PROG, "aclrtcDestroyProg", "the pointer is null");
   Program* program = find_program(*handle, "aclrtcDestroyProg", &error);
@@ -207,7 +207,7 @@ aclError aclrtcDestroyProg(aclrtcProg* handle) {
 }
 
 aclError aclrtcAddNameExpr(aclrtcProg handle, const char* expression) {
-  const Guard guard(programs_lock);
+  const ProgramsGuard guard(programs_lock);
   aclError error = ACL_SUCCESS;
   Program* program = find_program(handle, "aclrtcAddNameExpr", &error);
   if (program == nullptr) return error;
@@ -223,7 +223,7 @@ aclError aclrtcAddNameExpr(aclrtcProg handle, const char* expression) {
 }
 
 aclError aclrtcCompileProg(aclrtcProg handle, int option_count, const char** options) {
-  const Guard guard(programs_lock);
+  const ProgramsGuard guard(programs_lock);
   aclError error = ACL_SUCCESS;
   Program* program = find_program(handle, "aclrtcCompileProg", &error);
   if (program == nullptr) return error;
@@ -238,7 +238,7 @@ aclError aclrtcCompileProg(aclrtcProg handle, int option_count, const char** opt
 }
 
 aclError aclrtcGetBinDataSize(aclrtcProg handle, size_t* size) {
-  const Guard guard(programs_lock);
+  const ProgramsGuard guard(programs_lock);
   aclError error = ACL_SUCCESS;
   Program* program = find_program(handle, "aclrtcGetBinDataSize", &error);
   if (program == nullptr) return error;
@@ -251,7 +251,7 @@ aclError aclrtcGetBinDataSize(aclrtcProg handle, size_t* size) {
 }
 
 aclError aclrtcGetBinData(aclrtcProg handle, char* data) {
-  const Guard guard(programs_lock);
+  const ProgramsGuard guard(programs_lock);
   aclError error = ACL_SUCCESS;
   Program* program = find_program(handle, "aclrtcGetBinData", &error);
   if (program == nullptr) return error;
@@ -264,7 +264,7 @@ aclError aclrtcGetBinData(aclrtcProg handle, char* data) {
 }
 
 aclError aclrtcGetLoweredName(aclrtcProg handle, const char* expression, const char** name) {
-  const Guard guard(programs_lock);
+  const ProgramsGuard guard(programs_lock);
   aclError error = ACL_SUCCESS;
   Program* program = find_program(handle, "aclrtcGetLoweredName", &error);
   if (program == nullptr) return error;
@@ -285,7 +285,7 @@ aclError aclrtcGetLoweredName(aclrtcProg handle, const char* expression, const c
 }
 
 aclError aclrtcGetCompileLogSize(aclrtcProg handle, size_t* size) {
-  const Guard guard(programs_lock);
+  const ProgramsGuard guard(programs_lock);
   aclError error = ACL_SUCCESS;
   Program* program = find_program(handle, "aclrtcGetCompileLogSize", &error);
   if (program == nullptr) return error;
@@ -295,7 +295,7 @@ aclError aclrtcGetCompileLogSize(aclrtcProg handle, size_t* size) {
 }
 
 aclError aclrtcGetCompileLog(aclrtcProg handle, char* log) {
-  const Guard guard(programs_lock);
+  const ProgramsGuard guard(programs_lock);
   aclError error = ACL_SUCCESS;
   Program* program = find_program(handle, "aclrtcGetCompileLog", &error);
   if (program == nullptr) return error;

@@ -40,6 +40,9 @@ struct Runtime {
   std::set<std::string> empty_kernels;  ///< that the user has been warned of
 };
 
+/// Holds `Runtime::lock`.
+using Guard = std::lock_guard<std::recursive_mutex>;
+
 /// The context of the calling thread; null before aclrtSetDevice or aclrtCreateContext, and after it was destroyed.
 Context* current_context();
 void set_current_context(Context* context);

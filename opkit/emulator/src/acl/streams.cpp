@@ -6,8 +6,6 @@
 #include "opkit/stream_order.h"
 
 using namespace opkit::acl;
-using Guard = std::lock_guard<std::recursive_mutex>;
-
 namespace {
 
 Event* find_event(Runtime& runtime, aclrtEvent handle, const char* function, aclError* error) {

@@ -8,7 +8,6 @@
 #include "observe/checks.h"
 
 using namespace opkit::acl;
-using Guard = std::lock_guard<std::recursive_mutex>;
 using ull = unsigned long long;
 
 namespace {

@@ -13,7 +13,7 @@
 namespace opkit::debug {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kSnapshotPageBytes = 4096;
 constexpr uint64_t kWholeRangeBytes = uint64_t{1} << 20;  ///< ranges up to here are kept whole, touched or not
 constexpr uint64_t kFirstDistance = 2048;                 ///< instructions of a core between two checkpoints
 constexpr uint64_t kCheckpointBytes = uint64_t{256} << 20;
@@ -82,7 +82,7 @@ class Recorder final : public Observer {
     touched_.clear();
     for (const GmRange& range : info.launch->gm) {
       current_->ranges.push_back({range.name, range.begin, range.end, range.is_written, {}, {}});
-      touched_.emplace_back((range.end - range.begin) / kPageBytes + 2, false);
+      touched_.emplace_back((range.end - range.begin) / kSnapshotPageBytes + 2, false);
     }
     sites_.clear();
     distance_ = kFirstDistance;
@@ -260,7 +260,8 @@ class Recorder final : public Observer {
     if (place < 0) return false;
     std::vector<bool>& pages = touched_[static_cast<size_t>(place)];
     const uint64_t base = current_->ranges[static_cast<size_t>(place)].begin;
-    for (uint64_t page = (begin - base) / kPageBytes; page <= (begin + bytes - 1 - base) / kPageBytes; ++page) {
+    for (uint64_t page = (begin - base) / kSnapshotPageBytes; page <= (begin + bytes - 1 - base) / kSnapshotPageBytes;
+         ++page) {
       pages[page] = true;
     }
     return true;
@@ -394,7 +395,7 @@ class Recorder final : public Observer {
         if (!pages[page]) continue;
         size_t end = page;
         while (end < pages.size() && pages[end]) ++end;
-        keep(page * kPageBytes, std::min(end * kPageBytes, size));
+        keep(page * kSnapshotPageBytes, std::min(end * kSnapshotPageBytes, size));
         page = end;
       }
     }

@@ -16,7 +16,7 @@
 namespace opkit {
 namespace {
 
-constexpr uint32_t kMaxNdRows = 8192;
+constexpr uint32_t kMaxFixpipeNdRows = 8192;
 constexpr uint32_t kMaxRows = 65535;
 constexpr uint32_t kSplitColumns = 8;  ///< of a column of channel split
 
@@ -204,7 +204,7 @@ void check_sizes(const Instr& instr) {
   const FixpipeCopy& copy = *instr.fixpipe;
   OPKIT_CHECK(copy.n <= kMaxMatrixSize, IllegalOperand, &instr, "split the copy", "Fixpipe: nSize %u is over %u",
               copy.n, kMaxMatrixSize);
-  const uint32_t limit = copy.is_nd ? kMaxNdRows : kMaxRows;
+  const uint32_t limit = copy.is_nd ? kMaxFixpipeNdRows : kMaxRows;
   OPKIT_CHECK(copy.m <= limit, IllegalOperand, &instr, "split the copy", "Fixpipe: mSize %u is over %u", copy.m, limit);
   const uint32_t multiple = copy.is_channel_split ? kSplitColumns : kCubeSide;
   OPKIT_CHECK(copy.is_nd || copy.n % multiple == 0, IllegalOperand, &instr, "round it up, or write ND",

@@ -10,8 +10,6 @@
 namespace opkit {
 namespace {
 
-constexpr uint32_t kMaxRepeat = 255;
-
 uint64_t source_of(const Instr& instr, uint32_t repeat) {
   return instr.src[0].address + static_cast<uint64_t>(instr.load->src_stride * repeat);
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kColumnBytes = kCubeSide * 4;  ///< a row of one block of C
 
-bool is_integer(DType type) { return type == DType::S4 || type == DType::S8 || type == DType::U8; }
+bool is_mmad_integer(DType type) { return type == DType::S4 || type == DType::S8 || type == DType::U8; }
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void check_types(const Instr& instr) {
   const DType right = instr.src[1].dtype;
   const DType result = instr.dst.dtype;
   const bool is_pair = left == right || (left == DType::U8 && right == DType::S8);
-  const bool is_result = result == (is_integer(left) ? DType::S32 : DType::F32);
+  const bool is_result = result == (is_mmad_integer(left) ? DType::S32 : DType::F32);
   // half to half on 310P rounds in a way that the documents only call imprecise.
   OPKIT_CHECK(!(left == DType::F16 && right == DType::F16 && result == DType::F16), Unimplemented, &instr,
               "give the result in float", "Mmad from half to half");
@@ -200,7 +200,7 @@ void execute_mmad(Core& core, const Instr& instr) {
   if (product.m == 0 || product.n == 0 || product.k == 0) return;
   start_product(core, instr);
   const ProductShape shape = shape_of(instr);
-  if (is_integer(instr.src[0].dtype)) {
+  if (is_mmad_integer(instr.src[0].dtype)) {
     multiply_integers(core, instr, shape);
   } else {
     multiply_floats(core, instr, shape);

@@ -15,7 +15,6 @@
 namespace opkit {
 namespace {
 
-constexpr uint32_t kMaxRepeat = 255;
 constexpr uint32_t kWidth = 32;      ///< elements of k in a fractal
 constexpr uint32_t kIndexBytes = 8;  ///< of a column of a fractal of B
 constexpr uint32_t kUndefined = 3;   ///< an index that is none

@@ -13,7 +13,7 @@ namespace opkit {
 namespace {
 
 constexpr uint32_t kMaxBursts = 4095;
-constexpr uint32_t kMaxRows = 16384;  // nValue of Nd2NzParams
+constexpr uint32_t kMaxNdRows = 16384;  // nValue of Nd2NzParams
 
 /// Fills what surrounds one burst on the padded side: left and right padding elements, then up to the data block.
 void pad_burst(const Core& core, const Instr& instr, uint8_t* row, const uint8_t* burst, uint64_t burst_bytes,
@@ -172,9 +172,9 @@ void execute_data_copy(Core& core, const Instr& instr) {
   if (instr.op == Op::InitOutput) return execute_init_output(core, instr);
   const CopyShape& copy = instr.copy;
   if (copy.burst_count == 0 || copy.burst_bytes == 0) return;
-  const uint32_t limit = instr.op == Op::DataCopyNd2Nz || instr.op == Op::DataCopyNz2Nd ? kMaxRows : kMaxBursts;
+  const uint32_t limit = instr.op == Op::DataCopyNd2Nz || instr.op == Op::DataCopyNz2Nd ? kMaxNdRows : kMaxBursts;
   OPKIT_CHECK(copy.burst_count <= limit, IllegalOperand, &instr, "split the copy", "%s: %s %u is over %u",
-              row_of(instr.op).name, limit == kMaxRows ? "nValue" : "blockCount", copy.burst_count, limit);
+              row_of(instr.op).name, limit == kMaxNdRows ? "nValue" : "blockCount", copy.burst_count, limit);
   const Operand& source = instr.src[0];
   const Operand& destination = instr.dst;
   check_alignment(instr, destination, destination_alignment(destination.space), "dst");

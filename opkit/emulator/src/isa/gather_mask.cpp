@@ -8,7 +8,6 @@
 namespace opkit {
 namespace {
 
-constexpr uint32_t kMaxRepeat = 255;
 constexpr uint8_t kCounterMode = 1;  // bit 0 of Instr::mode; above it the number of the built-in pattern, 0: a tensor
 
 // vreducev2, behind GatherMask, has its mode and its mask in the registers.

@@ -14,7 +14,6 @@ constexpr uint32_t kScorePlace = 4;        // of the eight elements of a region 
 constexpr uint32_t kProposalElements = 8;  // x1, y1, x2, y2, score, label, two reserved
 constexpr uint32_t kPairsPerRepeat = 32;
 constexpr uint32_t kProposalsPerRepeat = 16;
-constexpr uint32_t kMaxRepeat = 255;
 constexpr uint32_t kMaxQueue = 4095;
 constexpr uint32_t kQueues = 4;
 

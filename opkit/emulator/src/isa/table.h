@@ -29,6 +29,9 @@ constexpr uint32_t INDEXED = 16;      ///< which bytes of src[0] it reads depend
 constexpr uint32_t ACCUMULATES = 32;  ///< results may gather up in src1: one of the two stays at its place
 }  // namespace trait
 
+/// Of one instruction. Source: SIMD compute, high-dimensional tiling.
+constexpr uint32_t kMaxRepeat = 255;
+
 struct OpRow {
   const char* name;
   Family family;

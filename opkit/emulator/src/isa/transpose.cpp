@@ -8,7 +8,6 @@ namespace opkit {
 namespace {
 
 constexpr uint32_t kSide = 16;  // length of an address list, side of a transposed matrix
-constexpr uint32_t kMaxRepeat = 255;
 
 enum class Type : uint8_t { None = 0, Nd2NdB16 = 10, Nchw2Nhwc = 11, Nhwc2Nchw = 12 };  // TransposeType
 

@@ -6,8 +6,6 @@
 namespace opkit {
 namespace {
 
-constexpr uint32_t kMaxRepeat = 255;  // Source: SIMD compute, high-dimensional tiling
-
 uint32_t log2_of_bytes(uint32_t element_bytes) { return element_bytes == 8 ? 3 : element_bytes >> 1; }
 
 LaneShape counted(uint64_t count, uint32_t element_bytes) {

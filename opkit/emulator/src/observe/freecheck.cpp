@@ -21,13 +21,13 @@ struct FreedTensor {
   Where freed;
 };
 
-struct CoreState : CoreFindings {
+struct FreeCheckState : CoreFindings {
   using CoreFindings::CoreFindings;
 
   std::vector<FreedTensor> tensors;
 };
 
-class FreeCheck final : public CoreDetector<CoreState> {
+class FreeCheck final : public CoreDetector<FreeCheckState> {
  public:
   using CoreDetector::CoreDetector;
 
@@ -48,7 +48,7 @@ class FreeCheck final : public CoreDetector<CoreState> {
   }
 
   void before(const Core& core, const Instr& instr) override {
-    CoreState* state = find_state(core);
+    FreeCheckState* state = find_state(core);
     if (state == nullptr || state->tensors.empty()) return;
     look_at(core, *state, instr, instr.dst);
     for (uint32_t i = 0; i < instr.source_count; ++i) look_at(core, *state, instr, instr.src[i]);
@@ -56,11 +56,11 @@ class FreeCheck final : public CoreDetector<CoreState> {
   }
 
   void block_end(const Core& core) override {
-    if (CoreState* state = find_state(core)) state->tensors.clear();
+    if (FreeCheckState* state = find_state(core)) state->tensors.clear();
   }
 
  private:
-  static void look_at(const Core& core, CoreState& state, const Instr& instr, const Operand& operand) {
+  static void look_at(const Core& core, FreeCheckState& state, const Instr& instr, const Operand& operand) {
     if (operand.space == Space::GM || operand.begin == operand.end) return;
     for (const FreedTensor& tensor : state.tensors) {
       if (tensor.space == operand.space && tensor.begin <= operand.address && operand.address < tensor.end) {
@@ -69,7 +69,7 @@ class FreeCheck final : public CoreDetector<CoreState> {
     }
   }
 
-  static void report(const Core& core, CoreState& state, const Instr& instr, const FreedTensor& tensor) {
+  static void report(const Core& core, FreeCheckState& state, const Instr& instr, const FreedTensor& tensor) {
     bool is_new = false;
     const AccessSite freed = {tensor.freed.file, tensor.freed.line, Op::kCount, Pipe::S};
     Finding& finding = state.findings.at("MEM-FREED-TENSOR", core, site_of(instr), freed, is_new);

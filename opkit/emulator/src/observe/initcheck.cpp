@@ -23,7 +23,7 @@ namespace opkit {
 namespace {
 
 /// One core's local memories. A block starts with none of them written.
-struct CoreState : CoreFindings {
+struct InitCheckState : CoreFindings {
   using CoreFindings::CoreFindings;
 
   std::unique_ptr<WrittenBits> spaces[static_cast<size_t>(Space::kCount)];
@@ -50,7 +50,7 @@ struct Place {
   uint64_t base = 0;  ///< address of `bits`' byte 0
 };
 
-class InitCheck final : public CoreDetector<CoreState> {
+class InitCheck final : public CoreDetector<InitCheckState> {
  public:
   using CoreDetector::CoreDetector;
 
@@ -66,7 +66,7 @@ class InitCheck final : public CoreDetector<CoreState> {
     if (row.family == Family::Control && instr.op != Op::GetValue && instr.op != Op::SetValue && signals.bytes == 0)
       return;
     learn_gm(core);
-    CoreState& state = state_of(core);
+    InitCheckState& state = state_of(core);
     if (signals.bytes != 0) {
       const Place words = place_of(core, state, Space::GM, signals.begin, signals.bytes);
       if (words.bits != nullptr) check(core, state, instr, words, Space::GM, false);
@@ -79,7 +79,7 @@ class InitCheck final : public CoreDetector<CoreState> {
   }
 
   void block_end(const Core& core) override {
-    CoreState* state = find_state(core);
+    InitCheckState* state = find_state(core);
     if (state == nullptr) return;
     for (std::unique_ptr<WrittenBits>& space : state->spaces) space.reset();
   }
@@ -106,7 +106,7 @@ class InitCheck final : public CoreDetector<CoreState> {
     }
   }
 
-  Place place_of(const Core& core, CoreState& state, Space space, uint64_t begin, uint64_t bytes) const {
+  Place place_of(const Core& core, InitCheckState& state, Space space, uint64_t begin, uint64_t bytes) const {
     if (space == Space::GM) {
       const auto after = std::upper_bound(gm_.begin(), gm_.end(), begin,
                                           [](uint64_t at, const GmBits& range) { return at < range.begin; });
@@ -125,7 +125,7 @@ class InitCheck final : public CoreDetector<CoreState> {
     return {bits.get(), begin, begin + bytes};
   }
 
-  void scalar(const Core& core, CoreState& state, const Instr& instr) {
+  void scalar(const Core& core, InitCheckState& state, const Instr& instr) {
     const bool is_write = instr.op == Op::SetValue;
     const Operand& element = is_write ? instr.dst : instr.src[0];
     const Place place = place_of(core, state, element.space, element.address, size_bytes(element.dtype));
@@ -135,7 +135,7 @@ class InitCheck final : public CoreDetector<CoreState> {
     place.bits->set(place.begin, place.end);
   }
 
-  void compute(const Core& core, CoreState& state, const Instr& instr, const OpRow& row) {
+  void compute(const Core& core, InitCheckState& state, const Instr& instr, const OpRow& row) {
     std::vector<ByteRange>& ranges = state.ranges;
     merged_ranges(core, instr, ranges);
     const bool has_padding = row.cost != Cost::vec_reduce;
@@ -157,7 +157,7 @@ class InitCheck final : public CoreDetector<CoreState> {
     }
   }
 
-  void copy(const Core& core, CoreState& state, const Instr& instr) {
+  void copy(const Core& core, InitCheckState& state, const Instr& instr) {
     Place source;
     uint64_t source_bytes = 0;
     for_each_range(core, instr, [&](const ByteRange& range) {
@@ -183,7 +183,7 @@ class InitCheck final : public CoreDetector<CoreState> {
 
   /// Fractals carry what they move, too: what surrounds a matrix that is no multiple of a fractal is never computed
   /// with.
-  void load(const Core& core, CoreState& state, const Instr& instr) {
+  void load(const Core& core, InitCheckState& state, const Instr& instr) {
     for_each_move(instr, [&](const ByteMove& move) {
       Place source;
       if (move.from != kNoSource) source = place_of(core, state, instr.src[0].space, move.from, move.bytes);
@@ -199,7 +199,7 @@ class InitCheck final : public CoreDetector<CoreState> {
   }
 
   /// Reports the first unwritten bytes of a place, and takes them as written from then on.
-  static void check(const Core& core, CoreState& state, const Instr& instr, const Place& place, Space space,
+  static void check(const Core& core, InitCheckState& state, const Instr& instr, const Place& place, Space space,
                     bool has_padding) {
     uint64_t first = place.bits->first_unwritten(place.begin, place.end);
     while (has_padding && first < place.end && is_padding(place, first)) {
@@ -220,7 +220,7 @@ class InitCheck final : public CoreDetector<CoreState> {
     return at % kBlockBytes != 0 && at > 0 && place.bits->get(at - 1);
   }
 
-  static void report(const Core& core, CoreState& state, const Instr& instr, Space space, uint64_t first,
+  static void report(const Core& core, InitCheckState& state, const Instr& instr, Space space, uint64_t first,
                      uint64_t last) {
     const bool is_out = row_of(instr.op).family == Family::DataCopy || instr.fixpipe != nullptr;
     bool is_new = false;

@@ -36,7 +36,7 @@ struct RaisedFlag {
   bool is_queues;  ///< FreeTensor and EnQue leave flags up for the next tensor, which may never come
 };
 
-struct CoreState : CoreFindings {
+struct LeakCheckState : CoreFindings {
   using CoreFindings::CoreFindings;
 
   std::map<std::pair<const void*, uint32_t>, HeldTensor> tensors;
@@ -51,7 +51,7 @@ std::string event_text(const EventKey& key) {
 
 AccessSite place(Where where, Op op, Pipe pipe = Pipe::S) { return {where.file, where.line, op, pipe}; }
 
-class LeakCheck final : public CoreDetector<CoreState> {
+class LeakCheck final : public CoreDetector<LeakCheckState> {
  public:
   using CoreDetector::CoreDetector;
 
@@ -66,7 +66,7 @@ class LeakCheck final : public CoreDetector<CoreState> {
       last_sets_[instr.event_id] = {core, site_of(instr)};
     }
     if (instr.op != Op::SetFlag && instr.op != Op::WaitFlag) return;
-    CoreState& state = state_of(core);
+    LeakCheckState& state = state_of(core);
     const EventKey key = {instr.pipe, instr.peer_pipe, instr.event_id};
     const auto raised = state.flags.find(key);
     if (instr.op == Op::WaitFlag) {
@@ -89,7 +89,7 @@ class LeakCheck final : public CoreDetector<CoreState> {
   }
 
   void resource(const Core& core, const ResourceEvent& event) override {
-    CoreState& state = state_of(core);
+    LeakCheckState& state = state_of(core);
     const std::pair<const void*, uint32_t> tensor = {event.queue, event.address};
     const EventKey key = {event.first, event.second, static_cast<uint8_t>(event.event_id)};
     switch (event.action) {
@@ -114,7 +114,7 @@ class LeakCheck final : public CoreDetector<CoreState> {
       return;
     }
     launch_ = core.launch;
-    CoreState& state = state_of(core);
+    LeakCheckState& state = state_of(core);
     for (const auto& [tensor, held] : state.tensors) report_tensor(core, state, held);
     for (const auto& [key, raised] : state.flags) {
       if (!raised.is_queues) report_flag(core, state, key, raised);
@@ -133,7 +133,7 @@ class LeakCheck final : public CoreDetector<CoreState> {
   }
 
  private:
-  static void report_duplicate(const Core& core, CoreState& state, const Instr& instr, const EventKey& key,
+  static void report_duplicate(const Core& core, LeakCheckState& state, const Instr& instr, const EventKey& key,
                                const RaisedFlag& earlier) {
     bool is_new = false;
     const AccessSite before = place(earlier.set, Op::SetFlag, instr.pipe);
@@ -145,7 +145,7 @@ class LeakCheck final : public CoreDetector<CoreState> {
         "use another event id, or call WaitFlag between " + place_text(before) + " and " + place_text(site_of(instr));
   }
 
-  static void report_shared_id(const Core& core, CoreState& state, const Instr& instr, const EventKey& key,
+  static void report_shared_id(const Core& core, LeakCheckState& state, const Instr& instr, const EventKey& key,
                                const RaisedFlag& earlier) {
     bool is_new = false;
     const AccessSite before = place(earlier.set, Op::SetFlag, instr.pipe);
@@ -158,7 +158,7 @@ class LeakCheck final : public CoreDetector<CoreState> {
     finding.help = "take the id from AllocEventID or FetchEventID, which know what the queues use";
   }
 
-  static void report_tensor(const Core& core, CoreState& state, const HeldTensor& held) {
+  static void report_tensor(const Core& core, LeakCheckState& state, const HeldTensor& held) {
     bool is_new = false;
     Finding& finding = state.findings.at("LEAK-TENSOR", core, place(held.allocated, Op::kCount), {}, is_new);
     if (!is_new) return ++finding.count, void();
@@ -168,7 +168,7 @@ class LeakCheck final : public CoreDetector<CoreState> {
     finding.help = held.is_queued ? "DeQue it and call FreeTensor" : "call FreeTensor on it when it is no longer used";
   }
 
-  static void report_flag(const Core& core, CoreState& state, const EventKey& key, const RaisedFlag& raised) {
+  static void report_flag(const Core& core, LeakCheckState& state, const EventKey& key, const RaisedFlag& raised) {
     bool is_new = false;
     const Pipe first = std::get<0>(key);
     Finding& finding = state.findings.at("SYNC-UNPAIRED", core, place(raised.set, Op::SetFlag, first), {}, is_new);
@@ -178,7 +178,7 @@ class LeakCheck final : public CoreDetector<CoreState> {
                    "> with this id once for each SetFlag: the next kernel on this core finds the flag set";
   }
 
-  static void report_event(const Core& core, CoreState& state, const EventKey& key, const HeldEvent& held) {
+  static void report_event(const Core& core, LeakCheckState& state, const EventKey& key, const HeldEvent& held) {
     bool is_new = false;
     Finding& finding = state.findings.at("LEAK-EVENT", core, place(held.allocated, Op::kCount), {}, is_new);
     if (!is_new) return ++finding.count, void();

@@ -39,7 +39,7 @@ struct History {
 };
 
 /// One core's clocks and histories.
-struct CoreState : CoreFindings {
+struct RaceCheckState : CoreFindings {
   using CoreFindings::CoreFindings;
 
   std::array<Clock, kPipes> clocks{};
@@ -72,12 +72,12 @@ std::string flag_name(Pipe first, Pipe second) {
   return "HardEvent::" + std::string(pipe_name(first)) + "_" + pipe_name(second);
 }
 
-class RaceCheck final : public CoreDetector<CoreState> {
+class RaceCheck final : public CoreDetector<RaceCheckState> {
  public:
   explicit RaceCheck(const CheckOptions& options) : CoreDetector(options), options_(options) {}
 
   void before(const Core& core, const Instr& instr) override {
-    CoreState& state = state_of(core);
+    RaceCheckState& state = state_of(core);
     const OpRow& row = row_of(instr.op);
     if (row.family == Family::Control && !is_scalar_access(instr.op)) return synchronise(state, instr, row);
     if (instr.pipe >= Pipe::ALL) return;
@@ -104,7 +104,7 @@ class RaceCheck final : public CoreDetector<CoreState> {
 
   void block_end(const Core& core) override {
     // What the core has touched no longer matters; its findings do.
-    CoreState* state = find_state(core);
+    RaceCheckState* state = find_state(core);
     if (state == nullptr) return;
     for (IntervalMap<History>& space : state->spaces) space.clear();
   }
@@ -118,13 +118,13 @@ class RaceCheck final : public CoreDetector<CoreState> {
   }
 
   /// With unit flags Mmad and Fixpipe wait for each other, block by block of L0C; here core by core.
-  static void follow_unit_flag(CoreState& state, const Instr& instr) {
+  static void follow_unit_flag(RaceCheckState& state, const Instr& instr) {
     if (unit_flag_of(instr) != 0) join(state.clock(instr.pipe), state.unit_flags[instr.pipe == Pipe::M ? 1 : 0]);
   }
 
   /// An instruction joins its queue: the scalar pipe has waited for all that its clock has seen, accesses of its own
   /// excepted, and issues only then.
-  static void start(CoreState& state, Pipe pipe) {
+  static void start(RaceCheckState& state, Pipe pipe) {
     Clock& clock = state.clock(pipe);
     if (pipe != Pipe::S) {
       const Clock& scalar = state.clock(Pipe::S);
@@ -136,7 +136,7 @@ class RaceCheck final : public CoreDetector<CoreState> {
     ++clock[index_of(pipe)];
   }
 
-  static void synchronise(CoreState& state, const Instr& instr, const OpRow& row) {
+  static void synchronise(RaceCheckState& state, const Instr& instr, const OpRow& row) {
     const bool is_flag = instr.op == Op::SetFlag || instr.op == Op::WaitFlag;
     if (is_flag) {
       if (instr.pipe >= Pipe::ALL || instr.peer_pipe >= Pipe::ALL || instr.event_id >= kEventCount) return;
@@ -162,7 +162,7 @@ class RaceCheck final : public CoreDetector<CoreState> {
   /// Flags between cores come back to the core itself: a group's flag is set by this core too, and AIC and AIV answer
   /// each other. What the core did before its own signal is then done. Any answer is taken for one to every signal
   /// before.
-  static void follow_cores(CoreState& state, const Instr& instr) {
+  static void follow_cores(RaceCheckState& state, const Instr& instr) {
     if (instr.pipe >= Pipe::ALL || instr.event_id >= kCrossCoreFlags) return;
     if (instr.op == Op::CrossCoreSetFlag) {
       start(state, instr.pipe);
@@ -174,7 +174,7 @@ class RaceCheck final : public CoreDetector<CoreState> {
     state.receive(instr.pipe, state.told_group[instr.event_id]);
   }
 
-  void touch(const Core& core, CoreState& state, const Instr& instr, Space space, uint64_t begin, uint64_t bytes,
+  void touch(const Core& core, RaceCheckState& state, const Instr& instr, Space space, uint64_t begin, uint64_t bytes,
              bool is_write) {
     const uint32_t pipe = index_of(instr.pipe);
     const Access access = {state.clocks[pipe][pipe], core.issued, site_of(instr)};
@@ -201,7 +201,7 @@ class RaceCheck final : public CoreDetector<CoreState> {
     });
   }
 
-  void compare(const Core& core, CoreState& state, const Instr& instr, const char* id, const Access& earlier,
+  void compare(const Core& core, RaceCheckState& state, const Instr& instr, const char* id, const Access& earlier,
                Space space, uint64_t first, uint64_t last) {
     const Pipe pipe = earlier.site.pipe;
     if (earlier.time == 0) return;
@@ -230,7 +230,7 @@ class RaceCheck final : public CoreDetector<CoreState> {
   /// Instructions of one pipe start in order, and one may start before the last has written its results. The compiler
   /// puts the barriers of V where it synchronises; those of copies it does not, and they are noted here.
   /// Source: Ascend C API, PipeBarrier
-  bool races_in_pipe(const Core& core, CoreState& state, const Instr& instr, const char* id, const Access& earlier,
+  bool races_in_pipe(const Core& core, RaceCheckState& state, const Instr& instr, const char* id, const Access& earlier,
                      Space space, uint64_t first, uint64_t last) {
     const Pipe pipe = instr.pipe;
     if (state.finished[index_of(pipe)] >= earlier.time || std::string_view(id) == "RACE-WAR") return false;
@@ -246,7 +246,7 @@ class RaceCheck final : public CoreDetector<CoreState> {
   static constexpr const char* kNoteScalar = "NOTE-SCALAR-SYNC";
   static constexpr const char* kNoteCopies = "NOTE-COPY-ORDER";
 
-  static void report(const Core& core, CoreState& state, const Instr& instr, const char* id, const Access& access,
+  static void report(const Core& core, RaceCheckState& state, const Instr& instr, const char* id, const Access& access,
                      Space space, uint64_t first, uint64_t last, const char* note = nullptr) {
     bool is_new = false;
     const AccessSite site = site_of(instr);

@@ -22,7 +22,7 @@ struct Loss {
   bool is_lost = false;
 };
 
-struct CoreState : CoreFindings {
+struct ScratchCheckState : CoreFindings {
   using CoreFindings::CoreFindings;
 
   IntervalMap<Loss> written;  // what the kernel has written of the scratch
@@ -35,12 +35,12 @@ bool uses_scratch(const Core& core, const Instr& instr) {
   return instr.op == Op::Brcb && !core.chip->traits().sorts_pairs;
 }
 
-class ScratchCheck final : public CoreDetector<CoreState> {
+class ScratchCheck final : public CoreDetector<ScratchCheckState> {
  public:
   using CoreDetector::CoreDetector;
 
   void before(const Core& core, const Instr& instr) override {
-    CoreState& state = state_of(core);
+    ScratchCheckState& state = state_of(core);
     const uint64_t limit = core.space_bytes[static_cast<size_t>(Space::UB)];
     if (limit < kScratchBytes) return;
     const uint64_t first = limit - kScratchBytes;
@@ -76,12 +76,12 @@ class ScratchCheck final : public CoreDetector<CoreState> {
   }
 
   void block_end(const Core& core) override {
-    if (CoreState* state = find_state(core)) state->written.clear();
+    if (ScratchCheckState* state = find_state(core)) state->written.clear();
   }
 
  private:
-  static void report(const Core& core, CoreState& state, const Instr& instr, const AccessSite& user, uint64_t first,
-                     uint64_t last) {
+  static void report(const Core& core, ScratchCheckState& state, const Instr& instr, const AccessSite& user,
+                     uint64_t first, uint64_t last) {
     bool is_new = false;
     Finding& finding = state.findings.at("MEM-SCRATCH", core, site_of(instr), user, is_new);
     if (!is_new) return;

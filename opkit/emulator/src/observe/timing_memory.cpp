@@ -11,7 +11,7 @@ constexpr double kSliceCycles = 64;
 constexpr uint64_t kWindowSlices = 1 << 14;
 constexpr uint32_t kLineShift = 7;
 constexpr uint32_t kPageShift = 12;
-constexpr uint64_t kLineBytes = 1ull << kLineShift;
+static_assert(kL2LineBytes == 1u << kLineShift);
 constexpr uint32_t kLinesPerPage = 1u << (kPageShift - kLineShift);
 
 uint32_t line_bits(uint32_t first, uint32_t last) {
@@ -80,7 +80,7 @@ size_t FairShare::end_next() {
   return ended.second;
 }
 
-L2Contents::L2Contents(uint64_t capacity_bytes) : capacity_lines_(capacity_bytes / kLineBytes) {}
+L2Contents::L2Contents(uint64_t capacity_bytes) : capacity_lines_(capacity_bytes / kL2LineBytes) {}
 
 void L2Contents::touch(uint64_t address, uint64_t bytes, Access access, BurstTraffic& traffic) {
   if (bytes == 0) return;
@@ -112,14 +112,14 @@ void L2Contents::touch_page(uint64_t page_number, uint32_t lines, Access access,
   const bool stays_outside = access == Access::ReadPast || access == Access::WritePast;
   const uint32_t kept = stays_outside ? lines & page.present : lines;
   if (access == Access::Write || access == Access::WritePast) {
-    traffic.write_hit_bytes += line_count(lines & page.present) * kLineBytes;
-    if (stays_outside) traffic.hbm_write_bytes += line_count(missing) * kLineBytes;
+    traffic.write_hit_bytes += line_count(lines & page.present) * kL2LineBytes;
+    if (stays_outside) traffic.hbm_write_bytes += line_count(missing) * kL2LineBytes;
     if (kept != 0 && page.written == 0) written_.push_back(page_number);
     page.written |= kept;
   } else {
-    traffic.hit_bytes += line_count(lines & page.present) * kLineBytes;
-    traffic.hbm_read_bytes += line_count(missing) * kLineBytes;
-    traffic.lost_bytes += line_count(missing & page.left) * kLineBytes;
+    traffic.hit_bytes += line_count(lines & page.present) * kL2LineBytes;
+    traffic.hbm_read_bytes += line_count(missing) * kL2LineBytes;
+    traffic.lost_bytes += line_count(missing & page.left) * kL2LineBytes;
     if (kept != 0 && page.present == 0) clean_.push_back(page_number);
   }
   if (stays_outside) return;
@@ -136,7 +136,7 @@ void L2Contents::make_room(BurstTraffic& traffic) {
     Page& page = page_of(queue.front());
     queue.pop_front();
     if (!is_written && page.written != 0) continue;
-    traffic.hbm_write_bytes += line_count(page.written) * kLineBytes;
+    traffic.hbm_write_bytes += line_count(page.written) * kL2LineBytes;
     used_lines_ -= line_count(page.present);
     page = {0, 0, page.left | page.present};
   }
