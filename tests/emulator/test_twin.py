@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from opkit.cli.app import run_guarded
 from opkit.cli.cc import command
+from opkit.cli.console import run_guarded
 
 SOURCES = Path(__file__).parent / "twin"
 
