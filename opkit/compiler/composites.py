@@ -55,11 +55,14 @@ _ERF = (
 )
 _ERF_END = 3.93
 _NORMAL_TAIL = (
-    *(-0.6931444406509399, -0.7979734539985657, -0.3178339898586273, -0.037330564111471176),
-    *(0.005850302986800671, -0.00062959996284917, 4.02409968955908e-05, -1.1203079566257657e-06),
+    *(-0.6931471824645996, -0.7978845238685608, -0.3183109760284424, -0.03632936254143715),
+    *(0.004764253739267588, 6.716325879096985e-05, -0.0002450888277962804, 7.690677011851221e-05),
+    *(-1.458706447010627e-05, 1.8657742657524068e-06, -1.5791547980370524e-07),
+    *(8.016593611159806e-09, -1.8500381782082798e-10),
 )
-"""The logarithm of a standard normal distribution's tail beyond a size: the tail is off by 3e-6 of
-itself where it is no less than 1e-8, and smaller than that behind."""
+"""The logarithm of a standard normal distribution's tail beyond a size: the tail is off by
+1e-7 of itself below 1, where float32 has rounded the exponent by 2e-6 where it is no less than
+1e-8, and smaller than that behind."""
 _NORMAL_TAIL_END = 20.0
 """Where that logarithm is below any of float32, and no infinity yet."""
 _SIN = (
@@ -102,7 +105,8 @@ def _clip(x: Value, low: float, high: float) -> Value:
 
 
 def _tanh(x: Value) -> Value:
-    return _fraction(_clip(x, -_TANH_END, _TANH_END), _TANH)
+    # Not beyond 1 by what a quotient rounds: 1 - tanh**2 would be below 0.
+    return _clip(_fraction(_clip(x, -_TANH_END, _TANH_END), _TANH), -1.0, 1.0)
 
 
 def _erf(x: Value) -> Value:
@@ -142,7 +146,9 @@ def _gelu_gradient(g: Value, x: Value, _: Value, approximate: str) -> Sequence[V
         twice = x * (square * (scale * 0.044715) + scale)
         share, rest = twice.apply("sigmoid"), (-twice).apply("sigmoid")
         slope = x * (square * (scale * 3 * 0.044715) + scale)
-        return (g * (share + share * rest * slope),)
+        # Far out the slope overflows, of a share that is 0.
+        bend = x.apply("abs").apply("less", 20.0).apply("where", share * rest * slope, 0.0)
+        return (g * (share + bend),)
     return (g * (x.apply("ndtr") + x * _normal_density(x)),)
 
 

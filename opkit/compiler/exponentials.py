@@ -84,13 +84,15 @@ def _tanh_softplus(x: Value) -> Value:
 
 def _mish(x: Value) -> Value:
     top, bottom = _mish_parts(x)
-    return x * top / bottom
+    return x * (top / bottom)
 
 
 def _tanh_softplus_slope(x: Value) -> Value:
     e = x.apply("minimum", _ONE_IS_REACHED).apply("exp")
     bottom = e * (e + 2.0) + 2.0
-    return e * (e + 1.0) * 4.0 / (bottom * bottom)
+    slope = e * (e + 1.0) * 4.0 / (bottom * bottom)
+    # Not the little that is left at 20: times a large x it would count.
+    return x.apply("greater", _ONE_IS_REACHED).apply("where", 0.0, slope)
 
 
 def _tanhshrink(x: Value) -> Value:

@@ -2,8 +2,12 @@
 #include "vector_program.h"
 
 #include "kernel_operator.h"
+#include "vector_math.h"
 
 using namespace AscendC;
+using opkit::kernels::Angle;
+using opkit::kernels::exact_remainder;
+using opkit::kernels::far_angles;
 using opkit::kernels::Fold;
 using opkit::kernels::Instruction;
 using opkit::kernels::Kind;
@@ -11,6 +15,7 @@ using opkit::kernels::kMaxOperands;
 using opkit::kernels::kOuter;
 using opkit::kernels::ListEntry;
 using opkit::kernels::Operand;
+using opkit::kernels::power;
 using opkit::kernels::Step;
 using opkit::kernels::VectorProgram;
 
@@ -382,6 +387,16 @@ class Runner {
     Div(to, ones, a, count);
   }
 
+  __aicore__ inline opkit::kernels::Tile tile(uint32_t count) {
+    opkit::kernels::Tile made;
+    for (uint32_t i = 0; i < 4; ++i) made.spare[i] = spare_.Get<float>()[i * p_.tile];
+    for (uint32_t i = 0; i < 2; ++i) made.spare[4 + i] = stage_.Get<float>()[i * p_.tile];
+    made.work = work_.Get<float>();
+    made.bits = mask_.Get<uint8_t>();
+    made.count = count;
+    return made;
+  }
+
   /// a and b are 0 or 1 here: the host sees to it.
   __aicore__ inline void run_steps(uint32_t begin, uint32_t end) {
     const uint32_t count = lanes();
@@ -441,24 +456,36 @@ class Runner {
         case Step::Ceil: Ceil(to, a, spare, count); break;
         case Step::Trunc: Trunc(to, a, spare, count); break;
         case Step::Round: Round(to, a, spare, count); break;
-        case Step::Sin: Sin(to, a, spare, count); break;
-        case Step::Cos: Cos(to, a, spare, count); break;
-        case Step::Tan: Tan(to, a, spare, count); break;
+        case Step::Sin:
+          Sin(to, a, spare, count);
+          far_angles(tile(count), to, a, Angle::kSine);
+          break;
+        case Step::Cos:
+          Cos(to, a, spare, count);
+          far_angles(tile(count), to, a, Angle::kCosine);
+          break;
+        case Step::Tan:
+          Tan(to, a, spare, count);
+          far_angles(tile(count), to, a, Angle::kTangent);
+          break;
+        case Step::Negative:
+          ShiftRight(to.ReinterpretCast<uint32_t>(), a.ReinterpretCast<uint32_t>(), 31u, count);
+          PipeBarrier<PIPE_V>();
+          Cast(to, to.ReinterpretCast<int32_t>(), RoundMode::CAST_RINT, count);
+          break;
+        case Step::Power: power(tile(count), to, a, b); break;
         case Step::Asin: Asin(to, a, spare, count); break;
         case Step::Acos: Acos(to, a, spare, count); break;
         case Step::Atan: Atan(to, a, spare, count); break;
-        case Step::Sinh: Sinh(to, a, spare, count); break;
         case Step::Cosh: Cosh(to, a, spare, count); break;
         case Step::Tanh: Tanh(to, a, spare, count); break;
-        case Step::Asinh: Asinh(to, a, spare, count); break;
         case Step::Acosh: Acosh(to, a, spare, count); break;
-        case Step::Atanh: Atanh(to, a, spare, count); break;
         case Step::Erf: Erf(to, a, spare, count); break;
         case Step::Erfc: Erfc(to, a, spare, count); break;
         case Step::Sigmoid: Sigmoid(to, a, spare, count); break;
         case Step::Log2: Log2(to, a, spare, count); break;
         case Step::Log10: Log10(to, a, spare, count); break;
-        case Step::Fmod: Fmod(to, a, b, spare, count); break;
+        case Step::Fmod: exact_remainder(tile(count), to, a, b); break;
         case Step::RowSum:
         case Step::RowMax:
         case Step::RowMin: reduce_rows(it.step, to, a); break;

@@ -19,8 +19,8 @@ enum class Step : uint8_t {
 };
 
 constexpr uint32_t kMaxOperands = 10;
-constexpr uint32_t kMaxSteps = 64;
-constexpr uint32_t kMaxRegisters = 24;
+constexpr uint32_t kMaxSteps = 160;
+constexpr uint32_t kMaxRegisters = 32;
 constexpr uint32_t kOuter = 5;  ///< dims around the row
 
 struct Instruction {

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 import torch
 
@@ -24,10 +28,16 @@ from opkit import emulator, kernels, log
 from opkit.errors import SetupError
 from opkit.folders import cache_folder
 
-__all__ = ["backend_library", "is_built", "kernel_library", "kernels_are_built"]
+__all__ = ["is_built", "kernel_library", "libraries"]
 
 _SOURCES = Path(__file__).parent / "csrc"
 _KERNELS = kernels.folder()
+_PACKAGE = Path(__file__).parents[1]
+_FUNCTION_SOURCES = (
+    "compiler/composites.py",
+    "compiler/exponentials.py",
+    "torch_npu/functions.py",
+)
 _UNITS = 2
 _OPTIMISE = {"vector_program.cpp": "-O2"}
 # Checked in a process of its own: a library that PyTorch does not take can end the process.
@@ -43,45 +53,95 @@ assert (x.cpu() + 1).sum().item() == 12
 
 
 def is_built() -> bool:
-    """Whether the device's library for this torch lies in the cache."""
-    return _backend_path().is_file()
-
-
-def backend_library() -> Path:
-    """Return the device's library for this torch, built where it is not there yet.
-
-    Raises:
-        SetupError: there is no compiler, or it does not compile.
-    """
-    target = _backend_path()
-    if target.is_file():
-        return target
-    with _made_once(
-        target, "building opkit's npu device for this torch (once, about half a minute)"
-    ):
-        if not target.is_file():
-            _build_backend(target)
-    return target
-
-
-def kernels_are_built() -> bool:
-    """Whether the library of the kernels lies in the cache."""
-    return _kernel_path().is_file()
+    """Whether the device's libraries for this torch lie in the cache."""
+    return _backend_path().is_file() and _kernel_path().is_file()
 
 
 def kernel_library() -> Path:
-    """Return the library of the device's kernels, built where it is not there yet.
+    """Return the library of the device's kernels, built where it is not there yet."""
+    return libraries()[1]
+
+
+def libraries() -> tuple[Path, Path]:
+    """Return the device's library for this torch, and that of its kernels.
+
+    What is not there yet is built first, all of it side by side, with a line of progress. A build
+    that was ended goes on from the objects that it left.
 
     Raises:
         SetupError: there is no compiler, or it does not compile.
     """
-    target = _kernel_path()
-    if target.is_file():
-        return target
-    with _made_once(target, "building the npu device's kernels (once)"):
-        if not target.is_file():
-            _build_kernels(target)
-    return target
+    backend, kernel = _backend_path(), _kernel_path()
+    if not is_built():
+        from opkit.toolchain import locked
+
+        folder = backend.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise SetupError(
+                f"{folder}: cannot be made: {err.strerror}",
+                help="set XDG_CACHE_HOME to a folder of yours",
+            ) from err
+        with locked(folder / "build.lock", waiting=_say_waiting):
+            parts = [make(path) for path, make in _makers() if not path.is_file()]
+            if parts:
+                _build(parts)
+    return backend, kernel
+
+
+def _say_waiting() -> None:
+    sys.stderr.write("opkit: another process compiles the npu device: waiting for it\n")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One library: its objects, each with the command that makes it, and how it is linked."""
+
+    target: Path
+    objects: Mapping[Path, Sequence[str]]
+    link: Sequence[str]
+    test: Callable[[Path], Sequence[str]] | None = None
+    """The command that tries it."""
+
+    @property
+    def folder(self) -> Path:
+        return self.target.with_suffix(".parts")
+
+
+def _makers() -> tuple[tuple[Path, Callable[[Path], _Part]], ...]:
+    return ((_backend_path(), _backend_part), (_kernel_path(), _kernel_part))
+
+
+def _build(parts: Sequence[_Part]) -> None:
+    """Compile what is not compiled yet, then link."""
+    begin = time.monotonic()
+    waiting = [
+        (command, f"{path.stem} does not compile")
+        for part in parts
+        for path, command in part.objects.items()
+        if not path.is_file()
+    ]
+    total = sum(len(part.objects) for part in parts)
+    what = f"compiling the npu device for torch {torch.__version__}, once"
+    sys.stderr.write(f"opkit: {what}: {len(waiting)} of {total} files to do ...")
+    sys.stderr.flush()
+    log.info("TORCH", what, folder=str(parts[0].folder.parent))
+    try:
+        _run_together(waiting)
+        for part in parts:
+            made = part.folder / "library.so"
+            _run_together([([*part.link, "-o", str(made)], "the library cannot be linked")])
+            if part.test is not None:
+                failed = "the npu device was built, and PyTorch does not take it"
+                environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+                _run_together([(part.test(made), failed)], environment)
+            made.replace(part.target)
+            shutil.rmtree(part.folder, ignore_errors=True)
+    except BaseException:
+        sys.stderr.write(" failed\n")
+        raise
+    sys.stderr.write(f" done in {time.monotonic() - begin:.0f} s\n")
 
 
 def _kernel_path() -> Path:
@@ -96,7 +156,9 @@ def _cache() -> Path:
 def _backend_path() -> Path:
     parts = [torch.__version__, sys.implementation.cache_tag or "", str(emulator.library_path())]
     parts += _contents(_SOURCES, _SOURCES.glob("*"))
-    parts += _contents(_KERNELS, _KERNELS.glob("*.h"))
+    parts += _contents(_KERNELS, [*_KERNELS.glob("*.h"), *_KERNELS.glob("*.inc")])
+    # What the device's formulas take from the compiler.
+    parts += _contents(_PACKAGE, [_PACKAGE / name for name in _FUNCTION_SOURCES])
     parts += _contents(emulator.include_dir(), (emulator.include_dir() / "opkit").glob("*.h"))
     return _cache() / f"device-{_digest(parts)}.so"
 
@@ -126,77 +188,37 @@ def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
-def _made_once(target: Path, what: str) -> _Announced:
-    return _Announced(target, what)
+def _backend_part(target: Path) -> _Part:
+    from opkit.torch_npu.functions import functions_text
 
-
-class _Announced:
-    """A lock on one file of the cache, and a line of progress for whoever makes it."""
-
-    def __init__(self, target: Path, what: str) -> None:
-        self._target = target
-        self._what = what
-
-    def __enter__(self) -> None:
-        try:
-            self._target.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as err:
-            raise SetupError(
-                f"{self._target.parent}: cannot be made: {err.strerror}",
-                help="set XDG_CACHE_HOME to a folder of yours",
-            ) from err
-        from opkit.toolchain import locked
-
-        sys.stderr.write(f"opkit: {self._what}\n")
-        log.info("TORCH", self._what, file=str(self._target))
-        self._lock = locked(self._target.with_suffix(".lock"), waiting=lambda: None)
-        self._lock.__enter__()
-
-    def __exit__(self, *details: object) -> None:
-        self._lock.__exit__(None, None, None)
-
-
-def _scratch(target: Path) -> tempfile.TemporaryDirectory[str]:
-    """Return a folder beside a library to make it in, and drop those of builds that were killed.
-
-    Whoever calls holds the library's lock: no other build of it is under way.
-    """
-    for left in target.parent.glob(f"{target.stem}-*"):
-        shutil.rmtree(left, ignore_errors=True)
-    return tempfile.TemporaryDirectory(prefix=f"{target.stem}-", dir=target.parent)
-
-
-def _build_backend(target: Path) -> None:
     root = Path(torch.__file__).parent
     # Without this definition some headers of ATen bring the declarations of all its operators.
     flags = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-w", "-DAT_PER_OPERATOR_HEADERS"]
     flags += [f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
     flags += ["-isystem", str(root / "include"), "-I", str(emulator.include_dir())]
-    flags += ["-I", str(_KERNELS)]
+    folder = target.with_suffix(".parts")
+    flags += ["-I", str(_KERNELS), "-I", str(folder)]
     library = emulator.library_path()
     link = [f"-L{root / 'lib'}", f"-Wl,-rpath,{root / 'lib'}", "-ltorch_cpu", "-lc10"]
     link += [str(library), f"-Wl,-rpath,{library.parent}"]
-    with _scratch(target) as scratch:
-        made = _compile(_units(_SOURCES), flags, link, Path(scratch))
-        test = [sys.executable, "-c", _SMOKE_TEST, str(library), str(made)]
-        environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-        failed = "the npu device was built, and PyTorch does not take it"
-        _run_together([(test, failed)], environment)
-        made.replace(target)
+    folder.mkdir(exist_ok=True)
+    (folder / "functions.inc").write_text(functions_text(), encoding="utf-8")
+
+    def test(made: Path) -> Sequence[str]:
+        return [sys.executable, "-c", _SMOKE_TEST, str(library), str(made)]
+
+    return _part(target, _units(_SOURCES), flags, link, test)
 
 
-def _build_kernels(target: Path) -> None:
+def _kernel_part(target: Path) -> _Part:
     from opkit.toolchain import Toolkit
 
     toolkit = Toolkit.installed()
     flags = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w", "-D__NPU_ARCH__=2201"]
     flags += ["-D__CCE_AICORE__=220", "-ffp-contract=off", "-isystem", str(toolkit.include_dir)]
     link = [str(toolkit.library), f"-Wl,-rpath,{Path(str(toolkit.library)).parent}"]
-    with _scratch(target) as scratch:
-        made = _compile(
-            [[path] for path in sorted(_KERNELS.glob("*.cpp"))], flags, link, Path(scratch)
-        )
-        made.replace(target)
+    target.with_suffix(".parts").mkdir(exist_ok=True)
+    return _part(target, [[path] for path in sorted(_KERNELS.glob("*.cpp"))], flags, link)
 
 
 def _units(folder: Path) -> list[list[Path]]:
@@ -215,50 +237,53 @@ def _units(folder: Path) -> list[list[Path]]:
     return [sorted(unit) for unit in units if unit]
 
 
-def _compile(
-    units: Sequence[Sequence[Path]], flags: Sequence[str], link: Sequence[str], scratch: Path
-) -> Path:
-    """Compile units of sources side by side and return the library that they make."""
+def _part(
+    target: Path,
+    units: Sequence[Sequence[Path]],
+    flags: Sequence[str],
+    link: Sequence[str],
+    test: Callable[[Path], Sequence[str]] | None = None,
+) -> _Part:
     from opkit.toolchain import find_compiler
 
     argv = find_compiler().argv
     launcher = [found] if (found := shutil.which("ccache")) and "ccache" not in argv[0] else []
-
-    objects, waiting = [], []
+    folder = target.with_suffix(".parts")
+    objects = {}
     for *before, source in units:
-        objects.append(scratch / f"{source.stem}.o")
+        made = folder / f"{source.stem}.o"
         optimise = _OPTIMISE.get(source.name, "-O1")
         included = [word for path in before for word in ("-include", str(path))]
         command = [*launcher, *argv, optimise, *flags, *included, "-c", str(source)]
-        names = ", ".join(path.name for path in (*before, source))
-        waiting.append(([*command, "-o", str(objects[-1])], f"{names} does not compile"))
-    # Not by a pool of threads: none starts any more in a program that ends meanwhile.
-    width = min(4, os.cpu_count() or 1)
-    for first in range(0, len(waiting), width):
-        _run_together(waiting[first : first + width])
-    library = scratch / "library.so"
-    command = [*argv, "-shared", "-s", "-o", str(library), *map(str, objects), *link]
-    _run_together([(command, "the library cannot be linked")])
-    return library
+        # The object has its name when it is whole: whoever ends the build leaves no half of one.
+        objects[made] = ["/bin/sh", "-c", '"$@" -o "$0.$$" && mv "$0.$$" "$0"', str(made), *command]
+    return _Part(target, objects, [*argv, "-shared", "-s", *map(str, objects), *link], test)
 
 
 def _run_together(
     commands: Sequence[tuple[Sequence[str], str]], environment: dict[str, str] | None = None
 ) -> None:
     """Run commands side by side, each with what is said where it fails."""
+    left = list(commands)
+    running: dict[int, tuple[subprocess.Popen[bytes], IO[str], str]] = {}
+    said: IO[str]
     with ExitStack() as stack:
-        running = []
-        for command, failed in commands:
-            said = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
-            process = subprocess.Popen(
-                command, stdout=subprocess.DEVNULL, stderr=said, env=environment
-            )
-            stack.callback(process.kill)
-            running.append((process, said, failed))
-        for process, said, failed in running:
-            if process.wait() != 0:
-                said.seek(0)
-                raise SetupError(
-                    f"{failed}:\n{said.read().strip()[-4000:]}",
-                    help='"opkit doctor" tells what this machine lacks',
+        while left or running:
+            while left and len(running) < (os.cpu_count() or 1):
+                command, failed = left.pop(0)
+                said = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
+                process = subprocess.Popen(
+                    command, stdout=subprocess.DEVNULL, stderr=said, env=environment
                 )
+                stack.callback(process.kill)
+                handle = os.pidfd_open(process.pid)
+                stack.callback(os.close, handle)
+                running[handle] = process, said, failed
+            for handle in select.select(list(running), [], [])[0]:
+                process, said, failed = running.pop(handle)
+                if process.wait() != 0:
+                    said.seek(0)
+                    raise SetupError(
+                        f"{failed}:\n{said.read().strip()[-4000:]}",
+                        help='"opkit doctor" tells what this machine lacks',
+                    )

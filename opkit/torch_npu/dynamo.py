@@ -5,8 +5,9 @@ Importing it for that would double the time of `import torch`.
 
 from __future__ import annotations
 
+import collections
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
@@ -18,6 +19,7 @@ from opkit.torch_npu.native import device_count, load
 __all__ = ["register_interface"]
 
 _MODULE = "torch._dynamo.device_interface"
+_STREAMS = "torch._dynamo.variables.streams"
 
 
 def register_interface() -> None:
@@ -25,20 +27,25 @@ def register_interface() -> None:
 
     Source: torch._dynamo.device_interface.register_interface_for_device.
     """
-    imported = sys.modules.get(_MODULE)
-    if imported is not None:
-        _register(imported)
-    else:
-        sys.meta_path.insert(0, _Watcher())
+    for name, tell in ((_MODULE, _register), (_STREAMS, _leave_device_alone)):
+        imported = sys.modules.get(name)
+        if imported is not None:
+            tell(imported)
+        else:
+            sys.meta_path.insert(0, _Watcher(name, tell))
 
 
 class _Watcher:
     """Finds no module, and lets one of them be followed by what is to be told to it."""
 
+    def __init__(self, module: str, tell: Callable[[Any], None]) -> None:
+        self._module = module
+        self._tell = tell
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != _MODULE:
+        if name != self._module:
             return None
         sys.meta_path.remove(self)
         spec = find_spec(name)
@@ -48,10 +55,28 @@ class _Watcher:
 
         def run_and_register(module: ModuleType) -> None:
             run(module)
-            _register(module)
+            self._tell(module)
 
         spec.loader.exec_module = run_and_register  # type: ignore[method-assign]
         return spec
+
+
+def _leave_device_alone(streams: Any) -> None:
+    """Have a graph be traced without the device's current stream while the device is not loaded.
+
+    The tracer asks every accelerator for it, and asking would load, and first build, the device for
+    graphs that are the CPU's alone. Source: torch._dynamo.variables.streams.SymbolicStreamState.
+    """
+    state = streams.SymbolicStreamState
+    begin = state.__init__
+
+    def begin_without(self: Any) -> None:
+        if npu.is_initialized():
+            begin(self)
+        else:
+            self.cur_stream_stack = collections.deque()
+
+    state.__init__ = begin_without
 
 
 def _register(interfaces: Any) -> None:

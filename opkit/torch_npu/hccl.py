@@ -31,9 +31,6 @@ _COLLECTIVES = (
     "scatter",
     "alltoall",
     "alltoall_base",
-    "send",
-    "recv",
-    "recv_anysource",
     # What newer releases of PyTorch call those that take one tensor for all ranks.
     "all_gather_single",
     "all_gather_single_coalesced",
@@ -108,6 +105,44 @@ def _group_class() -> Any:
 
         def getBackendName(self) -> str:
             return "hccl"
+
+    class Transfer(distributed.Work):
+        """A send or receive under way: it goes from or to where the tensor lies."""
+
+        def __init__(self, work: Any, tensors: Any) -> None:
+            super().__init__()
+            self._work = work
+            self._tensors = tensors
+
+        def wait(self, *timeout: Any) -> bool:
+            return bool(self._work.wait(*timeout))
+
+        def is_completed(self) -> bool:
+            return bool(self._work.is_completed())
+
+        def is_success(self) -> bool:
+            return bool(self._work.is_success())
+
+        def exception(self) -> Any:
+            return self._work.exception()
+
+        def source_rank(self) -> int:
+            return int(self._work._source_rank())
+
+        _source_rank = source_rank
+
+        def result(self) -> Any:
+            return self._tensors
+
+    def transfer(name: str) -> Any:
+        def call(self: Any, tensors: Any, *arguments: Any, **named: Any) -> Any:
+            work = getattr(self._gloo, name)(_seen_by_the_host(tensors), *arguments, **named)
+            return Transfer(work, tensors)
+
+        return call
+
+    for name in ("send", "recv", "recv_anysource"):
+        setattr(HcclGroup, name, transfer(name))
 
     def collective(name: str) -> Any:
         def call(self: Any, *arguments: Any, **named: Any) -> Any:

@@ -10,10 +10,10 @@ import threading
 
 from opkit import log
 from opkit.errors import UsageError
-from opkit.torch_npu.build import backend_library, is_built, kernel_library
+from opkit.torch_npu.build import is_built, libraries
 from opkit.torch_npu.faults import keep_faults, wants_faults_kept
 from opkit.torch_npu.first_use import restore
-from opkit.torch_npu.profiler_variables import start_from_environment, wants_profile
+from opkit.torch_npu.profiler_variables import start_from_environment
 from opkit.torch_npu.synchronised_batch_norm import register_steps
 
 __all__ = ["device_count", "is_built", "library", "load"]
@@ -60,7 +60,8 @@ def _load() -> ctypes.CDLL:
     if mode not in _MODES:
         raise UsageError(f"OPKIT_FALLBACK is {mode!r}, expected one of {', '.join(_MODES)}")
     load_emulator()
-    found = ctypes.CDLL(str(backend_library()))
+    backend, kernels = libraries()
+    found = ctypes.CDLL(str(backend))
     for name in (
         "opkit_npu_start",
         "opkit_npu_counts",
@@ -79,7 +80,9 @@ def _load() -> ctypes.CDLL:
     if error is not None:
         raise UsageError(error.decode())
     found.opkit_npu_fallback_mode(_MODES[mode])
-    _build_kernels_aside(found)
+    error = found.opkit_npu_kernels(str(kernels).encode())
+    if error is not None:
+        raise UsageError(error.decode())
     _tell(found.opkit_npu_chip().decode())
     # Released here, the interpreter's lock is free for the threads that are waited for.
     atexit.register(found.opkit_npu_settle)
@@ -101,26 +104,3 @@ def _tell(chip: str) -> None:
 
     _emulator.show_process(chip, device_count())
     log.info("TORCH", "the device npu is loaded", chip=chip, devices=device_count())
-
-
-def _build_kernels_aside(found: ctypes.CDLL) -> None:
-    """Hand the kernels over as soon as they are there; until then the CPU serves every operator."""
-    from opkit.torch_npu.build import kernels_are_built
-
-    # A program whose times are wanted would have none while the CPU serves it.
-    if kernels_are_built() or _is_timed():
-        _take_kernels(found)
-        return
-    threading.Thread(target=_take_kernels, args=(found,), name="opkit-npu-kernels").start()
-
-
-def _is_timed() -> bool:
-    from opkit.runtime import configuration
-
-    return wants_profile() or configuration().profile
-
-
-def _take_kernels(found: ctypes.CDLL) -> None:
-    error = found.opkit_npu_kernels(str(kernel_library()).encode())
-    if error is not None:
-        raise UsageError(error.decode())

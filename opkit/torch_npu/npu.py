@@ -120,6 +120,13 @@ def is_initialized() -> bool:
     return native._loaded is not None
 
 
+def __getattr__(name: str) -> Any:
+    # As torch.cuda's: torch.utils.checkpoint keeps the state of random numbers where it is true.
+    if name == "_initialized":
+        return is_initialized()
+    raise AttributeError(f"module 'torch.npu' has no attribute '{name}'")
+
+
 def is_available() -> bool:
     """Whether there is a device."""
     return device_count() > 0

@@ -10,13 +10,13 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["start_from_environment", "wants_profile"]
+__all__ = ["start_from_environment"]
 
 ENABLE = "ASCEND_PROFILER_ENABLE"
 OUTPUT = "ASCEND_PROFILER_OUTPUT_PATH"
 
 
-def wants_profile() -> bool:
+def _wants_profile() -> bool:
     """Whether the environment asks for a profile of this process."""
     return os.environ.get(ENABLE, "0") == "1"
 
@@ -26,7 +26,7 @@ def start_from_environment() -> None:
 
     Under `opkit profile`, which times the launches itself, nothing happens.
     """
-    if not wants_profile():
+    if not _wants_profile():
         return
     from opkit import runtime
     from opkit.profiling import Profile

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
 import torch
 from torch.utils import backend_registration
@@ -18,6 +19,24 @@ from opkit.torch_npu.processes import refuse_other_processes
 __all__ = ["register"]
 
 
+_RANDOM: tuple[str, ...] = (
+    "get_rng_state",
+    "get_rng_state_all",
+    "set_rng_state",
+    "set_rng_state_all",
+)
+_RANDOM += ("manual_seed", "manual_seed_all", "seed", "seed_all", "initial_seed")
+
+
+def _random_module() -> ModuleType:
+    """Return `torch.npu.random`, where libraries look for what keeps random numbers."""
+    made = ModuleType("torch.npu.random", "Random numbers of the device; `torch.npu` has them too.")
+    for name in _RANDOM:
+        setattr(made, name, getattr(npu, name))
+    npu.random = made
+    return made
+
+
 def register() -> None:
     """Name PyTorch's private device `npu`.
 
@@ -26,6 +45,7 @@ def register() -> None:
     backend_registration.rename_privateuse1_backend("npu")
     torch._register_device_module("npu", npu)  # type: ignore[no-untyped-call]
     sys.modules["torch.npu.amp"] = amp
+    sys.modules["torch.npu.random"] = _random_module()
     backend_registration.generate_methods_for_privateuse1_backend(
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )

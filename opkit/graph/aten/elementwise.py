@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opkit.compiler import Value
-from opkit.graph.aten.call import Call, Operand
+from opkit.compiler import OPERATORS, Value
+from opkit.graph.aten.call import Call, Operand, Refused
 
 __all__ = ["ROWS"]
 
@@ -75,8 +75,21 @@ def _divide(c: Call, a: Operand, b: Operand, rounding_mode: str | None = None) -
     if "float" not in c.dtype:
         whole = a if rounding_mode == "floor" else c.apply("sub", a, c.apply("fmod", a, b))
         return c.apply("floor_divide", whole, b)
-    quotient = c.apply("div", a, b)
-    return quotient.apply({"floor": "floor", "trunc": "trunc"}[rounding_mode])
+    if rounding_mode == "floor":
+        raise Refused(_INEXACT)
+    return c.apply("div", a, b).apply("trunc")
+
+
+_INEXACT = "compiled kernels divide without the remainder's last bits, the device's own with them"
+
+
+def _remainder(name: str) -> Row:
+    def row(c: Call, a: Operand, b: Operand) -> Value:
+        if "float" in c.dtype:
+            raise Refused(_INEXACT)
+        return c.apply(name, c.typed(a), c.typed(b))
+
+    return row
 
 
 def _power(c: Call, a: Operand, b: Operand) -> Value:
@@ -94,7 +107,19 @@ def _power(c: Call, a: Operand, b: Operand) -> Value:
         }
         if b in known:
             return known[b](a)
+        if 0 < b <= _LARGEST_POWER and b * 2 == int(b * 2):
+            return c.apply("pow", a, c.typed(b))
+    if "float" in c.dtype:
+        raise Refused("exp(y * log(x)) loses digits of powers; the device's own kernel does not")
     return c.apply("pow", a, c.typed(b))
+
+
+def _exp2(c: Call, x: Value) -> Value:
+    return _power(c, 2.0, x)
+
+
+_LARGEST_POWER = 8
+"""Up to which powers are products, of an error below 4 units in the last place."""
 
 
 def _where(c: Call, condition: Value, a: Operand, b: Operand) -> Value:
@@ -115,6 +140,30 @@ def _clamp(c: Call, x: Value, low: Operand | None = None, high: Operand | None =
 
 def _gelu(c: Call, x: Value, approximate: str = "none") -> Value:
     return x.apply("gelu", approximate=approximate)
+
+
+def _gelu_backward(c: Call, grad: Value, x: Value, approximate: str = "none") -> Value:
+    return _slope("gelu", x, approximate=approximate) * grad
+
+
+def _mish_backward(c: Call, grad: Value, x: Value) -> Value:
+    share = x.apply("tanh_softplus")
+    return grad * (share + x * _slope("tanh_softplus", x))
+
+
+def _slope(name: str, x: Value, **settings: object) -> Value:
+    """Return the derivative of an operator of the compiler."""
+    gradient = OPERATORS[name].gradient
+    assert gradient is not None
+    (slope,) = gradient(x.builder.constant(1.0, x.dtype), x, x.apply(name, **settings), **settings)
+    assert slope is not None
+    return slope
+
+
+def _sign(c: Call, x: Value) -> Value:
+    sign = x.apply("sign")
+    # As PyTorch's, and not as NumPy's: what is no number has none.
+    return x.apply("equal", x).apply("where", sign, 0.0) if "float" in x.dtype else sign
 
 
 def _elu(
@@ -166,15 +215,15 @@ def _addcdiv(c: Call, x: Value, a: Value, b: Value, value: float = 1) -> Value:
 _ONE = {
     **{name: name for name in ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "reciprocal")},
     **{name: name for name in ("sigmoid", "tanh", "erf", "erfc", "sin", "cos", "tan", "atan")},
-    **{name: name for name in ("floor", "ceil", "round", "trunc", "relu", "silu", "sign")},
-    **{name: name for name in ("log1p", "expm1", "log2", "log10", "exp2", "hardswish")},
-    **{name: name for name in ("hardsigmoid", "mish", "square", "bitwise_not", "sgn")},
+    **{name: name for name in ("floor", "ceil", "round", "trunc", "relu", "silu")},
+    **{name: name for name in ("log1p", "expm1", "log2", "log10", "hardswish")},
+    **{name: name for name in ("hardsigmoid", "mish", "square", "bitwise_not")},
 }
-_ONE["sgn"] = "sign"
 _SCALARS = ("Tensor", "Scalar")
 
 ROWS: Mapping[str, Row] = {
     **{f"aten.{aten}.default": _one(name) for aten, name in _ONE.items()},
+    "aten.exp2.default": _exp2,
     "prims.neg.default": _one("neg"),
     "prims.exp.default": _one("exp"),
     **{f"aten.add.{kind}": _scaled("add") for kind in _SCALARS},
@@ -183,8 +232,8 @@ ROWS: Mapping[str, Row] = {
     **{f"aten.mul.{kind}": _two("mul") for kind in _SCALARS},
     **{f"aten.div.{kind}": _divide for kind in (*_SCALARS, "Tensor_mode", "Scalar_mode")},
     **{f"aten.pow.{kind}": _power for kind in ("Tensor_Scalar", "Tensor_Tensor", "Scalar")},
-    **{f"aten.fmod.{kind}": _two("fmod") for kind in _SCALARS},
-    **{f"aten.remainder.{kind}": _two("mod") for kind in _SCALARS},
+    **{f"aten.fmod.{kind}": _remainder("fmod") for kind in _SCALARS},
+    **{f"aten.remainder.{kind}": _remainder("mod") for kind in _SCALARS},
     "aten.atan2.default": _two("atan2"),
     "aten.maximum.default": _two("maximum"),
     "aten.minimum.default": _two("minimum"),
@@ -220,6 +269,10 @@ ROWS: Mapping[str, Row] = {
     "aten.hardtanh.default": _hardtanh,
     "aten.leaky_relu.default": lambda c, x, slope=0.01: x.apply("leaky_relu", slope=float(slope)),
     "aten.gelu.default": _gelu,
+    "aten.gelu_backward.default": _gelu_backward,
+    "aten.mish_backward.default": _mish_backward,
+    "aten.sign.default": _sign,
+    "aten.sgn.default": _sign,
     "aten.elu.default": _elu,
     "aten.softplus.default": _softplus,
     "aten.threshold_backward.default": _threshold,

@@ -129,7 +129,8 @@ class Elementwise {
     for (const at::Tensor& tensor : tensors) config.add_const_input(tensor);
     config.allow_cpu_scalars(true).set_check_mem_overlap(true);
     if (typing_ == Typing::masked) {
-      config.check_all_same_dtype(false);
+      config.check_all_same_dtype(false).resize_outputs(false);
+      if (!out.defined()) config.declare_static_dtype(tensors.front().scalar_type());
     } else if (typing_ == Typing::select) {
       config.check_all_same_dtype(false);
       const at::ScalarType type =
@@ -153,6 +154,7 @@ class Elementwise {
   }
 
   const char* run(c10::SmallVector<at::Tensor, 4>& tensors, at::Tensor& out, const c10::IValue* arguments) {
+    if (typing_ == Typing::masked) check_masked(tensors);
     for (at::Tensor& tensor : tensors) {
       const bool is_number = tensor.device().is_cpu() && tensor.dim() == 0 && !tensor.is_complex();
       if (!is_number && !kind_of(tensor.scalar_type())) return "the chip has no such data type";
@@ -199,7 +201,25 @@ class Elementwise {
     return reason;
   }
 
+  /// What the iterator does not know of: the mask's type, and that one number goes where the mask says.
+  static void check_masked(c10::ArrayRef<at::Tensor> tensors) {
+    TORCH_CHECK(tensors[1].scalar_type() == at::kBool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
+                tensors[1].scalar_type());
+    TORCH_CHECK(tensors.size() < 3 || tensors[2].dim() == 0,
+                "masked_fill only supports a 0-dimensional value tensor, but got tensor with ", tensors.back().dim(),
+                " dimension(s).");
+  }
+
+  /// Whether whole numbers of a type hold a number.
+  static bool holds(at::ScalarType type, double value) {
+    if (value != std::floor(value)) return false;
+    if (type == at::kBool) return true;
+    const int bits = 8 * static_cast<int>(c10::elementSize(type)) - (type == at::kByte ? 0 : 1);
+    return value < std::ldexp(1.0, bits) && value >= (type == at::kByte ? 0 : -std::ldexp(1.0, bits));
+  }
+
   static constexpr const char* kRows = "rows";
+  static constexpr const char* kNotHeld = "a number that the whole numbers do not have";
 
   const char* launch(at::TensorIterator& iter, const c10::IValue* arguments, c10::DeviceIndex device) {
     MapCall call;
@@ -211,6 +231,10 @@ class Elementwise {
                                   : typing_ == Typing::select || typing_ == Typing::to_bool ? common_type(iter)
                                                                                             : iter.common_dtype();
     bool has_float = at::isFloatingType(common);
+    // As in PyTorch, whole numbers are compared with a number that is none as floats.
+    for (const size_t position : bound_.numbers) {
+      has_float |= typing_ == Typing::to_bool && arguments[position].isDouble();
+    }
     bool is_small = true;  // whether floats hold all values
     for (int i = 0; i < iter.ninputs(); ++i) {
       const at::ScalarType type = iter.input(i).scalar_type();
@@ -268,13 +292,16 @@ class Elementwise {
       if (value.isInt()) {
         number.whole = value.toInt();
         number.real = static_cast<double>(number.whole);
+        if (typing_ == Typing::masked && !has_float && !holds(common, number.real)) return kNotHeld;
       } else if (value.isBool()) {
         number.whole = value.toBool();
         number.real = static_cast<double>(number.whole);
       } else if (value.isDouble()) {
         number.real = rounded_to(compared, value.toDouble());
-        if (call.is_whole && number.real != std::floor(number.real)) return "a fraction among whole numbers";
-        number.whole = std::isfinite(number.real) ? static_cast<int64_t>(number.real) : 0;
+        if ((call.is_whole || (typing_ == Typing::masked && !has_float)) && !holds(common, number.real)) {
+          return kNotHeld;
+        }
+        number.whole = call.is_whole ? static_cast<int64_t>(number.real) : 0;
       } else {
         return "a number that is none";
       }
@@ -356,14 +383,15 @@ void add_elementwise() {
       const FormulaRow& row = kFormulaRows[i];
       rows.push_back(std::make_shared<Elementwise>(row.op, row.text_name, row.text_value, row.formula, row.typing));
     }
-    add_native(op, "vector_program", [rows](const c10::OperatorHandle& handle, c10::Stack* stack) {
+    const auto serve = [rows](const c10::OperatorHandle& handle, c10::Stack* stack) {
       const char* reason = nullptr;
       for (const auto& row : rows) {
         reason = row->serve(handle, stack);
         if (reason == nullptr) return reason;
       }
       return reason;
-    });
+    };
+    add_native(op, "vector_program", serve);
   }
 }
 

@@ -1,4 +1,5 @@
 // Operators that pick places by tensors of numbers, or by strides that run backwards: gather, index, scatter, flip.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/WrapDimUtils.h>
 #include <c10/core/DeviceGuard.h>
@@ -48,6 +49,9 @@ const char* along_dim(const char* op, uint32_t action, const at::Tensor& table, 
 /// gather.out(self, dim, index, sparse_grad, out)
 const char* gather(const OperatorHandle&, Stack* stack) {
   const at::Tensor self = tensor_at(*stack, 5, 0), out = tensor_at(*stack, 5, 4);
+  at::assert_no_internal_overlap(out);
+  at::assert_no_overlap(out, self);
+  at::assert_no_overlap(out, tensor_at(*stack, 5, 2));
   const c10::DeviceGuard guard(out.device());
   if (out.sizes() != tensor_at(*stack, 5, 2).sizes() || out.scalar_type() != self.scalar_type()) return kLayout;
   const char* reason = along_dim("aten::gather", ElementsPlan::kGather, self, value_at(*stack, 5, 1).toInt(),

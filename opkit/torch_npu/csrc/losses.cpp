@@ -159,6 +159,9 @@ void add_loss(const char* name, const char* op, const std::string& formula, cons
         a.sizes() != b.sizes() || a.numel() == 0 || a.dim() > 6) {
       return kLayout;
     }
+    if (std::string_view(name) == "huber_loss" && value_at(*stack, arguments, 3).toDouble() <= 0) {
+      return "a delta that is not above 0";
+    }
     const c10::DeviceGuard guard(a.device());
     c10::SmallVector<std::pair<const char*, double>, 2> numbers{{"scale", 1.0}};
     if (number != nullptr) numbers.push_back({number, value_at(*stack, arguments, 3).toDouble()});

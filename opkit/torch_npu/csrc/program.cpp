@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace opkit::npu {
 namespace {
@@ -23,6 +24,18 @@ constexpr StepRow kSteps[] = {
 #define OP(name, operands, whole) {#name, operands, std::string_view(#whole) != "NONE"},
 #include "vector_ops.inc"
 #undef OP
+};
+
+/// Functions of one value that are more than a step: the compiler's rows (opkit/torch_npu/functions.py).
+struct FunctionRow {
+  std::string_view name;
+  std::string_view formula;  ///< of x
+};
+
+constexpr FunctionRow kFunctions[] = {
+#define FUNCTION(name, formula) {name, formula},
+#include "functions.inc"
+#undef FUNCTION
 };
 
 // Select by a mask takes the last 8 KiB of UB as scratch. Source: Select, constraints; docs/check.md, MEM-SCRATCH
@@ -55,6 +68,13 @@ class Compiler {
   }
 
   Program run() {
+    statements();
+    return emit();
+  }
+
+ private:
+  /// Reads the text to its end; the value of its last expression.
+  int statements() {
     int last = -1;
     for (;;) {
       skip();
@@ -66,21 +86,34 @@ class Compiler {
         ++at_;
         last = comparison();
         names_[name] = last;
-        for (size_t i = 0; i < outputs_.size(); ++i) {
+        for (size_t i = 0; i < outputs_.size() && !is_in_function_; ++i) {
           if (outputs_[i] == name) results_[i] = last;
         }
       } else {
         at_ = begin;
         last = comparison();
-        results_[0] = last;
+        if (!is_in_function_) results_[0] = last;
       }
       skip();
       if (at_ < text_.size()) expect(';');
     }
-    return emit();
+    return last;
   }
 
- private:
+  /// A function's formula in place of its call; functions call no others.
+  int inlined(std::string_view formula, int x) {
+    const std::string_view text = std::exchange(text_, formula);
+    const size_t at = std::exchange(at_, 0);
+    std::map<std::string, int> names = std::exchange(names_, {{"x", x}});
+    is_in_function_ = true;
+    const int value = statements();
+    is_in_function_ = false;
+    text_ = text;
+    at_ = at;
+    names_ = std::move(names);
+    return value;
+  }
+
   [[noreturn]] void wrong(const std::string& what) const {
     TORCH_INTERNAL_ASSERT(false, "formula \"", std::string(text_), "\" at ", at_, ": ", what);
   }
@@ -232,6 +265,9 @@ class Compiler {
     if (name == "rmin") return one(Step::RowMin);
     if (name == "max") return binary(Step::Max, Step::Maxs, arguments.at(0), arguments.at(1));
     if (name == "min") return binary(Step::Min, Step::Mins, arguments.at(0), arguments.at(1));
+    for (const FunctionRow& function : kFunctions) {
+      if (function.name == name && arguments.size() == 1) return inlined(function.formula, arguments[0]);
+    }
     for (size_t i = 0; i < std::size(kSteps); ++i) {
       std::string step = kSteps[i].name;
       std::transform(step.begin(), step.end(), step.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -333,6 +369,7 @@ class Compiler {
   std::vector<Node> nodes_;
   std::map<std::string, int> names_;
   size_t input_count_ = 0;
+  bool is_in_function_ = false;
   int fold_ = -1;
   int folded_ = -1;
 };

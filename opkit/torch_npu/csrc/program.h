@@ -1,7 +1,8 @@
 /// Formulas, such as "self * sigmoid(self)", as steps of the kernel `vector_program`.
 ///
 /// A formula is assignments `name = expression;` and a last expression, which goes to the first output. Names are
-/// inputs, numbers or outputs of the call. `rsum`, `rmax` and `rmin` go over a row and fill it. `fold(x)` stands for
+/// inputs, numbers or outputs of the call. Functions are the steps of vector_ops.inc and the compiler's rows that
+/// opkit/torch_npu/functions.py names. `rsum`, `rmax` and `rmin` go over a row and fill it. `fold(x)` stands for
 /// the value that a reduction leaves of x: what comes before is done on each tile, what comes after on the result.
 #pragma once
 

@@ -3,6 +3,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "natives.h"
 #include "special.h"
@@ -53,7 +54,19 @@ const char* dropout_backward(const OperatorHandle&, Stack* stack) {
   return reason != nullptr ? reason : give(stack, 3, out);
 }
 
-/// uniform_, normal_, exponential_ and bernoulli_: a formula over uniform numbers u and v.
+/// The last number of a type before `end`.
+double last_before(at::ScalarType type, double begin, double end) {
+  if (!(begin < end)) return end;
+  const int digits = type == at::kHalf ? 11 : type == at::kBFloat16 ? 8 : 24;
+  const int least = type == at::kHalf ? -24 : -149;
+  int exponent = 0;
+  // Just below a power of two numbers lie twice as close.
+  const bool is_power = std::abs(std::frexp(end, &exponent)) == 0.5 && end > 0;
+  return end - std::ldexp(1.0, std::max(exponent - digits - (is_power ? 1 : 0), least));
+}
+
+/// uniform_, normal_, exponential_ and bernoulli_: a formula over uniform numbers u and v, and `last`, which comes
+/// before b.
 void add_filling(const char* name, const char* op, const char* formula, size_t numbers, bool takes_two) {
   add_native(name, "random_uniform", [=](const OperatorHandle&, Stack* stack) -> const char* {
     const size_t arguments = numbers + 2;
@@ -66,7 +79,7 @@ void add_filling(const char* name, const char* op, const char* formula, size_t n
     c10::SmallVector<Named, 2> inputs{{"u", uniform_numbers(op, self.sizes(), self, generator)}};
     if (takes_two) inputs.push_back({"v", uniform_numbers(op, self.sizes(), self, generator)});
     const at::Tensor out = self.is_contiguous() ? self : empty(self.sizes(), self.scalar_type());
-    const char* reason = run_formula(op, formula, self.sizes(), inputs, {{"y", out}}, {{"a", a}, {"b", b}});
+    const char* reason = run_formula(op, formula, self.sizes(), inputs, {{"y", out}}, {{"a", a}, {"b", b}, {"last", last_before(self.scalar_type(), a, b)}});
     if (reason == nullptr && !out.is_same(self)) reason = copy_or_reason(out, self);
     return reason != nullptr ? reason : give(stack, arguments, self);
   });
@@ -77,8 +90,8 @@ void add_filling(const char* name, const char* op, const char* formula, size_t n
 void add_random() {
   add_native("native_dropout", "random_uniform", dropout);
   add_native("native_dropout_backward", "vector_program", dropout_backward);
-  // The range is [a, b) and u is above 0.
-  add_filling("uniform_", "aten::uniform_", "min(b - u * (b - a), b)", 2, false);
+  // The range is [a, b) and u is above 0; yet what is near b may be rounded to it, in half types often.
+  add_filling("uniform_", "aten::uniform_", "min(b - u * (b - a), last)", 2, false);
   add_filling("normal_", "aten::normal_", "a + b * (sqrt(-2 * ln(u)) * cos(6.283185307179586 * v))", 2, true);
   add_filling("exponential_", "aten::exponential_", "-ln(u) / a", 1, false);
   add_filling("bernoulli_.float", "aten::bernoulli_", "u <= a", 1, false);

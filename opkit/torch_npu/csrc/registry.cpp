@@ -9,6 +9,7 @@
 #include "foreign.h"
 #include "launch.h"
 #include "opkit/operator_registry.h"
+#include "outputs.h"
 
 namespace opkit::npu {
 namespace {
@@ -28,8 +29,9 @@ int32_t number_of(std::optional<c10::ScalarType> type) { return type.has_value()
 /// What the dispatcher calls: the registry's choice, else the CPU.
 class Dispatch final : public c10::OperatorKernel {
  public:
-  explicit Dispatch(const std::string& op) : id_(opkit_registry_id(op.c_str())) {}
+  explicit Dispatch(const std::string& op) : id_(opkit_registry_id(op.c_str())), check_(output_check(op)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, c10::Stack* stack) {
+    if (check_ != nullptr) prepare_outputs(check_, op, *stack);
     const opkit_operator* rows[kMostKernels];
     const size_t count = opkit_registry_candidates(id_, number_of(type_of(op, *stack)), nullptr, rows, kMostKernels);
     const bool are_compiled = has_kernels();
@@ -52,6 +54,7 @@ class Dispatch final : public c10::OperatorKernel {
 
  private:
   const uint32_t id_;
+  const OutputCheck check_;
 };
 
 std::vector<std::string>& native_ops() {

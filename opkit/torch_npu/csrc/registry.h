@@ -29,7 +29,8 @@ struct Kernel {
 /// priority is there: the message names both.
 void add_kernel(Kernel kernel);
 
-/// Registers a kernel of opkit for an operator of ATen, in the registry and with PyTorch's dispatcher.
+/// Registers a kernel of opkit for an operator of ATen, in the registry and with PyTorch's dispatcher. Arguments of
+/// operators in meta_functions.inc are checked, and tensors of `out=` sized, before it runs.
 void add_native(const std::string& op, const char* kernel, Serve serve);
 
 /// Registers what add_native has collected with the dispatcher: once, when the library starts.

@@ -4,6 +4,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_local_scalar_dense_native.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/add.h>
@@ -50,6 +51,15 @@ at::Tensor empty_memory_format(at::IntArrayRef size, std::optional<at::ScalarTyp
   const c10::DeviceGuard guard(
       c10::Device(kDevice, device.has_value() && device->has_index() ? device->index() : current_device()));
   return at::detail::empty_generic(size, device_allocator(), kKeys, c10::dtype_or_default(dtype), memory_format);
+}
+
+/// Zeros without memory, which forward derivatives begin with.
+at::Tensor efficient_zeros(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                           std::optional<at::Device> device, std::optional<bool>) {
+  const c10::DeviceIndex index = device.has_value() && device->has_index() ? device->index() : current_device();
+  at::native::ZeroTensorAllocator allocator(c10::Device(kDevice, index));
+  const c10::DispatchKeySet keys = kKeys | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor);
+  return at::detail::empty_generic(size, &allocator, keys, c10::dtype_or_default(dtype), std::nullopt);
 }
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
@@ -99,6 +109,11 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
 const std::string kCopy = "aten::copy_";
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool is_non_blocking) {
+  // A tensor of zeros that has no memory: PyTorch leaves its copies to the device.
+  if (self._is_zerotensor()) {
+    dst.zero_();
+    return dst;
+  }
   if (dst.device().is_cpu() && !is_non_blocking) throw_kept_fault(self.device().index());
   const bool is_on_device = self.device() == dst.device();
   const char* reason = is_on_device ? copy_on_device(self, dst) : nullptr;
@@ -217,6 +232,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> gru_cell_
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", TORCH_FN(empty_memory_format));
   m.impl("empty_strided", TORCH_FN(empty_strided));
+  m.impl("_efficientzerotensor", TORCH_FN(efficient_zeros));
   m.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
   m.impl("view", TORCH_FN(at::native::view));
   m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
@@ -243,6 +259,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 // A copy reads lazily conjugated and negated tensors itself, as copy_ does; resolving them first would copy, without
 // end.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, ZeroTensor, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 
 namespace {

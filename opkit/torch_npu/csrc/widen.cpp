@@ -143,11 +143,24 @@ void compute_wide(const c10::OperatorHandle& op, c10::Stack* stack, size_t first
   }
 }
 
+bool is_histogram_of_whole(const c10::OperatorHandle& op, const c10::IValue& value) {
+  return op.schema().name() == "aten::histc" && op.schema().overload_name().empty() && value.isTensor() &&
+         at::isIntegralType(value.toTensor().scalar_type(), false);
+}
+
 }  // namespace
 
 const char* call_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack) {
   const size_t first = stack->size() - op.schema().arguments().size();
   const std::optional<at::ScalarType> type = half_type_of(*stack, first);
+  if (!type.has_value() && is_histogram_of_whole(op, (*stack)[first])) {
+    // The CPU counts floats only; float64 tells whole numbers up to 2^53 apart.
+    const at::ScalarType own = (*stack)[first].toTensor().scalar_type();
+    (*stack)[first] = (*stack)[first].toTensor().to(at::kDouble);
+    op.redispatchBoxed(kCpu, stack);
+    stack->back() = stack->back().toTensor().to(own);
+    return "whole numbers";
+  }
   if (!type.has_value()) {
     op.redispatchBoxed(kCpu, stack);
     return nullptr;

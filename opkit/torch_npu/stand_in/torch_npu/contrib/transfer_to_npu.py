@@ -7,15 +7,21 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils import _device
 
 __all__ = ()
 
+_npu = getattr(torch, "npu")  # noqa: B009
+_real_device = torch.device
+
 
 def _renamed(value: Any) -> Any:
-    if isinstance(value, str) and value.split(":")[0] == "cuda":
-        return value.replace("cuda", "npu", 1)
-    if isinstance(value, torch.device) and value.type == "cuda":
-        return torch.device("npu", value.index or 0)
+    if isinstance(value, str):
+        if value.split(":")[0] == "cuda":
+            return value.replace("cuda", "npu", 1)
+        return "hccl" if value == "nccl" else value
+    if isinstance(value, _real_device) and value.type == "cuda":
+        return _real_device("npu") if value.index is None else _real_device("npu", value.index)
     return value
 
 
@@ -27,34 +33,51 @@ def _led(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-_FACTORIES: tuple[str, ...] = (
-    "arange",
-    "empty",
-    "eye",
-    "full",
-    "ones",
-    "rand",
-    "randint",
-    "randn",
-    "randperm",
-)
-_FACTORIES += ("tensor", "zeros", "linspace", "as_tensor", "load")
-for _name in _FACTORIES:
+def _led_class(real: type) -> type:
+    """Return a class that stands for another, and makes its objects for `npu`."""
+
+    class Leading(type):
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return real(*map(_renamed, args), **{k: _renamed(v) for k, v in kwargs.items()})
+
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, real)
+
+        def __subclasscheck__(cls, other: type) -> bool:
+            return issubclass(other, real)
+
+    return Leading(real.__name__, (), {"__doc__": real.__doc__, "__module__": real.__module__})
+
+
+# "with torch.device(...)" knows PyTorch's functions by themselves: asked here, before others stand
+# in their places.
+_constructors: set[Any] = set(_device._device_constructors())
+_NAMES = {f.__name__ for f in _constructors if getattr(torch, f.__name__, None) is f}
+_NAMES |= {"as_tensor", "load", "empty_like", "full_like", "ones_like", "zeros_like", "rand_like"}
+_NAMES |= {"randn_like", "randint_like", "is_autocast_enabled", "set_autocast_enabled"}
+_NAMES |= {"get_autocast_dtype", "set_autocast_dtype"}
+for _name in sorted(_NAMES):
     setattr(torch, _name, _led(getattr(torch, _name)))
-for _class, _names in ((torch.Tensor, ("to",)), (torch.nn.Module, ("to",))):
-    for _name in _names:
-        setattr(_class, _name, _led(getattr(_class, _name)))
+for _owner, _name in (
+    (torch.Tensor, "to"),
+    *((torch.Tensor, f"new_{made}") for made in ("empty", "full", "ones", "tensor", "zeros")),
+    (torch.nn.Module, "to"),
+    (torch.nn.Module, "to_empty"),
+    (torch.amp.autocast, "__init__"),
+    (torch.amp.GradScaler, "__init__"),
+):
+    setattr(_owner, _name, _led(getattr(_owner, _name)))
+for _name in ("init_process_group", "new_group"):
+    if torch.distributed.is_available():
+        setattr(torch.distributed, _name, _led(getattr(torch.distributed, _name)))
+        torch.distributed.is_nccl_available = lambda: True
+torch.cuda.is_current_stream_capturing = lambda: False
 for _class in (torch.Tensor, torch.nn.Module):
     setattr(_class, "cuda", getattr(_class, "npu"))  # noqa: B009, B010
-_npu = getattr(torch, "npu")  # noqa: B009
-_NAMES: tuple[str, ...] = (
-    "is_available",
-    "device_count",
-    "current_device",
-    "set_device",
-    "synchronize",
-    "Event",
-)
-_NAMES += ("memory_allocated", "max_memory_allocated", "empty_cache", "manual_seed_all")
-for _name in _NAMES:
-    setattr(torch.cuda, _name, getattr(_npu, _name))
+torch.Tensor.is_cuda = property(lambda tensor: tensor.device.type in ("cuda", "npu"))  # type: ignore[assignment]
+for _name in ("device", "Generator"):
+    setattr(torch, _name, _led_class(getattr(torch, _name)))
+for _module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
+    for _name in _npu.__all__:
+        if _name != "amp" and hasattr(_module, _name):
+            setattr(_module, _name, getattr(_npu, _name))
