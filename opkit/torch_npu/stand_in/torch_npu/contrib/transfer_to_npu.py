@@ -52,7 +52,7 @@ def _led_class(real: type) -> type:
 # "with torch.device(...)" knows PyTorch's functions by themselves: asked here, before others stand
 # in their places.
 _constructors: set[Any] = set(_device._device_constructors())
-_NAMES = {f.__name__ for f in _constructors if getattr(torch, f.__name__, None) is f}
+_NAMES: set[str] = {f.__name__ for f in _constructors if hasattr(torch, f.__name__)}
 _NAMES |= {"as_tensor", "load", "empty_like", "full_like", "ones_like", "zeros_like", "rand_like"}
 _NAMES |= {"randn_like", "randint_like", "is_autocast_enabled", "set_autocast_enabled"}
 _NAMES |= {"get_autocast_dtype", "set_autocast_dtype"}
