@@ -203,7 +203,6 @@ def circles(edges: Mapping[str, Iterable[str]]) -> set[frozenset[str]]:
 # By one of their modules: the list only shrinks.
 CIRCLES = {
     "opkit.scaffold.formula": 10,
-    "opkit.service.serving": 2,
 }
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from opkit.service.attempts import NEUTRAL, AttemptFailed, Ran, Runner
 from opkit.service.background import Background
 from opkit.service.breaker import BreakerState
 from opkit.service.calls import Request, kept_copy
 from opkit.service.closeness import largest_difference
+from opkit.service.metrics import Metrics
 from opkit.service.modelled import Modelled
+from opkit.service.served_version import ServedVersion
 from opkit.service.settings import OperatorSettings
+from opkit.service.shadow import ShadowReport
 from opkit.service.signature import Signature
 from opkit.service.store import Version
-
-if TYPE_CHECKING:
-    from opkit.service.serving import ServedOperator, ServedVersion
 
 __all__ = ["Aside", "Modelling"]
 
@@ -40,12 +40,33 @@ class Modelling:
     """Told what it says."""
 
 
+class _Operator(Protocol):
+    """The operator that the work belongs to."""
+
+    settings: OperatorSettings
+    metrics: Metrics
+    reference: Runner | None
+    shadows: dict[str, ShadowReport]
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def versions(self) -> Mapping[str, ServedVersion]: ...
+
+    def judge(self, request: Request, ran: Ran, seconds: float) -> str | None: ...
+
+    def forget_choice(self, signature: str) -> None: ...
+
+    def forget_checks(self, label: str) -> None: ...
+
+
 class Aside:
     """The work beside the calls of one operator; each piece works on a copy of a call."""
 
     def __init__(
         self,
-        operator: ServedOperator,
+        operator: _Operator,
         background: Background,
         modelling: Modelling | None,
     ) -> None:

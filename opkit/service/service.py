@@ -29,7 +29,8 @@ from opkit.service.metrics import REFERENCE, Gauges, Metrics
 from opkit.service.modelled import Modelled
 from opkit.service.process import WorkerProcess
 from opkit.service.report import operator_report, service_report
-from opkit.service.serving import ServedOperator, ServedVersion
+from opkit.service.served_version import ServedVersion
+from opkit.service.serving import ServedOperator
 from opkit.service.settings import (
     NAME,
     LimitSettings,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 import time
-from dataclasses import dataclass, field
 
 from opkit import log
 from opkit.errors import BusyError, OperatorError, UsageError
@@ -13,21 +12,19 @@ from opkit.service.arguments import Inputs, Rule
 from opkit.service.aside import Aside, Modelling
 from opkit.service.attempts import NEUTRAL, AttemptFailed, Ran, Runner
 from opkit.service.background import Background
-from opkit.service.breaker import Breaker
 from opkit.service.calls import Answer, Attempt, Request, kept_copy
 from opkit.service.choice import Choice, choose_measured, choose_modelled, samples_missing
 from opkit.service.deployment import Deployment, place_of
 from opkit.service.experiments import Experiment
 from opkit.service.loaded import has_odd_values
 from opkit.service.metrics import REFERENCE, Meter, Metrics
-from opkit.service.modelled import Modelled
+from opkit.service.served_version import ServedVersion
 from opkit.service.settings import OperatorSettings
 from opkit.service.shadow import ShadowReport
 from opkit.service.shared_memory import Tensor
 from opkit.service.signature import Signature, Signatures
-from opkit.service.store import Version
 
-__all__ = ["ServedOperator", "ServedVersion"]
+__all__ = ["ServedOperator"]
 
 _MOST_CHOSEN = 1024
 _MOST_FIRSTS = 16384
@@ -35,30 +32,6 @@ _CHOICE_LASTS = 64
 """Calls for which a choice by measured times is kept."""
 _EXPLORE = 0.1
 """Share of the calls of which versions that have too few measured times get a copy."""
-
-
-@dataclass
-class ServedVersion:
-    """A version with what runs it and what is known of it."""
-
-    version: Version
-    runner: Runner
-    breaker: Breaker
-    modelled: dict[str, Modelled] = field(default_factory=dict)
-    """By signature."""
-    asked: set[str] = field(default_factory=set)
-    """Signatures that the timing model has been asked for."""
-    modeller: Runner | None = None
-    """Asks the timing model, which takes long, in a process that no call waits for."""
-    on_trial: bool = False
-    """Whether a trial call is under way."""
-    evidence: Request | None = None
-    """A call that it failed: the first of its trial calls, so that what is wrong for one shape
-    does not come back because it is right for others."""
-
-    @property
-    def label(self) -> str:
-        return self.version.label
 
 
 class ServedOperator:
