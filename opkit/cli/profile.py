@@ -117,6 +117,12 @@ __all__ = ["chosen_operator", "chosen_variant", "command", "usual_cases"]
     help="Source lines to list.",
 )
 @raw_writes_option()
+@click.option(
+    "--timing-only",
+    is_flag=True,
+    help="Run what steers the kernel and compute no tensors: the same time, sooner; an error where"
+    " a scalar reads what was not computed.",
+)
 @timeout_option()
 @common_options
 def command(
@@ -140,6 +146,7 @@ def command(
     events: int,
     lines: int,
     allow_raw_writes: bool,
+    timing_only: bool,
     timeout: float,
     console: Console,
 ) -> None:
@@ -168,10 +175,8 @@ def command(
     if program:
         of_projects = op or shape or dtype or files or reference or into
         _refuse(project or of_projects, "a program is profiled as it is")
-        code = _profile_program(
-            *(program, kernel, chip, events, timeout, allow_raw_writes),
-            *(outputs, lines, console),
-        )
+        how = _How(events, timing_only, allow_raw_writes)
+        code = _profile_program(program, kernel, chip, how, timeout, outputs, lines, console)
         if code != 0:
             console.warn(f"{program[0]} itself ended with code {code}")
             raise click.exceptions.Exit(1)
@@ -186,7 +191,18 @@ def command(
     wanted = _Wanted(project, op, shape, dtype, chip, case_name, files, reference, into)
     runtime.configure(allow_raw_writes=allow_raw_writes)
     with runtime.time_limit(timeout):
-        _profile_project(wanted, events, outputs, lines, console)
+        _profile_project(
+            wanted, _How(events, timing_only, allow_raw_writes), outputs, lines, console
+        )
+
+
+@dataclass(frozen=True)
+class _How:
+    """How launches are timed."""
+
+    event_limit: int
+    timing_only: bool
+    allow_raw_writes: bool
 
 
 @dataclass(frozen=True)
@@ -213,9 +229,8 @@ def _profile_program(
     program: tuple[str, ...],
     kernel: str | None,
     chip: str | None,
-    events: int,
+    how: _How,
     timeout: float,
-    allow_raw_writes: bool,
     outputs: Outputs,
     lines: int,
     console: Console,
@@ -232,13 +247,14 @@ def _profile_program(
         if not path.is_file():
             raise UsageError(f"{path}: there is no such script")
         torch_npu.offer()
-        runtime.configure(name, allow_raw_writes=allow_raw_writes)
+        runtime.configure(name, allow_raw_writes=how.allow_raw_writes)
         with runtime.time_limit(timeout), torch_npu.Watch() as watch:
             timelines, code = profile_script(
                 path,
                 program[1:],
                 kernel=kernel or "*",
-                event_limit=events,
+                event_limit=how.event_limit,
+                timing_only=how.timing_only,
                 places=watch.places,
             )
         model = model_of(timelines, watch.cpu_calls)
@@ -248,9 +264,10 @@ def _profile_program(
             program[1:],
             chip=name,
             kernel=kernel or "*",
-            event_limit=events,
+            event_limit=how.event_limit,
+            timing_only=how.timing_only,
             quiet_stdout=console.json,
-            allow_raw_writes=allow_raw_writes,
+            allow_raw_writes=how.allow_raw_writes,
             timeout_seconds=timeout,
         )
     show_timelines(path.name, timelines, outputs, lines, console, model)
@@ -258,7 +275,7 @@ def _profile_program(
 
 
 def _profile_project(
-    wanted: _Wanted, events: int, outputs: Outputs, lines: int, console: Console
+    wanted: _Wanted, how: _How, outputs: Outputs, lines: int, console: Console
 ) -> None:
     from opkit.chips import find_chip
     from opkit.cli._cases import open_project
@@ -273,7 +290,7 @@ def _profile_project(
         reference=wanted.reference,
     )
     cases = _cases(opened, wanted)
-    launch = _launcher(opened, events, console)
+    launch = _launcher(opened, how, console)
     if wanted.shape is not None or wanted.case_name is not None:
         case, timelines = cases[0], launch(cases[0])
     else:
@@ -346,9 +363,7 @@ def chosen_variant(spec: OpSpec, dtype: str | None) -> int:
     )
 
 
-def _launcher(
-    opened: OpenProject, events: int, console: Console
-) -> Callable[[Case], list[Timeline]]:
+def _launcher(opened: OpenProject, how: _How, console: Console) -> Callable[[Case], list[Timeline]]:
     """Return what launches a case, and gives its timelines."""
     from opkit import runtime
     from opkit.profiling import Profile
@@ -362,7 +377,9 @@ def _launcher(
     def launch(case: Case) -> list[Timeline]:
         ready = launch_of(case, specs[case.op])
         try:
-            with Profile(event_limit=events, lift_limits=True) as session:
+            with Profile(
+                event_limit=how.event_limit, lift_limits=True, timing_only=how.timing_only
+            ) as session:
                 ready(library)
         except KernelFault as err:
             if not console.json:

@@ -28,6 +28,7 @@ def profile_program(
     kernel: str = "*",
     event_limit: int = DEFAULT_EVENT_LIMIT,
     lift_limits: bool = True,
+    timing_only: bool = False,
     quiet_stdout: bool = False,
     allow_raw_writes: bool = False,
     timeout_seconds: float = 0.0,
@@ -37,6 +38,7 @@ def profile_program(
     Args:
         chip: the one that it was compiled for by default.
         kernel: only launches of kernels of this name; `*` and `?` match anything.
+        timing_only: see `Profile`.
         quiet_stdout: what the program prints goes to stderr.
         allow_raw_writes: a launch that changes device memory past all instructions is no fault.
         timeout_seconds: see `runtime.time_limit`.
@@ -50,6 +52,7 @@ def profile_program(
             "chip": chip,
             "profile_events": event_limit,
             "profile_limits": int(lift_limits),
+            "profile_timing_only": int(timing_only) or None,
             "profile_report": name,
             "finds_raw_writes": None if allow_raw_writes else 1,
             **runtime.timeout_option(timeout_seconds),
@@ -76,6 +79,7 @@ def profile_script(
     kernel: str = "*",
     event_limit: int = DEFAULT_EVENT_LIMIT,
     lift_limits: bool = True,
+    timing_only: bool = False,
     places: Mapping[int, Place] | None = None,
 ) -> tuple[list[Timeline], int]:
     """Run a Python script in this process and return the timelines of its launches, and its code.
@@ -83,11 +87,14 @@ def profile_script(
     Launches by way of PyTorch count: they run on the same device.
 
     Args:
+        timing_only: see `Profile`.
         places: filled while the script runs: where its launches come from, by their number.
     Raises:
         UsageError: it launched no such kernel.
     """
-    with Profile(event_limit=event_limit, lift_limits=lift_limits) as session:
+    with Profile(
+        event_limit=event_limit, lift_limits=lift_limits, timing_only=timing_only
+    ) as session:
         code = runtime.run_script(script, arguments)
     number = code if isinstance(code, int) else int(code is not None)
     known = {} if places is None else places

@@ -26,11 +26,17 @@ class Profile:
     """
 
     def __init__(
-        self, *, event_limit: int = DEFAULT_EVENT_LIMIT, lift_limits: bool = False
+        self,
+        *,
+        event_limit: int = DEFAULT_EVENT_LIMIT,
+        lift_limits: bool = False,
+        timing_only: bool = False,
     ) -> None:
         """Prepare; `lift_limits` also times each launch without each limit, for `advise`.
 
         That takes as long again as the timing itself for each limit that the launch meets.
+        `timing_only` computes no tensors: outputs are left as they are, times are the same, and a
+        scalar that reads what was not computed ends the launch.
         """
         if event_limit < 0:
             raise UsageError(f"event_limit is {event_limit}, expected 0 or more")
@@ -38,7 +44,8 @@ class Profile:
         self._timelines: tuple[Timeline, ...] | None = None
         self._event_limit = event_limit
         self._lift_limits = lift_limits
-        self._was_on = False
+        self._timing_only = timing_only
+        self._before = (False, False)
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:
@@ -55,8 +62,9 @@ class Profile:
 
         emulator.timing_options(self._event_limit, lift_limits=self._lift_limits)
         emulator.take_timings()
-        self._was_on = runtime.configuration().profile
-        runtime.configure(profile=True)
+        now = runtime.configuration()
+        self._before = (now.profile, now.timing_only)
+        runtime.configure(profile=True, timing_only=self._timing_only)
         return self
 
     def __exit__(
@@ -67,7 +75,8 @@ class Profile:
     ) -> None:
         import opkit.emulator._emulator as emulator
 
-        runtime.configure(profile=self._was_on)
+        profile, timing_only = self._before
+        runtime.configure(profile=profile, timing_only=timing_only)
         launches = tuple(emulator.take_timings())
         # A launch that faulted has timed only what it got to.
         self._launches = () if kind else launches

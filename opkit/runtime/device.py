@@ -39,6 +39,8 @@ class Configuration:
     """Whether a kernel may change an operator's outputs through raw pointers. Else bytes of theirs
     that change and that no instruction wrote are a fault: nothing models or checks what wrote
     them."""
+    timing_only: bool = False
+    """With `profile`: whether only what steers kernels runs, and tensors are not computed."""
 
 
 def configuration() -> Configuration:
@@ -59,6 +61,7 @@ def configure(
     chip_bounds: bool | None = None,
     inaccuracy_seed: int | None = None,
     allow_raw_writes: bool | None = None,
+    timing_only: bool | None = None,
 ) -> Configuration:
     """Change what later launches of this process run on, and return it; None keeps a setting.
 
@@ -77,6 +80,7 @@ def configure(
         chip_bounds=now.chip_bounds if chip_bounds is None else chip_bounds,
         inaccuracy_seed=now.inaccuracy_seed if inaccuracy_seed is None else inaccuracy_seed,
         allow_raw_writes=now.allow_raw_writes if allow_raw_writes is None else allow_raw_writes,
+        timing_only=now.timing_only if timing_only is None else timing_only,
     )
     return configuration()
 

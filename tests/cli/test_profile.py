@@ -63,7 +63,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     class Session:
         timelines = (TIMELINE,)
 
-        def __init__(self, *, event_limit: int, lift_limits: bool) -> None:
+        def __init__(self, *, event_limit: int, lift_limits: bool, timing_only: bool) -> None:
             pass
 
         def __enter__(self) -> Session:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from opkit import runtime
-from opkit.errors import UsageError
+from opkit.errors import KernelFault, UsageError
 from opkit.profiling import Profile, profile, profile_all
 
 
@@ -82,3 +82,52 @@ def test_a_launch_that_is_kept_can_be_timed_again(compile_kernel: Callable[..., 
     slower = task_us("Ascend910B2", **{"timing.mte2.bytes_per_cycle": 10.0})
     assert slower > 1.2 * ran.task_us
     assert task_us("Ascend910B4") > ran.task_us
+
+
+_STEERED = """
+    extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+      GlobalTensor<float> from, to;
+      from.SetGlobalBuffer((__gm__ float*)x, 64);
+      to.SetGlobalBuffer((__gm__ float*)y, 64);
+      LocalTensor<float> value(TPosition::VECCALC, 0, 64), own(TPosition::VECCALC, 256, 8);
+      DataCopy(value, from, 64);
+      PipeBarrier<PIPE_ALL>();
+      const uint32_t given = uint32_t(from.GetValue(0));
+      own.SetValue(0, 2.0f);
+      const uint32_t times = given + uint32_t(own.GetValue(0));
+      for (uint32_t i = 0; i < times; ++i) Adds(value, value, 1.0f, 64);
+      PipeBarrier<PIPE_ALL>();
+      DataCopy(to, value, 64);
+      PipeBarrier<PIPE_ALL>();
+      STEER
+    }
+"""
+
+
+def test_a_run_without_arithmetic_takes_the_same_cycles(
+    compile_kernel: Callable[..., object],
+) -> None:
+    run = compile_kernel(_STEERED.replace("STEER", ""))
+    cycles = []
+    for timing_only in (False, True):
+        x, y = np.full(64, 3, np.float32), np.zeros(64, np.float32)
+        with Profile(timing_only=timing_only) as session:
+            run(x, y)  # type: ignore[operator]
+        (timeline,) = session.timelines
+        cycles.append(timeline.total_cycles)
+        assert y[0] == (0 if timing_only else 8)
+        assert sum(line.count for line in timeline.lines if line.instruction == "Adds") == 5
+    assert cycles[0] == cycles[1]
+
+
+@pytest.mark.parametrize("read", ["value.GetValue(0)", "to.GetValue(0)"])
+def test_a_scalar_that_reads_what_was_not_computed_ends_a_run_without_arithmetic(
+    compile_kernel: Callable[..., object], read: str
+) -> None:
+    run = compile_kernel(_STEERED.replace("STEER", f"if ({read} > 7) PipeBarrier<PIPE_ALL>();"))
+    tensors = np.full(64, 3, np.float32), np.zeros(64, np.float32)
+    run(*tensors)  # type: ignore[operator]
+    fault = pytest.raises(KernelFault, match="without arithmetic has not computed")
+    with fault, Profile(timing_only=True):
+        run(*tensors)  # type: ignore[operator]
+    run(*tensors)  # type: ignore[operator]

@@ -68,7 +68,7 @@ py::list isa_table() {
 }
 
 void configure(const std::string& chip, uint32_t threads, bool poison, bool profile, uint64_t seed, bool chip_bounds,
-               uint64_t inaccuracy_seed, bool allow_raw_writes) {
+               uint64_t inaccuracy_seed, bool allow_raw_writes, bool timing_only) {
   DeviceConfig config;
   config.chip = find_chip(chip);
   if (config.chip == nullptr) raise_usage("\"" + chip + "\" is not a chip that this build knows");
@@ -79,6 +79,7 @@ void configure(const std::string& chip, uint32_t threads, bool poison, bool prof
   config.chip_bounds = chip_bounds;
   config.inaccuracy_seed = inaccuracy_seed;
   config.allows_raw_writes = allow_raw_writes;
+  config.timing_only = timing_only;
   Device::get().configure(config);
 }
 
@@ -93,6 +94,7 @@ py::dict configuration() {
   result["chip_bounds"] = config.chip_bounds;
   result["inaccuracy_seed"] = config.inaccuracy_seed;
   result["allow_raw_writes"] = config.allows_raw_writes;
+  result["timing_only"] = config.timing_only;
   return result;
 }
 
@@ -105,7 +107,7 @@ PYBIND11_MODULE(_emulator, module) {
   module.def("isa_table", &opkit::isa_table, "Return the instruction table, one dict an instruction.");
   module.def("configure", &opkit::configure, py::arg("chip"), py::arg("threads"), py::arg("poison"), py::arg("profile"),
              py::arg("seed") = 0, py::arg("chip_bounds") = false, py::arg("inaccuracy_seed") = 0,
-             py::arg("allow_raw_writes") = true,
+             py::arg("allow_raw_writes") = true, py::arg("timing_only") = false,
              "Set what later launches run on; threads 0 means one for each host core.");
   module.def("configuration", &opkit::configuration, "Return what launches run on.");
   py::class_<opkit::TimeLimit>(module, "TimeLimit", "Ends launches of which no core has ended for so many seconds.")

@@ -136,6 +136,8 @@ void apply(const char* text) {
       profile.event_limit = number(key, value);
     } else if (key == "profile_limits") {
       profile.lift_limits = static_cast<int32_t>(number(key, value));
+    } else if (key == "profile_timing_only") {
+      profile.timing_only = static_cast<int32_t>(number(key, value));
     } else if (key == "profile_report") {
       profile_folder = new std::string(value);
     } else {

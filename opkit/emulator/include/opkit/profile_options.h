@@ -12,6 +12,7 @@ extern "C" {
 typedef struct opkit_profile_options {
   uint32_t event_limit;  ///< timeline events kept per launch
   int32_t lift_limits;   ///< not 0: also times each launch without each limit in turn
+  int32_t timing_only;   ///< not 0: what steers kernels runs, tensors are not computed
 } opkit_profile_options;
 
 /// Times every later launch of this process.

@@ -12,6 +12,7 @@ void opkit_begin_profile(const opkit_profile_options* options) {
   opkit::set_timing_options(timing);
   opkit::DeviceConfig config = opkit::Device::get().config();
   config.profile = true;
+  config.timing_only = options->timing_only != 0;
   opkit::Device::get().configure(config);
 }
 

@@ -53,7 +53,11 @@ void run(Core& core, LaunchState& launch, Instr& instr) {
     return execute(core, instr);
   }
   for (Observer* observer : launch.observers) observer->before(core, instr);
-  execute(core, instr);
+  if (__builtin_expect(launch.uncomputed != nullptr, 0)) {
+    launch.uncomputed->run(core, instr);
+  } else {
+    execute(core, instr);
+  }
   for (Observer* observer : launch.observers) observer->after(core, instr);
 }
 

@@ -31,6 +31,7 @@ struct DeviceConfig {
   uint32_t threads = 0;        ///< host threads; 0: as many as the host has cores
   bool poison = false;         ///< fill local memories with NaN patterns before each block
   bool profile = false;        ///< attach the timing observer
+  bool timing_only = false;    ///< with it: what steers kernels runs, tensors are not computed
   uint64_t seed = 0;           ///< cores start in an order, memories with a byte drawn from it; 0: in turn, as they are
   /// Tensors end where the chip's memories do: local ones with their memory, those of an operator's call with a block
   /// of PyTorch's allocator; what programs allocate is read to the end of a page.

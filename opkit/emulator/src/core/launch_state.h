@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -11,6 +12,7 @@
 #include "core/buffers.h"
 #include "core/launch.h"
 #include "core/reorder.h"
+#include "core/uncomputed.h"
 #include "memory/raw_writes.h"
 #include "observe/observer.h"
 #include "opkit/api/runtime_abi.h"
@@ -29,8 +31,9 @@ struct WaitingCore {
 struct LaunchState {
   const Launch* launch = nullptr;
   std::vector<Observer*> observers;
-  RawWrites* raw_writes = nullptr;  ///< where outputs may not be written through raw pointers
-  Reorder* reorder = nullptr;       ///< of a replay, which has no observers and prints nothing
+  RawWrites* raw_writes = nullptr;         ///< where outputs may not be written through raw pointers
+  Reorder* reorder = nullptr;              ///< of a replay, which has no observers and prints nothing
+  std::unique_ptr<Uncomputed> uncomputed;  ///< of a launch that is only timed
   uint32_t core_count = 0;
   uint32_t cores_per_block = 1;
   std::atomic<uint32_t> next_core{0};

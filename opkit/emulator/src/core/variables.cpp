@@ -66,14 +66,24 @@ void set_vector_mask(uint64_t high, uint64_t low) {
 }
 
 uint64_t gather_mask_count() { return require_running_core().core.gather_mask_count; }
-uint64_t reduce_sum_bits() { return require_running_core().core.reduce_sum_bits; }
-uint64_t reduce_extreme_bits(uint32_t item) { return require_running_core().core.reduce_max_min_bits[item]; }
+
+/// The core, for a call that reads what its last instructions have computed.
+static Core& require_results(const char* call) {
+  Core& core = require_running_core().core;
+  if (core.launch->uncomputed != nullptr) core.launch->uncomputed->read_register(call);
+  return core;
+}
+
+uint64_t reduce_sum_bits() { return require_results("GetAccVal").reduce_sum_bits; }
+uint64_t reduce_extreme_bits(uint32_t item) {
+  return require_results("GetReduceMaxMinCount").reduce_max_min_bits[item];
+}
 
 MatrixRegisters& matrix_registers() { return require_running_core().core.matrix; }
 void clear_unit_flags() { require_running_core().core.unit_flags.clear(); }
 
 void merged_counts(uint16_t (&counts)[4], Where where) {
-  const Core& core = require_running_core().core;
+  const Core& core = require_results("GetMrgSortResult");
   if (!core.merge_stopped) illegal_operand("GetMrgSortResult: the last merge did not set ifExhaustedSuspension", where);
   for (uint32_t queue = 0; queue < 4; ++queue) counts[queue] = core.merged_counts[queue];
 }

@@ -214,6 +214,9 @@ LaunchRecord Device::run(const Launch& launch) {
   if (state.config.seed != 0) job.order = shuffled(job.core_count, state.config.seed);
   job.observers = state.observers;
   if (Observer* timing = state.config.profile ? timing_observer() : nullptr) job.observers.push_back(timing);
+  if (state.config.profile && state.config.timing_only) {
+    job.uncomputed = std::make_unique<Uncomputed>(launch, job.core_count);
+  }
 
   LaunchInfo info;
   info.kernel = launch.kernel;

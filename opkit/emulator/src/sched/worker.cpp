@@ -141,6 +141,7 @@ void Worker::finish(std::unique_ptr<CoreSlot> slot) {
   end_cube_client(slot->running.core);
   launch_->instructions.fetch_add(slot->running.core.issued);
   for (Observer* observer : launch_->observers) observer->block_end(slot->running.core);
+  if (launch_->uncomputed != nullptr) launch_->uncomputed->end_block(slot->running.core);
   idle_.push_back(std::move(slot));
 }
 
