@@ -79,7 +79,9 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr("opkit.toolchain.build", lambda project, **options: artifact)
     library = SimpleNamespace(run=run)
     monkeypatch.setattr("opkit.runtime.open", lambda folder: library, raising=False)
-    monkeypatch.setattr("opkit.runtime.configure", lambda chip: None, raising=False)
+    monkeypatch.setattr(
+        "opkit.runtime.configure", lambda chip=None, **settings: None, raising=False
+    )
     monkeypatch.setattr("opkit.profiling.Profile", Session, raising=False)
     return launched
 
