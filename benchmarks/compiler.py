@@ -24,7 +24,7 @@ from table import print_figure, print_head
 
 from opkit import compiler as oc
 from opkit.chips import DEFAULT_CHIP, find_chip
-from opkit.compiler.fuzzing import random_graph
+from opkit.compiler.tracing.fuzzing import random_graph
 from opkit.profiling import Profile, Timeline
 from opkit.sanitizer import Check
 

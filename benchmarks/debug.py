@@ -38,13 +38,7 @@ from opkit.chips import DEFAULT_CHIP
 from opkit.debugging import Debugger, Session, Target, Unit, debug_case, recording
 from opkit.errors import BuildError, KernelFault, OpkitError, UsageError
 from opkit.sanitizer import CLASSES, TOOLS, Check, find_mutants
-from opkit.testing import (
-    Verdict,
-    load_golden,
-    operator_standards,
-    project_cases,
-    run_case,
-)
+from opkit.testing import Verdict, load_golden, operator_standards, project_cases, run_case
 
 _ROOT = Path(__file__).resolve().parent.parent
 _EXAMPLES = ("gelu_custom", "rmsnorm")

@@ -52,12 +52,12 @@ from opkit.errors import OpkitError
 from opkit.scaffold import formula as language
 from opkit.schema import OpSpec, load
 from opkit.testing import Case, default_cases, load_golden, make_inputs, standard_for
-from opkit.testing.arrays import narrow, widen
-from opkit.testing.cases import output_tensors
+from opkit.testing.cases.cases import output_tensors
+from opkit.testing.cases.values import EDGES
 from opkit.testing.judgement import judge
-from opkit.testing.references import Reference, find_reference
-from opkit.testing.standards import Standard
-from opkit.testing.values import EDGES
+from opkit.testing.numbers.arrays import narrow, widen
+from opkit.testing.numbers.standards import Standard
+from opkit.testing.references.reference import Reference, find_reference
 
 DTYPES = ("float16", "float32", "bfloat16")
 

@@ -11,8 +11,8 @@ from opkit.scaffold import formula_in_single_precision
 from opkit.scaffold.formula import golden_source
 from opkit.schema import OpSpec
 from opkit.testing import Case
-from opkit.testing.arrays import is_float, narrow, tensors_of, widen, widen_input
-from opkit.testing.cases import output_tensors, plain_attr
+from opkit.testing.cases.cases import output_tensors, plain_attr
+from opkit.testing.numbers.arrays import is_float, narrow, tensors_of, widen, widen_input
 
 __all__ = ["BUGS", "EDGE_BUGS", "Bug", "planned"]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from opkit.dtypes import DType, find_dtype
 from opkit.testing import STANDARDS, Comparison, compare
-from opkit.testing.arrays import Array, narrow, widen
+from opkit.testing.numbers.arrays import Array, narrow, widen
 
 __all__ = ["ONLY_IN_THE_LAST_PLACE", "WRONG", "judge", "table"]
 

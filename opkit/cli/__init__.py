@@ -23,4 +23,14 @@ def main() -> None:
         sys.exit(130)
 
 
-__getattr__ = lazy_names(__name__, {"app": ("COMMANDS", "LazyGroup", "group")})
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "app": (
+            "COMMANDS",
+            "LazyGroup",
+            "group",
+            "main",
+        ),
+    },
+)

@@ -13,7 +13,7 @@ from opkit.cli.console import Console, Progress
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from opkit.cli._cases import OpenProject
+    from opkit.cli.parts import OpenProject
     from opkit.executor import Executor
     from opkit.schema import OpSpec
     from opkit.testing import (
@@ -116,7 +116,7 @@ class Run:
 
     def _changes(self, setup: Setup, case: Case, opened: OpenProject) -> str:
         """Return how a case's result changes from run to run, and what the checks say of it."""
-        from opkit.cli._check_cases import run_checks
+        from opkit.cli.parts import run_checks
         from opkit.executor import Lost
         from opkit.sanitizer import CheckSettings, finding_text
         from opkit.testing import CHANGES, repeats_work

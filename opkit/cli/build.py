@@ -64,7 +64,7 @@ def command(
 
     Example: opkit build gelu_custom
     """
-    from opkit.cli._build_library import report_library
+    from opkit.cli.parts import report_library
     from opkit.toolchain import (
         build,
         build_library,

@@ -26,7 +26,7 @@ from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from opkit.cli._cases import OpenProject
+    from opkit.cli.parts import OpenProject
     from opkit.executor import Executor
     from opkit.sanitizer import CheckReport, CheckSettings
     from opkit.testing import Case
@@ -246,7 +246,7 @@ class _Wanted:
 
 
 def _mutate(wanted: _Wanted, settings: _Settings, executor: Executor, console: Console) -> None:
-    from opkit.cli._check_mutants import mutate_project, show_mutation
+    from opkit.cli.parts import mutate_project, show_mutation
     from opkit.toolchain import load_project
 
     options = {
@@ -291,7 +291,7 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
 
 
 def _check_project(wanted: _Wanted, settings: _Settings, console: Console) -> CheckReport:
-    from opkit.cli._cases import open_project
+    from opkit.cli.parts import open_project
     from opkit.toolchain import load_project
 
     if settings.unused:
@@ -309,7 +309,7 @@ def _check_project(wanted: _Wanted, settings: _Settings, console: Console) -> Ch
 
 def _cases(opened: OpenProject, wanted: _Wanted) -> tuple[Case, ...]:
     """Return the cases of `opkit test`, or one shape of choice in every variant."""
-    from opkit.cli._cases import choose_cases
+    from opkit.cli.parts import choose_cases
     from opkit.testing import case_variants, chosen_operators
 
     project = opened.project
@@ -341,7 +341,7 @@ def _run(
     settings: _Settings,
     console: Console,
 ) -> CheckReport:
-    from opkit.cli._check_cases import run_checks
+    from opkit.cli.parts import run_checks
 
     only = wanted.expression is not None or wanted.shape is not None
     with console.progress("check", len(cases)) as bar:

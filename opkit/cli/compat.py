@@ -153,7 +153,7 @@ def command(
         _scan(folder, expression, chip, sample, seed, console)
         return
     if builds:
-        from opkit.cli._compat_build import report_builds
+        from opkit.cli.parts import report_builds
 
         if unit_tests or check or mutate or defines or executor is not None:
             raise UsageError(
@@ -176,7 +176,7 @@ def command(
     if sample is not None or resume is not None:
         raise UsageError("--sample and --resume go with --build")
     if unit_tests:
-        from opkit.cli._compat_unit_tests import report_unit_tests
+        from opkit.cli.parts import report_unit_tests
 
         if mutate or defines or executor is not None:
             raise UsageError("--mutate, -D and --executor are for samples, not for --unit-tests")
@@ -215,7 +215,7 @@ def _try(
 ) -> tuple[tuple[Outcome, ...], list[tuple[Finding, ...] | None]]:
     """Return what became of every scenario and, where it was checked, what it showed."""
     from opkit import compat
-    from opkit.cli._compat_worker import Tried, compat_work
+    from opkit.cli.parts import Tried, compat_work
     from opkit.executor import Lost
 
     tasks = compat.plan(samples)
@@ -237,8 +237,7 @@ def _try(
 
 
 def _mutate(samples: Sequence[Sample], how: _How, scratch: Path, console: Console) -> None:
-    from opkit.cli._check_mutants import show_mutation
-    from opkit.cli._compat_mutants import Ran, mutate_samples
+    from opkit.cli.parts import Ran, mutate_samples, show_mutation
 
     def run(some: Sequence[Sample]) -> Ran:
         outcomes, found = _try(some, how, True, console)
@@ -356,7 +355,7 @@ def _scan(
 ) -> None:
     from opkit import compat
     from opkit.chips import find_chip
-    from opkit.cli._compat_build import chosen_operators
+    from opkit.cli.parts import chosen_operators
     from opkit.toolchain import operators_below
 
     is_library = bool(operators_below(folder))

@@ -16,7 +16,7 @@ from opkit.cli.options import ProgramBehindDashes, case_options, chip_option, ti
 from opkit.errors import OpkitError, SetupError, UsageError
 
 if TYPE_CHECKING:
-    from opkit.cli._cases import OpenProject
+    from opkit.cli.parts import OpenProject
     from opkit.debugging import Debugger, Target
     from opkit.testing import Case
 
@@ -130,7 +130,7 @@ def command(
     """
 
     def opened() -> OpenProject:
-        from opkit.cli._cases import open_project
+        from opkit.cli.parts import open_project
         from opkit.toolchain import load_project
 
         return open_project(
@@ -253,7 +253,7 @@ def _interact(debugger: Debugger, console: Console, *, plain: bool) -> None:
 
 def _chosen_cases(opened: OpenProject, name: str | None, op: str | None) -> tuple[Case, ...]:
     """Return the named case; else those that failed in the last test, or all."""
-    from opkit.cli._cases import choose_cases
+    from opkit.cli.parts import choose_cases
 
     names = (name,) if name is not None else ()
     pool = opened.pool(op, names=names, last_failed=name is None)

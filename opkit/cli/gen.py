@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from opkit.chips import DEFAULT_CHIP
-from opkit.cli._gen_modes import (
+from opkit.cli.console import Console, common_options
+from opkit.cli.parts import (
     Existing,
     check_prototype,
     enclosing_project,
@@ -19,7 +20,6 @@ from opkit.cli._gen_modes import (
     print_prototype,
     require_existing,
 )
-from opkit.cli.console import Console, common_options
 from opkit.errors import OperatorError, SpecError, UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from opkit.chips import DEFAULT_CHIP
-from opkit.cli._profile_output import Outputs, model_of, show_difference, show_fault, show_timelines
 from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import (
@@ -20,13 +19,14 @@ from opkit.cli.options import (
     raw_writes_option,
     timeout_option,
 )
+from opkit.cli.parts import Outputs, model_of, show_difference, show_fault, show_timelines
 from opkit.dtypes import find_dtype
 from opkit.errors import KernelFault, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opkit.cli._cases import OpenProject
+    from opkit.cli.parts import OpenProject
     from opkit.profiling import Timeline
     from opkit.schema import OpSpec
     from opkit.testing import Case
@@ -278,7 +278,7 @@ def _profile_project(
     wanted: _Wanted, how: _How, outputs: Outputs, lines: int, console: Console
 ) -> None:
     from opkit.chips import find_chip
-    from opkit.cli._cases import open_project
+    from opkit.cli.parts import open_project
     from opkit.toolchain import load_project
 
     opened = open_project(
@@ -332,7 +332,7 @@ def usual_cases(opened: OpenProject, op: str | None, dtype: str | None) -> tuple
     A usual shape, of the first operator. Where a file's cases are all that there are, or OpDefs
     alone describe the operators, the cases of the tests.
     """
-    from opkit.cli._cases import choose_cases
+    from opkit.cli.parts import choose_cases
     from opkit.testing import replaces_generated_cases, usual_shape
 
     project = opened.project

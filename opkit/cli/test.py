@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opkit.cli._cases import choose_cases, open_project
 from opkit.cli.completion import complete_case, complete_standard
 from opkit.cli.console import Console, common_options, write_text
 from opkit.cli.options import (
@@ -20,6 +19,7 @@ from opkit.cli.options import (
     raw_writes_option,
     timeout_option,
 )
+from opkit.cli.parts import choose_cases, open_project
 
 if TYPE_CHECKING:
     from opkit.executor import Executor
@@ -246,7 +246,7 @@ def _write(
     st_report: Path | None,
     console: Console,
 ) -> None:
-    from opkit.cli._profile_output import made_text
+    from opkit.cli.parts import made_text
     from opkit.testing import html_report, junit_xml, write_st_report
 
     if junit is not None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opkit.cli._tune_search import Search
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import (
     ProgramBehindDashes,
@@ -19,10 +18,11 @@ from opkit.cli.options import (
     parse_shape,
     timeout_option,
 )
+from opkit.cli.parts import Search
 from opkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from opkit.cli._cases import OpenProject
+    from opkit.cli.parts import OpenProject
     from opkit.testing import Case
     from opkit.toolchain import Artifact, Project
     from opkit.tuning import Budget
@@ -162,7 +162,7 @@ def command(
                 "a program is tuned as it is: --constexpr and --field say what may change",
                 help="leave PROJECT and what says how a project is launched out",
             )
-        from opkit.cli._tune_others import program_subject_of
+        from opkit.cli.parts import program_subject_of
 
         subject, where = program_subject_of(
             program, constants, fields, build_line, verify_line, search, knobs
@@ -176,7 +176,7 @@ def command(
             help='put the program behind "--": opkit tune --constexpr add.asc:TILE=1,2 -- ./add',
         )
     if project is not None and project.name.partition(":")[0].endswith(".py"):
-        from opkit.cli._tune_others import tune_compiled
+        from opkit.cli.parts import tune_compiled
 
         if of_projects or standard:
             raise UsageError(
@@ -192,7 +192,7 @@ def command(
         raise UsageError(
             "cases have their own shape and dtype", help="leave --shape and --dtype out"
         )
-    from opkit.cli._cases import open_project
+    from opkit.cli.parts import open_project
     from opkit.toolchain import load_project
 
     opened = open_project(

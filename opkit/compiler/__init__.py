@@ -18,40 +18,77 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .builder import GraphBuilder, TensorSpec, trace
     from .calls import ProgramCalls
     from .choices import Choices, ChoicesRow, bucket_of, read_choices
-    from .compiled import Compiled, compile
-    from .convolution import patches, placed, spaced, unpatched, windows
-    from .cube import CUT_CPP
-    from .differentiation import gradient
-    from .dimensions import Dimension, Shape, computed_dimension, dimension, step_size
-    from .equal_forms import in_equal_form
-    from .explanation import KernelNote, explain, stage_text
-    from .formula_text import FormulaOutput, formula_graph
-    from .formula_values import evaluate_formulas, shapes_at
-    from .fusion import FusedGraph, Group, fuse
-    from .graph import Attribute, Graph, GraphError, Location, Node, Tensor
-    from .host_tiling import bytes_text, extent_cpp, launch_function, size_parameter, sizes_of
-    from .host_types import type_sizes
-    from .hosted import HostedKernel, OperatorKernel, Share, operator_kernels, shares_of_kernel
-    from .launch_numbers import extent_text
-    from .limits import SizeLimit, index_limits, size_limits
-    from .native import generated_source
-    from .operators import OPERATORS
-    from .own_outputs import with_own_outputs
-    from .page import compiled_page
-    from .program_file import load_program, tensor_spec
-    from .pto import tile_program
-    from .reference import random_arrays, run_graph, to_storage
-    from .rewrite import expand, round_each, simplify
-    from .rounds import join_rounds
+    from .codegen import (
+        CUT_CPP,
+        Split,
+        VectorKernel,
+        common_kernel,
+        extent_text,
+        generated_source,
+        split,
+    )
+    from .frontends import FormulaOutput, evaluate_formulas, formula_graph, shapes_at, tile_program
+    from .ir import (
+        Attribute,
+        Dimension,
+        Graph,
+        GraphError,
+        Location,
+        Node,
+        Operand,
+        Operator,
+        Shape,
+        Tensor,
+        Value,
+        computed_dimension,
+        dimension,
+        step_size,
+    )
+    from .launch import (
+        Compiled,
+        HostedKernel,
+        OperatorKernel,
+        Share,
+        bytes_text,
+        compile,
+        extent_cpp,
+        launch_function,
+        operator_kernels,
+        shares_of_kernel,
+        size_parameter,
+        sizes_of,
+        type_sizes,
+    )
+    from .ops import OPERATORS, patches, placed, spaced, unpatched, windows
+    from .passes import (
+        FusedGraph,
+        Group,
+        expand,
+        fuse,
+        gradient,
+        in_equal_form,
+        join_rounds,
+        round_each,
+        simplify,
+        with_own_outputs,
+    )
+    from .report import Difference, KernelNote, compiled_page, explain, stage_text, verify
     from .stages import Stages, compile_stages, prepare
-    from .table import Operator
-    from .tiles import Split, split
-    from .value import Operand, Value
-    from .vector_kernels import VectorKernel, common_kernel
-    from .verification import Difference, verify
+    from .tracing import (
+        GraphBuilder,
+        SizeLimit,
+        TensorSpec,
+        index_limits,
+        load_program,
+        random_arrays,
+        run_graph,
+        size_limits,
+        tensor_spec,
+        to_storage,
+        trace,
+    )
 
 __all__ = [
     "CUT_CPP",
@@ -139,48 +176,105 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "builder": ("GraphBuilder", "TensorSpec", "trace"),
         "calls": ("ProgramCalls",),
-        "choices": ("Choices", "ChoicesRow", "bucket_of", "read_choices"),
-        "compiled": ("Compiled", "compile"),
-        "convolution": ("patches", "placed", "spaced", "unpatched", "windows"),
-        "differentiation": ("gradient",),
-        "dimensions": ("Dimension", "Shape", "computed_dimension", "dimension", "step_size"),
-        "equal_forms": ("in_equal_form",),
-        "explanation": ("KernelNote", "explain", "stage_text"),
-        "formula_text": ("FormulaOutput", "formula_graph"),
-        "formula_values": ("evaluate_formulas", "shapes_at"),
-        "fusion": ("FusedGraph", "Group", "fuse"),
-        "graph": ("Attribute", "Graph", "GraphError", "Location", "Node", "Tensor"),
-        "host_types": ("type_sizes",),
-        "host_tiling": (
+        "choices": (
+            "Choices",
+            "ChoicesRow",
+            "bucket_of",
+            "read_choices",
+        ),
+        "codegen": (
+            "CUT_CPP",
+            "Split",
+            "VectorKernel",
+            "common_kernel",
+            "extent_text",
+            "generated_source",
+            "split",
+        ),
+        "frontends": (
+            "FormulaOutput",
+            "evaluate_formulas",
+            "formula_graph",
+            "shapes_at",
+            "tile_program",
+        ),
+        "ir": (
+            "Attribute",
+            "Dimension",
+            "Graph",
+            "GraphError",
+            "Location",
+            "Node",
+            "Operand",
+            "Operator",
+            "Shape",
+            "Tensor",
+            "Value",
+            "computed_dimension",
+            "dimension",
+            "step_size",
+        ),
+        "launch": (
+            "Compiled",
+            "HostedKernel",
+            "OperatorKernel",
+            "Share",
             "bytes_text",
+            "compile",
             "extent_cpp",
             "launch_function",
+            "operator_kernels",
+            "shares_of_kernel",
             "size_parameter",
             "sizes_of",
+            "type_sizes",
         ),
-        "cube": ("CUT_CPP",),
-        "hosted": (
-            *("HostedKernel", "OperatorKernel", "Share"),
-            *("operator_kernels", "shares_of_kernel"),
+        "ops": (
+            "OPERATORS",
+            "patches",
+            "placed",
+            "spaced",
+            "unpatched",
+            "windows",
         ),
-        "launch_numbers": ("extent_text",),
-        "native": ("generated_source",),
-        "operators": ("OPERATORS",),
-        "page": ("compiled_page",),
-        "own_outputs": ("with_own_outputs",),
-        "program_file": ("load_program", "tensor_spec"),
-        "pto": ("tile_program",),
-        "reference": ("random_arrays", "run_graph", "to_storage"),
-        "rewrite": ("expand", "round_each", "simplify"),
-        "rounds": ("join_rounds",),
-        "limits": ("SizeLimit", "index_limits", "size_limits"),
-        "stages": ("Stages", "compile_stages", "prepare"),
-        "table": ("Operator",),
-        "tiles": ("Split", "split"),
-        "value": ("Operand", "Value"),
-        "vector_kernels": ("VectorKernel", "common_kernel"),
-        "verification": ("Difference", "verify"),
+        "passes": (
+            "FusedGraph",
+            "Group",
+            "expand",
+            "fuse",
+            "gradient",
+            "in_equal_form",
+            "join_rounds",
+            "round_each",
+            "simplify",
+            "with_own_outputs",
+        ),
+        "report": (
+            "Difference",
+            "KernelNote",
+            "compiled_page",
+            "explain",
+            "stage_text",
+            "verify",
+        ),
+        "stages": (
+            "Stages",
+            "compile_stages",
+            "prepare",
+        ),
+        "tracing": (
+            "GraphBuilder",
+            "SizeLimit",
+            "TensorSpec",
+            "index_limits",
+            "load_program",
+            "random_arrays",
+            "run_graph",
+            "size_limits",
+            "tensor_spec",
+            "to_storage",
+            "trace",
+        ),
     },
 )

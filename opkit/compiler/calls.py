@@ -12,11 +12,10 @@ import numpy as np
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
-from .dimensions import bind_shapes, evaluate
-from .fusion import FusedGraph, Group
-from .graph import Graph, GraphError, Node
-from .limits import SizeLimit, size_limits
-from .operators import OPERATORS
+from .ir import Graph, GraphError, Node, bind_shapes, evaluate
+from .ops import OPERATORS
+from .passes import FusedGraph, Group
+from .tracing import SizeLimit, size_limits
 
 __all__ = ["FileProgram", "ProgramCalls"]
 

@@ -8,25 +8,34 @@ from functools import cached_property
 
 from opkit.chips import Chip
 
-from .attention import (
+from .choices import OWN_CHOICES, Choices
+from .codegen import (
+    HEAD,
     AttentionKernel,
+    ProductKernel,
+    VectorKernel,
     absorb_transposes,
     attention_kernel,
+    product_kernel,
     recognise_attention,
+    source_of,
+    vector_kernels,
     write_attention,
 )
-from .choices import OWN_CHOICES, Choices
-from .collapsing import collapse
-from .domain import domain_of
-from .fusion import FusedGraph, fuse
-from .graph import Graph, GraphError
-from .operators import OPERATORS
-from .products import ProductKernel, product_kernel
-from .prologues import fuse_prologues
-from .rewrite import expand, simplify
-from .sinking import join_slices, movements, sink_transposes
-from .text import HEAD
-from .vector_kernels import VectorKernel, source_of, vector_kernels
+from .ir import Graph, GraphError
+from .ops import OPERATORS
+from .passes import (
+    FusedGraph,
+    collapse,
+    domain_of,
+    expand,
+    fuse,
+    fuse_prologues,
+    join_slices,
+    movements,
+    simplify,
+    sink_transposes,
+)
 
 __all__ = [
     "Stages",

@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from opkit.toolchain import Token, TokenKind, matching_close, matching_open, significant, tokenize
+from opkit.toolchain import (
+    Token,
+    TokenKind,
+    matching_close,
+    matching_open,
+    significant,
+    tokenize,
+)
 
 __all__ = ["Mutant", "MutantKind", "mutants_of"]
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from opkit.errors import SetupError
 
 if TYPE_CHECKING:
-    from opkit.service.calls import Answer, Attempt
     from opkit.service.client import Client, ServiceAnswer
     from opkit.service.dash_server import run_dash
     from opkit.service.deployment import Deployment
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from opkit.service.security import refuse_open_door
     from opkit.service.server import run_service
     from opkit.service.service import Service
+    from opkit.service.serving import Answer, Attempt
     from opkit.service.settings import OperatorSettings, ServiceSettings, load_settings
     from opkit.service.store import Revision, Store, Version
     from opkit.service.telemetry import log_to
@@ -54,7 +54,7 @@ _HOMES = {
     "security": ("refuse_open_door",),
     "server": ("run_service",),
     "service": ("Service",),
-    "calls": ("Answer", "Attempt"),
+    "serving": ("Answer", "Attempt"),
     "settings": ("OperatorSettings", "ServiceSettings", "load_settings"),
     "store": ("Revision", "Store", "Version"),
     "telemetry": ("log_to",),

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from opkit.dtypes import DTYPES, find_dtype
 from opkit.errors import UsageError
-from opkit.service.arguments import Inputs
-from opkit.service.shared_memory import Tensor
+from opkit.service.workers import Inputs, Tensor
 
 __all__ = ["bind"]
 

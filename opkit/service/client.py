@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from opkit.errors import BusyError, OperatorError, OpkitError, SetupError, UsageError
 from opkit.service.binding import bind
-from opkit.service.shared_memory import Tensor
 from opkit.service.tensors import DATATYPES, HEADER_LENGTH, encode_tensors, storage_of
+from opkit.service.workers import Tensor
 
 __all__ = ["Client", "ServiceAnswer"]
 

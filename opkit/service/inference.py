@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 from opkit.errors import BusyError, OpkitError, UsageError
-from opkit.service.calls import Answer
 from opkit.service.service import Service
+from opkit.service.serving import Answer
 from opkit.service.tensors import HEADER_LENGTH, read_request, write_answer
 
 if TYPE_CHECKING:

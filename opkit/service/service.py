@@ -14,23 +14,23 @@ from typing import Any
 import numpy.typing as npt
 
 from opkit.errors import OpkitError, UsageError
-from opkit.service.arguments import Inputs
-from opkit.service.aside import Modelling
-from opkit.service.attempts import Runner
-from opkit.service.background import Background
 from opkit.service.binding import bind
-from opkit.service.breaker import Breaker, BreakerEvent, BreakerState
-from opkit.service.calls import Answer, Request, attributes_of
 from opkit.service.deployment import Deployment
 from opkit.service.interface import Interface
-from opkit.service.loaded import load, load_reference
-from opkit.service.local import LocalRunner
 from opkit.service.metrics import REFERENCE, Gauges, Metrics
-from opkit.service.modelled import Modelled
-from opkit.service.process import WorkerProcess
 from opkit.service.report import operator_report, service_report
-from opkit.service.served_version import ServedVersion
-from opkit.service.serving import ServedOperator
+from opkit.service.serving import (
+    Answer,
+    Background,
+    Breaker,
+    BreakerEvent,
+    BreakerState,
+    Modelling,
+    Request,
+    ServedOperator,
+    ServedVersion,
+    attributes_of,
+)
 from opkit.service.settings import (
     NAME,
     LimitSettings,
@@ -42,7 +42,17 @@ from opkit.service.settings import (
 from opkit.service.sources import GOLDEN_MODEL, MODEL, complete, stage
 from opkit.service.store import Revision, Store, Version
 from opkit.service.telemetry import EventLog, Tracing
-from opkit.service.workers import Supervisor, WorkerPool
+from opkit.service.workers import (
+    Inputs,
+    LocalRunner,
+    Modelled,
+    Runner,
+    Supervisor,
+    WorkerPool,
+    WorkerProcess,
+    load,
+    load_reference,
+)
 
 __all__ = ["Service"]
 

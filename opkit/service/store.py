@@ -26,8 +26,8 @@ from opkit.errors import SetupError, UsageError, cannot_write
 from opkit.service.contents import digest_of_folder, keep_folder
 from opkit.service.deployment import Deployment
 from opkit.service.interface import Interface
-from opkit.service.modelled import Modelled
 from opkit.service.tables import DEPLOYMENTS, MODELLED, VERSIONS
+from opkit.service.workers import Modelled
 
 __all__ = ["Revision", "Store", "Version"]
 

@@ -19,10 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
-from opkit.service.arguments import Inputs
 from opkit.service.interface import Interface
 from opkit.service.settings import validation_text
-from opkit.service.shared_memory import Tensor
+from opkit.service.workers import Inputs, Tensor
 
 __all__ = [
     "DATATYPES",

@@ -7,41 +7,59 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from opkit.testing.arrays import is_float, narrow, tensors_of, widen, widen_input
     from opkit.testing.assertion import assert_close, assert_outputs
-    from opkit.testing.bfloat16 import bfloat16_to_float32, to_bfloat16
-    from opkit.testing.by_name import Found, find_by_name
-    from opkit.testing.case_files import CASE_FILES, load_cases, save_case
     from opkit.testing.cases import (
+        CASE_FILES,
+        DISTRIBUTIONS,
+        EDGES,
         Case,
+        Golden,
+        Source,
         case_variants,
         default_cases,
+        evaluate_expression,
+        is_expression,
+        load_cases,
+        load_golden,
         make_case,
         make_inputs,
         output_tensors,
+        pairwise_cases,
+        save_case,
         usual_shape,
         works_by_row,
     )
-    from opkit.testing.comparison import Comparer, Comparison, Figure, Worst, compare
-    from opkit.testing.determinism import DeterminismResult, Difference, Setting, check_determinism
-    from opkit.testing.explanation import Explanation, Step, explain_case, explanation_text
-    from opkit.testing.expressions import evaluate_expression, is_expression
-    from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
-    from opkit.testing.golden import Golden, load_golden
-    from opkit.testing.html_page import html_report
-    from opkit.testing.judgement import OutputResult, judge
-    from opkit.testing.last_run import (
-        failed_last,
-        failed_names,
-        notes_file,
-        remember_failures,
+    from opkit.testing.determinism import (
+        DeterminismResult,
+        Difference,
+        Setting,
+        check_determinism,
     )
+    from opkit.testing.explanation import Explanation, Step, explain_case, explanation_text
+    from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
+    from opkit.testing.judgement import OutputResult, judge
     from opkit.testing.launching import Library, launch_of
-    from opkit.testing.msopst_report import ERROR_ROWS, write_st_report
+    from opkit.testing.numbers import (
+        STANDARDS,
+        Comparer,
+        Comparison,
+        ErrorPicture,
+        Figure,
+        Standard,
+        Worst,
+        bfloat16_to_float32,
+        compare,
+        double_level,
+        find_standard,
+        is_float,
+        narrow,
+        tensors_of,
+        to_bfloat16,
+        widen,
+        widen_input,
+    )
     from opkit.testing.opdef_cases import library_cases
-    from opkit.testing.pairwise import pairwise_cases
     from opkit.testing.parallel import Setup, cases_work, kept_result, repeats_work, run_on
-    from opkit.testing.picture import ErrorPicture
     from opkit.testing.project import (
         case_of_shape,
         chosen_operators,
@@ -52,14 +70,27 @@ if TYPE_CHECKING:
         shape_rules,
         with_other_cases,
     )
-    from opkit.testing.references import Reference, find_reference, in_single_precision
-    from opkit.testing.report import (
+    from opkit.testing.references import (
+        Found,
+        Reference,
+        find_by_name,
+        find_reference,
+        in_single_precision,
+    )
+    from opkit.testing.reports import (
         CASE_COLUMNS,
+        ERROR_ROWS,
         cancellation_texts,
         case_rows,
+        failed_last,
+        failed_names,
         failure_text,
+        html_report,
         junit_xml,
+        notes_file,
+        remember_failures,
         report_object,
+        write_st_report,
     )
     from opkit.testing.reruns import CHANGES, with_reruns
     from opkit.testing.run import (
@@ -72,8 +103,6 @@ if TYPE_CHECKING:
         run_cases,
     )
     from opkit.testing.settings import operator_standards, standard_for
-    from opkit.testing.standards import STANDARDS, Standard, double_level, find_standard
-    from opkit.testing.values import DISTRIBUTIONS, EDGES, Source
 
 __all__ = [
     "CASE_COLUMNS",
@@ -178,36 +207,84 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "arrays": ("is_float", "narrow", "tensors_of", "widen", "widen_input"),
-        "assertion": ("assert_close", "assert_outputs"),
-        "bfloat16": ("bfloat16_to_float32", "to_bfloat16"),
-        "by_name": ("Found", "find_by_name"),
-        "case_files": ("CASE_FILES", "load_cases", "save_case"),
+        "assertion": (
+            "assert_close",
+            "assert_outputs",
+        ),
         "cases": (
+            "CASE_FILES",
             "Case",
+            "DISTRIBUTIONS",
+            "EDGES",
+            "Golden",
+            "Source",
             "case_variants",
             "default_cases",
+            "evaluate_expression",
+            "is_expression",
+            "load_cases",
+            "load_golden",
             "make_case",
             "make_inputs",
             "output_tensors",
+            "pairwise_cases",
+            "save_case",
             "usual_shape",
             "works_by_row",
         ),
-        "comparison": ("Comparer", "Comparison", "Figure", "Worst", "compare"),
-        "determinism": ("DeterminismResult", "Difference", "Setting", "check_determinism"),
-        "explanation": ("Explanation", "Step", "explain_case", "explanation_text"),
-        "expressions": ("evaluate_expression", "is_expression"),
-        "fuzzing": ("FuzzBudget", "FuzzResult", "fuzz", "read_budget"),
-        "golden": ("Golden", "load_golden"),
-        "html_page": ("html_report",),
-        "judgement": ("OutputResult", "judge"),
-        "last_run": ("failed_last", "failed_names", "notes_file", "remember_failures"),
+        "determinism": (
+            "DeterminismResult",
+            "Difference",
+            "Setting",
+            "check_determinism",
+        ),
+        "explanation": (
+            "Explanation",
+            "Step",
+            "explain_case",
+            "explanation_text",
+        ),
+        "fuzzing": (
+            "FuzzBudget",
+            "FuzzResult",
+            "fuzz",
+            "read_budget",
+        ),
+        "judgement": (
+            "OutputResult",
+            "judge",
+        ),
+        "launching": (
+            "Library",
+            "launch_of",
+        ),
+        "numbers": (
+            "Comparer",
+            "Comparison",
+            "ErrorPicture",
+            "Figure",
+            "STANDARDS",
+            "Standard",
+            "Worst",
+            "bfloat16_to_float32",
+            "compare",
+            "double_level",
+            "find_standard",
+            "is_float",
+            "narrow",
+            "tensors_of",
+            "to_bfloat16",
+            "widen",
+            "widen_input",
+        ),
         "opdef_cases": ("library_cases",),
-        "launching": ("Library", "launch_of"),
-        "msopst_report": ("ERROR_ROWS", "write_st_report"),
-        "pairwise": ("pairwise_cases",),
-        "parallel": ("Setup", "cases_work", "kept_result", "repeats_work", "run_on"),
-        "picture": ("ErrorPicture",),
+        "parallel": (
+            "Setup",
+            "cases_work",
+            "kept_result",
+            "repeats_work",
+            "run_on",
+        ),
         "project": (
             "case_of_shape",
             "chosen_operators",
@@ -218,14 +295,31 @@ __getattr__ = lazy_names(
             "shape_rules",
             "with_other_cases",
         ),
-        "references": ("Reference", "find_reference", "in_single_precision"),
-        "report": (
+        "references": (
+            "Found",
+            "Reference",
+            "find_by_name",
+            "find_reference",
+            "in_single_precision",
+        ),
+        "reports": (
             "CASE_COLUMNS",
+            "ERROR_ROWS",
             "cancellation_texts",
             "case_rows",
+            "failed_last",
+            "failed_names",
             "failure_text",
+            "html_report",
             "junit_xml",
+            "notes_file",
+            "remember_failures",
             "report_object",
+            "write_st_report",
+        ),
+        "reruns": (
+            "CHANGES",
+            "with_reruns",
         ),
         "run": (
             "CaseResult",
@@ -236,9 +330,9 @@ __getattr__ = lazy_names(
             "run_case",
             "run_cases",
         ),
-        "reruns": ("CHANGES", "with_reruns"),
-        "settings": ("operator_standards", "standard_for"),
-        "standards": ("STANDARDS", "Standard", "double_level", "find_standard"),
-        "values": ("DISTRIBUTIONS", "EDGES", "Source"),
+        "settings": (
+            "operator_standards",
+            "standard_for",
+        ),
     },
 )

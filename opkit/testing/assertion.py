@@ -10,15 +10,22 @@ import numpy as np
 from opkit.dtypes import DType, dtype_names, find_tensor_dtype
 from opkit.errors import PrecisionError, UsageError
 from opkit.schema import AttrValue
-from opkit.testing.arrays import Array, Input, storage, widen_input
-from opkit.testing.comparison import Comparison, compare
-from opkit.testing.condition import Evaluation
-from opkit.testing.exact import ExactOutput, evaluate_exactly
-from opkit.testing.golden import as_outputs
+from opkit.testing.cases import as_outputs
 from opkit.testing.judgement import check_shapes, judge_parts
+from opkit.testing.numbers import (
+    Array,
+    Comparison,
+    Evaluation,
+    ExactOutput,
+    Input,
+    Standard,
+    compare,
+    evaluate_exactly,
+    storage,
+    widen_input,
+)
 from opkit.testing.references import Part, in_single_precision
 from opkit.testing.settings import standard_for
-from opkit.testing.standards import Standard
 
 __all__ = ["assert_close", "assert_outputs"]
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from opkit.errors import OpkitError
 from opkit.schema import OpSpec
-from opkit.testing.arrays import Array
 from opkit.testing.cases import Case
 from opkit.testing.launching import Library, launch_of
+from opkit.testing.numbers import Array
 
 __all__ = ["DeterminismResult", "Difference", "Setting", "check_determinism"]
 

@@ -21,13 +21,20 @@ import numpy as np
 from opkit import runtime
 from opkit.dtypes import DType
 from opkit.errors import UsageError
-from opkit.testing.arrays import Array, Input, is_float, narrow, tensors_of, widen
-from opkit.testing.cases import Case, make_inputs, output_tensors
-from opkit.testing.comparison import Comparison, compare
-from opkit.testing.golden import is_unsaid
+from opkit.testing.cases import Case, is_unsaid, make_inputs, output_tensors
 from opkit.testing.launching import Library, is_prototype
+from opkit.testing.numbers import (
+    Array,
+    Comparison,
+    Input,
+    Standard,
+    compare,
+    is_float,
+    narrow,
+    tensors_of,
+    widen,
+)
 from opkit.testing.references import Reference
-from opkit.testing.standards import Standard
 
 __all__ = [
     "MOST_ELEMENTS",

@@ -18,10 +18,17 @@ import numpy as np
 
 from opkit.errors import SetupError, UsageError
 from opkit.schema import OpSpec
-from opkit.testing.arrays import is_float, tensors_of, widen
-from opkit.testing.cases import Case, ShapeRule, make_case, make_inputs
+from opkit.testing.cases import (
+    DISTRIBUTIONS,
+    EDGES,
+    Case,
+    ShapeRule,
+    Source,
+    make_case,
+    make_inputs,
+)
+from opkit.testing.numbers import is_float, tensors_of, widen
 from opkit.testing.run import CaseResult, Verdict
-from opkit.testing.values import DISTRIBUTIONS, EDGES, Source
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy

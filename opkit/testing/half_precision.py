@@ -2,7 +2,8 @@
 
 Kernels of a prototype compute in float32; what only an OpDef describes may compute in its tensors'
 own type. It is right then if the same instructions in single precision meet the standard, and the
-results are off by no more than roundings of that type make of it (see `opkit.testing.condition`).
+results are off by no more than roundings of that type make of it, by
+`opkit.testing.numbers.condition`.
 What it computes in float32 of such tensors has their roundings on its way. A whole number that it
 rounds has one of two neighbours, which no wider run tells apart: the roundings alone count there.
 """
@@ -15,15 +16,23 @@ import numpy as np
 
 from opkit.dtypes import DType
 from opkit.errors import OpkitError
-from opkit.testing.arrays import Array, Input, is_float, narrow, widen
 from opkit.testing.cases import output_tensors
-from opkit.testing.condition import Allowance, allowance
 from opkit.testing.explanation import MOST_ELEMENTS, WideRuns
 from opkit.testing.judgement import OutputResult, judge
 from opkit.testing.launching import Library
-from opkit.testing.measures import format_numbers
+from opkit.testing.numbers import (
+    ROUNDED,
+    Allowance,
+    Array,
+    Input,
+    Standard,
+    allowance,
+    format_numbers,
+    is_float,
+    narrow,
+    widen,
+)
 from opkit.testing.references import Reference
-from opkit.testing.standards import ROUNDED, Standard
 
 __all__ = ["is_right_in_halves"]
 

@@ -10,32 +10,30 @@ import numpy as np
 
 from opkit.dtypes import DType
 from opkit.errors import PrecisionError
-from opkit.testing.arrays import (
+from opkit.testing.cases import is_expression, output_tensors
+from opkit.testing.numbers import (
+    FACTOR,
+    STEP,
     Array,
+    Comparer,
+    Comparison,
+    Evaluation,
+    ExactOutput,
     Input,
+    Standard,
+    allowance,
+    cancellation,
     complex_parts,
+    format_numbers,
     is_complex,
     is_float,
     narrow,
+    rounding,
     tensors_of,
     wide_parts,
     widen,
 )
-from opkit.testing.cases import output_tensors
-from opkit.testing.comparison import Comparer, Comparison
-from opkit.testing.condition import (
-    FACTOR,
-    STEP,
-    Evaluation,
-    allowance,
-    cancellation,
-    rounding,
-)
-from opkit.testing.exact import ExactOutput
-from opkit.testing.expressions import is_expression
-from opkit.testing.measures import format_numbers
 from opkit.testing.references import Part, Reference
-from opkit.testing.standards import Standard
 
 __all__ = ["Conditioned", "OutputResult", "check_shapes", "judge", "judge_parts"]
 

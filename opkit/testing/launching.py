@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from opkit.schema import AttrValue, OpSpec
-from opkit.testing.arrays import Array, Input
-from opkit.testing.cases import Case, make_inputs, output_tensors
-from opkit.testing.golden import is_unsaid
+from opkit.testing.cases import Case, is_unsaid, make_inputs, output_tensors
+from opkit.testing.numbers import Array, Input
 from opkit.testing.references import find_reference
 
 __all__ = ["Launch", "Library", "is_prototype", "launch_of"]

@@ -20,12 +20,21 @@ import numpy as np
 
 from opkit.errors import OpkitError, UsageError
 from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec
-from opkit.testing.arrays import Input, is_complex, is_float
-from opkit.testing.by_name import Found
-from opkit.testing.cases import LIST_LENGTH, Case, Shape, case_variants, make_case, plain_attr
-from opkit.testing.expressions import evaluate_expression, is_expression, names_of
-from opkit.testing.together import Together
-from opkit.testing.values import Source
+from opkit.testing.cases import (
+    LIST_LENGTH,
+    Case,
+    Shape,
+    Source,
+    Together,
+    case_variants,
+    evaluate_expression,
+    is_expression,
+    make_case,
+    names_of,
+    plain_attr,
+)
+from opkit.testing.numbers import Input, is_complex, is_float
+from opkit.testing.references import Found
 
 __all__ = ["library_case", "library_cases", "other_library_cases"]
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from opkit import runtime
 from opkit.executor import Executor, Lost, Work, folder_of
 from opkit.schema import OpSpec
-from opkit.testing.cases import Case
+from opkit.testing.cases import Case, load_golden
 from opkit.testing.determinism import DeterminismResult, Setting, check_determinism
-from opkit.testing.golden import load_golden
 from opkit.testing.run import CaseResult, PrecisionReport, Verdict, run_case, standard_names
 from opkit.testing.settings import operator_standards
 

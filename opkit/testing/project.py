@@ -10,17 +10,29 @@ from typing import TYPE_CHECKING
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, nearest
-from opkit.testing.by_name import Found, find_by_name
-from opkit.testing.case_files import CASE_FILES, golden_of_file, load_cases, replaces_generated
-from opkit.testing.cases import Case, Shape, ShapeRule, default_cases, make_case
-from opkit.testing.documents import documented_ranks, documented_rounding, documented_values
-from opkit.testing.expressions import check_expression, is_expression
-from opkit.testing.golden import Golden
+from opkit.testing.cases import (
+    CASE_FILES,
+    Case,
+    Golden,
+    Shape,
+    ShapeRule,
+    Source,
+    check_expression,
+    default_cases,
+    documented_ranks,
+    documented_rounding,
+    documented_values,
+    golden_of_file,
+    is_expression,
+    load_cases,
+    make_case,
+    pairwise_cases,
+    replaces_generated,
+)
 from opkit.testing.launching import is_prototype
 from opkit.testing.opdef_cases import library_case, library_cases, other_library_cases
-from opkit.testing.pairwise import pairwise_cases
+from opkit.testing.references import Found, find_by_name
 from opkit.testing.run import CaseResult, PrecisionReport, Verdict
-from opkit.testing.values import Source
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project

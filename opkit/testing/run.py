@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 from opkit.errors import KernelFault, OpkitError, PrecisionError
 from opkit.schema import OpSpec
-from opkit.testing.cases import Case
-from opkit.testing.golden import Golden
+from opkit.testing.cases import Case, Golden
 from opkit.testing.judgement import OutputResult, judge
 from opkit.testing.launching import Library, is_prototype, launch_of
+from opkit.testing.numbers import Standard
 from opkit.testing.references import find_reference
 from opkit.testing.settings import standard_for
-from opkit.testing.standards import Standard
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project

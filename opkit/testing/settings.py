@@ -17,7 +17,7 @@ from pathlib import Path
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, nearest
-from opkit.testing.standards import Standard, double_level, find_standard
+from opkit.testing.numbers import Standard, double_level, find_standard
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -7,11 +7,26 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from opkit.toolchain.built import project_as_built
-    from opkit.toolchain.command import host_argv
+    from opkit.toolchain.build import (
+        LIBRARY_KINDS,
+        Artifact,
+        BuildEvent,
+        HostDescription,
+        OperatorBuild,
+        build,
+        build_library,
+        build_operators,
+        clean_output,
+        default_output,
+        host_argv,
+        host_description,
+        is_operator_for,
+        operators_below,
+        operators_for,
+        project_as_built,
+        read_opdefs,
+    )
     from opkit.toolchain.compiler import Compiler, compiler_choice, find_compiler
-    from opkit.toolchain.core_passes import CORE_MACROS
-    from opkit.toolchain.described import HostDescription
     from opkit.toolchain.driver import (
         DriverRequest,
         DriverResult,
@@ -29,41 +44,30 @@ if TYPE_CHECKING:
         compile_kernel,
         open_image,
     )
-    from opkit.toolchain.kernel_templates import LIST_TEMPLATES
-    from opkit.toolchain.library_build import (
-        OperatorBuild,
-        build_operators,
-        is_operator_for,
-        operators_below,
-        operators_for,
-    )
-    from opkit.toolchain.linkable import LIBRARY_KINDS, build_library
     from opkit.toolchain.lock import locked
-    from opkit.toolchain.opdef import read_opdefs
-    from opkit.toolchain.operator_library import OperatorLibrary, find_library
     from opkit.toolchain.own_command import OPKIT_COMMAND, WITHOUT_FOLDER
-    from opkit.toolchain.project import Project, load_project
-    from opkit.toolchain.project_build import (
-        Artifact,
-        BuildEvent,
-        build,
-        clean_output,
-        default_output,
-        host_description,
+    from opkit.toolchain.projects import (
+        OperatorLibrary,
+        Project,
+        Tree,
+        build_wheel,
+        find_library,
+        load_project,
     )
-    from opkit.toolchain.tokens import (
+    from opkit.toolchain.source import (
+        CORE_MACROS,
+        LIST_TEMPLATES,
         Token,
         TokenKind,
+        is_kernel_template,
         matching_close,
         matching_open,
         plain_code,
         significant,
         tokenize,
+        twin_entry,
     )
     from opkit.toolchain.toolkit import Toolkit
-    from opkit.toolchain.tree import Tree
-    from opkit.toolchain.twin_entry import is_kernel_template, twin_entry
-    from opkit.toolchain.wheel import build_wheel
 
 __all__ = [
     "ARCH_MACROS",
@@ -129,57 +133,83 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "built": ("project_as_built",),
-        "command": ("host_argv",),
-        "compiler": ("Compiler", "compiler_choice", "find_compiler"),
-        "core_passes": ("CORE_MACROS",),
-        "described": ("HostDescription",),
-        "driver": ("DriverRequest", "DriverResult", "parse_driver_arguments", "run_driver"),
-        "flags": ("ARCH_MACROS", "chip_macros"),
-        "health": ("Check", "check_machine"),
-        "home": ("CMAKE_DIR", "find_home", "home_variables"),
+        "build": (
+            "Artifact",
+            "BuildEvent",
+            "HostDescription",
+            "LIBRARY_KINDS",
+            "OperatorBuild",
+            "build",
+            "build_library",
+            "build_operators",
+            "clean_output",
+            "default_output",
+            "host_argv",
+            "host_description",
+            "is_operator_for",
+            "operators_below",
+            "operators_for",
+            "project_as_built",
+            "read_opdefs",
+        ),
+        "compiler": (
+            "Compiler",
+            "compiler_choice",
+            "find_compiler",
+        ),
+        "driver": (
+            "DriverRequest",
+            "DriverResult",
+            "parse_driver_arguments",
+            "run_driver",
+        ),
+        "flags": (
+            "ARCH_MACROS",
+            "chip_macros",
+        ),
+        "health": (
+            "Check",
+            "check_machine",
+        ),
+        "home": (
+            "CMAKE_DIR",
+            "find_home",
+            "home_variables",
+        ),
         "image": (
-            "MODES",
             "ImageKernel",
             "KernelImage",
+            "MODES",
             "TilingUse",
             "compile_kernel",
             "open_image",
         ),
-        "kernel_templates": ("LIST_TEMPLATES",),
-        "library_build": (
-            "OperatorBuild",
-            "build_operators",
-            "is_operator_for",
-            "operators_below",
-            "operators_for",
-        ),
-        "linkable": ("LIBRARY_KINDS", "build_library"),
         "lock": ("locked",),
-        "opdef": ("read_opdefs",),
-        "operator_library": ("OperatorLibrary", "find_library"),
-        "own_command": ("OPKIT_COMMAND", "WITHOUT_FOLDER"),
-        "project": ("Project", "load_project"),
-        "project_build": (
-            "Artifact",
-            "BuildEvent",
-            "build",
-            "clean_output",
-            "default_output",
-            "host_description",
+        "own_command": (
+            "OPKIT_COMMAND",
+            "WITHOUT_FOLDER",
         ),
-        "tokens": (
+        "projects": (
+            "OperatorLibrary",
+            "Project",
+            "Tree",
+            "build_wheel",
+            "find_library",
+            "load_project",
+        ),
+        "source": (
+            "CORE_MACROS",
+            "LIST_TEMPLATES",
             "Token",
             "TokenKind",
+            "is_kernel_template",
             "matching_close",
             "matching_open",
             "plain_code",
             "significant",
             "tokenize",
+            "twin_entry",
         ),
         "toolkit": ("Toolkit",),
-        "tree": ("Tree",),
-        "twin_entry": ("is_kernel_template", "twin_entry"),
-        "wheel": ("build_wheel",),
     },
 )

@@ -21,12 +21,17 @@ from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
 from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, UsageError
 from opkit.log import write as write_log
 from opkit.toolchain.compiler import Compiler, find_compiler, needs_late_standard
-from opkit.toolchain.core_passes import join_passes, pass_macros
-from opkit.toolchain.diagnostics import compiler_crash, parse_diagnostics
 from opkit.toolchain.driver_arguments import DriverRequest, Input, parse_driver_arguments
 from opkit.toolchain.flags import chip_macros
-from opkit.toolchain.launch_rewrite import Rewritten
-from opkit.toolchain.launch_tree import LaunchTree, read_launch_tree
+from opkit.toolchain.source import (
+    LaunchTree,
+    Rewritten,
+    compiler_crash,
+    join_passes,
+    parse_diagnostics,
+    pass_macros,
+    read_launch_tree,
+)
 from opkit.toolchain.toolkit import Toolkit
 
 __all__ = ["DriverRequest", "DriverResult", "parse_driver_arguments", "run_driver"]

@@ -20,16 +20,19 @@ from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, UsageError
 from opkit.files import write_aside
 from opkit.folders import cache_folder, filling_cache
-from opkit.toolchain.cache import BuildCache, unit_key
+from opkit.toolchain.build import (
+    BuildCache,
+    BuildState,
+    CompileUnit,
+    ProcessGroup,
+    Session,
+    precompiled_headers,
+    unit_key,
+)
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.flags import generated_flags, kernel_flags, link_flags
 from opkit.toolchain.kernel_table import TableEntry, kernel_table
-from opkit.toolchain.precompiled import precompiled_headers
-from opkit.toolchain.processes import ProcessGroup
-from opkit.toolchain.session import Session
-from opkit.toolchain.state import BuildState
 from opkit.toolchain.toolkit import Toolkit
-from opkit.toolchain.unit import CompileUnit
 
 __all__ = ["MODES", "ImageKernel", "KernelImage", "TilingUse", "compile_kernel", "open_image"]
 
@@ -296,8 +299,7 @@ def _passes(
     # Reading C++ is for texts of other people: compiling one of ours does not load it.
     if request.is_generated:
         return (), ()
-    from opkit.toolchain.core_passes import split_passes
-    from opkit.toolchain.included import included_texts
+    from opkit.toolchain.source import included_texts, split_passes
 
     texts = included_texts(request.text, request.root, request.include_dirs)
     return split_passes(texts, request.chip.npu_arch_number)
@@ -307,16 +309,14 @@ def _edited(request: _Request) -> str:
     # Reading C++ is for texts of other people: compiling one of ours does not load it.
     if request.is_generated:
         return request.text
-    from opkit.toolchain.kernel_edits import kernel_edits
-    from opkit.toolchain.launch_rewrite import apply_edits
+    from opkit.toolchain.source import apply_edits, kernel_edits
 
     edits = kernel_edits(request.text)
     return apply_edits(request.text, edits, file=Path(request.name)).text
 
 
 def _declared_kernels(request: _Request) -> list[TableEntry]:
-    from opkit.toolchain.kernel_names import mark_overloaded
-    from opkit.toolchain.launch_rewrite import scan_kernels
+    from opkit.toolchain.source import mark_overloaded, scan_kernels
 
     kernels = mark_overloaded(scan_kernels(request.text), [request.text])
     return [TableEntry(kernel.name, mode=request.mode, cast=kernel.cast) for kernel in kernels]
@@ -329,7 +329,7 @@ def _with_headers(unit: CompileUnit, compiler: Compiler, request: _Request) -> t
 
 
 def _rejected(request: _Request, work: Path, log: str) -> BuildError:
-    from opkit.toolchain.diagnostics import parse_diagnostics
+    from opkit.toolchain.source import parse_diagnostics
 
     diagnostics = parse_diagnostics(
         log, root=request.root, foreign=(request.toolkit.include_dir, work)

@@ -34,8 +34,8 @@ _SOURCES = Path(__file__).parent / "csrc"
 _KERNELS = kernels.folder()
 _PACKAGE = Path(__file__).parents[1]
 _FUNCTION_SOURCES = (
-    "compiler/composites.py",
-    "compiler/exponentials.py",
+    "compiler/ops/composites.py",
+    "compiler/ops/exponentials.py",
     "torch_npu/functions.py",
 )
 _UNITS = 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from opkit.cli._compat_worker import compat_work
+from opkit.cli.parts.compat_worker import compat_work
 from opkit.compat import Outcome, Verdict, find_samples, plan
 from opkit.executor import LocalExecutor
 

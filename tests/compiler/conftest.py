@@ -18,7 +18,7 @@ def check_program(
     kernel: oc.Compiled, arrays: list[np.ndarray], limit: float | None = None, **attributes: float
 ) -> tuple[np.ndarray, ...]:
     """Run a program under every check, compare with float64, and return its outputs."""
-    from opkit.compiler.reference import from_storage
+    from opkit.compiler.tracing.reference import from_storage
 
     with Check(()) as checks:
         results = kernel(*arrays, **attributes)

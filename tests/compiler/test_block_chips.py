@@ -10,7 +10,7 @@ import pytest
 from opkit import compiler as oc
 from opkit import runtime
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.graph import GraphError
+from opkit.compiler.ir.graph import GraphError
 from opkit.errors import UsageError
 from opkit.sanitizer import Check
 

@@ -10,7 +10,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.fuzzing import random_graph
+from opkit.compiler.tracing.fuzzing import random_graph
 from opkit.errors import UsageError
 
 H = "float16"

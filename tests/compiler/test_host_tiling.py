@@ -13,9 +13,9 @@ import pytest
 from opkit import compiler as oc
 from opkit.chips import find_chip
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.dimensions import evaluate
-from opkit.compiler.kernel_class import pack_tiling
-from opkit.compiler.vector import DoesNotFit, launch_for
+from opkit.compiler.codegen.kernel_class import pack_tiling
+from opkit.compiler.codegen.vector import DoesNotFit, launch_for
+from opkit.compiler.ir.dimensions import evaluate
 
 CHIP = find_chip("Ascend910B2")
 B, M, N = oc.dimension("B"), oc.dimension("M"), oc.dimension("N")

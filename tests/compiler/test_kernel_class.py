@@ -3,7 +3,7 @@
 import re
 
 from opkit import emulator
-from opkit.compiler.kernel_class import struct_of
+from opkit.compiler.codegen.kernel_class import struct_of
 
 
 def test_no_tiling_structure_has_the_name_of_one_of_the_api() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.moving import pieces_of
-from opkit.compiler.operators import OPERATORS
+from opkit.compiler.codegen.moving import pieces_of
+from opkit.compiler.ops.operators import OPERATORS
 from opkit.errors import UsageError
 from opkit.profiling import Profile
 

@@ -12,7 +12,7 @@ import pytest
 from opkit import compiler as oc
 from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.cube import ProductShape, cut_product
+from opkit.compiler.codegen.cube import ProductShape, cut_product
 from opkit.profiling import Profile
 
 Run = Callable[..., tuple[np.ndarray, ...]]

@@ -7,7 +7,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler import pto
+from opkit.compiler.frontends import pto
 from opkit.errors import UsageError
 from opkit.sanitizer import Check
 

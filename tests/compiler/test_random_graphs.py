@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from opkit import compiler as oc
-from opkit.compiler.fuzzing import random_graph
-from opkit.compiler.fuzzing_types import numbers_of_all_sizes, random_typed_graph
+from opkit.compiler.tracing.fuzzing import random_graph
+from opkit.compiler.tracing.fuzzing_types import numbers_of_all_sizes, random_typed_graph
 from opkit.sanitizer import Check
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.random_numbers import philox_uniform
+from opkit.compiler.ops.random_numbers import philox_uniform
 from opkit.sanitizer import Check
 
 

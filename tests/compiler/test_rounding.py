@@ -12,8 +12,8 @@ import pytest
 from opkit import compiler as oc
 from opkit import pypto
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.rounding import holds_all, rounded_to
-from opkit.compiler.verification import difference
+from opkit.compiler.ir.rounding import holds_all, rounded_to
+from opkit.compiler.report.verification import difference
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(8, 64)).astype(np.float32)

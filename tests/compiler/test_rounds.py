@@ -10,9 +10,9 @@ import pytest
 from opkit import compiler as oc
 from opkit.chips import find_chip
 from opkit.compiler import OPERATORS, Graph, GraphBuilder, Value, join_rounds, run_graph
-from opkit.compiler.domain import domain_of
-from opkit.compiler.native import without_numbers
-from opkit.compiler.rounds.rules import has_rule
+from opkit.compiler.codegen.native import without_numbers
+from opkit.compiler.passes.domain import domain_of
+from opkit.compiler.passes.rounds.rules import has_rule
 
 ROUNDS = 5
 SHAPE = (4, 6, 8)
@@ -221,7 +221,7 @@ def _carried(rounds: int) -> Graph:
 def test_rounds_that_wait_for_each_other_share_their_kernels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import opkit.compiler.kernel_program as compiled
+    import opkit.compiler.launch.kernel_program as compiled
 
     made: list[str] = []
     real = compiled.compile_text

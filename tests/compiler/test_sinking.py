@@ -9,7 +9,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.sinking import join_slices, movements, sink_transposes
+from opkit.compiler.passes.sinking import join_slices, movements, sink_transposes
 
 SHAPE = (2, 3, 4, 8)
 

@@ -11,11 +11,11 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.fuzzing import random_graph
-from opkit.compiler.reference import from_storage, to_storage
-from opkit.compiler.vector import Plan, SlotError, run_plan, run_steps
-from opkit.compiler.vector.plan import Place
-from opkit.compiler.verification import difference
+from opkit.compiler.codegen.vector import Plan, SlotError, run_plan, run_steps
+from opkit.compiler.codegen.vector.plan import Place
+from opkit.compiler.report.verification import difference
+from opkit.compiler.tracing.fuzzing import random_graph
+from opkit.compiler.tracing.reference import from_storage, to_storage
 
 
 def differences(graph: oc.Graph, seed: int) -> dict[str, float]:

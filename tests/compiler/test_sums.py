@@ -12,8 +12,8 @@ import pytest
 from opkit import compiler as oc
 from opkit import pypto
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.graph import GraphError
-from opkit.compiler.reference import from_storage, random_arrays, to_storage
+from opkit.compiler.ir.graph import GraphError
+from opkit.compiler.tracing.reference import from_storage, random_arrays, to_storage
 
 F = "float32"
 SPECS = {

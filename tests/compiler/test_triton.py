@@ -14,8 +14,8 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.fuzzing import random_graph
-from opkit.compiler.graph import GraphError
+from opkit.compiler.ir.graph import GraphError
+from opkit.compiler.tracing.fuzzing import random_graph
 from opkit.errors import OpkitError, SetupError
 
 H, B, F = "float16", "bfloat16", "float32"
@@ -202,7 +202,7 @@ def test_an_index_beyond_its_table_is_an_error() -> None:
 
 @pytest.mark.torch
 def test_a_failing_function_is_named_and_the_next_call_runs() -> None:
-    from opkit.compiler.triton.process import TritonProcess
+    from opkit.compiler.codegen.triton.process import TritonProcess
 
     source = (
         "DEVICE = 'cpu'\ndef bad(x):\n    return x[9]\n"
@@ -218,7 +218,7 @@ def test_a_failing_function_is_named_and_the_next_call_runs() -> None:
 @pytest.mark.torch
 @pytest.mark.slow
 def test_a_process_that_ended_is_begun_again() -> None:
-    from opkit.compiler.triton.process import TritonProcess
+    from opkit.compiler.codegen.triton.process import TritonProcess
 
     x = np.ones(3, np.float32)
     source = "import os\nDEVICE = 'cpu'\ndef end(x):\n    os._exit(3)\ndef same(x):\n    return x\n"
@@ -231,7 +231,7 @@ def test_a_process_that_ended_is_begun_again() -> None:
 def test_without_triton_the_file_is_written_and_running_it_says_what_lacks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from opkit.compiler.triton import process
+    from opkit.compiler.codegen.triton import process
 
     program = oc.compile(lambda x: x + 1.0, Spec("x", (4,), F), target="triton")
     assert "@triton.jit" in program.source

@@ -13,8 +13,8 @@ from opkit import compiler as oc
 from opkit.chips import find_chip
 from opkit.compiler import TensorSpec as Spec
 from opkit.compiler.choices import OWN_CHOICES
-from opkit.compiler.fusion import FusedGraph, Group
-from opkit.compiler.vector_kernels import vector_kernels
+from opkit.compiler.codegen.vector_kernels import vector_kernels
+from opkit.compiler.passes.fusion import FusedGraph, Group
 
 Run = Callable[..., tuple[np.ndarray, ...]]
 M = "float16"

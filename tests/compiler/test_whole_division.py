@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from opkit import compiler as oc
-from opkit.compiler.graph import GraphError
+from opkit.compiler.ir.graph import GraphError
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "mod": np.mod,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opkit.service.breaker import Breaker, BreakerEvent, BreakerState
+from opkit.service.serving.breaker import Breaker, BreakerEvent, BreakerState
 from opkit.service.settings import BreakerSettings
 
 

@@ -20,7 +20,7 @@ from torch import nn  # noqa: E402
 from opkit import graph  # noqa: E402
 from opkit.errors import OperatorError, UsageError  # noqa: E402
 from opkit.service import Client, Service, ServiceSettings, make_app  # noqa: E402
-from opkit.service.closeness import readable  # noqa: E402
+from opkit.service.workers.closeness import readable  # noqa: E402
 
 
 class Small(nn.Module):
@@ -176,7 +176,7 @@ def test_without_a_reference_the_error_says_that_there_is_none(
     assert service.operator_report("small")["reference"]["problem"] == "no version has brought one"
 
     def crash(*_: object) -> Any:
-        from opkit.service.attempts import AttemptFailed
+        from opkit.service.workers.attempts import AttemptFailed
 
         raise AttemptFailed("crash", "by hand")
 

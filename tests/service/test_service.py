@@ -298,7 +298,7 @@ def test_of_every_ten_answers_in_a_row_one_is_checked(open_service: OpenService)
 
 
 def test_a_check_that_could_not_be_done_is_made_up_for(open_service: OpenService) -> None:
-    from opkit.service.attempts import AttemptFailed
+    from opkit.service.workers.attempts import AttemptFailed
 
     checks = {"sample_rate": 0, "first_calls": 1}
     service = open_service({"v1": "good"}, checks=checks)
@@ -320,7 +320,7 @@ def test_a_check_that_could_not_be_done_is_made_up_for(open_service: OpenService
 
 
 def test_with_neither_a_judge_nor_a_reference_first_calls_fail(open_service: OpenService) -> None:
-    from opkit.service.attempts import AttemptFailed
+    from opkit.service.workers.attempts import AttemptFailed
 
     service = open_service({"v1": "wrong"}, checks={"sample_rate": 0, "first_calls": 1})
     reference = service.operator("twice").reference
@@ -336,7 +336,7 @@ def test_with_neither_a_judge_nor_a_reference_first_calls_fail(open_service: Ope
 def test_a_sample_that_could_not_be_judged_goes_out_and_is_made_up_for(
     open_service: OpenService,
 ) -> None:
-    from opkit.service.attempts import AttemptFailed
+    from opkit.service.workers.attempts import AttemptFailed
 
     service = open_service({"v1": "good"}, checks={"sample_rate": 1, "first_calls": 1})
     reference = service.operator("twice").reference
@@ -355,7 +355,7 @@ def test_a_sample_that_could_not_be_judged_goes_out_and_is_made_up_for(
 
 def test_a_trial_that_nobody_judged_brings_no_version_back(open_service: OpenService) -> None:
     # Three of them used to: a version that was known to be wrong answered again.
-    from opkit.service.attempts import AttemptFailed
+    from opkit.service.workers.attempts import AttemptFailed
 
     service = open_service({"v2": "wrong", "v1": "good"}, checks={"sample_rate": 1})
     served = service.operator("twice").versions["v2"]

@@ -7,8 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from opkit.service.experiments import Experiment
-from opkit.service.statistics import RunningMean, sequence_half_width, wilson_interval
+from opkit.service.serving.experiments import Experiment
+from opkit.service.serving.statistics import (
+    RunningMean,
+    sequence_half_width,
+    wilson_interval,
+)
 
 
 def test_the_running_mean_is_numpys() -> None:

@@ -19,8 +19,8 @@ from sqlalchemy import create_engine
 from opkit.errors import SetupError, UsageError
 from opkit.service.deployment import Deployment
 from opkit.service.interface import Interface, Parameter
-from opkit.service.modelled import Modelled
 from opkit.service.store import Store
+from opkit.service.workers.modelled import Modelled
 
 INTERFACE = Interface("Op", "op", (Parameter("x"),), (Parameter("y"),), (("float32",) * 2,), "chip")
 MIGRATIONS = Path(__file__).parents[2] / "opkit" / "service" / "migrations"

@@ -16,8 +16,12 @@ from opkit.dtypes import DType, find_dtype
 from opkit.errors import OperatorError, UsageError
 from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec, snake_case
 from opkit.testing import find_by_name, library_cases, make_inputs, project_cases, run_cases
-from opkit.testing.arrays import Input
-from opkit.testing.expressions import check_expression, evaluate_expression, is_expression
+from opkit.testing.cases.expressions import (
+    check_expression,
+    evaluate_expression,
+    is_expression,
+)
+from opkit.testing.numbers.arrays import Input
 
 FLOAT, INT = "float32", "int32"
 

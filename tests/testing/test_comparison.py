@@ -10,9 +10,9 @@ import pytest
 from opkit.dtypes import find_dtype
 from opkit.errors import PrecisionError, UsageError
 from opkit.testing import Comparison, compare, to_bfloat16
-from opkit.testing import comparison as comparison_module
-from opkit.testing.arrays import narrow
-from opkit.testing.comparison import Comparer
+from opkit.testing.numbers import comparison as comparison_module
+from opkit.testing.numbers.arrays import narrow
+from opkit.testing.numbers.comparison import Comparer
 
 NAN, INF = float("nan"), float("inf")
 

@@ -8,8 +8,8 @@ import pytest
 from opkit.dtypes import find_tensor_dtype
 from opkit.errors import PrecisionError
 from opkit.testing import assert_outputs, compare
-from opkit.testing.arrays import narrow, widen
-from opkit.testing.values import Source, make_values
+from opkit.testing.cases.values import Source, make_values
+from opkit.testing.numbers.arrays import narrow, widen
 
 
 @pytest.mark.parametrize("name", ["complex64", "complex32"])

@@ -8,8 +8,8 @@ import pytest
 from opkit.dtypes import find_dtype
 from opkit.errors import PrecisionError
 from opkit.testing import assert_outputs
-from opkit.testing.condition import Evaluation, _change, allowance, cancellation
-from opkit.testing.golden import load_golden
+from opkit.testing.cases.golden import load_golden
+from opkit.testing.numbers.condition import Evaluation, _change, allowance, cancellation
 
 GOLDEN = """
 import numpy as np

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from opkit.testing import find_by_name, library_cases
-from opkit.testing.documents import documented_ranks, documented_rounding, documented_values
-from opkit.testing.expressions import evaluate_expression
+from opkit.testing.cases.documents import (
+    documented_ranks,
+    documented_rounding,
+    documented_values,
+)
+from opkit.testing.cases.expressions import evaluate_expression
+from opkit.testing.cases.values import Source
 from opkit.testing.opdef_cases import other_library_cases
-from opkit.testing.values import Source
 from tests.testing.test_by_name import operator
 
 _TABLE = """

@@ -10,7 +10,7 @@ import pytest
 
 from opkit.errors import PrecisionError
 from opkit.testing import assert_outputs
-from opkit.testing.exact import evaluate_exactly
+from opkit.testing.numbers.exact import evaluate_exactly
 
 LARGEST = float(np.finfo(np.float32).max)
 

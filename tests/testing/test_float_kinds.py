@@ -8,7 +8,7 @@ import operator
 import numpy as np
 import pytest
 
-from opkit.testing.float_kinds import (
+from opkit.testing.numbers.float_kinds import (
     Kinds,
     absolute,
     chosen_by,

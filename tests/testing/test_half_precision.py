@@ -9,7 +9,7 @@ import pytest
 
 from opkit import runtime
 from opkit.testing import PrecisionReport, Verdict, explain_case, library_cases, run_cases
-from opkit.testing.references import find_reference
+from opkit.testing.references.reference import find_reference
 from opkit.testing.settings import standard_for
 from opkit.toolchain import Artifact, build, load_project, project_as_built
 

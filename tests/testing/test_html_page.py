@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from opkit.schema import OpSpec
-from opkit.testing import CaseResult, PrecisionReport, Verdict, compare, default_cases, html_report
+from opkit.testing import (
+    CaseResult,
+    PrecisionReport,
+    Verdict,
+    compare,
+    default_cases,
+    html_report,
+)
 from opkit.testing.run import OutputResult
 
 # Sorts by the last column, then filters.

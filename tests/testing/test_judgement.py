@@ -12,9 +12,9 @@ import pytest
 from opkit.errors import PrecisionError
 from opkit.schema import OpSpec
 from opkit.testing import find_standard, load_golden, make_case, make_inputs
-from opkit.testing import references as references_module
 from opkit.testing.judgement import judge
-from opkit.testing.references import find_reference
+from opkit.testing.references import reference as references_module
+from opkit.testing.references.reference import find_reference
 
 
 def test_a_plainly_wrong_result_is_looked_at_where_it_is_worst_only(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from opkit.schema import AttrSpec, OpSpec, TensorSpec
 from opkit.testing import pairwise_cases
-from opkit.testing.pairwise import cover_pairs
+from opkit.testing.cases.pairwise import cover_pairs
 
 
 def test_every_pair_is_in_a_row_and_rows_are_few() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from opkit.errors import OperatorError
-from opkit.testing.by_name import find_by_name
 from opkit.testing.opdef_cases import library_cases
+from opkit.testing.references.by_name import find_by_name
 from tests.testing.test_by_name import _given, _normal, operator
 
 pytestmark = pytest.mark.torch

@@ -13,9 +13,16 @@ import pytest
 
 from opkit.errors import PrecisionError, UsageError
 from opkit.schema import OpSpec
-from opkit.testing import Verdict, find_standard, load_golden, make_case, make_inputs, run_case
-from opkit.testing import references as references_module
-from opkit.testing.references import find_reference
+from opkit.testing import (
+    Verdict,
+    find_standard,
+    load_golden,
+    make_case,
+    make_inputs,
+    run_case,
+)
+from opkit.testing.references import reference as references_module
+from opkit.testing.references.reference import find_reference
 from tests.testing.test_by_name import operator
 
 GOLDEN = """

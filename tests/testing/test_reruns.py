@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opkit.dtypes import find_dtype
-from opkit.testing import Case, CaseResult, PrecisionReport, Verdict, failure_text, with_reruns
+from opkit.testing import (
+    Case,
+    CaseResult,
+    PrecisionReport,
+    Verdict,
+    failure_text,
+    with_reruns,
+)
 from opkit.testing.reruns import CHANGES, PASSES_ALONE
 
 HALF = find_dtype("float16")

@@ -10,9 +10,9 @@ import pytest
 from opkit.dtypes import DType, find_dtype
 from opkit.errors import UsageError
 from opkit.testing import DISTRIBUTIONS, EDGES, Source
-from opkit.testing import values as values_module
-from opkit.testing.arrays import widen
-from opkit.testing.values import make_values
+from opkit.testing.cases import values as values_module
+from opkit.testing.cases.values import make_values
+from opkit.testing.numbers.arrays import widen
 
 
 def row(name: str) -> DType:

@@ -8,8 +8,8 @@ import pytest
 
 from opkit import emulator
 from opkit.toolchain import Toolkit, parse_driver_arguments, run_driver
-from opkit.toolchain.aggregates import aggregate_edits
-from opkit.toolchain.launch_rewrite import apply_edits
+from opkit.toolchain.source.aggregates import aggregate_edits
+from opkit.toolchain.source.launch_rewrite import apply_edits
 
 # GCC takes the first class in C++20 alone and the last line in C++17 alone.
 SOURCE = """

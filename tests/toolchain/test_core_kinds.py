@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from opkit.toolchain.core_kinds import core_kind_edits
-from opkit.toolchain.launch_rewrite import MIXED, apply_edits
-from opkit.toolchain.launch_tree import read_launch_tree
+from opkit.toolchain.source.core_kinds import core_kind_edits
+from opkit.toolchain.source.launch_rewrite import MIXED, apply_edits
+from opkit.toolchain.source.launch_tree import read_launch_tree
 
 
 def rewrite(text: str) -> str:

@@ -11,8 +11,8 @@ import pytest
 from opkit import runtime
 from opkit.errors import BuildError
 from opkit.toolchain import compile_kernel
-from opkit.toolchain.core_passes import CORE_MACROS, core_passes, pass_macros
 from opkit.toolchain.driver import parse_driver_arguments, run_driver
+from opkit.toolchain.source.core_passes import CORE_MACROS, core_passes, pass_macros
 
 # Classes of one name, as attention kernels of public libraries have them.
 PARTS = """

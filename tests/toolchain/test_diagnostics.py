@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opkit.errors import Diagnostic
-from opkit.toolchain.diagnostics import parse_diagnostics
+from opkit.toolchain.source.diagnostics import parse_diagnostics
 
 DATA = Path(__file__).parent / "data"
 ROOT = Path("/project")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from opkit.toolchain.included import folders_of, structs_in
+from opkit.toolchain.source.included import folders_of, structs_in
 
 KERNEL = '#include "../near/tiling.h"\n#include <far.h>\n#include "kernel_operator.h"\n'
 

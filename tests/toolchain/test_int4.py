@@ -10,7 +10,7 @@ import pytest
 
 from opkit import runtime
 from opkit.errors import OpkitError
-from opkit.testing.cases import case_variants
+from opkit.testing.cases.cases import case_variants
 from opkit.toolchain import Artifact, build, load_project
 
 NIBBLES = Path(__file__).parent / "data" / "nibbles"

@@ -11,8 +11,8 @@ import pytest
 from opkit import runtime
 from opkit.toolchain import compile_kernel
 from opkit.toolchain.driver import parse_driver_arguments, run_driver
-from opkit.toolchain.kernel_names import linkage_edits, mark_overloaded
-from opkit.toolchain.launch_rewrite import apply_edits, scan_kernels
+from opkit.toolchain.source.kernel_names import linkage_edits, mark_overloaded
+from opkit.toolchain.source.launch_rewrite import apply_edits, scan_kernels
 
 SET = """
 #include "kernel_operator.h"

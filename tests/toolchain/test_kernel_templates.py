@@ -11,7 +11,11 @@ import pytest
 from opkit import runtime
 from opkit.errors import BuildError, UsageError
 from opkit.toolchain import Artifact, build, load_project
-from opkit.toolchain.kernel_templates import beside_template, is_plain_function, read_instances
+from opkit.toolchain.source.kernel_templates import (
+    beside_template,
+    is_plain_function,
+    read_instances,
+)
 
 # y = x * FACTOR, with a sign: a template over the type, the factor and the sign.
 SCALED = Path(__file__).parent / "data" / "scaled"

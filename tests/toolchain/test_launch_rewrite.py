@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opkit.errors import BuildError
-from opkit.toolchain.launch_rewrite import (
+from opkit.toolchain.source.launch_rewrite import (
     apply_edits,
     body_edits,
     expression_edits,
@@ -18,8 +18,8 @@ from opkit.toolchain.launch_rewrite import (
     print_edits,
     scan_kernels,
 )
-from opkit.toolchain.launch_tree import read_launch_tree
-from opkit.toolchain.tokens import plain_code, tokenize
+from opkit.toolchain.source.launch_tree import read_launch_tree
+from opkit.toolchain.source.tokens import plain_code, tokenize
 
 FILE = Path("demo.asc")
 VECTOR = "::opkit::KernelMode::Vector"

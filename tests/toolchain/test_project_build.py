@@ -19,7 +19,14 @@ import pytest
 
 import opkit
 from opkit.errors import BuildError, SetupError, UsageError
-from opkit.toolchain import BuildEvent, Toolkit, build, clean_output, default_output, load_project
+from opkit.toolchain import (
+    BuildEvent,
+    Toolkit,
+    build,
+    clean_output,
+    default_output,
+    load_project,
+)
 from opkit.toolchain.lock import locked
 
 HALF = "twice.dav-2201.float16-float16.so"

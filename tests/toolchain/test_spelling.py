@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from opkit.toolchain.diagnostics import parse_diagnostics
-from opkit.toolchain.spelling import spelling_hint
+from opkit.toolchain.source.diagnostics import parse_diagnostics
+from opkit.toolchain.source.spelling import spelling_hint
 
 
 @pytest.mark.parametrize(

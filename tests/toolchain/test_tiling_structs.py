@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from opkit.errors import BuildError
-from opkit.toolchain.kernel_templates import Instance
-from opkit.toolchain.tiling_structs import tiling_structs
+from opkit.toolchain.source.kernel_templates import Instance
+from opkit.toolchain.source.tiling_structs import tiling_structs
 
 KERNEL = "template <typename T, int N = (1 + 2), bool B> void kernel(unsigned char* x) {}"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from opkit.toolchain.launch_rewrite import apply_edits
-from opkit.toolchain.ub_arrays import ub_array_edits
+from opkit.toolchain.source.launch_rewrite import apply_edits
+from opkit.toolchain.source.ub_arrays import ub_array_edits
 
 
 def rewritten(text: str) -> str:

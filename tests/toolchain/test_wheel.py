@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from opkit.errors import BuildError, SetupError
-from opkit.toolchain import Project, build_wheel, load_project, wheel
+from opkit.toolchain import Project, build_wheel, load_project
+from opkit.toolchain.projects import wheel
 
 BACKEND = """\
 import zipfile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from opkit.cli._gen_modes import enclosing_project
+from opkit.cli.parts import enclosing_project
 from opkit.errors import OpkitError, UsageError
 
 __all__ = ["project_of"]

@@ -1,7 +1,7 @@
 # The CMake functions of operator projects (npu_op_package and its kin), so that their own CMakeLists.txt makes the
 # same package here: "cmake .. && make binary package && ./custom_opp_*.run".
 #
-# The functions list a package's sources in opkit/NAME.operators of the build folder (opkit/toolchain/tree.py reads it),
+# The functions list a package's sources in opkit/NAME.operators of the build folder (opkit/toolchain/projects/tree.py reads it),
 # and "opkit build" compiles them. Every target keeps its lines of the list in its property OPKIT_LINES.
 # Source: public programming guide, operator projects, CMake functions.
 

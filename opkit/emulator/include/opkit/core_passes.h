@@ -1,5 +1,5 @@
 /// Kernels that were compiled once for each kind of core, as their text asks by `#ifdef __DAV_C220_VEC__` and the like:
-/// the one of the core that runs is called. See toolchain/core_passes.py, which writes the table.
+/// the one of the core that runs is called. See toolchain/source/core_passes.py, which writes the table.
 #pragma once
 
 #include <tuple>

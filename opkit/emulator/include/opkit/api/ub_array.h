@@ -1,5 +1,5 @@
 /// Arrays that kernels declare in UB: `__ubuf__ float x[64];`. The word is no storage class to a host compiler, so the
-/// toolchain writes such a declaration as an UbArray and a reference to its elements (toolchain/ub_arrays.py).
+/// toolchain writes such a declaration as an UbArray and a reference to its elements (toolchain/source/ub_arrays.py).
 /// Source: C API of asc-devkit, general remarks and constraints, memory as arrays.
 #pragma once
 

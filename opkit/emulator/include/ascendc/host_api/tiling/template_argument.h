@@ -2,7 +2,7 @@
 /// A project's header declares the parameters (ASCENDC_TPL_ARGS_DECL) and the combinations (ASCENDC_TPL_SEL); tiling
 /// functions choose one of them (ASCENDC_TPL_SEL_PARAM). The build reads the same declarations out of the preprocessed
 /// kernel, with OPKIT_LIST_TEMPLATES defined, and instantiates the kernel once for each combination: see
-/// toolchain/kernel_templates.py, which numbers the combinations as EncodeTilingKey does.
+/// toolchain/source/kernel_templates.py, which numbers the combinations as EncodeTilingKey does.
 /// Source: Ascend C API, utilities, tiling template programming.
 #pragma once
 

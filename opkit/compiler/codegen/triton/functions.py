@@ -1,0 +1,124 @@
+"""A kernel, and the Python function that launches it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...ir import Dimension
+from ...passes import FusedGraph
+from .expressions import TritonWriter, dtype_text
+
+__all__ = ["TritonFunction", "indented", "launcher"]
+
+
+@dataclass(frozen=True)
+class TritonFunction:
+    """One function of the file that takes tensors and returns tensors."""
+
+    name: str
+    text: str
+    """Its kernel, if it has one, and itself."""
+    inputs: tuple[str, ...]
+    """The tensors of the program that it is called with."""
+    outputs: tuple[str, ...]
+    """Those that it returns."""
+    sizes: tuple[Dimension, ...] = ()
+    """Sizes that it is called with, behind the tensors."""
+    scalars: tuple[str, ...] = ()
+    """Numbers that it is called with, behind the sizes."""
+    helpers: frozenset[str] = frozenset()
+    """The names of `HELPERS` that its kernel calls."""
+
+
+def indented(lines: Sequence[str], levels: int = 1) -> list[str]:
+    """Return lines further to the right."""
+    return [f"{'    ' * levels}{line}" if line else "" for line in lines]
+
+
+def launcher(
+    name: str,
+    fused: FusedGraph,
+    writer: TritonWriter,
+    *,
+    kernel: Sequence[str],
+    inputs: Sequence[str],
+    blocks: Sequence[str],
+    constants: dict[str, int],
+    before: Sequence[str] = (),
+    turned: str = "",
+) -> TritonFunction:
+    """Return a kernel with the function that makes its outputs and launches it.
+
+    Args:
+        name: the kernel's.
+        fused: the program.
+        writer: what wrote the kernel's lines: its names.
+        kernel: the lines of the kernel's body.
+        inputs: the tensors that the function takes.
+        blocks: the extents of the grid, as Python.
+        constants: the kernel's constants of translation.
+        before: lines of the function before the launch.
+        turned: the output that the kernel writes with rows behind heads, and that the function
+            returns with heads behind rows.
+    """
+    outputs = tuple(writer.outputs)
+    for tensor in (*inputs, *outputs):
+        writer.stem(tensor)
+    shapes = {}
+    for tensor in outputs:
+        shape = [writer.size(extent) for extent in fused.graph.tensors[tensor].shape]
+        if tensor == turned:
+            shape[-3:-1] = shape[-2:-4:-1]
+        shapes[tensor] = ", ".join(shape)
+    stems = [writer.stem(tensor) for tensor in (*inputs, *outputs)]
+    numbers = [
+        *(writer.size_name(at) for at in range(len(writer.sizes))),
+        *(f"number_{at}" for at in range(len(writer.scalars))),
+    ]
+    translated = [f"{key}: tl.constexpr" for key in constants]
+    given = [writer.stem(tensor) for tensor in inputs]
+    results = [writer.stem(tensor) for tensor in outputs]
+    returned = [
+        f"{writer.stem(tensor)}{'.transpose(-3, -2).contiguous()' if tensor == turned else ''}"
+        for tensor in outputs
+    ]
+    made = [
+        f"{writer.stem(tensor)} = torch.empty(({shape}{',' if shape else ''}),"
+        f" dtype={dtype_text(fused.graph, tensor)}, device={given[0] if given else 'DEVICE'}"
+        f"{'.device' if given else ''})"
+        for tensor, shape in shapes.items()
+    ]
+    arguments = [*stems, *numbers, *(f"{key}={value}" for key, value in constants.items())]
+    text = [
+        "@triton.jit",
+        f"def {name}_kernel({', '.join([*stems, *numbers, *translated])}):",
+        *indented(kernel),
+        "",
+        "",
+        f"def run_{name}({', '.join([*given, *numbers])}):",
+        *indented(
+            [
+                *made,
+                f"if {results[0]}.numel():",
+                *indented(
+                    [
+                        *before,
+                        f"{name}_kernel[({', '.join(blocks)},)](",
+                        *indented([f"{', '.join(arguments)}"]),
+                        ")",
+                    ]
+                ),
+                f"return {', '.join(returned)}",
+            ]
+        ),
+    ]
+    return TritonFunction(
+        f"run_{name}",
+        "\n".join(text),
+        tuple(inputs),
+        outputs,
+        tuple(writer.sizes),
+        tuple(writer.scalars),
+        frozenset(writer.helpers),
+    )

@@ -1,0 +1,35 @@
+"""Formulas and tile programs to graphs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .formula_text import FormulaOutput, formula_graph
+    from .formula_values import evaluate_formulas, shapes_at
+    from .pto import tile_program
+
+__all__ = [
+    "FormulaOutput",
+    "evaluate_formulas",
+    "formula_graph",
+    "shapes_at",
+    "tile_program",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "formula_text": (
+            "FormulaOutput",
+            "formula_graph",
+        ),
+        "formula_values": (
+            "evaluate_formulas",
+            "shapes_at",
+        ),
+        "pto": ("tile_program",),
+    },
+)

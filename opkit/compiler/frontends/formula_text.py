@@ -1,0 +1,444 @@
+"""Formulas as a front end: the maths of an operator's outputs, as text, to a graph.
+
+A formula is one Python expression over inputs, attributes, named sizes, numbers, `pi` and `e`; it
+is read, never run. Names that are called are operators of the table. An axis that a reduction takes
+away stays, of length 1, until the output is written, so that `x - mean(x, axis=0)` needs no
+`keepdims`.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opkit.errors import UsageError
+
+from ..ir import (
+    HALVES,
+    Attribute,
+    Graph,
+    GraphError,
+    Location,
+    Value,
+    checked_settings,
+    computed_size,
+)
+from ..ops import OPERATORS
+from ..passes import Rebuilder, gradient, in_equal_form, shifts_of
+from ..tracing import GraphBuilder, TensorSpec
+
+__all__ = ["FormulaOutput", "formula_graph"]
+
+_BINARY = {
+    **{ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"},
+    **{ast.FloorDiv: "floor_divide", ast.Mod: "mod", ast.MatMult: "matmul"},
+    **{ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor"},
+}
+_COMPARE = {
+    **{ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal"},
+    **{ast.Eq: "equal", ast.NotEq: "not_equal"},
+}
+_ALIASES = {"ln": "log", "arctan2": "atan2", "power": "pow"}
+_CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf}
+_COMPUTED = ("elementwise", "reduction", "scan", "random")
+_PROMOTING = ("add", "sub", "mul", "div", "maximum", "minimum")
+"""Operators that compute in the widest of their operands' types."""
+_LONGEST_NOTE = 60
+"""Characters of a formula's part that stand beside the instructions which compute it."""
+_KINDS = ("elementwise", "reduction", "movement", "index", "scan", "line", "product", "random")
+_FROM_NOTHING = ("arange",)
+"""Operators that take no tensor."""
+
+
+@dataclass(frozen=True)
+class FormulaOutput:
+    """One output of an operator."""
+
+    name: str
+    text: str
+    dtype: str = ""
+    """That it is written in; that of its value where empty."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A value, and which of its axes a reduction has taken away: counted from the last, -1."""
+
+    value: Value | float | int | bool
+    gone: frozenset[int] = frozenset()
+
+    @property
+    def axes(self) -> frozenset[int]:
+        rank = self.value.ndim if isinstance(self.value, Value) else 0
+        return frozenset(range(-rank, 0))
+
+
+def formula_graph(
+    name: str,
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[FormulaOutput],
+    attributes: Sequence[Attribute] = (),
+    *,
+    sizes: Mapping[str, int] | None = None,
+) -> Graph:
+    """Return the graph of an operator's formulas.
+
+    Args:
+        sizes: what else formulas may name, beside the named sizes of the inputs.
+
+    Raises:
+        GraphError: a formula is wrong; the message has the column and the text there.
+    """
+    builder = GraphBuilder(name)
+    named: dict[str, Any] = dict(sizes or {})
+    for spec in inputs:
+        for extent in spec.shape:
+            if not isinstance(extent, int):
+                named |= {str(symbol): symbol for symbol in extent.free_symbols}
+    known: dict[str, Any] = dict(_CONSTANTS)
+    known |= {size: builder.extent(value) for size, value in named.items()}
+    known |= {spec.name: builder.input(spec.name, spec.shape, spec.dtype) for spec in inputs}
+    known |= {a.name: builder.attribute(a.name, a.kind, a.default) for a in attributes}
+    for output in outputs:
+        with builder.at(Location("formula", 1, output.name)):
+            value = _Reader(builder, known, output.text, inputs, attributes, named).output()
+            if output.dtype and value.dtype != output.dtype:
+                value = value.astype(output.dtype)
+            builder.output(output.name, value)
+    return builder.graph()
+
+
+def _single(value: Any) -> Any:
+    is_half = isinstance(value, Value) and value.dtype in HALVES
+    return value.astype("float32") if is_half else value
+
+
+def _floats(operands: Sequence[Any]) -> set[str]:
+    """Return the types of what holds fractions."""
+    return {e.dtype for e in operands if isinstance(e, Value) and "float" in e.dtype}
+
+
+def _widened(operands: Sequence[Any]) -> list[Any]:
+    """Return operands of which at least one is float32, as far as they are halves: what is computed
+    of them is too. That is the largest of them: a product's sums then stay what they are, and what
+    is added to each row or column joins its kernel."""
+    found = list(operands)
+    halves = [at for at, each in enumerate(found) if _single(each) is not each]
+    is_wide = any(isinstance(e, Value) and e.dtype == "float32" and e.shape for e in found)
+    if halves and not is_wide:
+        widest = max(halves, key=lambda at: found[at].ndim)
+        found[widest] = _single(found[widest])
+    return found
+
+
+def _short_text(node: ast.expr) -> str:
+    """Return a formula's part; nothing where it is too long for a note."""
+    # What is far longer is not worth writing: it may be deeper than Python's stack.
+    if (node.end_col_offset or 0) - node.col_offset > 4 * _LONGEST_NOTE:
+        return ""
+    text = ast.unparse(node)
+    return text if len(text) <= _LONGEST_NOTE else ""
+
+
+class _Reader:
+    """Reads one formula."""
+
+    def __init__(
+        self,
+        builder: GraphBuilder,
+        known: Mapping[str, Any],
+        text: str,
+        inputs: Sequence[TensorSpec],
+        attributes: Sequence[Attribute],
+        sizes: Mapping[str, Any],
+    ) -> None:
+        self.builder = builder
+        self.known = known
+        self.text = text.strip()
+        self.inputs = inputs
+        self.attributes = attributes
+        self.sizes = sizes
+
+    def output(self) -> Value:
+        try:
+            tree = ast.parse(self.text, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
+            message = f'"{self.text}" is not a formula: {err}'
+            raise GraphError(message, location=None) from err
+        part = self.read(tree)
+        value = part.value
+        if not isinstance(value, Value):
+            raise self.wrong(tree, "is a number, the same for every element")
+        if part.gone:
+            rank = value.ndim
+            kept = [e for axis, e in enumerate(value.shape) if axis - rank not in part.gone]
+            value = value.reshape(*kept)
+        return value
+
+    def wrong(self, node: ast.expr, what: str, help: str | None = None) -> GraphError:
+        text = _short_text(node) or f"{self.text[node.col_offset :][:57]}..."
+        message = f'column {node.col_offset + 1}: "{text}" {what}'
+        return GraphError(message, location=None, help=help)
+
+    def read(self, node: ast.expr) -> _Part:
+        if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
+            return _Part(node.value)
+        if isinstance(node, ast.Name):
+            return self.name(node)
+        if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+            return self.binary(node)
+        if isinstance(node, ast.UnaryOp):
+            return self.unary(node)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
+            return self.apply(node, _COMPARE[type(node.ops[0])], node.left, node.comparators[0])
+        if isinstance(node, ast.BoolOp):
+            name = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
+            total = self.read(node.values[0])
+            for each in node.values[1:]:
+                total = self.combine(node, name, [total, self.read(each)])
+            return total
+        if isinstance(node, ast.IfExp):
+            return self.apply(node, "where", node.test, node.body, node.orelse)
+        if isinstance(node, ast.Attribute) and node.attr == "T":
+            part = self.read(node.value)
+            return _Part(self.tensor(node, part).T)
+        if isinstance(node, ast.Subscript):
+            part = self.read(node.value)
+            return _Part(self.guarded(node, lambda: self.tensor(node, part)[self.key(node.slice)]))
+        if isinstance(node, ast.Call):
+            return self.call(node)
+        raise self.wrong(node, "is not part of the formula language")
+
+    def binary(self, node: ast.BinOp) -> _Part:
+        # A long sum leans to the left: a loop instead of a level for each of its terms.
+        chain = [node]
+        while isinstance(chain[-1].left, ast.BinOp) and type(chain[-1].left.op) in _BINARY:
+            chain.append(chain[-1].left)
+        part = self.read(chain[-1].left)
+        for each in reversed(chain):
+            part = self.combine(each, _BINARY[type(each.op)], [part, self.read(each.right)])
+        return part
+
+    def name(self, node: ast.Name) -> _Part:
+        if node.id not in self.known:
+            import difflib
+
+            near = difflib.get_close_matches(node.id, [*self.known, *OPERATORS], n=1)
+            raise self.wrong(
+                node,
+                "is no input, attribute or size",
+                f"did you mean {near[0]}?" if near else "there are " + ", ".join(self.known),
+            )
+        return _Part(self.known[node.id])
+
+    def unary(self, node: ast.UnaryOp) -> _Part:
+        part = self.read(node.operand)
+        if isinstance(node.op, ast.UAdd):
+            return part
+        if not isinstance(part.value, Value):
+            operators: dict[type, Callable[[Any], Any]] = {
+                **{ast.USub: lambda value: -value, ast.Not: lambda value: not value},
+                ast.Invert: lambda value: ~int(value),
+            }
+            return _Part(operators[type(node.op)](part.value))
+        names = {ast.USub: "neg", ast.Not: "logical_not", ast.Invert: "bitwise_not"}
+        return self.combine(node, names[type(node.op)], [part])
+
+    def key(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Tuple):
+            return tuple(self.key(each) for each in node.elts)
+        if isinstance(node, ast.Slice):
+            parts = (node.lower, node.upper, node.step)
+            return slice(*(None if part is None else self.literal(part) for part in parts))
+        return self.literal(node)
+
+    def literal(self, node: ast.expr) -> Any:
+        """Return a value that is written out; numbers may be computed of named sizes."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return tuple(self.literal(each) for each in node.elts)
+        try:
+            return computed_size(node, self.size)
+        except (KeyError, ValueError, ArithmeticError):
+            pass
+        try:
+            return ast.literal_eval(node)
+        except ValueError:
+            named = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+            given = next((a for a in self.attributes if a.name in named), None)
+            cure = None
+            if given is not None and given.kind == "int":
+                cure = f'give "{given.name}" a default_value: the kernel is made for it'
+            elif given is not None:
+                cure = f'make "{given.name}" an attribute of type int'
+            raise self.wrong(node, "must be a number here", cure) from None
+
+    def size(self, name: str) -> Any:
+        """Return a named size, or an attribute's default, which the program is then made for."""
+        if name in self.sizes:
+            return self.sizes[name]
+        found = self.builder.fixed(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def call(self, node: ast.Call) -> _Part:
+        if not isinstance(node.func, ast.Name):
+            raise self.wrong(node, "is not part of the formula language", "call functions by name")
+        if node.func.id == "gradient":
+            return self.gradient(node)
+        name = _ALIASES.get(node.func.id, node.func.id)
+        if name in ("max", "min") and len(node.args) == 2:
+            name = {"max": "maximum", "min": "minimum"}[name]
+        row = OPERATORS.get(name)
+        if row is None or (row.kind not in _KINDS and name not in _FROM_NOTHING):
+            import difflib
+
+            known = [each for each, row in OPERATORS.items() if row.kind in _KINDS]
+            near = difflib.get_close_matches(name, known, n=2)
+            raise self.wrong(
+                node,
+                "calls no operator of the compiler",
+                f"did you mean {' or '.join(near)}?" if near else "docs/operators.md lists them",
+            )
+        settings = {str(each.arg): self.literal(each.value) for each in node.keywords}
+        positional = list(node.args)
+        if row.arity is not None and len(positional) > row.arity:
+            # What follows the tensors is the settings, in the table's order: cast(x, "int32").
+            names = [each for each in row.parameters if each not in settings]
+            extra = positional[row.arity :]
+            positional = positional[: row.arity]
+            if len(extra) > len(names):
+                tensors = f"{row.arity} tensor{'' if row.arity == 1 else 's'}"
+                takes = ", ".join([tensors, *row.parameters])
+                raise self.wrong(
+                    node, f"has {len(extra) - len(names)} too many", f"it takes {takes}"
+                )
+            settings |= dict(zip(names, map(self.literal, extra), strict=False))
+        parts = [self.read(each) for each in self.listed(row.arity, positional)]
+        return self.combine(node, name, parts, settings)
+
+    def gradient(self, node: ast.Call) -> _Part:
+        """Read `gradient(formula, given, x)`: the gradient with respect to the input `x` of what
+        depends on the formula with the gradient `given`."""
+        if len(node.args) != 3 or node.keywords or not isinstance(node.args[2], ast.Name):
+            raise self.wrong(node, "takes a formula, its gradient and the name of an input")
+        name = "y"
+        while f"grad_{name}" in self.known:
+            name += "_"
+        inner = formula_graph(
+            "inner",
+            self.inputs,
+            [FormulaOutput(name, ast.unparse(node.args[0]))],
+            self.attributes,
+            sizes=self.sizes,
+        )
+        for attribute in inner.attributes:
+            if attribute.is_fixed:
+                self.builder.fixed(attribute.name)
+        given = self.tensor(node, self.read(node.args[1]))
+        wanted = node.args[2].id
+
+        def apply() -> Value:
+            better = in_equal_form(inner, is_last=False)
+            graph = gradient(better, [wanted], constants=shifts_of(better))
+            seeds = [tensor.name for tensor in graph.inputs[: len(inner.outputs)]]
+            graph = in_equal_form(graph, seeds=seeds, is_last=False)
+            seed = graph.inputs[0]
+            value = given if given.dtype == seed.dtype else given.astype(seed.dtype)
+            return Rebuilder(graph, self.builder, {**self.known, seed.name: value}).output()
+
+        return _Part(self.guarded(node, apply))
+
+    def listed(self, arity: int | None, nodes: list[ast.expr]) -> list[ast.expr]:
+        """Return the operands; those of an operator over lists may stand in brackets."""
+        if arity is None and len(nodes) == 1 and isinstance(nodes[0], ast.List | ast.Tuple):
+            return list(nodes[0].elts)
+        return nodes
+
+    def apply(self, node: ast.expr, name: str, *operands: ast.expr) -> _Part:
+        return self.combine(node, name, [self.read(each) for each in operands])
+
+    def combine(
+        self,
+        node: ast.expr,
+        name: str,
+        parts: Sequence[_Part],
+        settings: Mapping[str, Any] | None = None,
+    ) -> _Part:
+        given = dict(settings or {})
+        if name == "broadcast_to" and parts and not isinstance(parts[0].value, Value):
+            parts = [_Part(self.builder.constant(parts[0].value))]
+        makes = OPERATORS[name].kind == "random" or name in _FROM_NOTHING
+        if not makes and not any(isinstance(part.value, Value) for part in parts):
+            return _Part(self.number(node, name, parts, given))
+        row = OPERATORS[name]
+        gone: frozenset[int] = frozenset()
+        keeps = bool(given.get("keepdims", False))
+        if row.kind == "reduction" or name in ("argmax", "argmin"):
+            given["keepdims"] = True
+        # Halves hold what is stored: what is computed of them is float32 until an output's end.
+        operands = [part.value for part in parts]
+        if name == "matmul" and "dtype" not in given and len(_floats(operands)) == 1:
+            given |= {"dtype": "float32"} if _floats(operands) <= set(HALVES) else {}
+        if name in _PROMOTING:
+            operands = _widened(operands)
+        elif row.kind in _COMPUTED or len(_floats(operands)) > 1:
+            operands = [_single(each) for each in operands]
+        value = self.guarded(node, lambda: self.builder.apply(name, *operands, **given))
+        if row.kind == "elementwise":
+            everywhere = [part.axes for part in parts]
+            gone = frozenset(
+                axis
+                for part in parts
+                for axis in part.gone
+                if all(
+                    axis in other.gone or axis not in axes
+                    for other, axes in zip(parts, everywhere, strict=True)
+                )
+            )
+        elif "keepdims" in given:
+            rank = self.tensor(node, parts[0]).ndim
+            axes = given.get("axis", row.parameters["axis"])
+            axes = range(rank) if axes is None else axes
+            axes = (axes,) if isinstance(axes, int) else axes
+            reduced = frozenset(axis if axis < 0 else axis - rank for axis in axes)
+            gone = parts[0].gone | (frozenset() if keeps else reduced)
+        return _Part(value, gone)
+
+    def number(
+        self,
+        node: ast.expr,
+        name: str,
+        parts: Sequence[_Part],
+        given: Mapping[str, Any],
+    ) -> Any:
+        """Return an operator of plain numbers, computed now."""
+        import numpy as np
+
+        row = OPERATORS[name]
+        if row.kind != "elementwise":
+            raise self.wrong(node, "takes a tensor, not a number")
+        values = [np.asarray(part.value) for part in parts]
+        settings = self.guarded(node, lambda: checked_settings(row, given, 0))
+        try:
+            with np.errstate(all="ignore"):
+                return row.reference(*values, **settings).item()
+        except (TypeError, ValueError, AttributeError, ArithmeticError) as err:
+            raise self.wrong(node, f"is no number: {err}") from err
+
+    def tensor(self, node: ast.expr, part: _Part) -> Value:
+        if not isinstance(part.value, Value):
+            raise self.wrong(node, "takes a tensor, not a number")
+        return part.value
+
+    def guarded(self, node: ast.expr, apply: Callable[[], Any]) -> Any:
+        place = Location("formula", 1, _short_text(node))
+        try:
+            with self.builder.at(place):
+                return apply()
+        except UsageError as err:
+            # The place of a formula is its column: it stands in no Python file.
+            raise self.wrong(node, f"cannot be: {err.message}", err.help) from err

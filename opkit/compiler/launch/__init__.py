@@ -1,0 +1,54 @@
+"""Launching compiled kernels: from Python, from a plan, from an operator's host code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .compiled import Compiled, compile
+    from .host_tiling import bytes_text, extent_cpp, launch_function, size_parameter, sizes_of
+    from .host_types import type_sizes
+    from .hosted import HostedKernel, OperatorKernel, Share, operator_kernels, shares_of_kernel
+
+__all__ = [
+    "Compiled",
+    "HostedKernel",
+    "OperatorKernel",
+    "Share",
+    "bytes_text",
+    "compile",
+    "extent_cpp",
+    "launch_function",
+    "operator_kernels",
+    "shares_of_kernel",
+    "size_parameter",
+    "sizes_of",
+    "type_sizes",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "compiled": (
+            "Compiled",
+            "compile",
+        ),
+        "host_tiling": (
+            "bytes_text",
+            "extent_cpp",
+            "launch_function",
+            "size_parameter",
+            "sizes_of",
+        ),
+        "host_types": ("type_sizes",),
+        "hosted": (
+            "HostedKernel",
+            "OperatorKernel",
+            "Share",
+            "operator_kernels",
+            "shares_of_kernel",
+        ),
+    },
+)

@@ -1,0 +1,324 @@
+"""The kernels that a generated operator has for one group of a program: each with its class, and
+with how the host's code launches it.
+
+Vector kernels are the compiler's own; here are the others, written for all shapes of a rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from opkit.chips import Chip
+from opkit.errors import UsageError
+
+from ..codegen import (
+    BLOCK_FIELDS,
+    ExtentOf,
+    KernelClass,
+    LaunchRule,
+    Piece,
+    ProductKernel,
+    ProductShape,
+    Term,
+    Text,
+    TilingValue,
+    VectorKernel,
+    Work,
+    block_values,
+    boxes_of,
+    copy_values,
+    count_values,
+    cpp_type,
+    cut_call,
+    cut_product,
+    element_bytes,
+    epilogue_values,
+    largest_side,
+    lookup_values,
+    most_slots,
+    named,
+    pieces_of,
+    product_values,
+    tensor_values,
+    write_copy,
+    write_count,
+    write_lookup,
+)
+from ..ir import Graph, GraphError, Node, Tensor, is_one, product, same, shape_text
+from ..passes import Group
+from ..stages import Stages
+from .hosted_library import LIBRARY_GROUPS, library_kernel
+from .movements import MOVEMENTS, constant_bits
+
+__all__ = ["HostedKernel", "OperatorKernel", "Share", "operator_kernels", "shares_of_kernel"]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one kind of core runs of a kernel."""
+
+    kind: Literal["vector", "cube"]
+    class_name: str
+    arguments: tuple[str, ...]
+    """The tensors behind the addresses that its Init takes, before its tiling data."""
+
+
+@dataclass(frozen=True)
+class HostedKernel:
+    """A kernel that is no vector kernel."""
+
+    text: KernelClass
+    shares: tuple[Share, ...]
+    launch: LaunchRule
+    """Returns the cores that it takes and its tiling data, from the cores that the chip has, the
+    numbers of named sizes and those that come with a launch: Python's, or C++."""
+    rooms: tuple[Tensor, ...] = ()
+    """What its cores hand over to each other in the workspace."""
+    uses_object: bool = False
+    """Whether it needs the header of the Matmul object."""
+    first: HostedKernel | None = None
+    """What all cores have to be done with before."""
+    header: str = ""
+    """The header of the device's library that it needs. Its function is shared by all vector cores
+    that are launched."""
+
+    @property
+    def counts_cube(self) -> bool:
+        """Whether its cores are cube cores, each with its vector cores."""
+        return any(share.kind == "cube" for share in self.shares)
+
+
+OperatorKernel: TypeAlias = VectorKernel | HostedKernel
+
+
+def shares_of_kernel(kernel: OperatorKernel) -> tuple[Share, ...]:
+    """Return what each kind of core runs of a kernel."""
+    if isinstance(kernel, VectorKernel):
+        return (Share("vector", kernel.text.class_name, kernel.text.arguments),)
+    return kernel.shares
+
+
+def operator_kernels(stages: Stages, group: Group) -> tuple[OperatorKernel, ...]:
+    """Return the kernels of a group of which the first that fits a launch's shapes serves it.
+
+    Raises:
+        GraphError: it is of a kind whose launch is not written in host code.
+    """
+    if group.kind == "vector":
+        return stages.kernels[group.name]
+    if group.kind in MOVEMENTS:
+        return (_movement(stages, group),)
+    if group.kind == "matmul":
+        return (_product(stages, group),)
+    if group.kind in LIBRARY_GROUPS:
+        fused = stages.fused
+        text, arguments, launch, header = library_kernel(fused.graph, fused.uniform, group)
+        share = Share("vector", text.class_name, arguments)
+        first = _begun(fused.graph, group) if group.kind == "put_along" else None
+        return (HostedKernel(text, (share,), launch, first=first, header=header),)
+    node = group.nodes[0]
+    raise GraphError(
+        f"the formulas take a kernel of {group.kind}, which a generated operator does not have",
+        location=node.location,
+        help="write the program in Python: opkit compile",
+    )
+
+
+def _movement(stages: Stages, group: Group) -> HostedKernel:
+    (node,) = group.nodes
+    graph = stages.fused.graph
+    inputs = [graph.tensors[name] for name in node.inputs]
+    arguments = (*node.inputs, node.output.name)
+    output = node.output
+    if node.operator == "arange":
+        text = write_count(group.name, cpp_type(output.dtype), node.location)
+        return _moving(text, arguments, lambda cores, of, _: count_values(of(output.size), cores))
+    if node.operator == "take":
+        return _lookup(group, node, inputs, arguments)
+    shapes = [tensor.shape for tensor in inputs]
+    pieces = pieces_of(node.operator, node.settings, shapes, output.shape)
+    return _copying(group.name, node, inputs, pieces)
+
+
+def _begun(graph: Graph, group: Group) -> HostedKernel:
+    """Return what copies the first operand to the output, of which the rest is put there."""
+    (node,) = group.nodes
+    whole = Piece(0, 0, 0, ((node.output.size, 1, 1),))
+    return _copying(f"{group.name}_begin", node, graph.inputs_of(node)[:1], [whole])
+
+
+def _copying(
+    name: str, node: Node, inputs: Sequence[Tensor], pieces: Sequence[Piece]
+) -> HostedKernel:
+    output = node.output
+    size = element_bytes(output.dtype)
+    try:
+        boxes = boxes_of(pieces, size)
+        bits = constant_bits(node.settings.get("value", 0.0), output.dtype, size)
+    except UsageError as err:
+        raise GraphError(err.message, location=node.location, help=err.help) from err
+    outer = max(len(box.outer) for box in boxes)
+    text = write_copy(name, len(inputs), len(boxes), size, node.location, outer)
+    arguments = (*(tensor.name for tensor in inputs), output.name)
+
+    def launch(
+        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        sizes = [tensor.size for tensor in inputs]
+        return copy_values(boxes, sizes, output.size, size, bits, cores, outer, extent_of)
+
+    return _moving(text, arguments, launch)
+
+
+def _lookup(
+    group: Group, node: Node, inputs: Sequence[Tensor], arguments: tuple[str, ...]
+) -> HostedKernel:
+    table, indices = inputs
+    axis = node.settings["axis"]
+    assert isinstance(axis, int)
+    size = element_bytes(table.dtype)
+    text = write_lookup(group.name, size, cpp_type(indices.dtype), node.location)
+
+    def launch(
+        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        shape = [extent_of(extent) for extent in table.shape]
+        return lookup_values(shape, axis, extent_of(product(indices.shape)), size, cores)
+
+    return _moving(text, arguments, launch)
+
+
+def _moving(text: KernelClass, arguments: tuple[str, ...], launch: LaunchRule) -> HostedKernel:
+    return HostedKernel(text, (Share("vector", text.class_name, arguments),), launch)
+
+
+def _product(stages: Stages, group: Group) -> HostedKernel:
+    graph, chip = stages.fused.graph, stages.chip
+    kernel = stages.products[group.name]
+    if kernel.prologues:
+        raise GraphError(
+            "what a product multiplies is computed in its kernel", location=group.nodes[0].location
+        )
+    node = group.nodes[0]
+    _check_batches(graph, node)
+    classes = kernel.classes()
+    # Classes that several products have under one name.
+    space = kernel.block.stem + "Parts"
+    definition = Text()
+    definition(f"namespace {space} {{")
+    definition.extend(classes.definition)
+    definition(f"}}  // namespace {space}")
+    left, right = node.inputs
+    (result, *_) = stages.fused.outputs_of(group)
+    epilogue = kernel.epilogue
+    named_tensors = {"left": left, "right": right, "bias": kernel.bias or "", "y": result}
+    if epilogue is not None:
+        named_tensors |= {stem: name for name, stem in epilogue.stems.items()}
+    shares = [_share("cube", space, classes.cube, named_tensors)]
+    rooms: tuple[Tensor, ...] = ()
+    if classes.vector is not None and epilogue is not None:
+        shares.append(_share("vector", space, classes.vector, named_tensors))
+        rooms = (Tensor(epilogue.product, (most_slots(chip),), kernel.sums),)
+    text = KernelClass(
+        group.name,
+        shares[0].class_name,
+        *(classes.struct, classes.declaration, definition, tuple(classes.cube.arguments)),
+    )
+
+    def launch(
+        cores: Any, extent_of: ExtentOf, scalars: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        return _product_launch(kernel, graph, chip, cores, extent_of, scalars)
+
+    return HostedKernel(text, tuple(shares), launch, rooms, kernel.uses_object)
+
+
+def _share(
+    kind: Literal["vector", "cube"], space: str, work: Work, tensors: Mapping[str, str]
+) -> Share:
+    arguments = tuple(tensors[each] for each in work.arguments)
+    return Share(kind, f"{space}::{work.class_name}", arguments)
+
+
+def _check_batches(graph: Graph, node: Node) -> None:
+    """Refuse matrices of which there is neither one for each batch nor one for all."""
+    outer = node.output.shape[:-2]
+    for tensor in graph.inputs_of(node):
+        own = tensor.shape[:-2]
+        is_whole = len(own) == len(outer) and all(map(same, own, outer))
+        if not is_whole and not all(map(is_one, own)):
+            raise GraphError(
+                f"{shape_text(tensor.shape)} is broadcast along some axes of"
+                f" {shape_text(node.output.shape)} only",
+                location=node.location,
+                help="multiply by one matrix for all, or by one for each",
+            )
+
+
+def _product_launch(
+    kernel: ProductKernel,
+    graph: Graph,
+    chip: Chip,
+    cores: Any,
+    extent_of: ExtentOf,
+    scalars: Mapping[str, Any],
+) -> tuple[Any, Sequence[TilingValue]]:
+    node = kernel.group.nodes[0]
+    left, right = graph.inputs_of(node)
+    *outer, m, n = node.output.shape
+    k = left.shape[-2 if node.settings["transpose_a"] else -1]
+    shape = ProductShape(
+        *(extent_of(each) for each in (product(outer), m, n, k)),
+        *(all(map(is_one, tensor.shape[:-2])) for tensor in (left, right)),
+    )
+    _return_for_nothing(shape)
+    epilogue = kernel.epilogue
+    if epilogue is None and kernel.uses_object:
+        return product_values(shape, kernel.block.dtype, cores)
+    is_int8 = kernel.block.dtype == "int8" and not kernel.uses_object
+    down, across, band, used = _cut(shape, chip, cores, is_int8)
+    blocks = block_values(shape, down, across, band)
+    if epilogue is None:
+        return used, [
+            TilingValue(name, kind, value)
+            for (name, kind, _), value in zip(BLOCK_FIELDS, blocks, strict=True)
+        ]
+    rows = named("mostRows", largest_side(shape.m, down))
+    columns = named("mostColumns", largest_side(shape.n, across))
+    slots, values = epilogue_values(epilogue, shape, blocks, rows, columns, used, chip)
+    layout = epilogue.layout
+    values |= tensor_values(layout, extent_of)
+    values |= {field: scalars[tensor] for tensor, field in layout.field_of.items()}
+    values[f"{epilogue.stems[epilogue.product]}Size"] = slots
+    return used, [
+        TilingValue(member.name, member.cpp_type, values.get(member.name, 0))
+        for member in layout.fields
+    ]
+
+
+def _return_for_nothing(shape: ProductShape) -> None:
+    """Have a host's function say that no core takes part where the result has no elements."""
+    terms = [each for each in (shape.batches, shape.m, shape.n) if isinstance(each, Term)]
+    if terms:
+        condition = " || ".join(f"{each.text} == 0" for each in terms)
+        terms[0].host.lines += [f"if ({condition}) {{", "return 0;", "}"]
+
+
+def _cut(shape: ProductShape, chip: Chip, cores: Any, is_int8: bool) -> tuple[Any, Any, Any, Any]:
+    """Return the blocks down and across, how many across share a band, and the cores."""
+    sizes = (shape.batches, shape.m, shape.n, shape.k)
+    if not isinstance(cores, Term):
+        cut = cut_product(shape, chip, is_int8=is_int8)
+        return cut.down, cut.across, cut.band, cut.cores
+    host = cores.host
+    texts = [each.text if isinstance(each, Term) else str(each) for each in (*sizes, cores)]
+    b, m, n, k, most_cores = texts
+    host.lines.append(
+        f"const CubeCut cut = {cut_call(b, m, n, k, most_cores, chip, is_int8=is_int8)};"
+    )
+    down, across, band, used = (
+        Term(host, f"cut.{name}") for name in ("down", "across", "band", "cores")
+    )
+    return down, across, band, used

@@ -1,0 +1,113 @@
+"""How the device's library moves elements along an axis at places: what launches tell it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..codegen import least, most
+from ..ir import Dimension, GraphError, Node, Shape, is_one, normal_axes, product, same
+
+__all__ = ["MOST_AXES", "PlacedAxis", "PlacedMove", "placed_move"]
+
+MOST_AXES = 6
+"""Of `opkit::kernels::ElementsPlan`."""
+_GATHER, _PUT, _ADD = 0, 1, 2
+"""Its actions."""
+_LINE_BYTES = 64
+"""Of a core's data cache."""
+_LEAST_WORK = 256
+"""Elements that a core is worth."""
+
+
+class PlacedAxis(NamedTuple):
+    """One axis of the move; steps count elements."""
+
+    extent: Dimension
+    plain_step: Dimension
+    """In the tensor that has an element for each place."""
+    table_step: Dimension
+    index_step: Dimension
+
+
+@dataclass(frozen=True)
+class PlacedMove:
+    """Members of an ElementsPlan."""
+
+    action: int
+    axes: tuple[PlacedAxis, ...]
+    """The innermost first, neighbours joined where all three tensors run on."""
+    has_rows: bool
+    most_cores: int
+    rows_together: int
+    places: Dimension
+    place_step: Dimension
+
+    def cores(self, available: Any, extent_of: Callable[[Dimension], Any]) -> Any:
+        """Return the cores that a launch takes: a number, or a term of the host's C++."""
+        if self.most_cores:
+            return self.most_cores
+        rows = extent_of(product(axis.extent for axis in self.axes[1:]))
+        total = extent_of(product(axis.extent for axis in self.axes))
+        return most(1, least(available, rows // self.rows_together, total // _LEAST_WORK))
+
+
+def placed_move(
+    node: Node, table: Shape, index: Shape, plain: Shape, size_bytes: int
+) -> PlacedMove:
+    """Return how the elements of `take_along` or `put_along` move, of contiguous tensors.
+
+    Elements that go to one place are on one core, in order; so are those that go to one line of a
+    core's data cache, which is written back as a whole.
+
+    Args:
+        node: with the axis.
+        table: the shape that places lie in.
+        index: that of the places.
+        plain: that of the tensor with an element for each place.
+        size_bytes: of an element.
+
+    Raises:
+        GraphError: the axes are too many, joined.
+    """
+    (axis,) = normal_axes(node.settings["axis"], len(table))
+    is_put = node.operator == "put_along"
+    action = _GATHER if not is_put else _ADD if node.settings["add"] else _PUT
+    axes = _joined(plain, table, index, axis)[::-1]
+    if len(axes) > MOST_AXES:
+        raise GraphError(f"places along {len(axes)} axes that do not join", location=node.location)
+    is_row = all(map(same, axes[0][1:], (1, 1, 0)))
+    is_apart = axis == len(table) - 1 and all(map(same, plain[:-1], table[:-1]))
+    width = table[-1] * size_bytes if isinstance(table[-1], int) else 1
+    return PlacedMove(
+        action,
+        axes,
+        has_rows=is_row and (action != _ADD or node.output.dtype == "float32"),
+        most_cores=1 if is_put and not is_apart else 0,
+        rows_together=_LINE_BYTES // math.gcd(_LINE_BYTES, width) if is_put else 1,
+        places=table[axis],
+        place_step=product(table[axis + 1 :]),
+    )
+
+
+def _joined(plain: Shape, table: Shape, index: Shape, axis: int) -> tuple[PlacedAxis, ...]:
+    """Return the axes, the outermost first."""
+    table_steps, index_steps = _steps(table), _steps(index)
+    table_steps[axis] = 0
+    index_steps = [0 if is_one(n) else step for n, step in zip(index, index_steps, strict=True)]
+    found: list[PlacedAxis] = []
+    for row in map(PlacedAxis, plain, _steps(plain), table_steps, index_steps):
+        if is_one(row.extent) and found:
+            continue
+        if found and all(
+            same(o, s * row.extent) for o, s in zip(found[-1][1:], row[1:], strict=True)
+        ):
+            row = PlacedAxis(found.pop().extent * row.extent, *row[1:])
+        found.append(row)
+    return tuple(found)
+
+
+def _steps(shape: Shape) -> list[Dimension]:
+    return [product(shape[at + 1 :]) for at in range(len(shape))]

@@ -1,0 +1,50 @@
+"""The one table of operators, a file a family."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .convolution import patches, placed, spaced, unpatched, windows
+    from .list_values import joined_arrays, split_array
+    from .operators import OPERATORS
+    from .ordering import MOST_SORTED
+    from .scans import count_up
+    from .whole_numbers import reduce_whole
+
+__all__ = [
+    "MOST_SORTED",
+    "OPERATORS",
+    "count_up",
+    "joined_arrays",
+    "patches",
+    "placed",
+    "reduce_whole",
+    "spaced",
+    "split_array",
+    "unpatched",
+    "windows",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "convolution": (
+            "patches",
+            "placed",
+            "spaced",
+            "unpatched",
+            "windows",
+        ),
+        "list_values": (
+            "joined_arrays",
+            "split_array",
+        ),
+        "operators": ("OPERATORS",),
+        "ordering": ("MOST_SORTED",),
+        "scans": ("count_up",),
+        "whole_numbers": ("reduce_whole",),
+    },
+)

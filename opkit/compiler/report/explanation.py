@@ -1,0 +1,118 @@
+"""What became of a program: kernels, why they are not one, tiles, bytes, cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..codegen import DoesNotFit, cut_of, fitting_launch, tile_for
+from ..passes import Group
+
+if TYPE_CHECKING:
+    from ..stages import Stages
+
+__all__ = ["KernelNote", "explain", "stage_text"]
+
+STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
+
+
+@dataclass(frozen=True)
+class KernelNote:
+    """One kernel of a program."""
+
+    name: str
+    kind: str
+    operators: tuple[str, ...]
+    separate_because: str
+    """Why it is not part of a kernel before it."""
+    schedule: str
+    ub_bytes_per_element: float
+    """Of a tile, over all buffers; 0 for kernels that are not the vector cores'."""
+    scratch_slots: int
+    largest_tile: int
+    """Elements; 0 where rows of no known length decide."""
+    cores: int
+    """For the sizes given; 0 without sizes."""
+    tile: int
+    tiles: int
+
+
+def explain(stages: Stages, sizes: Mapping[str, int] | None = None) -> list[KernelNote]:
+    """Return a note for each kernel; `sizes` of the named dimensions decide tiles and cores."""
+    return [_note(stages, group, sizes) for group in stages.fused.groups if group.kind != "view"]
+
+
+def _note(stages: Stages, group: Group, sizes: Mapping[str, int] | None) -> KernelNote:
+    names = tuple(node.operator for node in group.all_nodes)
+    kernels = stages.kernels.get(group.name, ())
+    if group.name in stages.products and sizes is not None:
+        cut = cut_of(stages.products[group.name], stages.graph, stages.chip, sizes, stages.choices)
+        tile = cut.most_rows * cut.most_columns
+        schedule = "blocks" if len(group.nodes) == 1 else "blocks, finished by vector cores"
+        if group.before:
+            schedule = f"what is multiplied, by vector cores; {schedule}"
+        return KernelNote(
+            *(group.name, group.kind, names, group.why, schedule, 0.0, 0, 0),
+            *(cut.cores, tile, cut.blocks),
+        )
+    if not kernels:
+        return KernelNote(group.name, group.kind, names, group.why, "", 0.0, 0, 0, 0, 0, 0)
+    kernel = kernels[0]
+    cores = tile = tiles = 0
+    if sizes is not None:
+        uniform = dict.fromkeys(stages.fused.uniform, 0.0)
+        try:
+            kernel, launch = fitting_launch(kernels, stages.chip, sizes, uniform, stages.choices)
+        except DoesNotFit:
+            kernel = kernels[-1]
+        else:
+            cores, tiles = launch.block_dim, launch.split.tiles
+            tile = int(launch.values["tileLength"])
+    columns = kernel.domain.columns
+    largest = 0
+    if isinstance(columns, int) or kernel.plan.program.schedule != "rows":
+        largest = tile_for(kernel.plan, stages.chip, columns if isinstance(columns, int) else 0)
+    return KernelNote(
+        group.name,
+        group.kind,
+        names,
+        group.why,
+        kernel.plan.program.schedule,
+        kernel.plan.bytes_per_element(),
+        kernel.plan.counts["scratch"],
+        largest,
+        cores,
+        tile,
+        tiles,
+    )
+
+
+def stage_text(stages: Stages, stage: str, sizes: Mapping[str, int] | None = None) -> str:
+    """Return one stage as text; the names are those of `STAGES`."""
+    kernels = [kernel for group in stages.vector.values() for kernel in group]
+    if stage == "traced":
+        return str(stages.traced)
+    if stage == "graph":
+        return str(stages.graph)
+    if stage == "fused":
+        return str(stages.fused)
+    if stage == "steps":
+        return "\n\n".join(f"kernel {k.name}\n{k.plan.program}" for k in kernels)
+    if stage == "plan":
+        return "\n\n".join(f"kernel {k.name}\n{k.plan}" for k in kernels)
+    if stage == "split":
+        uniform = dict.fromkeys(stages.fused.uniform, 0.0)
+        parts = []
+        for product in stages.products.values():
+            cut = cut_of(product, stages.graph, stages.chip, sizes or {}, stages.choices)
+            parts.append(f"kernel {product.group.name}\n{cut}")
+        for group in stages.vector.values():
+            with suppress(DoesNotFit):
+                kernel, launch = fitting_launch(
+                    group, stages.chip, sizes or {}, uniform, stages.choices
+                )
+                parts.append(f"kernel {kernel.name}\n{launch.split}")
+        return "\n\n".join(parts)
+    return "\n".join(stages.texts.values())

@@ -1,0 +1,156 @@
+"""A graph executed with NumPy, in float64: what every later stage is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..ir import HALVES, Graph, Node, bind_shapes, evaluate, is_floating, is_rounded, rounded_to
+from ..ops import OPERATORS
+
+__all__ = ["apply_nodes", "from_storage", "random_arrays", "run_graph", "run_nodes", "to_storage"]
+
+
+def run_graph(
+    graph: Graph,
+    arrays: Mapping[str, Any],
+    attributes: Mapping[str, float] | None = None,
+    *,
+    moved: float = 0.0,
+) -> dict[str, Any]:
+    """Return every tensor's value by name; the outputs are those that `graph.outputs` names.
+
+    Args:
+        graph: the program.
+        arrays: its inputs, as they lie in memory.
+        attributes: its numbers by name.
+        moved: how far, relatively, computed values move before they are rounded to whole numbers
+            or to 16 bits: which way a value near a tie goes is for roundings before it to say.
+
+    Raises:
+        UsageError: an array does not fit its input.
+    """
+    sizes = bind_shapes(
+        ((t.name, t.shape) for t in graph.inputs),
+        {t.name: np.shape(arrays[t.name]) for t in graph.inputs},
+    )
+    return run_nodes(graph, dict(arrays), attributes or {}, sizes, moved=moved)
+
+
+def run_nodes(
+    graph: Graph,
+    values: dict[str, Any],
+    attributes: Mapping[str, float],
+    sizes: Mapping[str, int],
+    *,
+    moved: float = 0.0,
+) -> dict[str, Any]:
+    """Return all tensors' values, starting from those of the inputs; `moved` as of `run_graph`."""
+    found = {name: from_storage(value, graph.tensors[name].dtype) for name, value in values.items()}
+    return apply_nodes(graph, found, attributes, sizes, moved=moved)
+
+
+def apply_nodes(
+    graph: Graph,
+    found: dict[str, Any],
+    attributes: Mapping[str, float],
+    sizes: Mapping[str, int],
+    *,
+    moved: float = 0.0,
+) -> dict[str, Any]:
+    """Add every tensor that nodes compute to those that are found; arrays of a class of their own,
+    which trace what becomes of them, keep it; `moved` as of `run_graph`."""
+    exact = frozenset(found)
+    sizes_of: dict[str, Any] = {}
+    defaults = {each.name: each.default for each in graph.attributes}
+    for node in graph.nodes:
+        settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
+        if node.operator == "attribute":
+            name = str(settings["name"])
+            found[node.output.name] = np.asarray(attributes.get(name, defaults.get(name)))
+            continue
+        inputs = [found[name] for name in node.inputs]
+        if moved and _rounds(graph, node) and node.inputs[0] not in exact:
+            size = sizes_of.get(node.inputs[0])
+            inputs = [inputs[0] + moved * (np.abs(inputs[0]) if size is None else size)]
+        casts = node.operator in _CASTING
+        if casts and not is_rounded(node.inputs[0], graph.producers):
+            # What was computed in 16 bits: its node is the graph's.
+            dtype = graph.producers[node.inputs[0]].output.dtype
+            inputs = [rounded_to(inputs[0], dtype)] if dtype in HALVES else inputs
+        value = OPERATORS[node.operator].reference(*inputs, **settings)
+        if casts and node.output.dtype in HALVES:
+            value = rounded_to(value, node.output.dtype)
+        if moved and node.operator == "matmul" and is_floating(node.output.dtype):
+            # Sums are as near to a tie as all that is added up makes them.
+            sizes_of[node.output.name] = OPERATORS["matmul"].reference(
+                *map(np.abs, inputs), **settings
+            )
+        if not is_floating(node.output.dtype) and node.output.dtype != "bool":
+            # Whole numbers wrap where they leave their type, as NumPy's do.
+            value = np.asanyarray(value)
+            value = value.astype(np.int64) if is_floating(str(value.dtype)) else value
+            value = value.astype(node.output.dtype)
+        found[node.output.name] = np.asanyarray(value)
+    return found
+
+
+_CASTING = ("cast", "cumprod", "cumsum", "prod")
+"""Operators that take 16 bits for what they hold, and give such: casts, and what casts in parts."""
+
+
+def _rounds(graph: Graph, node: Node) -> bool:
+    """Return whether a node rounds floats: to whole numbers, or to 16 bits."""
+    if node.operator == "cast":
+        (source,) = graph.inputs_of(node)
+        return is_floating(source.dtype) and node.output.dtype != "bool"
+    return node.operator in ("round", "floor", "ceil", "trunc")
+
+
+def random_arrays(graph: Graph, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
+    """Return arrays for a graph's inputs, from a seed: normal fractions, small whole numbers."""
+    random = np.random.default_rng(seed)
+    found = []
+    for tensor in graph.inputs:
+        shape = tuple(evaluate(extent, sizes) for extent in tensor.shape)
+        if tensor.dtype == "bool":
+            found.append(random.random(shape) < 0.5)
+        elif is_floating(tensor.dtype):
+            found.append(to_storage(random.normal(size=shape), tensor.dtype))
+        else:
+            low = 0 if tensor.dtype.startswith("u") else -50
+            found.append(random.integers(low, 50, shape).astype(tensor.dtype))
+    return found
+
+
+def from_storage(array: Any, dtype: str) -> Any:
+    """Return an array's values for computing: float64 for fractions; bfloat16 comes as uint16."""
+    array = np.asarray(array)
+    if dtype == "bfloat16" and array.dtype == np.uint16:
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float64) if is_floating(dtype) else array
+
+
+def to_storage(values: Any, dtype: str) -> Any:
+    """Return values as an array of a data type; bfloat16 as uint16, rounded to even."""
+    if dtype != "bfloat16":
+        with np.errstate(all="ignore"):
+            return np.asarray(values).astype(dtype)
+    bits = np.asarray(values, np.float32).view(np.uint32)
+    rounded = ((bits >> 16) & 1) + np.uint32(0x7FFF) + bits
+    return (
+        np.where(np.isnan(values), np.uint32(0x7FC00000), rounded)
+        .astype(np.uint32)
+        .__rshift__(16)
+        .astype(np.uint16)
+    )
+
+
+def _bound(value: object, sizes: Mapping[str, int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_bound(each, sizes) for each in value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return evaluate(value, sizes)

@@ -1,0 +1,100 @@
+"""From sources to artifacts: commands, cache, sessions, manifests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .built import project_as_built
+    from .cache import BuildCache, unit_key
+    from .command import host_argv
+    from .described import HostDescription
+    from .library_build import (
+        OperatorBuild,
+        build_operators,
+        is_operator_for,
+        operators_below,
+        operators_for,
+    )
+    from .linkable import LIBRARY_KINDS, build_library
+    from .opdef import read_opdefs
+    from .precompiled import precompiled_headers
+    from .processes import ProcessGroup
+    from .project_build import (
+        Artifact,
+        BuildEvent,
+        build,
+        clean_output,
+        default_output,
+        host_description,
+    )
+    from .session import Session
+    from .state import BuildState
+    from .unit import CompileUnit
+
+__all__ = [
+    "LIBRARY_KINDS",
+    "Artifact",
+    "BuildCache",
+    "BuildEvent",
+    "BuildState",
+    "CompileUnit",
+    "HostDescription",
+    "OperatorBuild",
+    "ProcessGroup",
+    "Session",
+    "build",
+    "build_library",
+    "build_operators",
+    "clean_output",
+    "default_output",
+    "host_argv",
+    "host_description",
+    "is_operator_for",
+    "operators_below",
+    "operators_for",
+    "precompiled_headers",
+    "project_as_built",
+    "read_opdefs",
+    "unit_key",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "built": ("project_as_built",),
+        "cache": (
+            "BuildCache",
+            "unit_key",
+        ),
+        "command": ("host_argv",),
+        "described": ("HostDescription",),
+        "library_build": (
+            "OperatorBuild",
+            "build_operators",
+            "is_operator_for",
+            "operators_below",
+            "operators_for",
+        ),
+        "linkable": (
+            "LIBRARY_KINDS",
+            "build_library",
+        ),
+        "opdef": ("read_opdefs",),
+        "precompiled": ("precompiled_headers",),
+        "processes": ("ProcessGroup",),
+        "project_build": (
+            "Artifact",
+            "BuildEvent",
+            "build",
+            "clean_output",
+            "default_output",
+            "host_description",
+        ),
+        "session": ("Session",),
+        "state": ("BuildState",),
+        "unit": ("CompileUnit",),
+    },
+)

@@ -1,0 +1,132 @@
+"""Kernels' text: tokens, includes, and the edits that a C++ compiler needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opkit.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .core_passes import CORE_MACROS, join_passes, pass_macros, split_passes
+    from .diagnostics import compiler_crash, parse_diagnostics
+    from .included import compiles_as_twin, folders_of, included_files, included_texts, structs_in
+    from .kernel_edits import kernel_edits
+    from .kernel_names import mark_overloaded
+    from .kernel_source import kernel_source, kernel_texts
+    from .kernel_templates import LIST_TEMPLATES, beside_template, is_plain_function, read_instances
+    from .launch_rewrite import TASK_TYPES, VECTOR, Kernel, Rewritten, apply_edits, scan_kernels
+    from .launch_tree import LaunchTree, read_kernels, read_launch_tree
+    from .tiling_structs import tiling_structs
+    from .tokens import (
+        Token,
+        TokenKind,
+        matching_close,
+        matching_open,
+        plain_code,
+        significant,
+        tokenize,
+    )
+    from .twin_entry import is_kernel_template, twin_entry
+
+__all__ = [
+    "CORE_MACROS",
+    "LIST_TEMPLATES",
+    "TASK_TYPES",
+    "VECTOR",
+    "Kernel",
+    "LaunchTree",
+    "Rewritten",
+    "Token",
+    "TokenKind",
+    "apply_edits",
+    "beside_template",
+    "compiler_crash",
+    "compiles_as_twin",
+    "folders_of",
+    "included_files",
+    "included_texts",
+    "is_kernel_template",
+    "is_plain_function",
+    "join_passes",
+    "kernel_edits",
+    "kernel_source",
+    "kernel_texts",
+    "mark_overloaded",
+    "matching_close",
+    "matching_open",
+    "parse_diagnostics",
+    "pass_macros",
+    "plain_code",
+    "read_instances",
+    "read_kernels",
+    "read_launch_tree",
+    "scan_kernels",
+    "significant",
+    "split_passes",
+    "structs_in",
+    "tiling_structs",
+    "tokenize",
+    "twin_entry",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "core_passes": (
+            "CORE_MACROS",
+            "join_passes",
+            "pass_macros",
+            "split_passes",
+        ),
+        "diagnostics": (
+            "compiler_crash",
+            "parse_diagnostics",
+        ),
+        "included": (
+            "compiles_as_twin",
+            "folders_of",
+            "included_files",
+            "included_texts",
+            "structs_in",
+        ),
+        "kernel_edits": ("kernel_edits",),
+        "kernel_names": ("mark_overloaded",),
+        "kernel_source": (
+            "kernel_source",
+            "kernel_texts",
+        ),
+        "kernel_templates": (
+            "LIST_TEMPLATES",
+            "beside_template",
+            "is_plain_function",
+            "read_instances",
+        ),
+        "launch_rewrite": (
+            "Kernel",
+            "Rewritten",
+            "TASK_TYPES",
+            "VECTOR",
+            "apply_edits",
+            "scan_kernels",
+        ),
+        "launch_tree": (
+            "LaunchTree",
+            "read_kernels",
+            "read_launch_tree",
+        ),
+        "tiling_structs": ("tiling_structs",),
+        "tokens": (
+            "Token",
+            "TokenKind",
+            "matching_close",
+            "matching_open",
+            "plain_code",
+            "significant",
+            "tokenize",
+        ),
+        "twin_entry": (
+            "is_kernel_template",
+            "twin_entry",
+        ),
+    },
+)
