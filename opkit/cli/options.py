@@ -56,8 +56,7 @@ def project_argument() -> _Decorator[Any]:
 def case_options() -> _Decorator[Any]:
     """`--cases`, `--golden` and `--into`: what a project's cases come from, and where it is built.
 
-    The parameters are `files`, `reference` and `into`, which `open_project` of `opkit.cli.parts.cases`
-    takes.
+    The parameters are `files`, `reference` and `into`, which `open_project` takes.
     """
     options = (
         click.option(

@@ -73,6 +73,7 @@ def render(
         SpecError: a formula is wrong.
     """
     from opkit.scaffold import formula, program
+    from opkit.scaffold.kernel_files import kernel_files
 
     operators = (specs,) if isinstance(specs, OpSpec) else tuple(specs)
     given = operators
@@ -141,7 +142,7 @@ def render(
         path = PurePosixPath(f"tests/test_{view.name}.py")
         tree[path] = render_template("tests/test_operator.py.jinja", {**context, "operator": view})
     for spec in (*operators, *derived):
-        write = program.program_files if spec.is_program else formula.kernel_files
+        write = program.program_files if spec.is_program else kernel_files
         tree.update(write(spec, compute_units=compute_units))
     golden = golden_module(operators)
     if golden is None:

@@ -23,28 +23,24 @@ if TYPE_CHECKING:
         declined_gradients,
         unsupported_gradients,
     )
-    from .files import kernel_files
     from .golden import golden_source
     from .interpreter import interpret
     from .lowering import lower
-    from .plan import Plan
+    from .plan import EVENTS, INTEGER_OPERATIONS, Plan
     from .reader import ParsedFormulas, ParsedOutput, parse
     from .torch_source import torch_source
-    from .view import KernelView, check_chips, kernel_views
 
 __all__ = [
-    "KernelView",
+    "EVENTS",
+    "INTEGER_OPERATIONS",
     "ParsedFormulas",
     "ParsedOutput",
     "Plan",
     "UnsupportedGradient",
     "backward",
-    "check_chips",
     "declined_gradients",
     "golden_source",
     "interpret",
-    "kernel_files",
-    "kernel_views",
     "lower",
     "parse",
     "torch_source",
@@ -60,13 +56,11 @@ __getattr__ = lazy_names(
             "declined_gradients",
             "unsupported_gradients",
         ),
-        "files": ("kernel_files",),
         "golden": ("golden_source",),
         "interpreter": ("interpret",),
         "lowering": ("lower",),
-        "plan": ("Plan",),
+        "plan": ("EVENTS", "INTEGER_OPERATIONS", "Plan"),
         "reader": ("ParsedFormulas", "ParsedOutput", "parse"),
         "torch_source": ("torch_source",),
-        "view": ("KernelView", "check_chips", "kernel_views"),
     },
 )

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from opkit import compiler, kernels
 from opkit.chips import Chip, find_chip
-from opkit.scaffold import formula
 from opkit.scaffold.identifiers import choose_stems
+from opkit.scaffold.kernel_view import check_chips, kernel_views
 from opkit.schema import OpSpec
 from opkit.templating import render_template
 
@@ -80,10 +80,10 @@ def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PureP
         UsageError: an unknown compute unit, or one that the kernel cannot run on.
     """
     chips = [find_chip(unit) for unit in compute_units]
-    formula.check_chips(chips)
+    check_chips(chips)
     # Tiles are for the chip with the least memory: one host file serves all.
     chip = min(chips, key=lambda each: each.count("memory.ub_bytes"))
-    views = formula.kernel_views(spec, compute_units=compute_units)
+    views = kernel_views(spec, compute_units=compute_units)
     rows = over_rows(spec) if spec.has_formula else None
     if rows is None:
         variants = variants_of(spec, chip)

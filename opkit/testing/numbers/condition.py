@@ -5,7 +5,8 @@
 with one input at a time, g the float64 golden and C = 8; to it come the golden's own constants,
 rational terms of sums and sums over an axis, each a rounding away in the same manner (see
 `opkit.testing.numbers.traced`), and half a step of the output's type. Where a subtraction of the
-operator itself cancels, that is far more than a relative limit allows, for every float32 implementation.
+operator itself cancels, that is far more than a relative limit allows, for every float32
+implementation.
 Source: our own rule; docs/precision.md and benchmarks/verdict.py say what it passes and fails.
 """
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from opkit.errors import SpecError, UsageError
-from opkit.scaffold.formula import kernel_files
+from opkit.scaffold.kernel_files import kernel_files
 
 GOLDEN = Path(__file__).parent / "golden"
 GELU = "0.5*x*(1+tanh(sqrt(2/pi)*(x+0.044715*x**3)))"

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from opkit.scaffold.formula import kernel_files
+from opkit.scaffold.kernel_files import kernel_files
 
 LAYER = "(x-mean(x,axis=-1))*rsqrt(mean((x-mean(x,axis=-1))**2,axis=-1)+1e-5)*b"
 SOFTMAX = "exp(x-max(x,axis=-1))/sum(exp(x-max(x,axis=-1)),axis=-1)"

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from opkit.scaffold.identifiers import choose_stems
+from opkit.scaffold.kernel_view import kernel_views
+from opkit.scaffold.program import program_files
 from opkit.schema import OpSpec
 from opkit.templating import render_template
-
-from .view import kernel_views
 
 __all__ = ["kernel_files"]
 
@@ -37,8 +37,6 @@ def kernel_files(
         UsageError: an unknown compute unit, or one that the generated kernel cannot run on.
     """
     if spec.has_formula:
-        from opkit.scaffold.program import program_files
-
         return program_files(spec, compute_units=compute_units)
     views = kernel_views(spec, compute_units=compute_units)
 

@@ -8,6 +8,14 @@ from dataclasses import dataclass
 from opkit.algebra import ZERO
 from opkit.chips import Chip, find_chip
 from opkit.errors import SpecError, UsageError
+from opkit.scaffold.formula import (
+    EVENTS,
+    INTEGER_OPERATIONS,
+    ParsedFormulas,
+    Plan,
+    lower,
+    parse,
+)
 from opkit.scaffold.gap import GAP_LINES, Layout, blank_layout
 from opkit.scaffold.identifiers import camel, upper
 from opkit.scaffold.shapes import (
@@ -17,10 +25,6 @@ from opkit.scaffold.shapes import (
     shape_helpers,
 )
 from opkit.schema import ATTR_SETTERS, AttrSpec, OpSpec, TensorSpec, snake_case
-
-from .lowering import lower
-from .plan import EVENTS, INTEGER_OPERATIONS, Plan
-from .reader import ParsedFormulas, parse
 
 __all__ = ["AttrView", "KernelView", "ScalarView", "TensorView", "check_chips", "kernel_views"]
 
