@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -20,13 +19,7 @@ X = RANDOM.normal(size=(8, 64)).astype(np.float32)
 TARGETS = (
     "ascendc",
     "cpp",
-    pytest.param(
-        "triton",
-        marks=pytest.mark.skipif(
-            not all(importlib.util.find_spec(name) for name in ("torch", "triton")),
-            reason="needs torch and triton",
-        ),
-    ),
+    pytest.param("triton", marks=pytest.mark.torch),
 )
 
 
