@@ -204,6 +204,12 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert [sorted(part) for part in circles(edges())] == []
 
 
+def test_no_folder_has_more_modules_than_a_reader_looks_through() -> None:
+    folders = {path.parent for path in FILES}
+    counts = {str(folder.relative_to(ROOT)): len([*folder.glob("*.py")]) for folder in folders}
+    assert {name: count for name, count in counts.items() if count > 30} == {}
+
+
 def test_the_circle_rule_itself() -> None:
     assert circles({"a": ["b"], "b": ["c"], "c": ["b"]}) == {frozenset("bc")}
     assert circles({"a": ["b"], "b": ["c"]}) == set()
