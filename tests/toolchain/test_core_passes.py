@@ -89,6 +89,12 @@ int main() {
         ("#ifdef __DAV_C220_CUBE__\n#endif\nKERNEL_TYPE_AIC_ONLY", ("cube",)),
         ("#ifdef __DAV_C220_CUBE__\n#endif\nKERNEL_TYPE_MIX_AIC_1_2", ("vector", "cube")),
         ("#ifdef __DAV_CUBE__\n#endif\nREGIST_MATMUL_OBJ", ("vector", "cube")),
+        # A template's task types were no words of its: its cube branches were left out.
+        ("#ifdef __DAV_CUBE__\n#endif\nKERNEL_TYPE_SEL(ASCENDC_TPL_AIC_ONLY)", ("cube",)),
+        (
+            "#ifdef __DAV_CUBE__\n#endif\nASCENDC_TPL_AIC_ONLY ASCENDC_TPL_MIX_AIC_1_2",
+            ("vector", "cube"),
+        ),
     ],
 )
 def test_a_text_that_asks_is_compiled_for_the_cores_it_runs_on(

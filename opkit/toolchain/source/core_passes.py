@@ -21,7 +21,7 @@ from pathlib import Path
 
 from opkit.errors import SetupError
 from opkit.toolchain.compiler import Compiler
-from opkit.toolchain.source.launch_rewrite import TASK_TYPES, VECTOR
+from opkit.toolchain.source.launch_rewrite import TASK_TYPES, VECTOR, task_type_of
 from opkit.toolchain.source.tokens import plain_code
 
 __all__ = [
@@ -79,7 +79,7 @@ def core_passes(texts: Iterable[str], arch: int) -> tuple[str, ...]:
     if not asked & macros:
         return ()
     words = {word for code in codes for word in _WORD.findall(code)}
-    modes = {TASK_TYPES[word] for word in words & TASK_TYPES.keys()}
+    modes = {TASK_TYPES[name] for word in words if (name := task_type_of(word)) is not None}
     on_cubes = bool(words & (_CUBE_WORDS | _MIX_WORDS) or modes - {VECTOR})
     on_vectors = not on_cubes or bool(
         words & (_MIX_WORDS | {"__vector__", "aiv"}) or modes - {"::opkit::KernelMode::Cube"}

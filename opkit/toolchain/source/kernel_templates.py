@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from opkit.dtypes import TENSOR_DTYPES
 from opkit.errors import BuildError
 from opkit.schema import snake_case
-from opkit.toolchain.source.launch_rewrite import TASK_TYPES
+from opkit.toolchain.source.launch_rewrite import task_type_of
 from opkit.toolchain.source.tokens import (
     Token,
     TokenKind,
@@ -316,8 +316,8 @@ class _Reader:
 
     def known_task_type(self, name: str) -> str:
         """Return the KERNEL_TYPE_ name of an ASCENDC_TPL_ one."""
-        task_type = "KERNEL_TYPE_" + name.removeprefix("ASCENDC_TPL_")
-        if task_type not in TASK_TYPES:
+        task_type = task_type_of(name)
+        if task_type is None:
             raise self.error(f"opkit has no kernels of the type {name}")
         return task_type
 

@@ -42,6 +42,7 @@ __all__ = [
     "library_edits",
     "print_edits",
     "scan_kernels",
+    "task_type_of",
 ]
 
 VECTOR = "::opkit::KernelMode::Vector"
@@ -58,6 +59,18 @@ TASK_TYPES = {
     "KERNEL_TYPE_MIX_AIC_1_1": "::opkit::KernelMode::Mix11",
     "KERNEL_TYPE_MIX_AIC_1_2": MIXED,
 }
+_TEMPLATE_PREFIX = "ASCENDC_TPL_"
+
+
+def task_type_of(word: str) -> str | None:
+    """Return the key of `TASK_TYPES` that a word names, as itself or as a template's task type
+    (`ASCENDC_TPL_AIC_ONLY`); None for any other word."""
+    name = word
+    if word.startswith(_TEMPLATE_PREFIX):
+        name = f"KERNEL_TYPE_{word.removeprefix(_TEMPLATE_PREFIX)}"
+    return name if name in TASK_TYPES else None
+
+
 # How many cube and vector cores a block has, as a word or as an attribute.
 _RATIOS = ("__mix__", "core_ratio")
 _ATTRIBUTES = {"aiv": VECTOR, "aic": "::opkit::KernelMode::Cube"}
