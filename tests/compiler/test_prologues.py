@@ -10,6 +10,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
+from opkit.compiler.codegen.native import NativeKernel
 from opkit.sanitizer import Check
 
 H = "float16"
@@ -157,6 +158,26 @@ def test_the_page_and_the_explanation_show_what_comes_first() -> None:
     assert note.schedule.startswith("what is multiplied, by vector cores")
     assert "first" in str(stages.fused)
     assert "Cast" in oc.compiled_page(stages, {})
+
+
+def test_the_explanation_names_the_cores_that_are_launched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The product's own blocks were named: vector cores that come first may need more.
+    launched: list[int] = []
+    real = NativeKernel.launch
+
+    def launch(self: NativeKernel, arguments: Any, block_dim: int) -> None:
+        launched.append(block_dim)
+        real(self, arguments, block_dim)
+
+    monkeypatch.setattr(NativeKernel, "launch", launch)
+    for function, specs in CASES.values():
+        program = oc.compile(function, *specs)
+        launched.clear()
+        program(*oc.random_arrays(program.graph, {}))
+        explained = [note.cores for note in oc.explain(program.stages, {}) if note.kind != "view"]
+        assert explained == launched
 
 
 def test_operators_that_are_asked_to_be_apart_are_kernels_of_their_own() -> None:

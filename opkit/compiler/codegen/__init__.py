@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         write_lookup,
     )
     from .native import NativeKernel, compile_text, generated_source, without_numbers
-    from .products import ProductKernel, cut_of, product_kernel
+    from .products import ProductKernel, cut_of, product_kernel, product_launch
     from .text import HEAD, Text, identifier, special_number
     from .tiles import Split, split
     from .triton import TritonProgram, compile_triton
@@ -149,6 +149,7 @@ __all__ = [
     "pieces_of",
     "product_data",
     "product_kernel",
+    "product_launch",
     "product_values",
     "recognise_attention",
     "run_plan",
@@ -244,6 +245,7 @@ __getattr__ = lazy_names(
             "ProductKernel",
             "cut_of",
             "product_kernel",
+            "product_launch",
         ),
         "text": (
             "HEAD",

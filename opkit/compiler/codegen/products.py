@@ -26,6 +26,7 @@ from .cube import (
     chosen_cut,
     cut_product,
     epilogue_of,
+    product_data,
     write_blocks,
     write_cube_class,
     write_entry,
@@ -34,9 +35,17 @@ from .cube import (
     write_object_product,
 )
 from .text import Text, upper
-from .vector_kernels import VectorKernel, vector_kernels
+from .vector import Launch
+from .vector_kernels import VectorKernel, fitting_launch, vector_kernels
 
-__all__ = ["ProductKernel", "cut_of", "cut_shape", "product_kernel"]
+__all__ = [
+    "ProductKernel",
+    "ProductLaunch",
+    "cut_of",
+    "cut_shape",
+    "product_kernel",
+    "product_launch",
+]
 
 _TYPES = ("float16", "bfloat16", "float32", "int8")
 
@@ -279,3 +288,39 @@ def cut_of(
         band=choices.band,
         cores=choices.cores,
     )
+
+
+@dataclass(frozen=True)
+class ProductLaunch:
+    """How a product's kernel is launched for known sizes."""
+
+    cut: Cut
+    prologues: tuple[tuple[VectorKernel, Launch], ...]
+    """For each vector group that comes first the kernel that serves it, and its launch."""
+    cores: int
+    """The cube cores that take part."""
+    data: bytes
+    """The tiling data of the product alone."""
+
+
+def product_launch(
+    kernel: ProductKernel,
+    graph: Graph,
+    chip: Chip,
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, float],
+    choices: Choices = OWN_CHOICES,
+) -> ProductLaunch:
+    """Return the launch of a product for known sizes.
+
+    Raises:
+        DoesNotFit: a vector group that comes first has no tile that fits the unified buffer.
+    """
+    before = tuple(fitting_launch(each, chip, sizes, scalars, choices) for each in kernel.prologues)
+    cut = cut_of(kernel, graph, chip, sizes, choices)
+    # Two vector cores come with each cube core.
+    least = max((-(-launch.block_dim // 2) for _, launch in before), default=1)
+    if kernel.epilogue is None and kernel.uses_object:
+        cores, data = product_data(cut.shape, kernel.block.dtype, chip, choices, least_cores=least)
+        return ProductLaunch(cut, before, cores, data)
+    return ProductLaunch(cut, before, max(cut.cores, least), cut.pack())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import cut_of, epilogue_data, fitting_launch, product_data
+from ..codegen import epilogue_data, product_launch
 from ..ir import evaluate
 from ..passes import Group
 from .kernel_program import KernelProgram
@@ -33,10 +33,7 @@ def run_product(
         for part in group.before:
             program.run_group(part, memory, sizes, scalars)
         return
-    before = [
-        fitting_launch(each, stages.chip, sizes, scalars, stages.choices)
-        for each in kernel.prologues
-    ]
+    launched = product_launch(kernel, stages.graph, stages.chip, sizes, scalars, stages.choices)
     # Views of what the prologues will have computed.
     for part in group.before:
         for name in stages.fused.outputs_of(part) if part.kind == "vector" else ():
@@ -45,20 +42,17 @@ def run_product(
             program.run_view(part, memory, sizes)
     more: list[Any] = []
     told: list[bytes] = []
-    for vector, launch in before:
+    for vector, launch in launched.prologues:
         more += [program.room(name, memory, sizes) for name in vector.text.arguments]
         told += [launch.data, struct.pack("=I", launch.block_dim)]
-    chosen = tuple(vector for vector, _ in before)
+    chosen = tuple(vector for vector, _ in launched.prologues)
     native = program.native(
         kernel.name(chosen), lambda: kernel.source(chosen, with_lines=True), mode=kernel.mode
     )
     left, right = (_batched(memory[name], outer) for name in node.inputs)
-    cut = cut_of(kernel, stages.graph, stages.chip, sizes, stages.choices)
-    # Two vector cores come with each cube core.
-    least = max((-(-launch.block_dim // 2) for _, launch in before), default=1)
-    cores = max(cut.cores, least)
+    data = launched.data
     if kernel.epilogue is not None:
-        slots, data = epilogue_data(kernel.epilogue, cut, stages.chip, sizes, scalars)
+        slots, data = epilogue_data(kernel.epilogue, launched.cut, stages.chip, sizes, scalars)
         arguments = [
             np.empty(slots, kernel.sums)
             if name == kernel.epilogue.product
@@ -68,13 +62,10 @@ def run_product(
         if kernel.bias:
             arguments.insert(0, memory[kernel.bias])
     elif kernel.uses_object:
-        cores, data = product_data(
-            cut.shape, kernel.block.dtype, stages.chip, stages.choices, least_cores=least
-        )
         arguments = [*([memory[kernel.bias]] if kernel.bias else []), outputs[0]]
     else:
-        arguments, data = [outputs[0]], cut.pack()
-    native.launch([left, right, *arguments, *more, *told, data], cores)
+        arguments = [outputs[0]]
+    native.launch([left, right, *arguments, *more, *told, data], launched.cores)
 
 
 def _batched(matrices: Any, outer: tuple[int, ...]) -> Any:

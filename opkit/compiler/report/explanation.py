@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..codegen import DoesNotFit, cut_of, fitting_launch, tile_for
+from ..codegen import DoesNotFit, cut_of, fitting_launch, product_launch, tile_for
 from ..passes import Group
 
 if TYPE_CHECKING:
@@ -48,14 +48,23 @@ def _note(stages: Stages, group: Group, sizes: Mapping[str, int] | None) -> Kern
     names = tuple(node.operator for node in group.all_nodes)
     kernels = stages.kernels.get(group.name, ())
     if group.name in stages.products and sizes is not None:
-        cut = cut_of(stages.products[group.name], stages.graph, stages.chip, sizes, stages.choices)
+        uniform = dict.fromkeys(stages.fused.uniform, 0.0)
+        launched = product_launch(
+            stages.products[group.name],
+            stages.graph,
+            stages.chip,
+            sizes,
+            uniform,
+            stages.choices,
+        )
+        cut = launched.cut
         tile = cut.most_rows * cut.most_columns
         schedule = "blocks" if len(group.nodes) == 1 else "blocks, finished by vector cores"
         if group.before:
             schedule = f"what is multiplied, by vector cores; {schedule}"
         return KernelNote(
             *(group.name, group.kind, names, group.why, schedule, 0.0, 0, 0),
-            *(cut.cores, tile, cut.blocks),
+            *(launched.cores, tile, cut.blocks),
         )
     if not kernels:
         return KernelNote(group.name, group.kind, names, group.why, "", 0.0, 0, 0, 0, 0, 0)
